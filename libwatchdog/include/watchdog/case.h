@@ -1,0 +1,49 @@
+/// \file
+/// One session under judgement: its history, its policy, and the health concluded so far.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "watchdog/health.h"
+#include "watchdog/history.h"
+#include "watchdog/policy.h"
+
+namespace watchdog {
+
+/// A change of health. `tick` is the stamp of the event that caused it, or the instant at which the
+/// judgement before it expired. A plain value.
+struct Transition {
+  SessionKey session = observer_key;
+  Seq seq = 0;  ///< The newest event known then.
+  Instant tick{};
+  WallTime at{};
+  HealthKind from = HealthKind::unknown;
+  Health health;
+  std::string reason;
+  std::uint64_t policy_digest = 0;
+};
+
+/// Folds events in order and says what changed. The same events give the same transitions, whenever
+/// and however often they are folded. Use from one thread at a time.
+class Case {
+ public:
+  SessionKey session = observer_key;
+  Seq folded = 0;  ///< The newest event taken, of the session or the observer.
+  Policy policy;
+  History history;
+  Health health;
+  WallTime health_since{};
+
+  /// Takes the session's next event, or one of the observer. What expired before the event is
+  /// appended to `changes` first, then what the event changed.
+  void take(const Event& event, std::vector<Transition>& changes);
+
+  /// Concludes what follows from time alone up to and including `now`.
+  void expire(Instant now, std::vector<Transition>& changes);
+
+ private:
+  void conclude(Instant now, std::vector<Transition>& changes);
+};
+
+}  // namespace watchdog

@@ -1,0 +1,87 @@
+/// \file
+/// The question in the middle of everything: given what a session said, how is it?
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "watchdog/history.h"
+#include "watchdog/names.h"
+#include "watchdog/policy.h"
+#include "watchdog/time.h"
+
+namespace watchdog {
+
+/// What is concluded about a running session. Never ends it.
+enum class HealthKind : std::uint8_t {
+  unknown,      ///< created, has said nothing
+  starting,     ///< alive, no state change yet
+  progressing,  ///< got somewhere
+  slow,         ///< alive, below its own pace, no sign of being stuck
+  suspect,      ///< may be stuck; not confirmed
+  stuck,        ///< alive, and gets nowhere
+  looping,      ///< repeats itself
+  blocked,      ///< waits on purpose
+  silent,       ///< its heartbeats stopped
+  dead          ///< silent, and its process is gone
+};
+
+template <>
+struct Names<HealthKind> {
+  static constexpr std::string_view all[] = {"unknown", "starting", "progressing", "slow",
+                                             "suspect", "stuck",    "looping",     "blocked",
+                                             "silent",  "dead"};
+};
+
+/// The finding that decided. `none`: nothing was wrong.
+enum class Pattern : std::uint8_t { none, F1, F2, F3, F4, F5, F6, F7 };
+
+template <>
+struct Names<Pattern> {
+  static constexpr std::string_view all[] = {"none", "F1", "F2", "F3", "F4", "F5", "F6", "F7"};
+};
+
+/// A judgement. A plain value.
+struct Health {
+  HealthKind kind = HealthKind::unknown;
+  Pattern pattern = Pattern::none;
+  /// Without a further event this answer holds for every instant before it.
+  Instant valid_until = never;
+  /// Events that prove it; 0 where there are fewer.
+  std::array<Seq, 2> evidence{};
+
+  /// Same conclusion for the same cause; when it expires does not matter.
+  [[nodiscard]] bool same_as(const Health& other) const noexcept {
+    return kind == other.kind && pattern == other.pattern;
+  }
+};
+
+/// How the session is at `now`. Pure. REQUIRES: now >= history.tick, and the session has not ended.
+[[nodiscard]] Health judge(const History& history, const Policy& policy, Instant now);
+
+/// P-2 alone: at least `stuck_threshold` loop heartbeats, and no state change at or after the first of
+/// the latest so many.
+[[nodiscard]] bool base_rule(const History& history, const Policy& policy) noexcept;
+
+/// How long nothing may be heard before it is silence: `silence_intervals`, and the longest gap between
+/// its latest heartbeats rounded to whole intervals.
+[[nodiscard]] Millis silence_bound(const History& history, const Policy& policy) noexcept;
+
+/// When the session's silence becomes remarkable, whatever its heartbeats come from.
+[[nodiscard]] Instant silence_begins(const History& history, const Policy& policy) noexcept;
+
+/// `alive` of the progress document: the last heartbeat is younger than two intervals. False before
+/// the first heartbeat and after the end.
+[[nodiscard]] bool is_alive(const History& history, const Policy& policy, Instant now) noexcept;
+
+/// The judgement in a sentence for a person.
+[[nodiscard]] std::string reason_of(const Health& health, const History& history,
+                                    const Policy& policy);
+/// What one piece of evidence shows; `at` counts within `health.evidence`.
+[[nodiscard]] std::string evidence_note(const Health& health, std::size_t at);
+
+/// Version of these rules; transitions carry it.
+inline constexpr std::string_view detector_version = "1";
+
+}  // namespace watchdog

@@ -1,0 +1,160 @@
+/// \file
+/// What a session's events amount to: bounded, additive, rebuilt from the events at any time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "watchdog/names.h"
+#include "watchdog/report.h"
+#include "watchdog/time.h"
+
+namespace watchdog {
+
+/// Written by explicit reports only. An end is final for its attempt.
+enum class Lifecycle : std::uint8_t {
+  running,
+  waiting,
+  idle,
+  completed,
+  failed,
+  incomplete,
+  cancelled
+};
+
+template <>
+struct Names<Lifecycle> {
+  static constexpr std::string_view all[] = {"running", "waiting",    "idle",     "completed",
+                                             "failed",  "incomplete", "cancelled"};
+};
+
+[[nodiscard]] constexpr bool is_end(Lifecycle lifecycle) noexcept {
+  return lifecycle >= Lifecycle::completed;
+}
+[[nodiscard]] constexpr Lifecycle lifecycle_of(OutcomeKind outcome) noexcept {
+  return static_cast<Lifecycle>(static_cast<int>(Lifecycle::completed) + static_cast<int>(outcome));
+}
+
+/// A tool call without its result.
+struct OpenCall {
+  std::string name;
+  std::string call_id;
+  Seq seq = 0;
+  Instant since{};
+  std::optional<std::int64_t> iteration;  ///< The session's iteration when it began.
+  Millis deadline{};                      ///< Without progress; 0: the policy's `call_idle_max`.
+};
+
+/// Longest gap between heartbeats among the last 50 to 59: six buckets of ten.
+class GapWindow {
+ public:
+  static constexpr std::size_t bucket_count = 6;
+  static constexpr std::int64_t per_bucket = 10;
+  void add(Millis gap, std::int64_t count);
+  [[nodiscard]] Millis longest() const noexcept;
+
+  std::array<std::int32_t, bucket_count> buckets{};  ///< ms
+  std::int32_t at = 0;
+  std::int32_t filled = 0;
+};
+
+/// A value kept elsewhere until it is first edited. Copies deeply. A plain value.
+template <class T>
+class Boxed {
+ public:
+  Boxed() = default;
+  Boxed(const Boxed& other) : box_(other.box_ ? std::make_unique<T>(*other.box_) : nullptr) {}
+  Boxed& operator=(const Boxed& other) {
+    if (this != &other) box_ = other.box_ ? std::make_unique<T>(*other.box_) : nullptr;
+    return *this;
+  }
+  Boxed(Boxed&&) noexcept = default;
+  Boxed& operator=(Boxed&&) noexcept = default;
+  ~Boxed() = default;
+
+  /// The value, or a default one where none was ever edited.
+  [[nodiscard]] const T& operator*() const noexcept {
+    static const T untouched{};
+    return box_ ? *box_ : untouched;
+  }
+  [[nodiscard]] const T* operator->() const noexcept { return &**this; }
+  [[nodiscard]] T& edit() {
+    if (!box_) box_ = std::make_unique<T>();
+    return *box_;
+  }
+
+ private:
+  std::unique_ptr<T> box_;
+};
+
+/// Facts few sessions have; kept apart so that the others stay small.
+struct Notes {
+  std::string waiting_for;
+  Seq wait_seq = 0;
+  Instant wait_since{};
+  std::optional<std::int64_t> wait_iteration;
+  std::optional<Outcome> outcome;
+  WallTime outcome_at{};
+  std::optional<CancelRequest> cancel;
+};
+
+/// The bounded summary of one session's events that judging goes by. A plain value. Its size does not
+/// depend on how long the session runs.
+struct History {
+  Seq seq = 0;         ///< The newest event in it.
+  Instant tick{};      ///< That event's tick.
+  WallTime at{};       ///< That event's wall time.
+  Lifecycle lifecycle = Lifecycle::running;
+  std::int32_t attempt = 1;
+
+  std::int64_t heartbeats = 0;
+  std::int64_t state_changes = 0;  ///< Finished tool calls among them.
+  std::int64_t tool_calls = 0;     ///< Started.
+  std::int64_t reports = 0;        ///< Of the agent, other than start.
+
+  std::int64_t loop_beats_since_change = 0;
+  std::int64_t loop_beats_since_rise = 0;  ///< Since a counter rose.
+  Seq streak_seq = 0;                      ///< First loop heartbeat since the newest state change.
+  Seq change_seq = 0;                      ///< The newest state change.
+
+  Instant last_sign{};  ///< The newest of anything that the agent itself said.
+  Seq sign_seq = 0;     ///< That event.
+  Instant last_beat{};
+  Instant last_change{};
+  Instant last_rise{};
+  Instant last_periodic{};           ///< Newest heartbeat of a helper.
+  std::int64_t periodic_beats = 0;   ///< Heartbeats of a helper.
+  GapWindow gaps;                    ///< Between those.
+
+  std::string last_change_type;
+  std::string phase;
+  std::optional<std::int64_t> iteration;
+  bool gives_position = false;  ///< Some heartbeat had an iteration or a phase.
+  Counters counters;
+  std::vector<OpenCall> open_calls;  ///< Oldest first, at most `open_calls_max`.
+
+  std::int64_t pid = 0;  ///< 0: unknown. With the next three: who runs it (digests of the names).
+  std::int64_t start_ticks = 0;
+  std::uint64_t boot = 0;
+  std::uint64_t host = 0;
+  Seq exited_seq = 0;     ///< Its process is known to be gone.
+  Instant observer_back{};  ///< When the observer came back from its newest absence,
+  Millis observer_gap{};    ///< which was so long.
+
+  Boxed<Notes> notes;
+};
+
+inline constexpr std::size_t open_calls_max = 64;
+
+/// Folds one event of the session, or one of the observer, into its history. Late events change
+/// nothing but `seq`. Ticks never run backwards, because the store's do not.
+void apply(History& history, const Event& event);
+
+/// True if these heartbeats count for the base rule, given what the session said before; how many.
+[[nodiscard]] std::int64_t loop_beats_in(const History& before, const Beats& beats) noexcept;
+
+}  // namespace watchdog

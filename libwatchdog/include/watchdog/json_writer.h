@@ -1,0 +1,62 @@
+/// \file
+/// Writes JSON text by appending. Reading is done by a library; writing by hand costs a twentieth of
+/// building a tree and dumping it, and the progress document is written at every request.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace watchdog {
+
+/// Bytes that are no UTF-8 become U+FFFD, numbers that are not finite become null, so the text is
+/// valid JSON whatever went in. Use from one thread at a time.
+class JsonWriter {
+ public:
+  JsonWriter& open_object() { return open('{'); }
+  JsonWriter& close_object() { return close('}'); }
+  JsonWriter& open_array() { return open('['); }
+  JsonWriter& close_array() { return close(']'); }
+  JsonWriter& key(std::string_view name);
+
+  JsonWriter& value(std::string_view text);
+  JsonWriter& value(const char* text) { return value(std::string_view(text)); }
+  JsonWriter& value(const std::string& text) { return value(std::string_view(text)); }
+  JsonWriter& value(bool yes);
+  JsonWriter& value(double number);
+  JsonWriter& value(std::nullptr_t);
+  template <std::integral Integer>
+  JsonWriter& value(Integer number) {
+    return integer(static_cast<std::int64_t>(number));
+  }
+  template <class T>
+  JsonWriter& value(const std::optional<T>& maybe) {
+    return maybe ? value(*maybe) : value(nullptr);
+  }
+  /// Text that is JSON already.
+  JsonWriter& raw(std::string_view json);
+
+  template <class T>
+  JsonWriter& field(std::string_view name, const T& content) {
+    return key(name).value(content);
+  }
+
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+ private:
+  JsonWriter& open(char bracket);
+  JsonWriter& close(char bracket);
+  JsonWriter& integer(std::int64_t number);
+  void separate();
+
+  std::string text_;
+  bool comma_ = false;
+};
+
+/// The text as a JSON string, quotes included.
+void append_json_string(std::string& out, std::string_view text);
+
+}  // namespace watchdog

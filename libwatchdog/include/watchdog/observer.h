@@ -1,0 +1,65 @@
+/// \file
+/// The judge of a store: folds every event in order and writes down each change of health.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "watchdog/case.h"
+#include "watchdog/result.h"
+#include "watchdog/store.h"
+
+namespace watchdog {
+
+/// A session as the observer holds it. A plain value.
+struct Watched {
+  Case judged;
+  std::string description;  ///< See description_of().
+};
+
+/// One a file: the process that holds the judge's lock. Keeps the running sessions in memory, some
+/// hundred bytes each. All but `watched` and `find`: use from one thread at a time, the one that uses
+/// the store. Those two are thread-safe.
+class Observer {
+ public:
+  struct Options {
+    /// A longer time between two looks is an absence of the observer, which becomes an event. The
+    /// caller looks at least once a second.
+    Millis late_max{5'000};
+  };
+
+  /// Becomes the judge of the store's file. The store must outlive the observer. Errors: `conflict`,
+  /// naming the pid of the judge that is there already; or what the store says.
+  [[nodiscard]] static Result<std::unique_ptr<Observer>> start(Store& store, Options options);
+  ~Observer();
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+
+  /// Folds what was appended since the last look and concludes what follows from the time that
+  /// passed. Notices by itself when it was away too long. Returns when it must look again at the
+  /// latest; `never` if only an event can change anything.
+  [[nodiscard]] Result<Instant> look();
+
+  /// Writes all histories down, so that a restart or retention need not read their events.
+  [[nodiscard]] Result<void> checkpoint();
+
+  /// The newest event folded.
+  [[nodiscard]] Seq folded() const noexcept;
+
+  /// A running session.
+  [[nodiscard]] std::optional<Watched> find(std::string_view session_id) const;
+  /// How many sessions are watched.
+  [[nodiscard]] std::size_t watched() const;
+
+ private:
+  struct State;
+  explicit Observer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace watchdog

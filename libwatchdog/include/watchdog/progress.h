@@ -1,0 +1,24 @@
+/// \file
+/// The progress document: what anybody who asks is told about a session.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "watchdog/case.h"
+#include "watchdog/session.h"
+#include "watchdog/time.h"
+
+namespace watchdog {
+
+/// The part of the document that does not change while a session runs: parent, agent, task, labels,
+/// as JSON members without braces.
+[[nodiscard]] std::string description_of(const SessionSpec& spec);
+
+/// The whole document as JSON. `now` and `wall` are the same moment on both clocks. REQUIRES: `now`
+/// not before the newest event.
+[[nodiscard]] std::string progress_document(std::string_view session_id, const Case& judged,
+                                            std::string_view description, Instant now,
+                                            WallTime wall);
+
+}  // namespace watchdog

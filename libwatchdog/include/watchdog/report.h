@@ -1,0 +1,163 @@
+/// \file
+/// What an agent says about a session, and the event it becomes once accepted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "watchdog/names.h"
+#include "watchdog/policy.h"
+#include "watchdog/time.h"
+
+namespace watchdog {
+
+/// Position of an event in its store: rises with each event, never reused.
+using Seq = std::int64_t;
+/// A session's number inside one store. Key 0 is the observer itself.
+using SessionKey = std::int64_t;
+inline constexpr SessionKey observer_key = 0;
+
+enum class ReportKind : std::uint8_t {
+  start,         ///< a process takes the session up; after an end it opens the next attempt
+  heartbeat,     ///< "I am alive"
+  state_change,  ///< "I got somewhere"
+  tool_call,
+  tool_result,
+  error,  ///< a tool's result that is a failure
+  message,
+  wait,  ///< waits on purpose for somebody or something
+  idle,  ///< the turn is done and nobody has asked for more
+  user_input,
+  compaction,  ///< the agent shortened its own context
+  policy,      ///< thresholds changed while it runs
+  cancel,      ///< somebody asks the agent to stop
+  exited,      ///< the operating system says that the session's process is gone
+  observer,    ///< the observer itself was away or late
+  gap,         ///< reports that a full queue could not keep
+  end
+};
+
+template <>
+struct Names<ReportKind> {
+  static constexpr std::string_view all[] = {
+      "start",      "heartbeat",  "state_change", "tool_call", "tool_result", "error",
+      "message",    "wait",       "idle",         "user_input", "compaction", "policy",
+      "cancel",     "exited",     "observer",     "gap",        "end"};
+};
+
+/// Who sends a heartbeat: the agent's own loop, or a helper that proves only that the process lives.
+/// `unsaid` counts as loop if its position is new or the session never gives one.
+enum class Source : std::uint8_t { unsaid, loop, sidecar };
+
+template <>
+struct Names<Source> {
+  static constexpr std::string_view all[] = {"unsaid", "loop", "sidecar"};
+};
+
+enum class OutcomeKind : std::uint8_t { completed, failed, incomplete, cancelled };
+
+template <>
+struct Names<OutcomeKind> {
+  static constexpr std::string_view all[] = {"completed", "failed", "incomplete", "cancelled"};
+};
+
+/// Progress inside an operation (tokens, bytes, items): name and running total. At most
+/// `counters_max` of them; more are dropped.
+using Counters = std::vector<std::pair<std::string, double>>;
+inline constexpr std::size_t counters_max = 16;
+
+/// One heartbeat, or several of one source and phase folded into a row. Additive: `absorb` of two
+/// neighbours says what the two said. A plain value.
+struct Beats {
+  std::int64_t count = 1;
+  /// Ticks. In a report: since boot (the store adds its offset), or zero for "now".
+  Instant first{};
+  Instant last{};
+  Millis max_gap{};  ///< Longest distance between two neighbours inside the row.
+  /// When the first part of a merged row was stored: until then nobody knew of it. Zero: with the row.
+  Instant told{};
+  std::optional<std::int64_t> iteration_first;
+  std::optional<std::int64_t> iteration;  ///< The newest.
+  std::string phase;
+  Source source = Source::unsaid;
+  Counters counters;       ///< Newest values.
+  std::int64_t fresh = 0;  ///< How many after the first came with a new iteration.
+  std::int64_t quiet = 0;  ///< How many came after the newest rise of a counter (or after the first).
+};
+
+/// True if both may stand in one row.
+[[nodiscard]] bool same_row(const Beats& a, const Beats& b) noexcept;
+/// Appends `next`, which came after everything in `row`. REQUIRES: same_row(row, next).
+void absorb(Beats& row, const Beats& next);
+/// True if a counter of `newer` is above its value in `older`, or is new and above zero.
+[[nodiscard]] bool rises(const Counters& older, const Counters& newer) noexcept;
+
+/// Facts about the process that runs a session; they let a monitor on the same machine see it die.
+struct ProcessFacts {
+  std::int64_t pid = 0;
+  std::int64_t start_ticks = 0;  ///< Field 22 of /proc/PID/stat: tells a reused pid apart.
+  std::string boot_id;
+  std::string host;
+  friend bool operator==(const ProcessFacts&, const ProcessFacts&) = default;
+};
+
+/// How a session ended. `reason` is a word for programs (see reasons.h), `error` a text for people.
+struct Outcome {
+  OutcomeKind kind = OutcomeKind::completed;
+  std::string reason;
+  std::string error;
+  bool stated = true;  ///< False where the agent ended without saying how: then `completed`.
+};
+
+struct CancelRequest {
+  std::string by;
+  std::string reason;
+  WallTime at{};  ///< When the store accepted it.
+};
+
+struct ObserverGap {
+  Millis gap{};
+};
+struct LostReports {
+  std::int64_t count = 0;
+};
+
+/// What only some kinds carry: Beats with heartbeat, ProcessFacts with start and exited, Outcome with
+/// end, CancelRequest with cancel, PolicyPatch with policy, ObserverGap with observer, LostReports
+/// with gap.
+using Detail = std::variant<std::monostate, Beats, ProcessFacts, Outcome, CancelRequest, PolicyPatch,
+                            ObserverGap, LostReports>;
+
+/// What somebody says of a session. A plain value.
+struct Report {
+  ReportKind kind = ReportKind::heartbeat;
+  std::string name;     ///< Tool, role of a message, type of a state change, what a wait waits for.
+  std::string content;  ///< Arguments, data (both JSON where they parse), result or message.
+  std::string call_id;  ///< Pairs a call with its result.
+  std::string hash;     ///< The source's own digest of the uncut content, where it sends one.
+  std::string event_id;                ///< Makes ingestion idempotent; unique in the session.
+  std::optional<std::int64_t> ts_ms;   ///< The source's own clock; kept and shown, never judged by.
+  std::optional<WallTime> at;          ///< When it was said; the store's own time where empty.
+  std::optional<Millis> deadline;      ///< Of a tool call: how long it may go without progress.
+  std::uint64_t digest = 0;            ///< XXH3 of the whole content; set by `seal`.
+  std::int64_t bytes = -1;             ///< Size of the whole content; set by `seal`.
+  Detail detail;
+};
+
+/// A report accepted: numbered, stamped, kept. A plain value.
+struct Event {
+  Seq seq = 0;
+  SessionKey session = observer_key;
+  Seq prev = 0;    ///< The session's event before this one.
+  Instant tick{};  ///< What judging goes by.
+  WallTime at{};   ///< What is shown.
+  bool late = false;  ///< Arrived after the end of its attempt: kept, and changes nothing.
+  Report report;
+};
+
+}  // namespace watchdog

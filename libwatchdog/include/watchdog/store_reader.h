@@ -1,0 +1,105 @@
+/// \file
+/// Reading a store. Nothing here can change it, so whoever judges gets this and no more.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "watchdog/case.h"
+#include "watchdog/report.h"
+#include "watchdog/result.h"
+#include "watchdog/session.h"
+
+namespace watchdog {
+
+/// A session as the store lists it. A plain value.
+struct SessionRow {
+  SessionKey key = observer_key;
+  std::string id;
+  SessionSpec spec;
+  WallTime created{};
+  std::int32_t attempt = 1;
+  Lifecycle lifecycle = Lifecycle::running;
+  HealthKind health = HealthKind::unknown;
+  Seq head = 0;  ///< Its newest event; 0: none yet.
+};
+
+/// Which sessions to list; empty fields match all. Newest first.
+struct SessionFilter {
+  std::optional<HealthKind> health;
+  std::optional<Lifecycle> lifecycle;
+  std::string agent;
+  std::string parent;
+  std::string label_key;
+  std::string label_value;
+  std::string text;      ///< Somewhere in id, agent or task.
+  SessionKey after = 0;  ///< Continue below this key; 0: from the newest.
+  int limit = 100;
+};
+
+/// A part of a session's events, oldest first.
+struct EventPage {
+  std::vector<Event> events;
+  std::optional<Seq> next;  ///< Pass as `after` for the part that follows; empty: that was all.
+};
+
+struct TransitionRow {
+  std::int64_t id = 0;
+  Transition transition;
+  std::string detector;
+};
+
+class StoreReader {
+ public:
+  /// Opens an existing store for reading. Errors: `not_found`, `unavailable`, `corrupt`, `invalid`
+  /// (another program's file), `conflict` (a newer schema).
+  [[nodiscard]] static Result<StoreReader> open(const std::filesystem::path& database);
+  ~StoreReader();
+  StoreReader(StoreReader&&) noexcept;
+  StoreReader& operator=(StoreReader&&) noexcept;
+  StoreReader(const StoreReader&) = delete;
+  StoreReader& operator=(const StoreReader&) = delete;
+
+  [[nodiscard]] Result<SessionRow> session(std::string_view id);
+  [[nodiscard]] Result<SessionRow> session(SessionKey key);
+  /// The cancel asked of a session's running attempt, if there is one.
+  [[nodiscard]] Result<std::optional<CancelRequest>> cancel_of(std::string_view id);
+  [[nodiscard]] Result<std::vector<SessionRow>> sessions(const SessionFilter& filter);
+  /// Keys of the sessions that have not ended, or ended while nobody judged.
+  [[nodiscard]] Result<std::vector<SessionKey>> sessions_to_judge();
+
+  /// Events of all sessions after `seq`, in order.
+  [[nodiscard]] Result<std::vector<Event>> events_after(Seq seq, int count_max);
+  /// A session's events after `after`, oldest first; of one kind, if given. Cost: independent of how
+  /// many come before.
+  [[nodiscard]] Result<EventPage> page(SessionKey session, Seq after, int count_max,
+                                       std::optional<ReportKind> kind = {});
+  /// A session's transitions after an id, oldest first.
+  [[nodiscard]] Result<std::vector<TransitionRow>> transitions(SessionKey session,
+                                                               std::int64_t after, int count_max);
+
+  /// The session as judged by all its events so far: from its snapshot and what came after it. Nothing
+  /// is stored. `changes`, where given, gets what the events after the snapshot changed.
+  [[nodiscard]] Result<Case> fold(const SessionRow& row, std::vector<Transition>* changes = nullptr);
+
+  /// The newest event's seq and tick, 0 in an empty store.
+  [[nodiscard]] Result<std::pair<Seq, Instant>> newest();
+  /// What `Clock::since_boot` must be raised by to become a tick. Empty: nobody has written since the
+  /// machine started.
+  [[nodiscard]] Result<std::optional<Millis>> tick_offset(const std::string& boot_id);
+  /// Changes whenever another connection committed.
+  [[nodiscard]] Result<std::int64_t> version();
+
+ private:
+  friend class Store;
+  struct State;
+  explicit StoreReader(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace watchdog

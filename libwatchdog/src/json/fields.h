@@ -1,0 +1,58 @@
+/// \file
+/// Typed access to the fields of a parsed JSON object, with errors that name the field.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "watchdog/names.h"
+#include "watchdog/result.h"
+
+namespace watchdog {
+
+/// Parses hostile text: bounded depth, no exception. Errors: `malformed`, with the reason.
+[[nodiscard]] Result<nlohmann::json> parse_json(std::string_view text);
+/// The same for text that must be an object.
+[[nodiscard]] Result<nlohmann::json> parse_object(std::string_view text);
+
+/// Reads fields of one object; the first mistake is kept and the rest become no-ops, so that a reader
+/// is one line a field and one look at `error()` at its end. `null` counts as absent.
+class Fields {
+ public:
+  /// REQUIRES: `object` is an object and outlives this.
+  explicit Fields(const nlohmann::json& object) : object_(object) {}
+
+  /// The field's value, or nullptr if it is absent or null.
+  [[nodiscard]] const nlohmann::json* find(std::string_view name) const;
+
+  void text(std::string_view name, std::string& into, std::size_t bytes_max);
+  void flag(std::string_view name, std::optional<bool>& into);
+  void integer(std::string_view name, std::optional<std::int64_t>& into);
+  template <class Enum>
+  void choice(std::string_view name, std::optional<Enum>& into) {
+    std::string word;
+    text(name, word, 64);
+    if (word.empty()) return;
+    into = named<Enum>(word);
+    if (!into) fail(ErrorCode::invalid, name, one_of(Names<Enum>::all, word));
+  }
+
+  void fail(ErrorCode code, std::string_view name, std::string what);
+  [[nodiscard]] const std::optional<Error>& error() const noexcept { return error_; }
+
+ private:
+  template <class Words>
+  static std::string one_of(const Words& words, std::string_view given) {
+    std::string text = "is \"" + std::string(given) + "\"; it must be one of";
+    for (const auto word : words) text.append(" ").append(word);
+    return text;
+  }
+
+  const nlohmann::json& object_;
+  std::optional<Error> error_;
+};
+
+}  // namespace watchdog

@@ -1,0 +1,102 @@
+#include "watchdog/progress.h"
+
+#include "watchdog/json_writer.h"
+
+namespace watchdog {
+namespace {
+
+void write_outcome(JsonWriter& out, const Notes& notes) {
+  out.key("outcome");
+  if (!notes.outcome) {
+    out.value(nullptr);
+    return;
+  }
+  out.open_object().field("kind", name_of(notes.outcome->kind));
+  out.field("reason", notes.outcome->reason).field("at", notes.outcome_at.time_since_epoch().count());
+  out.key("error");
+  if (notes.outcome->error.empty()) {
+    out.value(nullptr);
+  } else {
+    out.value(notes.outcome->error);
+  }
+  out.close_object();
+}
+
+void write_cancel(JsonWriter& out, const Notes& notes) {
+  if (!notes.cancel) return;
+  out.key("cancel").open_object().field("by", notes.cancel->by);
+  out.field("reason", notes.cancel->reason);
+  out.field("at", notes.cancel->at.time_since_epoch().count()).close_object();
+}
+
+}  // namespace
+
+std::string description_of(const SessionSpec& spec) {
+  JsonWriter out;
+  const auto text = [&](std::string_view name, const std::string& value) {
+    out.key(name);
+    value.empty() ? out.value(nullptr) : out.value(value);
+  };
+  text("parentSessionId", spec.parent);
+  text("agent", spec.agent);
+  text("task", spec.task);
+  out.key("labels").open_object();
+  for (const auto& [key, value] : spec.labels) out.field(key, value);
+  out.close_object();
+  return out.take();
+}
+
+std::string progress_document(std::string_view session_id, const Case& judged,
+                              std::string_view description, Instant now, WallTime wall) {
+  const History& history = judged.history;
+  const Health& health = judged.health;
+  const bool ended = is_end(history.lifecycle);
+  const auto wall_of = [&](Instant tick) { return (wall - (now - tick)).time_since_epoch().count(); };
+
+  JsonWriter out;
+  out.open_object().field("sessionId", session_id);
+  out.field("alive", is_alive(history, judged.policy, now));
+  const bool stuck = !ended && (health.kind == HealthKind::stuck || health.kind == HealthKind::looping);
+  out.field("stuck", stuck);
+  out.key("progress").open_object();
+  out.field("heartbeats", history.heartbeats).field("stateChanges", history.state_changes);
+  out.key("lastChange");
+  if (history.state_changes > 0) {
+    out.value(history.last_change_type).field("lastChangeAgo", (now - history.last_change).count());
+  } else {
+    out.value(nullptr).field("lastChangeAgo", nullptr);
+  }
+  out.close_object();
+  out.key("currentPhase");
+  history.phase.empty() ? out.value(nullptr) : out.value(history.phase);
+  out.field("iteration", history.iteration);
+
+  out.field("lifecycle", name_of(history.lifecycle)).field("health", name_of(health.kind));
+  out.field("healthSince", judged.health_since.time_since_epoch().count());
+  out.field("reason", reason_of(health, history, judged.policy));
+  out.key("stuckBy");
+  stuck ? out.value(name_of(health.pattern)) : out.value(nullptr);
+  out.key("evidence").open_array();
+  for (std::size_t at = 0; at < health.evidence.size(); ++at) {
+    if (health.evidence[at] == 0) continue;
+    out.open_object().field("seq", health.evidence[at]);
+    out.field("note", evidence_note(health, at)).close_object();
+  }
+  out.close_array().key("validUntil");
+  health.valid_until == never ? out.value(nullptr) : out.value(wall_of(health.valid_until));
+  write_outcome(out, *history.notes);
+  out.raw(description);
+  out.field("attempt", history.attempt).field("budget", nullptr);
+  write_cancel(out, *history.notes);
+  out.key("tools").open_array();
+  for (const auto& call : history.open_calls) {
+    out.open_object().field("name", call.name).key("callId");
+    call.call_id.empty() ? out.value(nullptr) : out.value(call.call_id);
+    out.field("startedAt", wall_of(call.since)).field("elapsedMs", (now - call.since).count());
+    out.close_object();
+  }
+  out.close_array().field("lastSeq", history.seq).close_object();
+  return out.take();
+}
+
+}  // namespace watchdog

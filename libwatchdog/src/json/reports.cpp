@@ -1,0 +1,436 @@
+#include <algorithm>
+#include <cmath>
+
+#include "json/facts.h"
+#include "json/fields.h"
+#include "watchdog/json.h"
+#include "watchdog/json_writer.h"
+#include "watchdog/reasons.h"
+
+namespace watchdog {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t name_bytes_max = 256;
+constexpr std::size_t id_bytes_max = 256;
+
+/// Arguments, data: kept as the text they came as, or as their JSON text.
+std::string text_of(const json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// The field of the trace format that holds a report's content.
+std::string_view content_field(ReportKind kind) {
+  switch (kind) {
+    case ReportKind::tool_call: return "args";
+    case ReportKind::state_change: return "data";
+    default: return "text";
+  }
+}
+
+/// The field that holds its name.
+std::string_view name_field(ReportKind kind) {
+  switch (kind) {
+    case ReportKind::state_change: return "type";
+    case ReportKind::heartbeat: return "phase";
+    case ReportKind::wait: return "waiting_for";
+    default: return "name";
+  }
+}
+
+std::string_view hash_field(ReportKind kind) {
+  return kind == ReportKind::tool_call ? "args_hash" : "result_hash";
+}
+
+Beats read_beats(Fields& fields) {
+  Beats beats;
+  fields.text("phase", beats.phase, name_bytes_max);
+  fields.integer("iteration", beats.iteration);
+  beats.iteration_first = beats.iteration;
+  std::optional<Source> source;
+  fields.choice("source", source);
+  beats.source = source.value_or(Source::unsaid);
+  if (const auto* counters = fields.find("counters")) {
+    if (!counters->is_object()) {
+      fields.fail(ErrorCode::malformed, "counters", "must be an object of numbers");
+      return beats;
+    }
+    for (const auto& [name, value] : counters->items()) {
+      if (!value.is_number() || !std::isfinite(value.get<double>())) {
+        fields.fail(ErrorCode::malformed, "counters", "must hold numbers, " + name + " is none");
+      } else if (name.size() > 64 || counters->size() > counters_max) {
+        fields.fail(ErrorCode::invalid, "counters", "may be 16 at most, with names of 64 bytes");
+      } else {
+        beats.counters.emplace_back(name, value.get<double>());
+      }
+    }
+  }
+  return beats;
+}
+
+Outcome read_outcome(Fields& fields) {
+  Outcome outcome;
+  std::optional<OutcomeKind> kind;
+  fields.choice("outcome", kind);
+  outcome.stated = kind.has_value();
+  outcome.kind = kind.value_or(OutcomeKind::completed);
+  fields.text("reason", outcome.reason, name_bytes_max);
+  fields.text("error", outcome.error, event_bytes_max);
+  if (outcome.reason.empty()) {
+    switch (outcome.kind) {
+      case OutcomeKind::completed: outcome.reason = reasons::task_complete; break;
+      case OutcomeKind::failed: outcome.reason = reasons::error; break;
+      case OutcomeKind::cancelled: outcome.reason = reasons::cancelled_by_user; break;
+      case OutcomeKind::incomplete: outcome.reason = "unspecified"; break;
+    }
+  }
+  return outcome;
+}
+
+ProcessFacts read_process(Fields& fields, std::string_view start_field,
+                          std::string_view boot_field) {
+  ProcessFacts process;
+  std::optional<std::int64_t> number;
+  fields.integer("pid", number);
+  process.pid = number.value_or(0);
+  number.reset();
+  fields.integer(start_field, number);
+  process.start_ticks = number.value_or(0);
+  fields.text(boot_field, process.boot_id, id_bytes_max);
+  fields.text("host", process.host, id_bytes_max);
+  return process;
+}
+
+/// Kinds that only the store or the monitor write are unknown here.
+bool comes_from_agents(ReportKind kind) {
+  switch (kind) {
+    case ReportKind::policy:
+    case ReportKind::cancel:
+    case ReportKind::exited:
+    case ReportKind::observer:
+    case ReportKind::gap:
+      return false;
+    default:
+      return true;
+  }
+}
+
+Result<std::optional<Report>> report_from(const json& object) {
+  if (!object.is_object()) {
+    return Error{ErrorCode::malformed, std::string("an event must be a JSON object, this is of type ") + object.type_name()};
+  }
+  Fields fields(object);
+  std::string word;
+  fields.text("kind", word, name_bytes_max);
+  if (!fields.error() && word.empty()) fields.fail(ErrorCode::malformed, "kind", "is missing");
+  if (fields.error()) return *fields.error();
+  const auto kind = named<ReportKind>(word);
+  if (!kind || !comes_from_agents(*kind)) return std::optional<Report>{};
+
+  Report report;
+  report.kind = *kind;
+  fields.text("event_id", report.event_id, id_bytes_max);
+  fields.text("call_id", report.call_id, id_bytes_max);
+  fields.integer("ts_ms", report.ts_ms);
+  if (report.kind == ReportKind::heartbeat) {
+    report.detail = read_beats(fields);
+  } else {
+    fields.text("name", report.name, name_bytes_max);
+    fields.text(name_field(report.kind), report.name, name_bytes_max);
+    fields.text(hash_field(report.kind), report.hash, id_bytes_max);
+    const auto* content = fields.find(content_field(report.kind));
+    if (content == nullptr && report.kind == ReportKind::state_change) content = fields.find("text");
+    if (content != nullptr) report.content = text_of(*content);
+  }
+  switch (report.kind) {
+    case ReportKind::end: report.detail = read_outcome(fields); break;
+    case ReportKind::start:
+      report.detail = read_process(fields, "start_ticks", "boot_id");
+      break;
+    case ReportKind::tool_call: {
+      std::optional<std::int64_t> deadline;
+      fields.integer("deadline_ms", deadline);
+      if (deadline && (*deadline < 0 || *deadline > 604'800'000)) {
+        fields.fail(ErrorCode::invalid, "deadline_ms", "must be from 0 to 604800000");
+      } else if (deadline && *deadline > 0) {
+        report.deadline = Millis{*deadline};
+      }
+      break;
+    }
+    case ReportKind::state_change:
+      if (report.name.empty() && !fields.error()) {
+        fields.fail(ErrorCode::malformed, "type", "is missing: what kind of state change is it?");
+      }
+      break;
+    default: break;
+  }
+  if (fields.error()) return *fields.error();
+  return std::optional<Report>(std::move(report));
+}
+
+/// Adds one object to the list. `line` counts from 1.
+std::optional<Error> add(ReportList& list, Result<std::optional<Report>> report, int line) {
+  if (!report) {
+    Error error = report.error();
+    error.line = line;
+    return error;
+  }
+  if (*report) {
+    list.reports.push_back(std::move(**report));
+  } else {
+    ++list.ignored;
+  }
+  return std::nullopt;
+}
+
+Error too_large(int line) {
+  return {.code = ErrorCode::exhausted,
+          .message = "an event may have at most " + std::to_string(event_bytes_max) + " bytes",
+          .line = line};
+}
+
+Result<ReportList> from_lines(std::string_view body) {
+  ReportList list;
+  int line = 0;
+  while (!body.empty()) {
+    ++line;
+    const auto end = std::min(body.find('\n'), body.size());
+    const auto text = body.substr(0, end);
+    body.remove_prefix(std::min(end + 1, body.size()));
+    if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    if (text.size() > event_bytes_max) return too_large(line);
+    if (auto error = add(list, report_from_json(text), line)) return *error;
+  }
+  return list;
+}
+
+Result<ReportList> from_array(const json& array) {
+  ReportList list;
+  int line = 0;
+  for (const auto& object : array) {
+    ++line;
+    if (auto error = add(list, report_from(object), line)) return *error;
+    if (!list.reports.empty() && list.reports.back().content.size() > event_bytes_max) {
+      return too_large(line);
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+Result<std::optional<Report>> report_from_json(std::string_view object) {
+  auto parsed = parse_json(object);
+  if (!parsed) return parsed.error();
+  return report_from(*parsed);
+}
+
+Result<ReportList> reports_from_json(std::string_view body) {
+  const auto first = body.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) {
+    return Error{ErrorCode::malformed, "the body is empty; an event, an array or a line each is needed"};
+  }
+  if (body[first] == '[') {
+    auto parsed = parse_json(body);
+    if (!parsed) return parsed.error();
+    return from_array(*parsed);
+  }
+  // One object may span lines; several stand a line each.
+  const auto first_line = body.substr(first, body.find('\n', first) - first);
+  if (first_line.size() + first < body.size() && nlohmann::json::accept(first_line)) {
+    return from_lines(body);
+  }
+  if (body.size() > event_bytes_max) return too_large(1);
+  auto parsed = parse_json(body);
+  if (!parsed) {
+    // Several lines of which the first is broken: name that line rather than the whole.
+    return body.find("\n{", first) != std::string_view::npos ? from_lines(body)
+                                                             : Result<ReportList>(parsed.error());
+  }
+  ReportList list;
+  if (auto error = add(list, report_from(*parsed), 0)) return *error;
+  return list;
+}
+
+namespace {
+
+void write_beats(JsonWriter& out, const Beats& beats, Instant tick) {
+  out.field("count", beats.count).field("source", name_of(beats.source));
+  if (beats.iteration) out.field("iteration", *beats.iteration);
+  if (beats.iteration_first && beats.iteration_first != beats.iteration) {
+    out.field("iteration_first", *beats.iteration_first);
+  }
+  const auto ms = [&](std::string_view name, Millis value) {
+    if (value.count() != 0) out.field(name, value.count());
+  };
+  ms("age_ms", tick - beats.last);
+  ms("span_ms", beats.last - beats.first);
+  ms("max_gap_ms", beats.max_gap);
+  if (beats.told != Instant{}) ms("told_ms", tick - beats.told);
+  if (beats.fresh != 0) out.field("fresh", beats.fresh);
+  if (beats.quiet != 0) out.field("quiet", beats.quiet);
+  if (beats.counters.empty()) return;
+  out.key("counters").open_object();
+  for (const auto& [name, value] : beats.counters) out.field(name, value);
+  out.close_object();
+}
+
+void write_process(JsonWriter& out, const ProcessFacts& process) {
+  if (process.pid == 0) return;
+  out.field("pid", process.pid).field("start_ticks", process.start_ticks);
+  out.field("boot_id", process.boot_id).field("host", process.host);
+}
+
+struct DetailWriter {
+  JsonWriter& out;
+  Instant tick;
+
+  void operator()(std::monostate) const {}
+  void operator()(const Beats& beats) const { write_beats(out, beats, tick); }
+  void operator()(const ProcessFacts& process) const { write_process(out, process); }
+  void operator()(const Outcome& outcome) const {
+    out.field("outcome", name_of(outcome.kind)).field("reason", outcome.reason);
+    if (!outcome.error.empty()) out.field("error", outcome.error);
+  }
+  void operator()(const CancelRequest& request) const {
+    out.field("by", request.by).field("reason", request.reason);
+  }
+  void operator()(const PolicyPatch& patch) const { out.key("policy").raw(to_json(patch)); }
+  void operator()(const ObserverGap& absence) const { out.field("gap_ms", absence.gap.count()); }
+  void operator()(const LostReports& lost) const { out.field("count", lost.count); }
+};
+
+/// Everything without a column of its own.
+void write_facts(JsonWriter& out, const Report& report, Instant tick) {
+  if (!report.call_id.empty()) out.field("call_id", report.call_id);
+  if (!report.hash.empty()) out.field(hash_field(report.kind), report.hash);
+  if (report.ts_ms) out.field("ts_ms", *report.ts_ms);
+  if (report.deadline) out.field("deadline_ms", report.deadline->count());
+  std::visit(DetailWriter{out, tick}, report.detail);
+}
+
+bool has_facts(const Report& report) {
+  return !report.call_id.empty() || !report.hash.empty() || report.ts_ms || report.deadline ||
+         report.detail.index() != 0;
+}
+
+Beats beats_from(const json& facts, Instant tick, std::string phase) {
+  const auto number = [&](const char* name, std::int64_t absent) {
+    const auto found = facts.find(name);
+    return found != facts.end() && found->is_number_integer() ? found->get<std::int64_t>() : absent;
+  };
+  Beats beats;
+  beats.phase = std::move(phase);
+  beats.count = std::max<std::int64_t>(number("count", 1), 1);
+  beats.source = named<Source>(facts.value("source", "unsaid")).value_or(Source::unsaid);
+  if (facts.contains("iteration")) {
+    beats.iteration = number("iteration", 0);
+    beats.iteration_first = number("iteration_first", *beats.iteration);
+  }
+  beats.last = tick - Millis{number("age_ms", 0)};
+  beats.first = beats.last - Millis{number("span_ms", 0)};
+  beats.max_gap = Millis{number("max_gap_ms", 0)};
+  if (const auto told = number("told_ms", 0); told != 0) beats.told = tick - Millis{told};
+  beats.fresh = number("fresh", 0);
+  beats.quiet = number("quiet", 0);
+  if (const auto counters = facts.find("counters"); counters != facts.end()) {
+    for (const auto& [name, value] : counters->items()) {
+      if (value.is_number()) beats.counters.emplace_back(name, value.get<double>());
+    }
+  }
+  return beats;
+}
+
+}  // namespace
+
+std::string facts_of(const Report& report, Instant tick) {
+  if (!has_facts(report)) return {};
+  JsonWriter out;
+  out.open_object();
+  write_facts(out, report, tick);
+  out.close_object();
+  return out.take();
+}
+
+Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
+  static const json none = json::object();
+  auto parsed = text.empty() ? Result<json>(none) : parse_object(text);
+  if (!parsed) return Error{ErrorCode::corrupt, "an event's facts: " + parsed.error().message};
+  Fields fields(*parsed);
+  fields.text("call_id", report.call_id, id_bytes_max);
+  fields.text(hash_field(report.kind), report.hash, id_bytes_max);
+  fields.integer("ts_ms", report.ts_ms);
+  std::optional<std::int64_t> number;
+  switch (report.kind) {
+    case ReportKind::heartbeat:
+      report.detail = beats_from(*parsed, tick, std::exchange(report.name, {}));
+      break;
+    case ReportKind::tool_call:
+      fields.integer("deadline_ms", number);
+      if (number) report.deadline = Millis{*number};
+      break;
+    case ReportKind::start:
+    case ReportKind::exited:
+      report.detail = read_process(fields, "start_ticks", "boot_id");
+      break;
+    case ReportKind::end: report.detail = read_outcome(fields); break;
+    case ReportKind::cancel: {
+      CancelRequest request;
+      fields.text("by", request.by, event_bytes_max);
+      fields.text("reason", request.reason, event_bytes_max);
+      report.detail = std::move(request);
+      break;
+    }
+    case ReportKind::policy:
+      if (const auto* policy = fields.find("policy"); policy && policy->is_object()) {
+        if (auto patch = policy_patch_from_json(policy->dump())) report.detail = *patch;
+      }
+      break;
+    case ReportKind::observer:
+      fields.integer("gap_ms", number);
+      report.detail = ObserverGap{Millis{number.value_or(0)}};
+      break;
+    case ReportKind::gap:
+      fields.integer("count", number);
+      report.detail = LostReports{number.value_or(0)};
+      break;
+    default: break;
+  }
+  if (fields.error()) return Error{ErrorCode::corrupt, "an event's facts: " + fields.error()->message};
+  return {};
+}
+
+std::string to_json(const Event& event) {
+  const Report& report = event.report;
+  JsonWriter out;
+  out.open_object().field("seq", event.seq).field("at_ms", event.at.time_since_epoch().count());
+  out.field("kind", name_of(report.kind));
+  const auto* row = std::get_if<Beats>(&report.detail);
+  const std::string& name = row != nullptr ? row->phase : report.name;
+  if (!name.empty()) out.field(name_field(report.kind), name);
+  if (!report.content.empty()) {
+    out.key(content_field(report.kind));
+    // Arguments and data may be any JSON; a cut one is shown as text.
+    const bool structured = report.kind == ReportKind::tool_call || report.kind == ReportKind::state_change;
+    if (structured && is_json(report.content)) {
+      out.raw(report.content);
+    } else {
+      out.value(report.content);
+    }
+  }
+  if (report.bytes > 0) out.field("bytes", report.bytes);
+  if (report.digest != 0) {
+    std::string hex(16, '0');
+    for (int i = 0; i < 16; ++i) hex[i] = "0123456789abcdef"[report.digest >> (60 - 4 * i) & 0xFU];
+    out.field("digest", hex);
+  }
+  if (!report.event_id.empty()) out.field("event_id", report.event_id);
+  if (event.late) out.field("late", true);
+  write_facts(out, report, event.tick);
+  out.close_object();
+  return out.take();
+}
+
+}  // namespace watchdog

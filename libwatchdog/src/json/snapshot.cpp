@@ -1,0 +1,206 @@
+#include <array>
+
+#include "json/facts.h"
+#include "json/fields.h"
+#include "watchdog/json.h"
+#include "watchdog/json_writer.h"
+
+namespace watchdog {
+namespace {
+
+using nlohmann::json;
+
+/// Names every number of a history once; writing and reading both go through it.
+template <class Visit>
+void each_number(History& h, Visit&& visit) {
+  visit("seq", h.seq);
+  visit("tick", h.tick);
+  visit("at", h.at);
+  visit("attempt", h.attempt);
+  visit("heartbeats", h.heartbeats);
+  visit("state_changes", h.state_changes);
+  visit("tool_calls", h.tool_calls);
+  visit("reports", h.reports);
+  visit("loop_beats_since_change", h.loop_beats_since_change);
+  visit("loop_beats_since_rise", h.loop_beats_since_rise);
+  visit("streak_seq", h.streak_seq);
+  visit("change_seq", h.change_seq);
+  visit("last_sign", h.last_sign);
+  visit("sign_seq", h.sign_seq);
+  visit("last_beat", h.last_beat);
+  visit("last_change", h.last_change);
+  visit("last_rise", h.last_rise);
+  visit("last_periodic", h.last_periodic);
+  visit("periodic_beats", h.periodic_beats);
+  visit("gap_at", h.gaps.at);
+  visit("gap_filled", h.gaps.filled);
+  visit("gives_position", h.gives_position);
+  visit("pid", h.pid);
+  visit("start_ticks", h.start_ticks);
+  visit("boot", h.boot);
+  visit("host", h.host);
+  visit("exited_seq", h.exited_seq);
+  visit("observer_back", h.observer_back);
+  visit("observer_gap", h.observer_gap);
+}
+
+template <class Number>
+std::int64_t as_integer(const Number& number) {
+  if constexpr (requires { number.time_since_epoch(); }) {
+    return number.time_since_epoch().count();
+  } else if constexpr (requires { number.count(); }) {
+    return number.count();
+  } else {
+    return static_cast<std::int64_t>(number);
+  }
+}
+
+template <class Number>
+void from_integer(std::int64_t value, Number& number) {
+  if constexpr (requires { number.time_since_epoch(); }) {
+    number = Number{Millis{value}};
+  } else if constexpr (requires { number.count(); }) {
+    number = Number{value};
+  } else {
+    number = static_cast<Number>(value);
+  }
+}
+
+void write_notes(JsonWriter& out, const Notes& notes) {
+  if (notes.wait_seq != 0) {
+    out.key("wait").open_object().field("for", notes.waiting_for).field("seq", notes.wait_seq);
+    out.field("since", as_integer(notes.wait_since)).field("iteration", notes.wait_iteration);
+    out.close_object();
+  }
+  if (notes.outcome) {
+    out.key("outcome").open_object().field("kind", name_of(notes.outcome->kind));
+    out.field("reason", notes.outcome->reason).field("error", notes.outcome->error);
+    out.field("at", as_integer(notes.outcome_at)).close_object();
+  }
+  if (notes.cancel) {
+    out.key("cancel").open_object().field("by", notes.cancel->by);
+    out.field("reason", notes.cancel->reason).field("at", as_integer(notes.cancel->at));
+    out.close_object();
+  }
+}
+
+void read_notes(const json& from, History& history) {
+  if (const auto wait = from.find("wait"); wait != from.end()) {
+    auto& notes = history.notes.edit();
+    notes.waiting_for = wait->at("for");
+    notes.wait_seq = wait->at("seq");
+    from_integer(wait->at("since"), notes.wait_since);
+    if (wait->at("iteration").is_number()) notes.wait_iteration = wait->at("iteration");
+  }
+  if (const auto outcome = from.find("outcome"); outcome != from.end()) {
+    auto& notes = history.notes.edit();
+    notes.outcome = Outcome{
+        .kind = named<OutcomeKind>(outcome->at("kind").get<std::string>()).value(),
+        .reason = outcome->at("reason"),
+        .error = outcome->at("error")};
+    from_integer(outcome->at("at"), notes.outcome_at);
+  }
+  if (const auto cancel = from.find("cancel"); cancel != from.end()) {
+    CancelRequest request;
+    request.by = cancel->at("by");
+    request.reason = cancel->at("reason");
+    from_integer(cancel->at("at"), request.at);
+    history.notes.edit().cancel = std::move(request);
+  }
+}
+
+History history_from(const json& from) {
+  History history;
+  each_number(history, [&](const char* name, auto& number) {
+    from_integer(from.at(name).get<std::int64_t>(), number);
+  });
+  history.gaps.at = std::clamp(history.gaps.at, 0, static_cast<int>(GapWindow::bucket_count) - 1);
+  history.gaps.buckets = from.at("gaps");
+  history.lifecycle = named<Lifecycle>(from.at("lifecycle").get<std::string>()).value();
+  history.last_change_type = from.at("last_change_type");
+  history.phase = from.at("phase");
+  if (from.at("iteration").is_number()) history.iteration = from.at("iteration");
+  for (const auto& [name, value] : from.at("counters").items()) {
+    history.counters.emplace_back(name, value.get<double>());
+  }
+  for (const auto& call : from.at("open_calls")) {
+    OpenCall open;
+    open.name = call.at("name");
+    open.call_id = call.at("call_id");
+    open.seq = call.at("seq");
+    from_integer(call.at("since"), open.since);
+    if (call.at("iteration").is_number()) open.iteration = call.at("iteration");
+    open.deadline = Millis{call.at("deadline").get<std::int64_t>()};
+    history.open_calls.push_back(std::move(open));
+  }
+  read_notes(from, history);
+  return history;
+}
+
+void write_history(JsonWriter& out, const History& history) {
+  out.open_object();
+  // Visiting does not change it; one list of fields serves both directions.
+  each_number(const_cast<History&>(history), [&](const char* name, auto& number) {  // NOLINT
+    out.field(name, as_integer(number));
+  });
+  out.key("gaps").open_array();
+  for (const auto gap : history.gaps.buckets) out.value(gap);
+  out.close_array().field("lifecycle", name_of(history.lifecycle));
+  out.field("last_change_type", history.last_change_type).field("phase", history.phase);
+  out.field("iteration", history.iteration).key("counters").open_object();
+  for (const auto& [name, value] : history.counters) out.field(name, value);
+  out.close_object().key("open_calls").open_array();
+  for (const auto& call : history.open_calls) {
+    out.open_object().field("name", call.name).field("call_id", call.call_id);
+    out.field("seq", call.seq).field("since", as_integer(call.since));
+    out.field("iteration", call.iteration).field("deadline", call.deadline.count()).close_object();
+  }
+  out.close_array();
+  write_notes(out, *history.notes);
+  out.close_object();
+}
+
+Health health_from(const json& from) {
+  Health health;
+  health.kind = named<HealthKind>(from.at("health").get<std::string>()).value();
+  health.pattern = named<Pattern>(from.at("pattern").get<std::string>()).value();
+  from_integer(from.at("valid_until"), health.valid_until);
+  health.evidence = from.at("evidence");
+  return health;
+}
+
+}  // namespace
+
+std::string snapshot_of(const Case& judged) {
+  JsonWriter out;
+  out.open_object().field("folded", judged.folded).key("history");
+  write_history(out, judged.history);
+  out.key("policy").raw(to_json(judged.policy));
+  out.field("health", name_of(judged.health.kind)).field("pattern", name_of(judged.health.pattern));
+  out.field("valid_until", as_integer(judged.health.valid_until)).key("evidence").open_array();
+  for (const auto seq : judged.health.evidence) out.value(seq);
+  out.close_array().field("health_since", as_integer(judged.health_since)).close_object();
+  return out.take();
+}
+
+Result<void> read_snapshot(Case& judged, std::string_view text) {
+  auto parsed = parse_object(text);
+  if (!parsed) return Error{ErrorCode::corrupt, "a snapshot: " + parsed.error().message};
+  try {
+    Case read;
+    read.session = judged.session;
+    read.folded = parsed->at("folded");
+    read.history = history_from(parsed->at("history"));
+    const auto policy = policy_patch_from_json(parsed->at("policy").dump());
+    if (!policy) return Error{ErrorCode::corrupt, "a snapshot: " + policy.error().message};
+    read.policy = patched(Policy{}, *policy);
+    read.health = health_from(*parsed);
+    from_integer(parsed->at("health_since"), read.health_since);
+    judged = std::move(read);
+    return {};
+  } catch (const std::exception& error) {
+    return Error{ErrorCode::corrupt, std::string("a snapshot: ") + error.what()};
+  }
+}
+
+}  // namespace watchdog

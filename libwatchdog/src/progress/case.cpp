@@ -1,0 +1,48 @@
+#include "watchdog/case.h"
+
+namespace watchdog {
+
+void Case::conclude(Instant now, std::vector<Transition>& changes) {
+  const Health next = judge(history, policy, now);
+  if (!next.same_as(health)) {
+    health_since = history.at + (now - history.tick);
+    changes.push_back({.session = session,
+                       .seq = history.seq,
+                       .tick = now,
+                       .at = health_since,
+                       .from = health.kind,
+                       .health = next,
+                       .reason = reason_of(next, history, policy),
+                       .policy_digest = digest_of(policy)});
+  }
+  health = next;
+}
+
+void Case::expire(Instant now, std::vector<Transition>& changes) {
+  while (!is_end(history.lifecycle) && health.valid_until <= now) {
+    conclude(health.valid_until, changes);
+  }
+}
+
+void Case::take(const Event& event, std::vector<Transition>& changes) {
+  const auto* absence = std::get_if<ObserverGap>(&event.report.detail);
+  const auto* beats = std::get_if<Beats>(&event.report.detail);
+  Instant until = event.tick;
+  // While the observer was away nothing expired: it could not have heard.
+  if (absence != nullptr) until -= absence->gap;
+  // The rows that were merged into this one kept it from expiring.
+  if (beats != nullptr && beats->told != Instant{}) until = beats->told;
+  expire(until, changes);
+  folded = event.seq;
+  apply(history, event);
+  if (const auto* patch = std::get_if<PolicyPatch>(&event.report.detail); patch && !event.late) {
+    policy = patched(policy, *patch);
+  }
+  if (is_end(history.lifecycle)) {
+    health.valid_until = never;
+    return;
+  }
+  conclude(event.tick, changes);
+}
+
+}  // namespace watchdog

@@ -1,0 +1,55 @@
+#include "store/event_row.h"
+
+#include "json/facts.h"
+
+namespace watchdog {
+
+Event event_from(const Statement& row) {
+  Event event{.seq = row.integer(0),
+              .session = row.integer(1),
+              .prev = row.integer(2),
+              .tick = Instant{Millis{row.integer(3)}},
+              .at = WallTime{Millis{row.integer(4)}},
+              .late = row.integer(6) != 0};
+  const auto kind = row.integer(5);
+  if (kind < 0 || kind >= static_cast<std::int64_t>(std::size(Names<ReportKind>::all))) {
+    // A newer minor version's kind: known to exist, not understood.
+    event.report.kind = ReportKind::compaction;
+    event.late = true;
+    return event;
+  }
+  Report& report = event.report;
+  report.kind = static_cast<ReportKind>(kind);
+  report.name = row.text(7);
+  report.content = row.text(8);
+  report.digest = static_cast<std::uint64_t>(row.integer(9));
+  report.bytes = row.integer(10);
+  report.event_id = row.text(11);
+  const auto facts = row.text(12);
+  if (!facts.empty() || report.kind == ReportKind::heartbeat) {
+    if (auto read = read_facts(report, facts, event.tick); !read) throw SqlFailure{read.error()};
+  }
+  return event;
+}
+
+void insert_event(Statement& statement, const Event& event) {
+  const Report& report = event.report;
+  const auto* beats = std::get_if<Beats>(&report.detail);
+  const auto facts = facts_of(report, event.tick);
+  statement.reset();
+  statement.bind(1, event.seq).bind(2, event.session).bind(3, event.prev);
+  statement.bind(4, event.tick.time_since_epoch().count());
+  statement.bind(5, event.at.time_since_epoch().count());
+  statement.bind(6, static_cast<std::int64_t>(report.kind)).bind(7, event.late ? 1 : 0);
+  statement.bind(8, beats != nullptr ? beats->phase : report.name, true);
+  statement.bind(9, report.content, true);
+  if (report.bytes > 0) {
+    statement.bind(10, static_cast<std::int64_t>(report.digest)).bind(11, report.bytes);
+  } else {
+    statement.bind_null(10).bind_null(11);
+  }
+  statement.bind(12, report.event_id, true).bind(13, facts, true);
+  statement.run();
+}
+
+}  // namespace watchdog

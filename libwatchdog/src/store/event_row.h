@@ -1,0 +1,22 @@
+/// \file
+/// An event as a row of the table `events`.
+#pragma once
+
+#include "store/sqlite.h"
+#include "watchdog/report.h"
+
+namespace watchdog {
+
+/// The columns, in the order in which `event_from` reads and `insert_event` writes them.
+inline constexpr std::string_view event_columns =
+    "seq, session, prev, tick_ms, at_ms, kind, late, name, content, digest, bytes, event_id, facts";
+
+[[nodiscard]] Event event_from(const Statement& row);
+
+/// `statement` must be prepared from `insert_event_sql`.
+inline constexpr std::string_view insert_event_sql =
+    "INSERT INTO events (seq, session, prev, tick_ms, at_ms, kind, late, name, content, digest, "
+    "bytes, event_id, facts) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)";
+void insert_event(Statement& statement, const Event& event);
+
+}  // namespace watchdog

@@ -1,0 +1,342 @@
+#include "watchdog/observer.h"
+
+#include <mutex>
+#include <queue>
+#include <unordered_map>
+#include <utility>
+
+#include "base/digest.h"
+#include "store/lock.h"
+#include "watchdog/progress.h"
+
+namespace watchdog {
+namespace {
+
+/// Events folded at one reading.
+constexpr int piece_events = 1'000;
+/// A history is written down at every transition and at least every so many of its events.
+constexpr int snapshot_events = 1'000;
+/// How often a silent session's process is looked for.
+constexpr Millis process_look_every{10'000};
+
+struct Entry {
+  Case judged;
+  std::string description;
+  std::int32_t since_snapshot = 0;
+  Instant process_looked{};
+  Instant queued = never;  ///< Its earliest place in the queue of due sessions.
+};
+
+}  // namespace
+
+struct Observer::State {
+  State(Store& door, Options chosen) : store(door), options(chosen) {
+    const auto self = this_process();
+    boot = self.boot_id;
+    host = self.host;
+    boot_digest = digest_of(std::string_view(boot));
+    host_digest = digest_of(std::string_view(host));
+  }
+
+  Store& store;
+  Options options;
+  std::optional<FileLock> lock;
+  std::string boot, host;
+  std::uint64_t boot_digest = 0, host_digest = 0;
+
+  /// Guards what other threads may ask for: the entries and their ids.
+  mutable std::mutex mutex;
+  std::unordered_map<SessionKey, Entry> entries;
+  std::unordered_map<std::string, SessionKey> keys;
+
+  Seq cursor = 0;
+  Instant last_look{};
+  using Due = std::pair<Instant, SessionKey>;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due;
+
+  // Concluded and not yet written down:
+  std::vector<Transition> changes;
+  std::vector<SessionKey> to_keep;
+  std::unordered_map<SessionKey, std::string> ended;  ///< Leave memory once written.
+
+  Entry* entry_of(SessionKey session) {
+    const auto found = entries.find(session);
+    return found == entries.end() ? nullptr : &found->second;
+  }
+
+  [[nodiscard]] bool runs_here(const History& history) const {
+    return history.pid > 0 && history.boot == boot_digest && history.host == host_digest;
+  }
+
+  /// When the session needs a look although nothing happens.
+  [[nodiscard]] Instant next_due(const Entry& entry) const {
+    const History& history = entry.judged.history;
+    if (is_end(history.lifecycle)) return never;
+    Instant at = entry.judged.health.valid_until;
+    if (runs_here(history) && history.exited_seq == 0) {
+      const auto silence = silence_begins(history, entry.judged.policy);
+      if (silence != never) at = std::min(at, std::max(silence, entry.process_looked + process_look_every));
+    }
+    return at;
+  }
+
+  /// Later dates are corrected when the earlier one comes up, so heartbeats cost nothing here.
+  void enqueue(SessionKey session, Entry& entry) {
+    const auto at = next_due(entry);
+    if (at >= entry.queued) return;
+    entry.queued = at;
+    due.emplace(at, session);
+  }
+
+  /// After an entry took events or time passed for it.
+  void settle(SessionKey session, Entry& entry, bool changed) {
+    const bool has_ended = is_end(entry.judged.history.lifecycle);
+    if (changed || has_ended || entry.since_snapshot >= snapshot_events) {
+      if (to_keep.empty() || to_keep.back() != session) to_keep.push_back(session);
+    }
+    if (has_ended) {
+      ended.emplace(session, std::string());
+    } else {
+      enqueue(session, entry);
+    }
+  }
+
+  /// Brings a session into memory, with all its events so far.
+  Result<Entry*> load(SessionKey session) {
+    auto row = store.reader().session(session);
+    if (!row) return row.error();
+    const auto before = changes.size();
+    auto judged = store.reader().fold(*row, &changes);
+    if (!judged) return judged.error();
+    const std::lock_guard guard(mutex);
+    Entry& entry = entries[session];
+    entry.judged = std::move(*judged);
+    entry.description = description_of(row->spec);
+    keys[row->id] = session;
+    settle(session, entry, changes.size() != before);
+    return &entry;
+  }
+
+  Result<void> take(const Event& event) {
+    if (event.session == observer_key) {
+      const std::lock_guard guard(mutex);
+      for (auto& [session, entry] : entries) {
+        if (event.seq <= entry.judged.folded || entry.judged.history.seq == 0) continue;
+        const auto before = changes.size();
+        entry.judged.take(event, changes);
+        settle(session, entry, changes.size() != before);
+      }
+      return {};
+    }
+    Entry* entry = entry_of(event.session);
+    if (entry == nullptr) {
+      auto loaded = load(event.session);
+      if (!loaded && loaded.error().code != ErrorCode::not_found) return loaded.error();
+      return {};  // not_found: retention was quicker
+    }
+    if (event.seq <= entry->judged.folded) return {};
+    const std::lock_guard guard(mutex);
+    const auto before = changes.size();
+    ended.erase(event.session);
+    entry->judged.take(event, changes);
+    ++entry->since_snapshot;
+    settle(event.session, *entry, changes.size() != before);
+    return {};
+  }
+
+  /// Reads everything anew. What was concluded and not written down is concluded again.
+  Result<void> reload() {
+    const auto newest = store.reader().newest();
+    if (!newest) return newest.error();
+    const auto sessions = store.reader().sessions_to_judge();
+    if (!sessions) return sessions.error();
+    {
+      const std::lock_guard guard(mutex);
+      entries.clear();
+      keys.clear();
+    }
+    due = {};
+    changes.clear();
+    to_keep.clear();
+    ended.clear();
+    cursor = newest->first;
+    for (const auto session : *sessions) {
+      if (auto loaded = load(session); !loaded) return loaded.error();
+      if (to_keep.size() < piece_events) continue;
+      if (auto kept = keep(); !kept) return kept;
+    }
+    return keep();
+  }
+
+  Result<void> catch_up() {
+    while (true) {
+      auto events = store.reader().events_after(cursor, piece_events);
+      if (!events) return events.error();
+      for (const auto& event : *events) {
+        if (auto taken = take(event); !taken) return taken;
+        cursor = event.seq;
+      }
+      if (events->empty()) return {};
+      if (auto kept = keep(); !kept) return kept;
+    }
+  }
+
+  /// Writes down what was concluded, in one transaction, and lets ended sessions go.
+  Result<void> keep() {
+    if (changes.empty() && to_keep.empty()) return {};
+    Verdicts verdicts{.transitions = changes};
+    for (const auto session : to_keep) {
+      if (auto* entry = entry_of(session)) verdicts.snapshots.push_back(&entry->judged);
+    }
+    if (auto recorded = store.record(verdicts); !recorded) return recorded;
+    for (const auto session : to_keep) {
+      if (auto* entry = entry_of(session)) entry->since_snapshot = 0;
+    }
+    changes.clear();
+    to_keep.clear();
+    if (!ended.empty()) {
+      const std::lock_guard guard(mutex);
+      std::erase_if(keys, [&](const auto& item) { return ended.contains(item.second); });
+      for (const auto& [session, unused] : ended) entries.erase(session);
+      ended.clear();
+    }
+    return {};
+  }
+
+  /// Takes the sessions out of the queue that are due at `now`.
+  std::vector<SessionKey> take_due(Instant now) {
+    std::vector<SessionKey> sessions;
+    while (!due.empty() && due.top().first <= now) {
+      const auto [at, session] = due.top();
+      due.pop();
+      Entry* entry = entry_of(session);
+      if (entry == nullptr || entry->queued != at) continue;  // gone, or queued again for earlier
+      entry->queued = never;
+      if (next_due(*entry) <= now) {
+        sessions.push_back(session);
+      } else {
+        enqueue(session, *entry);
+      }
+    }
+    return sessions;
+  }
+
+  /// Lets time pass for the sessions that are due, and looks for the processes of the silent.
+  Result<void> expire() {
+    const auto sessions = take_due(store.now());
+    if (sessions.empty()) return {};
+    std::vector<Batch> gone;
+    // While nobody else can append, what is read is all that happened up to now.
+    auto done = store.alone([&]() -> Result<void> {
+      if (auto caught = catch_up(); !caught) return caught;
+      const Instant now = store.now();
+      for (const auto session : sessions) {
+        Entry* entry = entry_of(session);
+        if (entry == nullptr) continue;
+        const std::lock_guard guard(mutex);
+        const auto before = changes.size();
+        entry->judged.expire(now, changes);
+        if (auto facts = process_gone(*entry, now)) gone.push_back(std::move(*facts));
+        settle(session, *entry, changes.size() != before);
+      }
+      return keep();
+    });
+    if (!done) {
+      // What was concluded may not have been written, and cannot be taken back in memory.
+      if (auto again = reload(); !again) return again;
+      return done;
+    }
+    if (gone.empty()) return {};
+    if (auto appended = store.append(gone); !appended) return appended.error();
+    return catch_up();
+  }
+
+  std::optional<Batch> process_gone(Entry& entry, Instant now) {
+    const History& history = entry.judged.history;
+    if (!runs_here(history) || history.exited_seq != 0 || is_end(history.lifecycle) ||
+        now < silence_begins(history, entry.judged.policy)) {
+      return std::nullopt;
+    }
+    entry.process_looked = now;
+    ProcessFacts process{.pid = history.pid, .start_ticks = history.start_ticks, .boot_id = boot, .host = host};
+    if (is_running(process) != false) return std::nullopt;
+    auto row = store.reader().session(entry.judged.session);
+    if (!row) return std::nullopt;
+    Batch batch{.session = row->id, .creation = Creation::refuse};
+    Report& report = batch.reports.emplace_back();
+    report.kind = ReportKind::exited;
+    report.detail = std::move(process);
+    return batch;
+  }
+};
+
+Observer::Observer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Observer::~Observer() = default;
+
+Result<std::unique_ptr<Observer>> Observer::start(Store& store, Options options) {
+  auto state = std::make_unique<State>(store, options);
+  if (store.path() != ":memory:") {
+    auto lock = FileLock::open(store.path().string() + "-judge");
+    if (!lock) return lock.error();
+    if (!lock->try_lock()) {
+      return Error{ErrorCode::conflict, "database " + store.path().string() +
+                                            " is watched by another monitor already (process " +
+                                            std::to_string(lock->read_pid()) + ")"};
+    }
+    lock->write_pid();
+    state->lock = std::move(*lock);
+  }
+  const auto newest = store.reader().newest();
+  if (!newest) return newest.error();
+  const auto gap = store.now() - newest->second;
+  if (newest->first != 0 && gap > options.late_max) {
+    if (auto told = store.append_observer({gap}); !told) return told.error();
+  }
+  if (auto loaded = state->reload(); !loaded) return loaded.error();
+  state->last_look = store.now();
+  return std::unique_ptr<Observer>(new Observer(std::move(state)));
+}
+
+Result<Instant> Observer::look() {
+  State& state = *state_;
+  const auto away = state.store.now() - state.last_look;
+  if (away > state.options.late_max) {
+    if (auto told = state.store.append_observer({away}); !told) return told.error();
+  }
+  state.last_look = state.store.now();
+  if (auto caught = state.catch_up(); !caught) return caught.error();
+  if (auto kept = state.keep(); !kept) return kept.error();
+  if (auto expired = state.expire(); !expired) return expired.error();
+  return state.due.empty() ? never : state.due.top().first;
+}
+
+Result<void> Observer::checkpoint() {
+  std::vector<SessionKey> sessions;
+  for (const auto& [session, entry] : state_->entries) {
+    if (entry.since_snapshot > 0) sessions.push_back(session);
+  }
+  for (std::size_t from = 0; from < sessions.size(); from += piece_events) {
+    const auto to = std::min(sessions.size(), from + piece_events);
+    state_->to_keep.assign(sessions.begin() + static_cast<std::ptrdiff_t>(from),
+                           sessions.begin() + static_cast<std::ptrdiff_t>(to));
+    if (auto kept = state_->keep(); !kept) return kept;
+  }
+  return {};
+}
+
+Seq Observer::folded() const noexcept { return state_->cursor; }
+
+std::optional<Watched> Observer::find(std::string_view session_id) const {
+  const std::lock_guard guard(state_->mutex);
+  const auto key = state_->keys.find(std::string(session_id));
+  if (key == state_->keys.end()) return std::nullopt;
+  const Entry& entry = state_->entries.at(key->second);
+  return Watched{.judged = entry.judged, .description = entry.description};
+}
+
+std::size_t Observer::watched() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->entries.size();
+}
+
+}  // namespace watchdog

@@ -1,0 +1,51 @@
+/// \file
+/// What a StoreReader and a Store on the same connection share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "store/lock.h"
+#include "store/sqlite.h"
+#include "watchdog/store_reader.h"
+
+namespace watchdog {
+
+/// Of the column sessions.cancel.
+[[nodiscard]] std::optional<CancelRequest> cancel_from(const std::string& text);
+
+struct StoreReader::State {
+  explicit State(std::shared_ptr<Database> connection) : database(std::move(connection)) {}
+  ~State();
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  std::shared_ptr<Database> database;
+  std::unordered_map<std::string, Statement> statements;
+  int generation = fork_generation();
+
+  /// The statement of this text, reset and ready to bind.
+  [[nodiscard]] Statement& prepared(std::string_view sql);
+  /// Follows `prev` from `from` down to, not including, `after`; oldest first.
+  [[nodiscard]] std::vector<Event> walk(Seq from, Seq after);
+  [[nodiscard]] Seq head_of(SessionKey session);
+  [[nodiscard]] static Case case_before_events(const SessionRow& row);
+  /// Runs `work`, turning what it throws into an Error.
+  template <class T, class Work>
+  [[nodiscard]] Result<T> guarded(Work&& work);
+};
+
+template <class T, class Work>
+Result<T> StoreReader::State::guarded(Work&& work) {
+  try {
+    return work();
+  } catch (const SqlFailure& failure) {
+    for (auto& [sql, statement] : statements) statement.reset();
+    return failure.error;
+  }
+}
+
+}  // namespace watchdog

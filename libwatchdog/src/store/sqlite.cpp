@@ -1,0 +1,205 @@
+#include "store/sqlite.h"
+
+#include <sqlite3.h>
+
+#include <utility>
+
+#include "schema_sql.h"
+#include "store/lock.h"
+
+namespace watchdog {
+namespace {
+
+[[noreturn]] void fail(sqlite3* connection, int code, const std::string& path) {
+  const std::string what = connection != nullptr ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
+  const auto failure = [&](ErrorCode kind, const std::string& why) {
+    return SqlFailure{Error{kind, "database " + path + ": " + why}};
+  };
+  switch (code & 0xFF) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      throw failure(ErrorCode::corrupt, what + "; restore it from a copy or choose another file");
+    case SQLITE_FULL:
+      throw failure(ErrorCode::unavailable, "no space left (" + what + ")");
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      throw failure(ErrorCode::unavailable, "another program holds it locked (" + what + ")");
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+      throw failure(ErrorCode::unavailable, "it cannot be written (" + what + ")");
+    default:
+      throw failure(ErrorCode::unavailable, what);
+  }
+}
+
+}  // namespace
+
+Statement::Statement(sqlite3* connection, std::string_view sql) {
+  const int code = sqlite3_prepare_v3(connection, sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &statement_, nullptr);
+  if (code != SQLITE_OK) fail(connection, code, sqlite3_db_filename(connection, "main"));
+}
+
+Statement::~Statement() { sqlite3_finalize(statement_); }
+Statement::Statement(Statement&& other) noexcept
+    : statement_(std::exchange(other.statement_, nullptr)) {}
+
+Statement& Statement::reset() {
+  sqlite3_reset(statement_);
+  return *this;
+}
+
+Statement& Statement::bind(int at, std::int64_t number) {
+  sqlite3_bind_int64(statement_, at, number);
+  return *this;
+}
+
+Statement& Statement::bind(int at, std::string_view text, bool null_if_empty) {
+  if (text.empty() && null_if_empty) return bind_null(at);
+  // A null pointer would bind NULL: an empty text needs an address.
+  sqlite3_bind_text(statement_, at, text.empty() ? "" : text.data(), static_cast<int>(text.size()),
+                    SQLITE_STATIC);
+  return *this;
+}
+
+Statement& Statement::bind_null(int at) {
+  sqlite3_bind_null(statement_, at);
+  return *this;
+}
+
+bool Statement::step() {
+  const int code = sqlite3_step(statement_);
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  sqlite3* connection = sqlite3_db_handle(statement_);
+  const int extended = sqlite3_extended_errcode(connection);
+  try {
+    fail(connection, extended, sqlite3_db_filename(connection, "main"));
+  } catch (...) {
+    sqlite3_reset(statement_);
+    throw;
+  }
+}
+
+void Statement::run() {
+  while (step()) {
+  }
+  reset();
+}
+
+std::int64_t Statement::integer(int column) const {
+  return sqlite3_column_int64(statement_, column);
+}
+
+std::string Statement::text(int column) const {
+  const auto* bytes = sqlite3_column_text(statement_, column);
+  if (bytes == nullptr) return {};
+  return {reinterpret_cast<const char*>(bytes),  // NOLINT: SQLite's own type for UTF-8
+          static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
+}
+
+bool Statement::is_null(int column) const {
+  return sqlite3_column_type(statement_, column) == SQLITE_NULL;
+}
+
+Database::Database(const std::string& path, OpenMode mode) : path_(path) {
+  if (inherited_connections()) {
+    throw SqlFailure{Error{ErrorCode::unavailable,
+                           "database " + path + ": this process was forked from one that uses "
+                           "SQLite, which does not survive a fork; execute a program first, or "
+                           "report over HTTP"}};
+  }
+  const int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
+                    (mode == OpenMode::read_only
+                         ? SQLITE_OPEN_READONLY
+                         : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+  const int code = sqlite3_open_v2(path.c_str(), &connection_, flags, nullptr);
+  if (code != SQLITE_OK) {
+    sqlite3* connection = std::exchange(connection_, nullptr);
+    try {
+      fail(connection, code, path);
+    } catch (...) {
+      sqlite3_close_v2(connection);
+      throw;
+    }
+  }
+  count_connection(+1);
+  sqlite3_extended_result_codes(connection_, 1);
+  // The file may come from anybody: nothing in its schema may run code or reach out.
+  sqlite3_db_config(connection_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(connection_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(connection_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(connection_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  sqlite3_busy_timeout(connection_, 2'000);
+}
+
+Database::~Database() {
+  if (connection_ == nullptr) return;
+  sqlite3_close_v2(connection_);
+  count_connection(-1);
+}
+
+void Database::exec(const char* sql) {
+  const int code = sqlite3_exec(connection_, sql, nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) fail(connection_, sqlite3_extended_errcode(connection_), path_);
+}
+
+std::int64_t Database::pragma(const char* name) {
+  auto statement = prepare(std::string("PRAGMA ") + name);
+  return statement.step() ? statement.integer(0) : 0;
+}
+
+Transaction::Transaction(Database& database, Kind kind) : database_(database), kind_(kind) {
+  database_.exec(kind == Kind::read ? "SAVEPOINT view" : "BEGIN IMMEDIATE");
+}
+
+Transaction::~Transaction() {
+  if (!open_) return;
+  try {
+    database_.exec(kind_ == Kind::read ? "RELEASE view" : "ROLLBACK");
+  } catch (const SqlFailure&) {  // SQLite rolled back by itself
+  }
+}
+
+void Transaction::commit() {
+  database_.exec("COMMIT");
+  open_ = false;
+}
+
+void prepare_schema(Database& database, OpenMode mode) {
+  const auto refuse = [&](ErrorCode code, const std::string& why) {
+    throw SqlFailure{Error{code, "database " + database.path() + ": " + why}};
+  };
+  database.exec("PRAGMA cell_size_check = ON; PRAGMA foreign_keys = OFF");
+  const auto tables = [&] {
+    auto statement = database.prepare("SELECT count(*) FROM sqlite_schema");
+    return statement.step() ? statement.integer(0) : 0;
+  };
+  if (tables() == 0) {
+    if (mode == OpenMode::read_only) refuse(ErrorCode::not_found, "it holds nothing yet");
+    database.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL");
+    Transaction transaction(database);
+    if (tables() == 0) {  // nobody else was quicker
+      database.exec(schema_sql);
+      database.exec(("PRAGMA application_id = " + std::to_string(application_id)).c_str());
+      database.exec(
+          ("PRAGMA user_version = " + std::to_string(schema_major * 1000 + schema_minor)).c_str());
+    }
+    transaction.commit();
+  }
+  if (database.pragma("application_id") != application_id) {
+    refuse(ErrorCode::invalid, "it belongs to another program; choose another file");
+  }
+  const auto version = database.pragma("user_version");
+  if (version / 1000 != schema_major) {
+    refuse(ErrorCode::conflict,
+           "its schema is version " + std::to_string(version / 1000) + "." +
+               std::to_string(version % 1000) + "; this program works with version " +
+               std::to_string(schema_major) + ". Use a newer program or another file");
+  }
+  if (mode == OpenMode::read_write_create) {
+    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+  }
+}
+
+}  // namespace watchdog

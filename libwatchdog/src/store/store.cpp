@@ -1,0 +1,504 @@
+#include "watchdog/store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <unordered_map>
+
+#include "json/facts.h"
+#include "json/fields.h"
+#include "store/event_row.h"
+#include "store/lock.h"
+#include "store/reader_state.h"
+#include "store/store_state.h"
+#include "watchdog/bell.h"
+#include "watchdog/ids.h"
+#include "watchdog/json.h"
+#include "watchdog/json_writer.h"
+
+namespace watchdog {
+namespace {
+
+constexpr std::string_view memory = ":memory:";
+
+Result<void> make_file(const std::filesystem::path& path) {
+  const auto refuse = [&](const std::string& what, int cause) {
+    return Error{ErrorCode::unavailable, "database " + path.string() + ": " + what +
+                                             (cause != 0 ? std::string(": ") + std::strerror(cause)
+                                                         : std::string())};
+  };
+  const auto directory = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  std::error_code trouble;
+  // Parents get the usual mode; the directory that holds the data is private.
+  std::filesystem::create_directories(directory.parent_path(), trouble);
+  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    return refuse("cannot make its directory", errno);
+  }
+  struct statfs info{};
+  if (statfs(directory.c_str(), &info) != 0) return refuse("cannot look at its directory", errno);
+  if (auto why = network_filesystem(info.f_type)) {
+    return Error{ErrorCode::invalid, "database " + path.string() + ": it would lie on " + *why +
+                                         ", where locks and shared memory between machines cannot "
+                                         "be trusted; choose a local file"};
+  }
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return refuse("cannot be opened for writing", errno);
+  close(fd);
+  return {};
+}
+
+std::string to_json(const CancelRequest& request) {
+  JsonWriter out;
+  out.open_object().field("by", request.by).field("reason", request.reason);
+  out.field("at", request.at.time_since_epoch().count()).close_object();
+  return out.take();
+}
+
+}  // namespace
+
+std::filesystem::path default_database() {
+  const auto env = [](const char* name) -> std::string {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it
+    return value != nullptr ? value : "";
+  };
+  if (const auto chosen = env("WATCHDOG_DB"); !chosen.empty()) return chosen;
+  if (const auto state = env("XDG_STATE_HOME"); !state.empty()) {
+    return std::filesystem::path(state) / "watchdog" / "watchdog.db";
+  }
+  const auto home = env("HOME");
+  return std::filesystem::path(home.empty() ? "/tmp" : home) / ".local/state/watchdog/watchdog.db";
+}
+
+std::optional<std::string> network_filesystem(std::int64_t type) {
+  // Magic numbers of statfs(2).
+  switch (type) {
+    case 0x6969: return "NFS";
+    case 0x517B:
+    case 0xFF534D42:
+    case 0xFE534D42: return "SMB";
+    case 0x5346414F: return "AFS";
+    case 0x73757245: return "Coda";
+    case 0x00C36400: return "Ceph";
+    case 0x01021997: return "9P";
+    case 0x47504653: return "GPFS";
+    case 0x0BD00BD0: return "Lustre";
+    default: return std::nullopt;
+  }
+}
+
+Store::State::State(Options chosen, std::shared_ptr<Database> opened)
+    : options(std::move(chosen)),
+      database(std::move(opened)),
+      insert(database->prepare(insert_event_sql)),
+      reader(StoreReader(std::make_unique<StoreReader::State>(database))) {}
+
+Store::State::~State() {
+  if (fork_generation() == generation) return;
+  insert.abandon();  // the reader abandons the connection
+}
+
+Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Store::~Store() = default;
+Store::Store(Store&&) noexcept = default;
+Store& Store::operator=(Store&&) noexcept = default;
+
+Result<Store> Store::open(Options options) {
+  const bool on_disk = options.database != memory;
+  if (on_disk) {
+    std::error_code trouble;
+    if (!options.create && !std::filesystem::exists(options.database, trouble)) {
+      return Error{ErrorCode::not_found, "there is no database " + options.database.string()};
+    }
+    if (auto made = make_file(options.database); !made) return made.error();
+  }
+  try {
+    std::optional<FileLock> lock;
+    if (on_disk) {
+      auto opened = FileLock::open(options.database.string() + "-writer");
+      if (!opened) return opened.error();
+      lock = std::move(*opened);
+      lock->lock();  // tables are made once
+    }
+    auto database = std::make_shared<Database>(options.database.string(), OpenMode::read_write_create);
+    prepare_schema(*database, OpenMode::read_write_create);
+    auto state = std::make_unique<State>(std::move(options), std::move(database));
+    if (on_disk) {
+      state->rope.emplace(state->options.database);
+      struct stat info{};
+      if (stat(state->options.database.c_str(), &info) == 0) state->inode = info.st_ino;
+    }
+    state->lock = std::move(lock);
+    state->settle_time();
+    if (state->lock) state->lock->unlock();
+    return Store(std::move(state));
+  } catch (const SqlFailure& failure) {
+    return failure.error;
+  }
+}
+
+/// Finds or makes this boot's offset, such that ticks continue above everything in the file.
+void Store::State::settle_time() {
+  Transaction transaction(*database);
+  const auto newest = reader.newest();
+  if (!newest) throw SqlFailure{newest.error()};
+  auto& floor = sql("SELECT max(coalesce((SELECT value FROM meta WHERE key = 'last_tick_ms'), 0), "
+                    "coalesce((SELECT max(tick_ms) FROM transitions), 0))");
+  floor.step();
+  const Instant last = std::max(newest->second, Instant{Millis{floor.integer(0)}});
+  floor.reset();
+  const auto boot_id = options.clock->boot_id();
+  const auto known = reader.tick_offset(boot_id);
+  if (!known) throw SqlFailure{known.error()};
+  if (*known) {
+    offset = **known;
+  } else {
+    // A file's first tick equals the wall clock, so that ticks can be read by people.
+    const auto today = options.clock->wall().time_since_epoch();
+    offset = std::max(today, last.time_since_epoch()) - options.clock->since_boot();
+    auto& remember = sql("INSERT INTO boots (boot_id, offset_ms) VALUES (?, ?)");
+    remember.bind(1, std::string_view(boot_id)).bind(2, offset.count());
+    remember.run();
+    transaction.commit();
+  }
+}
+
+/// After somebody else wrote, what is remembered of the file must be read again.
+void Store::State::look_again() {
+  const auto version = database->pragma("data_version");
+  if (version == seen_version) return;
+  seen_version = version;
+  heads.clear();
+  const auto newest = reader.newest();
+  if (!newest) throw SqlFailure{newest.error()};
+  last_tick = std::max(last_tick, newest->second);
+  auto& floor = sql("SELECT coalesce((SELECT value FROM meta WHERE key = 'next_seq'), 1), "
+                    "coalesce((SELECT value FROM meta WHERE key = 'last_tick_ms'), 0)");
+  floor.step();
+  next_seq = std::max(newest->first + 1, floor.integer(0));
+  last_tick = std::max(last_tick, Instant{Millis{floor.integer(1)}});
+  floor.reset();
+}
+
+/// What is remembered may be wrong after a failure.
+void Store::State::forget() {
+  seen_version = -1;
+  heads.clear();
+}
+
+Head* Store::State::find(const std::string& id) {
+  if (const auto known = heads.find(id); known != heads.end()) return &known->second;
+  auto& query = sql("SELECT s.id, s.spec, s.attempt, s.ended_ms, s.cancel, h.seq, h.events "
+                    "FROM sessions s LEFT JOIN heads h ON h.session = s.id WHERE s.name = ?");
+  const ResetLater later(query);
+  query.bind(1, std::string_view(id));
+  if (!query.step()) return nullptr;
+  Head head{.key = query.integer(0),
+            .spec = query.text(1),
+            .attempt = static_cast<std::int32_t>(query.integer(2)),
+            .ended = !query.is_null(3),
+            .cancel = cancel_from(query.text(4)),
+            .seq = query.integer(5),
+            .events = query.integer(6)};
+  std::string unused;
+  if (auto spec = session_spec_from_json(head.spec, unused)) head.content = spec->content;
+  return &heads.emplace(id, std::move(head)).first->second;
+}
+
+Head& Store::State::create(const std::string& id, const SessionSpec& spec, WallTime at) {
+  Head head{.spec = watchdog::to_json(spec), .content = spec.content};
+  auto& insert_session = sql(
+      "INSERT INTO sessions (name, parent, agent, spec, created_ms, attempt, lifecycle, health, "
+      "updated_ms) VALUES (?, ?, ?, ?, ?, 1, 'running', 'unknown', ?) RETURNING id");
+  insert_session.bind(1, std::string_view(id)).bind(2, spec.parent, true).bind(3, spec.agent, true);
+  insert_session.bind(4, head.spec).bind(5, at.time_since_epoch().count());
+  insert_session.bind(6, at.time_since_epoch().count());
+  insert_session.step();
+  head.key = insert_session.integer(0);
+  insert_session.reset();
+  for (const auto& [key, value] : spec.labels) {
+    auto& insert_label = sql("INSERT INTO labels (key, value, session) VALUES (?, ?, ?)");
+    insert_label.bind(1, key).bind(2, value).bind(3, head.key);
+    insert_label.run();
+  }
+  return heads.emplace(id, std::move(head)).first->second;
+}
+
+/// Numbers, stamps and stores one event.
+void Store::State::put(Head& head, Event& event) {
+  event.seq = next_seq++;
+  event.session = head.key;
+  event.prev = head.seq;
+  event.tick = now;
+  event.at = event.report.at.value_or(wall);
+  insert_event(insert, event);
+  head.seq = event.seq;
+  if (++head.events % block_events == 0) {
+    auto& block = sql("INSERT INTO blocks (session, seq) VALUES (?, ?)");
+    block.bind(1, head.key).bind(2, head.seq);
+    block.run();
+  }
+  if (!head.dirty) {
+    head.dirty = true;
+    dirty.push_back(&head);
+  }
+}
+
+/// Stores the heartbeats gathered so far: before any other event, and at the end.
+void Store::State::put_beats(Head& head) {
+  if (!head.beats) return;
+  Event event;
+  event.late = head.ended;
+  event.report.at = head.beats_at;
+  event.report.detail = std::move(*head.beats);
+  head.beats.reset();
+  put(head, event);
+}
+
+void Store::State::take_beats(Head& head, Report& report) {
+  auto& beats = std::get<Beats>(report.detail);
+  const bool stamped = beats.first != Instant{};
+  beats.first = stamped ? std::min(beats.first + offset, now) : now;
+  beats.last = stamped ? std::min(beats.last + offset, now) : now;
+  if (head.beats && !same_row(*head.beats, beats)) put_beats(head);
+  if (!report.event_id.empty() || report.ts_ms) {  // must be found again, or has its own time
+    put_beats(head);
+    Event event;
+    event.late = head.ended;
+    event.report = std::move(report);
+    put(head, event);
+  } else if (head.beats) {
+    absorb(*head.beats, beats);
+  } else {
+    head.beats = std::move(beats);
+    head.beats_at = report.at;
+    if (!head.dirty) {
+      head.dirty = true;
+      dirty.push_back(&head);
+    }
+  }
+}
+
+/// What an event changes in its session's own row.
+void Store::State::touch_session(Head& head, const Event& event) {
+  const auto at = event.at.time_since_epoch().count();
+  if (event.report.kind == ReportKind::start && head.ended) {
+    head.ended = false;
+    head.cancel.reset();
+    auto& reopen = sql("UPDATE sessions SET attempt = ?, lifecycle = 'running', ended_ms = NULL, "
+                       "outcome_reason = NULL, cancel = NULL, updated_ms = ? WHERE id = ?");
+    reopen.bind(1, ++head.attempt).bind(2, at).bind(3, head.key);
+    reopen.run();
+  } else if (event.report.kind == ReportKind::end && !event.late) {
+    const auto& outcome = std::get<Outcome>(event.report.detail);
+    head.ended = true;
+    head.cancel.reset();
+    auto& end = sql("UPDATE sessions SET lifecycle = ?, ended_ms = ?, outcome_reason = ?, "
+                    "cancel = NULL, updated_ms = ? WHERE id = ?");
+    end.bind(1, name_of(outcome.kind)).bind(2, at).bind(3, outcome.reason).bind(4, at);
+    end.bind(5, head.key);
+    end.run();
+  } else if (event.report.kind == ReportKind::cancel && !event.late) {
+    auto request = std::get<CancelRequest>(event.report.detail);
+    request.at = event.at;
+    const auto text = to_json(request);
+    head.cancel = std::move(request);
+    auto& cancel = sql("UPDATE sessions SET cancel = ? WHERE id = ?");
+    cancel.bind(1, text).bind(2, head.key);
+    cancel.run();
+    addressed.push_back(head.key);
+  }
+}
+
+bool Store::State::is_duplicate(const Head& head, const Report& report) {
+  if (report.event_id.empty()) return false;
+  auto& query = sql("SELECT 1 FROM events WHERE event_id = ? AND session = ?");
+  const ResetLater later(query);
+  query.bind(1, report.event_id).bind(2, head.key);
+  return query.step();
+}
+
+Result<Receipt> Store::State::append(Batch& batch) {
+  if (!is_session_id(batch.session)) {
+    return Error{ErrorCode::invalid, "sessionId must match [A-Za-z0-9._:@-]{1,128}", "sessionId"};
+  }
+  Head* head = find(batch.session);
+  Receipt receipt;
+  if (head == nullptr) {
+    if (batch.creation == Creation::refuse) {
+      return Error{ErrorCode::not_found, "there is no session " + batch.session, "sessionId"};
+    }
+    if (auto allowed = check(batch.spec); !allowed) return allowed.error();
+    head = &create(batch.session, batch.spec, wall);
+    receipt.created = true;
+  } else if (batch.creation == Creation::demand && head->spec != watchdog::to_json(batch.spec)) {
+    return Error{ErrorCode::conflict,
+                 "session " + batch.session + " exists and was made with other properties: " + head->spec,
+                 "sessionId"};
+  }
+  for (auto& report : batch.reports) {
+    if (is_duplicate(*head, report)) {
+      ++receipt.duplicates;
+      continue;
+    }
+    ++receipt.accepted;
+    if (report.kind != ReportKind::start && head->ended) ++receipt.late;
+    seal(report, head->content);
+    if (report.kind == ReportKind::heartbeat) {
+      if (!std::holds_alternative<Beats>(report.detail)) report.detail = Beats{};
+      take_beats(*head, report);
+      continue;
+    }
+    put_beats(*head);
+    Event event;
+    event.late = head->ended && report.kind != ReportKind::start;
+    event.report = std::move(report);
+    put(*head, event);
+    touch_session(*head, event);
+  }
+  put_beats(*head);
+  receipt.key = head->key;
+  receipt.last = head->seq;
+  receipt.directive.cancel = head->cancel;
+  return receipt;
+}
+
+void Store::State::put_heads() {
+  auto& upsert = sql("INSERT INTO heads (session, seq, events) VALUES (?, ?, ?) ON CONFLICT "
+                     "(session) DO UPDATE SET seq = excluded.seq, events = excluded.events");
+  for (Head* head : dirty) {
+    head->dirty = false;
+    upsert.bind(1, head->key).bind(2, head->seq).bind(3, head->events);
+    upsert.run();
+  }
+  dirty.clear();
+}
+
+void Store::State::stamp() {
+  wall = options.clock->wall();
+  now = std::max(last_tick, Instant{options.clock->since_boot() + offset});
+  last_tick = now;
+}
+
+void Store::State::ring() {
+  if (rope) rope->ring(addressed);
+  addressed.clear();
+}
+
+Result<std::vector<Result<Receipt>>> Store::append(std::span<Batch> batches) {
+  using Receipts = std::vector<Result<Receipt>>;
+  state_->dirty.clear();
+  state_->addressed.clear();
+  auto receipts = state_->in_turn<Receipts>([&]() -> Result<Receipts> {
+    state_->stamp();
+    Receipts made;
+    made.reserve(batches.size());
+    for (auto& batch : batches) made.push_back(state_->append(batch));
+    state_->put_heads();
+    return made;
+  });
+  if (receipts) state_->ring();
+  return receipts;
+}
+
+Result<Seq> Store::append_observer(ObserverGap absence) {
+  auto seq = state_->in_turn<Seq>([&]() -> Result<Seq> {
+    state_->stamp();
+    Head& head = state_->observer;
+    head.seq = state_->reader.state_->head_of(observer_key);
+    Event event;
+    event.report.kind = ReportKind::observer;
+    event.report.detail = absence;
+    state_->put(head, event);
+    state_->put_heads();
+    return head.seq;
+  });
+  if (seq) state_->ring();
+  return seq;
+}
+
+Result<void> Store::record(const Verdicts& verdicts) {
+  auto done = state_->in_turn<bool>([&]() -> Result<bool> {
+    state_->write(verdicts);
+    return true;
+  });
+  if (!done) return done.error();
+  if (!verdicts.transitions.empty() && !state_->alone) state_->ring();
+  return {};
+}
+
+void Store::State::write(const Verdicts& verdicts) {
+  auto& transition_sql = sql(
+      "INSERT INTO transitions (session, seq, tick_ms, at_ms, from_health, health, pattern, reason, "
+      "evidence, detector, policy_digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  for (const auto& transition : verdicts.transitions) {
+    JsonWriter evidence;
+    evidence.open_array();
+    for (const auto seq : transition.health.evidence) {
+      if (seq != 0) evidence.value(seq);
+    }
+    evidence.close_array();
+    transition_sql.reset();
+    transition_sql.bind(1, transition.session).bind(2, transition.seq);
+    transition_sql.bind(3, transition.tick.time_since_epoch().count());
+    transition_sql.bind(4, transition.at.time_since_epoch().count());
+    transition_sql.bind(5, name_of(transition.from)).bind(6, name_of(transition.health.kind));
+    transition_sql.bind(7, name_of(transition.health.pattern)).bind(8, transition.reason);
+    transition_sql.bind(9, evidence.text()).bind(10, detector_version);
+    transition_sql.bind(11, static_cast<std::int64_t>(transition.policy_digest));
+    transition_sql.run();
+  }
+  for (const auto* judged : verdicts.snapshots) {
+    const auto text = snapshot_of(*judged);
+    auto& snapshot = sql("INSERT INTO snapshots (session, seq, format, text) VALUES (?, ?, ?, ?) ON "
+                         "CONFLICT (session) DO UPDATE SET seq = excluded.seq, format = "
+                         "excluded.format, text = excluded.text");
+    snapshot.bind(1, judged->session).bind(2, judged->folded).bind(3, snapshot_format).bind(4, text);
+    snapshot.run();
+    // The door alone writes an end; it may already have, in an event not judged yet.
+    auto& session = sql("UPDATE sessions SET health = ?, lifecycle = CASE WHEN ended_ms IS NULL THEN ? "
+                        "ELSE lifecycle END, updated_ms = max(updated_ms, ?) WHERE id = ?");
+    const auto lifecycle = is_end(judged->history.lifecycle) ? Lifecycle::running : judged->history.lifecycle;
+    session.bind(1, name_of(judged->health.kind)).bind(2, name_of(lifecycle));
+    session.bind(3, judged->health_since.time_since_epoch().count()).bind(4, judged->session);
+    session.run();
+  }
+}
+
+Result<void> Store::alone(const std::function<Result<void>()>& work) {
+  auto done = state_->in_turn<bool>([&]() -> Result<bool> {
+    state_->stamp();
+    state_->alone = true;
+    struct Together {
+      bool& alone;
+      ~Together() { alone = false; }
+    } const together{state_->alone};
+    if (auto result = work(); !result) return result.error();
+    return true;
+  });
+  if (!done) return done.error();
+  state_->ring();
+  return {};
+}
+
+Instant Store::now() const {
+  return std::max(state_->last_tick, Instant{state_->options.clock->since_boot() + state_->offset});
+}
+
+StoreReader& Store::reader() { return state_->reader; }
+
+bool Store::vanished() const {
+  if (!state_->lock) return false;
+  struct stat info{};
+  return stat(state_->options.database.c_str(), &info) != 0 || info.st_ino != state_->inode;
+}
+
+const std::filesystem::path& Store::path() const noexcept { return state_->options.database; }
+
+}  // namespace watchdog

@@ -1,0 +1,333 @@
+#include "watchdog/store_reader.h"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+#include "json/facts.h"
+#include "json/fields.h"
+#include "store/event_row.h"
+#include "store/lock.h"
+#include "store/reader_state.h"
+#include "watchdog/json.h"
+
+namespace watchdog {
+namespace {
+
+constexpr std::string_view session_columns =
+    "s.id, s.name, s.spec, s.created_ms, s.attempt, s.lifecycle, s.health, "
+    "coalesce((SELECT seq FROM heads WHERE session = s.id), 0)";
+
+Result<SessionRow> session_from(const Statement& row) {
+  SessionRow session{.key = row.integer(0), .id = row.text(1)};
+  std::string unused;
+  auto spec = session_spec_from_json(row.text(2), unused);
+  if (!spec) return Error{ErrorCode::corrupt, "session " + session.id + ": " + spec.error().message};
+  session.spec = std::move(*spec);
+  session.created = WallTime{Millis{row.integer(3)}};
+  session.attempt = static_cast<std::int32_t>(row.integer(4));
+  session.lifecycle = named<Lifecycle>(row.text(5)).value_or(Lifecycle::running);
+  session.health = named<HealthKind>(row.text(6)).value_or(HealthKind::unknown);
+  session.head = row.integer(7);
+  return session;
+}
+
+/// A walk over more events than this ends the page early, so that no query runs away.
+constexpr int walk_max = 20'000;
+
+/// `%` and `_` stand for themselves.
+std::string like_pattern(const std::string& text) {
+  std::string pattern = "%";
+  for (const char c : text) {
+    if (c == '%' || c == '_' || c == '\\') pattern += '\\';
+    pattern += c;
+  }
+  return pattern + "%";
+}
+
+}  // namespace
+
+std::optional<CancelRequest> cancel_from(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  auto parsed = parse_object(text);
+  if (!parsed) return std::nullopt;
+  Fields fields(*parsed);
+  CancelRequest request;
+  std::optional<std::int64_t> at;
+  fields.text("by", request.by, event_bytes_max);
+  fields.text("reason", request.reason, event_bytes_max);
+  fields.integer("at", at);
+  request.at = WallTime{Millis{at.value_or(0)}};
+  return request;
+}
+
+Statement& StoreReader::State::prepared(std::string_view sql) {
+  if (const auto found = statements.find(std::string(sql)); found != statements.end()) {
+    found->second.reset();
+    return found->second;
+  }
+  return statements.emplace(std::string(sql), database->prepare(sql)).first->second;
+}
+
+StoreReader::State::~State() {
+  if (fork_generation() == generation) return;
+  // A forked child: its parent's connection must neither be closed nor checkpointed from here.
+  for (auto& [sql, statement] : statements) statement.abandon();
+  database->abandon();
+}
+
+StoreReader::StoreReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StoreReader::~StoreReader() = default;
+StoreReader::StoreReader(StoreReader&&) noexcept = default;
+StoreReader& StoreReader::operator=(StoreReader&&) noexcept = default;
+
+Result<StoreReader> StoreReader::open(const std::filesystem::path& database) {
+  std::error_code trouble;
+  if (!std::filesystem::exists(database, trouble)) {
+    return Error{ErrorCode::not_found, "there is no database " + database.string()};
+  }
+  try {
+    auto connection = std::make_shared<Database>(database.string(), OpenMode::read_only);
+    prepare_schema(*connection, OpenMode::read_only);
+    return StoreReader(std::make_unique<State>(std::move(connection)));
+  } catch (const SqlFailure& failure) {
+    return failure.error;
+  }
+}
+
+Result<SessionRow> StoreReader::session(std::string_view id) {
+  return state_->guarded<SessionRow>([&]() -> Result<SessionRow> {
+    auto& query = state_->prepared("SELECT " + std::string(session_columns) +
+                                   " FROM sessions s WHERE s.name = ?");
+    const ResetLater later(query);
+    query.bind(1, id);
+    if (query.step()) return session_from(query);
+    return Error{ErrorCode::not_found, "there is no session " + std::string(id), "sessionId"};
+  });
+}
+
+Result<SessionRow> StoreReader::session(SessionKey key) {
+  return state_->guarded<SessionRow>([&]() -> Result<SessionRow> {
+    auto& query =
+        state_->prepared("SELECT " + std::string(session_columns) + " FROM sessions s WHERE s.id = ?");
+    const ResetLater later(query);
+    query.bind(1, key);
+    if (query.step()) return session_from(query);
+    return Error{ErrorCode::not_found, "there is no session with key " + std::to_string(key)};
+  });
+}
+
+Result<std::optional<CancelRequest>> StoreReader::cancel_of(std::string_view id) {
+  using Cancel = std::optional<CancelRequest>;
+  return state_->guarded<Cancel>([&]() -> Result<Cancel> {
+    auto& query = state_->prepared("SELECT cancel FROM sessions WHERE name = ?");
+    const ResetLater later(query);
+    query.bind(1, id);
+    return query.step() ? cancel_from(query.text(0)) : std::nullopt;
+  });
+}
+
+Result<std::vector<SessionRow>> StoreReader::sessions(const SessionFilter& filter) {
+  return state_->guarded<std::vector<SessionRow>>([&]() -> Result<std::vector<SessionRow>> {
+    std::string sql = "SELECT " + std::string(session_columns) + " FROM sessions s WHERE s.id < ?";
+    std::vector<std::string> texts;
+    const auto require = [&](std::string_view condition, std::string text) {
+      sql.append(" AND ").append(condition);
+      texts.push_back(std::move(text));
+    };
+    if (filter.health) require("s.health = ?", std::string(name_of(*filter.health)));
+    if (filter.lifecycle) require("s.lifecycle = ?", std::string(name_of(*filter.lifecycle)));
+    if (!filter.agent.empty()) require("s.agent = ?", filter.agent);
+    if (!filter.parent.empty()) require("s.parent = ?", filter.parent);
+    if (!filter.label_key.empty()) {
+      sql += " AND s.id IN (SELECT session FROM labels WHERE key = ? AND value = ?)";
+      texts.insert(texts.end(), {filter.label_key, filter.label_value});
+    }
+    if (!filter.text.empty()) {
+      require("(s.name || ' ' || coalesce(s.agent, '') || ' ' || coalesce(json_extract(s.spec, "
+              "'$.task'), '')) LIKE ? ESCAPE '\\'",
+              like_pattern(filter.text));
+    }
+    sql += " ORDER BY s.id DESC LIMIT ?";
+    auto& query = state_->prepared(sql);
+    const ResetLater later(query);
+    int at = 0;
+    query.bind(++at, filter.after > 0 ? filter.after : std::numeric_limits<std::int64_t>::max());
+    for (const auto& text : texts) query.bind(++at, text);
+    query.bind(++at, filter.limit);
+    std::vector<SessionRow> rows;
+    while (query.step()) {
+      auto row = session_from(query);
+      if (!row) return row.error();
+      rows.push_back(std::move(*row));
+    }
+    return rows;
+  });
+}
+
+Result<std::vector<SessionKey>> StoreReader::sessions_to_judge() {
+  return state_->guarded<std::vector<SessionKey>>([&]() -> Result<std::vector<SessionKey>> {
+    auto& query = state_->prepared(
+        "SELECT s.id FROM sessions s LEFT JOIN heads h ON h.session = s.id LEFT JOIN snapshots p ON "
+        "p.session = s.id WHERE s.ended_ms IS NULL OR coalesce(p.seq, 0) < coalesce(h.seq, 0)");
+    const ResetLater later(query);
+    std::vector<SessionKey> keys;
+    while (query.step()) keys.push_back(query.integer(0));
+    return keys;
+  });
+}
+
+Result<std::vector<Event>> StoreReader::events_after(Seq seq, int count_max) {
+  return state_->guarded<std::vector<Event>>([&]() -> Result<std::vector<Event>> {
+    auto& query = state_->prepared("SELECT " + std::string(event_columns) +
+                                   " FROM events WHERE seq > ? ORDER BY seq LIMIT ?");
+    const ResetLater later(query);
+    query.bind(1, seq).bind(2, count_max);
+    std::vector<Event> events;
+    while (query.step()) events.push_back(event_from(query));
+    return events;
+  });
+}
+
+/// Follows `prev` from `from` down to, not including, `after`; oldest first.
+std::vector<Event> StoreReader::State::walk(Seq from, Seq after) {
+  auto& query = prepared("SELECT " + std::string(event_columns) + " FROM events WHERE seq = ?");
+  std::vector<Event> events;
+  for (Seq seq = from; seq > after;) {
+    query.reset().bind(1, seq);
+    if (!query.step()) break;  // trimmed: the end of the chain
+    events.push_back(event_from(query));
+    seq = events.back().prev;
+  }
+  query.reset();
+  std::reverse(events.begin(), events.end());
+  return events;
+}
+
+Seq StoreReader::State::head_of(SessionKey session) {
+  auto& query = prepared("SELECT seq FROM heads WHERE session = ?");
+  const ResetLater later(query);
+  query.bind(1, session);
+  return query.step() ? query.integer(0) : 0;
+}
+
+Result<EventPage> StoreReader::page(SessionKey session, Seq after, int count_max,
+                                    std::optional<ReportKind> kind) {
+  return state_->guarded<EventPage>([&]() -> Result<EventPage> {
+    const Transaction one_view(*state_->database, Transaction::Kind::read);
+    const Seq head = state_->head_of(session);
+    EventPage page;
+    Seq reached = after;
+    for (int walked = 0; reached < head;) {
+      auto& query = state_->prepared(
+          "SELECT seq FROM blocks WHERE session = ? AND seq > ? ORDER BY seq LIMIT 1");
+      query.bind(1, session).bind(2, reached);
+      const Seq block_end = query.step() ? query.integer(0) : head;
+      query.reset();
+      auto events = state_->walk(block_end, reached);
+      walked += static_cast<int>(events.size()) + 1;
+      for (auto& event : events) {
+        reached = event.seq;
+        if (kind && event.report.kind != *kind) continue;
+        page.events.push_back(std::move(event));
+        if (static_cast<int>(page.events.size()) == count_max) {
+          if (reached < head) page.next = reached;
+          return page;
+        }
+      }
+      reached = std::max(reached, block_end);
+      if (walked >= walk_max && reached < head) {
+        page.next = reached;
+        return page;
+      }
+    }
+    return page;
+  });
+}
+
+Result<std::vector<TransitionRow>> StoreReader::transitions(SessionKey session, std::int64_t after,
+                                                            int count_max) {
+  return state_->guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {
+    auto& query = state_->prepared(
+        "SELECT id, session, seq, tick_ms, at_ms, from_health, health, pattern, reason, evidence, "
+        "detector, policy_digest FROM transitions WHERE session = ? AND id > ? ORDER BY id LIMIT ?");
+    const ResetLater later(query);
+    query.bind(1, session).bind(2, after).bind(3, count_max);
+    std::vector<TransitionRow> rows;
+    while (query.step()) {
+      TransitionRow row{.id = query.integer(0), .detector = query.text(10)};
+      auto& transition = row.transition;
+      transition.session = query.integer(1);
+      transition.seq = query.integer(2);
+      transition.tick = Instant{Millis{query.integer(3)}};
+      transition.at = WallTime{Millis{query.integer(4)}};
+      transition.from = named<HealthKind>(query.text(5)).value_or(HealthKind::unknown);
+      transition.health.kind = named<HealthKind>(query.text(6)).value_or(HealthKind::unknown);
+      transition.health.pattern = named<Pattern>(query.text(7)).value_or(Pattern::none);
+      transition.reason = query.text(8);
+      transition.policy_digest = static_cast<std::uint64_t>(query.integer(11));
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  });
+}
+
+Result<Case> StoreReader::fold(const SessionRow& row, std::vector<Transition>* changes) {
+  return state_->guarded<Case>([&]() -> Result<Case> {
+    const Transaction one_view(*state_->database, Transaction::Kind::read);
+    Case judged = state_->case_before_events(row);
+    auto& query = state_->prepared("SELECT text FROM snapshots WHERE session = ? AND format = ?");
+    query.bind(1, row.key).bind(2, snapshot_format);
+    // A snapshot that cannot be read is as good as none: the events are the truth.
+    if (query.step()) (void)read_snapshot(judged, query.text(0));
+    query.reset();
+
+    auto own = state_->walk(state_->head_of(row.key), judged.folded);
+    // Absences of the observer concern every session that was there.
+    auto absences = state_->walk(state_->head_of(observer_key), judged.folded);
+    std::vector<Event> events;
+    events.reserve(own.size() + absences.size());
+    std::merge(own.begin(), own.end(), absences.begin(), absences.end(), std::back_inserter(events),
+               [](const Event& a, const Event& b) { return a.seq < b.seq; });
+    std::vector<Transition> ignored;
+    for (const auto& event : events) {
+      if (event.session == observer_key && judged.history.seq == 0) continue;  // it was not there yet
+      judged.take(event, changes != nullptr ? *changes : ignored);
+    }
+    return judged;
+  });
+}
+
+Result<std::pair<Seq, Instant>> StoreReader::newest() {
+  using Newest = std::pair<Seq, Instant>;
+  return state_->guarded<Newest>([&]() -> Result<Newest> {
+    auto& query = state_->prepared("SELECT seq, tick_ms FROM events ORDER BY seq DESC LIMIT 1");
+    const ResetLater later(query);
+    if (!query.step()) return Newest{};
+    return Newest{query.integer(0), Instant{Millis{query.integer(1)}}};
+  });
+}
+
+Result<std::optional<Millis>> StoreReader::tick_offset(const std::string& boot_id) {
+  return state_->guarded<std::optional<Millis>>([&]() -> Result<std::optional<Millis>> {
+    auto& query = state_->prepared("SELECT offset_ms FROM boots WHERE boot_id = ?");
+    const ResetLater later(query);
+    query.bind(1, boot_id);
+    return query.step() ? std::optional(Millis{query.integer(0)}) : std::nullopt;
+  });
+}
+
+Result<std::int64_t> StoreReader::version() {
+  return state_->guarded<std::int64_t>(
+      [&]() -> Result<std::int64_t> { return state_->database->pragma("data_version"); });
+}
+
+Case StoreReader::State::case_before_events(const SessionRow& row) {
+  Case judged;
+  judged.session = row.key;
+  judged.policy = patched(Policy{}, row.spec.policy);
+  judged.health_since = row.created;
+  return judged;
+}
+
+}  // namespace watchdog

@@ -1,0 +1,127 @@
+/// \file
+/// The inside of a Store, shared by its source files.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "store/lock.h"
+#include "store/reader_state.h"
+#include "store/sqlite.h"
+#include "watchdog/bell.h"
+#include "watchdog/store.h"
+
+namespace watchdog {
+
+/// Every so many events of a session, one is entered in `blocks`: where paging starts.
+inline constexpr std::int64_t block_events = 128;
+/// Sessions remembered between transactions; beyond it all are forgotten and read again.
+inline constexpr std::size_t heads_max = 50'000;
+
+/// What the writer remembers of a session while nobody else writes.
+struct Head {
+  SessionKey key = observer_key;
+  std::string spec;
+  ContentLevel content = ContentLevel::preview;
+  std::int32_t attempt = 1;
+  bool ended = false;
+  std::optional<CancelRequest> cancel;
+  Seq seq = 0;
+  std::int64_t events = 0;
+  bool dirty = false;          ///< To be written at the end of the transaction.
+  std::optional<Beats> beats;  ///< Heartbeats gathered and not yet stored.
+  std::optional<WallTime> beats_at;
+};
+
+struct Store::State {
+  State(Options chosen, std::shared_ptr<Database> opened);
+  ~State();
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  Options options;
+  std::shared_ptr<Database> database;
+  Statement insert;
+  StoreReader reader;
+  std::optional<FileLock> lock;  ///< Empty for a private store.
+  std::optional<BellRope> rope;
+  int generation = fork_generation();
+  ino_t inode = 0;
+  Millis offset{};  ///< tick = since boot + offset
+  bool alone = false;
+
+  std::int64_t seen_version = -1;
+  std::unordered_map<std::string, Head> heads;
+  Head observer;
+  Seq next_seq = 1;
+  Instant last_tick{};
+
+  // Of the transaction under way:
+  Instant now{};
+  WallTime wall{};
+  std::vector<Head*> dirty;
+  std::vector<SessionKey> addressed;  ///< Whose own bell is to ring.
+
+  [[nodiscard]] Statement& sql(std::string_view text) { return reader.state_->prepared(text); }
+  void settle_time();
+  void look_again();
+  void forget();
+  void stamp();
+  void ring();
+  /// Runs `work` in a transaction, in turn with other processes' writers.
+  template <class T, class Work>
+  [[nodiscard]] Result<T> in_turn(Work&& work);
+
+  [[nodiscard]] Head* find(const std::string& id);
+  Head& create(const std::string& id, const SessionSpec& spec, WallTime at);
+  [[nodiscard]] bool is_duplicate(const Head& head, const Report& report);
+  [[nodiscard]] Result<Receipt> append(Batch& batch);
+  void put(Head& head, Event& event);
+  void put_beats(Head& head);
+  void take_beats(Head& head, Report& report);
+  void touch_session(Head& head, const Event& event);
+  void put_heads();
+  void write(const Verdicts& verdicts);
+
+  // Retention:
+  struct Merging {
+    SessionKey session = observer_key;  ///< Being looked at.
+    Seq from = 0;                       ///< Merged up to here, a remaining block end.
+  } merging;
+  [[nodiscard]] bool drop_ended(const Retention& retention);
+  [[nodiscard]] bool drop_oldest(const Retention& retention);
+  [[nodiscard]] bool merge_heartbeats(const Retention& retention);
+  void drop_session(SessionKey session);
+  void keep_floors();
+};
+
+template <class T, class Work>
+Result<T> Store::State::in_turn(Work&& work) {
+  if (alone) return work();
+  try {
+    if (lock) lock->lock();
+    struct Release {
+      State& state;
+      ~Release() {
+        if (state.lock) state.lock->unlock();
+      }
+    } const release{*this};
+    Transaction transaction(*database);
+    look_again();
+    if (heads.size() > heads_max) heads.clear();
+    auto result = work();
+    if (result) {
+      transaction.commit();
+    } else {
+      forget();
+    }
+    return result;
+  } catch (const SqlFailure& failure) {
+    forget();
+    return failure.error;
+  }
+}
+
+}  // namespace watchdog

@@ -1,0 +1,95 @@
+-- The store's tables, schema 1.0. `PRAGMA user_version` holds major * 1000 + minor: a newer minor adds
+-- only what an older program may ignore; a newer major is refused.
+-- Times: *_ms are Unix milliseconds and only shown; tick_ms is the file's own time line, by which
+-- sessions are judged: CLOCK_BOOTTIME plus the offset of its boot, never decreasing with seq.
+
+-- first_seq: events below it were dropped by retention. next_seq, last_tick_ms: floors for what is
+-- given out next, written when the newest events may have been deleted.
+CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE boots (
+  boot_id TEXT PRIMARY KEY,
+  offset_ms INTEGER NOT NULL          -- tick_ms = milliseconds since that boot + offset_ms
+) WITHOUT ROWID;
+
+CREATE TABLE sessions (
+  id INTEGER PRIMARY KEY,             -- events.session; rises with creation
+  name TEXT NOT NULL UNIQUE,          -- the session id that agents use
+  parent TEXT,                        -- session id; may name a session not seen yet
+  agent TEXT,
+  spec TEXT NOT NULL,                 -- how it was created, JSON; the first policy is in it
+  created_ms INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  lifecycle TEXT NOT NULL,            -- an end is written with the end event, the rest by the judge
+  outcome_reason TEXT,
+  ended_ms INTEGER,                   -- null while it runs
+  cancel TEXT,                        -- JSON {by, reason, at}: the directive that replies carry
+  health TEXT NOT NULL,               -- written with the newest transition
+  updated_ms INTEGER NOT NULL         -- newest change of lifecycle or health
+);
+CREATE INDEX sessions_by_health ON sessions (health, id);
+CREATE INDEX sessions_by_lifecycle ON sessions (lifecycle, id);
+CREATE INDEX sessions_by_agent ON sessions (agent, id) WHERE agent IS NOT NULL;
+CREATE INDEX sessions_by_parent ON sessions (parent, id) WHERE parent IS NOT NULL;
+CREATE INDEX sessions_by_end ON sessions (ended_ms) WHERE ended_ms IS NOT NULL;
+
+CREATE TABLE labels (
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  session INTEGER NOT NULL,
+  PRIMARY KEY (key, value, session)
+) WITHOUT ROWID;
+
+CREATE TABLE heads (
+  session INTEGER PRIMARY KEY,
+  seq INTEGER NOT NULL,               -- its newest event; events.prev leads to the others
+  events INTEGER NOT NULL             -- rows ever appended; every 128th gets a row in blocks
+);
+
+-- One row an event. Session 0 is the observer itself. No index on (session, seq): it would make each
+-- commit touch a page a session; prev and blocks page as well for a tenth of the bytes.
+CREATE TABLE events (
+  seq INTEGER PRIMARY KEY,            -- given by the writer, never reused
+  session INTEGER NOT NULL,
+  prev INTEGER NOT NULL,              -- 0, or below meta.first_seq: there is none before it
+  tick_ms INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL,
+  kind INTEGER NOT NULL,              -- position in the enum ReportKind; its order never changes
+  late INTEGER NOT NULL,              -- 1: arrived after the end of its attempt
+  name TEXT,                          -- tool, role, type, phase, or what is waited for
+  content TEXT,                       -- what the session's content level keeps
+  digest INTEGER,                     -- XXH3 of the content before anything was cut
+  bytes INTEGER,                      -- its size then
+  event_id TEXT,
+  facts TEXT                          -- JSON: what has no column
+);
+CREATE UNIQUE INDEX events_once ON events (event_id, session) WHERE event_id IS NOT NULL;
+
+CREATE TABLE blocks (
+  session INTEGER NOT NULL,
+  seq INTEGER NOT NULL,               -- every 128th event of the session
+  PRIMARY KEY (session, seq)
+) WITHOUT ROWID;
+
+CREATE TABLE transitions (
+  id INTEGER PRIMARY KEY,             -- rises in the order in which they were concluded
+  session INTEGER NOT NULL,
+  seq INTEGER NOT NULL,               -- the newest event of the session then
+  tick_ms INTEGER NOT NULL,           -- that event's, or the moment the health before it expired
+  at_ms INTEGER NOT NULL,
+  from_health TEXT NOT NULL,
+  health TEXT NOT NULL,
+  pattern TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  evidence TEXT NOT NULL,             -- JSON array of seq
+  detector TEXT NOT NULL,             -- version of the rules
+  policy_digest INTEGER NOT NULL      -- of the thresholds in force
+);
+CREATE INDEX transitions_of ON transitions (session, id);
+
+CREATE TABLE snapshots (
+  session INTEGER PRIMARY KEY,
+  seq INTEGER NOT NULL,               -- newest event folded into it
+  format INTEGER NOT NULL,            -- of the text; another one is ignored and events are folded
+  text TEXT NOT NULL                  -- JSON: history, policy in force, health
+);

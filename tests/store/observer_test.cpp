@@ -1,0 +1,233 @@
+#include "watchdog/observer.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <random>
+
+#include "support/manual_clock.h"
+#include "support/reports.h"
+#include "support/scenario.h"
+#include "support/temp_dir.h"
+
+namespace watchdog {
+namespace {
+
+using namespace std::chrono_literals;
+using test::beat;
+using test::change;
+using test::ending;
+using test::ManualClock;
+using test::say;
+using test::TempDir;
+
+class Watching : public testing::Test {
+ protected:
+  TempDir dir;
+  ManualClock clock;
+  std::filesystem::path path = dir / "w.db";
+
+  Store open() {
+    auto store = Store::open({.database = path, .clock = &clock});
+    EXPECT_TRUE(store.ok()) << (store ? "" : store.error().message);
+    return std::move(*store);
+  }
+  static std::unique_ptr<Observer> watch(Store& store) {
+    auto observer = Observer::start(store, {});
+    EXPECT_TRUE(observer.ok()) << (observer ? "" : observer.error().message);
+    return std::move(*observer);
+  }
+  /// Moves time second by second, looking each time.
+  void pass(Observer& observer, Millis time) {
+    for (; time > 0ms; time -= 1s) {
+      clock.advance(1s);
+      ASSERT_TRUE(observer.look().ok());
+    }
+  }
+  static std::string path_of(Store& store, const std::string& session) {
+    std::string text;
+    const auto row = store.reader().session(session);
+    if (!row) return "none";
+    const auto transitions = store.reader().transitions(row->key, 0, 1'000);
+    for (const auto& change : *transitions) {
+      if (!text.empty()) text += ' ';
+      text += name_of(change.transition.health.kind);
+    }
+    return text;
+  }
+};
+
+TEST_F(Watching, writes_each_change_of_health_once) {
+  auto store = open();
+  auto observer = watch(store);
+  (void)say(store, "s", {change(), beat(), beat(), beat(), beat()});
+  ASSERT_TRUE(observer->look().ok());
+  ASSERT_TRUE(observer->look().ok());
+  EXPECT_EQ(path_of(store, "s"), "progressing");
+  (void)say(store, "s", {beat()});
+  ASSERT_TRUE(observer->look().ok());
+  EXPECT_EQ(path_of(store, "s"), "progressing stuck");
+  EXPECT_EQ(store.reader().session("s")->health, HealthKind::stuck);
+  EXPECT_EQ(observer->find("s")->judged.health.kind, HealthKind::stuck);
+  (void)say(store, "s", {change(), ending()});
+  ASSERT_TRUE(observer->look().ok());
+  EXPECT_EQ(path_of(store, "s"), "progressing stuck progressing");
+  EXPECT_EQ(observer->watched(), 0U) << "ended sessions leave memory";
+  EXPECT_EQ(store.reader().session("s")->lifecycle, Lifecycle::completed);
+}
+
+TEST_F(Watching, hears_what_other_writers_append) {
+  auto store = open();
+  auto observer = watch(store);
+  auto agent = open();
+  (void)say(agent, "s", {change()});
+  ASSERT_TRUE(observer->look().ok());
+  EXPECT_EQ(path_of(store, "s"), "progressing");
+}
+
+TEST_F(Watching, tells_when_to_look_again_and_finds_silence_then) {
+  auto store = open();
+  auto observer = watch(store);
+  (void)say(store, "s", {change(), beat(Source::sidecar)});
+  clock.advance(4s);
+  (void)say(store, "s", {beat(Source::sidecar)});
+  const auto due = observer->look();
+  ASSERT_TRUE(due.ok());
+  EXPECT_EQ(*due, store.now() + 30s);
+  pass(*observer, 29s);
+  EXPECT_EQ(path_of(store, "s"), "progressing");
+  pass(*observer, 1s);
+  EXPECT_EQ(path_of(store, "s"), "progressing silent");
+  (void)say(store, "s", {beat(Source::sidecar)});
+  ASSERT_TRUE(observer->look().ok());
+  EXPECT_EQ(path_of(store, "s"), "progressing silent progressing");
+}
+
+TEST_F(Watching, process_that_died_is_found_dead) {
+  auto store = open();
+  auto observer = watch(store);
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  Report start{.kind = ReportKind::start};
+  auto facts = this_process();
+  facts.pid = child;
+  facts.start_ticks = 0;
+  start.detail = facts;
+  (void)say(store, "s", {start, change(), beat(), beat(Source::sidecar)});
+  clock.advance(1s);
+  (void)say(store, "s", {beat(Source::sidecar)});
+  pass(*observer, 120s);
+  EXPECT_EQ(path_of(store, "s"), "progressing silent") << "it still runs";
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  pass(*observer, 15s);
+  EXPECT_EQ(path_of(store, "s"), "progressing silent dead");
+}
+
+TEST_F(Watching, is_done_by_one_process_a_file) {
+  auto store = open();
+  auto observer = watch(store);
+  auto second = open();
+  const auto refused = Observer::start(second, {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::conflict);
+  EXPECT_NE(refused.error().message.find(std::to_string(getpid())), std::string::npos);
+  observer.reset();
+  EXPECT_TRUE(Observer::start(second, {}).ok());
+}
+
+TEST_F(Watching, absence_of_the_observer_is_an_event_and_accuses_nobody) {
+  auto store = open();
+  auto observer = watch(store);
+  (void)say(store, "s", {change(), beat(Source::sidecar)});
+  clock.advance(1s);
+  (void)say(store, "s", {beat(Source::sidecar)});
+  ASSERT_TRUE(observer->look().ok());
+  clock.advance(600s);  // suspended
+  ASSERT_TRUE(observer->look().ok());
+  EXPECT_EQ(path_of(store, "s"), "progressing");
+  pass(*observer, 28s);
+  EXPECT_EQ(path_of(store, "s"), "progressing") << "it waits as silence takes anyhow";
+  pass(*observer, 3s);
+  EXPECT_EQ(path_of(store, "s"), "progressing silent");
+}
+
+TEST_F(Watching, restart_concludes_the_same_and_repeats_nothing) {
+  std::mt19937 random(test::random_seed());
+  for (int round = 0; round < test::repetitions(100); ++round) {
+    path = dir / ("w" + std::to_string(round) + ".db");
+    std::string live;
+    {
+      auto store = open();
+      auto observer = watch(store);
+      for (int step = 0; step < 120; ++step) {
+        const auto kind = random() % 12;
+        if (kind < 5) (void)say(store, "s", {beat()});
+        else if (kind < 8) (void)say(store, "s", {beat(Source::sidecar)});
+        else if (kind == 8) (void)say(store, "s", {change()});
+        else if (kind == 9) (void)say(store, "s", {{.kind = ReportKind::wait, .name = "approval"}});
+        else clock.advance(Millis{random() % 20'000});
+        if (random() % 3 == 0) pass(*observer, Millis{1'000 * (random() % 40)});
+        if (random() % 10 == 0) {  // killed: nothing is written on the way out
+          observer.reset();
+          observer = watch(store);
+        }
+      }
+      ASSERT_TRUE(observer->look().ok());
+      live = path_of(store, "s");
+    }
+    // Folding all events from the beginning says the same.
+    auto store = open();
+    auto events = store.reader().events_after(0, 100'000);
+    auto row = store.reader().session("s");
+    if (!row) continue;
+    Case judged;
+    judged.session = row->key;
+    std::vector<Transition> changes;
+    for (const auto& event : *events) {
+      if (event.session == row->key || (event.session == observer_key && judged.history.seq > 0)) judged.take(event, changes);
+    }
+    judged.expire(store.now(), changes);
+    test::Told told{.changes = changes};
+    ASSERT_EQ(live, test::path_of(told)) << "seed " << test::random_seed() << " round " << round;
+    const auto stored = store.reader().transitions(row->key, 0, 10'000);
+    ASSERT_EQ(stored->size(), changes.size());
+    for (std::size_t at = 0; at < changes.size(); ++at) {
+      ASSERT_EQ((*stored)[at].transition.seq, changes[at].seq);
+      ASSERT_EQ((*stored)[at].transition.tick, changes[at].tick);
+    }
+  }
+}
+
+TEST_F(Watching, sessions_that_ended_unobserved_are_judged_later) {
+  {
+    auto store = open();
+    (void)say(store, "s", {change(), beat(), beat(), beat(), beat(), beat(), change(), ending()});
+  }
+  auto store = open();
+  auto observer = watch(store);
+  ASSERT_TRUE(observer->look().ok());
+  EXPECT_EQ(path_of(store, "s"), "progressing stuck progressing");
+  EXPECT_EQ(observer->watched(), 0U);
+}
+
+TEST_F(Watching, snapshots_bound_what_a_restart_reads) {
+  auto store = open();
+  auto observer = watch(store);
+  for (int i = 0; i < 50; ++i) {
+    (void)say(store, "s", std::vector<Report>(100, change()));
+    ASSERT_TRUE(observer->look().ok());
+  }
+  ASSERT_TRUE(observer->checkpoint().ok());
+  const auto row = store.reader().session("s");
+  const auto folded = store.reader().fold(*row);
+  EXPECT_EQ(folded->history.state_changes, 5'000);
+  EXPECT_EQ(folded->history.seq, row->head);
+}
+
+}  // namespace
+}  // namespace watchdog

@@ -1,0 +1,149 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+
+#include "support/manual_clock.h"
+#include "support/reports.h"
+#include "support/scenario.h"
+#include "support/temp_dir.h"
+#include "watchdog/observer.h"
+
+namespace watchdog {
+namespace {
+
+using namespace std::chrono_literals;
+using test::all_events;
+using test::beat;
+using test::change;
+using test::ending;
+using test::ManualClock;
+using test::say;
+using test::TempDir;
+
+class Keeping : public testing::Test {
+ protected:
+  TempDir dir;
+  ManualClock clock;
+  std::filesystem::path path = dir / "w.db";
+  Result<Store> opened = Store::open({.database = path, .clock = &clock});
+  Store& store = *opened;
+
+  void trim(Retention retention) {
+    retention.folded_through = store.reader().newest()->first;
+    for (int piece = 0; piece < 100'000; ++piece) {
+      const auto more = store.trim(retention);
+      ASSERT_TRUE(more.ok()) << more.error().message;
+      if (!*more) return;
+    }
+    FAIL() << "retention does not come to an end";
+  }
+};
+
+TEST_F(Keeping, ended_sessions_go_after_their_time_and_running_ones_stay) {
+  (void)say(store, "old", {change(), ending()}, Creation::demand, {.labels = {{"k", "v"}}});
+  (void)say(store, "running", {change()});
+  clock.advance(24h * 31);
+  (void)say(store, "fresh", {change(), ending()});
+  trim({});
+  EXPECT_FALSE(store.reader().session("old").ok());
+  EXPECT_TRUE(store.reader().session("running").ok());
+  EXPECT_TRUE(store.reader().session("fresh").ok());
+  EXPECT_EQ(store.reader().sessions({.label_key = "k", .label_value = "v"})->size(), 0U);
+}
+
+TEST_F(Keeping, sequence_numbers_are_not_given_out_again) {
+  (void)say(store, "s", {change(), change(), ending()});
+  const auto last = store.reader().newest()->first;
+  trim({.ended_for = Millis{-1}});
+  ASSERT_EQ(store.reader().newest()->first, 0);
+  EXPECT_GT(say(store, "t", {change()})->last, last);
+  auto again = Store::open({.database = path, .clock = &clock});
+  EXPECT_GT(say(*again, "t", {change()})->last, last + 1);
+}
+
+TEST_F(Keeping, size_limit_takes_ended_sessions_first_then_the_oldest_events) {
+  const std::vector<Report> many(2'000, change("x", std::string(180, 'd')));
+  (void)say(store, "ended", many);
+  (void)say(store, "ended", {ending()});
+  (void)say(store, "running", many);
+  trim({.bytes_max = 700'000});
+  EXPECT_FALSE(store.reader().session("ended").ok());
+  EXPECT_EQ(all_events(store.reader(), "running").size(), 2'000U);
+  trim({.bytes_max = 300'000});
+  const auto left = all_events(store.reader(), "running");
+  EXPECT_EQ(left.size(), 1'000U) << "the newest stay";
+  EXPECT_EQ(left.back().seq, store.reader().session("running")->head);
+}
+
+TEST_F(Keeping, heartbeats_of_weeks_merge_into_few_rows_with_their_counts) {
+  auto observer = Observer::start(store, {});
+  ASSERT_TRUE(observer.ok());
+  (void)say(store, "s", {change()});
+  constexpr int beats = 60'000;
+  for (int i = 0; i < beats; ++i) {
+    clock.advance(10s);
+    (void)say(store, "s", {beat(Source::sidecar)});
+    if (i % 1000 == 0) {
+      ASSERT_TRUE((*observer)->look().ok());
+    }
+  }
+  ASSERT_TRUE((*observer)->look().ok());
+  ASSERT_TRUE((*observer)->checkpoint().ok());
+  clock.advance(2h);
+  const auto before = store.reader().fold(*store.reader().session("s"));
+  trim({});
+  const auto events = all_events(store.reader(), "s");
+  EXPECT_LT(events.size(), 1'000U) << "rows left of " << beats;
+  std::int64_t counted = 0;
+  for (const auto& event : events) {
+    if (const auto* row = std::get_if<Beats>(&event.report.detail)) counted += row->count;
+  }
+  EXPECT_EQ(counted, beats);
+  EXPECT_EQ(store.reader().fold(*store.reader().session("s"))->history.heartbeats, before->history.heartbeats);
+}
+
+// Merging must not change what a replay from the beginning concludes.
+TEST_F(Keeping, merging_keeps_every_transition_and_every_count) {
+  std::mt19937 random(test::random_seed());
+  auto observer = Observer::start(store, {});
+  ASSERT_TRUE(observer.ok());
+  for (int i = 0; i < 4'000; ++i) {
+    clock.advance(Millis{random() % 9'000});
+    const auto kind = random() % 40;
+    if (kind == 0) (void)say(store, "s", {change()});
+    else if (kind == 1) clock.advance(60s);
+    else (void)say(store, "s", {beat(kind % 3 == 0 ? Source::loop : Source::sidecar)});
+    ASSERT_TRUE((*observer)->look().ok());
+  }
+  ASSERT_TRUE((*observer)->checkpoint().ok());
+  const auto fold_all = [&](std::vector<Transition>& changes) {
+    Case judged;
+    const auto row = store.reader().session("s");
+    judged.session = row->key;
+    const auto events = store.reader().events_after(0, 100'000);
+    for (const auto& event : *events) {
+      if (event.session == row->key || judged.history.seq > 0) judged.take(event, changes);
+    }
+    return std::pair(judged, events->size());
+  };
+  std::vector<Transition> before;
+  const auto [whole, rows_before] = fold_all(before);
+  clock.advance(2h);
+  trim({});
+  std::vector<Transition> after;
+  const auto [merged, rows_after] = fold_all(after);
+  EXPECT_LT(rows_after, rows_before);
+  EXPECT_EQ(merged.history.heartbeats, whole.history.heartbeats);
+  EXPECT_EQ(merged.history.state_changes, whole.history.state_changes);
+  EXPECT_EQ(merged.history.loop_beats_since_change, whole.history.loop_beats_since_change);
+  ASSERT_EQ(after.size(), before.size());
+  for (std::size_t at = 0; at < after.size(); ++at) {
+    ASSERT_EQ(after[at].seq, before[at].seq);
+    ASSERT_EQ(after[at].tick, before[at].tick);
+    ASSERT_TRUE(after[at].health.same_as(before[at].health));
+  }
+}
+
+}  // namespace
+}  // namespace watchdog

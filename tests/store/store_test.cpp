@@ -1,0 +1,345 @@
+#include "watchdog/store.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <random>
+
+#include "support/manual_clock.h"
+#include "support/reports.h"
+#include "support/scenario.h"
+#include "support/temp_dir.h"
+#include "watchdog/bell.h"
+
+namespace watchdog {
+namespace {
+
+using test::all_events;
+using test::beat;
+using test::change;
+using test::ending;
+using test::ManualClock;
+using test::say;
+using test::TempDir;
+using test::with_id;
+
+Store open(const std::filesystem::path& path, const Clock& clock = system_clock()) {
+  auto store = Store::open({.database = path, .clock = &clock});
+  EXPECT_TRUE(store.ok()) << (store ? "" : store.error().message);
+  return std::move(*store);
+}
+
+void run_sql(const std::filesystem::path& path, const std::string& sql) {
+  sqlite3* connection = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(connection);
+  sqlite3_close(connection);
+}
+
+class StoreFile : public testing::Test {
+ protected:
+  TempDir dir;
+  std::filesystem::path path = dir / "state/watchdog.db";
+};
+
+TEST_F(StoreFile, is_private_to_its_owner) {
+  auto store = open(path);
+  (void)say(store, "s", {change()});
+  const auto mode = [](const std::filesystem::path& file) {
+    struct stat info{};
+    EXPECT_EQ(stat(file.c_str(), &info), 0) << file;
+    return info.st_mode & 0777U;
+  };
+  EXPECT_EQ(mode(path.parent_path()), 0700U);
+  EXPECT_EQ(mode(path), 0600U);
+  EXPECT_EQ(mode(path.string() + "-wal"), 0600U);
+  EXPECT_EQ(mode(path.string() + "-shm"), 0600U);
+}
+
+TEST_F(StoreFile, keeps_events_in_order_and_pages_them) {
+  auto store = open(path);
+  for (int i = 0; i < 700; ++i) {
+    (void)say(store, i % 3 == 0 ? "a" : "b", {change("n" + std::to_string(i))});
+  }
+  for (const int page_size : {1, 7, 100, 1'000}) {
+    const auto events = all_events(store.reader(), "a", page_size);
+    ASSERT_EQ(events.size(), 234U);
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      ASSERT_EQ(events[i].report.name, "n" + std::to_string(3 * i));
+      ASSERT_EQ(events[i].prev, i == 0 ? 0 : events[i - 1].seq);
+    }
+  }
+}
+
+TEST_F(StoreFile, pages_one_kind) {
+  auto store = open(path);
+  (void)say(store, "a", {change(), beat(), change(), {.kind = ReportKind::message, .content = "hi"}});
+  const auto key = store.reader().session("a")->key;
+  EXPECT_EQ(store.reader().page(key, 0, 10, ReportKind::message)->events.size(), 1U);
+  EXPECT_EQ(store.reader().page(key, 0, 10, ReportKind::state_change)->events.size(), 2U);
+  EXPECT_EQ(store.reader().page(key, 0, 1, ReportKind::state_change)->next.has_value(), true);
+}
+
+TEST_F(StoreFile, heartbeats_that_follow_each_other_are_one_row) {
+  ManualClock clock;
+  auto store = open(path, clock);
+  auto receipt = say(store, "s", {beat(), beat(), beat(), change(), beat(), beat(Source::sidecar)});
+  EXPECT_EQ(receipt->accepted, 6U);
+  const auto events = all_events(store.reader(), "s");
+  ASSERT_EQ(events.size(), 4U);
+  EXPECT_EQ(std::get<Beats>(events[0].report.detail).count, 3);
+  EXPECT_EQ(std::get<Beats>(events[3].report.detail).source, Source::sidecar);
+}
+
+TEST_F(StoreFile, ingesting_twice_is_ingesting_once) {
+  auto store = open(path);
+  EXPECT_EQ(say(store, "s", {with_id(change(), "1"), with_id(beat(), "2")})->accepted, 2U);
+  const auto again = say(store, "s", {with_id(change(), "1"), with_id(beat(), "2"), with_id(change(), "3"), with_id(change(), "3")});
+  EXPECT_EQ(again->accepted, 1U);
+  EXPECT_EQ(again->duplicates, 3U);
+  EXPECT_EQ(say(store, "other", {with_id(change(), "1")})->duplicates, 0U) << "ids belong to a session";
+  EXPECT_EQ(all_events(store.reader(), "s").size(), 3U);
+}
+
+TEST_F(StoreFile, event_after_the_end_is_kept_and_late) {
+  auto store = open(path);
+  (void)say(store, "s", {change(), ending()});
+  const auto receipt = say(store, "s", {change(), beat()});
+  EXPECT_EQ(receipt->accepted, 2U);
+  EXPECT_EQ(receipt->late, 2U);
+  const auto events = all_events(store.reader(), "s");
+  ASSERT_EQ(events.size(), 4U);
+  EXPECT_FALSE(events[1].late);
+  EXPECT_TRUE(events[2].late);
+  EXPECT_EQ(store.reader().session("s")->lifecycle, Lifecycle::completed);
+  const auto folded = store.reader().fold(*store.reader().session("s"));
+  EXPECT_EQ(folded->history.state_changes, 1);
+}
+
+TEST_F(StoreFile, start_after_the_end_opens_the_next_attempt) {
+  auto store = open(path);
+  (void)say(store, "s", {change(), ending(OutcomeKind::failed)});
+  const auto receipt = say(store, "s", {{.kind = ReportKind::start}, change()});
+  EXPECT_EQ(receipt->late, 0U);
+  EXPECT_EQ(store.reader().session("s")->attempt, 2);
+  EXPECT_EQ(store.reader().session("s")->lifecycle, Lifecycle::running);
+}
+
+TEST_F(StoreFile, creation_refuses_allows_attaches_or_demands) {
+  auto store = open(path);
+  EXPECT_EQ(say(store, "s", {change()}, Creation::refuse).error().code, ErrorCode::not_found);
+  const SessionSpec spec{.agent = "a", .labels = {{"k", "v"}}};
+  EXPECT_TRUE(say(store, "s", {}, Creation::demand, spec)->created);
+  EXPECT_FALSE(say(store, "s", {}, Creation::demand, spec)->created);
+  EXPECT_EQ(say(store, "s", {}, Creation::demand, {.agent = "b"}).error().code, ErrorCode::conflict);
+  EXPECT_TRUE(say(store, "s", {}, Creation::attach, {.agent = "b"}).ok());
+  EXPECT_EQ(store.reader().session("s")->spec.agent, "a");
+  EXPECT_EQ(say(store, "no blanks", {change()}).error().code, ErrorCode::invalid);
+}
+
+TEST_F(StoreFile, refused_batch_leaves_the_others_untouched) {
+  auto store = open(path);
+  std::vector<Batch> batches{{.session = "a", .reports = {change()}},
+                             {.session = "gone", .creation = Creation::refuse, .reports = {change()}},
+                             {.session = "b", .reports = {change()}}};
+  const auto receipts = store.append(batches);
+  ASSERT_TRUE(receipts.ok());
+  EXPECT_TRUE((*receipts)[0].ok());
+  EXPECT_EQ((*receipts)[1].error().code, ErrorCode::not_found);
+  EXPECT_TRUE((*receipts)[2].ok());
+}
+
+TEST_F(StoreFile, cancel_is_a_directive_until_the_end) {
+  auto store = open(path);
+  (void)say(store, "s", {change()});
+  Report cancel{.kind = ReportKind::cancel};
+  cancel.detail = CancelRequest{.by = "user", .reason = "enough"};
+  EXPECT_EQ(say(store, "s", {cancel})->directive.cancel->reason, "enough");
+  EXPECT_EQ(say(store, "s", {beat()})->directive.cancel->by, "user");
+  EXPECT_EQ(store.reader().cancel_of("s")->value().reason, "enough");
+  EXPECT_FALSE(say(store, "s", {ending(OutcomeKind::cancelled)})->directive.cancel);
+}
+
+TEST_F(StoreFile, sequence_and_ticks_continue_in_a_new_process_and_after_a_reboot) {
+  Seq last = 0;
+  Instant tick{};
+  for (const char* boot : {"first", "first", "second"}) {
+    ManualClock clock(boot);  // each boot counts from the same point again
+    auto store = open(path, clock);
+    (void)say(store, "s", {change()});
+    clock.advance(Millis{500});
+    (void)say(store, "s", {change()});
+    const auto events = all_events(store.reader(), "s");
+    EXPECT_GT(events.back().seq, last);
+    EXPECT_GE(events[events.size() - 2].tick, tick);
+    EXPECT_GE(events.back().tick, events[events.size() - 2].tick);
+    last = events.back().seq;
+    tick = events.back().tick;
+  }
+}
+
+TEST_F(StoreFile, lists_by_health_lifecycle_agent_label_parent_and_text) {
+  auto store = open(path);
+  (void)say(store, "a", {change()}, Creation::demand, {.agent = "planner", .task = "tidy 100% of it", .labels = {{"team", "x"}}});
+  (void)say(store, "b", {change(), ending()}, Creation::demand, {.parent = "a", .agent = "coder"});
+  (void)say(store, "c", {});
+  const auto ids = [&](SessionFilter filter) {
+    std::string text;
+    const auto rows = store.reader().sessions(filter);
+    for (const auto& row : *rows) text += row.id;
+    return text;
+  };
+  EXPECT_EQ(ids({}), "cba");
+  EXPECT_EQ(ids({.lifecycle = Lifecycle::completed}), "b");
+  EXPECT_EQ(ids({.agent = "planner"}), "a");
+  EXPECT_EQ(ids({.parent = "a"}), "b");
+  EXPECT_EQ(ids({.label_key = "team", .label_value = "x"}), "a");
+  EXPECT_EQ(ids({.text = "100%"}), "a");
+  EXPECT_EQ(ids({.text = "1_0"}), "");
+  EXPECT_EQ(ids({.health = HealthKind::stuck}), "");
+  EXPECT_EQ(ids({.limit = 2}), "cb");
+  EXPECT_EQ(ids({.after = store.reader().session("b")->key}), "a");
+}
+
+TEST_F(StoreFile, of_another_program_another_version_or_no_database_is_refused_by_name) {
+  const auto error_of = [](const std::filesystem::path& file) {
+    auto store = Store::open({.database = file});
+    return store ? Error{ErrorCode::invalid, "it opened"} : store.error();
+  };
+  std::ofstream(dir / "text.db") << std::string(5'000, 'x');
+  EXPECT_EQ(error_of(dir / "text.db").code, ErrorCode::corrupt);
+  EXPECT_NE(error_of(dir / "text.db").message.find("text.db"), std::string::npos);
+
+  run_sql(dir / "other.db", "CREATE TABLE t(x); PRAGMA application_id = 7");
+  EXPECT_EQ(error_of(dir / "other.db").code, ErrorCode::invalid);
+
+  { auto store = open(path); }
+  run_sql(path, "PRAGMA user_version = 1005");
+  { auto store = open(path); }  // a newer minor version is fine
+  run_sql(path, "PRAGMA user_version = 2000");
+  EXPECT_EQ(error_of(path).code, ErrorCode::conflict);
+  EXPECT_NE(error_of(path).message.find("2.0"), std::string::npos) << error_of(path).message;
+  EXPECT_EQ(StoreReader::open(path).error().code, ErrorCode::conflict);
+  EXPECT_EQ(StoreReader::open(dir / "none.db").error().code, ErrorCode::not_found);
+  EXPECT_EQ(error_of("/proc/none/watchdog.db").code, ErrorCode::unavailable);
+}
+
+TEST_F(StoreFile, damaged_in_the_middle_is_an_error_and_no_crash) {
+  {
+    auto store = open(path);
+    std::vector<Report> reports(3'000, change("x", std::string(150, 'd')));
+    ASSERT_TRUE(say(store, "s", std::move(reports)).ok());
+  }
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    std::mt19937 random(test::random_seed());
+    for (int page = 12; page < 150; ++page) {
+      file.seekp(4096 * page);
+      for (int i = 0; i < 512; ++i) file.put(static_cast<char>(random()));
+    }
+  }
+  auto store = Store::open({.database = path});
+  if (!store) return;  // noticed at once: as good
+  const auto row = store->reader().session("s");
+  if (!row) return;
+  Seq after = 0;
+  for (int pages = 0; pages < 100; ++pages) {
+    const auto page = store->reader().page(row->key, after, 1'000);
+    if (!page) {
+      EXPECT_EQ(page.error().code, ErrorCode::corrupt) << page.error().message;
+      return;
+    }
+    if (!page->next) break;
+    after = *page->next;
+  }
+}
+
+TEST_F(StoreFile, locked_by_a_stranger_is_unavailable_and_recovers) {
+  auto store = open(path);
+  sqlite3* stranger = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &stranger), SQLITE_OK);
+  sqlite3_exec(stranger, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr);
+  const auto refused = say(store, "s", {change()});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
+  EXPECT_NE(refused.error().message.find("locked"), std::string::npos) << refused.error().message;
+  sqlite3_close(stranger);
+  EXPECT_TRUE(say(store, "s", {change()}).ok());
+  EXPECT_EQ(all_events(store.reader(), "s").size(), 1U);
+}
+
+// The file may not grow any more, as on a full disk: nothing of a refused batch is kept, and what was
+// acknowledged before is all there.
+TEST_F(StoreFile, full_disk_refuses_and_loses_nothing) {
+  const pid_t child = fork();
+  if (child == 0) {
+    auto store = open(path);
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{300'000, 300'000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    int accepted = 0;
+    for (int i = 0; i < 100; ++i) {
+      if (say(store, "s", std::vector<Report>(50, change("x", std::string(150, 'd')))).ok()) ++accepted;
+    }
+    _exit(accepted);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  const int accepted = WEXITSTATUS(status);
+  EXPECT_GT(accepted, 0);
+  EXPECT_LT(accepted, 100) << "the limit never bit";
+  auto store = open(path);
+  EXPECT_EQ(all_events(store.reader(), "s", 1'000).size(), 50U * static_cast<unsigned>(accepted));
+  EXPECT_TRUE(say(store, "s", {change()}).ok());
+}
+
+TEST(Store, refuses_network_filesystems_by_name) {
+  EXPECT_EQ(network_filesystem(0x6969), "NFS");
+  EXPECT_EQ(network_filesystem(0xFE534D42), "SMB");
+  EXPECT_FALSE(network_filesystem(0xEF53));  // ext4
+}
+
+TEST(Store, default_database_follows_the_environment) {
+  setenv("WATCHDOG_DB", "/x/y.db", 1);
+  EXPECT_EQ(default_database(), "/x/y.db");
+  unsetenv("WATCHDOG_DB");
+  setenv("XDG_STATE_HOME", "/state", 1);
+  EXPECT_EQ(default_database(), "/state/watchdog/watchdog.db");
+  unsetenv("XDG_STATE_HOME");
+}
+
+TEST(Bell, rings_other_processes_and_only_those_addressed) {
+  TempDir dir;
+  auto store = open(dir / "w.db");
+  const auto key = say(store, "s", {change()})->key;
+  auto all = Bell::for_all(dir / "w.db");
+  auto mine = Bell::for_session(dir / "w.db", key);
+  auto other = Bell::for_session(dir / "w.db", key + 1);
+  ASSERT_TRUE(all.ok() && mine.ok() && other.ok());
+  const auto rang = [](Bell& bell) {
+    char byte = 0;
+    const bool yes = read(bell.fd(), &byte, 1) == 1;
+    bell.hush();
+    return yes;
+  };
+  (void)say(store, "s", {change()});
+  EXPECT_TRUE(rang(*all));
+  EXPECT_FALSE(rang(*mine));
+  Report cancel{.kind = ReportKind::cancel};
+  cancel.detail = CancelRequest{.by = "user"};
+  (void)say(store, "s", {cancel});
+  EXPECT_TRUE(rang(*all));
+  EXPECT_TRUE(rang(*mine));
+  EXPECT_FALSE(rang(*other));
+}
+
+}  // namespace
+}  // namespace watchdog

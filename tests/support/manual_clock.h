@@ -1,0 +1,27 @@
+/// \file
+/// A clock that stands still until a test moves it.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "watchdog/time.h"
+
+namespace watchdog::test {
+
+/// Thread-safe.
+class ManualClock final : public Clock {
+ public:
+  explicit ManualClock(std::string boot = "manual") : boot_(std::move(boot)) {}
+  Millis since_boot() const noexcept override { return Millis{ms_.load()}; }
+  WallTime wall() const noexcept override { return WallTime{Millis{1'700'000'000'000 + ms_.load()}}; }
+  std::string boot_id() const override { return boot_; }
+
+  void advance(Millis by) { ms_ += by.count(); }
+
+ private:
+  std::string boot_;
+  std::atomic<std::int64_t> ms_{1'000'000};
+};
+
+}  // namespace watchdog::test

@@ -1,0 +1,98 @@
+#include "support/scenario.h"
+
+#include <cstdlib>
+#include <iostream>
+#include <random>
+
+namespace watchdog::test {
+namespace {
+
+Report report_of(char letter, std::int64_t& iteration, Instant tick) {
+  Report report;
+  const auto beats = [&](Source source) {
+    report.kind = ReportKind::heartbeat;
+    Beats row{.first = tick, .last = tick, .source = source};
+    if (source == Source::loop) row.iteration = row.iteration_first = ++iteration;
+    report.detail = row;
+  };
+  switch (letter) {
+    case 'h': beats(Source::loop); break;
+    case 's': beats(Source::sidecar); break;
+    case 'b': beats(Source::unsaid); break;
+    case 'S': report.kind = ReportKind::state_change; report.name = "step"; break;
+    case 'c': report.kind = ReportKind::tool_call; report.name = "shell"; break;
+    case 'r': report.kind = ReportKind::tool_result; report.name = "shell"; break;
+    case 'e': report.kind = ReportKind::error; report.name = "shell"; break;
+    case 'm': report.kind = ReportKind::message; report.name = "assistant"; break;
+    case 'w': report.kind = ReportKind::wait; report.name = "approval"; break;
+    case 'i': report.kind = ReportKind::idle; break;
+    case 'u': report.kind = ReportKind::user_input; break;
+    case '!': report.kind = ReportKind::start; break;
+    case 'x': report.kind = ReportKind::exited; break;
+    case 'E': report.kind = ReportKind::end; report.detail = Outcome{}; break;
+    default: std::cerr << "no event is called " << letter << '\n'; std::abort();
+  }
+  return report;
+}
+
+}  // namespace
+
+std::vector<Event> events_of(std::string_view letters) {
+  std::vector<Event> events;
+  Instant tick = scenario_start;
+  std::int64_t iteration = 0;
+  bool ended = false;
+  for (const char letter : letters) {
+    if (letter == ' ') continue;
+    if (letter == '+') {
+      tick += Millis{10'000};
+      continue;
+    }
+    tick += Millis{1'000};
+    Event event{.seq = static_cast<Seq>(events.size()) + 1, .session = 1, .tick = tick};
+    event.at = WallTime{tick.time_since_epoch()};
+    event.report = report_of(letter, iteration, tick);
+    event.late = ended && letter != '!';
+    ended = letter == 'E' || (ended && letter != '!');
+    events.push_back(std::move(event));
+  }
+  return events;
+}
+
+Told tell(const std::vector<Event>& events, const Policy& policy) {
+  Told told;
+  told.judged.session = 1;
+  told.judged.policy = policy;
+  told.now = scenario_start;
+  for (const auto& event : events) {
+    told.judged.take(event, told.changes);
+    told.now = event.tick;
+  }
+  return told;
+}
+
+Told tell(std::string_view letters, const Policy& policy) { return tell(events_of(letters), policy); }
+
+std::string path_of(const Told& told) {
+  std::string path;
+  for (const auto& change : told.changes) {
+    if (!path.empty()) path += ' ';
+    path += name_of(change.health.kind);
+  }
+  return path;
+}
+
+unsigned random_seed() {
+  static const unsigned seed = [] {
+    const char* chosen = std::getenv("WATCHDOG_SEED");
+    const unsigned value = chosen != nullptr ? static_cast<unsigned>(std::strtoul(chosen, nullptr, 10))
+                                             : std::random_device{}();
+    std::cout << "random tests: WATCHDOG_SEED=" << value << std::endl;
+    return value;
+  }();
+  return seed;
+}
+
+int repetitions(int whole) { return std::getenv("WATCHDOG_FULL") != nullptr ? whole : whole / 10; }
+
+}  // namespace watchdog::test

@@ -1,0 +1,39 @@
+/// \file
+/// A session as a line of text. Each letter is one event; one second passes before each.
+///
+///   h loop heartbeat of the next iteration    s sidecar heartbeat      b bare heartbeat
+///   S state change     c tool call    r its result    e its failure    m message
+///   w wait             i idle         u user input    E end (completed)  ! start
+///   x its process is gone             + ten seconds pass               (blank) nothing
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "watchdog/case.h"
+
+namespace watchdog::test {
+
+inline const Instant scenario_start{Millis{1'000'000}};
+
+/// The events, numbered from 1.
+[[nodiscard]] std::vector<Event> events_of(std::string_view letters);
+
+/// The case after the events, and what changed on the way.
+struct Told {
+  Case judged;
+  std::vector<Transition> changes;
+  Instant now{};
+};
+[[nodiscard]] Told tell(std::string_view letters, const Policy& policy = {});
+[[nodiscard]] Told tell(const std::vector<Event>& events, const Policy& policy = {});
+
+/// The health kinds a session went through, joined by blanks.
+[[nodiscard]] std::string path_of(const Told& told);
+
+/// Seed of random tests: from WATCHDOG_SEED, else fresh; printed once.
+[[nodiscard]] unsigned random_seed();
+/// How often random tests repeat: `whole`, or a tenth of it unless WATCHDOG_FULL is set.
+[[nodiscard]] int repetitions(int whole);
+
+}  // namespace watchdog::test

@@ -1,0 +1,258 @@
+#include "watchdog/tracker.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "support/reports.h"
+#include "support/temp_dir.h"
+#include "watchdog/bell.h"
+#include "watchdog/json.h"
+
+namespace watchdog {
+namespace {
+
+using namespace std::chrono_literals;
+using test::all_events;
+using test::say;
+using test::TempDir;
+
+/// Collects what the tracker says of its store, and lets a test wait for it.
+struct Log {
+  std::mutex mutex;
+  std::condition_variable said;
+  std::vector<std::string> sentences;
+  void operator()(const std::string& sentence) {
+    const std::lock_guard guard(mutex);
+    sentences.push_back(sentence);
+    said.notify_all();
+  }
+  std::string wait_for(std::size_t count) {
+    std::unique_lock guard(mutex);
+    said.wait(guard, [&] { return sentences.size() >= count; });
+    return sentences[count - 1];
+  }
+};
+
+class Tracking : public testing::Test {
+ protected:
+  TempDir dir;
+  std::filesystem::path path = dir / "w.db";
+  Log log;
+  ProgressTracker::Config config(std::string session = "s") {
+    return {.session = std::move(session),
+            .database = path,
+            .sidecar = false,
+            .refusal_max = 500ms,
+            .log = [this](const std::string& sentence) { log(sentence); }};
+  }
+  std::vector<Event> stored(const std::string& session = "s") {
+    auto reader = StoreReader::open(path);
+    EXPECT_TRUE(reader.ok()) << (reader ? "" : reader.error().message);
+    return all_events(*reader, session);
+  }
+};
+
+TEST_F(Tracking, what_flush_returned_for_is_in_the_store) {
+  ProgressTracker tracker(config());
+  tracker.heartbeat({.iteration = 1, .phase = "reflection"});
+  tracker.state_change("reflection_complete", R"({"n":1})");
+  tracker.heartbeat({.iteration = 1, .phase = "execution"});
+  ASSERT_TRUE(tracker.flush().ok());
+  const auto events = stored();
+  ASSERT_EQ(events.size(), 4U);
+  EXPECT_EQ(events[0].report.kind, ReportKind::start);
+  EXPECT_EQ(std::get<Beats>(events[1].report.detail).phase, "reflection");
+  EXPECT_EQ(events[2].report.name, "reflection_complete");
+  EXPECT_EQ(std::get<Beats>(events[3].report.detail).phase, "execution");
+}
+
+TEST_F(Tracking, every_way_to_end_is_typed_and_durable) {
+  const auto outcome_of = [&](const std::string& session) {
+    return std::get<Outcome>(stored(session).back().report.detail);
+  };
+  ASSERT_TRUE(ProgressTracker(config("a")).complete().ok());
+  EXPECT_EQ(outcome_of("a").kind, OutcomeKind::completed);
+  ASSERT_TRUE(ProgressTracker(config("b")).fail("refused", "connection_refused").ok());
+  EXPECT_EQ(outcome_of("b").reason, "connection_refused");
+  EXPECT_EQ(outcome_of("b").error, "refused");
+  ASSERT_TRUE(ProgressTracker(config("c")).incomplete("max_iterations_reached").ok());
+  EXPECT_EQ(outcome_of("c").kind, OutcomeKind::incomplete);
+  ProgressTracker tracker(config("d"));
+  ASSERT_TRUE(tracker.cancelled("user").ok());
+  EXPECT_EQ(outcome_of("d").reason, "cancelled_by_user");
+  EXPECT_EQ(tracker.complete().error().code, ErrorCode::conflict) << "an end is final";
+}
+
+TEST_F(Tracking, progress_is_known_in_process_at_once) {
+  ProgressTracker tracker(config());
+  EXPECT_EQ(tracker.judged().health.kind, HealthKind::unknown);
+  tracker.state_change("step");
+  for (int i = 0; i < 4; ++i) tracker.heartbeat({.iteration = i});
+  EXPECT_EQ(tracker.judged().health.kind, HealthKind::progressing);
+  tracker.heartbeat({.iteration = 5});
+  EXPECT_EQ(tracker.judged().health.kind, HealthKind::stuck);
+  tracker.state_change("step");
+  EXPECT_EQ(tracker.judged().health.kind, HealthKind::progressing);
+  EXPECT_EQ(tracker.judged().history.heartbeats, 5);
+  EXPECT_TRUE(is_json(tracker.progress()));
+}
+
+TEST_F(Tracking, cancel_by_another_process_arrives_by_bell) {
+  ProgressTracker tracker(config());
+  ASSERT_TRUE(tracker.flush().ok());
+  {
+    auto store = Store::open({.database = path});
+    Report cancel{.kind = ReportKind::cancel};
+    cancel.detail = CancelRequest{.by = "user", .reason = "enough"};
+    ASSERT_TRUE(say(*store, "s", {cancel}).ok());
+  }
+  while (tracker.heartbeat({}) != Advice::cancel) std::this_thread::yield();
+  EXPECT_EQ(tracker.directive().cancel->reason, "enough");
+  EXPECT_TRUE(tracker.cancelled("user").ok());
+}
+
+TEST_F(Tracking, sidecar_beats_by_itself_while_the_agent_is_busy) {
+  auto chosen = config();
+  chosen.sidecar = true;
+  chosen.spec.policy.heartbeat_interval = 100ms;
+  ProgressTracker tracker(chosen);
+  tracker.state_change("step");
+  while (tracker.judged().history.heartbeats < 3) std::this_thread::yield();
+  EXPECT_EQ(tracker.judged().history.loop_beats_since_change, 0);
+  EXPECT_EQ(tracker.judged().health.kind, HealthKind::progressing);
+  ASSERT_TRUE(tracker.complete().ok());
+}
+
+TEST_F(Tracking, store_that_cannot_be_opened_stops_nothing_and_is_mentioned_once) {
+  std::ofstream(path) << std::string(5'000, 'x');
+  ProgressTracker tracker(config());
+  for (int i = 0; i < 1'000; ++i) {
+    tracker.heartbeat({.iteration = i});
+    tracker.state_change("step");
+  }
+  EXPECT_NE(log.wait_for(1).find("w.db"), std::string::npos);
+  EXPECT_EQ(tracker.judged().history.state_changes, 1'000);
+  const auto refused = tracker.flush();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
+  // Once it can be opened, everything is there.
+  std::filesystem::remove(path);
+  EXPECT_NE(log.wait_for(2).find("again"), std::string::npos);
+  ASSERT_TRUE(tracker.complete().ok());
+  EXPECT_EQ(stored().size(), 2'002U);
+  EXPECT_EQ(log.sentences.size(), 2U);
+}
+
+TEST_F(Tracking, store_that_vanishes_is_made_anew) {
+  ProgressTracker tracker(config());
+  tracker.state_change("one");
+  ASSERT_TRUE(tracker.flush().ok());
+  for (const char* suffix : {"", "-wal", "-shm", "-writer"}) std::filesystem::remove(path.string() + suffix);
+  tracker.state_change("two");
+  ASSERT_TRUE(tracker.complete().ok());
+  const auto events = stored();
+  ASSERT_GE(events.size(), 3U);
+  EXPECT_EQ(events[1].report.name, "two");
+}
+
+TEST_F(Tracking, next_tracker_of_a_session_continues_its_history) {
+  {
+    ProgressTracker tracker(config());
+    for (int i = 0; i < 5; ++i) tracker.state_change("step");
+    ASSERT_TRUE(tracker.flush().ok());
+  }
+  ProgressTracker tracker(config());
+  tracker.state_change("step");
+  ASSERT_TRUE(tracker.flush().ok());
+  EXPECT_EQ(tracker.judged().history.state_changes, 6);
+  ASSERT_TRUE(tracker.complete().ok());
+  ProgressTracker again(config());
+  ASSERT_TRUE(again.flush().ok());
+  EXPECT_EQ(again.judged().history.attempt, 2);
+}
+
+TEST_F(Tracking, forked_child_reports_nothing_and_harms_nothing) {
+  ProgressTracker tracker(config());
+  tracker.state_change("parent");
+  ASSERT_TRUE(tracker.flush().ok());
+  for (int round = 0; round < 5; ++round) {
+    tracker.state_change("before");
+    const pid_t child = fork();
+    if (child == 0) {
+      tracker.heartbeat({});
+      tracker.state_change("child");
+      const bool calm = tracker.complete().ok() && tracker.flush().ok();
+      {
+        auto mine = config("child" + std::to_string(round));
+        mine.log = [](const std::string&) {};
+        ProgressTracker own(mine);
+        own.state_change("child");
+        if (own.complete().ok()) _exit(2);  // refused: SQLite does not survive a fork
+      }
+      tracker.~ProgressTracker();
+      _exit(calm ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+  ASSERT_TRUE(tracker.complete().ok());
+  EXPECT_EQ(stored().size(), 8U);
+  for (const auto& event : stored()) EXPECT_NE(event.report.name, "child");
+}
+
+TEST_F(Tracking, many_threads_report_and_nothing_is_lost) {
+  ProgressTracker tracker(config());
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) {
+        tracker.heartbeat({.iteration = i});
+        tracker.state_change("step");
+        if (i % 100 == 0) (void)tracker.progress();
+      }
+    });
+  }
+  threads.clear();
+  ASSERT_TRUE(tracker.complete().ok());
+  auto reader = StoreReader::open(path);
+  const auto judged = reader->fold(*reader->session("s"));
+  EXPECT_EQ(judged->history.state_changes, 4'000);
+  EXPECT_EQ(judged->history.heartbeats, 4'000);
+}
+
+TEST_F(Tracking, content_of_a_long_queue_is_reduced_and_ends_are_never_dropped) {
+  std::filesystem::create_directory(path);  // a directory cannot be opened
+  {
+    ProgressTracker tracker(config());
+    for (int i = 0; i < 100; ++i) tracker.state_change("big", std::string(1'000'000, 'x'));
+    for (int i = 0; i < 101'000; ++i) tracker.state_change("small");
+    EXPECT_EQ(tracker.complete().error().code, ErrorCode::unavailable);
+    std::filesystem::remove(path);
+    ASSERT_TRUE(tracker.flush().ok());
+  }
+  auto reader = StoreReader::open(path);
+  const auto row = reader->session("s");
+  EXPECT_EQ(row->lifecycle, Lifecycle::completed);
+  const auto events = all_events(*reader, "s", 1'000);
+  std::int64_t changes = 0;
+  std::int64_t lost = 0;
+  for (const auto& event : events) {
+    EXPECT_FALSE(event.late);
+    if (event.report.kind == ReportKind::state_change) ++changes;
+    if (const auto* gap = std::get_if<LostReports>(&event.report.detail)) lost += gap->count;
+  }
+  EXPECT_GT(lost, 0);
+  EXPECT_EQ(changes + lost, 101'100);
+}
+
+}  // namespace
+}  // namespace watchdog
