@@ -70,7 +70,7 @@ TEST_F(Keeping, size_limit_takes_ended_sessions_first_then_the_oldest_events) {
   trim({.bytes_max = 700'000});
   EXPECT_FALSE(store.reader().session("ended").ok());
   EXPECT_EQ(all_events(store.reader(), "running").size(), 2'000U);
-  trim({.bytes_max = 300'000});
+  trim({.bytes_max = 400'000});
   const auto left = all_events(store.reader(), "running");
   EXPECT_EQ(left.size(), 1'000U) << "the newest stay";
   EXPECT_EQ(left.back().seq, store.reader().session("running")->head);

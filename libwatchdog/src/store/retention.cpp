@@ -49,6 +49,7 @@ void Store::State::drop_session(SessionKey session) {
   auto& shorten = sql("UPDATE heads SET seq = ? WHERE session = ?");
   shorten.bind(1, seq).bind(2, session);
   shorten.run();
+  dropping = seq != 0 ? session : observer_key;
   if (seq != 0) return;
   for (const std::string_view text :
        {"DELETE FROM blocks WHERE session = ?", "DELETE FROM transitions WHERE session = ?",
@@ -61,6 +62,10 @@ void Store::State::drop_session(SessionKey session) {
 }
 
 bool Store::State::drop_ended(const Retention& retention) {
+  if (dropping != observer_key) {
+    drop_session(dropping);
+    return true;
+  }
   const auto pages = database->pragma("page_count") - database->pragma("freelist_count");
   const bool too_large = pages * database->pragma("page_size") > retention.bytes_max;
   // Dead sessions count as ended since their death.

@@ -90,6 +90,7 @@ struct Store::State {
     SessionKey session = observer_key;  ///< Being looked at.
     Seq from = 0;                       ///< Merged up to here, a remaining block end.
   } merging;
+  SessionKey dropping = observer_key;  ///< Begun and not finished.
   [[nodiscard]] bool drop_ended(const Retention& retention);
   [[nodiscard]] bool drop_oldest(const Retention& retention);
   [[nodiscard]] bool merge_heartbeats(const Retention& retention);
