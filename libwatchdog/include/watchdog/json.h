@@ -44,6 +44,8 @@ struct ReportList {
 [[nodiscard]] std::string to_json(const SessionSpec& spec);
 
 [[nodiscard]] Result<PolicyPatch> policy_patch_from_json(std::string_view object);
+/// The patch in the member `policy` of an object.
+[[nodiscard]] Result<PolicyPatch> policy_member_from_json(std::string_view body);
 [[nodiscard]] std::string to_json(const PolicyPatch& patch);
 [[nodiscard]] std::string to_json(const Policy& policy);
 

@@ -52,6 +52,16 @@ Result<PolicyPatch> policy_patch_from_json(std::string_view object) {
   return patch;
 }
 
+Result<PolicyPatch> policy_member_from_json(std::string_view body) {
+  auto parsed = parse_object(body);
+  if (!parsed) return parsed.error();
+  const auto* policy = Fields(*parsed).find("policy");
+  if (policy == nullptr || !policy->is_object()) {
+    return Error{ErrorCode::malformed, "policy must be an object of thresholds", "policy"};
+  }
+  return policy_patch_from_json(policy->dump());
+}
+
 Result<SessionSpec> session_spec_from_json(std::string_view body, std::string& session_id) {
   auto parsed = body.find_first_not_of(" \t\r\n") == std::string_view::npos
                     ? Result<json>(json::object())

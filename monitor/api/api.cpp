@@ -1,0 +1,399 @@
+#include "api/api.h"
+
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "api/page.h"
+#include "api/target.h"
+#include "watchdog/ids.h"
+#include "watchdog/json.h"
+#include "watchdog/json_writer.h"
+#include "watchdog/progress.h"
+
+namespace watchdog::monitor {
+namespace {
+
+constexpr int page_max = 1'000;
+
+/// One request on its way: what a route needs.
+struct Call {
+  Backend& backend;
+  Request request;
+  Target target;
+  std::string session;  ///< From the path, where the route has one.
+  Reply reply;
+};
+using CallPtr = std::shared_ptr<Call>;
+
+Response json(JsonWriter& out, int status = 200) { return {.status = status, .body = out.take()}; }
+
+std::string document_of(const Backend& backend, std::string_view id, const Watched& watched) {
+  const auto now = std::max(backend.now(), watched.judged.history.tick);
+  return progress_document(id, watched.judged, watched.description, now, system_clock().wall());
+}
+
+/// Runs `work` where it may wait for the disk.
+void reading(const CallPtr& call, std::function<void(StoreReader&)> work) {
+  call->backend.read(std::move(work),
+                     [call](const Error& error) { call->reply(error_response(error)); });
+}
+
+/// The session as it is now, from memory or from its events.
+Result<Watched> look_up(const Backend& backend, StoreReader& reader, const SessionRow& row) {
+  if (auto watched = backend.watched(row.id)) return std::move(*watched);
+  auto judged = reader.fold(row);
+  if (!judged) return judged.error();
+  std::vector<Transition> unkept;
+  judged->expire(backend.now(), unkept);
+  return Watched{.judged = std::move(*judged), .description = description_of(row.spec)};
+}
+
+/// Looks the session up and answers with what `answer` makes of it.
+template <class Answer>
+void with_session(const CallPtr& call, Answer answer) {
+  if (const auto watched = call->backend.watched(call->session)) {
+    return call->reply(answer(*watched));
+  }
+  reading(call, [call, answer](StoreReader& reader) {
+    const auto row = reader.session(call->session);
+    if (!row) return call->reply(error_response(row.error()));
+    const auto watched = look_up(call->backend, reader, *row);
+    call->reply(watched ? answer(*watched) : error_response(watched.error()));
+  });
+}
+
+void get_progress(const CallPtr& call) {
+  with_session(call, [call](const Watched& watched) {
+    return Response{.body = document_of(call->backend, call->session, watched)};
+  });
+}
+
+void get_status(const CallPtr& call) {
+  call->session = call->target.text("sessionId");
+  if (call->session.empty()) {
+    return call->reply(error_response({ErrorCode::malformed, "sessionId is missing", "sessionId"}));
+  }
+  with_session(call, [call](const Watched& watched) {
+    const auto& history = watched.judged.history;
+    JsonWriter out;
+    out.open_object().field("sessionId", call->session);
+    out.field("status", name_of(history.lifecycle)).field("iteration", history.iteration).key("error");
+    const auto& outcome = history.notes->outcome;
+    if (outcome && outcome->kind == OutcomeKind::failed) {
+      out.value(outcome->error.empty() ? outcome->reason : outcome->error);
+    } else {
+      out.value(nullptr);
+    }
+    out.close_object();
+    return json(out);
+  });
+}
+
+Result<SessionFilter> filter_of(const Target& target) {
+  SessionFilter filter;
+  const auto health = target.choice<HealthKind>("health");
+  if (!health) return health.error();
+  const auto lifecycle = target.choice<Lifecycle>("lifecycle");
+  if (!lifecycle) return lifecycle.error();
+  const auto after = target.number("after", 0, 0, INT64_MAX);
+  if (!after) return after.error();
+  const auto limit = target.number("limit", 100, 1, page_max);
+  if (!limit) return limit.error();
+  filter.health = *health;
+  filter.lifecycle = *lifecycle;
+  filter.after = *after;
+  filter.limit = static_cast<int>(*limit);
+  filter.agent = target.text("agent");
+  filter.parent = target.text("parent");
+  filter.text = target.text("q");
+  if (const auto label = target.text("label"); !label.empty()) {
+    const auto colon = label.find(':');
+    if (colon == std::string::npos || colon == 0) {
+      return Error{ErrorCode::malformed, "label must be key:value", "label"};
+    }
+    filter.label_key = label.substr(0, colon);
+    filter.label_value = label.substr(colon + 1);
+  }
+  return filter;
+}
+
+void list_progress(const CallPtr& call) {
+  auto filter = filter_of(call->target);
+  if (!filter) return call->reply(error_response(filter.error()));
+  reading(call, [call, filter = std::move(*filter)](StoreReader& reader) {
+    const auto rows = reader.sessions(filter);
+    if (!rows) return call->reply(error_response(rows.error()));
+    JsonWriter out;
+    out.open_object().key("sessions").open_array();
+    for (const auto& row : *rows) {
+      const auto watched = look_up(call->backend, reader, row);
+      if (!watched) return call->reply(error_response(watched.error()));
+      out.raw(document_of(call->backend, row.id, *watched));
+    }
+    out.close_array().key("next");
+    const bool more = static_cast<int>(rows->size()) == filter.limit;
+    more ? out.value(rows->back().key) : out.value(nullptr);
+    out.close_object();
+    call->reply(json(out));
+  });
+}
+
+void create_session(const CallPtr& call) {
+  Batch batch{.creation = Creation::demand};
+  auto spec = session_spec_from_json(call->request.body, batch.session);
+  if (!spec) return call->reply(error_response(spec.error()));
+  batch.spec = std::move(*spec);
+  if (batch.session.empty()) batch.session = new_ulid(system_clock().wall());
+  if (batch.spec.process) {
+    Report& start = batch.reports.emplace_back();
+    start.kind = ReportKind::start;
+    start.event_id = "start";  // once, however often the session is asked for
+    start.detail = *batch.spec.process;
+  }
+  const auto id = batch.session;
+  call->backend.append(std::move(batch), [call, id](Result<Receipt> receipt) {
+    if (!receipt) return call->reply(error_response(receipt.error()));
+    JsonWriter out;
+    out.open_object().field("sessionId", id).field("created", receipt->created).close_object();
+    call->reply(json(out, receipt->created ? 201 : 200));
+  });
+}
+
+void write_directive(JsonWriter& out, const Directive& directive) {
+  out.key("directive");
+  if (!directive.cancel) {
+    out.value(nullptr);
+    return;
+  }
+  out.open_object().key("cancel").open_object().field("by", directive.cancel->by);
+  out.field("reason", directive.cancel->reason);
+  out.field("at", directive.cancel->at.time_since_epoch().count()).close_object().close_object();
+}
+
+void post_events(const CallPtr& call) {
+  auto list = reports_from_json(call->request.body);
+  if (!list) return call->reply(error_response(list.error()));
+  const bool create = call->target.text("create") != "0" && !list->reports.empty();
+  const auto ignored = list->ignored;
+  call->backend.append({.session = call->session,
+                        .creation = create ? Creation::allow : Creation::refuse,
+                        .reports = std::move(list->reports)},
+                       [call, ignored](Result<Receipt> receipt) {
+                         if (!receipt) return call->reply(error_response(receipt.error()));
+                         JsonWriter out;
+                         out.open_object().field("accepted", receipt->accepted);
+                         out.field("duplicates", receipt->duplicates).field("late", receipt->late);
+                         out.field("ignored", ignored);
+                         write_directive(out, receipt->directive);
+                         out.close_object();
+                         call->reply(json(out));
+                       });
+}
+
+void get_events(const CallPtr& call) {
+  const auto after = call->target.number("after", 0, 0, INT64_MAX);
+  const auto limit = call->target.number("limit", 100, 1, page_max);
+  const auto kind = call->target.choice<ReportKind>("kind");
+  for (const auto* error : {after ? nullptr : &after.error(), limit ? nullptr : &limit.error(), kind ? nullptr : &kind.error()}) {
+    if (error != nullptr) return call->reply(error_response(*error));
+  }
+  reading(call, [call, after = *after, limit = static_cast<int>(*limit), kind = *kind](StoreReader& reader) {
+    const auto row = reader.session(call->session);
+    if (!row) return call->reply(error_response(row.error()));
+    const auto page = reader.page(row->key, after, limit, kind);
+    if (!page) return call->reply(error_response(page.error()));
+    JsonWriter out;
+    out.open_object().key("events").open_array();
+    for (const auto& event : page->events) out.raw(to_json(event));
+    out.close_array().field("next", page->next).close_object();
+    call->reply(json(out));
+  });
+}
+
+void get_transitions(const CallPtr& call) {
+  const auto after = call->target.number("after", 0, 0, INT64_MAX);
+  if (!after) return call->reply(error_response(after.error()));
+  const auto limit = call->target.number("limit", 100, 1, page_max);
+  if (!limit) return call->reply(error_response(limit.error()));
+  reading(call, [call, after = *after, limit = static_cast<int>(*limit)](StoreReader& reader) {
+    const auto row = reader.session(call->session);
+    if (!row) return call->reply(error_response(row.error()));
+    const auto rows = reader.transitions(row->key, after, limit);
+    if (!rows) return call->reply(error_response(rows.error()));
+    JsonWriter out;
+    out.open_object().key("transitions").open_array();
+    for (const auto& item : *rows) {
+      const auto& transition = item.transition;
+      out.open_object().field("id", item.id).field("seq", transition.seq);
+      out.field("at", transition.at.time_since_epoch().count());
+      out.field("from", name_of(transition.from)).field("health", name_of(transition.health.kind));
+      out.field("pattern", name_of(transition.health.pattern)).field("reason", transition.reason);
+      out.field("detector", item.detector).close_object();
+    }
+    out.close_array().key("next");
+    static_cast<int>(rows->size()) == limit ? out.value(rows->back().id) : out.value(nullptr);
+    out.close_object();
+    call->reply(json(out));
+  });
+}
+
+void patch_session(const CallPtr& call) {
+  const auto patch = policy_member_from_json(call->request.body);
+  if (!patch) return call->reply(error_response(patch.error()));
+  Batch batch{.session = call->session, .creation = Creation::refuse};
+  Report& report = batch.reports.emplace_back();
+  report.kind = ReportKind::policy;
+  report.detail = *patch;
+  call->backend.append(std::move(batch), [call](Result<Receipt> receipt) {
+    if (!receipt) return call->reply(error_response(receipt.error()));
+    if (receipt->late > 0) {
+      return call->reply(error_response({ErrorCode::conflict, "session " + call->session + " has ended"}));
+    }
+    reading(call, [call](StoreReader& reader) {
+      const auto row = reader.session(call->session);
+      if (!row) return call->reply(error_response(row.error()));
+      const auto judged = reader.fold(*row);
+      if (!judged) return call->reply(error_response(judged.error()));
+      JsonWriter out;
+      out.open_object().field("sessionId", call->session);
+      out.key("policy").raw(to_json(judged->policy)).close_object();
+      call->reply(json(out));
+    });
+  });
+}
+
+/// True if nobody is there to carry out a cancel: its process is gone, or it never said anything.
+bool unserved(const Case& judged, const SessionRow& row) {
+  if (judged.health.kind == HealthKind::dead || judged.history.exited_seq != 0) return true;
+  return judged.history.reports == 0 && judged.history.pid == 0 && !row.spec.process;
+}
+
+void cancel_session(const CallPtr& call) {
+  const auto reason = text_field_from_json(call->request.body, "reason");
+  if (!reason) return call->reply(error_response(reason.error()));
+  const auto by = text_field_from_json(call->request.body, "by");
+  if (!by) return call->reply(error_response(by.error()));
+  reading(call, [call, reason = *reason, by = *by](StoreReader& reader) {
+    const auto row = reader.session(call->session);
+    if (!row) return call->reply(error_response(row.error()));
+    const auto watched = look_up(call->backend, reader, *row);
+    if (!watched) return call->reply(error_response(watched.error()));
+    if (is_end(row->lifecycle)) {
+      return call->reply(error_response({ErrorCode::conflict, "session " + call->session + " has ended already: " + std::string(name_of(row->lifecycle))}));
+    }
+    const bool ends = unserved(watched->judged, *row);
+    const auto who = by.empty() ? std::string("user") : by;
+    Batch batch{.session = call->session, .creation = Creation::refuse};
+    Report& request = batch.reports.emplace_back();
+    request.kind = ReportKind::cancel;
+    request.detail = CancelRequest{.by = who, .reason = reason};
+    if (ends) {
+      Report& end = batch.reports.emplace_back();
+      end.kind = ReportKind::end;
+      end.detail = Outcome{.kind = OutcomeKind::cancelled, .reason = "cancelled_by_" + who, .error = reason};
+    }
+    call->backend.append(std::move(batch), [call, ends](Result<Receipt> receipt) {
+      if (!receipt) return call->reply(error_response(receipt.error()));
+      JsonWriter out;
+      out.open_object().field("ok", true).field("sessionId", call->session).field("ended", ends);
+      out.close_object();
+      call->reply(json(out));
+    });
+  });
+}
+
+void get_healthz(const CallPtr& call) { call->reply({.body = R"({"status":"ok"})"}); }
+
+void get_readyz(const CallPtr& call) {
+  const auto trouble = call->backend.trouble();
+  if (trouble) return call->reply(error_response(*trouble));
+  call->reply({.body = R"({"status":"ready"})"});
+}
+
+void get_page(const CallPtr& call) {
+  reading(call, [call](StoreReader& reader) {
+    const auto rows = reader.sessions({.limit = 200});
+    if (!rows) return call->reply(error_response(rows.error()));
+    std::vector<PageRow> sessions;
+    for (const auto& row : *rows) {
+      auto watched = look_up(call->backend, reader, row);
+      if (watched) sessions.push_back({row, std::move(watched->judged)});
+    }
+    call->reply(sessions_page(sessions, call->backend.now()));
+  });
+}
+
+struct Route {
+  Method method;
+  std::string_view path;  ///< `:id` stands for a session.
+  void (*answer)(const CallPtr&);
+};
+
+constexpr std::array routes{
+    Route{Method::get, "api/autonomous/progress/:id", get_progress},
+    Route{Method::get, "api/autonomous/progress", list_progress},
+    Route{Method::get, "api/chat/autonomous/status", get_status},
+    Route{Method::post, "api/autonomous/sessions", create_session},
+    Route{Method::patch, "api/autonomous/sessions/:id", patch_session},
+    Route{Method::post, "api/autonomous/sessions/:id/events", post_events},
+    Route{Method::get, "api/autonomous/sessions/:id/events", get_events},
+    Route{Method::get, "api/autonomous/sessions/:id/transitions", get_transitions},
+    Route{Method::post, "api/autonomous/sessions/:id/cancel", cancel_session},
+    Route{Method::get, "healthz", get_healthz},
+    Route{Method::get, "readyz", get_readyz},
+    Route{Method::get, "", get_page}};
+
+/// True if the path is the route's; `session` gets what stands at `:id`.
+bool matches(std::string_view route, const std::vector<std::string>& segments, std::string& session) {
+  std::size_t at = 0;
+  while (!route.empty()) {
+    if (at == segments.size()) return false;
+    const auto part = route.substr(0, route.find('/'));
+    route.remove_prefix(std::min(part.size() + 1, route.size()));
+    if (part == ":id") {
+      session = segments[at];
+    } else if (part != segments[at]) {
+      return false;
+    }
+    ++at;
+  }
+  return at == segments.size();
+}
+
+std::string_view word_of(Method method) {
+  switch (method) {
+    case Method::get: return "GET";
+    case Method::post: return "POST";
+    case Method::patch: return "PATCH";
+    default: return "HEAD";
+  }
+}
+
+}  // namespace
+
+void Api::handle(Request request, Reply reply) const {
+  auto target = Target::parse(request.target);
+  if (!target) return reply(error_response(target.error()));
+  // Whether it lives may be asked by anybody who can reach it.
+  const bool probe = target->segments.size() == 1 && target->segments[0] == "healthz";
+  if (!probe) {
+    if (auto refusal = gate_.refuse(request)) return reply(std::move(*refusal));
+  }
+  const auto method = request.method == Method::head ? Method::get : request.method;
+  std::string allowed;
+  std::string session;
+  for (const auto& route : routes) {
+    if (!matches(route.path, target->segments, session)) continue;
+    if (route.method == method) {
+      return route.answer(std::make_shared<Call>(Call{backend_, std::move(request), std::move(*target), std::move(session), std::move(reply)}));
+    }
+    allowed.append(allowed.empty() ? "" : ", ").append(word_of(route.method));
+  }
+  if (allowed.empty()) return reply(error_response(404, "not_found", "there is nothing at " + request.target));
+  auto response = error_response(405, "refused", "this path takes " + allowed);
+  response.extra_headers = "Allow: " + allowed + "\r\n";
+  reply(std::move(response));
+}
+
+}  // namespace watchdog::monitor

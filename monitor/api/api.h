@@ -1,0 +1,26 @@
+/// \file
+/// The HTTP API without HTTP: a request goes in, a response comes out.
+#pragma once
+
+#include "api/backend.h"
+#include "api/gate.h"
+#include "api/message.h"
+
+namespace watchdog::monitor {
+
+/// Thread-safe, if its backend is.
+class Api {
+ public:
+  /// `backend` must outlive this and every reply under way.
+  Api(Backend& backend, Gate gate) : backend_(backend), gate_(std::move(gate)) {}
+
+  /// Answers the request. A question about a running session is answered from memory, before this
+  /// returns; everything else from wherever the backend works.
+  void handle(Request request, Reply reply) const;
+
+ private:
+  Backend& backend_;
+  Gate gate_;
+};
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,54 @@
+/// \file
+/// Where the API's answers come from: a running monitor, or a database file without one.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "watchdog/observer.h"
+#include "watchdog/store.h"
+
+namespace watchdog::monitor {
+
+/// Both implementations answer the same questions with the same meaning. Thread-safe.
+class Backend {
+ public:
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  virtual ~Backend() = default;
+
+  /// Appends the batch; `done` is called once, from any thread, when it is durable or refused.
+  virtual void append(Batch batch, std::function<void(Result<Receipt>)> done) = 0;
+  /// Runs `work` with a reader, on a thread that may wait for the disk; or `failed`, if the database
+  /// cannot be opened.
+  virtual void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) = 0;
+  /// The session, if it is in memory.
+  [[nodiscard]] virtual std::optional<Watched> watched(std::string_view session) const = 0;
+  /// The store's time line now.
+  [[nodiscard]] virtual Instant now() const = 0;
+  /// Nothing, or why reports cannot be kept at the moment.
+  [[nodiscard]] virtual std::optional<Error> trouble() const = 0;
+};
+
+/// A database file, read and written on the caller's own thread.
+class FileBackend final : public Backend {
+ public:
+  /// Takes an open store for writing, or only a reader. Use from one thread at a time.
+  explicit FileBackend(Store store);
+  FileBackend(StoreReader reader, Millis tick_offset);
+
+  void append(Batch batch, std::function<void(Result<Receipt>)> done) override;
+  void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) override;
+  [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
+  [[nodiscard]] Instant now() const override;
+  [[nodiscard]] std::optional<Error> trouble() const override { return std::nullopt; }
+
+ private:
+  std::optional<Store> store_;
+  std::optional<StoreReader> reader_;
+  Millis tick_offset_{};
+};
+
+}  // namespace watchdog::monitor

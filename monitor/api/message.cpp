@@ -1,0 +1,42 @@
+#include "api/message.h"
+
+#include "watchdog/json_writer.h"
+
+namespace watchdog::monitor {
+namespace {
+
+int status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::malformed: return 400;
+    case ErrorCode::invalid: return 422;
+    case ErrorCode::not_found: return 404;
+    case ErrorCode::conflict: return 409;
+    case ErrorCode::exhausted: return 413;
+    case ErrorCode::cancelled:
+    case ErrorCode::unavailable:
+    case ErrorCode::corrupt: return 503;
+  }
+  return 500;
+}
+
+Response written(int status, std::string_view code, const Error& error) {
+  JsonWriter out;
+  out.open_object().key("error").open_object();
+  out.field("code", code).field("message", error.message);
+  if (!error.field.empty()) out.field("field", error.field);
+  if (error.line > 0) out.field("line", error.line);
+  out.close_object().close_object();
+  return {.status = status, .body = out.take()};
+}
+
+}  // namespace
+
+Response error_response(const Error& error) {
+  return written(status_of(error.code), name_of(error.code), error);
+}
+
+Response error_response(int status, std::string_view code, std::string_view message) {
+  return written(status, code, {.message = std::string(message)});
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,45 @@
+#include "api/target.h"
+
+#include <boost/url/parse.hpp>
+#include <boost/url/src.hpp>  // the one file that compiles Boost.URL
+#include <boost/url/url_view.hpp>
+#include <charconv>
+
+namespace watchdog::monitor {
+
+Result<Target> Target::parse(std::string_view text) {
+  const auto url = boost::urls::parse_origin_form({text.data(), text.size()});
+  if (!url) {
+    return Error{ErrorCode::malformed, "the request's target is no path: " + url.error().message()};
+  }
+  Target target;
+  for (auto segment : url->segments()) {
+    if (!segment.empty()) target.segments.emplace_back(segment.data(), segment.size());
+  }
+  for (auto parameter : url->params()) target.parameters_[parameter.key] = parameter.value;
+  return target;
+}
+
+std::string Target::text(const std::string& name) const {
+  const auto found = parameters_.find(name);
+  return found == parameters_.end() ? std::string() : found->second;
+}
+
+Result<std::int64_t> Target::number(const std::string& name, std::int64_t absent, std::int64_t min,
+                                    std::int64_t max) const {
+  const auto digits = text(name);
+  if (digits.empty()) return absent;
+  std::int64_t value = 0;
+  const auto* end = digits.data() + digits.size();
+  const auto read = std::from_chars(digits.data(), end, value);
+  if (read.ec == std::errc::result_out_of_range || (read.ec == std::errc{} && read.ptr == end && (value < min || value > max))) {
+    return Error{ErrorCode::invalid,
+                 name + " is " + digits + "; it must be from " + std::to_string(min) + " to " + std::to_string(max), name};
+  }
+  if (read.ec != std::errc{} || read.ptr != end) {
+    return Error{ErrorCode::malformed, name + " must be an integer, not " + digits, name};
+  }
+  return value;
+}
+
+}  // namespace watchdog::monitor

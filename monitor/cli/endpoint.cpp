@@ -1,0 +1,118 @@
+#include "cli/endpoint.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace watchdog::monitor {
+namespace {
+
+constexpr const char* local_server = "http://127.0.0.1:3000";
+
+/// The error in a response, as it was before it became one.
+Error error_from(const Response& response) {
+  Error error{ErrorCode::unavailable, "status " + std::to_string(response.status)};
+  switch (response.status) {
+    case 400: error.code = ErrorCode::malformed; break;
+    case 404: error.code = ErrorCode::not_found; break;
+    case 401:
+    case 403:
+    case 409: error.code = ErrorCode::conflict; break;
+    case 413:
+    case 422: error.code = ErrorCode::invalid; break;
+    default: break;
+  }
+  const auto body = nlohmann::json::parse(response.body, nullptr, false);
+  if (body.is_object() && body.contains("error") && body["error"].is_object()) {
+    error.message = body["error"].value("message", error.message);
+  }
+  return error;
+}
+
+}  // namespace
+
+int complain(const Error& error) {
+  std::fprintf(stderr, "watchdog-monitor: %s\n", error.message.c_str());
+  switch (error.code) {
+    case ErrorCode::not_found: return exit_not_found;
+    case ErrorCode::unavailable: return exit_unreachable;
+    case ErrorCode::conflict:
+    case ErrorCode::invalid:
+    case ErrorCode::malformed: return exit_refused;
+    default: return exit_failed;
+  }
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  return value != nullptr ? value : "";
+}
+
+std::string url_encoded(const std::string& text) {
+  std::string encoded;
+  for (const unsigned char c : text) {
+    const bool plain = std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_' || c == '~';
+    if (plain) {
+      encoded += static_cast<char>(c);
+    } else {
+      std::array<char, 4> hex{};
+      std::snprintf(hex.data(), hex.size(), "%%%02X", c);
+      encoded += hex.data();
+    }
+  }
+  return encoded;
+}
+
+Result<Endpoint> Endpoint::open(const Options& options) {
+  auto server = options.server;
+  auto database = options.database;
+  if (server.empty() && database.empty()) server = environment("WATCHDOG_SERVER");
+  if (server.empty() && database.empty()) database = environment("WATCHDOG_DB");
+  Endpoint endpoint;
+  if (database.empty()) {
+    auto client = HttpClient::to(server.empty() ? local_server : server, environment("WATCHDOG_TOKEN"));
+    if (!client) return client.error();
+    endpoint.client_.emplace(std::move(*client));
+    return endpoint;
+  }
+  if (options.writes) {
+    auto store = Store::open({.database = database, .create = false});
+    if (!store) return store.error();
+    endpoint.file_ = std::make_unique<FileBackend>(std::move(*store));
+  } else {
+    auto reader = StoreReader::open(database);
+    if (!reader) return reader.error();
+    const auto newest = reader->newest();
+    if (!newest) return newest.error();
+    const auto offset = reader->tick_offset(system_clock().boot_id());
+    if (!offset) return offset.error();
+    // Nobody wrote since the machine started: time goes on from the newest event.
+    const auto since_boot = system_clock().since_boot();
+    endpoint.file_ = std::make_unique<FileBackend>(
+        std::move(*reader), *offset ? **offset : newest->second.time_since_epoch() - since_boot);
+  }
+  endpoint.api_ = std::make_unique<Api>(*endpoint.file_, Gate{});
+  return endpoint;
+}
+
+Result<std::string> Endpoint::ask(Method method, const std::string& target, const std::string& body) {
+  Response response;
+  if (client_) {
+    auto answer = client_->ask(method, target, body);
+    if (!answer) {
+      auto error = answer.error();
+      error.message += ". Is a monitor running? Start one with `watchdog-monitor serve`, name it with --server, or read a database with --db FILE";
+      return error;
+    }
+    response = std::move(*answer);
+  } else {
+    // A file answers on this thread, before handle() returns.
+    api_->handle({.method = method, .target = target, .host = "localhost", .body = body},
+                 [&](Response answer) { response = std::move(answer); });
+  }
+  if (response.status < 300) return std::move(response.body);
+  return error_from(response);
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,56 @@
+/// \file
+/// Where a command's answers come from: a monitor that runs, or a database file. Both give the same.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "api/api.h"
+#include "http/client.h"
+
+namespace watchdog::monitor {
+
+/// Exit codes of every command.
+enum ExitCode : int {
+  exit_done = 0,
+  exit_failed = 1,
+  exit_usage = 2,
+  exit_refused = 3,
+  exit_unreachable = 4,
+  exit_not_found = 5,
+  exit_interrupted = 130
+};
+
+/// Says on standard error what went wrong, and returns the exit code for it.
+int complain(const Error& error);
+
+/// Use from one thread at a time.
+class Endpoint {
+ public:
+  struct Options {
+    std::string server;    ///< Empty: none was named.
+    std::string database;  ///< Empty: none was named.
+    bool writes = false;   ///< Whether the command changes anything.
+  };
+  /// A server if one is named (or `$WATCHDOG_SERVER`), else the database if one is named (or
+  /// `$WATCHDOG_DB`), else the monitor on this machine.
+  [[nodiscard]] static Result<Endpoint> open(const Options& options);
+
+  /// The body of a good response. Errors: as the server or the database says them.
+  [[nodiscard]] Result<std::string> ask(Method method, const std::string& target, const std::string& body = {});
+
+ private:
+  Endpoint() = default;
+  std::optional<HttpClient> client_;
+  std::unique_ptr<FileBackend> file_;
+  std::unique_ptr<Api> api_;
+};
+
+/// Text as one segment or value of a URL.
+[[nodiscard]] std::string url_encoded(const std::string& text);
+
+/// Environment variable, or empty.
+[[nodiscard]] std::string environment(const char* name);
+
+}  // namespace watchdog::monitor

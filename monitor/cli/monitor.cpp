@@ -1,0 +1,93 @@
+#include "cli/monitor.h"
+
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <cstdlib>
+
+#include "http/server.h"
+#include "watch/sweeper.h"
+
+namespace watchdog::monitor {
+
+struct Monitor::State {
+  explicit State(boost::asio::io_context& context) : signals(context) {}
+  std::unique_ptr<Sweeper> sweeper;
+  std::unique_ptr<Api> api;
+  std::unique_ptr<HttpServer> server;
+  boost::asio::signal_set signals;
+};
+
+Monitor::Monitor(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Monitor::~Monitor() {
+  state_->server.reset();
+  state_->sweeper.reset();
+}
+
+Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context, const ServeOptions& options) {
+  const auto loopback = is_loopback(options.bind);
+  if (!loopback) return loopback.error();
+  Gate gate{.token = environment("WATCHDOG_TOKEN"), .hosts = {options.bind}};
+  if (!*loopback && gate.token.empty()) {
+    return Error{ErrorCode::invalid,
+                 options.bind + " can be reached from other machines: set WATCHDOG_TOKEN to the token that "
+                 "they must show, or bind a loopback address", "bind"};
+  }
+  auto state = std::make_unique<State>(context);
+  auto sweeper = Sweeper::start(
+      {.database = options.database,
+       .retention = {.ended_for = Millis{static_cast<std::int64_t>(options.retention_days * 86'400'000.0)},
+                     .bytes_max = options.retention_bytes},
+       .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
+  if (!sweeper) return sweeper.error();
+  state->sweeper = std::move(*sweeper);
+  state->api = std::make_unique<Api>(*state->sweeper, std::move(gate));
+  auto server = HttpServer::listen(context, options.bind, options.port, [api = state->api.get()](Request request, Reply reply) {
+    api->handle(std::move(request), std::move(reply));
+  });
+  if (!server) return server.error();
+  state->server = std::move(*server);
+  return std::unique_ptr<Monitor>(new Monitor(std::move(state)));
+}
+
+std::string Monitor::url() const { return state_->server->url(); }
+const Sweeper& Monitor::sweeper() const noexcept { return *state_->sweeper; }
+
+void Monitor::stop() {
+  state_->server->stop();
+  state_->signals.cancel();
+}
+
+void Monitor::stop_on_signal(std::function<void()> before) {
+  state_->signals.add(SIGINT);
+  state_->signals.add(SIGTERM);
+  state_->signals.async_wait([this, before = std::move(before)](const boost::system::error_code& error, int) {
+    if (error) return;
+    // Whoever asks a second time does not want to wait.
+    std::signal(SIGINT, [](int) { std::_Exit(exit_interrupted); });
+    std::signal(SIGTERM, [](int) { std::_Exit(exit_interrupted); });
+    if (before) before();
+    stop();
+  });
+}
+
+int serve(const ServeOptions& options) {
+  boost::asio::io_context context(1);
+  auto monitor = Monitor::start(context, options);
+  if (!monitor) {
+    spdlog::error(monitor.error().message);
+    const auto code = monitor.error().code;
+    return code == ErrorCode::conflict || code == ErrorCode::invalid ? exit_refused : exit_failed;
+  }
+  (*monitor)->stop_on_signal();
+  std::printf("listening on %s\n", (*monitor)->url().c_str());
+  std::fflush(stdout);
+  spdlog::info("watching {}", options.database.string());
+  context.run();
+  spdlog::info("stopping");
+  return exit_done;
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,44 @@
+/// \file
+/// A whole monitor: store thread, API and server, composed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace watchdog::monitor {
+
+class Sweeper;
+
+/// Runs on the thread that runs the io_context. Stop order: no new requests, answer what is under way,
+/// commit what came in, write histories down.
+class Monitor {
+ public:
+  /// Errors: `invalid`, `conflict`, `corrupt`, `unavailable`.
+  [[nodiscard]] static Result<std::unique_ptr<Monitor>> start(boost::asio::io_context& context,
+                                                              const ServeOptions& options);
+  ~Monitor();
+  Monitor(const Monitor&) = delete;
+  Monitor& operator=(const Monitor&) = delete;
+
+  [[nodiscard]] std::string url() const;
+  [[nodiscard]] const Sweeper& sweeper() const noexcept;
+  /// Ends the io_context's run once everything under way is answered. A second signal ends the
+  /// process at once.
+  void stop();
+  /// Stops on SIGINT and SIGTERM, after `before`.
+  void stop_on_signal(std::function<void()> before = {});
+
+ private:
+  struct State;
+  explicit Monitor(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,33 @@
+/// \file
+/// Asks a running monitor.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "api/message.h"
+#include "watchdog/result.h"
+
+namespace watchdog::monitor {
+
+/// Keeps its connection between requests. Use from one thread at a time.
+class HttpClient {
+ public:
+  /// `url` is `http://HOST[:PORT]`. Connects at the first request. Errors: `invalid`.
+  [[nodiscard]] static Result<HttpClient> to(const std::string& url, std::string token = {});
+  ~HttpClient();
+  HttpClient(HttpClient&&) noexcept;
+  HttpClient& operator=(HttpClient&&) noexcept;
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  /// Waits for the response. Errors: `unavailable` (cannot be reached, or hung up).
+  [[nodiscard]] Result<Response> ask(Method method, const std::string& target, const std::string& body = {});
+
+ private:
+  struct State;
+  explicit HttpClient(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,59 @@
+/// \file
+/// The API on a socket.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "api/message.h"
+#include "watchdog/result.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace watchdog::monitor {
+
+/// Bounds of what a client may ask for. A plain value.
+struct ServerLimits {
+  std::size_t header_bytes_max = 16 * 1024;       ///< Beyond: 431.
+  std::size_t body_bytes_max = 16 * 1024 * 1024;  ///< Beyond: 413.
+  std::size_t bodies_bytes_max = 256 * 1024 * 1024;  ///< Of all requests under way. Beyond: 503.
+  std::size_t connections_max = 1'024;            ///< Beyond: closed at once.
+  int idle_seconds_max = 75;                      ///< Without a request.
+  int request_seconds_max = 60;                   ///< From a request's first byte to its last.
+};
+
+/// Answers HTTP/1.1 on one address, on the thread that runs the io_context.
+class HttpServer {
+ public:
+  using Handler = std::function<void(Request, Reply)>;
+
+  /// Begins to listen. `handler`'s reply may come from any thread. Errors: `invalid` (no address),
+  /// `unavailable` (in use, not allowed).
+  [[nodiscard]] static Result<std::unique_ptr<HttpServer>> listen(boost::asio::io_context& context,
+                                                                  const std::string& address,
+                                                                  std::uint16_t port,
+                                                                  Handler handler,
+                                                                  ServerLimits limits = {});
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  /// `http://ADDRESS:PORT`
+  [[nodiscard]] std::string url() const;
+  /// Accepts no more; answers what is under way and closes.
+  void stop();
+
+ private:
+  struct State;
+  explicit HttpServer(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+/// True if only this machine can reach the address. Errors: `invalid` (no IP address).
+[[nodiscard]] Result<bool> is_loopback(const std::string& address);
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,361 @@
+#include "watch/sweeper.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "watchdog/bell.h"
+
+namespace watchdog::monitor {
+namespace {
+
+/// The observer wants to look at least once a second.
+constexpr Millis look_every{1'000};
+/// Retention begins a round so often; within one it works in pieces until nothing is left.
+constexpr Millis trim_every{600'000};
+
+std::size_t weight(const Batch& batch) {
+  std::size_t bytes = sizeof(Batch);
+  for (const auto& report : batch.reports) bytes += sizeof(Report) + report.content.size();
+  return bytes;
+}
+
+/// A batch on its way to the disk, and who waits for it.
+struct Pending {
+  Batch batch;
+  std::size_t bytes = 0;
+  std::function<void(Result<Receipt>)> done;
+  std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+  std::atomic_flag answered = ATOMIC_FLAG_INIT;
+
+  void answer(Result<Receipt> receipt) {
+    if (!answered.test_and_set()) done(std::move(receipt));
+  }
+};
+
+/// Reads on a thread and a connection of its own, so that a long list delays no commit.
+class ReadingRoom {
+ public:
+  explicit ReadingRoom(std::filesystem::path database)
+      : database_(std::move(database)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+  void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) {
+    {
+      const std::lock_guard guard(mutex_);
+      waiting_.push_back({std::move(work), std::move(failed)});
+    }
+    came_.notify_one();
+  }
+
+  /// The file was made anew: open it again before the next reading.
+  void reopen() {
+    const std::lock_guard guard(mutex_);
+    stale_ = true;
+  }
+
+ private:
+  struct Reading {
+    std::function<void(StoreReader&)> work;
+    std::function<void(Error)> failed;
+  };
+
+  void run(const std::stop_token& stop) {
+    std::unique_lock guard(mutex_);
+    while (came_.wait(guard, stop, [this] { return !waiting_.empty(); })) {
+      const auto reading = std::move(waiting_.front());
+      waiting_.pop_front();
+      if (std::exchange(stale_, false)) reader_.reset();
+      guard.unlock();
+      if (!reader_) {
+        auto opened = StoreReader::open(database_);
+        if (opened) {
+          reader_.emplace(std::move(*opened));
+        } else {
+          reading.failed(opened.error());
+        }
+      }
+      if (reader_) reading.work(*reader_);
+      guard.lock();
+    }
+  }
+
+  std::filesystem::path database_;
+  std::mutex mutex_;
+  std::condition_variable_any came_;
+  std::deque<Reading> waiting_;
+  bool stale_ = false;
+  std::optional<StoreReader> reader_;
+  std::jthread thread_;
+};
+
+}  // namespace
+
+struct Sweeper::State {
+  State(Options chosen, Store opened)
+      : options(std::move(chosen)),
+        wake_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        store(std::move(opened)),
+        room(options.database) {}
+  ~State() {
+    if (wake_fd >= 0) close(wake_fd);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  const Options options;
+  int wake_fd;
+
+  // Of the store thread:
+  Store store;
+  std::unique_ptr<Observer> observer;
+  Bell bell;
+  std::chrono::steady_clock::time_point next_trim = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  bool trimming = false;
+  Seq trim_through = 0;
+  bool trouble_said = false;
+
+  ReadingRoom room;
+
+  mutable std::mutex mutex;
+  std::vector<std::shared_ptr<Pending>> inbox;
+  std::vector<std::shared_ptr<Pending>> in_hand;  ///< Taken, not yet answered.
+  std::size_t pending_bytes = 0;
+  std::optional<Error> trouble;
+  std::shared_ptr<Observer> seen;  ///< The observer, for those who ask from other threads.
+  Millis tick_offset{};
+  bool stopping = false;
+
+  std::thread thread;
+  std::jthread patience;  ///< Answers those who waited too long for the disk.
+
+  void wake() const {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = write(wake_fd, &one, sizeof one);
+  }
+
+  Result<void> begin() {
+    auto started = Observer::start(store, {});
+    if (!started) return started.error();
+    const std::lock_guard guard(mutex);
+    seen = std::move(*started);
+    tick_offset = store.now() - Instant{system_clock().since_boot()};
+    if (auto hung = Bell::for_all(options.database)) bell = std::move(*hung);
+    return {};
+  }
+
+  void report(const Result<void>& result) {
+    {
+      const std::lock_guard guard(mutex);
+      trouble = result ? std::nullopt : std::optional(result.error());
+    }
+    if (!result && !trouble_said) options.log("reports cannot be kept: " + result.error().message);
+    if (result && trouble_said) options.log("reports are kept again");
+    trouble_said = !result;
+  }
+
+  /// The file was deleted or replaced: begin anew with what is there now.
+  Result<void> reopen_if_vanished() {
+    if (!store.vanished()) return seen ? Result<void>{} : begin();
+    auto opened = Store::open({.database = options.database});
+    if (!opened) return opened.error();
+    {
+      const std::lock_guard guard(mutex);
+      seen.reset();
+    }
+    bell = Bell();
+    store = std::move(*opened);
+    if (auto begun = begin(); !begun) return begun;
+    room.reopen();
+    options.log("the database " + options.database.string() + " vanished and was made anew");
+    return {};
+  }
+
+  bool take() {
+    const std::lock_guard guard(mutex);
+    in_hand.swap(inbox);
+    return !in_hand.empty();
+  }
+
+  /// What was taken waits no longer.
+  std::vector<std::shared_ptr<Pending>> settle() {
+    const std::lock_guard guard(mutex);
+    for (const auto& pending : in_hand) pending_bytes -= pending->bytes;
+    return std::exchange(in_hand, {});
+  }
+
+  Result<void> commit() {
+    if (!take()) return {};
+    std::vector<Batch> batches;
+    batches.reserve(in_hand.size());
+    for (const auto& pending : in_hand) batches.push_back(std::move(pending->batch));
+    auto receipts = store.append(batches);
+    const auto settled = settle();
+    for (std::size_t at = 0; at < settled.size(); ++at) {
+      settled[at]->answer(receipts ? std::move((*receipts)[at]) : Result<Receipt>(receipts.error()));
+    }
+    return receipts ? Result<void>{} : receipts.error();
+  }
+
+  /// One bounded piece of retention.
+  Result<void> trim() {
+    const auto now = std::chrono::steady_clock::now();
+    if (!trimming && now < next_trim) return {};
+    if (!trimming) {
+      if (auto kept = seen->checkpoint(); !kept) return kept;
+      trim_through = seen->folded();
+      trimming = true;
+    }
+    auto retention = options.retention;
+    retention.folded_through = trim_through;
+    const auto more = store.trim(retention);
+    if (!more) return more.error();
+    trimming = *more;
+    if (!trimming) next_trim = now + trim_every;
+    return {};
+  }
+
+  Result<void> turn(Instant& due) {
+    if (auto there = reopen_if_vanished(); !there) {
+      // What waits gets its refusal rather than silence.
+      take();
+      for (const auto& pending : settle()) pending->answer(there.error());
+      return there;
+    }
+    auto committed = commit();
+    const auto looked = seen->look();
+    if (looked) due = *looked;
+    if (!committed) return committed;
+    if (!looked) return looked.error();
+    return trim();
+  }
+
+  void run() {
+    while (true) {
+      Instant due = never;
+      report(turn(due));
+      bool stop = false;
+      {
+        const std::lock_guard guard(mutex);
+        stop = stopping && inbox.empty();
+      }
+      if (stop) break;
+      wait(due);
+    }
+    if (!seen) return;
+    if (auto kept = seen->checkpoint(); !kept) options.log(kept.error().message);
+  }
+
+  void wait(Instant due) const {
+    auto left = look_every;
+    if (due != never) left = std::clamp(due - store.now(), Millis{0}, look_every);
+    if (trimming) left = std::min(left, Millis{20});  // others get their turn between the pieces
+    std::array<pollfd, 2> fds{pollfd{wake_fd, POLLIN, 0}, pollfd{bell.fd(), POLLIN, 0}};
+    poll(fds.data(), fds.size(), static_cast<int>(left.count()) + (due != never ? 1 : 0));
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto got = ::read(wake_fd, &count, sizeof count);
+    if ((fds[1].revents & POLLIN) != 0) bell.hush();
+  }
+
+  /// A writer of another process that was stopped holds the queue for as long as it is stopped. Who
+  /// waits here is told after a while; what it sent stays in the queue.
+  void answer_the_impatient(const std::stop_token& stop) {
+    std::mutex sleeping;
+    std::condition_variable_any never_notified;
+    std::unique_lock guard(sleeping);
+    while (!stop.stop_requested()) {
+      never_notified.wait_for(guard, stop, std::chrono::milliseconds(500), [] { return false; });
+      std::vector<std::shared_ptr<Pending>> late;
+      const auto limit = std::chrono::steady_clock::now() - options.refusal_max;
+      {
+        const std::lock_guard lock(mutex);
+        for (const auto* waiting : {&in_hand, &inbox}) {
+          for (const auto& pending : *waiting) {
+            if (pending->since < limit && !pending->answered.test()) late.push_back(pending);
+          }
+        }
+      }
+      for (const auto& pending : late) {
+        pending->answer(Error{ErrorCode::unavailable,
+                              "the database could not be written for " +
+                                  std::to_string(options.refusal_max.count()) +
+                                  " ms: another writer does not come to its end. The report stays "
+                                  "queued; with an event_id it may be sent again safely"});
+      }
+    }
+  }
+};
+
+Sweeper::Sweeper(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Result<std::unique_ptr<Sweeper>> Sweeper::start(Options options) {
+  auto store = Store::open({.database = options.database});
+  if (!store) return store.error();
+  auto state = std::make_unique<State>(std::move(options), std::move(*store));
+  if (auto begun = state->begin(); !begun) return begun.error();
+  auto* running = state.get();
+  state->thread = std::thread([running] { running->run(); });
+  state->patience = std::jthread([running](const std::stop_token& stop) { running->answer_the_impatient(stop); });
+  return std::unique_ptr<Sweeper>(new Sweeper(std::move(state)));
+}
+
+Sweeper::~Sweeper() {
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->stopping = true;
+  }
+  state_->wake();
+  state_->thread.join();
+}
+
+void Sweeper::append(Batch batch, std::function<void(Result<Receipt>)> done) {
+  auto pending = std::make_shared<Pending>();
+  pending->bytes = weight(batch);
+  pending->batch = std::move(batch);
+  pending->done = std::move(done);
+  {
+    const std::lock_guard guard(state_->mutex);
+    if (state_->pending_bytes + pending->bytes <= state_->options.pending_bytes_max || state_->pending_bytes == 0) {
+      state_->pending_bytes += pending->bytes;
+      state_->inbox.push_back(std::move(pending));
+    }
+  }
+  if (pending) {
+    return pending->answer(Error{ErrorCode::unavailable, "too many reports wait for the disk; try again"});
+  }
+  state_->wake();
+}
+
+void Sweeper::read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) {
+  state_->room.read(std::move(work), std::move(failed));
+}
+
+std::optional<Watched> Sweeper::watched(std::string_view session) const {
+  std::shared_ptr<Observer> observer;
+  {
+    const std::lock_guard guard(state_->mutex);
+    observer = state_->seen;
+  }
+  return observer ? observer->find(session) : std::nullopt;
+}
+
+Instant Sweeper::now() const {
+  const std::lock_guard guard(state_->mutex);
+  return Instant{system_clock().since_boot() + state_->tick_offset};
+}
+
+std::optional<Error> Sweeper::trouble() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->trouble;
+}
+
+}  // namespace watchdog::monitor

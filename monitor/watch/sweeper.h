@@ -1,0 +1,46 @@
+/// \file
+/// The monitor's store thread: the only one in this process that writes. It commits what comes in,
+/// folds what anybody appended, lets time pass for sessions that are due, and keeps the file small.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "api/backend.h"
+#include "watchdog/observer.h"
+#include "watchdog/store.h"
+
+namespace watchdog::monitor {
+
+/// Thread-safe.
+class Sweeper final : public Backend {
+ public:
+  struct Options {
+    std::filesystem::path database;
+    Retention retention;
+    /// Gets what an operator should know. Called from the store thread.
+    std::function<void(const std::string&)> log;
+    std::size_t pending_bytes_max = 64 * 1024 * 1024;  ///< Reports waiting for the disk.
+    Millis refusal_max{5'000};  ///< How long a caller of `append` waits for the disk at most.
+  };
+
+  /// Opens the store, becomes its judge and begins. Errors: what Store::open and Observer::start say.
+  [[nodiscard]] static Result<std::unique_ptr<Sweeper>> start(Options options);
+  /// Commits what has come in, writes histories down and stops.
+  ~Sweeper() override;
+
+  void append(Batch batch, std::function<void(Result<Receipt>)> done) override;
+  void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) override;
+  [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
+  [[nodiscard]] Instant now() const override;
+  [[nodiscard]] std::optional<Error> trouble() const override;
+
+ private:
+  struct State;
+  explicit Sweeper(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace watchdog::monitor

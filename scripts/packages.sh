@@ -1,0 +1,48 @@
+# The Debian packages that this project needs, and how they get onto the machine. To be sourced.
+
+build_packages=(
+  ca-certificates cmake g++ libboost1.81-dev libcli11-dev libspdlog-dev libsqlite3-dev libxxhash-dev
+  ninja-build nlohmann-json3-dev pkg-config)
+test_packages=(git libgtest-dev python3 python3-jsonschema python3-yaml sqlite3)
+
+# Usage: ensure_packages NAME...   Installs those that are missing, or says which and exits with 3.
+ensure_packages() {
+  local name missing=() as_root=()
+  for name in "$@"; do
+    dpkg-query -W -f='${db:Status-Status}\n' "$name" 2>/dev/null | grep -qx installed ||
+      missing+=("$name")
+  done
+  if ((${#missing[@]} == 0)); then
+    return 0
+  fi
+
+  if ! command -v apt-get >/dev/null; then
+    echo "This is no Debian system. Install what these Debian packages hold, then build with CMake" \
+      "(README): ${missing[*]}" >&2
+    exit 3
+  fi
+  if [[ $(id -u) != 0 ]]; then
+    if ! sudo -n true 2>/dev/null; then
+      echo "Packages are missing, and installing them needs root. Run:" >&2
+      echo "  sudo apt-get update && sudo apt-get install --no-install-recommends ${missing[*]}" >&2
+      exit 3
+    fi
+    as_root=(sudo -n)
+  fi
+
+  echo "Installing ${missing[*]}"
+  local log try apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120)
+  log=$(mktemp)
+  for try in 1 2 3; do
+    if { "${apt[@]}" update && "${apt[@]}" install --yes --no-install-recommends "${missing[@]}"; } \
+      </dev/null >"$log" 2>&1; then
+      rm -f "$log"
+      return 0
+    fi
+    if ((try < 3)); then sleep 5; fi
+  done
+  cat "$log" >&2
+  rm -f "$log"
+  echo "Could not install ${missing[*]}" >&2
+  exit 3
+}

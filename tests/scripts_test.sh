@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# The scripts parse, explain themselves, refuse what they do not know, and know what is installed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+failures=0
+check() {  # check WHAT COMMAND...
+  local what=$1
+  shift
+  if ! "$@"; then
+    echo "FAILED: $what" >&2
+    failures=$((failures + 1))
+  fi
+}
+exits() {  # exits STATUS COMMAND...; what it said is in $said
+  local expected=$1 status=0
+  shift
+  said=$("$@" </dev/null 2>&1) || status=$?
+  [[ $status == "$expected" ]] || { echo "exit $status: $said" >&2; return 1; }
+}
+
+while IFS= read -r script; do
+  check "$script parses" bash -n "$script"
+done < <(grep -rlE --exclude=*.py '^#!.*bash' scripts .ci tests; echo scripts/packages.sh)
+
+for script in run test tidy format; do
+  check "$script --help" exits 0 "scripts/$script" --help
+  check "$script --help says how to use it" grep -q "^Usage: scripts/$script" <<<"$said"
+done
+for script in test tidy format; do
+  check "$script --nonsense" exits 2 "scripts/$script" --nonsense
+done
+check "test --only nonsense" exits 2 scripts/test --only nonsense
+
+# A machine on which only `here` is installed; what is done to it goes to $work/done.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+stub() { printf '#!/bin/bash\n%s\n' "$2" >"$work/$1"; chmod +x "$work/$1"; }
+stub dpkg-query 'if [[ ${*: -1} == here ]]; then echo installed; else echo not-installed; exit 1; fi'
+stub apt-get 'echo "$@" >>"${0%/*}/done"'
+stub id 'echo "${TEST_UID:-0}"'
+stub sudo 'exit 1'
+ensure() { PATH=$work:$PATH bash -c '. scripts/packages.sh; ensure_packages "$@"' - "$@"; }
+
+check "nothing is missing" exits 0 ensure here
+check "then nothing is done" test ! -e "$work/done"
+TEST_UID=1000 check "no rights" exits 3 ensure here absent1 absent2
+check "then it says what to do" grep -q 'apt-get install .* absent1 absent2$' <<<"$said"
+check "then nothing is done" test ! -e "$work/done"
+check "something is missing" exits 0 ensure here absent
+check "one line says so" test "$said" = "Installing absent"
+check "one update" test "$(grep -c ' update$' "$work/done")" = 1
+check "one install" grep -q ' install .*--no-install-recommends absent$' "$work/done"
+stub apt-get 'echo "$@" >>"${0%/*}/done"; exit 100'
+stub sleep ''
+check "apt fails" exits 3 ensure absent
+
+((failures == 0)) && echo "ok"

@@ -1,0 +1,296 @@
+// Rules that hold for the source tree as a whole: which layer may include which, and a few habits.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <regex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace watchdog {
+namespace {
+
+namespace fs = std::filesystem;
+using Set = std::set<std::string, std::less<>>;
+
+// Includes point down: whom each folder of sources may include besides itself.
+const std::map<std::string, Set, std::less<>> may_include = {
+    {"base", {}},
+    {"progress", {"base"}},
+    {"json", {"base", "progress"}},
+    {"http", {"base"}},
+    {"store", {"base", "progress", "json"}},
+    {"tools", {"base", "progress", "json", "http"}},
+    {"llm", {"base", "progress", "json", "http"}},
+    {"tracker", {"base", "progress", "json", "store"}},
+    {"run", {"base", "progress", "json", "http", "store", "tools", "llm", "tracker"}},
+    {"examples", {}},
+    {"monitor/api", {}},
+    {"monitor/http", {"monitor/api"}},
+    {"monitor/watch", {"monitor/api", "monitor/http"}},
+    {"monitor/ingest", {"monitor/api", "monitor/http"}},
+    {"monitor/cli", {"monitor/api", "monitor/http", "monitor/watch", "monitor/ingest"}},
+    {"monitor", {"monitor/api", "monitor/http", "monitor/watch", "monitor/ingest", "monitor/cli"}},
+};
+
+// A public header belongs to the layer of the source that implements it. The monitor and the
+// examples may include all of them.
+const std::map<std::string, std::string, std::less<>> layer_of_header = {
+    {"content.h", "base"},       {"ids.h", "base"},         {"names.h", "base"},
+    {"policy.h", "base"},        {"reasons.h", "base"},     {"report.h", "base"},
+    {"result.h", "base"},        {"session.h", "base"},     {"time.h", "base"},
+    {"history.h", "progress"},   {"health.h", "progress"},  {"case.h", "progress"},
+    {"json.h", "json"},          {"json_writer.h", "json"}, {"progress.h", "json"},
+    {"bell.h", "store"},         {"observer.h", "store"},   {"store.h", "store"},
+    {"store_reader.h", "store"}, {"tracker.h", "tracker"},
+};
+
+// What not everybody may include, and who may. The library's public headers include none of it.
+const std::map<std::string, Set, std::less<>> foreign = {
+    {"xxhash.h", {"base"}},
+    {"nlohmann/", {"json"}},
+    {"sqlite3.h", {"store"}},
+    {"boost/asio", {"http", "tools", "llm", "run", "monitor/http", "monitor"}},
+    {"boost/beast", {"http", "monitor/http", "monitor"}},
+    {"openssl/", {"http"}},
+    {"sys/socket.h", {"store", "tools", "monitor/http", "monitor"}},
+    {"sys/un.h", {"store", "tools", "monitor/http", "monitor"}},
+    {"netinet/", {"monitor/http", "monitor"}},
+    {"arpa/", {"monitor/http", "monitor"}},
+    {"netdb.h", {"monitor/http", "monitor"}},
+};
+
+struct Source {
+  std::string path;  // from the root of the project
+  std::vector<std::string> lines;
+
+  [[nodiscard]] std::string at(std::size_t line) const {
+    return path + ":" + std::to_string(line + 1);
+  }
+  [[nodiscard]] bool is_cpp() const { return path.ends_with(".cpp") || path.ends_with(".h"); }
+  [[nodiscard]] bool is_public() const { return path.starts_with("libwatchdog/include/watchdog/"); }
+};
+
+std::vector<Source> read_sources() {
+  const Set extensions{".cpp",  ".h",   ".py",    ".sh",  ".js", ".css",
+                       ".html", ".sql", ".cmake", ".txt", ""};
+  const fs::path root = PROJECT_ROOT;
+  std::vector<Source> sources;
+  for (const char* top : {"libwatchdog", "monitor", "tests", "scripts", "schemas", "cmake"}) {
+    if (!fs::exists(root / top)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+      const fs::path path = fs::relative(entry.path(), root);
+      if (!entry.is_regular_file() || !extensions.contains(path.extension().string())) continue;
+      if (path.generic_string().starts_with("tests/data/")) continue;
+      Source source{path.generic_string(), {}};
+      std::ifstream file(entry.path());
+      for (std::string line; std::getline(file, line);) source.lines.push_back(line);
+      sources.push_back(std::move(source));
+    }
+  }
+  return sources;
+}
+
+const std::vector<Source>& sources() {
+  static const std::vector<Source> all = read_sources();
+  return all;
+}
+
+/// The folder in the table that a source of the library or the monitor belongs to.
+std::string layer_of(const std::string& path) {
+  static const std::regex library("libwatchdog/src/([^/]+)/.*"),
+      examples("libwatchdog/(examples)/.*"), monitor("(monitor/[^/]+)/.*|(monitor)/[^/]+"),
+      header("libwatchdog/include/watchdog/([^/]+)");
+  std::smatch found;
+  if (std::regex_match(path, found, header)) {
+    const auto layer = layer_of_header.find(found.str(1));
+    return layer == layer_of_header.end() ? path : layer->second;
+  }
+  if (std::regex_match(path, found, library) || std::regex_match(path, found, examples))
+    return found.str(1);
+  if (std::regex_match(path, found, monitor)) return found.str(1) + found.str(2);
+  return path;
+}
+
+struct Include {
+  std::string name;
+  bool quoted = false;
+  bool from_monitor = false;
+};
+
+/// The folder of the table that an include leads to; empty: none (a generated header, one beside
+/// the source, or a foreign one).
+std::string target_of(const Include& include) {
+  const auto slash = include.name.find('/');
+  if (slash == std::string::npos) return "";
+  const std::string folder = include.name.substr(0, slash);
+  if (folder == "watchdog") return layer_of("libwatchdog/include/" + include.name);
+  if (!include.quoted) return "";
+  return include.from_monitor && may_include.contains("monitor/" + folder) ? "monitor/" + folder
+                                                                           : folder;
+}
+
+/// What an include does wrong, or nothing.
+std::optional<std::string> fault(const Source& source, const Include& include) {
+  const std::string from = layer_of(source.path);
+  for (const auto& [prefix, who] : foreign)
+    if (include.name.starts_with(prefix) && (source.is_public() || !who.contains(from)))
+      return from + " must not include " + prefix;
+  const std::string to = target_of(include);
+  if (to.empty()) return {};
+  if (!may_include.contains(to)) return include.name + " is not in the table of layers";
+  const bool to_public = include.name.starts_with("watchdog/");
+  if (source.is_public() && !to_public) return "a public header must not include a private one";
+  if (to == from) return {};
+  if (include.from_monitor || from == "examples") {
+    if (to_public || may_include.at(from).contains(to)) return {};
+    return from + " must not include " + to + ", and the library only by include/watchdog";
+  }
+  if (may_include.at(from).contains(to)) return {};
+  return from + " must not include " + to;
+}
+
+/// Everything a source does wrong with its includes, each as "file:line: rule".
+std::vector<std::string> faults(const Source& source) {
+  if (!may_include.contains(layer_of(source.path)))
+    return {source.at(0) + ": is in no folder of the table of layers"};
+  static const std::regex directive(R"re(\s*#\s*include\s*([<"])([^">]+)[">].*)re");
+  std::vector<std::string> found;
+  for (std::size_t line = 0; line < source.lines.size(); ++line) {
+    std::smatch match;
+    if (!std::regex_match(source.lines[line], match, directive)) continue;
+    const auto wrong = fault(source, {.name = match.str(2),
+                                      .quoted = match.str(1) == "\"",
+                                      .from_monitor = source.path.starts_with("monitor/")});
+    if (wrong) found.push_back(source.at(line) + ": " + *wrong);
+  }
+  return found;
+}
+
+void expect_no_line(std::string_view text, const auto& in) {
+  for (const Source& source : sources()) {
+    if (!in(source)) continue;
+    for (std::size_t line = 0; line < source.lines.size(); ++line)
+      EXPECT_EQ(source.lines[line].find(text), std::string::npos)
+          << source.at(line) << ": " << text;
+  }
+}
+
+TEST(Layers, includes_point_down) {
+  std::size_t looked_at = 0;
+  for (const Source& source : sources()) {
+    if (!source.is_cpp()) continue;
+    if (!source.path.starts_with("libwatchdog/") && !source.path.starts_with("monitor/")) continue;
+    ++looked_at;
+    for (const std::string& wrong : faults(source)) ADD_FAILURE() << wrong;
+  }
+  EXPECT_GT(looked_at, 50U) << "the sources were not found under " << PROJECT_ROOT;
+}
+
+TEST(Layers, the_table_has_no_cycle) {
+  // Each layer's row holds the rows of those in it, and never itself.
+  for (const auto& [layer, below] : may_include) {
+    EXPECT_FALSE(below.contains(layer)) << layer;
+    for (const std::string& lower : below)
+      for (const std::string& lowest : may_include.at(lower))
+        EXPECT_TRUE(below.contains(lowest)) << layer << " → " << lower << " → " << lowest;
+  }
+}
+
+TEST(Layers, a_wrong_include_is_named_with_its_line) {
+  const auto of = [](std::string path, std::string line) {
+    const auto found = faults({.path = std::move(path), .lines = {"", "#include " + line}});
+    return found.empty() ? "" : found.front();
+  };
+  EXPECT_EQ(of("libwatchdog/src/progress/case.cpp", "\"json/fields.h\""),
+            "libwatchdog/src/progress/case.cpp:2: progress must not include json");
+  EXPECT_NE(of("libwatchdog/src/base/ids.cpp", "\"watchdog/tracker.h\""), "");
+  EXPECT_NE(of("libwatchdog/src/store/bell.cpp", "\"watchdog/unlisted.h\""), "");
+  EXPECT_NE(of("libwatchdog/src/elsewhere/a.cpp", "<string>"), "");
+  EXPECT_NE(of("libwatchdog/include/watchdog/json.h", "<nlohmann/json.hpp>"), "");
+  EXPECT_NE(of("libwatchdog/include/watchdog/store.h", "\"store/sqlite.h\""), "");
+  EXPECT_NE(of("libwatchdog/include/watchdog/tracker.h", "\"store/lock.h\""), "");
+  EXPECT_NE(of("monitor/api/api.h", "<boost/asio/awaitable.hpp>"), "");
+  EXPECT_NE(of("monitor/api/api.h", "\"http/server.h\""), "");
+  EXPECT_NE(of("monitor/http/server.cpp", "\"store/sqlite.h\""), "");
+  EXPECT_NE(of("monitor/http/server.cpp", "\"../libwatchdog/src/store/sqlite.h\""), "");
+  EXPECT_EQ(of("monitor/http/server.cpp", "\"api/api.h\""), "");
+  EXPECT_EQ(of("monitor/http/server.cpp", "<boost/beast/http.hpp>"), "");
+  EXPECT_EQ(of("monitor/main.cpp", "\"watchdog/store.h\""), "");
+  EXPECT_EQ(of("libwatchdog/src/store/sqlite.cpp", "\"schema_sql.h\""), "");
+}
+
+TEST(Habits, a_file_is_named_after_a_noun_of_the_domain) {
+  static const std::regex empty_name(
+      "(.*/)?(util|common|helper|manager|interface|model|type)s?(_test)?(\\.[a-z]+|/.*)");
+  for (const Source& source : sources())
+    EXPECT_FALSE(std::regex_match(source.path, empty_name)) << source.path;
+}
+
+TEST(Habits, nothing_sleeps) {
+  expect_no_line(
+      "sleep_"
+      "for(",
+      [](const Source& source) {
+        return source.path.starts_with("libwatchdog/") ||
+               (source.path.starts_with("tests/") && !source.path.starts_with("tests/bench/"));
+      });
+}
+
+TEST(Habits, nothing_is_left_for_later) {
+  const auto everywhere = [](const Source&) { return true; };
+  expect_no_line(
+      "TO"
+      "DO",
+      everywhere);
+  expect_no_line(
+      "FIX"
+      "ME",
+      everywhere);
+}
+
+TEST(Habits, a_public_header_says_what_it_is) {
+  for (const Source& source : sources()) {
+    if (!source.is_public()) continue;
+    EXPECT_TRUE(!source.lines.empty() && source.lines.front() == "/// \\file") << source.at(0);
+    EXPECT_TRUE(std::ranges::count(source.lines, "#pragma once") == 1) << source.path;
+  }
+}
+
+TEST(Habits, a_file_can_be_read_in_one_sitting) {
+  for (const Source& source : sources()) EXPECT_LE(source.lines.size(), 700U) << source.path;
+}
+
+TEST(Habits, columns_with_a_unit_or_a_trap_are_explained) {
+  static const std::regex column("  ([a-z_]+) (INTEGER|REAL|TEXT|BLOB)\\b.*");
+  const auto schema = std::ranges::find(sources(), "schemas/store.sql", &Source::path);
+  ASSERT_NE(schema, sources().end());
+  // The head of the file may explain a column, or all *_ms at once.
+  std::string head;
+  for (const std::string& line : schema->lines) {
+    if (line.starts_with("CREATE")) break;
+    head += line;
+  }
+  int looked_at = 0;
+  for (std::size_t line = 0; line < schema->lines.size(); ++line) {
+    std::smatch match;
+    if (!std::regex_match(schema->lines[line], match, column)) continue;
+    const std::string name = match.str(1);
+    const bool time = name.ends_with("_ms");
+    if (!time && name != "tick" && name != "prev" && name != "seq") continue;
+    ++looked_at;
+    EXPECT_TRUE(schema->lines[line].find("--") != std::string::npos ||
+                head.find(time ? "*_ms" : name) != std::string::npos)
+        << schema->at(line) << ": " << name << " has no comment";
+  }
+  EXPECT_GT(looked_at, 5);
+}
+
+}  // namespace
+}  // namespace watchdog
