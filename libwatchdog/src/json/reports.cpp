@@ -257,7 +257,8 @@ Result<ReportList> reports_from_json(std::string_view body) {
 namespace {
 
 void write_beats(JsonWriter& out, const Beats& beats, Instant tick) {
-  out.field("count", beats.count).field("source", name_of(beats.source));
+  out.field("count", beats.count);
+  if (beats.source != Source::unsaid) out.field("source", name_of(beats.source));
   if (beats.iteration) out.field("iteration", *beats.iteration);
   if (beats.iteration_first && beats.iteration_first != beats.iteration) {
     out.field("iteration_first", *beats.iteration_first);

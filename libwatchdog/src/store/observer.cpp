@@ -68,14 +68,21 @@ struct Observer::State {
     return history.pid > 0 && history.boot == boot_digest && history.host == host_digest;
   }
 
+  /// From when on a quiet session's process is looked for: an interval after its silence began, so that
+  /// whoever restarts crashed agents may do so before anybody is told of a death.
+  [[nodiscard]] static Instant process_look_from(const Entry& entry) {
+    const auto silence = silence_begins(entry.judged.history, entry.judged.policy);
+    return silence == never ? never : silence + entry.judged.policy.heartbeat_interval;
+  }
+
   /// When the session needs a look although nothing happens.
   [[nodiscard]] Instant next_due(const Entry& entry) const {
     const History& history = entry.judged.history;
     if (is_end(history.lifecycle)) return never;
     Instant at = entry.judged.health.valid_until;
     if (runs_here(history) && history.exited_seq == 0) {
-      const auto silence = silence_begins(history, entry.judged.policy);
-      if (silence != never) at = std::min(at, std::max(silence, entry.process_looked + process_look_every));
+      const auto look = process_look_from(entry);
+      if (look != never) at = std::min(at, std::max(look, entry.process_looked + process_look_every));
     }
     return at;
   }
@@ -254,7 +261,7 @@ struct Observer::State {
   std::optional<Batch> process_gone(Entry& entry, Instant now) {
     const History& history = entry.judged.history;
     if (!runs_here(history) || history.exited_seq != 0 || is_end(history.lifecycle) ||
-        now < silence_begins(history, entry.judged.policy)) {
+        now < process_look_from(entry)) {
       return std::nullopt;
     }
     entry.process_looked = now;
