@@ -10,12 +10,16 @@ namespace watchdog::monitor {
 namespace {
 
 constexpr const char* footer =
-    "Exit codes: 0 done, 1 failed, 2 usage, 3 refused, 4 unreachable, 5 not found, 130 interrupted.\n"
+    "Exit codes: 0 done, 1 failed, 2 usage, 3 refused, 4 unreachable, 5 not found, 130 "
+    "interrupted.\n"
     "Data goes to standard output, logs to standard error.";
 
 void add_endpoint(CLI::App& command, Endpoint::Options& endpoint) {
-  auto* server = command.add_option("--server", endpoint.server, "URL of a monitor (default: $WATCHDOG_SERVER, else http://127.0.0.1:3000)");
-  command.add_option("--db", endpoint.database, "Read a database file instead of asking a monitor")->excludes(server);
+  auto* server = command.add_option(
+      "--server", endpoint.server,
+      "URL of a monitor (default: $WATCHDOG_SERVER, else http://127.0.0.1:3000)");
+  command.add_option("--db", endpoint.database, "Read a database file instead of asking a monitor")
+      ->excludes(server);
 }
 
 }  // namespace
@@ -24,8 +28,10 @@ int run(int argc, char** argv) {
   // Logs go to standard error: standard output carries data.
   spdlog::set_default_logger(spdlog::stderr_color_mt("watchdog-monitor"));
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a full disk is an error of a write, not a reason to die
 
-  CLI::App app("Tells slow agents from stuck ones by what they report, never by a clock.", "watchdog-monitor");
+  CLI::App app("Tells slow agents from stuck ones by what they report, never by a clock.",
+               "watchdog-monitor");
   app.set_version_flag("--version", WATCHDOG_VERSION);
   app.require_subcommand(1);
   app.footer(footer);
@@ -35,18 +41,36 @@ int run(int argc, char** argv) {
   ServeOptions serve_options{.database = default_database()};
   auto* serve_command = app.add_subcommand("serve", "Watch a database and answer over HTTP");
   serve_command->add_option("--db", serve_options.database, "Database file")->capture_default_str();
-  serve_command->add_option("--bind", serve_options.bind, "Address; one that other machines reach needs $WATCHDOG_TOKEN")->capture_default_str();
-  serve_command->add_option("--port", serve_options.port, "Port; 0 picks a free one")->capture_default_str();
-  serve_command->add_option("--retention-days", serve_options.retention_days, "Keep ended sessions so long")->capture_default_str()->check(CLI::Range(0.0, 36'500.0));
-  serve_command->add_option("--retention-bytes", serve_options.retention_bytes, "Keep the database below this size; ended sessions go first")->capture_default_str()->check(CLI::Range(1'000'000.0, 1e15));
+  serve_command
+      ->add_option("--bind", serve_options.bind,
+                   "Address; one that other machines reach needs $WATCHDOG_TOKEN")
+      ->capture_default_str();
+  serve_command->add_option("--port", serve_options.port, "Port; 0 picks a free one")
+      ->capture_default_str();
+  serve_command
+      ->add_option("--retention-days", serve_options.retention_days, "Keep ended sessions so long")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 36'500.0));
+  serve_command
+      ->add_option("--retention-bytes", serve_options.retention_bytes,
+                   "Keep the database below this size; ended sessions go first")
+      ->capture_default_str()
+      ->check(CLI::Range(1'000'000.0, 1e15));
   serve_command->callback([&] { code = serve(serve_options); });
 
   DemoOptions demo_options;
-  auto* demo_command = app.add_subcommand("demo", "Start a monitor with five agents: a quick, a slow, a stuck, a waiting and a dying one");
-  demo_command->add_option("--db", demo_options.database, "Database file (default: a temporary one)");
-  demo_command->add_option("--port", demo_options.port, "Port; 0 picks a free one")->capture_default_str();
-  demo_command->add_option("--agent", demo_options.agent, "Program that plays the agents (default: watchdog-demo-agent beside this one)");
-  demo_command->callback([&] { code = demo(demo_options, std::filesystem::read_symlink("/proc/self/exe")); });
+  auto* demo_command = app.add_subcommand(
+      "demo",
+      "Start a monitor with five agents: a quick, a slow, a stuck, a waiting and a dying one");
+  demo_command->add_option("--db", demo_options.database,
+                           "Database file (default: a temporary one)");
+  demo_command->add_option("--port", demo_options.port, "Port; 0 picks a free one")
+      ->capture_default_str();
+  demo_command->add_option(
+      "--agent", demo_options.agent,
+      "Program that plays the agents (default: watchdog-demo-agent beside this one)");
+  demo_command->callback(
+      [&] { code = demo(demo_options, std::filesystem::read_symlink("/proc/self/exe")); });
 
   StatusOptions status_options;
   auto* status_command = app.add_subcommand("status", "How one session is, and why");
@@ -57,13 +81,20 @@ int run(int argc, char** argv) {
 
   SessionsOptions sessions_options;
   auto* sessions_command = app.add_subcommand("sessions", "List sessions, newest first");
-  sessions_command->add_option("--health", sessions_options.health, "Only of this health, e.g. stuck");
-  sessions_command->add_option("--lifecycle", sessions_options.lifecycle, "Only of this lifecycle, e.g. running");
+  sessions_command->add_option("--health", sessions_options.health,
+                               "Only of this health, e.g. stuck");
+  sessions_command->add_option("--lifecycle", sessions_options.lifecycle,
+                               "Only of this lifecycle, e.g. running");
   sessions_command->add_option("--agent", sessions_options.agent, "Only of this agent");
-  sessions_command->add_option("--label", sessions_options.label, "Only with this label, key:value");
-  sessions_command->add_option("--parent", sessions_options.parent, "Only children of this session");
-  sessions_command->add_option("--search", sessions_options.text, "Only with this text in id, agent or task");
-  sessions_command->add_option("--limit", sessions_options.limit, "At most so many")->capture_default_str()->check(CLI::PositiveNumber);
+  sessions_command->add_option("--label", sessions_options.label,
+                               "Only with this label, key:value");
+  sessions_command->add_option("--parent", sessions_options.parent,
+                               "Only children of this session");
+  sessions_command->add_option("--search", sessions_options.text,
+                               "Only with this text in id, agent or task");
+  sessions_command->add_option("--limit", sessions_options.limit, "At most so many")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   sessions_command->add_flag("--json", sessions_options.json, "A progress document a line");
   add_endpoint(*sessions_command, sessions_options.endpoint);
   sessions_command->callback([&] { code = sessions(sessions_options); });
@@ -72,8 +103,12 @@ int run(int argc, char** argv) {
   auto* events_command = app.add_subcommand("events", "A session's events, oldest first");
   events_command->add_option("session", events_options.session, "Session id")->required();
   events_command->add_option("--kind", events_options.kind, "Only of this kind, e.g. state_change");
-  events_command->add_option("--after", events_options.after, "Only after this seq")->check(CLI::NonNegativeNumber);
-  auto* events_limit = events_command->add_option("--limit", events_options.limit, "At most so many")->capture_default_str()->check(CLI::PositiveNumber);
+  events_command->add_option("--after", events_options.after, "Only after this seq")
+      ->check(CLI::NonNegativeNumber);
+  auto* events_limit =
+      events_command->add_option("--limit", events_options.limit, "At most so many")
+          ->capture_default_str()
+          ->check(CLI::PositiveNumber);
   events_command->add_flag("--all", events_options.all, "All of them")->excludes(events_limit);
   events_command->add_flag("--json", events_options.json, "An event a line");
   add_endpoint(*events_command, events_options.endpoint);
@@ -88,11 +123,19 @@ int run(int argc, char** argv) {
   cancel_command->callback([&] { code = cancel(cancel_options); });
 
   ReplayOptions replay_options;
-  auto* replay_command = app.add_subcommand("replay", "Feed recorded runs through the same door and say what is concluded");
-  replay_command->add_option("traces", replay_options.traces, "Trace files, a JSON object a line")->required();
-  replay_command->add_option("--db", replay_options.database, "Keep them in this database (default: in memory)");
-  replay_command->add_option("--pace", replay_options.pace, "max, or recorded: wait as long as the run did")->capture_default_str()->check(CLI::IsMember({"max", "recorded"}));
-  replay_command->add_option("--first-calls", replay_options.first_calls, "Stop before tool call K + 1")->check(CLI::PositiveNumber);
+  auto* replay_command = app.add_subcommand(
+      "replay", "Feed recorded runs through the same door and say what is concluded");
+  replay_command->add_option("traces", replay_options.traces, "Trace files, a JSON object a line")
+      ->required();
+  replay_command->add_option("--db", replay_options.database,
+                             "Keep them in this database (default: in memory)");
+  replay_command
+      ->add_option("--pace", replay_options.pace, "max, or recorded: wait as long as the run did")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"max", "recorded"}));
+  replay_command
+      ->add_option("--first-calls", replay_options.first_calls, "Stop before tool call K + 1")
+      ->check(CLI::PositiveNumber);
   replay_command->add_flag("--json", replay_options.json, "An object a line");
   replay_command->callback([&] { code = replay(replay_options); });
 
@@ -110,4 +153,6 @@ int run(int argc, char** argv) {
 
 }  // namespace watchdog::monitor
 
-int main(int argc, char** argv) { return watchdog::monitor::run(argc, argv); }
+int main(int argc, char** argv) {
+  return watchdog::monitor::run(argc, argv);
+}

@@ -1,5 +1,5 @@
-// Plays one of five agents for `watchdog-monitor demo`, and shows how an agent reports: all it needs
-// is a ProgressTracker. What a model would do is scripted here.
+// Plays one of five agents for `watchdog-monitor demo`, and shows how an agent reports: all it
+// needs is a ProgressTracker. What a model would do is scripted here.
 #include <signal.h>
 #include <sys/prctl.h>
 
@@ -74,8 +74,11 @@ void approval(ProgressTracker& tracker) {
 
 int main(int argc, char** argv) {
   // `doomed` works like `quick`; whoever started it kills it.
-  const std::map<std::string, std::function<void(ProgressTracker&)>> roles{
-      {"quick", quick}, {"thinker", thinker}, {"spinner", spinner}, {"approval", approval}, {"doomed", quick}};
+  const std::map<std::string, std::function<void(ProgressTracker&)>> roles{{"quick", quick},
+                                                                           {"thinker", thinker},
+                                                                           {"spinner", spinner},
+                                                                           {"approval", approval},
+                                                                           {"doomed", quick}};
   if (argc != 4 || std::strcmp(argv[2], "--db") != 0 || !roles.contains(argv[1])) {
     std::cerr << "usage: watchdog-demo-agent quick|thinker|spinner|approval|doomed --db FILE\n";
     return 2;

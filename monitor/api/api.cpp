@@ -26,11 +26,13 @@ struct Call {
 };
 using CallPtr = std::shared_ptr<Call>;
 
-Response json(JsonWriter& out, int status = 200) { return {.status = status, .body = out.take()}; }
+Response json(JsonWriter& out, int status = 200) {
+  return {.status = status, .body = out.take()};
+}
 
 std::string document_of(const Backend& backend, std::string_view id, const Watched& watched) {
   const auto now = std::max(backend.now(), watched.judged.history.tick);
-  return progress_document(id, watched.judged, watched.description, now, system_clock().wall());
+  return progress_document(id, watched.judged, *watched.description, now, system_clock().wall());
 }
 
 /// Runs `work` where it may wait for the disk.
@@ -46,7 +48,8 @@ Result<Watched> look_up(const Backend& backend, StoreReader& reader, const Sessi
   if (!judged) return judged.error();
   std::vector<Transition> unkept;
   judged->expire(backend.now(), unkept);
-  return Watched{.judged = std::move(*judged), .description = description_of(row.spec)};
+  return Watched{.judged = std::move(*judged),
+                 .description = std::make_shared<const std::string>(description_of(row.spec))};
 }
 
 /// Looks the session up and answers with what `answer` makes of it.
@@ -78,7 +81,9 @@ void get_status(const CallPtr& call) {
     const auto& history = watched.judged.history;
     JsonWriter out;
     out.open_object().field("sessionId", call->session);
-    out.field("status", name_of(history.lifecycle)).field("iteration", history.iteration).key("error");
+    out.field("status", name_of(history.lifecycle))
+        .field("iteration", history.iteration)
+        .key("error");
     const auto& outcome = history.notes->outcome;
     if (outcome && outcome->kind == OutcomeKind::failed) {
       out.value(outcome->error.empty() ? outcome->reason : outcome->error);
@@ -195,10 +200,12 @@ void get_events(const CallPtr& call) {
   const auto after = call->target.number("after", 0, 0, INT64_MAX);
   const auto limit = call->target.number("limit", 100, 1, page_max);
   const auto kind = call->target.choice<ReportKind>("kind");
-  for (const auto* error : {after ? nullptr : &after.error(), limit ? nullptr : &limit.error(), kind ? nullptr : &kind.error()}) {
+  for (const auto* error : {after ? nullptr : &after.error(), limit ? nullptr : &limit.error(),
+                            kind ? nullptr : &kind.error()}) {
     if (error != nullptr) return call->reply(error_response(*error));
   }
-  reading(call, [call, after = *after, limit = static_cast<int>(*limit), kind = *kind](StoreReader& reader) {
+  reading(call, [call, after = *after, limit = static_cast<int>(*limit),
+                 kind = *kind](StoreReader& reader) {
     const auto row = reader.session(call->session);
     if (!row) return call->reply(error_response(row.error()));
     const auto page = reader.page(row->key, after, limit, kind);
@@ -248,7 +255,8 @@ void patch_session(const CallPtr& call) {
   call->backend.append(std::move(batch), [call](Result<Receipt> receipt) {
     if (!receipt) return call->reply(error_response(receipt.error()));
     if (receipt->late > 0) {
-      return call->reply(error_response({ErrorCode::conflict, "session " + call->session + " has ended"}));
+      return call->reply(
+          error_response({ErrorCode::conflict, "session " + call->session + " has ended"}));
     }
     reading(call, [call](StoreReader& reader) {
       const auto row = reader.session(call->session);
@@ -280,7 +288,9 @@ void cancel_session(const CallPtr& call) {
     const auto watched = look_up(call->backend, reader, *row);
     if (!watched) return call->reply(error_response(watched.error()));
     if (is_end(row->lifecycle)) {
-      return call->reply(error_response({ErrorCode::conflict, "session " + call->session + " has ended already: " + std::string(name_of(row->lifecycle))}));
+      return call->reply(
+          error_response({ErrorCode::conflict, "session " + call->session + " has ended already: " +
+                                                   std::string(name_of(row->lifecycle))}));
     }
     const bool ends = unserved(watched->judged, *row);
     const auto who = by.empty() ? std::string("user") : by;
@@ -291,7 +301,8 @@ void cancel_session(const CallPtr& call) {
     if (ends) {
       Report& end = batch.reports.emplace_back();
       end.kind = ReportKind::end;
-      end.detail = Outcome{.kind = OutcomeKind::cancelled, .reason = "cancelled_by_" + who, .error = reason};
+      end.detail =
+          Outcome{.kind = OutcomeKind::cancelled, .reason = "cancelled_by_" + who, .error = reason};
     }
     call->backend.append(std::move(batch), [call, ends](Result<Receipt> receipt) {
       if (!receipt) return call->reply(error_response(receipt.error()));
@@ -303,7 +314,9 @@ void cancel_session(const CallPtr& call) {
   });
 }
 
-void get_healthz(const CallPtr& call) { call->reply({.body = R"({"status":"ok"})"}); }
+void get_healthz(const CallPtr& call) {
+  call->reply({.body = R"({"status":"ok"})"});
+}
 
 void get_readyz(const CallPtr& call) {
   const auto trouble = call->backend.trouble();
@@ -345,7 +358,8 @@ constexpr std::array routes{
     Route{Method::get, "", get_page}};
 
 /// True if the path is the route's; `session` gets what stands at `:id`.
-bool matches(std::string_view route, const std::vector<std::string>& segments, std::string& session) {
+bool matches(std::string_view route, const std::vector<std::string>& segments,
+             std::string& session) {
   std::size_t at = 0;
   while (!route.empty()) {
     if (at == segments.size()) return false;
@@ -363,10 +377,14 @@ bool matches(std::string_view route, const std::vector<std::string>& segments, s
 
 std::string_view word_of(Method method) {
   switch (method) {
-    case Method::get: return "GET";
-    case Method::post: return "POST";
-    case Method::patch: return "PATCH";
-    default: return "HEAD";
+    case Method::get:
+      return "GET";
+    case Method::post:
+      return "POST";
+    case Method::patch:
+      return "PATCH";
+    default:
+      return "HEAD";
   }
 }
 
@@ -386,11 +404,13 @@ void Api::handle(Request request, Reply reply) const {
   for (const auto& route : routes) {
     if (!matches(route.path, target->segments, session)) continue;
     if (route.method == method) {
-      return route.answer(std::make_shared<Call>(Call{backend_, std::move(request), std::move(*target), std::move(session), std::move(reply)}));
+      return route.answer(std::make_shared<Call>(Call{
+          backend_, std::move(request), std::move(*target), std::move(session), std::move(reply)}));
     }
     allowed.append(allowed.empty() ? "" : ", ").append(word_of(route.method));
   }
-  if (allowed.empty()) return reply(error_response(404, "not_found", "there is nothing at " + request.target));
+  if (allowed.empty())
+    return reply(error_response(404, "not_found", "there is nothing at " + request.target));
   auto response = error_response(405, "refused", "this path takes " + allowed);
   response.extra_headers = "Allow: " + allowed + "\r\n";
   reply(std::move(response));

@@ -20,7 +20,9 @@ void FileBackend::read(std::function<void(StoreReader&)> work, std::function<voi
   work(store_ ? store_->reader() : *reader_);
 }
 
-std::optional<Watched> FileBackend::watched(std::string_view) const { return std::nullopt; }
+std::optional<Watched> FileBackend::watched(std::string_view) const {
+  return std::nullopt;
+}
 
 Instant FileBackend::now() const {
   return store_ ? store_->now() : Instant{system_clock().since_boot() + tick_offset_};

@@ -21,8 +21,8 @@ class Backend {
 
   /// Appends the batch; `done` is called once, from any thread, when it is durable or refused.
   virtual void append(Batch batch, std::function<void(Result<Receipt>)> done) = 0;
-  /// Runs `work` with a reader, on a thread that may wait for the disk; or `failed`, if the database
-  /// cannot be opened.
+  /// Runs `work` with a reader, on a thread that may wait for the disk; or `failed`, if the
+  /// database cannot be opened.
   virtual void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) = 0;
   /// The session, if it is in memory.
   [[nodiscard]] virtual std::optional<Watched> watched(std::string_view session) const = 0;

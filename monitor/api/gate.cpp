@@ -31,7 +31,8 @@ std::optional<Response> Gate::refuse(const Request& request) const {
   // Another site's page that reaches this server by a name of its own (DNS rebinding) stops here. A
   // token does the same where the server is meant to be reached by any name.
   if (!known && token.empty()) {
-    return error_response(403, "refused", "this server does not answer to the host name " + std::string(name));
+    return error_response(403, "refused",
+                          "this server does not answer to the host name " + std::string(name));
   }
   const bool changes = request.method != Method::get && request.method != Method::head;
   const bool foreign_page = !request.origin.empty() && request.origin != "http://" + request.host &&

@@ -7,14 +7,20 @@ namespace {
 
 int status_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::malformed: return 400;
-    case ErrorCode::invalid: return 422;
-    case ErrorCode::not_found: return 404;
-    case ErrorCode::conflict: return 409;
-    case ErrorCode::exhausted: return 413;
+    case ErrorCode::malformed:
+      return 400;
+    case ErrorCode::invalid:
+      return 422;
+    case ErrorCode::not_found:
+      return 404;
+    case ErrorCode::conflict:
+      return 409;
+    case ErrorCode::exhausted:
+      return 413;
     case ErrorCode::cancelled:
     case ErrorCode::unavailable:
-    case ErrorCode::corrupt: return 503;
+    case ErrorCode::corrupt:
+      return 503;
   }
   return 500;
 }

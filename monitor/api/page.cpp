@@ -44,12 +44,23 @@ std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : text) {
     switch (c) {
-      case '&': safe += "&amp;"; break;
-      case '<': safe += "&lt;"; break;
-      case '>': safe += "&gt;"; break;
-      case '"': safe += "&quot;"; break;
-      case '\'': safe += "&#39;"; break;
-      default: safe += c;
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      case '\'':
+        safe += "&#39;";
+        break;
+      default:
+        safe += c;
     }
   }
   return safe;
@@ -62,24 +73,27 @@ struct Look {
 
 /// Word, icon and colour together: never colour alone.
 Look look_of(HealthKind kind) {
-  static constexpr std::array<Look, 10> looks{{{"○", ""},         // unknown
-                                               {"◔", ""},         // starting
-                                               {"●", "good"},     // progressing
-                                               {"◑", "warn"},     // slow
-                                               {"▲", "warn"},     // suspect
-                                               {"■", "bad"},      // stuck
-                                               {"↻", "bad"},      // looping
-                                               {"❚❚", "wait"},    // blocked
-                                               {"…", "warn"},     // silent
-                                               {"✕", "bad"}}};    // dead
+  static constexpr std::array<Look, 10> looks{{{"○", ""},       // unknown
+                                               {"◔", ""},       // starting
+                                               {"●", "good"},   // progressing
+                                               {"◑", "warn"},   // slow
+                                               {"▲", "warn"},   // suspect
+                                               {"■", "bad"},    // stuck
+                                               {"↻", "bad"},    // looping
+                                               {"❚❚", "wait"},  // blocked
+                                               {"…", "warn"},   // silent
+                                               {"✕", "bad"}}};  // dead
   return looks.at(static_cast<std::size_t>(kind));
 }
 
 Look look_of(Lifecycle lifecycle) {
   switch (lifecycle) {
-    case Lifecycle::completed: return {"✓", "good"};
-    case Lifecycle::failed: return {"✕", "bad"};
-    default: return {"–", ""};
+    case Lifecycle::completed:
+      return {"✓", "good"};
+    case Lifecycle::failed:
+      return {"✕", "bad"};
+    default:
+      return {"–", ""};
   }
 }
 
@@ -90,10 +104,14 @@ std::string row_of(const PageRow& session, Instant now) {
   const auto look = ended ? look_of(history.lifecycle) : look_of(judged.health.kind);
   const auto word = ended ? name_of(history.lifecycle) : name_of(judged.health.kind);
   const auto& outcome = history.notes->outcome;
-  const auto reason = ended && outcome ? outcome->reason + (outcome->error.empty() ? "" : ": " + outcome->error)
-                                       : reason_of(judged.health, history, judged.policy);
-  const auto number = [](const std::string& text) { return "<td class=\"number\">" + text + "</td>"; };
-  std::string html = "<tr><td><a href=\"/api/autonomous/progress/" + row.id + "\">" + row.id + "</a>";
+  const auto reason = ended && outcome
+                          ? outcome->reason + (outcome->error.empty() ? "" : ": " + outcome->error)
+                          : reason_of(judged.health, history, judged.policy);
+  const auto number = [](const std::string& text) {
+    return "<td class=\"number\">" + text + "</td>";
+  };
+  std::string html =
+      "<tr><td><a href=\"/api/autonomous/progress/" + row.id + "\">" + row.id + "</a>";
   if (!row.spec.agent.empty()) html += "<small>" + escaped(row.spec.agent) + "</small>";
   html += "</td><td class=\"health " + std::string(look.css) + "\"><span aria-hidden=\"true\">" +
           std::string(look.icon) + "</span> " + std::string(word) + "</td><td>" + escaped(reason);
@@ -120,26 +138,32 @@ Response sessions_page(const std::vector<PageRow>& sessions, Instant now) {
   const auto ailing = std::count_if(sessions.begin(), sessions.end(), [](const PageRow& session) {
     const auto kind = session.judged.health.kind;
     return !is_end(session.judged.history.lifecycle) &&
-           (kind == HealthKind::stuck || kind == HealthKind::looping || kind == HealthKind::silent ||
-            kind == HealthKind::dead);
+           (kind == HealthKind::stuck || kind == HealthKind::looping ||
+            kind == HealthKind::silent || kind == HealthKind::dead);
   });
   std::string html(head);
-  html += "<p>" + std::to_string(sessions.size()) + (sessions.size() == 1 ? " session, " : " sessions, ") +
-          std::to_string(ailing) + " in trouble. Time alone never ends one.</p>\n";
+  html += "<p>" + std::to_string(sessions.size()) +
+          (sessions.size() == 1 ? " session, " : " sessions, ") + std::to_string(ailing) +
+          " in trouble. Time alone never ends one.</p>\n";
   if (sessions.empty()) {
     html += "<p>Nothing has reported yet.</p>\n";
   } else {
-    html += "<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">Session</th><th scope=\"col\">Health</th><th scope=\"col\">Why</th>"
-            "<th scope=\"col\">Phase</th><th scope=\"col\" class=\"number\">Iteration</th><th scope=\"col\" class=\"number\">State changes</th>"
-            "<th scope=\"col\" class=\"number\">Last change</th><th scope=\"col\" class=\"number\">Last heartbeat</th></tr></thead>\n<tbody>\n";
+    html +=
+        "<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">Session</th><th "
+        "scope=\"col\">Health</th><th scope=\"col\">Why</th>"
+        "<th scope=\"col\">Phase</th><th scope=\"col\" class=\"number\">Iteration</th><th "
+        "scope=\"col\" class=\"number\">State changes</th>"
+        "<th scope=\"col\" class=\"number\">Last change</th><th scope=\"col\" "
+        "class=\"number\">Last heartbeat</th></tr></thead>\n<tbody>\n";
     for (const auto& session : sessions) html += row_of(session, now);
     html += "</tbody></table></div>\n";
   }
   html += "</main>\n</body>\n</html>\n";
   return {.body = std::move(html),
           .content_type = "text/html; charset=utf-8",
-          .extra_headers = "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n"
-                           "Referrer-Policy: no-referrer\r\nX-Frame-Options: DENY\r\n"};
+          .extra_headers =
+              "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n"
+              "Referrer-Policy: no-referrer\r\nX-Frame-Options: DENY\r\n"};
 }
 
 }  // namespace watchdog::monitor

@@ -32,9 +32,12 @@ Result<std::int64_t> Target::number(const std::string& name, std::int64_t absent
   std::int64_t value = 0;
   const auto* end = digits.data() + digits.size();
   const auto read = std::from_chars(digits.data(), end, value);
-  if (read.ec == std::errc::result_out_of_range || (read.ec == std::errc{} && read.ptr == end && (value < min || value > max))) {
+  if (read.ec == std::errc::result_out_of_range ||
+      (read.ec == std::errc{} && read.ptr == end && (value < min || value > max))) {
     return Error{ErrorCode::invalid,
-                 name + " is " + digits + "; it must be from " + std::to_string(min) + " to " + std::to_string(max), name};
+                 name + " is " + digits + "; it must be from " + std::to_string(min) + " to " +
+                     std::to_string(max),
+                 name};
   }
   if (read.ec != std::errc{} || read.ptr != end) {
     return Error{ErrorCode::malformed, name + " must be an integer, not " + digits, name};

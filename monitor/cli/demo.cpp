@@ -56,8 +56,11 @@ class Agents {
     std::array<char*, 5> arguments{};
     for (std::size_t at = 0; at < words.size(); ++at) arguments.at(at) = words.at(at).data();
     pid_t pid = 0;
-    const int failed = posix_spawn(&pid, program_.c_str(), nullptr, nullptr, arguments.data(), environ);
-    if (failed != 0) return Error{ErrorCode::unavailable, "cannot start " + program_.string() + ": " + std::strerror(failed)};
+    const int failed =
+        posix_spawn(&pid, program_.c_str(), nullptr, nullptr, arguments.data(), environ);
+    if (failed != 0)
+      return Error{ErrorCode::unavailable,
+                   "cannot start " + program_.string() + ": " + std::strerror(failed)};
     pids_[role] = pid;
     return {};
   }
@@ -79,7 +82,8 @@ class Agents {
 /// Shows the sessions once a second: in place on a terminal, else a line at each change of health.
 class Screen {
  public:
-  Screen(const Sweeper& sweeper, std::string url) : sweeper_(sweeper), url_(std::move(url)), in_place_(isatty(STDOUT_FILENO) == 1) {}
+  Screen(const Sweeper& sweeper, std::string url)
+      : sweeper_(sweeper), url_(std::move(url)), in_place_(isatty(STDOUT_FILENO) == 1) {}
 
   void draw() {
     const auto now = sweeper_.now();
@@ -89,15 +93,20 @@ class Screen {
       if (!watched) continue;
       const auto& history = watched->judged.history;
       const std::string health(name_of(watched->judged.health.kind));
-      table.add({role.session, coloured(health), history.iteration ? std::to_string(*history.iteration) : "–",
+      table.add({role.session, coloured(health),
+                 history.iteration ? std::to_string(*history.iteration) : "–",
                  std::to_string(history.state_changes),
-                 history.state_changes > 0 ? spoken(now - history.last_change) + " ago" : "–", role.story});
+                 history.state_changes > 0 ? spoken(now - history.last_change) + " ago" : "–",
+                 role.story});
       if (!in_place_ && shown_[role.session] != health) {
-        std::printf("%-9s %s: %s\n", role.session, health.c_str(), reason_of(watched->judged.health, history, watched->judged.policy).c_str());
+        std::printf("%-9s %s: %s\n", role.session, health.c_str(),
+                    reason_of(watched->judged.health, history, watched->judged.policy).c_str());
       }
       shown_[role.session] = health;
     }
-    if (in_place_) std::printf("\x1b[H\x1b[2J%s\n\n%s\nCtrl-C ends it.\n", url_.c_str(), table.text(terminal_width()).c_str());
+    if (in_place_)
+      std::printf("\x1b[H\x1b[2J%s\n\n%s\nCtrl-C ends it.\n", url_.c_str(),
+                  table.text(terminal_width()).c_str());
     std::fflush(stdout);
   }
 
@@ -122,13 +131,18 @@ struct Scratch {
 int demo(const DemoOptions& options, const std::filesystem::path& self) {
   auto agent = options.agent.empty() ? self.parent_path() / "watchdog-demo-agent" : options.agent;
   if (access(agent.c_str(), X_OK) != 0) {
-    return complain({ErrorCode::not_found, "the demo's agent " + agent.string() + " is missing; build the target watchdog-demo-agent"});
+    return complain(
+        {ErrorCode::not_found, "the demo's agent " + agent.string() +
+                                   " is missing; build the target watchdog-demo-agent"});
   }
   Scratch scratch;
   auto database = options.database;
   if (database.empty()) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "watchdog-demo-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) return complain({ErrorCode::exhausted, std::string("no temporary directory: ") + std::strerror(errno)});
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "watchdog-demo-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr)
+      return complain(
+          {ErrorCode::exhausted, std::string("no temporary directory: ") + std::strerror(errno)});
     scratch.path = pattern;
     database = scratch.path / "watchdog.db";
   }
@@ -152,12 +166,13 @@ int demo(const DemoOptions& options, const std::filesystem::path& self) {
   Screen screen((*monitor)->sweeper(), (*monitor)->url());
   boost::asio::steady_timer tick(context);
   boost::asio::steady_timer end(context, doom);
-  std::function<void(const boost::system::error_code&)> draw = [&](const boost::system::error_code& error) {
-    if (error) return;
-    screen.draw();
-    tick.expires_after(std::chrono::seconds(1));
-    tick.async_wait(draw);
-  };
+  std::function<void(const boost::system::error_code&)> draw =
+      [&](const boost::system::error_code& error) {
+        if (error) return;
+        screen.draw();
+        tick.expires_after(std::chrono::seconds(1));
+        tick.async_wait(draw);
+      };
   end.async_wait([&](const boost::system::error_code& error) {
     if (!error) agents.slay("doomed");
   });

@@ -14,14 +14,23 @@ constexpr const char* local_server = "http://127.0.0.1:3000";
 Error error_from(const Response& response) {
   Error error{ErrorCode::unavailable, "status " + std::to_string(response.status)};
   switch (response.status) {
-    case 400: error.code = ErrorCode::malformed; break;
-    case 404: error.code = ErrorCode::not_found; break;
+    case 400:
+      error.code = ErrorCode::malformed;
+      break;
+    case 404:
+      error.code = ErrorCode::not_found;
+      break;
     case 401:
     case 403:
-    case 409: error.code = ErrorCode::conflict; break;
+    case 409:
+      error.code = ErrorCode::conflict;
+      break;
     case 413:
-    case 422: error.code = ErrorCode::invalid; break;
-    default: break;
+    case 422:
+      error.code = ErrorCode::invalid;
+      break;
+    default:
+      break;
   }
   const auto body = nlohmann::json::parse(response.body, nullptr, false);
   if (body.is_object() && body.contains("error") && body["error"].is_object()) {
@@ -35,12 +44,16 @@ Error error_from(const Response& response) {
 int complain(const Error& error) {
   std::fprintf(stderr, "watchdog-monitor: %s\n", error.message.c_str());
   switch (error.code) {
-    case ErrorCode::not_found: return exit_not_found;
-    case ErrorCode::unavailable: return exit_unreachable;
+    case ErrorCode::not_found:
+      return exit_not_found;
+    case ErrorCode::unavailable:
+      return exit_unreachable;
     case ErrorCode::conflict:
     case ErrorCode::invalid:
-    case ErrorCode::malformed: return exit_refused;
-    default: return exit_failed;
+    case ErrorCode::malformed:
+      return exit_refused;
+    default:
+      return exit_failed;
   }
 }
 
@@ -71,7 +84,8 @@ Result<Endpoint> Endpoint::open(const Options& options) {
   if (server.empty() && database.empty()) database = environment("WATCHDOG_DB");
   Endpoint endpoint;
   if (database.empty()) {
-    auto client = HttpClient::to(server.empty() ? local_server : server, environment("WATCHDOG_TOKEN"));
+    auto client =
+        HttpClient::to(server.empty() ? local_server : server, environment("WATCHDOG_TOKEN"));
     if (!client) return client.error();
     endpoint.client_.emplace(std::move(*client));
     return endpoint;
@@ -83,26 +97,29 @@ Result<Endpoint> Endpoint::open(const Options& options) {
   } else {
     auto reader = StoreReader::open(database);
     if (!reader) return reader.error();
-    const auto newest = reader->newest();
-    if (!newest) return newest.error();
+    const auto latest = reader->latest_tick();
+    if (!latest) return latest.error();
     const auto offset = reader->tick_offset(system_clock().boot_id());
     if (!offset) return offset.error();
-    // Nobody wrote since the machine started: time goes on from the newest event.
+    // Nobody wrote since the machine started: time goes on from the latest of what is there.
     const auto since_boot = system_clock().since_boot();
     endpoint.file_ = std::make_unique<FileBackend>(
-        std::move(*reader), *offset ? **offset : newest->second.time_since_epoch() - since_boot);
+        std::move(*reader), *offset ? **offset : latest->time_since_epoch() - since_boot);
   }
   endpoint.api_ = std::make_unique<Api>(*endpoint.file_, Gate{});
   return endpoint;
 }
 
-Result<std::string> Endpoint::ask(Method method, const std::string& target, const std::string& body) {
+Result<std::string> Endpoint::ask(Method method, const std::string& target,
+                                  const std::string& body) {
   Response response;
   if (client_) {
     auto answer = client_->ask(method, target, body);
     if (!answer) {
       auto error = answer.error();
-      error.message += ". Is a monitor running? Start one with `watchdog-monitor serve`, name it with --server, or read a database with --db FILE";
+      error.message +=
+          ". Is a monitor running? Start one with `watchdog-monitor serve`, name it with --server, "
+          "or read a database with --db FILE";
       return error;
     }
     response = std::move(*answer);

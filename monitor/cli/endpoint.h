@@ -1,5 +1,6 @@
 /// \file
-/// Where a command's answers come from: a monitor that runs, or a database file. Both give the same.
+/// Where a command's answers come from: a monitor that runs, or a database file. Both give the
+/// same.
 #pragma once
 
 #include <memory>
@@ -38,7 +39,8 @@ class Endpoint {
   [[nodiscard]] static Result<Endpoint> open(const Options& options);
 
   /// The body of a good response. Errors: as the server or the database says them.
-  [[nodiscard]] Result<std::string> ask(Method method, const std::string& target, const std::string& body = {});
+  [[nodiscard]] Result<std::string> ask(Method method, const std::string& target,
+                                        const std::string& body = {});
 
  private:
   Endpoint() = default;

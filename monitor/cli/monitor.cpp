@@ -26,34 +26,43 @@ Monitor::~Monitor() {
   state_->sweeper.reset();
 }
 
-Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context, const ServeOptions& options) {
+Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context,
+                                                const ServeOptions& options) {
   const auto loopback = is_loopback(options.bind);
   if (!loopback) return loopback.error();
   Gate gate{.token = environment("WATCHDOG_TOKEN"), .hosts = {options.bind}};
   if (!*loopback && gate.token.empty()) {
     return Error{ErrorCode::invalid,
-                 options.bind + " can be reached from other machines: set WATCHDOG_TOKEN to the token that "
-                 "they must show, or bind a loopback address", "bind"};
+                 options.bind +
+                     " can be reached from other machines: set WATCHDOG_TOKEN to the token that "
+                     "they must show, or bind a loopback address",
+                 "bind"};
   }
   auto state = std::make_unique<State>(context);
   auto sweeper = Sweeper::start(
       {.database = options.database,
-       .retention = {.ended_for = Millis{static_cast<std::int64_t>(options.retention_days * 86'400'000.0)},
+       .retention = {.ended_for =
+                         Millis{static_cast<std::int64_t>(options.retention_days * 86'400'000.0)},
                      .bytes_max = options.retention_bytes},
        .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
   if (!sweeper) return sweeper.error();
   state->sweeper = std::move(*sweeper);
   state->api = std::make_unique<Api>(*state->sweeper, std::move(gate));
-  auto server = HttpServer::listen(context, options.bind, options.port, [api = state->api.get()](Request request, Reply reply) {
-    api->handle(std::move(request), std::move(reply));
-  });
+  auto server = HttpServer::listen(context, options.bind, options.port,
+                                   [api = state->api.get()](Request request, Reply reply) {
+                                     api->handle(std::move(request), std::move(reply));
+                                   });
   if (!server) return server.error();
   state->server = std::move(*server);
   return std::unique_ptr<Monitor>(new Monitor(std::move(state)));
 }
 
-std::string Monitor::url() const { return state_->server->url(); }
-const Sweeper& Monitor::sweeper() const noexcept { return *state_->sweeper; }
+std::string Monitor::url() const {
+  return state_->server->url();
+}
+const Sweeper& Monitor::sweeper() const noexcept {
+  return *state_->sweeper;
+}
 
 void Monitor::stop() {
   state_->server->stop();
@@ -63,14 +72,15 @@ void Monitor::stop() {
 void Monitor::stop_on_signal(std::function<void()> before) {
   state_->signals.add(SIGINT);
   state_->signals.add(SIGTERM);
-  state_->signals.async_wait([this, before = std::move(before)](const boost::system::error_code& error, int) {
-    if (error) return;
-    // Whoever asks a second time does not want to wait.
-    std::signal(SIGINT, [](int) { std::_Exit(exit_interrupted); });
-    std::signal(SIGTERM, [](int) { std::_Exit(exit_interrupted); });
-    if (before) before();
-    stop();
-  });
+  state_->signals.async_wait(
+      [this, before = std::move(before)](const boost::system::error_code& error, int) {
+        if (error) return;
+        // Whoever asks a second time does not want to wait.
+        std::signal(SIGINT, [](int) { std::_Exit(exit_interrupted); });
+        std::signal(SIGTERM, [](int) { std::_Exit(exit_interrupted); });
+        if (before) before();
+        stop();
+      });
 }
 
 int serve(const ServeOptions& options) {

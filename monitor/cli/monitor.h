@@ -16,8 +16,8 @@ namespace watchdog::monitor {
 
 class Sweeper;
 
-/// Runs on the thread that runs the io_context. Stop order: no new requests, answer what is under way,
-/// commit what came in, write histories down.
+/// Runs on the thread that runs the io_context. Stop order: no new requests, answer what is under
+/// way, commit what came in, write histories down.
 class Monitor {
  public:
   /// Errors: `invalid`, `conflict`, `corrupt`, `unavailable`.

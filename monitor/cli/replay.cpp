@@ -84,13 +84,16 @@ std::string json_of(const Summary& summary) {
 }
 
 std::string shown(const std::optional<Sighting>& sighting) {
-  return sighting ? std::string(name_of(sighting->pattern)) + " after call " + std::to_string(sighting->call) : "–";
+  return sighting ? std::string(name_of(sighting->pattern)) + " after call " +
+                        std::to_string(sighting->call)
+                  : "–";
 }
 
 /// Feeds traces through the store and has them judged.
 class Player {
  public:
-  Player(const ReplayOptions& options, Store store, TraceClock& clock) : options_(options), clock_(clock), store_(std::move(store)) {}
+  Player(const ReplayOptions& options, Store store, TraceClock& clock)
+      : options_(options), clock_(clock), store_(std::move(store)) {}
 
   Result<void> begin() {
     // Time in a trace may leap; whoever replays it was never away.
@@ -105,7 +108,8 @@ class Player {
     if (!trace) return trace.error();
     Summary summary{.trace = file.string(), .session = trace->session()};
     if (store_.reader().session(summary.session)) {
-      return Error{ErrorCode::conflict, file.string() + ": session " + summary.session + " is in the database already"};
+      return Error{ErrorCode::conflict,
+                   file.string() + ": session " + summary.session + " is in the database already"};
     }
     fed_.clear();
     seen_ids_.clear();
@@ -182,7 +186,8 @@ class Player {
       if (first || (!stuck && health.kind != HealthKind::suspect)) continue;
       const auto at = place_of(row->key, item.transition.seq);
       if (!at) return at.error();
-      first = Sighting{.seq = fed_.at(*at).seq, .call = fed_.at(*at).calls, .pattern = health.pattern};
+      first =
+          Sighting{.seq = fed_.at(*at).seq, .call = fed_.at(*at).calls, .pattern = health.pattern};
     }
     return {};
   }
@@ -215,7 +220,8 @@ class Player {
 
 int replay(const ReplayOptions& options) {
   TraceClock clock;
-  auto store = Store::open({.database = options.database.empty() ? ":memory:" : options.database, .clock = &clock});
+  auto store = Store::open(
+      {.database = options.database.empty() ? ":memory:" : options.database, .clock = &clock});
   if (!store) return complain(store.error());
   Player player(options, std::move(*store), clock);
   if (auto begun = player.begin(); !begun) return complain(begun.error());
@@ -230,14 +236,17 @@ int replay(const ReplayOptions& options) {
     if (show_progress) std::fprintf(stderr, "\r%zu of %zu traces", done, options.traces.size());
     if (!summary) {
       if (show_progress) std::fputc('\n', stderr);
-      code = std::max(code, complain(summary.error()) == exit_not_found ? static_cast<int>(exit_not_found) : static_cast<int>(exit_failed));
+      code = std::max(code, complain(summary.error()) == exit_not_found
+                                ? static_cast<int>(exit_not_found)
+                                : static_cast<int>(exit_failed));
       continue;
     }
     if (options.json) {
       std::printf("%s\n", json_of(*summary).c_str());
     } else {
-      table.add({std::to_string(summary->calls), summary->outcome.empty() ? "–" : summary->outcome, coloured(std::string(name_of(summary->health))),
-                 shown(summary->suspect), shown(summary->stuck), summary->trace});
+      table.add({std::to_string(summary->calls), summary->outcome.empty() ? "–" : summary->outcome,
+                 coloured(std::string(name_of(summary->health))), shown(summary->suspect),
+                 shown(summary->stuck), summary->trace});
     }
   }
   if (show_progress) std::fputc('\n', stderr);

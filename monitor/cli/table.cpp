@@ -30,7 +30,8 @@ std::string Table::text(std::size_t width_max) const {
   std::vector<std::size_t> widths;
   for (const auto& row : rows_) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t at = 0; at < row.size(); ++at) widths[at] = std::max(widths[at], width_of(row[at]));
+    for (std::size_t at = 0; at < row.size(); ++at)
+      widths[at] = std::max(widths[at], width_of(row[at]));
   }
   std::string text;
   for (const auto& row : rows_) {
@@ -41,28 +42,36 @@ std::string Table::text(std::size_t width_max) const {
     }
     if (!row.empty()) {
       const auto room = width_max > used + 10 ? width_max - used : 10;
-      text += width_of(row.back()) > room ? std::string(first_characters(row.back(), room - 1)) + "…" : row.back();
+      text += width_of(row.back()) > room
+                  ? std::string(first_characters(row.back(), room - 1)) + "…"
+                  : row.back();
     }
     text += '\n';
   }
   return text;
 }
 
-bool colours_wanted() { return isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR").empty(); }
+bool colours_wanted() {
+  return isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR").empty();
+}
 
 std::string coloured(const std::string& word) {
   if (!colours_wanted()) return word;
-  const auto in = [&](const char* code) { return std::string("\x1b[") + code + "m" + word + "\x1b[0m"; };
+  const auto in = [&](const char* code) {
+    return std::string("\x1b[") + code + "m" + word + "\x1b[0m";
+  };
   if (word == "progressing" || word == "completed") return in("32");
   if (word == "stuck" || word == "looping" || word == "dead" || word == "failed") return in("1;31");
-  if (word == "slow" || word == "suspect" || word == "silent" || word == "incomplete") return in("33");
+  if (word == "slow" || word == "suspect" || word == "silent" || word == "incomplete")
+    return in("33");
   if (word == "blocked") return in("34");
   return word;
 }
 
 std::size_t terminal_width() {
   winsize size{};
-  if (isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  if (isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    return size.ws_col;
   return 100'000;
 }
 

@@ -9,7 +9,8 @@
 
 namespace watchdog::monitor {
 
-/// Rows of cells, printed with their columns aligned. The last column is cut to the terminal's width.
+/// Rows of cells, printed with their columns aligned. The last column is cut to the terminal's
+/// width.
 class Table {
  public:
   explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}

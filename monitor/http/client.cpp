@@ -19,11 +19,16 @@ namespace http = beast::http;
 
 http::verb verb_of(Method method) {
   switch (method) {
-    case Method::get: return http::verb::get;
-    case Method::head: return http::verb::head;
-    case Method::post: return http::verb::post;
-    case Method::patch: return http::verb::patch;
-    case Method::other: break;
+    case Method::get:
+      return http::verb::get;
+    case Method::head:
+      return http::verb::head;
+    case Method::post:
+      return http::verb::post;
+    case Method::patch:
+      return http::verb::patch;
+    case Method::other:
+      break;
   }
   return http::verb::options;
 }
@@ -80,7 +85,8 @@ Result<HttpClient> HttpClient::to(const std::string& url, std::string token) {
   return HttpClient(std::move(state));
 }
 
-Result<Response> HttpClient::ask(Method method, const std::string& target, const std::string& body) {
+Result<Response> HttpClient::ask(Method method, const std::string& target,
+                                 const std::string& body) {
   State& state = *state_;
   http::request<http::string_body> request(verb_of(method), target, 11);
   request.set(http::field::host, state.authority);
@@ -98,10 +104,12 @@ Result<Response> HttpClient::ask(Method method, const std::string& target, const
     if (!error) error = state.exchange(request, parser);
     if (!error) {
       auto message = parser.release();
-      return Response{.status = static_cast<int>(message.result_int()), .body = std::move(message.body())};
+      return Response{.status = static_cast<int>(message.result_int()),
+                      .body = std::move(message.body())};
     }
     if (fresh) {
-      return Error{ErrorCode::unavailable, "no answer from " + state.url + ": " + error.message(), "server"};
+      return Error{ErrorCode::unavailable, "no answer from " + state.url + ": " + error.message(),
+                   "server"};
     }
   }
 }

@@ -22,7 +22,8 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   /// Waits for the response. Errors: `unavailable` (cannot be reached, or hung up).
-  [[nodiscard]] Result<Response> ask(Method method, const std::string& target, const std::string& body = {});
+  [[nodiscard]] Result<Response> ask(Method method, const std::string& target,
+                                     const std::string& body = {});
 
  private:
   struct State;

@@ -26,15 +26,22 @@ using Socket = asio::basic_stream_socket<tcp, asio::io_context::executor_type>;
 using Acceptor = asio::basic_socket_acceptor<tcp, asio::io_context::executor_type>;
 using SteadyClock = std::chrono::steady_clock;
 
-std::string_view text(beast::string_view view) { return {view.data(), view.size()}; }
+std::string_view text(beast::string_view view) {
+  return {view.data(), view.size()};
+}
 
 Method method_of(http::verb verb) {
   switch (verb) {
-    case http::verb::get: return Method::get;
-    case http::verb::head: return Method::head;
-    case http::verb::post: return Method::post;
-    case http::verb::patch: return Method::patch;
-    default: return Method::other;
+    case http::verb::get:
+      return Method::get;
+    case http::verb::head:
+      return Method::head;
+    case http::verb::post:
+      return Method::post;
+    case http::verb::patch:
+      return Method::patch;
+    default:
+      return Method::other;
   }
 }
 
@@ -43,7 +50,8 @@ std::string on_the_wire(const Response& response, bool keep_alive, bool with_bod
   std::string wire;
   wire.reserve(256 + response.extra_headers.size() + response.body.size());
   wire.append("HTTP/1.1 ").append(std::to_string(response.status)).append(" ");
-  wire.append(text(http::obsolete_reason(http::int_to_status(static_cast<unsigned>(response.status)))));
+  wire.append(
+      text(http::obsolete_reason(http::int_to_status(static_cast<unsigned>(response.status)))));
   wire.append("\r\nContent-Type: ").append(response.content_type);
   wire.append("\r\nContent-Length: ").append(std::to_string(response.body.size()));
   wire.append("\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
@@ -120,12 +128,14 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
     reserved_ = length ? static_cast<std::size_t>(*length) : server_->limits.body_bytes_max;
     if (server_->bodies_bytes + reserved_ > server_->limits.bodies_bytes_max) {
       reserved_ = 0;
-      return write_last(error_response(503, "unavailable", "too many large requests at once; try again"));
+      return write_last(
+          error_response(503, "unavailable", "too many large requests at once; try again"));
     }
     server_->bodies_bytes += reserved_;
     phase_ = Phase::receiving;
     expires_ = SteadyClock::now() + std::chrono::seconds(server_->limits.request_seconds_max);
-    if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) return write_continue();
+    if (beast::iequals(parser_->get()[http::field::expect], "100-continue"))
+      return write_continue();
     read_body();
   }
 
@@ -146,12 +156,18 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
 
   void refuse(beast::error_code error) {
     if (error == http::error::body_limit) {
-      return write_last(error_response(413, "exhausted", "a body may have at most " + std::to_string(server_->limits.body_bytes_max) + " bytes"));
+      return write_last(error_response(
+          413, "exhausted",
+          "a body may have at most " + std::to_string(server_->limits.body_bytes_max) + " bytes"));
     }
     if (error == http::error::header_limit) {
-      return write_last(error_response(431, "exhausted", "the headers may have at most " + std::to_string(server_->limits.header_bytes_max) + " bytes"));
+      return write_last(error_response(431, "exhausted",
+                                       "the headers may have at most " +
+                                           std::to_string(server_->limits.header_bytes_max) +
+                                           " bytes"));
     }
-    if (error == http::error::end_of_stream || error.category() != http::make_error_code(http::error::bad_method).category() ||
+    if (error == http::error::end_of_stream ||
+        error.category() != http::make_error_code(http::error::bad_method).category() ||
         error == http::error::partial_message) {
       return close();
     }
@@ -174,7 +190,8 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
     server_->handler(std::move(request), [self = shared_from_this(), here](Response response) {
       // Answers from memory come on this thread, within the call.
       if (std::this_thread::get_id() == here) return self->write(response);
-      asio::post(self->server_->context, [self, response = std::move(response)] { self->write(response); });
+      asio::post(self->server_->context,
+                 [self, response = std::move(response)] { self->write(response); });
     });
   }
 
@@ -192,8 +209,9 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
     phase_ = Phase::receiving;  // bounded: the client may not read
     expires_ = SteadyClock::now() + std::chrono::seconds(5);
     wire_ = on_the_wire(response, false, true);
-    asio::async_write(socket_, asio::buffer(wire_),
-                      [self = shared_from_this()](beast::error_code, std::size_t) { self->drain(); });
+    asio::async_write(
+        socket_, asio::buffer(wire_),
+        [self = shared_from_this()](beast::error_code, std::size_t) { self->drain(); });
   }
 
   /// Reads what the client still sends for a moment; closing at once would reset the connection and
@@ -260,7 +278,9 @@ void HttpServer::State::sweep_later() {
 }
 
 HttpServer::HttpServer(std::shared_ptr<State> state) : state_(std::move(state)) {}
-HttpServer::~HttpServer() { stop(); }
+HttpServer::~HttpServer() {
+  stop();
+}
 
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(asio::io_context& context,
                                                        const std::string& address,
@@ -279,8 +299,10 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(asio::io_context& context
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) {
-    return Error{ErrorCode::unavailable,
-                 "cannot listen on " + address + " port " + std::to_string(port) + ": " + error.message(), "port"};
+    return Error{
+        ErrorCode::unavailable,
+        "cannot listen on " + address + " port " + std::to_string(port) + ": " + error.message(),
+        "port"};
   }
   state->accept();
   state->sweep_later();

@@ -18,12 +18,12 @@ namespace watchdog::monitor {
 
 /// Bounds of what a client may ask for. A plain value.
 struct ServerLimits {
-  std::size_t header_bytes_max = 16 * 1024;       ///< Beyond: 431.
-  std::size_t body_bytes_max = 16 * 1024 * 1024;  ///< Beyond: 413.
+  std::size_t header_bytes_max = 16 * 1024;          ///< Beyond: 431.
+  std::size_t body_bytes_max = 16 * 1024 * 1024;     ///< Beyond: 413.
   std::size_t bodies_bytes_max = 256 * 1024 * 1024;  ///< Of all requests under way. Beyond: 503.
-  std::size_t connections_max = 1'024;            ///< Beyond: closed at once.
-  int idle_seconds_max = 75;                      ///< Without a request.
-  int request_seconds_max = 60;                   ///< From a request's first byte to its last.
+  std::size_t connections_max = 1'024;               ///< Beyond: closed at once.
+  int idle_seconds_max = 75;                         ///< Without a request.
+  int request_seconds_max = 60;                      ///< From a request's first byte to its last.
 };
 
 /// Answers HTTP/1.1 on one address, on the thread that runs the io_context.

@@ -15,7 +15,8 @@ namespace {
 std::optional<std::int64_t> seq_in(const std::string& text) {
   const auto object = nlohmann::json::parse(text, nullptr, false);
   const auto seq = object.find("seq");
-  return seq != object.end() && seq->is_number_integer() ? std::optional(seq->get<std::int64_t>()) : std::nullopt;
+  return seq != object.end() && seq->is_number_integer() ? std::optional(seq->get<std::int64_t>())
+                                                         : std::nullopt;
 }
 
 }  // namespace
@@ -28,7 +29,8 @@ Result<Trace> Trace::open(const std::filesystem::path& file) {
     return Error{ErrorCode::not_found, file.string() + " is a directory, a trace file is needed"};
   }
   trace.stream_.open(file);
-  if (!trace.stream_) return Error{ErrorCode::not_found, file.string() + ": " + std::strerror(errno)};
+  if (!trace.stream_)
+    return Error{ErrorCode::not_found, file.string() + ": " + std::strerror(errno)};
   return trace;
 }
 
@@ -43,7 +45,8 @@ Result<std::optional<TraceLine>> Trace::next() {
       return error;
     };
     if (text.size() > event_bytes_max) {
-      return refuse({ErrorCode::exhausted, "the line has more than " + std::to_string(event_bytes_max) + " bytes"});
+      return refuse({ErrorCode::exhausted,
+                     "the line has more than " + std::to_string(event_bytes_max) + " bytes"});
     }
     auto report = report_from_json(text);
     if (!report) return refuse(report.error());

@@ -47,7 +47,8 @@ struct Pending {
 class ReadingRoom {
  public:
   explicit ReadingRoom(std::filesystem::path database)
-      : database_(std::move(database)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+      : database_(std::move(database)),
+        thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
   void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) {
     {
@@ -119,7 +120,8 @@ struct Sweeper::State {
   Store store;
   std::unique_ptr<Observer> observer;
   Bell bell;
-  std::chrono::steady_clock::time_point next_trim = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  std::chrono::steady_clock::time_point next_trim =
+      std::chrono::steady_clock::now() + std::chrono::seconds(30);
   bool trimming = false;
   Seq trim_through = 0;
   bool trouble_said = false;
@@ -193,15 +195,19 @@ struct Sweeper::State {
     return std::exchange(in_hand, {});
   }
 
-  Result<void> commit() {
+  /// Commits and answers what came in. `looked` is set if the observer looked meanwhile.
+  Result<void> commit(std::optional<Result<Instant>>& looked) {
     if (!take()) return {};
     std::vector<Batch> batches;
     batches.reserve(in_hand.size());
     for (const auto& pending : in_hand) batches.push_back(std::move(pending->batch));
     auto receipts = store.append(batches);
+    // Judged before it is answered: who asks next finds what it just reported.
+    if (receipts) looked = seen->look();
     const auto settled = settle();
     for (std::size_t at = 0; at < settled.size(); ++at) {
-      settled[at]->answer(receipts ? std::move((*receipts)[at]) : Result<Receipt>(receipts.error()));
+      settled[at]->answer(receipts ? std::move((*receipts)[at])
+                                   : Result<Receipt>(receipts.error()));
     }
     return receipts ? Result<void>{} : receipts.error();
   }
@@ -231,11 +237,12 @@ struct Sweeper::State {
       for (const auto& pending : settle()) pending->answer(there.error());
       return there;
     }
-    auto committed = commit();
-    const auto looked = seen->look();
-    if (looked) due = *looked;
+    std::optional<Result<Instant>> looked;
+    auto committed = commit(looked);
+    if (!looked) looked = seen->look();
+    if (*looked) due = **looked;
     if (!committed) return committed;
-    if (!looked) return looked.error();
+    if (!*looked) return looked->error();
     return trim();
   }
 
@@ -304,7 +311,8 @@ Result<std::unique_ptr<Sweeper>> Sweeper::start(Options options) {
   if (auto begun = state->begin(); !begun) return begun.error();
   auto* running = state.get();
   state->thread = std::thread([running] { running->run(); });
-  state->patience = std::jthread([running](const std::stop_token& stop) { running->answer_the_impatient(stop); });
+  state->patience =
+      std::jthread([running](const std::stop_token& stop) { running->answer_the_impatient(stop); });
   return std::unique_ptr<Sweeper>(new Sweeper(std::move(state)));
 }
 
@@ -324,13 +332,15 @@ void Sweeper::append(Batch batch, std::function<void(Result<Receipt>)> done) {
   pending->done = std::move(done);
   {
     const std::lock_guard guard(state_->mutex);
-    if (state_->pending_bytes + pending->bytes <= state_->options.pending_bytes_max || state_->pending_bytes == 0) {
+    if (state_->pending_bytes + pending->bytes <= state_->options.pending_bytes_max ||
+        state_->pending_bytes == 0) {
       state_->pending_bytes += pending->bytes;
       state_->inbox.push_back(std::move(pending));
     }
   }
   if (pending) {
-    return pending->answer(Error{ErrorCode::unavailable, "too many reports wait for the disk; try again"});
+    return pending->answer(
+        Error{ErrorCode::unavailable, "too many reports wait for the disk; try again"});
   }
   state_->wake();
 }

@@ -26,7 +26,8 @@ class Sweeper final : public Backend {
     Millis refusal_max{5'000};  ///< How long a caller of `append` waits for the disk at most.
   };
 
-  /// Opens the store, becomes its judge and begins. Errors: what Store::open and Observer::start say.
+  /// Opens the store, becomes its judge and begins. Errors: what Store::open and Observer::start
+  /// say.
   [[nodiscard]] static Result<std::unique_ptr<Sweeper>> start(Options options);
   /// Commits what has come in, writes histories down and stops.
   ~Sweeper() override;

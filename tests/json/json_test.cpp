@@ -20,23 +20,32 @@ Report parsed(std::string_view text) {
 }
 
 TEST(Json, reads_every_kind_of_the_trace_format) {
-  EXPECT_EQ(parsed(R"({"kind":"tool_call","name":"f","args":{"b":1,"a":[2]},"call_id":"7"})").content, R"({"a":[2],"b":1})");
+  EXPECT_EQ(
+      parsed(R"({"kind":"tool_call","name":"f","args":{"b":1,"a":[2]},"call_id":"7"})").content,
+      R"({"a":[2],"b":1})");
   EXPECT_EQ(parsed(R"({"kind":"tool_call","name":"f","args":"ls -l"})").content, "ls -l");
-  EXPECT_EQ(parsed(R"({"kind":"tool_result","name":"f","text":"ok","result_hash":"ab"})").hash, "ab");
+  EXPECT_EQ(parsed(R"({"kind":"tool_result","name":"f","text":"ok","result_hash":"ab"})").hash,
+            "ab");
   EXPECT_EQ(parsed(R"({"kind":"error","name":"f","text":"no"})").kind, ReportKind::error);
-  EXPECT_EQ(parsed(R"({"kind":"state_change","type":"plan_generated","data":{"steps":3}})").name, "plan_generated");
+  EXPECT_EQ(parsed(R"({"kind":"state_change","type":"plan_generated","data":{"steps":3}})").name,
+            "plan_generated");
   EXPECT_EQ(parsed(R"({"kind":"wait","waiting_for":"approval"})").name, "approval");
   EXPECT_EQ(parsed(R"({"kind":"wait","name":"approval"})").name, "approval");
-  const auto beat = parsed(R"({"kind":"heartbeat","iteration":4,"phase":"think","source":"sidecar","counters":{"tokens":12.5}})");
+  const auto beat = parsed(
+      R"({"kind":"heartbeat","iteration":4,"phase":"think","source":"sidecar","counters":{"tokens":12.5}})");
   const auto& beats = std::get<Beats>(beat.detail);
   EXPECT_EQ(beats.iteration, 4);
   EXPECT_EQ(beats.phase, "think");
   EXPECT_EQ(beats.source, Source::sidecar);
   EXPECT_EQ(beats.counters, (Counters{{"tokens", 12.5}}));
-  const auto end = parsed(R"({"kind":"end","outcome":"failed","reason":"task_failed","error":"no"})");
+  const auto end =
+      parsed(R"({"kind":"end","outcome":"failed","reason":"task_failed","error":"no"})");
   EXPECT_EQ(std::get<Outcome>(end.detail).kind, OutcomeKind::failed);
   EXPECT_FALSE(std::get<Outcome>(parsed(R"({"kind":"end"})").detail).stated);
-  EXPECT_EQ(parsed(R"({"seq":1,"ts_ms":null,"kind":"message","name":"user","args":null,"text":"hi"})").ts_ms, std::nullopt);
+  EXPECT_EQ(
+      parsed(R"({"seq":1,"ts_ms":null,"kind":"message","name":"user","args":null,"text":"hi"})")
+          .ts_ms,
+      std::nullopt);
 }
 
 TEST(Json, ignores_kinds_that_agents_do_not_send) {
@@ -69,28 +78,42 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"{}", ErrorCode::malformed, "kind", 0},
         Mistake{R"({"kind":7})", ErrorCode::malformed, "kind", 0},
         Mistake{R"({"kind":"heartbeat","iteration":"four"})", ErrorCode::malformed, "iteration", 0},
-        Mistake{R"({"kind":"heartbeat","iteration":18446744073709551615})", ErrorCode::invalid, "iteration", 0},
+        Mistake{R"({"kind":"heartbeat","iteration":18446744073709551615})", ErrorCode::invalid,
+                "iteration", 0},
         Mistake{R"({"kind":"heartbeat","counters":[1]})", ErrorCode::malformed, "counters", 0},
-        Mistake{R"({"kind":"heartbeat","counters":{"a":"b"}})", ErrorCode::malformed, "counters", 0},
+        Mistake{R"({"kind":"heartbeat","counters":{"a":"b"}})", ErrorCode::malformed, "counters",
+                0},
         Mistake{R"({"kind":"heartbeat","source":"cat"})", ErrorCode::invalid, "source", 0},
         Mistake{R"({"kind":"state_change"})", ErrorCode::malformed, "type", 0},
         Mistake{R"({"kind":"end","outcome":"success"})", ErrorCode::invalid, "outcome", 0},
         Mistake{R"([{"kind":"message"},{"kind":1}])", ErrorCode::malformed, "kind", 2},
-        Mistake{"{\"kind\":\"message\"}\n{\"kind\":\"message\"}\n{oops\n", ErrorCode::malformed, "", 3},
-        Mistake{"{oops\n{\"kind\":\"message\"}\n", ErrorCode::malformed, "", 1}));
+        Mistake{"{\"kind\":\"message\"}\n{\"kind\":\"message\"}\n{oops\n", ErrorCode::malformed, "",
+                3},
+        Mistake{"{oops\n{\"kind\":\"message\"}\n", ErrorCode::malformed, "", 1}),
+    [](const auto& chosen) { return "body" + std::to_string(chosen.index); });
 
 TEST(Json, reads_one_object_an_array_and_lines) {
   EXPECT_EQ(reports_from_json("{\n \"kind\": \"message\"\n}\n")->reports.size(), 1U);
   EXPECT_EQ(reports_from_json(R"([{"kind":"message"},{"kind":"message"}])")->reports.size(), 2U);
-  EXPECT_EQ(reports_from_json("{\"kind\":\"message\"}\r\n\r\n{\"kind\":\"message\"}")->reports.size(), 2U);
+  EXPECT_EQ(
+      reports_from_json("{\"kind\":\"message\"}\r\n\r\n{\"kind\":\"message\"}")->reports.size(),
+      2U);
   EXPECT_EQ(reports_from_json("[]")->reports.size(), 0U);
 }
 
 TEST(Json, refuses_what_is_too_deep_or_too_large) {
   std::string deep = R"({"kind":"state_change","type":"x","data":)" + std::string(200'000, '[');
   EXPECT_EQ(reports_from_json(deep).error().code, ErrorCode::malformed);
-  EXPECT_EQ(reports_from_json("{\"kind\":\"message\",\"text\":\"" + std::string(event_bytes_max, 'x') + "\"}").error().code, ErrorCode::exhausted);
-  EXPECT_EQ(reports_from_json("{\"kind\":\"message\"}\n{\"kind\":\"message\",\"text\":\"" + std::string(event_bytes_max, 'x') + "\"}").error().line, 2);
+  EXPECT_EQ(reports_from_json("{\"kind\":\"message\",\"text\":\"" +
+                              std::string(event_bytes_max, 'x') + "\"}")
+                .error()
+                .code,
+            ErrorCode::exhausted);
+  EXPECT_EQ(reports_from_json("{\"kind\":\"message\"}\n{\"kind\":\"message\",\"text\":\"" +
+                              std::string(event_bytes_max, 'x') + "\"}")
+                .error()
+                .line,
+            2);
 }
 
 // Mutations of real bodies: any answer is fine, a crash or hang is not.
@@ -99,16 +122,24 @@ TEST(Json, survives_hostile_bodies) {
   const std::string seeds[] = {
       R"({"kind":"heartbeat","iteration":4,"phase":"think","source":"loop","counters":{"t":1}})",
       R"([{"kind":"tool_call","name":"f","args":{"a":[1,2,{"b":null}]},"event_id":"x"}])",
-      "{\"kind\":\"end\",\"outcome\":\"failed\"}\n{\"kind\":\"state_change\",\"type\":\"a\",\"data\":1e999}\n"};
+      "{\"kind\":\"end\",\"outcome\":\"failed\"}\n{\"kind\":\"state_change\",\"type\":\"a\","
+      "\"data\":1e999}\n"};
   for (int i = 0; i < test::repetitions(200'000); ++i) {
     std::string body = seeds[random() % 3];
     for (auto n = 1 + random() % 6; n > 0; --n) {
       const auto at = random() % body.size();
       switch (random() % 4) {
-        case 0: body[at] = static_cast<char>(random()); break;
-        case 1: body.erase(at, 1 + random() % 5); break;
-        case 2: body.insert(at, body.substr(random() % body.size(), random() % 20)); break;
-        default: body.insert(at, 1, "{}[]\",:\\\n0-"[random() % 11]);
+        case 0:
+          body[at] = static_cast<char>(random());
+          break;
+        case 1:
+          body.erase(at, 1 + random() % 5);
+          break;
+        case 2:
+          body.insert(at, body.substr(random() % body.size(), random() % 20));
+          break;
+        default:
+          body.insert(at, 1, "{}[]\",:\\\n0-"[random() % 11]);
       }
       if (body.empty()) body = "x";
     }
@@ -124,12 +155,16 @@ TEST(Json, survives_hostile_bodies) {
 }
 
 TEST(Json, event_written_and_read_again_is_the_same_event) {
-  for (const char* text : {R"({"kind":"tool_call","name":"f","args":{"a":[2],"b":1},"args_hash":"ff","call_id":"7","deadline_ms":500})",
-                           R"({"kind":"heartbeat","iteration":4,"phase":"think","source":"loop","counters":{"tokens":12.5}})",
-                           R"({"kind":"end","outcome":"failed","reason":"task_failed","error":"no"})"}) {
+  for (
+      const char* text :
+      {R"({"kind":"tool_call","name":"f","args":{"a":[2],"b":1},"args_hash":"ff","call_id":"7","deadline_ms":500})",
+       R"({"kind":"heartbeat","iteration":4,"phase":"think","source":"loop","counters":{"tokens":12.5}})",
+       R"({"kind":"end","outcome":"failed","reason":"task_failed","error":"no"})"}) {
     Event event{.seq = 3, .session = 1, .tick = Instant{Millis{9}}, .report = parsed(text)};
-    if (auto* beats = std::get_if<Beats>(&event.report.detail)) beats->first = beats->last = event.tick;
-    Report again{.kind = event.report.kind, .name = event.report.name, .content = event.report.content};
+    if (auto* beats = std::get_if<Beats>(&event.report.detail))
+      beats->first = beats->last = event.tick;
+    Report again{
+        .kind = event.report.kind, .name = event.report.name, .content = event.report.content};
     if (const auto* beats = std::get_if<Beats>(&event.report.detail)) again.name = beats->phase;
     ASSERT_TRUE(read_facts(again, facts_of(event.report, event.tick), event.tick).ok());
     Event copy = event;
@@ -143,7 +178,8 @@ TEST(Json, writer_makes_valid_json_of_any_bytes) {
   std::mt19937 random(test::random_seed());
   for (int i = 0; i < test::repetitions(50'000); ++i) {
     std::string bytes(random() % 30, '\0');
-    for (auto& c : bytes) c = static_cast<char>(random() % 3 == 0 ? random() : 0xC0 + random() % 64);
+    for (auto& c : bytes)
+      c = static_cast<char>(random() % 3 == 0 ? random() : 0xC0 + random() % 64);
     std::string out;
     append_json_string(out, bytes);
     ASSERT_TRUE(is_json(out));
@@ -156,8 +192,11 @@ TEST(Json, writer_makes_valid_json_of_any_bytes) {
 TEST(Json, policy_is_checked_with_the_field_named) {
   EXPECT_EQ(policy_patch_from_json(R"({"stuckThreshold":1})").error().field, "stuckThreshold");
   EXPECT_EQ(policy_patch_from_json(R"({"stuckThreshold":1})").error().code, ErrorCode::invalid);
-  EXPECT_EQ(policy_patch_from_json(R"({"heartbeatInterval":"10"})").error().code, ErrorCode::malformed);
-  EXPECT_EQ(policy_patch_from_json(R"({"heartbeatInterval":60000,"unknown":1})")->heartbeat_interval, Millis{60'000});
+  EXPECT_EQ(policy_patch_from_json(R"({"heartbeatInterval":"10"})").error().code,
+            ErrorCode::malformed);
+  EXPECT_EQ(
+      policy_patch_from_json(R"({"heartbeatInterval":60000,"unknown":1})")->heartbeat_interval,
+      Millis{60'000});
 }
 
 TEST(Json, snapshot_restores_a_case_exactly) {
@@ -178,12 +217,19 @@ TEST(Json, snapshot_restores_a_case_exactly) {
 
 TEST(Json, progress_document_has_the_promised_fields) {
   const auto told = test::tell("S hhhhh");
-  const auto document = progress_document("s", told.judged, description_of({}), told.now, WallTime{Millis{5'000'000}});
+  const auto document = progress_document("s", told.judged, description_of({}), told.now,
+                                          WallTime{Millis{5'000'000}});
   EXPECT_TRUE(is_json(document));
-  EXPECT_NE(document.find(R"("alive":true,"stuck":true,"progress":{"heartbeats":5,"stateChanges":1,"lastChange":"step","lastChangeAgo":5000},"currentPhase":null,"iteration":5)"), std::string::npos) << document;
+  EXPECT_NE(
+      document.find(
+          R"("alive":true,"stuck":true,"progress":{"heartbeats":5,"stateChanges":1,"lastChange":"step","lastChangeAgo":5000},"currentPhase":null,"iteration":5)"),
+      std::string::npos)
+      << document;
   EXPECT_NE(document.find(R"("stuckBy":"F1")"), std::string::npos) << document;
   const auto fresh = test::tell("");
-  EXPECT_NE(progress_document("s", fresh.judged, description_of({}), told.now, WallTime{}).find(R"("lastChange":null,"lastChangeAgo":null)"), std::string::npos);
+  EXPECT_NE(progress_document("s", fresh.judged, description_of({}), told.now, WallTime{})
+                .find(R"("lastChange":null,"lastChangeAgo":null)"),
+            std::string::npos);
 }
 
 }  // namespace

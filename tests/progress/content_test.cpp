@@ -20,27 +20,49 @@ TEST_P(Redaction, takes_out_what_looks_like_a_secret) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Redaction,
-    testing::Values(
-        Secret{"", ""}, Secret{"nothing here", "nothing here"},
-        Secret{"key sk-abcdefghijklmnop1234 end", "key [redacted] end"},
-        Secret{"ghp_0123456789abcdefghij0123", "[redacted]"},
-        Secret{"AKIAIOSFODNN7EXAMPLE", "[redacted]"},
-        Secret{"task-force and risk-averse", "task-force and risk-averse"},
-        Secret{"Authorization: Bearer abcdef123456", "Authorization: Bearer [redacted]"},
-        Secret{"postgres://bob:hunter2@db/x", "postgres://bob:[redacted]@db/x"},
-        Secret{"http://localhost:8080/a@b", "http://localhost:8080/a@b"},
-        Secret{R"({"password": "hunter2", "user": "bob"})", R"({"password": "[redacted]", "user": "bob"})"},
-        Secret{R"({\"api_key\":\"abcd1234\"})", R"({\"api_key\":\"[redacted]\"})"},
-        Secret{"DB_PASSWORD=hunter2 next", "DB_PASSWORD=[redacted] next"},
-        Secret{"token: abcd1234", "token: [redacted]"}, Secret{"\"token\": 5120", "\"token\": 5120"},
-        Secret{"max_tokens: 5120", "max_tokens: 5120"},
-        Secret{"-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY----- x", "[redacted] x"},
-        Secret{"-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----", "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----"},
-        Secret{"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefghij", "[redacted]"}));
+    testing::Values(Secret{"", ""}, Secret{"nothing here", "nothing here"},
+                    Secret{"key sk-abcdefghijklmnop1234 end", "key [redacted] end"},
+                    Secret{"ghp_0123456789abcdefghij0123", "[redacted]"},
+                    Secret{"AKIAIOSFODNN7EXAMPLE", "[redacted]"},
+                    Secret{"task-force and risk-averse", "task-force and risk-averse"},
+                    Secret{"Authorization: Bearer abcdef123456",
+                           "Authorization: Bearer [redacted]"},
+                    Secret{"postgres://bob:hunter2@db/x", "postgres://bob:[redacted]@db/x"},
+                    Secret{"http://localhost:8080/a@b", "http://localhost:8080/a@b"},
+                    Secret{R"({"password": "hunter2", "user": "bob"})",
+                           R"({"password": "[redacted]", "user": "bob"})"},
+                    Secret{R"({\"api_key\":\"abcd1234\"})", R"({\"api_key\":\"[redacted]\"})"},
+                    Secret{"DB_PASSWORD=hunter2 next", "DB_PASSWORD=[redacted] next"},
+                    Secret{"token: abcd1234", "token: [redacted]"},
+                    Secret{"\"token\": 5120", "\"token\": 5120"},
+                    Secret{"max_tokens: 5120", "max_tokens: 5120"},
+                    Secret{"-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY----- x",
+                           "[redacted] x"},
+                    Secret{"-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----",
+                           "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----"},
+                    Secret{"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefghij", "[redacted]"}),
+    [](const auto& chosen) { return "shape" + std::to_string(chosen.index); });
 
 TEST(Redaction, hostile_bytes_do_no_harm) {
   std::mt19937 random(test::random_seed());
-  const std::string_view pieces[] = {"password", "=", ":", "\"", "\\", "sk-", "abcdefghijklmnopqrst", "://", "@", "-----BEGIN ", "PRIVATE KEY-----", "eyJ", ".", " ", "\xff", "\xc3", "Bearer ", "token"};
+  const std::string_view pieces[] = {"password",
+                                     "=",
+                                     ":",
+                                     "\"",
+                                     "\\",
+                                     "sk-",
+                                     "abcdefghijklmnopqrst",
+                                     "://",
+                                     "@",
+                                     "-----BEGIN ",
+                                     "PRIVATE KEY-----",
+                                     "eyJ",
+                                     ".",
+                                     " ",
+                                     "\xff",
+                                     "\xc3",
+                                     "Bearer ",
+                                     "token"};
   for (int i = 0; i < test::repetitions(50'000); ++i) {
     std::string text;
     for (auto n = random() % 12; n > 0; --n) text += pieces[random() % std::size(pieces)];

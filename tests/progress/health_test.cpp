@@ -30,29 +30,25 @@ TEST_P(HealthTable, judges_by_what_was_said) {
 
 INSTANTIATE_TEST_SUITE_P(
     Sessions, HealthTable,
-    testing::Values(Expectation{"", HealthKind::unknown}, Expectation{"!", HealthKind::unknown},
-                    Expectation{"h", HealthKind::starting}, Expectation{"s", HealthKind::starting},
-                    Expectation{"m", HealthKind::starting}, Expectation{"c", HealthKind::starting},
-                    Expectation{"S", HealthKind::progressing},
-                    Expectation{"cr", HealthKind::progressing},
-                    Expectation{"ce", HealthKind::progressing},
-                    Expectation{"hhhh", HealthKind::starting},
-                    Expectation{"hhhhh", HealthKind::stuck},
-                    Expectation{"S hhhh", HealthKind::progressing},
-                    Expectation{"S hhhhh", HealthKind::stuck},
-                    Expectation{"hhhhS", HealthKind::progressing},
-                    Expectation{"hhhhh S", HealthKind::progressing},
-                    Expectation{"S hhhhh r", HealthKind::progressing},
-                    Expectation{"S sssssssss", HealthKind::progressing},
-                    Expectation{"S hhhhh u", HealthKind::progressing},
-                    Expectation{"S mmmmmmm", HealthKind::progressing},
-                    Expectation{"S w", HealthKind::blocked},
-                    Expectation{"S w ssss", HealthKind::blocked},
-                    Expectation{"S hhhhh w", HealthKind::blocked},
-                    Expectation{"S w S", HealthKind::progressing},
-                    Expectation{"S hw h", HealthKind::progressing},
-                    Expectation{"S i hhhhhhhh", HealthKind::progressing},
-                    Expectation{"bbbbb", HealthKind::stuck}));
+    testing::Values(
+        Expectation{"", HealthKind::unknown}, Expectation{"!", HealthKind::unknown},
+        Expectation{"h", HealthKind::starting}, Expectation{"s", HealthKind::starting},
+        Expectation{"m", HealthKind::starting}, Expectation{"c", HealthKind::starting},
+        Expectation{"S", HealthKind::progressing}, Expectation{"cr", HealthKind::progressing},
+        Expectation{"ce", HealthKind::progressing}, Expectation{"hhhh", HealthKind::starting},
+        Expectation{"hhhhh", HealthKind::stuck}, Expectation{"S hhhh", HealthKind::progressing},
+        Expectation{"S hhhhh", HealthKind::stuck}, Expectation{"hhhhS", HealthKind::progressing},
+        Expectation{"hhhhh S", HealthKind::progressing},
+        Expectation{"S hhhhh r", HealthKind::progressing},
+        Expectation{"S sssssssss", HealthKind::progressing},
+        Expectation{"S hhhhh u", HealthKind::progressing},
+        Expectation{"S mmmmmmm", HealthKind::progressing}, Expectation{"S w", HealthKind::blocked},
+        Expectation{"S w ssss", HealthKind::blocked}, Expectation{"S hhhhh w", HealthKind::blocked},
+        Expectation{"S w S", HealthKind::progressing},
+        Expectation{"S hw h", HealthKind::progressing},
+        Expectation{"S i hhhhhhhh", HealthKind::progressing},
+        Expectation{"bbbbb", HealthKind::stuck}),
+    [](const auto& chosen) { return "session" + std::to_string(chosen.index); });
 
 TEST(Health, open_call_excuses_missing_state_changes_until_its_deadline) {
   // The loop's heartbeats have no iteration here: a later one would close the call.
@@ -77,7 +73,8 @@ TEST(Health, counters_that_rise_excuse_missing_state_changes) {
   auto events = events_of("S hhhhhhhh");
   double tokens = 0;
   for (auto& event : events) {
-    if (auto* beats = std::get_if<Beats>(&event.report.detail)) beats->counters = {{"tokens", ++tokens}};
+    if (auto* beats = std::get_if<Beats>(&event.report.detail))
+      beats->counters = {{"tokens", ++tokens}};
   }
   EXPECT_EQ(tell(events).judged.health.kind, HealthKind::progressing);
   for (auto& event : events) {
@@ -94,7 +91,8 @@ TEST(Health, helper_that_beats_and_stops_is_silent_at_a_computed_moment) {
   EXPECT_EQ(told.judged.health.valid_until, events.back().tick + 40s);
   EXPECT_EQ(judge(told.judged.history, {}, told.judged.health.valid_until - 1ms).kind,
             HealthKind::progressing);
-  EXPECT_EQ(judge(told.judged.history, {}, told.judged.health.valid_until).kind, HealthKind::silent);
+  EXPECT_EQ(judge(told.judged.history, {}, told.judged.health.valid_until).kind,
+            HealthKind::silent);
 }
 
 TEST(Health, loop_that_blocks_in_a_slow_model_is_never_silent) {
@@ -150,8 +148,9 @@ TEST(Health, results_close_calls_by_id_then_by_name_then_if_only_one_is_open) {
   events[4].report.name = "unheard of";
   events[4].report.call_id = "z";
   const auto told = tell(events);
-  ASSERT_EQ(told.judged.history.open_calls.size(), 1U);
-  EXPECT_EQ(told.judged.history.open_calls[0].call_id, "") << "the oldest of that name was closed";
+  ASSERT_EQ(told.judged.history.open_calls->size(), 1U);
+  EXPECT_EQ(told.judged.history.open_calls->front().call_id, "")
+      << "the oldest of that name was closed";
   EXPECT_EQ(told.judged.history.state_changes, 3);
   EXPECT_EQ(told.judged.history.last_change_type, "tool_call");
 }
@@ -209,7 +208,8 @@ TEST(Health, answer_does_not_change_before_valid_until_and_may_at_it) {
     const auto horizon = std::min(health.valid_until, told.now + 48h);
     for (int look = 0; look < 20; ++look) {
       const auto span = (horizon - told.now).count();
-      const auto at = told.now + Millis{std::uniform_int_distribution<std::int64_t>(0, std::max<std::int64_t>(span - 1, 0))(random)};
+      const auto at = told.now + Millis{std::uniform_int_distribution<std::int64_t>(
+                                     0, std::max<std::int64_t>(span - 1, 0))(random)};
       if (at >= health.valid_until) continue;
       ASSERT_TRUE(judge(told.judged.history, told.judged.policy, at).same_as(health)) << letters;
     }
@@ -232,7 +232,8 @@ TEST(Health, looking_in_between_changes_nothing_that_is_concluded) {
     std::vector<Transition> changes;
     for (const auto& event : events) {
       // The observer looks at random moments before the event.
-      for (auto at = watched.history.tick; at < event.tick && at.time_since_epoch().count() > 0; at += Millis{1 + random() % 4'000}) {
+      for (auto at = watched.history.tick; at < event.tick && at.time_since_epoch().count() > 0;
+           at += Millis{1 + random() % 4'000}) {
         watched.expire(at, changes);
       }
       watched.take(event, changes);

@@ -166,11 +166,16 @@ TEST_F(Watching, restart_concludes_the_same_and_repeats_nothing) {
       auto observer = watch(store);
       for (int step = 0; step < 120; ++step) {
         const auto kind = random() % 12;
-        if (kind < 5) (void)say(store, "s", {beat()});
-        else if (kind < 8) (void)say(store, "s", {beat(Source::sidecar)});
-        else if (kind == 8) (void)say(store, "s", {change()});
-        else if (kind == 9) (void)say(store, "s", {{.kind = ReportKind::wait, .name = "approval"}});
-        else clock.advance(Millis{random() % 20'000});
+        if (kind < 5)
+          (void)say(store, "s", {beat()});
+        else if (kind < 8)
+          (void)say(store, "s", {beat(Source::sidecar)});
+        else if (kind == 8)
+          (void)say(store, "s", {change()});
+        else if (kind == 9)
+          (void)say(store, "s", {{.kind = ReportKind::wait, .name = "approval"}});
+        else
+          clock.advance(Millis{random() % 20'000});
         if (random() % 3 == 0) pass(*observer, Millis{1'000 * (random() % 40)});
         if (random() % 10 == 0) {  // killed: nothing is written on the way out
           observer.reset();
@@ -189,7 +194,8 @@ TEST_F(Watching, restart_concludes_the_same_and_repeats_nothing) {
     judged.session = row->key;
     std::vector<Transition> changes;
     for (const auto& event : *events) {
-      if (event.session == row->key || (event.session == observer_key && judged.history.seq > 0)) judged.take(event, changes);
+      if (event.session == row->key || (event.session == observer_key && judged.history.seq > 0))
+        judged.take(event, changes);
     }
     judged.expire(store.now(), changes);
     test::Told told{.changes = changes};

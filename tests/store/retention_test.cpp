@@ -100,7 +100,8 @@ TEST_F(Keeping, heartbeats_of_weeks_merge_into_few_rows_with_their_counts) {
     if (const auto* row = std::get_if<Beats>(&event.report.detail)) counted += row->count;
   }
   EXPECT_EQ(counted, beats);
-  EXPECT_EQ(store.reader().fold(*store.reader().session("s"))->history.heartbeats, before->history.heartbeats);
+  EXPECT_EQ(store.reader().fold(*store.reader().session("s"))->history.heartbeats,
+            before->history.heartbeats);
 }
 
 // Merging must not change what a replay from the beginning concludes.
@@ -111,9 +112,12 @@ TEST_F(Keeping, merging_keeps_every_transition_and_every_count) {
   for (int i = 0; i < 4'000; ++i) {
     clock.advance(Millis{random() % 9'000});
     const auto kind = random() % 40;
-    if (kind == 0) (void)say(store, "s", {change()});
-    else if (kind == 1) clock.advance(60s);
-    else (void)say(store, "s", {beat(kind % 3 == 0 ? Source::loop : Source::sidecar)});
+    if (kind == 0)
+      (void)say(store, "s", {change()});
+    else if (kind == 1)
+      clock.advance(60s);
+    else
+      (void)say(store, "s", {beat(kind % 3 == 0 ? Source::loop : Source::sidecar)});
     ASSERT_TRUE((*observer)->look().ok());
   }
   ASSERT_TRUE((*observer)->checkpoint().ok());

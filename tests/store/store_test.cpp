@@ -39,7 +39,8 @@ Store open(const std::filesystem::path& path, const Clock& clock = system_clock(
 void run_sql(const std::filesystem::path& path, const std::string& sql) {
   sqlite3* connection = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(connection);
+  EXPECT_EQ(sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+      << sqlite3_errmsg(connection);
   sqlite3_close(connection);
 }
 
@@ -53,7 +54,7 @@ TEST_F(StoreFile, is_private_to_its_owner) {
   auto store = open(path);
   (void)say(store, "s", {change()});
   const auto mode = [](const std::filesystem::path& file) {
-    struct stat info{};
+    struct stat info {};
     EXPECT_EQ(stat(file.c_str(), &info), 0) << file;
     return info.st_mode & 0777U;
   };
@@ -80,7 +81,8 @@ TEST_F(StoreFile, keeps_events_in_order_and_pages_them) {
 
 TEST_F(StoreFile, pages_one_kind) {
   auto store = open(path);
-  (void)say(store, "a", {change(), beat(), change(), {.kind = ReportKind::message, .content = "hi"}});
+  (void)say(store, "a",
+            {change(), beat(), change(), {.kind = ReportKind::message, .content = "hi"}});
   const auto key = store.reader().session("a")->key;
   EXPECT_EQ(store.reader().page(key, 0, 10, ReportKind::message)->events.size(), 1U);
   EXPECT_EQ(store.reader().page(key, 0, 10, ReportKind::state_change)->events.size(), 2U);
@@ -101,10 +103,13 @@ TEST_F(StoreFile, heartbeats_that_follow_each_other_are_one_row) {
 TEST_F(StoreFile, ingesting_twice_is_ingesting_once) {
   auto store = open(path);
   EXPECT_EQ(say(store, "s", {with_id(change(), "1"), with_id(beat(), "2")})->accepted, 2U);
-  const auto again = say(store, "s", {with_id(change(), "1"), with_id(beat(), "2"), with_id(change(), "3"), with_id(change(), "3")});
+  const auto again = say(store, "s",
+                         {with_id(change(), "1"), with_id(beat(), "2"), with_id(change(), "3"),
+                          with_id(change(), "3")});
   EXPECT_EQ(again->accepted, 1U);
   EXPECT_EQ(again->duplicates, 3U);
-  EXPECT_EQ(say(store, "other", {with_id(change(), "1")})->duplicates, 0U) << "ids belong to a session";
+  EXPECT_EQ(say(store, "other", {with_id(change(), "1")})->duplicates, 0U)
+      << "ids belong to a session";
   EXPECT_EQ(all_events(store.reader(), "s").size(), 3U);
 }
 
@@ -138,7 +143,8 @@ TEST_F(StoreFile, creation_refuses_allows_attaches_or_demands) {
   const SessionSpec spec{.agent = "a", .labels = {{"k", "v"}}};
   EXPECT_TRUE(say(store, "s", {}, Creation::demand, spec)->created);
   EXPECT_FALSE(say(store, "s", {}, Creation::demand, spec)->created);
-  EXPECT_EQ(say(store, "s", {}, Creation::demand, {.agent = "b"}).error().code, ErrorCode::conflict);
+  EXPECT_EQ(say(store, "s", {}, Creation::demand, {.agent = "b"}).error().code,
+            ErrorCode::conflict);
   EXPECT_TRUE(say(store, "s", {}, Creation::attach, {.agent = "b"}).ok());
   EXPECT_EQ(store.reader().session("s")->spec.agent, "a");
   EXPECT_EQ(say(store, "no blanks", {change()}).error().code, ErrorCode::invalid);
@@ -146,9 +152,10 @@ TEST_F(StoreFile, creation_refuses_allows_attaches_or_demands) {
 
 TEST_F(StoreFile, refused_batch_leaves_the_others_untouched) {
   auto store = open(path);
-  std::vector<Batch> batches{{.session = "a", .reports = {change()}},
-                             {.session = "gone", .creation = Creation::refuse, .reports = {change()}},
-                             {.session = "b", .reports = {change()}}};
+  std::vector<Batch> batches{
+      {.session = "a", .reports = {change()}},
+      {.session = "gone", .creation = Creation::refuse, .reports = {change()}},
+      {.session = "b", .reports = {change()}}};
   const auto receipts = store.append(batches);
   ASSERT_TRUE(receipts.ok());
   EXPECT_TRUE((*receipts)[0].ok());
@@ -164,7 +171,9 @@ TEST_F(StoreFile, cancel_is_a_directive_until_the_end) {
   EXPECT_EQ(say(store, "s", {cancel})->directive.cancel->reason, "enough");
   EXPECT_EQ(say(store, "s", {beat()})->directive.cancel->by, "user");
   EXPECT_EQ(store.reader().cancel_of("s")->value().reason, "enough");
-  EXPECT_FALSE(say(store, "s", {ending(OutcomeKind::cancelled)})->directive.cancel);
+  EXPECT_TRUE(say(store, "s", {ending(OutcomeKind::cancelled)})->directive.cancel)
+      << "who comes back late must hear it";
+  EXPECT_FALSE(say(store, "s", {{.kind = ReportKind::start}, cancel, ending()})->directive.cancel);
 }
 
 TEST_F(StoreFile, sequence_and_ticks_continue_in_a_new_process_and_after_a_reboot) {
@@ -187,7 +196,8 @@ TEST_F(StoreFile, sequence_and_ticks_continue_in_a_new_process_and_after_a_reboo
 
 TEST_F(StoreFile, lists_by_health_lifecycle_agent_label_parent_and_text) {
   auto store = open(path);
-  (void)say(store, "a", {change()}, Creation::demand, {.agent = "planner", .task = "tidy 100% of it", .labels = {{"team", "x"}}});
+  (void)say(store, "a", {change()}, Creation::demand,
+            {.agent = "planner", .task = "tidy 100% of it", .labels = {{"team", "x"}}});
   (void)say(store, "b", {change(), ending()}, Creation::demand, {.parent = "a", .agent = "coder"});
   (void)say(store, "c", {});
   const auto ids = [&](SessionFilter filter) {
@@ -275,8 +285,8 @@ TEST_F(StoreFile, locked_by_a_stranger_is_unavailable_and_recovers) {
   EXPECT_EQ(all_events(store.reader(), "s").size(), 1U);
 }
 
-// The file may not grow any more, as on a full disk: nothing of a refused batch is kept, and what was
-// acknowledged before is all there.
+// The file may not grow any more, as on a full disk: nothing of a refused batch is kept, and what
+// was acknowledged before is all there.
 TEST_F(StoreFile, full_disk_refuses_and_loses_nothing) {
   const pid_t child = fork();
   if (child == 0) {
@@ -286,7 +296,8 @@ TEST_F(StoreFile, full_disk_refuses_and_loses_nothing) {
     setrlimit(RLIMIT_FSIZE, &limit);
     int accepted = 0;
     for (int i = 0; i < 100; ++i) {
-      if (say(store, "s", std::vector<Report>(50, change("x", std::string(150, 'd')))).ok()) ++accepted;
+      if (say(store, "s", std::vector<Report>(50, change("x", std::string(150, 'd')))).ok())
+        ++accepted;
     }
     _exit(accepted);
   }

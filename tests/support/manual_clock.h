@@ -14,7 +14,9 @@ class ManualClock final : public Clock {
  public:
   explicit ManualClock(std::string boot = "manual") : boot_(std::move(boot)) {}
   Millis since_boot() const noexcept override { return Millis{ms_.load()}; }
-  WallTime wall() const noexcept override { return WallTime{Millis{1'700'000'000'000 + ms_.load()}}; }
+  WallTime wall() const noexcept override {
+    return WallTime{Millis{1'700'000'000'000 + ms_.load()}};
+  }
   std::string boot_id() const override { return boot_; }
 
   void advance(Millis by) { ms_ += by.count(); }

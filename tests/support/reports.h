@@ -30,14 +30,18 @@ inline Report with_id(Report report, std::string id) {
 /// Appends and returns the receipt, or the error of the batch or the store.
 inline Result<Receipt> say(Store& store, const std::string& session, std::vector<Report> reports,
                            Creation creation = Creation::allow, SessionSpec spec = {}) {
-  Batch batch{.session = session, .creation = creation, .spec = std::move(spec), .reports = std::move(reports)};
+  Batch batch{.session = session,
+              .creation = creation,
+              .spec = std::move(spec),
+              .reports = std::move(reports)};
   auto receipts = store.append({&batch, 1});
   if (!receipts) return receipts.error();
   return receipts->front();
 }
 
 /// All events of a session.
-inline std::vector<Event> all_events(StoreReader& reader, const std::string& session, int page_size = 100) {
+inline std::vector<Event> all_events(StoreReader& reader, const std::string& session,
+                                     int page_size = 100) {
   std::vector<Event> events;
   const auto row = reader.session(session);
   if (!row) return events;

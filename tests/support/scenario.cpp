@@ -16,21 +16,58 @@ Report report_of(char letter, std::int64_t& iteration, Instant tick) {
     report.detail = row;
   };
   switch (letter) {
-    case 'h': beats(Source::loop); break;
-    case 's': beats(Source::sidecar); break;
-    case 'b': beats(Source::unsaid); break;
-    case 'S': report.kind = ReportKind::state_change; report.name = "step"; break;
-    case 'c': report.kind = ReportKind::tool_call; report.name = "shell"; break;
-    case 'r': report.kind = ReportKind::tool_result; report.name = "shell"; break;
-    case 'e': report.kind = ReportKind::error; report.name = "shell"; break;
-    case 'm': report.kind = ReportKind::message; report.name = "assistant"; break;
-    case 'w': report.kind = ReportKind::wait; report.name = "approval"; break;
-    case 'i': report.kind = ReportKind::idle; break;
-    case 'u': report.kind = ReportKind::user_input; break;
-    case '!': report.kind = ReportKind::start; break;
-    case 'x': report.kind = ReportKind::exited; break;
-    case 'E': report.kind = ReportKind::end; report.detail = Outcome{}; break;
-    default: std::cerr << "no event is called " << letter << '\n'; std::abort();
+    case 'h':
+      beats(Source::loop);
+      break;
+    case 's':
+      beats(Source::sidecar);
+      break;
+    case 'b':
+      beats(Source::unsaid);
+      break;
+    case 'S':
+      report.kind = ReportKind::state_change;
+      report.name = "step";
+      break;
+    case 'c':
+      report.kind = ReportKind::tool_call;
+      report.name = "shell";
+      break;
+    case 'r':
+      report.kind = ReportKind::tool_result;
+      report.name = "shell";
+      break;
+    case 'e':
+      report.kind = ReportKind::error;
+      report.name = "shell";
+      break;
+    case 'm':
+      report.kind = ReportKind::message;
+      report.name = "assistant";
+      break;
+    case 'w':
+      report.kind = ReportKind::wait;
+      report.name = "approval";
+      break;
+    case 'i':
+      report.kind = ReportKind::idle;
+      break;
+    case 'u':
+      report.kind = ReportKind::user_input;
+      break;
+    case '!':
+      report.kind = ReportKind::start;
+      break;
+    case 'x':
+      report.kind = ReportKind::exited;
+      break;
+    case 'E':
+      report.kind = ReportKind::end;
+      report.detail = Outcome{};
+      break;
+    default:
+      std::cerr << "no event is called " << letter << '\n';
+      std::abort();
   }
   return report;
 }
@@ -71,7 +108,9 @@ Told tell(const std::vector<Event>& events, const Policy& policy) {
   return told;
 }
 
-Told tell(std::string_view letters, const Policy& policy) { return tell(events_of(letters), policy); }
+Told tell(std::string_view letters, const Policy& policy) {
+  return tell(events_of(letters), policy);
+}
 
 std::string path_of(const Told& told) {
   std::string path;
@@ -85,14 +124,17 @@ std::string path_of(const Told& told) {
 unsigned random_seed() {
   static const unsigned seed = [] {
     const char* chosen = std::getenv("WATCHDOG_SEED");
-    const unsigned value = chosen != nullptr ? static_cast<unsigned>(std::strtoul(chosen, nullptr, 10))
-                                             : std::random_device{}();
+    const unsigned value = chosen != nullptr
+                               ? static_cast<unsigned>(std::strtoul(chosen, nullptr, 10))
+                               : std::random_device{}();
     std::cout << "random tests: WATCHDOG_SEED=" << value << std::endl;
     return value;
   }();
   return seed;
 }
 
-int repetitions(int whole) { return std::getenv("WATCHDOG_FULL") != nullptr ? whole : whole / 10; }
+int repetitions(int whole) {
+  return std::getenv("WATCHDOG_FULL") != nullptr ? whole : whole / 10;
+}
 
 }  // namespace watchdog::test

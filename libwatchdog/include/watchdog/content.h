@@ -34,6 +34,7 @@ inline constexpr std::size_t preview_chars_max = 200;
 void seal(Report& report, ContentLevel level);
 
 /// The first `chars_max` characters of a UTF-8 text, never half of one.
-[[nodiscard]] std::string_view first_characters(std::string_view text, std::size_t chars_max) noexcept;
+[[nodiscard]] std::string_view first_characters(std::string_view text,
+                                                std::size_t chars_max) noexcept;
 
 }  // namespace watchdog

@@ -60,12 +60,12 @@ struct Health {
 /// How the session is at `now`. Pure. REQUIRES: now >= history.tick, and the session has not ended.
 [[nodiscard]] Health judge(const History& history, const Policy& policy, Instant now);
 
-/// P-2 alone: at least `stuck_threshold` loop heartbeats, and no state change at or after the first of
-/// the latest so many.
+/// P-2 alone: at least `stuck_threshold` loop heartbeats, and no state change at or after the first
+/// of the latest so many.
 [[nodiscard]] bool base_rule(const History& history, const Policy& policy) noexcept;
 
-/// How long nothing may be heard before it is silence: `silence_intervals`, and the longest gap between
-/// its latest heartbeats rounded to whole intervals.
+/// How long nothing may be heard before it is silence: `silence_intervals`, and the longest gap
+/// between its latest heartbeats rounded to whole intervals.
 [[nodiscard]] Millis silence_bound(const History& history, const Policy& policy) noexcept;
 
 /// When the session's silence becomes remarkable, whatever its heartbeats come from.

@@ -102,12 +102,15 @@ struct Notes {
   std::optional<CancelRequest> cancel;
 };
 
-/// The bounded summary of one session's events that judging goes by. A plain value. Its size does not
-/// depend on how long the session runs.
+/// A digest of the machine and boot that a process belongs to.
+[[nodiscard]] std::uint64_t machine_of(const ProcessFacts& process);
+
+/// The bounded summary of one session's events that judging goes by. A plain value. Its size does
+/// not depend on how long the session runs.
 struct History {
-  Seq seq = 0;         ///< The newest event in it.
-  Instant tick{};      ///< That event's tick.
-  WallTime at{};       ///< That event's wall time.
+  Seq seq = 0;     ///< The newest event in it.
+  Instant tick{};  ///< That event's tick.
+  WallTime at{};   ///< That event's wall time.
   Lifecycle lifecycle = Lifecycle::running;
   std::int32_t attempt = 1;
 
@@ -126,24 +129,23 @@ struct History {
   Instant last_beat{};
   Instant last_change{};
   Instant last_rise{};
-  Instant last_periodic{};           ///< Newest heartbeat of a helper.
-  std::int64_t periodic_beats = 0;   ///< Heartbeats of a helper.
-  GapWindow gaps;                    ///< Between those.
+  Instant last_periodic{};          ///< Newest heartbeat of a helper.
+  std::int64_t periodic_beats = 0;  ///< Heartbeats of a helper.
+  GapWindow gaps;                   ///< Between those.
 
   std::string last_change_type;
   std::string phase;
   std::optional<std::int64_t> iteration;
   bool gives_position = false;  ///< Some heartbeat had an iteration or a phase.
-  Counters counters;
-  std::vector<OpenCall> open_calls;  ///< Oldest first, at most `open_calls_max`.
+  Boxed<Counters> counters;
+  Boxed<std::vector<OpenCall>> open_calls;  ///< Oldest first, at most `open_calls_max`.
 
-  std::int64_t pid = 0;  ///< 0: unknown. With the next three: who runs it (digests of the names).
+  std::int64_t pid = 0;  ///< 0: unknown. With the next two: who runs it.
   std::int64_t start_ticks = 0;
-  std::uint64_t boot = 0;
-  std::uint64_t host = 0;
-  Seq exited_seq = 0;     ///< Its process is known to be gone.
-  Instant observer_back{};  ///< When the observer came back from its newest absence,
-  Millis observer_gap{};    ///< which was so long.
+  std::uint64_t machine = 0;  ///< See machine_of().
+  Seq exited_seq = 0;         ///< Its process is known to be gone.
+  Instant observer_back{};    ///< When the observer came back from its newest absence,
+  Millis observer_gap{};      ///< which was so long.
 
   Boxed<Notes> notes;
 };

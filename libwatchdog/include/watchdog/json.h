@@ -26,8 +26,8 @@ struct ReportList {
   std::size_t ignored = 0;  ///< Objects of a kind this version does not know.
 };
 
-/// Errors: `malformed` (not JSON, wrong type), `invalid` (out of range), `exhausted` (an event above
-/// `event_bytes_max`), with `field` and, for lists, `line`.
+/// Errors: `malformed` (not JSON, wrong type), `invalid` (out of range), `exhausted` (an event
+/// above `event_bytes_max`), with `field` and, for lists, `line`.
 [[nodiscard]] Result<ReportList> reports_from_json(std::string_view body);
 
 /// One object. Empty if its kind is not known here.

@@ -1,6 +1,6 @@
 /// \file
-/// Writes JSON text by appending. Reading is done by a library; writing by hand costs a twentieth of
-/// building a tree and dumping it, and the progress document is written at every request.
+/// Writes JSON text by appending. Reading is done by a library; writing by hand costs a twentieth
+/// of building a tree and dumping it, and the progress document is written at every request.
 #pragma once
 
 #include <concepts>

@@ -19,12 +19,12 @@ namespace watchdog {
 /// A session as the observer holds it. A plain value.
 struct Watched {
   Case judged;
-  std::string description;  ///< See description_of().
+  std::shared_ptr<const std::string> description;  ///< See description_of().
 };
 
 /// One a file: the process that holds the judge's lock. Keeps the running sessions in memory, some
-/// hundred bytes each. All but `watched` and `find`: use from one thread at a time, the one that uses
-/// the store. Those two are thread-safe.
+/// hundred bytes each. All but `watched` and `find`: use from one thread at a time, the one that
+/// uses the store. Those two are thread-safe.
 class Observer {
  public:
   struct Options {
@@ -33,8 +33,8 @@ class Observer {
     Millis late_max{5'000};
   };
 
-  /// Becomes the judge of the store's file. The store must outlive the observer. Errors: `conflict`,
-  /// naming the pid of the judge that is there already; or what the store says.
+  /// Becomes the judge of the store's file. The store must outlive the observer. Errors:
+  /// `conflict`, naming the pid of the judge that is there already; or what the store says.
   [[nodiscard]] static Result<std::unique_ptr<Observer>> start(Store& store, Options options);
   ~Observer();
   Observer(const Observer&) = delete;

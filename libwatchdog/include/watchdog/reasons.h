@@ -1,7 +1,7 @@
 /// \file
-/// The typed reasons for which a session ends. One constant for each way; `Outcome::reason` holds it.
-/// Elapsed time is not among them: the two that name a limit (`legacy_time_limit`, `budget_time`)
-/// exist only where the session's owner turned them on.
+/// The typed reasons for which a session ends. One constant for each way; `Outcome::reason` holds
+/// it. Elapsed time is not among them: the two that name a limit (`legacy_time_limit`,
+/// `budget_time`) exist only where the session's owner turned them on.
 #pragma once
 
 #include <string_view>

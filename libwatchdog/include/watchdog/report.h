@@ -45,13 +45,13 @@ enum class ReportKind : std::uint8_t {
 template <>
 struct Names<ReportKind> {
   static constexpr std::string_view all[] = {
-      "start",      "heartbeat",  "state_change", "tool_call", "tool_result", "error",
-      "message",    "wait",       "idle",         "user_input", "compaction", "policy",
-      "cancel",     "exited",     "observer",     "gap",        "end"};
+      "start",   "heartbeat", "state_change", "tool_call",  "tool_result", "error",
+      "message", "wait",      "idle",         "user_input", "compaction",  "policy",
+      "cancel",  "exited",    "observer",     "gap",        "end"};
 };
 
-/// Who sends a heartbeat: the agent's own loop, or a helper that proves only that the process lives.
-/// `unsaid` counts as loop if its position is new or the session never gives one.
+/// Who sends a heartbeat: the agent's own loop, or a helper that proves only that the process
+/// lives. `unsaid` counts as loop if its position is new or the session never gives one.
 enum class Source : std::uint8_t { unsaid, loop, sidecar };
 
 template <>
@@ -79,7 +79,8 @@ struct Beats {
   Instant first{};
   Instant last{};
   Millis max_gap{};  ///< Longest distance between two neighbours inside the row.
-  /// When the first part of a merged row was stored: until then nobody knew of it. Zero: with the row.
+  /// When the first part of a merged row was stored: until then nobody knew of it. Zero: with the
+  /// row.
   Instant told{};
   std::optional<std::int64_t> iteration_first;
   std::optional<std::int64_t> iteration;  ///< The newest.
@@ -87,7 +88,8 @@ struct Beats {
   Source source = Source::unsaid;
   Counters counters;       ///< Newest values.
   std::int64_t fresh = 0;  ///< How many after the first came with a new iteration.
-  std::int64_t quiet = 0;  ///< How many came after the newest rise of a counter (or after the first).
+  std::int64_t quiet =
+      0;  ///< How many came after the newest rise of a counter (or after the first).
 };
 
 /// True if both may stand in one row.
@@ -127,11 +129,11 @@ struct LostReports {
   std::int64_t count = 0;
 };
 
-/// What only some kinds carry: Beats with heartbeat, ProcessFacts with start and exited, Outcome with
-/// end, CancelRequest with cancel, PolicyPatch with policy, ObserverGap with observer, LostReports
-/// with gap.
-using Detail = std::variant<std::monostate, Beats, ProcessFacts, Outcome, CancelRequest, PolicyPatch,
-                            ObserverGap, LostReports>;
+/// What only some kinds carry: Beats with heartbeat, ProcessFacts with start and exited, Outcome
+/// with end, CancelRequest with cancel, PolicyPatch with policy, ObserverGap with observer,
+/// LostReports with gap.
+using Detail = std::variant<std::monostate, Beats, ProcessFacts, Outcome, CancelRequest,
+                            PolicyPatch, ObserverGap, LostReports>;
 
 /// What somebody says of a session. A plain value.
 struct Report {
@@ -140,12 +142,12 @@ struct Report {
   std::string content;  ///< Arguments, data (both JSON where they parse), result or message.
   std::string call_id;  ///< Pairs a call with its result.
   std::string hash;     ///< The source's own digest of the uncut content, where it sends one.
-  std::string event_id;                ///< Makes ingestion idempotent; unique in the session.
-  std::optional<std::int64_t> ts_ms;   ///< The source's own clock; kept and shown, never judged by.
-  std::optional<WallTime> at;          ///< When it was said; the store's own time where empty.
-  std::optional<Millis> deadline;      ///< Of a tool call: how long it may go without progress.
-  std::uint64_t digest = 0;            ///< XXH3 of the whole content; set by `seal`.
-  std::int64_t bytes = -1;             ///< Size of the whole content; set by `seal`.
+  std::string event_id;               ///< Makes ingestion idempotent; unique in the session.
+  std::optional<std::int64_t> ts_ms;  ///< The source's own clock; kept and shown, never judged by.
+  std::optional<WallTime> at;         ///< When it was said; the store's own time where empty.
+  std::optional<Millis> deadline;     ///< Of a tool call: how long it may go without progress.
+  std::uint64_t digest = 0;           ///< XXH3 of the whole content; set by `seal`.
+  std::int64_t bytes = -1;            ///< Size of the whole content; set by `seal`.
   Detail detail;
 };
 
@@ -153,9 +155,9 @@ struct Report {
 struct Event {
   Seq seq = 0;
   SessionKey session = observer_key;
-  Seq prev = 0;    ///< The session's event before this one.
-  Instant tick{};  ///< What judging goes by.
-  WallTime at{};   ///< What is shown.
+  Seq prev = 0;       ///< The session's event before this one.
+  Instant tick{};     ///< What judging goes by.
+  WallTime at{};      ///< What is shown.
   bool late = false;  ///< Arrived after the end of its attempt: kept, and changes nothing.
   Report report;
 };

@@ -12,10 +12,10 @@
 
 namespace watchdog {
 
-/// What the caller can do about it: write it properly (`malformed`: not of the shape), choose another
-/// value (`invalid`: of the shape, but not allowed), look elsewhere (`not_found`), read and decide
-/// again (`conflict`), send less (`exhausted`), stop (`cancelled`), try later (`unavailable`), restore
-/// a backup (`corrupt`).
+/// What the caller can do about it: write it properly (`malformed`: not of the shape), choose
+/// another value (`invalid`: of the shape, but not allowed), look elsewhere (`not_found`), read and
+/// decide again (`conflict`), send less (`exhausted`), stop (`cancelled`), try later
+/// (`unavailable`), restore a backup (`corrupt`).
 enum class ErrorCode : std::uint8_t {
   malformed,
   invalid,
@@ -45,7 +45,7 @@ struct Error {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}       // NOLINT: implicit
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit
 
   [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }

@@ -33,8 +33,8 @@ inline constexpr std::size_t task_bytes_max = 4'096;
 /// Facts about this very process.
 [[nodiscard]] ProcessFacts this_process();
 
-/// True if the process of these facts still runs on this machine; nothing where that cannot be known
-/// from here (another machine or boot, no pid). A zombie does not run.
+/// True if the process of these facts still runs on this machine; nothing where that cannot be
+/// known from here (another machine or boot, no pid). A zombie does not run.
 [[nodiscard]] std::optional<bool> is_running(const ProcessFacts& process);
 
 }  // namespace watchdog

@@ -65,9 +65,9 @@ struct Verdicts {
 
 /// What retention keeps.
 struct Retention {
-  Millis ended_for{30LL * 24 * 3'600'000};      ///< Ended sessions are kept so long.
-  std::int64_t bytes_max = 1'000'000'000;       ///< Of the database file.
-  Millis heartbeats_for{3'600'000};             ///< Older heartbeat rows are merged.
+  Millis ended_for{30LL * 24 * 3'600'000};  ///< Ended sessions are kept so long.
+  std::int64_t bytes_max = 1'000'000'000;   ///< Of the database file.
+  Millis heartbeats_for{3'600'000};         ///< Older heartbeat rows are merged.
   /// Events up to this one are in snapshots: of running sessions, only these may go or be merged.
   Seq folded_through = 0;
 };
@@ -80,7 +80,8 @@ class Store {
     /// A path, or ":memory:" for a private store that is gone with this object.
     std::filesystem::path database;
     const Clock* clock = &system_clock();
-    bool create = true;  ///< Make the file (mode 0600, in a directory of mode 0700) if it is missing.
+    bool create =
+        true;  ///< Make the file (mode 0600, in a directory of mode 0700) if it is missing.
   };
 
   /// Errors: `invalid` (network filesystem, another program's file), `conflict` (a newer schema),
@@ -92,9 +93,10 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  /// Appends all batches in one transaction: durable when it returns. A batch that is refused leaves
-  /// the others untouched. Heartbeats that follow each other become one row. Waits its turn behind the
-  /// writers of other processes. Errors: `unavailable`, `corrupt`: then nothing was stored.
+  /// Appends all batches in one transaction: durable when it returns. A batch that is refused
+  /// leaves the others untouched. Heartbeats that follow each other become one row. Waits its turn
+  /// behind the writers of other processes. Errors: `unavailable`, `corrupt`: then nothing was
+  /// stored.
   [[nodiscard]] Result<std::vector<Result<Receipt>>> append(std::span<Batch> batches);
 
   /// Appends one event of the observer itself.

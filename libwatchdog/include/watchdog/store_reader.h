@@ -75,22 +75,25 @@ class StoreReader {
 
   /// Events of all sessions after `seq`, in order.
   [[nodiscard]] Result<std::vector<Event>> events_after(Seq seq, int count_max);
-  /// A session's events after `after`, oldest first; of one kind, if given. Cost: independent of how
-  /// many come before.
+  /// A session's events after `after`, oldest first; of one kind, if given. Cost: independent of
+  /// how many come before.
   [[nodiscard]] Result<EventPage> page(SessionKey session, Seq after, int count_max,
                                        std::optional<ReportKind> kind = {});
   /// A session's transitions after an id, oldest first.
   [[nodiscard]] Result<std::vector<TransitionRow>> transitions(SessionKey session,
                                                                std::int64_t after, int count_max);
 
-  /// The session as judged by all its events so far: from its snapshot and what came after it. Nothing
-  /// is stored. `changes`, where given, gets what the events after the snapshot changed.
-  [[nodiscard]] Result<Case> fold(const SessionRow& row, std::vector<Transition>* changes = nullptr);
+  /// The session as judged by all its events so far: from its snapshot and what came after it.
+  /// Nothing is stored. `changes`, where given, gets what the events after the snapshot changed.
+  [[nodiscard]] Result<Case> fold(const SessionRow& row,
+                                  std::vector<Transition>* changes = nullptr);
 
   /// The newest event's seq and tick, 0 in an empty store.
   [[nodiscard]] Result<std::pair<Seq, Instant>> newest();
-  /// What `Clock::since_boot` must be raised by to become a tick. Empty: nobody has written since the
-  /// machine started.
+  /// The latest tick of anything in the file, judgements by time included.
+  [[nodiscard]] Result<Instant> latest_tick();
+  /// What `Clock::since_boot` must be raised by to become a tick. Empty: nobody has written since
+  /// the machine started.
   [[nodiscard]] Result<std::optional<Millis>> tick_offset(const std::string& boot_id);
   /// Changes whenever another connection committed.
   [[nodiscard]] Result<std::int64_t> version();

@@ -1,6 +1,6 @@
 /// \file
-/// Two kinds of time that cannot be mixed up: ticks, which judging uses, and wall time, which is only
-/// shown. Nothing but a Clock asks the machine what time it is.
+/// Two kinds of time that cannot be mixed up: ticks, which judging uses, and wall time, which is
+/// only shown. Nothing but a Clock asks the machine what time it is.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@ namespace watchdog {
 
 using Millis = std::chrono::milliseconds;
 
-/// The time line of one store: CLOCK_BOOTTIME (it counts suspends) plus an offset kept for each boot,
-/// so that it never runs backwards in a file, not even across reboots.
+/// The time line of one store: CLOCK_BOOTTIME (it counts suspends) plus an offset kept for each
+/// boot, so that it never runs backwards in a file, not even across reboots.
 struct TickClock {
   using duration = Millis;
   using rep = duration::rep;

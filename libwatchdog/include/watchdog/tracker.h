@@ -32,27 +32,28 @@ struct Heartbeat {
   Source source = Source::loop;
 };
 
-/// What the agent is asked to do. `cancel`: wind up and call `cancelled()`; see `directive()` for who
-/// asks and why.
+/// What the agent is asked to do. `cancel`: wind up and call `cancelled()`; see `directive()` for
+/// who asks and why.
 enum class Advice : std::uint8_t { go_on, cancel };
 
 /// Reports of one session, kept in a store that other processes and a monitor read. Never stops the
-/// agent: a store that cannot be opened, is full or vanishes is mentioned once in the log, and reports
-/// wait in memory (8 MiB; then contents are reduced to digests) until it can be reached again.
-/// In a forked child all calls are no-ops that succeed. SQLite does not survive a fork: a child that
-/// wants to report first executes another program, or reports over HTTP. Thread-safe.
+/// agent: a store that cannot be opened, is full or vanishes is mentioned once in the log, and
+/// reports wait in memory (8 MiB; then contents are reduced to digests) until it can be reached
+/// again. In a forked child all calls are no-ops that succeed. SQLite does not survive a fork: a
+/// child that wants to report first executes another program, or reports over HTTP. Thread-safe.
 class ProgressTracker {
  public:
   struct Config {
-    std::string session{};                 ///< Empty: a fresh ULID.
-    SessionSpec spec{};                    ///< Agent, task, labels, policy, what is kept.
-    std::filesystem::path database{};      ///< Empty: default_database().
-    bool sidecar = true;                   ///< Send heartbeats of the process by itself.
-    /// How long the store may refuse before `flush` gives up waiting. It bounds that call, not the run.
+    std::string session{};             ///< Empty: a fresh ULID.
+    SessionSpec spec{};                ///< Agent, task, labels, policy, what is kept.
+    std::filesystem::path database{};  ///< Empty: default_database().
+    bool sidecar = true;               ///< Send heartbeats of the process by itself.
+    /// How long the store may refuse before `flush` gives up waiting. It bounds that call, not the
+    /// run.
     Millis refusal_max{5'000};
     const Clock* clock = &system_clock();
-    /// Gets a sentence when something is wrong with the store, and when it is well again. Called from
-    /// the tracker's own thread. Default: standard error.
+    /// Gets a sentence when something is wrong with the store, and when it is well again. Called
+    /// from the tracker's own thread. Default: standard error.
     std::function<void(const std::string&)> log{};
   };
 
@@ -77,8 +78,8 @@ class ProgressTracker {
   Advice tool_error(std::string_view tool, std::string_view error, std::string_view call_id = {});
   Advice message(std::string_view role, std::string_view text);
   Advice user_input(std::string_view text);
-  /// Waits on purpose: for `input`, `approval`, `quota`, `dependency`, `human`, `backend`, … Ends with
-  /// the next state change, tool call, user input, or heartbeat of a later iteration.
+  /// Waits on purpose: for `input`, `approval`, `quota`, `dependency`, `human`, `backend`, … Ends
+  /// with the next state change, tool call, user input, or heartbeat of a later iteration.
   Advice wait_for(std::string_view what);
   /// The turn is done and nobody has asked for more.
   Advice idle();
@@ -92,7 +93,8 @@ class ProgressTracker {
   Result<void> incomplete(std::string_view reason);
   Result<void> cancelled(std::string_view by);
 
-  /// Returns once everything reported before is durable. Errors: `unavailable`, `cancelled` (`stop`).
+  /// Returns once everything reported before is durable. Errors: `unavailable`, `cancelled`
+  /// (`stop`).
   Result<void> flush(std::stop_token stop = {});
 
   /// What somebody asked of this session.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cctype>
+#include <optional>
 
 #include "base/digest.h"
 
@@ -12,8 +14,12 @@ namespace {
 constexpr std::size_t explanation_chars_max = 2'000;
 constexpr std::string_view mask = "[redacted]";
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool is_token(char c) { return is_word(c) || c == '-' || c == '.' || c == '+' || c == '/' || c == '='; }
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+bool is_token(char c) {
+  return is_word(c) || c == '-' || c == '.' || c == '+' || c == '/' || c == '=';
+}
 
 std::size_t token_end(std::string_view text, std::size_t from) {
   while (from < text.size() && is_token(text[from])) ++from;
@@ -22,8 +28,9 @@ std::size_t token_end(std::string_view text, std::size_t from) {
 
 bool same_folded(std::string_view text, std::size_t at, std::string_view lower) {
   if (text.size() - at < lower.size()) return false;
-  return std::equal(lower.begin(), lower.end(), text.begin() + static_cast<std::ptrdiff_t>(at),
-                    [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
+  return std::equal(
+      lower.begin(), lower.end(), text.begin() + static_cast<std::ptrdiff_t>(at),
+      [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
 }
 
 struct Prefix {
@@ -31,17 +38,18 @@ struct Prefix {
   std::size_t rest_min;  ///< Token characters that must follow.
 };
 
-/// Credentials that their providers made recognisable; the shapes are the providers' published ones.
+/// Credentials that their providers made recognisable; the shapes are the providers' published
+/// ones.
 constexpr std::array prefixes{
-    Prefix{"sk-", 16},         Prefix{"ghp_", 20},     Prefix{"gho_", 20},  Prefix{"ghu_", 20},
-    Prefix{"ghs_", 20},        Prefix{"ghr_", 20},     Prefix{"glpat-", 16}, Prefix{"xoxa-", 10},
-    Prefix{"xoxb-", 10},       Prefix{"xoxp-", 10},    Prefix{"xoxr-", 10}, Prefix{"xoxs-", 10},
-    Prefix{"AKIA", 16},        Prefix{"ASIA", 16},     Prefix{"AIza", 30},  Prefix{"hf_", 20},
-    Prefix{"github_pat_", 20}, Prefix{"npm_", 30},     Prefix{"gsk_", 20},  Prefix{"xai-", 20}};
+    Prefix{"sk-", 16},         Prefix{"ghp_", 20},  Prefix{"gho_", 20},   Prefix{"ghu_", 20},
+    Prefix{"ghs_", 20},        Prefix{"ghr_", 20},  Prefix{"glpat-", 16}, Prefix{"xoxa-", 10},
+    Prefix{"xoxb-", 10},       Prefix{"xoxp-", 10}, Prefix{"xoxr-", 10},  Prefix{"xoxs-", 10},
+    Prefix{"AKIA", 16},        Prefix{"ASIA", 16},  Prefix{"AIza", 30},   Prefix{"hf_", 20},
+    Prefix{"github_pat_", 20}, Prefix{"npm_", 30},  Prefix{"gsk_", 20},   Prefix{"xai-", 20}};
 
 /// Words after which a value is a secret: `password=…`, `"api_key": "…"`.
 constexpr std::array<std::string_view, 10> secret_words{
-    "password", "passwd", "secret",     "token",         "api_key",
+    "password", "passwd",  "secret",     "token",       "api_key",
     "apikey",   "api-key", "access_key", "private_key", "authorization"};
 
 /// A stretch of the text to be replaced; `end == 0`: none.
@@ -71,7 +79,8 @@ Stretch prefixed(std::string_view text, std::size_t at) {
   return {};
 }
 
-/// `word`, optional quote, `:` or `=`, then the value: quoted up to its closing quote, else one token.
+/// `word`, optional quote, `:` or `=`, then the value: quoted up to its closing quote, else one
+/// token.
 Stretch valued(std::string_view text, std::size_t at) {
   for (const auto word : secret_words) {
     if (!same_folded(text, at, word)) continue;
@@ -88,15 +97,18 @@ Stretch valued(std::string_view text, std::size_t at) {
     const char quote = i < text.size() && (text[i] == '"' || text[i] == '\'') ? text[i] : '\0';
     if (quote != '\0') ++i;
     auto end = i;
-    while (end < text.size() && (quote != '\0' ? text[end] != quote && text[end] != '\n'
-                                               : is_token(text[end]))) {
-      end += text[end] == '\\' && quote != '\0' && end + 1 < text.size() && text[end + 1] != quote ? 2 : 1;
+    while (end < text.size() &&
+           (quote != '\0' ? text[end] != quote && text[end] != '\n' : is_token(text[end]))) {
+      end += text[end] == '\\' && quote != '\0' && end + 1 < text.size() && text[end + 1] != quote
+                 ? 2
+                 : 1;
     }
     end = std::min(end, text.size());
     if (quote != '\0' && end > i && text[end - 1] == '\\') --end;
     // "token: 512" is a number of tokens, and "authorization: Bearer x" is handled above.
     const auto value = text.substr(i, end - i);
-    const bool number = std::all_of(value.begin(), value.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    const bool number = std::all_of(value.begin(), value.end(),
+                                    [](unsigned char c) { return std::isdigit(c) != 0; });
     if (value.size() < 4 || (number && word == "token") || same_folded(value, 0, "bearer") ||
         same_folded(value, 0, "basic") || value == mask.substr(0, value.size())) {
       return {};
@@ -136,26 +148,77 @@ Stretch secret_at(std::string_view text, std::size_t at, char prev) {
   if (c == ':') return in_url(text, at);
   if (c == '-') return pem(text, at);
   switch (c | 0x20) {
-    case 's': case 'g': case 'x': case 'a': case 'h': case 'n': case 'e': case 'b':
+    case 's':
+    case 'g':
+    case 'x':
+    case 'a':
+    case 'h':
+    case 'n':
+    case 'e':
+    case 'b':
       if (!is_word(prev)) {
         if (const auto found = prefixed(text, at); found.end != 0) return found;
       }
       break;
-    default: break;
+    default:
+      break;
   }
   switch (c | 0x20) {
     // A word may end another one: DB_PASSWORD, x-api-key, clientSecret.
-    case 'p': case 's': case 't': case 'a': return valued(text, at);
-    default: return {};
+    case 'p':
+    case 's':
+    case 't':
+    case 'a':
+      return valued(text, at);
+    default:
+      return {};
   }
 }
 
-}  // namespace
+/// Says in three lookups whether a secret may begin at a place. Nearly everywhere none does, and
+/// only where one may is the text compared with each shape.
+class Beginnings {
+ public:
+  constexpr Beginnings() {
+    for (const auto& prefix : prefixes) add(prefix.text);
+    for (const auto word : secret_words) add(word);
+    for (const std::string_view text : {"eyJ", "bearer", "basic", "://", "-----"}) add(text);
+  }
 
-std::string redact(std::string_view text) {
+  /// REQUIRES: two more characters follow `at`.
+  [[nodiscard]] bool may_begin(std::string_view text, std::size_t at) const noexcept {
+    const auto bits = [&](std::size_t i) {
+      return masks_[i][static_cast<unsigned char>(text[at + i])];
+    };
+    return (bits(0) & bits(1) & bits(2)) != 0;
+  }
+
+ private:
+  constexpr void add(std::string_view text) {
+    for (std::size_t i = 0; i < masks_.size(); ++i) {
+      const auto c = static_cast<unsigned char>(text[i]);
+      const bool letter = (c | 0x20U) >= 'a' && (c | 0x20U) <= 'z';
+      masks_[i][c] |= bit_;
+      if (letter) masks_[i][c ^ 0x20U] |= bit_;
+    }
+    bit_ = std::rotl(bit_, 1);  // a bit with two owners costs a comparison, no more
+  }
+
+  /// Of each of the first three characters: which beginnings have it there.
+  std::array<std::array<std::uint32_t, 256>, 3> masks_{};
+  std::uint32_t bit_ = 1;
+};
+constexpr Beginnings beginnings;
+
+/// The text without its secrets; nothing where there are none, which is nearly always.
+std::optional<std::string> without_secrets(std::string_view text) {
   std::string clean;
   std::size_t copied = 0;
-  for (std::size_t at = 0; at < text.size();) {
+  for (std::size_t at = 0; at + 2 < text.size();) {
+    if (!beginnings.may_begin(text, at)) {
+      ++at;
+      continue;
+    }
     const auto found = secret_at(text, at, at == 0 ? ' ' : text[at - 1]);
     if (found.end == 0) {
       ++at;
@@ -164,11 +227,19 @@ std::string redact(std::string_view text) {
     clean.append(text, copied, found.begin - copied).append(mask);
     at = copied = found.end;
   }
-  if (copied == 0) return std::string(text);
-  return clean.append(text, copied);
+  if (copied == 0) return std::nullopt;
+  return std::move(clean.append(text, copied));
+}
+
+}  // namespace
+
+std::string redact(std::string_view text) {
+  auto clean = without_secrets(text);
+  return clean ? std::move(*clean) : std::string(text);
 }
 
 std::string_view first_characters(std::string_view text, std::size_t chars_max) noexcept {
+  if (text.size() <= chars_max) return text;
   std::size_t chars = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool begins_character = (static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U;
@@ -200,8 +271,11 @@ void seal(Report& report, ContentLevel level) {
   }
   // A secret that the cut would split must be seen whole: look a little beyond what is kept.
   constexpr std::size_t look_ahead = 4'096;
-  const auto clean = redact(first_characters(report.content, preview_chars_max + look_ahead));
-  report.content = first_characters(clean, preview_chars_max);
+  auto& content = report.content;
+  if (auto clean = without_secrets(first_characters(content, preview_chars_max + look_ahead))) {
+    content = std::move(*clean);
+  }
+  content.resize(first_characters(content, preview_chars_max).size());
 }
 
 }  // namespace watchdog

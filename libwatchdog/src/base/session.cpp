@@ -58,8 +58,8 @@ Result<void> check(const SessionSpec& spec) {
   }
   for (const auto& [key, value] : spec.labels) {
     if (key.empty() || key.size() > label_bytes_max || value.size() > label_bytes_max) {
-      return refuse("labels", "need keys and values of at most " +
-                                  std::to_string(label_bytes_max) + " bytes, keys not empty");
+      return refuse("labels", "need keys and values of at most " + std::to_string(label_bytes_max) +
+                                  " bytes, keys not empty");
     }
   }
   return check(spec.policy);

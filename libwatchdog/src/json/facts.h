@@ -11,8 +11,8 @@
 
 namespace watchdog {
 
-/// The fields of a report that have no column of their own, as a JSON object; empty if there are none.
-/// `tick` is the event's: times of heartbeats are kept relative to it.
+/// The fields of a report that have no column of their own, as a JSON object; empty if there are
+/// none. `tick` is the event's: times of heartbeats are kept relative to it.
 [[nodiscard]] std::string facts_of(const Report& report, Instant tick);
 /// The reverse. REQUIRES: report.kind is set. Errors: `corrupt`.
 [[nodiscard]] Result<void> read_facts(Report& report, std::string_view facts, Instant tick);

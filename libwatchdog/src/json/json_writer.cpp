@@ -7,8 +7,8 @@
 namespace watchdog {
 namespace {
 
-/// Bytes of the UTF-8 character that begins the text, or 0 if none does (RFC 3629: no overlong forms,
-/// no surrogates, nothing above U+10FFFF).
+/// Bytes of the UTF-8 character that begins the text, or 0 if none does (RFC 3629: no overlong
+/// forms, no surrogates, nothing above U+10FFFF).
 std::size_t character_bytes(std::string_view text) {
   const auto byte = [&](std::size_t at) {
     return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U;
@@ -30,11 +30,21 @@ std::size_t character_bytes(std::string_view text) {
 
 void append_escaped(std::string& out, unsigned char c) {
   switch (c) {
-    case '"': out += "\\\""; break;
-    case '\\': out += "\\\\"; break;
-    case '\n': out += "\\n"; break;
-    case '\r': out += "\\r"; break;
-    case '\t': out += "\\t"; break;
+    case '"':
+      out += "\\\"";
+      break;
+    case '\\':
+      out += "\\\\";
+      break;
+    case '\n':
+      out += "\\n";
+      break;
+    case '\r':
+      out += "\\r";
+      break;
+    case '\t':
+      out += "\\t";
+      break;
     default: {
       static constexpr std::string_view digits = "0123456789abcdef";
       out += "\\u00";
@@ -106,8 +116,12 @@ JsonWriter& JsonWriter::value(std::string_view text) {
   return *this;
 }
 
-JsonWriter& JsonWriter::value(bool yes) { return raw(yes ? "true" : "false"); }
-JsonWriter& JsonWriter::value(std::nullptr_t) { return raw("null"); }
+JsonWriter& JsonWriter::value(bool yes) {
+  return raw(yes ? "true" : "false");
+}
+JsonWriter& JsonWriter::value(std::nullptr_t) {
+  return raw("null");
+}
 
 JsonWriter& JsonWriter::value(double number) {
   if (!std::isfinite(number)) return value(nullptr);

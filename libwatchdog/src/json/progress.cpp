@@ -12,7 +12,8 @@ void write_outcome(JsonWriter& out, const Notes& notes) {
     return;
   }
   out.open_object().field("kind", name_of(notes.outcome->kind));
-  out.field("reason", notes.outcome->reason).field("at", notes.outcome_at.time_since_epoch().count());
+  out.field("reason", notes.outcome->reason)
+      .field("at", notes.outcome_at.time_since_epoch().count());
   out.key("error");
   if (notes.outcome->error.empty()) {
     out.value(nullptr);
@@ -51,12 +52,15 @@ std::string progress_document(std::string_view session_id, const Case& judged,
   const History& history = judged.history;
   const Health& health = judged.health;
   const bool ended = is_end(history.lifecycle);
-  const auto wall_of = [&](Instant tick) { return (wall - (now - tick)).time_since_epoch().count(); };
+  const auto wall_of = [&](Instant tick) {
+    return (wall - (now - tick)).time_since_epoch().count();
+  };
 
   JsonWriter out;
   out.open_object().field("sessionId", session_id);
   out.field("alive", is_alive(history, judged.policy, now));
-  const bool stuck = !ended && (health.kind == HealthKind::stuck || health.kind == HealthKind::looping);
+  const bool stuck =
+      !ended && (health.kind == HealthKind::stuck || health.kind == HealthKind::looping);
   out.field("stuck", stuck);
   out.key("progress").open_object();
   out.field("heartbeats", history.heartbeats).field("stateChanges", history.state_changes);
@@ -89,7 +93,7 @@ std::string progress_document(std::string_view session_id, const Case& judged,
   out.field("attempt", history.attempt).field("budget", nullptr);
   write_cancel(out, *history.notes);
   out.key("tools").open_array();
-  for (const auto& call : history.open_calls) {
+  for (const auto& call : *history.open_calls) {
     out.open_object().field("name", call.name).key("callId");
     call.call_id.empty() ? out.value(nullptr) : out.value(call.call_id);
     out.field("startedAt", wall_of(call.since)).field("elapsedMs", (now - call.since).count());

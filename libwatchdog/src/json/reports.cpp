@@ -24,19 +24,26 @@ std::string text_of(const json& value) {
 /// The field of the trace format that holds a report's content.
 std::string_view content_field(ReportKind kind) {
   switch (kind) {
-    case ReportKind::tool_call: return "args";
-    case ReportKind::state_change: return "data";
-    default: return "text";
+    case ReportKind::tool_call:
+      return "args";
+    case ReportKind::state_change:
+      return "data";
+    default:
+      return "text";
   }
 }
 
 /// The field that holds its name.
 std::string_view name_field(ReportKind kind) {
   switch (kind) {
-    case ReportKind::state_change: return "type";
-    case ReportKind::heartbeat: return "phase";
-    case ReportKind::wait: return "waiting_for";
-    default: return "name";
+    case ReportKind::state_change:
+      return "type";
+    case ReportKind::heartbeat:
+      return "phase";
+    case ReportKind::wait:
+      return "waiting_for";
+    default:
+      return "name";
   }
 }
 
@@ -80,10 +87,18 @@ Outcome read_outcome(Fields& fields) {
   fields.text("error", outcome.error, event_bytes_max);
   if (outcome.reason.empty()) {
     switch (outcome.kind) {
-      case OutcomeKind::completed: outcome.reason = reasons::task_complete; break;
-      case OutcomeKind::failed: outcome.reason = reasons::error; break;
-      case OutcomeKind::cancelled: outcome.reason = reasons::cancelled_by_user; break;
-      case OutcomeKind::incomplete: outcome.reason = "unspecified"; break;
+      case OutcomeKind::completed:
+        outcome.reason = reasons::task_complete;
+        break;
+      case OutcomeKind::failed:
+        outcome.reason = reasons::error;
+        break;
+      case OutcomeKind::cancelled:
+        outcome.reason = reasons::cancelled_by_user;
+        break;
+      case OutcomeKind::incomplete:
+        outcome.reason = "unspecified";
+        break;
     }
   }
   return outcome;
@@ -119,7 +134,9 @@ bool comes_from_agents(ReportKind kind) {
 
 Result<std::optional<Report>> report_from(const json& object) {
   if (!object.is_object()) {
-    return Error{ErrorCode::malformed, std::string("an event must be a JSON object, this is of type ") + object.type_name()};
+    return Error{
+        ErrorCode::malformed,
+        std::string("an event must be a JSON object, this is of type ") + object.type_name()};
   }
   Fields fields(object);
   std::string word;
@@ -141,11 +158,14 @@ Result<std::optional<Report>> report_from(const json& object) {
     fields.text(name_field(report.kind), report.name, name_bytes_max);
     fields.text(hash_field(report.kind), report.hash, id_bytes_max);
     const auto* content = fields.find(content_field(report.kind));
-    if (content == nullptr && report.kind == ReportKind::state_change) content = fields.find("text");
+    if (content == nullptr && report.kind == ReportKind::state_change)
+      content = fields.find("text");
     if (content != nullptr) report.content = text_of(*content);
   }
   switch (report.kind) {
-    case ReportKind::end: report.detail = read_outcome(fields); break;
+    case ReportKind::end:
+      report.detail = read_outcome(fields);
+      break;
     case ReportKind::start:
       report.detail = read_process(fields, "start_ticks", "boot_id");
       break;
@@ -164,7 +184,8 @@ Result<std::optional<Report>> report_from(const json& object) {
         fields.fail(ErrorCode::malformed, "type", "is missing: what kind of state change is it?");
       }
       break;
-    default: break;
+    default:
+      break;
   }
   if (fields.error()) return *fields.error();
   return std::optional<Report>(std::move(report));
@@ -230,7 +251,8 @@ Result<std::optional<Report>> report_from_json(std::string_view object) {
 Result<ReportList> reports_from_json(std::string_view body) {
   const auto first = body.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) {
-    return Error{ErrorCode::malformed, "the body is empty; an event, an array or a line each is needed"};
+    return Error{ErrorCode::malformed,
+                 "the body is empty; an event, an array or a line each is needed"};
   }
   if (body[first] == '[') {
     auto parsed = parse_json(body);
@@ -376,7 +398,9 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
     case ReportKind::exited:
       report.detail = read_process(fields, "start_ticks", "boot_id");
       break;
-    case ReportKind::end: report.detail = read_outcome(fields); break;
+    case ReportKind::end:
+      report.detail = read_outcome(fields);
+      break;
     case ReportKind::cancel: {
       CancelRequest request;
       fields.text("by", request.by, event_bytes_max);
@@ -397,9 +421,11 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
       fields.integer("count", number);
       report.detail = LostReports{number.value_or(0)};
       break;
-    default: break;
+    default:
+      break;
   }
-  if (fields.error()) return Error{ErrorCode::corrupt, "an event's facts: " + fields.error()->message};
+  if (fields.error())
+    return Error{ErrorCode::corrupt, "an event's facts: " + fields.error()->message};
   return {};
 }
 
@@ -414,7 +440,8 @@ std::string to_json(const Event& event) {
   if (!report.content.empty()) {
     out.key(content_field(report.kind));
     // Arguments and data may be any JSON; a cut one is shown as text.
-    const bool structured = report.kind == ReportKind::tool_call || report.kind == ReportKind::state_change;
+    const bool structured =
+        report.kind == ReportKind::tool_call || report.kind == ReportKind::state_change;
     if (structured && is_json(report.content)) {
       out.raw(report.content);
     } else {

@@ -37,8 +37,7 @@ void each_number(History& h, Visit&& visit) {
   visit("gives_position", h.gives_position);
   visit("pid", h.pid);
   visit("start_ticks", h.start_ticks);
-  visit("boot", h.boot);
-  visit("host", h.host);
+  visit("machine", h.machine);
   visit("exited_seq", h.exited_seq);
   visit("observer_back", h.observer_back);
   visit("observer_gap", h.observer_gap);
@@ -94,10 +93,10 @@ void read_notes(const json& from, History& history) {
   }
   if (const auto outcome = from.find("outcome"); outcome != from.end()) {
     auto& notes = history.notes.edit();
-    notes.outcome = Outcome{
-        .kind = named<OutcomeKind>(outcome->at("kind").get<std::string>()).value(),
-        .reason = outcome->at("reason"),
-        .error = outcome->at("error")};
+    notes.outcome =
+        Outcome{.kind = named<OutcomeKind>(outcome->at("kind").get<std::string>()).value(),
+                .reason = outcome->at("reason"),
+                .error = outcome->at("error")};
     from_integer(outcome->at("at"), notes.outcome_at);
   }
   if (const auto cancel = from.find("cancel"); cancel != from.end()) {
@@ -121,7 +120,7 @@ History history_from(const json& from) {
   history.phase = from.at("phase");
   if (from.at("iteration").is_number()) history.iteration = from.at("iteration");
   for (const auto& [name, value] : from.at("counters").items()) {
-    history.counters.emplace_back(name, value.get<double>());
+    history.counters.edit().emplace_back(name, value.get<double>());
   }
   for (const auto& call : from.at("open_calls")) {
     OpenCall open;
@@ -131,7 +130,7 @@ History history_from(const json& from) {
     from_integer(call.at("since"), open.since);
     if (call.at("iteration").is_number()) open.iteration = call.at("iteration");
     open.deadline = Millis{call.at("deadline").get<std::int64_t>()};
-    history.open_calls.push_back(std::move(open));
+    history.open_calls.edit().push_back(std::move(open));
   }
   read_notes(from, history);
   return history;
@@ -148,9 +147,9 @@ void write_history(JsonWriter& out, const History& history) {
   out.close_array().field("lifecycle", name_of(history.lifecycle));
   out.field("last_change_type", history.last_change_type).field("phase", history.phase);
   out.field("iteration", history.iteration).key("counters").open_object();
-  for (const auto& [name, value] : history.counters) out.field(name, value);
+  for (const auto& [name, value] : *history.counters) out.field(name, value);
   out.close_object().key("open_calls").open_array();
-  for (const auto& call : history.open_calls) {
+  for (const auto& call : *history.open_calls) {
     out.open_object().field("name", call.name).field("call_id", call.call_id);
     out.field("seq", call.seq).field("since", as_integer(call.since));
     out.field("iteration", call.iteration).field("deadline", call.deadline.count()).close_object();

@@ -15,8 +15,8 @@ std::string counted(std::int64_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
-/// Whoever was away hears nothing: after an absence the observer waits as long again, but never longer
-/// than the bound that it would apply to silence anyhow.
+/// Whoever was away hears nothing: after an absence the observer waits as long again, but never
+/// longer than the bound that it would apply to silence anyhow.
 Instant doubtful_until(const History& history, Millis bound) {
   return history.observer_back + std::min(history.observer_gap, bound);
 }
@@ -24,7 +24,7 @@ Instant doubtful_until(const History& history, Millis bound) {
 /// Until when open calls excuse the absence of state changes.
 Instant excused_until(const History& history, const Policy& policy) {
   Instant until = Instant::min();
-  for (const auto& call : history.open_calls) {
+  for (const auto& call : *history.open_calls) {
     const auto allowed = call.deadline.count() > 0 ? call.deadline : policy.call_idle_max;
     until = std::max({until, std::max(call.since, history.last_rise) + allowed,
                       doubtful_until(history, allowed)});
@@ -33,7 +33,8 @@ Instant excused_until(const History& history, const Policy& policy) {
 }
 
 Health without_trouble(const History& history) {
-  if (history.state_changes > 0) return {.kind = HealthKind::progressing, .evidence = {history.change_seq}};
+  if (history.state_changes > 0)
+    return {.kind = HealthKind::progressing, .evidence = {history.change_seq}};
   if (history.reports > 0) return {.kind = HealthKind::starting};
   return {.kind = HealthKind::unknown};
 }
@@ -41,14 +42,13 @@ Health without_trouble(const History& history) {
 /// What the events say apart from silence.
 Health awake(const History& history, const Policy& policy, Instant now) {
   if (history.lifecycle == Lifecycle::waiting) {
-    return {.kind = HealthKind::blocked,
-            .pattern = Pattern::F7,
-            .evidence = {history.notes->wait_seq}};
+    return {
+        .kind = HealthKind::blocked, .pattern = Pattern::F7, .evidence = {history.notes->wait_seq}};
   }
   Health health = without_trouble(history);
   if (!base_rule(history, policy) || history.lifecycle == Lifecycle::idle) return health;
   if (history.loop_beats_since_rise < policy.stuck_threshold) return health;  // it works
-  if (!history.open_calls.empty()) {
+  if (!history.open_calls->empty()) {
     const auto until = excused_until(history, policy);
     if (now < until) {
       health.valid_until = until;
@@ -109,17 +109,16 @@ std::string reason_of(const Health& health, const History& history, const Policy
     case HealthKind::starting:
       return "it is alive and has not reported a state change yet";
     case HealthKind::progressing:
-      return history.open_calls.empty()
+      return history.open_calls->empty()
                  ? "its newest state change is " + history.last_change_type
                  : "its newest state change is " + history.last_change_type + "; it is calling " +
-                       history.open_calls.back().name;
+                       history.open_calls->back().name;
     case HealthKind::stuck:
       return "its loop went round " + counted(history.loop_beats_since_change, "time") +
              " without a state change (limit " + std::to_string(policy.stuck_threshold) + ")";
     case HealthKind::blocked:
-      return "it waits for " +
-             (history.notes->waiting_for.empty() ? "something it did not name"
-                                                 : history.notes->waiting_for);
+      return "it waits for " + (history.notes->waiting_for.empty() ? "something it did not name"
+                                                                   : history.notes->waiting_for);
     case HealthKind::silent:
       return "its heartbeats stopped: nothing for more than " +
              seconds(silence_bound(history, policy));

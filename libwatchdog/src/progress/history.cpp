@@ -44,7 +44,8 @@ void count_change(History& history, const Event& event, std::string_view type) {
 }
 
 void close_call(History& history, const Report& result) {
-  auto& calls = history.open_calls;
+  if (history.open_calls->empty()) return;
+  auto& calls = history.open_calls.edit();
   auto found = calls.end();
   if (!result.call_id.empty()) {
     found = std::find_if(calls.begin(), calls.end(),
@@ -76,11 +77,11 @@ void take_beats(History& history, const Event& event, const Beats& beats) {
   history.heartbeats += beats.count;
   history.last_beat = beats.last;
   history.loop_beats_since_rise += loops;
-  if (rises(history.counters, beats.counters)) {
+  if (rises(*history.counters, beats.counters)) {
     history.loop_beats_since_rise = std::min(loops, beats.quiet);
     history.last_rise = beats.last;
   }
-  if (!beats.counters.empty()) history.counters = beats.counters;
+  if (!beats.counters.empty()) history.counters.edit() = beats.counters;
 
   if (loops > 0) {
     if (history.loop_beats_since_change == 0) history.streak_seq = event.seq;
@@ -89,8 +90,10 @@ void take_beats(History& history, const Event& event, const Beats& beats) {
       const auto overtaken = [&](const std::optional<std::int64_t>& iteration) {
         return iteration && *beats.iteration > *iteration;
       };
-      std::erase_if(history.open_calls,
-                    [&](const OpenCall& call) { return overtaken(call.iteration); });
+      if (!history.open_calls->empty()) {
+        std::erase_if(history.open_calls.edit(),
+                      [&](const OpenCall& call) { return overtaken(call.iteration); });
+      }
       if (overtaken(history.notes->wait_iteration)) resume(history);
     }
   }
@@ -109,13 +112,12 @@ void take_up(History& history, const Event& event, const ProcessFacts* process) 
     history = std::move(next);
   }
   // What another process of this session had open died with it.
-  history.open_calls.clear();
+  history.open_calls = {};
   resume(history);
   if (process != nullptr && process->pid > 0) {
     history.pid = process->pid;
     history.start_ticks = process->start_ticks;
-    history.boot = digest_of(process->boot_id);
-    history.host = digest_of(process->host);
+    history.machine = machine_of(*process);
   }
   history.last_sign = event.tick;
   history.sign_seq = event.seq;
@@ -151,15 +153,15 @@ void take_by_kind(History& history, const Event& event) {
     case ReportKind::tool_call:
       ++history.tool_calls;
       resume(history);
-      if (history.open_calls.size() == open_calls_max) {
-        history.open_calls.erase(history.open_calls.begin());
+      if (history.open_calls->size() == open_calls_max) {
+        history.open_calls.edit().erase(history.open_calls->begin());
       }
-      history.open_calls.push_back({.name = report.name,
-                                    .call_id = report.call_id,
-                                    .seq = event.seq,
-                                    .since = event.tick,
-                                    .iteration = history.iteration,
-                                    .deadline = report.deadline.value_or(Millis{0})});
+      history.open_calls.edit().push_back({.name = report.name,
+                                           .call_id = report.call_id,
+                                           .seq = event.seq,
+                                           .since = event.tick,
+                                           .iteration = history.iteration,
+                                           .deadline = report.deadline.value_or(Millis{0})});
       break;
     case ReportKind::tool_result:
     case ReportKind::error:
@@ -203,7 +205,7 @@ void take_by_kind(History& history, const Event& event) {
     case ReportKind::end:
       if (const auto* outcome = std::get_if<Outcome>(&report.detail)) {
         history.lifecycle = lifecycle_of(outcome->kind);
-        history.open_calls.clear();
+        history.open_calls = {};
         auto& notes = history.notes.edit();
         notes.outcome = *outcome;
         notes.outcome_at = event.at;
@@ -226,6 +228,10 @@ std::int64_t loop_beats_in(const History& before, const Beats& beats) noexcept {
   const bool first_is_new = (!beats.phase.empty() && beats.phase != before.phase) ||
                             (beats.iteration_first && beats.iteration_first != before.iteration);
   return (first_is_new ? 1 : 0) + beats.fresh;
+}
+
+std::uint64_t machine_of(const ProcessFacts& process) {
+  return digest_of(process.boot_id + '\n' + process.host);
 }
 
 void apply(History& history, const Event& event) {

@@ -36,7 +36,9 @@ const sockaddr* generic(const sockaddr_un& address) {
 
 }  // namespace
 
-Result<Bell> Bell::for_all(const std::filesystem::path& database) { return hang(database, "all"); }
+Result<Bell> Bell::for_all(const std::filesystem::path& database) {
+  return hang(database, "all");
+}
 
 Result<Bell> Bell::for_session(const std::filesystem::path& database, SessionKey session) {
   return hang(database, "s" + std::to_string(session));
@@ -99,7 +101,7 @@ BellRope::~BellRope() {
 }
 
 void BellRope::look_again() {
-  struct stat info{};
+  struct stat info {};
   if (stat(directory_.c_str(), &info) != 0) {
     names_.clear();
     return;

@@ -18,8 +18,8 @@
 namespace watchdog {
 namespace {
 
-/// Every open lock file of this process, so that a forked child can close its copies. Never destroyed:
-/// a fork may happen while the program ends.
+/// Every open lock file of this process, so that a forked child can close its copies. Never
+/// destroyed: a fork may happen while the program ends.
 struct OpenLocks {
   std::mutex mutex;
   std::vector<int> fds;
@@ -47,10 +47,16 @@ OpenLocks& open_locks() {
 
 }  // namespace
 
-int fork_generation() noexcept { return open_locks().generation.load(std::memory_order_relaxed); }
+int fork_generation() noexcept {
+  return open_locks().generation.load(std::memory_order_relaxed);
+}
 
-void count_connection(int change) noexcept { open_locks().connections += change; }
-bool inherited_connections() noexcept { return open_locks().inherited; }
+void count_connection(int change) noexcept {
+  open_locks().connections += change;
+}
+bool inherited_connections() noexcept {
+  return open_locks().inherited;
+}
 
 Result<FileLock> FileLock::open(const std::string& path) {
   auto& locks = open_locks();
@@ -87,8 +93,12 @@ void FileLock::lock() {
   }
 }
 
-bool FileLock::try_lock() { return flock(fd_, LOCK_EX | LOCK_NB) == 0; }
-void FileLock::unlock() { flock(fd_, LOCK_UN); }
+bool FileLock::try_lock() {
+  return flock(fd_, LOCK_EX | LOCK_NB) == 0;
+}
+void FileLock::unlock() {
+  flock(fd_, LOCK_UN);
+}
 
 void FileLock::write_pid() {
   const auto text = std::to_string(getpid()) + "\n";
@@ -99,7 +109,8 @@ void FileLock::write_pid() {
 
 long FileLock::read_pid() const {
   std::array<char, 32> text{};
-  return pread(fd_, text.data(), text.size() - 1, 0) > 0 ? std::strtol(text.data(), nullptr, 10) : 0;
+  return pread(fd_, text.data(), text.size() - 1, 0) > 0 ? std::strtol(text.data(), nullptr, 10)
+                                                         : 0;
 }
 
 }  // namespace watchdog

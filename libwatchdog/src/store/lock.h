@@ -1,5 +1,6 @@
 /// \file
-/// A lock between processes: flock(2) on a file of its own. The kernel queues those who wait in order.
+/// A lock between processes: flock(2) on a file of its own. The kernel queues those who wait in
+/// order.
 #pragma once
 
 #include <string>
@@ -11,8 +12,8 @@ namespace watchdog {
 /// Counts the forks this process came from; changes in a child, never in a parent.
 [[nodiscard]] int fork_generation() noexcept;
 
-/// Connections open in this process. SQLite's bookkeeping of locks is per process and does not survive
-/// a fork: where a parent had one open, `inherited_connections` stays true in its children.
+/// Connections open in this process. SQLite's bookkeeping of locks is per process and does not
+/// survive a fork: where a parent had one open, `inherited_connections` stays true in its children.
 void count_connection(int change) noexcept;
 [[nodiscard]] bool inherited_connections() noexcept;
 

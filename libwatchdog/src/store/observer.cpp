@@ -3,6 +3,7 @@
 #include <mutex>
 #include <queue>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/digest.h"
@@ -21,7 +22,8 @@ constexpr Millis process_look_every{10'000};
 
 struct Entry {
   Case judged;
-  std::string description;
+  std::string id;
+  std::shared_ptr<const std::string> description;
   std::int32_t since_snapshot = 0;
   Instant process_looked{};
   Instant queued = never;  ///< Its earliest place in the queue of due sessions.
@@ -34,20 +36,21 @@ struct Observer::State {
     const auto self = this_process();
     boot = self.boot_id;
     host = self.host;
-    boot_digest = digest_of(std::string_view(boot));
-    host_digest = digest_of(std::string_view(host));
+    machine = machine_of(self);
   }
 
   Store& store;
   Options options;
   std::optional<FileLock> lock;
   std::string boot, host;
-  std::uint64_t boot_digest = 0, host_digest = 0;
+  std::uint64_t machine = 0;
 
   /// Guards what other threads may ask for: the entries and their ids.
   mutable std::mutex mutex;
   std::unordered_map<SessionKey, Entry> entries;
-  std::unordered_map<std::string, SessionKey> keys;
+  std::unordered_map<std::string_view, const Entry*> by_id;  ///< The ids stand in the entries.
+  /// Sessions of one agent with one task share their description.
+  std::unordered_map<std::string_view, std::shared_ptr<const std::string>> descriptions;
 
   Seq cursor = 0;
   Instant last_look{};
@@ -57,19 +60,31 @@ struct Observer::State {
   // Concluded and not yet written down:
   std::vector<Transition> changes;
   std::vector<SessionKey> to_keep;
-  std::unordered_map<SessionKey, std::string> ended;  ///< Leave memory once written.
+  std::unordered_set<SessionKey> ended;  ///< Leave memory once written.
 
   Entry* entry_of(SessionKey session) {
     const auto found = entries.find(session);
     return found == entries.end() ? nullptr : &found->second;
   }
 
-  [[nodiscard]] bool runs_here(const History& history) const {
-    return history.pid > 0 && history.boot == boot_digest && history.host == host_digest;
+  /// REQUIRES: mutex held.
+  [[nodiscard]] std::shared_ptr<const std::string> described(const SessionSpec& spec) {
+    auto text = std::make_shared<const std::string>(description_of(spec));
+    if (const auto known = descriptions.find(*text); known != descriptions.end())
+      return known->second;
+    if (descriptions.size() > 64 + 2 * entries.size()) {
+      std::erase_if(descriptions, [](const auto& item) { return item.second.use_count() == 1; });
+    }
+    descriptions.emplace(*text, text);  // the key is the text's own
+    return text;
   }
 
-  /// From when on a quiet session's process is looked for: an interval after its silence began, so that
-  /// whoever restarts crashed agents may do so before anybody is told of a death.
+  [[nodiscard]] bool runs_here(const History& history) const {
+    return history.pid > 0 && history.machine == machine;
+  }
+
+  /// From when on a quiet session's process is looked for: an interval after its silence began, so
+  /// that whoever restarts crashed agents may do so before anybody is told of a death.
   [[nodiscard]] static Instant process_look_from(const Entry& entry) {
     const auto silence = silence_begins(entry.judged.history, entry.judged.policy);
     return silence == never ? never : silence + entry.judged.policy.heartbeat_interval;
@@ -82,7 +97,8 @@ struct Observer::State {
     Instant at = entry.judged.health.valid_until;
     if (runs_here(history) && history.exited_seq == 0) {
       const auto look = process_look_from(entry);
-      if (look != never) at = std::min(at, std::max(look, entry.process_looked + process_look_every));
+      if (look != never)
+        at = std::min(at, std::max(look, entry.process_looked + process_look_every));
     }
     return at;
   }
@@ -102,7 +118,7 @@ struct Observer::State {
       if (to_keep.empty() || to_keep.back() != session) to_keep.push_back(session);
     }
     if (has_ended) {
-      ended.emplace(session, std::string());
+      ended.insert(session);
     } else {
       enqueue(session, entry);
     }
@@ -118,8 +134,9 @@ struct Observer::State {
     const std::lock_guard guard(mutex);
     Entry& entry = entries[session];
     entry.judged = std::move(*judged);
-    entry.description = description_of(row->spec);
-    keys[row->id] = session;
+    entry.id = row->id;
+    entry.description = described(row->spec);
+    by_id[entry.id] = &entry;
     settle(session, entry, changes.size() != before);
     return &entry;
   }
@@ -159,8 +176,8 @@ struct Observer::State {
     if (!sessions) return sessions.error();
     {
       const std::lock_guard guard(mutex);
+      by_id.clear();
       entries.clear();
-      keys.clear();
     }
     due = {};
     changes.clear();
@@ -203,8 +220,12 @@ struct Observer::State {
     to_keep.clear();
     if (!ended.empty()) {
       const std::lock_guard guard(mutex);
-      std::erase_if(keys, [&](const auto& item) { return ended.contains(item.second); });
-      for (const auto& [session, unused] : ended) entries.erase(session);
+      for (const auto session : ended) {
+        const auto gone = entries.find(session);
+        if (gone == entries.end()) continue;
+        by_id.erase(gone->second.id);
+        entries.erase(gone);
+      }
       ended.clear();
     }
     return {};
@@ -265,7 +286,8 @@ struct Observer::State {
       return std::nullopt;
     }
     entry.process_looked = now;
-    ProcessFacts process{.pid = history.pid, .start_ticks = history.start_ticks, .boot_id = boot, .host = host};
+    ProcessFacts process{
+        .pid = history.pid, .start_ticks = history.start_ticks, .boot_id = boot, .host = host};
     if (is_running(process) != false) return std::nullopt;
     auto row = store.reader().session(entry.judged.session);
     if (!row) return std::nullopt;
@@ -293,10 +315,11 @@ Result<std::unique_ptr<Observer>> Observer::start(Store& store, Options options)
     lock->write_pid();
     state->lock = std::move(*lock);
   }
-  const auto newest = store.reader().newest();
-  if (!newest) return newest.error();
-  const auto gap = store.now() - newest->second;
-  if (newest->first != 0 && gap > options.late_max) {
+  // Whoever judged last was there at least until the latest thing in the file.
+  const auto latest = store.reader().latest_tick();
+  if (!latest) return latest.error();
+  const auto gap = store.now() - *latest;
+  if (*latest != Instant{} && gap > options.late_max) {
     if (auto told = store.append_observer({gap}); !told) return told.error();
   }
   if (auto loaded = state->reload(); !loaded) return loaded.error();
@@ -331,14 +354,15 @@ Result<void> Observer::checkpoint() {
   return {};
 }
 
-Seq Observer::folded() const noexcept { return state_->cursor; }
+Seq Observer::folded() const noexcept {
+  return state_->cursor;
+}
 
 std::optional<Watched> Observer::find(std::string_view session_id) const {
   const std::lock_guard guard(state_->mutex);
-  const auto key = state_->keys.find(std::string(session_id));
-  if (key == state_->keys.end()) return std::nullopt;
-  const Entry& entry = state_->entries.at(key->second);
-  return Watched{.judged = entry.judged, .description = entry.description};
+  const auto found = state_->by_id.find(session_id);
+  if (found == state_->by_id.end()) return std::nullopt;
+  return Watched{.judged = found->second->judged, .description = found->second->description};
 }
 
 std::size_t Observer::watched() const {

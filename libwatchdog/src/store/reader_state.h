@@ -32,6 +32,7 @@ struct StoreReader::State {
   /// Follows `prev` from `from` down to, not including, `after`; oldest first.
   [[nodiscard]] std::vector<Event> walk(Seq from, Seq after);
   [[nodiscard]] Seq head_of(SessionKey session);
+  [[nodiscard]] Instant latest_tick();
   [[nodiscard]] static Case case_before_events(const SessionRow& row);
   /// Runs `work`, turning what it throws into an Error.
   template <class T, class Work>

@@ -25,8 +25,9 @@ bool regular(const Beats& row, const Beats& next, Millis interval) {
 
 /// Deletions may take the newest event with them: what comes next must still be above it.
 void Store::State::keep_floors() {
-  auto& floor = sql("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET "
-                    "value = max(value, excluded.value)");
+  auto& floor =
+      sql("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET "
+          "value = max(value, excluded.value)");
   floor.bind(1, std::string_view("next_seq")).bind(2, next_seq);
   floor.run();
   floor.bind(1, std::string_view("last_tick_ms")).bind(2, last_tick.time_since_epoch().count());
@@ -69,9 +70,10 @@ bool Store::State::drop_ended(const Retention& retention) {
   const auto pages = database->pragma("page_count") - database->pragma("freelist_count");
   const bool too_large = pages * database->pragma("page_size") > retention.bytes_max;
   // Dead sessions count as ended since their death.
-  auto& query = sql("SELECT id FROM sessions WHERE (ended_ms IS NOT NULL AND ended_ms <= ?1) OR "
-                    "(health = 'dead' AND ended_ms IS NULL AND updated_ms <= ?1) "
-                    "ORDER BY coalesce(ended_ms, updated_ms) LIMIT 1");
+  auto& query =
+      sql("SELECT id FROM sessions WHERE (ended_ms IS NOT NULL AND ended_ms <= ?1) OR "
+          "(health = 'dead' AND ended_ms IS NULL AND updated_ms <= ?1) "
+          "ORDER BY coalesce(ended_ms, updated_ms) LIMIT 1");
   const ResetLater later(query);
   const auto limit = too_large ? wall : wall - retention.ended_for;
   query.bind(1, limit.time_since_epoch().count());
@@ -86,7 +88,9 @@ bool Store::State::drop_ended(const Retention& retention) {
 bool Store::State::drop_oldest(const Retention& retention) {
   const auto pages = database->pragma("page_count") - database->pragma("freelist_count");
   if (pages * database->pragma("page_size") <= retention.bytes_max) return false;
-  auto& query = sql("SELECT max(seq), count(*) FROM (SELECT seq FROM events WHERE seq <= ? ORDER BY seq LIMIT ?)");
+  auto& query =
+      sql("SELECT max(seq), count(*) FROM (SELECT seq FROM events WHERE seq <= ? ORDER BY seq "
+          "LIMIT ?)");
   query.bind(1, retention.folded_through).bind(2, piece_events);
   query.step();
   const Seq last = query.integer(0);
@@ -99,8 +103,9 @@ bool Store::State::drop_oldest(const Retention& retention) {
     drop.bind(1, last);
     drop.run();
   }
-  auto& first = sql("INSERT INTO meta (key, value) VALUES ('first_seq', ?) ON CONFLICT (key) DO "
-                    "UPDATE SET value = excluded.value");
+  auto& first =
+      sql("INSERT INTO meta (key, value) VALUES ('first_seq', ?) ON CONFLICT (key) DO "
+          "UPDATE SET value = excluded.value");
   first.bind(1, last + 1);
   first.run();
   return true;
@@ -125,7 +130,8 @@ bool Store::State::merge_heartbeats(const Retention& retention) {
   const bool old_enough = !events.empty() && end <= retention.folded_through &&
                           events.back().tick < now - retention.heartbeats_for;
   if (!old_enough) {
-    auto& next = sql("SELECT id FROM sessions WHERE ended_ms IS NULL AND id > ? ORDER BY id LIMIT 1");
+    auto& next =
+        sql("SELECT id FROM sessions WHERE ended_ms IS NULL AND id > ? ORDER BY id LIMIT 1");
     const ResetLater later(next);
     next.bind(1, merging.session);
     const bool more = next.step();
@@ -177,7 +183,8 @@ bool Store::State::merge_heartbeats(const Retention& retention) {
     drop.run();
     --rows_left;
   }
-  // A block that became short is joined with the one after it; long ones bound how far paging walks.
+  // A block that became short is joined with the one after it; long ones bound how far paging
+  // walks.
   if (rows_left < block_events / 2 && following != 0 && following <= retention.folded_through) {
     auto& join = sql("DELETE FROM blocks WHERE session = ? AND seq = ?");
     join.bind(1, merging.session).bind(2, end);

@@ -11,7 +11,8 @@ namespace watchdog {
 namespace {
 
 [[noreturn]] void fail(sqlite3* connection, int code, const std::string& path) {
-  const std::string what = connection != nullptr ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
+  const std::string what =
+      connection != nullptr ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
   const auto failure = [&](ErrorCode kind, const std::string& why) {
     return SqlFailure{Error{kind, "database " + path + ": " + why}};
   };
@@ -40,7 +41,9 @@ Statement::Statement(sqlite3* connection, std::string_view sql) {
   if (code != SQLITE_OK) fail(connection, code, sqlite3_db_filename(connection, "main"));
 }
 
-Statement::~Statement() { sqlite3_finalize(statement_); }
+Statement::~Statement() {
+  sqlite3_finalize(statement_);
+}
 Statement::Statement(Statement&& other) noexcept
     : statement_(std::exchange(other.statement_, nullptr)) {}
 
@@ -105,14 +108,14 @@ bool Statement::is_null(int column) const {
 Database::Database(const std::string& path, OpenMode mode) : path_(path) {
   if (inherited_connections()) {
     throw SqlFailure{Error{ErrorCode::unavailable,
-                           "database " + path + ": this process was forked from one that uses "
-                           "SQLite, which does not survive a fork; execute a program first, or "
-                           "report over HTTP"}};
+                           "database " + path +
+                               ": this process was forked from one that uses "
+                               "SQLite, which does not survive a fork; execute a program first, or "
+                               "report over HTTP"}};
   }
   const int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
-                    (mode == OpenMode::read_only
-                         ? SQLITE_OPEN_READONLY
-                         : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+                    (mode == OpenMode::read_only ? SQLITE_OPEN_READONLY
+                                                 : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   const int code = sqlite3_open_v2(path.c_str(), &connection_, flags, nullptr);
   if (code != SQLITE_OK) {
     sqlite3* connection = std::exchange(connection_, nullptr);

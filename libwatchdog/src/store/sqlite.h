@@ -1,5 +1,6 @@
 /// \file
-/// SQLite with its resources owned and its errors thrown. Failures leave this folder as Results only.
+/// SQLite with its resources owned and its errors thrown. Failures leave this folder as Results
+/// only.
 #pragma once
 
 #include <cstdint>

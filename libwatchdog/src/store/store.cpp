@@ -30,9 +30,9 @@ constexpr std::string_view memory = ":memory:";
 
 Result<void> make_file(const std::filesystem::path& path) {
   const auto refuse = [&](const std::string& what, int cause) {
-    return Error{ErrorCode::unavailable, "database " + path.string() + ": " + what +
-                                             (cause != 0 ? std::string(": ") + std::strerror(cause)
-                                                         : std::string())};
+    return Error{ErrorCode::unavailable,
+                 "database " + path.string() + ": " + what +
+                     (cause != 0 ? std::string(": ") + std::strerror(cause) : std::string())};
   };
   const auto directory = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   std::error_code trouble;
@@ -41,7 +41,7 @@ Result<void> make_file(const std::filesystem::path& path) {
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return refuse("cannot make its directory", errno);
   }
-  struct statfs info{};
+  struct statfs info {};
   if (statfs(directory.c_str(), &info) != 0) return refuse("cannot look at its directory", errno);
   if (auto why = network_filesystem(info.f_type)) {
     return Error{ErrorCode::invalid, "database " + path.string() + ": it would lie on " + *why +
@@ -79,17 +79,26 @@ std::filesystem::path default_database() {
 std::optional<std::string> network_filesystem(std::int64_t type) {
   // Magic numbers of statfs(2).
   switch (type) {
-    case 0x6969: return "NFS";
+    case 0x6969:
+      return "NFS";
     case 0x517B:
     case 0xFF534D42:
-    case 0xFE534D42: return "SMB";
-    case 0x5346414F: return "AFS";
-    case 0x73757245: return "Coda";
-    case 0x00C36400: return "Ceph";
-    case 0x01021997: return "9P";
-    case 0x47504653: return "GPFS";
-    case 0x0BD00BD0: return "Lustre";
-    default: return std::nullopt;
+    case 0xFE534D42:
+      return "SMB";
+    case 0x5346414F:
+      return "AFS";
+    case 0x73757245:
+      return "Coda";
+    case 0x00C36400:
+      return "Ceph";
+    case 0x01021997:
+      return "9P";
+    case 0x47504653:
+      return "GPFS";
+    case 0x0BD00BD0:
+      return "Lustre";
+    default:
+      return std::nullopt;
   }
 }
 
@@ -100,6 +109,7 @@ Store::State::State(Options chosen, std::shared_ptr<Database> opened)
       reader(StoreReader(std::make_unique<StoreReader::State>(database))) {}
 
 Store::State::~State() {
+  if (file >= 0) close(file);
   if (fork_generation() == generation) return;
   insert.abandon();  // the reader abandons the connection
 }
@@ -126,13 +136,13 @@ Result<Store> Store::open(Options options) {
       lock = std::move(*opened);
       lock->lock();  // tables are made once
     }
-    auto database = std::make_shared<Database>(options.database.string(), OpenMode::read_write_create);
+    auto database =
+        std::make_shared<Database>(options.database.string(), OpenMode::read_write_create);
     prepare_schema(*database, OpenMode::read_write_create);
     auto state = std::make_unique<State>(std::move(options), std::move(database));
     if (on_disk) {
       state->rope.emplace(state->options.database);
-      struct stat info{};
-      if (stat(state->options.database.c_str(), &info) == 0) state->inode = info.st_ino;
+      state->file = ::open(state->options.database.c_str(), O_PATH | O_CLOEXEC);
     }
     state->lock = std::move(lock);
     state->settle_time();
@@ -146,13 +156,7 @@ Result<Store> Store::open(Options options) {
 /// Finds or makes this boot's offset, such that ticks continue above everything in the file.
 void Store::State::settle_time() {
   Transaction transaction(*database);
-  const auto newest = reader.newest();
-  if (!newest) throw SqlFailure{newest.error()};
-  auto& floor = sql("SELECT max(coalesce((SELECT value FROM meta WHERE key = 'last_tick_ms'), 0), "
-                    "coalesce((SELECT max(tick_ms) FROM transitions), 0))");
-  floor.step();
-  const Instant last = std::max(newest->second, Instant{Millis{floor.integer(0)}});
-  floor.reset();
+  const Instant last = reader.state_->latest_tick();
   const auto boot_id = options.clock->boot_id();
   const auto known = reader.tick_offset(boot_id);
   if (!known) throw SqlFailure{known.error()};
@@ -177,12 +181,9 @@ void Store::State::look_again() {
   heads.clear();
   const auto newest = reader.newest();
   if (!newest) throw SqlFailure{newest.error()};
-  last_tick = std::max(last_tick, newest->second);
-  auto& floor = sql("SELECT coalesce((SELECT value FROM meta WHERE key = 'next_seq'), 1), "
-                    "coalesce((SELECT value FROM meta WHERE key = 'last_tick_ms'), 0)");
-  floor.step();
-  next_seq = std::max(newest->first + 1, floor.integer(0));
-  last_tick = std::max(last_tick, Instant{Millis{floor.integer(1)}});
+  last_tick = std::max(last_tick, reader.state_->latest_tick());
+  auto& floor = sql("SELECT value FROM meta WHERE key = 'next_seq'");
+  next_seq = std::max(newest->first + 1, floor.step() ? floor.integer(0) : Seq{1});
   floor.reset();
 }
 
@@ -194,8 +195,9 @@ void Store::State::forget() {
 
 Head* Store::State::find(const std::string& id) {
   if (const auto known = heads.find(id); known != heads.end()) return &known->second;
-  auto& query = sql("SELECT s.id, s.spec, s.attempt, s.ended_ms, s.cancel, h.seq, h.events "
-                    "FROM sessions s LEFT JOIN heads h ON h.session = s.id WHERE s.name = ?");
+  auto& query =
+      sql("SELECT s.id, s.spec, s.attempt, s.ended_ms, s.cancel, h.seq, h.events "
+          "FROM sessions s LEFT JOIN heads h ON h.session = s.id WHERE s.name = ?");
   const ResetLater later(query);
   query.bind(1, std::string_view(id));
   if (!query.step()) return nullptr;
@@ -291,18 +293,22 @@ void Store::State::touch_session(Head& head, const Event& event) {
   if (event.report.kind == ReportKind::start && head.ended) {
     head.ended = false;
     head.cancel.reset();
-    auto& reopen = sql("UPDATE sessions SET attempt = ?, lifecycle = 'running', ended_ms = NULL, "
-                       "outcome_reason = NULL, cancel = NULL, updated_ms = ? WHERE id = ?");
+    auto& reopen =
+        sql("UPDATE sessions SET attempt = ?, lifecycle = 'running', ended_ms = NULL, "
+            "outcome_reason = NULL, cancel = NULL, updated_ms = ? WHERE id = ?");
     reopen.bind(1, ++head.attempt).bind(2, at).bind(3, head.key);
     reopen.run();
   } else if (event.report.kind == ReportKind::end && !event.late) {
     const auto& outcome = std::get<Outcome>(event.report.detail);
     head.ended = true;
-    head.cancel.reset();
-    auto& end = sql("UPDATE sessions SET lifecycle = ?, ended_ms = ?, outcome_reason = ?, "
-                    "cancel = NULL, updated_ms = ? WHERE id = ?");
-    end.bind(1, name_of(outcome.kind)).bind(2, at).bind(3, outcome.reason).bind(4, at);
-    end.bind(5, head.key);
+    // An agent that was taken for dead and comes back must still hear that it was cancelled.
+    const bool heard = outcome.kind != OutcomeKind::cancelled;
+    if (heard) head.cancel.reset();
+    auto& end =
+        sql("UPDATE sessions SET lifecycle = ?, ended_ms = ?, outcome_reason = ?, "
+            "cancel = CASE WHEN ? THEN NULL ELSE cancel END, updated_ms = ? WHERE id = ?");
+    end.bind(1, name_of(outcome.kind)).bind(2, at).bind(3, outcome.reason).bind(4, heard ? 1 : 0);
+    end.bind(5, at).bind(6, head.key);
     end.run();
   } else if (event.report.kind == ReportKind::cancel && !event.late) {
     auto request = std::get<CancelRequest>(event.report.detail);
@@ -338,9 +344,10 @@ Result<Receipt> Store::State::append(Batch& batch) {
     head = &create(batch.session, batch.spec, wall);
     receipt.created = true;
   } else if (batch.creation == Creation::demand && head->spec != watchdog::to_json(batch.spec)) {
-    return Error{ErrorCode::conflict,
-                 "session " + batch.session + " exists and was made with other properties: " + head->spec,
-                 "sessionId"};
+    return Error{
+        ErrorCode::conflict,
+        "session " + batch.session + " exists and was made with other properties: " + head->spec,
+        "sessionId"};
   }
   for (auto& report : batch.reports) {
     if (is_duplicate(*head, report)) {
@@ -370,8 +377,12 @@ Result<Receipt> Store::State::append(Batch& batch) {
 }
 
 void Store::State::put_heads() {
-  auto& upsert = sql("INSERT INTO heads (session, seq, events) VALUES (?, ?, ?) ON CONFLICT "
-                     "(session) DO UPDATE SET seq = excluded.seq, events = excluded.events");
+  auto& upsert =
+      sql("INSERT INTO heads (session, seq, events) VALUES (?, ?, ?) ON CONFLICT "
+          "(session) DO UPDATE SET seq = excluded.seq, events = excluded.events");
+  // In order of their keys: neighbours share a page.
+  std::sort(dirty.begin(), dirty.end(),
+            [](const Head* a, const Head* b) { return a->key < b->key; });
   for (Head* head : dirty) {
     head->dirty = false;
     upsert.bind(1, head->key).bind(2, head->seq).bind(3, head->events);
@@ -434,9 +445,10 @@ Result<void> Store::record(const Verdicts& verdicts) {
 }
 
 void Store::State::write(const Verdicts& verdicts) {
-  auto& transition_sql = sql(
-      "INSERT INTO transitions (session, seq, tick_ms, at_ms, from_health, health, pattern, reason, "
-      "evidence, detector, policy_digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  auto& transition_sql =
+      sql("INSERT INTO transitions (session, seq, tick_ms, at_ms, from_health, health, pattern, "
+          "reason, "
+          "evidence, detector, policy_digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (const auto& transition : verdicts.transitions) {
     JsonWriter evidence;
     evidence.open_array();
@@ -456,15 +468,21 @@ void Store::State::write(const Verdicts& verdicts) {
   }
   for (const auto* judged : verdicts.snapshots) {
     const auto text = snapshot_of(*judged);
-    auto& snapshot = sql("INSERT INTO snapshots (session, seq, format, text) VALUES (?, ?, ?, ?) ON "
-                         "CONFLICT (session) DO UPDATE SET seq = excluded.seq, format = "
-                         "excluded.format, text = excluded.text");
-    snapshot.bind(1, judged->session).bind(2, judged->folded).bind(3, snapshot_format).bind(4, text);
+    auto& snapshot =
+        sql("INSERT INTO snapshots (session, seq, format, text) VALUES (?, ?, ?, ?) ON "
+            "CONFLICT (session) DO UPDATE SET seq = excluded.seq, format = "
+            "excluded.format, text = excluded.text");
+    snapshot.bind(1, judged->session)
+        .bind(2, judged->folded)
+        .bind(3, snapshot_format)
+        .bind(4, text);
     snapshot.run();
     // The door alone writes an end; it may already have, in an event not judged yet.
-    auto& session = sql("UPDATE sessions SET health = ?, lifecycle = CASE WHEN ended_ms IS NULL THEN ? "
-                        "ELSE lifecycle END, updated_ms = max(updated_ms, ?) WHERE id = ?");
-    const auto lifecycle = is_end(judged->history.lifecycle) ? Lifecycle::running : judged->history.lifecycle;
+    auto& session =
+        sql("UPDATE sessions SET health = ?, lifecycle = CASE WHEN ended_ms IS NULL THEN ? "
+            "ELSE lifecycle END, updated_ms = max(updated_ms, ?) WHERE id = ?");
+    const auto lifecycle =
+        is_end(judged->history.lifecycle) ? Lifecycle::running : judged->history.lifecycle;
     session.bind(1, name_of(judged->health.kind)).bind(2, name_of(lifecycle));
     session.bind(3, judged->health_since.time_since_epoch().count()).bind(4, judged->session);
     session.run();
@@ -491,14 +509,20 @@ Instant Store::now() const {
   return std::max(state_->last_tick, Instant{state_->options.clock->since_boot() + state_->offset});
 }
 
-StoreReader& Store::reader() { return state_->reader; }
+StoreReader& Store::reader() {
+  return state_->reader;
+}
 
 bool Store::vanished() const {
   if (!state_->lock) return false;
-  struct stat info{};
-  return stat(state_->options.database.c_str(), &info) != 0 || info.st_ino != state_->inode;
+  struct stat opened {};
+  struct stat there {};
+  return fstat(state_->file, &opened) != 0 || stat(state_->options.database.c_str(), &there) != 0 ||
+         opened.st_ino != there.st_ino || opened.st_dev != there.st_dev;
 }
 
-const std::filesystem::path& Store::path() const noexcept { return state_->options.database; }
+const std::filesystem::path& Store::path() const noexcept {
+  return state_->options.database;
+}
 
 }  // namespace watchdog

@@ -22,7 +22,8 @@ Result<SessionRow> session_from(const Statement& row) {
   SessionRow session{.key = row.integer(0), .id = row.text(1)};
   std::string unused;
   auto spec = session_spec_from_json(row.text(2), unused);
-  if (!spec) return Error{ErrorCode::corrupt, "session " + session.id + ": " + spec.error().message};
+  if (!spec)
+    return Error{ErrorCode::corrupt, "session " + session.id + ": " + spec.error().message};
   session.spec = std::move(*spec);
   session.created = WallTime{Millis{row.integer(3)}};
   session.attempt = static_cast<std::int32_t>(row.integer(4));
@@ -108,8 +109,8 @@ Result<SessionRow> StoreReader::session(std::string_view id) {
 
 Result<SessionRow> StoreReader::session(SessionKey key) {
   return state_->guarded<SessionRow>([&]() -> Result<SessionRow> {
-    auto& query =
-        state_->prepared("SELECT " + std::string(session_columns) + " FROM sessions s WHERE s.id = ?");
+    auto& query = state_->prepared("SELECT " + std::string(session_columns) +
+                                   " FROM sessions s WHERE s.id = ?");
     const ResetLater later(query);
     query.bind(1, key);
     if (query.step()) return session_from(query);
@@ -144,9 +145,10 @@ Result<std::vector<SessionRow>> StoreReader::sessions(const SessionFilter& filte
       texts.insert(texts.end(), {filter.label_key, filter.label_value});
     }
     if (!filter.text.empty()) {
-      require("(s.name || ' ' || coalesce(s.agent, '') || ' ' || coalesce(json_extract(s.spec, "
-              "'$.task'), '')) LIKE ? ESCAPE '\\'",
-              like_pattern(filter.text));
+      require(
+          "(s.name || ' ' || coalesce(s.agent, '') || ' ' || coalesce(json_extract(s.spec, "
+          "'$.task'), '')) LIKE ? ESCAPE '\\'",
+          like_pattern(filter.text));
     }
     sql += " ORDER BY s.id DESC LIMIT ?";
     auto& query = state_->prepared(sql);
@@ -168,7 +170,8 @@ Result<std::vector<SessionRow>> StoreReader::sessions(const SessionFilter& filte
 Result<std::vector<SessionKey>> StoreReader::sessions_to_judge() {
   return state_->guarded<std::vector<SessionKey>>([&]() -> Result<std::vector<SessionKey>> {
     auto& query = state_->prepared(
-        "SELECT s.id FROM sessions s LEFT JOIN heads h ON h.session = s.id LEFT JOIN snapshots p ON "
+        "SELECT s.id FROM sessions s LEFT JOIN heads h ON h.session = s.id LEFT JOIN snapshots p "
+        "ON "
         "p.session = s.id WHERE s.ended_ms IS NULL OR coalesce(p.seq, 0) < coalesce(h.seq, 0)");
     const ResetLater later(query);
     std::vector<SessionKey> keys;
@@ -211,6 +214,17 @@ Seq StoreReader::State::head_of(SessionKey session) {
   return query.step() ? query.integer(0) : 0;
 }
 
+/// Nothing in the file is later: ticks continue above it.
+Instant StoreReader::State::latest_tick() {
+  auto& query = prepared(
+      "SELECT max(coalesce((SELECT tick_ms FROM events ORDER BY seq DESC LIMIT 1), 0), "
+      "coalesce((SELECT tick_ms FROM transitions ORDER BY id DESC LIMIT 1), 0), "
+      "coalesce((SELECT value FROM meta WHERE key = 'last_tick_ms'), 0))");
+  const ResetLater later(query);
+  query.step();
+  return Instant{Millis{query.integer(0)}};
+}
+
 Result<EventPage> StoreReader::page(SessionKey session, Seq after, int count_max,
                                     std::optional<ReportKind> kind) {
   return state_->guarded<EventPage>([&]() -> Result<EventPage> {
@@ -250,7 +264,8 @@ Result<std::vector<TransitionRow>> StoreReader::transitions(SessionKey session, 
   return state_->guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {
     auto& query = state_->prepared(
         "SELECT id, session, seq, tick_ms, at_ms, from_health, health, pattern, reason, evidence, "
-        "detector, policy_digest FROM transitions WHERE session = ? AND id > ? ORDER BY id LIMIT ?");
+        "detector, policy_digest FROM transitions WHERE session = ? AND id > ? ORDER BY id LIMIT "
+        "?");
     const ResetLater later(query);
     query.bind(1, session).bind(2, after).bind(3, count_max);
     std::vector<TransitionRow> rows;
@@ -291,7 +306,8 @@ Result<Case> StoreReader::fold(const SessionRow& row, std::vector<Transition>* c
                [](const Event& a, const Event& b) { return a.seq < b.seq; });
     std::vector<Transition> ignored;
     for (const auto& event : events) {
-      if (event.session == observer_key && judged.history.seq == 0) continue;  // it was not there yet
+      if (event.session == observer_key && judged.history.seq == 0)
+        continue;  // it was not there yet
       judged.take(event, changes != nullptr ? *changes : ignored);
     }
     return judged;
@@ -306,6 +322,10 @@ Result<std::pair<Seq, Instant>> StoreReader::newest() {
     if (!query.step()) return Newest{};
     return Newest{query.integer(0), Instant{Millis{query.integer(1)}}};
   });
+}
+
+Result<Instant> StoreReader::latest_tick() {
+  return state_->guarded<Instant>([&]() -> Result<Instant> { return state_->latest_tick(); });
 }
 
 Result<std::optional<Millis>> StoreReader::tick_offset(const std::string& boot_id) {

@@ -48,7 +48,8 @@ struct Store::State {
   std::optional<FileLock> lock;  ///< Empty for a private store.
   std::optional<BellRope> rope;
   int generation = fork_generation();
-  ino_t inode = 0;
+  /// The file itself, held open so that its inode is not given to another one.
+  int file = -1;
   Millis offset{};  ///< tick = since boot + offset
   bool alone = false;
 

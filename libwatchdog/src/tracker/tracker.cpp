@@ -38,7 +38,8 @@ std::size_t weight(const Report& report) {
 }  // namespace
 
 struct ProgressTracker::State {
-  explicit State(Config chosen) : config(std::move(chosen)), wake_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  explicit State(Config chosen)
+      : config(std::move(chosen)), wake_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     policy = patched(Policy{}, config.spec.policy);
     local.policy = policy;
     local.health_since = config.clock->wall();
@@ -170,9 +171,10 @@ struct ProgressTracker::State {
       if (durable >= target && registered) break;
       if (stop.stop_requested()) return Error{ErrorCode::cancelled, "waiting was called off"};
       if (!moved || finished) {
-        return Error{ErrorCode::unavailable,
-                     "nothing could be written for " + std::to_string(config.refusal_max.count()) +
-                         " ms: " + (refusal.empty() ? "another writer does not come to its end" : refusal)};
+        return Error{
+            ErrorCode::unavailable,
+            "nothing could be written for " + std::to_string(config.refusal_max.count()) +
+                " ms: " + (refusal.empty() ? "another writer does not come to its end" : refusal)};
       }
       seen = durable;
     }
@@ -219,7 +221,8 @@ class ProgressTracker::Writer {
         if (due || stop) state_->push_beats();
       }
       const bool written = write_pending();
-      if (stop && (written || ++refused_while_stopping_ * retry_every > state_->config.refusal_max)) break;
+      if (stop && (written || ++refused_while_stopping_ * retry_every > state_->config.refusal_max))
+        break;
       wait(written && !stop ? std::min(next_sidecar, now + half_interval()) : now + retry_every);
     }
     const std::lock_guard guard(state_->mutex);
@@ -267,7 +270,8 @@ class ProgressTracker::Writer {
       registered_ = false;
     }
     if (!store_) {
-      auto opened = Store::open({.database = state_->config.database, .clock = state_->config.clock});
+      auto opened =
+          Store::open({.database = state_->config.database, .clock = state_->config.clock});
       if (!opened) {
         refused(opened.error());
         return false;
@@ -315,6 +319,8 @@ class ProgressTracker::Writer {
         if (error.code == ErrorCode::invalid) drop_piece();
         return false;
       }
+      // Written to a file that was deleted meanwhile is not written.
+      if (store_->vanished()) continue;
       wrote(*receipts->front());
     }
     return false;
@@ -334,7 +340,8 @@ class ProgressTracker::Writer {
     trouble_said_ = false;
     if (!registered_) {
       registered_ = true;
-      if (auto bell = Bell::for_session(state_->config.database, receipt.key)) bell_ = std::move(*bell);
+      if (auto bell = Bell::for_session(state_->config.database, receipt.key))
+        bell_ = std::move(*bell);
       if (!receipt.created) adopt();
     }
     const auto written = in_hand_.size();
@@ -433,7 +440,9 @@ ProgressTracker::~ProgressTracker() {
   }
 }
 
-const std::string& ProgressTracker::session() const noexcept { return state_->config.session; }
+const std::string& ProgressTracker::session() const noexcept {
+  return state_->config.session;
+}
 
 Advice ProgressTracker::heartbeat(const Heartbeat& beat) noexcept {
   State& state = *state_;
@@ -485,9 +494,13 @@ Advice ProgressTracker::wait_for(std::string_view what) {
   return state_->say(make(ReportKind::wait, what));
 }
 
-Advice ProgressTracker::idle() { return state_->say(make(ReportKind::idle, {})); }
+Advice ProgressTracker::idle() {
+  return state_->say(make(ReportKind::idle, {}));
+}
 
-Advice ProgressTracker::report(Report report) { return state_->say(std::move(report)); }
+Advice ProgressTracker::report(Report report) {
+  return state_->say(std::move(report));
+}
 
 Result<void> ProgressTracker::complete() {
   return state_->end({OutcomeKind::completed, std::string(reasons::task_complete), {}});

@@ -1,0 +1,694 @@
+#!/usr/bin/env python3
+"""Holds a real server to schemas/openapi.yaml.
+
+Every answer below must be one that the file documents for its route: status, content type, headers,
+and a body without any field that its schema does not name. In the end every documented route and
+status must have come up; only 503 needs a broken disk. What agents send is held to the schemas too.
+"""
+
+import argparse
+import contextlib
+import copy
+import ctypes
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import urllib.parse
+import warnings
+
+import jsonschema
+import yaml
+
+warnings.simplefilter("ignore", DeprecationWarning)
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+JSON_TYPE = "application/json"
+PATIENCE_S = 30
+BODY_MAX = 16 * 1024 * 1024
+EVENT_MAX = 1024 * 1024
+HEADERS_MAX = 16 * 1024
+SESSIONS = "/api/autonomous/sessions"
+PROGRESS = "/api/autonomous/progress"
+STATUS = "/api/chat/autonomous/status"
+
+
+def objects_in(value, place=""):
+    """Place and value of every object in a JSON value; not where the user chooses the fields."""
+    if isinstance(value, dict):
+        yield place, value
+        for name, member in value.items():
+            if name not in ("args", "data", "labels", "counters"):
+                yield from objects_in(member, f"{place}.{name}")
+    elif isinstance(value, list):
+        for member in value:
+            yield from objects_in(member, place + "[]")
+
+
+class Operation:
+    """One method of one path."""
+
+    def __init__(self, specification, path, method, item, node):
+        self.path, self.method, self.node = path, method.upper(), node
+        look = specification.look
+        self.parameters = [look(p) for p in item.get("parameters", []) + node.get("parameters", [])]
+        self.query = {p["name"]: p for p in self.parameters if p["in"] == "query"}
+        self.body = look(node["requestBody"]) if "requestBody" in node else None
+        self.responses = {status: look(r) for status, r in node["responses"].items()}
+
+    def __str__(self):
+        return f"{self.method} {self.path}"
+
+    def sample(self):
+        """A target that this operation answers."""
+        needed = [f"{name}=sample" for name, p in self.query.items() if p.get("required")]
+        return self.path.replace("{sessionId}", "sample") + ("?" + "&".join(needed) if needed else "")
+
+
+class Specification:
+    """The OpenAPI file and the schemas beside it."""
+
+    def __init__(self, folder):
+        self.uri = (folder / "openapi.yaml").as_uri()
+        self.documents = {self.uri: yaml.safe_load((folder / "openapi.yaml").read_text())}
+        for file in sorted(folder.glob("*.schema.json")):
+            self.documents[file.as_uri()] = json.loads(file.read_text())
+        self.root = self.documents[self.uri]
+        self.operations = [Operation(self, path, method, item, node) for path, item in self.root["paths"].items()
+                           for method, node in item.items() if method.upper() in METHODS]
+
+    def resolver(self, uri):
+        return jsonschema.RefResolver(uri, self.documents[uri], store=self.documents)
+
+    def look(self, node):
+        return self.resolver(self.uri).resolve(node["$ref"])[1] if "$ref" in node else node
+
+    def file(self, name):
+        return self.documents[self.uri.rsplit("/", 1)[0] + "/" + name]
+
+    def faults_of(self, value, schema, uri=None):
+        """Why the value is not as the schema says."""
+        validator = jsonschema.Draft202012Validator(schema, resolver=self.resolver(uri or self.uri))
+        return [f"{error.json_path}: {error.message[:300]}" for error in validator.iter_errors(value)]
+
+    def at(self, target):
+        """The operations of the path that is asked for."""
+        path = urllib.parse.unquote(target.split("?")[0])
+        return [operation for operation in self.operations
+                if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(operation.path)), path)]
+
+
+class Tally:
+    def __init__(self, verbose):
+        self.verbose, self.passed, self.failed = verbose, 0, 0
+
+    def check(self, name, faults):
+        self.passed += not faults
+        self.failed += bool(faults)
+        if faults or self.verbose:
+            print(f"{'FAILED' if faults else 'ok    '} {name}", *faults, sep="\n    ", flush=True)
+
+    def same(self, name, got, wanted):
+        self.check(name, [] if got == wanted else [f"is {got!r}, not {wanted!r}"])
+
+
+class Server:
+    """A monitor on a database of its own; gone with the block."""
+
+    def __init__(self, program, token=""):
+        self.program, self.token = program, token
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.log = open(os.path.join(self.folder.name, "log"), "w+", encoding="utf-8")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("WATCHDOG_")}
+        if self.token:
+            environment["WATCHDOG_TOKEN"] = self.token
+        command = [self.program, "serve", "--db", os.path.join(self.folder.name, "w.db"), "--port", "0"]
+        die_with_parent = lambda libc=ctypes.CDLL(None): libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True,
+                                        env=environment, preexec_fn=die_with_parent)
+        line = self.process.stdout.readline()
+        if not line.startswith("listening on http://"):
+            self.__exit__()
+            sys.exit(f"{self.program} does not listen, but says: {line}")
+        self.host = line.split("http://")[1].strip()
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        if self.process.wait() != -signal.SIGKILL:
+            self.log.seek(0)
+            print(f"the server ended by itself with {self.process.returncode}:", self.log.read())
+        self.process.stdout.close()
+        self.log.close()
+        self.folder.cleanup()
+
+
+class Contract:
+    """Asks, and holds every answer to the specification."""
+
+    def __init__(self, specification, tally):
+        self.specification, self.tally, self.server = specification, tally, None
+        self.closed = set()  # Objects of answers of which it was tried that their schema lets nothing new pass.
+        self.seen = set()  # Operations and their statuses that came up.
+
+    def send(self, method, target, body, headers, length):
+        length = len(body) if length is None and body is not None else length
+        headers = {"Host": self.server.host, "Content-Length": length} | (headers or {})
+        with contextlib.closing(http.client.HTTPConnection(self.server.host, timeout=PATIENCE_S)) as connection:
+            connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
+            for name in (name for name, value in headers.items() if value is not None):
+                connection.putheader(name, str(headers[name]))
+            connection.endheaders(body)
+            response = connection.getresponse()
+            return response, response.read()
+
+    def ask(self, method, target, body=None, *, status, field=None, line=None, headers=None,
+            length=None, fits=None, count=True):
+        """One exchange; returns the answer's body. `body`: JSON value, or text or bytes as they are.
+        `length`: what Content-Length says instead. `fits`: whether the request is as the file
+        documents; None: if and only if it is accepted; "unread": it is refused whatever it says.
+        `count`: False for one of many alike, counted only if it fails."""
+        sent = json.dumps(body) if body is not None and not isinstance(body, (str, bytes)) else body
+        sent = sent.encode() if isinstance(sent, str) else sent
+        shown = "" if sent is None else " " + sent[:60].decode(errors="replace").replace("\n", "↵")
+        name = f"{method} {target[:120]}{shown} → {status}{f' {field}' if field else ''}"
+        try:
+            response, received = self.send(method, target, sent, headers, length)
+        except (OSError, http.client.HTTPException) as error:
+            self.tally.check(name, [f"no answer: {error!r}"])
+            return None
+        got = f"status {response.status}: {received[:300].decode(errors='replace')}"
+        faults = [] if response.status == status else [got]
+        value = self.read_body(response, received, method, faults)
+        documented = self.documented(method, target, response, faults)
+        if documented and value is not None:
+            faults += self.body_faults(documented, response, value)
+        if status >= 400 and isinstance(value, dict):
+            error = value.get("error", {})
+            faults += [f"{key} is {error.get(key)!r}, not {wanted!r}: {error.get('message')}"
+                       for key, wanted in (("field", field), ("line", line)) if error.get(key) != wanted]
+        if status in (200, 201, 400, 422) and fits != "unread":
+            faults += self.request_faults(method, target, sent, status, field, fits)
+        if faults or count:
+            self.tally.check(name, faults)
+        return value
+
+    @staticmethod
+    def read_body(response, received, method, faults):
+        for header, wanted in (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")):
+            faults += [] if response.getheader(header) == wanted else [f"{header} is not {wanted}"]
+        faults += ["HEAD is answered with a body"] if method == "HEAD" and received else []
+        try:
+            text = received.decode()
+            return json.loads(text) if text and response.getheader("Content-Type") == JSON_TYPE else text or None
+        except ValueError as error:
+            faults.append(f"the body is no JSON: {error}: {received[:300]!r}")
+            return None
+
+    def documented(self, method, target, response, faults):
+        """The response that the file has for this status on this route."""
+        status, operations = str(response.status), self.specification.at(target)
+        own = [o for o in operations if o.method == ("GET" if method == "HEAD" else method)]
+        faults += ["405 for a method that is documented"] if own and status == "405" else []
+        if not operations:
+            # Not in the file: one answer for every method, unless the gate is closed.
+            faults += [] if status in ("401", "404") else ["this route is not documented"]
+            return {"content": {JSON_TYPE: {"schema": self.specification.file("error.schema.json")}}}
+        for operation in own or operations:
+            if status not in operation.responses:
+                faults.append(f"{status} is not documented for {operation}")
+                return None
+            self.seen.add((operation, status))
+        found = (own or operations)[0].responses[status]
+        for header, node in found.get("headers", {}).items():
+            wrong = self.specification.faults_of(response.getheader(header), node["schema"])
+            faults += [f"header {header}: {fault}" for fault in wrong]
+        if response.getheader("Content-Type") not in found["content"]:
+            faults.append(f"content type {response.getheader('Content-Type')} is not documented")
+        if status == "405":
+            allowed = {word.strip() for word in response.getheader("Allow", "").split(",")}
+            faults += [] if allowed == {o.method for o in operations} else [f"Allow is {allowed}"]
+        return found
+
+    def body_faults(self, documented, response, value):
+        """What is wrong with the body; also whether its schema would have noticed a field too many."""
+        media = documented["content"].get(response.getheader("Content-Type"), {"schema": True})
+        faults = self.specification.faults_of(value, media["schema"])
+        strange = None if faults else copy.deepcopy(value)
+        for place, node in list(objects_in(strange)):
+            if (id(documented), place) in self.closed:
+                continue
+            self.closed.add((id(documented), place))
+            node["undocumented"] = 1
+            if not self.specification.faults_of(strange, media["schema"]):
+                faults.append(f"the schema would let an undocumented field pass at {place or 'the top'}")
+            del node["undocumented"]
+        return faults
+
+    def request_faults(self, method, target, sent, status, field, fits):
+        operation = next((o for o in self.specification.at(target) if o.method == method), None)
+        if not operation:
+            return []
+        faults, wrong = [], []
+        given = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(target).query))
+        for name, node in operation.query.items():
+            if name in given:
+                number = node["schema"].get("type") == "integer" and re.fullmatch(r"-?\d+", given[name])
+                value = int(given[name]) if number else given[name]
+                wrong += self.specification.faults_of(value, node["schema"])
+            elif node.get("required"):
+                wrong.append(f"parameter {name} is missing")
+        faults += [f"parameter {name} is not documented" for name in given.keys() - operation.query.keys()]
+        if operation.body and sent:
+            wrong += self.sent_faults(operation, sent)
+        elif operation.body and operation.body.get("required"):
+            wrong.append("the body is missing")
+        if fits is None:
+            fits = status < 300 or (field == "sessionId" and "{sessionId}" in operation.path)
+        if fits:
+            return faults + [f"the request is not as documented: {fault}" for fault in wrong]
+        return faults + ([] if wrong else ["refused, although the request is as documented"])
+
+    def sent_faults(self, operation, sent):
+        content, texts = operation.body["content"], [sent]
+        schema, faults = content[JSON_TYPE]["schema"], []
+        if re.match(rb"\s*\{.*\}\s*\n\s*\{", sent) and "application/x-ndjson" in content:
+            schema, texts = self.specification.file("event.schema.json"), sent.split(b"\n")
+        for text in texts:
+            try:
+                faults += self.specification.faults_of(json.loads(text), schema) if text.strip() else []
+            except ValueError as error:
+                faults.append(f"no JSON: {error}")
+        return faults
+
+    def post(self, session, events):
+        return self.ask("POST", f"{SESSIONS}/{session}/events", events, status=200)
+
+    def until(self, session, what, holds):
+        """Asks for the progress document until it is as expected; each on the way must be right."""
+        held, deadline = False, time.monotonic() + PATIENCE_S
+        while not held and time.monotonic() < deadline:
+            document = self.ask("GET", f"{PROGRESS}/{session}", status=200, count=False)
+            held = bool(document and holds(document))
+        self.tally.check(f"{session} is {what}", [] if held else [json.dumps(document)])
+
+    def pages(self, target, member):
+        """The members of all pages together."""
+        whole, after = [], 0
+        while after is not None:
+            page = self.ask("GET", f"{target}&after={after}", status=200)
+            whole, after = whole + page[member], page["next"]
+        return whole
+
+
+def lint(specification):
+    """What is wrong with the files: ill-formed, referring to nothing, unused, unexplained."""
+    root, used = specification.root, set()
+    if not re.fullmatch(r"3\.1\.\d+", root["openapi"]) or not {"title", "version", "description"} <= root["info"].keys():
+        yield "openapi.yaml does not begin as it should"
+    for uri, document in specification.documents.items():
+        place = uri.rsplit("/", 1)[1]
+        yield from lint_node(specification, document, uri, place, used)
+        if uri != specification.uri:
+            yield from lint_schema(specification, document, uri, place)
+            yield from [f"{place}: no {name}" for name in ("$schema", "description") if name not in document]
+    parts = {uri.rsplit("/", 1)[1] for uri in specification.documents if uri != specification.uri}
+    for kind in ("parameters", "responses", "schemas"):
+        parts |= {f"#/components/{kind}/{name}" for name in root["components"][kind]}
+    yield from (f"{part} is used nowhere" for part in parts - used)
+    for operation in specification.operations:
+        lacks = [name for name in ("operationId", "summary", "description", "responses") if not operation.node.get(name)]
+        lacks += [f"description or schema of {p['name']}" for p in operation.parameters
+                  if not p.get("description") or "schema" not in p]
+        lacks += [f"description or content of {status}" for status, response in operation.responses.items()
+                  if not response.get("description") or not response.get("content")]
+        in_path = {p["name"] for p in operation.parameters if p["in"] == "path" and p.get("required")}
+        lacks += in_path ^ set(re.findall(r"\{(\w+)\}", operation.path))
+        schemes = {name for rule in operation.node.get("security", root["security"]) for name in rule}
+        lacks += schemes - root["components"]["securitySchemes"].keys()
+        yield from (f"{operation} lacks {what}" for what in lacks)
+
+
+def lint_node(specification, node, uri, place, used, explained=True):
+    for at, member in enumerate(node) if isinstance(node, list) else ():
+        yield from lint_node(specification, member, uri, f"{place}/{at}", used, explained)
+    if not isinstance(node, dict):
+        return
+    if isinstance(node.get("$ref"), str):
+        used.add(node["$ref"])
+        explained = False  # what stands beside it is about fields that are explained there
+        try:
+            specification.resolver(uri).resolve(node["$ref"])
+        except jsonschema.RefResolutionError:
+            yield f"{place}: {node['$ref']} leads nowhere"
+    fields = node.get("properties") if explained else None
+    yield from (f"{place}: {name} has no description" for name, field in (fields or {}).items()
+                if not field.get("description"))
+    for name, member in node.items():
+        if name in ("examples", "const", "enum", "default"):
+            continue
+        rule = name in ("if", "then", "else", "allOf", "anyOf", "not", "dependentSchemas")
+        yield from lint_node(specification, member, uri, f"{place}/{name}", used, explained and not rule)
+        if name == "schema" or place.endswith("components/schemas"):
+            yield from lint_schema(specification, member, uri, f"{place}/{name}")
+
+
+def lint_schema(specification, schema, uri, place):
+    try:
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        yield f"{place}: no schema: {error.message}"
+    for example in schema.get("examples", []) + ([schema["default"]] if "default" in schema else []):
+        yield from (f"{place}: its example: {fault}" for fault in specification.faults_of(example, schema, uri))
+
+
+def sweep_routes(contract):
+    """What holds for every route alike: the gate, the limits, other methods, HEAD, parameters."""
+    ask, specification = contract.ask, contract.specification
+    contract.post("sample", {"kind": "message"})
+    for operation in specification.operations:
+        method, target = operation.method, operation.sample()
+        more = target + ("&" if "?" in target else "?")
+        ask(method, more + "x=%zz", status=400, fits="unread")
+        ask(method, target, headers={"X-Filler": "x" * HEADERS_MAX}, status=431)
+        if operation.body:
+            ask(method, target, length=BODY_MAX + 1, status=413)
+        gated = "403" in operation.responses
+        ask(method, target, headers={"Host": None}, status=400 if gated else 200, fits="unread")
+        ask(method, target, headers={"Host": "elsewhere.example"}, status=403 if gated else 200)
+        if method == "GET":
+            ask("HEAD", target, status=200)
+        for headers in ({"Origin": "http://elsewhere.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
+            ask(method, target, headers=headers, status=200 if method == "GET" else 403)
+        for name, schema in ((name, node["schema"]) for name, node in operation.query.items()):
+            for value in schema.get("enum", [schema["maximum"]] if "maximum" in schema else []):
+                ask(method, f"{more}{name}={value}", status=200)
+            for value, status in wrong_values(schema) if {"enum", "maximum"} & schema.keys() else []:
+                status = 422 if "enum" in schema else status
+                ask(method, f"{more}{name}={value}", status=status, field=name)
+        taken = {o.method for o in specification.at(target)}
+        for other in METHODS:
+            if other not in taken and not (other == "HEAD" and "GET" in taken):
+                ask(other, target, status=405)
+
+
+def wrong_values(schema):
+    """What a field refuses, and with which status: 400 for a wrong type, 422 for a wrong value."""
+    types = schema.get("type", "")
+    if "enum" in schema:
+        yield from ((5, 400), ("nonsense", 422))
+    elif "string" in types:
+        yield from ((5, 400), ("a b", 422), ("x" * 129, 422)) if "pattern" in schema else ((5, 400),)
+        if schema.get("maxLength", EVENT_MAX) < EVENT_MAX:
+            yield "x" * (schema["maxLength"] + 1), 422
+    elif "integer" in types:
+        yield from (("x", 400), (1.5, 400), (schema["maximum"] + 1, 422))
+        if schema["minimum"] > -2**63:
+            yield schema["minimum"] - 1, 422
+    elif "object" in types or "boolean" in types or "anyOf" in schema:
+        yield from (([1], 400), ("x", 400))
+
+
+def sweep_for_undocumented(contract):
+    """Nothing answers beside the documented paths: before, behind and near them."""
+    specification = contract.specification
+    near = {"/metrics", "/version", "/events", "/sessions", "/openapi.yaml", "/schemas", "/index.html",
+            "/api/turns", "/api/turns/active", "/api/turns/x/abort", "/api/autonomous/stream"}
+    for path in specification.root["paths"]:
+        parts = path.replace("{sessionId}", "sample").strip("/").split("/")
+        near |= {"/" + "/".join(parts[:count]) for count in range(1, len(parts))}
+        near.add("/" + "/".join(parts + ["more", "still"]).lstrip("/"))
+    for path in sorted(near):
+        if not specification.at(path):
+            for method in METHODS:
+                contract.ask(method, path, status=404)
+    page = contract.ask("GET", "/", status=200)
+    links = re.findall(r'(?:href|src|action)="(/[^"]*)"', page) or ["no link at all"]
+    contract.tally.check("the page's links are documented", [link for link in links if not specification.at(link)])
+    with socket.create_connection(contract.server.host.split(":"), timeout=PATIENCE_S) as client:
+        client.sendall(b"nonsense\r\n\r\n")
+        head, _, body = b"".join(iter(lambda: client.recv(65536), b"")).partition(b"\r\n\r\n")
+    faults = specification.faults_of(json.loads(body), specification.file("error.schema.json"))
+    contract.tally.check("no HTTP is answered with 400", faults if b" 400 " in head[:20] else [repr(head)])
+
+
+def sessions_are_made(contract):
+    ask, same = contract.ask, contract.tally.same
+    for body in (None, "", "{}", {"sessionId": "", "pid": None, "labels": None, "policy": None, "content": None}):
+        made = ask("POST", SESSIONS, body, status=201)
+        same("the server chooses an id", bool(re.fullmatch(r"[0-9A-Z]{26}", made["sessionId"])), True)
+    own_page = {"Origin": f"http://{contract.server.host}", "Sec-Fetch-Site": "same-origin"}
+    ask("POST", SESSIONS, {"sessionId": "own"}, status=201, headers=own_page)
+    whole = {"sessionId": "whole", "parentSessionId": "own", "agent": "coder", "task": "repair 100% of it",
+             "labels": {"team": "a:b"}, "content": "full", "pid": 4000000, "startTicks": 1,
+             "bootId": "elsewhere", "host": "elsewhere", "more": 1,
+             "policy": {"heartbeatInterval": 100, "stuckThreshold": 10000, "silenceIntervals": 1,
+                        "callIdleMax": 604800000, "enableConcurrentChecks": False}}
+    same("created", ask("POST", SESSIONS, whole, status=201), {"sessionId": "whole", "created": True})
+    for again in (whole, {k: whole[k] for k in reversed(whole) if k not in ("pid", "host")}):
+        same("repeated", ask("POST", SESSIONS, again, status=200), {"sessionId": "whole", "created": False})
+    starts = ask("GET", f"{SESSIONS}/whole/events?kind=start", status=200)["events"]
+    same("its process is told once", len(starts), 1)
+    ask("POST", SESSIONS, whole | {"agent": "other"}, status=409, field="sessionId")
+    for query in ("agent=coder", "parent=own", "label=team:a:b", "q=100%25", "q=CODER", "agent=coder&q=whole"):
+        found = ask("GET", f"{PROGRESS}?{query}", status=200)["sessions"]
+        same(f"{query} finds it", [document["sessionId"] for document in found], ["whole"])
+    for query in ("label=none", "label=:none"):
+        ask("GET", f"{PROGRESS}?{query}", status=400, field="label")
+    for body in ("{", "[]", "null", "5", b'{"agent":"\xff"}', '{"task":' + "[" * 64 + "]" * 64 + "}"):
+        ask("POST", SESSIONS, body, status=400)
+    for name, schema in contract.specification.file("session.schema.json")["properties"].items():
+        for value, status in wrong_values(schema):
+            ask("POST", SESSIONS, {name: value}, status=status, field=name)
+    ask("POST", SESSIONS, {"labels": {"a": 1}}, status=400, field="labels")
+    for labels in ({str(i): "" for i in range(65)}, {"": "x"}, {"x" * 257: ""}, {"x": "x" * 257}):
+        ask("POST", SESSIONS, {"labels": labels}, status=422, field="labels")
+    ask("POST", SESSIONS, {"pid": 1.0}, status=400, field="pid", fits=True)
+    ask("POST", SESSIONS, {"agent": "ä" * 200}, status=422, field="agent", fits=True)
+
+
+def policies_change(contract):
+    ask, own = contract.ask, f"{SESSIONS}/own"
+    thresholds = contract.specification.file("policy.schema.json")["properties"]
+    for name, schema in thresholds.items():
+        for value, status in wrong_values(schema):
+            ask("POST", SESSIONS, {"policy": {name: value}}, status=status, field=name)
+            ask("PATCH", own, {"policy": {name: value}}, status=status, field=name)
+        for value in (schema.get("minimum", False), schema.get("maximum", True)):
+            changed = ask("PATCH", own, {"policy": {name: value, "more": 1}}, status=200)
+            contract.tally.same(f"{name} changed", changed["policy"][name], value)
+    kept = ask("PATCH", own, {"policy": {"stuckThreshold": 7, "callIdleMax": None}}, status=200)
+    wanted = {name: schema.get("maximum", True) for name, schema in thresholds.items()} | {"stuckThreshold": 7}
+    contract.tally.same("only what is given changes", kept, {"sessionId": "own", "policy": wanted})
+    for body in ("{}", '{"policy":null}', '{"policy":[]}'):
+        ask("PATCH", own, body, status=400, field="policy")
+    for body in ("", "{", "[]"):
+        ask("PATCH", own, body, status=400)
+    ask("PATCH", f"{SESSIONS}/none", {"policy": {}}, status=404, field="sessionId")
+
+
+EVERY_KIND = [
+    {"kind": "start", "pid": 4000000, "start_ticks": 1, "boot_id": "elsewhere", "host": "x", "event_id": "e1"},
+    {"kind": "heartbeat", "source": "loop", "iteration": 1, "phase": "plan", "counters": {"a": 1, "b": 0.5}, "ts_ms": 5},
+    {"kind": "heartbeat", "source": "loop", "iteration": 2, "phase": "plan", "event_id": "e2"},
+    *({"kind": "heartbeat", "source": "loop", "iteration": iteration, "phase": "plan"} for iteration in (3, 4)),
+    *({"kind": "heartbeat", "source": source} for source in ("sidecar", "unsaid", None)),
+    {"kind": "state_change", "type": "plan_generated", "data": {"steps": [1, 2]}},
+    {"kind": "state_change", "name": "edited", "text": "a file", "seq": "any"},
+    {"kind": "tool_call", "name": "sh", "args": {"do": "make"}, "args_hash": "a", "call_id": "c", "deadline_ms": 9},
+    {"kind": "tool_call", "name": "sh", "args": "make all", "deadline_ms": 0},
+    {"kind": "tool_call", "args": ["x" * 400]},
+    {"kind": "tool_result", "name": "sh", "text": "ok " * 200, "result_hash": "r", "call_id": "c"},
+    {"kind": "error", "name": "sh", "text": {"code": 1}},
+    {"kind": "message", "name": "user", "text": "password=abcdefgh"},
+    {"kind": "wait", "waiting_for": "a person", "text": "why"},
+    {"kind": "wait", "name": "backend"},
+    *({"kind": kind, "text": ""} for kind in ("message", "user_input", "compaction", "idle")),
+    {"kind": "end", "outcome": "failed", "reason": "error", "error": "no disk"},
+    {"kind": "message", "text": "late"},
+    *({"kind": kind} for kind in ("start", "end", "start", "message"))]
+
+
+def events_are_taken(contract):
+    ask, same, post = contract.ask, contract.tally.same, contract.post
+    events, transitions = f"{SESSIONS}/kinds/events", f"{SESSIONS}/kinds/transitions"
+    receipt = {"accepted": 0, "duplicates": 0, "late": 0, "ignored": 0, "directive": None}
+    same("every kind", post("kinds", EVERY_KIND), receipt | {"accepted": len(EVERY_KIND), "late": 1})
+    same("ids again", post("kinds", [EVERY_KIND[0], EVERY_KIND[2]]), receipt | {"duplicates": 2})
+    unknown = [{"kind": kind} for kind in ("policy", "cancel", "exited", "observer", "gap", "dream")]
+    same("kinds that agents do not have", post("kinds", unknown), receipt | {"ignored": 6})
+    lines = '{"kind":"idle"}\r\n\n {"kind":"dream"}\n{"kind":"message","event_id":"e1"}\n'
+    same("lines", post("kinds", lines), receipt | {"accepted": 1, "ignored": 1, "duplicates": 1})
+    same("one over several lines", post("kinds", '{"kind":\n"idle"}'), receipt | {"accepted": 1})
+    same("none", post("kinds", "[]"), receipt)
+    ask("POST", f"{events}?create=0", {"kind": "idle"}, status=200)
+    ask("PATCH", f"{SESSIONS}/kinds", {"policy": {"stuckThreshold": 3}}, status=200)
+    whole = ask("GET", f"{events}?limit=1000", status=200)["events"]
+    same("pages make the whole", contract.pages(f"{events}?limit=7", "events"), whole)
+    same("neighbours share an event", [e["count"] for e in whole if e["kind"] == "heartbeat"], [1, 1, 2, 1, 2])
+    same("late ones are marked", [e["text"] for e in whole if "late" in e], ["late"])
+    same("secrets are not kept", [e["text"] for e in whole if e.get("name") == "user"], ["password=[redacted]"])
+    changes = ask("GET", f"{events}?kind=state_change", status=200)["events"]
+    same("of one kind", [event["type"] for event in changes], ["plan_generated", "edited"])
+    contract.until("kinds", "read to its end", lambda d: d["lastSeq"] == whole[-1]["seq"])
+    healths = contract.pages(f"{transitions}?limit=2", "transitions")
+    same("from health to health", ["unknown"] + [t["health"] for t in healths[:-1]], [t["from"] for t in healths])
+    for route in ("events", "transitions"):
+        ask("GET", f"{SESSIONS}/none/{route}", status=404, field="sessionId")
+
+
+def events_are_refused(contract):
+    """Nothing of a batch with a mistake is stored, not even the session."""
+    events = f"{SESSIONS}/refused/events"
+    refuse = lambda body, status, **more: contract.ask("POST", events, body, status=status, **more)
+    for body in ("", "{", "5", '"x"', b'{"kind":"message","text":"\xff"}', '{"kind":"idle"} {"kind":"idle"}'):
+        refuse(body, 400)
+    refuse('{"kind":"tool_call","args":' + "[" * 64 + "]" * 64 + "}", 400, fits=True)
+    refuse('{"kind":"heartbeat","counters":{"a":1e999}}', 400, fits=True)
+    refuse("[1]", 400, line=1)
+    refuse('{"kind":"idle"}\n\n{"kind":', 400, line=3)
+    refuse('{"kind":"idle"}\n{"kind":"heartbeat","iteration":"x"}\n', 400, field="iteration", line=2)
+    refuse('{"kind":"idle"}\n{"kind":"heartbeat","source":"me"}', 422, field="source", line=2)
+    for name, schema in contract.specification.file("event.schema.json")["properties"].items():
+        for value, status in wrong_values(schema):
+            only = re.match(r"Of an? (\w+)", schema["description"])
+            event = {"kind": only[1] if only else "message", name: value}
+            refuse(event, status, field=name)
+            refuse([{"kind": "idle"}, event], status, field=name, line=2)
+    for event in ({}, {"kind": None}, {"kind": ""}, {"kind": "state_change"}, {"kind": "state_change", "type": ""}):
+        refuse(event, 400, field="type" if event.get("kind") else "kind")
+    refuse({"kind": "heartbeat", "counters": {"a": "1"}}, 400, field="counters")
+    for counters in ({str(i): i for i in range(17)}, {"x" * 65: 1}):
+        refuse({"kind": "heartbeat", "counters": counters}, 422, field="counters")
+    refuse({"kind": "heartbeat", "iteration": 1.0}, 400, field="iteration", fits=True)
+    refuse({"kind": "message", "name": "ä" * 129}, 422, field="name", fits=True)
+    large = {"kind": "message", "text": "x" * (EVENT_MAX + 1)}
+    refuse(large, 413, line=1)
+    refuse([{"kind": "idle"}, large], 413, line=2)
+    refuse('{"kind":"idle"}\n' + json.dumps(large), 413, line=2)
+    for query, body in (("?create=0", {"kind": "idle"}), ("", {"kind": "dream"}), ("", [])):
+        contract.ask("POST", events + query, body, status=404, field="sessionId")
+    contract.ask("GET", f"{PROGRESS}/refused", status=404, field="sessionId")
+    contract.ask("POST", f"{SESSIONS}/a%20b/events", {"kind": "idle"}, status=422, field="sessionId")
+
+
+def a_life_is_told(contract):
+    ask, same, until = contract.ask, contract.tally.same, contract.until
+    say = lambda events: contract.post("life", events)
+    in_short = lambda: ask("GET", f"{STATUS}?sessionId=life", status=200)
+    cancel = f"{SESSIONS}/life/cancel"
+    ask("POST", SESSIONS, {"sessionId": "life"}, status=201)
+    until("life", "unknown", lambda d: d["health"] == "unknown" and d["lastSeq"] == 0)
+    say({"kind": "heartbeat", "source": "loop", "iteration": 1, "phase": "plan"})
+    until("life", "starting", lambda d: d["health"] == "starting" and d["alive"] and d["currentPhase"] == "plan")
+    say({"kind": "tool_call", "name": "shell", "call_id": "c1"})
+    until("life", "in a call", lambda d: [call["callId"] for call in d["tools"]] == ["c1"])
+    say({"kind": "error", "call_id": "c1", "text": "no"})
+    until("life", "progressing", lambda d: d["health"] == "progressing" and d["progress"]["lastChange"] == "tool_call")
+    say({"kind": "wait", "waiting_for": "a person"})
+    until("life", "blocked", lambda d: d["health"] == "blocked" and d["lifecycle"] == "waiting")
+    say([{"kind": "heartbeat", "source": "loop", "iteration": i} for i in range(2, 9)])
+    until("life", "stuck", lambda d: d["stuck"] and d["stuckBy"] == "F1" and len(d["evidence"]) == 2)
+    same("in short", in_short(), {"sessionId": "life", "status": "running", "iteration": 8, "error": None})
+    for body in ("{", "[]"):
+        ask("POST", cancel, body, status=400)
+    for field in ("reason", "by"):
+        ask("POST", cancel, {field: 5}, status=400, field=field)
+        ask("POST", cancel, {field: "x" * 4097}, status=422, field=field)
+    asked = ask("POST", cancel, {"reason": "enough", "by": "ann"}, status=200)
+    same("asked to stop", asked, {"ok": True, "sessionId": "life", "ended": False})
+    told = say({"kind": "message"})["directive"]
+    same("told to stop", (told["cancel"]["by"], told["cancel"]["reason"]), ("ann", "enough"))
+    until("life", "asked to stop", lambda d: d.get("cancel") == told["cancel"])
+    same("told no more", say({"kind": "end", "outcome": "failed", "error": "stopped"})["directive"], None)
+    until("life", "failed", lambda d: d["lifecycle"] == "failed" and d["outcome"]["error"] == "stopped")
+    same("in short, failed", in_short(), {"sessionId": "life", "status": "failed", "iteration": 8, "error": "stopped"})
+    ask("POST", cancel, status=409)
+    ask("PATCH", f"{SESSIONS}/life", {"policy": {}}, status=409)
+    same("late", say({"kind": "message"})["late"], 1)
+    say({"kind": "start"})
+    until("life", "in its next attempt", lambda d: d["attempt"] == 2 and not d["outcome"] and "cancel" not in d)
+    for target in (f"{PROGRESS}/none", f"{STATUS}?sessionId=none"):
+        ask("GET", target, status=404, field="sessionId")
+    ask("POST", f"{SESSIONS}/none/cancel", status=404, field="sessionId")
+    ask("GET", STATUS, status=400, field="sessionId")
+
+
+def silence_and_death_are_told(contract):
+    ask, same, until = contract.ask, contract.tally.same, contract.until
+    ask("POST", SESSIONS, {"sessionId": "unserved"}, status=201)
+    same("nobody to stop", ask("POST", f"{SESSIONS}/unserved/cancel", status=200)["ended"], True)
+    until("unserved", "cancelled", lambda d: d["outcome"] and d["outcome"]["reason"] == "cancelled_by_user")
+    quick = {"heartbeatInterval": 100}
+    ask("POST", SESSIONS, {"sessionId": "quiet", "policy": quick}, status=201)
+    contract.post("quiet", [{"kind": "heartbeat", "source": "sidecar"}] * 2)
+    until("quiet", "silent", lambda d: d["health"] == "silent" and not d["alive"])
+    gone = subprocess.Popen(["true"])
+    started = int(pathlib.Path(f"/proc/{gone.pid}/stat").read_text().rsplit(") ", 1)[1].split()[19])
+    gone.wait()
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    facts = {"pid": gone.pid, "startTicks": started, "bootId": boot, "host": socket.gethostname()}
+    ask("POST", SESSIONS, {"sessionId": "gone", "policy": quick} | facts, status=201)
+    until("gone", "dead", lambda d: d["health"] == "dead")
+    exits = ask("GET", f"{SESSIONS}/gone/events?kind=exited", status=200)["events"]
+    same("its exit is an event", [event["pid"] for event in exits], [gone.pid])
+    same("the dead end at once", ask("POST", f"{SESSIONS}/gone/cancel", {"by": "ann"}, status=200)["ended"], True)
+    whole = [d["sessionId"] for d in ask("GET", f"{PROGRESS}?limit=1000", status=200)["sessions"]]
+    paged = [d["sessionId"] for d in contract.pages(f"{PROGRESS}?limit=3", "sessions")]
+    same("pages make the whole list, newest first", (paged, paged[0]), (whole, "gone"))
+
+
+def token_is_asked_for(contract):
+    ask, shown = contract.ask, {"Authorization": f"Bearer {contract.server.token}"}
+    ask("POST", f"{SESSIONS}/sample/events", {"kind": "message"}, status=200, headers=shown)
+    for operation in contract.specification.operations:
+        method, target = operation.method, operation.sample()
+        status = 200 if operation.node.get("security") == [] else 401
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": contract.server.token}):
+            ask(method, target, status=status, headers=headers)
+        elsewhere = {"Host": "here.example", "Origin": "http://elsewhere.example"}
+        ask(method, target, status=200 if method == "GET" else 403, headers=shown | elsewhere)
+    ask("GET", "/nothing", status=401)
+    ask("GET", "/nothing", status=404, headers=shown)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("monitor", help="path of watchdog-monitor")
+    arguments.add_argument("schemas", type=pathlib.Path, help="folder of openapi.yaml")
+    arguments.add_argument("--verbose", action="store_true", help="print every exchange")
+    options = arguments.parse_args()
+    tally = Tally(options.verbose)
+    specification = Specification(options.schemas.resolve())
+    tally.check("openapi.yaml is well formed", list(lint(specification)))
+    contract = Contract(specification, tally)
+    parts = (sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused,
+             a_life_is_told, silence_and_death_are_told, sweep_for_undocumented)
+    for token, asked in (("", parts), ("secret", (token_is_asked_for,))):
+        with Server(options.monitor, token) as contract.server:
+            for part in asked:
+                try:
+                    part(contract)
+                except Exception:  # an answer lacks what was looked for in it
+                    tally.check(part.__name__, [traceback.format_exc()])
+            tally.same("the server lives", contract.server.process.poll(), None)
+    for operation in specification.operations:
+        for status in sorted(operation.responses.keys() - {"503"}):
+            seen = (operation, status) in contract.seen
+            tally.check(f"{operation} was answered with {status}", [] if seen else ["it never came up"])
+    print(f"{tally.passed} passed, {tally.failed} failed")
+    return 1 if tally.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
