@@ -153,7 +153,9 @@ void create_session(const CallPtr& call) {
   if (batch.spec.process) {
     Report& start = batch.reports.emplace_back();
     start.kind = ReportKind::start;
-    start.event_id = "start";  // once, however often the session is asked for
+    // Once a process, however often the session is asked for.
+    start.event_id = "watchdog-start-" + std::to_string(batch.spec.process->pid) + "-" +
+                     std::to_string(batch.spec.process->start_ticks);
     start.detail = *batch.spec.process;
   }
   const auto id = batch.session;
@@ -179,7 +181,9 @@ void write_directive(JsonWriter& out, const Directive& directive) {
 void post_events(const CallPtr& call) {
   auto list = reports_from_json(call->request.body);
   if (!list) return call->reply(error_response(list.error()));
-  const bool create = call->target.text("create") != "0" && !list->reports.empty();
+  const auto wanted = call->target.number("create", 1, 0, 1);
+  if (!wanted) return call->reply(error_response(wanted.error()));
+  const bool create = *wanted == 1 && !list->reports.empty();
   const auto ignored = list->ignored;
   call->backend.append({.session = call->session,
                         .creation = create ? Creation::allow : Creation::refuse,
@@ -235,7 +239,10 @@ void get_transitions(const CallPtr& call) {
       out.open_object().field("id", item.id).field("seq", transition.seq);
       out.field("at", transition.at.time_since_epoch().count());
       out.field("from", name_of(transition.from)).field("health", name_of(transition.health.kind));
-      out.field("pattern", name_of(transition.health.pattern)).field("reason", transition.reason);
+      out.key("pattern");
+      transition.health.pattern == Pattern::none ? out.value(nullptr)
+                                                 : out.value(name_of(transition.health.pattern));
+      out.field("reason", transition.reason);
       out.field("detector", item.detector).close_object();
     }
     out.close_array().key("next");
@@ -245,36 +252,40 @@ void get_transitions(const CallPtr& call) {
   });
 }
 
+Error has_ended(const SessionRow& row) {
+  return {ErrorCode::conflict,
+          "session " + row.id + " has ended already: " + std::string(name_of(row.lifecycle)),
+          "sessionId"};
+}
+
 void patch_session(const CallPtr& call) {
   const auto patch = policy_member_from_json(call->request.body);
   if (!patch) return call->reply(error_response(patch.error()));
-  Batch batch{.session = call->session, .creation = Creation::refuse};
-  Report& report = batch.reports.emplace_back();
-  report.kind = ReportKind::policy;
-  report.detail = *patch;
-  call->backend.append(std::move(batch), [call](Result<Receipt> receipt) {
-    if (!receipt) return call->reply(error_response(receipt.error()));
-    if (receipt->late > 0) {
-      return call->reply(
-          error_response({ErrorCode::conflict, "session " + call->session + " has ended"}));
-    }
-    reading(call, [call](StoreReader& reader) {
-      const auto row = reader.session(call->session);
-      if (!row) return call->reply(error_response(row.error()));
-      const auto judged = reader.fold(*row);
-      if (!judged) return call->reply(error_response(judged.error()));
+  reading(call, [call, patch = *patch](StoreReader& reader) {
+    const auto row = reader.session(call->session);
+    if (!row) return call->reply(error_response(row.error()));
+    if (is_end(row->lifecycle)) return call->reply(error_response(has_ended(*row)));
+    const auto watched = look_up(call->backend, reader, *row);
+    if (!watched) return call->reply(error_response(watched.error()));
+    const auto policy = patched(*watched->judged.policy, patch);
+    Batch batch{.session = call->session, .creation = Creation::refuse};
+    Report& report = batch.reports.emplace_back();
+    report.kind = ReportKind::policy;
+    report.detail = patch;
+    call->backend.append(std::move(batch), [call, policy](Result<Receipt> receipt) {
+      if (!receipt) return call->reply(error_response(receipt.error()));
       JsonWriter out;
       out.open_object().field("sessionId", call->session);
-      out.key("policy").raw(to_json(judged->policy)).close_object();
+      out.key("policy").raw(to_json(policy)).close_object();
       call->reply(json(out));
     });
   });
 }
 
-/// True if nobody is there to carry out a cancel: its process is gone, or it never said anything.
-bool unserved(const Case& judged, const SessionRow& row) {
-  if (judged.health.kind == HealthKind::dead || judged.history.exited_seq != 0) return true;
-  return judged.history.reports == 0 && judged.history.pid == 0 && !row.spec.process;
+/// True if nobody is there to carry out a cancel: its process is gone, or it never gave a sign.
+bool unserved(const Case& judged) {
+  return judged.health.kind == HealthKind::dead || judged.history.exited_seq != 0 ||
+         judged.history.sign_seq == 0;
 }
 
 void cancel_session(const CallPtr& call) {
@@ -287,12 +298,8 @@ void cancel_session(const CallPtr& call) {
     if (!row) return call->reply(error_response(row.error()));
     const auto watched = look_up(call->backend, reader, *row);
     if (!watched) return call->reply(error_response(watched.error()));
-    if (is_end(row->lifecycle)) {
-      return call->reply(
-          error_response({ErrorCode::conflict, "session " + call->session + " has ended already: " +
-                                                   std::string(name_of(row->lifecycle))}));
-    }
-    const bool ends = unserved(watched->judged, *row);
+    if (is_end(row->lifecycle)) return call->reply(error_response(has_ended(*row)));
+    const bool ends = unserved(watched->judged);
     const auto who = by.empty() ? std::string("user") : by;
     Batch batch{.session = call->session, .creation = Creation::refuse};
     Report& request = batch.reports.emplace_back();
@@ -390,14 +397,14 @@ std::string_view word_of(Method method) {
 
 }  // namespace
 
+std::optional<Response> Api::refuse(const Request& request) const {
+  // Whether it lives may be asked by anybody who can reach it.
+  return request.target == "/healthz" ? std::nullopt : gate_.refuse(request);
+}
+
 void Api::handle(Request request, Reply reply) const {
   auto target = Target::parse(request.target);
   if (!target) return reply(error_response(target.error()));
-  // Whether it lives may be asked by anybody who can reach it.
-  const bool probe = target->segments.size() == 1 && target->segments[0] == "healthz";
-  if (!probe) {
-    if (auto refusal = gate_.refuse(request)) return reply(std::move(*refusal));
-  }
   const auto method = request.method == Method::head ? Method::get : request.method;
   std::string allowed;
   std::string session;

@@ -14,8 +14,11 @@ class Api {
   /// `backend` must outlive this and every reply under way.
   Api(Backend& backend, Gate gate) : backend_(backend), gate_(std::move(gate)) {}
 
-  /// Answers the request. A question about a running session is answered from memory, before this
-  /// returns; everything else from wherever the backend works.
+  /// Whether the request may go on, judged by its headers alone: the refusal, or nothing.
+  [[nodiscard]] std::optional<Response> refuse(const Request& request) const;
+
+  /// Answers a request that `refuse` let pass. A question about a running session is answered from
+  /// memory, before this returns; everything else from wherever the backend works.
   void handle(Request request, Reply reply) const;
 
  private:

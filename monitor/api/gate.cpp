@@ -1,15 +1,19 @@
 #include "api/gate.h"
 
 #include <algorithm>
+#include <cctype>
 #include <string_view>
 
 namespace watchdog::monitor {
 namespace {
 
-/// The name in `name:port`, `[::1]:port` or without a port.
-std::string_view name_in(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(0, std::min(host.find(']'), host.size() - 1) + 1);
-  return host.substr(0, host.find(':'));
+/// The name in `name:port`, `[::1]:port` or without a port, in lower case.
+std::string name_in(std::string_view host) {
+  const auto end =
+      host.starts_with('[') ? std::min(host.find(']'), host.size() - 1) + 1 : host.find(':');
+  std::string name(host.substr(0, end));
+  for (auto& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
 }
 
 /// Takes as long for a wrong token as for the right one.
@@ -31,8 +35,7 @@ std::optional<Response> Gate::refuse(const Request& request) const {
   // Another site's page that reaches this server by a name of its own (DNS rebinding) stops here. A
   // token does the same where the server is meant to be reached by any name.
   if (!known && token.empty()) {
-    return error_response(403, "refused",
-                          "this server does not answer to the host name " + std::string(name));
+    return error_response(403, "refused", "this server does not answer to the host name " + name);
   }
   const bool changes = request.method != Method::get && request.method != Method::head;
   const bool foreign_page = !request.origin.empty() && request.origin != "http://" + request.host &&

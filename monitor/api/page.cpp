@@ -106,7 +106,7 @@ std::string row_of(const PageRow& session, Instant now) {
   const auto& outcome = history.notes->outcome;
   const auto reason = ended && outcome
                           ? outcome->reason + (outcome->error.empty() ? "" : ": " + outcome->error)
-                          : reason_of(judged.health, history, judged.policy);
+                          : reason_of(judged.health, history, *judged.policy);
   const auto number = [](const std::string& text) {
     return "<td class=\"number\">" + text + "</td>";
   };

@@ -100,7 +100,7 @@ class Screen {
                  role.story});
       if (!in_place_ && shown_[role.session] != health) {
         std::printf("%-9s %s: %s\n", role.session, health.c_str(),
-                    reason_of(watched->judged.health, history, watched->judged.policy).c_str());
+                    reason_of(watched->judged.health, history, *watched->judged.policy).c_str());
       }
       shown_[role.session] = health;
     }

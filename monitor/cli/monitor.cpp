@@ -48,10 +48,12 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   if (!sweeper) return sweeper.error();
   state->sweeper = std::move(*sweeper);
   state->api = std::make_unique<Api>(*state->sweeper, std::move(gate));
-  auto server = HttpServer::listen(context, options.bind, options.port,
-                                   [api = state->api.get()](Request request, Reply reply) {
-                                     api->handle(std::move(request), std::move(reply));
-                                   });
+  auto server = HttpServer::listen(
+      context, options.bind, options.port,
+      [api = state->api.get()](const Request& request) { return api->refuse(request); },
+      [api = state->api.get()](Request request, Reply reply) {
+        api->handle(std::move(request), std::move(reply));
+      });
   if (!server) return server.error();
   state->server = std::move(*server);
   return std::unique_ptr<Monitor>(new Monitor(std::move(state)));

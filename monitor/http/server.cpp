@@ -66,12 +66,18 @@ std::string on_the_wire(const Response& response, bool keep_alive, bool with_bod
 struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
   class Connection;
 
-  State(asio::io_context& io, Handler answer, ServerLimits bounds)
-      : context(io), acceptor(io), sweep(io), handler(std::move(answer)), limits(bounds) {}
+  State(asio::io_context& io, Admission admit, Handler answer, ServerLimits bounds)
+      : context(io),
+        acceptor(io),
+        sweep(io),
+        admission(std::move(admit)),
+        handler(std::move(answer)),
+        limits(bounds) {}
 
   asio::io_context& context;
   Acceptor acceptor;
   asio::steady_timer sweep;
+  Admission admission;
   Handler handler;
   ServerLimits limits;
   std::unordered_set<std::shared_ptr<Connection>> connections;
@@ -121,6 +127,24 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
 
   void got_header(beast::error_code error) {
     if (error) return refuse(error);
+    const auto& header = parser_->get();
+    if (header.count(http::field::host) > 1) return refuse(http::error::bad_field);
+    // A body in an encoding that is not understood would be taken for the next request.
+    if (header.count(http::field::transfer_encoding) > 0 && !header.chunked()) {
+      return refuse(http::error::bad_transfer_encoding);
+    }
+    with_body_ = header.method() != http::verb::head;
+    request_ = Request{.method = method_of(header.method()),
+                       .target = std::string(text(header.target())),
+                       .host = std::string(text(header[http::field::host])),
+                       .origin = std::string(text(header[http::field::origin])),
+                       .authorization = std::string(text(header[http::field::authorization])),
+                       .fetch_site = std::string(text(header["Sec-Fetch-Site"]))};
+    if (auto refusal = server_->admission(request_)) {
+      if (!parser_->is_done()) return write_last(*refusal);
+      keep_alive_ = header.keep_alive() && !server_->stopping;
+      return write(*refusal);
+    }
     if (parser_->is_done()) return answer();
     const auto length = parser_->content_length();
     if (length && *length > server_->limits.body_bytes_max) return refuse(http::error::body_limit);
@@ -177,17 +201,10 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
   void answer() {
     phase_ = Phase::answering;
     auto message = parser_->release();
-    with_body_ = message.method() != http::verb::head;
     keep_alive_ = message.keep_alive() && !server_->stopping;
-    Request request{.method = method_of(message.method()),
-                    .target = std::string(text(message.target())),
-                    .host = std::string(text(message[http::field::host])),
-                    .origin = std::string(text(message[http::field::origin])),
-                    .authorization = std::string(text(message[http::field::authorization])),
-                    .fetch_site = std::string(text(message["Sec-Fetch-Site"])),
-                    .body = std::move(message.body())};
+    request_.body = std::move(message.body());
     const auto here = std::this_thread::get_id();
-    server_->handler(std::move(request), [self = shared_from_this(), here](Response response) {
+    server_->handler(std::move(request_), [self = shared_from_this(), here](Response response) {
       // Answers from memory come on this thread, within the call.
       if (std::this_thread::get_id() == here) return self->write(response);
       asio::post(self->server_->context,
@@ -208,7 +225,7 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
   void write_last(const Response& response) {
     phase_ = Phase::receiving;  // bounded: the client may not read
     expires_ = SteadyClock::now() + std::chrono::seconds(5);
-    wire_ = on_the_wire(response, false, true);
+    wire_ = on_the_wire(response, false, with_body_);
     asio::async_write(
         socket_, asio::buffer(wire_),
         [self = shared_from_this()](beast::error_code, std::size_t) { self->drain(); });
@@ -240,6 +257,7 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
   Socket socket_;
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
+  Request request_;
   std::string wire_;
   Phase phase_ = Phase::idle;
   SteadyClock::time_point expires_;
@@ -284,14 +302,14 @@ HttpServer::~HttpServer() {
 
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(asio::io_context& context,
                                                        const std::string& address,
-                                                       std::uint16_t port, Handler handler,
-                                                       ServerLimits limits) {
+                                                       std::uint16_t port, Admission admission,
+                                                       Handler handler, ServerLimits limits) {
   beast::error_code error;
   const auto ip = asio::ip::make_address(address, error);
   if (error) {
     return Error{ErrorCode::invalid, address + " is no IP address", "bind"};
   }
-  auto state = std::make_shared<State>(context, std::move(handler), limits);
+  auto state = std::make_shared<State>(context, std::move(admission), std::move(handler), limits);
   auto& acceptor = state->acceptor;
   const tcp::endpoint endpoint(ip, port);
   acceptor.open(endpoint.protocol(), error);

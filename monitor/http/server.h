@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "api/message.h"
@@ -29,15 +30,15 @@ struct ServerLimits {
 /// Answers HTTP/1.1 on one address, on the thread that runs the io_context.
 class HttpServer {
  public:
+  /// Looks at a request before its body is read: the refusal, or nothing if it may go on.
+  using Admission = std::function<std::optional<Response>(const Request&)>;
   using Handler = std::function<void(Request, Reply)>;
 
   /// Begins to listen. `handler`'s reply may come from any thread. Errors: `invalid` (no address),
   /// `unavailable` (in use, not allowed).
-  [[nodiscard]] static Result<std::unique_ptr<HttpServer>> listen(boost::asio::io_context& context,
-                                                                  const std::string& address,
-                                                                  std::uint16_t port,
-                                                                  Handler handler,
-                                                                  ServerLimits limits = {});
+  [[nodiscard]] static Result<std::unique_ptr<HttpServer>> listen(
+      boost::asio::io_context& context, const std::string& address, std::uint16_t port,
+      Admission admission, Handler handler, ServerLimits limits = {});
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -53,13 +53,14 @@ void heartbeat_in_process(Table& table) {
       15,
       [&] {
         return ns * cpu_of([&] {
-          for (int i = 0; i < beats; ++i) (void)tracker.heartbeat({.iteration = i, .phase = "act"});
-        });
+                 for (int i = 0; i < beats; ++i)
+                   (void)tracker.heartbeat({.iteration = i, .phase = "act"});
+               });
       },
       [&] {
         return ns * cpu_of([&] {
-          for (int i = 0; i < beats; ++i) floor.heartbeat(i);
-        });
+                 for (int i = 0; i < beats; ++i) floor.heartbeat(i);
+               });
       });
   table.add("heartbeat_in_process", "ns", found, at_most(2));
 }

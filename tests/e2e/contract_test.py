@@ -180,7 +180,8 @@ class Contract:
         `count`: False for one of many alike, counted only if it fails."""
         sent = json.dumps(body) if body is not None and not isinstance(body, (str, bytes)) else body
         sent = sent.encode() if isinstance(sent, str) else sent
-        shown = "" if sent is None else " " + sent[:60].decode(errors="replace").replace("\n", "↵")
+        shown = f" {headers}" if headers else ""
+        shown += "" if sent is None else " " + sent[:60].decode(errors="replace").replace("\n", "↵")
         name = f"{method} {target[:120]}{shown} → {status}{f' {field}' if field else ''}"
         try:
             response, received = self.send(method, target, sent, headers, length)
@@ -296,8 +297,8 @@ class Contract:
 
     def until(self, session, what, holds):
         """Asks for the progress document until it is as expected; each on the way must be right."""
-        held, deadline = False, time.monotonic() + PATIENCE_S
-        while not held and time.monotonic() < deadline:
+        held, deadline, failed = False, time.monotonic() + PATIENCE_S, self.tally.failed
+        while not held and self.tally.failed == failed and time.monotonic() < deadline:
             document = self.ask("GET", f"{PROGRESS}/{session}", status=200, count=False)
             held = bool(document and holds(document))
         self.tally.check(f"{session} is {what}", [] if held else [json.dumps(document)])
@@ -613,11 +614,11 @@ def a_life_is_told(contract):
     same("told no more", say({"kind": "end", "outcome": "failed", "error": "stopped"})["directive"], None)
     until("life", "failed", lambda d: d["lifecycle"] == "failed" and d["outcome"]["error"] == "stopped")
     same("in short, failed", in_short(), {"sessionId": "life", "status": "failed", "iteration": 8, "error": "stopped"})
-    ask("POST", cancel, status=409)
-    ask("PATCH", f"{SESSIONS}/life", {"policy": {}}, status=409)
+    ask("POST", cancel, status=409, field="sessionId")
+    ask("PATCH", f"{SESSIONS}/life", {"policy": {}}, status=409, field="sessionId")
     same("late", say({"kind": "message"})["late"], 1)
     say({"kind": "start"})
-    until("life", "in its next attempt", lambda d: d["attempt"] == 2 and not d["outcome"] and "cancel" not in d)
+    until("life", "in its next attempt", lambda d: d["attempt"] == 2 and not d["outcome"] and not d["cancel"])
     for target in (f"{PROGRESS}/none", f"{STATUS}?sessionId=none"):
         ask("GET", target, status=404, field="sessionId")
     ask("POST", f"{SESSIONS}/none/cancel", status=404, field="sessionId")

@@ -191,6 +191,14 @@ TEST_F(Monitor, survives_bytes_that_are_no_http) {
                 "99999999\r\n\r\n")
                 .find(" 413 "),
             std::string::npos);
+  EXPECT_NE(
+      raw(server.url(), "GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n").find(" 400 "),
+      std::string::npos);
+  EXPECT_NE(raw(server.url(),
+                "POST /api/autonomous/sessions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "
+                "gzip\r\n\r\nGET / HTTP/1.1\r\n\r\n")
+                .find(" 400 "),
+            std::string::npos);
   EXPECT_NE(raw(server.url(), "GET /%zz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                 .find(" 400 "),
             std::string::npos);
@@ -443,6 +451,34 @@ TEST_F(Monitor, cancel_of_a_session_that_nobody_serves_ends_it) {
   EXPECT_EQ(json::parse(server.post("/api/autonomous/sessions/s/cancel", "{}").body)["ended"],
             true);
   EXPECT_EQ(server.progress("s")["lifecycle"], "cancelled");
+}
+
+TEST_F(Monitor, nothing_that_is_stored_can_make_the_file_unreadable) {
+  {
+    Server server(path);
+    server.post("/api/autonomous/sessions", R"({"sessionId":"s"})");
+    const json cancel{{"by", std::string(4'000, 'b')}, {"reason", std::string(4'000, 'r')}};
+    EXPECT_EQ(server.post("/api/autonomous/sessions/s/cancel", cancel.dump()).status, 200);
+    EXPECT_EQ(server.progress("s")["lifecycle"], "cancelled");
+    server.report("t", R"({"kind":"tool_call","name":"f","args":"\ufeff{}"})");
+    EXPECT_TRUE(json::accept(server.get("/api/autonomous/sessions/t/events").body));
+    server.process().signal(SIGTERM);
+    EXPECT_EQ(server.process().wait(), 0);
+  }
+  Server again(path);
+  EXPECT_EQ(again.get("/readyz").status, 200);
+}
+
+TEST_F(Monitor, lists_sessions_by_the_lifecycle_they_are_in) {
+  Server server(path);
+  server.report("s", R"([{"kind":"state_change","type":"a"},{"kind":"idle"}])");
+  const auto count = [&](const std::string& lifecycle) {
+    return json::parse(
+               server.get("/api/autonomous/progress?lifecycle=" + lifecycle).body)["sessions"]
+        .size();
+  };
+  EXPECT_EQ(count("idle"), 1U);
+  EXPECT_EQ(count("running"), 0U);
 }
 
 TEST_F(Monitor, policy_changes_while_a_session_runs) {

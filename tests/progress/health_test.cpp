@@ -211,11 +211,11 @@ TEST(Health, answer_does_not_change_before_valid_until_and_may_at_it) {
       const auto at = told.now + Millis{std::uniform_int_distribution<std::int64_t>(
                                      0, std::max<std::int64_t>(span - 1, 0))(random)};
       if (at >= health.valid_until) continue;
-      ASSERT_TRUE(judge(told.judged.history, told.judged.policy, at).same_as(health)) << letters;
+      ASSERT_TRUE(judge(told.judged.history, *told.judged.policy, at).same_as(health)) << letters;
     }
     if (health.valid_until == never) continue;
     ++expiring;
-    const auto next = judge(told.judged.history, told.judged.policy, health.valid_until);
+    const auto next = judge(told.judged.history, *told.judged.policy, health.valid_until);
     ASSERT_GT(next.valid_until, health.valid_until) << letters << ": time must move on";
   }
   EXPECT_GT(expiring, 100);

@@ -99,7 +99,7 @@ std::vector<Event> events_of(std::string_view letters) {
 Told tell(const std::vector<Event>& events, const Policy& policy) {
   Told told;
   told.judged.session = 1;
-  told.judged.policy = policy;
+  told.judged.policy.set(policy);
   told.now = scenario_start;
   for (const auto& event : events) {
     told.judged.take(event, told.changes);

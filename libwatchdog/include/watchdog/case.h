@@ -30,7 +30,7 @@ class Case {
  public:
   SessionKey session = observer_key;
   Seq folded = 0;  ///< The newest event taken, of the session or the observer.
-  Policy policy;
+  Boxed<Policy> policy;
   History history;
   Health health;
   WallTime health_since{};

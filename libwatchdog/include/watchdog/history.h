@@ -58,8 +58,8 @@ class GapWindow {
   [[nodiscard]] Millis longest() const noexcept;
 
   std::array<std::int32_t, bucket_count> buckets{};  ///< ms
-  std::int32_t at = 0;
-  std::int32_t filled = 0;
+  std::uint8_t at = 0;
+  std::uint8_t filled = 0;
 };
 
 /// A value kept elsewhere until it is first edited. Copies deeply. A plain value.
@@ -86,6 +86,8 @@ class Boxed {
     if (!box_) box_ = std::make_unique<T>();
     return *box_;
   }
+  /// A default value takes no room.
+  void set(T value) { box_ = value == T{} ? nullptr : std::make_unique<T>(std::move(value)); }
 
  private:
   std::unique_ptr<T> box_;
@@ -112,12 +114,14 @@ struct History {
   Instant tick{};  ///< That event's tick.
   WallTime at{};   ///< That event's wall time.
   Lifecycle lifecycle = Lifecycle::running;
+  std::uint8_t periodic_beats = 0;  ///< Heartbeats of a helper; counted to 2.
+  bool gives_position = false;      ///< Some heartbeat had an iteration or a phase.
+  bool said_something = false;      ///< The agent reported more than its start.
+  GapWindow gaps;  ///< Between a helper's heartbeats.
   std::int32_t attempt = 1;
 
   std::int64_t heartbeats = 0;
   std::int64_t state_changes = 0;  ///< Finished tool calls among them.
-  std::int64_t tool_calls = 0;     ///< Started.
-  std::int64_t reports = 0;        ///< Of the agent, other than start.
 
   std::int64_t loop_beats_since_change = 0;
   std::int64_t loop_beats_since_rise = 0;  ///< Since a counter rose.
@@ -130,13 +134,10 @@ struct History {
   Instant last_change{};
   Instant last_rise{};
   Instant last_periodic{};          ///< Newest heartbeat of a helper.
-  std::int64_t periodic_beats = 0;  ///< Heartbeats of a helper.
-  GapWindow gaps;                   ///< Between those.
 
   std::string last_change_type;
   std::string phase;
   std::optional<std::int64_t> iteration;
-  bool gives_position = false;  ///< Some heartbeat had an iteration or a phase.
   Boxed<Counters> counters;
   Boxed<std::vector<OpenCall>> open_calls;  ///< Oldest first, at most `open_calls_max`.
 

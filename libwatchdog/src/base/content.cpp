@@ -11,6 +11,7 @@
 namespace watchdog {
 namespace {
 
+constexpr std::size_t label_chars_max = 256;
 constexpr std::size_t explanation_chars_max = 2'000;
 constexpr std::string_view mask = "[redacted]";
 
@@ -250,11 +251,23 @@ std::string_view first_characters(std::string_view text, std::size_t chars_max) 
 }
 
 void seal(Report& report, ContentLevel level) {
+  const auto cut = [](std::string& text, std::size_t chars) {
+    text.resize(first_characters(text, chars).size());
+  };
+  for (auto* label : {&report.name, &report.call_id, &report.hash, &report.event_id}) {
+    cut(*label, label_chars_max);
+  }
   // Why something ended or is to stop is kept at every level, without secrets.
-  if (auto* outcome = std::get_if<Outcome>(&report.detail); outcome && !outcome->error.empty()) {
-    outcome->error = first_characters(redact(outcome->error), explanation_chars_max);
+  const auto keep = [&](std::string& text, std::size_t chars) {
+    if (auto clean = without_secrets(text)) text = std::move(*clean);
+    cut(text, chars);
+  };
+  if (auto* outcome = std::get_if<Outcome>(&report.detail)) {
+    keep(outcome->reason, label_chars_max);
+    keep(outcome->error, explanation_chars_max);
   } else if (auto* request = std::get_if<CancelRequest>(&report.detail)) {
-    request->reason = first_characters(redact(request->reason), explanation_chars_max);
+    keep(request->by, label_chars_max);
+    keep(request->reason, explanation_chars_max);
   }
   if (report.bytes < 0) {
     report.bytes = static_cast<std::int64_t>(report.content.size());

@@ -64,7 +64,9 @@ Result<nlohmann::json> parse_object(std::string_view text) {
 }
 
 bool is_json(std::string_view text) {
-  return depth_of(text) <= json_depth_max && nlohmann::json::accept(text);
+  // The parser would skip a byte order mark, which is no JSON (RFC 8259, section 8.1).
+  return !text.starts_with("\xEF\xBB\xBF") && depth_of(text) <= json_depth_max &&
+         nlohmann::json::accept(text);
 }
 
 const nlohmann::json* Fields::find(std::string_view name) const {

@@ -24,8 +24,12 @@ void write_outcome(JsonWriter& out, const Notes& notes) {
 }
 
 void write_cancel(JsonWriter& out, const Notes& notes) {
-  if (!notes.cancel) return;
-  out.key("cancel").open_object().field("by", notes.cancel->by);
+  out.key("cancel");
+  if (!notes.cancel) {
+    out.value(nullptr);
+    return;
+  }
+  out.open_object().field("by", notes.cancel->by);
   out.field("reason", notes.cancel->reason);
   out.field("at", notes.cancel->at.time_since_epoch().count()).close_object();
 }
@@ -58,7 +62,7 @@ std::string progress_document(std::string_view session_id, const Case& judged,
 
   JsonWriter out;
   out.open_object().field("sessionId", session_id);
-  out.field("alive", is_alive(history, judged.policy, now));
+  out.field("alive", is_alive(history, *judged.policy, now));
   const bool stuck =
       !ended && (health.kind == HealthKind::stuck || health.kind == HealthKind::looping);
   out.field("stuck", stuck);
@@ -77,7 +81,7 @@ std::string progress_document(std::string_view session_id, const Case& judged,
 
   out.field("lifecycle", name_of(history.lifecycle)).field("health", name_of(health.kind));
   out.field("healthSince", judged.health_since.time_since_epoch().count());
-  out.field("reason", reason_of(health, history, judged.policy));
+  out.field("reason", reason_of(health, history, *judged.policy));
   out.key("stuckBy");
   stuck ? out.value(name_of(health.pattern)) : out.value(nullptr);
   out.key("evidence").open_array();

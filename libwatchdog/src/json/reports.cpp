@@ -14,6 +14,7 @@ using nlohmann::json;
 
 constexpr std::size_t name_bytes_max = 256;
 constexpr std::size_t id_bytes_max = 256;
+constexpr std::size_t no_limit = SIZE_MAX;
 
 /// Arguments, data: kept as the text they came as, or as their JSON text.
 std::string text_of(const json& value) {
@@ -77,14 +78,15 @@ Beats read_beats(Fields& fields) {
   return beats;
 }
 
-Outcome read_outcome(Fields& fields) {
+/// Of what agents send, and of what was stored: `bytes_max` bounds the former.
+Outcome read_outcome(Fields& fields, std::size_t bytes_max) {
   Outcome outcome;
   std::optional<OutcomeKind> kind;
   fields.choice("outcome", kind);
   outcome.stated = kind.has_value();
   outcome.kind = kind.value_or(OutcomeKind::completed);
-  fields.text("reason", outcome.reason, name_bytes_max);
-  fields.text("error", outcome.error, event_bytes_max);
+  fields.text("reason", outcome.reason, bytes_max);
+  fields.text("error", outcome.error, no_limit);
   if (outcome.reason.empty()) {
     switch (outcome.kind) {
       case OutcomeKind::completed:
@@ -104,16 +106,16 @@ Outcome read_outcome(Fields& fields) {
   return outcome;
 }
 
-ProcessFacts read_process(Fields& fields, std::string_view start_field,
-                          std::string_view boot_field) {
+ProcessFacts read_process(Fields& fields) {
   ProcessFacts process;
   std::optional<std::int64_t> number;
   fields.integer("pid", number);
+  if (number && *number <= 0) fields.fail(ErrorCode::invalid, "pid", "must be above 0");
   process.pid = number.value_or(0);
   number.reset();
-  fields.integer(start_field, number);
+  fields.integer("start_ticks", number);
   process.start_ticks = number.value_or(0);
-  fields.text(boot_field, process.boot_id, id_bytes_max);
+  fields.text("boot_id", process.boot_id, id_bytes_max);
   fields.text("host", process.host, id_bytes_max);
   return process;
 }
@@ -164,10 +166,10 @@ Result<std::optional<Report>> report_from(const json& object) {
   }
   switch (report.kind) {
     case ReportKind::end:
-      report.detail = read_outcome(fields);
+      report.detail = read_outcome(fields, name_bytes_max);
       break;
     case ReportKind::start:
-      report.detail = read_process(fields, "start_ticks", "boot_id");
+      report.detail = read_process(fields);
       break;
     case ReportKind::tool_call: {
       std::optional<std::int64_t> deadline;
@@ -227,15 +229,17 @@ Result<ReportList> from_lines(std::string_view body) {
   return list;
 }
 
-Result<ReportList> from_array(const json& array) {
+/// `measured`: whether some element may be above the limit of one event.
+Result<ReportList> from_array(const json& array, bool measured) {
   ReportList list;
   int line = 0;
   for (const auto& object : array) {
     ++line;
-    if (auto error = add(list, report_from(object), line)) return *error;
-    if (!list.reports.empty() && list.reports.back().content.size() > event_bytes_max) {
+    if (measured &&
+        object.dump(-1, ' ', false, json::error_handler_t::replace).size() > event_bytes_max) {
       return too_large(line);
     }
+    if (auto error = add(list, report_from(object), line)) return *error;
   }
   return list;
 }
@@ -257,7 +261,7 @@ Result<ReportList> reports_from_json(std::string_view body) {
   if (body[first] == '[') {
     auto parsed = parse_json(body);
     if (!parsed) return parsed.error();
-    return from_array(*parsed);
+    return from_array(*parsed, body.size() > event_bytes_max);
   }
   // One object may span lines; several stand a line each.
   const auto first_line = body.substr(first, body.find('\n', first) - first);
@@ -382,8 +386,8 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
   auto parsed = text.empty() ? Result<json>(none) : parse_object(text);
   if (!parsed) return Error{ErrorCode::corrupt, "an event's facts: " + parsed.error().message};
   Fields fields(*parsed);
-  fields.text("call_id", report.call_id, id_bytes_max);
-  fields.text(hash_field(report.kind), report.hash, id_bytes_max);
+  fields.text("call_id", report.call_id, no_limit);
+  fields.text(hash_field(report.kind), report.hash, no_limit);
   fields.integer("ts_ms", report.ts_ms);
   std::optional<std::int64_t> number;
   switch (report.kind) {
@@ -396,15 +400,15 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
       break;
     case ReportKind::start:
     case ReportKind::exited:
-      report.detail = read_process(fields, "start_ticks", "boot_id");
+      report.detail = read_process(fields);
       break;
     case ReportKind::end:
-      report.detail = read_outcome(fields);
+      report.detail = read_outcome(fields, no_limit);
       break;
     case ReportKind::cancel: {
       CancelRequest request;
-      fields.text("by", request.by, event_bytes_max);
-      fields.text("reason", request.reason, event_bytes_max);
+      fields.text("by", request.by, no_limit);
+      fields.text("reason", request.reason, no_limit);
       report.detail = std::move(request);
       break;
     }

@@ -81,6 +81,7 @@ Result<SessionSpec> session_spec_from_json(std::string_view body, std::string& s
   ProcessFacts process;
   std::optional<std::int64_t> number;
   fields.integer("pid", number);
+  if (number && *number <= 0) fields.fail(ErrorCode::invalid, "pid", "must be above 0");
   process.pid = number.value_or(0);
   number.reset();
   fields.integer("startTicks", number);

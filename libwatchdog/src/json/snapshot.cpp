@@ -19,8 +19,7 @@ void each_number(History& h, Visit&& visit) {
   visit("attempt", h.attempt);
   visit("heartbeats", h.heartbeats);
   visit("state_changes", h.state_changes);
-  visit("tool_calls", h.tool_calls);
-  visit("reports", h.reports);
+  visit("said_something", h.said_something);
   visit("loop_beats_since_change", h.loop_beats_since_change);
   visit("loop_beats_since_rise", h.loop_beats_since_rise);
   visit("streak_seq", h.streak_seq);
@@ -113,7 +112,7 @@ History history_from(const json& from) {
   each_number(history, [&](const char* name, auto& number) {
     from_integer(from.at(name).get<std::int64_t>(), number);
   });
-  history.gaps.at = std::clamp(history.gaps.at, 0, static_cast<int>(GapWindow::bucket_count) - 1);
+  history.gaps.at = static_cast<std::uint8_t>(history.gaps.at % GapWindow::bucket_count);
   history.gaps.buckets = from.at("gaps");
   history.lifecycle = named<Lifecycle>(from.at("lifecycle").get<std::string>()).value();
   history.last_change_type = from.at("last_change_type");
@@ -174,7 +173,7 @@ std::string snapshot_of(const Case& judged) {
   JsonWriter out;
   out.open_object().field("folded", judged.folded).key("history");
   write_history(out, judged.history);
-  out.key("policy").raw(to_json(judged.policy));
+  out.key("policy").raw(to_json(*judged.policy));
   out.field("health", name_of(judged.health.kind)).field("pattern", name_of(judged.health.pattern));
   out.field("valid_until", as_integer(judged.health.valid_until)).key("evidence").open_array();
   for (const auto seq : judged.health.evidence) out.value(seq);
@@ -192,7 +191,7 @@ Result<void> read_snapshot(Case& judged, std::string_view text) {
     read.history = history_from(parsed->at("history"));
     const auto policy = policy_patch_from_json(parsed->at("policy").dump());
     if (!policy) return Error{ErrorCode::corrupt, "a snapshot: " + policy.error().message};
-    read.policy = patched(Policy{}, *policy);
+    read.policy.set(patched(Policy{}, *policy));
     read.health = health_from(*parsed);
     from_integer(parsed->at("health_since"), read.health_since);
     judged = std::move(read);

@@ -3,7 +3,7 @@
 namespace watchdog {
 
 void Case::conclude(Instant now, std::vector<Transition>& changes) {
-  const Health next = judge(history, policy, now);
+  const Health next = judge(history, *policy, now);
   if (!next.same_as(health)) {
     health_since = history.at + (now - history.tick);
     changes.push_back({.session = session,
@@ -12,8 +12,8 @@ void Case::conclude(Instant now, std::vector<Transition>& changes) {
                        .at = health_since,
                        .from = health.kind,
                        .health = next,
-                       .reason = reason_of(next, history, policy),
-                       .policy_digest = digest_of(policy)});
+                       .reason = reason_of(next, history, *policy),
+                       .policy_digest = digest_of(*policy)});
   }
   health = next;
 }
@@ -36,7 +36,7 @@ void Case::take(const Event& event, std::vector<Transition>& changes) {
   folded = event.seq;
   apply(history, event);
   if (const auto* patch = std::get_if<PolicyPatch>(&event.report.detail); patch && !event.late) {
-    policy = patched(policy, *patch);
+    policy.set(patched(*policy, *patch));
   }
   if (is_end(history.lifecycle)) {
     health.valid_until = never;

@@ -35,7 +35,7 @@ Instant excused_until(const History& history, const Policy& policy) {
 Health without_trouble(const History& history) {
   if (history.state_changes > 0)
     return {.kind = HealthKind::progressing, .evidence = {history.change_seq}};
-  if (history.reports > 0) return {.kind = HealthKind::starting};
+  if (history.said_something) return {.kind = HealthKind::starting};
   return {.kind = HealthKind::unknown};
 }
 

@@ -13,10 +13,10 @@ void GapWindow::add(Millis gap, std::int64_t count) {
   put();
   const std::int64_t total = filled + count;
   for (auto turns = std::min<std::int64_t>(total / per_bucket, bucket_count); turns > 0; --turns) {
-    at = (at + 1) % static_cast<std::int32_t>(bucket_count);
+    at = static_cast<std::uint8_t>((at + 1U) % bucket_count);
     buckets[at] = 0;
   }
-  filled = static_cast<std::int32_t>(total % per_bucket);
+  filled = static_cast<std::uint8_t>(total % per_bucket);
   if (count > 1) put();  // where in the row the gap was is not known: assume its end
 }
 
@@ -70,7 +70,8 @@ void take_beats(History& history, const Event& event, const Beats& beats) {
   if (periodic > 0) {
     if (history.periodic_beats > 0) history.gaps.add(beats.first - history.last_periodic, 1);
     if (beats.count > 1) history.gaps.add(beats.max_gap, beats.count - 1);
-    history.periodic_beats += periodic;
+    history.periodic_beats =
+        static_cast<std::uint8_t>(std::min<std::int64_t>(history.periodic_beats + periodic, 2));
     history.last_periodic = beats.last;
   }
 
@@ -151,7 +152,6 @@ void take_by_kind(History& history, const Event& event) {
       count_change(history, event, report.name);
       break;
     case ReportKind::tool_call:
-      ++history.tool_calls;
       resume(history);
       if (history.open_calls->size() == open_calls_max) {
         history.open_calls.edit().erase(history.open_calls->begin());
@@ -238,7 +238,7 @@ void apply(History& history, const Event& event) {
   if (!event.late) {
     take_by_kind(history, event);
     if (said_by_agent(event.report.kind)) {
-      ++history.reports;
+      history.said_something = true;
       history.last_sign = event.tick;
       history.sign_seq = event.seq;
       if (const auto* beats = std::get_if<Beats>(&event.report.detail)) {

@@ -27,7 +27,8 @@ Event event_from(const Statement& row) {
   report.event_id = row.text(11);
   const auto facts = row.text(12);
   if (!facts.empty() || report.kind == ReportKind::heartbeat) {
-    if (auto read = read_facts(report, facts, event.tick); !read) throw SqlFailure{read.error()};
+    // One that cannot be read is shown as far as it can, and changes nothing.
+    if (!read_facts(report, facts, event.tick)) event.late = true;
   }
   return event;
 }

@@ -29,6 +29,24 @@ struct Entry {
   Instant queued = never;  ///< Its earliest place in the queue of due sessions.
 };
 
+/// Entries are found by the ids that stand in them.
+std::string_view id_of(const Entry* entry) {
+  return entry->id;
+}
+std::string_view id_of(std::string_view id) {
+  return id;
+}
+struct IdHash {
+  using is_transparent = void;
+  std::size_t operator()(const auto& item) const noexcept {
+    return std::hash<std::string_view>{}(id_of(item));
+  }
+};
+struct SameId {
+  using is_transparent = void;
+  bool operator()(const auto& a, const auto& b) const noexcept { return id_of(a) == id_of(b); }
+};
+
 }  // namespace
 
 struct Observer::State {
@@ -48,7 +66,7 @@ struct Observer::State {
   /// Guards what other threads may ask for: the entries and their ids.
   mutable std::mutex mutex;
   std::unordered_map<SessionKey, Entry> entries;
-  std::unordered_map<std::string_view, const Entry*> by_id;  ///< The ids stand in the entries.
+  std::unordered_set<const Entry*, IdHash, SameId> by_id;
   /// Sessions of one agent with one task share their description.
   std::unordered_map<std::string_view, std::shared_ptr<const std::string>> descriptions;
 
@@ -86,8 +104,8 @@ struct Observer::State {
   /// From when on a quiet session's process is looked for: an interval after its silence began, so
   /// that whoever restarts crashed agents may do so before anybody is told of a death.
   [[nodiscard]] static Instant process_look_from(const Entry& entry) {
-    const auto silence = silence_begins(entry.judged.history, entry.judged.policy);
-    return silence == never ? never : silence + entry.judged.policy.heartbeat_interval;
+    const auto silence = silence_begins(entry.judged.history, *entry.judged.policy);
+    return silence == never ? never : silence + entry.judged.policy->heartbeat_interval;
   }
 
   /// When the session needs a look although nothing happens.
@@ -136,7 +154,7 @@ struct Observer::State {
     entry.judged = std::move(*judged);
     entry.id = row->id;
     entry.description = described(row->spec);
-    by_id[entry.id] = &entry;
+    by_id.insert(&entry);
     settle(session, entry, changes.size() != before);
     return &entry;
   }
@@ -161,10 +179,12 @@ struct Observer::State {
     if (event.seq <= entry->judged.folded) return {};
     const std::lock_guard guard(mutex);
     const auto before = changes.size();
+    const auto lifecycle = entry->judged.history.lifecycle;
     ended.erase(event.session);
     entry->judged.take(event, changes);
     ++entry->since_snapshot;
-    settle(event.session, *entry, changes.size() != before);
+    settle(event.session, *entry,
+           changes.size() != before || lifecycle != entry->judged.history.lifecycle);
     return {};
   }
 
@@ -223,7 +243,7 @@ struct Observer::State {
       for (const auto session : ended) {
         const auto gone = entries.find(session);
         if (gone == entries.end()) continue;
-        by_id.erase(gone->second.id);
+        by_id.erase(&gone->second);
         entries.erase(gone);
       }
       ended.clear();
@@ -362,7 +382,7 @@ std::optional<Watched> Observer::find(std::string_view session_id) const {
   const std::lock_guard guard(state_->mutex);
   const auto found = state_->by_id.find(session_id);
   if (found == state_->by_id.end()) return std::nullopt;
-  return Watched{.judged = found->second->judged, .description = found->second->description};
+  return Watched{.judged = (*found)->judged, .description = (*found)->description};
 }
 
 std::size_t Observer::watched() const {

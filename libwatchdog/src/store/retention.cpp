@@ -155,7 +155,7 @@ bool Store::State::merge_heartbeats(const Retention& retention) {
   if (!session) throw SqlFailure{session.error()};
   const auto judged = reader.fold(*session);
   if (!judged) throw SqlFailure{judged.error()};
-  const auto interval = judged->policy.heartbeat_interval;
+  const auto interval = judged->policy->heartbeat_interval;
 
   std::int64_t rows_left = 0;
   for (std::size_t at = 0; at < events.size(); ++at) {

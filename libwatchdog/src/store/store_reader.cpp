@@ -345,7 +345,7 @@ Result<std::int64_t> StoreReader::version() {
 Case StoreReader::State::case_before_events(const SessionRow& row) {
   Case judged;
   judged.session = row.key;
-  judged.policy = patched(Policy{}, row.spec.policy);
+  judged.policy.set(patched(Policy{}, row.spec.policy));
   judged.health_since = row.created;
   return judged;
 }

@@ -41,7 +41,7 @@ struct ProgressTracker::State {
   explicit State(Config chosen)
       : config(std::move(chosen)), wake_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     policy = patched(Policy{}, config.spec.policy);
-    local.policy = policy;
+    local.policy.set(policy);
     local.health_since = config.clock->wall();
     description = description_of(config.spec);
   }
