@@ -13,7 +13,7 @@ CREATE TABLE boots (
 ) WITHOUT ROWID;
 
 CREATE TABLE sessions (
-  id INTEGER PRIMARY KEY,             -- events.session; rises with creation
+  id INTEGER PRIMARY KEY AUTOINCREMENT, -- events.session; rises with creation, never reused
   name TEXT NOT NULL UNIQUE,          -- the session id that agents use
   parent TEXT,                        -- session id; may name a session not seen yet
   agent TEXT,

@@ -23,6 +23,7 @@ namespace {
 constexpr Millis look_every{1'000};
 /// Retention begins a round so often; within one it works in pieces until nothing is left.
 constexpr Millis trim_every{600'000};
+constexpr Millis piece_every{20};
 
 std::size_t weight(const Batch& batch) {
   std::size_t bytes = sizeof(Batch);
@@ -215,7 +216,7 @@ struct Sweeper::State {
   /// One bounded piece of retention.
   Result<void> trim() {
     const auto now = std::chrono::steady_clock::now();
-    if (!trimming && now < next_trim) return {};
+    if (now < next_trim) return {};
     if (!trimming) {
       if (auto kept = seen->checkpoint(); !kept) return kept;
       trim_through = seen->folded();
@@ -225,8 +226,10 @@ struct Sweeper::State {
     retention.folded_through = trim_through;
     const auto more = store.trim(retention);
     if (!more) return more.error();
+    seen->forget(store.take_dropped());
     trimming = *more;
-    if (!trimming) next_trim = now + trim_every;
+    // Between two pieces others get their turn.
+    next_trim = now + (trimming ? piece_every : trim_every);
     return {};
   }
 
@@ -265,7 +268,7 @@ struct Sweeper::State {
   void wait(Instant due) const {
     auto left = look_every;
     if (due != never) left = std::clamp(due - store.now(), Millis{0}, look_every);
-    if (trimming) left = std::min(left, Millis{20});  // others get their turn between the pieces
+    if (trimming) left = std::min(left, piece_every);
     std::array<pollfd, 2> fds{pollfd{wake_fd, POLLIN, 0}, pollfd{bell.fd(), POLLIN, 0}};
     poll(fds.data(), fds.size(), static_cast<int>(left.count()) + (due != never ? 1 : 0));
     std::uint64_t count = 0;

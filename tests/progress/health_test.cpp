@@ -120,6 +120,17 @@ TEST(Health, observer_that_was_away_waits_as_long_again_but_no_longer_than_silen
   EXPECT_EQ(told.judged.health.valid_until, absence.tick + 30s);
 }
 
+TEST(Health, what_was_silent_before_the_observer_went_away_stays_silent) {
+  auto events = events_of("S ss +++++ m");
+  events.pop_back();
+  Event absence{.seq = 9, .session = observer_key, .tick = events.back().tick + 600s};
+  absence.report.kind = ReportKind::observer;
+  absence.report.detail = ObserverGap{300s};
+  events.push_back(absence);
+  const auto told = tell(events);
+  EXPECT_EQ(path_of(told), "progressing silent") << "nobody is told twice";
+}
+
 TEST(Health, end_is_final_and_start_opens_the_next_attempt) {
   const auto told = tell("S hhhhh E hhh S");
   EXPECT_EQ(told.judged.history.lifecycle, Lifecycle::completed);

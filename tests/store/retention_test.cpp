@@ -52,6 +52,24 @@ TEST_F(Keeping, ended_sessions_go_after_their_time_and_running_ones_stay) {
   EXPECT_EQ(store.reader().sessions({.label_key = "k", .label_value = "v"})->size(), 0U);
 }
 
+TEST_F(Keeping, dead_session_goes_from_file_and_memory_and_its_key_is_not_given_again) {
+  auto observer = Observer::start(store, {});
+  ASSERT_TRUE(observer.ok());
+  const auto key = say(store, "s", {change(), {.kind = ReportKind::exited}})->key;
+  for (int second = 0; second < 60; ++second) {
+    clock.advance(1s);
+    ASSERT_TRUE((*observer)->look().ok());
+  }
+  ASSERT_EQ(store.reader().session("s")->health, HealthKind::dead);
+  clock.advance(24h * 31);
+  ASSERT_TRUE((*observer)->look().ok());
+  trim({});
+  EXPECT_FALSE(store.reader().session("s").ok());
+  (*observer)->forget(store.take_dropped());
+  EXPECT_EQ((*observer)->watched(), 0U);
+  EXPECT_GT(say(store, "t", {change()})->key, key);
+}
+
 TEST_F(Keeping, sequence_numbers_are_not_given_out_again) {
   (void)say(store, "s", {change(), change(), ending()});
   const auto last = store.reader().newest()->first;

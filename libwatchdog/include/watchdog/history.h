@@ -117,7 +117,7 @@ struct History {
   std::uint8_t periodic_beats = 0;  ///< Heartbeats of a helper; counted to 2.
   bool gives_position = false;      ///< Some heartbeat had an iteration or a phase.
   bool said_something = false;      ///< The agent reported more than its start.
-  GapWindow gaps;  ///< Between a helper's heartbeats.
+  GapWindow gaps;                   ///< Between a helper's heartbeats.
   std::int32_t attempt = 1;
 
   std::int64_t heartbeats = 0;
@@ -133,7 +133,7 @@ struct History {
   Instant last_beat{};
   Instant last_change{};
   Instant last_rise{};
-  Instant last_periodic{};          ///< Newest heartbeat of a helper.
+  Instant last_periodic{};  ///< Newest heartbeat of a helper.
 
   std::string last_change_type;
   std::string phase;

@@ -48,6 +48,9 @@ class Observer {
   /// Writes all histories down, so that a restart or retention need not read their events.
   [[nodiscard]] Result<void> checkpoint();
 
+  /// Lets sessions go that retention dropped.
+  void forget(const std::vector<SessionKey>& sessions);
+
   /// The newest event folded.
   [[nodiscard]] Seq folded() const noexcept;
 

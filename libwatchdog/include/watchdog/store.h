@@ -95,8 +95,9 @@ class Store {
 
   /// Appends all batches in one transaction: durable when it returns. A batch that is refused
   /// leaves the others untouched. Heartbeats that follow each other become one row. Waits its turn
-  /// behind the writers of other processes. Errors: `unavailable`, `corrupt`: then nothing was
-  /// stored.
+  /// behind the writers of other processes. The batches stay as they are but for what sealing cuts,
+  /// so that they may be given again after an error. Errors: `unavailable`, `corrupt`: then nothing
+  /// was stored.
   [[nodiscard]] Result<std::vector<Result<Receipt>>> append(std::span<Batch> batches);
 
   /// Appends one event of the observer itself.
@@ -116,6 +117,9 @@ class Store {
 
   /// Does a bounded piece (some milliseconds) of what retention asks for; true while there is more.
   [[nodiscard]] Result<bool> trim(const Retention& retention);
+
+  /// The sessions that `trim` dropped since the last call.
+  [[nodiscard]] std::vector<SessionKey> take_dropped();
 
   /// True if the file is no longer the one that was opened (deleted or replaced).
   [[nodiscard]] bool vanished() const;

@@ -15,10 +15,12 @@ std::string counted(std::int64_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
-/// Whoever was away hears nothing: after an absence the observer waits as long again, but never
-/// longer than the bound that it would apply to silence anyhow.
-Instant doubtful_until(const History& history, Millis bound) {
-  return history.observer_back + std::min(history.observer_gap, bound);
+/// When a bound that would be reached at `at` really is. Whoever was away heard nothing: after an
+/// absence the observer waits as long again, but never longer than the bound itself. What was
+/// reached before the absence stays reached.
+Instant unless_away(const History& history, Instant at, Millis bound) {
+  if (at <= history.observer_back - history.observer_gap) return at;
+  return std::max(at, history.observer_back + std::min(history.observer_gap, bound));
 }
 
 /// Until when open calls excuse the absence of state changes.
@@ -26,8 +28,8 @@ Instant excused_until(const History& history, const Policy& policy) {
   Instant until = Instant::min();
   for (const auto& call : *history.open_calls) {
     const auto allowed = call.deadline.count() > 0 ? call.deadline : policy.call_idle_max;
-    until = std::max({until, std::max(call.since, history.last_rise) + allowed,
-                      doubtful_until(history, allowed)});
+    const auto reached = std::max(call.since, history.last_rise) + allowed;
+    until = std::max(until, unless_away(history, reached, allowed));
   }
   return until;
 }
@@ -76,7 +78,7 @@ Millis silence_bound(const History& history, const Policy& policy) noexcept {
 Instant silence_begins(const History& history, const Policy& policy) noexcept {
   if (history.sign_seq == 0) return never;
   const auto bound = silence_bound(history, policy);
-  return std::max(history.last_sign + bound, doubtful_until(history, bound));
+  return unless_away(history, history.last_sign + bound, bound);
 }
 
 bool is_alive(const History& history, const Policy& policy, Instant now) noexcept {

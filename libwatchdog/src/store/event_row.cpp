@@ -33,15 +33,14 @@ Event event_from(const Statement& row) {
   return event;
 }
 
-void insert_event(Statement& statement, const Event& event) {
-  const Report& report = event.report;
+void insert_event(Statement& statement, const Stamp& stamp, const Report& report) {
   const auto* beats = std::get_if<Beats>(&report.detail);
-  const auto facts = facts_of(report, event.tick);
+  const auto facts = facts_of(report, stamp.tick);
   statement.reset();
-  statement.bind(1, event.seq).bind(2, event.session).bind(3, event.prev);
-  statement.bind(4, event.tick.time_since_epoch().count());
-  statement.bind(5, event.at.time_since_epoch().count());
-  statement.bind(6, static_cast<std::int64_t>(report.kind)).bind(7, event.late ? 1 : 0);
+  statement.bind(1, stamp.seq).bind(2, stamp.session).bind(3, stamp.prev);
+  statement.bind(4, stamp.tick.time_since_epoch().count());
+  statement.bind(5, stamp.at.time_since_epoch().count());
+  statement.bind(6, static_cast<std::int64_t>(report.kind)).bind(7, stamp.late ? 1 : 0);
   statement.bind(8, beats != nullptr ? beats->phase : report.name, true);
   statement.bind(9, report.content, true);
   if (report.bytes > 0) {

@@ -7,6 +7,16 @@
 
 namespace watchdog {
 
+/// What the store adds to a report when it becomes an event.
+struct Stamp {
+  Seq seq = 0;
+  SessionKey session = observer_key;
+  Seq prev = 0;
+  Instant tick{};
+  WallTime at{};
+  bool late = false;
+};
+
 /// The columns, in the order in which `event_from` reads and `insert_event` writes them.
 inline constexpr std::string_view event_columns =
     "seq, session, prev, tick_ms, at_ms, kind, late, name, content, digest, bytes, event_id, facts";
@@ -17,6 +27,6 @@ inline constexpr std::string_view event_columns =
 inline constexpr std::string_view insert_event_sql =
     "INSERT INTO events (seq, session, prev, tick_ms, at_ms, kind, late, name, content, digest, "
     "bytes, event_id, facts) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)";
-void insert_event(Statement& statement, const Event& event);
+void insert_event(Statement& statement, const Stamp& stamp, const Report& report);
 
 }  // namespace watchdog

@@ -225,6 +225,14 @@ struct Observer::State {
     }
   }
 
+  /// REQUIRES: mutex held.
+  void forget(SessionKey session) {
+    const auto gone = entries.find(session);
+    if (gone == entries.end()) return;
+    by_id.erase(&gone->second);
+    entries.erase(gone);
+  }
+
   /// Writes down what was concluded, in one transaction, and lets ended sessions go.
   Result<void> keep() {
     if (changes.empty() && to_keep.empty()) return {};
@@ -240,12 +248,7 @@ struct Observer::State {
     to_keep.clear();
     if (!ended.empty()) {
       const std::lock_guard guard(mutex);
-      for (const auto session : ended) {
-        const auto gone = entries.find(session);
-        if (gone == entries.end()) continue;
-        by_id.erase(&gone->second);
-        entries.erase(gone);
-      }
+      for (const auto session : ended) forget(session);
       ended.clear();
     }
     return {};
@@ -372,6 +375,11 @@ Result<void> Observer::checkpoint() {
     if (auto kept = state_->keep(); !kept) return kept;
   }
   return {};
+}
+
+void Observer::forget(const std::vector<SessionKey>& sessions) {
+  const std::lock_guard guard(state_->mutex);
+  for (const auto session : sessions) state_->forget(session);
 }
 
 Seq Observer::folded() const noexcept {

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <limits>
 #include <unordered_set>
+#include <utility>
 
 #include "json/facts.h"
 #include "store/store_state.h"
@@ -36,6 +38,7 @@ void Store::State::keep_floors() {
 
 /// Deletes a piece of the session's events, and once they are gone the session itself.
 void Store::State::drop_session(SessionKey session) {
+  changed = true;
   auto& previous = sql("SELECT prev FROM events WHERE seq = ?");
   auto& drop = sql("DELETE FROM events WHERE seq = ?");
   Seq seq = reader.state_->head_of(session);
@@ -52,6 +55,7 @@ void Store::State::drop_session(SessionKey session) {
   shorten.run();
   dropping = seq != 0 ? session : observer_key;
   if (seq != 0) return;
+  dropped.push_back(session);
   for (const std::string_view text :
        {"DELETE FROM blocks WHERE session = ?", "DELETE FROM transitions WHERE session = ?",
         "DELETE FROM snapshots WHERE session = ?", "DELETE FROM labels WHERE session = ?",
@@ -97,6 +101,7 @@ bool Store::State::drop_oldest(const Retention& retention) {
   const auto count = query.integer(1);
   query.reset();
   if (count < piece_events) return false;  // all that is left is needed
+  changed = true;
   for (const std::string_view text :
        {"DELETE FROM events WHERE seq <= ?", "DELETE FROM blocks WHERE seq <= ?"}) {
     auto& drop = sql(text);
@@ -115,29 +120,41 @@ bool Store::State::drop_oldest(const Retention& retention) {
 /// A row at which a transition happened stays the end of its run, and rows with an absence of the
 /// observer between them stay apart, so that a replay concludes the same.
 bool Store::State::merge_heartbeats(const Retention& retention) {
-  if (merging.session == observer_key) {
-    auto& next = sql("SELECT id FROM sessions WHERE ended_ms IS NULL ORDER BY id LIMIT 1");
-    const ResetLater later(next);
-    if (!next.step()) return false;
-    merging = {.session = next.integer(0)};
+  auto& block =
+      sql("SELECT session, seq FROM blocks WHERE (session, seq) > (?, ?) ORDER BY session, seq "
+          "LIMIT 2");
+  for (int looked = 0; looked < piece_events; ++looked) {
+    block.reset().bind(1, merging.session).bind(2, merging.from);
+    if (!block.step()) {
+      block.reset();
+      merging = {};
+      return false;  // the round is over
+    }
+    const SessionKey session = block.integer(0);
+    const Seq end = block.integer(1);
+    const bool more = block.step() && block.integer(0) == session;
+    const Seq following = more ? block.integer(1) : 0;
+    block.reset();
+    if (session != merging.session) {
+      merging = {.session = session, .from = merged[session]};
+      continue;
+    }
+    if (end > retention.folded_through || !merge_block(retention, end, following)) {
+      merging.from = std::numeric_limits<Seq>::max();  // nothing more to do for this session
+      continue;
+    }
+    merged[session] = merging.from;
+    return true;
   }
-  auto& block = sql("SELECT seq FROM blocks WHERE session = ? AND seq > ? ORDER BY seq LIMIT 2");
-  block.bind(1, merging.session).bind(2, merging.from);
-  const Seq end = block.step() ? block.integer(0) : 0;
-  const Seq following = end != 0 && block.step() ? block.integer(0) : 0;
-  block.reset();
-  auto events = end != 0 ? reader.state_->walk(end, merging.from) : std::vector<Event>{};
-  const bool old_enough = !events.empty() && end <= retention.folded_through &&
-                          events.back().tick < now - retention.heartbeats_for;
-  if (!old_enough) {
-    auto& next =
-        sql("SELECT id FROM sessions WHERE ended_ms IS NULL AND id > ? ORDER BY id LIMIT 1");
-    const ResetLater later(next);
-    next.bind(1, merging.session);
-    const bool more = next.step();
-    merging = {.session = more ? next.integer(0) : observer_key};
-    return more;
-  }
+  return true;
+}
+
+/// Merges what can be in the block that ends at `end`; false if it is not old enough yet.
+/// `following` is the end of the next block, 0 if there is none.
+bool Store::State::merge_block(const Retention& retention, Seq end, Seq following) {
+  auto events = reader.state_->walk(end, merging.from);
+  if (events.empty() || events.back().tick >= now - retention.heartbeats_for) return false;
+  changed = true;
 
   std::unordered_set<Seq> turning_points;
   auto& turns = sql("SELECT seq FROM transitions WHERE session = ?");
@@ -198,21 +215,26 @@ bool Store::State::merge_heartbeats(const Retention& retention) {
 Result<bool> Store::trim(const Retention& retention) {
   auto more = state_->in_turn<bool>([&]() -> Result<bool> {
     state_->stamp();
+    state_->changed = false;
     const bool busy = state_->drop_ended(retention) || state_->drop_oldest(retention) ||
                       state_->merge_heartbeats(retention);
-    if (busy) {
+    if (state_->changed) {
       state_->keep_floors();
       state_->heads.clear();
     }
     return busy;
   });
-  if (!more) return more;
+  if (!more || !state_->changed) return more;
   try {
     state_->database->exec("PRAGMA incremental_vacuum(100)");
   } catch (const SqlFailure& failure) {
     return failure.error;
   }
   return more;
+}
+
+std::vector<SessionKey> Store::take_dropped() {
+  return std::exchange(state_->dropped, {});
 }
 
 }  // namespace watchdog

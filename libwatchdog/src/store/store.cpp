@@ -233,14 +233,15 @@ Head& Store::State::create(const std::string& id, const SessionSpec& spec, WallT
 }
 
 /// Numbers, stamps and stores one event.
-void Store::State::put(Head& head, Event& event) {
-  event.seq = next_seq++;
-  event.session = head.key;
-  event.prev = head.seq;
-  event.tick = now;
-  event.at = event.report.at.value_or(wall);
-  insert_event(insert, event);
-  head.seq = event.seq;
+Stamp Store::State::put(Head& head, const Report& report, bool late) {
+  const Stamp stamp{.seq = next_seq++,
+                    .session = head.key,
+                    .prev = head.seq,
+                    .tick = now,
+                    .at = report.at.value_or(wall),
+                    .late = late};
+  insert_event(insert, stamp, report);
+  head.seq = stamp.seq;
   if (++head.events % block_events == 0) {
     auto& block = sql("INSERT INTO blocks (session, seq) VALUES (?, ?)");
     block.bind(1, head.key).bind(2, head.seq);
@@ -250,31 +251,30 @@ void Store::State::put(Head& head, Event& event) {
     head.dirty = true;
     dirty.push_back(&head);
   }
+  return stamp;
 }
 
 /// Stores the heartbeats gathered so far: before any other event, and at the end.
 void Store::State::put_beats(Head& head) {
   if (!head.beats) return;
-  Event event;
-  event.late = head.ended;
-  event.report.at = head.beats_at;
-  event.report.detail = std::move(*head.beats);
+  Report report;
+  report.at = head.beats_at;
+  report.detail = std::move(*head.beats);
   head.beats.reset();
-  put(head, event);
+  (void)put(head, report, head.ended);
 }
 
-void Store::State::take_beats(Head& head, Report& report) {
-  auto& beats = std::get<Beats>(report.detail);
+void Store::State::take_beats(Head& head, const Report& report) {
+  Beats beats = std::get<Beats>(report.detail);
   const bool stamped = beats.first != Instant{};
   beats.first = stamped ? std::min(beats.first + offset, now) : now;
   beats.last = stamped ? std::min(beats.last + offset, now) : now;
   if (head.beats && !same_row(*head.beats, beats)) put_beats(head);
   if (!report.event_id.empty() || report.ts_ms) {  // must be found again, or has its own time
     put_beats(head);
-    Event event;
-    event.late = head.ended;
-    event.report = std::move(report);
-    put(head, event);
+    Report single = report;
+    single.detail = std::move(beats);
+    (void)put(head, single, head.ended);
   } else if (head.beats) {
     absorb(*head.beats, beats);
   } else {
@@ -288,9 +288,9 @@ void Store::State::take_beats(Head& head, Report& report) {
 }
 
 /// What an event changes in its session's own row.
-void Store::State::touch_session(Head& head, const Event& event) {
-  const auto at = event.at.time_since_epoch().count();
-  if (event.report.kind == ReportKind::start && head.ended) {
+void Store::State::touch_session(Head& head, const Stamp& stamp, const Report& report) {
+  const auto at = stamp.at.time_since_epoch().count();
+  if (report.kind == ReportKind::start && head.ended) {
     head.ended = false;
     head.cancel.reset();
     auto& reopen =
@@ -298,8 +298,8 @@ void Store::State::touch_session(Head& head, const Event& event) {
             "outcome_reason = NULL, cancel = NULL, updated_ms = ? WHERE id = ?");
     reopen.bind(1, ++head.attempt).bind(2, at).bind(3, head.key);
     reopen.run();
-  } else if (event.report.kind == ReportKind::end && !event.late) {
-    const auto& outcome = std::get<Outcome>(event.report.detail);
+  } else if (report.kind == ReportKind::end && !stamp.late) {
+    const auto& outcome = std::get<Outcome>(report.detail);
     head.ended = true;
     // An agent that was taken for dead and comes back must still hear that it was cancelled.
     const bool heard = outcome.kind != OutcomeKind::cancelled;
@@ -310,9 +310,9 @@ void Store::State::touch_session(Head& head, const Event& event) {
     end.bind(1, name_of(outcome.kind)).bind(2, at).bind(3, outcome.reason).bind(4, heard ? 1 : 0);
     end.bind(5, at).bind(6, head.key);
     end.run();
-  } else if (event.report.kind == ReportKind::cancel && !event.late) {
-    auto request = std::get<CancelRequest>(event.report.detail);
-    request.at = event.at;
+  } else if (report.kind == ReportKind::cancel && !stamp.late) {
+    auto request = std::get<CancelRequest>(report.detail);
+    request.at = stamp.at;
     const auto text = to_json(request);
     head.cancel = std::move(request);
     auto& cancel = sql("UPDATE sessions SET cancel = ? WHERE id = ?");
@@ -363,11 +363,8 @@ Result<Receipt> Store::State::append(Batch& batch) {
       continue;
     }
     put_beats(*head);
-    Event event;
-    event.late = head->ended && report.kind != ReportKind::start;
-    event.report = std::move(report);
-    put(*head, event);
-    touch_session(*head, event);
+    const auto stamp = put(*head, report, head->ended && report.kind != ReportKind::start);
+    touch_session(*head, stamp, report);
   }
   put_beats(*head);
   receipt.key = head->key;
@@ -423,10 +420,10 @@ Result<Seq> Store::append_observer(ObserverGap absence) {
     state_->stamp();
     Head& head = state_->observer;
     head.seq = state_->reader.state_->head_of(observer_key);
-    Event event;
-    event.report.kind = ReportKind::observer;
-    event.report.detail = absence;
-    state_->put(head, event);
+    Report report;
+    report.kind = ReportKind::observer;
+    report.detail = absence;
+    (void)state_->put(head, report, false);
     state_->put_heads();
     return head.seq;
   });

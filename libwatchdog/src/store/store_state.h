@@ -2,11 +2,13 @@
 /// The inside of a Store, shared by its source files.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "store/event_row.h"
 #include "store/lock.h"
 #include "store/reader_state.h"
 #include "store/sqlite.h"
@@ -79,22 +81,26 @@ struct Store::State {
   Head& create(const std::string& id, const SessionSpec& spec, WallTime at);
   [[nodiscard]] bool is_duplicate(const Head& head, const Report& report);
   [[nodiscard]] Result<Receipt> append(Batch& batch);
-  void put(Head& head, Event& event);
+  Stamp put(Head& head, const Report& report, bool late);
   void put_beats(Head& head);
-  void take_beats(Head& head, Report& report);
-  void touch_session(Head& head, const Event& event);
+  void take_beats(Head& head, const Report& report);
+  void touch_session(Head& head, const Stamp& stamp, const Report& report);
   void put_heads();
   void write(const Verdicts& verdicts);
 
   // Retention:
   struct Merging {
-    SessionKey session = observer_key;  ///< Being looked at.
-    Seq from = 0;                       ///< Merged up to here, a remaining block end.
+    SessionKey session = observer_key;           ///< Being looked at.
+    Seq from = std::numeric_limits<Seq>::max();  ///< Merged up to here, a remaining block end.
   } merging;
-  SessionKey dropping = observer_key;  ///< Begun and not finished.
+  std::unordered_map<SessionKey, Seq> merged;  ///< How far earlier rounds came.
+  bool changed = false;                        ///< Whether this piece changed the file.
+  std::vector<SessionKey> dropped;             ///< Since somebody asked.
+  SessionKey dropping = observer_key;          ///< Begun and not finished.
   [[nodiscard]] bool drop_ended(const Retention& retention);
   [[nodiscard]] bool drop_oldest(const Retention& retention);
   [[nodiscard]] bool merge_heartbeats(const Retention& retention);
+  [[nodiscard]] bool merge_block(const Retention& retention, Seq end, Seq following);
   void drop_session(SessionKey session);
   void keep_floors();
 };

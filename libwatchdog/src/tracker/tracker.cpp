@@ -73,7 +73,6 @@ struct ProgressTracker::State {
   Millis local_offset{};
   bool ended = false;
   bool stopping = false;
-  bool hurry = false;  ///< Somebody waits for what is pending.
   bool finished = false;
   bool registered = false;  ///< The store knows the session.
   Directive directive;
@@ -160,7 +159,6 @@ struct ProgressTracker::State {
   Result<void> wait_until_durable(const std::stop_token& stop) {
     std::unique_lock guard(mutex);
     push_beats();
-    hurry = true;
     const auto target = reported;
     wake();
     auto seen = durable;
@@ -203,7 +201,11 @@ struct ProgressTracker::State {
 /// The tracker's own thread: sends sidecar heartbeats, writes what is pending, hears directives.
 class ProgressTracker::Writer {
  public:
-  explicit Writer(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  explicit Writer(std::shared_ptr<State> state)
+      : state_(std::move(state)),
+        batch_{.session = state_->config.session,
+               .creation = Creation::attach,
+               .spec = state_->config.spec} {}
 
   void run() {
     auto next_sidecar = state_->boot_now();
@@ -268,6 +270,10 @@ class ProgressTracker::Writer {
       store_.reset();
       bell_ = Bell();
       registered_ = false;
+      // The new file knows nothing of the session: a start comes first again.
+      if (!batch_.reports.empty() && batch_.reports.front().kind != ReportKind::start) {
+        batch_.reports.insert(batch_.reports.begin(), start_report());
+      }
     }
     if (!store_) {
       auto opened =
@@ -281,14 +287,16 @@ class ProgressTracker::Writer {
     return true;
   }
 
-  /// Takes a piece of the queue. It stays counted as not durable until `wrote`.
+  /// Takes a piece of the queue, behind what could not be written before. It counts as durable when
+  /// `wrote` says so.
   void take_piece() {
+    if (!batch_.reports.empty()) return;
+    if (!registered_) batch_.reports.push_back(start_report());
     const std::lock_guard guard(state_->mutex);
-    if (!in_hand_.empty()) return;
     if (state_->queue.empty()) state_->push_gap();
-    while (!state_->queue.empty() && in_hand_.size() < piece_reports) {
+    for (taken_ = 0; !state_->queue.empty() && taken_ < piece_reports; ++taken_) {
       state_->queue_bytes -= weight(state_->queue.front());
-      in_hand_.push_back(std::move(state_->queue.front()));
+      batch_.reports.push_back(std::move(state_->queue.front()));
       state_->queue.pop_front();
     }
   }
@@ -305,14 +313,8 @@ class ProgressTracker::Writer {
   bool write_pending() {
     while (open()) {
       take_piece();
-      if (in_hand_.empty() && registered_) return true;
-      Batch batch{.session = state_->config.session,
-                  .creation = Creation::attach,
-                  .spec = state_->config.spec};
-      // The store takes what it is given: a copy stays here until it is durable.
-      if (!registered_) batch.reports.push_back(start_report());
-      batch.reports.insert(batch.reports.end(), in_hand_.begin(), in_hand_.end());
-      auto receipts = store_->append({&batch, 1});
+      if (batch_.reports.empty()) return true;
+      auto receipts = store_->append({&batch_, 1});
       if (!receipts || !receipts->front()) {
         const Error error = receipts ? receipts->front().error() : receipts.error();
         refused(error);
@@ -328,10 +330,9 @@ class ProgressTracker::Writer {
 
   /// Nothing will ever make the store accept this: it must not block what follows.
   void drop_piece() {
-    const auto dropped = in_hand_.size();
-    in_hand_.clear();
+    batch_.reports.clear();
     const std::lock_guard guard(state_->mutex);
-    state_->durable += dropped;
+    state_->durable += std::exchange(taken_, 0);
     state_->settled.notify_all();
   }
 
@@ -340,17 +341,16 @@ class ProgressTracker::Writer {
     trouble_said_ = false;
     if (!registered_) {
       registered_ = true;
-      if (auto bell = Bell::for_session(state_->config.database, receipt.key))
+      if (auto bell = Bell::for_session(state_->config.database, receipt.key)) {
         bell_ = std::move(*bell);
+      }
       if (!receipt.created) adopt();
     }
-    const auto written = in_hand_.size();
-    in_hand_.clear();
+    batch_.reports.clear();
     const std::lock_guard guard(state_->mutex);
     state_->registered = true;
     state_->refusal.clear();
-    state_->durable += written;
-    if (state_->queue.empty()) state_->hurry = false;
+    state_->durable += std::exchange(taken_, 0);
     hear(receipt.directive);
     state_->settled.notify_all();
   }
@@ -393,7 +393,8 @@ class ProgressTracker::Writer {
   std::shared_ptr<State> state_;
   std::optional<Store> store_;
   Bell bell_;
-  std::vector<Report> in_hand_;  ///< Taken from the queue, not yet durable.
+  Batch batch_;  ///< Taken from the queue, not yet durable; a start before it, if one is due.
+  std::size_t taken_ = 0;  ///< How many of them came from the queue.
   bool registered_ = false;
   bool trouble_said_ = false;
   int refused_while_stopping_ = 0;
