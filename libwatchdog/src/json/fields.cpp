@@ -109,4 +109,19 @@ void Fields::fail(ErrorCode code, std::string_view name, std::string what) {
   error_ = Error{code, std::string(name) + " " + std::move(what), std::string(name)};
 }
 
+ProcessFacts read_process(Fields& fields, std::string_view start_field,
+                          std::string_view boot_field) {
+  ProcessFacts process;
+  std::optional<std::int64_t> number;
+  fields.integer("pid", number);
+  if (number && *number <= 0) fields.fail(ErrorCode::invalid, "pid", "must be above 0");
+  process.pid = number.value_or(0);
+  number.reset();
+  fields.integer(start_field, number);
+  process.start_ticks = number.value_or(0);
+  fields.text(boot_field, process.boot_id, 256);
+  fields.text("host", process.host, 256);
+  return process;
+}
+
 }  // namespace watchdog

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "watchdog/names.h"
+#include "watchdog/report.h"
 #include "watchdog/result.h"
 
 namespace watchdog {
@@ -54,5 +55,9 @@ class Fields {
   const nlohmann::json& object_;
   std::optional<Error> error_;
 };
+
+/// `pid` and `host`, and two fields that the trace format and the API spell differently.
+[[nodiscard]] ProcessFacts read_process(Fields& fields, std::string_view start_field,
+                                        std::string_view boot_field);
 
 }  // namespace watchdog

@@ -106,20 +106,6 @@ Outcome read_outcome(Fields& fields, std::size_t bytes_max) {
   return outcome;
 }
 
-ProcessFacts read_process(Fields& fields) {
-  ProcessFacts process;
-  std::optional<std::int64_t> number;
-  fields.integer("pid", number);
-  if (number && *number <= 0) fields.fail(ErrorCode::invalid, "pid", "must be above 0");
-  process.pid = number.value_or(0);
-  number.reset();
-  fields.integer("start_ticks", number);
-  process.start_ticks = number.value_or(0);
-  fields.text("boot_id", process.boot_id, id_bytes_max);
-  fields.text("host", process.host, id_bytes_max);
-  return process;
-}
-
 /// Kinds that only the store or the monitor write are unknown here.
 bool comes_from_agents(ReportKind kind) {
   switch (kind) {
@@ -169,7 +155,7 @@ Result<std::optional<Report>> report_from(const json& object) {
       report.detail = read_outcome(fields, name_bytes_max);
       break;
     case ReportKind::start:
-      report.detail = read_process(fields);
+      report.detail = read_process(fields, "start_ticks", "boot_id");
       break;
     case ReportKind::tool_call: {
       std::optional<std::int64_t> deadline;
@@ -400,7 +386,7 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
       break;
     case ReportKind::start:
     case ReportKind::exited:
-      report.detail = read_process(fields);
+      report.detail = read_process(fields, "start_ticks", "boot_id");
       break;
     case ReportKind::end:
       report.detail = read_outcome(fields, no_limit);

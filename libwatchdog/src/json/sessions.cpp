@@ -78,16 +78,7 @@ Result<SessionSpec> session_spec_from_json(std::string_view body, std::string& s
   fields.choice("content", content);
   spec.content = content.value_or(ContentLevel::preview);
 
-  ProcessFacts process;
-  std::optional<std::int64_t> number;
-  fields.integer("pid", number);
-  if (number && *number <= 0) fields.fail(ErrorCode::invalid, "pid", "must be above 0");
-  process.pid = number.value_or(0);
-  number.reset();
-  fields.integer("startTicks", number);
-  process.start_ticks = number.value_or(0);
-  fields.text("bootId", process.boot_id, 256);
-  fields.text("host", process.host, 256);
+  const auto process = read_process(fields, "startTicks", "bootId");
   if (process.pid > 0) spec.process = process;
 
   if (fields.error()) return *fields.error();

@@ -1,0 +1,197 @@
+/// \file
+/// What a tracker's callers and its own thread share.
+#pragma once
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "store/lock.h"
+#include "watchdog/content.h"
+#include "watchdog/progress.h"
+#include "watchdog/tracker.h"
+
+namespace watchdog {
+
+/// A queue above this keeps digests instead of contents, and
+inline constexpr std::size_t queue_bytes_max = 8U << 20U;
+/// above this only counts what it could not keep.
+inline constexpr std::size_t queue_reports_max = 100'000;
+
+/// What a report takes in the queue.
+[[nodiscard]] inline std::size_t weight(const Report& report) {
+  return sizeof(Report) + report.content.size() + report.name.size();
+}
+
+struct ProgressTracker::State {
+  explicit State(Config chosen)
+      : config(std::move(chosen)), wake_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    policy = patched(Policy{}, config.spec.policy);
+    local.policy.set(policy);
+    local.health_since = config.clock->wall();
+    description = description_of(config.spec);
+  }
+  ~State() {
+    if (wake_fd >= 0) close(wake_fd);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  const Config config;
+  Policy policy;
+  std::string description;
+  const int generation = fork_generation();
+  int wake_fd;
+  std::atomic<bool> cancel_asked{false};
+
+  mutable std::mutex mutex;
+  std::condition_variable_any settled;  ///< Something became durable, or was refused.
+  std::optional<Beats> beats;           ///< Gathered since the last row. Ticks: since boot.
+  Instant beats_written{};              ///< When a row was last taken.
+  std::deque<Report> queue;
+  std::size_t queue_bytes = 0;
+  std::int64_t lost = 0;
+  std::uint64_t reported = 0;  ///< Rows ever queued, and
+  std::uint64_t durable = 0;   ///< how many of them are on disk.
+  std::string refusal;         ///< Why the store refuses at the moment.
+  Case local;                  ///< Folded from what is reported here.
+  Seq local_seq = 0;
+  Millis local_offset{};
+  bool ended = false;
+  bool stopping = false;
+  bool finished = false;
+  bool registered = false;  ///< The store knows the session.
+  Directive directive;
+
+  std::thread thread;
+
+  [[nodiscard]] bool forked() const noexcept { return fork_generation() != generation; }
+  [[nodiscard]] Advice advice() const noexcept {
+    return cancel_asked.load(std::memory_order_relaxed) ? Advice::cancel : Advice::go_on;
+  }
+  [[nodiscard]] Instant boot_now() const noexcept { return Instant{config.clock->since_boot()}; }
+
+  void wake() const noexcept {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = write(wake_fd, &one, sizeof one);
+  }
+
+  /// Folds a report into the local case. REQUIRES: mutex held.
+  void fold(Report& report, Instant boot) {
+    Event event;
+    event.seq = ++local_seq;
+    event.session = 1;
+    event.tick = std::max(local.history.tick, boot + local_offset);
+    event.at = report.at.value_or(WallTime{});
+    // Contents do not matter to a history and may be long.
+    auto content = std::exchange(report.content, {});
+    event.report = report;
+    report.content = std::move(content);
+    event.late = is_end(local.history.lifecycle) && report.kind != ReportKind::start;
+    if (auto* row = std::get_if<Beats>(&event.report.detail)) {
+      row->first += local_offset;
+      row->last += local_offset;
+    }
+    std::vector<Transition> ignored;
+    local.take(event, ignored);
+  }
+
+  /// Says, where it happened, that reports were lost. REQUIRES: mutex held.
+  void push_gap() {
+    if (lost == 0) return;
+    Report gap;
+    gap.kind = ReportKind::gap;
+    gap.detail = LostReports{std::exchange(lost, 0)};
+    queue.push_back(std::move(gap));
+    queue_bytes += weight(queue.back());
+    ++reported;
+  }
+
+  /// Puts a report behind the others. REQUIRES: mutex held.
+  void push(Report report, Instant boot) {
+    fold(report, boot);
+    if (queue_bytes + weight(report) > queue_bytes_max) seal(report, ContentLevel::digest);
+    if (queue.size() >= queue_reports_max && report.kind != ReportKind::end) {
+      ++lost;
+      return;
+    }
+    push_gap();
+    queue_bytes += weight(report);
+    queue.push_back(std::move(report));
+    ++reported;
+  }
+
+  /// Turns the gathered heartbeats into a row. REQUIRES: mutex held.
+  void push_beats() {
+    if (!beats) return;
+    Report report;
+    report.kind = ReportKind::heartbeat;
+    report.at = config.clock->wall();
+    report.detail = std::move(*beats);
+    beats.reset();
+    beats_written = boot_now();
+    push(std::move(report), beats_written);
+  }
+
+  Advice say(Report report) {
+    if (forked()) return Advice::go_on;
+    report.at = config.clock->wall();
+    {
+      const std::lock_guard guard(mutex);
+      push_beats();
+      push(std::move(report), boot_now());
+    }
+    wake();
+    return advice();
+  }
+
+  Result<void> wait_until_durable(const std::stop_token& stop) {
+    std::unique_lock guard(mutex);
+    push_beats();
+    const auto target = reported;
+    wake();
+    auto seen = durable;
+    while (durable < target || !registered) {
+      const bool moved = settled.wait_for(guard, stop, config.refusal_max, [&] {
+        return (durable >= target && registered) || durable != seen || finished;
+      });
+      if (durable >= target && registered) break;
+      if (stop.stop_requested()) return Error{ErrorCode::cancelled, "waiting was called off"};
+      if (!moved || finished) {
+        return Error{
+            ErrorCode::unavailable,
+            "nothing could be written for " + std::to_string(config.refusal_max.count()) +
+                " ms: " + (refusal.empty() ? "another writer does not come to its end" : refusal)};
+      }
+      seen = durable;
+    }
+    return {};
+  }
+
+  Result<void> end(Outcome outcome) {
+    if (forked()) return {};
+    {
+      const std::lock_guard guard(mutex);
+      if (ended) {
+        return Error{ErrorCode::conflict, "session " + config.session + " has ended already"};
+      }
+      ended = true;
+      push_beats();
+      Report report;
+      report.kind = ReportKind::end;
+      report.at = config.clock->wall();
+      report.detail = std::move(outcome);
+      push(std::move(report), boot_now());
+    }
+    return wait_until_durable({});
+  }
+};
+
+}  // namespace watchdog

@@ -1,0 +1,224 @@
+/// \file
+/// The thread of a tracker.
+#pragma once
+
+#include <poll.h>
+
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "tracker/tracker_state.h"
+#include "watchdog/bell.h"
+#include "watchdog/store.h"
+
+namespace watchdog {
+
+/// Between two tries at a store that refused.
+inline constexpr Millis retry_every{500};
+/// What is taken out of the queue for one transaction.
+inline constexpr std::size_t piece_reports = 2'000;
+
+/// The tracker's own thread: sends sidecar heartbeats, writes what is pending, hears directives.
+class ProgressTracker::Writer {
+ public:
+  explicit Writer(std::shared_ptr<State> state)
+      : state_(std::move(state)),
+        batch_{.session = state_->config.session,
+               .creation = Creation::attach,
+               .spec = state_->config.spec} {}
+
+  void run() {
+    auto next_sidecar = state_->boot_now();
+    while (true) {
+      const auto now = state_->boot_now();
+      bool stop = false;
+      {
+        const std::lock_guard guard(state_->mutex);
+        stop = state_->stopping;
+        if (state_->config.sidecar && now >= next_sidecar && !state_->ended) {
+          push_sidecar(now);
+          next_sidecar = now + state_->policy.heartbeat_interval;
+        }
+        const bool due = state_->beats && now - state_->beats_written >= half_interval();
+        if (due || stop) state_->push_beats();
+      }
+      const bool written = write_pending();
+      if (stop && (written || ++refused_while_stopping_ * retry_every > state_->config.refusal_max))
+        break;
+      wait(written && !stop ? std::min(next_sidecar, now + half_interval()) : now + retry_every);
+    }
+    const std::lock_guard guard(state_->mutex);
+    state_->finished = true;
+    state_->settled.notify_all();
+  }
+
+ private:
+  [[nodiscard]] Millis half_interval() const {
+    return std::max(Millis{1'000}, state_->policy.heartbeat_interval / 2);
+  }
+
+  void push_sidecar(Instant now) {
+    Report report;
+    report.kind = ReportKind::heartbeat;
+    report.at = state_->config.clock->wall();
+    report.detail = Beats{.first = now, .last = now, .phase = {}, .source = Source::sidecar};
+    state_->push(std::move(report), now);
+  }
+
+  void say(const std::string& sentence) const {
+    if (state_->config.log) {
+      state_->config.log(sentence);
+    } else {
+      std::fprintf(stderr, "watchdog: %s\n", sentence.c_str());
+    }
+  }
+
+  void refused(const Error& error) {
+    {
+      const std::lock_guard guard(state_->mutex);
+      state_->refusal = error.message;
+    }
+    if (!trouble_said_) {
+      say("progress of session " + state_->config.session + " cannot be kept: " + error.message +
+          ". The agent goes on; reports wait in memory");
+    }
+    trouble_said_ = true;
+  }
+
+  bool open() {
+    if (store_ && store_->vanished()) {
+      store_.reset();
+      bell_ = Bell();
+      registered_ = false;
+      // The new file knows nothing of the session: a start comes first again.
+      if (!batch_.reports.empty() && batch_.reports.front().kind != ReportKind::start) {
+        batch_.reports.insert(batch_.reports.begin(), start_report());
+      }
+    }
+    if (!store_) {
+      auto opened =
+          Store::open({.database = state_->config.database, .clock = state_->config.clock});
+      if (!opened) {
+        refused(opened.error());
+        return false;
+      }
+      store_.emplace(std::move(*opened));
+    }
+    return true;
+  }
+
+  /// Takes a piece of the queue, behind what could not be written before. It counts as durable when
+  /// `wrote` says so.
+  void take_piece() {
+    if (!batch_.reports.empty()) return;
+    if (!registered_) batch_.reports.push_back(start_report());
+    const std::lock_guard guard(state_->mutex);
+    if (state_->queue.empty()) state_->push_gap();
+    for (taken_ = 0; !state_->queue.empty() && taken_ < piece_reports; ++taken_) {
+      state_->queue_bytes -= weight(state_->queue.front());
+      batch_.reports.push_back(std::move(state_->queue.front()));
+      state_->queue.pop_front();
+    }
+  }
+
+  Report start_report() const {
+    Report report;
+    report.kind = ReportKind::start;
+    report.at = state_->config.clock->wall();
+    report.detail = this_process();
+    return report;
+  }
+
+  /// True if nothing is left to write.
+  bool write_pending() {
+    while (open()) {
+      take_piece();
+      if (batch_.reports.empty()) return true;
+      auto receipts = store_->append({&batch_, 1});
+      if (!receipts || !receipts->front()) {
+        const Error error = receipts ? receipts->front().error() : receipts.error();
+        refused(error);
+        if (error.code == ErrorCode::invalid) drop_piece();
+        return false;
+      }
+      // Written to a file that was deleted meanwhile is not written.
+      if (store_->vanished()) continue;
+      wrote(*receipts->front());
+    }
+    return false;
+  }
+
+  /// Nothing will ever make the store accept this: it must not block what follows.
+  void drop_piece() {
+    batch_.reports.clear();
+    const std::lock_guard guard(state_->mutex);
+    state_->durable += std::exchange(taken_, 0);
+    state_->settled.notify_all();
+  }
+
+  void wrote(const Receipt& receipt) {
+    if (trouble_said_) say("progress of session " + state_->config.session + " is kept again");
+    trouble_said_ = false;
+    if (!registered_) {
+      registered_ = true;
+      if (auto bell = Bell::for_session(state_->config.database, receipt.key)) {
+        bell_ = std::move(*bell);
+      }
+      if (!receipt.created) adopt();
+    }
+    batch_.reports.clear();
+    const std::lock_guard guard(state_->mutex);
+    state_->registered = true;
+    state_->refusal.clear();
+    state_->durable += std::exchange(taken_, 0);
+    hear(receipt.directive);
+    state_->settled.notify_all();
+  }
+
+  /// The session was there before this tracker: what it reported then counts too.
+  void adopt() {
+    auto row = store_->reader().session(state_->config.session);
+    if (!row) return;
+    auto judged = store_->reader().fold(*row);
+    if (!judged) return;
+    const std::lock_guard guard(state_->mutex);
+    state_->local_offset = store_->now() - state_->boot_now();
+    state_->local_seq = judged->history.seq;
+    state_->local = std::move(*judged);
+    for (auto& report : state_->queue) state_->fold(report, state_->boot_now());
+  }
+
+  /// REQUIRES: mutex held.
+  void hear(const Directive& directive) {
+    if (!directive.cancel || state_->directive.cancel) return;
+    state_->directive = directive;
+    state_->cancel_asked = true;
+  }
+
+  void wait(Instant until) {
+    const auto left = std::max<std::int64_t>((until - state_->boot_now()).count(), 0);
+    std::array<pollfd, 2> fds{pollfd{state_->wake_fd, POLLIN, 0}, pollfd{bell_.fd(), POLLIN, 0}};
+    poll(fds.data(), fds.size(), static_cast<int>(std::min<std::int64_t>(left, 60'000)));
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto read_bytes = read(state_->wake_fd, &count, sizeof count);
+    if ((fds[1].revents & POLLIN) == 0) return;
+    bell_.hush();
+    if (!store_) return;
+    auto cancel = store_->reader().cancel_of(state_->config.session);
+    if (!cancel) return;
+    const std::lock_guard guard(state_->mutex);
+    hear({.cancel = std::move(*cancel)});
+  }
+
+  std::shared_ptr<State> state_;
+  std::optional<Store> store_;
+  Bell bell_;
+  Batch batch_;  ///< Taken from the queue, not yet durable; a start before it, if one is due.
+  std::size_t taken_ = 0;  ///< How many of them came from the queue.
+  bool registered_ = false;
+  bool trouble_said_ = false;
+  int refused_while_stopping_ = 0;
+};
+
+}  // namespace watchdog
