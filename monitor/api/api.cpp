@@ -147,6 +147,7 @@ void list_progress(const CallPtr& call) {
 void create_session(const CallPtr& call) {
   Batch batch{.creation = Creation::demand};
   auto spec = session_spec_from_json(call->request.body, batch.session);
+  call->request.body = {};
   if (!spec) return call->reply(error_response(spec.error()));
   batch.spec = std::move(*spec);
   if (batch.session.empty()) batch.session = new_ulid(system_clock().wall());
@@ -180,6 +181,7 @@ void write_directive(JsonWriter& out, const Directive& directive) {
 
 void post_events(const CallPtr& call) {
   auto list = reports_from_json(call->request.body);
+  call->request.body = {};
   if (!list) return call->reply(error_response(list.error()));
   const auto wanted = call->target.number("create", 1, 0, 1);
   if (!wanted) return call->reply(error_response(wanted.error()));

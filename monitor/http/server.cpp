@@ -1,6 +1,6 @@
 #include "http/server.h"
 
-#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -119,11 +119,11 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
 
   /// Ends the connection unless an answer is under way; then it ends with that.
   void stop() {
-    if (phase_ != Phase::answering) close();
+    if (phase_ == Phase::idle || phase_ == Phase::receiving) close();
   }
 
  private:
-  enum class Phase : std::uint8_t { idle, receiving, answering };
+  enum class Phase : std::uint8_t { idle, receiving, answering, writing };
 
   void got_header(beast::error_code error) {
     if (error) return refuse(error);
@@ -204,15 +204,19 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
     keep_alive_ = message.keep_alive() && !server_->stopping;
     request_.body = std::move(message.body());
     const auto here = std::this_thread::get_id();
-    server_->handler(std::move(request_), [self = shared_from_this(), here](Response response) {
-      // Answers from memory come on this thread, within the call.
-      if (std::this_thread::get_id() == here) return self->write(response);
-      asio::post(self->server_->context,
-                 [self, response = std::move(response)] { self->write(response); });
-    });
+    server_->handler(
+        std::move(request_), [self = shared_from_this(), here,
+                              open = asio::make_work_guard(server_->context)](Response response) {
+          // Answers from memory come on this thread, within the call.
+          if (std::this_thread::get_id() == here) return self->write(response);
+          asio::post(self->server_->context,
+                     [self, response = std::move(response)] { self->write(response); });
+        });
   }
 
   void write(const Response& response) {
+    phase_ = Phase::writing;  // bounded: the client may not read
+    expires_ = SteadyClock::now() + std::chrono::seconds(server_->limits.request_seconds_max);
     wire_ = on_the_wire(response, keep_alive_, with_body_);
     asio::async_write(socket_, asio::buffer(wire_),
                       [self = shared_from_this()](beast::error_code error, std::size_t) {
@@ -286,11 +290,11 @@ void HttpServer::State::accept() {
 void HttpServer::State::sweep_later() {
   sweep.expires_after(std::chrono::seconds(1));
   sweep.async_wait([self = shared_from_this()](beast::error_code) {
-    if (self->stopping) return;
+    if (self->stopping && self->connections.empty()) return;
     const auto now = SteadyClock::now();
     const auto open = self->connections;  // closing one erases it
     for (const auto& connection : open) connection->sweep(now);
-    if (std::exchange(self->accept_paused, false)) self->accept();
+    if (std::exchange(self->accept_paused, false) && !self->stopping) self->accept();
     self->sweep_later();
   });
 }

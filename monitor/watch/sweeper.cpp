@@ -25,9 +25,18 @@ constexpr Millis look_every{1'000};
 constexpr Millis trim_every{600'000};
 constexpr Millis piece_every{20};
 
+/// About what a batch takes in memory.
 std::size_t weight(const Batch& batch) {
-  std::size_t bytes = sizeof(Batch);
-  for (const auto& report : batch.reports) bytes += sizeof(Report) + report.content.size();
+  const auto& spec = batch.spec;
+  std::size_t bytes = sizeof(Batch) + spec.agent.size() + spec.task.size();
+  for (const auto& [key, value] : spec.labels) bytes += key.size() + value.size() + 64;
+  for (const auto& report : batch.reports) {
+    bytes += sizeof(Report) + report.content.size() + report.name.size() + report.call_id.size() +
+             report.hash.size() + report.event_id.size();
+    if (const auto* outcome = std::get_if<Outcome>(&report.detail)) {
+      bytes += outcome->error.size() + outcome->reason.size();
+    }
+  }
   return bytes;
 }
 
@@ -40,7 +49,8 @@ struct Pending {
   std::atomic_flag answered = ATOMIC_FLAG_INIT;
 
   void answer(Result<Receipt> receipt) {
-    if (!answered.test_and_set()) done(std::move(receipt));
+    if (answered.test_and_set()) return;
+    std::exchange(done, {})(std::move(receipt));  // what it holds is not needed any more
   }
 };
 
@@ -127,8 +137,6 @@ struct Sweeper::State {
   Seq trim_through = 0;
   bool trouble_said = false;
 
-  ReadingRoom room;
-
   mutable std::mutex mutex;
   std::vector<std::shared_ptr<Pending>> inbox;
   std::vector<std::shared_ptr<Pending>> in_hand;  ///< Taken, not yet answered.
@@ -140,6 +148,7 @@ struct Sweeper::State {
 
   std::thread thread;
   std::jthread patience;  ///< Answers those who waited too long for the disk.
+  ReadingRoom room;       ///< Last, so that it closes first: what is read there asks for the rest.
 
   void wake() const {
     const std::uint64_t one = 1;
@@ -177,8 +186,8 @@ struct Sweeper::State {
     }
     bell = Bell();
     store = std::move(*opened);
-    if (auto begun = begin(); !begun) return begun;
     room.reopen();
+    if (auto begun = begin(); !begun) return begun;
     options.log("the database " + options.database.string() + " vanished and was made anew");
     return {};
   }

@@ -30,10 +30,11 @@ class BareSqlite {
         "INSERT INTO events (seq, session, prev, tick_ms, at_ms, kind, late, name, content, "
         "digest, bytes, event_id, facts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         -1, SQLITE_PREPARE_PERSISTENT, &insert_, nullptr));
-    check(sqlite3_prepare_v3(connection_,
-                             "INSERT INTO heads (session, seq, events) VALUES (?, ?, ?) ON CONFLICT "
-                             "(session) DO UPDATE SET seq = excluded.seq, events = excluded.events",
-                             -1, SQLITE_PREPARE_PERSISTENT, &upsert_, nullptr));
+    check(
+        sqlite3_prepare_v3(connection_,
+                           "INSERT INTO heads (session, seq, events) VALUES (?, ?, ?) ON CONFLICT "
+                           "(session) DO UPDATE SET seq = excluded.seq, events = excluded.events",
+                           -1, SQLITE_PREPARE_PERSISTENT, &upsert_, nullptr));
   }
   ~BareSqlite() {
     sqlite3_finalize(insert_);

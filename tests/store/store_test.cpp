@@ -11,7 +11,10 @@
 #include <csignal>
 #include <fstream>
 #include <random>
+#include <regex>
+#include <thread>
 
+#include "store/lock.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/scenario.h"
@@ -269,6 +272,32 @@ TEST_F(StoreFile, damaged_in_the_middle_is_an_error_and_no_crash) {
     if (!page->next) break;
     after = *page->next;
   }
+}
+
+// A writer that is stopped within its turn keeps the whole file from reporting.
+TEST_F(StoreFile, long_wait_for_the_turn_is_an_absence_before_anything_else) {
+  ManualClock clock;
+  auto store = open(path, clock);
+  (void)say(store, "s", {change()});
+  auto stopped = FileLock::open(path.string() + "-writer");
+  ASSERT_TRUE(stopped.ok());
+  stopped->lock();
+  std::thread waiting([&] { (void)say(store, "s", {change()}); });
+  const auto somebody_waits = [] {
+    std::ifstream locks("/proc/locks");
+    const std::string all((std::istreambuf_iterator<char>(locks)), {});
+    return std::regex_search(
+        all, std::regex("-> FLOCK +ADVISORY +WRITE +" + std::to_string(getpid()) + " "));
+  };
+  while (!somebody_waits()) std::this_thread::yield();
+  clock.advance(Millis{60'000});
+  stopped->unlock();
+  waiting.join();
+  const auto events = store.reader().events_after(0, 100);
+  ASSERT_EQ(events->size(), 3U);
+  const auto* gap = std::get_if<ObserverGap>(&(*events)[1].report.detail);
+  ASSERT_NE(gap, nullptr);
+  EXPECT_EQ(gap->gap, Millis{60'000});
 }
 
 TEST_F(StoreFile, locked_by_a_stranger_is_unavailable_and_recovers) {

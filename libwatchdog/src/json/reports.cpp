@@ -329,6 +329,12 @@ bool has_facts(const Report& report) {
          report.detail.index() != 0;
 }
 
+Source source_in(const json& facts) {
+  const auto word = facts.find("source");
+  if (word == facts.end() || !word->is_string()) return Source::unsaid;
+  return named<Source>(word->get_ref<const std::string&>()).value_or(Source::unsaid);
+}
+
 Beats beats_from(const json& facts, Instant tick, std::string phase) {
   const auto number = [&](const char* name, std::int64_t absent) {
     const auto found = facts.find(name);
@@ -337,7 +343,7 @@ Beats beats_from(const json& facts, Instant tick, std::string phase) {
   Beats beats;
   beats.phase = std::move(phase);
   beats.count = std::max<std::int64_t>(number("count", 1), 1);
-  beats.source = named<Source>(facts.value("source", "unsaid")).value_or(Source::unsaid);
+  beats.source = source_in(facts);
   if (facts.contains("iteration")) {
     beats.iteration = number("iteration", 0);
     beats.iteration_first = number("iteration_first", *beats.iteration);
@@ -348,7 +354,8 @@ Beats beats_from(const json& facts, Instant tick, std::string phase) {
   if (const auto told = number("told_ms", 0); told != 0) beats.told = tick - Millis{told};
   beats.fresh = number("fresh", 0);
   beats.quiet = number("quiet", 0);
-  if (const auto counters = facts.find("counters"); counters != facts.end()) {
+  if (const auto counters = facts.find("counters");
+      counters != facts.end() && counters->is_object()) {
     for (const auto& [name, value] : counters->items()) {
       if (value.is_number()) beats.counters.emplace_back(name, value.get<double>());
     }

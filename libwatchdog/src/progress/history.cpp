@@ -76,7 +76,7 @@ void take_beats(History& history, const Event& event, const Beats& beats) {
   }
 
   history.heartbeats += beats.count;
-  history.last_beat = beats.last;
+  history.last_beat = std::max(history.last_beat, beats.last);
   history.loop_beats_since_rise += loops;
   if (rises(*history.counters, beats.counters)) {
     history.loop_beats_since_rise = std::min(loops, beats.quiet);
@@ -194,7 +194,12 @@ void take_by_kind(History& history, const Event& event) {
       }
       break;
     case ReportKind::exited:
-      history.exited_seq = event.seq;
+      // Another process may have taken the session up meanwhile.
+      if (const auto* gone = std::get_if<ProcessFacts>(&report.detail);
+          gone == nullptr ||
+          (gone->pid == history.pid && gone->start_ticks == history.start_ticks)) {
+        history.exited_seq = event.seq;
+      }
       break;
     case ReportKind::observer:
       if (const auto* absence = std::get_if<ObserverGap>(&report.detail)) {
@@ -239,10 +244,12 @@ void apply(History& history, const Event& event) {
     take_by_kind(history, event);
     if (said_by_agent(event.report.kind)) {
       history.said_something = true;
+      // A row may be older than what was stored before it.
+      const auto before = history.last_sign;
       history.last_sign = event.tick;
       history.sign_seq = event.seq;
       if (const auto* beats = std::get_if<Beats>(&event.report.detail)) {
-        history.last_sign = beats->last;
+        history.last_sign = std::max(before, beats->last);
       }
       history.exited_seq = 0;
     } else if (event.report.kind == ReportKind::start) {

@@ -109,10 +109,23 @@ void BellRope::look_again() {
   const auto change = info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec;
   if (change == seen_change_ns_) return;
   names_.clear();
+  const int directory_fd = open(directory_.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+  if (directory_fd < 0) return;
   std::error_code trouble;
   for (const auto& entry : std::filesystem::directory_iterator(directory_, trouble)) {
-    names_.push_back(entry.path().filename());
+    const std::string name = entry.path().filename();
+    const auto address = address_in(directory_fd, name);
+    const int probe = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const bool abandoned = probe >= 0 && connect(probe, generic(address), sizeof address) != 0 &&
+                           errno == ECONNREFUSED;
+    if (probe >= 0) close(probe);
+    if (abandoned) {  // its process died
+      unlinkat(directory_fd, name.c_str(), 0);
+    } else {
+      names_.push_back(name);
+    }
   }
+  close(directory_fd);
   // A bell hung within the clock's resolution of this look would be missed: look again next time.
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);

@@ -70,6 +70,7 @@ struct Observer::State {
   /// Sessions of one agent with one task share their description.
   std::unordered_map<std::string_view, std::shared_ptr<const std::string>> descriptions;
 
+  bool incomplete = false;  ///< Not all sessions could be loaded: once more.
   Seq cursor = 0;
   Instant last_look{};
   using Due = std::pair<Instant, SessionKey>;
@@ -155,6 +156,7 @@ struct Observer::State {
     entry.id = row->id;
     entry.description = described(row->spec);
     by_id.insert(&entry);
+    entry.since_snapshot = 1;  // what came after the stored one is in no snapshot yet
     settle(session, entry, changes.size() != before);
     return &entry;
   }
@@ -166,6 +168,7 @@ struct Observer::State {
         if (event.seq <= entry.judged.folded || entry.judged.history.seq == 0) continue;
         const auto before = changes.size();
         entry.judged.take(event, changes);
+        ++entry.since_snapshot;
         settle(session, entry, changes.size() != before);
       }
       return {};
@@ -190,6 +193,7 @@ struct Observer::State {
 
   /// Reads everything anew. What was concluded and not written down is concluded again.
   Result<void> reload() {
+    incomplete = true;
     const auto newest = store.reader().newest();
     if (!newest) return newest.error();
     const auto sessions = store.reader().sessions_to_judge();
@@ -209,6 +213,7 @@ struct Observer::State {
       if (to_keep.size() < piece_events) continue;
       if (auto kept = keep(); !kept) return kept;
     }
+    incomplete = false;
     return keep();
   }
 
@@ -357,6 +362,9 @@ Result<Instant> Observer::look() {
     if (auto told = state.store.append_observer({away}); !told) return told.error();
   }
   state.last_look = state.store.now();
+  if (state.incomplete) {
+    if (auto again = state.reload(); !again) return again.error();
+  }
   if (auto caught = state.catch_up(); !caught) return caught.error();
   if (auto kept = state.keep(); !kept) return kept.error();
   if (auto expired = state.expire(); !expired) return expired.error();

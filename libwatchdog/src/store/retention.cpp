@@ -56,6 +56,7 @@ void Store::State::drop_session(SessionKey session) {
   dropping = seq != 0 ? session : observer_key;
   if (seq != 0) return;
   dropped.push_back(session);
+  merged.erase(session);
   for (const std::string_view text :
        {"DELETE FROM blocks WHERE session = ?", "DELETE FROM transitions WHERE session = ?",
         "DELETE FROM snapshots WHERE session = ?", "DELETE FROM labels WHERE session = ?",
@@ -68,7 +69,17 @@ void Store::State::drop_session(SessionKey session) {
 
 bool Store::State::drop_ended(const Retention& retention) {
   if (dropping != observer_key) {
-    drop_session(dropping);
+    auto& again =
+        sql("SELECT 1 FROM sessions WHERE id = ? AND (ended_ms IS NOT NULL OR health = 'dead')");
+    const ResetLater later(again);
+    again.bind(1, dropping);
+    const bool still = again.step();  // unless somebody took it up again
+    again.reset();
+    if (still) {
+      drop_session(dropping);
+    } else {
+      dropping = observer_key;
+    }
     return true;
   }
   const auto pages = database->pragma("page_count") - database->pragma("freelist_count");
@@ -76,11 +87,12 @@ bool Store::State::drop_ended(const Retention& retention) {
   // Dead sessions count as ended since their death.
   auto& query =
       sql("SELECT id FROM sessions WHERE (ended_ms IS NOT NULL AND ended_ms <= ?1) OR "
-          "(health = 'dead' AND ended_ms IS NULL AND updated_ms <= ?1) "
+          "(health = 'dead' AND ended_ms IS NULL AND updated_ms <= ?1 AND "
+          "(SELECT seq FROM heads WHERE session = sessions.id) <= ?2) "
           "ORDER BY coalesce(ended_ms, updated_ms) LIMIT 1");
   const ResetLater later(query);
   const auto limit = too_large ? wall : wall - retention.ended_for;
-  query.bind(1, limit.time_since_epoch().count());
+  query.bind(1, limit.time_since_epoch().count()).bind(2, retention.folded_through);
   if (!query.step()) return false;
   const auto session = query.integer(0);
   query.reset();

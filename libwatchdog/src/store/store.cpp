@@ -122,6 +122,9 @@ void Store::State::look_again() {
 /// What is remembered may be wrong after a failure.
 void Store::State::forget() {
   seen_version = -1;
+  dirty.clear();
+  addressed.clear();
+  observer.dirty = false;
   heads.clear();
 }
 
@@ -282,13 +285,13 @@ Result<Receipt> Store::State::append(Batch& batch) {
         "sessionId"};
   }
   for (auto& report : batch.reports) {
+    seal(report, head->content);
     if (is_duplicate(*head, report)) {
       ++receipt.duplicates;
       continue;
     }
     ++receipt.accepted;
     if (report.kind != ReportKind::start && head->ended) ++receipt.late;
-    seal(report, head->content);
     if (report.kind == ReportKind::heartbeat) {
       if (!std::holds_alternative<Beats>(report.detail)) report.detail = Beats{};
       take_beats(*head, report);
@@ -347,17 +350,20 @@ Result<std::vector<Result<Receipt>>> Store::append(std::span<Batch> batches) {
   return receipts;
 }
 
+void Store::State::put_absence(Millis gap) {
+  stamp();
+  observer.seq = reader.state_->head_of(observer_key);
+  Report report;
+  report.kind = ReportKind::observer;
+  report.detail = ObserverGap{gap};
+  (void)put(observer, report, false);
+  put_heads();
+}
+
 Result<Seq> Store::append_observer(ObserverGap absence) {
   auto seq = state_->in_turn<Seq>([&]() -> Result<Seq> {
-    state_->stamp();
-    Head& head = state_->observer;
-    head.seq = state_->reader.state_->head_of(observer_key);
-    Report report;
-    report.kind = ReportKind::observer;
-    report.detail = absence;
-    (void)state_->put(head, report, false);
-    state_->put_heads();
-    return head.seq;
+    state_->put_absence(absence.gap);
+    return state_->observer.seq;
   });
   if (seq) state_->ring();
   return seq;

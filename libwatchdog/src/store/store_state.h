@@ -19,6 +19,8 @@ namespace watchdog {
 
 /// Every so many events of a session, one is entered in `blocks`: where paging starts.
 inline constexpr std::int64_t block_events = 128;
+/// A wait for the turn above this is an absence of everybody.
+inline constexpr Millis turn_late{5'000};
 /// Sessions remembered between transactions; beyond it all are forgotten and read again.
 inline constexpr std::size_t heads_max = 50'000;
 
@@ -86,6 +88,7 @@ struct Store::State {
   void take_beats(Head& head, const Report& report);
   void touch_session(Head& head, const Stamp& stamp, const Report& report);
   void put_heads();
+  void put_absence(Millis gap);
   void write(const Verdicts& verdicts);
 
   // Retention:
@@ -109,6 +112,7 @@ template <class T, class Work>
 Result<T> Store::State::in_turn(Work&& work) {
   if (alone) return work();
   try {
+    const auto came = options.clock->since_boot();
     if (lock) lock->lock();
     struct Release {
       State& state;
@@ -119,6 +123,13 @@ Result<T> Store::State::in_turn(Work&& work) {
     Transaction transaction(*database);
     look_again();
     if (heads.size() > heads_max) heads.clear();
+    // A writer that was stopped within its turn kept everybody else from reporting. Who comes first
+    // after that says so, lest the silence be taken for theirs.
+    const auto waited = options.clock->since_boot() - came;
+    if (waited > turn_late &&
+        Instant{options.clock->since_boot() + offset} - last_tick > turn_late) {
+      put_absence(waited);
+    }
     auto result = work();
     if (result) {
       transaction.commit();
