@@ -324,7 +324,7 @@ TEST_F(Monitor, kill_9_of_agents_and_monitor_loses_nothing_acknowledged) {
       }
       if (stop_one) {  // perhaps within its transaction: then everybody waits, and nobody loses
                        // anything
-        other.signal(SIGSTOP);
+        other.stop();
         if (server->report("http", R"({"kind":"state_change","type":"n"})").status == 200) ++posted;
       }
       agent.signal(SIGKILL);
@@ -355,14 +355,15 @@ TEST_F(Monitor, stopped_writer_delays_others_and_loses_nothing) {
   Process agent({reporter, path.string(), "agent"});
   (void)agent.line();
   // Stop it again and again until it happens to hold the writers' queue.
-  int posted = 0;
+  ASSERT_EQ(server.report("http", R"({"kind":"state_change","type":"n"})").status, 200);
+  int posted = 1;
   bool held = false;
   for (int attempt = 0; attempt < 400 && !held; ++attempt) {
-    agent.signal(SIGSTOP);
+    agent.stop();
     std::ifstream locks("/proc/locks");
     const std::string all((std::istreambuf_iterator<char>(locks)), {});
     held = std::regex_search(
-        all, std::regex("FLOCK +ADVISORY +WRITE " + std::to_string(agent.pid()) + " "));
+        all, std::regex("[0-9]: FLOCK +ADVISORY +WRITE +" + std::to_string(agent.pid()) + " "));
     if (held) break;
     agent.signal(SIGCONT);
     if (server.report("http", R"({"kind":"state_change","type":"n"})").status == 200) ++posted;

@@ -68,6 +68,13 @@ void Process::signal(int number) const {
   kill(pid_, number);
 }
 
+void Process::stop() const {
+  kill(pid_, SIGSTOP);
+  int status = 0;
+  while (waitpid(pid_, &status, WUNTRACED) == pid_ && !WIFSTOPPED(status)) {
+  }
+}
+
 int Process::wait() {
   int status = 0;
   if (waitpid(std::exchange(pid_, -1), &status, 0) < 0) return -1;

@@ -26,6 +26,8 @@ class Process {
   /// All that is left of its standard output.
   [[nodiscard]] std::string rest();
   void signal(int number) const;
+  /// SIGSTOP; returns once all its threads have stopped.
+  void stop() const;
   /// Waits for its end: the exit code, or 128 + the signal.
   int wait();
 
