@@ -1,4 +1,4 @@
--- The store's tables, schema 1.0. `PRAGMA user_version` holds major * 1000 + minor: a newer minor adds
+-- The store's tables, schema 1.1. `PRAGMA user_version` holds major * 1000 + minor: a newer minor adds
 -- only what an older program may ignore; a newer major is refused.
 -- Times: *_ms are Unix milliseconds and only shown; tick_ms is the file's own time line, by which
 -- sessions are judged: CLOCK_BOOTTIME plus the offset of its boot, never decreasing with seq.
@@ -61,7 +61,8 @@ CREATE TABLE events (
   digest INTEGER,                     -- XXH3 of the content before anything was cut
   bytes INTEGER,                      -- its size then
   event_id TEXT,
-  facts TEXT                          -- JSON: what has no column
+  facts TEXT,                         -- JSON: what has no column
+  marks BLOB                          -- since 1.1: what its content is recognised by, see marks.cpp
 );
 CREATE UNIQUE INDEX events_once ON events (event_id, session) WHERE event_id IS NOT NULL;
 
@@ -83,7 +84,8 @@ CREATE TABLE transitions (
   reason TEXT NOT NULL,
   evidence TEXT NOT NULL,             -- JSON array of seq
   detector TEXT NOT NULL,             -- version of the rules
-  policy_digest INTEGER NOT NULL      -- of the thresholds in force
+  policy_digest INTEGER NOT NULL,     -- of the thresholds in force
+  situation TEXT                      -- since 1.1: JSON, what was known of it then; see api
 );
 CREATE INDEX transitions_of ON transitions (session, id);
 

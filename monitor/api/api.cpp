@@ -286,7 +286,7 @@ void patch_session(const CallPtr& call) {
 
 /// True if nobody is there to carry out a cancel: its process is gone, or it never gave a sign.
 bool unserved(const Case& judged) {
-  return judged.health.kind == HealthKind::dead || judged.history.exited_seq != 0 ||
+  return judged.health.kind == HealthKind::dead || judged.history.notes->exited_seq != 0 ||
          judged.history.sign_seq == 0;
 }
 

@@ -60,7 +60,7 @@ TEST(Beats, rows_are_additive_for_every_statistic_of_the_judge) {
     const auto take = [](History& history, Beats row) {
       Event event{.seq = history.seq + 1, .session = 1, .tick = row.last};
       event.report.detail = std::move(row);
-      apply(history, event);
+      apply(history, event, Policy{});
     };
     std::optional<Beats> row;
     std::vector<Counter> counters;

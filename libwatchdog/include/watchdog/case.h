@@ -44,6 +44,7 @@ class Case {
 
  private:
   void conclude(Instant now, std::vector<Transition>& changes);
+  void remember();
 };
 
 }  // namespace watchdog

@@ -12,8 +12,9 @@
 
 namespace watchdog {
 
-/// What is kept of arguments, results, data and messages: nothing, a digest and size, those and the
-/// first 200 characters (the default), or everything. Secrets are taken out of what is kept.
+/// What is kept of arguments, results, data and messages: nothing, digests and size, those and the
+/// first 200 characters (the default), or everything. Secrets are taken out of what is kept. With
+/// nothing kept, repetition of calls cannot be told from work.
 enum class ContentLevel : std::uint8_t { none, digest, preview, full };
 
 template <>

@@ -8,6 +8,7 @@
 
 #include "watchdog/history.h"
 #include "watchdog/names.h"
+#include "watchdog/pattern.h"
 #include "watchdog/policy.h"
 #include "watchdog/time.h"
 
@@ -32,14 +33,6 @@ struct Names<HealthKind> {
   static constexpr std::string_view all[] = {"unknown", "starting", "progressing", "slow",
                                              "suspect", "stuck",    "looping",     "blocked",
                                              "silent",  "dead"};
-};
-
-/// The finding that decided. `none`: nothing was wrong.
-enum class Pattern : std::uint8_t { none, F1, F2, F3, F4, F5, F6, F7 };
-
-template <>
-struct Names<Pattern> {
-  static constexpr std::string_view all[] = {"none", "F1", "F2", "F3", "F4", "F5", "F6", "F7"};
 };
 
 /// A judgement. A plain value.
@@ -71,6 +64,22 @@ struct Health {
 /// When the session's silence becomes remarkable, whatever its heartbeats come from.
 [[nodiscard]] Instant silence_begins(const History& history, const Policy& policy) noexcept;
 
+/// What the session does now by its pace: its bounds, since when, and when they are reached.
+struct PaceNow {
+  std::string_view activity;  ///< The tool or phase; valid while the history is.
+  PaceBounds bounds;
+  Instant since{};
+  Instant slow_at = never;
+  Instant suspect_at = never;
+};
+[[nodiscard]] PaceNow pace_now(const History& history, const Policy& policy) noexcept;
+
+/// How many independent confirmations a suspicion has: repetition, models, the agent itself.
+[[nodiscard]] int confirmations(const History& history, const Policy& policy);
+
+/// The pattern's own kind of trouble: looping where it is a repetition, else stuck.
+[[nodiscard]] HealthKind trouble_of(Pattern pattern) noexcept;
+
 /// `alive` of the progress document: the last heartbeat is younger than two intervals. False before
 /// the first heartbeat and after the end.
 [[nodiscard]] bool is_alive(const History& history, const Policy& policy, Instant now) noexcept;
@@ -82,6 +91,6 @@ struct Health {
 [[nodiscard]] std::string evidence_note(const Health& health, std::size_t at);
 
 /// Version of these rules; transitions carry it.
-inline constexpr std::string_view detector_version = "1";
+inline constexpr std::string_view detector_version = "2";
 
 }  // namespace watchdog

@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "watchdog/names.h"
+#include "watchdog/pace.h"
+#include "watchdog/policy.h"
+#include "watchdog/repetition.h"
 #include "watchdog/report.h"
 #include "watchdog/time.h"
 
@@ -41,12 +44,13 @@ struct Names<Lifecycle> {
 
 /// A tool call without its result.
 struct OpenCall {
-  std::string name;
+  std::string name;     ///< Its first 64 bytes, as of the next one.
   std::string call_id;
   Seq seq = 0;
   Instant since{};
   std::optional<std::int64_t> iteration;  ///< The session's iteration when it began.
   Millis deadline{};                      ///< Without progress; 0: the policy's `call_idle_max`.
+  CallMark mark;
 };
 
 /// Longest gap between heartbeats among the last 50 to 59: six buckets of ten.
@@ -82,6 +86,8 @@ class Boxed {
     return box_ ? *box_ : untouched;
   }
   [[nodiscard]] const T* operator->() const noexcept { return &**this; }
+  /// Whether it was ever edited.
+  [[nodiscard]] bool has() const noexcept { return box_ != nullptr; }
   [[nodiscard]] T& edit() {
     if (!box_) box_ = std::make_unique<T>();
     return *box_;
@@ -102,6 +108,31 @@ struct Notes {
   std::optional<Outcome> outcome;
   WallTime outcome_at{};
   std::optional<CancelRequest> cancel;
+  Seq exited_seq = 0;      ///< Its process is known to be gone.
+  Instant quiet_until{};   ///< It said that it may be quiet until then.
+};
+
+/// What was said of the session's progress since something was last new. One vote a source: the
+/// agent itself, and models.
+struct Opinions {
+  Verdict newest = Verdict::none;
+  std::int32_t looping = 0;  ///< How often a model said so,
+  std::int32_t blocked = 0;  ///< or so;
+  bool sure = false;         ///< the newest with a confidence of at least 0.9.
+  bool self = false;         ///< The agent says of itself that it gets nowhere.
+  Seq seq = 0;               ///< The newest.
+};
+
+/// When the observer was away last.
+struct Absence {
+  Instant back{};
+  Millis gap{};
+};
+
+/// A suspicion as far as it went.
+struct Suspicion {
+  Seq seq = 0;                ///< Where it began; 0: there is none.
+  std::int64_t further = 0;   ///< Heartbeats of the loop and rounds since, with nothing new.
 };
 
 /// A digest of the machine and boot that a process belongs to.
@@ -123,8 +154,8 @@ struct History {
   std::int64_t heartbeats = 0;
   std::int64_t state_changes = 0;  ///< Finished tool calls among them.
 
-  std::int64_t loop_beats_since_change = 0;
-  std::int64_t loop_beats_since_rise = 0;  ///< Since a counter rose.
+  std::int32_t loop_beats_since_change = 0;
+  std::int32_t loop_beats_since_rise = 0;  ///< Since a counter rose.
   Seq streak_seq = 0;                      ///< First loop heartbeat since the newest state change.
   Seq change_seq = 0;                      ///< The newest state change.
 
@@ -134,6 +165,7 @@ struct History {
   Instant last_change{};
   Instant last_rise{};
   Instant last_periodic{};  ///< Newest heartbeat of a helper.
+  Instant pace_from{};      ///< When what it does now began.
 
   std::string last_change_type;
   std::string phase;
@@ -141,21 +173,23 @@ struct History {
   Boxed<Counters> counters;
   Boxed<std::vector<OpenCall>> open_calls;  ///< Oldest first, at most `open_calls_max`.
 
-  std::int64_t pid = 0;  ///< 0: unknown. With the next two: who runs it.
+  std::int32_t pid = 0;  ///< 0: unknown. With the next two: who runs it.
   std::int64_t start_ticks = 0;
   std::uint64_t machine = 0;  ///< See machine_of().
-  Seq exited_seq = 0;         ///< Its process is known to be gone.
-  Instant observer_back{};    ///< When the observer came back from its newest absence,
-  Millis observer_gap{};      ///< which was so long.
 
   Boxed<Notes> notes;
+  Boxed<Absence> absence;
+  Boxed<Repetition> repetition;
+  Boxed<Pace> pace;
+  Boxed<Opinions> opinions;
+  Boxed<Suspicion> suspicion;
 };
 
-inline constexpr std::size_t open_calls_max = 64;
+inline constexpr std::size_t open_calls_max = 32;
 
 /// Folds one event of the session, or one of the observer, into its history. Late events change
 /// nothing but `seq`. Ticks never run backwards, because the store's do not.
-void apply(History& history, const Event& event);
+void apply(History& history, const Event& event, const Policy& policy);
 
 /// True if these heartbeats count for the base rule, given what the session said before; how many.
 [[nodiscard]] std::int64_t loop_beats_in(const History& before, const Beats& beats) noexcept;

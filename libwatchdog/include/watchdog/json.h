@@ -30,6 +30,10 @@ struct ReportList {
 /// above `event_bytes_max`), with `field` and, for lists, `line`.
 [[nodiscard]] Result<ReportList> reports_from_json(std::string_view body);
 
+/// Adds to a report what its content is recognised by (`Marks`). Only before it is sealed; without
+/// effect on other kinds of reports, and the second time. Linear in the content, without recursion.
+void mark(Report& report);
+
 /// One object. Empty if its kind is not known here.
 [[nodiscard]] Result<std::optional<Report>> report_from_json(std::string_view object);
 

@@ -39,7 +39,10 @@ enum class ReportKind : std::uint8_t {
   exited,      ///< the operating system says that the session's process is gone
   observer,    ///< the observer itself was away or late
   gap,         ///< reports that a full queue could not keep
-  end
+  end,
+  opinion,  ///< what a model, or the agent of itself, thinks of its progress
+  chant,    ///< a stream of the model's text repeats itself
+  retry     ///< the model's newest answer is asked for again: it did not happen
 };
 
 template <>
@@ -47,7 +50,8 @@ struct Names<ReportKind> {
   static constexpr std::string_view all[] = {
       "start",   "heartbeat", "state_change", "tool_call",  "tool_result", "error",
       "message", "wait",      "idle",         "user_input", "compaction",  "policy",
-      "cancel",  "exited",    "observer",     "gap",        "end"};
+      "cancel",  "exited",    "observer",     "gap",        "end",         "opinion",    "chant",
+      "retry"};
 };
 
 /// Who sends a heartbeat: the agent's own loop, or a helper that proves only that the process
@@ -122,6 +126,45 @@ struct CancelRequest {
   WallTime at{};  ///< When the store accepted it.
 };
 
+/// One answer to "is it getting anywhere?". `none`: the answer could not be read.
+enum class Verdict : std::uint8_t { none, A, B, C, D };
+
+template <>
+struct Names<Verdict> {
+  static constexpr std::string_view all[] = {"inconclusive", "A", "B", "C", "D"};
+};
+
+/// What somebody thinks of a session: A progressing, B looping, C blocked, D failed. `name` of its
+/// report says who: `self` for the agent, else the model.
+struct Opinion {
+  Verdict verdict = Verdict::none;
+  std::optional<double> confidence;  ///< Probability of the verdict, 0 … 1, where it is known.
+  Seq seen = 0;                      ///< The newest event it knew of; 0: all before it.
+};
+
+/// What content is recognised by after it was cut. Made by `mark` from the whole content; what
+/// changes by itself (white space, order of members, times) is left out. A plain value.
+struct Marks {
+  static constexpr std::size_t shingles_max = 64;
+  static constexpr std::size_t fields_max = 16;
+
+  std::uint64_t identity = 0;  ///< 0: there was nothing to compare.
+  bool informative = false;    ///< Of a result: an error, or at least 64 characters.
+  bool malformed = false;      ///< Of arguments: they look like JSON and are not.
+  bool unreachable = false;    ///< Of an error: rate limits and gateways, nothing the agent did.
+  std::uint8_t chants = 0;     ///< Of a message: how often it begins to repeat itself; to 2.
+  /// Of arguments that are an object: a digest of each member's name and of its value.
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> fields;
+  /// Of arguments: the smallest digests of their words and pairs of words, ascending.
+  std::vector<std::uint32_t> shingles;
+
+  friend bool operator==(const Marks&, const Marks&) = default;
+};
+
+/// As bytes, to be stored; and back. Bytes of an unknown form give no marks.
+[[nodiscard]] std::string encoded(const Marks& marks);
+[[nodiscard]] std::optional<Marks> decoded_marks(std::string_view bytes);
+
 struct ObserverGap {
   Millis gap{};
 };
@@ -131,9 +174,10 @@ struct LostReports {
 
 /// What only some kinds carry: Beats with heartbeat, ProcessFacts with start and exited, Outcome
 /// with end, CancelRequest with cancel, PolicyPatch with policy, ObserverGap with observer,
-/// LostReports with gap.
+/// LostReports with gap, Opinion with opinion, Marks with state_change, tool_call, tool_result,
+/// error and message.
 using Detail = std::variant<std::monostate, Beats, ProcessFacts, Outcome, CancelRequest,
-                            PolicyPatch, ObserverGap, LostReports>;
+                            PolicyPatch, ObserverGap, LostReports, Opinion, Marks>;
 
 /// What somebody says of a session. A plain value.
 struct Report {
@@ -146,6 +190,7 @@ struct Report {
   std::optional<std::int64_t> ts_ms;  ///< The source's own clock; kept and shown, never judged by.
   std::optional<WallTime> at;         ///< When it was said; the store's own time where empty.
   std::optional<Millis> deadline;     ///< Of a tool call: how long it may go without progress.
+  std::optional<Millis> expect_quiet;  ///< It may well take so long until the next progress.
   std::uint64_t digest = 0;           ///< XXH3 of the whole content; set by `seal`.
   std::int64_t bytes = -1;            ///< Size of the whole content; set by `seal`.
   Detail detail;

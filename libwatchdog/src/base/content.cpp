@@ -274,7 +274,10 @@ void seal(Report& report, ContentLevel level) {
     report.digest = report.content.empty() ? 0 : digest_of(report.content);
   }
   if (level <= ContentLevel::digest) {
-    if (level == ContentLevel::none) report.digest = 0;
+    if (level == ContentLevel::none) {
+      report.digest = 0;
+      if (std::holds_alternative<Marks>(report.detail)) report.detail = {};
+    }
     report.content.clear();
     return;
   }

@@ -104,6 +104,13 @@ void Fields::integer(std::string_view name, std::optional<std::int64_t>& into) {
   into = value->get<std::int64_t>();
 }
 
+void Fields::number(std::string_view name, std::optional<double>& into) {
+  const auto* value = find(name);
+  if (value == nullptr) return;
+  if (!value->is_number()) return fail(ErrorCode::malformed, name, "must be a number");
+  into = value->get<double>();
+}
+
 void Fields::fail(ErrorCode code, std::string_view name, std::string what) {
   if (error_) return;
   error_ = Error{code, std::string(name) + " " + std::move(what), std::string(name)};

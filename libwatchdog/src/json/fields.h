@@ -32,6 +32,7 @@ class Fields {
   void text(std::string_view name, std::string& into, std::size_t bytes_max);
   void flag(std::string_view name, std::optional<bool>& into);
   void integer(std::string_view name, std::optional<std::int64_t>& into);
+  void number(std::string_view name, std::optional<double>& into);
   template <class Enum>
   void choice(std::string_view name, std::optional<Enum>& into) {
     std::string word;

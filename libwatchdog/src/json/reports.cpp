@@ -106,6 +106,22 @@ Outcome read_outcome(Fields& fields, std::size_t bytes_max) {
   return outcome;
 }
 
+/// Of what agents send, and of what was stored.
+Opinion read_opinion(Fields& fields) {
+  Opinion opinion;
+  std::optional<Verdict> verdict;
+  fields.choice("status", verdict);
+  opinion.verdict = verdict.value_or(Verdict::none);
+  fields.number("confidence", opinion.confidence);
+  if (opinion.confidence && !(*opinion.confidence >= 0 && *opinion.confidence <= 1)) {
+    fields.fail(ErrorCode::invalid, "confidence", "must be from 0 to 1");
+  }
+  std::optional<std::int64_t> seen;
+  fields.integer("seen_seq", seen);
+  opinion.seen = std::max<std::int64_t>(seen.value_or(0), 0);
+  return opinion;
+}
+
 /// Kinds that only the store or the monitor write are unknown here.
 bool comes_from_agents(ReportKind kind) {
   switch (kind) {
@@ -172,8 +188,19 @@ Result<std::optional<Report>> report_from(const json& object) {
         fields.fail(ErrorCode::malformed, "type", "is missing: what kind of state change is it?");
       }
       break;
+    case ReportKind::opinion:
+      report.detail = read_opinion(fields);
+      report.name = "self";  // models are asked by the monitor, which does not come this way
+      break;
     default:
       break;
+  }
+  std::optional<std::int64_t> quiet;
+  fields.integer("expect_quiet_ms", quiet);
+  if (quiet && (*quiet < 0 || *quiet > 604'800'000)) {
+    fields.fail(ErrorCode::invalid, "expect_quiet_ms", "must be from 0 to 604800000");
+  } else if (quiet && *quiet > 0) {
+    report.expect_quiet = Millis{*quiet};
   }
   if (fields.error()) return *fields.error();
   return std::optional<Report>(std::move(report));
@@ -313,6 +340,11 @@ struct DetailWriter {
   void operator()(const PolicyPatch& patch) const { out.key("policy").raw(to_json(patch)); }
   void operator()(const ObserverGap& absence) const { out.field("gap_ms", absence.gap.count()); }
   void operator()(const LostReports& lost) const { out.field("count", lost.count); }
+  void operator()(const Opinion& opinion) const {
+    out.field("status", name_of(opinion.verdict)).field("confidence", opinion.confidence);
+    if (opinion.seen != 0) out.field("seen_seq", opinion.seen);
+  }
+  void operator()(const Marks&) const {}  // have a column of their own, and are nobody's business
 };
 
 /// Everything without a column of its own.
@@ -321,12 +353,14 @@ void write_facts(JsonWriter& out, const Report& report, Instant tick) {
   if (!report.hash.empty()) out.field(hash_field(report.kind), report.hash);
   if (report.ts_ms) out.field("ts_ms", *report.ts_ms);
   if (report.deadline) out.field("deadline_ms", report.deadline->count());
+  if (report.expect_quiet) out.field("expect_quiet_ms", report.expect_quiet->count());
   std::visit(DetailWriter{out, tick}, report.detail);
 }
 
 bool has_facts(const Report& report) {
   return !report.call_id.empty() || !report.hash.empty() || report.ts_ms || report.deadline ||
-         report.detail.index() != 0;
+         report.expect_quiet ||
+         (report.detail.index() != 0 && !std::holds_alternative<Marks>(report.detail));
 }
 
 Source source_in(const json& facts) {
@@ -383,6 +417,9 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
   fields.text(hash_field(report.kind), report.hash, no_limit);
   fields.integer("ts_ms", report.ts_ms);
   std::optional<std::int64_t> number;
+  fields.integer("expect_quiet_ms", number);
+  if (number) report.expect_quiet = Millis{*number};
+  number.reset();
   switch (report.kind) {
     case ReportKind::heartbeat:
       report.detail = beats_from(*parsed, tick, std::exchange(report.name, {}));
@@ -409,6 +446,9 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
       if (const auto* policy = fields.find("policy"); policy && policy->is_object()) {
         if (auto patch = policy_patch_from_json(policy->dump())) report.detail = *patch;
       }
+      break;
+    case ReportKind::opinion:
+      report.detail = read_opinion(fields);
       break;
     case ReportKind::observer:
       fields.integer("gap_ms", number);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "json/fields.h"
 #include "watchdog/json.h"
 #include "watchdog/json_writer.h"
@@ -7,19 +9,143 @@ namespace {
 
 using nlohmann::json;
 
-PolicyPatch read_patch(Fields& fields) {
-  PolicyPatch patch;
-  const auto millis = [&](std::string_view name, std::optional<Millis>& into) {
+/// Every scalar threshold with its name in JSON: the one table for reading and writing.
+template <class Policies, class Visit>
+void each_threshold(Policies& p, Visit&& visit) {
+  visit("heartbeatInterval", p.heartbeat_interval);
+  visit("stuckThreshold", p.stuck_threshold);
+  visit("silenceIntervals", p.silence_intervals);
+  visit("callIdleMax", p.call_idle_max);
+  visit("enableConcurrentChecks", p.concurrent_checks);
+  visit("usualInterval", p.usual_interval);
+  visit("slowDeviations", p.slow_deviations);
+  visit("suspectDeviations", p.suspect_deviations);
+  visit("slowMin", p.slow_min);
+  visit("suspectMin", p.suspect_min);
+  visit("repeatedOf20", p.repeated_of_20);
+  visit("recoveryChanges", p.recovery_changes);
+}
+
+struct ThresholdReader {
+  Fields& fields;
+
+  void operator()(const char* name, std::optional<Millis>& into) const {
     std::optional<std::int64_t> number;
     fields.integer(name, number);
     if (number) into = Millis{*number};
-  };
-  millis("heartbeatInterval", patch.heartbeat_interval);
-  fields.integer("stuckThreshold", patch.stuck_threshold);
-  fields.integer("silenceIntervals", patch.silence_intervals);
-  millis("callIdleMax", patch.call_idle_max);
-  fields.flag("enableConcurrentChecks", patch.concurrent_checks);
+  }
+  void operator()(const char* name, std::optional<std::int64_t>& into) const {
+    fields.integer(name, into);
+  }
+  void operator()(const char* name, std::optional<bool>& into) const { fields.flag(name, into); }
+  void operator()(const char* name, std::optional<double>& into) const {
+    fields.number(name, into);
+  }
+};
+
+/// The member `name` of the object, which must be an object itself; null where it is absent.
+const json* object_in(Fields& fields, const char* name) {
+  const auto* object = fields.find(name);
+  if (object == nullptr || object->is_object()) return object;
+  fields.fail(ErrorCode::malformed, name, "must be an object");
+  return nullptr;
+}
+
+void read_patterns(Fields& fields, PolicyPatch& patch) {
+  const auto* patterns = object_in(fields, "patterns");
+  if (patterns == nullptr) return;
+  for (const auto& [name, value] : patterns->items()) {
+    const auto pattern = named<Pattern>(name);
+    const auto path = "patterns." + name;
+    if (!pattern) {
+      fields.fail(ErrorCode::invalid, path, "is no pattern; R1 to R11 are");
+    } else if (!value.is_object()) {
+      fields.fail(ErrorCode::malformed, path, "must be an object {suspect, stuck}");
+    } else {
+      Fields bounds(value);
+      auto& own = patch.patterns[*pattern];
+      bounds.number("suspect", own.suspect);
+      bounds.number("stuck", own.stuck);
+      if (bounds.error()) fields.fail(bounds.error()->code, path, bounds.error()->message);
+    }
+  }
+}
+
+void read_tools(Fields& fields, PolicyPatch& patch) {
+  const auto* tools = object_in(fields, "tools");
+  if (tools == nullptr) return;
+  for (const auto& [name, value] : tools->items()) {
+    const auto path = "tools." + name;
+    if (!value.is_object()) {
+      fields.fail(ErrorCode::malformed, path, "must be an object {use, identity}");
+      continue;
+    }
+    Fields members(value);
+    ToolRule& rule = patch.tools[name];
+    std::optional<ToolUse> use;
+    members.choice("use", use);
+    rule.use = use.value_or(ToolUse::ordinary);
+    if (members.error()) fields.fail(members.error()->code, path, members.error()->message);
+    const auto* identity = members.find("identity");
+    if (identity == nullptr) continue;
+    const bool texts = identity->is_array() &&
+                       std::all_of(identity->begin(), identity->end(), [](const json& item) {
+                         return item.is_string() && item.get_ref<const std::string&>().size() <= 64;
+                       });
+    if (texts) {
+      rule.identity = identity->get<std::vector<std::string>>();
+    } else {
+      fields.fail(ErrorCode::malformed, path + ".identity",
+                  "must be an array of names of at most 64 bytes");
+    }
+  }
+}
+
+PolicyPatch read_patch(Fields& fields) {
+  PolicyPatch patch;
+  each_threshold(patch, ThresholdReader{fields});
+  read_patterns(fields, patch);
+  read_tools(fields, patch);
   return patch;
+}
+
+/// Writes what is set.
+struct ThresholdWriter {
+  JsonWriter& out;
+
+  template <class T>
+  void operator()(const char* name, const T& value) const {
+    if constexpr (requires { value.has_value(); }) {
+      if (value) (*this)(name, *value);
+    } else if constexpr (std::is_same_v<T, Millis>) {
+      out.field(name, value.count());
+    } else {
+      out.field(name, value);
+    }
+  }
+};
+
+void write_bounds(JsonWriter& out, Pattern pattern, const std::optional<double>& suspect,
+                  const std::optional<double>& stuck) {
+  out.key(name_of(pattern)).open_object();
+  if (suspect) out.field("suspect", *suspect);
+  if (stuck) out.field("stuck", *stuck);
+  out.close_object();
+}
+
+void write_tools(JsonWriter& out, const std::map<std::string, ToolRule>& tools) {
+  if (tools.empty()) return;
+  out.key("tools").open_object();
+  for (const auto& [name, rule] : tools) {
+    out.key(name).open_object().field("use", name_of(rule.use));
+    if (!rule.identity.empty()) {
+      out.key("identity").open_array();
+      for (const auto& field : rule.identity) out.value(field);
+      out.close_array();
+    }
+    out.close_object();
+  }
+  out.close_object();
 }
 
 std::map<std::string, std::string> read_labels(Fields& fields) {
@@ -97,24 +223,33 @@ Result<SessionSpec> session_spec_from_json(std::string_view body, std::string& s
 std::string to_json(const PolicyPatch& patch) {
   JsonWriter out;
   out.open_object();
-  const auto millis = [&](std::string_view name, const std::optional<Millis>& value) {
-    if (value) out.field(name, value->count());
-  };
-  millis("heartbeatInterval", patch.heartbeat_interval);
-  if (patch.stuck_threshold) out.field("stuckThreshold", *patch.stuck_threshold);
-  if (patch.silence_intervals) out.field("silenceIntervals", *patch.silence_intervals);
-  millis("callIdleMax", patch.call_idle_max);
-  if (patch.concurrent_checks) out.field("enableConcurrentChecks", *patch.concurrent_checks);
+  each_threshold(patch, ThresholdWriter{out});
+  if (!patch.patterns.empty()) {
+    out.key("patterns").open_object();
+    for (const auto& [pattern, bounds] : patch.patterns) {
+      write_bounds(out, pattern, bounds.suspect, bounds.stuck);
+    }
+    out.close_object();
+  }
+  write_tools(out, patch.tools);
   out.close_object();
   return out.take();
 }
 
 std::string to_json(const Policy& policy) {
-  return to_json(PolicyPatch{.heartbeat_interval = policy.heartbeat_interval,
-                             .stuck_threshold = policy.stuck_threshold,
-                             .silence_intervals = policy.silence_intervals,
-                             .call_idle_max = policy.call_idle_max,
-                             .concurrent_checks = policy.concurrent_checks});
+  JsonWriter out;
+  out.open_object();
+  each_threshold(policy, ThresholdWriter{out});
+  out.key("patterns").open_object();
+  for (std::size_t at = 0; at < pattern_count; ++at) {
+    const auto pattern = static_cast<Pattern>(at);
+    const auto& bounds = policy.patterns[at];
+    if (is_repetition(pattern)) write_bounds(out, pattern, bounds.suspect, bounds.stuck);
+  }
+  out.close_object();
+  write_tools(out, policy.tools);
+  out.close_object();
+  return out.take();
 }
 
 std::string to_json(const SessionSpec& spec) {

@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <array>
+#include <stdexcept>
 
 #include "json/facts.h"
 #include "json/fields.h"
+#include "json/snapshot_parts.h"
 #include "watchdog/json.h"
 #include "watchdog/json_writer.h"
 
@@ -37,9 +40,7 @@ void each_number(History& h, Visit&& visit) {
   visit("pid", h.pid);
   visit("start_ticks", h.start_ticks);
   visit("machine", h.machine);
-  visit("exited_seq", h.exited_seq);
-  visit("observer_back", h.observer_back);
-  visit("observer_gap", h.observer_gap);
+  visit("pace_from", h.pace_from);
 }
 
 template <class Number>
@@ -64,7 +65,20 @@ void from_integer(std::int64_t value, Number& number) {
   }
 }
 
+/// What few sessions have, named once as well.
+template <class Visit>
+void each_box(History& h, Visit&& visit) {
+  visit("absence", h.absence);
+  visit("repetition", h.repetition);
+  visit("pace", h.pace);
+  visit("opinions", h.opinions);
+  visit("suspicion", h.suspicion);
+  visit("open_calls", h.open_calls);
+}
+
 void write_notes(JsonWriter& out, const Notes& notes) {
+  if (notes.exited_seq != 0) out.field("exited_seq", notes.exited_seq);
+  if (notes.quiet_until != Instant{}) out.field("quiet_until", as_integer(notes.quiet_until));
   if (notes.wait_seq != 0) {
     out.key("wait").open_object().field("for", notes.waiting_for).field("seq", notes.wait_seq);
     out.field("since", as_integer(notes.wait_since)).field("iteration", notes.wait_iteration);
@@ -83,6 +97,12 @@ void write_notes(JsonWriter& out, const Notes& notes) {
 }
 
 void read_notes(const json& from, History& history) {
+  if (const auto exited = from.find("exited_seq"); exited != from.end()) {
+    history.notes.edit().exited_seq = *exited;
+  }
+  if (const auto quiet = from.find("quiet_until"); quiet != from.end()) {
+    from_integer(quiet->get<std::int64_t>(), history.notes.edit().quiet_until);
+  }
   if (const auto wait = from.find("wait"); wait != from.end()) {
     auto& notes = history.notes.edit();
     notes.waiting_for = wait->at("for");
@@ -107,6 +127,32 @@ void read_notes(const json& from, History& history) {
   }
 }
 
+/// What was written within bounds is read within bounds, whoever wrote it.
+bool is_bounded(const History& history) {
+  const auto& repetition = *history.repetition;
+  const auto few = [](const auto& list, std::size_t max) { return list.size() <= max; };
+  const auto in_laps = [&](const Cycles& cycles, std::size_t period_min, std::size_t periods) {
+    if (!few(cycles.recent, Cycle::period_max)) return false;
+    if (cycles.by_period.empty()) return true;
+    if (cycles.by_period.size() != periods || cycles.recent.empty()) return false;
+    for (std::size_t i = 0; i < periods; ++i) {
+      if (cycles.by_period[i].at >= period_min + i) return false;
+    }
+    return true;
+  };
+  const auto fits = [&](const Step& step) { return few(step.shingles, Marks::shingles_max); };
+  const auto known = [&](const Known& of) {
+    return few(of.digests, Known::digests_max) && of.at < Known::digests_max;
+  };
+  return few(repetition.steps, Repetition::steps_max) && known(repetition.known_steps) &&
+         known(repetition.known_states) && in_laps(repetition.rounds, 2, 7) &&
+         in_laps(repetition.states, 1, 4) && few(repetition.round.calls, 16) &&
+         fits(repetition.round.sum) &&
+         std::all_of(repetition.steps.begin(), repetition.steps.end(), fits) &&
+         few(history.pace->samples, Pace::kinds_max + 1) &&
+         few(*history.open_calls, open_calls_max);
+}
+
 History history_from(const json& from) {
   History history;
   each_number(history, [&](const char* name, auto& number) {
@@ -121,17 +167,11 @@ History history_from(const json& from) {
   for (const auto& [name, value] : from.at("counters").items()) {
     history.counters.edit().emplace_back(name, value.get<double>());
   }
-  for (const auto& call : from.at("open_calls")) {
-    OpenCall open;
-    open.name = call.at("name");
-    open.call_id = call.at("call_id");
-    open.seq = call.at("seq");
-    from_integer(call.at("since"), open.since);
-    if (call.at("iteration").is_number()) open.iteration = call.at("iteration");
-    open.deadline = Millis{call.at("deadline").get<std::int64_t>()};
-    history.open_calls.edit().push_back(std::move(open));
-  }
+  each_box(history, [&](const char* name, auto& box) {
+    if (const auto part = from.find(name); part != from.end()) PartReader::take(*part, box.edit());
+  });
   read_notes(from, history);
+  if (!is_bounded(history)) throw std::out_of_range("a list is longer than it can be");
   return history;
 }
 
@@ -147,13 +187,12 @@ void write_history(JsonWriter& out, const History& history) {
   out.field("last_change_type", history.last_change_type).field("phase", history.phase);
   out.field("iteration", history.iteration).key("counters").open_object();
   for (const auto& [name, value] : *history.counters) out.field(name, value);
-  out.close_object().key("open_calls").open_array();
-  for (const auto& call : *history.open_calls) {
-    out.open_object().field("name", call.name).field("call_id", call.call_id);
-    out.field("seq", call.seq).field("since", as_integer(call.since));
-    out.field("iteration", call.iteration).field("deadline", call.deadline.count()).close_object();
-  }
-  out.close_array();
+  out.close_object();
+  each_box(const_cast<History&>(history), [&](const char* name, auto& box) {  // NOLINT: as above
+    if (!box.has()) return;
+    out.key(name);
+    PartWriter{out}.put(box.edit());
+  });
   write_notes(out, *history.notes);
   out.close_object();
 }

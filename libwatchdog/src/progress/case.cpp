@@ -16,6 +16,28 @@ void Case::conclude(Instant now, std::vector<Transition>& changes) {
                        .policy_digest = digest_of(*policy)});
   }
   health = next;
+  remember();
+}
+
+/// What is concluded changes what the next events are taken for: a conviction stays until enough is
+/// new, and a suspicion counts what follows it.
+void Case::remember() {
+  const bool suspected = health.kind == HealthKind::suspect;
+  if (suspected && history.suspicion->seq == 0) {
+    history.suspicion.edit() = {.seq = history.seq};
+  } else if (!suspected && history.suspicion.has()) {
+    history.suspicion = {};
+  }
+  const bool convicted = health.kind == HealthKind::looping ||
+                         (health.kind == HealthKind::stuck && health.pattern != Pattern::F1);
+  if (convicted && history.repetition->alarm.pattern == Pattern::none) {
+    auto& repetition = history.repetition.edit();
+    auto found = repetition.finding(*policy);
+    if (found.pattern == Pattern::none) {
+      found = {.pattern = health.pattern, .first = health.evidence[0], .last = history.seq};
+    }
+    repetition.confirm(found);
+  }
 }
 
 void Case::expire(Instant now, std::vector<Transition>& changes) {
@@ -34,7 +56,7 @@ void Case::take(const Event& event, std::vector<Transition>& changes) {
   if (beats != nullptr && beats->told != Instant{}) until = beats->told;
   expire(until, changes);
   folded = event.seq;
-  apply(history, event);
+  apply(history, event, *policy);
   if (const auto* patch = std::get_if<PolicyPatch>(&event.report.detail); patch && !event.late) {
     policy.set(patched(*policy, *patch));
   }

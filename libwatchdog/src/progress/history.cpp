@@ -26,9 +26,16 @@ Millis GapWindow::longest() const noexcept {
 
 namespace {
 
+constexpr std::size_t kept_name_bytes = 64;
+
+std::int32_t added(std::int32_t count, std::int64_t more) {
+  return static_cast<std::int32_t>(std::min<std::int64_t>(count + more, INT32_MAX));
+}
+
 /// Anything but heartbeats that shows the agent at work again ends a declared wait; age never does.
-void resume(History& history) {
+void resume(History& history, Instant now) {
   if (is_end(history.lifecycle)) return;
+  if (history.lifecycle != Lifecycle::running) history.pace_from = now;
   history.lifecycle = Lifecycle::running;
   if (history.notes->wait_seq != 0) history.notes.edit().wait_seq = 0;
 }
@@ -39,31 +46,131 @@ void count_change(History& history, const Event& event, std::string_view type) {
   history.streak_seq = 0;
   history.change_seq = event.seq;
   history.last_change = event.tick;
-  history.last_change_type = first_characters(type, 64);
-  resume(history);
+  history.last_change_type = first_characters(type, kept_name_bytes);
+  resume(history, event.tick);
 }
 
-void close_call(History& history, const Report& result) {
-  if (history.open_calls->empty()) return;
+/// What was suspected or thought before no longer counts.
+void clear_doubts(History& history) {
+  if (history.opinions.has()) history.opinions = {};
+  if (history.suspicion->further != 0) history.suspicion.edit().further = 0;
+}
+
+/// After the repetition took something: whether it was new, or one more round of the old.
+void note_novelty(History& history, bool counts) {
+  if (history.repetition->novel) {
+    clear_doubts(history);
+  } else if (counts && history.suspicion->seq != 0) {
+    ++history.suspicion.edit().further;
+  }
+}
+
+/// Takes the call that a result belongs to out of the open ones.
+std::optional<OpenCall> close_call(History& history, const Report& result) {
+  if (history.open_calls->empty()) return std::nullopt;
   auto& calls = history.open_calls.edit();
   auto found = calls.end();
-  if (!result.call_id.empty()) {
+  const auto call_id = first_characters(result.call_id, kept_name_bytes);
+  const auto name = first_characters(result.name, kept_name_bytes);
+  if (!call_id.empty()) {
     found = std::find_if(calls.begin(), calls.end(),
-                         [&](const OpenCall& call) { return call.call_id == result.call_id; });
+                         [&](const OpenCall& call) { return call.call_id == call_id; });
   }
   if (found == calls.end()) {
     found = std::find_if(calls.begin(), calls.end(), [&](const OpenCall& call) {
-      return call.name == result.name && (call.call_id.empty() || result.call_id.empty());
+      return call.name == name && (call.call_id.empty() || call_id.empty());
     });
   }
   if (found == calls.end() && calls.size() == 1 &&
-      (calls.front().call_id.empty() || result.call_id.empty())) {
+      (calls.front().call_id.empty() || call_id.empty())) {
     found = calls.begin();
   }
-  if (found != calls.end()) calls.erase(found);
+  if (found == calls.end()) return std::nullopt;
+  OpenCall closed = std::move(*found);
+  calls.erase(found);
+  return closed;
 }
 
-void take_beats(History& history, const Event& event, const Beats& beats) {
+/// Forgets calls that will get no result any more.
+template <class Which>
+void drop_calls(History& history, Seq seq, const Policy& policy, Which&& which) {
+  if (history.open_calls->empty()) return;
+  std::erase_if(history.open_calls.edit(), [&](const OpenCall& call) {
+    if (!which(call)) return false;
+    history.repetition.edit().drop_call(call.mark, seq, policy);
+    return true;
+  });
+}
+
+void open_call(History& history, const Event& event, const Policy& policy) {
+  const Report& report = event.report;
+  resume(history, event.tick);
+  if (history.open_calls->size() == open_calls_max) {
+    const Seq oldest = history.open_calls->front().seq;
+    drop_calls(history, event.seq, policy,
+               [&](const OpenCall& call) { return call.seq == oldest; });
+  }
+  history.open_calls.edit().push_back(
+      {.name = std::string(first_characters(report.name, kept_name_bytes)),
+       .call_id = std::string(first_characters(report.call_id, kept_name_bytes)),
+       .seq = event.seq,
+       .since = event.tick,
+       .iteration = history.iteration,
+       .deadline = report.deadline.value_or(Millis{0}),
+       .mark = history.repetition.edit().begin_call(report, event.seq, policy)});
+  note_novelty(history, false);
+}
+
+void finish_call(History& history, const Event& event, const Policy& policy) {
+  const auto call = close_call(history, event.report);
+  auto& repetition = history.repetition.edit();
+  repetition.tool = first_characters(call ? call->name : event.report.name, kept_name_bytes);
+  if (call) {
+    history.pace.edit().add(Pace::kind_of_tool(call->name), event.tick - call->since);
+    repetition.finish_call(call->mark, event.report, event.seq, policy);
+  } else {
+    repetition.take_result(event.report, event.seq, policy);
+  }
+  note_novelty(history, true);
+  count_change(history, event, "tool_call");
+  history.pace_from = event.tick;
+}
+
+void change_state(History& history, const Event& event, const Policy& policy) {
+  // The first change has nothing before it that it could be measured from.
+  if (history.state_changes > 0) {
+    history.pace.edit().add(Pace::kind_of_phase(history.phase), event.tick - history.pace_from);
+  }
+  if (const auto* marks = std::get_if<Marks>(&event.report.detail)) {
+    history.repetition.edit().take_state(*marks, event.seq, policy);
+    note_novelty(history, true);
+  } else {
+    if (history.repetition.has()) history.repetition.edit().take_bare_state(event.seq, policy);
+    clear_doubts(history);
+  }
+  count_change(history, event, event.report.name);
+  history.pace_from = event.tick;
+}
+
+void take_opinion(History& history, const Event& event, const Opinion& opinion) {
+  // What it judged by is out of date.
+  if (opinion.seen != 0 && opinion.seen < history.change_seq &&
+      (!history.repetition.has() || history.repetition->state_seq > opinion.seen)) {
+    return;
+  }
+  auto& opinions = history.opinions.edit();
+  opinions.seq = event.seq;
+  if (event.report.name == "self") {
+    opinions.self = opinion.verdict == Verdict::B || opinion.verdict == Verdict::D;
+    return;
+  }
+  opinions.newest = opinion.verdict;
+  opinions.sure = opinion.confidence.value_or(0) >= 0.9;
+  if (opinion.verdict == Verdict::B) ++opinions.looping;
+  if (opinion.verdict == Verdict::C) ++opinions.blocked;
+}
+
+void take_beats(History& history, const Event& event, const Beats& beats, const Policy& policy) {
   const auto loops = loop_beats_in(history, beats);
   const auto periodic = beats.count - loops;
 
@@ -77,25 +184,24 @@ void take_beats(History& history, const Event& event, const Beats& beats) {
 
   history.heartbeats += beats.count;
   history.last_beat = std::max(history.last_beat, beats.last);
-  history.loop_beats_since_rise += loops;
+  history.loop_beats_since_rise = added(history.loop_beats_since_rise, loops);
   if (rises(*history.counters, beats.counters)) {
-    history.loop_beats_since_rise = std::min(loops, beats.quiet);
+    history.loop_beats_since_rise = added(0, std::min(loops, beats.quiet));
     history.last_rise = beats.last;
   }
   if (!beats.counters.empty()) history.counters.edit() = beats.counters;
 
   if (loops > 0) {
     if (history.loop_beats_since_change == 0) history.streak_seq = event.seq;
-    history.loop_beats_since_change += loops;
+    history.loop_beats_since_change = added(history.loop_beats_since_change, loops);
+    if (history.suspicion->seq != 0) history.suspicion.edit().further += loops;
     if (beats.iteration) {
       const auto overtaken = [&](const std::optional<std::int64_t>& iteration) {
         return iteration && *beats.iteration > *iteration;
       };
-      if (!history.open_calls->empty()) {
-        std::erase_if(history.open_calls.edit(),
-                      [&](const OpenCall& call) { return overtaken(call.iteration); });
-      }
-      if (overtaken(history.notes->wait_iteration)) resume(history);
+      drop_calls(history, event.seq, policy,
+                 [&](const OpenCall& call) { return overtaken(call.iteration); });
+      if (overtaken(history.notes->wait_iteration)) resume(history, event.tick);
     }
   }
 
@@ -104,19 +210,20 @@ void take_beats(History& history, const Event& event, const Beats& beats) {
   if (!beats.phase.empty()) history.phase = beats.phase;
 }
 
-void take_up(History& history, const Event& event, const ProcessFacts* process) {
+void take_up(History& history, const Event& event, const ProcessFacts* process,
+             const Policy& policy) {
   if (is_end(history.lifecycle)) {
     History next;
     next.attempt = history.attempt + 1;
-    next.observer_back = history.observer_back;
-    next.observer_gap = history.observer_gap;
+    next.absence = history.absence;
     history = std::move(next);
   }
   // What another process of this session had open died with it.
-  history.open_calls = {};
-  resume(history);
+  drop_calls(history, event.seq, policy, [](const OpenCall&) { return true; });
+  resume(history, event.tick);
+  history.pace_from = event.tick;
   if (process != nullptr && process->pid > 0) {
-    history.pid = process->pid;
+    history.pid = static_cast<std::int32_t>(process->pid);
     history.start_ticks = process->start_ticks;
     history.machine = machine_of(*process);
   }
@@ -131,42 +238,33 @@ bool said_by_agent(ReportKind kind) {
     case ReportKind::cancel:
     case ReportKind::exited:
     case ReportKind::observer:
+    case ReportKind::opinion:
       return false;
     default:
       return true;
   }
 }
 
-void take_by_kind(History& history, const Event& event) {
+void take_by_kind(History& history, const Event& event, const Policy& policy) {
   const Report& report = event.report;
   switch (report.kind) {
     case ReportKind::start:
-      take_up(history, event, std::get_if<ProcessFacts>(&report.detail));
+      take_up(history, event, std::get_if<ProcessFacts>(&report.detail), policy);
       break;
     case ReportKind::heartbeat:
       if (const auto* beats = std::get_if<Beats>(&report.detail)) {
-        take_beats(history, event, *beats);
+        take_beats(history, event, *beats, policy);
       }
       break;
     case ReportKind::state_change:
-      count_change(history, event, report.name);
+      change_state(history, event, policy);
       break;
     case ReportKind::tool_call:
-      resume(history);
-      if (history.open_calls->size() == open_calls_max) {
-        history.open_calls.edit().erase(history.open_calls->begin());
-      }
-      history.open_calls.edit().push_back({.name = report.name,
-                                           .call_id = report.call_id,
-                                           .seq = event.seq,
-                                           .since = event.tick,
-                                           .iteration = history.iteration,
-                                           .deadline = report.deadline.value_or(Millis{0})});
+      open_call(history, event, policy);
       break;
     case ReportKind::tool_result:
     case ReportKind::error:
-      close_call(history, report);
-      count_change(history, event, "tool_call");
+      finish_call(history, event, policy);
       break;
     case ReportKind::wait: {
       history.lifecycle = Lifecycle::waiting;
@@ -178,13 +276,16 @@ void take_by_kind(History& history, const Event& event) {
       break;
     }
     case ReportKind::idle:
-      resume(history);
+      resume(history, event.tick);
       history.lifecycle = Lifecycle::idle;
       break;
     case ReportKind::user_input:
       history.loop_beats_since_change = 0;
       history.streak_seq = 0;
-      resume(history);
+      resume(history, event.tick);
+      history.pace_from = event.tick;
+      if (history.repetition.has()) history.repetition.edit().take_user_input();
+      clear_doubts(history);
       break;
     case ReportKind::cancel:
       if (const auto* request = std::get_if<CancelRequest>(&report.detail)) {
@@ -198,13 +299,12 @@ void take_by_kind(History& history, const Event& event) {
       if (const auto* gone = std::get_if<ProcessFacts>(&report.detail);
           gone == nullptr ||
           (gone->pid == history.pid && gone->start_ticks == history.start_ticks)) {
-        history.exited_seq = event.seq;
+        history.notes.edit().exited_seq = event.seq;
       }
       break;
     case ReportKind::observer:
       if (const auto* absence = std::get_if<ObserverGap>(&report.detail)) {
-        history.observer_back = event.tick;
-        history.observer_gap = absence->gap;
+        history.absence.edit() = {.back = event.tick, .gap = absence->gap};
       }
       break;
     case ReportKind::end:
@@ -217,7 +317,23 @@ void take_by_kind(History& history, const Event& event) {
       }
       break;
     case ReportKind::message:
+      history.repetition.edit().take_message(report.name, std::get_if<Marks>(&report.detail),
+                                             event.seq);
+      break;
+    case ReportKind::chant:
+      history.repetition.edit().take_chant(event.seq);
+      break;
     case ReportKind::compaction:
+      history.repetition.edit().take_compaction(event.seq);
+      break;
+    case ReportKind::retry:
+      if (history.repetition.has()) history.repetition.edit().take_retry();
+      break;
+    case ReportKind::opinion:
+      if (const auto* opinion = std::get_if<Opinion>(&report.detail)) {
+        take_opinion(history, event, *opinion);
+      }
+      break;
     case ReportKind::policy:
     case ReportKind::gap:
       break;
@@ -239,10 +355,12 @@ std::uint64_t machine_of(const ProcessFacts& process) {
   return digest_of(process.boot_id + '\n' + process.host);
 }
 
-void apply(History& history, const Event& event) {
+void apply(History& history, const Event& event, const Policy& policy) {
+  if (history.pace_from == Instant{}) history.pace_from = event.tick;
   if (!event.late) {
-    take_by_kind(history, event);
-    if (said_by_agent(event.report.kind)) {
+    take_by_kind(history, event, policy);
+    const bool is_sign = said_by_agent(event.report.kind);
+    if (is_sign) {
       history.said_something = true;
       // A row may be older than what was stored before it.
       const auto before = history.last_sign;
@@ -251,9 +369,12 @@ void apply(History& history, const Event& event) {
       if (const auto* beats = std::get_if<Beats>(&event.report.detail)) {
         history.last_sign = std::max(before, beats->last);
       }
-      history.exited_seq = 0;
-    } else if (event.report.kind == ReportKind::start) {
-      history.exited_seq = 0;
+      if (event.report.expect_quiet) {
+        history.notes.edit().quiet_until = event.tick + *event.report.expect_quiet;
+      }
+    }
+    if ((is_sign || event.report.kind == ReportKind::start) && history.notes->exited_seq != 0) {
+      history.notes.edit().exited_seq = 0;
     }
   }
   if (event.session != observer_key) history.seq = event.seq;

@@ -30,6 +30,7 @@ Event event_from(const Statement& row) {
     // One that cannot be read is shown as far as it can, and changes nothing.
     if (!read_facts(report, facts, event.tick)) event.late = true;
   }
+  if (auto marks = decoded_marks(row.bytes(13))) report.detail = std::move(*marks);
   return event;
 }
 
@@ -49,6 +50,9 @@ void insert_event(Statement& statement, const Stamp& stamp, const Report& report
     statement.bind_null(10).bind_null(11);
   }
   statement.bind(12, report.event_id, true).bind(13, facts, true);
+  const auto* marks = std::get_if<Marks>(&report.detail);
+  const auto marked = marks != nullptr ? encoded(*marks) : std::string{};
+  statement.bind_bytes(14, marked);
   statement.run();
 }
 

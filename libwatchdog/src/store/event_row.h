@@ -19,14 +19,15 @@ struct Stamp {
 
 /// The columns, in the order in which `event_from` reads and `insert_event` writes them.
 inline constexpr std::string_view event_columns =
-    "seq, session, prev, tick_ms, at_ms, kind, late, name, content, digest, bytes, event_id, facts";
+    "seq, session, prev, tick_ms, at_ms, kind, late, name, content, digest, bytes, event_id, facts, "
+    "marks";
 
 [[nodiscard]] Event event_from(const Statement& row);
 
 /// `statement` must be prepared from `insert_event_sql`.
 inline constexpr std::string_view insert_event_sql =
     "INSERT INTO events (seq, session, prev, tick_ms, at_ms, kind, late, name, content, digest, "
-    "bytes, event_id, facts) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)";
+    "bytes, event_id, facts, marks) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 void insert_event(Statement& statement, const Stamp& stamp, const Report& report);
 
 }  // namespace watchdog

@@ -114,7 +114,7 @@ struct Observer::State {
     const History& history = entry.judged.history;
     if (is_end(history.lifecycle)) return never;
     Instant at = entry.judged.health.valid_until;
-    if (runs_here(history) && history.exited_seq == 0) {
+    if (runs_here(history) && history.notes->exited_seq == 0) {
       const auto look = process_look_from(entry);
       if (look != never)
         at = std::min(at, std::max(look, entry.process_looked + process_look_every));
@@ -309,7 +309,7 @@ struct Observer::State {
 
   std::optional<Batch> process_gone(Entry& entry, Instant now) {
     const History& history = entry.judged.history;
-    if (!runs_here(history) || history.exited_seq != 0 || is_end(history.lifecycle) ||
+    if (!runs_here(history) || history.notes->exited_seq != 0 || is_end(history.lifecycle) ||
         now < process_look_from(entry)) {
       return std::nullopt;
     }

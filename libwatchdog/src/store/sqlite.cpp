@@ -2,6 +2,8 @@
 
 #include <sqlite3.h>
 
+#include <iterator>
+#include <string>
 #include <utility>
 
 #include "schema_sql.h"
@@ -65,6 +67,12 @@ Statement& Statement::bind(int at, std::string_view text, bool null_if_empty) {
   return *this;
 }
 
+Statement& Statement::bind_bytes(int at, std::string_view bytes) {
+  if (bytes.empty()) return bind_null(at);
+  sqlite3_bind_blob64(statement_, at, bytes.data(), bytes.size(), SQLITE_STATIC);
+  return *this;
+}
+
 Statement& Statement::bind_null(int at) {
   sqlite3_bind_null(statement_, at);
   return *this;
@@ -98,6 +106,13 @@ std::string Statement::text(int column) const {
   const auto* bytes = sqlite3_column_text(statement_, column);
   if (bytes == nullptr) return {};
   return {reinterpret_cast<const char*>(bytes),  // NOLINT: SQLite's own type for UTF-8
+          static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
+}
+
+std::string_view Statement::bytes(int column) const {
+  const auto* bytes = sqlite3_column_blob(statement_, column);
+  if (bytes == nullptr) return {};
+  return {static_cast<const char*>(bytes),
           static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
 }
 
@@ -169,6 +184,29 @@ void Transaction::commit() {
   open_ = false;
 }
 
+namespace {
+
+/// What each minor version added, in order; a newer program brings an older file up to date.
+constexpr const char* minor_steps[] = {
+    "ALTER TABLE events ADD COLUMN marks BLOB;"
+    "ALTER TABLE transitions ADD COLUMN situation TEXT",
+};
+static_assert(std::size(minor_steps) == schema_minor);
+
+std::string version_pragma() {
+  return "PRAGMA user_version = " + std::to_string(schema_major * 1000 + schema_minor);
+}
+
+void bring_up_to_date(Database& database) {
+  Transaction transaction(database);
+  const auto minor = database.pragma("user_version") % 1000;  // nobody else was quicker
+  for (auto step = minor; step < schema_minor; ++step) database.exec(minor_steps[step]);
+  if (minor < schema_minor) database.exec(version_pragma().c_str());
+  transaction.commit();
+}
+
+}  // namespace
+
 void prepare_schema(Database& database, OpenMode mode) {
   const auto refuse = [&](ErrorCode code, const std::string& why) {
     throw SqlFailure{Error{code, "database " + database.path() + ": " + why}};
@@ -185,8 +223,7 @@ void prepare_schema(Database& database, OpenMode mode) {
     if (tables() == 0) {  // nobody else was quicker
       database.exec(schema_sql);
       database.exec(("PRAGMA application_id = " + std::to_string(application_id)).c_str());
-      database.exec(
-          ("PRAGMA user_version = " + std::to_string(schema_major * 1000 + schema_minor)).c_str());
+      database.exec(version_pragma().c_str());
     }
     transaction.commit();
   }
@@ -199,6 +236,14 @@ void prepare_schema(Database& database, OpenMode mode) {
            "its schema is version " + std::to_string(version / 1000) + "." +
                std::to_string(version % 1000) + "; this program works with version " +
                std::to_string(schema_major) + ". Use a newer program or another file");
+  }
+  if (version % 1000 < schema_minor) {
+    if (mode == OpenMode::read_only) {
+      Database writable(database.path(), OpenMode::read_write_create);
+      bring_up_to_date(writable);
+    } else {
+      bring_up_to_date(database);
+    }
   }
   if (mode == OpenMode::read_write_create) {
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");

@@ -35,6 +35,8 @@ class Statement {
   /// An empty text is bound as NULL if `null_if_empty`.
   Statement& bind(int at, std::string_view text, bool null_if_empty = false);
   Statement& bind_null(int at);
+  /// Empty bytes are bound as NULL.
+  Statement& bind_bytes(int at, std::string_view bytes);
   template <class... Values>
   Statement& bind_all(const Values&... values) {
     reset();
@@ -50,6 +52,8 @@ class Statement {
 
   [[nodiscard]] std::int64_t integer(int column) const;
   [[nodiscard]] std::string text(int column) const;
+  /// Valid until the next step.
+  [[nodiscard]] std::string_view bytes(int column) const;
   [[nodiscard]] bool is_null(int column) const;
   /// Forgets the statement without touching its connection (see Database::abandon).
   void abandon() noexcept { statement_ = nullptr; }
@@ -113,10 +117,11 @@ class Transaction {
 
 /// The schema this program writes.
 inline constexpr int schema_major = 1;
-inline constexpr int schema_minor = 0;
+inline constexpr int schema_minor = 1;
 inline constexpr std::int64_t application_id = 0x57444F47;  // "WDOG"
 
-/// Creates the tables if the file is empty, and refuses what this program cannot work with.
+/// Creates the tables if the file is empty, brings those of an older minor version up to date, and
+/// refuses what this program cannot work with.
 void prepare_schema(Database& database, OpenMode mode);
 
 }  // namespace watchdog

@@ -285,6 +285,7 @@ Result<Receipt> Store::State::append(Batch& batch) {
         "sessionId"};
   }
   for (auto& report : batch.reports) {
+    mark(report);
     seal(report, head->content);
     if (is_duplicate(*head, report)) {
       ++receipt.duplicates;

@@ -15,6 +15,7 @@
 
 #include "store/lock.h"
 #include "watchdog/content.h"
+#include "watchdog/json.h"
 #include "watchdog/progress.h"
 #include "watchdog/tracker.h"
 
@@ -143,6 +144,7 @@ struct ProgressTracker::State {
   Advice say(Report report) {
     if (forked()) return Advice::go_on;
     report.at = config.clock->wall();
+    mark(report);
     {
       const std::lock_guard guard(mutex);
       push_beats();

@@ -1,0 +1,77 @@
+#include <cstring>
+
+#include "watchdog/report.h"
+
+namespace watchdog {
+namespace {
+
+/// Of the bytes below: form, flags, identity, count and entries of fields, of shingles. Numbers as
+/// this machine has them: a store does not move between byte orders.
+constexpr char form = 1;
+
+enum Flag : unsigned { informative = 1, malformed = 2, unreachable = 4, chants_shift = 4 };
+
+template <class Number>
+void put(std::string& bytes, Number number) {
+  char raw[sizeof number];
+  std::memcpy(raw, &number, sizeof number);
+  bytes.append(raw, sizeof raw);
+}
+
+template <class Number>
+bool take(std::string_view& bytes, Number& number) {
+  if (bytes.size() < sizeof number) return false;
+  std::memcpy(&number, bytes.data(), sizeof number);
+  bytes.remove_prefix(sizeof number);
+  return true;
+}
+
+}  // namespace
+
+std::string encoded(const Marks& marks) {
+  std::string bytes;
+  bytes.reserve(12 + 12 * marks.fields.size() + 4 * marks.shingles.size());
+  bytes += form;
+  const unsigned flags = (marks.informative ? informative : 0U) |
+                         (marks.malformed ? malformed : 0U) |
+                         (marks.unreachable ? unreachable : 0U) |
+                         static_cast<unsigned>(marks.chants) << chants_shift;
+  put(bytes, static_cast<std::uint8_t>(flags));
+  put(bytes, marks.identity);
+  put(bytes, static_cast<std::uint8_t>(marks.fields.size()));
+  for (const auto& [name, value] : marks.fields) {
+    put(bytes, name);
+    put(bytes, value);
+  }
+  put(bytes, static_cast<std::uint8_t>(marks.shingles.size()));
+  for (const auto shingle : marks.shingles) put(bytes, shingle);
+  return bytes;
+}
+
+std::optional<Marks> decoded_marks(std::string_view bytes) {
+  if (bytes.empty() || bytes.front() != form) return std::nullopt;
+  bytes.remove_prefix(1);
+  Marks marks;
+  std::uint8_t flags = 0;
+  std::uint8_t count = 0;
+  if (!take(bytes, flags) || !take(bytes, marks.identity) || !take(bytes, count)) {
+    return std::nullopt;
+  }
+  marks.informative = (flags & informative) != 0;
+  marks.malformed = (flags & malformed) != 0;
+  marks.unreachable = (flags & unreachable) != 0;
+  marks.chants = static_cast<std::uint8_t>(flags >> chants_shift & 3U);
+  if (count > Marks::fields_max) return std::nullopt;
+  marks.fields.resize(count);
+  for (auto& [name, value] : marks.fields) {
+    if (!take(bytes, name) || !take(bytes, value)) return std::nullopt;
+  }
+  if (!take(bytes, count) || count > Marks::shingles_max) return std::nullopt;
+  marks.shingles.resize(count);
+  for (auto& shingle : marks.shingles) {
+    if (!take(bytes, shingle)) return std::nullopt;
+  }
+  return marks;
+}
+
+}  // namespace watchdog

@@ -1,0 +1,444 @@
+// What content is recognised by. Arguments are compared as canonical JSON in the manner of RFC 8785
+// (members in any order, numbers by value), with case and white space folded; results without what
+// differs between two runs of the same thing.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/digest.h"
+#include "watchdog/json.h"
+
+namespace watchdog {
+namespace {
+
+int hits_in(std::string_view) { return 0; }
+
+/// Deeper arguments are compared as text.
+constexpr std::size_t depth_max = 1'024;
+/// A source that sends its own digests of the whole has perhaps cut a text of this length.
+constexpr std::size_t perhaps_cut = 2'000;
+/// A result says something from so many characters on; below it is "ok", "done", or nothing.
+constexpr std::size_t informative_min = 64;
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+}
+/// Letters, digits and every byte of a character beyond ASCII.
+bool is_word(char c) {
+  const char folded = lower(c);
+  return (folded >= 'a' && folded <= 'z') || is_digit(c) || c == '_' || (c & 0x80) != 0;
+}
+
+/// ASCII in lower case, runs of white space as one space, none at the ends.
+void fold(std::string_view text, std::string& into) {
+  into.clear();
+  for (const char c : text) {
+    if (!is_space(c)) {
+      into += lower(c);
+    } else if (!into.empty() && into.back() != ' ') {
+      into += ' ';
+    }
+  }
+  if (!into.empty() && into.back() == ' ') into.pop_back();
+}
+
+/// The smallest digests of words and neighbouring words: of two such samples the share that they
+/// have in common estimates what the texts have in common (Broder, 1997).
+class Shingles {
+ public:
+  void add_words(std::string_view folded) {
+    for (std::size_t at = 0; at < folded.size();) {
+      if (!is_word(folded[at])) {
+        ++at;
+        continue;
+      }
+      const auto begin = at;
+      while (at < folded.size() && is_word(folded[at])) ++at;
+      const auto word = digest_of(folded.substr(begin, at - begin));
+      add(word);
+      if (previous_ != 0) add(combined(previous_, word));
+      previous_ = word;
+    }
+  }
+
+  [[nodiscard]] std::vector<std::uint32_t> take() {
+    std::sort(smallest_.begin(), smallest_.end());
+    return std::move(smallest_);
+  }
+
+ private:
+  void add(std::uint64_t digest) {
+    const auto shingle = static_cast<std::uint32_t>(digest >> 32U);
+    const bool full = smallest_.size() == Marks::shingles_max;
+    if (full && shingle >= smallest_.front()) return;
+    if (std::find(smallest_.begin(), smallest_.end(), shingle) != smallest_.end()) return;
+    if (full) {
+      std::pop_heap(smallest_.begin(), smallest_.end());
+      smallest_.back() = shingle;
+    } else {
+      smallest_.push_back(shingle);
+    }
+    std::push_heap(smallest_.begin(), smallest_.end());
+  }
+
+  std::vector<std::uint32_t> smallest_;  ///< A heap, the largest first.
+  std::uint64_t previous_ = 0;
+};
+
+/// Members of a state change that tell when it happened or how often, not what changed.
+bool tells_time(std::string_view name) {
+  constexpr std::array<std::string_view, 14> names{
+      "ts",        "ts_ms",    "time",     "timestamp",   "at",          "date",   "elapsed",
+      "iteration", "duration", "uptime",   "elapsed_ms",  "duration_ms", "tick",   "seq"};
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Takes the digest of a JSON value while it is parsed: nothing is built, nothing recurses.
+class Canonical : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  Canonical(Marks& marks, Shingles* shingles, bool of_state)
+      : marks_(marks), shingles_(shingles), of_state_(of_state) {}
+
+  bool null() override { return value(1); }
+  bool boolean(bool truth) override { return value(truth ? 2 : 3); }
+  bool number_integer(std::int64_t number) override {
+    return value(combined(4, static_cast<std::uint64_t>(number)));
+  }
+  bool number_unsigned(std::uint64_t number) override { return value(combined(4, number)); }
+  bool number_float(double number, const std::string& /*text*/) override {
+    constexpr double exact_max = 9'007'199'254'740'992.0;  // 2^53
+    if (std::abs(number) <= exact_max && number == std::trunc(number)) {
+      return number_integer(static_cast<std::int64_t>(number));
+    }
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &number, sizeof bits);
+    return value(combined(5, bits));
+  }
+  bool string(std::string& text) override {
+    fold(text, folded_);
+    if (shingles_ != nullptr) shingles_->add_words(folded_);
+    if (!of_state_) return value(combined(6, digest_of(folded_)));
+    return value(combined(6, normalised(folded_).digest));
+  }
+  bool binary(nlohmann::json::binary_t& /*bytes*/) override { return false; }
+  bool start_object(std::size_t /*size*/) override { return open(true); }
+  bool start_array(std::size_t /*size*/) override { return open(false); }
+  bool key(std::string& name) override {
+    fold(name, folded_);
+    if (shingles_ != nullptr) shingles_->add_words(folded_);
+    auto& frame = frames_.back();
+    frame.key = digest_of(folded_);
+    frame.skip = of_state_ && tells_time(folded_);
+    return true;
+  }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool parse_error(std::size_t /*at*/, const std::string& /*token*/,
+                   const nlohmann::json::exception& /*why*/) override {
+    return false;
+  }
+
+  [[nodiscard]] std::uint64_t digest() const { return whole_; }
+  /// How many values it holds that are no container.
+  [[nodiscard]] std::size_t values() const { return values_; }
+
+  /// A text without what differs between two runs of the same thing.
+  struct Normal {
+    std::uint64_t digest = 0;
+    std::size_t size = 0;
+  };
+  [[nodiscard]] static Normal normalised(std::string_view text);
+
+ private:
+  struct Frame {
+    bool object = false;
+    bool skip = false;      ///< The member that is being read does not count.
+    std::uint64_t key = 0;  ///< Of that member.
+    std::uint64_t sum = 0;
+  };
+
+  bool open(bool object) {
+    if (frames_.size() == depth_max) return false;
+    frames_.push_back({.object = object});
+    return true;
+  }
+  bool close() {
+    const Frame frame = frames_.back();
+    frames_.pop_back();
+    const auto digest = combined(frame.object ? 7 : 8, frame.sum);
+    if (frames_.empty()) {
+      whole_ = digest;
+      return true;
+    }
+    return add(digest);
+  }
+  bool value(std::uint64_t digest) {
+    if (std::none_of(frames_.begin(), frames_.end(), [](const Frame& f) { return f.skip; })) {
+      ++values_;
+    }
+    return add(digest);
+  }
+  bool add(std::uint64_t digest) {
+    if (frames_.empty()) {  // a single value: not asked for
+      whole_ = digest;
+      return true;
+    }
+    Frame& frame = frames_.back();
+    if (!frame.object) {
+      frame.sum = combined(frame.sum, digest);
+    } else if (!frame.skip) {
+      frame.sum += combined(frame.key, digest);  // a sum: order does not matter
+      if (frames_.size() == 1 && marks_.fields.size() < Marks::fields_max) {
+        marks_.fields.emplace_back(static_cast<std::uint32_t>(frame.key), digest);
+      }
+    }
+    return true;
+  }
+
+  Marks& marks_;
+  Shingles* shingles_;
+  bool of_state_;
+  std::string folded_;
+  std::vector<Frame> frames_;
+  std::uint64_t whole_ = 0;
+  std::size_t values_ = 0;
+};
+
+/// The length of what begins at `at` and differs from run to run; 0: nothing does. What stands for
+/// it is put into `stand_in`.
+std::size_t volatile_at(std::string_view text, std::size_t at, char& stand_in) {
+  const auto digits = [&](std::size_t from, std::size_t max) {
+    std::size_t count = 0;
+    while (count < max && from + count < text.size() && is_digit(text[from + count])) ++count;
+    return count;
+  };
+  const auto is = [&](std::size_t from, char c) { return from < text.size() && text[from] == c; };
+  const auto ends_word = [&](std::size_t from) { return from >= text.size() || !is_word(text[from]); };
+  const auto hex = [&](std::size_t from, std::size_t max) {
+    std::size_t count = 0;
+    while (count < max && from + count < text.size() &&
+           std::isxdigit(static_cast<unsigned char>(text[from + count])) != 0) {
+      ++count;
+    }
+    return count;
+  };
+  // hh:mm:ss, with a fraction and a zone where they follow.
+  const auto clock = [&](std::size_t from) -> std::size_t {
+    if (digits(from, 3) != 2 || !is(from + 2, ':') || digits(from + 3, 3) != 2 ||
+        !is(from + 5, ':') || digits(from + 6, 3) != 2) {
+      return 0;
+    }
+    std::size_t end = from + 8;
+    if ((is(end, '.') || is(end, ',')) && digits(end + 1, 9) > 0) end += 1 + digits(end + 1, 9);
+    if (is(end, 'Z') || is(end, 'z')) return end + 1;
+    if ((is(end, '+') || is(end, '-')) && digits(end + 1, 3) == 2) {
+      const auto minutes = is(end + 3, ':') ? end + 4 : end + 3;
+      if (digits(minutes, 3) == 2) return minutes + 2;
+    }
+    return end;
+  };
+
+  const char c = text[at];
+  if (c == '\x1b' && is(at + 1, '[')) {  // a terminal's colours
+    auto end = at + 2;
+    while (end < text.size() && (is_digit(text[end]) || text[end] == ';')) ++end;
+    stand_in = '\0';
+    return std::min(end + 1, text.size()) - at;
+  }
+  if (at > 0 && is_word(text[at - 1])) return 0;
+  if (c == '0' && (is(at + 1, 'x') || is(at + 1, 'X')) && hex(at + 2, 64) > 0) {
+    stand_in = 'x';
+    return 2 + hex(at + 2, 64);
+  }
+  if (lower(c) == 'p' && at + 4 < text.size() && lower(text[at + 1]) == 'i' &&
+      lower(text[at + 2]) == 'd') {
+    auto number = at + 3;
+    while (number < text.size() && (text[number] == ' ' || text[number] == ':' ||
+                                    text[number] == '=' || text[number] == '"')) {
+      ++number;
+    }
+    const auto length = digits(number, 10);
+    if (number > at + 3 && length > 0 && ends_word(number + length)) {
+      stand_in = 'p';
+      return number + length - at;
+    }
+  }
+  if (hex(at, 9) == 8 && is(at + 8, '-') && hex(at + 9, 5) == 4 && is(at + 13, '-') &&
+      hex(at + 14, 5) == 4 && is(at + 18, '-') && hex(at + 19, 5) == 4 && is(at + 23, '-') &&
+      hex(at + 24, 13) == 12) {
+    stand_in = 'u';
+    return 36;
+  }
+  if (!is_digit(c)) return 0;
+  if (const auto end = clock(at); end != 0) {
+    stand_in = 't';
+    return end - at;
+  }
+  if (digits(at, 5) == 4 && is(at + 4, '-') && digits(at + 5, 3) == 2 && is(at + 7, '-') &&
+      digits(at + 8, 3) == 2 && at + 10 < text.size() &&
+      (lower(text[at + 10]) == 't' || text[at + 10] == ' ')) {
+    if (const auto end = clock(at + 11); end != 0) {
+      stand_in = 't';
+      return end - at;
+    }
+  }
+  // A duration: a number and its unit.
+  auto end = at + digits(at, 15);
+  if (is(end, '.') && digits(end + 1, 9) > 0) end += 1 + digits(end + 1, 9);
+  if (is(end, ' ')) ++end;
+  auto unit = end;
+  while (unit < text.size() && unit - end < 8 && is_word(text[unit])) ++unit;
+  constexpr std::array<std::string_view, 13> units{
+      "s",  "ms", "us", "ns", "\xC2\xB5s", "sec", "secs", "second", "seconds",
+      "min", "mins", "minute", "minutes"};
+  std::array<char, 8> word{};
+  std::transform(text.begin() + static_cast<std::ptrdiff_t>(end),
+                 text.begin() + static_cast<std::ptrdiff_t>(unit), word.begin(), lower);
+  if (unit > end && ends_word(unit) &&
+      std::find(units.begin(), units.end(), std::string_view(word.data(), unit - end)) !=
+          units.end()) {
+    stand_in = 'd';
+    return unit - at;
+  }
+  return 0;
+}
+
+Canonical::Normal Canonical::normalised(std::string_view text) {
+  std::string normal;
+  normal.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (is_space(c)) {
+      if (!normal.empty() && normal.back() != ' ') normal += ' ';
+      ++at;
+      continue;
+    }
+    const bool may_vary = is_digit(c) || c == '\x1b' || (lower(c) >= 'a' && lower(c) <= 'f') ||
+                          lower(c) == 'p';
+    char stand_in = '\0';
+    const auto length = may_vary ? volatile_at(text, at, stand_in) : 0;
+    if (length == 0) {
+      normal += c;
+      ++at;
+      continue;
+    }
+    if (stand_in != '\0') normal.append({'<', stand_in, '>'});
+    at += length;
+  }
+  if (!normal.empty() && normal.back() == ' ') normal.pop_back();
+  return {.digest = digest_of(normal), .size = normal.size()};
+}
+
+/// A digest is never 0: that means that there was nothing.
+std::uint64_t never_zero(std::uint64_t digest) {
+  return digest == 0 ? 1 : digest;
+}
+
+Marks marks_of_arguments(const Report& report) {
+  Marks marks;
+  Shingles shingles;
+  const std::string_view text = report.content;
+  const auto first = text.find_first_not_of(" \t\r\n");
+  const bool like_json = first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
+  if (like_json) {
+    Canonical canonical(marks, &shingles, false);
+    if (nlohmann::json::sax_parse(text, &canonical)) {
+      marks.identity = canonical.digest();
+    } else {
+      marks = Marks{.malformed = true};
+      shingles = Shingles{};
+    }
+  }
+  if (marks.identity == 0) {
+    std::string folded;
+    fold(text, folded);
+    shingles.add_words(folded);
+    marks.identity = digest_of(folded);
+  }
+  if (!report.hash.empty() && text.size() >= perhaps_cut) marks.identity = digest_of(report.hash);
+  marks.identity = never_zero(marks.identity);
+  marks.shingles = shingles.take();
+  return marks;
+}
+
+/// Rate limits and gateways that failed: the agent does right to ask again.
+bool says_unreachable(std::string_view text) {
+  std::string begin;
+  fold(text.substr(0, 400), begin);
+  constexpr std::array<std::string_view, 9> phrases{
+      "429 too many requests", "rate limit",          "rate_limit",
+      "502 bad gateway",       "503 service",         "504 gateway",
+      "overloaded_error",      "server is overloaded", "status code 429"};
+  return std::any_of(phrases.begin(), phrases.end(), [&](std::string_view phrase) {
+    return begin.find(phrase) != std::string::npos;
+  });
+}
+
+Marks marks_of_result(const Report& report) {
+  const bool failed = report.kind == ReportKind::error;
+  const auto normal = Canonical::normalised(report.content);
+  Marks marks{.identity = normal.digest};
+  if (!report.hash.empty() && report.content.size() >= perhaps_cut) {
+    marks.identity = digest_of(report.hash);
+  }
+  marks.identity = never_zero(combined(failed ? 2 : 1, marks.identity));
+  marks.informative = failed || normal.size >= informative_min;
+  marks.unreachable = failed && says_unreachable(report.content);
+  return marks;
+}
+
+Marks marks_of_state(const Report& report) {
+  Marks marks;
+  const std::string_view text = report.content;
+  if (text.empty()) return marks;
+  Canonical canonical(marks, nullptr, true);
+  std::uint64_t digest = 0;
+  if (nlohmann::json::sax_parse(text, &canonical)) {
+    if (canonical.values() == 0) return {};  // it says when, not what
+    digest = canonical.digest();
+  } else {
+    digest = Canonical::normalised(text).digest;
+  }
+  return {.identity = never_zero(combined(digest_of(report.name), digest))};
+}
+
+Marks marks_of_message(const Report& report) {
+  std::string folded;
+  fold(report.content, folded);
+  Marks marks{.identity = folded.empty() ? 0 : never_zero(digest_of(folded))};
+  marks.chants = static_cast<std::uint8_t>(std::min(hits_in(report.content), 2));
+  return marks;
+}
+
+}  // namespace
+
+void mark(Report& report) {
+  if (report.detail.index() != 0 || report.bytes >= 0) return;
+  switch (report.kind) {
+    case ReportKind::tool_call:
+      report.detail = marks_of_arguments(report);
+      break;
+    case ReportKind::tool_result:
+    case ReportKind::error:
+      report.detail = marks_of_result(report);
+      break;
+    case ReportKind::state_change:
+      if (auto marks = marks_of_state(report); marks != Marks{}) report.detail = std::move(marks);
+      break;
+    case ReportKind::message:
+      if (auto marks = marks_of_message(report); marks != Marks{}) report.detail = std::move(marks);
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace watchdog

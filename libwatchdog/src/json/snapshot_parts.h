@@ -1,0 +1,148 @@
+/// \file
+/// The parts of a history as JSON arrays: each type names its members once, in `each_part`, and both
+/// writing and reading go through that.
+#pragma once
+
+#include <array>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "json/fields.h"
+#include "watchdog/history.h"
+#include "watchdog/json_writer.h"
+
+namespace watchdog {
+
+// clang-format off
+template <class V> void each_part(CallMark& x, V&& v) { v(x.call, x.tool, x.round, x.use, x.malformed, x.twin); }
+template <class V> void each_part(OpenCall& x, V&& v) { v(x.name, x.call_id, x.seq, x.since, x.iteration, x.deadline, x.mark); }
+template <class V> void each_part(Step& x, V&& v) { v(x.seq, x.call, x.result, x.tool, x.failed, x.informative, x.again, x.weight, x.shingles); }
+template <class V> void each_part(Streak& x, V&& v) { v(x.count, x.first); }
+template <class V> void each_part(Cycle& x, V&& v) { v(x.lap, x.at, x.missed, x.laps, x.first); }
+template <class V> void each_part(Cycles& x, V&& v) { v(x.recent, x.by_period); }
+template <class V> void each_part(Known& x, V&& v) { v(x.digests, x.at); }
+template <class V> void each_part(Round& x, V&& v) { v(x.number, x.open, x.finished, x.sum, x.malformed, x.unreachable, x.use, x.calls); }
+template <class V> void each_part(Talk& x, V&& v) { v(x.newest, x.same, x.any, x.chants); }
+template <class V> void each_part(Alarm& x, V&& v) { v(x.pattern, x.first, x.last, x.count, x.recovered); }
+template <class V> void each_part(Repetition& x, V&& v) {
+  v(x.steps, x.score, x.evidence, x.same_result, x.same_error, x.thrash, x.unparsed, x.compactions, x.barren,
+    x.rounds, x.states, x.talk, x.before_answer, x.known_steps, x.known_states, x.round, x.graced, x.novel,
+    x.state_seq, x.alarm, x.tool);
+}
+template <class V> void each_part(Pace::Samples& x, V&& v) { v(x.kind, x.count, x.mean, x.deviations); }
+template <class V> void each_part(Pace& x, V&& v) { v(x.samples); }
+template <class V> void each_part(Opinions& x, V&& v) { v(x.newest, x.looping, x.blocked, x.sure, x.self, x.seq); }
+template <class V> void each_part(Absence& x, V&& v) { v(x.back, x.gap); }
+template <class V> void each_part(Suspicion& x, V&& v) { v(x.seq, x.further); }
+// clang-format on
+
+struct PartWriter {
+  JsonWriter& out;
+
+  template <class... Parts>
+  void operator()(Parts&... parts) {
+    (put(parts), ...);
+  }
+
+  template <class T>
+  void put(T& part) {
+    if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, bool> ||
+                  std::is_floating_point_v<T>) {
+      out.value(part);
+    } else if constexpr (std::is_same_v<T, std::uint64_t>) {
+      out.value(static_cast<std::int64_t>(part));
+    } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
+      out.value(static_cast<std::int64_t>(part));
+    } else if constexpr (std::is_same_v<T, Instant>) {
+      out.value(static_cast<std::int64_t>(part.time_since_epoch().count()));
+    } else if constexpr (std::is_same_v<T, Millis>) {
+      out.value(static_cast<std::int64_t>(part.count()));
+    } else {
+      out.open_array();
+      put_members(part);
+      out.close_array();
+    }
+  }
+
+ private:
+  template <class T>
+  void put_members(std::vector<T>& part) {
+    for (auto& item : part) put(item);
+  }
+  template <class T, std::size_t n>
+  void put_members(std::array<T, n>& part) {
+    for (auto& item : part) put(item);
+  }
+  template <class A, class B>
+  void put_members(std::pair<A, B>& part) {
+    put(part.first);
+    put(part.second);
+  }
+  template <class T>
+  void put_members(std::optional<T>& part) {
+    if (part) put(*part);
+  }
+  template <class T>
+  void put_members(T& part) {
+    each_part(part, *this);
+  }
+};
+
+/// Throws nlohmann's exceptions where the text is of another shape.
+struct PartReader {
+  const nlohmann::json& from;
+  std::size_t at = 0;
+
+  template <class... Parts>
+  void operator()(Parts&... parts) {
+    (take(from.at(at++), parts), ...);
+  }
+
+  template <class T>
+  static void take(const nlohmann::json& value, T& part) {
+    if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, bool> ||
+                  std::is_floating_point_v<T>) {
+      part = value.get<T>();
+    } else if constexpr (std::is_enum_v<T>) {
+      const auto number = value.get<std::size_t>();
+      if (number >= std::size(Names<T>::all)) throw std::out_of_range("no such enumerator");
+      part = static_cast<T>(number);
+    } else if constexpr (std::is_integral_v<T>) {
+      part = static_cast<T>(value.get<std::int64_t>());
+    } else if constexpr (std::is_same_v<T, Instant>) {
+      part = Instant{Millis{value.get<std::int64_t>()}};
+    } else if constexpr (std::is_same_v<T, Millis>) {
+      part = Millis{value.get<std::int64_t>()};
+    } else {
+      take_members(value, part);
+    }
+  }
+
+ private:
+  template <class T>
+  static void take_members(const nlohmann::json& value, std::vector<T>& part) {
+    for (const auto& item : value) take(item, part.emplace_back());
+  }
+  template <class T, std::size_t n>
+  static void take_members(const nlohmann::json& value, std::array<T, n>& part) {
+    for (std::size_t i = 0; i < n; ++i) take(value.at(i), part[i]);
+  }
+  template <class A, class B>
+  static void take_members(const nlohmann::json& value, std::pair<A, B>& part) {
+    take(value.at(0), part.first);
+    take(value.at(1), part.second);
+  }
+  template <class T>
+  static void take_members(const nlohmann::json& value, std::optional<T>& part) {
+    if (!value.empty()) take(value.at(0), part.emplace());
+  }
+  template <class T>
+  static void take_members(const nlohmann::json& value, T& part) {
+    each_part(part, PartReader{value});
+  }
+};
+
+}  // namespace watchdog

@@ -1,0 +1,84 @@
+#include "watchdog/pace.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/digest.h"
+
+namespace watchdog {
+namespace {
+
+constexpr float window = 200;        ///< Samples; more let old ones fade.
+constexpr double prior_weight = 8;   ///< Pseudo-samples,
+constexpr double prior_spread = 1;   ///< whose standard deviation is a factor of e.
+constexpr double spread_min = 0.5;   ///< However regular it was.
+constexpr std::uint32_t everything_else = 0;
+
+std::uint32_t never_zero(std::uint64_t digest) {
+  return std::max(static_cast<std::uint32_t>(digest >> 32U), 1U);
+}
+
+const Pace::Samples* find(const std::vector<Pace::Samples>& samples, std::uint32_t kind) {
+  const auto found = std::find_if(samples.begin(), samples.end(),
+                                  [&](const auto& item) { return item.kind == kind; });
+  return found == samples.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::uint32_t Pace::kind_of_phase(std::string_view phase) noexcept {
+  return never_zero(combined(1, digest_of(phase)));
+}
+
+std::uint32_t Pace::kind_of_tool(std::string_view tool) noexcept {
+  return never_zero(combined(2, digest_of(tool)));
+}
+
+void Pace::add(std::uint32_t kind, Millis interval) {
+  const auto* known = find(samples, kind);
+  if (known == nullptr && samples.size() >= kinds_max) {
+    kind = everything_else;
+    known = find(samples, kind);
+  }
+  if (known == nullptr) {
+    samples.push_back({.kind = kind});
+    known = &samples.back();
+  }
+  Samples& own = samples[static_cast<std::size_t>(known - samples.data())];
+  if (own.count >= window) {
+    own.deviations *= (window - 1) / own.count;
+    own.count = window - 1;
+  }
+  const auto ms = std::max<std::int64_t>(interval.count(), 1);
+  const auto sample = static_cast<float>(std::log(static_cast<double>(ms) / 1'000.0));
+  own.count += 1;
+  const float before = sample - own.mean;
+  own.mean += before / own.count;
+  own.deviations += before * (sample - own.mean);
+}
+
+PaceBounds Pace::bounds(std::uint32_t kind, const Policy& policy) const noexcept {
+  const auto* own = find(samples, kind);
+  if (own == nullptr && samples.size() >= kinds_max) own = find(samples, everything_else);
+  const double expected = std::log(static_cast<double>(policy.usual_interval.count()) / 1'000.0);
+  const double count = own != nullptr ? own->count : 0;
+  const double mean = own != nullptr ? own->mean : expected;
+  const double deviations = own != nullptr ? own->deviations : 0;
+  // Samples and pseudo-samples pooled.
+  const double all = count + prior_weight;
+  const double centre = (count * mean + prior_weight * expected) / all;
+  const double apart = count * prior_weight / all * (mean - expected) * (mean - expected);
+  const double spread = std::max(
+      spread_min,
+      std::sqrt((deviations + prior_weight * prior_spread * prior_spread + apart) / all));
+  const auto at = [&](double deviation, Millis min) {
+    constexpr double longest = 1e12;  // 30 years: beyond any run, within Millis
+    const double ms = 1'000.0 * std::exp(centre + deviation * spread);
+    return std::max(min, Millis{static_cast<std::int64_t>(std::min(ms, longest))});
+  };
+  return {.usual = at(0, Millis{0}),
+          .slow = at(policy.slow_deviations, policy.slow_min),
+          .suspect = at(policy.suspect_deviations, policy.suspect_min)};
+}
+
+}  // namespace watchdog

@@ -1,0 +1,466 @@
+#include "watchdog/repetition.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/digest.h"
+
+namespace watchdog {
+namespace {
+
+// The window. Chosen on recorded runs with people's judgements; see "Repetition" in DESIGN.md for
+// what was tried and what each is worth.
+constexpr double repeated_once = 1.0;   ///< The same call and result, once in the window.
+constexpr double repeated_more = 1.5;   ///< And more than once.
+constexpr double nearly_once = 0.75;    ///< Other arguments, the same informative result.
+constexpr double nearly_more = 1.0;
+constexpr double decay = 0.75;          ///< What a step that repeats nothing takes back.
+constexpr double similar_min = 0.3;     ///< Of the arguments of a near-repetition.
+constexpr float tested_again = 0.5F;    ///< A repeated pair that follows something new.
+/// A new state is worth more than an empty bucket: four rounds after it prove nothing yet.
+constexpr double credit = 1.5;
+
+constexpr std::size_t round_calls_max = 16;
+
+/// Who speaks in these roles is not the agent.
+bool is_agents(std::string_view role) {
+  return role != "user" && role != "human" && role != "system" && role != "tool" &&
+         role != "developer";
+}
+
+/// The union of two samples, cut to the smallest.
+void merge(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& more) {
+  if (into.empty()) {
+    into = more;
+    return;
+  }
+  std::vector<std::uint32_t> all;
+  all.reserve(into.size() + more.size());
+  std::set_union(into.begin(), into.end(), more.begin(), more.end(), std::back_inserter(all));
+  if (all.size() > Marks::shingles_max) all.resize(Marks::shingles_max);
+  into = std::move(all);
+}
+
+/// Whether a streak of at least `suspect` or `stuck` is a finding.
+Finding judged(Pattern pattern, double count, Seq first, Seq last, const Policy& policy) {
+  const auto& bounds = policy.patterns[static_cast<std::size_t>(pattern)];
+  Finding found{.pattern = pattern, .count = count, .first = first, .last = last};
+  if (bounds.stuck > 0 && count >= bounds.stuck) {
+    found.level = Level::stuck;
+  } else if (count >= bounds.suspect) {
+    found.level = Level::suspect;
+  }
+  return found;
+}
+
+std::uint64_t identity_of(const Marks& marks, const ToolRule* rule) {
+  if (rule == nullptr || rule->identity.empty() || marks.fields.empty()) return marks.identity;
+  std::uint64_t sum = 1;
+  for (const auto& field : rule->identity) {
+    const auto name = static_cast<std::uint32_t>(digest_of(field));
+    for (const auto& [known, value] : marks.fields) {
+      if (known == name) sum += combined(name, value);
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+double similarity(const std::vector<std::uint32_t>& a,
+                  const std::vector<std::uint32_t>& b) noexcept {
+  // Over the smallest of both together: only there is each sample known to be complete.
+  std::size_t all = 0;
+  std::size_t common = 0;
+  for (auto i = a.begin(), j = b.begin();
+       all < Marks::shingles_max && (i != a.end() || j != b.end()); ++all) {
+    if (j == b.end() || (i != a.end() && *i < *j)) {
+      ++i;
+    } else if (i == a.end() || *j < *i) {
+      ++j;
+    } else {
+      ++common;
+      ++i;
+      ++j;
+    }
+  }
+  return all == 0 ? 1.0 : static_cast<double>(common) / static_cast<double>(all);
+}
+
+void Cycle::take(const Recent& recent, std::size_t period) noexcept {
+  const auto [digest, seq] = recent.back();
+  if (laps > 0) {
+    std::size_t steps = 0;
+    if (lap[at] == digest) {
+      steps = 1;
+    } else if (period >= 3 && !missed && lap[(at + 1U) % period] == digest) {
+      steps = 2;
+    }
+    if (steps != 0) {
+      missed = missed || steps == 2;
+      const auto next = at + steps;
+      if (next >= period) {
+        ++laps;
+        missed = false;
+      }
+      at = static_cast<std::uint8_t>(next % period);
+      return;
+    }
+  }
+  // The newest things may be the first lap of a new cycle, unless they are all the same.
+  laps = 0;
+  missed = false;
+  at = 0;
+  if (recent.size() < period) return;
+  const auto begin = recent.end() - static_cast<std::ptrdiff_t>(period);
+  if (period > 1 && std::all_of(begin, recent.end(),
+                                [&](const auto& item) { return item.first == digest; })) {
+    return;
+  }
+  std::transform(begin, recent.end(), lap.begin(), [](const auto& item) { return item.first; });
+  laps = 1;
+  first = begin->second;
+}
+
+void Cycles::take(std::uint64_t digest, Seq seq, std::size_t period_min, std::size_t period_max) {
+  if (recent.size() == Cycle::period_max) recent.erase(recent.begin());
+  recent.emplace_back(digest, seq);
+  by_period.resize(period_max - period_min + 1);
+  for (std::size_t i = 0; i < by_period.size(); ++i) by_period[i].take(recent, period_min + i);
+}
+
+const Cycle* Cycles::longest() const noexcept {
+  const Cycle* longest = nullptr;
+  for (const auto& cycle : by_period) {
+    if (cycle.laps >= 2 && (longest == nullptr || cycle.laps > longest->laps)) longest = &cycle;
+  }
+  return longest;
+}
+
+bool Known::has(std::uint64_t digest) const noexcept {
+  const auto part = static_cast<std::uint32_t>(digest >> 32U);
+  return std::find(digests.begin(), digests.end(), part) != digests.end();
+}
+
+bool Known::add(std::uint64_t digest) {
+  if (has(digest)) return false;
+  const auto part = static_cast<std::uint32_t>(digest >> 32U);
+  if (digests.size() < digests_max) {
+    digests.push_back(part);
+  } else {
+    digests[at] = part;
+    at = (at + 1U) % digests_max;
+  }
+  return true;
+}
+
+CallMark Repetition::begin_call(const Report& report, Seq seq, const Policy& policy) {
+  novel = false;
+  quieten();
+  const auto rule = policy.tools.find(report.name);
+  const auto* ruled = rule == policy.tools.end() ? nullptr : &rule->second;
+  CallMark mark{.tool = static_cast<std::uint32_t>(digest_of(report.name) >> 32U)};
+  if (ruled != nullptr) mark.use = ruled->use;
+  if (mark.use == ToolUse::exempt) return mark;
+
+  const auto* marks = std::get_if<Marks>(&report.detail);
+  mark.call = combined(mark.tool, marks != nullptr ? identity_of(*marks, ruled) : 0);
+  mark.malformed = marks != nullptr && marks->malformed;
+
+  if (round.finished > 0) complete_round(seq, policy);
+  if (round.open == 0) round = Round{.number = std::max(round.number + 1, 1U)};
+  mark.round = round.number;
+  ++round.open;
+  mark.twin = std::find(round.calls.begin(), round.calls.end(), mark.call) != round.calls.end();
+  if (mark.twin) return mark;
+  const bool alone = round.calls.empty();
+  if (round.calls.size() < round_calls_max) round.calls.push_back(mark.call);
+  round.use = alone || round.use == mark.use ? mark.use : ToolUse::ordinary;
+  round.sum.call += mark.call;
+  round.sum.tool += mark.tool;
+  round.malformed |= mark.malformed;
+  if (marks != nullptr) merge(round.sum.shingles, marks->shingles);
+  return mark;
+}
+
+void Repetition::finish_call(const CallMark& call, const Report& result, Seq seq,
+                             const Policy& policy) {
+  novel = false;
+  if (call.use == ToolUse::exempt) return;
+  const auto* marks = std::get_if<Marks>(&result.detail);
+  Step step{.seq = seq,
+            .call = call.call,
+            .result = marks != nullptr ? marks->identity : 0,
+            .tool = call.tool,
+            .failed = result.kind == ReportKind::error,
+            .informative = marks != nullptr && marks->informative};
+  const bool unreachable = marks != nullptr && marks->unreachable;
+  if (call.round != round.number) {  // its round is over
+    if (!unreachable) take_step(std::move(step), call.use, call.malformed, policy);
+    return;
+  }
+  --round.open;
+  ++round.finished;
+  if (!call.twin) {
+    round.sum.result += step.result;
+    round.sum.failed |= step.failed;
+    round.sum.informative |= step.informative;
+    round.unreachable |= unreachable;
+  }
+  if (round.open == 0) complete_round(seq, policy);
+}
+
+void Repetition::take_result(const Report& result, Seq seq, const Policy& policy) {
+  const auto rule = policy.tools.find(result.name);
+  CallMark call{.tool = static_cast<std::uint32_t>(digest_of(result.name) >> 32U)};
+  call.call = call.tool;
+  if (rule != policy.tools.end()) call.use = rule->second.use;
+  finish_call(call, result, seq, policy);
+}
+
+void Repetition::drop_call(const CallMark& call, Seq seq, const Policy& policy) {
+  if (call.round == 0 || call.round != round.number) return;
+  if (--round.open == 0) complete_round(seq, policy);
+}
+
+void Repetition::complete_round(Seq seq, const Policy& policy) {
+  Round done = std::exchange(round, Round{.number = round.number + 1});
+  if (done.unreachable) return;
+  done.sum.seq = seq;
+  take_step(std::move(done.sum), done.use, done.malformed, policy);
+}
+
+void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy& policy) {
+  const bool is_new = known_steps.add(combined(step.call, step.result));
+  if (use == ToolUse::poll && !is_new) return;  // it waits on purpose
+  const Step* before = steps.empty() ? nullptr : &steps.back();
+  const bool same_call = before != nullptr && before->call == step.call;
+  const bool failed_again = before != nullptr && before->failed && step.failed;
+
+  int equal = 0;
+  int similar = 0;
+  for (std::size_t back = 1; back <= std::min(steps.size(), compared_max); ++back) {
+    const Step& other = steps[steps.size() - back];
+    if (other.result != step.result) continue;
+    if (other.call == step.call) {
+      ++equal;
+    } else if (other.tool == step.tool && step.informative && step.result != 0 &&
+               similarity(other.shingles, step.shingles) >= similar_min) {
+      ++similar;
+    }
+  }
+  if (equal > 0) {
+    evidence = equal > 1 ? repeated_more : repeated_once;
+  } else if (same_call && failed_again) {
+    evidence = repeated_once;
+  } else if (similar > 0) {
+    evidence = similar > 1 ? nearly_more : nearly_once;
+  } else {
+    evidence = 0;
+  }
+  const bool seen = std::any_of(steps.begin(), steps.end(), [&](const Step& other) {
+    return other.call == step.call && other.result == step.result;
+  });
+  step.again = seen || evidence > 0;
+  if (seen) step.weight = same_call || (before != nullptr && before->again) ? 1.0F : tested_again;
+  if (use == ToolUse::paging) {
+    evidence /= 2;
+    step.weight /= 2;
+  }
+  score = evidence > 0 ? score + evidence : std::max(std::min(score, 0.0), score - decay);
+
+  const auto follow = [&](Streak& streak, bool goes_on, bool begins) {
+    if (goes_on) {
+      if (streak.count == 0) streak.restart(before->seq);
+      streak.extend(step.seq);
+    } else if (begins) {
+      streak.restart(step.seq);
+    } else {
+      streak = {};
+    }
+  };
+  follow(same_result, same_call && before->result == step.result, true);
+  follow(same_error, same_call && failed_again, step.failed);
+  follow(thrash, failed_again && before->tool == step.tool && before->result == step.result,
+         step.failed);
+  const bool refused = malformed && step.failed;
+  follow(unparsed, refused && unparsed.count > 0, refused);
+  if (is_new) {
+    barren = {};
+  } else {
+    barren.extend(step.seq);
+  }
+  rounds.take(combined(step.call, step.result), step.seq, 2, Cycle::period_max);
+  talk = {};
+  before_answer = {};
+
+  novel = is_new && evidence == 0;
+  if (evidence > 0) alarm.recovered = 0;
+  if (novel && !step.failed) {
+    recover(1, policy);
+    if (step.informative) {
+      states.clear();
+      graced = false;
+    }
+  }
+
+  if (steps.size() == steps_max) steps.erase(steps.begin());
+  if (steps.size() >= compared_max) steps[steps.size() - compared_max].shingles = {};
+  steps.push_back(std::move(step));
+}
+
+/// Something happened between two messages.
+void Repetition::quieten() {
+  talk.newest = 0;
+  talk.same = {};
+  talk.any = {};
+  before_answer = talk;
+  compactions = {};
+}
+
+void Repetition::take_bare_state(Seq seq, const Policy& policy) {
+  novel = false;
+  state_seq = seq;
+  quieten();
+  recover(1, policy);
+}
+
+void Repetition::take_state(const Marks& marks, Seq seq, const Policy& policy) {
+  quieten();
+  novel = known_states.add(marks.identity);
+  states.take(marks.identity, seq, 1, 4);
+  if (!novel) return;
+  state_seq = seq;
+  begin_anew();
+  score = -credit;
+  recover(2, policy);
+}
+
+void Repetition::take_message(std::string_view role, const Marks* marks, Seq seq) {
+  novel = false;
+  compactions = {};
+  if (!is_agents(role)) {
+    quieten();
+    return;
+  }
+  before_answer = talk;
+  const auto digest = marks != nullptr ? marks->identity : 0;
+  if (digest != 0 && digest == talk.newest) {
+    talk.same.extend(seq);
+  } else {
+    talk.same.restart(seq);
+  }
+  talk.newest = digest;
+  talk.any.extend(seq);
+  for (int hit = 0; marks != nullptr && hit < marks->chants; ++hit) talk.chants.extend(seq);
+}
+
+void Repetition::take_chant(Seq seq) {
+  novel = false;
+  talk.chants.extend(seq);
+}
+
+void Repetition::take_compaction(Seq seq) {
+  novel = false;
+  compactions.extend(seq);
+  if (std::exchange(graced, true)) return;
+  forget_rounds();  // files are read again
+}
+
+void Repetition::take_retry() {
+  novel = false;
+  talk = before_answer;
+  if (round.finished == 0) round = Round{.number = round.number + 1};
+}
+
+void Repetition::take_user_input() {
+  begin_anew();
+  score = 0;
+  states.clear();
+  alarm = {};
+  novel = true;
+}
+
+void Repetition::forget_rounds() {
+  steps.clear();
+  score = std::min(score, 0.0);
+  evidence = 0;
+  same_result = same_error = thrash = unparsed = {};
+  rounds.clear();
+}
+
+void Repetition::begin_anew() {
+  forget_rounds();
+  compactions = barren = {};
+  talk = before_answer = {};
+  graced = false;
+}
+
+void Repetition::recover(std::int32_t by, const Policy& policy) {
+  if (alarm.pattern == Pattern::none) return;
+  alarm.recovered += by;
+  if (alarm.recovered >= 2 * policy.recovery_changes) alarm = {};
+}
+
+Finding Repetition::finding(const Policy& policy) const {
+  const Seq newest = steps.empty() ? 0 : steps.back().seq;
+  Finding found;
+  // Named after the first in this order that is seen at all, as bad as the worst of them is.
+  const auto look = [&](Pattern pattern, double count, Seq first, Seq last) {
+    const auto next = judged(pattern, count, first, last, policy);
+    if (next.level == Level::none) return;
+    const auto level = std::max(found.level, next.level);
+    if (found.pattern == Pattern::none) found = next;
+    found.level = level;
+  };
+  const auto streak = [&](Pattern pattern, const Streak& of) {
+    look(pattern, of.count, of.first, newest);
+  };
+  streak(Pattern::R6, unparsed);
+  streak(Pattern::R1, same_result);
+  streak(Pattern::R2, same_error);
+  if (const auto* cycle = rounds.longest()) look(Pattern::R3, cycle->laps, cycle->first, newest);
+  streak(Pattern::R5, thrash);
+  if (const auto* cycle = states.longest()) {
+    look(Pattern::R9, cycle->laps, cycle->first, states.recent.back().second);
+  }
+  if (!steps.empty()) {
+    const auto begin = std::find_if(steps.begin(), steps.end(), [](const Step& s) { return s.again; });
+    const Seq first = begin == steps.end() ? 0 : begin->seq;
+    look(Pattern::R4, score, first, newest);
+    double repeated = 0;
+    for (const auto& step : steps) repeated += step.weight;
+    if (steps.back().again && repeated >= policy.repeated_of_20 && found.level != Level::stuck) {
+      if (found.pattern == Pattern::none) {
+        found = {.pattern = Pattern::R4, .count = repeated, .first = first, .last = newest};
+      }
+      found.level = Level::stuck;
+    }
+  }
+  streak(Pattern::R11, barren);
+  // Without results nobody knows whether it was all the same.
+  if (found.level == Level::stuck && !steps.empty() && steps.back().result == 0) {
+    found.level = Level::suspect;
+  }
+  streak(Pattern::R8, talk.chants);
+  look(Pattern::R7, talk.same.count, talk.same.first, 0);
+  look(Pattern::R7b, talk.any.count, talk.any.first, 0);
+  look(Pattern::R10, compactions.count, compactions.first, 0);
+  if (alarm.pattern != Pattern::none) {
+    found.pattern = alarm.pattern;
+    found.level = Level::stuck;
+    found.first = alarm.first;
+    found.last = std::max(found.last, alarm.last);
+  }
+  return found;
+}
+
+void Repetition::confirm(const Finding& found) {
+  if (alarm.pattern != Pattern::none) return;
+  alarm = {.pattern = found.pattern,
+           .first = found.first,
+           .last = found.last,
+           .count = found.count};
+}
+
+}  // namespace watchdog
