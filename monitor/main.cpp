@@ -14,6 +14,26 @@ constexpr const char* footer =
     "interrupted.\n"
     "Data goes to standard output, logs to standard error.";
 
+constexpr const char* score_footer =
+    "An index is a JSON object a line: {\"id\": \"folder/file\" (without .jsonl), \"source\", "
+    "\"label_loop\": true|false|null,\n"
+    "\"outcome\": success|failure|unknown, \"task_key\", \"overlaps_whowhen\"}. Steps are {\"id\", "
+    "\"seq\" of a tool call, \"label\",\n"
+    "\"rel\"}; those of rel action_action are scored, and Repetition is what is to be found.\n"
+    "\n"
+    "--json: {\"detector\": version, \"sources\": [{\"source\" (null: all),\n"
+    "  \"scores\": [{\"first_calls\" (null: all), \"runs\", \"loops\", \"no_loops\", "
+    "\"successes\",\n"
+    "    \"rules\": [{\"rule\", \"precision\", \"recall\", \"f1\", \"median_call\", "
+    "\"false_alarms\", \"suspects\" (detector only)}]}],\n"
+    "  \"judged_steps\", \"steps\": [{\"rule\", \"precision\", \"recall\", \"f1\"}]}], "
+    "\"counted_once\": [id], \"not_in_index\", \"unread\",\n"
+    "  with --list \"runs\": [{\"id\", \"label_loop\", \"outcome\", \"calls\", \"pooled\", "
+    "\"suspect\", \"alarms\": {rule: notice}}]}\n"
+    "Shares are {\"count\", \"of\", \"share\", \"low\", \"high\"}, a notice is null or {\"seq\", "
+    "\"call\", \"pattern\"}.\n"
+    "\n";
+
 void add_endpoint(CLI::App& command, Endpoint::Options& endpoint) {
   auto* server = command.add_option(
       "--server", endpoint.server,
@@ -139,7 +159,20 @@ int run(int argc, char** argv) {
   replay_command->add_flag("--json", replay_options.json, "An object a line");
   replay_command->callback([&] { code = replay(replay_options); });
 
+  ScoreOptions score_options;
+  auto* score_command = app.add_subcommand(
+      "score", "Compare what is concluded of labelled runs with their labels, beside other rules");
+  score_command->add_option("traces", score_options.traces, "Trace files, a JSON object a line")
+      ->required();
+  score_command->add_option("--index", score_options.index, "Labels of the runs")->required();
+  score_command->add_option("--steps", score_options.steps,
+                            "Labels of single steps (default: steps.jsonl beside the index)");
+  score_command->add_flag("--list,--verbose", score_options.list, "Every run as well");
+  score_command->add_flag("--json", score_options.json, "Print one object");
+  score_command->callback([&] { code = score(score_options); });
+
   for (auto* command : app.get_subcommands({})) command->footer(footer);
+  score_command->footer(std::string(score_footer) + footer);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -72,4 +72,13 @@ struct ReplayOptions {
 };
 int replay(const ReplayOptions& options);
 
+struct ScoreOptions {
+  std::vector<std::filesystem::path> traces;
+  std::filesystem::path index;
+  std::filesystem::path steps;  ///< Empty: steps.jsonl beside the index, if there is one.
+  bool list = false;            ///< Every run as well.
+  bool json = false;
+};
+int score(const ScoreOptions& options);
+
 }  // namespace watchdog::monitor
