@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "watchdog/json.h"
+
 namespace watchdog::monitor {
 namespace {
 
@@ -11,6 +13,7 @@ constexpr Instant begin{Millis{1'000'000}};
 
 /// The report as the event that a store would have made of it.
 Event event_of(Report report, Seq seq, Instant now, bool late) {
+  mark(report);
   if (auto* beats = std::get_if<Beats>(&report.detail)) beats->first = beats->last = now;
   return {.seq = seq,
           .session = 1,
@@ -23,8 +26,7 @@ Event event_of(Report report, Seq seq, Instant now, bool late) {
 
 /// Whether the detector regards the call as a repetition whose result it has just taken.
 bool repeats(const Case& judged) {
-  const auto kind = judged.health.kind;
-  return kind == HealthKind::suspect || kind == HealthKind::stuck || kind == HealthKind::looping;
+  return judged.history.repetition->echo;
 }
 
 /// The source's digest is of the whole content; the text may be cut.

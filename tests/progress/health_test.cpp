@@ -42,7 +42,8 @@ INSTANTIATE_TEST_SUITE_P(
         Expectation{"S hhhhh r", HealthKind::progressing},
         Expectation{"S sssssssss", HealthKind::progressing},
         Expectation{"S hhhhh u", HealthKind::progressing},
-        Expectation{"S mmmmmmm", HealthKind::progressing}, Expectation{"S w", HealthKind::blocked},
+        Expectation{"S mmmmm", HealthKind::progressing},
+        Expectation{"S mmmmmmm", HealthKind::suspect}, Expectation{"S w", HealthKind::blocked},
         Expectation{"S w ssss", HealthKind::blocked}, Expectation{"S hhhhh w", HealthKind::blocked},
         Expectation{"S w S", HealthKind::progressing},
         Expectation{"S hw h", HealthKind::progressing},
@@ -97,8 +98,9 @@ TEST(Health, helper_that_beats_and_stops_is_silent_at_a_computed_moment) {
 
 TEST(Health, loop_that_blocks_in_a_slow_model_is_never_silent) {
   const auto told = tell("S hShShS");
-  EXPECT_EQ(told.judged.health.valid_until, never);
-  EXPECT_EQ(judge(told.judged.history, {}, told.now + 24h).kind, HealthKind::progressing);
+  EXPECT_EQ(silence_begins(told.judged.history, {}) > told.now, true);
+  EXPECT_EQ(judge(told.judged.history, {}, told.now + 10min).kind, HealthKind::progressing);
+  EXPECT_EQ(judge(told.judged.history, {}, told.now + 24h).kind, HealthKind::suspect);
 }
 
 TEST(Health, process_that_is_gone_makes_silence_death) {

@@ -166,6 +166,7 @@ class Repetition {
   std::vector<Step> steps;  ///< Since the newest new state; oldest first.
   double score = 0;         ///< Of R4.
   double evidence = 0;      ///< What the newest step added to it.
+  bool echo = false;        ///< The newest step repeats the one right before it.
   Streak same_result;       // R1
   Streak same_error;        // R2
   Streak thrash;            // R5

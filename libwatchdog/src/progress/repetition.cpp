@@ -239,14 +239,17 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
 
   int equal = 0;
   int similar = 0;
+  echo = same_call && failed_again;
   for (std::size_t back = 1; back <= std::min(steps.size(), compared_max); ++back) {
     const Step& other = steps[steps.size() - back];
     if (other.result != step.result) continue;
     if (other.call == step.call) {
       ++equal;
+      echo |= back == 1;
     } else if (other.tool == step.tool && step.informative && step.result != 0 &&
                similarity(other.shingles, step.shingles) >= similar_min) {
       ++similar;
+      echo |= back == 1;
     }
   }
   if (equal > 0) {
