@@ -270,6 +270,7 @@ void patch_session(const CallPtr& call) {
     const auto watched = look_up(call->backend, reader, *row);
     if (!watched) return call->reply(error_response(watched.error()));
     const auto policy = patched(*watched->judged.policy, patch);
+    if (auto allowed = check(policy); !allowed) return call->reply(error_response(allowed.error()));
     Batch batch{.session = call->session, .creation = Creation::refuse};
     Report& report = batch.reports.emplace_back();
     report.kind = ReportKind::policy;

@@ -416,6 +416,8 @@ def wrong_values(schema):
         yield from (("x", 400), (1.5, 400), (schema["maximum"] + 1, 422))
         if schema["minimum"] > -2**63:
             yield schema["minimum"] - 1, 422
+    elif "number" in types:
+        yield from (("x", 400), (schema["maximum"] * 1.5, 422), (schema["minimum"] - 0.25, 422))
     elif "object" in types or "boolean" in types or "anyOf" in schema:
         yield from (([1], 400), ("x", 400))
 
@@ -485,12 +487,36 @@ def policies_change(contract):
         for value, status in wrong_values(schema):
             ask("POST", SESSIONS, {"policy": {name: value}}, status=status, field=name)
             ask("PATCH", own, {"policy": {name: value}}, status=status, field=name)
+        if "object" in schema["type"]:
+            continue
         for value in (schema.get("minimum", False), schema.get("maximum", True)):
+            # A threshold that must not be above another one gets room.
+            room = {"slowDeviations": "suspectDeviations", "slowMin": "suspectMin"}.get(name)
+            lower = {other: low for low, other in (("slowDeviations", "suspectDeviations"), ("slowMin", "suspectMin"))}
+            if room:
+                ask("PATCH", own, {"policy": {room: thresholds[room]["maximum"]}}, status=200)
+            if name in lower:
+                ask("PATCH", own, {"policy": {lower[name]: thresholds[lower[name]]["minimum"]}}, status=200)
             changed = ask("PATCH", own, {"policy": {name: value, "more": 1}}, status=200)
             contract.tally.same(f"{name} changed", changed["policy"][name], value)
     kept = ask("PATCH", own, {"policy": {"stuckThreshold": 7, "callIdleMax": None}}, status=200)
-    wanted = {name: schema.get("maximum", True) for name, schema in thresholds.items()} | {"stuckThreshold": 7}
-    contract.tally.same("only what is given changes", kept, {"sessionId": "own", "policy": wanted})
+    contract.tally.same("only what is given changes", kept["policy"] | {"stuckThreshold": 7}, kept["policy"])
+    patterns = ask("PATCH", own, {"policy": {"patterns": {"R1": {"stuck": 9}}}}, status=200)["policy"]
+    contract.tally.same("one bound changes", patterns["patterns"], kept["policy"]["patterns"] | {"R1": {"suspect": 3, "stuck": 9}})
+    tools = {"build": {"use": "poll"}, "search": {"use": "ordinary", "identity": ["query"]}}
+    ruled = ask("PATCH", own, {"policy": {"tools": tools}}, status=200)["policy"]
+    contract.tally.same("tools get rules", ruled["tools"], tools)
+    gone = ask("PATCH", own, {"policy": {"tools": {"build": {}}}}, status=200)["policy"]
+    contract.tally.same("and lose them", list(gone["tools"]), ["search"])
+    impossible = [({"patterns": {"R1": {"suspect": 10}}}, "patterns.R1.suspect"), ({"patterns": {"R2": {"suspect": 1}}}, "patterns.R2.suspect"),
+                  ({"slowDeviations": 9, "suspectDeviations": 3}, "slowDeviations"), ({"slowMin": 9, "suspectMin": 3}, "slowMin")]
+    for policy, field in impossible:
+        ask("PATCH", own, {"policy": policy}, status=422, field=field, fits=True)
+        ask("POST", SESSIONS, {"policy": policy}, status=422, field=field, fits=True)
+    for policy, field, status in (({"patterns": {"R12": {}}}, "patterns.R12", 422), ({"patterns": {"R1": 5}}, "patterns.R1", 400),
+                                  ({"tools": {"x": 1}}, "tools.x", 400), ({"tools": {"x": {"use": "never"}}}, "tools.x", 422),
+                                  ({"tools": {"x": {"identity": "q"}}}, "tools.x.identity", 400), ({"tools": {"": {}}}, "tools", 422)):
+        ask("PATCH", own, {"policy": policy}, status=status, field=field)
     for body in ("{}", '{"policy":null}', '{"policy":[]}'):
         ask("PATCH", own, body, status=400, field="policy")
     for body in ("", "{", "[]"):
@@ -514,7 +540,9 @@ EVERY_KIND = [
     {"kind": "message", "name": "user", "text": "password=abcdefgh"},
     {"kind": "wait", "waiting_for": "a person", "text": "why"},
     {"kind": "wait", "name": "backend"},
-    *({"kind": kind, "text": ""} for kind in ("message", "user_input", "compaction", "idle")),
+    *({"kind": kind, "text": ""} for kind in ("message", "user_input", "compaction", "idle", "chant", "retry")),
+    {"kind": "opinion", "status": "B", "confidence": 0.5, "seen_seq": 3, "text": "I go in circles"},
+    {"kind": "opinion", "expect_quiet_ms": 60000},
     {"kind": "end", "outcome": "failed", "reason": "error", "error": "no disk"},
     {"kind": "message", "text": "late"},
     *({"kind": kind} for kind in ("start", "end", "start", "message"))]

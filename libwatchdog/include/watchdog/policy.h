@@ -81,7 +81,7 @@ struct Policy {
   /// in R4 the evidence of the window.
   std::array<Bounds, pattern_count> patterns = default_patterns();
   /// R4 also convicts at so many repeated pairs of call and result among the latest 20 rounds; one
-  /// that follows something new counts half. Above 0, at most 19.
+  /// that follows something new counts half. 0.5 … 19: the first of 20 repeats nothing.
   double repeated_of_20 = 4.5;
   /// New states that revoke an alarm; two new calls count as one. 1 … 100. Higher: an agent that
   /// breaks out of its loop is called looping for longer; lower: the alarm flaps.

@@ -175,6 +175,7 @@ class Repetition {
   Streak barren;            // R11
   Cycles rounds;            // R3
   Cycles states;            // R9
+  bool telling = false;     ///< The newest state says enough to be known again.
   Talk talk;                // R7, R7b, R8
   Talk before_answer;       ///< The same before the newest message.
   Known known_steps;

@@ -149,7 +149,7 @@ struct Marks {
   static constexpr std::size_t fields_max = 16;
 
   std::uint64_t identity = 0;  ///< 0: there was nothing to compare.
-  bool informative = false;    ///< Of a result: an error, or at least 64 characters.
+  bool informative = false;    ///< An error, or a result or state of at least 64 characters.
   bool malformed = false;      ///< Of arguments: they look like JSON and are not.
   bool unreachable = false;    ///< Of an error: rate limits and gateways, nothing the agent did.
   std::uint8_t chants = 0;     ///< Of a message: how often it begins to repeat itself; to 2.

@@ -91,7 +91,7 @@ Result<void> check(const PolicyPatch& patch) {
   ranges.check(patch.suspect_deviations, 0.1, 10, "suspectDeviations");
   ranges.check(patch.slow_min, 0, week, "slowMin");
   ranges.check(patch.suspect_min, 0, week, "suspectMin");
-  ranges.check(patch.repeated_of_20, 0.5, 1e6, "repeatedOf20");
+  ranges.check(patch.repeated_of_20, 0.5, 19, "repeatedOf20");  // of 20, one has none before it
   ranges.check(patch.recovery_changes, 1, 100, "recoveryChanges");
   for (const auto& [pattern, bounds] : patch.patterns) {
     const auto field = "patterns." + std::string(name_of(pattern));
@@ -133,11 +133,6 @@ Result<void> check(const Policy& policy) {
       return refusal(field + ".suspect",
                      "is " + shown(bounds.suspect) + "; it must be at least 2: one is no repetition");
     }
-  }
-  if (policy.repeated_of_20 > 19) {
-    return refusal("repeatedOf20", "is " + shown(policy.repeated_of_20) +
-                                       ", but at most 19 of 20 rounds can repeat others: it would "
-                                       "never be reached");
   }
   if (policy.slow_deviations > policy.suspect_deviations) {
     return above(policy.slow_deviations, policy.suspect_deviations, "slowDeviations",

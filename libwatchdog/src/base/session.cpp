@@ -62,7 +62,8 @@ Result<void> check(const SessionSpec& spec) {
                                   " bytes, keys not empty");
     }
   }
-  return check(spec.policy);
+  if (auto allowed = check(spec.policy); !allowed) return allowed;
+  return check(patched(Policy{}, spec.policy));
 }
 
 ProcessFacts this_process() {

@@ -19,7 +19,7 @@ int hits_in(std::string_view) { return 0; }
 constexpr std::size_t depth_max = 1'024;
 /// A source that sends its own digests of the whole has perhaps cut a text of this length.
 constexpr std::size_t perhaps_cut = 2'000;
-/// A result says something from so many characters on; below it is "ok", "done", or nothing.
+/// A result or a state says something from so many characters on; below it is "ok", or a name.
 constexpr std::size_t informative_min = 64;
 
 bool is_digit(char c) {
@@ -407,7 +407,8 @@ Marks marks_of_state(const Report& report) {
   } else {
     digest = Canonical::normalised(text).digest;
   }
-  return {.identity = never_zero(combined(digest_of(report.name), digest))};
+  return {.identity = never_zero(combined(digest_of(report.name), digest)),
+          .informative = text.size() >= informative_min};
 }
 
 Marks marks_of_message(const Report& report) {

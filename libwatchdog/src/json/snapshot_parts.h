@@ -29,7 +29,7 @@ template <class V> void each_part(Talk& x, V&& v) { v(x.newest, x.same, x.any, x
 template <class V> void each_part(Alarm& x, V&& v) { v(x.pattern, x.first, x.last, x.count, x.recovered); }
 template <class V> void each_part(Repetition& x, V&& v) {
   v(x.steps, x.score, x.evidence, x.echo, x.same_result, x.same_error, x.thrash, x.unparsed, x.compactions, x.barren,
-    x.rounds, x.states, x.talk, x.before_answer, x.known_steps, x.known_states, x.round, x.graced, x.novel,
+    x.rounds, x.states, x.telling, x.talk, x.before_answer, x.known_steps, x.known_states, x.round, x.graced, x.novel,
     x.state_seq, x.alarm, x.tool);
 }
 template <class V> void each_part(Pace::Samples& x, V&& v) { v(x.kind, x.count, x.mean, x.deviations); }

@@ -58,7 +58,8 @@ void Case::take(const Event& event, std::vector<Transition>& changes) {
   folded = event.seq;
   apply(history, event, *policy);
   if (const auto* patch = std::get_if<PolicyPatch>(&event.report.detail); patch && !event.late) {
-    policy.set(patched(*policy, *patch));
+    // Two changes that were each allowed may not be allowed together: then the first one stays.
+    if (auto next = patched(*policy, *patch); check(next)) policy.set(std::move(next));
   }
   if (is_end(history.lifecycle)) {
     health.valid_until = never;

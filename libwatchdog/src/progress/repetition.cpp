@@ -301,10 +301,8 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
   if (evidence > 0) alarm.recovered = 0;
   if (novel && !step.failed) {
     recover(1, policy);
-    if (step.informative) {
-      states.clear();
-      graced = false;
-    }
+    states.clear();
+    graced = false;
   }
 
   if (steps.size() == steps_max) steps.erase(steps.begin());
@@ -332,6 +330,7 @@ void Repetition::take_state(const Marks& marks, Seq seq, const Policy& policy) {
   quieten();
   novel = known_states.add(marks.identity);
   states.take(marks.identity, seq, 1, 4);
+  telling = marks.informative;
   if (!novel) return;
   state_seq = seq;
   begin_anew();
@@ -409,9 +408,11 @@ Finding Repetition::finding(const Policy& policy) const {
   const Seq newest = steps.empty() ? 0 : steps.back().seq;
   Finding found;
   // Named after the first in this order that is seen at all, as bad as the worst of them is.
-  const auto look = [&](Pattern pattern, double count, Seq first, Seq last) {
-    const auto next = judged(pattern, count, first, last, policy);
+  const auto look = [&](Pattern pattern, double count, Seq first, Seq last,
+                        Level worst = Level::stuck) {
+    auto next = judged(pattern, count, first, last, policy);
     if (next.level == Level::none) return;
+    next.level = std::min(next.level, worst);
     const auto level = std::max(found.level, next.level);
     if (found.pattern == Pattern::none) found = next;
     found.level = level;
@@ -425,7 +426,9 @@ Finding Repetition::finding(const Policy& policy) const {
   if (const auto* cycle = rounds.longest()) look(Pattern::R3, cycle->laps, cycle->first, newest);
   streak(Pattern::R5, thrash);
   if (const auto* cycle = states.longest()) {
-    look(Pattern::R9, cycle->laps, cycle->first, states.recent.back().second);
+    // `{"tool": "bash"}` comes back in good work too.
+    look(Pattern::R9, cycle->laps, cycle->first, states.recent.back().second,
+         telling ? Level::stuck : Level::suspect);
   }
   if (!steps.empty()) {
     const auto begin = std::find_if(steps.begin(), steps.end(), [](const Step& s) { return s.again; });
