@@ -224,6 +224,37 @@ void get_events(const CallPtr& call) {
   });
 }
 
+/// A session's transitions after an id: those written down, then those that nobody has yet.
+Result<std::vector<TransitionRow>> transitions_of(const Backend& backend, StoreReader& reader,
+                                                  const SessionRow& session, std::int64_t after,
+                                                  int limit) {
+  auto rows = reader.transitions(session.key, after, limit);
+  // What is in memory has its judge, who writes them down.
+  if (!rows || static_cast<int>(rows->size()) == limit || backend.watched(session.id)) return rows;
+  auto more = reader.unwritten(session, backend.now());
+  if (!more) return more;
+  for (auto& row : *more) {
+    if (static_cast<int>(rows->size()) == limit) break;
+    if (row.id > after) rows->push_back(std::move(row));
+  }
+  return rows;
+}
+
+void write_transition(JsonWriter& out, const TransitionRow& row) {
+  const auto& transition = row.transition;
+  const auto& health = transition.health;
+  out.open_object().field("id", row.id).field("seq", transition.seq);
+  out.field("at", transition.at.time_since_epoch().count()).key("quietMs");
+  row.quiet ? out.value(row.quiet->count()) : out.value(nullptr);
+  out.field("from", name_of(transition.from)).field("health", name_of(health.kind));
+  out.key("pattern");
+  health.pattern == Pattern::none ? out.value(nullptr) : out.value(name_of(health.pattern));
+  out.field("reason", transition.reason).key("evidence");
+  write_evidence(out, health);
+  out.field("detector", row.detector);
+  out.field("policyDigest", hexadecimal(transition.policy_digest)).close_object();
+}
+
 void get_transitions(const CallPtr& call) {
   const auto after = call->target.number("after", 0, 0, INT64_MAX);
   if (!after) return call->reply(error_response(after.error()));
@@ -232,21 +263,11 @@ void get_transitions(const CallPtr& call) {
   reading(call, [call, after = *after, limit = static_cast<int>(*limit)](StoreReader& reader) {
     const auto row = reader.session(call->session);
     if (!row) return call->reply(error_response(row.error()));
-    const auto rows = reader.transitions(row->key, after, limit);
+    const auto rows = transitions_of(call->backend, reader, *row, after, limit);
     if (!rows) return call->reply(error_response(rows.error()));
     JsonWriter out;
     out.open_object().key("transitions").open_array();
-    for (const auto& item : *rows) {
-      const auto& transition = item.transition;
-      out.open_object().field("id", item.id).field("seq", transition.seq);
-      out.field("at", transition.at.time_since_epoch().count());
-      out.field("from", name_of(transition.from)).field("health", name_of(transition.health.kind));
-      out.key("pattern");
-      transition.health.pattern == Pattern::none ? out.value(nullptr)
-                                                 : out.value(name_of(transition.health.pattern));
-      out.field("reason", transition.reason);
-      out.field("detector", item.detector).close_object();
-    }
+    for (const auto& item : *rows) write_transition(out, item);
     out.close_array().key("next");
     static_cast<int>(rows->size()) == limit ? out.value(rows->back().id) : out.value(nullptr);
     out.close_object();

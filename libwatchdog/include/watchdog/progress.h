@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "watchdog/case.h"
+#include "watchdog/json_writer.h"
 #include "watchdog/session.h"
 #include "watchdog/time.h"
 
@@ -14,6 +15,9 @@ namespace watchdog {
 /// The part of the document that does not change while a session runs: parent, agent, task, labels,
 /// as JSON members without braces.
 [[nodiscard]] std::string description_of(const SessionSpec& spec);
+
+/// The events that prove a health, each with what it shows, as an array.
+void write_evidence(JsonWriter& out, const Health& health);
 
 /// The whole document as JSON. `now` and `wall` are the same moment on both clocks. REQUIRES: `now`
 /// not before the newest event.

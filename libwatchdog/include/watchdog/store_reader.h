@@ -52,6 +52,9 @@ struct TransitionRow {
   std::int64_t id = 0;
   Transition transition;
   std::string detector;
+  /// From the newest event then to the change: 0 if that event caused it, more if the health before
+  /// it expired. Empty: that event is not kept any more.
+  std::optional<Millis> quiet;
 };
 
 class StoreReader {
@@ -82,6 +85,10 @@ class StoreReader {
   /// A session's transitions after an id, oldest first.
   [[nodiscard]] Result<std::vector<TransitionRow>> transitions(SessionKey session,
                                                                std::int64_t after, int count_max);
+
+  /// Those that follow from the events and from the time up to `now`, but that no judge has written
+  /// down. Their ids go on from the session's newest; the same events give the same ids.
+  [[nodiscard]] Result<std::vector<TransitionRow>> unwritten(const SessionRow& row, Instant now);
 
   /// The session as judged by all its events so far: from its snapshot and what came after it.
   /// Nothing is stored. `changes`, where given, gets what the events after the snapshot changed.

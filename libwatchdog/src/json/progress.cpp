@@ -51,6 +51,16 @@ std::string description_of(const SessionSpec& spec) {
   return out.take();
 }
 
+void write_evidence(JsonWriter& out, const Health& health) {
+  out.open_array();
+  for (std::size_t at = 0; at < health.evidence.size(); ++at) {
+    if (health.evidence[at] == 0) continue;
+    out.open_object().field("seq", health.evidence[at]);
+    out.field("note", evidence_note(health, at)).close_object();
+  }
+  out.close_array();
+}
+
 std::string progress_document(std::string_view session_id, const Case& judged,
                               std::string_view description, Instant now, WallTime wall) {
   const History& history = judged.history;
@@ -84,13 +94,9 @@ std::string progress_document(std::string_view session_id, const Case& judged,
   out.field("reason", reason_of(health, history, *judged.policy));
   out.key("stuckBy");
   stuck ? out.value(name_of(health.pattern)) : out.value(nullptr);
-  out.key("evidence").open_array();
-  for (std::size_t at = 0; at < health.evidence.size(); ++at) {
-    if (health.evidence[at] == 0) continue;
-    out.open_object().field("seq", health.evidence[at]);
-    out.field("note", evidence_note(health, at)).close_object();
-  }
-  out.close_array().key("validUntil");
+  out.key("evidence");
+  write_evidence(out, health);
+  out.key("validUntil");
   health.valid_until == never ? out.value(nullptr) : out.value(wall_of(health.valid_until));
   write_outcome(out, *history.notes);
   out.raw(description);
