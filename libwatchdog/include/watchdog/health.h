@@ -34,6 +34,27 @@ struct Names<HealthKind> {
                                              "silent",  "dead"};
 };
 
+/// How much the health of a session explains of why others wait for it: the greater the more, 0
+/// nothing.
+[[nodiscard]] constexpr int severity(HealthKind kind) noexcept {
+  switch (kind) {
+    case HealthKind::dead:
+      return 6;
+    case HealthKind::silent:
+      return 5;
+    case HealthKind::stuck:
+      return 4;
+    case HealthKind::looping:
+      return 3;
+    case HealthKind::blocked:
+      return 2;
+    case HealthKind::suspect:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
 /// The finding that decided. `none`: nothing was wrong.
 enum class Pattern : std::uint8_t { none, F1, F2, F3, F4, F5, F6, F7 };
 

@@ -73,6 +73,10 @@ class StoreReader {
   /// The cancel asked of a session's running attempt, if there is one.
   [[nodiscard]] Result<std::optional<CancelRequest>> cancel_of(std::string_view id);
   [[nodiscard]] Result<std::vector<SessionRow>> sessions(const SessionFilter& filter);
+  /// Sessions that name this one as their parent and have not ended, those first whose listed
+  /// health is the most severe, then the newest. Only its newest 1,000 children are looked at.
+  [[nodiscard]] Result<std::vector<SessionRow>> running_children(std::string_view id,
+                                                                 int count_max);
   /// Keys of the sessions that have not ended, or ended while nobody judged.
   [[nodiscard]] Result<std::vector<SessionKey>> sessions_to_judge();
 

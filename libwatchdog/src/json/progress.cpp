@@ -34,6 +34,17 @@ void write_cancel(JsonWriter& out, const Notes& notes) {
   out.field("at", notes.cancel->at.time_since_epoch().count()).close_object();
 }
 
+void write_explanation(JsonWriter& out, const std::optional<Explanation>& explained_by) {
+  out.key("explainedBy");
+  if (!explained_by) {
+    out.value(nullptr);
+    return;
+  }
+  out.open_object().field("sessionId", explained_by->session);
+  out.field("health", name_of(explained_by->health));
+  out.field("reason", explained_by->reason).close_object();
+}
+
 }  // namespace
 
 std::string description_of(const SessionSpec& spec) {
@@ -62,7 +73,8 @@ void write_evidence(JsonWriter& out, const Health& health) {
 }
 
 std::string progress_document(std::string_view session_id, const Case& judged,
-                              std::string_view description, Instant now, WallTime wall) {
+                              std::string_view description, Instant now, WallTime wall,
+                              const std::optional<Explanation>& explained_by) {
   const History& history = judged.history;
   const Health& health = judged.health;
   const bool ended = is_end(history.lifecycle);
@@ -98,6 +110,10 @@ std::string progress_document(std::string_view session_id, const Case& judged,
   write_evidence(out, health);
   out.key("validUntil");
   health.valid_until == never ? out.value(nullptr) : out.value(wall_of(health.valid_until));
+  out.key("waitingFor");
+  const bool waits = history.lifecycle == Lifecycle::waiting && !history.notes->waiting_for.empty();
+  waits ? out.value(history.notes->waiting_for) : out.value(nullptr);
+  write_explanation(out, explained_by);
   write_outcome(out, *history.notes);
   out.raw(description);
   out.field("attempt", history.attempt).field("budget", nullptr);

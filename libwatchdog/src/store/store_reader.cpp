@@ -46,6 +46,16 @@ std::string like_pattern(const std::string& text) {
   return pattern + "%";
 }
 
+/// From the listed health, as an expression of SQL.
+std::string severity_sql() {
+  std::string sql = "CASE s.health";
+  for (const auto name : Names<HealthKind>::all) {
+    sql.append(" WHEN '").append(name).append("' THEN ");
+    sql.append(std::to_string(severity(*named<HealthKind>(name))));
+  }
+  return sql + " ELSE 0 END";
+}
+
 /// Of the column transitions.evidence.
 void read_evidence(const std::string& text, Health& health) {
   const auto parsed = parse_json(text);
@@ -168,6 +178,26 @@ Result<std::vector<SessionRow>> StoreReader::sessions(const SessionFilter& filte
     query.bind(++at, filter.after > 0 ? filter.after : std::numeric_limits<std::int64_t>::max());
     for (const auto& text : texts) query.bind(++at, text);
     query.bind(++at, filter.limit);
+    std::vector<SessionRow> rows;
+    while (query.step()) {
+      auto row = session_from(query);
+      if (!row) return row.error();
+      rows.push_back(std::move(*row));
+    }
+    return rows;
+  });
+}
+
+Result<std::vector<SessionRow>> StoreReader::running_children(std::string_view id, int count_max) {
+  return state_->guarded<std::vector<SessionRow>>([&]() -> Result<std::vector<SessionRow>> {
+    static const std::string sql =
+        "SELECT " + std::string(session_columns) +
+        " FROM sessions s WHERE s.id IN (SELECT id FROM sessions WHERE parent = ? ORDER BY id DESC "
+        "LIMIT 1000) AND s.ended_ms IS NULL ORDER BY " +
+        severity_sql() + " DESC, s.id DESC LIMIT ?";
+    auto& query = state_->prepared(sql);
+    const ResetLater later(query);
+    query.bind(1, id).bind(2, count_max);
     std::vector<SessionRow> rows;
     while (query.step()) {
       auto row = session_from(query);
