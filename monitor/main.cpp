@@ -134,6 +134,20 @@ int run(int argc, char** argv) {
   add_endpoint(*events_command, events_options.endpoint);
   events_command->callback([&] { code = events(events_options); });
 
+  ExplainOptions explain_options;
+  auto* explain_command =
+      app.add_subcommand("explain", "How a session's health came about, with what proves it");
+  explain_command->add_option("session", explain_options.session, "Session id")->required();
+  auto* explain_limit =
+      explain_command
+          ->add_option("--limit", explain_options.limit, "The newest so many changes of health")
+          ->capture_default_str()
+          ->check(CLI::PositiveNumber);
+  explain_command->add_flag("--all", explain_options.all, "All of them")->excludes(explain_limit);
+  explain_command->add_flag("--json", explain_options.json, "Print one object");
+  add_endpoint(*explain_command, explain_options.endpoint);
+  explain_command->callback([&] { code = explain(explain_options); });
+
   CancelOptions cancel_options;
   auto* cancel_command = app.add_subcommand("cancel", "Ask a session's agent to stop");
   cancel_command->add_option("session", cancel_options.session, "Session id")->required();

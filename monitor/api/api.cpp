@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/explanation.h"
 #include "api/page.h"
 #include "api/target.h"
 #include "watchdog/ids.h"
@@ -30,9 +31,12 @@ Response json(JsonWriter& out, int status = 200) {
   return {.status = status, .body = out.take()};
 }
 
-std::string document_of(const Backend& backend, std::string_view id, const Watched& watched) {
+Result<std::string> document_of(Backend& backend, std::string_view id, const Watched& watched) {
+  const auto explained_by = explanation(backend, id, watched.judged);
+  if (!explained_by) return explained_by.error();
   const auto now = std::max(backend.now(), watched.judged.history.tick);
-  return progress_document(id, watched.judged, *watched.description, now, system_clock().wall());
+  return progress_document(id, watched.judged, *watched.description, now, system_clock().wall(),
+                           *explained_by);
 }
 
 /// Runs `work` where it may wait for the disk.
@@ -44,10 +48,8 @@ void reading(const CallPtr& call, std::function<void(StoreReader&)> work) {
 /// The session as it is now, from memory or from its events.
 Result<Watched> look_up(const Backend& backend, StoreReader& reader, const SessionRow& row) {
   if (auto watched = backend.watched(row.id)) return std::move(*watched);
-  auto judged = reader.fold(row);
+  auto judged = judged_at(reader, row, backend.now());
   if (!judged) return judged.error();
-  std::vector<Transition> unkept;
-  judged->expire(backend.now(), unkept);
   return Watched{.judged = std::move(*judged),
                  .description = std::make_shared<const std::string>(description_of(row.spec))};
 }
@@ -68,7 +70,8 @@ void with_session(const CallPtr& call, Answer answer) {
 
 void get_progress(const CallPtr& call) {
   with_session(call, [call](const Watched& watched) {
-    return Response{.body = document_of(call->backend, call->session, watched)};
+    auto document = document_of(call->backend, call->session, watched);
+    return document ? Response{.body = std::move(*document)} : error_response(document.error());
   });
 }
 
@@ -134,7 +137,9 @@ void list_progress(const CallPtr& call) {
     for (const auto& row : *rows) {
       const auto watched = look_up(call->backend, reader, row);
       if (!watched) return call->reply(error_response(watched.error()));
-      out.raw(document_of(call->backend, row.id, *watched));
+      const auto document = document_of(call->backend, row.id, *watched);
+      if (!document) return call->reply(error_response(document.error()));
+      out.raw(*document);
     }
     out.close_array().key("next");
     const bool more = static_cast<int>(rows->size()) == filter.limit;
@@ -224,6 +229,37 @@ void get_events(const CallPtr& call) {
   });
 }
 
+/// A session's transitions after an id: those written down, then those that nobody has yet.
+Result<std::vector<TransitionRow>> transitions_of(const Backend& backend, StoreReader& reader,
+                                                  const SessionRow& session, std::int64_t after,
+                                                  int limit) {
+  auto rows = reader.transitions(session.key, after, limit);
+  // What is in memory has its judge, who writes them down.
+  if (!rows || static_cast<int>(rows->size()) == limit || backend.watched(session.id)) return rows;
+  auto more = reader.unwritten(session, backend.now());
+  if (!more) return more;
+  for (auto& row : *more) {
+    if (static_cast<int>(rows->size()) == limit) break;
+    if (row.id > after) rows->push_back(std::move(row));
+  }
+  return rows;
+}
+
+void write_transition(JsonWriter& out, const TransitionRow& row) {
+  const auto& transition = row.transition;
+  const auto& health = transition.health;
+  out.open_object().field("id", row.id).field("seq", transition.seq);
+  out.field("at", transition.at.time_since_epoch().count()).key("quietMs");
+  row.quiet ? out.value(row.quiet->count()) : out.value(nullptr);
+  out.field("from", name_of(transition.from)).field("health", name_of(health.kind));
+  out.key("pattern");
+  health.pattern == Pattern::none ? out.value(nullptr) : out.value(name_of(health.pattern));
+  out.field("reason", transition.reason).key("evidence");
+  write_evidence(out, health);
+  out.field("detector", row.detector);
+  out.field("policyDigest", hexadecimal(transition.policy_digest)).close_object();
+}
+
 void get_transitions(const CallPtr& call) {
   const auto after = call->target.number("after", 0, 0, INT64_MAX);
   if (!after) return call->reply(error_response(after.error()));
@@ -232,21 +268,11 @@ void get_transitions(const CallPtr& call) {
   reading(call, [call, after = *after, limit = static_cast<int>(*limit)](StoreReader& reader) {
     const auto row = reader.session(call->session);
     if (!row) return call->reply(error_response(row.error()));
-    const auto rows = reader.transitions(row->key, after, limit);
+    const auto rows = transitions_of(call->backend, reader, *row, after, limit);
     if (!rows) return call->reply(error_response(rows.error()));
     JsonWriter out;
     out.open_object().key("transitions").open_array();
-    for (const auto& item : *rows) {
-      const auto& transition = item.transition;
-      out.open_object().field("id", item.id).field("seq", transition.seq);
-      out.field("at", transition.at.time_since_epoch().count());
-      out.field("from", name_of(transition.from)).field("health", name_of(transition.health.kind));
-      out.key("pattern");
-      transition.health.pattern == Pattern::none ? out.value(nullptr)
-                                                 : out.value(name_of(transition.health.pattern));
-      out.field("reason", transition.reason);
-      out.field("detector", item.detector).close_object();
-    }
+    for (const auto& item : *rows) write_transition(out, item);
     out.close_array().key("next");
     static_cast<int>(rows->size()) == limit ? out.value(rows->back().id) : out.value(nullptr);
     out.close_object();
@@ -341,7 +367,10 @@ void get_page(const CallPtr& call) {
     std::vector<PageRow> sessions;
     for (const auto& row : *rows) {
       auto watched = look_up(call->backend, reader, row);
-      if (watched) sessions.push_back({row, std::move(watched->judged)});
+      if (!watched) continue;
+      auto explained_by = explanation(call->backend, row.id, watched->judged);
+      if (!explained_by) return call->reply(error_response(explained_by.error()));
+      sessions.push_back({row, std::move(watched->judged), std::move(*explained_by)});
     }
     call->reply(sessions_page(sessions, call->backend.now()));
   });

@@ -5,6 +5,14 @@
 
 namespace watchdog::monitor {
 
+Result<Case> judged_at(StoreReader& reader, const SessionRow& row, Instant now) {
+  auto judged = reader.fold(row);
+  if (!judged) return judged;
+  std::vector<Transition> unkept;
+  judged->expire(now, unkept);
+  return judged;
+}
+
 FileBackend::FileBackend(Store store) : store_(std::move(store)) {}
 FileBackend::FileBackend(StoreReader reader, Millis tick_offset)
     : reader_(std::move(reader)), tick_offset_(tick_offset) {}
@@ -22,6 +30,19 @@ void FileBackend::read(std::function<void(StoreReader&)> work, std::function<voi
 
 std::optional<Watched> FileBackend::watched(std::string_view) const {
   return std::nullopt;
+}
+
+Result<std::vector<Child>> FileBackend::children(std::string_view session, std::size_t count_max) {
+  auto& reader = store_ ? store_->reader() : *reader_;
+  const auto rows = reader.running_children(session, static_cast<int>(count_max));
+  if (!rows) return rows.error();
+  std::vector<Child> children;
+  for (const auto& row : *rows) {
+    auto judged = judged_at(reader, row, now());
+    if (!judged) return judged.error();
+    children.push_back({.id = row.id, .judged = std::move(*judged)});
+  }
+  return children;
 }
 
 Instant FileBackend::now() const {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "watchdog/observer.h"
 #include "watchdog/store.h"
@@ -26,11 +27,18 @@ class Backend {
   virtual void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) = 0;
   /// The session, if it is in memory.
   [[nodiscard]] virtual std::optional<Watched> watched(std::string_view session) const = 0;
+  /// The running sessions that name this one as their parent, at most so many, those first whose
+  /// health is the most severe. Asked often: where the session has none, it costs next to nothing.
+  [[nodiscard]] virtual Result<std::vector<Child>> children(std::string_view session,
+                                                            std::size_t count_max) = 0;
   /// The store's time line now.
   [[nodiscard]] virtual Instant now() const = 0;
   /// Nothing, or why reports cannot be kept at the moment.
   [[nodiscard]] virtual std::optional<Error> trouble() const = 0;
 };
+
+/// The session as its events tell it, and the time up to `now`.
+[[nodiscard]] Result<Case> judged_at(StoreReader& reader, const SessionRow& row, Instant now);
 
 /// A database file, read and written on the caller's own thread.
 class FileBackend final : public Backend {
@@ -42,6 +50,8 @@ class FileBackend final : public Backend {
   void append(Batch batch, std::function<void(Result<Receipt>)> done) override;
   void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) override;
   [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
+  [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,
+                                                    std::size_t count_max) override;
   [[nodiscard]] Instant now() const override;
   [[nodiscard]] std::optional<Error> trouble() const override { return std::nullopt; }
 

@@ -98,7 +98,7 @@ Look look_of(Lifecycle lifecycle) {
 }
 
 std::string row_of(const PageRow& session, Instant now) {
-  const auto& [row, judged] = session;
+  const auto& [row, judged, explained_by] = session;
   const auto& history = judged.history;
   const bool ended = is_end(history.lifecycle);
   const auto look = ended ? look_of(history.lifecycle) : look_of(judged.health.kind);
@@ -115,6 +115,11 @@ std::string row_of(const PageRow& session, Instant now) {
   if (!row.spec.agent.empty()) html += "<small>" + escaped(row.spec.agent) + "</small>";
   html += "</td><td class=\"health " + std::string(look.css) + "\"><span aria-hidden=\"true\">" +
           std::string(look.icon) + "</span> " + std::string(word) + "</td><td>" + escaped(reason);
+  if (explained_by) {
+    html += "<small>because its child " + explained_by->session + " is " +
+            std::string(name_of(explained_by->health)) + ": " + escaped(explained_by->reason) +
+            "</small>";
+  }
   if (!row.spec.task.empty()) html += "<small>" + escaped(row.spec.task) + "</small>";
   html += "</td><td>" + escaped(history.phase) + "</td>";
   html += number(history.iteration ? std::to_string(*history.iteration) : "–");

@@ -2,9 +2,11 @@
 /// The plain page at `/`: sessions and their healths, readable without JavaScript.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "api/message.h"
+#include "watchdog/progress.h"
 #include "watchdog/store_reader.h"
 
 namespace watchdog::monitor {
@@ -12,6 +14,7 @@ namespace watchdog::monitor {
 struct PageRow {
   SessionRow row;
   Case judged;
+  std::optional<Explanation> explained_by;
 };
 
 [[nodiscard]] Response sessions_page(const std::vector<PageRow>& sessions, Instant now);

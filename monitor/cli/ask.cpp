@@ -1,56 +1,12 @@
-#include <cstdio>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "api/page.h"
 #include "cli/commands.h"
+#include "cli/phrases.h"
 #include "cli/table.h"
 
 namespace watchdog::monitor {
-namespace {
 
 using nlohmann::json;
-
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-void print_line(const std::string& text) {
-  print(text + "\n");
-}
-
-/// A field's text for people; `–` where it is null or missing.
-std::string shown(const json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end() || found->is_null()) return "–";
-  return found->is_string() ? printable(found->get<std::string>()) : found->dump();
-}
-
-std::string ago(const json& milliseconds) {
-  return milliseconds.is_number() ? spoken(Millis{milliseconds.get<std::int64_t>()}) + " ago" : "–";
-}
-
-std::string local_time(std::int64_t ms) {
-  const std::time_t seconds = ms / 1000;
-  std::tm parts{};
-  localtime_r(&seconds, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts);
-  return text.data();
-}
-
-/// How it ended, or how it is.
-std::string condition_of(const json& document) {
-  return document["outcome"].is_object() ? document["outcome"].value("kind", "?")
-                                         : document.value("health", "?");
-}
-
-std::string reason_in(const json& document) {
-  if (!document["outcome"].is_object()) return shown(document, "reason");
-  const auto error = shown(document["outcome"], "error");
-  return shown(document["outcome"], "reason") + (error == "–" ? "" : ": " + error);
-}
-
-}  // namespace
 
 int status(const StatusOptions& options) {
   auto endpoint = Endpoint::open(options.endpoint);
@@ -66,29 +22,23 @@ int status(const StatusOptions& options) {
   const auto& progress = document["progress"];
   print_line(options.session + "  " + coloured(condition_of(document)) + "  " +
              reason_in(document));
-  const auto line = [](const char* name, const std::string& text) {
-    std::printf("  %-16s %s\n", name, text.c_str());
-  };
+  if (const auto because = explanation_in(document); !because.empty()) print_line("  " + because);
   for (const auto& [name, field] :
        {std::pair{"agent", "agent"}, {"task", "task"}, {"parent", "parentSessionId"}}) {
-    if (const auto text = shown(document, field); text != "–") line(name, text);
+    if (const auto text = shown(document, field); text != "–") print_fact(name, text);
   }
-  line("lifecycle", shown(document, "lifecycle") + ", attempt " + shown(document, "attempt"));
-  line("phase", shown(document, "currentPhase") + ", iteration " + shown(document, "iteration"));
-  line("state changes", shown(progress, "stateChanges") + ", last " +
-                            shown(progress, "lastChange") + " " + ago(progress["lastChangeAgo"]));
-  line("heartbeats",
-       shown(progress, "heartbeats") + (document["alive"].get<bool>() ? ", alive" : ", not alive"));
-  for (const auto& tool : document["tools"]) {
-    line("running",
-         shown(tool, "name") + " for " + spoken(Millis{tool["elapsedMs"].get<std::int64_t>()}));
-  }
+  print_fact("lifecycle", shown(document, "lifecycle") + ", attempt " + shown(document, "attempt"));
+  print_fact("phase",
+             shown(document, "currentPhase") + ", iteration " + shown(document, "iteration"));
+  print_fact("state changes", shown(progress, "stateChanges") + ", last " +
+                                  shown(progress, "lastChange") + " " +
+                                  ago(progress["lastChangeAgo"]));
+  print_fact("heartbeats", shown(progress, "heartbeats") +
+                               (document["alive"].get<bool>() ? ", alive" : ", not alive"));
   for (const auto& proof : document["evidence"]) {
-    line("evidence", "event " + shown(proof, "seq") + ": " + shown(proof, "note"));
+    print_fact("evidence", "event " + shown(proof, "seq") + ": " + shown(proof, "note"));
   }
-  if (document.contains("cancel"))
-    line("cancel asked by",
-         shown(document["cancel"], "by") + ": " + shown(document["cancel"], "reason"));
+  print_pending(document);
   return exit_done;
 }
 

@@ -55,6 +55,15 @@ struct EventsOptions {
 };
 int events(const EventsOptions& options);
 
+struct ExplainOptions {
+  Endpoint::Options endpoint;
+  std::string session;
+  int limit = 50;  ///< Of the newest changes of health.
+  bool all = false;
+  bool json = false;
+};
+int explain(const ExplainOptions& options);
+
 struct CancelOptions {
   Endpoint::Options endpoint;
   std::string session;

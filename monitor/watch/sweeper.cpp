@@ -155,6 +155,11 @@ struct Sweeper::State {
     [[maybe_unused]] const auto written = write(wake_fd, &one, sizeof one);
   }
 
+  [[nodiscard]] std::shared_ptr<Observer> observer_seen() const {
+    const std::lock_guard guard(mutex);
+    return seen;
+  }
+
   Result<void> begin() {
     auto started = Observer::start(store, {});
     if (!started) return started.error();
@@ -362,12 +367,13 @@ void Sweeper::read(std::function<void(StoreReader&)> work, std::function<void(Er
 }
 
 std::optional<Watched> Sweeper::watched(std::string_view session) const {
-  std::shared_ptr<Observer> observer;
-  {
-    const std::lock_guard guard(state_->mutex);
-    observer = state_->seen;
-  }
+  const auto observer = state_->observer_seen();
   return observer ? observer->find(session) : std::nullopt;
+}
+
+Result<std::vector<Child>> Sweeper::children(std::string_view session, std::size_t count_max) {
+  const auto observer = state_->observer_seen();
+  return observer ? observer->children(session, count_max) : std::vector<Child>{};
 }
 
 Instant Sweeper::now() const {

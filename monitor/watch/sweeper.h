@@ -35,6 +35,8 @@ class Sweeper final : public Backend {
   void append(Batch batch, std::function<void(Result<Receipt>)> done) override;
   void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) override;
   [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
+  [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,
+                                                    std::size_t count_max) override;
   [[nodiscard]] Instant now() const override;
   [[nodiscard]] std::optional<Error> trouble() const override;
 

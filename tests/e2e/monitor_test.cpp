@@ -15,10 +15,10 @@
 #include <regex>
 #include <thread>
 
-#include "http/client.h"
 #include "support/process.h"
 #include "support/reports.h"
 #include "support/scenario.h"
+#include "support/server.h"
 #include "support/temp_dir.h"
 #include "watchdog/store.h"
 
@@ -28,57 +28,11 @@ namespace {
 using nlohmann::json;
 using test::Process;
 using test::run;
+using test::Server;
 using test::TempDir;
 
 const std::string program = WATCHDOG_MONITOR;
 const std::string reporter = WATCHDOG_REPORTER;
-
-/// A monitor that runs while the test does.
-class Server {
- public:
-  explicit Server(const std::filesystem::path& database, std::vector<std::string> more = {},
-                  const Process::Options& options = {})
-      : process_(words(database, std::move(more)), options) {
-    const auto first = process_.line();
-    EXPECT_TRUE(first.starts_with("listening on http://")) << first;
-    url_ = first.substr(first.find("http"));
-    auto client = HttpClient::to(url_);
-    EXPECT_TRUE(client.ok());
-    client_.emplace(std::move(*client));
-  }
-
-  Response ask(Method method, const std::string& target, const std::string& body = {}) {
-    auto response = client_->ask(method, target, body);
-    EXPECT_TRUE(response.ok()) << (response ? "" : response.error().message);
-    return response ? *response : Response{.status = 0};
-  }
-  Response get(const std::string& target) { return ask(Method::get, target); }
-  Response post(const std::string& target, const std::string& body) {
-    return ask(Method::post, target, body);
-  }
-  json progress(const std::string& session) {
-    const auto response = get("/api/autonomous/progress/" + session);
-    EXPECT_EQ(response.status, 200) << response.body;
-    return json::parse(response.body, nullptr, false);
-  }
-  Response report(const std::string& session, const std::string& events) {
-    return post("/api/autonomous/sessions/" + session + "/events", events);
-  }
-  [[nodiscard]] const std::string& url() const { return url_; }
-  Process& process() { return process_; }
-
- private:
-  static std::vector<std::string> words(const std::filesystem::path& database,
-                                        std::vector<std::string> more) {
-    std::vector<std::string> all{program, "serve", "--db", database.string(), "--port", "0"};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-
-  Process process_;
-  std::string url_;
-  std::optional<HttpClient> client_;
-};
 
 /// Sends bytes as they are; what comes back until the server closes.
 std::string raw(const std::string& url, const std::string& bytes) {

@@ -35,6 +35,27 @@ struct Names<HealthKind> {
                                              "silent",  "dead"};
 };
 
+/// How much the health of a session explains of why others wait for it: the greater the more, 0
+/// nothing.
+[[nodiscard]] constexpr int severity(HealthKind kind) noexcept {
+  switch (kind) {
+    case HealthKind::dead:
+      return 6;
+    case HealthKind::silent:
+      return 5;
+    case HealthKind::stuck:
+      return 4;
+    case HealthKind::looping:
+      return 3;
+    case HealthKind::blocked:
+      return 2;
+    case HealthKind::suspect:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
 /// A judgement. A plain value.
 struct Health {
   HealthKind kind = HealthKind::unknown;

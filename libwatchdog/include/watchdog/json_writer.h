@@ -56,6 +56,9 @@ class JsonWriter {
   bool comma_ = false;
 };
 
+/// A digest as text: 16 digits, because not every reader of JSON keeps 64 bits of a number.
+[[nodiscard]] std::string hexadecimal(std::uint64_t digest);
+
 /// The text as a JSON string, quotes included.
 void append_json_string(std::string& out, std::string_view text);
 

@@ -22,9 +22,15 @@ struct Watched {
   std::shared_ptr<const std::string> description;  ///< See description_of().
 };
 
+/// A session that another one started. A plain value.
+struct Child {
+  std::string id;
+  Case judged;
+};
+
 /// One a file: the process that holds the judge's lock. Keeps the running sessions in memory, some
-/// hundred bytes each. All but `watched` and `find`: use from one thread at a time, the one that
-/// uses the store. Those two are thread-safe.
+/// hundred bytes each. All but `watched`, `find` and `children`: use from one thread at a time,
+/// the one that uses the store. Those three are thread-safe.
 class Observer {
  public:
   struct Options {
@@ -56,6 +62,10 @@ class Observer {
 
   /// A running session.
   [[nodiscard]] std::optional<Watched> find(std::string_view session_id) const;
+  /// The running sessions that name this one as their parent, those first whose health is the most
+  /// severe, then the newest. Only the newest 1,000 are looked at.
+  [[nodiscard]] std::vector<Child> children(std::string_view session_id,
+                                            std::size_t count_max) const;
   /// How many sessions are watched.
   [[nodiscard]] std::size_t watched() const;
 

@@ -2,10 +2,12 @@
 /// The progress document: what anybody who asks is told about a session.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "watchdog/case.h"
+#include "watchdog/json_writer.h"
 #include "watchdog/session.h"
 #include "watchdog/time.h"
 
@@ -15,10 +17,21 @@ namespace watchdog {
 /// as JSON members without braces.
 [[nodiscard]] std::string description_of(const SessionSpec& spec);
 
+/// The events that prove a health, each with what it shows, as an array.
+void write_evidence(JsonWriter& out, const Health& health);
+
+/// Another session, whose health explains why one waits. A plain value.
+struct Explanation {
+  std::string session;
+  HealthKind health = HealthKind::unknown;
+  std::string reason;
+};
+
 /// The whole document as JSON. `now` and `wall` are the same moment on both clocks. REQUIRES: `now`
 /// not before the newest event.
 [[nodiscard]] std::string progress_document(std::string_view session_id, const Case& judged,
                                             std::string_view description, Instant now,
-                                            WallTime wall);
+                                            WallTime wall,
+                                            const std::optional<Explanation>& explained_by = {});
 
 }  // namespace watchdog

@@ -52,6 +52,9 @@ struct TransitionRow {
   std::int64_t id = 0;
   Transition transition;
   std::string detector;
+  /// From the newest event then to the change: 0 if that event caused it, more if the health before
+  /// it expired. Empty: that event is not kept any more.
+  std::optional<Millis> quiet;
 };
 
 class StoreReader {
@@ -70,6 +73,10 @@ class StoreReader {
   /// The cancel asked of a session's running attempt, if there is one.
   [[nodiscard]] Result<std::optional<CancelRequest>> cancel_of(std::string_view id);
   [[nodiscard]] Result<std::vector<SessionRow>> sessions(const SessionFilter& filter);
+  /// Sessions that name this one as their parent and have not ended, those first whose listed
+  /// health is the most severe, then the newest. Only its newest 1,000 children are looked at.
+  [[nodiscard]] Result<std::vector<SessionRow>> running_children(std::string_view id,
+                                                                 int count_max);
   /// Keys of the sessions that have not ended, or ended while nobody judged.
   [[nodiscard]] Result<std::vector<SessionKey>> sessions_to_judge();
 
@@ -82,6 +89,10 @@ class StoreReader {
   /// A session's transitions after an id, oldest first.
   [[nodiscard]] Result<std::vector<TransitionRow>> transitions(SessionKey session,
                                                                std::int64_t after, int count_max);
+
+  /// Those that follow from the events and from the time up to `now`, but that no judge has written
+  /// down. Their ids go on from the session's newest; the same events give the same ids.
+  [[nodiscard]] Result<std::vector<TransitionRow>> unwritten(const SessionRow& row, Instant now);
 
   /// The session as judged by all its events so far: from its snapshot and what came after it.
   /// Nothing is stored. `changes`, where given, gets what the events after the snapshot changed.

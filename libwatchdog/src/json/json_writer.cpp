@@ -142,4 +142,10 @@ JsonWriter& JsonWriter::raw(std::string_view json) {
   return *this;
 }
 
+std::string hexadecimal(std::uint64_t digest) {
+  std::string text(16, '0');
+  for (int i = 0; i < 16; ++i) text[i] = "0123456789abcdef"[digest >> (60 - 4 * i) & 0xFU];
+  return text;
+}
+
 }  // namespace watchdog

@@ -34,6 +34,17 @@ void write_cancel(JsonWriter& out, const Notes& notes) {
   out.field("at", notes.cancel->at.time_since_epoch().count()).close_object();
 }
 
+void write_explanation(JsonWriter& out, const std::optional<Explanation>& explained_by) {
+  out.key("explainedBy");
+  if (!explained_by) {
+    out.value(nullptr);
+    return;
+  }
+  out.open_object().field("sessionId", explained_by->session);
+  out.field("health", name_of(explained_by->health));
+  out.field("reason", explained_by->reason).close_object();
+}
+
 }  // namespace
 
 std::string description_of(const SessionSpec& spec) {
@@ -51,8 +62,19 @@ std::string description_of(const SessionSpec& spec) {
   return out.take();
 }
 
+void write_evidence(JsonWriter& out, const Health& health) {
+  out.open_array();
+  for (std::size_t at = 0; at < health.evidence.size(); ++at) {
+    if (health.evidence[at] == 0) continue;
+    out.open_object().field("seq", health.evidence[at]);
+    out.field("note", evidence_note(health, at)).close_object();
+  }
+  out.close_array();
+}
+
 std::string progress_document(std::string_view session_id, const Case& judged,
-                              std::string_view description, Instant now, WallTime wall) {
+                              std::string_view description, Instant now, WallTime wall,
+                              const std::optional<Explanation>& explained_by) {
   const History& history = judged.history;
   const Health& health = judged.health;
   const bool ended = is_end(history.lifecycle);
@@ -84,14 +106,14 @@ std::string progress_document(std::string_view session_id, const Case& judged,
   out.field("reason", reason_of(health, history, *judged.policy));
   out.key("stuckBy");
   stuck ? out.value(name_of(health.pattern)) : out.value(nullptr);
-  out.key("evidence").open_array();
-  for (std::size_t at = 0; at < health.evidence.size(); ++at) {
-    if (health.evidence[at] == 0) continue;
-    out.open_object().field("seq", health.evidence[at]);
-    out.field("note", evidence_note(health, at)).close_object();
-  }
-  out.close_array().key("validUntil");
+  out.key("evidence");
+  write_evidence(out, health);
+  out.key("validUntil");
   health.valid_until == never ? out.value(nullptr) : out.value(wall_of(health.valid_until));
+  out.key("waitingFor");
+  const bool waits = history.lifecycle == Lifecycle::waiting && !history.notes->waiting_for.empty();
+  waits ? out.value(history.notes->waiting_for) : out.value(nullptr);
+  write_explanation(out, explained_by);
   write_outcome(out, *history.notes);
   out.raw(description);
   out.field("attempt", history.attempt).field("budget", nullptr);

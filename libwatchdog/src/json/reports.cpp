@@ -486,11 +486,7 @@ std::string to_json(const Event& event) {
     }
   }
   if (report.bytes > 0) out.field("bytes", report.bytes);
-  if (report.digest != 0) {
-    std::string hex(16, '0');
-    for (int i = 0; i < 16; ++i) hex[i] = "0123456789abcdef"[report.digest >> (60 - 4 * i) & 0xFU];
-    out.field("digest", hex);
-  }
+  if (report.digest != 0) out.field("digest", hexadecimal(report.digest));
   if (!report.event_id.empty()) out.field("event_id", report.event_id);
   if (event.late) out.field("late", true);
   write_facts(out, report, event.tick);

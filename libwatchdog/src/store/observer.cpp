@@ -1,7 +1,10 @@
 #include "watchdog/observer.h"
 
+#include <algorithm>
+#include <limits>
 #include <mutex>
 #include <queue>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -19,6 +22,8 @@ constexpr int piece_events = 1'000;
 constexpr int snapshot_events = 1'000;
 /// How often a silent session's process is looked for.
 constexpr Millis process_look_every{10'000};
+/// More children of one session are not looked at: others wait meanwhile.
+constexpr std::size_t children_max = 1'000;
 
 struct Entry {
   Case judged;
@@ -67,6 +72,9 @@ struct Observer::State {
   mutable std::mutex mutex;
   std::unordered_map<SessionKey, Entry> entries;
   std::unordered_set<const Entry*, IdHash, SameId> by_id;
+  /// Of those that have one; apart from the entries, because few have.
+  std::unordered_map<SessionKey, std::string> parents;
+  std::set<std::pair<std::string_view, SessionKey>> by_parent;  ///< The ids stand in `parents`.
   /// Sessions of one agent with one task share their description.
   std::unordered_map<std::string_view, std::shared_ptr<const std::string>> descriptions;
 
@@ -156,6 +164,9 @@ struct Observer::State {
     entry.id = row->id;
     entry.description = described(row->spec);
     by_id.insert(&entry);
+    if (!row->spec.parent.empty()) {
+      by_parent.emplace(parents.try_emplace(session, row->spec.parent).first->second, session);
+    }
     entry.since_snapshot = 1;  // what came after the stored one is in no snapshot yet
     settle(session, entry, changes.size() != before);
     return &entry;
@@ -201,6 +212,8 @@ struct Observer::State {
     {
       const std::lock_guard guard(mutex);
       by_id.clear();
+      by_parent.clear();
+      parents.clear();
       entries.clear();
     }
     due = {};
@@ -235,6 +248,10 @@ struct Observer::State {
     const auto gone = entries.find(session);
     if (gone == entries.end()) return;
     by_id.erase(&gone->second);
+    if (const auto parent = parents.find(session); parent != parents.end()) {
+      by_parent.erase({parent->second, session});
+      parents.erase(parent);
+    }
     entries.erase(gone);
   }
 
@@ -399,6 +416,30 @@ std::optional<Watched> Observer::find(std::string_view session_id) const {
   const auto found = state_->by_id.find(session_id);
   if (found == state_->by_id.end()) return std::nullopt;
   return Watched{.judged = (*found)->judged, .description = (*found)->description};
+}
+
+std::vector<Child> Observer::children(std::string_view session_id, std::size_t count_max) const {
+  const std::lock_guard guard(state_->mutex);
+  const auto& by_parent = state_->by_parent;
+  const auto oldest = by_parent.lower_bound({session_id, 0});
+  std::vector<std::pair<int, SessionKey>> order;
+  for (auto at = by_parent.upper_bound({session_id, std::numeric_limits<SessionKey>::max()});
+       at != oldest && order.size() < children_max;) {
+    const auto session = (--at)->second;
+    const auto& judged = state_->entries.at(session).judged;
+    if (!is_end(judged.history.lifecycle))
+      order.emplace_back(severity(judged.health.kind), session);
+  }
+  const auto count = std::min(order.size(), count_max);
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+                    std::greater<>());
+  std::vector<Child> children;
+  children.reserve(count);
+  for (std::size_t at = 0; at < count; ++at) {
+    const auto& entry = state_->entries.at(order[at].second);
+    children.push_back({.id = entry.id, .judged = entry.judged});
+  }
+  return children;
 }
 
 std::size_t Observer::watched() const {

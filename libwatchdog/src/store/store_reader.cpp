@@ -46,6 +46,27 @@ std::string like_pattern(const std::string& text) {
   return pattern + "%";
 }
 
+/// From the listed health, as an expression of SQL.
+std::string severity_sql() {
+  std::string sql = "CASE s.health";
+  for (const auto name : Names<HealthKind>::all) {
+    sql.append(" WHEN '").append(name).append("' THEN ");
+    sql.append(std::to_string(severity(*named<HealthKind>(name))));
+  }
+  return sql + " ELSE 0 END";
+}
+
+/// Of the column transitions.evidence.
+void read_evidence(const std::string& text, Health& health) {
+  const auto parsed = parse_json(text);
+  if (!parsed || !parsed->is_array()) return;
+  auto into = health.evidence.begin();
+  for (const auto& seq : *parsed) {
+    if (into == health.evidence.end() || !seq.is_number_integer()) return;
+    *into++ = seq.get<Seq>();
+  }
+}
+
 }  // namespace
 
 std::optional<CancelRequest> cancel_from(const std::string& text) {
@@ -167,6 +188,26 @@ Result<std::vector<SessionRow>> StoreReader::sessions(const SessionFilter& filte
   });
 }
 
+Result<std::vector<SessionRow>> StoreReader::running_children(std::string_view id, int count_max) {
+  return state_->guarded<std::vector<SessionRow>>([&]() -> Result<std::vector<SessionRow>> {
+    static const std::string sql =
+        "SELECT " + std::string(session_columns) +
+        " FROM sessions s WHERE s.id IN (SELECT id FROM sessions WHERE parent = ? ORDER BY id DESC "
+        "LIMIT 1000) AND s.ended_ms IS NULL ORDER BY " +
+        severity_sql() + " DESC, s.id DESC LIMIT ?";
+    auto& query = state_->prepared(sql);
+    const ResetLater later(query);
+    query.bind(1, id).bind(2, count_max);
+    std::vector<SessionRow> rows;
+    while (query.step()) {
+      auto row = session_from(query);
+      if (!row) return row.error();
+      rows.push_back(std::move(*row));
+    }
+    return rows;
+  });
+}
+
 Result<std::vector<SessionKey>> StoreReader::sessions_to_judge() {
   return state_->guarded<std::vector<SessionKey>>([&]() -> Result<std::vector<SessionKey>> {
     auto& query = state_->prepared(
@@ -263,9 +304,10 @@ Result<std::vector<TransitionRow>> StoreReader::transitions(SessionKey session, 
                                                             int count_max) {
   return state_->guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {
     auto& query = state_->prepared(
-        "SELECT id, session, seq, tick_ms, at_ms, from_health, health, pattern, reason, evidence, "
-        "detector, policy_digest FROM transitions WHERE session = ? AND id > ? ORDER BY id LIMIT "
-        "?");
+        "SELECT t.id, t.session, t.seq, t.tick_ms, t.at_ms, t.from_health, t.health, t.pattern, "
+        "t.reason, t.evidence, t.detector, t.policy_digest, t.tick_ms - e.tick_ms FROM transitions "
+        "t LEFT JOIN events e ON e.seq = t.seq WHERE t.session = ? AND t.id > ? ORDER BY t.id "
+        "LIMIT ?");
     const ResetLater later(query);
     query.bind(1, session).bind(2, after).bind(3, count_max);
     std::vector<TransitionRow> rows;
@@ -280,7 +322,41 @@ Result<std::vector<TransitionRow>> StoreReader::transitions(SessionKey session, 
       transition.health.kind = named<HealthKind>(query.text(6)).value_or(HealthKind::unknown);
       transition.health.pattern = named<Pattern>(query.text(7)).value_or(Pattern::none);
       transition.reason = query.text(8);
+      read_evidence(query.text(9), transition.health);
       transition.policy_digest = static_cast<std::uint64_t>(query.integer(11));
+      if (!query.is_null(12)) row.quiet = Millis{query.integer(12)};
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  });
+}
+
+Result<std::vector<TransitionRow>> StoreReader::unwritten(const SessionRow& session, Instant now) {
+  std::vector<Transition> changes;
+  auto judged = fold(session, &changes);
+  if (!judged) return judged.error();
+  judged->expire(now, changes);
+  return state_->guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {
+    auto& newest = state_->prepared(
+        "SELECT id, seq, tick_ms FROM transitions WHERE session = ? ORDER BY id DESC LIMIT 1");
+    const ResetLater newest_later(newest);
+    newest.bind(1, session.key);
+    std::int64_t id = 0;
+    std::pair<Seq, Instant> written{};
+    if (newest.step()) {
+      id = newest.integer(0);
+      written = {newest.integer(1), Instant{Millis{newest.integer(2)}}};
+    }
+    auto& event = state_->prepared("SELECT tick_ms FROM events WHERE seq = ?");
+    const ResetLater event_later(event);
+    std::vector<TransitionRow> rows;
+    for (auto& change : changes) {
+      // Without a snapshot that can be read, the events tell again what is written.
+      if (std::pair(change.seq, change.tick) <= written) continue;
+      TransitionRow row{.id = ++id, .detector = std::string(detector_version)};
+      event.reset().bind(1, change.seq);
+      if (event.step()) row.quiet = change.tick - Instant{Millis{event.integer(0)}};
+      row.transition = std::move(change);
       rows.push_back(std::move(row));
     }
     return rows;

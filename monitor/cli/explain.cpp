@@ -1,0 +1,218 @@
+#include <array>
+#include <cstdio>
+#include <deque>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "api/page.h"
+#include "cli/commands.h"
+#include "cli/phrases.h"
+#include "cli/table.h"
+#include "watchdog/content.h"
+
+namespace watchdog::monitor {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t preview_characters = 80;
+
+struct Timeline {
+  std::deque<json> changes;  ///< Transitions as the API has them, with cause and events.
+  std::size_t left_out = 0;
+  json policy_before;  ///< Digest of the thresholds at the newest of those left out.
+};
+
+/// The newest `count_max` transitions of a session. There is no shorter way to their end than past
+/// all of them, a thousand at a time; their events are asked for afterwards.
+Result<Timeline> newest_changes(Endpoint& endpoint, const std::string& base,
+                                std::size_t count_max) {
+  Timeline timeline;
+  const auto target = base + "/transitions?limit=1000&after=";
+  for (std::string after = "0"; !after.empty();) {
+    const auto body = endpoint.ask(Method::get, target + after);
+    if (!body) return body.error();
+    auto page = json::parse(*body);
+    for (auto& change : page["transitions"]) {
+      timeline.changes.push_back(std::move(change));
+      if (timeline.changes.size() <= count_max) continue;
+      timeline.policy_before = timeline.changes.front()["policyDigest"];
+      timeline.changes.pop_front();
+      ++timeline.left_out;
+    }
+    after = page["next"].is_null() ? "" : page["next"].dump();
+  }
+  return timeline;
+}
+
+/// The event of this number; null if it is not kept any more.
+Result<json> event_of(Endpoint& endpoint, const std::string& base, std::int64_t seq) {
+  const auto body =
+      endpoint.ask(Method::get, base + "/events?limit=1&after=" + std::to_string(seq - 1));
+  if (!body) return body.error();
+  auto found = json::parse(*body)["events"];
+  // Where it is missing, the one that follows it answers.
+  return found.empty() || found.front()["seq"] != seq ? json() : std::move(found.front());
+}
+
+/// `event` caused the change, or `expiry`: what was concluded before had held long enough. Null:
+/// the newest event then is not kept any more, so nobody knows.
+json cause_of(const json& change) {
+  if (change["quietMs"].is_null()) return nullptr;
+  return change["quietMs"] == 0 ? "event" : "expiry";
+}
+
+Result<Timeline> timeline_of(Endpoint& endpoint, const ExplainOptions& options) {
+  const auto base = "/api/autonomous/sessions/" + url_encoded(options.session);
+  auto timeline = newest_changes(endpoint, base,
+                                 options.all ? std::numeric_limits<std::size_t>::max()
+                                             : static_cast<std::size_t>(options.limit));
+  if (!timeline) return timeline;
+  std::map<std::int64_t, json> events;  // neighbours share their evidence
+  for (auto& change : timeline->changes) {
+    change["cause"] = cause_of(change);
+    for (auto& proof : change["evidence"]) {
+      const auto seq = proof["seq"].get<std::int64_t>();
+      auto known = events.find(seq);
+      if (known == events.end()) {
+        auto event = event_of(endpoint, base, seq);
+        if (!event) return event.error();
+        known = events.emplace(seq, std::move(*event)).first;
+      }
+      proof["event"] = known->second;
+    }
+  }
+  return timeline;
+}
+
+/// `loop, iteration 1 to 5, 5 times`
+std::string beats_in_words(const json& event) {
+  auto text = event.value("source", "");
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (event.contains("iteration_first")) {
+    add("iteration " + shown(event, "iteration_first") + " to " + shown(event, "iteration"));
+  } else if (event.contains("iteration")) {
+    add("iteration " + shown(event, "iteration"));
+  }
+  if (event.value("count", 1) > 1) add(shown(event, "count") + " times");
+  return text;
+}
+
+/// What an event says beside its kind and name.
+std::string content_of(const json& event) {
+  if (event["kind"] == "heartbeat") return beats_in_words(event);
+  for (const char* name : {"args", "data", "text"}) {
+    if (event.contains(name)) return shown(event, name);
+  }
+  auto rest = event;
+  for (const char* known : {"seq", "at_ms", "ts_ms", "kind", "digest", "bytes", "event_id", "type",
+                            "waiting_for", "name"})
+    rest.erase(known);
+  return rest.empty() ? "" : printable(rest.dump());
+}
+
+/// Kind, name and the beginning of what it says.
+std::string preview(const json& event) {
+  if (event.is_null()) return "no longer kept";
+  auto text = shown(event, "kind");
+  for (const char* name : {"type", "phase", "waiting_for", "name"}) {
+    if (const auto word = shown(event, name); word != "–") text += " " + word;
+  }
+  const auto content = content_of(event);
+  const auto cut = first_characters(content, preview_characters);
+  if (!cut.empty()) text.append(": ").append(cut);
+  return cut.size() < content.size() ? text + "…" : text;
+}
+
+std::string lasting(std::int64_t ms) {
+  if (ms >= 10'000) return spoken(Millis{ms});
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%.1f s", static_cast<double>(ms) / 1'000);
+  return text.data();
+}
+
+std::string cause_in_words(const json& change) {
+  const auto newest = "event " + shown(change, "seq");
+  if (change["cause"].is_null()) return newest + " was the newest then; it is no longer kept";
+  if (change["cause"] == "event") return "caused by " + newest;
+  return "after " + lasting(change["quietMs"]) + " without news since " + newest;
+}
+
+void print_heading(const std::string& session, const json& document) {
+  print_line(session + "  " + coloured(condition_of(document)) + "  " + reason_in(document));
+  for (const auto& [name, field] :
+       {std::pair{"agent", "agent"}, {"task", "task"}, {"parent", "parentSessionId"}}) {
+    if (const auto text = shown(document, field); text != "–") print_fact(name, text);
+  }
+  print_fact("lifecycle", shown(document, "lifecycle") + ", attempt " + shown(document, "attempt"));
+  print_fact("health",
+             coloured(shown(document, "health")) + " since " + local_time(document["healthSince"]));
+  if (document["outcome"].is_object()) return;
+  print_fact("holds", document["validUntil"].is_null()
+                          ? "until something is heard of it"
+                          : "until " + local_time(document["validUntil"]) + " without news");
+}
+
+void print_change(const json& change, const json& policy_before) {
+  const auto pattern = shown(change, "pattern");
+  print_line(local_time(change["at"]) + "  " + coloured(shown(change, "from")) + " → " +
+             coloured(shown(change, "health")) + (pattern == "–" ? "" : "  " + pattern) + "  " +
+             shown(change, "reason"));
+  print_line("    " + cause_in_words(change));
+  for (const auto& proof : change["evidence"]) {
+    print_line("    event " + shown(proof, "seq") + "  " + preview(proof["event"]) + "  (" +
+               shown(proof, "note") + ")");
+  }
+  if (!policy_before.is_null() && policy_before != change["policyDigest"])
+    print_line("    by other thresholds than before: " + shown(change, "policyDigest"));
+}
+
+/// What is known now.
+void print_ending(const json& document) {
+  const auto& outcome = document["outcome"];
+  if (outcome.is_object()) {
+    print_fact("outcome", coloured(shown(outcome, "kind")) + " on " + local_time(outcome["at"]) +
+                              ", " + reason_in(document));
+    return;
+  }
+  if (document["tools"].empty()) print_fact("running", "no tool call");
+  print_pending(document);
+  if (const auto because = explanation_in(document); !because.empty()) print_line("  " + because);
+}
+
+}  // namespace
+
+int explain(const ExplainOptions& options) {
+  auto endpoint = Endpoint::open(options.endpoint);
+  if (!endpoint) return complain(endpoint.error());
+  const auto body =
+      endpoint->ask(Method::get, "/api/autonomous/progress/" + url_encoded(options.session));
+  if (!body) return complain(body.error());
+  const auto document = json::parse(*body);
+  const auto timeline = timeline_of(*endpoint, options);
+  if (!timeline) return complain(timeline.error());
+  if (options.json) {
+    print_line(json{{"session", options.session},
+                    {"progress", document},
+                    {"timeline", timeline->changes},
+                    {"leftOut", timeline->left_out}}
+                   .dump());
+    return exit_done;
+  }
+  print_heading(options.session, document);
+  print_line("");
+  if (timeline->left_out > 0)
+    print_line(std::to_string(timeline->left_out) + " earlier changes left out; --all shows them");
+  if (timeline->left_out == 0 && timeline->changes.empty()) print_line("no change of health yet");
+  auto policy_before = timeline->policy_before;
+  for (const auto& change : timeline->changes) {
+    print_change(change, policy_before);
+    policy_before = change["policyDigest"];
+  }
+  print_line("");
+  print_ending(document);
+  return exit_done;
+}
+
+}  // namespace watchdog::monitor

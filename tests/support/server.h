@@ -1,0 +1,68 @@
+/// \file
+/// The real monitor on a port of its own, asked over HTTP.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "http/client.h"
+#include "support/process.h"
+
+namespace watchdog::test {
+
+/// A monitor that runs while the test does.
+class Server {
+ public:
+  explicit Server(const std::filesystem::path& database, std::vector<std::string> more = {},
+                  const Process::Options& options = {})
+      : process_(words(database, std::move(more)), options) {
+    const auto first = process_.line();
+    EXPECT_TRUE(first.starts_with("listening on http://")) << first;
+    url_ = first.substr(first.find("http"));
+    auto client = monitor::HttpClient::to(url_);
+    EXPECT_TRUE(client.ok());
+    client_.emplace(std::move(*client));
+  }
+
+  monitor::Response ask(monitor::Method method, const std::string& target,
+                        const std::string& body = {}) {
+    auto response = client_->ask(method, target, body);
+    EXPECT_TRUE(response.ok()) << (response ? "" : response.error().message);
+    return response ? *response : monitor::Response{.status = 0};
+  }
+  monitor::Response get(const std::string& target) { return ask(monitor::Method::get, target); }
+  monitor::Response post(const std::string& target, const std::string& body) {
+    return ask(monitor::Method::post, target, body);
+  }
+  nlohmann::json progress(const std::string& session) {
+    const auto response = get("/api/autonomous/progress/" + session);
+    EXPECT_EQ(response.status, 200) << response.body;
+    return nlohmann::json::parse(response.body, nullptr, false);
+  }
+  monitor::Response report(const std::string& session, const std::string& events) {
+    return post("/api/autonomous/sessions/" + session + "/events", events);
+  }
+  [[nodiscard]] const std::string& url() const { return url_; }
+  Process& process() { return process_; }
+
+ private:
+  static std::vector<std::string> words(const std::filesystem::path& database,
+                                        std::vector<std::string> more) {
+    std::vector<std::string> all{WATCHDOG_MONITOR,  "serve",  "--db",
+                                 database.string(), "--port", "0"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  Process process_;
+  std::string url_;
+  std::optional<monitor::HttpClient> client_;
+};
+
+}  // namespace watchdog::test
