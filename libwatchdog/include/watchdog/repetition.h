@@ -19,12 +19,19 @@ struct Step {
   Seq seq = 0;               ///< The event that finished it.
   std::uint64_t call = 0;    ///< Tools and arguments.
   std::uint64_t result = 0;  ///< 0: there was none.
+  std::uint64_t exact = 0;   ///< Of the whole result by its source; 0: unknown.
   std::uint32_t tool = 0;
   bool failed = false;
   bool informative = false;  ///< Its result says more than "done".
   bool again = false;        ///< It repeated something.
   float weight = 0;          ///< As a repeated pair of call and result.
-  std::vector<std::uint32_t> shingles;  ///< Of its arguments; only of the newest few.
+  std::vector<std::uint32_t> shingles;  ///< Of its arguments; only of the newest few, as
+  std::vector<Marks::Field> fields;     ///< these.
+
+  /// The results say the same: without what varies, or by the source's own digests.
+  [[nodiscard]] bool same_result(const Step& other) const noexcept {
+    return result == other.result || (exact != 0 && exact == other.exact);
+  }
 };
 
 /// How often the same happened in a row.
@@ -195,6 +202,10 @@ class Repetition {
   void begin_anew();
   void recover(std::int32_t by, const Policy& policy);
 };
+
+/// True if two calls name different targets: the same members, and all that differ are atomic.
+[[nodiscard]] bool other_target(const std::vector<Marks::Field>& a,
+                                const std::vector<Marks::Field>& b) noexcept;
 
 /// The similarity of two samples of shingles, 0 … 1: what they have in common of all they have.
 [[nodiscard]] double similarity(const std::vector<std::uint32_t>& a,

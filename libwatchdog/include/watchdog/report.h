@@ -145,16 +145,25 @@ struct Opinion {
 /// What content is recognised by after it was cut. Made by `mark` from the whole content; what
 /// changes by itself (white space, order of members, times) is left out. A plain value.
 struct Marks {
+  /// A member of arguments that are an object.
+  struct Field {
+    std::uint32_t name = 0;   ///< Digest of its name,
+    std::uint64_t value = 0;  ///< and of its value.
+    bool atomic = false;      ///< The value is a number or one short word: a path, an id, a choice.
+
+    friend bool operator==(const Field&, const Field&) = default;
+  };
+
   static constexpr std::size_t shingles_max = 64;
   static constexpr std::size_t fields_max = 16;
 
   std::uint64_t identity = 0;  ///< 0: there was nothing to compare.
-  bool informative = false;    ///< An error, or a result or state of at least 64 characters.
+  std::uint64_t exact = 0;     ///< Of a result: the source's own digest of the whole; 0: none.
+  bool informative = false;    ///< A state of at least 64 characters, a result of 200, any error.
   bool malformed = false;      ///< Of arguments: they look like JSON and are not.
   bool unreachable = false;    ///< Of an error: rate limits and gateways, nothing the agent did.
   std::uint8_t chants = 0;     ///< Of a message: how often it begins to repeat itself; to 2.
-  /// Of arguments that are an object: a digest of each member's name and of its value.
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> fields;
+  std::vector<Field> fields;   ///< Of arguments that are an object.
   /// Of arguments: the smallest digests of their words and pairs of words, ascending.
   std::vector<std::uint32_t> shingles;
 

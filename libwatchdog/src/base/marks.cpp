@@ -30,7 +30,7 @@ bool take(std::string_view& bytes, Number& number) {
 
 std::string encoded(const Marks& marks) {
   std::string bytes;
-  bytes.reserve(12 + 12 * marks.fields.size() + 4 * marks.shingles.size());
+  bytes.reserve(20 + 13 * marks.fields.size() + 4 * marks.shingles.size());
   bytes += form;
   const unsigned flags = (marks.informative ? informative : 0U) |
                          (marks.malformed ? malformed : 0U) |
@@ -38,10 +38,12 @@ std::string encoded(const Marks& marks) {
                          static_cast<unsigned>(marks.chants) << chants_shift;
   put(bytes, static_cast<std::uint8_t>(flags));
   put(bytes, marks.identity);
+  put(bytes, marks.exact);
   put(bytes, static_cast<std::uint8_t>(marks.fields.size()));
-  for (const auto& [name, value] : marks.fields) {
-    put(bytes, name);
-    put(bytes, value);
+  for (const auto& field : marks.fields) {
+    put(bytes, field.name);
+    put(bytes, field.value);
+    put(bytes, static_cast<std::uint8_t>(field.atomic));
   }
   put(bytes, static_cast<std::uint8_t>(marks.shingles.size()));
   for (const auto shingle : marks.shingles) put(bytes, shingle);
@@ -54,7 +56,8 @@ std::optional<Marks> decoded_marks(std::string_view bytes) {
   Marks marks;
   std::uint8_t flags = 0;
   std::uint8_t count = 0;
-  if (!take(bytes, flags) || !take(bytes, marks.identity) || !take(bytes, count)) {
+  if (!take(bytes, flags) || !take(bytes, marks.identity) || !take(bytes, marks.exact) ||
+      !take(bytes, count)) {
     return std::nullopt;
   }
   marks.informative = (flags & informative) != 0;
@@ -63,8 +66,12 @@ std::optional<Marks> decoded_marks(std::string_view bytes) {
   marks.chants = static_cast<std::uint8_t>(flags >> chants_shift & 3U);
   if (count > Marks::fields_max) return std::nullopt;
   marks.fields.resize(count);
-  for (auto& [name, value] : marks.fields) {
-    if (!take(bytes, name) || !take(bytes, value)) return std::nullopt;
+  for (auto& field : marks.fields) {
+    std::uint8_t atomic = 0;
+    if (!take(bytes, field.name) || !take(bytes, field.value) || !take(bytes, atomic)) {
+      return std::nullopt;
+    }
+    field.atomic = atomic != 0;
   }
   if (!take(bytes, count) || count > Marks::shingles_max) return std::nullopt;
   marks.shingles.resize(count);

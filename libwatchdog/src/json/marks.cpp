@@ -19,8 +19,12 @@ int hits_in(std::string_view) { return 0; }
 constexpr std::size_t depth_max = 1'024;
 /// A source that sends its own digests of the whole has perhaps cut a text of this length.
 constexpr std::size_t perhaps_cut = 2'000;
-/// A result or a state says something from so many characters on; below it is "ok", or a name.
-constexpr std::size_t informative_min = 64;
+/// A result says something from so many characters on: below it is "ok", or the same confirmation
+/// for every one of many targets. A state says something earlier.
+constexpr std::size_t result_informative_min = 200;
+constexpr std::size_t state_informative_min = 64;
+/// Longer words are contents, not names of something.
+constexpr std::size_t atomic_max = 128;
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -125,8 +129,9 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
   bool string(std::string& text) override {
     fold(text, folded_);
     if (shingles_ != nullptr) shingles_->add_words(folded_);
-    if (!of_state_) return value(combined(6, digest_of(folded_)));
-    return value(combined(6, normalised(folded_).digest));
+    if (of_state_) return value(combined(6, normalised(folded_).digest));
+    return value(combined(6, digest_of(folded_)),
+                 folded_.size() <= atomic_max && folded_.find(' ') == std::string::npos);
   }
   bool binary(nlohmann::json::binary_t& /*bytes*/) override { return false; }
   bool start_object(std::size_t /*size*/) override { return open(true); }
@@ -178,15 +183,15 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
       whole_ = digest;
       return true;
     }
-    return add(digest);
+    return add(digest, false);
   }
-  bool value(std::uint64_t digest) {
+  bool value(std::uint64_t digest, bool atomic = true) {
     if (std::none_of(frames_.begin(), frames_.end(), [](const Frame& f) { return f.skip; })) {
       ++values_;
     }
-    return add(digest);
+    return add(digest, atomic);
   }
-  bool add(std::uint64_t digest) {
+  bool add(std::uint64_t digest, bool atomic) {
     if (frames_.empty()) {  // a single value: not asked for
       whole_ = digest;
       return true;
@@ -197,7 +202,7 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
     } else if (!frame.skip) {
       frame.sum += combined(frame.key, digest);  // a sum: order does not matter
       if (frames_.size() == 1 && marks_.fields.size() < Marks::fields_max) {
-        marks_.fields.emplace_back(static_cast<std::uint32_t>(frame.key), digest);
+        marks_.fields.push_back({static_cast<std::uint32_t>(frame.key), digest, atomic});
       }
     }
     return true;
@@ -386,11 +391,12 @@ Marks marks_of_result(const Report& report) {
   const bool failed = report.kind == ReportKind::error;
   const auto normal = Canonical::normalised(report.content);
   Marks marks{.identity = normal.digest};
-  if (!report.hash.empty() && report.content.size() >= perhaps_cut) {
-    marks.identity = digest_of(report.hash);
+  if (!report.hash.empty()) {
+    marks.exact = never_zero(combined(failed ? 2 : 1, digest_of(report.hash)));
+    if (report.content.size() >= perhaps_cut) marks.identity = digest_of(report.hash);
   }
   marks.identity = never_zero(combined(failed ? 2 : 1, marks.identity));
-  marks.informative = failed || normal.size >= informative_min;
+  marks.informative = failed || normal.size >= result_informative_min;
   marks.unreachable = failed && says_unreachable(report.content);
   return marks;
 }
@@ -408,7 +414,7 @@ Marks marks_of_state(const Report& report) {
     digest = Canonical::normalised(text).digest;
   }
   return {.identity = never_zero(combined(digest_of(report.name), digest)),
-          .informative = text.size() >= informative_min};
+          .informative = text.size() >= state_informative_min};
 }
 
 Marks marks_of_message(const Report& report) {

@@ -14,9 +14,11 @@ constexpr double repeated_once = 1.0;   ///< The same call and result, once in t
 constexpr double repeated_more = 1.5;   ///< And more than once.
 constexpr double nearly_once = 0.75;    ///< Other arguments, the same informative result.
 constexpr double nearly_more = 1.0;
-constexpr double decay = 0.75;          ///< What a step that repeats nothing takes back.
+constexpr double decay = 0.75;  ///< What a step that repeats nothing takes back.
 constexpr double similar_min = 0.3;     ///< Of the arguments of a near-repetition.
-constexpr float tested_again = 0.5F;    ///< A repeated pair that follows something new.
+/// What a repeat counts that follows something new: after an edit the same test is run again, and
+/// may well fail as before. Such repeats alone never convict.
+constexpr double tested_again = 0.5;
 /// A new state is worth more than an empty bucket: four rounds after it prove nothing yet.
 constexpr double credit = 1.5;
 
@@ -58,14 +60,25 @@ std::uint64_t identity_of(const Marks& marks, const ToolRule* rule) {
   std::uint64_t sum = 1;
   for (const auto& field : rule->identity) {
     const auto name = static_cast<std::uint32_t>(digest_of(field));
-    for (const auto& [known, value] : marks.fields) {
-      if (known == name) sum += combined(name, value);
+    for (const auto& known : marks.fields) {
+      if (known.name == name) sum += combined(name, known.value);
     }
   }
   return sum;
 }
 
 }  // namespace
+
+bool other_target(const std::vector<Marks::Field>& a,
+                  const std::vector<Marks::Field>& b) noexcept {
+  if (a.empty() || a.size() != b.size()) return false;
+  return std::all_of(a.begin(), a.end(), [&](const Marks::Field& own) {
+    return std::any_of(b.begin(), b.end(), [&](const Marks::Field& other) {
+      return own.name == other.name &&
+             (own.value == other.value || (own.atomic && other.atomic));
+    });
+  });
+}
 
 double similarity(const std::vector<std::uint32_t>& a,
                   const std::vector<std::uint32_t>& b) noexcept {
@@ -179,7 +192,10 @@ CallMark Repetition::begin_call(const Report& report, Seq seq, const Policy& pol
   round.sum.call += mark.call;
   round.sum.tool += mark.tool;
   round.malformed |= mark.malformed;
-  if (marks != nullptr) merge(round.sum.shingles, marks->shingles);
+  if (marks != nullptr) {
+    merge(round.sum.shingles, marks->shingles);
+    round.sum.fields = alone ? marks->fields : std::vector<Marks::Field>{};
+  }
   return mark;
 }
 
@@ -191,6 +207,7 @@ void Repetition::finish_call(const CallMark& call, const Report& result, Seq seq
   Step step{.seq = seq,
             .call = call.call,
             .result = marks != nullptr ? marks->identity : 0,
+            .exact = marks != nullptr ? marks->exact : 0,
             .tool = call.tool,
             .failed = result.kind == ReportKind::error,
             .informative = marks != nullptr && marks->informative};
@@ -203,6 +220,7 @@ void Repetition::finish_call(const CallMark& call, const Report& result, Seq seq
   ++round.finished;
   if (!call.twin) {
     round.sum.result += step.result;
+    round.sum.exact = round.calls.size() == 1 ? step.exact : 0;
     round.sum.failed |= step.failed;
     round.sum.informative |= step.informative;
     round.unreachable |= unreachable;
@@ -242,18 +260,20 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
   echo = same_call && failed_again;
   for (std::size_t back = 1; back <= std::min(steps.size(), compared_max); ++back) {
     const Step& other = steps[steps.size() - back];
-    if (other.result != step.result) continue;
+    if (!other.same_result(step)) continue;
     if (other.call == step.call) {
       ++equal;
       echo |= back == 1;
     } else if (other.tool == step.tool && step.informative && step.result != 0 &&
+               !other_target(other.fields, step.fields) &&
                similarity(other.shingles, step.shingles) >= similar_min) {
       ++similar;
       echo |= back == 1;
     }
   }
+  const bool follows_new = !same_call && (before == nullptr || !before->again);
   if (equal > 0) {
-    evidence = equal > 1 ? repeated_more : repeated_once;
+    evidence = (equal > 1 ? repeated_more : repeated_once) * (follows_new ? tested_again : 1.0);
   } else if (same_call && failed_again) {
     evidence = repeated_once;
   } else if (similar > 0) {
@@ -262,10 +282,10 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
     evidence = 0;
   }
   const bool seen = std::any_of(steps.begin(), steps.end(), [&](const Step& other) {
-    return other.call == step.call && other.result == step.result;
+    return other.call == step.call && other.same_result(step);
   });
   step.again = seen || evidence > 0;
-  if (seen) step.weight = same_call || (before != nullptr && before->again) ? 1.0F : tested_again;
+  if (seen) step.weight = follows_new ? static_cast<float>(tested_again) : 1.0F;
   if (use == ToolUse::paging) {
     evidence /= 2;
     step.weight /= 2;
@@ -282,9 +302,9 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
       streak = {};
     }
   };
-  follow(same_result, same_call && before->result == step.result, true);
+  follow(same_result, same_call && before->same_result(step), true);
   follow(same_error, same_call && failed_again, step.failed);
-  follow(thrash, failed_again && before->tool == step.tool && before->result == step.result,
+  follow(thrash, failed_again && before->tool == step.tool && before->same_result(step),
          step.failed);
   const bool refused = malformed && step.failed;
   follow(unparsed, refused && unparsed.count > 0, refused);
@@ -306,7 +326,11 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
   }
 
   if (steps.size() == steps_max) steps.erase(steps.begin());
-  if (steps.size() >= compared_max) steps[steps.size() - compared_max].shingles = {};
+  if (steps.size() >= compared_max) {
+    Step& old = steps[steps.size() - compared_max];
+    old.shingles = {};
+    old.fields = {};
+  }
   steps.push_back(std::move(step));
 }
 
@@ -435,8 +459,13 @@ Finding Repetition::finding(const Policy& policy) const {
     const Seq first = begin == steps.end() ? 0 : begin->seq;
     look(Pattern::R4, score, first, newest);
     double repeated = 0;
-    for (const auto& step : steps) repeated += step.weight;
-    if (steps.back().again && repeated >= policy.repeated_of_20 && found.level != Level::stuck) {
+    int in_a_row = 0;
+    for (const auto& step : steps) {
+      repeated += step.weight;
+      if (step.weight > tested_again) ++in_a_row;
+    }
+    if (steps.back().again && repeated >= policy.repeated_of_20 && in_a_row >= 2 &&
+        found.level != Level::stuck) {
       if (found.pattern == Pattern::none) {
         found = {.pattern = Pattern::R4, .count = repeated, .first = first, .last = newest};
       }
