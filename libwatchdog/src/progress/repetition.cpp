@@ -425,7 +425,10 @@ void Repetition::begin_anew() {
 void Repetition::recover(std::int32_t by, const Policy& policy) {
   if (alarm.pattern == Pattern::none) return;
   alarm.recovered += by;
-  if (alarm.recovered >= 2 * policy.recovery_changes) alarm = {};
+  if (alarm.recovered < 2 * policy.recovery_changes) return;
+  alarm = {};
+  forget_rounds();  // the episode is over
+  score = 0;
 }
 
 Finding Repetition::finding(const Policy& policy) const {
