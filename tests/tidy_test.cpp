@@ -45,10 +45,11 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"content.h", "base"},       {"ids.h", "base"},         {"names.h", "base"},
     {"policy.h", "base"},        {"reasons.h", "base"},     {"report.h", "base"},
     {"result.h", "base"},        {"session.h", "base"},     {"time.h", "base"},
-    {"pace.h", "progress"}, {"pattern.h", "base"}, {"repetition.h", "progress"}, {"history.h", "progress"},   {"health.h", "progress"},  {"case.h", "progress"},
+    {"pace.h", "progress"},      {"pattern.h", "base"},     {"repetition.h", "progress"},
+    {"history.h", "progress"},   {"health.h", "progress"},  {"case.h", "progress"},
     {"json.h", "json"},          {"json_writer.h", "json"}, {"progress.h", "json"},
     {"bell.h", "store"},         {"observer.h", "store"},   {"store.h", "store"},
-    {"store_reader.h", "store"}, {"tracker.h", "tracker"},
+    {"store_reader.h", "store"}, {"tracker.h", "tracker"},  {"text_loop.h", "progress"},
 };
 
 // What not everybody may include, and who may. The library's public headers include none of it.

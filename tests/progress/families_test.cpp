@@ -57,7 +57,7 @@ std::string object(const std::string& name, const std::string& value) {
   return "{\"" + name + "\":\"" + value + "\"}";
 }
 
-#define EXPECT_WORK(agent, variant)                                                     \
+#define EXPECT_WORK(agent, variant) \
   EXPECT_FALSE((agent).ever_convicted()) << "variant " << (variant) << ": " << (agent).story()
 
 // --- Work.
@@ -95,9 +95,10 @@ TEST(Work, incremental_edits) {
     Dice dice(static_cast<unsigned>(variant));
     Agent agent;
     for (int edit = 0; edit < dice.from(10, 40); ++edit) {
-      agent.call("edit", R"({"path":"main.cpp","old":")" + dice.words(6) + R"(","new":")" +
-                             dice.words(8) + "\"}",
-                 "The file main.cpp was edited.");
+      agent.call(
+          "edit",
+          R"({"path":"main.cpp","old":")" + dice.words(6) + R"(","new":")" + dice.words(8) + "\"}",
+          "The file main.cpp was edited.");
       breathe(agent, dice);
     }
     EXPECT_WORK(agent, variant);
@@ -114,8 +115,9 @@ TEST(Work, testing_again_after_edits) {
         agent.call("edit", object("patch", dice.words(10)), "edited");
         breathe(agent, dice);
       }
-      agent.fail("run_tests", "{}",
-                 long_text(same_failure ? "59 failures" : std::to_string(59 - round) + " failures"));
+      agent.fail(
+          "run_tests", "{}",
+          long_text(same_failure ? "59 failures" : std::to_string(59 - round) + " failures"));
       breathe(agent, dice);
     }
     EXPECT_WORK(agent, variant);
@@ -144,7 +146,8 @@ TEST(Work, trying_again_with_variations) {
     for (int task = 0; task < dice.from(2, 8); ++task) {
       const auto error = "error: " + dice.words(5);
       for (int attempt = dice.from(1, 4); attempt > 0; --attempt) {
-        agent.fail("install", object("version", dice.word() + "-" + std::to_string(attempt)), error);
+        agent.fail("install", object("version", dice.word() + "-" + std::to_string(attempt)),
+                   error);
         breathe(agent, dice);
       }
       agent.call("install", object("version", dice.word()), "installed " + dice.words(4));
@@ -199,7 +202,7 @@ TEST(Work, tool_that_runs_for_24_hours_with_heartbeats) {
     for (int minute = 0; minute < 24 * 60; ++minute) {
       agent.pass(Millis{60'000 - dice.from(0, 5'000)});
       for (int i = 0; i < 2; ++i) agent.helper();
-      if (minute == 20 * 60) EXPECT_EQ(agent.health(), HealthKind::slow) << agent.story();
+      EXPECT_TRUE(minute != 20 * 60 || agent.health() == HealthKind::slow) << agent.story();
     }
     agent.done("train", "loss 0.1");
     EXPECT_WORK(agent, variant);
@@ -350,9 +353,9 @@ void anything(Agent& agent, Dice& dice) {
       agent.message("message " + some(2), dice.once_in(4) ? "user" : "assistant");
       break;
     case 9:
-      agent.kind(dice.one_of(std::array{ReportKind::wait, ReportKind::idle, ReportKind::user_input,
-                                        ReportKind::compaction, ReportKind::retry,
-                                        ReportKind::chant}));
+      agent.kind(
+          dice.one_of(std::array{ReportKind::wait, ReportKind::idle, ReportKind::user_input,
+                                 ReportKind::compaction, ReportKind::retry, ReportKind::chant}));
       break;
     case 10:
       agent.opinion(dice.one_of(std::array{Verdict::none, Verdict::A, Verdict::B, Verdict::C}),
@@ -435,7 +438,11 @@ TEST(Sessions, change_only_when_they_said_they_would) {
       const auto horizon = until == never ? agent.now + 1000h : until - 1ms;
       const auto span = (horizon - agent.now).count();
       for (int look = 0; look < 3; ++look) {
-        const auto at = agent.now + Millis{span > 0 ? dice.from(0, static_cast<int>(std::min<std::int64_t>(span, 2'000'000'000))) : 0};
+        const auto at =
+            agent.now +
+            Millis{span > 0
+                       ? dice.from(0, static_cast<int>(std::min<std::int64_t>(span, 2'000'000'000)))
+                       : 0};
         const auto health = judge(judged.history, *judged.policy, at);
         ASSERT_TRUE(health.same_as(judged.health))
             << variant << ": " << name_of(judged.health.kind) << " became " << name_of(health.kind);

@@ -10,8 +10,8 @@
 namespace watchdog {
 namespace {
 
-using test::long_text;
 using test::Agent;
+using test::long_text;
 using namespace std::chrono_literals;
 
 // --- Patterns by name, at their counts.
@@ -74,11 +74,13 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& row) { return std::string(name_of(row.param.pattern)); });
 
 TEST(Repetition, cycle_of_rounds_is_named_a_cycle) {
-  Agent run({.patterns = [] {
-    auto bounds = Policy::default_patterns();
-    bounds[static_cast<std::size_t>(Pattern::R4)] = {100, 100};
-    return bounds;
-  }(), .repeated_of_20 = 19});
+  Agent run({.patterns =
+                 [] {
+                   auto bounds = Policy::default_patterns();
+                   bounds[static_cast<std::size_t>(Pattern::R4)] = {100, 100};
+                   return bounds;
+                 }(),
+             .repeated_of_20 = 19});
   for (int lap = 0; lap < 4 && !run.ever_convicted(); ++lap) {
     for (const char* part : {"a", "b", "c"}) run.call("read", part, part);
     EXPECT_TRUE(lap != 2 || run.health() == HealthKind::suspect);
@@ -212,7 +214,8 @@ TEST(Opinions, unsure_one_needs_a_second_or_another_sign) {
   ASSERT_EQ(run.health(), HealthKind::suspect) << run.story();
   EXPECT_EQ(name_of(run.pattern()), "F3");
   EXPECT_EQ(run.opinion(Verdict::B, std::nullopt).health(), HealthKind::suspect);
-  EXPECT_EQ(run.opinion(Verdict::B, std::nullopt).health(), HealthKind::suspect) << "one vote a source";
+  EXPECT_EQ(run.opinion(Verdict::B, std::nullopt).health(), HealthKind::suspect)
+      << "one vote a source";
   EXPECT_EQ(run.opinion(Verdict::B, std::nullopt, 0, "self").health(), HealthKind::stuck);
 }
 
@@ -320,7 +323,8 @@ TEST(Marks, results_compare_without_what_varies_by_itself) {
     return std::get<Marks>(report.detail).identity;
   };
   EXPECT_EQ(identity("at 2026-01-02T03:04:05.678Z done"), identity("at 2027-11-12T13:14:15Z done"));
-  EXPECT_EQ(identity("[12:00:01] pid 17: ok in 0.53s"), identity("[23:59:59] pid 4711: ok in 12 ms"));
+  EXPECT_EQ(identity("[12:00:01] pid 17: ok in 0.53s"),
+            identity("[23:59:59] pid 4711: ok in 12 ms"));
   EXPECT_EQ(identity("id 123e4567-e89b-12d3-a456-426614174000 at 0x7ffe12"),
             identity("id 00000000-0000-0000-0000-000000000000 at 0xdeadbeef"));
   EXPECT_EQ(identity("\x1b[31mred\x1b[0m  text\n"), identity("red text"));
@@ -330,7 +334,8 @@ TEST(Marks, results_compare_without_what_varies_by_itself) {
 }
 
 TEST(Marks, survive_being_stored) {
-  Report report{.kind = ReportKind::tool_call, .name = "t",
+  Report report{.kind = ReportKind::tool_call,
+                .name = "t",
                 .content = R"({"path":"/tmp/x","text":"one two three","n":4,"list":[1]})"};
   mark(report);
   const auto& marks = std::get<Marks>(report.detail);

@@ -61,7 +61,7 @@ class Agent {
     return say({.kind = kind, .name = name});
   }
   Agent& opinion(Verdict verdict, std::optional<double> confidence, Seq known = 0,
-               const std::string& who = "model") {
+                 const std::string& who = "model") {
     Report report{.kind = ReportKind::opinion, .name = who};
     report.detail = Opinion{.verdict = verdict, .confidence = confidence, .seen = known};
     return say(std::move(report));
@@ -120,8 +120,10 @@ class Agent {
 /// Text of at least 200 characters, which says something: `topic` and nothing else varies.
 inline std::string long_text(const std::string& topic) {
   return "Report about " + topic +
-         ": the command was carried out as it was asked for, it read what it had to read, wrote what "
-         "it had to write, and in the end everything that it was told to look at had been looked at "
+         ": the command was carried out as it was asked for, it read what it had to read, wrote "
+         "what "
+         "it had to write, and in the end everything that it was told to look at had been looked "
+         "at "
          "once; the summary follows below and says for each part how it went: " +
          topic;
 }

@@ -44,7 +44,7 @@ struct Names<Lifecycle> {
 
 /// A tool call without its result.
 struct OpenCall {
-  std::string name;     ///< Its first 64 bytes, as of the next one.
+  std::string name;  ///< Its first 64 bytes, as of the next one.
   std::string call_id;
   Seq seq = 0;
   Instant since{};
@@ -108,8 +108,8 @@ struct Notes {
   std::optional<Outcome> outcome;
   WallTime outcome_at{};
   std::optional<CancelRequest> cancel;
-  Seq exited_seq = 0;      ///< Its process is known to be gone.
-  Instant quiet_until{};   ///< It said that it may be quiet until then.
+  Seq exited_seq = 0;     ///< Its process is known to be gone.
+  Instant quiet_until{};  ///< It said that it may be quiet until then.
 };
 
 /// What was said of the session's progress since something was last new. One vote a source: the
@@ -131,8 +131,8 @@ struct Absence {
 
 /// A suspicion as far as it went.
 struct Suspicion {
-  Seq seq = 0;                ///< Where it began; 0: there is none.
-  std::int64_t further = 0;   ///< Heartbeats of the loop and rounds since, with nothing new.
+  Seq seq = 0;               ///< Where it began; 0: there is none.
+  std::int64_t further = 0;  ///< Heartbeats of the loop and rounds since, with nothing new.
 };
 
 /// A digest of the machine and boot that a process belongs to.

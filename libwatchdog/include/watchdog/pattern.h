@@ -34,8 +34,8 @@ enum class Pattern : std::uint8_t {
 
 template <>
 struct Names<Pattern> {
-  static constexpr std::string_view all[] = {"none", "F1", "F2", "F3", "F4",  "F5", "F6",
-                                             "F7",   "R1", "R2", "R3", "R4",  "R5", "R6",
+  static constexpr std::string_view all[] = {"none", "F1",  "F2", "F3", "F4",  "F5", "F6",
+                                             "F7",   "R1",  "R2", "R3", "R4",  "R5", "R6",
                                              "R7",   "R7b", "R8", "R9", "R10", "R11"};
 };
 

@@ -22,9 +22,9 @@ struct Step {
   std::uint64_t exact = 0;   ///< Of the whole result by its source; 0: unknown.
   std::uint32_t tool = 0;
   bool failed = false;
-  bool informative = false;  ///< Its result says more than "done".
-  bool again = false;        ///< It repeated something.
-  float weight = 0;          ///< As a repeated pair of call and result.
+  bool informative = false;             ///< Its result says more than "done".
+  bool again = false;                   ///< It repeated something.
+  float weight = 0;                     ///< As a repeated pair of call and result.
   std::vector<std::uint32_t> shingles;  ///< Of its arguments; only of the newest few, as
   std::vector<Marks::Field> fields;     ///< these.
 
@@ -60,9 +60,9 @@ class Cycle {
   void take(const Recent& recent, std::size_t period) noexcept;
 
   std::array<std::uint64_t, period_max> lap{};
-  std::uint8_t at = 0;        ///< Which element of the lap is expected.
-  bool missed = false;        ///< This lap misses an element already.
-  std::int32_t laps = 0;      ///< Complete ones, the first among them.
+  std::uint8_t at = 0;    ///< Which element of the lap is expected.
+  bool missed = false;    ///< This lap misses an element already.
+  std::int32_t laps = 0;  ///< Complete ones, the first among them.
   Seq first = 0;
 };
 

@@ -48,10 +48,9 @@ enum class ReportKind : std::uint8_t {
 template <>
 struct Names<ReportKind> {
   static constexpr std::string_view all[] = {
-      "start",   "heartbeat", "state_change", "tool_call",  "tool_result", "error",
-      "message", "wait",      "idle",         "user_input", "compaction",  "policy",
-      "cancel",  "exited",    "observer",     "gap",        "end",         "opinion",    "chant",
-      "retry"};
+      "start",    "heartbeat", "state_change", "tool_call",  "tool_result", "error",  "message",
+      "wait",     "idle",      "user_input",   "compaction", "policy",      "cancel", "exited",
+      "observer", "gap",       "end",          "opinion",    "chant",       "retry"};
 };
 
 /// Who sends a heartbeat: the agent's own loop, or a helper that proves only that the process
@@ -195,13 +194,13 @@ struct Report {
   std::string content;  ///< Arguments, data (both JSON where they parse), result or message.
   std::string call_id;  ///< Pairs a call with its result.
   std::string hash;     ///< The source's own digest of the uncut content, where it sends one.
-  std::string event_id;               ///< Makes ingestion idempotent; unique in the session.
-  std::optional<std::int64_t> ts_ms;  ///< The source's own clock; kept and shown, never judged by.
-  std::optional<WallTime> at;         ///< When it was said; the store's own time where empty.
-  std::optional<Millis> deadline;     ///< Of a tool call: how long it may go without progress.
+  std::string event_id;                ///< Makes ingestion idempotent; unique in the session.
+  std::optional<std::int64_t> ts_ms;   ///< The source's own clock; kept and shown, never judged by.
+  std::optional<WallTime> at;          ///< When it was said; the store's own time where empty.
+  std::optional<Millis> deadline;      ///< Of a tool call: how long it may go without progress.
   std::optional<Millis> expect_quiet;  ///< It may well take so long until the next progress.
-  std::uint64_t digest = 0;           ///< XXH3 of the whole content; set by `seal`.
-  std::int64_t bytes = -1;            ///< Size of the whole content; set by `seal`.
+  std::uint64_t digest = 0;            ///< XXH3 of the whole content; set by `seal`.
+  std::int64_t bytes = -1;             ///< Size of the whole content; set by `seal`.
   Detail detail;
 };
 

@@ -32,10 +32,9 @@ std::string encoded(const Marks& marks) {
   std::string bytes;
   bytes.reserve(20 + 13 * marks.fields.size() + 4 * marks.shingles.size());
   bytes += form;
-  const unsigned flags = (marks.informative ? informative : 0U) |
-                         (marks.malformed ? malformed : 0U) |
-                         (marks.unreachable ? unreachable : 0U) |
-                         static_cast<unsigned>(marks.chants) << chants_shift;
+  const unsigned flags =
+      (marks.informative ? informative : 0U) | (marks.malformed ? malformed : 0U) |
+      (marks.unreachable ? unreachable : 0U) | static_cast<unsigned>(marks.chants) << chants_shift;
   put(bytes, static_cast<std::uint8_t>(flags));
   put(bytes, marks.identity);
   put(bytes, marks.exact);

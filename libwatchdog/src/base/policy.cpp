@@ -38,8 +38,8 @@ class Ranges {
       number = static_cast<double>(*value);
     }
     if (number >= min && number <= max) return;  // false for what is no number
-    error = refusal(field, "is " + shown(number) + "; it must be from " + shown(min) + " to " +
-                               shown(max));
+    error = refusal(
+        field, "is " + shown(number) + "; it must be from " + shown(min) + " to " + shown(max));
   }
 
   std::optional<Error> error;
@@ -116,7 +116,8 @@ Result<void> check(const PolicyPatch& patch) {
 }
 
 Result<void> check(const Policy& policy) {
-  const auto above = [](double low, double high, const std::string& field, const std::string& other) {
+  const auto above = [](double low, double high, const std::string& field,
+                        const std::string& other) {
     return refusal(field, "is " + shown(low) + ", above " + other + " (" + shown(high) +
                               "): what convicts must not come before what makes suspicious");
   };
@@ -130,8 +131,8 @@ Result<void> check(const Policy& policy) {
     // One of a kind is no repetition; R8 counts hits, which are repetitions themselves.
     if (is_repetition(pattern) && pattern != Pattern::R4 && pattern != Pattern::R8 &&
         bounds.suspect < 2) {
-      return refusal(field + ".suspect",
-                     "is " + shown(bounds.suspect) + "; it must be at least 2: one is no repetition");
+      return refusal(field + ".suspect", "is " + shown(bounds.suspect) +
+                                             "; it must be at least 2: one is no repetition");
     }
   }
   if (policy.slow_deviations > policy.suspect_deviations) {

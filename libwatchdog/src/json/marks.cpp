@@ -9,11 +9,10 @@
 
 #include "base/digest.h"
 #include "watchdog/json.h"
+#include "watchdog/text_loop.h"
 
 namespace watchdog {
 namespace {
-
-int hits_in(std::string_view) { return 0; }
 
 /// Deeper arguments are compared as text.
 constexpr std::size_t depth_max = 1'024;
@@ -100,8 +99,8 @@ class Shingles {
 /// Members of a state change that tell when it happened or how often, not what changed.
 bool tells_time(std::string_view name) {
   constexpr std::array<std::string_view, 14> names{
-      "ts",        "ts_ms",    "time",     "timestamp",   "at",          "date",   "elapsed",
-      "iteration", "duration", "uptime",   "elapsed_ms",  "duration_ms", "tick",   "seq"};
+      "ts",        "ts_ms",    "time",   "timestamp",  "at",          "date", "elapsed",
+      "iteration", "duration", "uptime", "elapsed_ms", "duration_ms", "tick", "seq"};
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -226,7 +225,9 @@ std::size_t volatile_at(std::string_view text, std::size_t at, char& stand_in) {
     return count;
   };
   const auto is = [&](std::size_t from, char c) { return from < text.size() && text[from] == c; };
-  const auto ends_word = [&](std::size_t from) { return from >= text.size() || !is_word(text[from]); };
+  const auto ends_word = [&](std::size_t from) {
+    return from >= text.size() || !is_word(text[from]);
+  };
   const auto hex = [&](std::size_t from, std::size_t max) {
     std::size_t count = 0;
     while (count < max && from + count < text.size() &&
@@ -302,8 +303,8 @@ std::size_t volatile_at(std::string_view text, std::size_t at, char& stand_in) {
   auto unit = end;
   while (unit < text.size() && unit - end < 8 && is_word(text[unit])) ++unit;
   constexpr std::array<std::string_view, 13> units{
-      "s",  "ms", "us", "ns", "\xC2\xB5s", "sec", "secs", "second", "seconds",
-      "min", "mins", "minute", "minutes"};
+      "s",      "ms",      "us",  "ns",   "\xC2\xB5s", "sec",    "secs",
+      "second", "seconds", "min", "mins", "minute",    "minutes"};
   std::array<char, 8> word{};
   std::transform(text.begin() + static_cast<std::ptrdiff_t>(end),
                  text.begin() + static_cast<std::ptrdiff_t>(unit), word.begin(), lower);
@@ -326,8 +327,8 @@ Canonical::Normal Canonical::normalised(std::string_view text) {
       ++at;
       continue;
     }
-    const bool may_vary = is_digit(c) || c == '\x1b' || (lower(c) >= 'a' && lower(c) <= 'f') ||
-                          lower(c) == 'p';
+    const bool may_vary =
+        is_digit(c) || c == '\x1b' || (lower(c) >= 'a' && lower(c) <= 'f') || lower(c) == 'p';
     char stand_in = '\0';
     const auto length = may_vary ? volatile_at(text, at, stand_in) : 0;
     if (length == 0) {
@@ -352,7 +353,8 @@ Marks marks_of_arguments(const Report& report) {
   Shingles shingles;
   const std::string_view text = report.content;
   const auto first = text.find_first_not_of(" \t\r\n");
-  const bool like_json = first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
+  const bool like_json =
+      first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
   if (like_json) {
     Canonical canonical(marks, &shingles, false);
     if (nlohmann::json::sax_parse(text, &canonical)) {
@@ -379,8 +381,8 @@ bool says_unreachable(std::string_view text) {
   std::string begin;
   fold(text.substr(0, 400), begin);
   constexpr std::array<std::string_view, 9> phrases{
-      "429 too many requests", "rate limit",          "rate_limit",
-      "502 bad gateway",       "503 service",         "504 gateway",
+      "429 too many requests", "rate limit",           "rate_limit",
+      "502 bad gateway",       "503 service",          "504 gateway",
       "overloaded_error",      "server is overloaded", "status code 429"};
   return std::any_of(phrases.begin(), phrases.end(), [&](std::string_view phrase) {
     return begin.find(phrase) != std::string::npos;

@@ -140,7 +140,9 @@ bool is_bounded(const History& history) {
     }
     return true;
   };
-  const auto fits = [&](const Step& step) { return few(step.shingles, Marks::shingles_max) && few(step.fields, Marks::fields_max); };
+  const auto fits = [&](const Step& step) {
+    return few(step.shingles, Marks::shingles_max) && few(step.fields, Marks::fields_max);
+  };
   const auto known = [&](const Known& of) {
     return few(of.digests, Known::digests_max) && of.at < Known::digests_max;
   };

@@ -1,6 +1,6 @@
 /// \file
-/// The parts of a history as JSON arrays: each type names its members once, in `each_part`, and both
-/// writing and reading go through that.
+/// The parts of a history as JSON arrays: each type names its members once, in `each_part`, and
+/// both writing and reading go through that.
 #pragma once
 
 #include <array>

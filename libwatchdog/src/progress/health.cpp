@@ -156,9 +156,8 @@ PaceNow pace_now(const History& history, const Policy& policy) noexcept {
       const auto bound = std::max(bounds.suspect, call.deadline);
       const auto quiet_since = std::max(call.since, history.last_rise);
       now.suspect_at = std::max(
-          now.suspect_at, call.deadline.count() > 0
-                              ? unless_away(history, quiet_since + bound, bound)
-                              : never);
+          now.suspect_at,
+          call.deadline.count() > 0 ? unless_away(history, quiet_since + bound, bound) : never);
     }
   }
   now.slow_at = std::max(now.slow_at, quiet_until);
@@ -223,8 +222,8 @@ std::string repetition_in(const Finding& found, const Repetition& repetition) {
       return "it called " + tool_in(repetition) + " " + times(found.count) +
              " in a row with the same arguments, and each time it failed";
     case Pattern::R3:
-      return "its calls go round in a cycle: " + counted(static_cast<std::int64_t>(found.count),
-                                                         "lap");
+      return "its calls go round in a cycle: " +
+             counted(static_cast<std::int64_t>(found.count), "lap");
     case Pattern::R4:
       return "its latest calls repeat what it did before (evidence " +
              evidence_shown(std::max(repetition.score, 0.0)) + ")";
@@ -257,9 +256,9 @@ std::string repetition_in(const Finding& found, const Repetition& repetition) {
 std::string pace_in(const History& history, const Policy& policy, bool suspect) {
   const auto pace = pace_now(history, policy);
   std::string what = pace.activity.empty() ? "its next state change" : std::string(pace.activity);
-  return what + " takes longer than " +
-         seconds(suspect ? pace.bounds.suspect : pace.bounds.slow) + " (usual for it: " +
-         seconds(pace.bounds.usual) + ")" + (suspect ? ", and nothing else moves" : "");
+  return what + " takes longer than " + seconds(suspect ? pace.bounds.suspect : pace.bounds.slow) +
+         " (usual for it: " + seconds(pace.bounds.usual) + ")" +
+         (suspect ? ", and nothing else moves" : "");
 }
 
 std::string doubt_in(const Health& health, const History& history, const Policy& policy) {

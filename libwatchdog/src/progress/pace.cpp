@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "base/digest.h"
 
 namespace watchdog {
 namespace {
 
-constexpr float window = 200;        ///< Samples; more let old ones fade.
-constexpr double prior_weight = 8;   ///< Pseudo-samples,
-constexpr double prior_spread = 1;   ///< whose standard deviation is a factor of e.
-constexpr double spread_min = 0.5;   ///< However regular it was.
+constexpr float window = 200;       ///< Samples; more let old ones fade.
+constexpr double prior_weight = 8;  ///< Pseudo-samples,
+constexpr double prior_spread = 1;  ///< whose standard deviation is a factor of e.
+constexpr double spread_min = 0.5;  ///< However regular it was.
 constexpr std::uint32_t everything_else = 0;
 
 std::uint32_t never_zero(std::uint64_t digest) {
@@ -68,13 +69,16 @@ PaceBounds Pace::bounds(std::uint32_t kind, const Policy& policy) const noexcept
   const double all = count + prior_weight;
   const double centre = (count * mean + prior_weight * expected) / all;
   const double apart = count * prior_weight / all * (mean - expected) * (mean - expected);
-  const double spread = std::max(
-      spread_min,
-      std::sqrt((deviations + prior_weight * prior_spread * prior_spread + apart) / all));
+  const double spread =
+      std::max(spread_min,
+               std::sqrt((deviations + prior_weight * prior_spread * prior_spread + apart) / all));
   const auto at = [&](double deviation, Millis min) {
-    constexpr double longest = 1e12;  // 30 years: beyond any run, within Millis
-    const double ms = 1'000.0 * std::exp(centre + deviation * spread);
-    return std::max(min, Millis{static_cast<std::int64_t>(std::min(ms, longest))});
+    constexpr double longest = std::numbers::ln10 * 9;  // of seconds, 30 years: beyond any run
+    double ln = centre + deviation * spread;
+    // Samples far below what is usual make the spread large; but who is quicker than usual is not
+    // to be suspected later than somebody unknown.
+    if (mean <= expected) ln = std::min(ln, expected + deviation * prior_spread);
+    return std::max(min, Millis{std::llround(1'000.0 * std::exp(std::min(ln, longest)))});
   };
   return {.usual = at(0, Millis{0}),
           .slow = at(policy.slow_deviations, policy.slow_min),

@@ -10,12 +10,12 @@ namespace {
 
 // The window. Chosen on recorded runs with people's judgements; see "Repetition" in DESIGN.md for
 // what was tried and what each is worth.
-constexpr double repeated_once = 1.0;   ///< The same call and result, once in the window.
-constexpr double repeated_more = 1.5;   ///< And more than once.
-constexpr double nearly_once = 0.75;    ///< Other arguments, the same informative result.
+constexpr double repeated_once = 1.0;  ///< The same call and result, once in the window.
+constexpr double repeated_more = 1.5;  ///< And more than once.
+constexpr double nearly_once = 0.75;   ///< Other arguments, the same informative result.
 constexpr double nearly_more = 1.0;
-constexpr double decay = 0.75;  ///< What a step that repeats nothing takes back.
-constexpr double similar_min = 0.3;     ///< Of the arguments of a near-repetition.
+constexpr double decay = 0.75;       ///< What a step that repeats nothing takes back.
+constexpr double similar_min = 0.3;  ///< Of the arguments of a near-repetition.
 /// What a repeat counts that follows something new: after an edit the same test is run again, and
 /// may well fail as before. Such repeats alone never convict.
 constexpr double tested_again = 0.5;
@@ -69,13 +69,11 @@ std::uint64_t identity_of(const Marks& marks, const ToolRule* rule) {
 
 }  // namespace
 
-bool other_target(const std::vector<Marks::Field>& a,
-                  const std::vector<Marks::Field>& b) noexcept {
+bool other_target(const std::vector<Marks::Field>& a, const std::vector<Marks::Field>& b) noexcept {
   if (a.empty() || a.size() != b.size()) return false;
   return std::all_of(a.begin(), a.end(), [&](const Marks::Field& own) {
     return std::any_of(b.begin(), b.end(), [&](const Marks::Field& other) {
-      return own.name == other.name &&
-             (own.value == other.value || (own.atomic && other.atomic));
+      return own.name == other.name && (own.value == other.value || (own.atomic && other.atomic));
     });
   });
 }
@@ -126,8 +124,8 @@ void Cycle::take(const Recent& recent, std::size_t period) noexcept {
   at = 0;
   if (recent.size() < period) return;
   const auto begin = recent.end() - static_cast<std::ptrdiff_t>(period);
-  if (period > 1 && std::all_of(begin, recent.end(),
-                                [&](const auto& item) { return item.first == digest; })) {
+  if (period > 1 &&
+      std::all_of(begin, recent.end(), [&](const auto& item) { return item.first == digest; })) {
     return;
   }
   std::transform(begin, recent.end(), lap.begin(), [](const auto& item) { return item.first; });
@@ -458,7 +456,8 @@ Finding Repetition::finding(const Policy& policy) const {
          telling ? Level::stuck : Level::suspect);
   }
   if (!steps.empty()) {
-    const auto begin = std::find_if(steps.begin(), steps.end(), [](const Step& s) { return s.again; });
+    const auto begin =
+        std::find_if(steps.begin(), steps.end(), [](const Step& s) { return s.again; });
     const Seq first = begin == steps.end() ? 0 : begin->seq;
     look(Pattern::R4, score, first, newest);
     double repeated = 0;
@@ -495,10 +494,8 @@ Finding Repetition::finding(const Policy& policy) const {
 
 void Repetition::confirm(const Finding& found) {
   if (alarm.pattern != Pattern::none) return;
-  alarm = {.pattern = found.pattern,
-           .first = found.first,
-           .last = found.last,
-           .count = found.count};
+  alarm = {
+      .pattern = found.pattern, .first = found.first, .last = found.last, .count = found.count};
 }
 
 }  // namespace watchdog

@@ -19,7 +19,8 @@ struct Stamp {
 
 /// The columns, in the order in which `event_from` reads and `insert_event` writes them.
 inline constexpr std::string_view event_columns =
-    "seq, session, prev, tick_ms, at_ms, kind, late, name, content, digest, bytes, event_id, facts, "
+    "seq, session, prev, tick_ms, at_ms, kind, late, name, content, digest, bytes, event_id, "
+    "facts, "
     "marks";
 
 [[nodiscard]] Event event_from(const Statement& row);

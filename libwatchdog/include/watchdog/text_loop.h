@@ -1,0 +1,167 @@
+/// \file
+/// Chanting: a text that repeats itself.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace watchdog {
+
+/// Finds where a model's text began to repeat itself, while the text arrives in pieces.
+///
+/// A hit is one of
+///  * a short unit: the text ends in a unit of at most 16 tokens that stands there 4 times or more
+///    and amounts to 12 words, or, whatever it consists of, to 400 tokens;
+///  * a long one: the latest 50 bytes (of 4 words or more) stand 10 times within 9 × 250 bytes, and
+///    of the 9 texts from one to the next at most 5 differ. A list of different things that all
+///    begin alike is no chant.
+///
+/// Tokens are words (ASCII letters and digits and characters of two bytes, ASCII case folded),
+/// single punctuation characters and symbols, and single characters of the scripts written in three
+/// bytes. White space separates. Only what has a letter counts as a word, so dots, dividers, rows
+/// of numbers and art made of punctuation must be very long to hit; a character of three bytes
+/// counts as half a word. Every 100 bytes of a longer word are a word, so "hahaha" hits after 1,200
+/// bytes. "Line 1", "line 2" differ.
+///
+/// Code fences, tables, lists, headings, quotes and dividers (Markdown, also indented) are no text:
+/// what is repeated in them hits nothing. But what stands between two pieces of text separates them
+/// unless it stands there every time. A line, other than within a fence, is skipped for 1 KiB only.
+///
+/// After a hit everything starts anew: the second one needs as much again.
+///
+/// How the text is cut into fragments changes nothing, not even within a character. Any bytes will
+/// do. Linear in the text; the room is constant. Use from one thread at a time.
+class TextLoop {
+ public:
+  static constexpr int period_max = 16;                   ///< Tokens of a short unit.
+  static constexpr int repeats_min = 4;                   ///< Of a short unit.
+  static constexpr int words_min = 12;                    ///< In all repeats of a short unit.
+  static constexpr int tokens_min = 400;                  ///< In place of `words_min`.
+  static constexpr std::size_t chunk_bytes = 50;          ///< Compared in long units.
+  static constexpr int chunk_words_min = 4;               ///< In a chunk, else it is not compared.
+  static constexpr int chunks_min = 10;                   ///< How often a chunk stands there.
+  static constexpr std::size_t chunk_distance = 250;      ///< Bytes, on average.
+  static constexpr int chunk_texts_max = 5;               ///< Different ones between the chunks.
+  static constexpr std::size_t word_bytes_max = 100;      ///< The next bytes are another word.
+  static constexpr std::size_t skipped_bytes_max = 1024;  ///< Of a line; what follows is text.
+  static constexpr std::size_t repeated_bytes_max = 64;
+
+  TextLoop() noexcept { begin(); }
+
+  /// Takes the next piece of the text; returns how many hits it completed. A word is complete when
+  /// something follows it, so a text that is over is ended with "\n".
+  int feed(std::string_view fragment) noexcept;
+
+  /// Since the text began.
+  [[nodiscard]] int hits() const noexcept { return hits_; }
+
+  /// The beginning of what was repeated at the newest hit, at most 64 bytes, white space as one
+  /// blank and skipped lines as "…"; empty before the first. Bytes as they came, secrets included;
+  /// no character is cut. Valid until the next call of feed() or begin().
+  [[nodiscard]] std::string_view repeated() const noexcept {
+    return {repeated_.data(), repeated_bytes_};
+  }
+
+  /// A new text.
+  void begin() noexcept;
+
+ private:
+  enum class Mode : std::uint8_t {
+    line_start,  // what kind of line it is cannot be told yet
+    text,
+    skipped,      // the rest of a line
+    fence_info,   // behind an opening fence
+    fence_start,  // of a line within a fence
+    fenced        // the rest of such a line
+  };
+  enum class Token : std::uint8_t { none, word, character, mark };
+
+  // Which bytes are text.
+  void start_line() noexcept;
+  void take_line_start(char c) noexcept;
+  void take_after_digits(char c) noexcept;
+  void take_after_marks(char c) noexcept;
+  void begin_item(char c) noexcept;
+  void leave_line_start(char c) noexcept;
+  void start_fenced_line() noexcept;
+  void take_fence_start(char c) noexcept;
+  const char* take_skipped(const char* at, const char* end) noexcept;
+  void skip(char c) noexcept;
+  void skip_held() noexcept;
+  const char* take_text(const char* at, const char* end) noexcept;
+
+  // Which tokens the text consists of.
+  void begin_token(Token kind) noexcept;
+  void extend_token(char c) noexcept;
+  void end_token() noexcept;
+  void put(char c) noexcept { text_[text_bytes_++ % text_.size()] = c; }
+
+  // Whether they are repeated.
+  void add(std::uint32_t token, std::uint8_t bytes, std::uint8_t half_words) noexcept;
+  void extend_chunk(std::uint32_t token) noexcept;
+  void forget_oldest() noexcept;
+  [[nodiscard]] int short_unit() const noexcept;
+  [[nodiscard]] int long_unit() noexcept;
+  void hit(int unit) noexcept;
+  void forget() noexcept;
+
+  int hits_ = 0;
+  std::size_t repeated_bytes_ = 0;
+
+  // The line so far, where it may still become any kind of line: `held_count_` times `mark_`, or
+  // digits.
+  Mode mode_ = Mode::line_start;
+  bool in_item_ = false;    // behind the marker of a list or a quote, where a fence may begin
+  bool delimited_ = false;  // "1." or "1)"
+  bool gap_ = false;        // a blank behind the marks
+  char mark_ = 0;
+  char fence_mark_ = 0;
+  std::uint32_t fence_count_ = 0;
+  std::uint32_t held_count_ = 0;
+  std::size_t line_skipped_ = 0;
+  std::uint64_t block_ = 0;  // digest of the skipped lines since the latest token; 0: none
+
+  Token kind_ = Token::none;
+  bool spaced_ = false;  // white space before the next token
+  bool letters_ = false;
+  std::uint8_t token_bytes_ = 0;
+  std::uint64_t token_ = 0;  // its digest so far
+
+  std::size_t text_bytes_ = 0;  // ever put into text_
+  std::size_t tokens_ = 0;      // since the latest hit
+  int wordless_ = 0;            // tokens since the latest that has a letter
+  std::size_t no_look_before_ = 0;
+
+  // The latest 50 bytes as whole tokens: a polynomial over their digests.
+  std::uint64_t chunk_ = 0;
+  std::size_t chunk_tokens_ = 0;
+  std::size_t chunk_size_ = 0;  // bytes
+  int chunk_half_words_ = 0;
+
+  // The latest tokens of 9 × 250 bytes.
+  std::size_t window_oldest_ = 0;
+  std::size_t window_size_ = 0;  // bytes
+
+  static constexpr std::size_t latest = 64;  // tokens; more than a chunk has
+  static constexpr std::size_t window = 768;
+  std::array<char, repeated_bytes_max> repeated_{};
+  std::array<char, 10> held_digits_{};
+  std::array<char, 256> text_{};                    // ring
+  std::array<std::uint32_t, 2 * latest> digest_{};  // ring, twice, so that any 64 stand in a row
+  std::array<std::uint8_t, latest> half_words_{};   // ring
+  std::array<std::int32_t, period_max> run_{};  // [16 - p]: tokens in a row like the one p before
+  std::array<std::uint16_t, window> tag_{};  // ring: digest of the chunk that ends with it; 0: none
+  std::array<std::uint8_t, window> bytes_{};  // ring
+  std::array<std::uint8_t, 256> bucket_{};    // tags in the window by their upper half, modulo 256
+};
+static_assert(sizeof(TextLoop) <= 4096);
+
+/// Hits in a whole text.
+[[nodiscard]] int hits_in(std::string_view text) noexcept;
+[[nodiscard]] inline bool chants(std::string_view text) noexcept {
+  return hits_in(text) > 0;
+}
+
+}  // namespace watchdog
