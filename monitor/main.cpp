@@ -79,9 +79,10 @@ int run(int argc, char** argv) {
   serve_command->callback([&] { code = serve(serve_options); });
 
   DemoOptions demo_options;
-  auto* demo_command = app.add_subcommand(
-      "demo",
-      "Start a monitor with five agents: a quick, a slow, a stuck, a waiting and a dying one");
+  auto* demo_command = app.add_subcommand("demo",
+                                          "Start a monitor with seven agents: a quick, a slow, a "
+                                          "stuck, a looping, a frozen, a waiting and "
+                                          "a dying one");
   demo_command->add_option("--db", demo_options.database,
                            "Database file (default: a temporary one)");
   demo_command->add_option("--port", demo_options.port, "Port; 0 picks a free one")

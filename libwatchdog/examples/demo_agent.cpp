@@ -1,4 +1,4 @@
-// Plays one of five agents for `watchdog-monitor demo`, and shows how an agent reports: all it
+// Plays one of seven agents for `watchdog-monitor demo`, and shows how an agent reports: all it
 // needs is a ProgressTracker. What a model would do is scripted here.
 #include <signal.h>
 #include <sys/prctl.h>
@@ -48,7 +48,8 @@ void thinker(ProgressTracker& tracker) {
   for (int iteration = 1;; ++iteration) {
     tracker.heartbeat({.iteration = iteration, .phase = "reflection"});
     if (!busy(tracker, 30s)) return;
-    tracker.state_change("reflection_complete", R"({"confidence":0.8})");
+    tracker.state_change("reflection_complete",
+                         R"({"next_action":"step )" + std::to_string(iteration) + R"( of 12"})");
   }
 }
 
@@ -61,6 +62,39 @@ void spinner(ProgressTracker& tracker) {
   }
 }
 
+/// Busy without getting anywhere: the same file, the same test, nearly the same fix, all over
+/// again.
+void looper(ProgressTracker& tracker) {
+  const auto call = [&](const char* tool, const std::string& arguments, const std::string& result) {
+    tracker.tool_call(tool, arguments);
+    if (!busy(tracker, 700ms)) return false;
+    tracker.tool_result(tool, result);
+    return true;
+  };
+  for (int iteration = 1;; ++iteration) {
+    tracker.heartbeat({.iteration = iteration, .phase = "execution"});
+    if (!call("read_file", R"({"path":"src/parser.cpp"})", "int parse(const char* text);") ||
+        !call("edit_file",
+              R"({"path":"src/parser.cpp","note":"fix, attempt )" + std::to_string(iteration) +
+                  R"("})",
+              "no change") ||
+        !call("run_tests", "{}", "2 of 40 tests failed: parses_empty_text, parses_comment")) {
+      return;
+    }
+  }
+}
+
+/// Works for some seconds; then its loop freezes, and only its heartbeat thread lives on.
+void frozen(ProgressTracker& tracker) {
+  for (int iteration = 1; iteration <= 8; ++iteration) {
+    tracker.heartbeat({.iteration = iteration, .phase = "execution"});
+    if (!busy(tracker, 1s)) return;
+    tracker.state_change("file_done", R"({"file":)" + std::to_string(iteration) + "}");
+  }
+  while (busy(tracker, 1s)) {
+  }
+}
+
 /// Wants a person's consent before it goes on.
 void approval(ProgressTracker& tracker) {
   tracker.heartbeat({.iteration = 1, .phase = "execution"});
@@ -70,27 +104,36 @@ void approval(ProgressTracker& tracker) {
   }
 }
 
+/// The demo does not want to wait half an hour: its frozen agent is known to be quick.
+watchdog::PolicyPatch policy_of(const std::string& role) {
+  watchdog::PolicyPatch policy{.heartbeat_interval = 2s};
+  if (role == "frozen") {
+    policy.usual_interval = 1s;
+    policy.slow_min = 3s;
+    policy.suspect_min = 8s;
+  }
+  return policy;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   // `doomed` works like `quick`; whoever started it kills it.
-  const std::map<std::string, std::function<void(ProgressTracker&)>> roles{{"quick", quick},
-                                                                           {"thinker", thinker},
-                                                                           {"spinner", spinner},
-                                                                           {"approval", approval},
-                                                                           {"doomed", quick}};
+  const std::map<std::string, std::function<void(ProgressTracker&)>> roles{
+      {"quick", quick},   {"thinker", thinker},   {"spinner", spinner}, {"looper", looper},
+      {"frozen", frozen}, {"approval", approval}, {"doomed", quick}};
   if (argc != 4 || std::strcmp(argv[2], "--db") != 0 || !roles.contains(argv[1])) {
-    std::cerr << "usage: watchdog-demo-agent quick|thinker|spinner|approval|doomed --db FILE\n";
+    std::cerr << "usage: watchdog-demo-agent quick|thinker|spinner|looper|frozen|approval|doomed "
+                 "--db FILE\n";
     return 2;
   }
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // a demo that is killed leaves no agents behind
 
   const std::string role = argv[1];
-  ProgressTracker tracker({.session = role,
-                           .spec = {.agent = "demo-agent",
-                                    .task = "tidy the repository",
-                                    .policy = {.heartbeat_interval = watchdog::Millis{2'000}}},
-                           .database = argv[3]});
+  ProgressTracker tracker(
+      {.session = role,
+       .spec = {.agent = "demo-agent", .task = "tidy the repository", .policy = policy_of(role)},
+       .database = argv[3]});
   roles.at(role)(tracker);
   if (const auto ended = tracker.cancelled("user"); !ended) {
     std::cerr << ended.error().message << '\n';

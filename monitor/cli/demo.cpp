@@ -31,6 +31,8 @@ constexpr std::array roles{
     Role{"quick", "works step by step: progressing"},
     Role{"thinker", "thinks for 30 seconds at a time; slow is not stuck: progressing"},
     Role{"spinner", "its loop goes round and gets nowhere: stuck"},
+    Role{"looper", "reads, edits and tests the same all over again: looping"},
+    Role{"frozen", "its loop froze, its heartbeat thread lives on: slow, then suspect"},
     Role{"approval", "waits for a person to approve: blocked"},
     Role{"doomed", "its process is killed after 12 seconds: silent, then dead"}};
 

@@ -468,11 +468,13 @@ TEST_F(Monitor, page_shows_sessions_and_escapes_what_agents_say) {
   EXPECT_EQ(page.body.find("<script>"), std::string::npos);
 }
 
-TEST_F(Monitor, demo_shows_its_five_agents_as_they_are) {
+TEST_F(Monitor, demo_shows_its_agents_as_they_are) {
   Process demo({program, "demo", "--port", "0"});
   std::map<std::string, std::string> expected{{"quick", "progressing"},
                                               {"thinker", "progressing"},
                                               {"spinner", "stuck"},
+                                              {"looper", "looping"},
+                                              {"frozen", "suspect"},
                                               {"approval", "blocked"},
                                               {"doomed", "dead"}};
   while (!expected.empty()) {

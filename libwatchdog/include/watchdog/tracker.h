@@ -30,6 +30,8 @@ struct Heartbeat {
   std::string_view phase{};
   std::span<const Counter> counters{};
   Source source = Source::loop;
+  /// The next progress may well take so long: until then the session is not called slow.
+  std::optional<Millis> expect_quiet{};
 };
 
 /// What the agent is asked to do. `cancel`: wind up and call `cancelled()`; see `directive()` for
@@ -77,6 +79,11 @@ class ProgressTracker {
   Advice tool_result(std::string_view tool, std::string_view result, std::string_view call_id = {});
   Advice tool_error(std::string_view tool, std::string_view error, std::string_view call_id = {});
   Advice message(std::string_view role, std::string_view text);
+  /// A piece of the model's answer as it comes, of any size. Says nothing unless the text begins to
+  /// repeat itself. The answer is over with the next message, call, state change or `retry`.
+  Advice stream(std::string_view fragment);
+  /// The newest answer is asked for again: what was said of it did not happen.
+  Advice retry();
   Advice user_input(std::string_view text);
   /// Waits on purpose: for `input`, `approval`, `quota`, `dependency`, `human`, `backend`, … Ends
   /// with the next state change, tool call, user input, or heartbeat of a later iteration.

@@ -14,7 +14,12 @@ constexpr int piece_events = 1'000;
 
 bool may_merge(const Event& event) {
   return event.report.kind == ReportKind::heartbeat && event.report.event_id.empty() &&
-         !event.report.ts_ms;
+         !event.report.ts_ms && !event.report.expect_quiet;
+}
+
+/// True if the newest rise of a counter is still known to be where it was.
+bool keeps_rise(const Beats& row, const Beats& next) {
+  return (row.counters.empty() && next.counters.empty()) || rises(row.counters, next.counters);
 }
 
 /// True if the gaps in and between the rows move no bound, wherever in a merged row they are.
@@ -198,7 +203,8 @@ bool Store::State::merge_block(const Retention& retention, Seq end, Seq followin
     }
     auto& row = std::get<Beats>(event.report.detail);
     const auto& newer = std::get<Beats>(next.report.detail);
-    if (!same_row(row, newer) || !regular(row, newer, interval)) continue;
+    if (!same_row(row, newer) || !keeps_rise(row, newer) || !regular(row, newer, interval))
+      continue;
     if (row.told == Instant{}) row.told = event.tick;
     absorb(row, newer);
     next.report.detail = std::move(row);

@@ -205,7 +205,7 @@ void Store::State::take_beats(Head& head, const Report& report) {
   beats.first = stamped ? std::min(beats.first + offset, now) : now;
   beats.last = stamped ? std::min(beats.last + offset, now) : now;
   if (head.beats && !same_row(*head.beats, beats)) put_beats(head);
-  if (!report.event_id.empty() || report.ts_ms) {  // must be found again, or has its own time
+  if (!report.event_id.empty() || report.ts_ms || report.expect_quiet) {  // says more
     put_beats(head);
     Report single = report;
     single.detail = std::move(beats);

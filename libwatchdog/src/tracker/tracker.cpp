@@ -61,6 +61,16 @@ Advice ProgressTracker::heartbeat(const Heartbeat& beat) noexcept {
   const auto now = state.boot_now();
   try {
     const std::lock_guard guard(state.mutex);
+    if (beat.expect_quiet) {
+      state.push_beats();
+      Report report;
+      report.at = state.config.clock->wall();
+      report.expect_quiet = std::max(*beat.expect_quiet, Millis{0});
+      report.detail = row_of(beat, now);
+      state.push(std::move(report), now);
+      state.wake();
+      return state.advice();
+    }
     if (state.beats && !continues(*state.beats, beat)) state.push_beats();
     if (state.beats) {
       extend(*state.beats, beat, now);
@@ -95,6 +105,25 @@ Advice ProgressTracker::tool_error(std::string_view tool, std::string_view error
 
 Advice ProgressTracker::message(std::string_view role, std::string_view text) {
   return state_->say(make(ReportKind::message, role, text));
+}
+
+Advice ProgressTracker::stream(std::string_view fragment) {
+  State& state = *state_;
+  if (state.forked()) return Advice::go_on;
+  int hits = 0;
+  std::string repeated;
+  {
+    const std::lock_guard guard(state.mutex);
+    state.streaming = true;
+    hits = state.answer.feed(fragment);
+    repeated = state.answer.repeated();
+  }
+  for (; hits > 0; --hits) state.put(make(ReportKind::chant, {}, repeated));
+  return state.advice();
+}
+
+Advice ProgressTracker::retry() {
+  return state_->say(make(ReportKind::retry, {}));
 }
 
 Advice ProgressTracker::user_input(std::string_view text) {

@@ -17,6 +17,7 @@
 #include "watchdog/content.h"
 #include "watchdog/json.h"
 #include "watchdog/progress.h"
+#include "watchdog/text_loop.h"
 #include "watchdog/tracker.h"
 
 namespace watchdog {
@@ -70,6 +71,8 @@ struct ProgressTracker::State {
   bool finished = false;
   bool registered = false;  ///< The store knows the session.
   Directive directive;
+  TextLoop answer;         ///< The model's, as it comes.
+  bool streaming = false;  ///< Some of it came.
 
   std::thread thread;
 
@@ -141,8 +144,22 @@ struct ProgressTracker::State {
     push(std::move(report), beats_written);
   }
 
+  /// An answer is over with whatever is said next.
   Advice say(Report report) {
     if (forked()) return Advice::go_on;
+    {
+      const std::lock_guard guard(mutex);
+      if (streaming) answer.begin();
+      // What was heard while it came is not heard again.
+      if (std::exchange(streaming, false) && report.kind == ReportKind::message) {
+        mark(report);
+        if (auto* marks = std::get_if<Marks>(&report.detail)) marks->chants = 0;
+      }
+    }
+    return put(std::move(report));
+  }
+
+  Advice put(Report report) {
     report.at = config.clock->wall();
     mark(report);
     {
