@@ -257,5 +257,56 @@ TEST_F(Tracking, content_of_a_long_queue_is_reduced_and_ends_are_never_dropped) 
   EXPECT_EQ(changes + lost, 101'100);
 }
 
+TEST_F(Tracking, answer_that_repeats_itself_is_heard_while_it_comes) {
+  ProgressTracker tracker(config());
+  for (int piece = 0; piece < 40; ++piece) tracker.stream("I will now look at it. ");
+  EXPECT_EQ(name_of(tracker.judged().health.kind), "looping");
+  std::string whole;
+  for (int piece = 0; piece < 40; ++piece) whole += "I will now look at it. ";
+  const auto heard = tracker.judged().history.repetition->talk.chants.count;
+  tracker.message("assistant", whole);
+  EXPECT_EQ(tracker.judged().history.repetition->talk.chants.count, heard) << "not twice";
+  ASSERT_TRUE(tracker.flush().ok());
+  const auto events = stored();
+  EXPECT_TRUE(std::any_of(events.begin(), events.end(), [](const Event& event) {
+    return event.report.kind == ReportKind::chant &&
+           event.report.content.find("I will now") != std::string::npos;
+  }));
+}
+
+TEST_F(Tracking, answer_that_is_asked_for_again_begins_anew) {
+  ProgressTracker tracker(config());
+  for (int time = 0; time < 30; ++time) {
+    tracker.stream("I will now look at it. I will now look at it. ");
+    tracker.retry();
+  }
+  EXPECT_EQ(name_of(tracker.judged().health.kind), "starting");
+}
+
+TEST_F(Tracking, announced_quiet_is_stored_and_widens_what_is_slow) {
+  ProgressTracker tracker(config());
+  tracker.state_change("plan", "{\"n\":1}");
+  tracker.heartbeat({.iteration = 1, .phase = "reflection", .expect_quiet = 30min});
+  ASSERT_TRUE(tracker.flush().ok());
+  const auto judged = tracker.judged();
+  EXPECT_GE(pace_now(judged.history, *judged.policy).slow_at, judged.history.tick + 29min);
+  const auto events = stored();
+  EXPECT_EQ(events.back().report.expect_quiet, 30min);
+}
+
+TEST_F(Tracking, loop_of_calls_is_known_to_the_agent_itself_without_a_monitor) {
+  ProgressTracker tracker(config());
+  for (int time = 0; time < 5; ++time) {
+    tracker.tool_call("read", "{\"path\":\"a\"}");
+    tracker.tool_result("read", "the same");
+  }
+  EXPECT_EQ(name_of(tracker.judged().health.kind), "looping");
+  ASSERT_TRUE(tracker.flush().ok());
+  auto reader = StoreReader::open(path);
+  const auto row = reader->session("s");
+  EXPECT_EQ(reader->fold(*row)->health.kind, HealthKind::looping)
+      << "and to whoever reads the file";
+}
+
 }  // namespace
 }  // namespace watchdog
