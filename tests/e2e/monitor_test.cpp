@@ -15,6 +15,7 @@
 #include <regex>
 #include <thread>
 
+#include "support/corpus.h"
 #include "support/process.h"
 #include "support/reports.h"
 #include "support/scenario.h"
@@ -470,12 +471,9 @@ TEST_F(Monitor, page_shows_sessions_and_escapes_what_agents_say) {
 
 TEST_F(Monitor, demo_shows_its_agents_as_they_are) {
   Process demo({program, "demo", "--port", "0"});
-  std::map<std::string, std::string> expected{{"quick", "progressing"},
-                                              {"thinker", "progressing"},
-                                              {"spinner", "stuck"},
-                                              {"looper", "looping"},
-                                              {"frozen", "suspect"},
-                                              {"approval", "blocked"},
+  std::map<std::string, std::string> expected{{"quick", "progressing"}, {"thinker", "progressing"},
+                                              {"spinner", "stuck"},     {"looper", "looping"},
+                                              {"frozen", "suspect"},    {"approval", "blocked"},
                                               {"doomed", "dead"}};
   while (!expected.empty()) {
     const auto line = demo.line();
@@ -491,23 +489,8 @@ TEST_F(Monitor, demo_shows_its_agents_as_they_are) {
   EXPECT_EQ(demo.wait(), 0);
 }
 
-/// The recorded runs: from WATCHDOG_CORPUS, else beside the project.
-std::filesystem::path corpus() {
-  const char* chosen = std::getenv("WATCHDOG_CORPUS");
-  return chosen != nullptr ? std::filesystem::path(chosen)
-                           : std::filesystem::path(PROJECT_ROOT).parent_path() / "shared/corpus";
-}
-
 TEST_F(Monitor, replays_recorded_runs_and_twice_the_same) {
-  std::vector<std::string> traces;
-  std::error_code trouble;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(corpus(), trouble)) {
-    if (entry.path().extension() == ".jsonl" && entry.path().parent_path() != corpus())
-      traces.push_back(entry.path());
-  }
-  std::cout << (traces.empty() ? "recorded runs are absent: only our own traces are replayed"
-                               : "recorded runs used: " + std::to_string(traces.size()))
-            << std::endl;
+  auto traces = test::recorded_runs();
   for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(PROJECT_ROOT) /
                                                                "tests/data/traces"))
     traces.push_back(entry.path());

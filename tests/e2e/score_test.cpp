@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "cli/scoring.h"
+#include "support/corpus.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "watchdog/json.h"
@@ -326,6 +327,14 @@ std::vector<std::string> score_words(std::vector<std::string> more) {
   return words;
 }
 
+/// One rule's figures among those of all.
+json rule(const json& scores, const char* name) {
+  for (const auto& item : scores["rules"]) {
+    if (item["rule"] == name) return item;
+  }
+  return {};
+}
+
 TEST(ScoreCommand, counts_every_source_and_each_run_once_in_all) {
   const auto ran = test::run(score_words({"--json", "--list"}));
   ASSERT_EQ(ran.code, 0) << ran.output;
@@ -343,12 +352,6 @@ TEST(ScoreCommand, counts_every_source_and_each_run_once_in_all) {
   EXPECT_EQ(whole["loops"], 2);
   EXPECT_EQ(whole["no_loops"], 2);
   EXPECT_EQ(whole["successes"], 3);
-  const auto rule = [](const json& scores, const char* name) {
-    for (const auto& item : scores["rules"]) {
-      if (item["rule"] == name) return item;
-    }
-    return json();
-  };
   EXPECT_EQ(rule(whole, "identical_call_3")["recall"]["count"], 2);
   EXPECT_EQ(rule(whole, "identical_call_3")["false_alarms"]["count"], 1) << "the unjudged one";
   EXPECT_EQ(rule(whole, "identical_call_3")["median_call"], 6);
@@ -417,6 +420,38 @@ TEST(ScoreCommand, what_cannot_be_scored_is_said_and_the_rest_is_scored) {
   EXPECT_EQ(ran.code, 1);
   EXPECT_NE(ran.output.find("bad.jsonl:1: id is missing"), std::string::npos);
   EXPECT_EQ(run({"--steps", dir / "none.jsonl", data / "made/circling.jsonl"}, index).code, 5);
+}
+
+// What is promised of the recorded runs with people's judgements.
+TEST(ScoreCommand, detector_keeps_its_promises_on_recorded_runs) {
+  const auto traces = test::recorded_runs();
+  if (traces.empty()) GTEST_SKIP() << "there are none; set WATCHDOG_CORPUS";
+  std::vector<std::string> words{program, "score", "--json", "--index",
+                                 test::corpus() / "index.jsonl"};
+  words.insert(words.end(), traces.begin(), traces.end());
+  const auto ran = test::run(words);
+  ASSERT_EQ(ran.code, 0) << ran.output.substr(0, 2'000);
+  const auto sources = json::parse(ran.output)["sources"];
+  const auto of = [&](const std::string& source) {
+    return *std::find_if(sources.begin(), sources.end(),
+                         [&](const json& item) { return item["source"] == source; });
+  };
+  const auto engineers = of("tar");
+  const auto whole = rule(engineers["scores"][0], "detector");
+  EXPECT_GE(whole["recall"]["count"], 7);
+  EXPECT_EQ(whole["recall"]["of"], 8);
+  EXPECT_EQ(whole["precision"]["count"], whole["precision"]["of"]) << "no false one";
+  for (const auto& score : engineers["scores"]) {
+    if (score["first_calls"] == 12) {
+      EXPECT_GE(rule(score, "detector")["recall"]["count"], 4) << "as many as the reference";
+    }
+    for (const auto& peer : score["rules"]) {
+      EXPECT_GE(rule(score, "detector")["recall"]["count"], peer["recall"]["count"]) << peer;
+    }
+  }
+  const auto all = rule(sources.back()["scores"][0], "detector");
+  EXPECT_EQ(all["false_alarms"]["of"], 135);
+  EXPECT_LE(all["false_alarms"]["count"], 1);
 }
 
 }  // namespace

@@ -1,0 +1,36 @@
+/// \file
+/// The recorded runs of real agents, which do not belong to the project.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+namespace watchdog::test {
+
+/// From WATCHDOG_CORPUS, else beside the project.
+inline std::filesystem::path corpus() {
+  const char* chosen = std::getenv("WATCHDOG_CORPUS");
+  return chosen != nullptr ? std::filesystem::path(chosen)
+                           : std::filesystem::path(PROJECT_ROOT).parent_path() / "shared/corpus";
+}
+
+/// Its traces, in order; says how many there are.
+inline std::vector<std::string> recorded_runs() {
+  std::vector<std::string> traces;
+  std::error_code trouble;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(corpus(), trouble)) {
+    if (entry.path().extension() == ".jsonl" && entry.path().parent_path() != corpus())
+      traces.push_back(entry.path());
+  }
+  std::sort(traces.begin(), traces.end());
+  std::cout << (traces.empty() ? "recorded runs are absent"
+                               : "recorded runs used: " + std::to_string(traces.size()))
+            << std::endl;
+  return traces;
+}
+
+}  // namespace watchdog::test
