@@ -297,6 +297,23 @@ TEST(Rounds, without_results_stay_a_suspicion) {
   EXPECT_FALSE(run.ever(HealthKind::looping)) << run.story();
 }
 
+TEST(Rounds, results_whose_calls_are_unknown_convict_nobody) {
+  Agent agent;
+  for (int i = 0; i < 40; ++i) agent.done("terminal", long_text("the same"));
+  EXPECT_FALSE(agent.ever_convicted()) << agent.story();
+  EXPECT_TRUE(agent.ever(HealthKind::suspect));
+}
+
+TEST(Rounds, call_that_never_gets_its_result_does_not_hide_the_others) {
+  Agent agent;
+  agent.begin("lost", "{}", "id 0");
+  for (int i = 0; i < 6; ++i) agent.call("read", "a", "b");
+  EXPECT_EQ(agent.health(), HealthKind::looping) << agent.story();
+  Agent waiting;
+  waiting.begin("lost", "{}", "id 0").pass(1s).state(R"({"n":1})").state(R"({"n":2})");
+  EXPECT_EQ(waiting.pass(1h).health(), HealthKind::suspect) << "it went on without that call";
+}
+
 // --- Arguments and results.
 
 TEST(Marks, arguments_compare_by_value) {

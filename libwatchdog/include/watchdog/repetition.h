@@ -22,9 +22,10 @@ struct Step {
   std::uint64_t exact = 0;   ///< Of the whole result by its source; 0: unknown.
   std::uint32_t tool = 0;
   bool failed = false;
-  bool informative = false;             ///< Its result says more than "done".
-  bool again = false;                   ///< It repeated something.
-  float weight = 0;                     ///< As a repeated pair of call and result.
+  bool informative = false;  ///< Its result says more than "done".
+  bool blind = false;        ///< Its call or its result is not known: it convicts nobody.
+  bool again = false;        ///< It repeated something.
+  float weight = 0;          ///< As a repeated pair of call and result.
   std::vector<std::uint32_t> shingles;  ///< Of its arguments; only of the newest few, as
   std::vector<Marks::Field> fields;     ///< these.
 
@@ -126,8 +127,9 @@ struct Finding {
   Pattern pattern = Pattern::none;
   Level level = Level::none;
   double count = 0;
-  Seq first = 0;  ///< Where it began,
-  Seq last = 0;   ///< and its newest event.
+  Seq first = 0;           ///< Where it began,
+  Seq last = 0;            ///< and its newest event.
+  bool conclusive = true;  ///< False: no confirmation makes more of it than a suspicion.
 };
 
 /// How a call takes part: by its tool's rule.
@@ -149,7 +151,7 @@ class Repetition {
 
   [[nodiscard]] CallMark begin_call(const Report& report, Seq seq, const Policy& policy);
   void finish_call(const CallMark& call, const Report& result, Seq seq, const Policy& policy);
-  /// A result whose call is not known.
+  /// A result whose call is not known. One that says nothing is no step.
   void take_result(const Report& result, Seq seq, const Policy& policy);
   /// A call that nothing more will be heard of.
   void drop_call(const CallMark& call, Seq seq, const Policy& policy);

@@ -21,7 +21,7 @@ template <class V> void each_part(CallMark& x, V&& v) { v(x.call, x.tool, x.roun
 template <class V> void each_part(OpenCall& x, V&& v) { v(x.name, x.call_id, x.seq, x.since, x.iteration, x.deadline, x.mark); }
 template <class V> void each_part(Marks::Field& x, V&& v) { v(x.name, x.value, x.atomic); }
 template <class V> void each_part(Step& x, V&& v) {
-  v(x.seq, x.call, x.result, x.exact, x.tool, x.failed, x.informative, x.again, x.weight, x.shingles, x.fields);
+  v(x.seq, x.call, x.result, x.exact, x.tool, x.failed, x.informative, x.blind, x.again, x.weight, x.shingles, x.fields);
 }
 template <class V> void each_part(Streak& x, V&& v) { v(x.count, x.first); }
 template <class V> void each_part(Cycle& x, V&& v) { v(x.lap, x.at, x.missed, x.laps, x.first); }

@@ -59,7 +59,7 @@ Health doubted(const History& history, const Policy& policy, const Finding& foun
     return {.kind = HealthKind::blocked, .pattern = Pattern::F6, .evidence = {opinions.seq}};
   }
   const auto& bounds = policy.patterns[static_cast<std::size_t>(health.pattern)];
-  const bool convicts = !repeats || bounds.stuck > 0;
+  const bool convicts = !repeats || (bounds.stuck > 0 && found.conclusive);
   if (convicts && (confirmations(history, policy) >= 2 ||
                    history.suspicion->further >= policy.stuck_threshold)) {
     health.kind = trouble_of(health.pattern);
@@ -134,7 +134,14 @@ PaceNow pace_now(const History& history, const Policy& policy) noexcept {
   if (!history.said_something) return now;
   const auto& pace = *history.pace;
   const auto quiet_until = history.notes->quiet_until;
-  if (history.open_calls->empty()) {
+  // Calls that the session went on without are not what it waits for; those that run at once with
+  // one that has finished are.
+  const auto awaited = [&](const OpenCall& call) {
+    return call.since >= history.pace_from ||
+           (call.mark.round != 0 && call.mark.round == history.repetition->round.number &&
+            history.last_change_type == "tool_call");
+  };
+  if (std::none_of(history.open_calls->begin(), history.open_calls->end(), awaited)) {
     now.bounds = pace.bounds(Pace::kind_of_phase(history.phase), policy);
     now.slow_at = unless_away(history, now.since + now.bounds.slow, now.bounds.slow);
     now.suspect_at = unless_away(
@@ -145,6 +152,7 @@ PaceNow pace_now(const History& history, const Policy& policy) noexcept {
     now.slow_at = Instant::min();
     now.suspect_at = Instant::min();
     for (const auto& call : *history.open_calls) {
+      if (!awaited(call)) continue;
       const auto bounds = pace.bounds(Pace::kind_of_tool(call.name), policy);
       const auto slow_at = unless_away(history, call.since + bounds.slow, bounds.slow);
       if (slow_at >= now.slow_at) {

@@ -208,9 +208,10 @@ void Repetition::finish_call(const CallMark& call, const Report& result, Seq seq
             .exact = marks != nullptr ? marks->exact : 0,
             .tool = call.tool,
             .failed = result.kind == ReportKind::error,
-            .informative = marks != nullptr && marks->informative};
+            .informative = marks != nullptr && marks->informative,
+            .blind = marks == nullptr || call.call == call.tool};
   const bool unreachable = marks != nullptr && marks->unreachable;
-  if (call.round != round.number) {  // its round is over
+  if (call.round == 0 || call.round != round.number) {  // its round is over
     if (!unreachable) take_step(std::move(step), call.use, call.malformed, policy);
     return;
   }
@@ -221,6 +222,7 @@ void Repetition::finish_call(const CallMark& call, const Report& result, Seq seq
     round.sum.exact = round.calls.size() == 1 ? step.exact : 0;
     round.sum.failed |= step.failed;
     round.sum.informative |= step.informative;
+    round.sum.blind |= step.blind;
     round.unreachable |= unreachable;
   }
   if (round.open == 0) complete_round(seq, policy);
@@ -228,6 +230,10 @@ void Repetition::finish_call(const CallMark& call, const Report& result, Seq seq
 
 void Repetition::take_result(const Report& result, Seq seq, const Policy& policy) {
   const auto rule = policy.tools.find(result.name);
+  // Whatever is called next is called after something came back.
+  if (round.open > 0) ++round.finished;
+  const auto* marks = std::get_if<Marks>(&result.detail);
+  if (marks == nullptr || !marks->informative) return;
   CallMark call{.tool = static_cast<std::uint32_t>(digest_of(result.name) >> 32U)};
   call.call = call.tool;
   if (rule != policy.tools.end()) call.use = rule->second.use;
@@ -243,6 +249,7 @@ void Repetition::complete_round(Seq seq, const Policy& policy) {
   Round done = std::exchange(round, Round{.number = round.number + 1});
   if (done.unreachable) return;
   done.sum.seq = seq;
+  done.sum.blind |= done.sum.result == 0;
   take_step(std::move(done.sum), done.use, done.malformed, policy);
 }
 
@@ -475,10 +482,11 @@ Finding Repetition::finding(const Policy& policy) const {
     }
   }
   streak(Pattern::R11, barren);
-  // Without results nobody knows whether it was all the same.
-  if (found.level == Level::stuck && !steps.empty() && steps.back().result == 0) {
+  // Without calls and results nobody knows whether it was all the same.
+  if (found.level == Level::stuck && !steps.empty() && steps.back().blind) {
     found.level = Level::suspect;
   }
+  found.conclusive = steps.empty() || !steps.back().blind;
   streak(Pattern::R8, talk.chants);
   look(Pattern::R7, talk.same.count, talk.same.first, 0);
   look(Pattern::R7b, talk.any.count, talk.any.first, 0);
