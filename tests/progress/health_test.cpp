@@ -6,6 +6,7 @@
 #include <deque>
 #include <random>
 
+#include "support/agent.h"
 #include "support/scenario.h"
 
 namespace watchdog {
@@ -101,6 +102,17 @@ TEST(Health, loop_that_blocks_in_a_slow_model_is_never_silent) {
   EXPECT_EQ(silence_begins(told.judged.history, {}) > told.now, true);
   EXPECT_EQ(judge(told.judged.history, {}, told.now + 10min).kind, HealthKind::progressing);
   EXPECT_EQ(judge(told.judged.history, {}, told.now + 24h).kind, HealthKind::suspect);
+}
+
+TEST(Health, prompt_of_330_seconds_is_slow_after_reflections_of_28) {
+  test::Agent agent;
+  for (int step = 0; step < 40; ++step) {
+    agent.loop().pass(28s).state("{\"step\":" + std::to_string(step) + "}");
+  }
+  for (int s = 0; s < 330; s += 10) agent.pass(10s).helper();
+  EXPECT_EQ(name_of(agent.health()), "slow") << agent.story();
+  EXPECT_FALSE(agent.ever(HealthKind::suspect));
+  EXPECT_EQ(name_of(agent.pass(1h).health()), "silent") << "its helper stopped";
 }
 
 TEST(Health, process_that_is_gone_makes_silence_death) {

@@ -271,14 +271,7 @@ std::string pace_in(const History& history, const Policy& policy, bool suspect) 
 
 std::string doubt_in(const Health& health, const History& history, const Policy& policy) {
   if (!is_repetition(health.pattern)) return pace_in(history, policy, true);
-  const auto& repetition = *history.repetition;
-  auto found = repetition.finding(policy);
-  if (repetition.alarm.pattern != Pattern::none) {
-    // Of an alarm that is kept: what it was raised for.
-    found.pattern = health.pattern;
-    found.count = repetition.alarm.count;
-  }
-  return repetition_in(found, repetition);
+  return repetition_in(history.repetition->finding(policy), *history.repetition);
 }
 
 }  // namespace

@@ -12,7 +12,9 @@ namespace {
 constexpr float window = 200;       ///< Samples; more let old ones fade.
 constexpr double prior_weight = 8;  ///< Pseudo-samples,
 constexpr double prior_spread = 1;  ///< whose standard deviation is a factor of e.
-constexpr double spread_min = 0.5;  ///< However regular it was.
+/// However regular it was: who takes 28 seconds for a reflection and then five minutes to read a
+/// prompt is slow, and not suspect.
+constexpr double spread_min = 0.75;
 constexpr std::uint32_t everything_else = 0;
 
 std::uint32_t never_zero(std::uint64_t digest) {

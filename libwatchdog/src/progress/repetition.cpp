@@ -492,6 +492,7 @@ Finding Repetition::finding(const Policy& policy) const {
   look(Pattern::R7b, talk.any.count, talk.any.first, 0);
   look(Pattern::R10, compactions.count, compactions.first, 0);
   if (alarm.pattern != Pattern::none) {
+    if (found.pattern != alarm.pattern) found.count = alarm.count;
     found.pattern = alarm.pattern;
     found.level = Level::stuck;
     found.first = alarm.first;
