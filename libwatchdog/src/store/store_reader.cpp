@@ -300,14 +300,30 @@ Result<EventPage> StoreReader::page(SessionKey session, Seq after, int count_max
   });
 }
 
+Result<std::vector<Seq>> StoreReader::events_up_to(Seq seq, int count_max) {
+  return state_->guarded<std::vector<Seq>>([&]() -> Result<std::vector<Seq>> {
+    auto& query = state_->prepared("SELECT prev FROM events WHERE seq = ?");
+    const ResetLater later(query);
+    std::vector<Seq> found;
+    while (seq > 0 && static_cast<int>(found.size()) < count_max) {
+      query.reset().bind(1, seq);
+      if (!query.step()) break;  // trimmed: the end of the chain
+      found.push_back(seq);
+      seq = query.integer(0);
+    }
+    std::reverse(found.begin(), found.end());
+    return found;
+  });
+}
+
 Result<std::vector<TransitionRow>> StoreReader::transitions(SessionKey session, std::int64_t after,
                                                             int count_max) {
   return state_->guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {
     auto& query = state_->prepared(
         "SELECT t.id, t.session, t.seq, t.tick_ms, t.at_ms, t.from_health, t.health, t.pattern, "
-        "t.reason, t.evidence, t.detector, t.policy_digest, t.tick_ms - e.tick_ms FROM transitions "
-        "t LEFT JOIN events e ON e.seq = t.seq WHERE t.session = ? AND t.id > ? ORDER BY t.id "
-        "LIMIT ?");
+        "t.reason, t.evidence, t.detector, t.policy_digest, t.tick_ms - e.tick_ms, t.situation "
+        "FROM transitions t LEFT JOIN events e ON e.seq = t.seq WHERE t.session = ? AND t.id > ? "
+        "ORDER BY t.id LIMIT ?");
     const ResetLater later(query);
     query.bind(1, session).bind(2, after).bind(3, count_max);
     std::vector<TransitionRow> rows;
@@ -324,6 +340,7 @@ Result<std::vector<TransitionRow>> StoreReader::transitions(SessionKey session, 
       transition.reason = query.text(8);
       read_evidence(query.text(9), transition.health);
       transition.policy_digest = static_cast<std::uint64_t>(query.integer(11));
+      transition.situation = query.text(13);
       if (!query.is_null(12)) row.quiet = Millis{query.integer(12)};
       rows.push_back(std::move(row));
     }
@@ -363,7 +380,8 @@ Result<std::vector<TransitionRow>> StoreReader::unwritten(const SessionRow& sess
   });
 }
 
-Result<Case> StoreReader::fold(const SessionRow& row, std::vector<Transition>* changes) {
+Result<Case> StoreReader::fold(const SessionRow& row, std::vector<Transition>* changes,
+                               const Witness* witness) {
   return state_->guarded<Case>([&]() -> Result<Case> {
     const Transaction one_view(*state_->database, Transaction::Kind::read);
     Case judged = state_->case_before_events(row);
@@ -384,7 +402,7 @@ Result<Case> StoreReader::fold(const SessionRow& row, std::vector<Transition>* c
     for (const auto& event : events) {
       if (event.session == observer_key && judged.history.seq == 0)
         continue;  // it was not there yet
-      judged.take(event, changes != nullptr ? *changes : ignored);
+      judged.take(event, changes != nullptr ? *changes : ignored, witness);
     }
     return judged;
   });
