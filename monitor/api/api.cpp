@@ -257,7 +257,12 @@ void write_transition(JsonWriter& out, const TransitionRow& row) {
   out.field("reason", transition.reason).key("evidence");
   write_evidence(out, health);
   out.field("detector", row.detector);
-  out.field("policyDigest", hexadecimal(transition.policy_digest)).close_object();
+  out.field("policyDigest", hexadecimal(transition.policy_digest)).key("situation");
+  // A file may come from anybody.
+  const auto& situation = transition.situation;
+  const bool readable = situation.starts_with('{') && is_json(situation);
+  readable ? out.raw(situation) : out.value(nullptr);
+  out.close_object();
 }
 
 void get_transitions(const CallPtr& call) {

@@ -1,13 +1,11 @@
-#include <array>
-#include <cstdio>
 #include <deque>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "api/page.h"
 #include "cli/commands.h"
 #include "cli/phrases.h"
+#include "cli/situation.h"
 #include "cli/table.h"
 #include "watchdog/content.h"
 
@@ -125,13 +123,6 @@ std::string preview(const json& event) {
   return cut.size() < content.size() ? text + "…" : text;
 }
 
-std::string lasting(std::int64_t ms) {
-  if (ms >= 10'000) return spoken(Millis{ms});
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "%.1f s", static_cast<double>(ms) / 1'000);
-  return text.data();
-}
-
 std::string cause_in_words(const json& change) {
   const auto newest = "event " + shown(change, "seq");
   if (change["cause"].is_null()) return newest + " was the newest then; it is no longer kept";
@@ -164,6 +155,9 @@ void print_change(const json& change, const json& policy_before) {
     print_line("    event " + shown(proof, "seq") + "  " + preview(proof["event"]) + "  (" +
                shown(proof, "note") + ")");
   }
+  // An older server does not tell it.
+  for (const auto& line : situation_in_words(change.value("situation", json())))
+    print_line("    " + line);
   if (!policy_before.is_null() && policy_before != change["policyDigest"])
     print_line("    by other thresholds than before: " + shown(change, "policyDigest"));
 }

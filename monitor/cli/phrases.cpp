@@ -30,6 +30,13 @@ std::string shown(const json& object, const char* name) {
   return found->is_string() ? printable(found->get<std::string>()) : found->dump();
 }
 
+std::string lasting(std::int64_t ms) {
+  if (ms >= 10'000) return spoken(Millis{ms});
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f s", static_cast<double>(ms) / 1'000);
+  return text.data();
+}
+
 std::string ago(const json& milliseconds) {
   return milliseconds.is_number() ? spoken(Millis{milliseconds.get<std::int64_t>()}) + " ago" : "–";
 }

@@ -16,6 +16,8 @@ void print_fact(const char* name, const std::string& text);
 
 /// A field's text, safe for the terminal; `–` where it is null or missing.
 [[nodiscard]] std::string shown(const nlohmann::json& object, const char* name);
+/// `0.3 s`, `12 min`.
+[[nodiscard]] std::string lasting(std::int64_t ms);
 /// `12 min ago`; `–` for null.
 [[nodiscard]] std::string ago(const nlohmann::json& milliseconds);
 /// Date and time in the zone of whoever looks.

@@ -525,6 +525,36 @@ def a_life_is_told(contract):
     ask("GET", STATUS, status=400, field="sessionId")
 
 
+def facts_of(process):
+    started = int(pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(") ", 1)[1].split()[19])
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return {"pid": process.pid, "startTicks": started, "bootId": boot, "host": socket.gethostname()}
+
+
+def situations_are_told(contract):
+    """What was known when trouble began, each of its parts; nothing where there was no trouble."""
+    same = contract.tally.same
+    agent = subprocess.Popen(["sh", "-c", "sleep 1000 & echo; wait"], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        agent.stdout.readline()
+        contract.ask("POST", SESSIONS, {"sessionId": "trouble"} | facts_of(agent), status=201)
+        again = [{"kind": "tool_call", "name": "ls", "args": {"path": "a"}}, {"kind": "tool_result", "name": "ls", "text": "b"}]
+        contract.post("trouble", [{"kind": "heartbeat", "source": "loop", "counters": {"tokens": 5}}, *again * 3])
+        contract.until("trouble", "suspect", lambda d: d["health"] == "suspect")
+        contract.post("trouble", [{"kind": "tool_call", "name": "web", "call_id": "c", "deadline_ms": 60000},
+                                  {"kind": "opinion", "status": "B"}])
+        contract.until("trouble", "looping", lambda d: d["health"] == "looping")
+    finally:
+        os.killpg(agent.pid, signal.SIGKILL)
+        agent.wait()
+    told = contract.ask("GET", f"{SESSIONS}/trouble/transitions", status=200)["transitions"]
+    same("only of trouble", [t["health"] for t in told if t["situation"]], ["suspect", "looping"])
+    known = told[-1]["situation"]
+    same("in flight", [call["name"] for call in known["inFlight"]], ["web"])
+    same("what was repeated", (known["repeated"]["pattern"], known["opinions"]["self"]), ("R1", True))
+    same("children", [child["parent"] for child in known["process"]["children"]], [agent.pid])
+
+
 def silence_and_death_are_told(contract):
     ask, same, until = contract.ask, contract.tally.same, contract.until
     ask("POST", SESSIONS, {"sessionId": "unserved"}, status=201)
@@ -535,14 +565,14 @@ def silence_and_death_are_told(contract):
     contract.post("quiet", [{"kind": "heartbeat", "source": "sidecar"}] * 2)
     until("quiet", "silent", lambda d: d["health"] == "silent" and not d["alive"])
     gone = subprocess.Popen(["true"])
-    started = int(pathlib.Path(f"/proc/{gone.pid}/stat").read_text().rsplit(") ", 1)[1].split()[19])
+    facts = facts_of(gone)
     gone.wait()
-    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    facts = {"pid": gone.pid, "startTicks": started, "bootId": boot, "host": socket.gethostname()}
     ask("POST", SESSIONS, {"sessionId": "gone", "policy": quick} | facts, status=201)
     until("gone", "dead", lambda d: d["health"] == "dead")
     exits = ask("GET", f"{SESSIONS}/gone/events?kind=exited", status=200)["events"]
     same("its exit is an event", [event["pid"] for event in exits], [gone.pid])
+    last = ask("GET", f"{SESSIONS}/gone/transitions", status=200)["transitions"][-1]
+    same("nothing is left to see", (last["health"], last["situation"]["process"]), ("dead", None))
     same("the dead end at once", ask("POST", f"{SESSIONS}/gone/cancel", {"by": "ann"}, status=200)["ended"], True)
     whole = [d["sessionId"] for d in ask("GET", f"{PROGRESS}?limit=1000", status=200)["sessions"]]
     paged = [d["sessionId"] for d in contract.pages(f"{PROGRESS}?limit=3", "sessions")]
@@ -574,7 +604,7 @@ def main():
     tally.check("openapi.yaml is well formed", list(lint(specification)))
     contract = Contract(specification, tally)
     parts = (sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused,
-             a_life_is_told, silence_and_death_are_told, sweep_for_undocumented)
+             a_life_is_told, situations_are_told, silence_and_death_are_told, sweep_for_undocumented)
     for token, asked in (("", parts), ("secret", (token_is_asked_for,))):
         with Server(options.monitor, token) as contract.server:
             for part in asked:

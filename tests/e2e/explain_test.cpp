@@ -9,12 +9,14 @@
 #include "support/reports.h"
 #include "support/server.h"
 #include "support/temp_dir.h"
+#include "watchdog/session.h"
 #include "watchdog/store.h"
 
 namespace watchdog::monitor {
 namespace {
 
 using nlohmann::json;
+using test::Process;
 using test::run;
 using test::Server;
 
@@ -107,6 +109,41 @@ TEST_F(Explain, tells_what_time_alone_concluded) {
             std::string::npos);
 }
 
+TEST_F(Explain, tells_what_was_known_when_trouble_began) {
+  Server server(path);
+  Process agent({"/bin/sh", "-c", "sleep 1000 & echo $!; wait"});
+  struct KilledLater {
+    pid_t pid;
+    ~KilledLater() { kill(pid, SIGKILL); }
+  } const sleeper{std::stoi(agent.line())};
+  const auto here = this_process();
+  const json session{{"sessionId", "s"},       {"policy", {{"heartbeatInterval", 100}}},
+                     {"pid", agent.pid()},     {"startTicks", 0},
+                     {"bootId", here.boot_id}, {"host", here.host}};
+  EXPECT_EQ(server.post("/api/autonomous/sessions", session.dump()).status, 201);
+  const std::string alive = R"({"kind":"heartbeat","source":"sidecar"})";
+  server.report("s", "[" + change + "," + calling + "," + alive + "," + alive + "]");
+  json last;
+  do {
+    last = told()["timeline"].back();
+  } while (last["health"] != "silent" || last["situation"].is_null());
+  const auto& situation = last["situation"];
+  EXPECT_EQ(situation["inFlight"][0]["callId"], "c");
+  EXPECT_EQ(situation["lastEvents"].size(), 4U);
+  EXPECT_EQ(situation["process"]["pid"], agent.pid());
+  const auto& child = situation["process"]["children"][0];
+  EXPECT_EQ(child["command"], "sleep");
+  EXPECT_EQ(child["pid"], sleeper.pid);
+  const auto text = run({program, "explain", "s", "--server", server.url()}).output;
+  for (const auto& part :
+       {std::string("    running: task for 0."),
+        "    process " + std::to_string(agent.pid()) + " was sleeping",
+        "; its child sleep " + child["pid"].dump() + " sleeping",
+        std::string("    bounds: silent from 0.3 s on; task took 0."), std::string(", phi 0.")})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_EQ(run({program, "explain", "s", "--db", path}).output, text);
+}
+
 TEST_F(Explain, long_histories_are_cut_at_their_beginning) {
   Server server(path);
   for (int i = 0; i < 30; ++i) server.report("s", i % 2 == 0 ? change : waiting);
@@ -143,13 +180,17 @@ TEST_F(Explain, needs_no_monitor_to_have_been_there) {
   const auto alone = told();
   const std::vector<std::string> expected{"progressing", "blocked", "progressing", "stuck"};
   EXPECT_EQ(healths(alone), expected);
+  EXPECT_EQ(alone["timeline"].back()["situation"], nullptr) << "nobody watched";
   EXPECT_EQ(told({"--limit", "2"})["leftOut"], 2);
   {
     Server server(path);
     server.process().signal(SIGTERM);
     EXPECT_EQ(server.process().wait(), 0);
   }
-  EXPECT_EQ(told()["timeline"], alone["timeline"]) << "what it wrote down is what was told before";
+  auto written = told()["timeline"];
+  EXPECT_TRUE(written.back()["situation"].is_object());
+  written.back()["situation"] = nullptr;
+  EXPECT_EQ(written, alone["timeline"]) << "what it wrote down is what was told before";
   // A snapshot that cannot be read makes nothing come twice.
   EXPECT_EQ(run({"/usr/bin/sqlite3", path, "UPDATE snapshots SET format = 0"}).code, 0);
   EXPECT_EQ(healths(told()), expected);

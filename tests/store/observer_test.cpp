@@ -1,14 +1,17 @@
 #include "watchdog/observer.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/scenario.h"
+#include "support/spawned.h"
 #include "support/temp_dir.h"
 
 namespace watchdog {
@@ -207,6 +210,144 @@ TEST_F(Watching, restart_concludes_the_same_and_repeats_nothing) {
       ASSERT_EQ((*stored)[at].transition.tick, changes[at].tick);
     }
   }
+}
+
+class Situations : public Watching {
+ protected:
+  /// Of the session's newest transition.
+  static nlohmann::json newest(Store& store, const std::string& session) {
+    const auto row = store.reader().session(session);
+    const auto transitions = store.reader().transitions(row->key, 0, 1'000);
+    return nlohmann::json::parse(transitions->back().transition.situation, nullptr, false);
+  }
+  static Report start_of(const ProcessFacts& facts) {
+    Report start{.kind = ReportKind::start};
+    start.detail = facts;
+    return start;
+  }
+  static Report call(const std::string& tool) {
+    return {.kind = ReportKind::tool_call, .name = tool, .call_id = "c", .deadline = 1s};
+  }
+};
+
+TEST_F(Situations, name_the_process_and_its_children_while_they_run) {
+  auto store = open();
+  auto observer = watch(store);
+  const test::Spawned agent({"sh", "-c", "sleep 1000 & wait"});
+  const auto child = test::tree_with(agent, 1, "sleep").children.front().pid;
+  (void)say(store, "s", {start_of(agent.facts()), change(), call("make"), beat(Source::sidecar)});
+  clock.advance(1s);
+  (void)say(store, "s", {beat(Source::sidecar)});
+  ASSERT_TRUE(observer->look().ok());
+  pass(*observer, 31s);
+  ASSERT_EQ(path_of(store, "s"), "progressing silent");
+  const auto situation = newest(store, "s");
+  EXPECT_EQ(situation["inFlight"][0]["name"], "make");
+  EXPECT_EQ(situation["inFlight"][0]["ageMs"], 31'000);
+  EXPECT_EQ(situation["lastEvents"], (nlohmann::json{1, 2, 3, 4, 5}));
+  EXPECT_EQ(situation["silenceMs"], 30'000);
+  const auto& process = situation["process"];
+  ASSERT_TRUE(process.is_object()) << situation;
+  EXPECT_EQ(process["pid"], agent.pid());
+  EXPECT_EQ(process["threads"], 1);
+  ASSERT_EQ(process["children"].size(), 1U);
+  EXPECT_EQ(process["children"][0]["pid"], child);
+  EXPECT_EQ(process["children"][0]["command"], "sleep");
+  EXPECT_EQ(process["children"][0]["parent"], agent.pid());
+}
+
+TEST_F(Situations, are_of_the_moment_and_not_of_what_came_after) {
+  auto store = open();
+  auto observer = watch(store);
+  // In one look: the call hangs until it is suspect, then goes on.
+  (void)say(store, "s", {change(), call("make")});
+  ASSERT_TRUE(observer->look().ok());
+  auto agent = open();
+  clock.advance(1h);
+  (void)say(agent, "s", {{.kind = ReportKind::tool_result, .name = "make", .call_id = "c"}});
+  const auto row = store.reader().session("s");
+  // The absence would keep it from being suspected: let the observer believe that it was there.
+  observer.reset();
+  auto late = Observer::start(store, {.late_max = 2h});
+  ASSERT_TRUE(late.ok());
+  ASSERT_EQ(path_of(store, "s"), "progressing slow suspect progressing");
+  const auto transitions = store.reader().transitions(row->key, 0, 10);
+  const auto& suspect = transitions->at(2).transition.situation;
+  EXPECT_NE(suspect.find(R"("name":"make")"), std::string::npos) << suspect;
+  EXPECT_NE(suspect.find(R"("lastEvents":[1,2])"), std::string::npos) << suspect;
+  for (const int at : {0, 1, 3}) EXPECT_EQ(transitions->at(at).transition.situation, "");
+}
+
+TEST_F(Situations, name_the_newest_events_and_no_more) {
+  auto store = open();
+  auto observer = watch(store);
+  for (int i = 0; i < 30; ++i) (void)say(store, "other" + std::to_string(i % 3), {change()});
+  for (int i = 0; i < 30; ++i) (void)say(store, "s", {change("step", std::to_string(i))});
+  (void)say(store, "s", {beat(), beat(), beat(), beat(), beat()});
+  ASSERT_TRUE(observer->look().ok());
+  ASSERT_EQ(path_of(store, "s"), "progressing stuck");
+  const auto events = newest(store, "s")["lastEvents"];
+  ASSERT_EQ(events.size(), 20U);
+  EXPECT_EQ(events.front(), 42);
+  EXPECT_EQ(events.back(), 61);
+}
+
+TEST_F(Situations, of_many_at_once_show_only_some_processes) {
+  auto store = open();
+  auto observer = watch(store);
+  const test::Spawned agent({"sleep", "1000"});
+  constexpr int sessions = 200;
+  for (int i = 0; i < sessions; ++i) {
+    (void)say(store, "s" + std::to_string(i),
+              {start_of(agent.facts()), change(), beat(), beat(), beat(), beat(), beat()});
+  }
+  ASSERT_TRUE(observer->look().ok());
+  int shown = 0;
+  for (int i = 0; i < sessions; ++i) {
+    const auto situation = newest(store, "s" + std::to_string(i));
+    ASSERT_TRUE(situation.is_object());
+    shown += situation["process"].is_object() ? 1 : 0;
+  }
+  EXPECT_EQ(shown, 64);
+  (void)say(store, "s199", {change("step", "{\"n\":1}"), beat(), beat(), beat(), beat(), beat()});
+  ASSERT_TRUE(observer->look().ok());
+  EXPECT_TRUE(newest(store, "s199")["process"].is_object()) << "the next look is another one";
+}
+
+TEST_F(Situations, of_long_ago_show_no_process_of_now) {
+  const test::Spawned agent({"sleep", "1000"});
+  {
+    auto store = open();
+    (void)say(store, "s",
+              {start_of(agent.facts()), change(), beat(), beat(), beat(), beat(), beat()});
+  }
+  clock.advance(600s);
+  auto store = open();
+  auto observer = watch(store);
+  EXPECT_EQ(newest(store, "s")["loopHeartbeats"], 5);
+  EXPECT_EQ(newest(store, "s")["process"], nullptr);
+}
+
+TEST_F(Watching, snapshot_of_another_version_repeats_no_transition) {
+  Store store = open();
+  {
+    const auto observer = watch(store);
+    ASSERT_TRUE(say(store, "s", {change(), beat(Source::loop), beat(Source::loop)}));
+    ASSERT_TRUE(observer->look());
+    ASSERT_TRUE(say(store, "s", std::vector<Report>(3, beat(Source::loop))));
+    ASSERT_TRUE(observer->look());
+    ASSERT_EQ(path_of(store, "s"), "progressing stuck");
+  }
+  sqlite3* raw = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &raw), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(raw, "UPDATE snapshots SET format = 1", nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(raw);
+  const auto observer = watch(store);
+  EXPECT_EQ(path_of(store, "s"), "progressing stuck") << "nobody is told twice";
+  ASSERT_TRUE(say(store, "s", {change()}));
+  ASSERT_TRUE(observer->look());
+  EXPECT_EQ(path_of(store, "s"), "progressing stuck progressing");
 }
 
 TEST_F(Watching, sessions_that_ended_unobserved_are_judged_later) {

@@ -2,6 +2,7 @@
 /// One session under judgement: its history, its policy, and the health concluded so far.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,15 @@ struct Transition {
   Health health;
   std::string reason;
   std::uint64_t policy_digest = 0;
+  /// What its witness told, as JSON; empty: there was none, or it is no trouble. Nobody judges by
+  /// it, and the same events need not give the same.
+  std::string situation;
 };
+
+class Case;
+/// Says what is known of a session at the moment that trouble is concluded, before what is
+/// concluded changes anything.
+using Witness = std::function<std::string(const Case& judged, Instant now)>;
 
 /// Folds events in order and says what changed. The same events give the same transitions, whenever
 /// and however often they are folded. Use from one thread at a time.
@@ -36,14 +45,14 @@ class Case {
   WallTime health_since{};
 
   /// Takes the session's next event, or one of the observer. What expired before the event is
-  /// appended to `changes` first, then what the event changed.
-  void take(const Event& event, std::vector<Transition>& changes);
+  /// appended to `changes` first, then what the event changed. `witness` may be null.
+  void take(const Event& event, std::vector<Transition>& changes, const Witness* witness = nullptr);
 
   /// Concludes what follows from time alone up to and including `now`.
-  void expire(Instant now, std::vector<Transition>& changes);
+  void expire(Instant now, std::vector<Transition>& changes, const Witness* witness = nullptr);
 
  private:
-  void conclude(Instant now, std::vector<Transition>& changes);
+  void conclude(Instant now, std::vector<Transition>& changes, const Witness* witness);
   void remember();
 };
 

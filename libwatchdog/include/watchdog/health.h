@@ -85,9 +85,15 @@ struct Health {
 /// When the session's silence becomes remarkable, whatever its heartbeats come from.
 [[nodiscard]] Instant silence_begins(const History& history, const Policy& policy) noexcept;
 
+/// True for what somebody should look into: it may be stuck, is, or is not heard of any more.
+[[nodiscard]] constexpr bool is_trouble(HealthKind kind) noexcept {
+  return severity(kind) > 0 && kind != HealthKind::blocked;
+}
+
 /// What the session does now by its pace: its bounds, since when, and when they are reached.
 struct PaceNow {
   std::string_view activity;  ///< The tool or phase; valid while the history is.
+  std::uint32_t kind = 0;     ///< The activity's, see Pace.
   PaceBounds bounds;
   Instant since{};
   Instant slow_at = never;

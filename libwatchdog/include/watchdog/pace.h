@@ -32,6 +32,10 @@ class Pace {
 
   void add(std::uint32_t kind, Millis interval);
   [[nodiscard]] PaceBounds bounds(std::uint32_t kind, const Policy& policy) const noexcept;
+  /// How surprising it is that an activity takes so long already, as the bounds see it: −log10 of
+  /// the share of intervals that are longer. 0 … `phi_max`, finite whatever went in.
+  [[nodiscard]] double phi(std::uint32_t kind, Millis elapsed, const Policy& policy) const noexcept;
+  static constexpr double phi_max = 99;
 
   /// Mean and sum of squared deviations of ln(seconds), in Welford's form.
   struct Samples {
@@ -42,6 +46,16 @@ class Pace {
   };
   /// The last one is for all kinds that found no room.
   std::vector<Samples> samples;
+
+ private:
+  /// What is expected of ln(seconds).
+  struct Expectation {
+    double centre = 0;
+    double spread = 0;
+    double usual = 0;      ///< The policy's own.
+    bool quicker = false;  ///< Than that, by its samples alone.
+  };
+  [[nodiscard]] Expectation expected(std::uint32_t kind, const Policy& policy) const noexcept;
 };
 
 }  // namespace watchdog

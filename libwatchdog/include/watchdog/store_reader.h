@@ -86,6 +86,9 @@ class StoreReader {
   /// how many come before.
   [[nodiscard]] Result<EventPage> page(SessionKey session, Seq after, int count_max,
                                        std::optional<ReportKind> kind = {});
+  /// The event and those of its session before it, at most so many, oldest first; fewer where they
+  /// are not kept any more.
+  [[nodiscard]] Result<std::vector<Seq>> events_up_to(Seq seq, int count_max);
   /// A session's transitions after an id, oldest first.
   [[nodiscard]] Result<std::vector<TransitionRow>> transitions(SessionKey session,
                                                                std::int64_t after, int count_max);
@@ -95,9 +98,10 @@ class StoreReader {
   [[nodiscard]] Result<std::vector<TransitionRow>> unwritten(const SessionRow& row, Instant now);
 
   /// The session as judged by all its events so far: from its snapshot and what came after it.
-  /// Nothing is stored. `changes`, where given, gets what the events after the snapshot changed.
-  [[nodiscard]] Result<Case> fold(const SessionRow& row,
-                                  std::vector<Transition>* changes = nullptr);
+  /// Nothing is stored. `changes`, where given, gets what the events after the snapshot changed, as
+  /// `witness` saw it.
+  [[nodiscard]] Result<Case> fold(const SessionRow& row, std::vector<Transition>* changes = nullptr,
+                                  const Witness* witness = nullptr);
 
   /// The newest event's seq and tick, 0 in an empty store.
   [[nodiscard]] Result<std::pair<Seq, Instant>> newest();

@@ -1,36 +1,15 @@
 #include "watchdog/session.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
+#include "base/process.h"
 #include "watchdog/ids.h"
 
 namespace watchdog {
 namespace {
-
-/// State letter and start time of a process, from /proc/PID/stat (proc(5), fields 3 and 22).
-std::optional<std::pair<char, std::int64_t>> stat_of(std::int64_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
-  // The name in field 2 may hold anything, also parentheses and blanks.
-  const auto after_name = line.rfind(") ");
-  if (after_name == std::string::npos) return std::nullopt;
-  std::istringstream fields(line.substr(after_name + 2));
-  char state = '?';
-  fields >> state;
-  std::string skipped;
-  for (int field = 4; field < 22; ++field) fields >> skipped;
-  std::int64_t start = 0;
-  fields >> start;
-  if (!fields) return std::nullopt;
-  return std::pair{state, start};
-}
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -68,9 +47,9 @@ Result<void> check(const SessionSpec& spec) {
 
 ProcessFacts this_process() {
   const auto pid = static_cast<std::int64_t>(getpid());
-  const auto stat = stat_of(pid);
+  const auto found = process_at(pid);
   return {.pid = pid,
-          .start_ticks = stat ? stat->second : 0,
+          .start_ticks = found ? found->start_ticks : 0,
           .boot_id = system_clock().boot_id(),
           .host = host_name()};
 }
@@ -79,10 +58,10 @@ std::optional<bool> is_running(const ProcessFacts& process) {
   static const std::string boot = system_clock().boot_id();
   static const std::string host = host_name();
   if (process.pid <= 0 || process.boot_id != boot || process.host != host) return std::nullopt;
-  const auto stat = stat_of(process.pid);
-  if (!stat) return false;
-  return stat->first != 'Z' && stat->first != 'X' &&
-         (process.start_ticks == 0 || process.start_ticks == stat->second);
+  const auto found = process_at(process.pid);
+  if (!found) return false;
+  return found->state != 'Z' && found->state != 'X' &&
+         (process.start_ticks == 0 || process.start_ticks == found->start_ticks);
 }
 
 }  // namespace watchdog

@@ -2,7 +2,7 @@
 
 namespace watchdog {
 
-void Case::conclude(Instant now, std::vector<Transition>& changes) {
+void Case::conclude(Instant now, std::vector<Transition>& changes, const Witness* witness) {
   const Health next = judge(history, *policy, now);
   if (!next.same_as(health)) {
     health_since = history.at + (now - history.tick);
@@ -14,6 +14,8 @@ void Case::conclude(Instant now, std::vector<Transition>& changes) {
                        .health = next,
                        .reason = reason_of(next, history, *policy),
                        .policy_digest = digest_of(*policy)});
+    if (witness != nullptr && is_trouble(next.kind))
+      changes.back().situation = (*witness)(*this, now);
   }
   health = next;
   remember();
@@ -40,13 +42,13 @@ void Case::remember() {
   }
 }
 
-void Case::expire(Instant now, std::vector<Transition>& changes) {
+void Case::expire(Instant now, std::vector<Transition>& changes, const Witness* witness) {
   while (!is_end(history.lifecycle) && health.valid_until <= now) {
-    conclude(health.valid_until, changes);
+    conclude(health.valid_until, changes, witness);
   }
 }
 
-void Case::take(const Event& event, std::vector<Transition>& changes) {
+void Case::take(const Event& event, std::vector<Transition>& changes, const Witness* witness) {
   const auto* absence = std::get_if<ObserverGap>(&event.report.detail);
   const auto* beats = std::get_if<Beats>(&event.report.detail);
   Instant until = event.tick;
@@ -54,7 +56,7 @@ void Case::take(const Event& event, std::vector<Transition>& changes) {
   if (absence != nullptr) until -= absence->gap;
   // The rows that were merged into this one kept it from expiring.
   if (beats != nullptr && beats->told != Instant{}) until = beats->told;
-  expire(until, changes);
+  expire(until, changes, witness);
   folded = event.seq;
   apply(history, event, *policy);
   if (const auto* patch = std::get_if<PolicyPatch>(&event.report.detail); patch && !event.late) {
@@ -65,7 +67,7 @@ void Case::take(const Event& event, std::vector<Transition>& changes) {
     health.valid_until = never;
     return;
   }
-  conclude(event.tick, changes);
+  conclude(event.tick, changes, witness);
 }
 
 }  // namespace watchdog

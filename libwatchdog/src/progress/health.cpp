@@ -142,7 +142,8 @@ PaceNow pace_now(const History& history, const Policy& policy) noexcept {
             history.last_change_type == "tool_call");
   };
   if (std::none_of(history.open_calls->begin(), history.open_calls->end(), awaited)) {
-    now.bounds = pace.bounds(Pace::kind_of_phase(history.phase), policy);
+    now.kind = Pace::kind_of_phase(history.phase);
+    now.bounds = pace.bounds(now.kind, policy);
     now.slow_at = unless_away(history, now.since + now.bounds.slow, now.bounds.slow);
     now.suspect_at = unless_away(
         history, std::max(now.since, history.last_rise) + now.bounds.suspect, now.bounds.suspect);
@@ -153,10 +154,12 @@ PaceNow pace_now(const History& history, const Policy& policy) noexcept {
     now.suspect_at = Instant::min();
     for (const auto& call : *history.open_calls) {
       if (!awaited(call)) continue;
-      const auto bounds = pace.bounds(Pace::kind_of_tool(call.name), policy);
+      const auto kind = Pace::kind_of_tool(call.name);
+      const auto bounds = pace.bounds(kind, policy);
       const auto slow_at = unless_away(history, call.since + bounds.slow, bounds.slow);
       if (slow_at >= now.slow_at) {
         now.activity = call.name;
+        now.kind = kind;
         now.bounds = bounds;
         now.since = call.since;
         now.slow_at = slow_at;

@@ -21,6 +21,10 @@ std::uint32_t never_zero(std::uint64_t digest) {
   return std::max(static_cast<std::uint32_t>(digest >> 32U), 1U);
 }
 
+double ln_seconds(Millis time) {
+  return std::log(static_cast<double>(std::max<std::int64_t>(time.count(), 1)) / 1'000.0);
+}
+
 const Pace::Samples* find(const std::vector<Pace::Samples>& samples, std::uint32_t kind) {
   const auto found = std::find_if(samples.begin(), samples.end(),
                                   [&](const auto& item) { return item.kind == kind; });
@@ -52,39 +56,53 @@ void Pace::add(std::uint32_t kind, Millis interval) {
     own.deviations *= (window - 1) / own.count;
     own.count = window - 1;
   }
-  const auto ms = std::max<std::int64_t>(interval.count(), 1);
-  const auto sample = static_cast<float>(std::log(static_cast<double>(ms) / 1'000.0));
+  const auto sample = static_cast<float>(ln_seconds(interval));
   own.count += 1;
   const float before = sample - own.mean;
   own.mean += before / own.count;
   own.deviations += before * (sample - own.mean);
 }
 
-PaceBounds Pace::bounds(std::uint32_t kind, const Policy& policy) const noexcept {
+Pace::Expectation Pace::expected(std::uint32_t kind, const Policy& policy) const noexcept {
   const auto* own = find(samples, kind);
   if (own == nullptr && samples.size() >= kinds_max) own = find(samples, everything_else);
-  const double expected = std::log(static_cast<double>(policy.usual_interval.count()) / 1'000.0);
+  const double usual = ln_seconds(policy.usual_interval);
   const double count = own != nullptr ? own->count : 0;
-  const double mean = own != nullptr ? own->mean : expected;
+  const double mean = own != nullptr ? own->mean : usual;
   const double deviations = own != nullptr ? own->deviations : 0;
   // Samples and pseudo-samples pooled.
   const double all = count + prior_weight;
-  const double centre = (count * mean + prior_weight * expected) / all;
-  const double apart = count * prior_weight / all * (mean - expected) * (mean - expected);
-  const double spread =
-      std::max(spread_min,
-               std::sqrt((deviations + prior_weight * prior_spread * prior_spread + apart) / all));
+  const double apart = count * prior_weight / all * (mean - usual) * (mean - usual);
+  const double variance = (deviations + prior_weight * prior_spread * prior_spread + apart) / all;
+  return {.centre = (count * mean + prior_weight * usual) / all,
+          .spread = std::max(spread_min, std::sqrt(variance)),
+          .usual = usual,
+          .quicker = mean <= usual};
+}
+
+PaceBounds Pace::bounds(std::uint32_t kind, const Policy& policy) const noexcept {
+  const auto [centre, spread, usual, quicker] = expected(kind, policy);
   const auto at = [&](double deviation, Millis min) {
     constexpr double longest = std::numbers::ln10 * 9;  // of seconds, 30 years: beyond any run
     double ln = centre + deviation * spread;
     // Samples far below what is usual make the spread large; but who is quicker than usual is not
     // to be suspected later than somebody unknown.
-    if (mean <= expected) ln = std::min(ln, expected + deviation * prior_spread);
+    if (quicker) ln = std::min(ln, usual + deviation * prior_spread);
     return std::max(min, Millis{std::llround(1'000.0 * std::exp(std::min(ln, longest)))});
   };
   return {.usual = at(0, Millis{0}),
           .slow = at(policy.slow_deviations, policy.slow_min),
           .suspect = at(policy.suspect_deviations, policy.suspect_min)};
+}
+
+double Pace::phi(std::uint32_t kind, Millis elapsed, const Policy& policy) const noexcept {
+  const auto [centre, spread, usual, quicker] = expected(kind, policy);
+  const double ln = ln_seconds(elapsed);
+  double deviation = (ln - centre) / spread;
+  if (quicker) deviation = std::max(deviation, (ln - usual) / prior_spread);
+  const double longer = std::erfc(deviation / std::numbers::sqrt2) / 2;
+  const double phi = -std::log10(longer);  // infinite where nothing is left of `longer`
+  return phi > 0 ? std::min(phi, phi_max) : 0;
 }
 
 }  // namespace watchdog

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "base/digest.h"
+#include "base/process.h"
+#include "json/situation.h"
 #include "store/lock.h"
 #include "watchdog/progress.h"
 
@@ -24,6 +26,10 @@ constexpr int snapshot_events = 1'000;
 constexpr Millis process_look_every{10'000};
 /// More children of one session are not looked at: others wait meanwhile.
 constexpr std::size_t children_max = 1'000;
+/// Processes looked into for situations in one look; of further sessions that get into trouble then
+/// nobody does. Others wait meanwhile, and a machine that stands still takes all its sessions
+/// along.
+constexpr int processes_max = 64;
 
 struct Entry {
   Case judged;
@@ -61,6 +67,8 @@ struct Observer::State {
     host = self.host;
     machine = machine_of(self);
   }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
 
   Store& store;
   Options options;
@@ -77,6 +85,11 @@ struct Observer::State {
   std::set<std::pair<std::string_view, SessionKey>> by_parent;  ///< The ids stand in `parents`.
   /// Sessions of one agent with one task share their description.
   std::unordered_map<std::string_view, std::shared_ptr<const std::string>> descriptions;
+
+  const Witness witness = [this](const Case& judged, Instant then) {
+    return situation(judged, then);
+  };
+  int processes_left = processes_max;  ///< Of this look.
 
   bool incomplete = false;  ///< Not all sessions could be loaded: once more.
   Seq cursor = 0;
@@ -108,6 +121,25 @@ struct Observer::State {
 
   [[nodiscard]] bool runs_here(const History& history) const {
     return history.pid > 0 && history.machine == machine;
+  }
+
+  /// What is known of a session that gets into trouble.
+  [[nodiscard]] std::string situation(const Case& judged, Instant then) {
+    Surroundings around;
+    // What cannot be read now is missing; the next one who asks the file is told why.
+    if (auto events = store.reader().events_up_to(judged.history.seq, situation_events))
+      around.events = std::move(*events);
+    // How a process is now says nothing of what was long ago.
+    const bool now = store.now() - then <= options.late_max;
+    if (now && runs_here(judged.history) && processes_left > 0) {
+      --processes_left;
+      around.process = process_tree(facts_of_process(judged.history));
+    }
+    return situation_of(judged, then, around);
+  }
+
+  [[nodiscard]] ProcessFacts facts_of_process(const History& history) const {
+    return {.pid = history.pid, .start_ticks = history.start_ticks, .boot_id = boot, .host = host};
   }
 
   /// From when on a quiet session's process is looked for: an interval after its silence began, so
@@ -156,7 +188,7 @@ struct Observer::State {
     auto row = store.reader().session(session);
     if (!row) return row.error();
     const auto before = changes.size();
-    auto judged = store.reader().fold(*row, &changes);
+    auto judged = store.reader().fold(*row, &changes, &witness);
     if (!judged) return judged.error();
     const std::lock_guard guard(mutex);
     Entry& entry = entries[session];
@@ -178,7 +210,7 @@ struct Observer::State {
       for (auto& [session, entry] : entries) {
         if (event.seq <= entry.judged.folded || entry.judged.history.seq == 0) continue;
         const auto before = changes.size();
-        entry.judged.take(event, changes);
+        entry.judged.take(event, changes, &witness);
         ++entry.since_snapshot;
         settle(session, entry, changes.size() != before);
       }
@@ -195,7 +227,7 @@ struct Observer::State {
     const auto before = changes.size();
     const auto lifecycle = entry->judged.history.lifecycle;
     ended.erase(event.session);
-    entry->judged.take(event, changes);
+    entry->judged.take(event, changes, &witness);
     ++entry->since_snapshot;
     settle(event.session, *entry,
            changes.size() != before || lifecycle != entry->judged.history.lifecycle);
@@ -308,7 +340,7 @@ struct Observer::State {
         if (entry == nullptr) continue;
         const std::lock_guard guard(mutex);
         const auto before = changes.size();
-        entry->judged.expire(now, changes);
+        entry->judged.expire(now, changes, &witness);
         if (auto facts = process_gone(*entry, now)) gone.push_back(std::move(*facts));
         settle(session, *entry, changes.size() != before);
       }
@@ -331,8 +363,7 @@ struct Observer::State {
       return std::nullopt;
     }
     entry.process_looked = now;
-    ProcessFacts process{
-        .pid = history.pid, .start_ticks = history.start_ticks, .boot_id = boot, .host = host};
+    auto process = facts_of_process(history);
     if (is_running(process) != false) return std::nullopt;
     auto row = store.reader().session(entry.judged.session);
     if (!row) return std::nullopt;
@@ -379,6 +410,7 @@ Result<Instant> Observer::look() {
     if (auto told = state.store.append_observer({away}); !told) return told.error();
   }
   state.last_look = state.store.now();
+  state.processes_left = processes_max;
   if (state.incomplete) {
     if (auto again = state.reload(); !again) return again.error();
   }

@@ -33,6 +33,8 @@ struct StoreReader::State {
   [[nodiscard]] std::vector<Event> walk(Seq from, Seq after);
   [[nodiscard]] Seq head_of(SessionKey session);
   [[nodiscard]] Instant latest_tick();
+  void add_unwritten(std::vector<Transition>& concluded, const Case& judged,
+                     std::vector<Transition>& changes);
   [[nodiscard]] static Case case_before_events(const SessionRow& row);
   /// Runs `work`, turning what it throws into an Error.
   template <class T, class Work>

@@ -384,7 +384,8 @@ void Store::State::write(const Verdicts& verdicts) {
   auto& transition_sql =
       sql("INSERT INTO transitions (session, seq, tick_ms, at_ms, from_health, health, pattern, "
           "reason, "
-          "evidence, detector, policy_digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+          "evidence, detector, policy_digest, situation) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+          "?)");
   for (const auto& transition : verdicts.transitions) {
     JsonWriter evidence;
     evidence.open_array();
@@ -400,6 +401,7 @@ void Store::State::write(const Verdicts& verdicts) {
     transition_sql.bind(7, name_of(transition.health.pattern)).bind(8, transition.reason);
     transition_sql.bind(9, evidence.text()).bind(10, detector_version);
     transition_sql.bind(11, static_cast<std::int64_t>(transition.policy_digest));
+    transition_sql.bind(12, transition.situation, true);
     transition_sql.run();
   }
   for (const auto* judged : verdicts.snapshots) {

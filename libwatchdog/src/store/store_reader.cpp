@@ -300,14 +300,30 @@ Result<EventPage> StoreReader::page(SessionKey session, Seq after, int count_max
   });
 }
 
+Result<std::vector<Seq>> StoreReader::events_up_to(Seq seq, int count_max) {
+  return state_->guarded<std::vector<Seq>>([&]() -> Result<std::vector<Seq>> {
+    auto& query = state_->prepared("SELECT prev FROM events WHERE seq = ?");
+    const ResetLater later(query);
+    std::vector<Seq> found;
+    while (seq > 0 && static_cast<int>(found.size()) < count_max) {
+      query.reset().bind(1, seq);
+      if (!query.step()) break;  // trimmed: the end of the chain
+      found.push_back(seq);
+      seq = query.integer(0);
+    }
+    std::reverse(found.begin(), found.end());
+    return found;
+  });
+}
+
 Result<std::vector<TransitionRow>> StoreReader::transitions(SessionKey session, std::int64_t after,
                                                             int count_max) {
   return state_->guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {
     auto& query = state_->prepared(
         "SELECT t.id, t.session, t.seq, t.tick_ms, t.at_ms, t.from_health, t.health, t.pattern, "
-        "t.reason, t.evidence, t.detector, t.policy_digest, t.tick_ms - e.tick_ms FROM transitions "
-        "t LEFT JOIN events e ON e.seq = t.seq WHERE t.session = ? AND t.id > ? ORDER BY t.id "
-        "LIMIT ?");
+        "t.reason, t.evidence, t.detector, t.policy_digest, t.tick_ms - e.tick_ms, t.situation "
+        "FROM transitions t LEFT JOIN events e ON e.seq = t.seq WHERE t.session = ? AND t.id > ? "
+        "ORDER BY t.id LIMIT ?");
     const ResetLater later(query);
     query.bind(1, session).bind(2, after).bind(3, count_max);
     std::vector<TransitionRow> rows;
@@ -324,6 +340,7 @@ Result<std::vector<TransitionRow>> StoreReader::transitions(SessionKey session, 
       transition.reason = query.text(8);
       read_evidence(query.text(9), transition.health);
       transition.policy_digest = static_cast<std::uint64_t>(query.integer(11));
+      transition.situation = query.text(13);
       if (!query.is_null(12)) row.quiet = Millis{query.integer(12)};
       rows.push_back(std::move(row));
     }
@@ -337,22 +354,15 @@ Result<std::vector<TransitionRow>> StoreReader::unwritten(const SessionRow& sess
   if (!judged) return judged.error();
   judged->expire(now, changes);
   return state_->guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {
-    auto& newest = state_->prepared(
-        "SELECT id, seq, tick_ms FROM transitions WHERE session = ? ORDER BY id DESC LIMIT 1");
+    auto& newest =
+        state_->prepared("SELECT id FROM transitions WHERE session = ? ORDER BY id DESC LIMIT 1");
     const ResetLater newest_later(newest);
     newest.bind(1, session.key);
-    std::int64_t id = 0;
-    std::pair<Seq, Instant> written{};
-    if (newest.step()) {
-      id = newest.integer(0);
-      written = {newest.integer(1), Instant{Millis{newest.integer(2)}}};
-    }
+    std::int64_t id = newest.step() ? newest.integer(0) : 0;
     auto& event = state_->prepared("SELECT tick_ms FROM events WHERE seq = ?");
     const ResetLater event_later(event);
     std::vector<TransitionRow> rows;
     for (auto& change : changes) {
-      // Without a snapshot that can be read, the events tell again what is written.
-      if (std::pair(change.seq, change.tick) <= written) continue;
       TransitionRow row{.id = ++id, .detector = std::string(detector_version)};
       event.reset().bind(1, change.seq);
       if (event.step()) row.quiet = change.tick - Instant{Millis{event.integer(0)}};
@@ -363,7 +373,8 @@ Result<std::vector<TransitionRow>> StoreReader::unwritten(const SessionRow& sess
   });
 }
 
-Result<Case> StoreReader::fold(const SessionRow& row, std::vector<Transition>* changes) {
+Result<Case> StoreReader::fold(const SessionRow& row, std::vector<Transition>* changes,
+                               const Witness* witness) {
   return state_->guarded<Case>([&]() -> Result<Case> {
     const Transaction one_view(*state_->database, Transaction::Kind::read);
     Case judged = state_->case_before_events(row);
@@ -380,12 +391,13 @@ Result<Case> StoreReader::fold(const SessionRow& row, std::vector<Transition>* c
     events.reserve(own.size() + absences.size());
     std::merge(own.begin(), own.end(), absences.begin(), absences.end(), std::back_inserter(events),
                [](const Event& a, const Event& b) { return a.seq < b.seq; });
-    std::vector<Transition> ignored;
+    std::vector<Transition> concluded;
     for (const auto& event : events) {
       if (event.session == observer_key && judged.history.seq == 0)
         continue;  // it was not there yet
-      judged.take(event, changes != nullptr ? *changes : ignored);
+      judged.take(event, concluded, witness);
     }
+    if (changes != nullptr) state_->add_unwritten(concluded, judged, *changes);
     return judged;
   });
 }
@@ -416,6 +428,29 @@ Result<std::optional<Millis>> StoreReader::tick_offset(const std::string& boot_i
 Result<std::int64_t> StoreReader::version() {
   return state_->guarded<std::int64_t>(
       [&]() -> Result<std::int64_t> { return state_->database->pragma("data_version"); });
+}
+
+/// Without a snapshot that can be read the events tell again what is written already. Only if
+/// other rules conclude otherwise from them, the last of it is told anew.
+void StoreReader::State::add_unwritten(std::vector<Transition>& concluded, const Case& judged,
+                                       std::vector<Transition>& changes) {
+  auto& newest = prepared(
+      "SELECT seq, tick_ms, health FROM transitions WHERE session = ? ORDER BY id DESC LIMIT 1");
+  const ResetLater later(newest);
+  newest.bind(1, judged.session);
+  auto from = concluded.begin();
+  if (newest.step()) {
+    const std::pair written{Seq{newest.integer(0)}, Instant{Millis{newest.integer(1)}}};
+    from = std::find_if(concluded.begin(), concluded.end(), [&](const Transition& change) {
+      return std::pair(change.seq, change.tick) > written;
+    });
+    if (from == concluded.end() && from != concluded.begin() &&
+        newest.text(2) != name_of(judged.health.kind)) {
+      --from;
+    }
+  }
+  changes.insert(changes.end(), std::make_move_iterator(from),
+                 std::make_move_iterator(concluded.end()));
 }
 
 Case StoreReader::State::case_before_events(const SessionRow& row) {

@@ -1,0 +1,145 @@
+// Files that older versions made.
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <fstream>
+#include <iterator>
+#include <regex>
+
+#include "support/manual_clock.h"
+#include "support/reports.h"
+#include "support/temp_dir.h"
+#include "watchdog/observer.h"
+
+namespace watchdog {
+namespace {
+
+using test::beat;
+using test::change;
+
+class OldFile : public testing::Test {
+ protected:
+  test::TempDir dir;
+  std::filesystem::path path = dir / "old.db";
+
+  void run_sql(const std::string& sql) {
+    sqlite3* connection = nullptr;
+    ASSERT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(connection);
+    sqlite3_close(connection);
+  }
+  std::int64_t number(const std::string& sql) {
+    sqlite3* connection = nullptr;
+    EXPECT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);
+    sqlite3_stmt* statement = nullptr;
+    EXPECT_EQ(sqlite3_prepare_v2(connection, sql.c_str(), -1, &statement, nullptr), SQLITE_OK);
+    EXPECT_EQ(sqlite3_step(statement), SQLITE_ROW);
+    const auto found = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_close(connection);
+    return found;
+  }
+
+  /// The tables as version 1.0 made them: without what came since.
+  static std::string first_schema() {
+    std::ifstream file(std::string(PROJECT_ROOT) + "/schemas/store.sql");
+    std::string sql{std::istreambuf_iterator<char>(file), {}};
+    // The comma before a last column goes with it; comments may stand behind it.
+    const std::regex added(R"(,([^\n]*)\n  \w+ \w+ +-- since 1\.1:[^\n]*)");
+    sql = std::regex_replace(sql, added, "$1");
+    EXPECT_EQ(sql.find("since 1.1"), std::string::npos);
+    EXPECT_EQ(sql.find("situation"), std::string::npos);
+    return sql;
+  }
+
+  /// A session with one change and five passes of its loop, and the transition to progressing.
+  void make() {
+    std::string sql =
+        "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; BEGIN;" + first_schema() +
+        "INSERT INTO sessions (id, name, spec, created_ms, attempt, lifecycle, health, updated_ms) "
+        "VALUES (1, 's', '{}', 1000, 1, 'running', 'unknown', 1000);"
+        "INSERT INTO events (seq, session, prev, tick_ms, at_ms, kind, late, name, content) "
+        "VALUES (1, 1, 0, 1000, 1000, 2, 0, 'step', '{}');"
+        "INSERT INTO transitions (session, seq, tick_ms, at_ms, from_health, health, pattern, "
+        "reason, evidence, detector, policy_digest) VALUES (1, 1, 1000, 1000, 'unknown', "
+        "'progressing', 'none', 'its newest state change is step', '[1]', '1', 7);";
+    for (int seq = 2; seq <= 6; ++seq) {
+      const auto n = std::to_string(seq);
+      sql += "INSERT INTO events (seq, session, prev, tick_ms, at_ms, kind, late, facts) VALUES (" +
+             n + ", 1, " + std::to_string(seq - 1) + ", " + n + "000, " + n +
+             "000, 1, 0, '{\"source\":\"loop\"}');";
+    }
+    const auto application = [&] {
+      { auto store = Store::open({.database = path}); }
+      const auto id = number("PRAGMA application_id");
+      std::filesystem::remove(path);
+      return id;
+    }();
+    sql += "INSERT INTO heads VALUES (1, 6, 6); PRAGMA application_id = " +
+           std::to_string(application) + "; PRAGMA user_version = 1000; COMMIT";
+    run_sql(sql);
+  }
+  void expect_up_to_date() {
+    EXPECT_EQ(number("PRAGMA user_version"), 1001);
+    EXPECT_EQ(number("SELECT count(*) FROM pragma_table_info('events') WHERE name = 'marks'"), 1);
+    EXPECT_EQ(
+        number("SELECT count(*) FROM pragma_table_info('transitions') WHERE name = 'situation'"),
+        1);
+  }
+  static void expect_to_fold(StoreReader& reader) {
+    const auto row = reader.session("s");
+    ASSERT_TRUE(row.ok());
+    std::vector<Transition> changes;
+    const auto judged = reader.fold(*row, &changes);
+    ASSERT_TRUE(judged.ok());
+    EXPECT_EQ(judged->health.kind, HealthKind::stuck);
+    EXPECT_EQ(judged->history.heartbeats, 5);
+    ASSERT_EQ(changes.size(), 2U);
+    EXPECT_EQ(changes.back().seq, 6);
+    EXPECT_EQ(changes.back().situation, "") << "nobody watched";
+    const auto written = reader.transitions(row->key, 0, 10);
+    ASSERT_TRUE(written.ok()) << written.error().message;
+    ASSERT_EQ(written->size(), 1U);
+    EXPECT_EQ(written->front().transition.situation, "");
+  }
+};
+
+TEST_F(OldFile, is_brought_up_to_date_by_a_writer) {
+  make();
+  {
+    auto store = Store::open({.database = path});
+    ASSERT_TRUE(store.ok()) << store.error().message;
+    expect_to_fold(store->reader());
+    ASSERT_TRUE(test::say(*store, "s", {change("step", R"({"n":1})")}));
+    EXPECT_EQ(test::all_events(store->reader(), "s").size(), 7U);
+  }
+  expect_up_to_date();
+}
+
+TEST_F(OldFile, is_brought_up_to_date_by_a_reader) {
+  make();
+  {
+    auto reader = StoreReader::open(path);
+    ASSERT_TRUE(reader.ok()) << reader.error().message;
+    expect_to_fold(*reader);
+  }
+  expect_up_to_date();
+}
+
+TEST_F(OldFile, is_judged_on_with_situations) {
+  make();
+  auto store = Store::open({.database = path});
+  ASSERT_TRUE(store.ok());
+  ASSERT_TRUE(Observer::start(*store, {}).ok());
+  const auto written = store->reader().transitions(1, 0, 10);
+  ASSERT_TRUE(written.ok() && !written->empty());
+  EXPECT_EQ(written->front().transition.situation, "") << "of another time";
+  EXPECT_EQ(written->back().transition.health.kind, HealthKind::stuck);
+  EXPECT_NE(written->back().transition.situation.find(R"("lastEvents":[1,2,3,4,5,6])"),
+            std::string::npos)
+      << written->back().transition.situation;
+}
+
+}  // namespace
+}  // namespace watchdog
