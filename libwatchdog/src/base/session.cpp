@@ -1,8 +1,11 @@
 #include "watchdog/session.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstdint>
 #include <utility>
 
 #include "base/process.h"
@@ -57,9 +60,15 @@ ProcessFacts this_process() {
 std::optional<bool> is_running(const ProcessFacts& process) {
   static const std::string boot = system_clock().boot_id();
   static const std::string host = host_name();
-  if (process.pid <= 0 || process.boot_id != boot || process.host != host) return std::nullopt;
+  if (process.pid <= 0 || process.pid > INT32_MAX || process.boot_id != boot ||
+      process.host != host)
+    return std::nullopt;
   const auto found = process_at(process.pid);
-  if (!found) return false;
+  if (!found) {
+    // /proc may hide other users' processes; only the kernel's word is a fact.
+    const bool gone = kill(static_cast<pid_t>(process.pid), 0) != 0 && errno == ESRCH;
+    return gone ? std::optional(false) : std::nullopt;
+  }
   return found->state != 'Z' && found->state != 'X' &&
          (process.start_ticks == 0 || process.start_ticks == found->start_ticks);
 }

@@ -222,7 +222,7 @@ void take_up(History& history, const Event& event, const ProcessFacts* process,
   drop_calls(history, event.seq, policy, [](const OpenCall&) { return true; });
   resume(history, event.tick);
   history.pace_from = event.tick;
-  if (process != nullptr && process->pid > 0) {
+  if (process != nullptr && process->pid > 0 && process->pid <= INT32_MAX) {
     history.pid = static_cast<std::int32_t>(process->pid);
     history.start_ticks = process->start_ticks;
     history.machine = machine_of(*process);
