@@ -147,8 +147,8 @@ struct Marks {
   /// A member of arguments that are an object.
   struct Field {
     std::uint32_t name = 0;   ///< Digest of its name,
-    std::uint64_t value = 0;  ///< and of its value.
     bool atomic = false;      ///< The value is a number or one short word: a path, an id, a choice.
+    std::uint64_t value = 0;  ///< Digest of it.
 
     friend bool operator==(const Field&, const Field&) = default;
   };

@@ -25,31 +25,49 @@ constexpr std::size_t state_informative_min = 64;
 /// Longer words are contents, not names of something.
 constexpr std::size_t atomic_max = 128;
 
-bool is_digit(char c) {
+constexpr bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
-bool is_space(char c) {
+constexpr bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
-char lower(char c) {
+constexpr char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
 }
+
+/// What each byte is, looked up: every byte of everything that is reported comes along here.
+template <class T, class Of>
+constexpr std::array<T, 256> each_byte(Of of) {
+  std::array<T, 256> table{};
+  for (std::size_t byte = 0; byte < table.size(); ++byte) {
+    table[byte] = of(static_cast<char>(byte));
+  }
+  return table;
+}
+
 /// Letters, digits and every byte of a character beyond ASCII.
 bool is_word(char c) {
-  const char folded = lower(c);
-  return (folded >= 'a' && folded <= 'z') || is_digit(c) || c == '_' || (c & 0x80) != 0;
+  static constexpr auto table = each_byte<bool>([](char byte) {
+    const char folded = lower(byte);
+    return (folded >= 'a' && folded <= 'z') || is_digit(byte) || byte == '_' || (byte & 0x80) != 0;
+  });
+  return table[static_cast<unsigned char>(c)];
 }
 
 /// ASCII in lower case, runs of white space as one space, none at the ends.
 void fold(std::string_view text, std::string& into) {
-  into.clear();
+  static constexpr auto table =
+      each_byte<char>([](char byte) { return is_space(byte) ? ' ' : lower(byte); });
+  into.resize(text.size());
+  char* end = into.data();
+  char before = ' ';
   for (const char c : text) {
-    if (!is_space(c)) {
-      into += lower(c);
-    } else if (!into.empty() && into.back() != ' ') {
-      into += ' ';
-    }
+    const char folded = table[static_cast<unsigned char>(c)];
+    *end = folded;
+    end += folded != ' ' || before != ' ' ? 1 : 0;
+    before = folded;
   }
+  into.resize(static_cast<std::size_t>(end - into.data()));
   if (!into.empty() && into.back() == ' ') into.pop_back();
 }
 
@@ -72,27 +90,20 @@ class Shingles {
     }
   }
 
-  [[nodiscard]] std::vector<std::uint32_t> take() {
-    std::sort(smallest_.begin(), smallest_.end());
-    return std::move(smallest_);
-  }
+  [[nodiscard]] std::vector<std::uint32_t> take() { return std::move(smallest_); }
 
  private:
   void add(std::uint64_t digest) {
     const auto shingle = static_cast<std::uint32_t>(digest >> 32U);
     const bool full = smallest_.size() == Marks::shingles_max;
-    if (full && shingle >= smallest_.front()) return;
-    if (std::find(smallest_.begin(), smallest_.end(), shingle) != smallest_.end()) return;
-    if (full) {
-      std::pop_heap(smallest_.begin(), smallest_.end());
-      smallest_.back() = shingle;
-    } else {
-      smallest_.push_back(shingle);
-    }
-    std::push_heap(smallest_.begin(), smallest_.end());
+    if (full && shingle >= smallest_.back()) return;
+    const auto place = std::lower_bound(smallest_.begin(), smallest_.end(), shingle);
+    if (place != smallest_.end() && *place == shingle) return;
+    if (full) smallest_.pop_back();
+    smallest_.insert(place, shingle);
   }
 
-  std::vector<std::uint32_t> smallest_;  ///< A heap, the largest first.
+  std::vector<std::uint32_t> smallest_;  ///< Ascending.
   std::uint64_t previous_ = 0;
 };
 
@@ -201,7 +212,8 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
     } else if (!frame.skip) {
       frame.sum += combined(frame.key, digest);  // a sum: order does not matter
       if (frames_.size() == 1 && marks_.fields.size() < Marks::fields_max) {
-        marks_.fields.push_back({static_cast<std::uint32_t>(frame.key), digest, atomic});
+        marks_.fields.push_back(
+            {.name = static_cast<std::uint32_t>(frame.key), .atomic = atomic, .value = digest});
       }
     }
     return true;
@@ -215,6 +227,16 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
   std::uint64_t whole_ = 0;
   std::size_t values_ = 0;
 };
+
+/// Whether something that differs from run to run may begin with it: numbers, hexadecimal digits,
+/// "pid", a terminal's colours.
+bool begins_volatile(char c) {
+  static constexpr auto table = each_byte<bool>([](char byte) {
+    const char folded = lower(byte);
+    return is_digit(byte) || byte == '\x1b' || (folded >= 'a' && folded <= 'f') || folded == 'p';
+  });
+  return table[static_cast<unsigned char>(c)];
+}
 
 /// The length of what begins at `at` and differs from run to run; 0: nothing does. What stands for
 /// it is put into `stand_in`.
@@ -318,28 +340,32 @@ std::size_t volatile_at(std::string_view text, std::size_t at, char& stand_in) {
 }
 
 Canonical::Normal Canonical::normalised(std::string_view text) {
-  std::string normal;
-  normal.reserve(text.size());
+  // What stands for something has three characters, and that has two or more.
+  std::string normal(text.size() + text.size() / 2 + 1, '\0');
+  char* end = normal.data();
+  const auto spaced = [&] { return end == normal.data() || end[-1] == ' '; };
   for (std::size_t at = 0; at < text.size();) {
     const char c = text[at];
     if (is_space(c)) {
-      if (!normal.empty() && normal.back() != ' ') normal += ' ';
+      if (!spaced()) *end++ = ' ';
       ++at;
       continue;
     }
-    const bool may_vary =
-        is_digit(c) || c == '\x1b' || (lower(c) >= 'a' && lower(c) <= 'f') || lower(c) == 'p';
+    const bool may_vary = begins_volatile(c) && (c == '\x1b' || at == 0 || !is_word(text[at - 1]));
     char stand_in = '\0';
     const auto length = may_vary ? volatile_at(text, at, stand_in) : 0;
     if (length == 0) {
-      normal += c;
+      *end++ = c;
       ++at;
       continue;
     }
-    if (stand_in != '\0') normal.append({'<', stand_in, '>'});
+    if (stand_in != '\0') {
+      for (const char part : {'<', stand_in, '>'}) *end++ = part;
+    }
     at += length;
   }
-  if (!normal.empty() && normal.back() == ' ') normal.pop_back();
+  if (end != normal.data() && end[-1] == ' ') --end;
+  normal.resize(static_cast<std::size_t>(end - normal.data()));
   return {.digest = digest_of(normal), .size = normal.size()};
 }
 

@@ -55,13 +55,11 @@ std::int64_t as_integer(const Number& number) {
 }
 
 template <class Number>
-void from_integer(std::int64_t value, Number& number) {
+void from_integer(const json& value, Number& number) {
   if constexpr (requires { number.time_since_epoch(); }) {
-    number = Number{Millis{value}};
-  } else if constexpr (requires { number.count(); }) {
-    number = Number{value};
+    number = Number{Millis{number_in<std::int64_t>(value)}};
   } else {
-    number = static_cast<Number>(value);
+    number = number_in<Number>(value);
   }
 }
 
@@ -101,7 +99,7 @@ void read_notes(const json& from, History& history) {
     history.notes.edit().exited_seq = *exited;
   }
   if (const auto quiet = from.find("quiet_until"); quiet != from.end()) {
-    from_integer(quiet->get<std::int64_t>(), history.notes.edit().quiet_until);
+    from_integer(*quiet, history.notes.edit().quiet_until);
   }
   if (const auto wait = from.find("wait"); wait != from.end()) {
     auto& notes = history.notes.edit();
@@ -157,9 +155,8 @@ bool is_bounded(const History& history) {
 
 History history_from(const json& from) {
   History history;
-  each_number(history, [&](const char* name, auto& number) {
-    from_integer(from.at(name).get<std::int64_t>(), number);
-  });
+  each_number(history,
+              [&](const char* name, auto& number) { from_integer(from.at(name), number); });
   history.gaps.at = static_cast<std::uint8_t>(history.gaps.at % GapWindow::bucket_count);
   history.gaps.buckets = from.at("gaps");
   history.lifecycle = named<Lifecycle>(from.at("lifecycle").get<std::string>()).value();
@@ -203,7 +200,8 @@ Health health_from(const json& from) {
   Health health;
   health.kind = named<HealthKind>(from.at("health").get<std::string>()).value();
   health.pattern = named<Pattern>(from.at("pattern").get<std::string>()).value();
-  from_integer(from.at("valid_until"), health.valid_until);
+  const auto until = from.at("valid_until").get<std::int64_t>();
+  if (until != as_integer(never)) from_integer(until, health.valid_until);
   health.evidence = from.at("evidence");
   return health;
 }
@@ -235,6 +233,9 @@ Result<void> read_snapshot(Case& judged, std::string_view text) {
     read.policy.set(patched(Policy{}, *policy));
     read.health = health_from(*parsed);
     from_integer(parsed->at("health_since"), read.health_since);
+    if (read.health.valid_until <= read.history.tick) {
+      throw std::out_of_range("the judgement had expired before it was made");
+    }
     judged = std::move(read);
     return {};
   } catch (const std::exception& error) {

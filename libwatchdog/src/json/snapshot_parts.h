@@ -94,6 +94,27 @@ struct PartWriter {
   }
 };
 
+/// A number of a snapshot. Throws where no session gets to it: what is counted on from there would
+/// overflow.
+template <class Number>
+Number number_in(const nlohmann::json& value) {
+  if constexpr (std::is_floating_point_v<Number>) {
+    constexpr double max = 9'007'199'254'740'992.0;  // 2^53
+    const auto number = value.get<double>();
+    if (!(number >= -max && number <= max)) throw std::out_of_range("a number is out of range");
+    return static_cast<Number>(number);
+  } else {
+    constexpr std::int64_t max = std::int64_t{1} << (sizeof(Number) < 8 ? 30U : 53U);
+    if (!value.is_number_integer()) throw std::out_of_range("a number is no integer");
+    const auto number = value.get<std::int64_t>();
+    const bool is_digest = std::is_unsigned_v<Number>;  // of these every one may be
+    if (!is_digest && (number < -max || number > max)) {
+      throw std::out_of_range("a number is out of range");
+    }
+    return static_cast<Number>(number);
+  }
+}
+
 /// Throws nlohmann's exceptions where the text is of another shape.
 struct PartReader {
   const nlohmann::json& from;
@@ -106,19 +127,18 @@ struct PartReader {
 
   template <class T>
   static void take(const nlohmann::json& value, T& part) {
-    if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, bool> ||
-                  std::is_floating_point_v<T>) {
+    if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, bool>) {
       part = value.get<T>();
     } else if constexpr (std::is_enum_v<T>) {
       const auto number = value.get<std::size_t>();
       if (number >= std::size(Names<T>::all)) throw std::out_of_range("no such enumerator");
       part = static_cast<T>(number);
-    } else if constexpr (std::is_integral_v<T>) {
-      part = static_cast<T>(value.get<std::int64_t>());
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      part = number_in<T>(value);
     } else if constexpr (std::is_same_v<T, Instant>) {
-      part = Instant{Millis{value.get<std::int64_t>()}};
+      part = Instant{Millis{number_in<std::int64_t>(value)}};
     } else if constexpr (std::is_same_v<T, Millis>) {
-      part = Millis{value.get<std::int64_t>()};
+      part = Millis{number_in<std::int64_t>(value)};
     } else {
       take_members(value, part);
     }
@@ -140,7 +160,8 @@ struct PartReader {
   }
   template <class T>
   static void take_members(const nlohmann::json& value, std::optional<T>& part) {
-    if (!value.empty()) take(value.at(0), part.emplace());
+    // An iteration: the agent's own number, only compared.
+    if (!value.empty()) part = value.at(0).get<T>();
   }
   template <class T>
   static void take_members(const nlohmann::json& value, T& part) {

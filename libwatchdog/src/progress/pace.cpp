@@ -48,6 +48,7 @@ void Pace::add(std::uint32_t kind, Millis interval) {
     known = find(samples, kind);
   }
   if (known == nullptr) {
+    if (samples.size() == kinds_max) samples.reserve(kinds_max + 1);
     samples.push_back({.kind = kind});
     known = &samples.back();
   }

@@ -333,9 +333,11 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
   if (steps.size() == steps_max) steps.erase(steps.begin());
   if (steps.size() >= compared_max) {
     Step& old = steps[steps.size() - compared_max];
-    old.shingles = {};
-    old.fields = {};
+    // `= {}` would keep the room.
+    old.shingles = std::vector<std::uint32_t>();
+    old.fields = std::vector<Marks::Field>();
   }
+  if (steps.size() == steps.capacity()) steps.reserve(std::min(2 * steps.size() + 1, steps_max));
   steps.push_back(std::move(step));
 }
 
