@@ -99,19 +99,6 @@ class Boxed {
   std::unique_ptr<T> box_;
 };
 
-/// Facts few sessions have; kept apart so that the others stay small.
-struct Notes {
-  std::string waiting_for;
-  Seq wait_seq = 0;
-  Instant wait_since{};
-  std::optional<std::int64_t> wait_iteration;
-  std::optional<Outcome> outcome;
-  WallTime outcome_at{};
-  std::optional<CancelRequest> cancel;
-  Seq exited_seq = 0;     ///< Its process is known to be gone.
-  Instant quiet_until{};  ///< It said that it may be quiet until then.
-};
-
 /// What was said of the session's progress since something was last new. One vote a source: the
 /// agent itself, and models.
 struct Opinions {
@@ -123,16 +110,31 @@ struct Opinions {
   Seq seq = 0;               ///< The newest.
 };
 
-/// When the observer was away last.
-struct Absence {
-  Instant back{};
-  Millis gap{};
-};
-
 /// A suspicion as far as it went.
 struct Suspicion {
   Seq seq = 0;               ///< Where it began; 0: there is none.
   std::int64_t further = 0;  ///< Heartbeats of the loop and rounds since, with nothing new.
+};
+
+/// Facts few sessions have; kept apart so that the others stay small.
+struct Notes {
+  std::string waiting_for;
+  Seq wait_seq = 0;
+  Instant wait_since{};
+  std::optional<std::int64_t> wait_iteration;
+  std::optional<Outcome> outcome;
+  WallTime outcome_at{};
+  std::optional<CancelRequest> cancel;
+  Seq exited_seq = 0;     ///< Its process is known to be gone.
+  Instant quiet_until{};  ///< It said that it may be quiet until then.
+  Opinions opinions;
+  Suspicion suspicion;
+};
+
+/// When the observer was away last.
+struct Absence {
+  Instant back{};
+  Millis gap{};
 };
 
 /// A digest of the machine and boot that a process belongs to.
@@ -149,7 +151,6 @@ struct History {
   bool gives_position = false;      ///< Some heartbeat had an iteration or a phase.
   bool said_something = false;      ///< The agent reported more than its start.
   GapWindow gaps;                   ///< Between a helper's heartbeats.
-  std::int32_t attempt = 1;
 
   std::int64_t heartbeats = 0;
   std::int64_t state_changes = 0;  ///< Finished tool calls among them.
@@ -173,6 +174,7 @@ struct History {
   Boxed<Counters> counters;
   Boxed<std::vector<OpenCall>> open_calls;  ///< Oldest first, at most `open_calls_max`.
 
+  std::int32_t attempt = 1;
   std::int32_t pid = 0;  ///< 0: unknown. With the next two: who runs it.
   std::int64_t start_ticks = 0;
   std::uint64_t machine = 0;  ///< See machine_of().
@@ -181,8 +183,6 @@ struct History {
   Boxed<Absence> absence;
   Boxed<Repetition> repetition;
   Boxed<Pace> pace;
-  Boxed<Opinions> opinions;
-  Boxed<Suspicion> suspicion;
 };
 
 inline constexpr std::size_t open_calls_max = 32;

@@ -30,9 +30,13 @@ struct ReportList {
 /// above `event_bytes_max`), with `field` and, for lists, `line`.
 [[nodiscard]] Result<ReportList> reports_from_json(std::string_view body);
 
-/// Adds to a report what its content is recognised by (`Marks`). Only before it is sealed; without
-/// effect on other kinds of reports, and the second time. Linear in the content, without recursion.
+/// Adds to a report what its content is recognised by (`Marks`), as far as the content is there.
+/// Without effect on other kinds of reports, and the second time. Linear in the content, without
+/// recursion.
 void mark(Report& report);
+/// True if so much of the content is kept that it can be marked whenever it is read: then marks
+/// need not be stored.
+[[nodiscard]] bool is_kept_whole(const Report& report, ContentLevel level);
 
 /// One object. Empty if its kind is not known here.
 [[nodiscard]] Result<std::optional<Report>> report_from_json(std::string_view object);

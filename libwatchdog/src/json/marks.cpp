@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/digest.h"
+#include "watchdog/content.h"
 #include "watchdog/json.h"
 #include "watchdog/text_loop.h"
 
@@ -107,19 +108,10 @@ class Shingles {
   std::uint64_t previous_ = 0;
 };
 
-/// Members of a state change that tell when it happened or how often, not what changed.
-bool tells_time(std::string_view name) {
-  constexpr std::array<std::string_view, 14> names{
-      "ts",        "ts_ms",    "time",   "timestamp",  "at",          "date", "elapsed",
-      "iteration", "duration", "uptime", "elapsed_ms", "duration_ms", "tick", "seq"};
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 /// Takes the digest of a JSON value while it is parsed: nothing is built, nothing recurses.
 class Canonical : public nlohmann::json_sax<nlohmann::json> {
  public:
-  Canonical(Marks& marks, Shingles* shingles, bool of_state)
-      : marks_(marks), shingles_(shingles), of_state_(of_state) {}
+  Canonical(Marks& marks, Shingles& shingles) : marks_(marks), shingles_(shingles) {}
 
   bool null() override { return value(1); }
   bool boolean(bool truth) override { return value(truth ? 2 : 3); }
@@ -138,8 +130,7 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
   }
   bool string(std::string& text) override {
     fold(text, folded_);
-    if (shingles_ != nullptr) shingles_->add_words(folded_);
-    if (of_state_) return value(combined(6, normalised(folded_).digest));
+    shingles_.add_words(folded_);
     return value(combined(6, digest_of(folded_)),
                  folded_.size() <= atomic_max && folded_.find(' ') == std::string::npos);
   }
@@ -148,10 +139,8 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t /*size*/) override { return open(false); }
   bool key(std::string& name) override {
     fold(name, folded_);
-    if (shingles_ != nullptr) shingles_->add_words(folded_);
-    auto& frame = frames_.back();
-    frame.key = digest_of(folded_);
-    frame.skip = of_state_ && tells_time(folded_);
+    shingles_.add_words(folded_);
+    frames_.back().key = digest_of(folded_);
     return true;
   }
   bool end_object() override { return close(); }
@@ -162,21 +151,11 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
   }
 
   [[nodiscard]] std::uint64_t digest() const { return whole_; }
-  /// How many values it holds that are no container.
-  [[nodiscard]] std::size_t values() const { return values_; }
-
-  /// A text without what differs between two runs of the same thing.
-  struct Normal {
-    std::uint64_t digest = 0;
-    std::size_t size = 0;
-  };
-  [[nodiscard]] static Normal normalised(std::string_view text);
 
  private:
   struct Frame {
     bool object = false;
-    bool skip = false;      ///< The member that is being read does not count.
-    std::uint64_t key = 0;  ///< Of that member.
+    std::uint64_t key = 0;  ///< Of the member that is being read.
     std::uint64_t sum = 0;
   };
 
@@ -195,12 +174,7 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
     }
     return add(digest, false);
   }
-  bool value(std::uint64_t digest, bool atomic = true) {
-    if (std::none_of(frames_.begin(), frames_.end(), [](const Frame& f) { return f.skip; })) {
-      ++values_;
-    }
-    return add(digest, atomic);
-  }
+  bool value(std::uint64_t digest, bool atomic = true) { return add(digest, atomic); }
   bool add(std::uint64_t digest, bool atomic) {
     if (frames_.empty()) {  // a single value: not asked for
       whole_ = digest;
@@ -209,7 +183,7 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
     Frame& frame = frames_.back();
     if (!frame.object) {
       frame.sum = combined(frame.sum, digest);
-    } else if (!frame.skip) {
+    } else {
       frame.sum += combined(frame.key, digest);  // a sum: order does not matter
       if (frames_.size() == 1 && marks_.fields.size() < Marks::fields_max) {
         marks_.fields.push_back(
@@ -220,12 +194,10 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
   }
 
   Marks& marks_;
-  Shingles* shingles_;
-  bool of_state_;
+  Shingles& shingles_;
   std::string folded_;
   std::vector<Frame> frames_;
   std::uint64_t whole_ = 0;
-  std::size_t values_ = 0;
 };
 
 /// Whether something that differs from run to run may begin with it: numbers, hexadecimal digits,
@@ -339,7 +311,13 @@ std::size_t volatile_at(std::string_view text, std::size_t at, char& stand_in) {
   return 0;
 }
 
-Canonical::Normal Canonical::normalised(std::string_view text) {
+/// A text without what differs between two runs of the same thing.
+struct Normal {
+  std::uint64_t digest = 0;
+  std::size_t size = 0;
+};
+
+Normal normalised(std::string_view text) {
   // What stands for something has three characters, and that has two or more.
   std::string normal(text.size() + text.size() / 2 + 1, '\0');
   char* end = normal.data();
@@ -382,7 +360,7 @@ Marks marks_of_arguments(const Report& report) {
   const bool like_json =
       first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
   if (like_json) {
-    Canonical canonical(marks, &shingles, false);
+    Canonical canonical(marks, shingles);
     if (nlohmann::json::sax_parse(text, &canonical)) {
       marks.identity = canonical.digest();
     } else {
@@ -417,7 +395,7 @@ bool says_unreachable(std::string_view text) {
 
 Marks marks_of_result(const Report& report) {
   const bool failed = report.kind == ReportKind::error;
-  const auto normal = Canonical::normalised(report.content);
+  const auto normal = normalised(report.content);
   Marks marks{.identity = normal.digest};
   if (!report.hash.empty()) {
     marks.exact = never_zero(combined(failed ? 2 : 1, digest_of(report.hash)));
@@ -429,20 +407,58 @@ Marks marks_of_result(const Report& report) {
   return marks;
 }
 
-Marks marks_of_state(const Report& report) {
-  Marks marks;
-  const std::string_view text = report.content;
-  if (text.empty()) return marks;
-  Canonical canonical(marks, nullptr, true);
-  std::uint64_t digest = 0;
-  if (nlohmann::json::sax_parse(text, &canonical)) {
-    if (canonical.values() == 0) return {};  // it says when, not what
-    digest = canonical.digest();
-  } else {
-    digest = Canonical::normalised(text).digest;
+/// Members of a state change that tell when it happened or how often, not what changed.
+bool tells_time(std::string_view name) {
+  constexpr std::array<std::string_view, 14> names{
+      "ts",        "ts_ms",    "time",   "timestamp",  "at",          "date", "elapsed",
+      "iteration", "duration", "uptime", "elapsed_ms", "duration_ms", "tick", "seq"};
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// The length of such a member, if one with a number or a text begins at this quote; else 0.
+std::size_t time_member_at(std::string_view text, std::size_t at) {
+  constexpr std::size_t name_max = 11;
+  std::size_t end = at + 1;
+  while (end < text.size() && end - at <= name_max && is_word(text[end])) ++end;
+  if (end >= text.size() || text[end] != '"' || !tells_time(text.substr(at + 1, end - at - 1))) {
+    return 0;
   }
-  return {.identity = never_zero(combined(digest_of(report.name), digest)),
-          .informative = text.size() >= state_informative_min};
+  const auto skip_spaces = [&] {
+    while (end < text.size() && is_space(text[end])) ++end;
+  };
+  ++end;
+  skip_spaces();
+  if (end >= text.size() || text[end] != ':') return 0;
+  ++end;
+  skip_spaces();
+  if (end >= text.size() || text[end] == '{' || text[end] == '[') return 0;
+  if (text[end] == '"') {
+    for (++end; end < text.size() && text[end] != '"'; ++end) {
+      if (text[end] == '\\') ++end;
+    }
+    return end < text.size() ? end + 1 - at : 0;
+  }
+  while (end < text.size() && text[end] != ',' && text[end] != '}') ++end;
+  return end - at;
+}
+
+/// States compare as texts: who writes them writes them the same way each time.
+Marks marks_of_state(const Report& report) {
+  std::string what;
+  what.reserve(report.content.size());
+  bool says_something = false;
+  for (std::size_t at = 0; at < report.content.size();) {
+    const char c = report.content[at];
+    const auto skipped = c == '"' ? time_member_at(report.content, at) : 0;
+    if (skipped == 0) {
+      what += c;
+      says_something = says_something || is_word(c);
+    }
+    at += std::max<std::size_t>(skipped, 1);
+  }
+  if (!says_something) return {};  // it says when, not what
+  return {.identity = never_zero(combined(digest_of(report.name), normalised(what).digest)),
+          .informative = report.content.size() >= state_informative_min};
 }
 
 Marks marks_of_message(const Report& report) {
@@ -455,8 +471,12 @@ Marks marks_of_message(const Report& report) {
 
 }  // namespace
 
+bool is_kept_whole(const Report& report, ContentLevel level) {
+  return level >= ContentLevel::preview && report.content.size() <= preview_chars_max;
+}
+
 void mark(Report& report) {
-  if (report.detail.index() != 0 || report.bytes >= 0) return;
+  if (report.detail.index() != 0) return;
   switch (report.kind) {
     case ReportKind::tool_call:
       report.detail = marks_of_arguments(report);

@@ -118,7 +118,7 @@ class SituationWriter {
 
   void write_opinions() {
     out_.key("opinions");
-    const auto& opinions = *history_.opinions;
+    const auto& opinions = history_.notes->opinions;
     if (opinions.seq == 0) {
       out_.value(nullptr);
       return;

@@ -69,14 +69,22 @@ void each_box(History& h, Visit&& visit) {
   visit("absence", h.absence);
   visit("repetition", h.repetition);
   visit("pace", h.pace);
-  visit("opinions", h.opinions);
-  visit("suspicion", h.suspicion);
   visit("open_calls", h.open_calls);
 }
 
 void write_notes(JsonWriter& out, const Notes& notes) {
   if (notes.exited_seq != 0) out.field("exited_seq", notes.exited_seq);
   if (notes.quiet_until != Instant{}) out.field("quiet_until", as_integer(notes.quiet_until));
+  // Visiting does not change them.
+  auto& parts = const_cast<Notes&>(notes);  // NOLINT
+  if (notes.opinions.seq != 0) {
+    out.key("opinions");
+    PartWriter{out}.put(parts.opinions);
+  }
+  if (notes.suspicion.seq != 0) {
+    out.key("suspicion");
+    PartWriter{out}.put(parts.suspicion);
+  }
   if (notes.wait_seq != 0) {
     out.key("wait").open_object().field("for", notes.waiting_for).field("seq", notes.wait_seq);
     out.field("since", as_integer(notes.wait_since)).field("iteration", notes.wait_iteration);
@@ -100,6 +108,12 @@ void read_notes(const json& from, History& history) {
   }
   if (const auto quiet = from.find("quiet_until"); quiet != from.end()) {
     from_integer(*quiet, history.notes.edit().quiet_until);
+  }
+  if (const auto opinions = from.find("opinions"); opinions != from.end()) {
+    PartReader::take(*opinions, history.notes.edit().opinions);
+  }
+  if (const auto suspicion = from.find("suspicion"); suspicion != from.end()) {
+    PartReader::take(*suspicion, history.notes.edit().suspicion);
   }
   if (const auto wait = from.find("wait"); wait != from.end()) {
     auto& notes = history.notes.edit();

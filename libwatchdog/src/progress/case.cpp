@@ -25,10 +25,10 @@ void Case::conclude(Instant now, std::vector<Transition>& changes, const Witness
 /// new, and a suspicion counts what follows it.
 void Case::remember() {
   const bool suspected = health.kind == HealthKind::suspect;
-  if (suspected && history.suspicion->seq == 0) {
-    history.suspicion.edit() = {.seq = history.seq};
-  } else if (!suspected && history.suspicion.has()) {
-    history.suspicion = {};
+  if (suspected && history.notes->suspicion.seq == 0) {
+    history.notes.edit().suspicion = {.seq = history.seq};
+  } else if (!suspected && history.notes->suspicion.seq != 0) {
+    history.notes.edit().suspicion = {};
   }
   const bool convicted = health.kind == HealthKind::looping ||
                          (health.kind == HealthKind::stuck && health.pattern != Pattern::F1);

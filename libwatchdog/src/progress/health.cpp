@@ -54,14 +54,14 @@ Health doubted(const History& history, const Policy& policy, const Finding& foun
                 .pattern = repeats ? found.pattern : Pattern::F3,
                 .evidence = repeats ? std::array{found.first, found.last}
                                     : std::array{history.change_seq, Seq{0}}};
-  const auto& opinions = *history.opinions;
+  const auto& opinions = history.notes->opinions;
   if (counts(opinions, opinions.blocked, false)) {
     return {.kind = HealthKind::blocked, .pattern = Pattern::F6, .evidence = {opinions.seq}};
   }
   const auto& bounds = policy.patterns[static_cast<std::size_t>(health.pattern)];
   const bool convicts = !repeats || (bounds.stuck > 0 && found.conclusive);
   if (convicts && (confirmations(history, policy) >= 2 ||
-                   history.suspicion->further >= policy.stuck_threshold)) {
+                   history.notes->suspicion.further >= policy.stuck_threshold)) {
     health.kind = trouble_of(health.pattern);
   }
   return health;
@@ -178,7 +178,7 @@ PaceNow pace_now(const History& history, const Policy& policy) noexcept {
 int confirmations(const History& history, const Policy& policy) {
   const bool repeats =
       history.repetition.has() && history.repetition->finding(policy).level != Level::none;
-  const auto& opinions = *history.opinions;
+  const auto& opinions = history.notes->opinions;
   return (repeats ? 1 : 0) + (counts(opinions, opinions.looping, repeats) ? 1 : 0) +
          (opinions.self ? 1 : 0);
 }

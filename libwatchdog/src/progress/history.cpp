@@ -52,16 +52,16 @@ void count_change(History& history, const Event& event, std::string_view type) {
 
 /// What was suspected or thought before no longer counts.
 void clear_doubts(History& history) {
-  if (history.opinions.has()) history.opinions = {};
-  if (history.suspicion->further != 0) history.suspicion.edit().further = 0;
+  if (history.notes->opinions.seq != 0) history.notes.edit().opinions = {};
+  if (history.notes->suspicion.further != 0) history.notes.edit().suspicion.further = 0;
 }
 
 /// After the repetition took something: whether it was new, or one more round of the old.
 void note_novelty(History& history, bool counts) {
   if (history.repetition->novel) {
     clear_doubts(history);
-  } else if (counts && history.suspicion->seq != 0) {
-    ++history.suspicion.edit().further;
+  } else if (counts && history.notes->suspicion.seq != 0) {
+    ++history.notes.edit().suspicion.further;
   }
 }
 
@@ -158,7 +158,7 @@ void take_opinion(History& history, const Event& event, const Opinion& opinion) 
       (!history.repetition.has() || history.repetition->state_seq > opinion.seen)) {
     return;
   }
-  auto& opinions = history.opinions.edit();
+  auto& opinions = history.notes.edit().opinions;
   opinions.seq = event.seq;
   if (event.report.name == "self") {
     opinions.self = opinion.verdict == Verdict::B || opinion.verdict == Verdict::D;
@@ -194,7 +194,7 @@ void take_beats(History& history, const Event& event, const Beats& beats, const 
   if (loops > 0) {
     if (history.loop_beats_since_change == 0) history.streak_seq = event.seq;
     history.loop_beats_since_change = added(history.loop_beats_since_change, loops);
-    if (history.suspicion->seq != 0) history.suspicion.edit().further += loops;
+    if (history.notes->suspicion.seq != 0) history.notes.edit().suspicion.further += loops;
     if (beats.iteration) {
       const auto overtaken = [&](const std::optional<std::int64_t>& iteration) {
         return iteration && *beats.iteration > *iteration;

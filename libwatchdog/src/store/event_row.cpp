@@ -1,6 +1,7 @@
 #include "store/event_row.h"
 
 #include "json/facts.h"
+#include "watchdog/json.h"
 
 namespace watchdog {
 
@@ -30,7 +31,11 @@ Event event_from(const Statement& row) {
     // One that cannot be read is shown as far as it can, and changes nothing.
     if (!read_facts(report, facts, event.tick)) event.late = true;
   }
-  if (auto marks = decoded_marks(row.bytes(13))) report.detail = std::move(*marks);
+  if (auto marks = decoded_marks(row.bytes(13))) {
+    report.detail = std::move(*marks);
+  } else if (!report.content.empty() || report.bytes == 0) {
+    mark(report);  // it was kept whole
+  }
   return event;
 }
 

@@ -1,6 +1,7 @@
 #include "watchdog/observer.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <mutex>
 #include <queue>
@@ -36,7 +37,6 @@ struct Entry {
   std::string id;
   std::shared_ptr<const std::string> description;
   std::int32_t since_snapshot = 0;
-  Instant process_looked{};
   Instant queued = never;  ///< Its earliest place in the queue of due sessions.
 };
 
@@ -95,7 +95,11 @@ struct Observer::State {
   Seq cursor = 0;
   Instant last_look{};
   using Due = std::pair<Instant, SessionKey>;
-  std::priority_queue<Due, std::vector<Due>, std::greater<>> due;
+  /// A vector would keep room for twice as many.
+  std::priority_queue<Due, std::deque<Due>, std::greater<>> due;
+
+  /// When silent sessions' processes were last looked for.
+  std::unordered_map<SessionKey, Instant> looked;
 
   // Concluded and not yet written down:
   std::vector<Transition> changes;
@@ -149,6 +153,11 @@ struct Observer::State {
     return silence == never ? never : silence + entry.judged.policy->heartbeat_interval;
   }
 
+  [[nodiscard]] Instant looked_at(const Entry& entry) const {
+    const auto found = looked.find(entry.judged.session);
+    return found == looked.end() ? Instant{} : found->second;
+  }
+
   /// When the session needs a look although nothing happens.
   [[nodiscard]] Instant next_due(const Entry& entry) const {
     const History& history = entry.judged.history;
@@ -156,8 +165,7 @@ struct Observer::State {
     Instant at = entry.judged.health.valid_until;
     if (runs_here(history) && history.notes->exited_seq == 0) {
       const auto look = process_look_from(entry);
-      if (look != never)
-        at = std::min(at, std::max(look, entry.process_looked + process_look_every));
+      if (look != never) at = std::min(at, std::max(look, looked_at(entry) + process_look_every));
     }
     return at;
   }
@@ -280,6 +288,7 @@ struct Observer::State {
     const auto gone = entries.find(session);
     if (gone == entries.end()) return;
     by_id.erase(&gone->second);
+    looked.erase(session);
     if (const auto parent = parents.find(session); parent != parents.end()) {
       by_parent.erase({parent->second, session});
       parents.erase(parent);
@@ -362,7 +371,7 @@ struct Observer::State {
         now < process_look_from(entry)) {
       return std::nullopt;
     }
-    entry.process_looked = now;
+    looked[entry.judged.session] = now;
     auto process = facts_of_process(history);
     if (is_running(process) != false) return std::nullopt;
     auto row = store.reader().session(entry.judged.session);

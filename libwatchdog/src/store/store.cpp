@@ -285,7 +285,11 @@ Result<Receipt> Store::State::append(Batch& batch) {
         "sessionId"};
   }
   for (auto& report : batch.reports) {
-    mark(report);
+    if (!is_kept_whole(report, head->content)) {
+      mark(report);
+    } else if (std::holds_alternative<Marks>(report.detail)) {
+      report.detail = {};
+    }
     seal(report, head->content);
     if (is_duplicate(*head, report)) {
       ++receipt.duplicates;
