@@ -141,7 +141,7 @@ TEST(Situation, tells_opinions) {
   for (int i = 0; i < 3; ++i) agent.call("ls", R"({"path":"a"})", test::long_text("a"));
   agent.opinion(Verdict::B, 0.95).opinion(Verdict::D, {}, 0, "self");
   const auto now = told(agent);
-  EXPECT_EQ(now["opinions"], json::parse(R"({"newest":"B","sure":true,"looping":1,"blocked":0,
+  EXPECT_EQ(now["opinions"], json::parse(R"({"newest":"B","looping":2,"blocked":0,
       "self":true,"seq":8})"));
   EXPECT_EQ(now["confirmations"], 3);
 }

@@ -121,7 +121,9 @@ TEST(Repetition, near_repetition_convicts_like_repetition_does) {
   for (int i = 1; i <= 4; ++i) {
     run.call("write_fix",
              R"({"patch":"if (node == null) { return false; } // attempt number )" +
-                 std::to_string(i) + R"( of the same idea"})",
+                 std::to_string(i) +
+                 R"( of the same idea, with a comment that says in many words why it is going to )"
+                 R"(work this time although it did not do so when it was tried before"})",
              long_text("59 tests fail"));
   }
   EXPECT_EQ(run.health(), HealthKind::looping) << run.story();
@@ -309,9 +311,13 @@ TEST(Rounds, call_that_never_gets_its_result_does_not_hide_the_others) {
   agent.begin("lost", "{}", "id 0");
   for (int i = 0; i < 6; ++i) agent.call("read", "a", "b");
   EXPECT_EQ(agent.health(), HealthKind::looping) << agent.story();
+  Agent frozen;
+  frozen.begin("lost", "{}", "id 0");
+  for (int i = 0; i < 8; ++i) frozen.call("read", std::to_string(i), std::to_string(i));
+  EXPECT_EQ(frozen.pass(1h).health(), HealthKind::suspect) << "it went on without that call";
   Agent waiting;
-  waiting.begin("lost", "{}", "id 0").pass(1s).state(R"({"n":1})").state(R"({"n":2})");
-  EXPECT_EQ(waiting.pass(1h).health(), HealthKind::suspect) << "it went on without that call";
+  waiting.begin("train", "{}").pass(1s).state(R"({"epoch":1})").state(R"({"epoch":2})");
+  EXPECT_EQ(waiting.pass(24h).health(), HealthKind::slow) << "the call still runs";
 }
 
 // --- Arguments and results.
@@ -371,7 +377,8 @@ TEST(Marks, hostile_arguments_are_bounded) {
     return std::get<Marks>(report.detail);
   };
   const std::string deep(10'000, '[');
-  EXPECT_TRUE(marked(deep).malformed);
+  EXPECT_NE(marked(deep).identity, 0U);
+  EXPECT_TRUE(marked(R"({"a":)").malformed);
   EXPECT_NE(marked(deep + std::string(10'000, ']')).identity, 0U);
   EXPECT_TRUE(marked(R"({"a":NaN})").malformed);
   EXPECT_TRUE(marked("{\"a\":\"\xff\xfe\"}").malformed);

@@ -51,6 +51,9 @@ struct OpenCall {
   std::optional<std::int64_t> iteration;  ///< The session's iteration when it began.
   Millis deadline{};                      ///< Without progress; 0: the policy's `call_idle_max`.
   CallMark mark;
+  /// Later calls that finished before it. Then its result is not waited for: it was lost.
+  std::uint8_t passed = 0;
+  static constexpr std::uint8_t passed_max = 8;
 };
 
 /// Longest gap between heartbeats among the last 50 to 59: six buckets of ten.
@@ -104,8 +107,7 @@ class Boxed {
 struct Opinions {
   Verdict newest = Verdict::none;
   std::int32_t looping = 0;  ///< How often a model said so,
-  std::int32_t blocked = 0;  ///< or so;
-  bool sure = false;         ///< the newest with a confidence of at least 0.9.
+  std::int32_t blocked = 0;  ///< or so; with a confidence of at least 0.9 it counts twice.
   bool self = false;         ///< The agent says of itself that it gets nowhere.
   Seq seq = 0;               ///< The newest.
 };

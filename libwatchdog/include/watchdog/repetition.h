@@ -139,7 +139,8 @@ struct CallMark {
   std::uint32_t round = 0;  ///< 0: it takes no part.
   ToolUse use = ToolUse::ordinary;
   bool malformed = false;
-  bool twin = false;  ///< The same call runs in this round already.
+  bool blind = false;  ///< What was asked is not known.
+  bool twin = false;   ///< The same call runs in this round already.
 };
 
 /// Everything that is remembered of a session to see what it repeats. A plain value of at most some
@@ -159,13 +160,13 @@ class Repetition {
   /// A change of state that says only that there was one.
   void take_bare_state(Seq seq, const Policy& policy);
   /// `marks` may be null.
-  void take_message(std::string_view role, const Marks* marks, Seq seq);
+  void take_message(std::string_view role, const Marks* marks, Seq seq, const Policy& policy);
   void take_chant(Seq seq);
   void take_compaction(Seq seq);
   /// The newest answer is asked for again: it did not happen.
   void take_retry();
   /// A user's word begins everything anew; what is known stays known.
-  void take_user_input();
+  void take_user_input(Seq seq);
 
   /// The worst of what is seen now. Confirmed ones stay until enough is new.
   [[nodiscard]] Finding finding(const Policy& policy) const;
@@ -184,7 +185,7 @@ class Repetition {
   Streak barren;            // R11
   Cycles rounds;            // R3
   Cycles states;            // R9
-  bool telling = false;     ///< The newest state says enough to be known again.
+  bool took_step = false;   ///< The newest event was a round, or a state that says enough.
   Talk talk;                // R7, R7b, R8
   Talk before_answer;       ///< The same before the newest message.
   Known known_steps;
@@ -205,9 +206,9 @@ class Repetition {
   void recover(std::int32_t by, const Policy& policy);
 };
 
-/// True if two calls name different targets: the same members, and all that differ are atomic.
-[[nodiscard]] bool other_target(const std::vector<Marks::Field>& a,
-                                const std::vector<Marks::Field>& b) noexcept;
+/// True if two rounds are about different targets: their arguments have the same members, and all
+/// that differ are atomic; or they are commands of which one word differs.
+[[nodiscard]] bool other_target(const Step& a, const Step& b) noexcept;
 
 /// The similarity of two samples of shingles, 0 … 1: what they have in common of all they have.
 [[nodiscard]] double similarity(const std::vector<std::uint32_t>& a,

@@ -158,11 +158,12 @@ struct Marks {
 
   std::uint64_t identity = 0;  ///< 0: there was nothing to compare.
   std::uint64_t exact = 0;     ///< Of a result: the source's own digest of the whole; 0: none.
-  bool informative = false;    ///< A state of at least 64 characters, a result of 200, any error.
-  bool malformed = false;      ///< Of arguments: they look like JSON and are not.
-  bool unreachable = false;    ///< Of an error: rate limits and gateways, nothing the agent did.
-  std::uint8_t chants = 0;     ///< Of a message: how often it begins to repeat itself; to 2.
-  std::vector<Field> fields;   ///< Of arguments that are an object.
+  bool informative =
+      false;               ///< A result of at least 200 characters, an error of 32, a state of 64.
+  bool malformed = false;  ///< Of arguments: they look like JSON and are not.
+  bool unreachable = false;   ///< Of an error: rate limits and gateways, nothing the agent did.
+  std::uint8_t chants = 0;    ///< Of a message: how often it begins to repeat itself; to 2.
+  std::vector<Field> fields;  ///< Of arguments that are an object.
   /// Of arguments: the smallest digests of their words and pairs of words, ascending.
   std::vector<std::uint32_t> shingles;
 

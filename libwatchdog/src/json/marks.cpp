@@ -23,6 +23,8 @@ constexpr std::size_t perhaps_cut = 2'000;
 /// for every one of many targets. A state says something earlier.
 constexpr std::size_t result_informative_min = 200;
 constexpr std::size_t state_informative_min = 64;
+/// An error says something earlier still, but an exit status alone does not.
+constexpr std::size_t error_informative_min = 32;
 /// Longer words are contents, not names of something.
 constexpr std::size_t atomic_max = 128;
 
@@ -353,6 +355,7 @@ std::uint64_t never_zero(std::uint64_t digest) {
 }
 
 Marks marks_of_arguments(const Report& report) {
+  if (report.content.empty() && report.hash.empty()) return {};  // not told
   Marks marks;
   Shingles shingles;
   const std::string_view text = report.content;
@@ -364,7 +367,11 @@ Marks marks_of_arguments(const Report& report) {
     if (nlohmann::json::sax_parse(text, &canonical)) {
       marks.identity = canonical.digest();
     } else {
-      marks = Marks{.malformed = true};
+      // A shell's test begins with a bracket too.
+      const auto second = text.find_first_not_of(" \t\r\n", first + 1);
+      const bool object = text[first] == '{' && second != std::string_view::npos &&
+                          (text[second] == '"' || text[second] == '}');
+      marks = Marks{.malformed = object};
       shingles = Shingles{};
     }
   }
@@ -402,7 +409,7 @@ Marks marks_of_result(const Report& report) {
     if (report.content.size() >= perhaps_cut) marks.identity = digest_of(report.hash);
   }
   marks.identity = never_zero(combined(failed ? 2 : 1, marks.identity));
-  marks.informative = failed || normal.size >= result_informative_min;
+  marks.informative = normal.size >= (failed ? error_informative_min : result_informative_min);
   marks.unreachable = failed && says_unreachable(report.content);
   return marks;
 }
@@ -442,7 +449,8 @@ std::size_t time_member_at(std::string_view text, std::size_t at) {
   return end - at;
 }
 
-/// States compare as texts: who writes them writes them the same way each time.
+/// States compare as texts: who writes them writes them the same way each time. Ids and times that
+/// are part of what changed stay in: item 5 is not item 6.
 Marks marks_of_state(const Report& report) {
   std::string what;
   what.reserve(report.content.size());
@@ -457,15 +465,17 @@ Marks marks_of_state(const Report& report) {
     at += std::max<std::size_t>(skipped, 1);
   }
   if (!says_something) return {};  // it says when, not what
-  return {.identity = never_zero(combined(digest_of(report.name), normalised(what).digest)),
-          .informative = report.content.size() >= state_informative_min};
+  return {.identity = never_zero(combined(digest_of(report.name), digest_of(what))),
+          .informative = what.size() >= state_informative_min};
 }
 
 Marks marks_of_message(const Report& report) {
   std::string folded;
   fold(report.content, folded);
   Marks marks{.identity = folded.empty() ? 0 : never_zero(digest_of(folded))};
-  marks.chants = static_cast<std::uint8_t>(std::min(hits_in(report.content), 2));
+  // Equal lines of some program's output may hit once or twice; who chants goes on.
+  const int hits = hits_in(report.content);
+  marks.chants = static_cast<std::uint8_t>(hits == 0 ? 0 : hits < 3 ? 1 : 2);
   return marks;
 }
 
@@ -479,7 +489,9 @@ void mark(Report& report) {
   if (report.detail.index() != 0) return;
   switch (report.kind) {
     case ReportKind::tool_call:
-      report.detail = marks_of_arguments(report);
+      if (auto marks = marks_of_arguments(report); marks != Marks{}) {
+        report.detail = std::move(marks);
+      }
       break;
     case ReportKind::tool_result:
     case ReportKind::error:

@@ -123,7 +123,7 @@ class SituationWriter {
       out_.value(nullptr);
       return;
     }
-    out_.open_object().field("newest", name_of(opinions.newest)).field("sure", opinions.sure);
+    out_.open_object().field("newest", name_of(opinions.newest));
     out_.field("looping", opinions.looping).field("blocked", opinions.blocked);
     out_.field("self", opinions.self).field("seq", opinions.seq).close_object();
   }

@@ -17,8 +17,8 @@
 namespace watchdog {
 
 // clang-format off
-template <class V> void each_part(CallMark& x, V&& v) { v(x.call, x.tool, x.round, x.use, x.malformed, x.twin); }
-template <class V> void each_part(OpenCall& x, V&& v) { v(x.name, x.call_id, x.seq, x.since, x.iteration, x.deadline, x.mark); }
+template <class V> void each_part(CallMark& x, V&& v) { v(x.call, x.tool, x.round, x.use, x.malformed, x.blind, x.twin); }
+template <class V> void each_part(OpenCall& x, V&& v) { v(x.name, x.call_id, x.seq, x.since, x.iteration, x.deadline, x.mark, x.passed); }
 template <class V> void each_part(Marks::Field& x, V&& v) { v(x.name, x.value, x.atomic); }
 template <class V> void each_part(Step& x, V&& v) {
   v(x.seq, x.call, x.result, x.exact, x.tool, x.failed, x.informative, x.blind, x.again, x.weight, x.shingles, x.fields);
@@ -32,12 +32,12 @@ template <class V> void each_part(Talk& x, V&& v) { v(x.newest, x.same, x.any, x
 template <class V> void each_part(Alarm& x, V&& v) { v(x.pattern, x.first, x.last, x.count, x.recovered); }
 template <class V> void each_part(Repetition& x, V&& v) {
   v(x.steps, x.score, x.evidence, x.echo, x.same_result, x.same_error, x.thrash, x.unparsed, x.compactions, x.barren,
-    x.rounds, x.states, x.telling, x.talk, x.before_answer, x.known_steps, x.known_states, x.round, x.graced, x.novel,
+    x.rounds, x.states, x.took_step, x.talk, x.before_answer, x.known_steps, x.known_states, x.round, x.graced, x.novel,
     x.state_seq, x.alarm, x.tool);
 }
 template <class V> void each_part(Pace::Samples& x, V&& v) { v(x.kind, x.count, x.mean, x.deviations); }
 template <class V> void each_part(Pace& x, V&& v) { v(x.samples); }
-template <class V> void each_part(Opinions& x, V&& v) { v(x.newest, x.looping, x.blocked, x.sure, x.self, x.seq); }
+template <class V> void each_part(Opinions& x, V&& v) { v(x.newest, x.looping, x.blocked, x.self, x.seq); }
 template <class V> void each_part(Absence& x, V&& v) { v(x.back, x.gap); }
 template <class V> void each_part(Suspicion& x, V&& v) { v(x.seq, x.further); }
 // clang-format on

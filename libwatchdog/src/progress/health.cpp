@@ -43,8 +43,8 @@ Health without_trouble(const History& history) {
 }
 
 /// A model's opinion counts if it was sure, said it twice, or something else says so too.
-bool counts(const Opinions& opinions, std::int32_t times, bool corroborated) {
-  return times >= 2 || (times == 1 && (opinions.sure || corroborated));
+bool counts(std::int32_t times, bool corroborated) {
+  return times >= 2 || (times == 1 && corroborated);
 }
 
 /// Something may be wrong, or is: repetition, and what was thought of it.
@@ -55,7 +55,7 @@ Health doubted(const History& history, const Policy& policy, const Finding& foun
                 .evidence = repeats ? std::array{found.first, found.last}
                                     : std::array{history.change_seq, Seq{0}}};
   const auto& opinions = history.notes->opinions;
-  if (counts(opinions, opinions.blocked, false)) {
+  if (counts(opinions.blocked, false)) {
     return {.kind = HealthKind::blocked, .pattern = Pattern::F6, .evidence = {opinions.seq}};
   }
   const auto& bounds = policy.patterns[static_cast<std::size_t>(health.pattern)];
@@ -134,13 +134,7 @@ PaceNow pace_now(const History& history, const Policy& policy) noexcept {
   if (!history.said_something) return now;
   const auto& pace = *history.pace;
   const auto quiet_until = history.notes->quiet_until;
-  // Calls that the session went on without are not what it waits for; those that run at once with
-  // one that has finished are.
-  const auto awaited = [&](const OpenCall& call) {
-    return call.since >= history.pace_from ||
-           (call.mark.round != 0 && call.mark.round == history.repetition->round.number &&
-            history.last_change_type == "tool_call");
-  };
+  const auto awaited = [](const OpenCall& call) { return call.passed < OpenCall::passed_max; };
   if (std::none_of(history.open_calls->begin(), history.open_calls->end(), awaited)) {
     now.kind = Pace::kind_of_phase(history.phase);
     now.bounds = pace.bounds(now.kind, policy);
@@ -179,8 +173,7 @@ int confirmations(const History& history, const Policy& policy) {
   const bool repeats =
       history.repetition.has() && history.repetition->finding(policy).level != Level::none;
   const auto& opinions = history.notes->opinions;
-  return (repeats ? 1 : 0) + (counts(opinions, opinions.looping, repeats) ? 1 : 0) +
-         (opinions.self ? 1 : 0);
+  return (repeats ? 1 : 0) + (counts(opinions.looping, repeats) ? 1 : 0) + (opinions.self ? 1 : 0);
 }
 
 HealthKind trouble_of(Pattern pattern) noexcept {

@@ -28,6 +28,12 @@ namespace {
 
 constexpr std::size_t kept_name_bytes = 64;
 
+/// No deadline and no announcement is longer than a week.
+Millis bounded(Millis time) {
+  constexpr Millis week{604'800'000};
+  return std::clamp(time, Millis{0}, week);
+}
+
 std::int32_t added(std::int32_t count, std::int64_t more) {
   return static_cast<std::int32_t>(std::min<std::int64_t>(count + more, INT32_MAX));
 }
@@ -37,7 +43,10 @@ void resume(History& history, Instant now) {
   if (is_end(history.lifecycle)) return;
   if (history.lifecycle != Lifecycle::running) history.pace_from = now;
   history.lifecycle = Lifecycle::running;
-  if (history.notes->wait_seq != 0) history.notes.edit().wait_seq = 0;
+  if (history.notes->wait_seq != 0) {
+    history.notes.edit().wait_seq = 0;
+    history.notes.edit().wait_iteration.reset();
+  }
 }
 
 void count_change(History& history, const Event& event, std::string_view type) {
@@ -57,10 +66,10 @@ void clear_doubts(History& history) {
 }
 
 /// After the repetition took something: whether it was new, or one more round of the old.
-void note_novelty(History& history, bool counts) {
+void note_novelty(History& history) {
   if (history.repetition->novel) {
     clear_doubts(history);
-  } else if (counts && history.notes->suspicion.seq != 0) {
+  } else if (history.repetition->took_step && history.notes->suspicion.seq != 0) {
     ++history.notes.edit().suspicion.further;
   }
 }
@@ -88,6 +97,9 @@ std::optional<OpenCall> close_call(History& history, const Report& result) {
   if (found == calls.end()) return std::nullopt;
   OpenCall closed = std::move(*found);
   calls.erase(found);
+  for (auto& older : calls) {
+    if (older.seq < closed.seq && older.passed < OpenCall::passed_max) ++older.passed;
+  }
   return closed;
 }
 
@@ -116,22 +128,23 @@ void open_call(History& history, const Event& event, const Policy& policy) {
        .seq = event.seq,
        .since = event.tick,
        .iteration = history.iteration,
-       .deadline = report.deadline.value_or(Millis{0}),
+       .deadline = bounded(report.deadline.value_or(Millis{0})),
        .mark = history.repetition.edit().begin_call(report, event.seq, policy)});
-  note_novelty(history, false);
 }
 
 void finish_call(History& history, const Event& event, const Policy& policy) {
   const auto call = close_call(history, event.report);
   auto& repetition = history.repetition.edit();
-  repetition.tool = first_characters(call ? call->name : event.report.name, kept_name_bytes);
   if (call) {
     history.pace.edit().add(Pace::kind_of_tool(call->name), event.tick - call->since);
     repetition.finish_call(call->mark, event.report, event.seq, policy);
   } else {
     repetition.take_result(event.report, event.seq, policy);
   }
-  note_novelty(history, true);
+  if (repetition.took_step) {
+    repetition.tool = first_characters(call ? call->name : event.report.name, kept_name_bytes);
+  }
+  note_novelty(history);
   count_change(history, event, "tool_call");
   history.pace_from = event.tick;
 }
@@ -143,7 +156,7 @@ void change_state(History& history, const Event& event, const Policy& policy) {
   }
   if (const auto* marks = std::get_if<Marks>(&event.report.detail)) {
     history.repetition.edit().take_state(*marks, event.seq, policy);
-    note_novelty(history, true);
+    note_novelty(history);
   } else {
     if (history.repetition.has()) history.repetition.edit().take_bare_state(event.seq, policy);
     clear_doubts(history);
@@ -165,9 +178,12 @@ void take_opinion(History& history, const Event& event, const Opinion& opinion) 
     return;
   }
   opinions.newest = opinion.verdict;
-  opinions.sure = opinion.confidence.value_or(0) >= 0.9;
-  if (opinion.verdict == Verdict::B) ++opinions.looping;
-  if (opinion.verdict == Verdict::C) ++opinions.blocked;
+  const bool sure = opinion.confidence.value_or(0) >= 0.9;
+  // Said surely, it counts as said twice.
+  const auto weight = sure ? 2 : 1;
+  if (opinion.verdict == Verdict::A && sure) opinions.looping = opinions.blocked = 0;
+  if (opinion.verdict == Verdict::B) opinions.looping = added(opinions.looping, weight);
+  if (opinion.verdict == Verdict::C) opinions.blocked = added(opinions.blocked, weight);
 }
 
 void take_beats(History& history, const Event& event, const Beats& beats, const Policy& policy) {
@@ -201,7 +217,8 @@ void take_beats(History& history, const Event& event, const Beats& beats, const 
       };
       drop_calls(history, event.seq, policy,
                  [&](const OpenCall& call) { return overtaken(call.iteration); });
-      if (overtaken(history.notes->wait_iteration)) resume(history, event.tick);
+      if (history.lifecycle == Lifecycle::waiting && overtaken(history.notes->wait_iteration))
+        resume(history, event.tick);
     }
   }
 
@@ -284,7 +301,7 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
       history.streak_seq = 0;
       resume(history, event.tick);
       history.pace_from = event.tick;
-      if (history.repetition.has()) history.repetition.edit().take_user_input();
+      if (history.repetition.has()) history.repetition.edit().take_user_input(event.seq);
       clear_doubts(history);
       break;
     case ReportKind::cancel:
@@ -318,7 +335,7 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
       break;
     case ReportKind::message:
       history.repetition.edit().take_message(report.name, std::get_if<Marks>(&report.detail),
-                                             event.seq);
+                                             event.seq, policy);
       break;
     case ReportKind::chant:
       history.repetition.edit().take_chant(event.seq);
@@ -370,7 +387,7 @@ void apply(History& history, const Event& event, const Policy& policy) {
         history.last_sign = std::max(before, beats->last);
       }
       if (event.report.expect_quiet) {
-        history.notes.edit().quiet_until = event.tick + *event.report.expect_quiet;
+        history.notes.edit().quiet_until = event.tick + bounded(*event.report.expect_quiet);
       }
     }
     if ((is_sign || event.report.kind == ReportKind::start) && history.notes->exited_seq != 0) {

@@ -19,28 +19,18 @@ constexpr double similar_min = 0.3;  ///< Of the arguments of a near-repetition.
 /// What a repeat counts that follows something new: after an edit the same test is run again, and
 /// may well fail as before. Such repeats alone never convict.
 constexpr double tested_again = 0.5;
+constexpr double tested_often = 0.25;  ///< For the third time, and more.
 /// A new state is worth more than an empty bucket: four rounds after it prove nothing yet.
 constexpr double credit = 1.5;
 
 constexpr std::size_t round_calls_max = 16;
+/// Words and pairs of words of what may be a command rather than a text.
+constexpr std::size_t command_max = 32;
 
 /// Who speaks in these roles is not the agent.
 bool is_agents(std::string_view role) {
   return role != "user" && role != "human" && role != "system" && role != "tool" &&
          role != "developer";
-}
-
-/// The union of two samples, cut to the smallest.
-void merge(std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& more) {
-  if (into.empty()) {
-    into = more;
-    return;
-  }
-  std::vector<std::uint32_t> all;
-  all.reserve(into.size() + more.size());
-  std::set_union(into.begin(), into.end(), more.begin(), more.end(), std::back_inserter(all));
-  if (all.size() > Marks::shingles_max) all.resize(Marks::shingles_max);
-  into = std::move(all);
 }
 
 /// Whether a streak of at least `suspect` or `stuck` is a finding.
@@ -57,25 +47,40 @@ Finding judged(Pattern pattern, double count, Seq first, Seq last, const Policy&
 
 std::uint64_t identity_of(const Marks& marks, const ToolRule* rule) {
   if (rule == nullptr || rule->identity.empty() || marks.fields.empty()) return marks.identity;
-  std::uint64_t sum = 1;
-  for (const auto& field : rule->identity) {
+  std::uint64_t sum = 0;
+  for (std::string field : rule->identity) {
+    // Names are folded where they are marked.
+    std::transform(field.begin(), field.end(), field.begin(), [](char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+    });
     const auto name = static_cast<std::uint32_t>(digest_of(field));
     for (const auto& known : marks.fields) {
       if (known.name == name) sum += combined(name, known.value);
     }
   }
-  return sum;
+  return sum == 0 ? marks.identity : sum;
 }
 
 }  // namespace
 
-bool other_target(const std::vector<Marks::Field>& a, const std::vector<Marks::Field>& b) noexcept {
-  if (a.empty() || a.size() != b.size()) return false;
-  return std::all_of(a.begin(), a.end(), [&](const Marks::Field& own) {
-    return std::any_of(b.begin(), b.end(), [&](const Marks::Field& other) {
-      return own.name == other.name && (own.value == other.value || (own.atomic && other.atomic));
-    });
-  });
+bool other_target(const Step& a, const Step& b) noexcept {
+  if (!a.fields.empty() && a.fields.size() == b.fields.size() &&
+      std::all_of(a.fields.begin(), a.fields.end(), [&](const Marks::Field& own) {
+        return std::any_of(b.fields.begin(), b.fields.end(), [&](const Marks::Field& other) {
+          return own.name == other.name &&
+                 (own.value == other.value || (own.atomic && other.atomic));
+        });
+      })) {
+    return true;
+  }
+  // A word and its two pairs.
+  constexpr std::size_t one_word = 3;
+  if (a.shingles.size() > command_max || b.shingles.size() > command_max) return false;
+  std::size_t common = 0;
+  for (const auto shingle : a.shingles) {
+    common += std::binary_search(b.shingles.begin(), b.shingles.end(), shingle) ? 1U : 0U;
+  }
+  return a.shingles.size() - common <= one_word && b.shingles.size() - common <= one_word;
 }
 
 double similarity(const std::vector<std::uint32_t>& a,
@@ -177,6 +182,7 @@ CallMark Repetition::begin_call(const Report& report, Seq seq, const Policy& pol
   const auto* marks = std::get_if<Marks>(&report.detail);
   mark.call = combined(mark.tool, marks != nullptr ? identity_of(*marks, ruled) : 0);
   mark.malformed = marks != nullptr && marks->malformed;
+  mark.blind = marks == nullptr;
 
   if (round.finished > 0) complete_round(seq, policy);
   if (round.open == 0) round = Round{.number = std::max(round.number + 1, 1U)};
@@ -185,21 +191,22 @@ CallMark Repetition::begin_call(const Report& report, Seq seq, const Policy& pol
   mark.twin = std::find(round.calls.begin(), round.calls.end(), mark.call) != round.calls.end();
   if (mark.twin) return mark;
   const bool alone = round.calls.empty();
+  round.sum.blind |= mark.blind;
   if (round.calls.size() < round_calls_max) round.calls.push_back(mark.call);
   round.use = alone || round.use == mark.use ? mark.use : ToolUse::ordinary;
   round.sum.call += mark.call;
   round.sum.tool += mark.tool;
   round.malformed |= mark.malformed;
-  if (marks != nullptr) {
-    merge(round.sum.shingles, marks->shingles);
-    round.sum.fields = alone ? marks->fields : std::vector<Marks::Field>{};
-  }
+  // What several calls have in common says little of any of them.
+  round.sum.shingles = alone && marks != nullptr ? marks->shingles : decltype(round.sum.shingles){};
+  round.sum.fields = alone && marks != nullptr ? marks->fields : decltype(round.sum.fields){};
   return mark;
 }
 
 void Repetition::finish_call(const CallMark& call, const Report& result, Seq seq,
                              const Policy& policy) {
   novel = false;
+  took_step = false;
   if (call.use == ToolUse::exempt) return;
   const auto* marks = std::get_if<Marks>(&result.detail);
   Step step{.seq = seq,
@@ -209,7 +216,7 @@ void Repetition::finish_call(const CallMark& call, const Report& result, Seq seq
             .tool = call.tool,
             .failed = result.kind == ReportKind::error,
             .informative = marks != nullptr && marks->informative,
-            .blind = marks == nullptr || call.call == call.tool};
+            .blind = marks == nullptr || call.blind};
   const bool unreachable = marks != nullptr && marks->unreachable;
   if (call.round == 0 || call.round != round.number) {  // its round is over
     if (!unreachable) take_step(std::move(step), call.use, call.malformed, policy);
@@ -230,11 +237,13 @@ void Repetition::finish_call(const CallMark& call, const Report& result, Seq seq
 
 void Repetition::take_result(const Report& result, Seq seq, const Policy& policy) {
   const auto rule = policy.tools.find(result.name);
+  novel = false;
+  took_step = false;
   // Whatever is called next is called after something came back.
   if (round.open > 0) ++round.finished;
   const auto* marks = std::get_if<Marks>(&result.detail);
   if (marks == nullptr || !marks->informative) return;
-  CallMark call{.tool = static_cast<std::uint32_t>(digest_of(result.name) >> 32U)};
+  CallMark call{.tool = static_cast<std::uint32_t>(digest_of(result.name) >> 32U), .blind = true};
   call.call = call.tool;
   if (rule != policy.tools.end()) call.use = rule->second.use;
   finish_call(call, result, seq, policy);
@@ -254,6 +263,7 @@ void Repetition::complete_round(Seq seq, const Policy& policy) {
 }
 
 void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy& policy) {
+  if (step.blind && !step.informative) return;  // neither what was asked nor what came is known
   const bool is_new = known_steps.add(combined(step.call, step.result));
   if (use == ToolUse::poll && !is_new) return;  // it waits on purpose
   const Step* before = steps.empty() ? nullptr : &steps.back();
@@ -270,15 +280,25 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
       ++equal;
       echo |= back == 1;
     } else if (other.tool == step.tool && step.informative && step.result != 0 &&
-               !other_target(other.fields, step.fields) &&
+               !step.shingles.empty() && !other.shingles.empty() && !other_target(other, step) &&
                similarity(other.shingles, step.shingles) >= similar_min) {
       ++similar;
       echo |= back == 1;
     }
   }
-  const bool follows_new = !same_call && (before == nullptr || !before->again);
+  // It follows something new; or does so again and again, and half of what lies between is new.
+  const auto match = std::find_if(steps.rbegin(), steps.rend(), [&](const Step& other) {
+    return other.call == step.call && other.same_result(step);
+  });
+  const bool seen = match != steps.rend();
+  const auto between = seen ? match - steps.rbegin() : 0;
+  const auto new_ones = std::count_if(steps.rbegin(), steps.rbegin() + between,
+                                      [](const Step& other) { return !other.again; });
+  const bool follows_new =
+      between > 0 && (!before->again || (2 * new_ones >= between && equal > 1));
   if (equal > 0) {
-    evidence = (equal > 1 ? repeated_more : repeated_once) * (follows_new ? tested_again : 1.0);
+    evidence = equal > 1 ? repeated_more : repeated_once;
+    if (follows_new) evidence *= equal > 1 ? tested_often : tested_again;
   } else if (same_call && failed_again) {
     evidence = repeated_once;
   } else if (similar > 0) {
@@ -286,9 +306,7 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
   } else {
     evidence = 0;
   }
-  const bool seen = std::any_of(steps.begin(), steps.end(), [&](const Step& other) {
-    return other.call == step.call && other.same_result(step);
-  });
+
   step.again = seen || evidence > 0;
   if (seen) step.weight = follows_new ? static_cast<float>(tested_again) : 1.0F;
   if (use == ToolUse::paging) {
@@ -322,6 +340,7 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
   talk = {};
   before_answer = {};
 
+  took_step = true;
   novel = is_new && evidence == 0;
   if (evidence > 0) alarm.recovered = 0;
   if (novel && !step.failed) {
@@ -360,8 +379,9 @@ void Repetition::take_bare_state(Seq seq, const Policy& policy) {
 void Repetition::take_state(const Marks& marks, Seq seq, const Policy& policy) {
   quieten();
   novel = known_states.add(marks.identity);
-  states.take(marks.identity, seq, 1, 4);
-  telling = marks.informative;
+  took_step = marks.informative;
+  // `{"tool": "bash"}` comes back in good work too.
+  if (marks.informative) states.take(marks.identity, seq, 1, 4);
   if (!novel) return;
   state_seq = seq;
   begin_anew();
@@ -369,12 +389,20 @@ void Repetition::take_state(const Marks& marks, Seq seq, const Policy& policy) {
   recover(2, policy);
 }
 
-void Repetition::take_message(std::string_view role, const Marks* marks, Seq seq) {
+void Repetition::take_message(std::string_view role, const Marks* marks, Seq seq,
+                              const Policy& policy) {
   novel = false;
   compactions = {};
   if (!is_agents(role)) {
     quieten();
     return;
+  }
+  // A whole answer without a chant ends what was chanted before it.
+  const bool chanted =
+      talk.chants.count != before_answer.chants.count || (marks != nullptr && marks->chants > 0);
+  if (!chanted) {
+    talk.chants = {};
+    if (alarm.pattern == Pattern::R8) recover(1, policy);
   }
   before_answer = talk;
   const auto digest = marks != nullptr ? marks->identity : 0;
@@ -406,7 +434,8 @@ void Repetition::take_retry() {
   if (round.finished == 0) round = Round{.number = round.number + 1};
 }
 
-void Repetition::take_user_input() {
+void Repetition::take_user_input(Seq seq) {
+  state_seq = seq;
   begin_anew();
   score = 0;
   states.clear();
@@ -435,6 +464,7 @@ void Repetition::recover(std::int32_t by, const Policy& policy) {
   if (alarm.recovered < 2 * policy.recovery_changes) return;
   alarm = {};
   forget_rounds();  // the episode is over
+  talk = before_answer = {};
   score = 0;
 }
 
@@ -442,11 +472,9 @@ Finding Repetition::finding(const Policy& policy) const {
   const Seq newest = steps.empty() ? 0 : steps.back().seq;
   Finding found;
   // Named after the first in this order that is seen at all, as bad as the worst of them is.
-  const auto look = [&](Pattern pattern, double count, Seq first, Seq last,
-                        Level worst = Level::stuck) {
-    auto next = judged(pattern, count, first, last, policy);
+  const auto look = [&](Pattern pattern, double count, Seq first, Seq last) {
+    const auto next = judged(pattern, count, first, last, policy);
     if (next.level == Level::none) return;
-    next.level = std::min(next.level, worst);
     const auto level = std::max(found.level, next.level);
     if (found.pattern == Pattern::none) found = next;
     found.level = level;
@@ -460,9 +488,7 @@ Finding Repetition::finding(const Policy& policy) const {
   if (const auto* cycle = rounds.longest()) look(Pattern::R3, cycle->laps, cycle->first, newest);
   streak(Pattern::R5, thrash);
   if (const auto* cycle = states.longest()) {
-    // `{"tool": "bash"}` comes back in good work too.
-    look(Pattern::R9, cycle->laps, cycle->first, states.recent.back().second,
-         telling ? Level::stuck : Level::suspect);
+    look(Pattern::R9, cycle->laps, cycle->first, states.recent.back().second);
   }
   if (!steps.empty()) {
     const auto begin =
