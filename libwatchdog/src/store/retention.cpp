@@ -189,7 +189,9 @@ bool Store::State::merge_block(const Retention& retention, Seq end, Seq followin
   if (!session) throw SqlFailure{session.error()};
   const auto judged = reader.fold(*session);
   if (!judged) throw SqlFailure{judged.error()};
-  const auto interval = judged->policy->heartbeat_interval;
+  // What was judged by a shorter interval may have been silence.
+  const auto interval = std::min(judged->policy->heartbeat_interval,
+                                 patched(Policy{}, session->spec.policy).heartbeat_interval);
 
   std::int64_t rows_left = 0;
   for (std::size_t at = 0; at < events.size(); ++at) {

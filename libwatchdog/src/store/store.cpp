@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <unordered_map>
 
 #include "json/facts.h"
@@ -201,6 +202,7 @@ void Store::State::put_beats(Head& head) {
 
 void Store::State::take_beats(Head& head, const Report& report) {
   Beats beats = std::get<Beats>(report.detail);
+  std::erase_if(beats.counters, [](const auto& counter) { return !std::isfinite(counter.second); });
   const bool stamped = beats.first != Instant{};
   beats.first = stamped ? std::min(beats.first + offset, now) : now;
   beats.last = stamped ? std::min(beats.last + offset, now) : now;

@@ -1,6 +1,7 @@
 #include "tracker/beat_row.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace watchdog {
 
@@ -13,6 +14,7 @@ Beats row_of(const Heartbeat& beat, Instant at) {
             .source = beat.source};
   for (const auto& counter : beat.counters) {
     if (row.counters.size() == counters_max) break;
+    if (!std::isfinite(counter.value)) continue;
     row.counters.emplace_back(counter.name, counter.value);
   }
   return row;
@@ -26,7 +28,9 @@ void extend(Beats& row, const Heartbeat& beat, Instant at) {
   const auto same_counters = [&] {
     return beat.counters.size() == row.counters.size() &&
            std::equal(beat.counters.begin(), beat.counters.end(), row.counters.begin(),
-                      [](const Counter& a, const auto& b) { return a.name == b.first; });
+                      [](const Counter& a, const auto& b) {
+                        return a.name == b.first && std::isfinite(a.value);
+                      });
   };
   if (!same_counters()) {  // seldom: other counters than before
     absorb(row, row_of(beat, at));
