@@ -65,20 +65,28 @@ void spinner(ProgressTracker& tracker) {
 /// Busy without getting anywhere: the same file, the same test, nearly the same fix, all over
 /// again.
 void looper(ProgressTracker& tracker) {
-  const auto call = [&](const char* tool, const std::string& arguments, const std::string& result) {
+  // True while nobody asked for a cancel.
+  const auto call = [&](const char* tool, const std::string& arguments, const char* result,
+                        const char* error) {
     tracker.tool_call(tool, arguments);
     if (!busy(tracker, 700ms)) return false;
-    tracker.tool_result(tool, result);
+    if (error != nullptr) {
+      tracker.tool_error(tool, error);
+    } else {
+      tracker.tool_result(tool, result);
+    }
     return true;
   };
   for (int iteration = 1;; ++iteration) {
     tracker.heartbeat({.iteration = iteration, .phase = "execution"});
-    if (!call("read_file", R"({"path":"src/parser.cpp"})", "int parse(const char* text);") ||
-        !call("edit_file",
-              R"({"path":"src/parser.cpp","note":"fix, attempt )" + std::to_string(iteration) +
-                  R"("})",
-              "no change") ||
-        !call("run_tests", "{}", "2 of 40 tests failed: parses_empty_text, parses_comment")) {
+    const auto patch = R"({"path":"src/parser.cpp","patch":"- int parse(const char* text);\n)"
+                       R"(+ int parse(std::string_view text);  // attempt )" +
+                       std::to_string(iteration) + R"(: this time with a view instead"})";
+    if (!call("read_file", R"({"path":"src/parser.cpp"})", "int parse(const char* text);",
+              nullptr) ||
+        !call("apply_patch", patch, nullptr, "hunk 1 of 1 failed at line 42: context differs") ||
+        !call("run_tests", "{}", "2 of 40 tests failed: parses_empty_text, parses_comment",
+              nullptr)) {
       return;
     }
   }
