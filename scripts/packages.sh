@@ -1,8 +1,9 @@
 # The Debian packages that this project needs, and how they get onto the machine. To be sourced.
 
 build_packages=(
-  ca-certificates cmake g++ libboost1.81-dev libcli11-dev libspdlog-dev libsqlite3-dev libxxhash-dev
-  ninja-build nlohmann-json3-dev pkg-config)
+  ca-certificates cmake g++ libboost1.81-dev libcli11-dev libspdlog-dev libsqlite3-dev libssl-dev
+  libtomlplusplus-dev libxxhash-dev ninja-build nlohmann-json3-dev
+  pkg-config)
 test_packages=(git libgtest-dev python3 python3-jsonschema python3-yaml sqlite3)
 
 # Usage: ensure_packages NAME...   Installs those that are missing, or says which and exits with 3.

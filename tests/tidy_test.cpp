@@ -29,6 +29,7 @@ const std::map<std::string, Set, std::less<>> may_include = {
     {"tools", {"base", "progress", "json", "http"}},
     {"llm", {"base", "progress", "json", "http"}},
     {"tracker", {"base", "progress", "json", "store"}},
+    {"config", {"base", "progress", "json", "llm", "run"}},
     {"run", {"base", "progress", "json", "http", "store", "tools", "llm", "tracker"}},
     {"examples", {}},
     {"monitor/api", {}},  // requests and responses, no socket
@@ -50,13 +51,18 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"json.h", "json"},          {"json_writer.h", "json"}, {"progress.h", "json"},
     {"bell.h", "store"},         {"observer.h", "store"},   {"store.h", "store"},
     {"store_reader.h", "store"}, {"tracker.h", "tracker"},  {"text_loop.h", "progress"},
+    {"budget.h", "base"},        {"failure.h", "base"},     {"model.h", "llm"},
+    {"model_client.h", "llm"},   {"checks.h", "run"},       {"old_limits.h", "run"},
+    {"plan.h", "run"},           {"run.h", "run"},          {"task_tool.h", "run"},
+    {"settings.h", "config"},
 };
 
 // What not everybody may include, and who may. The library's public headers include none of it.
 const std::map<std::string, Set, std::less<>> foreign = {
     {"xxhash.h", {"base"}},
     {"sqlite3.h", {"store"}},
-    {"nlohmann/", {"json", "monitor/ingest", "monitor/cli"}},
+    {"nlohmann/", {"json", "llm", "run", "config", "monitor/ingest", "monitor/cli"}},
+    {"toml++/", {"config"}},
     {"openssl/", {"http"}},
     {"boost/asio/", {"http", "tools", "llm", "run", "monitor/http", "monitor/cli"}},
     {"boost/asio/ip/", {"http", "monitor/http"}},

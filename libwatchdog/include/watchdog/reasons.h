@@ -12,7 +12,12 @@ namespace watchdog::reasons {
 inline constexpr std::string_view task_complete = "task_complete";
 // failed
 inline constexpr std::string_view connection_refused = "connection_refused";
+inline constexpr std::string_view host_not_found = "host_not_found";
+inline constexpr std::string_view tls_failed = "tls_failed";  ///< no trust, or not the name's
+inline constexpr std::string_view connection_lost = "connection_lost";  ///< half an answer
 inline constexpr std::string_view authentication = "authentication";
+inline constexpr std::string_view context_exceeded =
+    "context_exceeded";  ///< the prompt is too long
 inline constexpr std::string_view model_client_error = "model_client_error";  ///< 4xx
 inline constexpr std::string_view model_server_error = "model_server_error";  ///< 5xx
 inline constexpr std::string_view rate_limited = "rate_limited";

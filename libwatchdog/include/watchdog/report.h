@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "watchdog/budget.h"
 #include "watchdog/names.h"
 #include "watchdog/policy.h"
 #include "watchdog/time.h"
@@ -42,15 +43,18 @@ enum class ReportKind : std::uint8_t {
   end,
   opinion,  ///< what a model, or the agent of itself, thinks of its progress
   chant,    ///< a stream of the model's text repeats itself
-  retry     ///< the model's newest answer is asked for again: it did not happen
+  retry,    ///< the model's newest answer is asked for again: it did not happen
+  budget,   ///< what the session has used up of what it may use
+  limit     ///< an old time limit was passed; changes nothing
 };
 
 template <>
 struct Names<ReportKind> {
   static constexpr std::string_view all[] = {
-      "start",    "heartbeat", "state_change", "tool_call",  "tool_result", "error",  "message",
-      "wait",     "idle",      "user_input",   "compaction", "policy",      "cancel", "exited",
-      "observer", "gap",       "end",          "opinion",    "chant",       "retry"};
+      "start",   "heartbeat", "state_change", "tool_call",  "tool_result", "error",
+      "message", "wait",      "idle",         "user_input", "compaction",  "policy",
+      "cancel",  "exited",    "observer",     "gap",        "end",         "opinion",
+      "chant",   "retry",     "budget",       "limit"};
 };
 
 /// Who sends a heartbeat: the agent's own loop, or a helper that proves only that the process
@@ -133,12 +137,37 @@ struct Names<Verdict> {
   static constexpr std::string_view all[] = {"inconclusive", "A", "B", "C", "D"};
 };
 
+/// How far a check has come: an opinion that a model was asked for.
+enum class CheckState : std::uint8_t {
+  done,
+  pending,
+  inconclusive,  ///< answered, but not with a letter
+  failed,        ///< the model could not be asked, or gave no answer
+  superseded     ///< something new happened before the answer came
+};
+
+template <>
+struct Names<CheckState> {
+  static constexpr std::string_view all[] = {"done", "pending", "inconclusive", "failed",
+                                             "superseded"};
+};
+
 /// What somebody thinks of a session: A progressing, B looping, C blocked, D failed. `name` of its
 /// report says who: `self` for the agent, else the model.
 struct Opinion {
   Verdict verdict = Verdict::none;
-  std::optional<double> confidence;  ///< Probability of the verdict, 0 … 1, where it is known.
-  Seq seen = 0;                      ///< The newest event it knew of; 0: all before it.
+  std::optional<double> confidence;     ///< Probability of the verdict, 0 … 1, where it is known.
+  Seq seen = 0;                         ///< The newest event it knew of; 0: all before it.
+  CheckState state = CheckState::done;  ///< Only what is done counts.
+};
+
+/// An old time limit that was passed. `name` of its report says which: planning, implementation,
+/// deployment, tool, task, health_attempts; or `began`, once, where a run is compared with them.
+struct LimitPassed {
+  std::string name;
+  std::int64_t limit = 0;    ///< ms; of health_attempts: tries.
+  std::int64_t reached = 0;  ///< Likewise.
+  bool enforced = false;     ///< It ended the run.
 };
 
 /// What content is recognised by after it was cut. Made by `mark` from the whole content; what
@@ -183,10 +212,12 @@ struct LostReports {
 
 /// What only some kinds carry: Beats with heartbeat, ProcessFacts with start and exited, Outcome
 /// with end, CancelRequest with cancel, PolicyPatch with policy, ObserverGap with observer,
-/// LostReports with gap, Opinion with opinion, Marks with state_change, tool_call, tool_result,
+/// LostReports with gap, Opinion with opinion, BudgetFigures with budget, LimitPassed with limit,
+/// Marks with state_change, tool_call, tool_result,
 /// error and message.
-using Detail = std::variant<std::monostate, Beats, ProcessFacts, Outcome, CancelRequest,
-                            PolicyPatch, ObserverGap, LostReports, Opinion, Marks>;
+using Detail =
+    std::variant<std::monostate, Beats, ProcessFacts, Outcome, CancelRequest, PolicyPatch,
+                 ObserverGap, LostReports, Opinion, Marks, BudgetFigures, LimitPassed>;
 
 /// What somebody says of a session. A plain value.
 struct Report {

@@ -41,12 +41,13 @@ struct Error {
   int line = 0;         ///< The input line at fault, counted from 1; 0: the input has no lines.
 };
 
-/// A value or an Error. Dropping one silently is a compiler warning. A plain value.
-template <class T>
+/// A value or the reason why there is none. Dropping one silently is a compiler warning. A plain
+/// value.
+template <class T, class E = Error>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit
+  Result(E error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit
 
   [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return ok(); }
@@ -60,26 +61,26 @@ class [[nodiscard]] Result {
   const T* operator->() const { return &value(); }
 
   /// REQUIRES: !ok().
-  [[nodiscard]] const Error& error() const { return std::get<1>(state_); }
+  [[nodiscard]] const E& error() const { return std::get<1>(state_); }
 
  private:
-  std::variant<T, Error> state_;
+  std::variant<T, E> state_;
 };
 
-/// Done, or an Error.
-template <>
-class [[nodiscard]] Result<void> {
+/// Done, or the reason why not.
+template <class E>
+class [[nodiscard]] Result<void, E> {
  public:
   Result() = default;
-  Result(Error error) : error_(std::move(error)) {}  // NOLINT: implicit
+  Result(E error) : error_(std::move(error)) {}  // NOLINT: implicit
 
   [[nodiscard]] bool ok() const noexcept { return !error_.has_value(); }
   explicit operator bool() const noexcept { return ok(); }
   /// REQUIRES: !ok().
-  [[nodiscard]] const Error& error() const { return error_.value(); }
+  [[nodiscard]] const E& error() const { return error_.value(); }
 
  private:
-  std::optional<Error> error_;
+  std::optional<E> error_;
 };
 
 }  // namespace watchdog

@@ -119,7 +119,24 @@ Opinion read_opinion(Fields& fields) {
   std::optional<std::int64_t> seen;
   fields.integer("seen_seq", seen);
   opinion.seen = std::max<std::int64_t>(seen.value_or(0), 0);
+  std::optional<CheckState> state;
+  fields.choice("state", state);
+  opinion.state = state.value_or(CheckState::done);
   return opinion;
+}
+
+LimitPassed read_limit(Fields& fields) {
+  LimitPassed passed;
+  std::optional<std::int64_t> limit, reached;
+  std::optional<bool> enforced;
+  fields.text("limit", passed.name, no_limit);
+  fields.integer("limit_value", limit);
+  fields.integer("reached", reached);
+  fields.flag("enforced", enforced);
+  passed.limit = limit.value_or(0);
+  passed.reached = reached.value_or(0);
+  passed.enforced = enforced.value_or(false);
+  return passed;
 }
 
 /// Kinds that only the store or the monitor write are unknown here.
@@ -343,6 +360,12 @@ struct DetailWriter {
   void operator()(const Opinion& opinion) const {
     out.field("status", name_of(opinion.verdict)).field("confidence", opinion.confidence);
     if (opinion.seen != 0) out.field("seen_seq", opinion.seen);
+    if (opinion.state != CheckState::done) out.field("state", name_of(opinion.state));
+  }
+  void operator()(const BudgetFigures&) const {}
+  void operator()(const LimitPassed& passed) const {
+    out.field("limit", passed.name).field("limit_value", passed.limit);
+    out.field("reached", passed.reached).field("enforced", passed.enforced);
   }
   void operator()(const Marks&) const {}  // have a column of their own, and are nobody's business
 };
@@ -449,6 +472,9 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
       break;
     case ReportKind::opinion:
       report.detail = read_opinion(fields);
+      break;
+    case ReportKind::limit:
+      report.detail = read_limit(fields);
       break;
     case ReportKind::observer:
       fields.integer("gap_ms", number);

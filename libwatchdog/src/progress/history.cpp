@@ -166,6 +166,7 @@ void change_state(History& history, const Event& event, const Policy& policy) {
 }
 
 void take_opinion(History& history, const Event& event, const Opinion& opinion) {
+  if (opinion.state != CheckState::done) return;
   // What it judged by is out of date.
   if (opinion.seen != 0 && opinion.seen < history.change_seq &&
       (!history.repetition.has() || history.repetition->state_seq > opinion.seen)) {
@@ -256,6 +257,7 @@ bool said_by_agent(ReportKind kind) {
     case ReportKind::exited:
     case ReportKind::observer:
     case ReportKind::opinion:
+    case ReportKind::limit:
       return false;
     default:
       return true;
@@ -353,6 +355,8 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
       break;
     case ReportKind::policy:
     case ReportKind::gap:
+    case ReportKind::budget:
+    case ReportKind::limit:
       break;
   }
 }

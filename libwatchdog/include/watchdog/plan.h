@@ -1,0 +1,32 @@
+/// \file
+/// Planning without a time limit.
+#pragma once
+
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "watchdog/failure.h"
+#include "watchdog/model.h"
+#include "watchdog/result.h"
+#include "watchdog/tracker.h"
+
+namespace watchdog {
+
+/// What is to be done, in order. A plain value.
+struct Plan {
+  std::vector<std::string> steps;
+  bool simplified = false;  ///< The model could not make the whole plan, and made a simpler one.
+};
+
+inline constexpr std::size_t plan_steps_max = 50;
+
+/// Asks the model for a plan and waits as long as it takes, reporting as phase `planning`. If that
+/// fails in a way that asking differently may help (no plan in the answer, half an answer, a prompt
+/// too long, the server's own error), asks for a simpler plan. Any other failure is returned as it
+/// is. Success is the state change `plan_generated`.
+[[nodiscard]] Result<Plan, Failure> plan(const Model& model, ProgressTracker& tracker,
+                                         std::string_view task, std::string_view context = {},
+                                         const std::stop_token& stop = {});
+
+}  // namespace watchdog

@@ -1,0 +1,153 @@
+/// \file
+/// An agent's main loop: reflect, act, look at its own progress, until there is a reason to end.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "watchdog/budget.h"
+#include "watchdog/checks.h"
+#include "watchdog/failure.h"
+#include "watchdog/model.h"
+#include "watchdog/old_limits.h"
+#include "watchdog/result.h"
+#include "watchdog/tracker.h"
+
+namespace watchdog {
+
+/// What the agent concludes of its own work.
+enum class Assessment : std::uint8_t { going_on, task_complete, task_failed };
+
+template <>
+struct Names<Assessment> {
+  static constexpr std::string_view all[] = {"going_on", "task_complete", "task_failed"};
+};
+
+/// What a reflection came to. A plain value.
+struct Reflection {
+  Assessment assessment = Assessment::going_on;
+  std::optional<double> confidence{};  ///< 0 … 1, where the agent gives one.
+  std::string data{};                  ///< What it is about to do: JSON or any text.
+  std::string reason{};                ///< Of `task_failed`: why.
+};
+
+/// What an act came to. A plain value.
+struct Act {
+  std::string tool{};  ///< What was done, as a name; empty: nothing.
+  std::string data{};  ///< JSON or any text.
+  /// The act was reported to the tracker as calls and results; else its end counts as a state
+  /// change of type `tool_call`.
+  bool reported = false;
+};
+
+/// Why the recovery hook is called. A plain value.
+struct Trouble {
+  Health health;
+  std::string reason;          ///< In a sentence: what repeats, how often.
+  std::optional<Check> check;  ///< The opinion that confirmed it, if one did.
+  std::string advice;          ///< For the agent's model: what to change.
+};
+
+/// When a run is stuck and something other than a clock confirms it.
+enum class OnConfirmedStuck : std::uint8_t {
+  report,  ///< it goes on: it is shown, checked, and the recovery hook is called
+  fail     ///< it ends as `failed / confirmed_stuck`
+};
+
+template <>
+struct Names<OnConfirmedStuck> {
+  static constexpr std::string_view all[] = {"report", "fail"};
+};
+
+/// How a run is run. A plain value.
+struct RunOptions {
+  int iterations_max = 25;      ///< The failsafe. 1 …
+  int status_every = 5;         ///< Iterations between two looks at its own status. 1 …
+  Millis check_wait{5'000};     ///< How long a look waits for an opinion; 0: takes it next time.
+  double confidence_min = 0.3;  ///< A reflection below this, so many times in a row, ends it.
+  int confidence_times = 3;
+  OnConfirmedStuck on_confirmed_stuck = OnConfirmedStuck::report;
+  int tries = 5;              ///< Of one request to the model, after the first.
+  Millis retry_first{1'000};  ///< Before the first of them; doubles with each.
+  Millis retry_longest{60'000};
+  OldLimits old_limits{};
+};
+
+class Run;
+
+/// One pass as the callbacks see it.
+class Step {
+ public:
+  [[nodiscard]] int iteration() const noexcept { return iteration_; }
+  /// True if nothing comes after it: answer now, with what there is.
+  [[nodiscard]] bool final() const noexcept { return final_; }
+  /// What the model is to be told of its budget now; empty: nothing. `ask` adds it by itself.
+  [[nodiscard]] const std::string& budget() const noexcept { return budget_; }
+  [[nodiscard]] ProgressTracker& tracker() noexcept;
+  /// Asked for when the run is cancelled, or ends for another reason.
+  [[nodiscard]] std::stop_token stop() const;
+
+  /// Asks the run's model, as long as it takes: what comes is reported as sub-activity, recoverable
+  /// failures are tried again, tokens and the step are charged, and the budget is told at the end
+  /// of the last message. `answer.tool_calls` are the caller's to carry out.
+  [[nodiscard]] Result<ChatAnswer, Failure> ask(ChatRequest request);
+
+ private:
+  friend class Run;
+  Step(Run& run, int iteration, bool final, std::string budget)
+      : run_(run), iteration_(iteration), final_(final), budget_(std::move(budget)) {}
+  Run& run_;
+  int iteration_;
+  bool final_;
+  std::string budget_;
+};
+
+/// What an agent's author gives. A failure that a callback returns ends the run with its reason; an
+/// exception ends it as `failed / error`. What goes wrong in a tool is no failure: tell the model.
+struct RunCallbacks {
+  std::function<Result<Reflection, Failure>(Step&)> reflect;
+  std::function<Result<Act, Failure>(Step&, const Reflection&)> act;
+  /// Confirmed trouble, at most once a streak: change something. May be empty.
+  std::function<void(const Trouble&)> recover{};
+};
+
+/// Runs a session to its end. Use from one thread at a time, but `cancel`.
+class Run {
+ public:
+  struct Parts {
+    ProgressTracker& tracker;
+    RunCallbacks callbacks;
+    Model model{};                              ///< For `Step::ask`. May be empty.
+    std::shared_ptr<ExecutionBudget> budget{};  ///< Empty: only the failsafe bounds it.
+    StatusChecker* checker = nullptr;           ///< Null: nobody is asked.
+    const Clock* clock = &system_clock();
+  };
+  Run(Parts parts, RunOptions options = {});
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  /// Until the run ends, which is reported and stored before it returns. `stop` is a parent's
+  /// cancel. The outcome's reason is one of reasons.h; the time that passed is among them only
+  /// where `legacy_time_limit` or `budget_time` was chosen.
+  Outcome go(const std::stop_token& stop = {});
+
+  /// Thread-safe; the run ends as cancelled.
+  void cancel(std::string_view by);
+
+ private:
+  friend class Step;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The model with the session watching: each piece that comes is sub-activity of it (counters and
+/// the search for chants), recoverable failures are asked again with a growing pause, during which
+/// the session waits for `backend`. The tracker must outlive it.
+[[nodiscard]] Model tracked(Model model, ProgressTracker& tracker, const RunOptions& options);
+
+}  // namespace watchdog
