@@ -14,6 +14,7 @@
 #include "watchdog/model.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
+#include "watchdog/store_reader.h"
 
 namespace watchdog {
 
@@ -59,41 +60,49 @@ struct CheckAnswer {
 /// The check that an event keeps; nothing if it keeps none.
 [[nodiscard]] std::optional<Check> check_of(const Event& event, std::string_view session);
 
+/// A session as the file tells it, to be asked about.
+[[nodiscard]] Result<CheckSubject> check_subject(StoreReader& reader, const SessionRow& row);
+/// The check that somebody asked for among the subject's newest events and that has not ended.
+[[nodiscard]] std::optional<Check> pending_check(const CheckSubject& subject);
+
 /// Runs checks on threads of its own: whoever asks goes on at once. Thread-safe.
 class StatusChecker {
  public:
+  struct Parts {
+    Model model;
+    /// Whether something new happened since the check was asked: then its answer is `superseded`.
+    /// May be empty. Called, as the next one, from one of the checker's threads.
+    std::function<bool(const Check&)> outdated{};
+    /// Gets each check when it has ended, before anybody who waits for it.
+    std::function<void(const Check&)> done{};
+  };
   struct Options {
     std::string model{};  ///< Which model; empty: the client's own.
     int output_tokens_max = 100;
-    int workers = 2;           ///< Models are asked so many questions at a time.
+    int workers = 2;           ///< So many questions are asked at a time.
     int waiting_max = 100;     ///< Checks that wait for a worker.
     int per_session_max = 20;  ///< Checks of one session, while this object lives.
     Millis apart{60'000};      ///< Between two that nobody asked for; doubles with each.
     const Clock* clock = &system_clock();
   };
 
-  /// `begun` gets each check when it is accepted, and `done` when it has ended, from one of its
-  /// threads. `done` may start no check.
-  StatusChecker(Model model, Options options, std::function<void(const Check&)> done);
+  StatusChecker(Parts parts, Options options);
   /// Calls off what is under way: those end as `failed`.
   ~StatusChecker();
   StatusChecker(const StatusChecker&) = delete;
   StatusChecker& operator=(const StatusChecker&) = delete;
 
-  /// Returns at once with the check as it stands: pending. `id` empty: a fresh one. Errors:
-  /// `conflict` (the id is taken, or the session is being checked already), `exhausted` (the
-  /// session's checks or the queue).
+  /// Returns at once with the check as it stands: pending, or further if it was asked before under
+  /// this id. `id` empty: a fresh one. Errors: `conflict` (the id is another session's, or the
+  /// session is being checked already), `exhausted` (the session's checks or the queue).
   [[nodiscard]] Result<Check> start(CheckSubject subject, std::string id = {});
   /// True if a suspicion may be checked without being asked: none is under way, and the last was
   /// long enough ago.
   [[nodiscard]] bool may_start(std::string_view session) const;
 
-  /// Something new happened to the session: an answer to what it was before is `superseded`.
-  void supersede(std::string_view session);
-
   /// A check that was started here and is not forgotten yet (the latest 1,000 are kept).
   [[nodiscard]] std::optional<Check> find(std::string_view id) const;
-  /// Waits for its end, but not longer than `at_most`. Nothing: it is still pending, or unknown.
+  /// Waits for its end, but not longer than `at_most`. Nothing: it is pending still, or unknown.
   [[nodiscard]] std::optional<Check> wait(std::string_view id, Millis at_most,
                                           const std::stop_token& stop = {}) const;
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "watchdog/names.h"
@@ -118,6 +119,10 @@ struct Suspicion {
   std::int64_t further = 0;  ///< Heartbeats of the loop and rounds since, with nothing new.
 };
 
+/// What a session waits for while a model's server cannot be asked. Unlike other waits it also ends
+/// when a counter rises.
+inline constexpr std::string_view backend = "backend";
+
 /// Facts few sessions have; kept apart so that the others stay small.
 struct Notes {
   std::string waiting_for;
@@ -192,6 +197,10 @@ inline constexpr std::size_t open_calls_max = 32;
 /// Folds one event of the session, or one of the observer, into its history. Late events change
 /// nothing but `seq`. Ticks never run backwards, because the store's do not.
 void apply(History& history, const Event& event, const Policy& policy);
+
+/// True if something new happened after that event: what was thought of the session up to it is out
+/// of date.
+[[nodiscard]] bool is_outdated(const History& history, Seq seen) noexcept;
 
 /// True if these heartbeats count for the base rule, given what the session said before; how many.
 [[nodiscard]] std::int64_t loop_beats_in(const History& before, const Beats& beats) noexcept;

@@ -14,6 +14,7 @@
 #include "watchdog/failure.h"
 #include "watchdog/model.h"
 #include "watchdog/old_limits.h"
+#include "watchdog/plan.h"
 #include "watchdog/result.h"
 #include "watchdog/tracker.h"
 
@@ -77,12 +78,21 @@ struct RunOptions {
   OldLimits old_limits{};
 };
 
+/// How a run ended, and what it has to show. A plain value.
+struct RunEnd {
+  Outcome outcome;
+  Reflection last;  ///< Its newest reflection: of an incomplete run, what there is of an answer.
+  int iterations = 0;
+  BudgetFigures budget;  ///< Final; without a budget, those of the failsafe.
+  bool stored = true;    ///< False: the store refuses; the end waits in the tracker.
+};
+
 class Run;
 
 /// One pass as the callbacks see it.
-class Step {
+class Iteration {
  public:
-  [[nodiscard]] int iteration() const noexcept { return iteration_; }
+  [[nodiscard]] int number() const noexcept { return number_; }
   /// True if nothing comes after it: answer now, with what there is.
   [[nodiscard]] bool final() const noexcept { return final_; }
   /// What the model is to be told of its budget now; empty: nothing. `ask` adds it by itself.
@@ -92,16 +102,19 @@ class Step {
   [[nodiscard]] std::stop_token stop() const;
 
   /// Asks the run's model, as long as it takes: what comes is reported as sub-activity, recoverable
-  /// failures are tried again, tokens and the step are charged, and the budget is told at the end
-  /// of the last message. `answer.tool_calls` are the caller's to carry out.
+  /// failures are tried again, tokens and the step are charged, and what the model should know now
+  /// (its budget, that it repeats itself) is told after the last message. A final step offers no
+  /// tools. `answer.tool_calls` are the caller's to carry out.
   [[nodiscard]] Result<ChatAnswer, Failure> ask(ChatRequest request);
+  /// Has the run's model make a plan; see watchdog::plan.
+  [[nodiscard]] Result<Plan, Failure> plan(std::string_view task, std::string_view context = {});
 
  private:
   friend class Run;
-  Step(Run& run, int iteration, bool final, std::string budget)
-      : run_(run), iteration_(iteration), final_(final), budget_(std::move(budget)) {}
+  Iteration(Run& run, int number, bool final, std::string budget)
+      : run_(run), number_(number), final_(final), budget_(std::move(budget)) {}
   Run& run_;
-  int iteration_;
+  int number_;
   bool final_;
   std::string budget_;
 };
@@ -109,9 +122,11 @@ class Step {
 /// What an agent's author gives. A failure that a callback returns ends the run with its reason; an
 /// exception ends it as `failed / error`. What goes wrong in a tool is no failure: tell the model.
 struct RunCallbacks {
-  std::function<Result<Reflection, Failure>(Step&)> reflect;
-  std::function<Result<Act, Failure>(Step&, const Reflection&)> act;
-  /// Confirmed trouble, at most once a streak: change something. May be empty.
+  std::function<Result<Reflection, Failure>(Iteration&)> reflect;
+  /// Does what the reflection came to. Not called when it was the last word: the task is complete,
+  /// has failed, or the step is final.
+  std::function<Result<Act, Failure>(Iteration&, const Reflection&)> act;
+  /// Confirmed trouble, once a streak: change something. May be empty.
   std::function<void(const Trouble&)> recover{};
 };
 
@@ -121,7 +136,7 @@ class Run {
   struct Parts {
     ProgressTracker& tracker;
     RunCallbacks callbacks;
-    Model model{};                              ///< For `Step::ask`. May be empty.
+    Model model{};                              ///< For `Iteration::ask`. May be empty.
     std::shared_ptr<ExecutionBudget> budget{};  ///< Empty: only the failsafe bounds it.
     StatusChecker* checker = nullptr;           ///< Null: nobody is asked.
     const Clock* clock = &system_clock();
@@ -133,21 +148,27 @@ class Run {
 
   /// Until the run ends, which is reported and stored before it returns. `stop` is a parent's
   /// cancel. The outcome's reason is one of reasons.h; the time that passed is among them only
-  /// where `legacy_time_limit` or `budget_time` was chosen.
-  Outcome go(const std::stop_token& stop = {});
+  /// where `legacy_time_limit` or `budget_time` was chosen. Once.
+  RunEnd go(const std::stop_token& stop = {});
 
   /// Thread-safe; the run ends as cancelled.
   void cancel(std::string_view by);
 
  private:
-  friend class Step;
+  friend class Iteration;
   struct State;
   std::unique_ptr<State> state_;
 };
 
+/// A checker whose checks are events of the tracker's session. Both must outlive it.
+[[nodiscard]] std::unique_ptr<StatusChecker> checker_for(ProgressTracker& tracker, Model model,
+                                                         StatusChecker::Options options = {});
+
 /// The model with the session watching: each piece that comes is sub-activity of it (counters and
 /// the search for chants), recoverable failures are asked again with a growing pause, during which
 /// the session waits for `backend`. The tracker must outlive it.
-[[nodiscard]] Model tracked(Model model, ProgressTracker& tracker, const RunOptions& options);
+/// `on_try` gets the number of each try that failed.
+[[nodiscard]] Model tracked(Model model, ProgressTracker& tracker, const RunOptions& options,
+                            std::function<void(int)> on_try = {});
 
 }  // namespace watchdog

@@ -89,6 +89,10 @@ class StoreReader {
   /// The event and those of its session before it, at most so many, oldest first; fewer where they
   /// are not kept any more.
   [[nodiscard]] Result<std::vector<Seq>> events_up_to(Seq seq, int count_max);
+  /// A session's newest events, oldest first; of any kind but heartbeats.
+  [[nodiscard]] Result<std::vector<Event>> latest(SessionKey session, int count_max);
+  /// The newest opinion of a model with this `event_id`, of whatever session.
+  [[nodiscard]] Result<std::optional<Event>> opinion(std::string_view event_id);
   /// A session's transitions after an id, oldest first.
   [[nodiscard]] Result<std::vector<TransitionRow>> transitions(SessionKey session,
                                                                std::int64_t after, int count_max);

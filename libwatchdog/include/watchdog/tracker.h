@@ -86,7 +86,8 @@ class ProgressTracker {
   Advice retry();
   Advice user_input(std::string_view text);
   /// Waits on purpose: for `input`, `approval`, `quota`, `dependency`, `human`, `backend`, … Ends
-  /// with the next state change, tool call, user input, or heartbeat of a later iteration.
+  /// with the next state change, tool call, user input, or heartbeat of a later iteration; the wait
+  /// for `backend` also when a counter rises.
   Advice wait_for(std::string_view what);
   /// The turn is done and nobody has asked for more.
   Advice idle();
@@ -99,6 +100,8 @@ class ProgressTracker {
   Result<void> fail(std::string_view error, std::string_view reason = "error");
   Result<void> incomplete(std::string_view reason);
   Result<void> cancelled(std::string_view by);
+  /// With any other outcome.
+  Result<void> end(Outcome outcome);
 
   /// Returns once everything reported before is durable. Errors: `unavailable`, `cancelled`
   /// (`stop`).
@@ -106,6 +109,11 @@ class ProgressTracker {
 
   /// What somebody asked of this session.
   [[nodiscard]] Directive directive() const;
+  /// Asked for as soon as `directive()` holds a cancel, also while the agent waits for something.
+  /// Callbacks on it run on the tracker's thread.
+  [[nodiscard]] std::stop_token cancel_token() const noexcept;
+  /// Where the session is kept.
+  [[nodiscard]] const std::filesystem::path& database() const noexcept;
   /// The session as judged by what this tracker reported, store or no store.
   [[nodiscard]] Case judged() const;
   /// The progress document.

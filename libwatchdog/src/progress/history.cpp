@@ -167,11 +167,7 @@ void change_state(History& history, const Event& event, const Policy& policy) {
 
 void take_opinion(History& history, const Event& event, const Opinion& opinion) {
   if (opinion.state != CheckState::done) return;
-  // What it judged by is out of date.
-  if (opinion.seen != 0 && opinion.seen < history.change_seq &&
-      (!history.repetition.has() || history.repetition->state_seq > opinion.seen)) {
-    return;
-  }
+  if (opinion.seen != 0 && is_outdated(history, opinion.seen)) return;
   auto& opinions = history.notes.edit().opinions;
   opinions.seq = event.seq;
   if (event.report.name == "self") {
@@ -205,6 +201,10 @@ void take_beats(History& history, const Event& event, const Beats& beats, const 
   if (rises(*history.counters, beats.counters)) {
     history.loop_beats_since_rise = added(0, std::min(loops, beats.quiet));
     history.last_rise = beats.last;
+    // The model's server answers again.
+    if (history.lifecycle == Lifecycle::waiting && history.notes->waiting_for == backend) {
+      resume(history, event.tick);
+    }
   }
   if (!beats.counters.empty()) history.counters.edit() = beats.counters;
 
@@ -362,6 +362,11 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
 }
 
 }  // namespace
+
+bool is_outdated(const History& history, Seq seen) noexcept {
+  return seen < history.change_seq &&
+         (!history.repetition.has() || history.repetition->state_seq > seen);
+}
 
 std::int64_t loop_beats_in(const History& before, const Beats& beats) noexcept {
   if (beats.source == Source::loop) return beats.count;

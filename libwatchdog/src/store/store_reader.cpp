@@ -316,6 +316,42 @@ Result<std::vector<Seq>> StoreReader::events_up_to(Seq seq, int count_max) {
   });
 }
 
+Result<std::vector<Event>> StoreReader::latest(SessionKey session, int count_max) {
+  return state_->guarded<std::vector<Event>>([&]() -> Result<std::vector<Event>> {
+    const Transaction one_view(*state_->database, Transaction::Kind::read);
+    auto& query =
+        state_->prepared("SELECT " + std::string(event_columns) + " FROM events WHERE seq = ?");
+    const ResetLater later(query);
+    std::vector<Event> events;
+    Seq seq = state_->head_of(session);
+    for (int walked = 0; seq > 0 && walked < walk_max; ++walked) {
+      query.reset().bind(1, seq);
+      if (!query.step()) break;  // trimmed: the end of the chain
+      auto event = event_from(query);
+      seq = event.prev;
+      if (event.report.kind == ReportKind::heartbeat) continue;
+      events.push_back(std::move(event));
+      if (static_cast<int>(events.size()) == count_max) break;
+    }
+    std::reverse(events.begin(), events.end());
+    return events;
+  });
+}
+
+Result<std::optional<Event>> StoreReader::opinion(std::string_view event_id) {
+  return state_->guarded<std::optional<Event>>([&]() -> Result<std::optional<Event>> {
+    // Agents choose event ids as well; what they say of themselves is no model's opinion.
+    auto& query =
+        state_->prepared("SELECT " + std::string(event_columns) +
+                         " FROM events WHERE event_id = ? AND kind = ? AND name <> 'self' "
+                         "ORDER BY seq DESC LIMIT 1");
+    const ResetLater later(query);
+    query.bind(1, event_id).bind(2, static_cast<std::int64_t>(ReportKind::opinion));
+    if (!query.step()) return std::optional<Event>{};
+    return std::optional(event_from(query));
+  });
+}
+
 Result<std::vector<TransitionRow>> StoreReader::transitions(SessionKey session, std::int64_t after,
                                                             int count_max) {
   return state_->guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {

@@ -158,6 +158,10 @@ Result<void> ProgressTracker::cancelled(std::string_view by) {
   return state_->end({OutcomeKind::cancelled, "cancelled_by_" + std::string(by), {}});
 }
 
+Result<void> ProgressTracker::end(Outcome outcome) {
+  return state_->end(std::move(outcome));
+}
+
 Result<void> ProgressTracker::flush(std::stop_token stop) {
   if (state_->forked()) return {};
   return state_->wait_until_durable(stop);
@@ -167,6 +171,14 @@ Directive ProgressTracker::directive() const {
   if (state_->forked()) return {};
   const std::lock_guard guard(state_->mutex);
   return state_->directive;
+}
+
+std::stop_token ProgressTracker::cancel_token() const noexcept {
+  return state_->cancel.get_token();
+}
+
+const std::filesystem::path& ProgressTracker::database() const noexcept {
+  return state_->config.database;
 }
 
 Case ProgressTracker::judged() const {

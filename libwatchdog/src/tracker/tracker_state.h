@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
@@ -52,6 +53,7 @@ struct ProgressTracker::State {
   const int generation = fork_generation();
   int wake_fd;
   std::atomic<bool> cancel_asked{false};
+  std::stop_source cancel;
 
   mutable std::mutex mutex;
   std::condition_variable_any settled;  ///< Something became durable, or was refused.

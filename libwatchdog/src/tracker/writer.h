@@ -168,12 +168,14 @@ class ProgressTracker::Writer {
       if (!receipt.created) adopt();
     }
     batch_.reports.clear();
-    const std::lock_guard guard(state_->mutex);
-    state_->registered = true;
-    state_->refusal.clear();
-    state_->durable += std::exchange(taken_, 0);
+    {
+      const std::lock_guard guard(state_->mutex);
+      state_->registered = true;
+      state_->refusal.clear();
+      state_->durable += std::exchange(taken_, 0);
+      state_->settled.notify_all();
+    }
     hear(receipt.directive);
-    state_->settled.notify_all();
   }
 
   /// The session was there before this tracker: what it reported then counts too.
@@ -189,11 +191,15 @@ class ProgressTracker::Writer {
     for (auto& report : state_->queue) state_->fold(report, state_->boot_now());
   }
 
-  /// REQUIRES: mutex held.
   void hear(const Directive& directive) {
-    if (!directive.cancel || state_->directive.cancel) return;
-    state_->directive = directive;
-    state_->cancel_asked = true;
+    if (!directive.cancel) return;
+    {
+      const std::lock_guard guard(state_->mutex);
+      if (state_->directive.cancel) return;
+      state_->directive = directive;
+      state_->cancel_asked = true;
+    }
+    state_->cancel.request_stop();  // calls out
   }
 
   void wait(Instant until) {
@@ -206,9 +212,7 @@ class ProgressTracker::Writer {
     bell_.hush();
     if (!store_) return;
     auto cancel = store_->reader().cancel_of(state_->config.session);
-    if (!cancel) return;
-    const std::lock_guard guard(state_->mutex);
-    hear({.cancel = std::move(*cancel)});
+    if (cancel) hear({.cancel = std::move(*cancel)});
   }
 
   std::shared_ptr<State> state_;

@@ -1,0 +1,464 @@
+#include "watchdog/run.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "watchdog/budget_report.h"
+#include "watchdog/reasons.h"
+
+namespace watchdog {
+namespace {
+
+constexpr Millis look_longest{1'000};
+
+Outcome outcome_of(const Failure& failure) {
+  return {OutcomeKind::failed,
+          failure.reason.empty() ? std::string(reasons::error) : failure.reason, failure.message};
+}
+
+Outcome cancelled(std::string_view by, std::string_view reason = {}) {
+  return {OutcomeKind::cancelled, "cancelled_by_" + std::string(by), std::string(reason)};
+}
+
+/// What a callback returns, and what it throws as a failure.
+template <class T, class Call>
+Result<T, Failure> guarded(const char* what, Call&& call) {
+  const auto failed = [&](const std::string& why) {
+    return Failure{.reason = std::string(reasons::error),
+                   .message = std::string(what) + " threw: " + why};
+  };
+  try {
+    return call();
+  } catch (const std::exception& error) {
+    return failed(error.what());
+  } catch (...) {
+    return failed("something that is no std::exception");
+  }
+}
+
+bool is_doubtful(HealthKind kind) {
+  return kind == HealthKind::suspect || kind == HealthKind::stuck || kind == HealthKind::looping;
+}
+
+/// Something other than a clock says so too. Pace alone never counts.
+bool is_confirmed(const Case& judged) {
+  const auto& health = judged.health;
+  if (health.kind != HealthKind::stuck && health.kind != HealthKind::looping) return false;
+  const int needed = is_repetition(health.pattern) ? 2 : 1;  // the repetition itself is one
+  return (is_repetition(health.pattern) || health.pattern == Pattern::F1) &&
+         confirmations(judged.history, *judged.policy) >= needed;
+}
+
+std::string advice_for(const std::string& reason) {
+  return "[PROGRESS CHECK]\nYou may be repeating yourself: " + reason +
+         ".\nChange the approach: do something you have not done yet, or say what keeps you from "
+         "it.";
+}
+
+/// Told at the end of the last message, so that what the server has read of the prompt stays good.
+void tell(ChatRequest& request, const std::string& text) {
+  if (text.empty()) return;
+  auto& messages = request.messages;
+  if (messages.empty() || messages.back().role != "user") {
+    messages.push_back({.role = "user", .content = text});
+  } else {
+    messages.back().content += "\n\n" + text;
+  }
+}
+
+}  // namespace
+
+struct Run::State {
+  State(Parts given, RunOptions chosen)
+      : parts(std::move(given)),
+        options(std::move(chosen)),
+        failsafe(*parts.clock, {.steps = std::max(options.iterations_max, 1)}),
+        limits(options.old_limits, parts.clock->since_boot()),
+        model(parts.model ? tracked(parts.model, parts.tracker, options,
+                                    [this](int tries) { count_tries(tries); })
+                          : Model{}) {
+    if (parts.budget) reporter.emplace(parts.tracker, *parts.budget);
+  }
+
+  Parts parts;
+  RunOptions options;
+  ExecutionBudget failsafe;  ///< Its steps are iterations.
+  std::optional<BudgetReporter> reporter;
+  BudgetNotice notice;
+  LimitWatch limits;
+  Model model;
+  std::stop_source stop;  ///< Of everything that is under way.
+
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  bool phase_began = false;
+  std::optional<Outcome>
+      forced;  ///< Somebody else ended it: a person, a parent, an opted-in limit.
+
+  Reflection last;
+  int iteration = 0;
+  int unsure = 0;        ///< Reflections in a row of low confidence.
+  bool charged = false;  ///< The iteration's step was.
+  std::string nudge;     ///< For the next request; told once.
+  std::string checking;  ///< The check that is under way; empty: none.
+  bool nudged = false;   ///< In this streak,
+  bool recovered = false;
+
+  // -- ends by others
+
+  void force(Outcome outcome) {
+    {
+      const std::lock_guard guard(mutex);
+      if (forced) return;
+      forced = std::move(outcome);
+    }
+    stop.request_stop();
+  }
+
+  [[nodiscard]] std::optional<Outcome> ended_by_others() {
+    const std::lock_guard guard(mutex);
+    return forced;
+  }
+
+  // -- the limits that somebody opted in to
+
+  [[nodiscard]] bool keeps_time() const {
+    return options.old_limits.mode != Migration::status_based ||
+           (parts.budget && parts.budget->figures().enforce_time);
+  }
+
+  /// Carries out, or writes down, what time has brought.
+  void look_at_time() {
+    const auto mode = options.old_limits.mode;
+    if (mode != Migration::status_based) {
+      for (auto& passed : limits.take(parts.clock->since_boot())) {
+        passed.enforced = mode == Migration::time_based;
+        if (passed.enforced) {
+          force({OutcomeKind::cancelled, std::string(reasons::legacy_time_limit),
+                 "the old limit for " + passed.name + " of " + std::to_string(passed.limit) +
+                     " was reached"});
+        }
+        report_limit(std::move(passed));
+      }
+    }
+    if (parts.budget && parts.budget->exhausted() == BudgetAxis::time)
+      force(exhausted(BudgetAxis::time));
+  }
+
+  void count_tries(int tries) {
+    if (options.old_limits.mode == Migration::status_based) return;
+    limits.attempts(tries, parts.clock->since_boot());
+    tick();
+  }
+
+  void report_limit(LimitPassed passed) const {
+    Report report;
+    report.kind = ReportKind::limit;
+    report.name = passed.name;
+    report.detail = std::move(passed);
+    parts.tracker.report(std::move(report));
+  }
+
+  void tick() {
+    if (keeps_time()) look_at_time();
+  }
+
+  /// On a thread of its own, and only where somebody opted in to limits of time: the model may be
+  /// silent for long.
+  void keep_time(const std::stop_token& over) {
+    std::unique_lock guard(mutex);
+    while (!over.stop_requested()) {
+      changed.wait_for(guard, over, time_left(), [&] { return std::exchange(phase_began, false); });
+      guard.unlock();
+      look_at_time();
+      guard.lock();
+    }
+  }
+
+  [[nodiscard]] Millis time_left() const {
+    auto left = look_longest;
+    if (const auto next = limits.next()) {
+      left = std::clamp(*next - parts.clock->since_boot(), Millis{1}, left);
+    }
+    if (const auto seconds = parts.budget ? parts.budget->remaining_seconds() : std::nullopt) {
+      left = std::min(left, Millis{std::max<std::int64_t>(*seconds * 1'000, 10)});
+    }
+    return left;
+  }
+
+  // -- budget
+
+  [[nodiscard]] static Outcome exhausted(BudgetAxis axis) {
+    if (axis == BudgetAxis::time) {
+      return {OutcomeKind::incomplete, std::string(reasons::budget_time),
+              "the time that its owner set and enforced is used up"};
+    }
+    if (axis == BudgetAxis::steps) {
+      return {OutcomeKind::incomplete, std::string(reasons::max_iterations_reached),
+              "the steps that its owner allowed are used up"};
+    }
+    const std::string name(name_of(axis));
+    return {OutcomeKind::incomplete, std::string(reasons::budget_exhausted) + ":" + name,
+            "the budget of " + name + " is used up"};
+  }
+
+  [[nodiscard]] bool is_final() const {
+    return failsafe.figures().steps + 1 >= *failsafe.figures().limits.steps ||
+           (parts.budget && parts.budget->must_finalize());
+  }
+
+  /// The budget of this run that its model is told of.
+  [[nodiscard]] const ExecutionBudget& told() const {
+    return parts.budget ? *parts.budget : failsafe;
+  }
+
+  void charge_step() {
+    charged = true;
+    if (!parts.budget) return;
+    parts.budget->step();
+    reporter->report();
+  }
+
+  // -- looking at its own progress
+
+  [[nodiscard]] std::optional<Check> finished_check(Millis wait) {
+    if (checking.empty() || parts.checker == nullptr) return std::nullopt;
+    auto check = parts.checker->wait(checking, wait, stop.get_token());
+    if (!check) return std::nullopt;
+    checking.clear();
+    return check;
+  }
+
+  void start_check() {
+    if (parts.checker == nullptr || !checking.empty()) return;
+    if (!parts.checker->may_start(parts.tracker.session())) return;
+    // From the file: its events have the numbers that the answer is kept with.
+    auto reader = StoreReader::open(parts.tracker.database());
+    if (!reader) return;
+    const auto row = reader->session(parts.tracker.session());
+    if (!row) return;
+    auto subject = check_subject(*reader, *row);
+    if (!subject) return;
+    const auto check = parts.checker->start(std::move(*subject));
+    if (!check) return;
+    checking = check->id;
+    parts.tracker.report(report_of(*check, {}));
+  }
+
+  /// Ends the run where its owner wants that, else calls for help, once a streak.
+  std::optional<Outcome> look_at_status() {
+    auto judged = parts.tracker.judged();
+    std::optional<Check> check;
+    const bool due = iteration % std::max(options.status_every, 1) == 0;
+    if (due && is_doubtful(judged.health.kind) && judged.policy->concurrent_checks) start_check();
+    if (!checking.empty()) {
+      check = finished_check(due ? options.check_wait : Millis{0});
+      judged = parts.tracker.judged();
+    }
+    if (!is_doubtful(judged.health.kind)) {
+      nudged = recovered = false;
+      return std::nullopt;
+    }
+    const auto reason = reason_of(judged.health, judged.history, *judged.policy);
+    if (!std::exchange(nudged, true)) nudge = advice_for(reason);
+    const bool loops = check && check->state == CheckState::done && check->status == Verdict::B;
+    const bool trouble = loops || judged.health.kind == HealthKind::looping || is_confirmed(judged);
+    if (!trouble) return std::nullopt;
+    const bool first = !std::exchange(recovered, true);
+    if (first && parts.callbacks.recover) {
+      const Trouble found{.health = judged.health,
+                          .reason = reason,
+                          .check = std::move(check),
+                          .advice = advice_for(reason)};
+      const auto done = guarded<bool>("recover", [&]() -> Result<bool, Failure> {
+        parts.callbacks.recover(found);
+        return true;
+      });
+      return done ? std::nullopt : std::optional(outcome_of(done.error()));
+    }
+    if (options.on_confirmed_stuck == OnConfirmedStuck::fail && is_confirmed(judged)) {
+      auto evidence = reason + " (events";
+      for (const auto seq : judged.health.evidence) {
+        if (seq != 0) evidence += " " + std::to_string(seq);
+      }
+      return Outcome{OutcomeKind::failed, std::string(reasons::confirmed_stuck), evidence + ")"};
+    }
+    return std::nullopt;
+  }
+
+  // -- the loop
+
+  void begin_phase(std::string_view phase) {
+    parts.tracker.heartbeat({.iteration = iteration, .phase = phase});
+    if (options.old_limits.mode != Migration::status_based) {
+      limits.begin(phase, parts.clock->since_boot());
+    }
+    tick();
+    const std::lock_guard guard(mutex);
+    phase_began = true;
+    changed.notify_all();
+  }
+
+  [[nodiscard]] std::optional<Outcome> end_of(const Reflection& reflection) {
+    switch (reflection.assessment) {
+      case Assessment::task_complete:
+        return Outcome{OutcomeKind::completed, std::string(reasons::task_complete), {}};
+      case Assessment::task_failed:
+        return Outcome{OutcomeKind::failed, std::string(reasons::task_failed), reflection.reason};
+      case Assessment::going_on:
+        break;
+    }
+    const bool low = reflection.confidence && *reflection.confidence < options.confidence_min;
+    unsure = low ? unsure + 1 : 0;
+    if (unsure < options.confidence_times) return std::nullopt;
+    return Outcome{OutcomeKind::failed, std::string(reasons::low_confidence),
+                   "its confidence was below " +
+                       std::to_string(options.confidence_min).substr(0, 4) + " " +
+                       std::to_string(unsure) + " times in a row"};
+  }
+
+  /// One iteration: the run's end, if this was the last.
+  std::optional<Outcome> iterate(Run& run) {
+    const bool final = is_final();
+    charged = false;
+    Iteration now(run, iteration, final, notice.text(told(), final));
+    begin_phase("reflection");
+    auto reflection = guarded<Reflection>("reflect", [&] { return parts.callbacks.reflect(now); });
+    if (!reflection) return outcome_of(reflection.error());
+    last = std::move(*reflection);
+    parts.tracker.state_change("reflection_complete", last.data);
+    if (auto end = end_of(last)) return end;
+    if (!final) {
+      if (auto end = look_at_status()) return end;
+      if (auto end = ended_by_others()) return end;
+      begin_phase("execution");
+      const auto act = guarded<Act>("act", [&] { return parts.callbacks.act(now, last); });
+      if (!act) return outcome_of(act.error());
+      if (!act->reported && !act->tool.empty()) {
+        parts.tracker.state_change("tool_call", act->data.empty() ? act->tool : act->data);
+      }
+    }
+    if (!charged) charge_step();
+    failsafe.step();
+    if (const auto axis = parts.budget ? parts.budget->exhausted() : std::nullopt) {
+      return exhausted(*axis);
+    }
+    if (!final) return std::nullopt;
+    if (parts.budget && parts.budget->must_finalize()) {
+      return exhausted(parts.budget->figures().axis);  // its last turn was for the answer
+    }
+    return Outcome{OutcomeKind::incomplete, std::string(reasons::max_iterations_reached),
+                   "no end after " + std::to_string(iteration) + " iterations"};
+  }
+
+  Outcome loop(Run& run) {
+    while (true) {
+      ++iteration;
+      auto end = iterate(run);
+      if (end && end->kind == OutcomeKind::completed) return *end;
+      // What a callback says after it was called off is not why the run ends.
+      if (auto others = ended_by_others()) return *others;
+      if (end) return *end;
+    }
+  }
+};
+
+Run::Run(Parts parts, RunOptions options)
+    : state_(std::make_unique<State>(std::move(parts), std::move(options))) {}
+Run::~Run() = default;
+
+RunEnd Run::go(const std::stop_token& stop) {
+  State& state = *state_;
+  auto& tracker = state.parts.tracker;
+  const std::stop_callback by_parent(stop, [&] { state.force(cancelled("parent")); });
+  const std::stop_callback by_person(tracker.cancel_token(), [&] {
+    const auto cancel = tracker.directive().cancel;
+    state.force(cancel ? cancelled(cancel->by, cancel->reason) : cancelled("user"));
+  });
+  if (state.options.old_limits.mode != Migration::status_based) {
+    state.report_limit(
+        {.name = "began", .enforced = state.options.old_limits.mode == Migration::time_based});
+  }
+  Outcome outcome;
+  {
+    std::jthread time;
+    if (state.keeps_time()) {
+      time = std::jthread([&](const std::stop_token& over) { state.keep_time(over); });
+    }
+    outcome = state.loop(*this);
+  }
+  state.stop.request_stop();
+  const bool stored = tracker.end(outcome).ok();
+  return {.outcome = std::move(outcome),
+          .last = state.last,
+          .iterations = state.iteration,
+          .budget = state.told().figures(),
+          .stored = stored};
+}
+
+void Run::cancel(std::string_view by) {
+  state_->force(cancelled(by));
+}
+
+ProgressTracker& Iteration::tracker() noexcept {
+  return run_.state_->parts.tracker;
+}
+
+std::stop_token Iteration::stop() const {
+  return run_.state_->stop.get_token();
+}
+
+Result<ChatAnswer, Failure> Iteration::ask(ChatRequest request) {
+  auto& state = *run_.state_;
+  if (!state.model) {
+    return Failure{.reason = std::string(reasons::error), .message = "the run has no model to ask"};
+  }
+  tell(request, std::exchange(state.nudge, {}));
+  tell(request, budget_);
+  if (final_) request.tools.clear();
+  auto answer = state.model(
+      request, [&](const ChatProgress&, std::string_view) { state.tick(); }, stop());
+  if (answer) {
+    if (state.parts.budget) {
+      state.parts.budget->charge_tokens(answer->prompt_tokens + answer->output_tokens);
+    }
+    state.charge_step();
+  }
+  return answer;
+}
+
+Result<Plan, Failure> Iteration::plan(std::string_view task, std::string_view context) {
+  auto& state = *run_.state_;
+  if (!state.model) {
+    return Failure{.reason = std::string(reasons::error), .message = "the run has no model to ask"};
+  }
+  state.begin_phase("planning");
+  auto made = watchdog::plan(state.model, tracker(), task, context, stop());
+  state.begin_phase("reflection");
+  return made;
+}
+
+std::unique_ptr<StatusChecker> checker_for(ProgressTracker& tracker, Model model,
+                                           StatusChecker::Options options) {
+  const auto name = options.model;
+  return std::make_unique<StatusChecker>(
+      StatusChecker::Parts{
+          .model = std::move(model),
+          .outdated =
+              [&tracker](const Check& check) {
+                auto reader = StoreReader::open(tracker.database());
+                if (!reader) return false;
+                const auto row = reader->session(check.session);
+                if (!row) return false;
+                const auto judged = reader->fold(*row);
+                return judged && is_outdated(judged->history, check.seen);
+              },
+          .done = [&tracker, name](const Check& check) { tracker.report(report_of(check, name)); }},
+      std::move(options));
+}
+
+}  // namespace watchdog
