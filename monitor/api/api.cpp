@@ -20,9 +20,10 @@ constexpr int page_max = 1'000;
 /// One request on its way: what a route needs.
 struct Call {
   Backend& backend;
+  CheckDesk& desk;
   Request request;
   Target target;
-  std::string session;  ///< From the path, where the route has one.
+  std::string id;  ///< From the path, where the route has one: a session's, or a check's.
   Reply reply;
 };
 using CallPtr = std::shared_ptr<Call>;
@@ -57,11 +58,11 @@ Result<Watched> look_up(const Backend& backend, StoreReader& reader, const Sessi
 /// Looks the session up and answers with what `answer` makes of it.
 template <class Answer>
 void with_session(const CallPtr& call, Answer answer) {
-  if (const auto watched = call->backend.watched(call->session)) {
+  if (const auto watched = call->backend.watched(call->id)) {
     return call->reply(answer(*watched));
   }
   reading(call, [call, answer](StoreReader& reader) {
-    const auto row = reader.session(call->session);
+    const auto row = reader.session(call->id);
     if (!row) return call->reply(error_response(row.error()));
     const auto watched = look_up(call->backend, reader, *row);
     call->reply(watched ? answer(*watched) : error_response(watched.error()));
@@ -70,20 +71,20 @@ void with_session(const CallPtr& call, Answer answer) {
 
 void get_progress(const CallPtr& call) {
   with_session(call, [call](const Watched& watched) {
-    auto document = document_of(call->backend, call->session, watched);
+    auto document = document_of(call->backend, call->id, watched);
     return document ? Response{.body = std::move(*document)} : error_response(document.error());
   });
 }
 
 void get_status(const CallPtr& call) {
-  call->session = call->target.text("sessionId");
-  if (call->session.empty()) {
+  call->id = call->target.text("sessionId");
+  if (call->id.empty()) {
     return call->reply(error_response({ErrorCode::malformed, "sessionId is missing", "sessionId"}));
   }
   with_session(call, [call](const Watched& watched) {
     const auto& history = watched.judged.history;
     JsonWriter out;
-    out.open_object().field("sessionId", call->session);
+    out.open_object().field("sessionId", call->id);
     out.field("status", name_of(history.lifecycle))
         .field("iteration", history.iteration)
         .key("error");
@@ -192,7 +193,7 @@ void post_events(const CallPtr& call) {
   if (!wanted) return call->reply(error_response(wanted.error()));
   const bool create = *wanted == 1 && !list->reports.empty();
   const auto ignored = list->ignored;
-  call->backend.append({.session = call->session,
+  call->backend.append({.session = call->id,
                         .creation = create ? Creation::allow : Creation::refuse,
                         .reports = std::move(list->reports)},
                        [call, ignored](Result<Receipt> receipt) {
@@ -217,7 +218,7 @@ void get_events(const CallPtr& call) {
   }
   reading(call, [call, after = *after, limit = static_cast<int>(*limit),
                  kind = *kind](StoreReader& reader) {
-    const auto row = reader.session(call->session);
+    const auto row = reader.session(call->id);
     if (!row) return call->reply(error_response(row.error()));
     const auto page = reader.page(row->key, after, limit, kind);
     if (!page) return call->reply(error_response(page.error()));
@@ -271,7 +272,7 @@ void get_transitions(const CallPtr& call) {
   const auto limit = call->target.number("limit", 100, 1, page_max);
   if (!limit) return call->reply(error_response(limit.error()));
   reading(call, [call, after = *after, limit = static_cast<int>(*limit)](StoreReader& reader) {
-    const auto row = reader.session(call->session);
+    const auto row = reader.session(call->id);
     if (!row) return call->reply(error_response(row.error()));
     const auto rows = transitions_of(call->backend, reader, *row, after, limit);
     if (!rows) return call->reply(error_response(rows.error()));
@@ -295,21 +296,21 @@ void patch_session(const CallPtr& call) {
   const auto patch = policy_member_from_json(call->request.body);
   if (!patch) return call->reply(error_response(patch.error()));
   reading(call, [call, patch = *patch](StoreReader& reader) {
-    const auto row = reader.session(call->session);
+    const auto row = reader.session(call->id);
     if (!row) return call->reply(error_response(row.error()));
     if (is_end(row->lifecycle)) return call->reply(error_response(has_ended(*row)));
     const auto watched = look_up(call->backend, reader, *row);
     if (!watched) return call->reply(error_response(watched.error()));
     const auto policy = patched(*watched->judged.policy, patch);
     if (auto allowed = check(policy); !allowed) return call->reply(error_response(allowed.error()));
-    Batch batch{.session = call->session, .creation = Creation::refuse};
+    Batch batch{.session = call->id, .creation = Creation::refuse};
     Report& report = batch.reports.emplace_back();
     report.kind = ReportKind::policy;
     report.detail = patch;
     call->backend.append(std::move(batch), [call, policy](Result<Receipt> receipt) {
       if (!receipt) return call->reply(error_response(receipt.error()));
       JsonWriter out;
-      out.open_object().field("sessionId", call->session);
+      out.open_object().field("sessionId", call->id);
       out.key("policy").raw(to_json(policy)).close_object();
       call->reply(json(out));
     });
@@ -328,14 +329,14 @@ void cancel_session(const CallPtr& call) {
   const auto by = text_field_from_json(call->request.body, "by");
   if (!by) return call->reply(error_response(by.error()));
   reading(call, [call, reason = *reason, by = *by](StoreReader& reader) {
-    const auto row = reader.session(call->session);
+    const auto row = reader.session(call->id);
     if (!row) return call->reply(error_response(row.error()));
     const auto watched = look_up(call->backend, reader, *row);
     if (!watched) return call->reply(error_response(watched.error()));
     if (is_end(row->lifecycle)) return call->reply(error_response(has_ended(*row)));
     const bool ends = unserved(watched->judged);
     const auto who = by.empty() ? std::string("user") : by;
-    Batch batch{.session = call->session, .creation = Creation::refuse};
+    Batch batch{.session = call->id, .creation = Creation::refuse};
     Report& request = batch.reports.emplace_back();
     request.kind = ReportKind::cancel;
     request.detail = CancelRequest{.by = who, .reason = reason};
@@ -348,10 +349,48 @@ void cancel_session(const CallPtr& call) {
     call->backend.append(std::move(batch), [call, ends](Result<Receipt> receipt) {
       if (!receipt) return call->reply(error_response(receipt.error()));
       JsonWriter out;
-      out.open_object().field("ok", true).field("sessionId", call->session).field("ended", ends);
+      out.open_object().field("ok", true).field("sessionId", call->id).field("ended", ends);
       out.close_object();
       call->reply(json(out));
     });
+  });
+}
+
+Response check_response(const Check& check, int status = 200) {
+  JsonWriter out;
+  out.open_object().field("checkId", check.id).field("sessionId", check.session);
+  out.field("state", name_of(check.state)).key("status");
+  check.status == Verdict::none ? out.value(nullptr) : out.value(name_of(check.status));
+  out.key("reason");
+  check.reason.empty() ? out.value(nullptr) : out.value(check.reason);
+  out.field("confidence", check.confidence).field("ts", check.at.time_since_epoch().count());
+  out.close_object();
+  return json(out, status);
+}
+
+void post_check(const CallPtr& call) {
+  const auto session = text_field_from_json(call->request.body, "sessionId");
+  if (!session) return call->reply(error_response(session.error()));
+  const auto check_id = text_field_from_json(call->request.body, "checkId");
+  if (!check_id) return call->reply(error_response(check_id.error()));
+  if (session->empty()) {
+    return call->reply(error_response({ErrorCode::malformed, "sessionId is missing", "sessionId"}));
+  }
+  call->desk.ask(*session, *check_id, [call](const Result<Check>& check) {
+    if (check) {
+      return call->reply(check_response(*check, check->state == CheckState::pending ? 202 : 200));
+    }
+    // It is not the body that is too large.
+    const auto& error = check.error();
+    call->reply(error.code == ErrorCode::exhausted
+                    ? error_response(429, name_of(error.code), error.message)
+                    : error_response(error));
+  });
+}
+
+void get_check(const CallPtr& call) {
+  call->desk.find(call->id, [call](const Result<Check>& check) {
+    call->reply(check ? check_response(*check) : error_response(check.error()));
   });
 }
 
@@ -383,7 +422,7 @@ void get_page(const CallPtr& call) {
 
 struct Route {
   Method method;
-  std::string_view path;  ///< `:id` stands for a session.
+  std::string_view path;  ///< `:id` stands for a session, or a check.
   void (*answer)(const CallPtr&);
 };
 
@@ -397,20 +436,21 @@ constexpr std::array routes{
     Route{Method::get, "api/autonomous/sessions/:id/events", get_events},
     Route{Method::get, "api/autonomous/sessions/:id/transitions", get_transitions},
     Route{Method::post, "api/autonomous/sessions/:id/cancel", cancel_session},
+    Route{Method::post, "api/autonomous/check-status", post_check},
+    Route{Method::get, "api/autonomous/check-status/:id", get_check},
     Route{Method::get, "healthz", get_healthz},
     Route{Method::get, "readyz", get_readyz},
     Route{Method::get, "", get_page}};
 
-/// True if the path is the route's; `session` gets what stands at `:id`.
-bool matches(std::string_view route, const std::vector<std::string>& segments,
-             std::string& session) {
+/// True if the path is the route's; `id` gets what stands at `:id`.
+bool matches(std::string_view route, const std::vector<std::string>& segments, std::string& id) {
   std::size_t at = 0;
   while (!route.empty()) {
     if (at == segments.size()) return false;
     const auto part = route.substr(0, route.find('/'));
     route.remove_prefix(std::min(part.size() + 1, route.size()));
     if (part == ":id") {
-      session = segments[at];
+      id = segments[at];
     } else if (part != segments[at]) {
       return false;
     }
@@ -444,12 +484,13 @@ void Api::handle(Request request, Reply reply) const {
   if (!target) return reply(error_response(target.error()));
   const auto method = request.method == Method::head ? Method::get : request.method;
   std::string allowed;
-  std::string session;
+  std::string id;
   for (const auto& route : routes) {
-    if (!matches(route.path, target->segments, session)) continue;
+    if (!matches(route.path, target->segments, id)) continue;
     if (route.method == method) {
-      return route.answer(std::make_shared<Call>(Call{
-          backend_, std::move(request), std::move(*target), std::move(session), std::move(reply)}));
+      return route.answer(
+          std::make_shared<Call>(Call{backend_, desk_, std::move(request), std::move(*target),
+                                      std::move(id), std::move(reply)}));
     }
     allowed.append(allowed.empty() ? "" : ", ").append(word_of(route.method));
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "api/backend.h"
+#include "api/check_desk.h"
 #include "api/gate.h"
 #include "api/message.h"
 
@@ -11,8 +12,9 @@ namespace watchdog::monitor {
 /// Thread-safe, if its backend is.
 class Api {
  public:
-  /// `backend` must outlive this and every reply under way.
-  Api(Backend& backend, Gate gate) : backend_(backend), gate_(std::move(gate)) {}
+  /// `backend` and `desk` must outlive this and every reply under way.
+  Api(Backend& backend, CheckDesk& desk, Gate gate)
+      : backend_(backend), desk_(desk), gate_(std::move(gate)) {}
 
   /// Whether the request may go on, judged by its headers alone: the refusal, or nothing.
   [[nodiscard]] std::optional<Response> refuse(const Request& request) const;
@@ -23,6 +25,7 @@ class Api {
 
  private:
   Backend& backend_;
+  CheckDesk& desk_;
   Gate gate_;
 };
 

@@ -4,10 +4,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/endpoint.h"
+#include "watchdog/checks.h"
+#include "watchdog/model_client.h"
 #include "watchdog/store.h"
 
 namespace watchdog::monitor {
@@ -18,6 +21,10 @@ struct ServeOptions {
   std::uint16_t port = 3000;
   double retention_days = 30;
   std::int64_t retention_bytes = 1'000'000'000;
+  std::optional<ModelClient::Options> model;  ///< Whom to ask about sessions; empty: nobody.
+  bool checks_alone = false;                  ///< No agent uses that server, or it does not matter.
+  bool checks_on_suspicion = true;
+  StatusChecker::Options checks;
   bool quiet = false;  ///< Say nothing on standard output but the URL.
 };
 int serve(const ServeOptions& options);

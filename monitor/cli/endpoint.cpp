@@ -106,7 +106,8 @@ Result<Endpoint> Endpoint::open(const Options& options) {
     endpoint.file_ = std::make_unique<FileBackend>(
         std::move(*reader), *offset ? **offset : latest->time_since_epoch() - since_boot);
   }
-  endpoint.api_ = std::make_unique<Api>(*endpoint.file_, Gate{});
+  endpoint.desk_ = std::make_unique<CheckDesk>(*endpoint.file_, Model{}, CheckDesk::Options{});
+  endpoint.api_ = std::make_unique<Api>(*endpoint.file_, *endpoint.desk_, Gate{});
   return endpoint;
 }
 

@@ -46,6 +46,7 @@ class Endpoint {
   Endpoint() = default;
   std::optional<HttpClient> client_;
   std::unique_ptr<FileBackend> file_;
+  std::unique_ptr<CheckDesk> desk_;
   std::unique_ptr<Api> api_;
 };
 

@@ -6,15 +6,20 @@
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 
+#include "api/check_desk.h"
 #include "http/server.h"
 #include "watch/sweeper.h"
+#include "watchdog/model_client.h"
 
 namespace watchdog::monitor {
 
 struct Monitor::State {
   explicit State(boost::asio::io_context& context) : signals(context) {}
   std::unique_ptr<Sweeper> sweeper;
+  std::optional<ModelClient> model;
+  std::unique_ptr<CheckDesk> desk;
   std::unique_ptr<Api> api;
   std::unique_ptr<HttpServer> server;
   boost::asio::signal_set signals;
@@ -23,6 +28,9 @@ struct Monitor::State {
 Monitor::Monitor(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Monitor::~Monitor() {
   state_->server.reset();
+  // What is still being asked ends as failed, which the sweeper writes down before it goes.
+  state_->sweeper->listen(nullptr);
+  state_->desk.reset();
   state_->sweeper.reset();
 }
 
@@ -47,7 +55,27 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
        .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
   if (!sweeper) return sweeper.error();
   state->sweeper = std::move(*sweeper);
-  state->api = std::make_unique<Api>(*state->sweeper, std::move(gate));
+  Model ask;
+  if (options.model) {
+    auto client = ModelClient::to(*options.model);
+    if (!client) return client.error();
+    state->model.emplace(std::move(*client));
+    ask = [model = &*state->model, alone = options.checks_alone](
+              const ChatRequest& request, const ChatSink& sink,
+              const std::stop_token& stop) -> Result<ChatAnswer, Failure> {
+      if (alone) return model->chat(request, sink, stop);
+      auto beside = model->beside(request, stop);
+      return beside ? model->chat(*beside, sink, stop) : beside.error();
+    };
+  }
+  state->desk = std::make_unique<CheckDesk>(
+      *state->sweeper, std::move(ask),
+      CheckDesk::Options{.checker = options.checks,
+                         .on_suspicion = options.checks_on_suspicion,
+                         .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
+  state->sweeper->listen(
+      [desk = state->desk.get()](const Transition& change) { desk->notice(change); });
+  state->api = std::make_unique<Api>(*state->sweeper, *state->desk, std::move(gate));
   auto server = HttpServer::listen(
       context, options.bind, options.port,
       [api = state->api.get()](const Request& request) { return api->refuse(request); },

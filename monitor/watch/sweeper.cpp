@@ -146,6 +146,9 @@ struct Sweeper::State {
   Millis tick_offset{};
   bool stopping = false;
 
+  std::mutex listening;
+  std::function<void(const Transition&)> listener;
+
   std::thread thread;
   std::jthread patience;  ///< Answers those who waited too long for the disk.
   ReadingRoom room;       ///< Last, so that it closes first: what is read there asks for the rest.
@@ -161,13 +164,19 @@ struct Sweeper::State {
   }
 
   Result<void> begin() {
-    auto started = Observer::start(store, {});
+    auto started =
+        Observer::start(store, {.told = [this](const Transition& change) { tell(change); }});
     if (!started) return started.error();
     const std::lock_guard guard(mutex);
     seen = std::move(*started);
     tick_offset = store.now() - Instant{system_clock().since_boot()};
     if (auto hung = Bell::for_all(options.database)) bell = std::move(*hung);
     return {};
+  }
+
+  void tell(const Transition& change) {
+    const std::lock_guard guard(listening);
+    if (listener) listener(change);
   }
 
   void report(const Result<void>& result) {
@@ -340,6 +349,11 @@ Sweeper::~Sweeper() {
   }
   state_->wake();
   state_->thread.join();
+}
+
+void Sweeper::listen(std::function<void(const Transition&)> listener) {
+  const std::lock_guard guard(state_->listening);
+  state_->listener = std::move(listener);
 }
 
 void Sweeper::append(Batch batch, std::function<void(Result<Receipt>)> done) {

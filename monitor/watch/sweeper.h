@@ -29,6 +29,8 @@ class Sweeper final : public Backend {
   /// Opens the store, becomes its judge and begins. Errors: what Store::open and Observer::start
   /// say.
   [[nodiscard]] static Result<std::unique_ptr<Sweeper>> start(Options options);
+  /// Gets each change of health once it is written down, from the store thread; null: nobody does.
+  void listen(std::function<void(const Transition&)> listener);
   /// Commits what has come in, writes histories down and stops.
   ~Sweeper() override;
 

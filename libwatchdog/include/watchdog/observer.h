@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,9 @@ class Observer {
     /// A longer time between two looks is an absence of the observer, which becomes an event. The
     /// caller looks at least once a second.
     Millis late_max{5'000};
+    /// Gets each change of health once it is written down, on the thread that looks. It is not to
+    /// wait for anything.
+    std::function<void(const Transition&)> told{};
   };
 
   /// Becomes the judge of the store's file. The store must outlive the observer. Errors:

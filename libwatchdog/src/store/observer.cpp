@@ -61,7 +61,7 @@ struct SameId {
 }  // namespace
 
 struct Observer::State {
-  State(Store& door, Options chosen) : store(door), options(chosen) {
+  State(Store& door, Options chosen) : store(door), options(std::move(chosen)) {
     const auto self = this_process();
     boot = self.boot_id;
     host = self.host;
@@ -307,6 +307,9 @@ struct Observer::State {
     for (const auto session : to_keep) {
       if (auto* entry = entry_of(session)) entry->since_snapshot = 0;
     }
+    if (options.told) {
+      for (const auto& change : changes) options.told(change);
+    }
     changes.clear();
     to_keep.clear();
     if (!ended.empty()) {
@@ -388,7 +391,7 @@ Observer::Observer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Observer::~Observer() = default;
 
 Result<std::unique_ptr<Observer>> Observer::start(Store& store, Options options) {
-  auto state = std::make_unique<State>(store, options);
+  auto state = std::make_unique<State>(store, std::move(options));
   if (store.path() != ":memory:") {
     auto lock = FileLock::open(store.path().string() + "-judge");
     if (!lock) return lock.error();

@@ -1,0 +1,182 @@
+#include "api/check_desk.h"
+
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+
+#include "watchdog/ids.h"
+
+namespace watchdog::monitor {
+namespace {
+
+/// Who asked: told apart from agents that ask about themselves.
+constexpr std::string_view asker = "monitor";
+
+Error nobody() {
+  return {
+      ErrorCode::unavailable,
+      "there is no model to ask: start the monitor with --llm-base-url, or set OPENAI_BASE_URL"};
+}
+
+Error unknown(const std::string& id) {
+  return {ErrorCode::not_found, "there is no check " + id, "checkId"};
+}
+
+}  // namespace
+
+struct CheckDesk::State {
+  State(Backend& given, Options chosen) : backend(given), options(std::move(chosen)) {}
+
+  Backend& backend;
+  Options options;
+  std::shared_mutex closing;               ///< Held while the checker is used, alone to close it.
+  std::unique_ptr<StatusChecker> checker;  ///< Null: there is nobody to ask, or not any more.
+
+  [[nodiscard]] bool may_start(std::string_view session) {
+    const std::shared_lock open(closing);
+    return checker && checker->may_start(session);
+  }
+
+  [[nodiscard]] std::optional<Check> known(std::string_view id) {
+    const std::shared_lock open(closing);
+    return checker ? checker->find(id) : std::nullopt;
+  }
+
+  [[nodiscard]] Result<Check> started(CheckSubject subject, std::string id) {
+    const std::shared_lock open(closing);
+    if (!checker) return nobody();
+    return checker->start(std::move(subject), std::move(id));
+  }
+
+  void keep(const Check& check, std::string_view model, Done done) {
+    Batch batch{.session = check.session, .creation = Creation::refuse};
+    batch.reports.push_back(report_of(check, model));
+    backend.append(std::move(batch), [check, done = std::move(done)](const Result<Receipt>& kept) {
+      if (done) done(kept ? Result<Check>(check) : Result<Check>(kept.error()));
+    });
+  }
+
+  /// `subject` is the session as the file tells it.
+  void start(CheckSubject subject, std::string id, const Done& done) {
+    auto check = started(std::move(subject), std::move(id));
+    if (!check) return done(check.error());
+    if (check->state != CheckState::pending) return done(*check);  // asked for again
+    keep(*check, asker, done);
+  }
+
+  [[nodiscard]] bool is_outdated_now(const Check& check) const {
+    const auto watched = backend.watched(check.session);
+    return watched && is_outdated(watched->judged.history, check.seen);
+  }
+
+  [[nodiscard]] Result<Check> stored(StoreReader& reader, const std::string& id) const {
+    for (const auto& event_id : {id, "?" + id}) {
+      const auto event = reader.opinion(event_id);
+      if (!event) return event.error();
+      if (!*event) continue;
+      const auto row = reader.session((*event)->session);
+      if (!row) return row.error();
+      auto check = check_of(**event, row->id);
+      if (!check) continue;
+      // Its answer went down with whoever asked.
+      const bool lost = (*event)->report.name == asker || is_end(row->lifecycle);
+      if (check->state == CheckState::pending && lost) {
+        check->state = CheckState::failed;
+        check->reason = "whoever asked was gone before the answer came";
+      }
+      return *check;
+    }
+    return unknown(id);
+  }
+};
+
+CheckDesk::CheckDesk(Backend& backend, Model model, Options options)
+    : can_ask_(static_cast<bool>(model)),
+      state_(std::make_shared<State>(backend, std::move(options))) {
+  if (!model) return;
+  const auto name = state_->options.checker.model;
+  // The checker dies first: its calls never outlive the state.
+  auto* state = state_.get();
+  state->checker = std::make_unique<StatusChecker>(
+      StatusChecker::Parts{
+          .model = std::move(model),
+          .outdated = [state](const Check& check) { return state->is_outdated_now(check); },
+          .done =
+              [state, name](const Check& check) {
+                state->keep(check, name, [state, id = check.id](const Result<Check>& kept) {
+                  if (!kept)
+                    state->options.log("check " + id + " cannot be kept: " + kept.error().message);
+                });
+              }},
+      state->options.checker);
+}
+
+CheckDesk::~CheckDesk() {
+  const std::unique_lock alone(state_->closing);
+  state_->checker.reset();
+}
+
+void CheckDesk::ask(std::string session, std::string id, Done done) {
+  if (!can_ask_) return done(nobody());
+  if (!id.empty() && !is_session_id(id)) {
+    return done(Error{ErrorCode::invalid,
+                      "checkId must be 1 to 128 of the characters A-Z a-z 0-9 . _ : @ -",
+                      "checkId"});
+  }
+  state_->backend.read(
+      [state = state_, session, id, done](StoreReader& reader) {
+        const auto row = reader.session(session);
+        if (!row) return done(row.error());
+        if (!id.empty()) {
+          // The same question twice has one answer.
+          auto earlier = state->known(id);
+          if (!earlier) {
+            if (auto kept = state->stored(reader, id)) earlier = *kept;
+          }
+          if (earlier && earlier->session == session) return done(*earlier);
+          if (earlier) {
+            return done(
+                Error{ErrorCode::conflict, "check " + id + " is another session's", "checkId"});
+          }
+        }
+        if (is_end(row->lifecycle)) {
+          return done(Error{
+              ErrorCode::conflict,
+              "session " + session + " has ended already: " + std::string(name_of(row->lifecycle)),
+              "sessionId"});
+        }
+        auto subject = check_subject(reader, *row);
+        if (!subject) return done(subject.error());
+        state->start(std::move(*subject), id, done);
+      },
+      [done](Error error) { done(std::move(error)); });
+}
+
+void CheckDesk::find(std::string id, Done done) {
+  if (auto check = state_->known(id)) return done(*check);
+  state_->backend.read(
+      [state = state_, id, done](StoreReader& reader) { done(state->stored(reader, id)); },
+      [done](Error error) { done(std::move(error)); });
+}
+
+void CheckDesk::notice(const Transition& change) {
+  if (!can_ask_ || !state_->options.on_suspicion) return;
+  const auto kind = change.health.kind;
+  if (kind != HealthKind::suspect && kind != HealthKind::stuck && kind != HealthKind::looping)
+    return;
+  state_->backend.read(
+      [state = state_, key = change.session](StoreReader& reader) {
+        const auto row = reader.session(key);
+        if (!row || is_end(row->lifecycle) || !state->may_start(row->id)) return;
+        auto subject = check_subject(reader, *row);
+        if (!subject || !subject->judged.policy->concurrent_checks || pending_check(*subject))
+          return;
+        state->start(std::move(*subject), {}, [state, id = row->id](const Result<Check>& check) {
+          if (!check)
+            state->options.log("session " + id + " is not checked: " + check.error().message);
+        });
+      },
+      [](const Error&) {});
+}
+
+}  // namespace watchdog::monitor
