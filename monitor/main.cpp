@@ -157,6 +157,14 @@ int run(int argc, char** argv) {
   add_endpoint(*cancel_command, cancel_options.endpoint);
   cancel_command->callback([&] { code = cancel(cancel_options); });
 
+  ReportOptions report_options;
+  auto* report_command = app.add_subcommand(
+      "report", "What the old time limits would have cost, of runs that were compared with them");
+  report_command->add_option("--agent", report_options.agent, "Only of this agent");
+  report_command->add_flag("--json", report_options.json, "Print one object");
+  add_endpoint(*report_command, report_options.endpoint);
+  report_command->callback([&] { code = report(report_options); });
+
   ReplayOptions replay_options;
   auto* replay_command = app.add_subcommand(
       "replay", "Feed recorded runs through the same door and say what is concluded");

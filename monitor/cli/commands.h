@@ -71,6 +71,14 @@ struct ExplainOptions {
 };
 int explain(const ExplainOptions& options);
 
+struct ReportOptions {
+  Endpoint::Options endpoint;
+  std::string agent;  ///< Empty: of all.
+  bool json = false;
+};
+/// What the old time limits would have cost.
+int report(const ReportOptions& options);
+
 struct CancelOptions {
   Endpoint::Options endpoint;
   std::string session;

@@ -43,6 +43,8 @@ std::string_view name_field(ReportKind kind) {
       return "phase";
     case ReportKind::wait:
       return "waiting_for";
+    case ReportKind::limit:
+      return "limit";
     default:
       return "name";
   }
@@ -125,11 +127,10 @@ Opinion read_opinion(Fields& fields) {
   return opinion;
 }
 
-LimitPassed read_limit(Fields& fields) {
-  LimitPassed passed;
+LimitPassed read_limit(Fields& fields, const std::string& name) {
+  LimitPassed passed{.name = name};
   std::optional<std::int64_t> limit, reached;
   std::optional<bool> enforced;
-  fields.text("limit", passed.name, no_limit);
   fields.integer("limit_value", limit);
   fields.integer("reached", reached);
   fields.flag("enforced", enforced);
@@ -364,8 +365,9 @@ struct DetailWriter {
   }
   void operator()(const BudgetFigures&) const {}
   void operator()(const LimitPassed& passed) const {
-    out.field("limit", passed.name).field("limit_value", passed.limit);
-    out.field("reached", passed.reached).field("enforced", passed.enforced);
+    out.field("limit_value", passed.limit)
+        .field("reached", passed.reached)
+        .field("enforced", passed.enforced);
   }
   void operator()(const Marks&) const {}  // have a column of their own, and are nobody's business
 };
@@ -474,7 +476,7 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
       report.detail = read_opinion(fields);
       break;
     case ReportKind::limit:
-      report.detail = read_limit(fields);
+      report.detail = read_limit(fields, report.name);
       break;
     case ReportKind::observer:
       fields.integer("gap_ms", number);

@@ -1,0 +1,152 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/phrases.h"
+#include "cli/table.h"
+
+namespace watchdog::monitor {
+namespace {
+
+using nlohmann::json;
+
+/// A run that was compared with the old limits, or ran under them.
+struct Compared {
+  std::string session;
+  bool enforced = false;
+  json limits = json::array();  ///< Those passed: name, value, how long the run had run by then.
+  std::string ended;            ///< How; empty: it runs still.
+  std::int64_t began_ms = 0;
+  std::int64_t lasted_ms = 0;  ///< So far, where it runs still.
+
+  [[nodiscard]] bool killed() const { return !limits.empty(); }
+  [[nodiscard]] bool completed() const { return ended == "completed"; }
+
+  [[nodiscard]] json to_json() const {
+    return {{"sessionId", session},
+            {"enforced", enforced},
+            {"limits", limits},
+            {"outcome", ended.empty() ? json() : json(ended)},
+            {"lastedMs", lasted_ms}};
+  }
+};
+
+/// The run whose limits an event speaks of: a later `began` is a later attempt.
+void take(Compared& run, bool& compared, const json& event) {
+  const auto at = event.value("at_ms", std::int64_t{0});
+  const auto name = event.value("limit", std::string());
+  if (name == "began") {
+    compared = true;
+    run.enforced = event.value("enforced", false);
+    run.limits.clear();
+    run.began_ms = at;
+    return;
+  }
+  if (!compared) return;
+  const auto value = event.value("limit_value", std::int64_t{0});
+  const auto reached = event.value("reached", std::int64_t{0});
+  // Noticed later than it was passed, where nobody looked in between.
+  const auto late = name == "health_attempts" ? 0 : std::max<std::int64_t>(reached - value, 0);
+  run.limits.push_back({{"limit", name},
+                        {"value", value},
+                        {"reached", reached},
+                        {"afterMs", std::max<std::int64_t>(at - run.began_ms - late, 0)}});
+}
+
+/// Null: the session was never compared.
+Result<std::optional<Compared>> compared(Endpoint& endpoint, const json& document) {
+  Compared run{.session = document.value("sessionId", std::string())};
+  bool found = false;
+  std::int64_t newest = 0;
+  for (std::string after = "0"; !after.empty();) {
+    const auto body =
+        endpoint.ask(Method::get, "/api/autonomous/sessions/" + url_encoded(run.session) +
+                                      "/events?kind=limit&limit=1000&after=" + after);
+    if (!body) return body.error();
+    const auto page = json::parse(*body);
+    for (const auto& event : page["events"]) {
+      take(run, found, event);
+      newest = event.value("at_ms", newest);
+    }
+    after = page["next"].is_null() ? "" : page["next"].dump();
+  }
+  if (!found) return std::optional<Compared>{};
+  if (const auto& outcome = document["outcome"]; outcome.is_object()) {
+    run.ended = outcome.value("kind", std::string());
+    newest = outcome.value("at", newest);
+  }
+  run.lasted_ms = std::max<std::int64_t>(newest - run.began_ms, 0);
+  return std::optional(std::move(run));
+}
+
+std::string first_limit(const Compared& run) {
+  if (!run.killed()) return "–";
+  const auto& limit = run.limits.front();
+  const auto name = limit.value("limit", std::string());
+  const auto value = limit.value("value", std::int64_t{0});
+  const auto most = name == "health_attempts" ? std::to_string(value) + " tries" : lasting(value);
+  return printable(name) + " " + most + ", after " +
+         lasting(limit.value("afterMs", std::int64_t{0}));
+}
+
+void print_runs(const std::vector<Compared>& runs) {
+  Table table({"SESSION", "OLD LIMIT", "ENDED", "LASTED"});
+  std::size_t killed = 0, completed = 0;
+  for (const auto& run : runs) {
+    killed += run.killed() ? 1 : 0;
+    completed += run.killed() && run.completed() ? 1 : 0;
+    table.add({printable(run.session), first_limit(run),
+               run.ended.empty() ? "runs still" : run.ended, lasting(run.lasted_ms)});
+  }
+  if (runs.empty()) {
+    print_line(
+        "No run was compared with the old limits. Set AUTONOMOUS_STATUS_BASED_TIMEOUT=compare "
+        "where agents run.");
+    return;
+  }
+  print_line("The old limits would have killed " + std::to_string(killed) + " of " +
+             std::to_string(runs.size()) + " runs, " + std::to_string(completed) +
+             " of which finished.");
+  print(table.text(terminal_width()));
+}
+
+}  // namespace
+
+int report(const ReportOptions& options) {
+  auto endpoint = Endpoint::open(options.endpoint);
+  if (!endpoint) return complain(endpoint.error());
+  std::vector<Compared> runs;
+  for (std::string after;;) {
+    std::string target = "/api/autonomous/progress?limit=1000" + after;
+    if (!options.agent.empty()) target += "&agent=" + url_encoded(options.agent);
+    const auto body = endpoint->ask(Method::get, target);
+    if (!body) return complain(body.error());
+    const auto list = json::parse(*body);
+    for (const auto& document : list["sessions"]) {
+      auto run = compared(*endpoint, document);
+      if (!run) return complain(run.error());
+      if (*run) runs.push_back(std::move(**run));
+    }
+    if (list["next"].is_null()) break;
+    after = "&after=" + list["next"].dump();
+  }
+  if (!options.json) {
+    print_runs(runs);
+    return exit_done;
+  }
+  json all = json::array();
+  std::size_t killed = 0, completed = 0;
+  for (const auto& run : runs) {
+    all.push_back(run.to_json());
+    killed += run.killed() ? 1 : 0;
+    completed += run.killed() && run.completed() ? 1 : 0;
+  }
+  print_line(json{
+      {"runs", runs.size()},
+      {"killed", killed},
+      {"killedButCompleted", completed},
+      {"sessions",
+       all}}.dump());
+  return exit_done;
+}
+
+}  // namespace watchdog::monitor
