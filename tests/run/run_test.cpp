@@ -47,13 +47,13 @@ class Running : public ::testing::Test {
   std::function<void(const Trouble&)> recover;
 
   RunEnd go(const std::stop_token& stop = {}) {
-    Run run({.tracker = tracker,
-             .callbacks = {.reflect = reflect, .act = act, .recover = recover},
-             .model = model,
-             .budget = budget,
-             .checker = checker,
-             .clock = &clock},
-            options);
+    watchdog::Run run({.tracker = tracker,
+                       .callbacks = {.reflect = reflect, .act = act, .recover = recover},
+                       .model = model,
+                       .budget = budget,
+                       .checker = checker,
+                       .clock = &clock},
+                      options);
     return run.go(stop);
   }
 
@@ -155,13 +155,14 @@ TEST_F(Running, ends_by_each_failure_with_its_own_reason) {
         reasons::malformed_answer, reasons::tool_error}) {
     ProgressTracker own(
         {.session = std::string(reason), .database = database, .sidecar = false, .clock = &clock});
-    Run run({.tracker = own,
-             .callbacks = {.reflect = [&](Iteration&) -> Result<Reflection, Failure> {
-                             return Failure{.reason = std::string(reason),
-                                            .message = "because of " + std::string(reason)};
-                           },
-                           .act = act},
-             .clock = &clock});
+    watchdog::Run run({.tracker = own,
+                       .callbacks = {.reflect = [&](Iteration&) -> Result<Reflection, Failure> {
+                                       return Failure{
+                                           .reason = std::string(reason),
+                                           .message = "because of " + std::string(reason)};
+                                     },
+                                     .act = act},
+                       .clock = &clock});
     const auto end = run.go();
     EXPECT_EQ(end.outcome.kind, OutcomeKind::failed);
     EXPECT_EQ(end.outcome.reason, reason);
@@ -277,22 +278,22 @@ TEST_F(Running, gives_up_after_five_more_tries_and_at_once_where_that_cannot_hel
                          .sidecar = false,
                          .clock = &clock});
     int asked = 0;
-    Run run({.tracker = own,
-             .callbacks = {.reflect = [](Iteration& now) -> Result<Reflection, Failure> {
-                             const auto answer = now.ask({});
-                             if (!answer) return answer.error();
-                             return Reflection{};
-                           },
-                           .act = act},
-             .model = [&](const ChatRequest&, const ChatSink&,
-                          const std::stop_token&) -> Result<ChatAnswer, Failure> {
-               ++asked;
-               return Failure{.reason = std::string(reasons::connection_refused),
-                              .message = "no",
-                              .recoverable = recoverable};
-             },
-             .clock = &clock},
-            options);
+    watchdog::Run run({.tracker = own,
+                       .callbacks = {.reflect = [](Iteration& now) -> Result<Reflection, Failure> {
+                                       const auto answer = now.ask({});
+                                       if (!answer) return answer.error();
+                                       return Reflection{};
+                                     },
+                                     .act = act},
+                       .model = [&](const ChatRequest&, const ChatSink&,
+                                    const std::stop_token&) -> Result<ChatAnswer, Failure> {
+                         ++asked;
+                         return Failure{.reason = std::string(reasons::connection_refused),
+                                        .message = "no",
+                                        .recoverable = recoverable};
+                       },
+                       .clock = &clock},
+                      options);
     EXPECT_EQ(run.go().outcome.reason, reasons::connection_refused);
     EXPECT_EQ(asked, recoverable ? 6 : 1);
   }
@@ -428,7 +429,7 @@ TEST_F(Running, ends_confirmed_stuck_where_its_owner_wants_that_and_a_model_says
   act = [&](Iteration& now, const Reflection&) {
     now.tracker().tool_call("read_file", R"({"path":"a"})");
     now.tracker().tool_result("read_file", "nothing in it");
-    now.tracker().flush().ok();
+    EXPECT_TRUE(now.tracker().flush());
     return Act{.tool = "read_file", .reported = true};
   };
   reflect = [](Iteration&) { return Reflection{.data = "read it again"}; };

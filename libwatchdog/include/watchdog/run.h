@@ -72,6 +72,7 @@ struct RunOptions {
   double confidence_min = 0.3;  ///< A reflection below this, so many times in a row, ends it.
   int confidence_times = 3;
   OnConfirmedStuck on_confirmed_stuck = OnConfirmedStuck::report;
+  BudgetVisibility budget_visibility = BudgetVisibility::thresholds;
   int tries = 5;              ///< Of one request to the model, after the first.
   Millis retry_first{1'000};  ///< Before the first of them; doubles with each.
   Millis retry_longest{60'000};

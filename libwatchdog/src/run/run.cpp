@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "watchdog/budget_report.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {
@@ -76,23 +75,21 @@ struct Run::State {
   State(Parts given, RunOptions chosen)
       : parts(std::move(given)),
         options(std::move(chosen)),
-        failsafe(*parts.clock, {.steps = std::max(options.iterations_max, 1)}),
+        failsafe(*parts.clock, {.steps = std::max(options.iterations_max, 1)}, {.finalize = 1.0}),
         limits(options.old_limits, parts.clock->since_boot()),
         model(parts.model ? tracked(parts.model, parts.tracker, options,
                                     [this](int tries) { count_tries(tries); })
-                          : Model{}) {
-    if (parts.budget) reporter.emplace(parts.tracker, *parts.budget);
-  }
+                          : Model{}) {}
 
   Parts parts;
   RunOptions options;
-  ExecutionBudget failsafe;  ///< Its steps are iterations.
-  std::optional<BudgetReporter> reporter;
-  BudgetNotice notice;
+  ExecutionBudget failsafe;          ///< Its steps are iterations.
+  std::optional<BudgetStage> stage;  ///< When the model was last asked.
   LimitWatch limits;
   Model model;
   std::stop_source stop;  ///< Of everything that is under way.
 
+  std::mutex looking;  ///< At the time.
   std::mutex mutex;
   std::condition_variable_any changed;
   bool phase_began = false;
@@ -133,6 +130,7 @@ struct Run::State {
 
   /// Carries out, or writes down, what time has brought.
   void look_at_time() {
+    const std::lock_guard one_after_the_other(looking);
     const auto mode = options.old_limits.mode;
     if (mode != Migration::status_based) {
       for (auto& passed : limits.take(parts.clock->since_boot())) {
@@ -216,11 +214,19 @@ struct Run::State {
     return parts.budget ? *parts.budget : failsafe;
   }
 
+  /// What the model is to know of it now. Of the failsafe, only when it comes near.
+  [[nodiscard]] std::string budget_text() {
+    const auto figures = told().figures();
+    const auto before = std::exchange(stage, figures.stage);
+    if (!parts.budget && figures.stage < BudgetStage::low) return {};
+    return is_told(options.budget_visibility, before, figures.stage) ? prompt_block(figures)
+                                                                     : std::string();
+  }
+
   void charge_step() {
     charged = true;
     if (!parts.budget) return;
     parts.budget->step();
-    reporter->report();
   }
 
   // -- looking at its own progress
@@ -325,7 +331,7 @@ struct Run::State {
   std::optional<Outcome> iterate(Run& run) {
     const bool final = is_final();
     charged = false;
-    Iteration now(run, iteration, final, notice.text(told(), final));
+    Iteration now(run, iteration, final, budget_text());
     begin_phase("reflection");
     auto reflection = guarded<Reflection>("reflect", [&] { return parts.callbacks.reflect(now); });
     if (!reflection) return outcome_of(reflection.error());
@@ -390,6 +396,10 @@ RunEnd Run::go(const std::stop_token& stop) {
       time = std::jthread([&](const std::stop_token& over) { state.keep_time(over); });
     }
     outcome = state.loop(*this);
+  }
+  if (state.options.old_limits.mode == Migration::compare) {
+    state.limits.end(state.parts.clock->since_boot());
+    state.look_at_time();
   }
   state.stop.request_stop();
   const bool stored = tracker.end(outcome).ok();
