@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 
 #include "watchdog/model.h"
+#include "watchdog/names.h"
 #include "watchdog/result.h"
 
 namespace watchdog {
@@ -55,7 +57,7 @@ class ModelClient {
 
   /// The request as it may be asked beside an agent of the same server without making that agent
   /// read its prompt again: on another slot, or as it is where prompts do not displace each other
-  /// (vLLM, a service on the internet). Failure with reason `unavailable`: there is no such way, or
+  /// (vLLM, a service on the internet). Failure with reason `not_asked`: there is no such way, or
   /// not now; the message says why.
   [[nodiscard]] Result<ChatRequest, Failure> beside(ChatRequest request,
                                                     const std::stop_token& stop = {});

@@ -1,0 +1,29 @@
+/// \file
+/// The address of an HTTP server.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "watchdog/result.h"
+
+namespace watchdog {
+
+/// A plain value.
+struct Url {
+  bool tls = false;
+  std::string host;  ///< A name or an address, IPv6 without brackets.
+  std::string port;
+  std::string path;  ///< Empty, or begins with a slash and does not end with one.
+
+  /// As a `Host` header has it: without the port where it is the scheme's own.
+  [[nodiscard]] std::string authority() const;
+  /// For people and for messages.
+  [[nodiscard]] std::string text() const;
+};
+
+/// `http[s]://HOST[:PORT][/PATH]`. Errors: `invalid`; a URL that carries credentials is refused,
+/// and not repeated in the message.
+[[nodiscard]] Result<Url> url_from(std::string_view text);
+
+}  // namespace watchdog

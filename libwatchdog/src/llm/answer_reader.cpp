@@ -1,0 +1,85 @@
+#include "llm/answer_reader.h"
+
+#include <algorithm>
+
+namespace watchdog {
+namespace {
+
+using Fed = AnswerAssembler::Fed;
+
+constexpr std::size_t excerpt_bytes_max = 4'096;
+
+/// What an event's JSON and a document's may have around the answer itself.
+constexpr std::size_t around_bytes_max = 1U << 20U;
+
+bool is_decided(Fed fed) {
+  return fed != Fed::nothing && fed != Fed::news;
+}
+
+}  // namespace
+
+AnswerReader::AnswerReader(std::string_view content_type, std::size_t answer_bytes_max,
+                           const ChatSink& sink)
+    : sink_(sink),
+      bytes_max_(answer_bytes_max + around_bytes_max),
+      form_(content_type.starts_with("text/event-stream") ? Form::events : Form::unknown),
+      events_(bytes_max_),
+      assembler_(answer_bytes_max) {}
+
+bool AnswerReader::feed(std::string_view bytes) {
+  if (is_decided(last_)) return false;
+  if (excerpt_.size() < excerpt_bytes_max)
+    excerpt_.append(bytes.substr(0, excerpt_bytes_max - excerpt_.size()));
+  if (form_ == Form::unknown) {
+    const auto first = excerpt_.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+    if (first == std::string::npos) return excerpt_.size() < excerpt_bytes_max;
+    // Some servers send events under another name.
+    const auto begin = std::string_view(excerpt_).substr(first);
+    form_ = begin.front() == 'd' || begin.front() == ':' || begin.front() == 'e' ? Form::events
+                                                                                 : Form::document;
+  }
+  if (form_ == Form::events) {
+    return take_events(events_.feed(bytes, [this](std::string_view data) { return take(data); }));
+  }
+  if (document_.size() + bytes.size() > bytes_max_) {
+    last_ = Fed::too_large;
+    return false;
+  }
+  document_.append(bytes);
+  return true;
+}
+
+bool AnswerReader::take_events(EventStream::Fed fed) {
+  if (fed == EventStream::Fed::too_large) last_ = Fed::too_large;
+  return !is_decided(last_);
+}
+
+bool AnswerReader::take(std::string_view data) {
+  last_ = assembler_.feed(data);
+  if (last_ == Fed::malformed) excerpt_ = data.substr(0, excerpt_bytes_max);
+  if (last_ == Fed::news && sink_) sink_(assembler_.progress(), assembler_.newest());
+  return !is_decided(last_);
+}
+
+Result<ChatAnswer, AnswerFault> AnswerReader::end(bool cut) {
+  using Kind = AnswerFault::Kind;
+  if (!is_decided(last_) && form_ == Form::events) {
+    take_events(events_.end([this](std::string_view data) { return take(data); }));
+    if (last_ == Fed::malformed) last_ = Fed::nothing;  // half an event
+    cut = true;  // unless something said that this is the end
+  } else if (!is_decided(last_) && form_ == Form::document && !cut) {
+    take(document_);
+  }
+  if (last_ == Fed::error) return fault(Kind::error);
+  if (last_ == Fed::too_large) return fault(Kind::too_large);
+  if (last_ == Fed::malformed) return fault(Kind::malformed);
+  if (assembler_.complete() || (form_ == Form::document && assembler_.begun()))
+    return assembler_.take();
+  return fault(cut ? Kind::cut_off : Kind::malformed);
+}
+
+AnswerFault AnswerReader::fault(AnswerFault::Kind kind) const {
+  return {.kind = kind, .excerpt = excerpt_, .error = assembler_.error()};
+}
+
+}  // namespace watchdog

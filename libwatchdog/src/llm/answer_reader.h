@@ -1,0 +1,52 @@
+/// \file
+/// The body of an answer to a question, as it arrives: a stream of events, or one document.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "llm/assembler.h"
+#include "llm/error_body.h"
+#include "llm/event_stream.h"
+#include "watchdog/model.h"
+#include "watchdog/result.h"
+
+namespace watchdog {
+
+/// Why a body was no answer.
+struct AnswerFault {
+  enum class Kind : std::uint8_t { malformed, too_large, cut_off, error };
+  Kind kind = Kind::malformed;
+  std::string excerpt{};  ///< Of what came, if it was no answer.
+  ErrorBody error{};      ///< If the server says itself what failed.
+};
+
+/// Pure but for the sink. Use from one thread at a time.
+class AnswerReader {
+ public:
+  /// `sink` may be empty, and outlives this.
+  AnswerReader(std::string_view content_type, std::size_t answer_bytes_max, const ChatSink& sink);
+
+  /// False: it is decided, nothing more need be read.
+  bool feed(std::string_view bytes);
+  /// At the end of the body, or where it was `cut` off.
+  [[nodiscard]] Result<ChatAnswer, AnswerFault> end(bool cut);
+
+ private:
+  enum class Form : std::uint8_t { unknown, events, document };
+  bool take_events(EventStream::Fed fed);
+  bool take(std::string_view data);
+  [[nodiscard]] AnswerFault fault(AnswerFault::Kind kind) const;
+
+  const ChatSink& sink_;
+  std::size_t bytes_max_;
+  Form form_;
+  EventStream events_;
+  AnswerAssembler assembler_;
+  AnswerAssembler::Fed last_ = AnswerAssembler::Fed::nothing;
+  std::string document_;
+  std::string excerpt_;
+};
+
+}  // namespace watchdog

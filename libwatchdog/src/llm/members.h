@@ -1,0 +1,29 @@
+/// \file
+/// What a server's JSON says, taken as it comes: a field of another type counts as absent.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace watchdog {
+
+/// Nothing if the text is not JSON or nested too deeply.
+[[nodiscard]] std::optional<nlohmann::json> json_from(std::string_view text);
+
+/// The member, or nullptr: none of that name, null, or `value` is no object.
+[[nodiscard]] const nlohmann::json* member(const nlohmann::json& value, std::string_view name);
+[[nodiscard]] const nlohmann::json* object_member(const nlohmann::json& value,
+                                                  std::string_view name);
+[[nodiscard]] const nlohmann::json* array_member(const nlohmann::json& value,
+                                                 std::string_view name);
+/// Valid as long as `value`. Empty: absent.
+[[nodiscard]] std::string_view text_member(const nlohmann::json& value, std::string_view name);
+[[nodiscard]] std::optional<std::int64_t> integer_member(const nlohmann::json& value,
+                                                         std::string_view name);
+[[nodiscard]] std::optional<double> number_member(const nlohmann::json& value,
+                                                  std::string_view name);
+
+}  // namespace watchdog

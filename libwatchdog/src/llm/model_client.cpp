@@ -1,0 +1,276 @@
+#include "watchdog/model_client.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "http/client.h"
+#include "http/url.h"
+#include "llm/answer_reader.h"
+#include "llm/failures.h"
+#include "llm/request.h"
+#include "llm/servers.h"
+#include "llm/slots.h"
+#include "watchdog/reasons.h"
+#include "watchdog/time.h"
+
+namespace watchdog {
+namespace {
+
+/// For all questions about the server itself, asked in one go.
+constexpr Millis telling_time{2'000};
+
+/// Of the body of a refusal, and of what a server tells of itself.
+constexpr std::size_t refusal_bytes_max = 65'536;
+constexpr std::size_t telling_bytes_max = 4U << 20U;
+
+bool is_good(int status) {
+  return status >= 200 && status < 300;
+}
+
+/// A key becomes part of a header line.
+bool is_header_text(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7F; });
+}
+
+/// What is known of the server.
+struct Found {
+  ServerKind kind = ServerKind::unknown;
+  bool from_internet = false;
+};
+
+Failure not_asked(std::string why) {
+  return {.reason = "not_asked", .message = std::move(why)};
+}
+
+}  // namespace
+
+struct ModelClient::State {
+  Options options;
+  Url server;
+  std::string root;  ///< The path under which the server tells what it is.
+  ServerName name;
+  HttpClient http;
+
+  std::mutex mutex;
+  std::optional<Found> found;
+  /// The slots handed out by `beside`, with the task that ours was there, once that is known.
+  std::map<int, std::optional<std::int64_t>> own_slots;
+
+  [[nodiscard]] HttpRequest request(std::string_view method, std::string target) const {
+    HttpRequest request{.method = method, .target = std::move(target)};
+    request.headers = {{"Accept", "application/json, text/event-stream"}};
+    if (!options.api_key.empty())
+      request.headers.emplace_back("Authorization", "Bearer " + options.api_key);
+    return request;
+  }
+
+  struct Told {
+    HttpHead head;
+    std::string body;
+  };
+
+  /// What the server tells of itself, if it does so before `until` (since boot).
+  std::optional<Told> tell(std::string_view path, Millis until, const std::stop_token& stop) {
+    auto question = request("GET", root + std::string(path));
+    question.at_most = until - system_clock().since_boot();
+    if (*question.at_most <= Millis{0}) return std::nullopt;
+    std::string body;
+    auto head = http.ask(
+        question,
+        [&](const HttpHead&, std::string_view piece) {
+          body.append(piece);
+          return body.size() <= telling_bytes_max;
+        },
+        stop);
+    if (!head) return std::nullopt;
+    return Told{std::move(*head), std::move(body)};
+  }
+
+  /// Remembered, unless the server could not be reached.
+  Found find(const std::stop_token& stop) {
+    {
+      const std::lock_guard guard(mutex);
+      if (found) return *found;
+    }
+    const Millis until = system_clock().since_boot() + telling_time;
+    std::optional<Found> now;
+    for (const auto path : telling_paths) {
+      const auto told = tell(path, until, stop);
+      if (!told) break;
+      now =
+          Found{.kind = server_of(path, told->head.status, told->head.header("server"), told->body),
+                .from_internet = told->head.from_internet};
+      if (now->kind != ServerKind::unknown) break;
+    }
+    if (!now || stop.stop_requested()) return {};
+    const std::lock_guard guard(mutex);
+    return found.emplace(*now);
+  }
+
+  /// An answer, or why there is none and how to ask once more.
+  struct Attempt {
+    Result<ChatAnswer, Failure> answer;
+    std::optional<RequestShape> plainer{};
+  };
+
+  Attempt ask(const ChatRequest& question, const RequestShape& shape, const ChatSink& sink,
+              const std::stop_token& stop) {
+    const std::string body = to_json(question, shape);
+    auto post = request("POST", server.path + "/chat/completions");
+    post.headers.emplace_back("Content-Type", "application/json");
+    post.body = body;
+
+    std::string refusal;
+    std::optional<AnswerReader> reader;
+    HttpHead head;
+    const auto take = [&](const HttpHead& of, std::string_view piece) {
+      if (head.status == 0) head = of;
+      if (!is_good(head.status)) {
+        refusal.append(piece.substr(0, refusal_bytes_max - refusal.size()));
+        return refusal.size() < refusal_bytes_max;
+      }
+      if (!reader) reader.emplace(head.header("content-type"), options.answer_bytes_max, sink);
+      return reader->feed(piece);
+    };
+    const auto asked = http.ask(post, take, stop);
+    if (asked) head = *asked;
+    if (!asked && asked.error().trouble == HttpTrouble::cancelled) return {cancelled(name)};
+    if (!asked && head.status == 0) return {failure_of(asked.error(), name)};
+    if (!is_good(head.status)) {
+      return {failure_of(head, refusal, name, system_clock().wall()),
+              plainer(shape, body, head.status, refusal)};
+    }
+    if (!reader) reader.emplace(head.header("content-type"), options.answer_bytes_max, sink);
+    auto answer = reader->end(!asked);
+    if (answer) return {std::move(*answer)};
+    return {failure_of(answer.error(), head, name)};
+  }
+
+  Result<ChatAnswer, Failure> chat(const ChatRequest& question, const ChatSink& sink,
+                                   const std::stop_token& stop) {
+    if (const auto field = wrong_field(question); !field.empty()) {
+      return Failure{.reason = std::string(reasons::model_client_error),
+                     .message = "the request's " + std::string(field) + " is not JSON"};
+    }
+    const RequestShape shape{
+        .server = find(stop).kind, .model = options.model, .stream = options.stream};
+    auto attempt = ask(question, shape, sink, stop);
+    if (attempt.plainer) attempt = ask(question, *attempt.plainer, sink, stop);
+    if (question.slot) remember_task(*question.slot, stop);
+    return std::move(attempt.answer);
+  }
+
+  /// Looks which task ours was in a slot that was handed out, so that it can be told from others'.
+  void remember_task(int slot, const std::stop_token& stop) {
+    {
+      const std::lock_guard guard(mutex);
+      if (!own_slots.contains(slot)) return;
+    }
+    const auto told = tell("/slots", system_clock().since_boot() + telling_time, stop);
+    const auto slots = told ? slots_from(told->body) : std::nullopt;
+    std::optional<std::int64_t> task;
+    for (const Slot& one : slots.value_or(std::vector<Slot>{})) {
+      if (one.id == slot && !one.is_processing) task = one.task;
+    }
+    const std::lock_guard guard(mutex);
+    own_slots[slot] = task;
+  }
+
+  Result<int, Failure> find_slot(const std::stop_token& stop) {
+    const Millis until = system_clock().since_boot() + telling_time;
+    const auto props = tell("/props", until, stop);
+    const auto facts = props ? props_from(props->body) : std::nullopt;
+    if (!facts) return not_asked(name.url + " does not tell now which of its slots are free");
+    if (facts->is_sleeping) return not_asked("the model server sleeps; a check would wake it");
+    if (facts->total_slots < 2) {
+      return not_asked(
+          "the model server has one slot, which holds the agent's prompt; name another server for "
+          "checks, or start it with more slots");
+    }
+    const auto told = tell("/slots", until, stop);
+    const auto slots = told ? slots_from(told->body) : std::nullopt;
+    if (!slots) return not_asked(name.url + " does not tell now which of its slots are free");
+    const std::lock_guard guard(mutex);
+    OwnTasks own;
+    for (const auto& [slot, task] : own_slots) {
+      if (task) own[slot] = *task;
+    }
+    const auto slot = free_slot(*slots, own);
+    if (!slot) {
+      return not_asked("each of the model server's " + std::to_string(slots->size()) +
+                       " slots is at work or holds the prompt of an agent");
+    }
+    own_slots.try_emplace(*slot);
+    return *slot;
+  }
+};
+
+ModelClient::ModelClient(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ModelClient::~ModelClient() = default;
+ModelClient::ModelClient(ModelClient&&) noexcept = default;
+ModelClient& ModelClient::operator=(ModelClient&&) noexcept = default;
+
+Result<ModelClient> ModelClient::to(Options options) {
+  auto url = url_from(options.base_url);
+  if (!url) return url.error();
+  if (url->path.empty()) url->path = "/v1";
+  if (!is_header_text(options.api_key)) {
+    return Error{ErrorCode::invalid, "a key has neither spaces nor characters beyond ASCII",
+                 "api_key"};
+  }
+  auto http = HttpClient::to(
+      *url, {.ca_file = options.ca_file, .idle_connections_max = options.idle_connections_max});
+  if (!http) return http.error();
+  const std::string root =
+      url->path.ends_with("/v1") ? url->path.substr(0, url->path.size() - 3) : std::string();
+  ServerName name{.url = url->text(), .secret = options.api_key};
+  return ModelClient(std::unique_ptr<State>(new State{.options = std::move(options),
+                                                      .server = std::move(*url),
+                                                      .root = root,
+                                                      .name = std::move(name),
+                                                      .http = std::move(*http)}));
+}
+
+Result<ChatAnswer, Failure> ModelClient::chat(const ChatRequest& request, const ChatSink& sink,
+                                              const std::stop_token& stop) {
+  return state_->chat(request, sink, stop);
+}
+
+Model ModelClient::model() {
+  return [state = state_.get()](const ChatRequest& request, const ChatSink& sink,
+                                const std::stop_token& stop) {
+    return state->chat(request, sink, stop);
+  };
+}
+
+ServerKind ModelClient::server(const std::stop_token& stop) {
+  return state_->find(stop).kind;
+}
+
+Result<ChatRequest, Failure> ModelClient::beside(ChatRequest request, const std::stop_token& stop) {
+  const Found found = state_->find(stop);
+  if (stop.stop_requested()) return cancelled(state_->name);
+  switch (found.kind) {
+    case ServerKind::vllm:
+      return request;
+    case ServerKind::llama_cpp: {
+      const auto slot = state_->find_slot(stop);
+      if (!slot) return slot.error();
+      request.slot = *slot;
+      return request;
+    }
+    case ServerKind::ollama:
+      return not_asked(
+          "Ollama does not let a check choose where it runs, so it might displace the agent's "
+          "prompt; name another server for checks");
+    case ServerKind::unknown:
+      break;
+  }
+  if (state_->server.tls && found.from_internet) return request;
+  return not_asked("it is not known whether a check would displace the agent's prompt at " +
+                   state_->name.url + "; name another server for checks");
+}
+
+}  // namespace watchdog
