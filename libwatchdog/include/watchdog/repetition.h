@@ -15,7 +15,7 @@
 namespace watchdog {
 
 /// A finished round: a call with its result, or several calls that ran at once.
-struct Step {
+struct FinishedRound {
   Seq seq = 0;               ///< The event that finished it.
   std::uint64_t call = 0;    ///< Tools and arguments.
   std::uint64_t result = 0;  ///< 0: there was none.
@@ -30,7 +30,7 @@ struct Step {
   std::vector<Marks::Field> fields;     ///< these.
 
   /// The results say the same: without what varies, or by the source's own digests.
-  [[nodiscard]] bool same_result(const Step& other) const noexcept {
+  [[nodiscard]] bool same_result(const FinishedRound& other) const noexcept {
     return result == other.result || (exact != 0 && exact == other.exact);
   }
 };
@@ -96,7 +96,7 @@ struct Round {
   std::uint32_t number = 0;
   std::int32_t open = 0;
   std::int32_t finished = 0;
-  Step sum;
+  FinishedRound sum;
   bool malformed = false;
   bool unreachable = false;
   ToolUse use = ToolUse::ordinary;
@@ -173,21 +173,21 @@ class Repetition {
   /// Keeps a confirmed repetition.
   void confirm(const Finding& found);
 
-  std::vector<Step> steps;  ///< Since the newest new state; oldest first.
-  double score = 0;         ///< Of R4.
-  double evidence = 0;      ///< What the newest step added to it.
-  bool echo = false;        ///< The newest step repeats the one right before it.
-  Streak same_result;       // R1
-  Streak same_error;        // R2
-  Streak thrash;            // R5
-  Streak unparsed;          // R6
-  Streak compactions;       // R10
-  Streak barren;            // R11
-  Cycles rounds;            // R3
-  Cycles states;            // R9
-  bool took_step = false;   ///< The newest event was a round, or a state that says enough.
-  Talk talk;                // R7, R7b, R8
-  Talk before_answer;       ///< The same before the newest message.
+  std::vector<FinishedRound> steps;  ///< Since the newest new state; oldest first.
+  double score = 0;                  ///< Of R4.
+  double evidence = 0;               ///< What the newest step added to it.
+  bool echo = false;                 ///< The newest step repeats the one right before it.
+  Streak same_result;                // R1
+  Streak same_error;                 // R2
+  Streak thrash;                     // R5
+  Streak unparsed;                   // R6
+  Streak compactions;                // R10
+  Streak barren;                     // R11
+  Cycles rounds;                     // R3
+  Cycles states;                     // R9
+  bool took_step = false;            ///< The newest event was a round, or a state that says enough.
+  Talk talk;                         // R7, R7b, R8
+  Talk before_answer;                ///< The same before the newest message.
   Known known_steps;
   Known known_states;
   Round round;
@@ -198,7 +198,7 @@ class Repetition {
   std::string tool;  ///< The newest finished call's, its first 64 bytes.
 
  private:
-  void take_step(Step step, ToolUse use, bool malformed, const Policy& policy);
+  void take_step(FinishedRound step, ToolUse use, bool malformed, const Policy& policy);
   void complete_round(Seq seq, const Policy& policy);
   void forget_rounds();
   void quieten();
@@ -208,7 +208,7 @@ class Repetition {
 
 /// True if two rounds are about different targets: their arguments have the same members, and all
 /// that differ are atomic; or they are commands of which one word differs.
-[[nodiscard]] bool other_target(const Step& a, const Step& b) noexcept;
+[[nodiscard]] bool other_target(const FinishedRound& a, const FinishedRound& b) noexcept;
 
 /// The similarity of two samples of shingles, 0 … 1: what they have in common of all they have.
 [[nodiscard]] double similarity(const std::vector<std::uint32_t>& a,

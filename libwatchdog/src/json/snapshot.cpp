@@ -152,7 +152,7 @@ bool is_bounded(const History& history) {
     }
     return true;
   };
-  const auto fits = [&](const Step& step) {
+  const auto fits = [&](const FinishedRound& step) {
     return few(step.shingles, Marks::shingles_max) && few(step.fields, Marks::fields_max);
   };
   const auto known = [&](const Known& of) {

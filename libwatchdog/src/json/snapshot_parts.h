@@ -20,7 +20,7 @@ namespace watchdog {
 template <class V> void each_part(CallMark& x, V&& v) { v(x.call, x.tool, x.round, x.use, x.malformed, x.blind, x.twin); }
 template <class V> void each_part(OpenCall& x, V&& v) { v(x.name, x.call_id, x.seq, x.since, x.iteration, x.deadline, x.mark, x.passed); }
 template <class V> void each_part(Marks::Field& x, V&& v) { v(x.name, x.value, x.atomic); }
-template <class V> void each_part(Step& x, V&& v) {
+template <class V> void each_part(FinishedRound& x, V&& v) {
   v(x.seq, x.call, x.result, x.exact, x.tool, x.failed, x.informative, x.blind, x.again, x.weight, x.shingles, x.fields);
 }
 template <class V> void each_part(Streak& x, V&& v) { v(x.count, x.first); }

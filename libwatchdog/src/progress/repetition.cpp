@@ -63,7 +63,7 @@ std::uint64_t identity_of(const Marks& marks, const ToolRule* rule) {
 
 }  // namespace
 
-bool other_target(const Step& a, const Step& b) noexcept {
+bool other_target(const FinishedRound& a, const FinishedRound& b) noexcept {
   if (!a.fields.empty() && a.fields.size() == b.fields.size() &&
       std::all_of(a.fields.begin(), a.fields.end(), [&](const Marks::Field& own) {
         return std::any_of(b.fields.begin(), b.fields.end(), [&](const Marks::Field& other) {
@@ -209,14 +209,14 @@ void Repetition::finish_call(const CallMark& call, const Report& result, Seq seq
   took_step = false;
   if (call.use == ToolUse::exempt) return;
   const auto* marks = std::get_if<Marks>(&result.detail);
-  Step step{.seq = seq,
-            .call = call.call,
-            .result = marks != nullptr ? marks->identity : 0,
-            .exact = marks != nullptr ? marks->exact : 0,
-            .tool = call.tool,
-            .failed = result.kind == ReportKind::error,
-            .informative = marks != nullptr && marks->informative,
-            .blind = marks == nullptr || call.blind};
+  FinishedRound step{.seq = seq,
+                     .call = call.call,
+                     .result = marks != nullptr ? marks->identity : 0,
+                     .exact = marks != nullptr ? marks->exact : 0,
+                     .tool = call.tool,
+                     .failed = result.kind == ReportKind::error,
+                     .informative = marks != nullptr && marks->informative,
+                     .blind = marks == nullptr || call.blind};
   const bool unreachable = marks != nullptr && marks->unreachable;
   if (call.round == 0 || call.round != round.number) {  // its round is over
     if (!unreachable) take_step(std::move(step), call.use, call.malformed, policy);
@@ -262,11 +262,11 @@ void Repetition::complete_round(Seq seq, const Policy& policy) {
   take_step(std::move(done.sum), done.use, done.malformed, policy);
 }
 
-void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy& policy) {
+void Repetition::take_step(FinishedRound step, ToolUse use, bool malformed, const Policy& policy) {
   if (step.blind && !step.informative) return;  // neither what was asked nor what came is known
   const bool is_new = known_steps.add(combined(step.call, step.result));
   if (use == ToolUse::poll && !is_new) return;  // it waits on purpose
-  const Step* before = steps.empty() ? nullptr : &steps.back();
+  const FinishedRound* before = steps.empty() ? nullptr : &steps.back();
   const bool same_call = before != nullptr && before->call == step.call;
   const bool failed_again = before != nullptr && before->failed && step.failed;
 
@@ -274,7 +274,7 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
   int similar = 0;
   echo = same_call && failed_again;
   for (std::size_t back = 1; back <= std::min(steps.size(), compared_max); ++back) {
-    const Step& other = steps[steps.size() - back];
+    const FinishedRound& other = steps[steps.size() - back];
     if (!other.same_result(step)) continue;
     if (other.call == step.call) {
       ++equal;
@@ -287,13 +287,13 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
     }
   }
   // It follows something new; or does so again and again, and half of what lies between is new.
-  const auto match = std::find_if(steps.rbegin(), steps.rend(), [&](const Step& other) {
+  const auto match = std::find_if(steps.rbegin(), steps.rend(), [&](const FinishedRound& other) {
     return other.call == step.call && other.same_result(step);
   });
   const bool seen = match != steps.rend();
   const auto between = seen ? match - steps.rbegin() : 0;
   const auto new_ones = std::count_if(steps.rbegin(), steps.rbegin() + between,
-                                      [](const Step& other) { return !other.again; });
+                                      [](const FinishedRound& other) { return !other.again; });
   const bool follows_new =
       between > 0 && (!before->again || (2 * new_ones >= between && equal > 1));
   if (equal > 0) {
@@ -351,7 +351,7 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
 
   if (steps.size() == steps_max) steps.erase(steps.begin());
   if (steps.size() >= compared_max) {
-    Step& old = steps[steps.size() - compared_max];
+    FinishedRound& old = steps[steps.size() - compared_max];
     // `= {}` would keep the room.
     old.shingles = std::vector<std::uint32_t>();
     old.fields = std::vector<Marks::Field>();
@@ -492,7 +492,7 @@ Finding Repetition::finding(const Policy& policy) const {
   }
   if (!steps.empty()) {
     const auto begin =
-        std::find_if(steps.begin(), steps.end(), [](const Step& s) { return s.again; });
+        std::find_if(steps.begin(), steps.end(), [](const FinishedRound& s) { return s.again; });
     const Seq first = begin == steps.end() ? 0 : begin->seq;
     look(Pattern::R4, score, first, newest);
     double repeated = 0;
