@@ -1,0 +1,151 @@
+/// \file
+/// Everything that can be configured, and where each value came from: default < file < code <
+/// environment < command line.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "watchdog/budget.h"
+#include "watchdog/checks.h"
+#include "watchdog/model_client.h"
+#include "watchdog/names.h"
+#include "watchdog/policy.h"
+#include "watchdog/result.h"
+#include "watchdog/run.h"
+#include "watchdog/task_tool.h"
+
+namespace watchdog {
+
+/// `[checks]`. A plain value.
+struct CheckSettings {
+  bool enabled = true;
+  /// A server for checks alone; empty: the agent's. It is not sent the agent's API key.
+  std::string base_url{};
+  /// True: the agent's own server is asked even where that makes it read the agent's prompt again.
+  bool share_server = false;
+  StatusChecker::Options options{};
+};
+
+/// `[budget]`: of a run. A plain value.
+struct BudgetSettings {
+  BudgetLimits limits{};
+  BudgetThresholds thresholds{};
+};
+
+/// `[monitor]`. A plain value.
+struct MonitorSettings {
+  std::filesystem::path db{};  ///< Empty: default_database().
+  std::string bind = "127.0.0.1";
+  std::uint16_t port = 3'000;                    ///< 0: a free one.
+  double retention_days = 30;                    ///< Ended sessions are kept so long.
+  std::int64_t retention_bytes = 1'000'000'000;  ///< Of the database, whatever `retention_days`.
+};
+
+/// All of it. A plain value.
+struct Settings {
+  ModelClient::Options model{};          ///< `[model]`
+  std::filesystem::path api_key_file{};  ///< Where `model.api_key` was read; empty: nowhere.
+  RunOptions run{};                      ///< `[run]`; `run.old_limits` is `[migration]`.
+  CheckSettings checks{};
+  PolicyPatch policy{};  ///< `[policy]`, by the names that it has in JSON.
+  BudgetSettings budget{};
+  TaskToolSettings task_tool{};
+  MonitorSettings monitor{};
+};
+
+/// Who set a value; a later one wins.
+enum class Origin : std::uint8_t { built_in, file, code, environment, command_line };
+
+template <>
+struct Names<Origin> {
+  static constexpr std::string_view all[] = {"default", "file", "code", "environment",
+                                             "command line"};
+};
+
+/// Why a configuration was refused, once for each thing that is wrong. A plain value.
+struct Mistake {
+  Origin origin = Origin::file;
+  std::string where{};  ///< `FILE:LINE[:COLUMN]`, a variable or a flag.
+  std::string key{};    ///< As in the file; empty: of the whole.
+  std::string message;  ///< For a person; names the key, what it is and what it may be.
+};
+using Mistakes = std::vector<Mistake>;
+
+/// A line each: `WHERE: MESSAGE`.
+[[nodiscard]] std::string to_text(const Mistakes& mistakes);
+
+/// Names and values.
+using Environment = std::map<std::string, std::string>;
+[[nodiscard]] Environment process_environment();
+
+/// What a configuration is made of. A plain value.
+struct Sources {
+  /// Empty path: none. Not set: `$WATCHDOG_CONFIG`, else `watchdog/watchdog.toml` in
+  /// `$XDG_CONFIG_HOME` (else `~/.config`) if it is there. Never a file of the working directory:
+  /// a repository that an agent works in could bring one.
+  std::optional<std::filesystem::path> file{};
+  /// Changes what file and defaults say. May be empty.
+  std::function<void(Settings&)> code{};
+  /// Empty variables count as absent.
+  Environment environment = process_environment();
+  std::map<std::string, std::string> flags{};  ///< Of the command line: key and text.
+};
+
+/// The settings of a process, and where each came from. A plain value.
+class Configuration {
+ public:
+  /// One value.
+  struct Value {
+    std::string key;   ///< As in the file, e.g. `run.max_iterations`.
+    std::string text;  ///< As in the file; of a secret `set`; empty: there is none.
+    Origin origin = Origin::built_in;
+    std::string where;  ///< `FILE:LINE`, a variable or a flag; empty for a default and code.
+  };
+
+  /// Reads, checks and merges. Asks for the file system, and for nothing else of the machine.
+  [[nodiscard]] static Result<Configuration, Mistakes> load(const Sources& sources);
+
+  [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+  /// All of them, in the order of the sample.
+  [[nodiscard]] std::vector<Value> values() const;
+  /// The file that was read; empty: none.
+  [[nodiscard]] const std::filesystem::path& file() const noexcept { return file_; }
+
+ private:
+  friend class ConfigurationLoader;
+  struct Source {
+    Origin origin = Origin::built_in;
+    std::string where{};
+  };
+  Settings settings_;
+  std::filesystem::path file_;
+  std::map<std::string, Source> sources_;  // by key; absent: a default
+};
+
+/// What there is to set. A plain value.
+struct SettingInfo {
+  std::string key;
+  std::string text;                    ///< Its default, as in the file; empty: none.
+  std::string help;                    ///< One sentence.
+  std::string allowed;                 ///< E.g. `an integer from 1 to 9`; empty: the policy knows.
+  std::vector<std::string> variables;  ///< Of the environment; of two that are set the last wins.
+  std::string flag{};  ///< Of the command line; empty: none. `--no-…` takes no value.
+};
+
+/// The table that all of this is made from. Thread-safe.
+[[nodiscard]] std::vector<SettingInfo> all_settings();
+/// A file with every setting: its meaning, and its default commented out. Thread-safe.
+[[nodiscard]] std::string sample_configuration();
+
+/// The client's options for checks: those of `[model]`, at `checks.base_url` if that is set (then
+/// without the API key). Thread-safe.
+[[nodiscard]] ModelClient::Options check_client(const Settings& settings);
+
+}  // namespace watchdog

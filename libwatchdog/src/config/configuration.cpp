@@ -1,0 +1,331 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "config/nearest.h"
+#include "config/regular_file.h"
+#include "config/table.h"
+#include "config/toml_leaf.h"
+#include "watchdog/json.h"
+#include "watchdog/settings.h"
+
+namespace watchdog {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::size_t file_bytes_max = 1U << 20U;
+constexpr std::size_t key_bytes_max = 4'096;
+constexpr std::size_t mistakes_max = 100;  // more help nobody
+
+std::string variable(const Environment& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::string{} : found->second;
+}
+
+/// Where the file is looked for if none is named; empty: nowhere.
+fs::path default_file(const Environment& environment) {
+  const fs::path config = variable(environment, "XDG_CONFIG_HOME");
+  const fs::path home = variable(environment, "HOME");
+  const fs::path name = fs::path("watchdog") / "watchdog.toml";
+  if (config.is_absolute()) return config / name;  // as the XDG specification has it
+  return home.is_absolute() ? home / ".config" / name : fs::path{};
+}
+
+std::vector<std::string> known_keys() {
+  std::vector<std::string> keys;
+  for (const auto& setting : all_settings()) keys.push_back(setting.key);
+  return keys;
+}
+
+std::string suggestion(const std::string& given, const std::vector<std::string>& known) {
+  const auto near = nearest(given, known);
+  return near.empty() ? std::string{} : "; did you mean " + near + "?";
+}
+
+std::string text_of(const Setting& setting, const json& value) {
+  if (value.is_null()) return {};
+  if (!setting.row->allowed.secret) return literal(value);
+  return value.get_ref<const std::string&>().empty() ? "" : "set";
+}
+
+/// Text without the white space around it.
+std::string trimmed(const std::string& text) {
+  constexpr std::string_view space = " \t\r\n";
+  const auto begin = text.find_first_not_of(space);
+  if (begin == std::string::npos) return {};
+  return text.substr(begin, text.find_last_not_of(space) - begin + 1);
+}
+
+}  // namespace
+
+/// Puts one layer on the other, and goes on where something is wrong.
+class ConfigurationLoader {
+ public:
+  using Source = Configuration::Source;
+
+  explicit ConfigurationLoader(const Sources& sources) : sources_(sources) {}
+
+  Result<Configuration, Mistakes> load() {
+    read_file();
+    run_code();
+    read_environment();
+    read_flags();
+    read_api_key();
+    check_together();
+    if (!mistakes_.empty()) return std::move(mistakes_);
+    return std::move(made_);
+  }
+
+ private:
+  void read_file() {
+    const auto named = variable(sources_.environment, "WATCHDOG_CONFIG");
+    const bool is_default = !sources_.file && named.empty();
+    const auto path = sources_.file ? *sources_.file
+                      : is_default  ? default_file(sources_.environment)
+                                    : fs::path(named);
+    if (path.empty()) return;
+    const auto text = read_regular_file(path, file_bytes_max, Readers::anybody);
+    if (!text) {
+      if (!is_default || text.error().code != ErrorCode::not_found)
+        add({Origin::file, path.string()}, {}, text.error().message);
+      return;
+    }
+    made_.file_ = path;
+    const auto leaves = toml_leaves(*text);
+    if (!leaves) {
+      const auto& fault = leaves.error();
+      add({Origin::file,
+           path.string() + ":" + std::to_string(fault.line) + ":" + std::to_string(fault.column)},
+          {}, fault.message);
+      return;
+    }
+    for (const auto& leaf : *leaves) read_leaf(path, leaf);
+  }
+
+  void read_leaf(const fs::path& path, const TomlLeaf& leaf) {
+    if (mistakes_.size() > mistakes_max) return;
+    const Source source{Origin::file, path.string() + ":" + std::to_string(leaf.line)};
+    const auto written = key_text(leaf.path);
+    const auto setting = find_setting(leaf.path);
+    if (!setting) {
+      const bool empty_table = leaf.value.is_object() && leaf.value.empty();
+      if (!is_section(leaf.path)) {
+        add(source, written, "there is no setting " + written + suggestion(written, known_keys_));
+      } else if (!empty_table) {
+        add(source, written, written + " is a section: [" + written + "]");
+      }
+      return;
+    }
+    const auto key = setting->key();
+    if (setting->row->allowed.secret) {
+      add(source, key,
+          key + " must not be in this file, which is copied, committed and shown around; use $" +
+              std::string(setting->row->variable) + " or " + key + "_file");
+      return;
+    }
+    const auto [other, is_first] = lines_.emplace(key, leaf.line);
+    if (!is_first) {
+      add(source, written,
+          written + " is another name of what line " + std::to_string(other->second) +
+              " says already");
+      return;
+    }
+    assign(*setting, leaf.value, source);
+  }
+
+  /// What the code changed must be allowed as well.
+  void run_code() {
+    if (!sources_.code) return;
+    const auto before = shown_values();
+    const auto policy = made_.settings_.policy;
+    sources_.code(made_.settings_);
+    if (const auto allowed = check(made_.settings_.policy); !allowed) {
+      add({Origin::code, {}}, "policy." + allowed.error().field,
+          "policy." + allowed.error().message);
+      made_.settings_.policy = policy;
+    }
+    for (const auto& setting : settings_in(made_.settings_)) {
+      const auto key = setting.key();
+      const auto value = shown(setting.field(made_.settings_), key);
+      const auto old = before.find(key);
+      if (old != before.end() ? old->second == value : value.is_null()) continue;
+      if (value.is_null()) {
+        made_.sources_[key] = {Origin::code, {}};
+      } else {
+        assign(setting, value, {Origin::code, {}});
+      }
+    }
+  }
+
+  void read_environment() {
+    std::set<std::string> known;
+    for (const auto& setting : settings_in(made_.settings_)) {
+      for (const auto& name : setting.variables()) {
+        known.insert(name);
+        const auto text = variable(sources_.environment, name);
+        if (!text.empty())
+          assign(setting, parsed(setting.field(made_.settings_), text),
+                 {Origin::environment, name});
+      }
+    }
+    // Others may have variables of their own; one that is nearly ours is a slip.
+    const std::vector<std::string> names(known.begin(), known.end());
+    for (const auto& [name, text] : sources_.environment) {
+      if (!name.starts_with("WATCHDOG_") || text.empty() || known.contains(name)) continue;
+      if (std::ranges::count(name, '_') < 2 || name == "WATCHDOG_CONFIG") continue;
+      if (const auto near = nearest(name, names); !near.empty())
+        add({Origin::environment, name}, {},
+            "there is no such variable; did you mean " + near + "?");
+    }
+  }
+
+  void read_flags() {
+    for (const auto& [key, text] : sources_.flags) {
+      const auto setting = find_setting(std::string_view(key));
+      const auto flag = setting ? std::string(setting->row->flag) : std::string{};
+      const Source source{Origin::command_line, flag.empty() ? key : flag};
+      if (!setting) {
+        add(source, key, "there is no setting " + key + suggestion(key, known_keys_));
+      } else if (setting->row->allowed.secret) {
+        add(source, key, key + " must not be on a command line, which everybody can list");
+      } else {
+        assign(*setting, parsed(setting->field(made_.settings_), text), source);
+      }
+    }
+  }
+
+  /// A file with the key stands for the key, with the rank of who named the file.
+  void read_api_key() {
+    const auto& path = made_.settings_.api_key_file;
+    const auto source = source_of("model.api_key_file");
+    if (path.empty() || source.origin < source_of("model.api_key").origin) return;
+    const auto text = read_regular_file(path, key_bytes_max, Readers::owner);
+    const auto key = text ? trimmed(*text) : std::string{};
+    if (!text) {
+      add(source, "model.api_key_file",
+          "model.api_key_file: " + path.string() + " " + text.error().message);
+    } else if (key.empty()) {
+      add(source, "model.api_key_file", "model.api_key_file: " + path.string() + " holds no key");
+    } else {
+      assign(*find_setting("model.api_key"), key, source);
+    }
+  }
+
+  void check_together() {
+    const auto& settings = made_.settings_;
+    const auto& budget = settings.task_tool.thresholds;
+    if (!(budget.low < budget.warn && budget.warn < budget.finalize)) {
+      add(highest("task_tool.budget."), "task_tool.budget",
+          "task_tool.budget: wrap_up_threshold_percent (" + literal(budget.low * 100) +
+              "), warn_threshold_percent (" + literal(budget.warn * 100) +
+              ") and timeout_force_exit_percent (" + literal(budget.finalize * 100) +
+              ") must ascend");
+    }
+    if (settings.run.retry_first > settings.run.retry_longest) {
+      add(highest("run.retry_"), "run.retry_first_ms",
+          "run.retry_first_ms is " + std::to_string(settings.run.retry_first.count()) +
+              "; it must not exceed run.retry_longest_ms, " +
+              std::to_string(settings.run.retry_longest.count()));
+    }
+    if (const auto allowed = check(patched(Policy{}, settings.policy)); !allowed) {
+      const auto& error = allowed.error();
+      add(highest("policy."), "policy." + error.field, "policy." + error.message);
+    }
+  }
+
+  void assign(const Setting& setting, const json& value, const Source& source) {
+    const auto key = setting.key();
+    const auto done = set(setting.field(made_.settings_), value, key, setting.row->allowed);
+    if (done) {
+      made_.sources_[key] = source;
+      return;
+    }
+    const auto& error = done.error();
+    // Of a threshold the message begins with its own name.
+    add(source, key, error.field.empty() ? key + " " + error.message : "policy." + error.message);
+  }
+
+  void add(const Source& source, std::string key, std::string message) {
+    if (mistakes_.size() > mistakes_max) return;
+    if (mistakes_.size() == mistakes_max) {
+      key.clear();
+      message = "there are more mistakes than these " + std::to_string(mistakes_max);
+    }
+    mistakes_.push_back({source.origin, source.where, std::move(key), std::move(message)});
+  }
+
+  [[nodiscard]] Source source_of(const std::string& key) const {
+    const auto found = made_.sources_.find(key);
+    return found == made_.sources_.end() ? Source{} : found->second;
+  }
+
+  /// Who has the last word of the keys that begin so.
+  [[nodiscard]] Source highest(std::string_view prefix) const {
+    Source found;
+    for (const auto& [key, source] : made_.sources_)
+      if (key.starts_with(prefix) && source.origin > found.origin) found = source;
+    return found;
+  }
+
+  [[nodiscard]] std::map<std::string, json> shown_values() {
+    std::map<std::string, json> values;
+    for (const auto& setting : settings_in(made_.settings_))
+      values[setting.key()] = shown(setting.field(made_.settings_), setting.key());
+    return values;
+  }
+
+  const Sources& sources_;
+  const std::vector<std::string> known_keys_ = known_keys();
+  Configuration made_;
+  std::map<std::string, int> lines_;  // of the file, by key
+  Mistakes mistakes_;
+};
+
+Result<Configuration, Mistakes> Configuration::load(const Sources& sources) {
+  return ConfigurationLoader(sources).load();
+}
+
+std::vector<Configuration::Value> Configuration::values() const {
+  auto settings = settings_;
+  std::vector<Value> all;
+  for (const auto& setting : settings_in(settings)) {
+    const auto key = setting.key();
+    const auto found = sources_.find(key);
+    const auto source = found == sources_.end() ? Source{} : found->second;
+    all.push_back(
+        {key, text_of(setting, shown(setting.field(settings), key)), source.origin, source.where});
+  }
+  return all;
+}
+
+std::string to_text(const Mistakes& mistakes) {
+  std::string text;
+  for (const auto& mistake : mistakes)
+    text += (mistake.where.empty() ? std::string(name_of(mistake.origin)) : mistake.where) + ": " +
+            mistake.message + "\n";
+  return text;
+}
+
+Environment process_environment() {
+  Environment all;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const auto equals = text.find('=');
+    if (equals != std::string_view::npos)
+      all.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return all;
+}
+
+ModelClient::Options check_client(const Settings& settings) {
+  auto options = settings.model;
+  if (settings.checks.base_url.empty()) return options;
+  options.base_url = settings.checks.base_url;
+  options.api_key.clear();
+  return options;
+}
+
+}  // namespace watchdog

@@ -1,0 +1,56 @@
+/// \file
+/// One field of the settings: read from what was given for it, and shown again.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "watchdog/result.h"
+#include "watchdog/settings.h"
+
+namespace watchdog {
+
+/// A threshold by its path in the policy's JSON.
+struct PolicyField {
+  PolicyPatch* patch;
+  std::vector<std::string> path;
+};
+
+using Field = std::variant<bool*, int*, std::uint16_t*, std::int64_t*, double*, std::string*,
+                           std::filesystem::path*, Millis*, std::optional<std::int64_t>*,
+                           std::optional<double>*, std::optional<Millis>*, OnConfirmedStuck*,
+                           Migration*, BudgetVisibility*, PolicyField>;
+
+/// What a text must be, besides UTF-8 without control characters.
+enum class Shape : std::uint8_t { text, url };
+
+/// What a field may hold. Numbers are in the unit of the file: of times it is the end of the key
+/// (`_ms`, `_seconds`), shares are `_percent`.
+struct Allowed {
+  double min = 0;
+  double max = 0;
+  Shape shape = Shape::text;
+  bool secret = false;  ///< Never shown, not even in a refusal.
+};
+
+/// Sets the field. The error's message goes on after the key: `is 0; it must be …`.
+[[nodiscard]] Result<void> set(const Field& field, const nlohmann::json& given,
+                               std::string_view key, const Allowed& allowed);
+/// Its value in the unit of the file; null: none.
+[[nodiscard]] nlohmann::json shown(const Field& field, std::string_view key);
+/// Type and range in words.
+[[nodiscard]] std::string allowed_text(const Field& field, const Allowed& allowed);
+/// A text of the environment or the command line as the value it stands for. What is none of the
+/// field's type stays a text, to be refused as such.
+[[nodiscard]] nlohmann::json parsed(const Field& field, const std::string& text);
+
+/// A value as TOML has it, on one line.
+[[nodiscard]] std::string literal(const nlohmann::json& value);
+
+}  // namespace watchdog

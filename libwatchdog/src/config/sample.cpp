@@ -1,0 +1,78 @@
+#include <set>
+
+#include "config/table.h"
+#include "watchdog/settings.h"
+
+namespace watchdog {
+namespace {
+
+constexpr std::string_view head =
+    "# Settings of watchdog-monitor and of agents that use libwatchdog. What is commented out is "
+    "the default.\n"
+    "#\n"
+    "# It is read from --config, else $WATCHDOG_CONFIG, else "
+    "$XDG_CONFIG_HOME/watchdog/watchdog.toml, else\n"
+    "# ~/.config/watchdog/watchdog.toml. A variable of the environment wins over it, a flag of the "
+    "command line over\n"
+    "# both. Each setting has the variable WATCHDOG_<SECTION>_<KEY>; others are named. Ranges of "
+    "[policy] stand in\n"
+    "# schemas/policy.schema.json.\n";
+
+/// Names of tools are the user's: nothing of it is a default.
+constexpr std::string_view tools =
+    "\n[policy.tools.build_status]\n"
+    "# What a tool does: ordinary, paging, poll or exempt.\n"
+    "#use = \"ordinary\"\n"
+    "# An array of the arguments that tell two of its calls apart; empty: all.\n"
+    "#identity = []\n";
+
+/// Meaning, range, and how else it is set.
+std::string comment_of(const SettingInfo& setting) {
+  std::string facts = setting.allowed;
+  const auto add = [&](const std::string& fact) { facts += (facts.empty() ? "" : "; ") + fact; };
+  if (setting.variables.size() > 1) add("$" + setting.variables.front());
+  if (!setting.flag.empty()) add(setting.flag);
+  return "# " + setting.help + (facts.empty() ? "" : " (" + facts + ")") + "\n";
+}
+
+}  // namespace
+
+std::vector<SettingInfo> all_settings() {
+  Settings defaults;
+  std::vector<SettingInfo> all;
+  for (const auto& setting : settings_in(defaults)) {
+    const auto key = setting.key();
+    const auto field = setting.field(defaults);
+    const auto value = shown(field, key);
+    all.push_back({.key = key,
+                   .text = value.is_null() ? std::string{} : literal(value),
+                   .help = std::string(setting.row->help),
+                   .allowed = allowed_text(field, setting.row->allowed),
+                   .variables = setting.variables(),
+                   .flag = std::string(setting.row->flag)});
+  }
+  return all;
+}
+
+std::string sample_configuration() {
+  std::string text(head);
+  std::string section;
+  std::set<std::string> said;  // what holds for many names is explained at the first
+  for (const auto& setting : all_settings()) {
+    const auto dot = setting.key.rfind('.');
+    const auto own = setting.key.substr(0, dot);
+    const auto name = setting.key.substr(dot + 1);
+    if (own != section) {
+      if (section.starts_with("policy.") && !own.starts_with("policy.")) text += tools;
+      text += "\n[" + own + "]\n";
+      section = own;
+    }
+    if (said.insert(setting.help).second) text += comment_of(setting);
+    // The key itself must not be here, and what is not limited has no value.
+    if (setting.key != "model.api_key")
+      text += "#" + name + " = " + (setting.text.empty() ? "…" : setting.text) + "\n";
+  }
+  return text;
+}
+
+}  // namespace watchdog

@@ -1,0 +1,438 @@
+#include "config/table.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "watchdog/json.h"
+
+namespace watchdog {
+namespace {
+
+constexpr double day_ms = 86'400'000;
+constexpr double year_seconds = 31'536'000;
+constexpr double many = 1e15;  // exact in JSON
+
+/// The member of a member of …
+template <auto... Members>
+Field at(Settings& settings, const KeyPath& /*path*/) {
+  return &(settings.*....*Members);
+}
+
+template <auto Member>
+Field agent(Settings& settings, const KeyPath& path) {
+  return &(settings.task_tool.agents[path.at(2)].*Member);
+}
+
+Field threshold(Settings& settings, const KeyPath& path) {
+  return PolicyField{&settings.policy, {path.begin() + 1, path.end()}};
+}
+
+constexpr std::array rows{
+    Row{"model.base_url",
+        at<&Settings::model, &ModelClient::Options::base_url>,
+        {.shape = Shape::url},
+        "The model's server, OpenAI-compatible; with or without /v1.",
+        "OPENAI_BASE_URL",
+        "--llm-base-url"},
+    Row{"model.name",
+        at<&Settings::model, &ModelClient::Options::model>,
+        {},
+        "Which model is asked.",
+        "WATCHDOG_MODEL",
+        "--llm-model"},
+    Row{"model.api_key",
+        at<&Settings::model, &ModelClient::Options::api_key>,
+        {.secret = true},
+        "The API key, sent as a bearer token. Only from the environment: files like this one are "
+        "copied, "
+        "committed and shown around.",
+        "OPENAI_API_KEY"},
+    Row{"model.api_key_file",
+        at<&Settings::api_key_file>,
+        {},
+        "A file that holds the API key and nothing else, readable by its owner only."},
+    Row{"model.stream",
+        at<&Settings::model, &ModelClient::Options::stream>,
+        {},
+        "Read answers piece by piece; each piece shows that the model works."},
+    Row{"model.ca_file",
+        at<&Settings::model, &ModelClient::Options::ca_file>,
+        {},
+        "More certificates to trust (PEM)."},
+
+    Row{"run.max_iterations",
+        at<&Settings::run, &RunOptions::iterations_max>,
+        {1, 1e6},
+        "The failsafe: a run ends as incomplete after so many iterations."},
+    Row{"run.status_every",
+        at<&Settings::run, &RunOptions::status_every>,
+        {1, 1e6},
+        "Iterations between two looks of a run at its own status."},
+    Row{"run.check_wait_ms",
+        at<&Settings::run, &RunOptions::check_wait>,
+        {0, day_ms},
+        "How long such a look waits for an opinion; 0: it takes it next time."},
+    Row{"run.low_confidence",
+        at<&Settings::run, &RunOptions::confidence_min>,
+        {0, 1},
+        "A reflection below this confidence counts as low."},
+    Row{"run.low_confidence_times",
+        at<&Settings::run, &RunOptions::confidence_times>,
+        {1, 1e6},
+        "So many low ones in a row end the run."},
+    Row{"run.on_confirmed_stuck",
+        at<&Settings::run, &RunOptions::on_confirmed_stuck>,
+        {},
+        "What follows when a run is stuck and something other than a clock confirms it."},
+    Row{"run.retries",
+        at<&Settings::run, &RunOptions::tries>,
+        {0, 1'000},
+        "So often a request to the model is asked again after failures that may pass."},
+    Row{"run.retry_first_ms",
+        at<&Settings::run, &RunOptions::retry_first>,
+        {0, day_ms},
+        "The pause before the first time; doubles with each."},
+    Row{"run.retry_longest_ms",
+        at<&Settings::run, &RunOptions::retry_longest>,
+        {0, day_ms},
+        "No pause is longer than this."},
+
+    Row{"checks.enabled",
+        at<&Settings::checks, &CheckSettings::enabled>,
+        {},
+        "Whether a model is asked about sessions that look suspicious.",
+        {},
+        "--no-checks"},
+    Row{"checks.model",
+        at<&Settings::checks, &CheckSettings::options, &StatusChecker::Options::model>,
+        {},
+        "Which model is asked; empty: model.name."},
+    Row{"checks.base_url",
+        at<&Settings::checks, &CheckSettings::base_url>,
+        {.shape = Shape::url},
+        "A server for checks alone, without the API key; empty: model.base_url."},
+    Row{"checks.share_server",
+        at<&Settings::checks, &CheckSettings::share_server>,
+        {},
+        "Ask the agent's own server even where that makes it read the agent's prompt again."},
+    Row{"checks.output_tokens_max",
+        at<&Settings::checks, &CheckSettings::options, &StatusChecker::Options::output_tokens_max>,
+        {16, 4'096},
+        "Tokens of an answer."},
+    Row{"checks.workers",
+        at<&Settings::checks, &CheckSettings::options, &StatusChecker::Options::workers>,
+        {1, 64},
+        "So many questions are asked at a time."},
+    Row{"checks.per_session_max",
+        at<&Settings::checks, &CheckSettings::options, &StatusChecker::Options::per_session_max>,
+        {0, 1e6},
+        "Checks of one session."},
+    Row{"checks.apart_ms",
+        at<&Settings::checks, &CheckSettings::options, &StatusChecker::Options::apart>,
+        {0, day_ms},
+        "Between two of a session that nobody asked for; doubles with each."},
+
+    Row{"policy.heartbeatInterval",
+        threshold,
+        {},
+        "How often a live agent says so, in milliseconds."},
+    Row{"policy.stuckThreshold",
+        threshold,
+        {},
+        "Loop heartbeats without a state change that make a session stuck."},
+    Row{"policy.silenceIntervals",
+        threshold,
+        {},
+        "Missed heartbeats before silence, on top of the longest gap seen lately."},
+    Row{"policy.callIdleMax",
+        threshold,
+        {},
+        "How long an open tool call excuses missing state changes, in milliseconds."},
+    Row{"policy.enableConcurrentChecks",
+        threshold,
+        {},
+        "Whether a model may be asked about a suspicious session."},
+    Row{"policy.usualInterval",
+        threshold,
+        {},
+        "Expected between two changes before a session's own are known, in milliseconds."},
+    Row{"policy.slowDeviations",
+        threshold,
+        {},
+        "Deviations from its own pace from which on a session is slow."},
+    Row{"policy.suspectDeviations",
+        threshold,
+        {},
+        "The same from which on it is suspect, if nothing else moves."},
+    Row{"policy.slowMin", threshold, {}, "Nothing quicker is called slow, in milliseconds."},
+    Row{"policy.suspectMin", threshold, {}, "Nothing quicker is called suspect, in milliseconds."},
+    Row{"policy.repeatedOf20",
+        threshold,
+        {},
+        "Repeated calls among the latest 20 rounds that convict."},
+    Row{"policy.recoveryChanges", threshold, {}, "New states that revoke an alarm."},
+    Row{"policy.patterns.*.suspect",
+        threshold,
+        {},
+        "From which count on the pattern makes a session suspect."},
+    Row{"policy.patterns.*.stuck", threshold, {}, "From which on it convicts; 0: never."},
+    Row{"policy.tools.*.use", threshold, {}, "What a tool does: ordinary, paging, poll or exempt."},
+    Row{"policy.tools.*.identity",
+        threshold,
+        {},
+        "An array of the arguments that tell two calls apart; empty: all."},
+
+    Row{"budget.steps",
+        at<&Settings::budget, &BudgetSettings::limits, &BudgetLimits::steps>,
+        {1, many},
+        "Steps of a run: model responses with their tool calls."},
+    Row{"budget.tool_calls",
+        at<&Settings::budget, &BudgetSettings::limits, &BudgetLimits::tool_calls>,
+        {0, many},
+        "Tool calls of a run; 0: it has to do without."},
+    Row{"budget.tokens",
+        at<&Settings::budget, &BudgetSettings::limits, &BudgetLimits::tokens>,
+        {1, many},
+        "Tokens of a run, read and written."},
+    Row{"budget.cost",
+        at<&Settings::budget, &BudgetSettings::limits, &BudgetLimits::cost>,
+        {0, 1e12},
+        "Cost of a run, in whatever currency is counted."},
+    Row{"budget.duration_seconds",
+        at<&Settings::budget, &BudgetSettings::limits, &BudgetLimits::duration>,
+        {1, year_seconds},
+        "Shown to the model; ends nothing unless enforce_time is true."},
+    Row{"budget.enforce_time",
+        at<&Settings::budget, &BudgetSettings::thresholds, &BudgetThresholds::enforce_time>,
+        {},
+        "Whether the duration ends the run."},
+    Row{"budget.visibility",
+        at<&Settings::run, &RunOptions::budget_visibility>,
+        {},
+        "When the model is shown its budget; thresholds: as a stage begins, and from 70 % on."},
+
+    Row{"migration.status_based",
+        at<&Settings::run, &RunOptions::old_limits, &OldLimits::mode>,
+        {},
+        "\"1\": no time limits. \"0\": those below end runs. \"compare\": they only record when "
+        "they would have.",
+        "AUTONOMOUS_STATUS_BASED_TIMEOUT"},
+    Row{"migration.planning_ms",
+        at<&Settings::run, &RunOptions::old_limits, &OldLimits::planning>,
+        {0, 7 * day_ms},
+        "Old limit of phase planning; 0: none, here and below."},
+    Row{"migration.implementation_ms",
+        at<&Settings::run, &RunOptions::old_limits, &OldLimits::implementation>,
+        {0, 7 * day_ms},
+        "Old limit of phase implementation."},
+    Row{"migration.deployment_ms",
+        at<&Settings::run, &RunOptions::old_limits, &OldLimits::deployment>,
+        {0, 7 * day_ms},
+        "Old limit of phase deployment."},
+    Row{"migration.tool_ms",
+        at<&Settings::run, &RunOptions::old_limits, &OldLimits::tool>,
+        {0, 7 * day_ms},
+        "Old limit of one tool call."},
+    Row{"migration.task_ms",
+        at<&Settings::run, &RunOptions::old_limits, &OldLimits::task>,
+        {0, 7 * day_ms},
+        "Old limit of a whole run."},
+    Row{"migration.health_attempts",
+        at<&Settings::run, &RunOptions::old_limits, &OldLimits::health_attempts>,
+        {0, 1e6},
+        "Old limit of tries of one request to the model."},
+
+    Row{"task_tool.default_timeout_seconds",
+        at<&Settings::task_tool, &TaskToolSettings::default_timeout>,
+        {1, year_seconds},
+        "Of a task whose type of agent has none of its own."},
+    Row{"task_tool.agents.*.max_steps",
+        agent<&AgentLimits::steps>,
+        {1, many},
+        "Steps of a task of this type of agent."},
+    Row{"task_tool.agents.*.default_timeout_seconds",
+        agent<&AgentLimits::timeout>,
+        {1, year_seconds},
+        "Of a task of this type of agent, where the model says nothing else."},
+    Row{"task_tool.budget.wrap_up_threshold_percent",
+        at<&Settings::task_tool, &TaskToolSettings::thresholds, &BudgetThresholds::low>,
+        {1, 100},
+        "From here on a task's model is advised to wrap up."},
+    Row{"task_tool.budget.warn_threshold_percent",
+        at<&Settings::task_tool, &TaskToolSettings::thresholds, &BudgetThresholds::warn>,
+        {1, 100},
+        "From here on its parent is warned."},
+    Row{"task_tool.budget.timeout_force_exit_percent",
+        at<&Settings::task_tool, &TaskToolSettings::thresholds, &BudgetThresholds::finalize>,
+        {1, 100},
+        "From here on one turn for the final answer is left."},
+
+    Row{"monitor.db",
+        at<&Settings::monitor, &MonitorSettings::db>,
+        {},
+        "Database file; empty: watchdog/watchdog.db in $XDG_STATE_HOME, else in ~/.local/state.",
+        "WATCHDOG_DB",
+        "--db"},
+    Row{"monitor.bind",
+        at<&Settings::monitor, &MonitorSettings::bind>,
+        {},
+        "Address; one that other machines reach needs $WATCHDOG_TOKEN.",
+        {},
+        "--bind"},
+    Row{"monitor.port",
+        at<&Settings::monitor, &MonitorSettings::port>,
+        {0, 65'535},
+        "Port; 0 picks a free one.",
+        {},
+        "--port"},
+    Row{"monitor.retention_days",
+        at<&Settings::monitor, &MonitorSettings::retention_days>,
+        {0, 36'500},
+        "Keep ended sessions so long.",
+        {},
+        "--retention-days"},
+    Row{"monitor.retention_bytes",
+        at<&Settings::monitor, &MonitorSettings::retention_bytes>,
+        {1e6, 1e15},
+        "Keep the database below this size; ended sessions go first.",
+        {},
+        "--retention-bytes"},
+};
+
+/// Seed names of what has a place beside others of its kind.
+struct OtherName {
+  std::string_view name;
+  std::string_view key;
+};
+constexpr std::array other_names{
+    OtherName{"task_tool.default_plan_max_steps", "task_tool.agents.plan.max_steps"},
+    OtherName{"task_tool.default_explore_max_steps", "task_tool.agents.explore.max_steps"},
+};
+
+constexpr std::size_t name_bytes_max = 256;
+
+bool matches(std::string_view pattern, const std::string& part) {
+  return pattern == "*" ? !part.empty() && part.size() <= name_bytes_max : pattern == part;
+}
+
+/// What can stand for the `*` of a row.
+std::vector<std::string> names_for(const Row& row, const Settings& settings) {
+  std::vector<std::string> names;
+  if (row.key.starts_with("task_tool.agents.")) {
+    for (const auto& [name, limits] : settings.task_tool.agents) names.push_back(name);
+  } else if (row.key.starts_with("policy.tools.")) {
+    for (const auto& [name, rule] : settings.policy.tools) names.push_back(name);
+  } else {
+    for (const auto name : Names<Pattern>::all)
+      if (is_repetition(*named<Pattern>(name))) names.emplace_back(name);
+  }
+  return names;
+}
+
+/// `policy.stuckThreshold` → WATCHDOG_POLICY_STUCK_THRESHOLD.
+std::string variable_of(std::string_view key) {
+  std::string name = "WATCHDOG_";
+  for (const char c : key) {
+    const auto upper = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    if (c == '.') {
+      name += '_';
+    } else {
+      if (c >= 'A' && c <= 'Z' && name.back() != '_') name += '_';
+      name += upper;
+    }
+  }
+  return name;
+}
+
+bool is_bare(const std::string& part) {
+  return !part.empty() && std::ranges::all_of(part, [](unsigned char c) {
+    return (c < 0x80 && std::isalnum(c) != 0) || c == '_' || c == '-';
+  });
+}
+
+}  // namespace
+
+std::string Setting::key() const {
+  return key_text(path);
+}
+
+std::vector<std::string> Setting::variables() const {
+  std::vector<std::string> names;
+  if (!row->variable.empty()) names.emplace_back(row->variable);
+  if (row->key.starts_with("policy.tools.")) return names;  // no scalars, and any name
+  for (const auto& other : other_names)
+    if (other.key == key()) names.push_back(variable_of(other.name));
+  names.push_back(variable_of(key()));
+  return names;
+}
+
+std::optional<Setting> find_setting(const KeyPath& path) {
+  const auto key = key_text(path);
+  for (const auto& other : other_names)
+    if (other.name == key) return find_setting(other.key);
+  for (const auto& row : rows) {
+    const auto parts = parts_of(row.key);
+    if (std::ranges::equal(parts, path, matches)) return Setting{&row, path};
+  }
+  return {};
+}
+
+std::optional<Setting> find_setting(std::string_view plain_key) {
+  return find_setting(parts_of(plain_key));
+}
+
+std::vector<Setting> settings_in(const Settings& settings) {
+  std::vector<Setting> all;
+  const auto name_in = [](const Row& row) { return row.key.find('*') != std::string_view::npos; };
+  const auto table_of = [](const Row& row) { return row.key.substr(0, row.key.rfind('.')); };
+  for (const auto* row = rows.begin(); row != rows.end();) {
+    if (!name_in(*row)) {
+      all.push_back({row, parts_of(row->key)});
+      ++row;
+      continue;
+    }
+    // All keys of one name, then all of the next.
+    const auto* end = std::find_if(
+        row, rows.end(), [&](const Row& other) { return table_of(other) != table_of(*row); });
+    for (const auto& name : names_for(*row, settings)) {
+      for (const auto* each = row; each != end; ++each) {
+        auto path = parts_of(each->key);
+        std::ranges::replace(path, "*", name);
+        all.push_back({each, std::move(path)});
+      }
+    }
+    row = end;
+  }
+  return all;
+}
+
+bool is_section(const KeyPath& path) {
+  return std::ranges::any_of(rows, [&](const Row& row) {
+    const auto parts = parts_of(row.key);
+    return path.size() < parts.size() &&
+           std::equal(path.begin(), path.end(), parts.begin(),
+                      [](const auto& part, const auto& pattern) { return matches(pattern, part); });
+  });
+}
+
+std::string key_text(const KeyPath& path) {
+  std::string text;
+  for (const auto& part : path) {
+    if (!text.empty()) text += '.';
+    text += is_bare(part) ? part : literal(part);
+  }
+  return text;
+}
+
+KeyPath parts_of(std::string_view plain_key) {
+  KeyPath parts;
+  for (std::size_t begin = 0; begin <= plain_key.size();) {
+    const auto end = std::min(plain_key.find('.', begin), plain_key.size());
+    parts.emplace_back(plain_key.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+}  // namespace watchdog

@@ -1,0 +1,50 @@
+/// \file
+/// The table of settings: everything else is made from it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/field.h"
+#include "watchdog/settings.h"
+
+namespace watchdog {
+
+/// A key in its parts: names may hold dots.
+using KeyPath = std::vector<std::string>;
+
+struct Row {
+  std::string_view key;  ///< `*` stands for a name: of a type of agent, a pattern or a tool.
+  Field (*field)(Settings& settings, const KeyPath& path);
+  Allowed allowed{};
+  std::string_view help;
+  std::string_view variable{};  ///< Besides the one made of the key.
+  std::string_view flag{};
+};
+
+/// A row, and the names that stand for its `*`.
+struct Setting {
+  const Row* row;
+  KeyPath path;
+
+  [[nodiscard]] std::string key() const;
+  [[nodiscard]] Field field(Settings& settings) const { return row->field(settings, path); }
+  /// Of the environment, the most particular one last.
+  [[nodiscard]] std::vector<std::string> variables() const;
+};
+
+/// Also by its other name, if it has one.
+[[nodiscard]] std::optional<Setting> find_setting(const KeyPath& path);
+[[nodiscard]] std::optional<Setting> find_setting(std::string_view plain_key);
+/// All there are, in the order of the table; those with a `*` for each name that is there.
+[[nodiscard]] std::vector<Setting> settings_in(const Settings& settings);
+/// True if settings begin so.
+[[nodiscard]] bool is_section(const KeyPath& path);
+
+/// The key as it is written in a file.
+[[nodiscard]] std::string key_text(const KeyPath& path);
+[[nodiscard]] KeyPath parts_of(std::string_view plain_key);
+
+}  // namespace watchdog
