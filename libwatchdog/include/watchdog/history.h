@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "watchdog/budget.h"
 #include "watchdog/names.h"
 #include "watchdog/pace.h"
 #include "watchdog/policy.h"
@@ -118,6 +119,12 @@ struct Suspicion {
   std::int64_t further = 0;  ///< Heartbeats of the loop and rounds since, with nothing new.
 };
 
+/// What the session said last of its budget.
+struct BudgetNote {
+  BudgetFigures figures;
+  WallTime at{};
+};
+
 /// Facts few sessions have; kept apart so that the others stay small.
 struct Notes {
   std::string waiting_for;
@@ -131,6 +138,7 @@ struct Notes {
   Instant quiet_until{};  ///< It said that it may be quiet until then.
   Opinions opinions;
   Suspicion suspicion;
+  Boxed<BudgetNote> budget;
 };
 
 /// When the observer was away last.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "json/budget.h"
 #include "json/facts.h"
 #include "json/fields.h"
 #include "watchdog/json.h"
@@ -125,11 +126,12 @@ Opinion read_opinion(Fields& fields) {
   return opinion;
 }
 
-LimitPassed read_limit(Fields& fields) {
+/// Likewise.
+LimitPassed read_limit(Fields& fields, std::size_t bytes_max) {
   LimitPassed passed;
   std::optional<std::int64_t> limit, reached;
   std::optional<bool> enforced;
-  fields.text("limit", passed.name, no_limit);
+  fields.text("limit", passed.name, bytes_max);
   fields.integer("limit_value", limit);
   fields.integer("reached", reached);
   fields.flag("enforced", enforced);
@@ -208,6 +210,13 @@ Result<std::optional<Report>> report_from(const json& object) {
     case ReportKind::opinion:
       report.detail = read_opinion(fields);
       report.name = "self";  // models are asked by the monitor, which does not come this way
+      break;
+    case ReportKind::budget:
+      report.detail = read_figures(fields);
+      if (report.name.empty()) report.name = budget_reports::update;
+      break;
+    case ReportKind::limit:
+      report.detail = read_limit(fields, name_bytes_max);
       break;
     default:
       break;
@@ -362,7 +371,7 @@ struct DetailWriter {
     if (opinion.seen != 0) out.field("seen_seq", opinion.seen);
     if (opinion.state != CheckState::done) out.field("state", name_of(opinion.state));
   }
-  void operator()(const BudgetFigures&) const {}
+  void operator()(const BudgetFigures& figures) const { write_figures(out, figures); }
   void operator()(const LimitPassed& passed) const {
     out.field("limit", passed.name).field("limit_value", passed.limit);
     out.field("reached", passed.reached).field("enforced", passed.enforced);
@@ -473,8 +482,11 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
     case ReportKind::opinion:
       report.detail = read_opinion(fields);
       break;
+    case ReportKind::budget:
+      report.detail = read_figures(fields);
+      break;
     case ReportKind::limit:
-      report.detail = read_limit(fields);
+      report.detail = read_limit(fields, no_limit);
       break;
     case ReportKind::observer:
       fields.integer("gap_ms", number);
