@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "json/facts.h"
@@ -85,6 +86,13 @@ INSTANTIATE_TEST_SUITE_P(
                 0},
         Mistake{R"({"kind":"heartbeat","source":"cat"})", ErrorCode::invalid, "source", 0},
         Mistake{R"({"kind":"state_change"})", ErrorCode::malformed, "type", 0},
+        Mistake{R"({"kind":"budget","current_step":-1})", ErrorCode::invalid, "current_step", 0},
+        Mistake{R"({"kind":"budget","max_steps":1.5})", ErrorCode::malformed, "max_steps", 0},
+        Mistake{R"({"kind":"budget","elapsed_seconds":9007199254741})", ErrorCode::invalid,
+                "elapsed_seconds", 0},
+        Mistake{R"({"kind":"budget","cost":-0.1})", ErrorCode::invalid, "cost", 0},
+        Mistake{R"({"kind":"budget","stage":"calm"})", ErrorCode::invalid, "stage", 0},
+        Mistake{R"({"kind":"budget","time_enforced":1})", ErrorCode::malformed, "time_enforced", 0},
         Mistake{R"({"kind":"end","outcome":"success"})", ErrorCode::invalid, "outcome", 0},
         Mistake{R"([{"kind":"message"},{"kind":1}])", ErrorCode::malformed, "kind", 2},
         Mistake{"{\"kind\":\"message\"}\n{\"kind\":\"message\"}\n{oops\n", ErrorCode::malformed, "",
@@ -122,10 +130,11 @@ TEST(Json, survives_hostile_bodies) {
   const std::string seeds[] = {
       R"({"kind":"heartbeat","iteration":4,"phase":"think","source":"loop","counters":{"t":1}})",
       R"([{"kind":"tool_call","name":"f","args":{"a":[1,2,{"b":null}]},"event_id":"x"}])",
+      R"({"kind":"budget","stage":"low","current_step":7,"max_steps":30,"elapsed_ms":45,"cost":0.1})",
       "{\"kind\":\"end\",\"outcome\":\"failed\"}\n{\"kind\":\"state_change\",\"type\":\"a\","
       "\"data\":1e999}\n"};
   for (int i = 0; i < test::repetitions(200'000); ++i) {
-    std::string body = seeds[random() % 3];
+    std::string body = seeds[random() % std::size(seeds)];
     for (auto n = 1 + random() % 6; n > 0; --n) {
       const auto at = random() % body.size();
       switch (random() % 4) {
@@ -149,7 +158,7 @@ TEST(Json, survives_hostile_bodies) {
     (void)policy_patch_from_json(body);
     Case judged;
     (void)read_snapshot(judged, body);
-    Report report{.kind = static_cast<ReportKind>(random() % 17)};
+    Report report{.kind = static_cast<ReportKind>(random() % std::size(Names<ReportKind>::all))};
     (void)read_facts(report, body, Instant{Millis{5}});
   }
 }
@@ -159,7 +168,11 @@ TEST(Json, event_written_and_read_again_is_the_same_event) {
       const char* text :
       {R"({"kind":"tool_call","name":"f","args":{"a":[2],"b":1},"args_hash":"ff","call_id":"7","deadline_ms":500})",
        R"({"kind":"heartbeat","iteration":4,"phase":"think","source":"loop","counters":{"tokens":12.5}})",
-       R"({"kind":"end","outcome":"failed","reason":"task_failed","error":"no"})"}) {
+       R"({"kind":"end","outcome":"failed","reason":"task_failed","error":"no"})",
+       R"({"kind":"limit","name":"tool","limit":"tool","limit_value":30000,"reached":30001,"enforced":true})",
+       R"({"kind":"budget"})",
+       R"({"kind":"budget","name":"extended","max_pressure":66.67,"axis":"cost","stage":"low"})",
+       R"({"kind":"budget","current_step":7,"max_steps":30,"elapsed_ms":45123,"duration_ms":300001,"time_enforced":true,"tool_calls":3,"max_tool_calls":0,"tokens":5,"max_tokens":9007199254740992,"cost":0.1,"max_cost":0.7,"call_id":"child"})"}) {
     Event event{.seq = 3, .session = 1, .tick = Instant{Millis{9}}, .report = parsed(text)};
     if (auto* beats = std::get_if<Beats>(&event.report.detail))
       beats->first = beats->last = event.tick;
@@ -172,6 +185,81 @@ TEST(Json, event_written_and_read_again_is_the_same_event) {
     EXPECT_EQ(to_json(copy), to_json(event));
     EXPECT_TRUE(is_json(to_json(event)));
   }
+}
+
+TEST(Json, reads_a_budget_of_the_fewest_figures) {
+  const auto report = parsed(
+      R"({"kind":"budget","elapsed_seconds":45,"remaining_seconds":255,"current_step":24,"steps_remaining":6})");
+  EXPECT_EQ(report.name, "update");
+  const auto& figures = std::get<BudgetFigures>(report.detail);
+  EXPECT_EQ(figures.limits.duration, Millis{300'000});
+  EXPECT_EQ(figures.limits.steps, 30);
+  EXPECT_EQ(figures.pressure, 0.8);
+  EXPECT_EQ(figures.stage, BudgetStage::warn) << "by the usual thresholds";
+  const auto told = std::get<BudgetFigures>(
+      parsed(R"({"kind":"budget","stage":"finalize","axis":"tokens","max_pressure":91.5})").detail);
+  EXPECT_EQ(told.stage, BudgetStage::finalize);
+  EXPECT_EQ(told.axis, BudgetAxis::tokens);
+  EXPECT_EQ(told.pressure, 0.915);
+}
+
+TEST(Json, writes_a_budget_with_its_shares_in_percent) {
+  Event event{.seq = 3, .session = 1, .tick = Instant{Millis{9}}};
+  event.report = parsed(
+      R"({"kind":"budget","current_step":7,"max_steps":30,"elapsed_seconds":45,"remaining_seconds":255})");
+  EXPECT_EQ(
+      to_json(event),
+      R"({"seq":3,"at_ms":0,"kind":"budget","name":"update","stage":"nominal","axis":"steps","max_pressure":23.33,"current_step":7,"max_steps":30,"steps_remaining":23,"step_pressure":23.33,"elapsed_seconds":45,"remaining_seconds":255,"time_pressure":15,"time_enforced":false,"elapsed_ms":45000,"duration_ms":300000,"tool_calls":0,"tokens":0,"cost":0})");
+}
+
+TEST(Json, a_budget_beyond_all_bounds_is_written_within_them) {
+  constexpr auto no_number = std::numeric_limits<double>::quiet_NaN();
+  Report report{.kind = ReportKind::budget};
+  report.detail =
+      BudgetFigures{.limits = {.steps = -5, .tokens = 1, .cost = 1e-300, .duration = Millis::min()},
+                    .steps = -1,
+                    .tokens = INT64_MAX,
+                    .cost = 1e300,
+                    .elapsed = Millis::max(),
+                    .pressure = no_number};
+  Report again{.kind = ReportKind::budget};
+  ASSERT_TRUE(read_facts(again, facts_of(report, {}), {}).ok());
+  EXPECT_EQ(facts_of(again, {}), facts_of(report, {}));
+}
+
+TEST(Json, progress_document_tells_the_budget_last_told) {
+  const auto document_of = [](const std::vector<Event>& events) {
+    const auto told = test::tell(events);
+    return progress_document("s", told.judged, description_of({}), told.now, WallTime{});
+  };
+  auto events = test::events_of("BBS");
+  events[1].report.call_id = "child";
+  const auto document = document_of(events);
+  EXPECT_TRUE(is_json(document));
+  EXPECT_NE(
+      document.find(
+          R"("budget":{"stage":"nominal","axis":"time","maxPressure":81.04,"currentStep":1,"maxSteps":30,"stepsRemaining":29,"stepPressure":3.33,"elapsedSeconds":1,"remainingSeconds":1,"timePressure":81.04,"timeEnforced":false,"maxSeconds":2,"toolCalls":0,"maxToolCalls":null,"tokens":0,"maxTokens":null,"cost":0.1,"maxCost":0.7,"at":1001000})"),
+      std::string::npos)
+      << document << ": a child's figures are not its parent's";
+  EXPECT_NE(document_of(test::events_of("S")).find(R"("budget":null)"), std::string::npos);
+}
+
+TEST(Json, a_budget_is_a_sign_of_life_and_changes_no_health) {
+  const auto quiet = test::tell("S hhhhh");
+  const auto told = test::tell("S hhhhh BBB");
+  EXPECT_EQ(told.judged.health.kind, HealthKind::stuck);
+  EXPECT_EQ(told.judged.health_since, quiet.judged.health_since);
+  EXPECT_EQ(told.judged.history.state_changes, 1);
+  EXPECT_EQ(told.judged.history.last_sign, told.judged.history.tick);
+  EXPECT_EQ(test::tell("S w B").judged.history.lifecycle, Lifecycle::waiting);
+}
+
+TEST(Json, a_snapshot_from_before_budgets_is_read) {
+  const auto told = test::tell("S h");
+  const auto text = snapshot_of(told.judged);
+  EXPECT_EQ(text.find("budget"), std::string::npos);
+  Case restored;
+  EXPECT_TRUE(read_snapshot(restored, text).ok());
 }
 
 TEST(Json, writer_makes_valid_json_of_any_bytes) {
@@ -201,7 +289,7 @@ TEST(Json, policy_is_checked_with_the_field_named) {
 
 TEST(Json, snapshot_restores_a_case_exactly) {
   std::mt19937 random(test::random_seed());
-  constexpr std::string_view alphabet = "hsbSccrewiux!+mE";
+  constexpr std::string_view alphabet = "hsbSccrewiux!+mEB";
   for (int i = 0; i < test::repetitions(10'000); ++i) {
     std::string letters;
     for (auto n = random() % 30; n > 0; --n) letters += alphabet[random() % alphabet.size()];

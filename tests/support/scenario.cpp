@@ -61,6 +61,14 @@ Report report_of(char letter, std::int64_t& iteration, Instant tick) {
     case 'x':
       report.kind = ReportKind::exited;
       break;
+    case 'B':
+      report.kind = ReportKind::budget;
+      report.name = "update";
+      report.detail = BudgetFigures{.limits = {.steps = 30, .cost = 0.7, .duration = Millis{1'234}},
+                                    .steps = ++iteration,
+                                    .cost = 0.1,
+                                    .elapsed = tick - scenario_start};
+      break;
     case 'E':
       report.kind = ReportKind::end;
       report.detail = Outcome{};

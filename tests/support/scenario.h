@@ -4,7 +4,8 @@
 ///   h loop heartbeat of the next iteration    s sidecar heartbeat      b bare heartbeat
 ///   S state change     c tool call    r its result    e its failure    m message
 ///   w wait             i idle         u user input    E end (completed)  ! start
-///   x its process is gone             + ten seconds pass               (blank) nothing
+///   x its process is gone             + ten seconds pass               B budget
+///   (blank) nothing
 #pragma once
 
 #include <string_view>

@@ -72,12 +72,17 @@ struct BudgetFigures {
   BudgetStage stage = BudgetStage::nominal;
 };
 
-/// The share of an axis that is used, 0 …; 1 where nothing is allowed; empty where nothing limits
-/// it.
+/// The share of an axis that is used, 0 … 10⁹; 1 where nothing is allowed; empty where nothing
+/// limits it.
 [[nodiscard]] std::optional<double> share_used(const BudgetFigures& figures, BudgetAxis axis);
 /// Sets `pressure` and `axis` from the rest. Without any limit both stay as they are.
 void weigh(BudgetFigures& figures);
-/// What is left of an axis that counts, never below 0; empty where nothing limits it.
+/// Where the figures by themselves are on the ladder.
+[[nodiscard]] BudgetStage stage_of(const BudgetFigures& figures,
+                                   const BudgetThresholds& thresholds = {});
+/// The same within 0 and `budget_max`, and weighed.
+[[nodiscard]] BudgetFigures bounded(BudgetFigures figures);
+/// Never below 0; empty where nothing limits them.
 [[nodiscard]] std::optional<std::int64_t> steps_left(const BudgetFigures& figures);
 [[nodiscard]] std::int64_t elapsed_seconds(const BudgetFigures& figures);
 /// Rounded up, so that 0 means none; with `elapsed_seconds` it makes up a duration of whole

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "watchdog/budget.h"
 #include "watchdog/names.h"
 #include "watchdog/pace.h"
 #include "watchdog/policy.h"
@@ -123,6 +124,12 @@ struct Suspicion {
 /// when a counter rises.
 inline constexpr std::string_view backend = "backend";
 
+/// What the session said last of its budget.
+struct BudgetNote {
+  BudgetFigures figures;
+  WallTime at{};
+};
+
 /// Facts few sessions have; kept apart so that the others stay small.
 struct Notes {
   std::string waiting_for;
@@ -136,6 +143,7 @@ struct Notes {
   Instant quiet_until{};  ///< It said that it may be quiet until then.
   Opinions opinions;
   Suspicion suspicion;
+  Boxed<BudgetNote> budget;
 };
 
 /// When the observer was away last.

@@ -45,7 +45,7 @@ std::optional<double> share(T used, const std::optional<T>& limit) {
     }
   };
   if (!limit) return std::nullopt;
-  return *limit > T{} ? number(used) / number(*limit) : 1.0;
+  return *limit > T{} ? std::min(number(used) / number(*limit), 1e9) : 1.0;
 }
 
 /// Lowers a limit to what is used already and what is left above.
@@ -62,9 +62,8 @@ BudgetStage stage_at(double share, const BudgetThresholds& thresholds) {
   return share >= thresholds.low ? BudgetStage::low : BudgetStage::nominal;
 }
 
-/// Of one axis, by itself.
-BudgetStage stage_of(const BudgetFigures& figures, BudgetAxis axis,
-                     const BudgetThresholds& thresholds) {
+BudgetStage stage_of_axis(const BudgetFigures& figures, BudgetAxis axis,
+                          const BudgetThresholds& thresholds) {
   const auto used = share_used(figures, axis);
   if (!used) return BudgetStage::nominal;
   const auto stage = stage_at(*used, thresholds);
@@ -104,7 +103,7 @@ struct Standing {
 Standing standing_of(const BudgetFigures& figures, const BudgetThresholds& thresholds) {
   Standing highest;
   for (const auto axis : budget_axes) {
-    const auto stage = stage_of(figures, axis, thresholds);
+    const auto stage = stage_of_axis(figures, axis, thresholds);
     if (stage > highest.stage) highest = {stage, axis};
   }
   return highest;
@@ -137,6 +136,22 @@ void weigh(BudgetFigures& figures) {
     largest = figures.pressure = *used;
     figures.axis = axis;
   }
+}
+
+BudgetStage stage_of(const BudgetFigures& figures, const BudgetThresholds& thresholds) {
+  return standing_of(figures, thresholds).stage;
+}
+
+BudgetFigures bounded(BudgetFigures figures) {
+  figures.limits = bounded(figures.limits);
+  figures.steps = bounded(figures.steps);
+  figures.tool_calls = bounded(figures.tool_calls);
+  figures.tokens = bounded(figures.tokens);
+  figures.cost = bounded(figures.cost);
+  figures.elapsed = bounded(figures.elapsed);
+  figures.pressure = bounded(figures.pressure);
+  weigh(figures);
+  return figures;
 }
 
 std::optional<std::int64_t> steps_left(const BudgetFigures& figures) {

@@ -1,5 +1,6 @@
 #include "watchdog/progress.h"
 
+#include "json/budget.h"
 #include "watchdog/json_writer.h"
 
 namespace watchdog {
@@ -32,6 +33,17 @@ void write_cancel(JsonWriter& out, const Notes& notes) {
   out.open_object().field("by", notes.cancel->by);
   out.field("reason", notes.cancel->reason);
   out.field("at", notes.cancel->at.time_since_epoch().count()).close_object();
+}
+
+void write_budget(JsonWriter& out, const Notes& notes) {
+  out.key("budget");
+  if (!notes.budget.has()) {
+    out.value(nullptr);
+    return;
+  }
+  out.open_object();
+  write_figures_shown(out, notes.budget->figures);
+  out.field("at", notes.budget->at.time_since_epoch().count()).close_object();
 }
 
 void write_explanation(JsonWriter& out, const std::optional<Explanation>& explained_by) {
@@ -116,7 +128,8 @@ std::string progress_document(std::string_view session_id, const Case& judged,
   write_explanation(out, explained_by);
   write_outcome(out, *history.notes);
   out.raw(description);
-  out.field("attempt", history.attempt).field("budget", nullptr);
+  out.field("attempt", history.attempt);
+  write_budget(out, *history.notes);
   write_cancel(out, *history.notes);
   out.key("tools").open_array();
   for (const auto& call : *history.open_calls) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "json/budget.h"
 #include "json/facts.h"
 #include "json/fields.h"
 #include "watchdog/json.h"
@@ -210,6 +211,13 @@ Result<std::optional<Report>> report_from(const json& object) {
       report.detail = read_opinion(fields);
       report.name = "self";  // models are asked by the monitor, which does not come this way
       break;
+    case ReportKind::budget:
+      report.detail = read_figures(fields);
+      if (report.name.empty()) report.name = budget_reports::update;
+      break;
+    case ReportKind::limit:
+      report.detail = read_limit(fields, name_bytes_max);
+      break;
     default:
       break;
   }
@@ -363,7 +371,7 @@ struct DetailWriter {
     if (opinion.seen != 0) out.field("seen_seq", opinion.seen);
     if (opinion.state != CheckState::done) out.field("state", name_of(opinion.state));
   }
-  void operator()(const BudgetFigures&) const {}
+  void operator()(const BudgetFigures& figures) const { write_figures(out, figures); }
   void operator()(const LimitPassed& passed) const {
     out.field("limit_value", passed.limit)
         .field("reached", passed.reached)
@@ -474,6 +482,9 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
       break;
     case ReportKind::opinion:
       report.detail = read_opinion(fields);
+      break;
+    case ReportKind::budget:
+      report.detail = read_figures(fields);
       break;
     case ReportKind::limit:
       report.detail = read_limit(fields, report.name);

@@ -2,6 +2,7 @@
 #include <array>
 #include <stdexcept>
 
+#include "json/budget.h"
 #include "json/facts.h"
 #include "json/fields.h"
 #include "json/snapshot_parts.h"
@@ -100,6 +101,11 @@ void write_notes(JsonWriter& out, const Notes& notes) {
     out.field("reason", notes.cancel->reason).field("at", as_integer(notes.cancel->at));
     out.close_object();
   }
+  if (notes.budget.has()) {
+    out.key("budget").open_object();
+    write_figures(out, notes.budget->figures);
+    out.field("at", as_integer(notes.budget->at)).close_object();
+  }
 }
 
 void read_notes(const json& from, History& history) {
@@ -136,6 +142,13 @@ void read_notes(const json& from, History& history) {
     request.reason = cancel->at("reason");
     from_integer(cancel->at("at"), request.at);
     history.notes.edit().cancel = std::move(request);
+  }
+  if (const auto budget = from.find("budget"); budget != from.end()) {
+    auto& note = history.notes.edit().budget.edit();
+    Fields fields(*budget);
+    note.figures = read_figures(fields);
+    if (fields.error()) throw std::out_of_range(fields.error()->message);
+    from_integer(budget->at("at"), note.at);
   }
 }
 

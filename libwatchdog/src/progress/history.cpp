@@ -353,9 +353,15 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
         take_opinion(history, event, *opinion);
       }
       break;
+    case ReportKind::budget:
+      // With a call's id it is about a child, whose own history has it.
+      if (const auto* figures = std::get_if<BudgetFigures>(&report.detail);
+          figures != nullptr && report.call_id.empty()) {
+        history.notes.edit().budget.edit() = {.figures = bounded(*figures), .at = event.at};
+      }
+      break;
     case ReportKind::policy:
     case ReportKind::gap:
-    case ReportKind::budget:
     case ReportKind::limit:
       break;
   }
