@@ -150,7 +150,9 @@ int demo(const DemoOptions& options, const std::filesystem::path& self) {
   }
 
   boost::asio::io_context context(1);
-  auto monitor = Monitor::start(context, {.database = database, .port = options.port});
+  auto settings = options.settings;
+  settings.monitor.db = database;
+  auto monitor = Monitor::start(context, {.settings = std::move(settings)});
   if (!monitor) {
     complain(monitor.error());
     return exit_failed;

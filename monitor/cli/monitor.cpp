@@ -28,28 +28,29 @@ Monitor::~Monitor() {
 
 Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context,
                                                 const ServeOptions& options) {
-  const auto loopback = is_loopback(options.bind);
+  const auto& own = options.settings.monitor;
+  const auto loopback = is_loopback(own.bind);
   if (!loopback) return loopback.error();
-  Gate gate{.token = environment("WATCHDOG_TOKEN"), .hosts = {options.bind}};
+  Gate gate{.token = environment("WATCHDOG_TOKEN"), .hosts = {own.bind}};
   if (!*loopback && gate.token.empty()) {
     return Error{ErrorCode::invalid,
-                 options.bind +
+                 own.bind +
                      " can be reached from other machines: set WATCHDOG_TOKEN to the token that "
                      "they must show, or bind a loopback address",
                  "bind"};
   }
   auto state = std::make_unique<State>(context);
   auto sweeper = Sweeper::start(
-      {.database = options.database,
+      {.database = own.db.empty() ? default_database() : own.db,
        .retention = {.ended_for =
-                         Millis{static_cast<std::int64_t>(options.retention_days * 86'400'000.0)},
-                     .bytes_max = options.retention_bytes},
+                         Millis{static_cast<std::int64_t>(own.retention_days * 86'400'000.0)},
+                     .bytes_max = own.retention_bytes},
        .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
   if (!sweeper) return sweeper.error();
   state->sweeper = std::move(*sweeper);
   state->api = std::make_unique<Api>(*state->sweeper, std::move(gate));
   auto server = HttpServer::listen(
-      context, options.bind, options.port,
+      context, own.bind, own.port,
       [api = state->api.get()](const Request& request) { return api->refuse(request); },
       [api = state->api.get()](Request request, Reply reply) {
         api->handle(std::move(request), std::move(reply));
@@ -96,7 +97,8 @@ int serve(const ServeOptions& options) {
   (*monitor)->stop_on_signal();
   std::printf("listening on %s\n", (*monitor)->url().c_str());
   std::fflush(stdout);
-  spdlog::info("watching {}", options.database.string());
+  const auto& database = options.settings.monitor.db;
+  spdlog::info("watching {}", (database.empty() ? default_database() : database).string());
   context.run();
   spdlog::info("stopping");
   return exit_done;
