@@ -14,6 +14,19 @@ constexpr const char* footer =
     "interrupted.\n"
     "Data goes to standard output, logs to standard error.";
 
+constexpr const char* config_footer =
+    "A setting is taken from, the later the stronger: default, file, environment (the variable "
+    "WATCHDOG_<SECTION>_<KEY>,\n"
+    "and others that --sample names), command line. What is wrong is refused, all of it at once: 2 "
+    "if only the command\n"
+    "line is wrong, 3 if the file or a variable is.\n"
+    "\n"
+    "--json: {\"file\": path or null, \"settings\": [{\"key\", \"value\" (of a secret \"set\"; "
+    "null: "
+    "none), \"origin\",\n"
+    "  \"where\", \"variables\", \"flag\"}]}\n"
+    "\n";
+
 constexpr const char* score_footer =
     "An index is a JSON object a line: {\"id\": \"folder/file\" (without .jsonl), \"source\", "
     "\"label_loop\": true|false|null,\n"
@@ -42,6 +55,30 @@ void add_endpoint(CLI::App& command, Endpoint::Options& endpoint) {
       ->excludes(server);
 }
 
+/// The settings that have a flag, as options of the command.
+void add_settings(CLI::App& command, const std::vector<SettingInfo>& settings, Sources& sources) {
+  command.add_option_function<std::string>(
+      "--config", [&](const std::string& path) { sources.file = path; },
+      "File of settings; \"\": none (default: $WATCHDOG_CONFIG, else watchdog/watchdog.toml in "
+      "$XDG_CONFIG_HOME or ~/.config)");
+  for (const auto& setting : settings) {
+    if (setting.flag.empty()) continue;
+    auto& text = sources.flags;
+    if (setting.flag.starts_with("--no-")) {
+      command.add_flag_callback(
+          setting.flag, [&text, key = setting.key] { text[key] = "false"; },
+          setting.key + " = false. " + setting.help);
+      continue;
+    }
+    auto* option = command.add_option_function<std::string>(
+        setting.flag, [&text, key = setting.key](const std::string& given) { text[key] = given; },
+        setting.help);
+    auto usual = setting.text;
+    std::erase(usual, '"');
+    if (!usual.empty()) option->default_str(usual);
+  }
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
@@ -58,40 +95,52 @@ int run(int argc, char** argv) {
   app.fallthrough(false);
   int code = exit_done;
 
-  ServeOptions serve_options{.database = default_database()};
+  const auto all = all_settings();
+  Sources serve_sources;
   auto* serve_command = app.add_subcommand("serve", "Watch a database and answer over HTTP");
-  serve_command->add_option("--db", serve_options.database, "Database file")->capture_default_str();
-  serve_command
-      ->add_option("--bind", serve_options.bind,
-                   "Address; one that other machines reach needs $WATCHDOG_TOKEN")
-      ->capture_default_str();
-  serve_command->add_option("--port", serve_options.port, "Port; 0 picks a free one")
-      ->capture_default_str();
-  serve_command
-      ->add_option("--retention-days", serve_options.retention_days, "Keep ended sessions so long")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 36'500.0));
-  serve_command
-      ->add_option("--retention-bytes", serve_options.retention_bytes,
-                   "Keep the database below this size; ended sessions go first")
-      ->capture_default_str()
-      ->check(CLI::Range(1'000'000.0, 1e15));
-  serve_command->callback([&] { code = serve(serve_options); });
+  add_settings(*serve_command, all, serve_sources);
+  serve_command->callback([&] {
+    auto settings = configured(serve_sources);
+    code = settings ? serve({.settings = std::move(*settings)}) : settings.error();
+  });
 
+  Sources demo_sources;
   DemoOptions demo_options;
-  auto* demo_command = app.add_subcommand("demo",
-                                          "Start a monitor with seven agents: a quick, a slow, a "
-                                          "stuck, a looping, a frozen, a waiting and "
-                                          "a dying one");
+  auto* demo_command =
+      app.add_subcommand("demo",
+                         "Start a monitor with eight agents: a real one, a quick, a slow, a "
+                         "stuck, a looping, a frozen, a waiting and "
+                         "a dying one");
   demo_command->add_option("--db", demo_options.database,
                            "Database file (default: a temporary one)");
-  demo_command->add_option("--port", demo_options.port, "Port; 0 picks a free one")
-      ->capture_default_str();
   demo_command->add_option(
       "--agent", demo_options.agent,
       "Program that plays the agents (default: watchdog-demo-agent beside this one)");
-  demo_command->callback(
-      [&] { code = demo(demo_options, std::filesystem::read_symlink("/proc/self/exe")); });
+  auto demo_settings = all;
+  std::erase_if(demo_settings, [](const auto& setting) { return setting.key == "monitor.db"; });
+  add_settings(*demo_command, demo_settings, demo_sources);
+  demo_command->callback([&] {
+    auto settings = configured(demo_sources);
+    if (settings) demo_options.settings = std::move(*settings);
+    code = settings ? demo(demo_options, std::filesystem::read_symlink("/proc/self/exe"))
+                    : settings.error();
+  });
+
+  ConfigOptions config_options;
+  auto* config_command = app.add_subcommand(
+      "config",
+      "Every setting, its value, and where that came from: default, file, environment or "
+      "command line");
+  add_settings(*config_command, all, config_options.sources);
+  auto* config_json = config_command->add_flag("--json", config_options.json, "Print one object");
+  auto* config_check = config_command->add_flag("--check", config_options.check,
+                                                "Only say whether all is right, by the exit code");
+  config_command
+      ->add_flag("--sample", config_options.sample, "Print a file with every setting, explained")
+      ->excludes(config_json)
+      ->excludes(config_check);
+  config_check->excludes(config_json);
+  config_command->callback([&] { code = config(config_options); });
 
   StatusOptions status_options;
   auto* status_command = app.add_subcommand("status", "How one session is, and why");
@@ -195,6 +244,7 @@ int run(int argc, char** argv) {
   score_command->callback([&] { code = score(score_options); });
 
   for (auto* command : app.get_subcommands({})) command->footer(footer);
+  config_command->footer(std::string(config_footer) + footer);
   score_command->footer(std::string(score_footer) + footer);
   try {
     app.parse(argc, argv);

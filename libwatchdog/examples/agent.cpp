@@ -3,6 +3,7 @@
 //
 //   OPENAI_BASE_URL=http://127.0.0.1:8080/v1 watchdog-example-agent "What is in here?" [DIRECTORY]
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -52,8 +53,9 @@ std::string use(const ToolRequest& call, const fs::path& directory) {
 class Agent {
  public:
   Agent(const std::string& task, fs::path directory) : directory_(std::move(directory)) {
-    talk_ = {{.role = "system", .content = "Answer the user's question. Use the tools to find out."},
-             {.role = "user", .content = task}};
+    talk_ = {
+        {.role = "system", .content = "Answer the user's question. Use the tools to find out."},
+        {.role = "user", .content = task}};
   }
 
   /// Thinks: the task is complete when the model answers instead of calling tools.
@@ -97,8 +99,9 @@ class Agent {
 int main(int argc, char** argv) {
   const std::string task = argc > 1 ? argv[1] : "What is in this directory?";
   if (argc > 3 || task.starts_with("-")) {
-    std::cerr << "usage: watchdog-example-agent [TASK] [DIRECTORY]\n"
-                 "The model is at $OPENAI_BASE_URL; `watchdog-monitor config` shows all settings.\n";
+    std::cerr
+        << "usage: watchdog-example-agent [TASK] [DIRECTORY]\n"
+           "The model is at $OPENAI_BASE_URL; `watchdog-monitor config` shows all settings.\n";
     return 2;
   }
   const auto configuration = Configuration::load({});
@@ -113,15 +116,20 @@ int main(int argc, char** argv) {
     return 3;
   }
 
-  ProgressTracker tracker({.spec = {.agent = "example-agent", .task = task, .policy = settings.policy},
-                           .database = settings.monitor.db});
+  const char* session = std::getenv("WATCHDOG_SESSION");
+  ProgressTracker tracker(
+      {.session = session != nullptr ? session : "",
+       .spec = {.agent = "example-agent", .task = task, .policy = settings.policy},
+       .database = settings.monitor.db});
   Agent agent(task, argc > 2 ? argv[2] : ".");
   Run run({.tracker = tracker,
-           .callbacks = {.reflect = [&](Iteration& now) { return agent.reflect(now); },
-                         .act = [&](Iteration& now, const Reflection& reflection) {
-                           return agent.act(now, reflection);
-                         }},
-           .model = client->model()},
+           .callbacks = {
+               .reflect = [&](Iteration& now) { return agent.reflect(now); },
+               .act = [&](Iteration& now,
+                          const Reflection& reflection) { return agent.act(now, reflection); }},
+           .model = client->model(),
+           .budget = std::make_shared<ExecutionBudget>(system_clock(), settings.budget.limits,
+                                                       settings.budget.thresholds)},
           settings.run);
   const auto end = run.go();
   std::cout << end.last.data << '\n';

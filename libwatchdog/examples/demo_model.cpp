@@ -30,7 +30,8 @@ constexpr auto prompt_piece_time = 400ms;
 json chunk(json delta, json finish = nullptr) {
   return {{"object", "chat.completion.chunk"},
           {"model", "demo-model"},
-          {"choices", {{{"index", 0}, {"delta", std::move(delta)}, {"finish_reason", std::move(finish)}}}}};
+          {"choices",
+           {{{"index", 0}, {"delta", std::move(delta)}, {"finish_reason", std::move(finish)}}}}};
 }
 
 /// Reads the prompt in pieces, and says how far it is, as llama.cpp does.
@@ -38,7 +39,8 @@ bool read_prompt(Exchange& exchange, std::size_t bytes) {
   const auto total = static_cast<int>(bytes / 4);
   for (int piece = 0; piece <= 4; ++piece) {
     auto progress = chunk({{"role", "assistant"}, {"content", nullptr}});
-    progress["prompt_progress"] = {{"total", total}, {"cache", 0}, {"processed", total * piece / 4}, {"time_ms", 400 * piece}};
+    progress["prompt_progress"] = {
+        {"total", total}, {"cache", 0}, {"processed", total * piece / 4}, {"time_ms", 400 * piece}};
     if (!exchange.event(progress.dump())) return false;
     std::this_thread::sleep_for(prompt_piece_time);
   }
@@ -81,15 +83,17 @@ void go_on(Exchange& exchange, const json& messages) {
   }
   std::size_t bytes = 0;
   for (std::size_t at = 1; at < results.size(); ++at) bytes += results[at].size();
-  say(exchange, "I have read " + std::to_string(names.size()) + " files with " + std::to_string(bytes) + " bytes: every one of them could be opened.");
+  say(exchange, "I have read " + std::to_string(names.size()) + " files with " +
+                    std::to_string(bytes) + " bytes: every one of them could be opened.");
 }
 
 /// Asked about an agent: those in the demo that repeat themselves say so in their record.
 void judge(Exchange& exchange, const json& messages) {
   const auto record = messages.back().value("content", "");
   const bool looping = record.find("attempt") != std::string::npos;
-  const json answer = looping ? json{{"status", "B"}, {"reason", "The same patch fails again and again."}}
-                              : json{{"status", "A"}, {"reason", "It is slow, but nothing repeats."}};
+  const json answer =
+      looping ? json{{"status", "B"}, {"reason", "The same patch fails again and again."}}
+              : json{{"status", "A"}, {"reason", "It is slow, but nothing repeats."}};
   say(exchange, answer.dump());
 }
 
@@ -104,7 +108,8 @@ void answer(Exchange& exchange) {
     return;
   }
   if (!exchange.begin_stream() || !read_prompt(exchange, exchange.request().body.size())) return;
-  request.contains("response_format") ? judge(exchange, request["messages"]) : go_on(exchange, request["messages"]);
+  request.contains("response_format") ? judge(exchange, request["messages"])
+                                      : go_on(exchange, request["messages"]);
   exchange.end_stream();
 }
 

@@ -9,32 +9,34 @@
 #include <vector>
 
 #include "cli/endpoint.h"
-#include "watchdog/checks.h"
-#include "watchdog/model_client.h"
+#include "watchdog/settings.h"
 #include "watchdog/store.h"
 
 namespace watchdog::monitor {
 
+/// The settings, or the exit code after saying what is wrong: 2 if it is the command line alone,
+/// else 3.
+[[nodiscard]] Result<Settings, int> configured(const Sources& sources);
+
 struct ServeOptions {
-  std::filesystem::path database;
-  std::string bind = "127.0.0.1";
-  std::uint16_t port = 3000;
-  double retention_days = 30;
-  std::int64_t retention_bytes = 1'000'000'000;
-  std::optional<ModelClient::Options> model;  ///< Whom to ask about sessions; empty: nobody.
-  bool checks_alone = false;                  ///< No agent uses that server, or it does not matter.
-  bool checks_on_suspicion = true;
-  StatusChecker::Options checks;
-  bool quiet = false;  ///< Say nothing on standard output but the URL.
+  Settings settings;
 };
 int serve(const ServeOptions& options);
 
 struct DemoOptions {
+  Settings settings;               ///< But `monitor.db`: the demo's sessions are nobody's.
   std::filesystem::path database;  ///< Empty: a fresh temporary one.
-  std::uint16_t port = 3000;
-  std::filesystem::path agent;  ///< The demo agent's program; empty: beside this one.
+  std::filesystem::path agent;     ///< The demo agent's program; empty: beside this one.
 };
 int demo(const DemoOptions& options, const std::filesystem::path& self);
+
+struct ConfigOptions {
+  Sources sources;
+  bool check = false;   ///< Only say whether it is right.
+  bool sample = false;  ///< A file with every setting instead.
+  bool json = false;
+};
+int config(const ConfigOptions& options);
 
 struct StatusOptions {
   Endpoint::Options endpoint;

@@ -11,7 +11,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "api/page.h"
 #include "cli/commands.h"
@@ -27,7 +30,10 @@ struct Role {
   const char* story;
 };
 
+constexpr const char* example = "example";  ///< A real agent, with a model over HTTP.
+
 constexpr std::array roles{
+    Role{example, "reads files and ends when its model has an answer: completed"},
     Role{"quick", "works step by step: progressing"},
     Role{"thinker", "thinks for 30 seconds at a time; slow is not stuck: progressing"},
     Role{"spinner", "its loop goes round and gets nowhere: stuck"},
@@ -38,37 +44,69 @@ constexpr std::array roles{
 
 constexpr auto doom = std::chrono::seconds(12);
 
-/// The agents' processes. They are gone with this object.
-class Agents {
+/// The demo's processes. They are gone with this object.
+class Programs {
  public:
-  Agents(std::filesystem::path program, std::filesystem::path database)
-      : program_(std::move(program)), database_(std::move(database)) {}
-  ~Agents() {
-    for (const auto& [role, pid] : pids_) {
+  explicit Programs(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  ~Programs() {
+    for (const auto& [name, pid] : pids_) {
       kill(pid, SIGTERM);
       waitpid(pid, nullptr, 0);
     }
   }
-  Agents(const Agents&) = delete;
-  Agents& operator=(const Agents&) = delete;
+  Programs(const Programs&) = delete;
+  Programs& operator=(const Programs&) = delete;
 
-  /// Errors: `unavailable`.
-  [[nodiscard]] Result<void> start(const std::string& role) {
-    std::array<std::string, 4> words{program_.string(), role, "--db", database_.string()};
-    std::array<char*, 5> arguments{};
-    for (std::size_t at = 0; at < words.size(); ++at) arguments.at(at) = words.at(at).data();
+  /// Errors: `not_found`, `unavailable`.
+  [[nodiscard]] Result<void> start(const std::string& name, std::vector<std::string> words,
+                                   std::vector<std::string> variables = {}, int output = -1) {
+    const auto program = words.front().find('/') == std::string::npos
+                             ? (folder_ / words.front()).string()
+                             : words.front();
+    std::vector<char*> arguments;
+    for (auto& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    std::vector<char*> environment_of;
+    for (auto& variable : variables) environment_of.push_back(variable.data());
+    for (char** inherited = environ; *inherited != nullptr; ++inherited) {
+      environment_of.push_back(*inherited);  // the first of a name counts
+    }
+    environment_of.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    if (output >= 0) posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
     pid_t pid = 0;
-    const int failed =
-        posix_spawn(&pid, program_.c_str(), nullptr, nullptr, arguments.data(), environ);
-    if (failed != 0)
+    const int failed = posix_spawn(&pid, program.c_str(), &actions, nullptr, arguments.data(),
+                                   environment_of.data());
+    posix_spawn_file_actions_destroy(&actions);
+    if (failed == ENOENT) {
+      return Error{ErrorCode::not_found, "the demo needs " + program + "; build it as well"};
+    }
+    if (failed != 0) {
       return Error{ErrorCode::unavailable,
-                   "cannot start " + program_.string() + ": " + std::strerror(failed)};
-    pids_[role] = pid;
+                   "cannot start " + program + ": " + std::strerror(failed)};
+    }
+    pids_[name] = pid;
     return {};
   }
 
-  void slay(const std::string& role) {
-    const auto found = pids_.find(role);
+  /// The first line that a program of the demo prints.
+  [[nodiscard]] Result<std::string> line_of(const std::string& program) {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+      return Error{ErrorCode::exhausted, std::string("no pipe: ") + std::strerror(errno)};
+    }
+    auto started = start(program, {program}, {}, ends[1]);
+    close(ends[1]);
+    std::string line;
+    for (char c = 0; started && read(ends[0], &c, 1) == 1 && c != '\n';) line += c;
+    close(ends[0]);
+    if (!started) return started.error();
+    return line;
+  }
+
+  void slay(const std::string& name) {
+    const auto found = pids_.find(name);
     if (found == pids_.end()) return;
     kill(found->second, SIGKILL);
     waitpid(found->second, nullptr, 0);
@@ -76,8 +114,7 @@ class Agents {
   }
 
  private:
-  std::filesystem::path program_;
-  std::filesystem::path database_;
+  std::filesystem::path folder_;
   std::map<std::string, pid_t> pids_;
 };
 
@@ -128,29 +165,72 @@ struct Scratch {
   }
 };
 
+/// A few files that the example agent can look into.
+bool write_files(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  for (int number = 1; number <= 6; ++number) {
+    std::ofstream file(folder / ("chapter-" + std::to_string(number) + ".txt"));
+    for (int line = 0; line < 10 * number; ++line) file << "Slow is not stuck. ";
+    if (!file.flush()) return false;
+  }
+  return !error;
+}
+
+Result<std::filesystem::path> scratch_folder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "watchdog-demo-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) {
+    return Error{ErrorCode::exhausted,
+                 std::string("no temporary directory: ") + std::strerror(errno)};
+  }
+  return std::filesystem::path(pattern);
+}
+
+/// Starts the scripted agents, and the real one.
+Result<void> start_agents(Programs& programs, const DemoOptions& options,
+                          const std::filesystem::path& database, const std::filesystem::path& files,
+                          const std::string& model) {
+  const auto script =
+      options.agent.empty() ? std::string("watchdog-demo-agent") : options.agent.string();
+  for (const auto& role : roles) {
+    const std::string name = role.session;
+    auto started =
+        name == example
+            ? programs.start(name,
+                             {"watchdog-example-agent", "What is in these files?", files.string()},
+                             {"OPENAI_BASE_URL=" + model, "WATCHDOG_SESSION=" + name,
+                              "WATCHDOG_DB=" + database.string()})
+            : programs.start(name, {script, name, "--db", database.string()});
+    if (!started) return started;
+  }
+  return {};
+}
+
 }  // namespace
 
 int demo(const DemoOptions& options, const std::filesystem::path& self) {
-  auto agent = options.agent.empty() ? self.parent_path() / "watchdog-demo-agent" : options.agent;
-  if (access(agent.c_str(), X_OK) != 0) {
-    return complain(
-        {ErrorCode::not_found, "the demo's agent " + agent.string() +
-                                   " is missing; build the target watchdog-demo-agent"});
-  }
-  Scratch scratch;
-  auto database = options.database;
-  if (database.empty()) {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "watchdog-demo-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr)
-      return complain(
-          {ErrorCode::exhausted, std::string("no temporary directory: ") + std::strerror(errno)});
-    scratch.path = pattern;
-    database = scratch.path / "watchdog.db";
+  auto folder = scratch_folder();
+  if (!folder) return complain(folder.error());
+  const Scratch scratch{*folder};
+  const auto database = options.database.empty() ? scratch.path / "watchdog.db" : options.database;
+  const auto files = scratch.path / "files";
+  if (!write_files(files)) {
+    return complain({ErrorCode::unavailable, "cannot write to " + files.string()});
   }
 
+  Programs programs(self.parent_path());
+  auto settings = options.settings;
+  settings.monitor.db = database;
+  // Unless somebody has a model, the demo's own.
+  if (settings.model.base_url.empty()) {
+    auto url = programs.line_of("watchdog-demo-model");
+    if (!url) return complain(url.error());
+    settings.model.base_url = *url;
+    settings.checks.share_server = true;
+  }
+  const auto model = settings.model.base_url;
   boost::asio::io_context context(1);
-  auto monitor = Monitor::start(context, {.database = database, .port = options.port});
+  auto monitor = Monitor::start(context, {.settings = std::move(settings)});
   if (!monitor) {
     complain(monitor.error());
     return exit_failed;
@@ -158,12 +238,9 @@ int demo(const DemoOptions& options, const std::filesystem::path& self) {
   std::printf("listening on %s\n", (*monitor)->url().c_str());
   std::fflush(stdout);
 
-  Agents agents(agent, database);
-  for (const auto& role : roles) {
-    if (auto started = agents.start(role.session); !started) {
-      complain(started.error());
-      return exit_failed;
-    }
+  if (auto started = start_agents(programs, options, database, files, model); !started) {
+    complain(started.error());
+    return exit_failed;
   }
   Screen screen((*monitor)->sweeper(), (*monitor)->url());
   boost::asio::steady_timer tick(context);
@@ -176,7 +253,7 @@ int demo(const DemoOptions& options, const std::filesystem::path& self) {
         tick.async_wait(draw);
       };
   end.async_wait([&](const boost::system::error_code& error) {
-    if (!error) agents.slay("doomed");
+    if (!error) programs.slay("doomed");
   });
   draw({});
   (*monitor)->stop_on_signal([&] {

@@ -25,6 +25,30 @@ struct Monitor::State {
   boost::asio::signal_set signals;
 };
 
+namespace {
+
+/// Whom to ask about sessions; empty: nobody, because no server was named or somebody said so.
+/// `client` becomes who it asks.
+Result<Model> model_for_checks(const Settings& settings, std::optional<ModelClient>& client) {
+  const auto& checks = settings.checks;
+  const auto options = check_client(settings);
+  if (!checks.enabled || options.base_url.empty()) return Model{};
+  auto made = ModelClient::to(options);
+  if (!made) return made.error();
+  client.emplace(std::move(*made));
+  // A server of its own is nobody else's.
+  const bool alone = checks.share_server || !checks.base_url.empty();
+  return Model(
+      [asked = &*client, alone](const ChatRequest& request, const ChatSink& sink,
+                                const std::stop_token& stop) -> Result<ChatAnswer, Failure> {
+        if (alone) return asked->chat(request, sink, stop);
+        const auto beside = asked->beside(request, stop);
+        return beside ? asked->chat(*beside, sink, stop) : beside.error();
+      });
+}
+
+}  // namespace
+
 Monitor::Monitor(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Monitor::~Monitor() {
   state_->server.reset();
@@ -36,48 +60,39 @@ Monitor::~Monitor() {
 
 Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context,
                                                 const ServeOptions& options) {
-  const auto loopback = is_loopback(options.bind);
+  const auto& own = options.settings.monitor;
+  const auto loopback = is_loopback(own.bind);
   if (!loopback) return loopback.error();
-  Gate gate{.token = environment("WATCHDOG_TOKEN"), .hosts = {options.bind}};
+  Gate gate{.token = environment("WATCHDOG_TOKEN"), .hosts = {own.bind}};
   if (!*loopback && gate.token.empty()) {
     return Error{ErrorCode::invalid,
-                 options.bind +
+                 own.bind +
                      " can be reached from other machines: set WATCHDOG_TOKEN to the token that "
                      "they must show, or bind a loopback address",
                  "bind"};
   }
   auto state = std::make_unique<State>(context);
   auto sweeper = Sweeper::start(
-      {.database = options.database,
+      {.database = own.db.empty() ? default_database() : own.db,
        .retention = {.ended_for =
-                         Millis{static_cast<std::int64_t>(options.retention_days * 86'400'000.0)},
-                     .bytes_max = options.retention_bytes},
+                         Millis{static_cast<std::int64_t>(own.retention_days * 86'400'000.0)},
+                     .bytes_max = own.retention_bytes},
        .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
   if (!sweeper) return sweeper.error();
   state->sweeper = std::move(*sweeper);
-  Model ask;
-  if (options.model) {
-    auto client = ModelClient::to(*options.model);
-    if (!client) return client.error();
-    state->model.emplace(std::move(*client));
-    ask = [model = &*state->model, alone = options.checks_alone](
-              const ChatRequest& request, const ChatSink& sink,
-              const std::stop_token& stop) -> Result<ChatAnswer, Failure> {
-      if (alone) return model->chat(request, sink, stop);
-      auto beside = model->beside(request, stop);
-      return beside ? model->chat(*beside, sink, stop) : beside.error();
-    };
-  }
+  const auto& checks = options.settings.checks;
+  auto ask = model_for_checks(options.settings, state->model);
+  if (!ask) return ask.error();
   state->desk = std::make_unique<CheckDesk>(
-      *state->sweeper, std::move(ask),
-      CheckDesk::Options{.checker = options.checks,
-                         .on_suspicion = options.checks_on_suspicion,
+      *state->sweeper, std::move(*ask),
+      CheckDesk::Options{.checker = checks.options,
+                         .on_suspicion = checks.on_suspicion,
                          .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
   state->sweeper->listen(
       [desk = state->desk.get()](const Transition& change) { desk->notice(change); });
   state->api = std::make_unique<Api>(*state->sweeper, *state->desk, std::move(gate));
   auto server = HttpServer::listen(
-      context, options.bind, options.port,
+      context, own.bind, own.port,
       [api = state->api.get()](const Request& request) { return api->refuse(request); },
       [api = state->api.get()](Request request, Reply reply) {
         api->handle(std::move(request), std::move(reply));
@@ -124,7 +139,8 @@ int serve(const ServeOptions& options) {
   (*monitor)->stop_on_signal();
   std::printf("listening on %s\n", (*monitor)->url().c_str());
   std::fflush(stdout);
-  spdlog::info("watching {}", options.database.string());
+  const auto& database = options.settings.monitor.db;
+  spdlog::info("watching {}", (database.empty() ? default_database() : database).string());
   context.run();
   spdlog::info("stopping");
   return exit_done;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
@@ -328,6 +329,18 @@ TEST_F(Running, tells_the_model_its_budget_at_the_end_and_keeps_its_prompt) {
   EXPECT_NE(requests[8].messages[1].content.find("LOW BUDGET"), std::string::npos);
   EXPECT_NE(requests[9].messages[1].content.find("FINAL STEP"), std::string::npos);
   EXPECT_EQ(requests[9].tools, "");
+}
+
+TEST_F(Running, shows_whoever_watches_what_it_uses_up) {
+  budget = std::make_shared<ExecutionBudget>(clock, BudgetLimits{.steps = 10});
+  go();
+  std::vector<std::string> told;
+  for (const auto& event : stored()) {
+    if (event.report.kind == ReportKind::budget) told.push_back(event.report.name);
+  }
+  EXPECT_EQ(std::count(told.begin(), told.end(), "update"), 10);
+  EXPECT_EQ(std::count(told.begin(), told.end(), "low_budget_warning"), 1);
+  EXPECT_NE(tracker.progress().find("\"budget\":{"), std::string::npos);
 }
 
 TEST_F(Running, ends_incomplete_when_tokens_are_used_up) {

@@ -26,8 +26,9 @@ struct Names<ServerKind> {
 class ModelClient {
  public:
   struct Options {
-    /// `http[s]://HOST[:PORT][/v1]`. As `OPENAI_BASE_URL` has it: with or without `/v1`.
-    std::string base_url = "http://127.0.0.1:8080/v1";
+    /// `http[s]://HOST[:PORT][/v1]`, as `OPENAI_BASE_URL` has it: with or without `/v1`. Has to be
+    /// given.
+    std::string base_url{};
     std::string api_key{};            ///< Sent as a bearer token, never logged; empty: none.
     std::string model = "default";    ///< For requests that name none.
     bool stream = true;               ///< False: no word before the whole answer is there.

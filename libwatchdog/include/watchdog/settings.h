@@ -25,7 +25,8 @@ namespace watchdog {
 
 /// `[checks]`. A plain value.
 struct CheckSettings {
-  bool enabled = true;
+  bool enabled = true;       ///< False: no model is ever asked.
+  bool on_suspicion = true;  ///< The monitor asks unasked, where a session's policy allows it.
   /// A server for checks alone; empty: the agent's. It is not sent the agent's API key.
   std::string base_url{};
   /// True: the agent's own server is asked even where that makes it read the agent's prompt again.

@@ -185,7 +185,8 @@ struct Shower {
   }
 
   json operator()(const PolicyField& field) const {
-    const auto whole = json::parse(to_json(patched(Policy{}, *field.patch)));
+    auto whole = json::parse(to_json(Policy{}));
+    whole.merge_patch(json::parse(to_json(*field.patch)));
     const auto* place = &whole;
     for (const auto& name : field.path) {
       const auto found = place->find(name);

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "watchdog/budget_report.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {
@@ -79,11 +80,18 @@ struct Run::State {
         limits(options.old_limits, parts.clock->since_boot()),
         model(parts.model ? tracked(parts.model, parts.tracker, options,
                                     [this](int tries) { count_tries(tries); })
-                          : Model{}) {}
+                          : Model{}) {
+    if (!parts.budget) return;
+    reporter.emplace(parts.tracker, *parts.budget);
+    const auto figures = parts.budget->figures();
+    limited = std::any_of(std::begin(budget_axes), std::end(budget_axes),
+                          [&](BudgetAxis axis) { return share_used(figures, axis).has_value(); });
+  }
 
   Parts parts;
   RunOptions options;
-  ExecutionBudget failsafe;          ///< Its steps are iterations.
+  ExecutionBudget failsafe;  ///< Its steps are iterations.
+  std::optional<BudgetReporter> reporter;
   std::optional<BudgetStage> stage;  ///< When the model was last asked.
   LimitWatch limits;
   Model model;
@@ -210,15 +218,13 @@ struct Run::State {
   }
 
   /// The budget of this run that its model is told of.
-  [[nodiscard]] const ExecutionBudget& told() const {
-    return parts.budget ? *parts.budget : failsafe;
-  }
+  [[nodiscard]] const ExecutionBudget& told() const { return limited ? *parts.budget : failsafe; }
 
   /// What the model is to know of it now. Of the failsafe, only when it comes near.
   [[nodiscard]] std::string budget_text() {
     const auto figures = told().figures();
     const auto before = std::exchange(stage, figures.stage);
-    if (!parts.budget && figures.stage < BudgetStage::low) return {};
+    if (!limited && figures.stage < BudgetStage::low) return {};
     return is_told(options.budget_visibility, before, figures.stage) ? prompt_block(figures)
                                                                      : std::string();
   }
@@ -227,6 +233,7 @@ struct Run::State {
     charged = true;
     if (!parts.budget) return;
     parts.budget->step();
+    reporter->update();
   }
 
   // -- looking at its own progress
