@@ -314,6 +314,15 @@ TEST_F(Configured, a_key_of_a_hundred_thousand_parts_is_refused_in_time) {
   for (const auto& text : {deep + "a = 1", "\n[" + deep + "a]", "x = { " + deep + "a = 1 }"})
     EXPECT_NE(refusal_of(text).find("a line may hold at most 64 dots"), std::string::npos);
   EXPECT_NE(refusal_of("x = " + std::string(100'000, '[')).find("nested"), std::string::npos);
+  // As deep as it gets: many parts, in as many lists in tables as are allowed.
+  std::string begin;
+  std::string end;
+  for (int i = 0; i < 120; ++i) {
+    begin += "[\n{ " + deep.substr(0, 120) + "a = ";
+    end += " }\n]";
+  }
+  EXPECT_TRUE(refusal_of("model.name = " + begin + "1" + end)
+                  .starts_with("watchdog.toml:1: model.name is [{\"a\":{\"a\":{\"a\":"));
 }
 
 TEST_F(Configured, a_file_must_be_one_and_no_larger_than_a_mebibyte) {

@@ -31,19 +31,24 @@ std::optional<TomlFault> too_deep(std::string_view text) {
   return {};
 }
 
-json value_of(const toml::node& node) {
+// No setting is deeper than a list of texts; what is shown of others need not be whole.
+constexpr int value_depth_max = 8;
+
+json value_of(const toml::node& node, int depth = 0) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* flag = node.as_boolean()) return flag->get();
   if (const auto* integer = node.as_integer()) return integer->get();
   if (const auto* number = node.as_floating_point()) return number->get();
+  if (depth == value_depth_max) return "…";
   if (const auto* array = node.as_array()) {
     auto values = json::array();
-    for (const auto& item : *array) values.push_back(value_of(item));
+    for (const auto& item : *array) values.push_back(value_of(item, depth + 1));
     return values;
   }
   if (const auto* table = node.as_table()) {
     auto members = json::object();
-    for (const auto& [key, member] : *table) members[std::string(key.str())] = value_of(member);
+    for (const auto& [key, member] : *table)
+      members[std::string(key.str())] = value_of(member, depth + 1);
     return members;
   }
   return {};
