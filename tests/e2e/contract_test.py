@@ -10,7 +10,9 @@ import argparse
 import contextlib
 import copy
 import ctypes
+import functools
 import http.client
+import http.server
 import json
 import os
 import pathlib
@@ -20,6 +22,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import urllib.parse
@@ -34,6 +37,7 @@ HEADERS_MAX = 16 * 1024
 SESSIONS = "/api/autonomous/sessions"
 PROGRESS = "/api/autonomous/progress"
 STATUS = "/api/chat/autonomous/status"
+CHECK = "/api/autonomous/check-status"
 
 
 class Tally:
@@ -53,13 +57,14 @@ class Tally:
 class Server:
     """A monitor on a database of its own; gone with the block."""
 
-    def __init__(self, program, token=""):
-        self.program, self.token = program, token
+    def __init__(self, program, token="", more=None):
+        self.program, self.token, self.more = program, token, more or {}
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory()
         self.log = open(os.path.join(self.folder.name, "log"), "w+", encoding="utf-8")
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("WATCHDOG_")}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("WATCHDOG_", "OPENAI_"))}
+        environment |= self.more
         if self.token:
             environment["WATCHDOG_TOKEN"] = self.token
         command = [self.program, "serve", "--db", os.path.join(self.folder.name, "w.db"), "--port", "0"]
@@ -81,6 +86,46 @@ class Server:
         self.process.stdout.close()
         self.log.close()
         self.folder.cleanup()
+
+
+class Model(http.server.ThreadingHTTPServer):
+    """A model's server. How it answers is said by the goal of whom it is asked about."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.let_go = threading.Event()  # Until then, those who wait get no answer.
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_):
+            pass
+
+        def say(self, status, value):
+            body = json.dumps(value).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", JSON_TYPE)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_GET(self):
+            self.say(404, {"detail": "Not Found"})
+
+        def do_POST(self):
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            goal = json.loads(asked["messages"][-1]["content"])["goal"]
+            if goal == "waits":
+                self.server.let_go.wait(PATIENCE_S)
+            if goal == "is not allowed":
+                return self.say(401, {"error": {"message": "no", "type": "authentication_error"}})
+            text = {"loops": '{"status": "B", "reason": "reads the same file again"}',
+                    "waits": "A: it waits"}.get(goal, "well, who knows")
+            message = {"role": "assistant", "content": text}
+            self.say(200, {"object": "chat.completion", "model": "fake",
+                           "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 
 
 class Contract:
@@ -205,7 +250,7 @@ class Contract:
         elif operation.body and operation.body.get("required"):
             wrong.append("the body is missing")
         if fits is None:
-            fits = status < 300 or (field == "sessionId" and "{sessionId}" in operation.path)
+            fits = status < 300 or (field in ("sessionId", "checkId") and f"{{{field}}}" in operation.path)
         if fits:
             return faults + [f"the request is not as documented: {fault}" for fault in wrong]
         return faults + ([] if wrong else ["refused, although the request is as documented"])
@@ -246,6 +291,7 @@ def sweep_routes(contract):
     """What holds for every route alike: the gate, the limits, other methods, HEAD, parameters."""
     ask, specification = contract.ask, contract.specification
     contract.post("sample", {"kind": "message"})
+    ask("POST", CHECK, {"sessionId": "sample", "checkId": "sample"}, status=202)
     for operation in specification.operations:
         method, target = operation.method, operation.sample()
         more = target + ("&" if "?" in target else "?")
@@ -297,7 +343,7 @@ def sweep_for_undocumented(contract):
     near = {"/metrics", "/version", "/events", "/sessions", "/openapi.yaml", "/schemas", "/index.html",
             "/api/turns", "/api/turns/active", "/api/turns/x/abort", "/api/autonomous/stream"}
     for path in specification.root["paths"]:
-        parts = path.replace("{sessionId}", "sample").strip("/").split("/")
+        parts = re.sub(r"{\w+}", "sample", path).strip("/").split("/")
         near |= {"/" + "/".join(parts[:count]) for count in range(1, len(parts))}
         near.add("/" + "/".join(parts + ["more", "still"]).lstrip("/"))
     for path in sorted(near):
@@ -587,9 +633,52 @@ def silence_and_death_are_told(contract):
     same("pages make the whole list, newest first", (paged, paged[0]), (whole, "gone"))
 
 
+def checks_are_asked_for(contract, model):
+    ask = contract.ask
+    for goal in ("loops", "mumbles", "is not allowed", "waits", "ends"):
+        ask("POST", SESSIONS, {"session_id": goal.split()[0], "task": goal}, status=201)
+        contract.post(goal.split()[0], {"kind": "state_change", "type": "step"})
+
+    for session, state, letter in (("loops", "done", "B"), ("mumbles", "inconclusive", None), ("is", "failed", None)):
+        begun = ask("POST", CHECK, {"sessionId": session, "checkId": f"check-{session}"}, status=202)
+        contract.tally.same("it is being asked", (begun["state"], begun["status"]), ("pending", None))
+        until = time.monotonic() + PATIENCE_S
+        while (check := ask("GET", f"{CHECK}/check-{session}", status=200, count=False))["state"] == "pending":
+            assert time.monotonic() < until, "no answer"
+        contract.tally.same(f"what is thought of {session}", (check["state"], check["status"]), (state, letter))
+        # The same question has the same answer, also from the session's events.
+        again = ask("POST", CHECK, {"sessionId": session, "checkId": f"check-{session}"}, status=200)
+        contract.tally.same("the same check", again, check)
+        events = ask("GET", f"{SESSIONS}/{session}/events?kind=opinion", status=200)["events"]
+        contract.tally.same("question and answer are kept", len(events), 2)
+
+    fresh = ask("POST", CHECK, {"sessionId": "loops", "checkId": None}, status=202)["checkId"]
+    ask("GET", f"{CHECK}/{fresh}", status=200)
+    # Twice is all that this server lets a session be checked.
+    until = time.monotonic() + PATIENCE_S
+    while ask("GET", f"{CHECK}/{fresh}", status=200, count=False)["state"] == "pending":
+        assert time.monotonic() < until, "no answer"
+    ask("POST", CHECK, {"sessionId": "loops"}, status=429)
+
+    ask("POST", CHECK, {"sessionId": "waits", "checkId": "first"}, status=202)
+    ask("POST", CHECK, {"sessionId": "waits", "checkId": "second"}, status=409, field="sessionId")
+    ask("POST", CHECK, {"sessionId": "waits", "checkId": "check-loops"}, status=409, field="checkId")
+    model.let_go.set()
+    contract.post("ends", {"kind": "end"})
+    ask("POST", CHECK, {"sessionId": "ends"}, status=409, field="sessionId")
+    ask("POST", CHECK, {"sessionId": "nobody"}, status=404, field="sessionId")
+    ask("POST", CHECK, {}, status=400, field="sessionId")
+    ask("POST", CHECK, {"sessionId": ""}, status=400, field="sessionId")
+    ask("POST", CHECK, {"sessionId": 1}, status=400, field="sessionId")
+    ask("POST", CHECK, {"sessionId": "loops", "checkId": "a b"}, status=422, field="checkId")
+    ask("POST", CHECK, {"sessionId": "loops", "checkId": "x" * 129}, status=422, field="checkId")
+    ask("GET", f"{CHECK}/nobody", status=404, field="checkId")
+
+
 def token_is_asked_for(contract):
     ask, shown = contract.ask, {"Authorization": f"Bearer {contract.server.token}"}
     ask("POST", f"{SESSIONS}/sample/events", {"kind": "message"}, status=200, headers=shown)
+    ask("POST", CHECK, {"sessionId": "sample", "checkId": "sample"}, status=202, headers=shown)
     for operation in contract.specification.operations:
         method, target = operation.method, operation.sample()
         status = 200 if operation.node.get("security") == [] else 401
@@ -613,13 +702,17 @@ def main():
     contract = Contract(specification, tally)
     parts = (sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused,
              a_life_is_told, situations_are_told, silence_and_death_are_told, sweep_for_undocumented)
-    for token, asked in (("", parts), ("secret", (token_is_asked_for,))):
-        with Server(options.monitor, token) as contract.server:
+    model = Model()
+    asks_model = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_SHARE_SERVER": "true",
+                  "WATCHDOG_CHECKS_PER_SESSION_MAX": "2", "WATCHDOG_CHECKS_ON_SUSPICION": "false"}
+    checks = functools.partial(checks_are_asked_for, model=model)
+    for token, asked in (("", (*parts, checks)), ("secret", (token_is_asked_for,))):
+        with Server(options.monitor, token, asks_model) as contract.server:
             for part in asked:
                 try:
                     part(contract)
                 except Exception:  # an answer lacks what was looked for in it
-                    tally.check(part.__name__, [traceback.format_exc()])
+                    tally.check(str(part), [traceback.format_exc()])
             tally.same("the server lives", contract.server.process.poll(), None)
     for operation in specification.operations:
         for status in sorted(operation.responses.keys() - {"503"}):

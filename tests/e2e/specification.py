@@ -42,7 +42,7 @@ class Operation:
     def sample(self):
         """A target that this operation answers."""
         needed = [f"{name}=sample" for name, p in self.query.items() if p.get("required")]
-        return self.path.replace("{sessionId}", "sample") + ("?" + "&".join(needed) if needed else "")
+        return re.sub(r"{\w+}", "sample", self.path) + ("?" + "&".join(needed) if needed else "")
 
 
 class Specification:

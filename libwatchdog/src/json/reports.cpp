@@ -216,7 +216,7 @@ Result<std::optional<Report>> report_from(const json& object) {
       if (report.name.empty()) report.name = budget_reports::update;
       break;
     case ReportKind::limit:
-      report.detail = read_limit(fields, name_bytes_max);
+      report.detail = read_limit(fields, report.name);
       break;
     default:
       break;

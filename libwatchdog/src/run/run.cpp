@@ -90,6 +90,7 @@ struct Run::State {
 
   Parts parts;
   RunOptions options;
+  bool limited = false;      ///< Its owner set a budget.
   ExecutionBudget failsafe;  ///< Its steps are iterations.
   std::optional<BudgetReporter> reporter;
   std::optional<BudgetStage> stage;  ///< When the model was last asked.
