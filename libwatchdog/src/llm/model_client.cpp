@@ -178,20 +178,24 @@ struct ModelClient::State {
     own_slots[slot] = task;
   }
 
+  [[nodiscard]] std::string untold() const {
+    return "the model server at " + name.url + " does not tell now which of its slots are free";
+  }
+
   Result<int, Failure> find_slot(const std::stop_token& stop) {
     const Millis until = system_clock().since_boot() + telling_time;
     const auto props = tell("/props", until, stop);
     const auto facts = props ? props_from(props->body) : std::nullopt;
-    if (!facts) return not_asked(name.url + " does not tell now which of its slots are free");
+    if (!facts || !facts->total_slots) return not_asked(untold());
     if (facts->is_sleeping) return not_asked("the model server sleeps; a check would wake it");
-    if (facts->total_slots < 2) {
+    if (*facts->total_slots < 2) {
       return not_asked(
           "the model server has one slot, which holds the agent's prompt; name another server for "
           "checks, or start it with more slots");
     }
     const auto told = tell("/slots", until, stop);
     const auto slots = told ? slots_from(told->body) : std::nullopt;
-    if (!slots) return not_asked(name.url + " does not tell now which of its slots are free");
+    if (!slots) return not_asked(untold());
     const std::lock_guard guard(mutex);
     OwnTasks own;
     for (const auto& [slot, task] : own_slots) {

@@ -12,7 +12,7 @@ namespace watchdog {
 
 /// What `/props` says. A plain value.
 struct ServerProps {
-  int total_slots = 1;
+  std::optional<int> total_slots{};
   bool is_sleeping = false;
 };
 /// Nothing: it is not a llama.cpp server's.
