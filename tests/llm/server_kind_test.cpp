@@ -63,6 +63,18 @@ TEST(ServerKind, who_cannot_be_reached_is_asked_again) {
   EXPECT_EQ(client.server(), ServerKind::ollama);
 }
 
+TEST(ServerKind, a_gateway_without_its_server_says_nothing_of_it) {
+  std::atomic<bool> up = false;
+  const ModelServer server([&](Exchange& exchange) {
+    if (up) return test::be_llama(exchange);
+    exchange.respond(502, "<html>502 Bad Gateway</html>", "text/html");
+  });
+  auto client = client_to(server);
+  EXPECT_EQ(client.server(), ServerKind::unknown);
+  up = true;
+  EXPECT_EQ(client.server(), ServerKind::llama_cpp);
+}
+
 TEST(ServerKind, who_says_nothing_is_left_after_a_bounded_time) {
   const ModelServer server([](Exchange& exchange) { exchange.wait_gone(); });
   EXPECT_EQ(client_to(server).server(), ServerKind::unknown);

@@ -47,7 +47,7 @@ TEST(Slots, only_what_holds_nobody_elses_prompt_is_free) {
   const Slot busy{.id = 3, .is_processing = true, .task = 9};
   EXPECT_EQ(free_slot({}, {}), std::nullopt);
   EXPECT_EQ(free_slot({agents, busy}, {}), std::nullopt);
-  EXPECT_EQ(free_slot({agents, unused, later_unused}, {}), 2) << "servers begin with the first";
+  EXPECT_EQ(free_slot({agents, unused, later_unused}, {}), 1) << "servers begin with the last";
   EXPECT_EQ(free_slot({agents, unused}, {{0, 5}}), 0) << "ours used it last";
   EXPECT_EQ(free_slot({agents}, {{0, 4}}), std::nullopt) << "somebody used it since";
   EXPECT_EQ(free_slot({busy}, {{3, 9}}), std::nullopt);

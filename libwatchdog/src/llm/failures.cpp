@@ -102,7 +102,7 @@ Class class_of(int status, const ErrorBody& error) {
   return {reasons::model_client_error, false};
 }
 
-std::string with_quote(std::string message, const std::string& quote) {
+std::string with_quote(const std::string& message, const std::string& quote) {
   return quote.empty() ? message : message + ": " + quote;
 }
 
@@ -172,7 +172,7 @@ Failure failure_of(const HttpHead& head, std::string_view body, const ServerName
     message += " (it has moved to " + server.quote(head.header("location")) + ")";
   return {
       .reason = std::string(reason),
-      .message = with_quote(std::move(message), server.quote(error.message)),
+      .message = with_quote(message, server.quote(error.message)),
       .recoverable = recoverable,
       .status = head.status,
       .retry_after = retry_after([&](std::string_view name) { return head.header(name); }, now)};

@@ -47,7 +47,7 @@ std::optional<int> free_slot(const std::vector<Slot>& slots, const OwnTasks& own
   for (const Slot& slot : slots) {
     if (slot.is_processing) continue;
     if (!slot.task) {
-      unused = slot.id;
+      unused = unused.value_or(slot.id);
       continue;
     }
     const auto ours = own.find(slot.id);
