@@ -9,46 +9,21 @@
 #include <latch>
 #include <thread>
 
-#include "support/model_replies.h"
-#include "support/model_server.h"
+#include "llm/asking.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {
 namespace {
 
-using test::be_llama;
-using test::be_ollama;
+using test::answering;
+using test::ask;
 using test::be_unknown;
-using test::be_vllm;
+using test::client_to;
 using test::delta;
+using test::Exchange;
 using test::ModelServer;
+using test::question;
 using test::text_delta;
-using Exchange = ModelServer::Exchange;
-
-ModelClient client_to(const ModelServer& server, ModelClient::Options options = {}) {
-  options.base_url = server.base_url();
-  auto client = ModelClient::to(std::move(options));
-  EXPECT_TRUE(client.ok());
-  return std::move(*client);
-}
-
-ChatRequest question(std::string text = "Well?") {
-  return {.messages = {{.role = "user", .content = std::move(text)}}};
-}
-
-/// Nobody in particular, who answers questions in a certain way.
-ModelServer::Handler answering(std::function<void(Exchange&)> answer) {
-  return [answer = std::move(answer)](Exchange& exchange) {
-    exchange.is_chat() ? answer(exchange) : be_unknown(exchange);
-  };
-}
-
-/// What a question comes to at a server that answers so.
-Result<ChatAnswer, Failure> ask(std::function<void(Exchange&)> answer,
-                                ModelClient::Options options = {}) {
-  const ModelServer server(answering(std::move(answer)));
-  return client_to(server, std::move(options)).chat(question());
-}
 
 TEST(ModelClient, an_answer_is_put_together_from_its_stream) {
   const ModelServer server(answering([](Exchange& exchange) { test::stream(exchange, "Hello"); }));
@@ -181,6 +156,234 @@ TEST(ModelClient, a_question_is_called_off_in_mid_answer) {
   ASSERT_FALSE(answer.ok());
   EXPECT_EQ(answer.error().reason, reasons::cancelled_by_user);
   gone.wait();
+}
+
+TEST(ModelClient, a_question_that_is_called_off_already_is_not_asked) {
+  const ModelServer server(be_unknown);
+  std::stop_source stop;
+  stop.request_stop();
+  const auto answer = client_to(server).chat(question(), {}, stop.get_token());
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().reason, reasons::cancelled_by_user);
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST(ModelClient, an_answer_is_read_however_slowly_the_prompt_is) {
+  const ModelServer server(answering(
+      [](Exchange& exchange) {
+        exchange.begin_stream(test::llama_header);
+        exchange.chunk(":\n\n");
+        exchange.event(test::prompt_chunk(4'096, 0, 0));
+        exchange.event(test::prompt_chunk(4'096, 0, 2'048));
+        exchange.event(test::prompt_chunk(4'096, 0, 4'096));
+        exchange.event(text_delta("Yes"));
+        exchange.event(delta("{}", "\"stop\""));
+        exchange.end_stream();
+      },
+      [](Exchange& exchange) { test::be_llama(exchange); }));
+  auto client = client_to(server);
+  std::vector<std::int64_t> read;
+  const auto answer = client.chat(question(), [&](const ChatProgress& progress, std::string_view) {
+    EXPECT_EQ(progress.prompt_tokens, 4'096);
+    read.push_back(progress.prompt_read);
+  });
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(read, (std::vector<std::int64_t>{0, 2'048, 4'096, 4'096}));
+  EXPECT_NE(server.chats().at(0).find(R"("return_progress":true)"), std::string::npos);
+}
+
+TEST(ModelClient, letters_and_chunks_may_be_cut_anywhere) {
+  const auto answer = ask([](Exchange& exchange) {
+    std::string wire = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    wire += "data: " + text_delta("Grüße 中") + "\n\ndata: [DONE]\n\n";
+    for (const char byte : wire) exchange.write({&byte, 1});
+    exchange.close();
+  });
+  ASSERT_TRUE(answer.ok()) << answer.error().message;
+  EXPECT_EQ(answer->text, "Grüße 中");
+}
+
+TEST(ModelClient, an_answer_is_taken_when_it_is_there_though_the_body_has_no_end) {
+  std::latch gone(1);
+  const auto answer = ask([&](Exchange& exchange) {
+    exchange.begin_stream();
+    exchange.event(text_delta("Done"));
+    exchange.event("[DONE]");
+    exchange.wait_gone();
+    gone.count_down();
+  });
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->text, "Done");
+  gone.wait();
+}
+
+TEST(ModelClient, an_interim_answer_is_passed_over) {
+  const auto answer = ask([](Exchange& exchange) {
+    exchange.write("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n");
+    exchange.respond(200, test::completion("after all"));
+  });
+  ASSERT_TRUE(answer.ok()) << answer.error().message;
+  EXPECT_EQ(answer->text, "after all");
+}
+
+TEST(ModelClient, an_endless_answer_is_refused_with_bounded_memory) {
+  std::atomic<std::size_t> sent = 0;
+  const std::string event = "data: " + text_delta(std::string(1'000, 'x')) + "\n\n";
+  constexpr std::size_t gigabyte = 1U << 30U;
+  const auto answer = ask(
+      [&](Exchange& exchange) {
+        exchange.begin_stream();
+        while (sent < gigabyte && exchange.chunk(event)) sent += event.size();
+      },
+      {.answer_bytes_max = 1U << 20U});
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().reason, reasons::malformed_answer);
+  EXPECT_FALSE(answer.error().recoverable);
+  EXPECT_LT(sent, 64U << 20U);
+}
+
+TEST(ModelClient, an_endless_document_or_line_is_refused) {
+  for (const char* type : {"application/json", "text/event-stream"}) {
+    std::atomic<std::size_t> sent = 0;
+    const std::string piece(65'536, type[0] == 'a' ? ' ' : ':');
+    const auto answer = ask(
+        [&](Exchange& exchange) {
+          exchange.write("HTTP/1.1 200 OK\r\nContent-Type: " + std::string(type) + "\r\n\r\n{");
+          while (sent < (1U << 30U) && exchange.write(piece)) sent += piece.size();
+        },
+        {.answer_bytes_max = 1'000});
+    ASSERT_FALSE(answer.ok());
+    EXPECT_EQ(answer.error().reason, reasons::malformed_answer);
+    EXPECT_FALSE(answer.error().recoverable);
+    EXPECT_LT(sent, 64U << 20U);
+  }
+}
+
+TEST(ModelClient, a_head_without_end_is_refused) {
+  std::atomic<std::size_t> sent = 0;
+  const auto answer = ask([&](Exchange& exchange) {
+    exchange.write("HTTP/1.1 200 OK\r\n");
+    const std::string line = "X-More: " + std::string(1'000, 'x') + "\r\n";
+    while (sent < (1U << 30U) && exchange.write(line)) sent += line.size();
+  });
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().reason, reasons::malformed_answer);
+  EXPECT_LT(sent, 64U << 20U);
+}
+
+struct Wrong {
+  const char* what;
+  std::string wire;
+  std::string_view reason;
+  bool recoverable;
+};
+
+TEST(ModelClient, what_is_no_answer_is_told_for_what_it_is) {
+  const std::string json = "Content-Type: application/json\r\n";
+  const std::vector<Wrong> rows = {
+      {"a web page", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>Sign in</html>",
+       reasons::malformed_answer, true},
+      {"garbage", "\x16\x03\x01 nothing that is HTTP\r\n\r\n", reasons::malformed_answer, true},
+      {"no JSON", "HTTP/1.1 200 OK\r\n" + json + "\r\nwell, well", reasons::malformed_answer, true},
+      {"an empty body", "HTTP/1.1 200 OK\r\n" + json + "Content-Length: 0\r\n\r\n",
+       reasons::malformed_answer, true},
+      {"no content", "HTTP/1.1 204 No Content\r\n\r\n", reasons::malformed_answer, true},
+      {"nothing", "", reasons::connection_lost, true},
+      {"half a head", "HTTP/1.1 200 OK\r\nContent-", reasons::connection_lost, true},
+      {"half a body", "HTTP/1.1 200 OK\r\n" + json + "Content-Length: 500\r\n\r\n{\"choices\":",
+       reasons::connection_lost, true},
+      {"half a chunk",
+       "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+       "400\r\ndata: {",
+       reasons::connection_lost, true},
+      {"half a refusal", "HTTP/1.1 500 Oh\r\n" + json + "Content-Length: 500\r\n\r\n{\"error\"",
+       reasons::model_server_error, true},
+      {"a redirect",
+       "HTTP/1.1 302 Found\r\nLocation: https://else.where/\r\nContent-Length: 0\r\n\r\n",
+       reasons::model_client_error, false},
+      {"a model that loads",
+       "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\n" + json + "\r\n" +
+           std::string(test::llama_loading),
+       reasons::model_server_error, true},
+  };
+  for (const auto& row : rows) {
+    const auto answer = ask([&](Exchange& exchange) {
+      exchange.write(row.wire);
+      exchange.close();
+    });
+    ASSERT_FALSE(answer.ok()) << row.what;
+    EXPECT_EQ(answer.error().reason, row.reason) << row.what << ": " << answer.error().message;
+    EXPECT_EQ(answer.error().recoverable, row.recoverable) << row.what;
+    if (answer.error().status == 503) {
+      EXPECT_EQ(answer.error().retry_after, Millis{7'000});
+    }
+  }
+}
+
+TEST(ModelClient, a_refused_extra_is_asked_without_once_and_no_more) {
+  const ModelServer server(answering([](Exchange& exchange) {
+    exchange.respond(400, R"({"error":{"message":"logprobs: extra fields not permitted"}})");
+  }));
+  auto request = question();
+  request.probabilities = true;
+  const auto answer = client_to(server).chat(request);
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().reason, reasons::model_client_error);
+  const auto chats = server.chats();
+  ASSERT_EQ(chats.size(), 2U);
+  EXPECT_NE(chats[0].find("logprobs"), std::string::npos);
+  EXPECT_EQ(chats[1].find("logprobs"), std::string::npos);
+}
+
+TEST(ModelClient, many_threads_ask_at_once) {
+  const ModelServer server(answering([](Exchange& exchange) {
+    const auto& body = exchange.request().body;
+    const auto at = body.find("number ");
+    test::stream(exchange, body.substr(at, body.find('"', at) - at));
+  }));
+  auto client = client_to(server);
+  std::vector<std::thread> threads;
+  std::atomic<int> right = 0;
+  for (int thread = 0; thread < 8; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < 10; ++i) {
+        const auto text = "number " + std::to_string(thread * 100 + i);
+        const auto answer = client.chat(question(text));
+        if (answer.ok() && answer->text == text) ++right;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(right, 80);
+}
+
+TEST(ModelClient, an_exception_of_the_one_who_listens_goes_through) {
+  const ModelServer server(answering([](Exchange& exchange) { test::stream(exchange, "a"); }));
+  auto client = client_to(server);
+  const ChatSink bad = [](const ChatProgress&, std::string_view) { throw std::runtime_error("x"); };
+  EXPECT_THROW((void)client.chat(question(), bad), std::runtime_error);
+  EXPECT_TRUE(client.chat(question()).ok());
+}
+
+TEST(ModelClient, options_that_cannot_work_are_refused) {
+  EXPECT_EQ(ModelClient::to({.base_url = "models:8080"}).error().field, "base_url");
+  EXPECT_EQ(ModelClient::to({.api_key = "a\r\nX: b"}).error().field, "api_key");
+  EXPECT_EQ(ModelClient::to({.base_url = "https://a", .ca_file = "/nowhere"}).error().field,
+            "ca_file");
+}
+
+TEST(ModelClient, a_base_url_works_with_and_without_its_version) {
+  const ModelServer server(answering([](Exchange& exchange) { test::stream(exchange, "yes"); }));
+  const auto root = server.base_url().substr(0, server.base_url().size() - 3);
+  for (const auto& url : {root, root + "/", root + "/v1/", root + "/proxied/v1"}) {
+    auto client = ModelClient::to({.base_url = url});
+    EXPECT_TRUE(client->chat(question()).ok()) << url;
+  }
+  const auto requests = server.requests();
+  EXPECT_EQ(requests.at(0).target, "/props");
+  EXPECT_EQ(requests.at(3).target, "/v1/chat/completions");
+  EXPECT_EQ(requests.back().target, "/proxied/v1/chat/completions");
+  EXPECT_EQ(requests.at(requests.size() - 2).target, "/proxied/version");
 }
 
 }  // namespace

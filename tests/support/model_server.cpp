@@ -136,6 +136,10 @@ class ModelServer::State::Connection : public ModelServer::Exchange {
     std::size_t head_end = 0;
     while ((head_end = received_.find("\r\n\r\n")) == std::string::npos) {
       if (!read_some()) return false;
+      if (!tls_ && received_.starts_with('\x16')) {  // somebody expects TLS here
+        respond(400, "<html>400 The plain HTTP request was expected</html>", "text/html");
+        return false;
+      }
     }
     const auto line_end = received_.find("\r\n");
     const std::string line = received_.substr(0, line_end);

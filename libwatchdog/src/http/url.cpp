@@ -67,6 +67,7 @@ Result<Url> url_from(std::string_view text) {
   url.path = path;
 
   const bool bracketed = authority.starts_with('[');
+  if (bracketed && authority.find(']') == std::string_view::npos) return refusal("names a host");
   const auto host_end = bracketed ? authority.find(']') : authority.rfind(':');
   url.host = lower(authority.substr(bracketed ? 1 : 0, host_end - (bracketed ? 1 : 0)));
   if (!is_host(url.host, bracketed)) return refusal("names a host");

@@ -30,13 +30,16 @@ bool AnswerReader::feed(std::string_view bytes) {
   if (is_decided(last_)) return false;
   if (excerpt_.size() < excerpt_bytes_max)
     excerpt_.append(bytes.substr(0, excerpt_bytes_max - excerpt_.size()));
+  std::string begun;
   if (form_ == Form::unknown) {
-    const auto first = excerpt_.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
-    if (first == std::string::npos) return excerpt_.size() < excerpt_bytes_max;
+    begun = document_.append(bytes);
+    const auto first = document_.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+    if (first == std::string::npos) return document_.size() < excerpt_bytes_max;
     // Some servers send events under another name.
-    const auto begin = std::string_view(excerpt_).substr(first);
-    form_ = begin.front() == 'd' || begin.front() == ':' || begin.front() == 'e' ? Form::events
-                                                                                 : Form::document;
+    const char begin = document_[first];
+    form_ = begin == 'd' || begin == ':' || begin == 'e' ? Form::events : Form::document;
+    bytes = begun;
+    document_.clear();
   }
   if (form_ == Form::events) {
     return take_events(events_.feed(bytes, [this](std::string_view data) { return take(data); }));

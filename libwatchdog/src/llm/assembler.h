@@ -55,7 +55,7 @@ class AnswerAssembler {
 
   struct CallPlace {
     std::optional<std::int64_t> index;
-    std::size_t at;
+    std::size_t at = 0;
   };
 
   std::size_t bytes_max_;

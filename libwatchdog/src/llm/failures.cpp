@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <nlohmann/json.hpp>
 
+#include "llm/members.h"
 #include "llm/retry_after.h"
 #include "watchdog/json_writer.h"
 #include "watchdog/reasons.h"
@@ -31,6 +33,14 @@ std::string lower(std::string_view text) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
   return result;
+}
+
+/// With a replacement for each byte that is none.
+std::string as_utf8(const std::string& text) {
+  std::string json;
+  append_json_string(json, text);
+  const auto value = json_from(json);
+  return value ? value->get<std::string>() : std::string();
 }
 
 bool has_any(const std::string& text, const auto& phrases) {
@@ -92,7 +102,7 @@ Class class_of(int status, const ErrorBody& error) {
   return {reasons::model_client_error, false};
 }
 
-std::string with_quote(std::string message, const std::string& quote) {
+std::string with_quote(const std::string& message, const std::string& quote) {
   return quote.empty() ? message : message + ": " + quote;
 }
 
@@ -111,10 +121,7 @@ std::string ServerName::quote(std::string_view said) const {
     }
     gap = blank;
   }
-  std::string json;
-  append_json_string(json, plain);  // only to see which bytes are no UTF-8
-  if (json.find("\xEF\xBF\xBD") != std::string::npos)
-    std::erase_if(plain, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
+  plain = as_utf8(plain);
   if (plain.size() <= quote_bytes_max) return plain;
   plain.resize(quote_bytes_max - 3);
   while (!plain.empty() && (static_cast<unsigned char>(plain.back()) & 0xC0U) == 0x80U)
@@ -165,7 +172,7 @@ Failure failure_of(const HttpHead& head, std::string_view body, const ServerName
     message += " (it has moved to " + server.quote(head.header("location")) + ")";
   return {
       .reason = std::string(reason),
-      .message = with_quote(std::move(message), server.quote(error.message)),
+      .message = with_quote(message, server.quote(error.message)),
       .recoverable = recoverable,
       .status = head.status,
       .retry_after = retry_after([&](std::string_view name) { return head.header(name); }, now)};

@@ -34,6 +34,14 @@ bool is_header_text(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7F; });
 }
 
+/// Servers tell what they are beside the API, not within it.
+std::string root_of(std::string_view path) {
+  static constexpr std::string_view version = "/v1";
+  if (!path.ends_with(version)) return {};
+  path.remove_suffix(version.size());
+  return std::string(path);
+}
+
 /// What is known of the server.
 struct Found {
   ServerKind kind = ServerKind::unknown;
@@ -47,6 +55,13 @@ Failure not_asked(std::string why) {
 }  // namespace
 
 struct ModelClient::State {
+  State(Options chosen, Url url, HttpClient connections)
+      : options(std::move(chosen)),
+        server(std::move(url)),
+        root(root_of(server.path)),
+        name{.url = server.text(), .secret = options.api_key},
+        http(std::move(connections)) {}
+
   Options options;
   Url server;
   std::string root;  ///< The path under which the server tells what it is.
@@ -88,25 +103,25 @@ struct ModelClient::State {
     return Told{std::move(*head), std::move(body)};
   }
 
-  /// Remembered, unless the server could not be reached.
+  /// Remembered, unless the server could not be reached, or only a gateway before it.
   Found find(const std::stop_token& stop) {
     {
       const std::lock_guard guard(mutex);
       if (found) return *found;
     }
     const Millis until = system_clock().since_boot() + telling_time;
-    std::optional<Found> now;
+    Found now;
     for (const auto path : telling_paths) {
       const auto told = tell(path, until, stop);
-      if (!told) break;
-      now =
-          Found{.kind = server_of(path, told->head.status, told->head.header("server"), told->body),
-                .from_internet = told->head.from_internet};
-      if (now->kind != ServerKind::unknown) break;
+      if (!told) return {};
+      const HttpHead& head = told->head;
+      now = Found{.kind = server_of(path, head.status, head.header("server"), told->body),
+                  .from_internet = head.from_internet};
+      if (now.kind != ServerKind::unknown) break;
+      if (head.status >= 500 || head.status == 429) return {};
     }
-    if (!now || stop.stop_requested()) return {};
     const std::lock_guard guard(mutex);
-    return found.emplace(*now);
+    return found.emplace(now);
   }
 
   /// An answer, or why there is none and how to ask once more.
@@ -178,20 +193,24 @@ struct ModelClient::State {
     own_slots[slot] = task;
   }
 
+  [[nodiscard]] std::string untold() const {
+    return "the model server at " + name.url + " does not tell now which of its slots are free";
+  }
+
   Result<int, Failure> find_slot(const std::stop_token& stop) {
     const Millis until = system_clock().since_boot() + telling_time;
     const auto props = tell("/props", until, stop);
     const auto facts = props ? props_from(props->body) : std::nullopt;
-    if (!facts) return not_asked(name.url + " does not tell now which of its slots are free");
+    if (!facts || !facts->total_slots) return not_asked(untold());
     if (facts->is_sleeping) return not_asked("the model server sleeps; a check would wake it");
-    if (facts->total_slots < 2) {
+    if (*facts->total_slots < 2) {
       return not_asked(
           "the model server has one slot, which holds the agent's prompt; name another server for "
           "checks, or start it with more slots");
     }
     const auto told = tell("/slots", until, stop);
     const auto slots = told ? slots_from(told->body) : std::nullopt;
-    if (!slots) return not_asked(name.url + " does not tell now which of its slots are free");
+    if (!slots) return not_asked(untold());
     const std::lock_guard guard(mutex);
     OwnTasks own;
     for (const auto& [slot, task] : own_slots) {
@@ -223,14 +242,8 @@ Result<ModelClient> ModelClient::to(Options options) {
   auto http = HttpClient::to(
       *url, {.ca_file = options.ca_file, .idle_connections_max = options.idle_connections_max});
   if (!http) return http.error();
-  const std::string root =
-      url->path.ends_with("/v1") ? url->path.substr(0, url->path.size() - 3) : std::string();
-  ServerName name{.url = url->text(), .secret = options.api_key};
-  return ModelClient(std::unique_ptr<State>(new State{.options = std::move(options),
-                                                      .server = std::move(*url),
-                                                      .root = root,
-                                                      .name = std::move(name),
-                                                      .http = std::move(*http)}));
+  return ModelClient(
+      std::make_unique<State>(std::move(options), std::move(*url), std::move(*http)));
 }
 
 Result<ChatAnswer, Failure> ModelClient::chat(const ChatRequest& request, const ChatSink& sink,

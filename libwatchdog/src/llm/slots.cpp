@@ -8,16 +8,21 @@ namespace watchdog {
 
 using nlohmann::json;
 
+namespace {
+constexpr std::int64_t slots_max = 100'000;
+}  // namespace
+
 std::optional<ServerProps> props_from(std::string_view body) {
   const auto value = json_from(body);
   if (!value) return std::nullopt;
   const auto slots = integer_member(*value, "total_slots");
   if (!slots && object_member(*value, "default_generation_settings") == nullptr)
     return std::nullopt;
+  ServerProps props;
+  if (slots && *slots >= 0 && *slots < slots_max) props.total_slots = static_cast<int>(*slots);
   const json* sleeping = member(*value, "is_sleeping");
-  return ServerProps{
-      .total_slots = slots && *slots > 0 && *slots < 100'000 ? static_cast<int>(*slots) : 1,
-      .is_sleeping = sleeping != nullptr && *sleeping == true};
+  props.is_sleeping = sleeping != nullptr && sleeping->is_boolean() && sleeping->get<bool>();
+  return props;
 }
 
 std::optional<std::vector<Slot>> slots_from(std::string_view body) {
@@ -27,7 +32,7 @@ std::optional<std::vector<Slot>> slots_from(std::string_view body) {
   for (const json& entry : *value) {
     const auto id = integer_member(entry, "id");
     const json* processing = member(entry, "is_processing");
-    if (!id || *id < 0 || *id > 100'000 || processing == nullptr || !processing->is_boolean())
+    if (!id || *id < 0 || *id >= slots_max || processing == nullptr || !processing->is_boolean())
       return std::nullopt;
     auto task = integer_member(entry, "id_task");
     if (task && *task < 0) task.reset();  // older servers: never used
@@ -42,7 +47,7 @@ std::optional<int> free_slot(const std::vector<Slot>& slots, const OwnTasks& own
   for (const Slot& slot : slots) {
     if (slot.is_processing) continue;
     if (!slot.task) {
-      unused = slot.id;
+      unused = unused.value_or(slot.id);
       continue;
     }
     const auto ours = own.find(slot.id);

@@ -12,7 +12,7 @@ namespace watchdog {
 
 /// What `/props` says. A plain value.
 struct ServerProps {
-  int total_slots = 1;
+  std::optional<int> total_slots{};
   bool is_sleeping = false;
 };
 /// Nothing: it is not a llama.cpp server's.
@@ -31,7 +31,7 @@ struct Slot {
 using OwnTasks = std::map<int, std::int64_t>;
 
 /// An idle slot that holds nobody else's prompt: one that ours used last, or one that nobody ever
-/// used. The last of those, because servers fill them from the first.
+/// used. The first of those, because the server gives new agents the last one.
 [[nodiscard]] std::optional<int> free_slot(const std::vector<Slot>& slots, const OwnTasks& own);
 
 }  // namespace watchdog
