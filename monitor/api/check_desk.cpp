@@ -1,5 +1,6 @@
 #include "api/check_desk.h"
 
+#include <future>
 #include <mutex>
 #include <shared_mutex>
 #include <utility>
@@ -56,6 +57,14 @@ struct CheckDesk::State {
     });
   }
 
+  /// Returns when it is durable: what is told as answered stays readable.
+  void keep_now(const Check& check, std::string_view model) {
+    std::promise<Result<Check>> kept;
+    keep(check, model, [&](Result<Check> result) { kept.set_value(std::move(result)); });
+    const auto result = kept.get_future().get();
+    if (!result) options.log("check " + check.id + " cannot be kept: " + result.error().message);
+  }
+
   /// `subject` is the session as the file tells it.
   void start(CheckSubject subject, std::string id, const Done& done) {
     auto check = started(std::move(subject), std::move(id));
@@ -101,13 +110,7 @@ CheckDesk::CheckDesk(Backend& backend, Model model, Options options)
       StatusChecker::Parts{
           .model = std::move(model),
           .outdated = [state](const Check& check) { return state->is_outdated_now(check); },
-          .done =
-              [state, name](const Check& check) {
-                state->keep(check, name, [state, id = check.id](const Result<Check>& kept) {
-                  if (!kept)
-                    state->options.log("check " + id + " cannot be kept: " + kept.error().message);
-                });
-              }},
+          .done = [state, name](const Check& check) { state->keep_now(check, name); }},
       state->options.checker);
 }
 

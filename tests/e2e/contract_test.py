@@ -12,7 +12,6 @@ import copy
 import ctypes
 import functools
 import http.client
-import http.server
 import json
 import os
 import pathlib
@@ -22,11 +21,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import traceback
 import urllib.parse
 
+from fake_model import Model
 from specification import METHODS, Specification, lint, objects_in
 
 JSON_TYPE = "application/json"
@@ -86,46 +85,6 @@ class Server:
         self.process.stdout.close()
         self.log.close()
         self.folder.cleanup()
-
-
-class Model(http.server.ThreadingHTTPServer):
-    """A model's server. How it answers is said by the goal of whom it is asked about."""
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), self.Handler)
-        self.let_go = threading.Event()  # Until then, those who wait get no answer.
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server_port}/v1"
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *_):
-            pass
-
-        def say(self, status, value):
-            body = json.dumps(value).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", JSON_TYPE)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def do_GET(self):
-            self.say(404, {"detail": "Not Found"})
-
-        def do_POST(self):
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            goal = json.loads(asked["messages"][-1]["content"])["goal"]
-            if goal == "waits":
-                self.server.let_go.wait(PATIENCE_S)
-            if goal == "is not allowed":
-                return self.say(401, {"error": {"message": "no", "type": "authentication_error"}})
-            text = {"loops": '{"status": "B", "reason": "reads the same file again"}',
-                    "waits": "A: it waits"}.get(goal, "well, who knows")
-            message = {"role": "assistant", "content": text}
-            self.say(200, {"object": "chat.completion", "model": "fake",
-                           "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 
 
 class Contract:
@@ -464,8 +423,7 @@ EVERY_KIND = [
      "tool_calls": 3, "max_tool_calls": 9, "tokens": 5, "max_tokens": 8, "cost": 0.5, "max_cost": 2},
     {"kind": "budget", "name": "subagent_step_progress", "call_id": "child", "elapsed_seconds": 1,
      "steps_remaining": 0, "time_enforced": True, "elapsed_ms": 1500, "duration_ms": 2000, "max_pressure": 75},
-    {"kind": "limit", "name": "tool", "limit": "tool", "limit_value": 30000, "reached": 30001, "enforced": False},
-    {"kind": "limit"},
+    {"kind": "limit", "limit": "tool", "limit_value": 30000, "reached": 30001, "enforced": False},
     {"kind": "end", "outcome": "failed", "reason": "error", "error": "no disk"},
     {"kind": "message", "text": "late"},
     *({"kind": kind} for kind in ("start", "end", "start", "message"))]
@@ -519,6 +477,7 @@ def events_are_refused(contract):
             refuse([{"kind": "idle"}, event], status, field=name, line=2)
     for event in ({}, {"kind": None}, {"kind": ""}, {"kind": "state_change"}, {"kind": "state_change", "type": ""}):
         refuse(event, 400, field="type" if event.get("kind") else "kind")
+    refuse({"kind": "limit"}, 400, field="limit")
     refuse({"kind": "heartbeat", "counters": {"a": "1"}}, 400, field="counters")
     for counters in ({str(i): i for i in range(17)}, {"x" * 65: 1}):
         refuse({"kind": "heartbeat", "counters": counters}, 422, field="counters")
@@ -636,7 +595,7 @@ def silence_and_death_are_told(contract):
 def checks_are_asked_for(contract, model):
     ask = contract.ask
     for goal in ("loops", "mumbles", "is not allowed", "waits", "ends"):
-        ask("POST", SESSIONS, {"session_id": goal.split()[0], "task": goal}, status=201)
+        ask("POST", SESSIONS, {"sessionId": goal.split()[0], "task": goal}, status=201)
         contract.post(goal.split()[0], {"kind": "state_change", "type": "step"})
 
     for session, state, letter in (("loops", "done", "B"), ("mumbles", "inconclusive", None), ("is", "failed", None)):

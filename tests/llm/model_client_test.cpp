@@ -367,7 +367,7 @@ TEST(ModelClient, an_exception_of_the_one_who_listens_goes_through) {
 
 TEST(ModelClient, options_that_cannot_work_are_refused) {
   EXPECT_EQ(ModelClient::to({.base_url = "models:8080"}).error().field, "base_url");
-  EXPECT_EQ(ModelClient::to({.api_key = "a\r\nX: b"}).error().field, "api_key");
+  EXPECT_EQ(ModelClient::to({.base_url = "https://a", .api_key = "a\r\nX: b"}).error().field, "api_key");
   EXPECT_EQ(ModelClient::to({.base_url = "https://a", .ca_file = "/nowhere"}).error().field,
             "ca_file");
 }

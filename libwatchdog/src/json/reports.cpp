@@ -217,6 +217,9 @@ Result<std::optional<Report>> report_from(const json& object) {
       break;
     case ReportKind::limit:
       report.detail = read_limit(fields, report.name);
+      if (report.name.empty() && !fields.error()) {
+        fields.fail(ErrorCode::malformed, "limit", "is missing: which limit was passed?");
+      }
       break;
     default:
       break;
