@@ -2,6 +2,7 @@
 /// What a task may use up, and how its agent is told while there is still something left.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,9 +32,8 @@ template <>
 struct Names<BudgetAxis> {
   static constexpr std::string_view all[] = {"steps", "tool_calls", "tokens", "cost", "time"};
 };
-inline constexpr BudgetAxis budget_axes[] = {BudgetAxis::steps, BudgetAxis::tool_calls,
-                                             BudgetAxis::tokens, BudgetAxis::cost,
-                                             BudgetAxis::time};
+inline constexpr std::array budget_axes{BudgetAxis::steps, BudgetAxis::tool_calls,
+                                        BudgetAxis::tokens, BudgetAxis::cost, BudgetAxis::time};
 
 /// Above what is counted: figures stay exact in JSON.
 inline constexpr std::int64_t budget_max = std::int64_t{1} << 53U;
