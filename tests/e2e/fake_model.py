@@ -12,9 +12,13 @@ class Model(http.server.ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), self.Handler)
+        self.daemon_threads = True
         self.let_go = threading.Event()  # Until then, those who wait get no answer.
         threading.Thread(target=self.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
+
+    def handle_error(self, *_):
+        """Who asked is gone: of no interest here."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
