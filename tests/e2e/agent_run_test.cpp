@@ -1,0 +1,339 @@
+// A real agent that asks a real server for its model's words, watched by a real monitor.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "support/model_replies.h"
+#include "support/model_server.h"
+#include "support/server.h"
+#include "support/temp_dir.h"
+
+namespace watchdog::monitor {
+namespace {
+
+using nlohmann::json;
+using test::ModelServer;
+using test::Process;
+using test::Server;
+using Exchange = ModelServer::Exchange;
+
+class AgentRun : public testing::Test {
+ protected:
+  test::TempDir dir;
+  std::filesystem::path path = dir / "w.db";
+
+  AgentRun() { std::ofstream(dir / "note.txt") << "slow is not stuck"; }
+
+  /// What the agent runs with: not the settings of whoever runs the tests.
+  [[nodiscard]] Process::Options with(const std::string& model,
+                                      std::vector<std::string> more = {}) const {
+    more.insert(more.end(),
+                {"XDG_CONFIG_HOME=" + (dir / "none").string(),
+                 "WATCHDOG_CONFIG=", "WATCHDOG_DB=" + path.string(), "WATCHDOG_SESSION=agent",
+                 "OPENAI_BASE_URL=" + model, "OPENAI_API_KEY=sk-never-shown-0123456789"});
+    return {.environment = std::move(more)};
+  }
+  [[nodiscard]] std::vector<std::string> agent() const {
+    return {WATCHDOG_EXAMPLE_AGENT, "What is in here?", dir.path().string()};
+  }
+  /// Its progress document once its end was read from the file.
+  static json ended(Server& server) {
+    return until(server, "/api/autonomous/progress/agent",
+                 [](const json& document) { return document["outcome"].is_object(); });
+  }
+  static json outcome(Server& server) { return ended(server)["outcome"]; }
+
+  /// Asks until it holds; only the test's own limit ends it otherwise.
+  template <class Holds>
+  static json until(Server& server, const std::string& target, Holds holds) {
+    while (true) {
+      const auto response = server.get(target);
+      auto body = json::parse(response.body, nullptr, false);
+      if (response.status == 200 && holds(body)) return body;
+      std::this_thread::yield();
+    }
+  }
+};
+
+/// Not the model's own words, but those of the server's protocol.
+ModelServer::Handler answering(std::function<void(Exchange&)> answer) {
+  return [answer = std::move(answer)](Exchange& exchange) {
+    exchange.is_chat() ? answer(exchange) : test::be_unknown(exchange);
+  };
+}
+
+std::string tool_call(const std::string& name, const std::string& arguments) {
+  return test::delta(json{{"tool_calls",
+                           {{{"index", 0},
+                             {"id", "call_1"},
+                             {"type", "function"},
+                             {"function", {{"name", name}, {"arguments", arguments}}}}}}}
+                         .dump());
+}
+
+TEST_F(AgentRun, uses_its_tools_and_ends_with_an_answer) {
+  Server server(path);
+  const ModelServer model(answering([](Exchange& exchange) {
+    const auto& body = exchange.request().body;
+    if (body.find("slow is not stuck") != std::string::npos)
+      return test::stream(exchange, "A note.");
+    exchange.begin_stream();
+    exchange.event(body.find("note.txt") == std::string::npos
+                       ? tool_call("list_files", "{}")
+                       : tool_call("read_file", R"({"name":"note.txt"})"));
+    exchange.event(test::delta("{}", "\"tool_calls\""));
+    exchange.end_stream();
+  }));
+  const auto ran = test::run(agent(), with(model.base_url()));
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_NE(ran.output.find("A note."), std::string::npos) << ran.output;
+  EXPECT_EQ(outcome(server)["reason"], "task_complete");
+  EXPECT_EQ(ended(server)["iteration"], 3);
+  // The key is nowhere.
+  EXPECT_EQ(ran.output.find("sk-never"), std::string::npos);
+  EXPECT_EQ(server.get("/api/autonomous/sessions/agent/events").body.find("sk-never"),
+            std::string::npos);
+}
+
+TEST_F(AgentRun, is_not_hurried_by_28_seconds_of_reflection) {
+  Server server(path);
+  // It answers after 280 heartbeats of the agent's process, a tenth of a second apart.
+  const ModelServer model(answering([&](Exchange& exchange) {
+    Server* watched = &server;
+    until(*watched, "/api/autonomous/progress/agent", [](const json& document) {
+      return document["progress"]["heartbeats"].get<int>() >= 280;
+    });
+    test::stream(exchange, "At last.");
+  }));
+  const auto ran =
+      test::run(agent(), with(model.base_url(), {"WATCHDOG_POLICY_HEARTBEAT_INTERVAL=100"}));
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_EQ(outcome(server)["kind"], "completed");
+  const auto changes =
+      json::parse(server.get("/api/autonomous/sessions/agent/transitions").body)["transitions"];
+  for (const auto& change : changes) {
+    EXPECT_TRUE(
+        (std::set<std::string>{"starting", "progressing", "slow"}.contains(change["health"])))
+        << change.dump();
+  }
+}
+
+TEST_F(AgentRun, ends_by_each_failure_of_its_model_with_a_reason_of_its_own) {
+  const auto respond = [](int status, const char* body, const char* type = "application/json") {
+    return [=](Exchange& exchange) { exchange.respond(status, body, type); };
+  };
+  const std::vector<std::pair<std::string, std::function<void(Exchange&)>>> table = {
+      {"authentication", respond(401, R"({"error":{"message":"no such key"}})")},
+      {"context_exceeded",
+       respond(400,
+               R"({"error":{"code":400,"message":"the request exceeds the available context size",)"
+               R"("type":"exceed_context_size_error"}})")},
+      {"model_client_error", respond(404, R"({"error":{"message":"no such model"}})")},
+      {"rate_limited", respond(429, R"({"error":{"message":"slow down"}})")},
+      {"model_server_error", respond(500, R"({"error":{"message":"boom"}})")},
+      {"malformed_answer", respond(200, "<html><body>It works!</body></html>", "text/html")},
+      {"connection_lost", [](Exchange& exchange) {
+         exchange.begin_stream();
+         exchange.event(test::text_delta("half an ans"));
+         exchange.reset();
+       }}};
+  for (const auto& [reason, answer] : table) {
+    std::filesystem::remove(path);
+    const ModelServer model(answering(answer));
+    const auto ran = test::run(agent(), with(model.base_url(), {"WATCHDOG_RUN_RETRIES=0"}));
+    EXPECT_EQ(ran.code, 1) << reason << ran.output;
+    Server server(path);
+    const auto document = ended(server);
+    EXPECT_EQ(document["outcome"]["kind"], "failed") << reason;
+    EXPECT_EQ(document["outcome"]["reason"], reason) << document["outcome"].dump();
+    EXPECT_FALSE(document["outcome"]["error"].get<std::string>().empty()) << reason;
+    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path.string() + suffix);
+  }
+  std::string gone;
+  {
+    gone = ModelServer(answering([](Exchange&) {})).base_url();
+  }
+  const auto ran =
+      test::run(agent(), with(gone, {"WATCHDOG_RUN_RETRIES=1", "WATCHDOG_RUN_RETRY_FIRST_MS=1"}));
+  EXPECT_EQ(ran.code, 1) << ran.output;
+  Server server(path);
+  EXPECT_EQ(outcome(server)["reason"], "connection_refused");
+}
+
+TEST_F(AgentRun, lives_while_its_model_never_answers_and_hears_a_cancel) {
+  Server server(path);
+  const ModelServer model(answering([](Exchange& exchange) { exchange.wait_gone(); }));
+  Process running(agent(), with(model.base_url(), {"WATCHDOG_POLICY_HEARTBEAT_INTERVAL=100",
+                                                   "WATCHDOG_POLICY_USUAL_INTERVAL=10",
+                                                   "WATCHDOG_POLICY_SLOW_MIN=100"}));
+  // It is alive, and said to be slower than usual.
+  const auto document = until(server, "/api/autonomous/progress/agent",
+                              [](const json& at) { return at["health"] == "slow"; });
+  EXPECT_EQ(document["alive"], true);
+  EXPECT_EQ(document["outcome"], nullptr);
+  const auto cancelled = test::run(
+      {WATCHDOG_MONITOR, "cancel", "agent", "--server", server.url(), "--reason", "enough"});
+  EXPECT_EQ(cancelled.code, 0) << cancelled.output;
+  EXPECT_EQ(running.wait(), 1);
+  EXPECT_EQ(outcome(server)["kind"], "cancelled");
+  EXPECT_EQ(outcome(server)["reason"], "cancelled_by_user");
+}
+
+TEST_F(AgentRun, tells_what_old_limits_would_have_cost) {
+  const ModelServer model(answering([](Exchange& exchange) {
+    if (exchange.request().body.find("note.txt") != std::string::npos)
+      return test::stream(exchange, "Done.");
+    exchange.begin_stream();
+    exchange.event(tool_call("list_files", "{}"));
+    exchange.event(test::delta("{}", "\"tool_calls\""));
+    exchange.end_stream();
+  }));
+  const auto compared = with(model.base_url(), {"AUTONOMOUS_STATUS_BASED_TIMEOUT=compare",
+                                                "WATCHDOG_MIGRATION_TASK_MS=1"});
+  EXPECT_EQ(test::run(agent(), compared).code, 0);
+  const auto told = test::run({WATCHDOG_MONITOR, "report", "--db", path.string()});
+  EXPECT_EQ(told.code, 0);
+  EXPECT_NE(told.output.find("The old limits would have killed 1 of 1 runs, 1 of which finished."),
+            std::string::npos)
+      << told.output;
+  const auto object =
+      json::parse(test::run({WATCHDOG_MONITOR, "report", "--json", "--db", path.string()}).output);
+  EXPECT_EQ(object["killed"], 1);
+  EXPECT_EQ(object["sessions"][0]["limits"][0]["limit"], "task");
+  EXPECT_EQ(object["sessions"][0]["outcome"], "completed");
+
+  // Where they are chosen, they end it: by their name.
+  std::filesystem::remove(path);
+  const auto ran = test::run(agent(), with(model.base_url(), {"AUTONOMOUS_STATUS_BASED_TIMEOUT=0",
+                                                              "WATCHDOG_MIGRATION_TASK_MS=1"}));
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_NE(ran.output.find("legacy_time_limit"), std::string::npos) << ran.output;
+}
+
+TEST_F(AgentRun, says_what_is_wrong_with_its_settings) {
+  const auto no_model = test::run(agent(), with(""));
+  EXPECT_EQ(no_model.code, 3) << no_model.output;
+  const auto wrong = test::run(agent(), with("http://a", {"WATCHDOG_RUN_MAX_ITERATIONS=0"}));
+  EXPECT_EQ(wrong.code, 3);
+  EXPECT_NE(wrong.output.find("run.max_iterations"), std::string::npos) << wrong.output;
+}
+
+class MonitorChecks : public AgentRun {
+ protected:
+  [[nodiscard]] Process::Options asking(const std::string& model,
+                                        std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"WATCHDOG_CHECKS_BASE_URL=" + model,
+                             "WATCHDOG_CONFIG=", "XDG_CONFIG_HOME=" + (dir / "none").string()});
+    return {.environment = std::move(more)};
+  }
+  static void loop(Server& server, const std::string& session, int calls = 3) {
+    json events = json::array();
+    for (int count = 0; count < calls; ++count) {
+      events.push_back({{"kind", "tool_call"}, {"name", "read"}, {"args", {{"path", "a"}}}});
+      events.push_back({{"kind", "tool_result"}, {"name", "read"}, {"text", "the same"}});
+    }
+    EXPECT_EQ(server.report(session, events.dump()).status, 200);
+  }
+};
+
+TEST_F(MonitorChecks, asks_unasked_about_a_suspicious_session) {
+  std::atomic<int> asked = 0;
+  const ModelServer model(answering([&](Exchange& exchange) {
+    ++asked;
+    test::stream(exchange, R"({\"status\":\"B\",\"reason\":\"it reads the same file again\"})");
+  }));
+  Server server(path, {}, asking(model.base_url()));
+  loop(server, "s");
+  // Suspected by repetition, confirmed by a model: two that are independent.
+  const auto events = until(server, "/api/autonomous/sessions/s/events?kind=opinion",
+                            [](const json& page) { return page["events"].size() == 2; })["events"];
+  EXPECT_EQ(events[0]["state"], "pending");
+  EXPECT_EQ(events[1]["status"], "B");
+  EXPECT_EQ(asked, 1);
+  until(server, "/api/autonomous/progress/s",
+        [](const json& document) { return document["health"] == "looping"; });
+  const auto check = json::parse(
+      server.get("/api/autonomous/check-status/" + events[1]["event_id"].get<std::string>()).body);
+  EXPECT_EQ(check["state"], "done");
+  EXPECT_EQ(check["reason"], "it reads the same file again");
+  // The session's own words went to the model as data.
+  EXPECT_NE(model.chats().at(0).find("the same"), std::string::npos);
+}
+
+TEST_F(MonitorChecks, may_be_told_not_to_ask_unasked) {
+  std::atomic<int> asked = 0;
+  const ModelServer model(answering([&](Exchange& exchange) {
+    ++asked;
+    test::stream(exchange, "A: fine");
+  }));
+  {
+    Server server(path, {}, asking(model.base_url(), {"WATCHDOG_CHECKS_ON_SUSPICION=false"}));
+    loop(server, "s");
+    EXPECT_EQ(server.progress("s")["health"], "suspect");
+    EXPECT_EQ(
+        server.post("/api/autonomous/check-status", R"({"sessionId":"s","checkId":"c"})").status,
+        202);
+    until(server, "/api/autonomous/check-status/c",
+          [](const json& check) { return check["state"] != "pending"; });
+    EXPECT_EQ(asked, 1);
+  }
+  Server server(path, {"--no-checks"}, asking(model.base_url()));
+  const auto refused = server.post("/api/autonomous/check-status", R"({"sessionId":"s"})");
+  EXPECT_EQ(refused.status, 503) << refused.body;
+  // What was answered stays readable.
+  EXPECT_EQ(json::parse(server.get("/api/autonomous/check-status/c").body)["status"], "A");
+}
+
+TEST_F(MonitorChecks, leaves_an_agent_its_prompt) {
+  std::atomic<int> asked = 0;
+  const ModelServer model([&](Exchange& exchange) {
+    if (exchange.is_chat()) ++asked;
+    test::be_llama(exchange, 1);
+  });
+  // The agents' own server, with one slot.
+  Server server(
+      path, {"--llm-base-url", model.base_url()},
+      {.environment = {"WATCHDOG_CONFIG=", "XDG_CONFIG_HOME=" + (dir / "none").string()}});
+  loop(server, "s");
+  server.post("/api/autonomous/check-status", R"({"sessionId":"s","checkId":"c"})");
+  const auto opinions =
+      until(server, "/api/autonomous/sessions/s/events?kind=opinion",
+            [](const json& page) { return page["events"].size() >= 2; })["events"];
+  EXPECT_EQ(opinions[1]["state"], "failed");
+  EXPECT_NE(opinions[1]["text"].get<std::string>().find("slot"), std::string::npos)
+      << opinions[1].dump();
+  EXPECT_EQ(asked, 0);
+}
+
+TEST_F(MonitorChecks, owns_up_to_questions_that_a_restart_lost) {
+  const ModelServer model(answering([](Exchange& exchange) { exchange.wait_gone(); }));
+  {
+    Server server(path, {}, asking(model.base_url()));
+    server.report("s", R"({"kind":"state_change","type":"step"})");
+    ASSERT_EQ(
+        server.post("/api/autonomous/check-status", R"({"sessionId":"s","checkId":"c"})").status,
+        202);
+    server.process().signal(SIGKILL);
+    server.process().wait();
+  }
+  {
+    Server server(path, {}, asking(model.base_url()));
+    const auto check = json::parse(server.get("/api/autonomous/check-status/c").body);
+    EXPECT_EQ(check["state"], "failed");
+    ASSERT_EQ(
+        server.post("/api/autonomous/check-status", R"({"sessionId":"s","checkId":"d"})").status,
+        202);
+    server.process().signal(SIGTERM);
+    EXPECT_EQ(server.process().wait(), 0) << "a model that never answers holds nobody up";
+  }
+  Server server(path);
+  EXPECT_EQ(json::parse(server.get("/api/autonomous/check-status/d").body)["state"], "failed");
+}
+
+}  // namespace
+}  // namespace watchdog::monitor
