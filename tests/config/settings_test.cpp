@@ -61,13 +61,13 @@ class Configured : public testing::Test {
 
 TEST_F(Configured, without_anything_all_is_default) {
   const auto configuration = load();
-  EXPECT_EQ(configuration.settings().run.iterations_max, 25);
+  EXPECT_EQ(configuration.settings().run.iterations_max, std::nullopt);
   EXPECT_EQ(configuration.settings().policy, PolicyPatch{});
   for (const auto& value : configuration.values()) {
     EXPECT_EQ(value.origin, Origin::built_in) << value.key;
     EXPECT_EQ(value.where, "") << value.key;
   }
-  EXPECT_EQ(said(configuration, "run.max_iterations"), "25, default");
+  EXPECT_EQ(said(configuration, "run.max_iterations"), ", default");
   EXPECT_EQ(said(configuration, "task_tool.agents.explore.max_steps"), "30, default");
   EXPECT_EQ(said(configuration, "policy.patterns.R4.stuck"), "2.75, default");
   EXPECT_EQ(said(configuration, "budget.steps"), ", default");
@@ -451,7 +451,7 @@ TEST_F(Configured, code_is_held_to_the_same_ranges) {
   const auto configuration = load();
   EXPECT_EQ(said(configuration, "policy.stuckThreshold"), "9, code");
   EXPECT_EQ(said(configuration, "task_tool.agents.review.max_steps"), "3, code");
-  EXPECT_EQ(said(configuration, "run.max_iterations"), "25, default");
+  EXPECT_EQ(said(configuration, "run.max_iterations"), ", default");
 }
 
 TEST_F(Configured, an_api_key_is_never_shown_and_its_file_is_its_owners) {

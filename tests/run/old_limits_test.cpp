@@ -31,10 +31,25 @@ TEST(OldLimits, notice_what_nobody_looked_at_while_it_ran) {
   LimitWatch watch({}, 0ms);
   watch.begin("execution", 0ms);
   watch.begin("execution", 45'000ms);  // the first took 45 s
-  watch.end(60'000ms);
+  watch.begin({}, 60'000ms);
   const auto passed = watch.take(60'000ms);
   ASSERT_EQ(names(passed), (std::vector<std::string>{"tool"}));
   EXPECT_EQ(passed[0].reached, 45'000);
+}
+
+TEST(OldLimits, hold_for_each_call_and_not_for_all_of_them_together) {
+  LimitWatch watch({}, 0ms);
+  watch.begin("execution", 0ms);
+  for (int call = 0; call < 5; ++call) {
+    watch.begin_call("c", Millis{call * 10'000});
+    watch.end_call("c", Millis{call * 10'000 + 9'999});
+  }
+  EXPECT_TRUE(watch.take(60'000ms).empty());
+  watch.begin_call("slow", 60'000ms);
+  watch.begin_call("beside", 65'000ms);
+  watch.end_call("beside", 70'000ms);
+  EXPECT_EQ(watch.next(), 90'000ms);
+  EXPECT_EQ(names(watch.take(90'000ms)), (std::vector<std::string>{"tool"}));
 }
 
 TEST(OldLimits, leave_phases_alone_that_had_none) {

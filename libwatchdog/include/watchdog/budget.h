@@ -192,9 +192,15 @@ class ExecutionBudget {
   /// True if the next step must be the final answer, without further tools: the last step always,
   /// whatever its number, and as soon as no tool call is left.
   [[nodiscard]] bool must_finalize() const { return stage() >= BudgetStage::finalize; }
+  /// The axis because of which the next step must be the final answer; empty before.
+  [[nodiscard]] std::optional<BudgetAxis> finalizing() const {
+    return axis_from(BudgetStage::finalize);
+  }
   /// The enforced axis that is used up, if one is. Tool calls are used up only when there was one
   /// too many: the answer needs none.
-  [[nodiscard]] std::optional<BudgetAxis> exhausted() const;
+  [[nodiscard]] std::optional<BudgetAxis> exhausted() const {
+    return axis_from(BudgetStage::exhausted);
+  }
   /// How long a tool call may take that is to start now: `cap`, or where time is enforced what is
   /// left, at least `floor` and never above `cap`. A `cap` of 0: the call has no limit of its own.
   /// Empty: time, steps, tokens, cost or tool calls are used up; start none.
@@ -212,6 +218,8 @@ class ExecutionBudget {
  private:
   struct State;
   explicit ExecutionBudget(std::shared_ptr<State> state);
+  /// The axis that led to this stage or a later one, if it came so far.
+  [[nodiscard]] std::optional<BudgetAxis> axis_from(BudgetStage stage) const;
   std::shared_ptr<State> state_;
 };
 

@@ -44,10 +44,12 @@ class LimitWatch {
  public:
   LimitWatch(OldLimits limits, Millis now) : limits_(limits), began_(now) {}
 
-  /// A phase or a call begins (and with it, the one before it ends). Of others than the limits name
-  /// nothing is watched.
-  void begin(std::string_view what, Millis now);
-  void end(Millis now);
+  /// A phase begins, and the one before it ends. `execution` counts as a tool call until one
+  /// begins; of phases that no limit names nothing is watched. Empty: none begins.
+  void begin(std::string_view phase, Millis now);
+  /// A tool call begins and ends. At most 64 are watched at a time.
+  void begin_call(std::string_view call, Millis now);
+  void end_call(std::string_view call, Millis now);
   /// So many tries of one request were made.
   void attempts(std::int64_t count, Millis now);
 
@@ -58,19 +60,21 @@ class LimitWatch {
 
  private:
   struct Running {
-    std::string name;
+    std::string name;  ///< Of the limit.
     Millis since{};
     Millis limit{};
     bool said = false;
+    std::string call{};  ///< Empty: a phase.
   };
-  [[nodiscard]] Millis limit_of(std::string_view what) const;
+  [[nodiscard]] Millis limit_of(std::string_view phase) const;
+  void end(std::string_view call);
   /// Notes what was passed by now. REQUIRES: mutex held.
   void look(Millis now);
 
   OldLimits limits_;
   Millis began_;
   mutable std::mutex mutex_;
-  std::optional<Running> phase_;
+  std::vector<Running> running_;
   bool task_said_ = false;
   bool attempts_said_ = false;
   std::vector<LimitPassed> passed_;

@@ -66,7 +66,8 @@ struct Names<OnConfirmedStuck> {
 
 /// How a run is run. A plain value.
 struct RunOptions {
-  int iterations_max = 25;      ///< The failsafe. 1 …
+  /// The failsafe: 1 …; empty: the steps of the budget where they are limited, else 25.
+  std::optional<std::int64_t> iterations_max{};
   int status_every = 5;         ///< Iterations between two looks at its own status. 1 …
   Millis check_wait{5'000};     ///< How long a look waits for an opinion; 0: takes it next time.
   double confidence_min = 0.3;  ///< A reflection below this, so many times in a row, ends it.
@@ -94,29 +95,35 @@ class Run;
 class Iteration {
  public:
   [[nodiscard]] int number() const noexcept { return number_; }
-  /// True if nothing comes after it: answer now, with what there is.
+  /// True if nothing comes after it: answer now, with what there is. May become true in its middle.
   [[nodiscard]] bool final() const noexcept { return final_; }
   /// What the model is to be told of its budget now; empty: nothing. `ask` adds it by itself.
   [[nodiscard]] const std::string& budget() const noexcept { return budget_; }
   [[nodiscard]] ProgressTracker& tracker() noexcept;
   /// Asked for when the run is cancelled, or ends for another reason.
   [[nodiscard]] std::stop_token stop() const;
+  /// What follows is of this phase: planning, implementation, deployment, … `reflection` and
+  /// `execution` are begun by the run.
+  void phase(std::string_view name);
 
   /// Asks the run's model, as long as it takes: what comes is reported as sub-activity, recoverable
-  /// failures are tried again, tokens and the step are charged, and what the model should know now
-  /// (its budget, that it repeats itself) is told after the last message. A final step offers no
-  /// tools. `answer.tool_calls` are the caller's to carry out.
+  /// failures are tried again, the step, its tokens and the tool calls asked for are charged, and
+  /// what the model should know now (its budget, that it repeats itself) is told after the last
+  /// message. A final step offers no tools. `answer.tool_calls` are the caller's to carry out.
+  /// Nothing is asked when the budget is used up: that failure ends the run as incomplete.
   [[nodiscard]] Result<ChatAnswer, Failure> ask(ChatRequest request);
-  /// Has the run's model make a plan; see watchdog::plan.
+  /// Has the run's model make a plan; see watchdog::plan. Charged like `ask`.
   [[nodiscard]] Result<Plan, Failure> plan(std::string_view task, std::string_view context = {});
 
  private:
   friend class Run;
-  Iteration(Run& run, int number, bool final, std::string budget)
-      : run_(run), number_(number), final_(final), budget_(std::move(budget)) {}
+  Iteration(Run& run, int number);
+  void look_at_budget();
+
   Run& run_;
   int number_;
-  bool final_;
+  bool final_ = false;
+  bool asked_ = false;
   std::string budget_;
 };
 
@@ -137,9 +144,11 @@ class Run {
   struct Parts {
     ProgressTracker& tracker;
     RunCallbacks callbacks;
-    Model model{};                              ///< For `Iteration::ask`. May be empty.
-    std::shared_ptr<ExecutionBudget> budget{};  ///< Empty: only the failsafe bounds it.
-    StatusChecker* checker = nullptr;           ///< Null: nobody is asked.
+    Model model{};  ///< For `Iteration::ask`. May be empty.
+    /// Empty: only the failsafe bounds it. Steps, tokens and tool calls are charged by the run;
+    /// cost is charged by who knows prices.
+    std::shared_ptr<ExecutionBudget> budget{};
+    StatusChecker* checker = nullptr;  ///< Null: nobody is asked.
     const Clock* clock = &system_clock();
   };
   Run(Parts parts, RunOptions options = {});
@@ -161,15 +170,22 @@ class Run {
   std::unique_ptr<State> state_;
 };
 
-/// A checker whose checks are events of the tracker's session. Both must outlive it.
+/// A checker whose checks are events of the tracker's session. Both must outlive it. Where the
+/// model is the agent's own server, give ModelClient::model_beside(): a check must not make the
+/// agent read its prompt again.
 [[nodiscard]] std::unique_ptr<StatusChecker> checker_for(ProgressTracker& tracker, Model model,
                                                          StatusChecker::Options options = {});
+
+/// What somebody wants to know of requests that are tried again.
+struct Retries {
+  std::function<void(int)> failed{};    ///< The number of the try that failed.
+  std::function<void(bool)> waiting{};  ///< A pause begins (true), and ends.
+};
 
 /// The model with the session watching: each piece that comes is sub-activity of it (counters and
 /// the search for chants), recoverable failures are asked again with a growing pause, during which
 /// the session waits for `backend`. The tracker must outlive it.
-/// `on_try` gets the number of each try that failed.
 [[nodiscard]] Model tracked(Model model, ProgressTracker& tracker, const RunOptions& options,
-                            std::function<void(int)> on_try = {});
+                            Retries retries = {});
 
 }  // namespace watchdog

@@ -112,6 +112,9 @@ class ProgressTracker {
   /// Asked for as soon as `directive()` holds a cancel, also while the agent waits for something.
   /// Callbacks on it run on the tracker's thread.
   [[nodiscard]] std::stop_token cancel_token() const noexcept;
+  /// Gets each report but heartbeats, on the thread that reports and before that goes on. Null:
+  /// nobody does.
+  void listen(std::function<void(const Report&)> listener);
   /// Where the session is kept.
   [[nodiscard]] const std::filesystem::path& database() const noexcept;
   /// The session as judged by what this tracker reported, store or no store.

@@ -377,11 +377,10 @@ BudgetStage ExecutionBudget::stage() const {
   return state_->standing(state_->clock.since_boot()).stage;
 }
 
-std::optional<BudgetAxis> ExecutionBudget::exhausted() const {
+std::optional<BudgetAxis> ExecutionBudget::axis_from(BudgetStage stage) const {
   const std::lock_guard guard(state_->tree->mutex);
   const auto standing = state_->standing(state_->clock.since_boot());
-  if (standing.stage < BudgetStage::exhausted) return std::nullopt;
-  return standing.axis;
+  return standing.stage < stage ? std::nullopt : std::optional(standing.axis);
 }
 
 std::optional<Millis> ExecutionBudget::per_tool_remaining(Millis cap, Millis floor) const {

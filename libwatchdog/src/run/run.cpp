@@ -1,6 +1,7 @@
 #include "watchdog/run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "watchdog/budget_report.h"
+#include "watchdog/ids.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {
@@ -16,7 +18,8 @@ namespace {
 constexpr Millis look_longest{1'000};
 
 Outcome outcome_of(const Failure& failure) {
-  return {OutcomeKind::failed,
+  const bool called_off = failure.reason.starts_with("cancelled_by_");
+  return {called_off ? OutcomeKind::cancelled : OutcomeKind::failed,
           failure.reason.empty() ? std::string(reasons::error) : failure.reason, failure.message};
 }
 
@@ -76,16 +79,23 @@ struct Run::State {
   State(Parts given, RunOptions chosen)
       : parts(std::move(given)),
         options(std::move(chosen)),
-        failsafe(*parts.clock, {.steps = std::max(options.iterations_max, 1)}, {.finalize = 1.0}),
-        limits(options.old_limits, parts.clock->since_boot()),
-        model(parts.model ? tracked(parts.model, parts.tracker, options,
-                                    [this](int tries) { count_tries(tries); })
-                          : Model{}) {
+        failsafe(*parts.clock, {.steps = iterations_allowed()}, {.finalize = 1.0}),
+        limits(options.old_limits, parts.clock->since_boot()) {
+    if (parts.model) {
+      model = tracked(parts.model, parts.tracker, options,
+                      {.failed = [this](int tries) { count_tries(tries); },
+                       .waiting = [this](bool begins) { hold_time(begins); }});
+    }
     if (!parts.budget) return;
     reporter.emplace(parts.tracker, *parts.budget);
     const auto figures = parts.budget->figures();
     limited = std::any_of(std::begin(budget_axes), std::end(budget_axes),
                           [&](BudgetAxis axis) { return share_used(figures, axis).has_value(); });
+  }
+
+  [[nodiscard]] std::int64_t iterations_allowed() const {
+    const auto steps = parts.budget ? parts.budget->figures().limits.steps : std::nullopt;
+    return std::max<std::int64_t>(options.iterations_max.value_or(steps.value_or(25)), 1);
   }
 
   Parts parts;
@@ -111,8 +121,10 @@ struct Run::State {
   bool charged = false;  ///< The iteration's step was.
   std::string nudge;     ///< For the next request; told once.
   std::string checking;  ///< The check that is under way; empty: none.
-  bool nudged = false;   ///< In this streak,
+  bool nudged = false;   ///< In this streak, as the next two.
   bool recovered = false;
+  bool refusal_said = false;
+  std::string phase;
 
   // -- ends by others
 
@@ -191,39 +203,50 @@ struct Run::State {
     if (const auto next = limits.next()) {
       left = std::clamp(*next - parts.clock->since_boot(), Millis{1}, left);
     }
-    if (const auto seconds = parts.budget ? parts.budget->remaining_seconds() : std::nullopt) {
-      left = std::min(left, Millis{std::max<std::int64_t>(*seconds * 1'000, 10)});
+    const auto figures = parts.budget ? parts.budget->figures() : BudgetFigures{};
+    if (figures.enforce_time && figures.limits.duration) {
+      left = std::min(left, std::max(*figures.limits.duration - figures.elapsed, Millis{10}));
     }
     return left;
   }
 
   // -- budget
 
-  [[nodiscard]] static Outcome exhausted(BudgetAxis axis) {
+  /// How a run ends that has used up its budget, or so much that its last turn was for the answer.
+  [[nodiscard]] Outcome exhausted(BudgetAxis axis) const {
+    const auto figures = parts.budget->figures();
+    const auto used = share_used(figures, axis).value_or(1.0);
+    const std::string name(name_of(axis));
+    const auto how = name + ": " + std::to_string(std::lround(100 * used)) +
+                     " % of what its owner allowed is used";
     if (axis == BudgetAxis::time) {
-      return {OutcomeKind::incomplete, std::string(reasons::budget_time),
-              "the time that its owner set and enforced is used up"};
+      return {OutcomeKind::incomplete, std::string(reasons::budget_time), how};
     }
     if (axis == BudgetAxis::steps) {
-      return {OutcomeKind::incomplete, std::string(reasons::max_iterations_reached),
-              "the steps that its owner allowed are used up"};
+      return {OutcomeKind::incomplete, std::string(reasons::max_iterations_reached), how};
     }
-    const std::string name(name_of(axis));
-    return {OutcomeKind::incomplete, std::string(reasons::budget_exhausted) + ":" + name,
-            "the budget of " + name + " is used up"};
+    return {OutcomeKind::incomplete, std::string(reasons::budget_exhausted) + ":" + name, how};
   }
 
+  [[nodiscard]] bool is_last_iteration() const { return steps_left(failsafe.figures()) <= 1; }
   [[nodiscard]] bool is_final() const {
-    return failsafe.figures().steps + 1 >= *failsafe.figures().limits.steps ||
-           (parts.budget && parts.budget->must_finalize());
+    return is_last_iteration() || (parts.budget && parts.budget->must_finalize());
   }
 
-  /// The budget of this run that its model is told of.
-  [[nodiscard]] const ExecutionBudget& told() const { return limited ? *parts.budget : failsafe; }
+  /// What is told of: the owner's budget, or the failsafe where that comes nearer.
+  [[nodiscard]] BudgetFigures told() const {
+    auto iterations = failsafe.figures();
+    if (!limited) return iterations;
+    auto figures = parts.budget->figures();
+    return std::max(iterations.stage, BudgetStage::nominal) >
+                   std::max(figures.stage, BudgetStage::low)
+               ? iterations
+               : figures;
+  }
 
   /// What the model is to know of it now. Of the failsafe, only when it comes near.
   [[nodiscard]] std::string budget_text() {
-    const auto figures = told().figures();
+    const auto figures = told();
     const auto before = std::exchange(stage, figures.stage);
     if (!limited && figures.stage < BudgetStage::low) return {};
     return is_told(options.budget_visibility, before, figures.stage) ? prompt_block(figures)
@@ -235,6 +258,46 @@ struct Run::State {
     if (!parts.budget) return;
     parts.budget->step();
     reporter->update();
+  }
+
+  /// Time spent waiting for the model's server is nobody's to spend.
+  void hold_time(bool begins) {
+    if (!parts.budget) return;
+    begins ? parts.budget->pause() : parts.budget->resume();
+    begins ? reporter->paused() : reporter->resumed();
+  }
+
+  /// Asks the model, and charges for it.
+  [[nodiscard]] Result<ChatAnswer, Failure> asked(const ChatRequest& request, const ChatSink& sink,
+                                                  const std::stop_token& token) {
+    if (!model) {
+      return Failure{.reason = std::string(reasons::error),
+                     .message = "the run has no model to ask"};
+    }
+    if (parts.budget && parts.budget->exhausted()) {
+      return Failure{.reason = std::string(reasons::budget_exhausted),
+                     .message = "the budget is used up"};
+    }
+    std::int64_t pieces = 0;
+    auto answer = model(
+        request,
+        [&](const ChatProgress& progress, std::string_view text) {
+          pieces = progress.pieces;
+          tick();
+          if (sink) sink(progress, text);
+        },
+        token);
+    if (!answer) return answer;
+    if (parts.budget) {
+      // A server that does not count is counted for.
+      const auto output = answer->output_tokens > 0 ? answer->output_tokens : pieces;
+      parts.budget->charge_tokens(answer->prompt_tokens + output);
+      for (std::size_t call = 0; call < answer->tool_calls.size(); ++call) {
+        parts.budget->charge_tool_call();
+      }
+    }
+    charge_step();
+    return answer;
   }
 
   // -- looking at its own progress
@@ -249,18 +312,33 @@ struct Run::State {
 
   void start_check() {
     if (parts.checker == nullptr || !checking.empty()) return;
-    if (!parts.checker->may_start(parts.tracker.session())) return;
+    const auto& session = parts.tracker.session();
+    if (!parts.checker->may_start(session)) return;
+    auto check = started_check(session);
+    if (check) {
+      checking = check->id;
+    } else if (std::exchange(refusal_said, true)) {
+      return;
+    } else {
+      const auto now = parts.clock->wall();
+      check = Check{.id = new_ulid(now),
+                    .session = session,
+                    .state = CheckState::failed,
+                    .reason = "not asked: " + check.error().message,
+                    .at = now};
+    }
+    parts.tracker.report(report_of(*check, {}));
+  }
+
+  [[nodiscard]] Result<Check> started_check(const std::string& session) const {
     // From the file: its events have the numbers that the answer is kept with.
     auto reader = StoreReader::open(parts.tracker.database());
-    if (!reader) return;
-    const auto row = reader->session(parts.tracker.session());
-    if (!row) return;
+    if (!reader) return reader.error();
+    const auto row = reader->session(session);
+    if (!row) return row.error();
     auto subject = check_subject(*reader, *row);
-    if (!subject) return;
-    const auto check = parts.checker->start(std::move(*subject));
-    if (!check) return;
-    checking = check->id;
-    parts.tracker.report(report_of(*check, {}));
+    if (!subject) return subject.error();
+    return parts.checker->start(std::move(*subject));
   }
 
   /// Ends the run where its owner wants that, else calls for help, once a streak.
@@ -274,7 +352,7 @@ struct Run::State {
       judged = parts.tracker.judged();
     }
     if (!is_doubtful(judged.health.kind)) {
-      nudged = recovered = false;
+      nudged = recovered = refusal_said = false;
       return std::nullopt;
     }
     const auto reason = reason_of(judged.health, judged.history, *judged.policy);
@@ -306,15 +384,29 @@ struct Run::State {
 
   // -- the loop
 
-  void begin_phase(std::string_view phase) {
+  void begin_phase(std::string_view name) {
+    phase = name;
     parts.tracker.heartbeat({.iteration = iteration, .phase = phase});
-    if (options.old_limits.mode != Migration::status_based) {
-      limits.begin(phase, parts.clock->since_boot());
-    }
+    watch_phase(phase);
     tick();
+  }
+
+  /// For the old limits only.
+  void watch_phase(std::string_view name) {
+    if (options.old_limits.mode == Migration::status_based) return;
+    limits.begin(name, parts.clock->since_boot());
     const std::lock_guard guard(mutex);
     phase_began = true;
     changed.notify_all();
+  }
+
+  void watch_call(const Report& report) {
+    const auto now = parts.clock->since_boot();
+    const auto& call = report.call_id.empty() ? report.name : report.call_id;
+    if (report.kind == ReportKind::tool_call) limits.begin_call(call, now);
+    if (report.kind == ReportKind::tool_result || report.kind == ReportKind::error) {
+      limits.end_call(call, now);
+    }
   }
 
   [[nodiscard]] std::optional<Outcome> end_of(const Reflection& reflection) {
@@ -335,38 +427,52 @@ struct Run::State {
                        std::to_string(unsure) + " times in a row"};
   }
 
+  /// Why a callback's failure ends the run: where nothing is left, that comes first.
+  [[nodiscard]] Outcome end_by(const Failure& failure) const {
+    const auto axis = parts.budget ? parts.budget->exhausted() : std::nullopt;
+    const bool for_want = failure.reason == reasons::budget_exhausted;
+    return axis && for_want ? exhausted(*axis) : outcome_of(failure);
+  }
+
+  std::optional<Outcome> act(Iteration& now) {
+    if (auto end = look_at_status()) return end;
+    if (auto end = ended_by_others()) return end;
+    begin_phase("execution");
+    const auto done = guarded<Act>("act", [&] { return parts.callbacks.act(now, last); });
+    if (!done) return end_by(done.error());
+    if (!done->reported && !done->tool.empty()) {
+      parts.tracker.state_change("tool_call", done->data.empty() ? done->tool : done->data);
+    }
+    return std::nullopt;
+  }
+
   /// One iteration: the run's end, if this was the last.
   std::optional<Outcome> iterate(Run& run) {
-    const bool final = is_final();
     charged = false;
-    Iteration now(run, iteration, final, budget_text());
+    Iteration now(run, iteration);
     begin_phase("reflection");
     auto reflection = guarded<Reflection>("reflect", [&] { return parts.callbacks.reflect(now); });
-    if (!reflection) return outcome_of(reflection.error());
+    if (!reflection) return end_by(reflection.error());
     last = std::move(*reflection);
     parts.tracker.state_change("reflection_complete", last.data);
     if (auto end = end_of(last)) return end;
-    if (!final) {
-      if (auto end = look_at_status()) return end;
-      if (auto end = ended_by_others()) return end;
-      begin_phase("execution");
-      const auto act = guarded<Act>("act", [&] { return parts.callbacks.act(now, last); });
-      if (!act) return outcome_of(act.error());
-      if (!act->reported && !act->tool.empty()) {
-        parts.tracker.state_change("tool_call", act->data.empty() ? act->tool : act->data);
-      }
+    if (!now.final()) {
+      if (auto end = act(now)) return end;
     }
+    // What the turn was final for, before it is charged itself.
+    const auto axis = now.final() && parts.budget ? parts.budget->finalizing() : std::nullopt;
     if (!charged) charge_step();
+    const bool last_iteration = is_last_iteration();
     failsafe.step();
-    if (const auto axis = parts.budget ? parts.budget->exhausted() : std::nullopt) {
-      return exhausted(*axis);
+    if (axis) return exhausted(*axis);
+    if (last_iteration) {
+      return Outcome{OutcomeKind::incomplete, std::string(reasons::max_iterations_reached),
+                     "no end after " + std::to_string(iteration) + " iterations"};
     }
-    if (!final) return std::nullopt;
-    if (parts.budget && parts.budget->must_finalize()) {
-      return exhausted(parts.budget->figures().axis);  // its last turn was for the answer
+    if (const auto used_up = parts.budget ? parts.budget->exhausted() : std::nullopt) {
+      return exhausted(*used_up);
     }
-    return Outcome{OutcomeKind::incomplete, std::string(reasons::max_iterations_reached),
-                   "no end after " + std::to_string(iteration) + " iterations"};
+    return std::nullopt;
   }
 
   Outcome loop(Run& run) {
@@ -393,7 +499,9 @@ RunEnd Run::go(const std::stop_token& stop) {
     const auto cancel = tracker.directive().cancel;
     state.force(cancel ? cancelled(cancel->by, cancel->reason) : cancelled("user"));
   });
-  if (state.options.old_limits.mode != Migration::status_based) {
+  const bool compared = state.options.old_limits.mode != Migration::status_based;
+  if (compared) {
+    tracker.listen([&](const Report& report) { state.watch_call(report); });
     state.report_limit(
         {.name = "began", .enforced = state.options.old_limits.mode == Migration::time_based});
   }
@@ -405,16 +513,17 @@ RunEnd Run::go(const std::stop_token& stop) {
     }
     outcome = state.loop(*this);
   }
-  if (state.options.old_limits.mode == Migration::compare) {
-    state.limits.end(state.parts.clock->since_boot());
-    state.look_at_time();
+  if (compared) {
+    tracker.listen(nullptr);
+    state.watch_phase({});
+    if (state.options.old_limits.mode == Migration::compare) state.look_at_time();
   }
   state.stop.request_stop();
   const bool stored = tracker.end(outcome).ok();
   return {.outcome = std::move(outcome),
           .last = state.last,
           .iterations = state.iteration,
-          .budget = state.told().figures(),
+          .budget = state.limited ? state.parts.budget->figures() : state.failsafe.figures(),
           .stored = stored};
 }
 
@@ -430,33 +539,39 @@ std::stop_token Iteration::stop() const {
   return run_.state_->stop.get_token();
 }
 
+Iteration::Iteration(Run& run, int number) : run_(run), number_(number) {
+  look_at_budget();
+}
+
+void Iteration::look_at_budget() {
+  final_ = run_.state_->is_final();
+  budget_ = run_.state_->budget_text();
+}
+
+void Iteration::phase(std::string_view name) {
+  run_.state_->begin_phase(name);
+}
+
 Result<ChatAnswer, Failure> Iteration::ask(ChatRequest request) {
   auto& state = *run_.state_;
-  if (!state.model) {
-    return Failure{.reason = std::string(reasons::error), .message = "the run has no model to ask"};
-  }
+  if (std::exchange(asked_, true)) look_at_budget();
   tell(request, std::exchange(state.nudge, {}));
   tell(request, budget_);
   if (final_) request.tools.clear();
-  auto answer = state.model(
-      request, [&](const ChatProgress&, std::string_view) { state.tick(); }, stop());
-  if (answer) {
-    if (state.parts.budget) {
-      state.parts.budget->charge_tokens(answer->prompt_tokens + answer->output_tokens);
-    }
-    state.charge_step();
-  }
-  return answer;
+  return state.asked(request, {}, stop());
 }
 
 Result<Plan, Failure> Iteration::plan(std::string_view task, std::string_view context) {
   auto& state = *run_.state_;
-  if (!state.model) {
-    return Failure{.reason = std::string(reasons::error), .message = "the run has no model to ask"};
-  }
-  state.begin_phase("planning");
-  auto made = watchdog::plan(state.model, tracker(), task, context, stop());
-  state.begin_phase("reflection");
+  const auto before = state.phase;
+  state.watch_phase("planning");
+  const Model charged = [&](const ChatRequest& request, const ChatSink& sink,
+                            const std::stop_token& token) {
+    if (std::exchange(asked_, true)) look_at_budget();
+    return state.asked(request, sink, token);
+  };
+  auto made = watchdog::plan(charged, tracker(), task, context, stop());
+  state.begin_phase(before);
   return made;
 }
 

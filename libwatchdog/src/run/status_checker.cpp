@@ -53,7 +53,13 @@ struct StatusChecker::State {
     }
   }
 
-  [[nodiscard]] Check ask(const Job& job, const std::stop_token& stop) const {
+  /// Nobody was asked: that counts nothing.
+  void forgive(const Job& job) {
+    const std::lock_guard guard(mutex);
+    --sessions[job.subject.session].count;
+  }
+
+  [[nodiscard]] Check ask(const Job& job, const std::stop_token& stop) {
     auto request = check_request(job.subject, options.output_tokens_max);
     request.model = options.model;
     Check check;
@@ -62,6 +68,7 @@ struct StatusChecker::State {
       if (!answer) {
         check.state = CheckState::failed;
         check.reason = answer.error().message;
+        if (answer.error().reason == "not_asked") forgive(job);
       } else {
         auto read = read_check(*answer);
         const bool read_it = read.status != Verdict::none;
@@ -71,8 +78,9 @@ struct StatusChecker::State {
         check.confidence = read.confidence;
       }
     } catch (const std::exception& error) {
-      check.state = CheckState::failed;
-      check.reason = error.what();
+      check = {.state = CheckState::failed, .reason = error.what()};
+    } catch (...) {
+      check = {.state = CheckState::failed, .reason = "what the model threw is no std::exception"};
     }
     return check;
   }
@@ -82,11 +90,17 @@ struct StatusChecker::State {
     check.session = job.subject.session;
     check.seen = job.subject.judged.history.seq;
     check.at = options.clock->wall();
-    if (check.state == CheckState::done && parts.outdated && parts.outdated(check)) {
-      check.state = CheckState::superseded;
+    // What its owner throws must not end the process that it watches.
+    try {
+      if (check.state == CheckState::done && parts.outdated && parts.outdated(check)) {
+        check.state = CheckState::superseded;
+      }
+      // Kept before anybody who waits goes on.
+      if (parts.done) parts.done(check);
+    } catch (...) {
+      check.state = CheckState::failed;
+      check.reason = "the answer could not be kept";
     }
-    // Kept before anybody who waits goes on.
-    if (parts.done) parts.done(check);
     const std::lock_guard guard(mutex);
     checks[check.id] = std::move(check);
     sessions[job.subject.session].pending.clear();

@@ -24,6 +24,11 @@ std::optional<BudgetAxis> ending_axis(const Outcome& outcome, const ExecutionBud
   for (const auto axis : budget_axes) {
     if (outcome.reason == reason_of(axis)) return axis;
   }
+  // A run says so of its steps.
+  if (outcome.reason == reasons::max_iterations_reached &&
+      budget.finalizing() == BudgetAxis::steps) {
+    return BudgetAxis::steps;
+  }
   return outcome.reason.empty() ? budget.exhausted() : std::nullopt;
 }
 

@@ -52,10 +52,9 @@ bool pause(Millis time, const std::stop_token& stop) {
 
 }  // namespace
 
-Model tracked(Model model, ProgressTracker& tracker, const RunOptions& options,
-              std::function<void(int)> on_try) {
+Model tracked(Model model, ProgressTracker& tracker, const RunOptions& options, Retries retries) {
   auto received = std::make_shared<Received>(tracker);
-  return [model = std::move(model), &tracker, options, received, on_try = std::move(on_try)](
+  return [model = std::move(model), &tracker, options, received, retries = std::move(retries)](
              const ChatRequest& request, const ChatSink& sink,
              const std::stop_token& stop) -> Result<ChatAnswer, Failure> {
     auto wait = options.retry_first;
@@ -71,12 +70,15 @@ Model tracked(Model model, ProgressTracker& tracker, const RunOptions& options,
           },
           stop);
       if (answer || stop.stop_requested()) return answer;
-      if (on_try) on_try(tries);
+      if (retries.failed) retries.failed(tries);
       if (!answer.error().recoverable || tries > options.tries) return answer;
       if (came) tracker.retry();
       tracker.wait_for(backend);
       // Never sooner than the server asks for: it may still be busy with what it could not finish.
-      if (!pause(std::max(wait, answer.error().retry_after.value_or(Millis{0})), stop)) {
+      if (retries.waiting) retries.waiting(true);
+      const bool on = pause(std::max(wait, answer.error().retry_after.value_or(Millis{0})), stop);
+      if (retries.waiting) retries.waiting(false);
+      if (!on) {
         return Failure{.reason = std::string(reasons::cancelled_by_user),
                        .message = "called off while waiting for the model's server: " +
                                   answer.error().message};

@@ -177,6 +177,12 @@ std::stop_token ProgressTracker::cancel_token() const noexcept {
   return state_->cancel.get_token();
 }
 
+void ProgressTracker::listen(std::function<void(const Report&)> listener) {
+  auto next = listener ? std::make_shared<State::Listener>(std::move(listener)) : nullptr;
+  const std::lock_guard guard(state_->mutex);
+  state_->listener = std::move(next);
+}
+
 const std::filesystem::path& ProgressTracker::database() const noexcept {
   return state_->config.database;
 }

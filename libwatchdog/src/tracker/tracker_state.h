@@ -55,7 +55,10 @@ struct ProgressTracker::State {
   std::atomic<bool> cancel_asked{false};
   std::stop_source cancel;
 
+  using Listener = std::function<void(const Report&)>;
+
   mutable std::mutex mutex;
+  std::shared_ptr<const Listener> listener;
   std::condition_variable_any settled;  ///< Something became durable, or was refused.
   std::optional<Beats> beats;           ///< Gathered since the last row. Ticks: since boot.
   Instant beats_written{};              ///< When a row was last taken.
@@ -100,6 +103,8 @@ struct ProgressTracker::State {
     auto content = std::exchange(report.content, {});
     event.report = report;
     report.content = std::move(content);
+    // It was asked with numbers of the file, which are others than here.
+    if (auto* opinion = std::get_if<Opinion>(&event.report.detail)) opinion->seen = 0;
     event.late = is_end(local.history.lifecycle) && report.kind != ReportKind::start;
     if (auto* row = std::get_if<Beats>(&event.report.detail)) {
       row->first += local_offset;
@@ -162,6 +167,12 @@ struct ProgressTracker::State {
   }
 
   Advice put(Report report) {
+    std::shared_ptr<const Listener> told;
+    {
+      const std::lock_guard guard(mutex);
+      told = listener;
+    }
+    if (told) (*told)(report);
     report.at = config.clock->wall();
     mark(report);
     {
