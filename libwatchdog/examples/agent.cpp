@@ -89,6 +89,12 @@ class Agent {
     return Act{.reported = true};
   }
 
+  /// Repeats itself: goes back to the question, and tells the model to try something else.
+  void recover(const Trouble& trouble) {
+    talk_.resize(2);
+    talk_.push_back({.role = "user", .content = trouble.advice});
+  }
+
  private:
   fs::path directory_;
   std::vector<ChatMessage> talk_;
@@ -121,6 +127,8 @@ int main(int argc, char** argv) {
       {.session = session != nullptr ? session : "",
        .spec = {.agent = "example-agent", .task = task, .policy = settings.policy},
        .database = settings.monitor.db});
+  // Asked beside the agent whether it gets anywhere, where that does not disturb it.
+  const auto checker = checker_for(tracker, client->model_beside(), settings.checks.options);
   Agent agent(task, argc > 2 ? argv[2] : ".");
   Run run({.tracker = tracker,
            .callbacks = {
@@ -129,7 +137,8 @@ int main(int argc, char** argv) {
                           const Reflection& reflection) { return agent.act(now, reflection); }},
            .model = client->model(),
            .budget = std::make_shared<ExecutionBudget>(system_clock(), settings.budget.limits,
-                                                       settings.budget.thresholds)},
+                                                       settings.budget.thresholds),
+           .checker = settings.checks.enabled ? checker.get() : nullptr},
           settings.run);
   const auto end = run.go();
   std::cout << end.last.data << '\n';

@@ -1,5 +1,7 @@
 #include "api/check_desk.h"
 
+#include <algorithm>
+#include <array>
 #include <future>
 #include <mutex>
 #include <shared_mutex>
@@ -12,6 +14,8 @@ namespace {
 
 /// Who asked: told apart from agents that ask about themselves.
 constexpr std::string_view asker = "monitor";
+
+constexpr std::array doubtful{HealthKind::suspect, HealthKind::stuck, HealthKind::looping};
 
 Error nobody() {
   return {
@@ -71,6 +75,16 @@ struct CheckDesk::State {
     if (!check) return done(check.error());
     if (check->state != CheckState::pending) return done(*check);  // asked for again
     keep(*check, asker, done);
+  }
+
+  /// Asks about a session in trouble, unless that is not wanted, or is done already.
+  void look_at(StoreReader& reader, const SessionRow& row) {
+    if (is_end(row.lifecycle) || !may_start(row.id)) return;
+    auto subject = check_subject(reader, row);
+    if (!subject || !subject->judged.policy->concurrent_checks || pending_check(*subject)) return;
+    start(std::move(*subject), {}, [this, id = row.id](const Result<Check>& check) {
+      if (!check) options.log("session " + id + " is not checked: " + check.error().message);
+    });
   }
 
   [[nodiscard]] bool is_outdated_now(const Check& check) const {
@@ -162,22 +176,25 @@ void CheckDesk::find(std::string id, Done done) {
       [done](Error error) { done(std::move(error)); });
 }
 
+void CheckDesk::look_around() {
+  if (!can_ask_ || !state_->options.on_suspicion) return;
+  state_->backend.read(
+      [state = state_](StoreReader& reader) {
+        for (const auto health : doubtful) {
+          const auto rows = reader.sessions({.health = health, .lifecycle = Lifecycle::running});
+          if (!rows) return;
+          for (const auto& row : *rows) state->look_at(reader, row);
+        }
+      },
+      [](const Error&) {});
+}
+
 void CheckDesk::notice(const Transition& change) {
   if (!can_ask_ || !state_->options.on_suspicion) return;
-  const auto kind = change.health.kind;
-  if (kind != HealthKind::suspect && kind != HealthKind::stuck && kind != HealthKind::looping)
-    return;
+  if (std::find(doubtful.begin(), doubtful.end(), change.health.kind) == doubtful.end()) return;
   state_->backend.read(
-      [state = state_, key = change.session](StoreReader& reader) {
-        const auto row = reader.session(key);
-        if (!row || is_end(row->lifecycle) || !state->may_start(row->id)) return;
-        auto subject = check_subject(reader, *row);
-        if (!subject || !subject->judged.policy->concurrent_checks || pending_check(*subject))
-          return;
-        state->start(std::move(*subject), {}, [state, id = row->id](const Result<Check>& check) {
-          if (!check)
-            state->options.log("session " + id + " is not checked: " + check.error().message);
-        });
+      [state = state_, session = change.session](StoreReader& reader) {
+        if (const auto row = reader.session(session)) state->look_at(reader, *row);
       },
       [](const Error&) {});
 }

@@ -41,6 +41,8 @@ class CheckDesk {
 
   /// A session's health changed: asks about it, if that is a reason to.
   void notice(const Transition& change);
+  /// Does so for sessions that were in trouble before anybody looked: 100 of each health.
+  void look_around();
 
  private:
   struct State;

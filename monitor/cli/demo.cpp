@@ -196,10 +196,10 @@ Result<void> start_agents(Programs& programs, const DemoOptions& options,
     const std::string name = role.session;
     auto started =
         name == example
-            ? programs.start(name,
-                             {"watchdog-example-agent", "What is in these files?", files.string()},
-                             {"OPENAI_BASE_URL=" + model, "WATCHDOG_SESSION=" + name,
-                              "WATCHDOG_DB=" + database.string()})
+            ? programs.start(
+                  name, {"watchdog-example-agent", "What is in these files?", files.string()},
+                  {"OPENAI_BASE_URL=" + model, "WATCHDOG_MODEL=" + options.settings.model.model,
+                   "WATCHDOG_SESSION=" + name, "WATCHDOG_DB=" + database.string()})
             : programs.start(name, {script, name, "--db", database.string()});
     if (!started) return started;
   }

@@ -17,6 +17,16 @@ namespace watchdog::monitor {
 
 struct Monitor::State {
   explicit State(boost::asio::io_context& context) : signals(context) {}
+  ~State() {
+    server.reset();
+    // What is still being asked ends as failed, which the sweeper writes down before it goes.
+    if (sweeper) sweeper->listen(nullptr);
+    desk.reset();
+    sweeper.reset();
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
   std::unique_ptr<Sweeper> sweeper;
   std::optional<ModelClient> model;
   std::unique_ptr<CheckDesk> desk;
@@ -27,6 +37,11 @@ struct Monitor::State {
 
 namespace {
 
+/// True if asking disturbs no agent, or somebody said that it may.
+bool has_own_server(const CheckSettings& checks) {
+  return checks.share_server || !checks.base_url.empty();
+}
+
 /// Whom to ask about sessions; empty: nobody, because no server was named or somebody said so.
 /// `client` becomes who it asks.
 Result<Model> model_for_checks(const Settings& settings, std::optional<ModelClient>& client) {
@@ -36,27 +51,21 @@ Result<Model> model_for_checks(const Settings& settings, std::optional<ModelClie
   auto made = ModelClient::to(options);
   if (!made) return made.error();
   client.emplace(std::move(*made));
-  // A server of its own is nobody else's.
-  const bool alone = checks.share_server || !checks.base_url.empty();
-  return Model(
-      [asked = &*client, alone](const ChatRequest& request, const ChatSink& sink,
-                                const std::stop_token& stop) -> Result<ChatAnswer, Failure> {
-        if (alone) return asked->chat(request, sink, stop);
-        const auto beside = asked->beside(request, stop);
-        return beside ? asked->chat(*beside, sink, stop) : beside.error();
-      });
+  return has_own_server(checks) ? client->model() : client->model_beside();
+}
+
+/// Unasked, what agents said does not go to a service that nobody named for it. Those speak https;
+/// the servers of one's own network hardly ever do.
+bool asks_unasked(const Settings& settings) {
+  const auto& checks = settings.checks;
+  return checks.on_suspicion &&
+         (has_own_server(checks) || settings.model.base_url.starts_with("http://"));
 }
 
 }  // namespace
 
 Monitor::Monitor(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Monitor::~Monitor() {
-  state_->server.reset();
-  // What is still being asked ends as failed, which the sweeper writes down before it goes.
-  state_->sweeper->listen(nullptr);
-  state_->desk.reset();
-  state_->sweeper.reset();
-}
+Monitor::~Monitor() = default;
 
 Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context,
                                                 const ServeOptions& options) {
@@ -86,10 +95,11 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   state->desk = std::make_unique<CheckDesk>(
       *state->sweeper, std::move(*ask),
       CheckDesk::Options{.checker = checks.options,
-                         .on_suspicion = checks.on_suspicion,
+                         .on_suspicion = asks_unasked(options.settings),
                          .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
   state->sweeper->listen(
       [desk = state->desk.get()](const Transition& change) { desk->notice(change); });
+  state->desk->look_around();
   state->api = std::make_unique<Api>(*state->sweeper, *state->desk, std::move(gate));
   auto server = HttpServer::listen(
       context, own.bind, own.port,

@@ -56,25 +56,22 @@ void take(Compared& run, bool& compared, const json& event) {
 Result<std::optional<Compared>> compared(Endpoint& endpoint, const json& document) {
   Compared run{.session = document.value("sessionId", std::string())};
   bool found = false;
-  std::int64_t newest = 0;
+  auto until = system_clock().wall().time_since_epoch().count();
   for (std::string after = "0"; !after.empty();) {
     const auto body =
         endpoint.ask(Method::get, "/api/autonomous/sessions/" + url_encoded(run.session) +
                                       "/events?kind=limit&limit=1000&after=" + after);
     if (!body) return body.error();
     const auto page = json::parse(*body);
-    for (const auto& event : page["events"]) {
-      take(run, found, event);
-      newest = event.value("at_ms", newest);
-    }
+    for (const auto& event : page["events"]) take(run, found, event);
     after = page["next"].is_null() ? "" : page["next"].dump();
   }
   if (!found) return std::optional<Compared>{};
   if (const auto& outcome = document["outcome"]; outcome.is_object()) {
     run.ended = outcome.value("kind", std::string());
-    newest = outcome.value("at", newest);
+    until = outcome.value("at", until);
   }
-  run.lasted_ms = std::max<std::int64_t>(newest - run.began_ms, 0);
+  run.lasted_ms = std::max<std::int64_t>(until - run.began_ms, 0);
   return std::optional(std::move(run));
 }
 
@@ -88,24 +85,35 @@ std::string first_limit(const Compared& run) {
          lasting(limit.value("afterMs", std::int64_t{0}));
 }
 
-void print_runs(const std::vector<Compared>& runs) {
-  Table table({"SESSION", "OLD LIMIT", "ENDED", "LASTED"});
-  std::size_t killed = 0, completed = 0;
-  for (const auto& run : runs) {
-    killed += run.killed() ? 1 : 0;
-    completed += run.killed() && run.completed() ? 1 : 0;
-    table.add({printable(run.session), first_limit(run),
-               run.ended.empty() ? "runs still" : run.ended, lasting(run.lasted_ms)});
+/// How many the old limits would have killed, and how many of those finished.
+struct Totals {
+  std::size_t killed = 0;
+  std::size_t completed = 0;
+  explicit Totals(const std::vector<Compared>& runs) {
+    for (const auto& run : runs) {
+      killed += run.killed() ? 1 : 0;
+      completed += run.killed() && run.completed() ? 1 : 0;
+    }
   }
+};
+
+void print_runs(const std::vector<Compared>& runs) {
   if (runs.empty()) {
     print_line(
         "No run was compared with the old limits. Set AUTONOMOUS_STATUS_BASED_TIMEOUT=compare "
-        "where agents run.");
+        "where "
+        "agents run.");
     return;
   }
-  print_line("The old limits would have killed " + std::to_string(killed) + " of " +
-             std::to_string(runs.size()) + " runs, " + std::to_string(completed) +
+  const Totals totals(runs);
+  print_line("The old limits would have killed " + std::to_string(totals.killed) + " of " +
+             std::to_string(runs.size()) + " runs, " + std::to_string(totals.completed) +
              " of which finished.");
+  Table table({"SESSION", "OLD LIMIT", "ENDED", "LASTED"});
+  for (const auto& run : runs) {
+    table.add({printable(run.session), first_limit(run),
+               run.ended.empty() ? "runs still" : run.ended, lasting(run.lasted_ms)});
+  }
   print(table.text(terminal_width()));
 }
 
@@ -133,17 +141,13 @@ int report(const ReportOptions& options) {
     print_runs(runs);
     return exit_done;
   }
+  const Totals totals(runs);
   json all = json::array();
-  std::size_t killed = 0, completed = 0;
-  for (const auto& run : runs) {
-    all.push_back(run.to_json());
-    killed += run.killed() ? 1 : 0;
-    completed += run.killed() && run.completed() ? 1 : 0;
-  }
+  for (const auto& run : runs) all.push_back(run.to_json());
   print_line(json{
       {"runs", runs.size()},
-      {"killed", killed},
-      {"killedButCompleted", completed},
+      {"killed", totals.killed},
+      {"killedButCompleted", totals.completed},
       {"sessions",
        all}}.dump());
   return exit_done;

@@ -343,6 +343,141 @@ TEST_F(Running, shows_whoever_watches_what_it_uses_up) {
   EXPECT_NE(tracker.progress().find("\"budget\":{"), std::string::npos);
 }
 
+/// A model that says so little that nothing runs out.
+Model agreeing(std::vector<ChatRequest>* asked = nullptr) {
+  return [asked](const ChatRequest& request, const ChatSink&, const std::stop_token&) {
+    if (asked != nullptr) asked->push_back(request);
+    return Result<ChatAnswer, Failure>(ChatAnswer{.text = "ok", .output_tokens = 1});
+  };
+}
+
+TEST_F(Running, is_never_ended_by_time_that_is_only_advice) {
+  // What explorers get: 30 steps, 300 seconds that nobody enforces, and a slow model.
+  budget = std::make_shared<ExecutionBudget>(clock, BudgetLimits{.steps = 30, .duration = 300s});
+  reflect = [&](Iteration& now) {
+    clock.advance(60s);
+    return Reflection{.data = std::to_string(now.number())};
+  };
+  const auto end = go();
+  expect_end(end, OutcomeKind::incomplete, reasons::max_iterations_reached);
+  EXPECT_EQ(end.iterations, 28);
+  EXPECT_NE(end.outcome.error.find("steps: 93 %"), std::string::npos) << end.outcome.error;
+}
+
+TEST_F(Running, may_take_as_many_iterations_as_its_budget_has_steps) {
+  budget = std::make_shared<ExecutionBudget>(clock, BudgetLimits{.steps = 100});
+  EXPECT_EQ(go().iterations, 91);  // the last 10 % are one turn for the answer
+}
+
+TEST_F(Running, has_its_last_step_for_the_answer_also_within_an_iteration) {
+  budget = std::make_shared<ExecutionBudget>(clock, BudgetLimits{.steps = 9});
+  std::vector<ChatRequest> asked;
+  model = agreeing(&asked);
+  std::vector<bool> finals;
+  reflect = [&](Iteration& now) -> Result<Reflection, Failure> {
+    for (int count = 0; count < 50; ++count) {
+      const auto answer = now.ask({.messages = {{.role = "user", .content = "q"}}, .tools = "[]"});
+      finals.push_back(now.final());
+      if (!answer) return answer.error();
+    }
+    return Reflection{};
+  };
+  expect_end(go(), OutcomeKind::incomplete, reasons::max_iterations_reached);
+  ASSERT_EQ(asked.size(), 9U);
+  EXPECT_EQ(asked[7].tools, "[]");
+  EXPECT_EQ(asked[8].tools, "");
+  EXPECT_NE(asked[8].messages.back().content.find("FINAL STEP"), std::string::npos);
+  EXPECT_TRUE(finals[8]);
+}
+
+TEST_F(Running, is_warned_of_the_failsafe_also_with_a_budget_of_something_else) {
+  budget = std::make_shared<ExecutionBudget>(clock, BudgetLimits{.tokens = 1'000'000});
+  std::vector<ChatRequest> asked;
+  model = agreeing(&asked);
+  reflect = [](Iteration& now) -> Result<Reflection, Failure> {
+    const auto answer = now.ask({.messages = {{.role = "user", .content = "q"}}});
+    if (!answer) return answer.error();
+    return Reflection{.data = std::to_string(now.number())};
+  };
+  expect_end(go(), OutcomeKind::incomplete, reasons::max_iterations_reached);
+  ASSERT_EQ(asked.size(), 25U);
+  EXPECT_NE(asked[22].messages.back().content.find("LOW BUDGET"), std::string::npos);
+  EXPECT_NE(asked[24].messages.back().content.find("FINAL STEP"), std::string::npos);
+}
+
+TEST_F(Running, is_charged_for_plans_and_for_the_tools_its_model_asks_for) {
+  budget =
+      std::make_shared<ExecutionBudget>(clock, BudgetLimits{.tool_calls = 10, .tokens = 10'000});
+  model = [](const ChatRequest& request, const ChatSink& sink,
+             const std::stop_token&) -> Result<ChatAnswer, Failure> {
+    if (!request.schema.empty())
+      return ChatAnswer{.text = R"({"steps":["a"]})", .output_tokens = 40};
+    sink({.pieces = 5, .bytes = 20}, "word");  // a server that does not count
+    return ChatAnswer{.text = "",
+                      .tool_calls = {{.id = "1", .name = "t"}, {.id = "2", .name = "t"}}};
+  };
+  reflect = [](Iteration& now) -> Result<Reflection, Failure> {
+    const auto plan = now.plan("do it");
+    if (!plan) return plan.error();
+    const auto answer = now.ask({});
+    if (!answer) return answer.error();
+    return Reflection{.assessment = Assessment::task_complete};
+  };
+  const auto end = go();
+  EXPECT_EQ(end.budget.tokens, 45);
+  EXPECT_EQ(end.budget.tool_calls, 2);
+  EXPECT_EQ(end.budget.steps, 2);
+}
+
+TEST_F(Running, does_not_pay_for_waiting_for_the_model) {
+  budget = std::make_shared<ExecutionBudget>(clock, BudgetLimits{.duration = 60s},
+                                             BudgetThresholds{.enforce_time = true});
+  int asked = 0;
+  model = [&](const ChatRequest&, const ChatSink&,
+              const std::stop_token&) -> Result<ChatAnswer, Failure> {
+    if (++asked == 1) {
+      return Failure{
+          .reason = std::string(reasons::rate_limited), .message = "429", .recoverable = true};
+    }
+    return ChatAnswer{.text = "ok"};
+  };
+  options.retry_first = 20ms;
+  std::jthread meanwhile([&](const std::stop_token& over) {
+    while (!over.stop_requested()) {
+      if (tracker.judged().history.notes->waiting_for == backend) {
+        clock.advance(600s);
+        return;
+      }
+      std::this_thread::yield();
+    }
+  });
+  reflect = [](Iteration& now) -> Result<Reflection, Failure> {
+    const auto answer = now.ask({});
+    if (!answer) return answer.error();
+    return Reflection{.assessment = Assessment::task_complete};
+  };
+  expect_end(go(), OutcomeKind::completed, reasons::task_complete);
+}
+
+TEST_F(Running, says_when_it_could_not_ask_for_an_opinion) {
+  act = [&](Iteration& now, const Reflection&) {
+    now.tracker().tool_call("read_file", R"({"path":"a"})");
+    now.tracker().tool_result("read_file", "nothing in it");
+    EXPECT_TRUE(now.tracker().flush());
+    return Act{.tool = "read_file", .reported = true};
+  };
+  reflect = [](Iteration&) { return Reflection{.data = "read it again"}; };
+  const auto opinion = checker_for(tracker, agreeing(), {.per_session_max = 0});
+  checker = opinion.get();
+  go();
+  std::vector<std::string> said;
+  for (const auto& event : stored()) {
+    if (event.report.kind == ReportKind::opinion) said.push_back(event.report.content);
+  }
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_TRUE(said[0].starts_with("not asked: ")) << said[0];
+}
+
 TEST_F(Running, ends_incomplete_when_tokens_are_used_up) {
   budget = std::make_shared<ExecutionBudget>(clock, BudgetLimits{.tokens = 100});
   model = [&](const ChatRequest&, const ChatSink&, const std::stop_token&) {

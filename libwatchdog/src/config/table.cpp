@@ -64,7 +64,8 @@ constexpr std::array rows{
     Row{"run.max_iterations",
         at<&Settings::run, &RunOptions::iterations_max>,
         {1, 1e6},
-        "The failsafe: a run ends as incomplete after so many iterations."},
+        "The failsafe: a run ends as incomplete after so many iterations; empty: budget.steps, "
+        "else 25."},
     Row{"run.status_every",
         at<&Settings::run, &RunOptions::status_every>,
         {1, 1e6},
@@ -107,7 +108,9 @@ constexpr std::array rows{
     Row{"checks.on_suspicion",
         at<&Settings::checks, &CheckSettings::on_suspicion>,
         {},
-        "Whether the monitor asks unasked, when a session looks stuck."},
+        "Whether the monitor asks unasked, when a session looks stuck; an https:// server only if "
+        "it "
+        "is checks.base_url."},
     Row{"checks.model",
         at<&Settings::checks, &CheckSettings::options, &StatusChecker::Options::model>,
         {},

@@ -95,7 +95,7 @@ bool is_shown(const Event& event) {
 std::string record_of(const CheckSubject& subject) {
   const auto& history = subject.judged.history;
   JsonWriter out;
-  out.open_object().field("goal", first_characters(subject.goal, goal_chars_max));
+  out.open_object().field("goal", first_characters(redact(subject.goal), goal_chars_max));
   out.field("iteration", history.iteration);
   out.field("phase", first_characters(history.phase, name_chars_max));
   out.field("state_changes", history.state_changes).field("heartbeats", history.heartbeats);
@@ -223,8 +223,9 @@ Result<CheckSubject> check_subject(StoreReader& reader, const SessionRow& row) {
   if (!recent) return recent.error();
   auto judged = reader.fold(row);
   if (!judged) return judged.error();
+  const bool kept = row.spec.content >= ContentLevel::preview;
   return CheckSubject{.session = row.id,
-                      .goal = row.spec.task,
+                      .goal = kept ? row.spec.task : std::string(),
                       .recent = std::move(*recent),
                       .judged = std::move(*judged)};
 }
