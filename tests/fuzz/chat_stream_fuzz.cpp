@@ -27,7 +27,7 @@ std::string read(std::string_view body, std::string_view content_type, const aut
     before = progress;
     told += text;
   };
-  AnswerReader reader(content_type, answer_bytes_max, sink);
+  AnswerReader reader(content_type, {.bytes_max = answer_bytes_max, .probabilities = true}, sink);
   while (!body.empty()) {
     const auto piece = body.substr(0, next_bytes());
     body.remove_prefix(piece.size());

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ctime>
 #include <random>
 
 #include "support/model_replies.h"
@@ -29,7 +30,7 @@ std::string events(const std::vector<std::string>& chunks, bool done = true) {
 
 Read read(std::string_view body, bool cut = false,
           std::string_view content_type = "text/event-stream") {
-  AnswerReader reader(content_type, 1'000'000, nobody);
+  AnswerReader reader(content_type, {.bytes_max = 1'000'000, .probabilities = true}, nobody);
   reader.feed(body);
   return reader.end(cut);
 }
@@ -140,6 +141,12 @@ TEST(Answer, calls_are_put_together_as_servers_send_them) {
        {call_delta(R"({"index":0,"function":{"name":"read","arguments":"{}"}})"),
         call_delta(R"({"index":0,"function":{"name":"read","arguments":"{}"}})")},
        "chatcmpl-7a_1 read({}) chatcmpl-7a_2 read({}) "},
+      {"with brackets in their arguments' texts",
+       {call_delta(R"({"index":0,"function":{"name":"f","arguments":"{\"a\":\"}\\\""}})"),
+        call_delta(R"({"index":0,"function":{"name":"f","arguments":"}\",\"b\":[{}]"}})"),
+        call_delta(R"({"index":0,"function":{"name":"f","arguments":"} "}})"),
+        call_delta(R"({"index":0,"function":{"name":"f","arguments":"{}"}})")},
+       R"(chatcmpl-7a_1 f({"a":"}\"}","b":[{}]} ) chatcmpl-7a_2 f({}) )"},
       {"fragments without index and id",
        {call_delta(R"({"function":{"name":"read","arguments":"{"}})"),
         call_delta(R"({"function":{"arguments":"}"}})")},
@@ -190,6 +197,16 @@ TEST(Answer, probabilities_of_nobody_knows_what_are_left_out) {
                     R"({"content":[)" +
                     token("Hm", -0.1) + R"(]},"finish_reason":"stop"}]})");
   ASSERT_TRUE(answer.ok());
+  EXPECT_TRUE(answer->tokens.empty());
+}
+
+TEST(Answer, probabilities_that_nobody_asked_for_are_passed_over) {
+  AnswerReader reader("application/json", {.bytes_max = 1'000'000}, nobody);
+  reader.feed(R"({"choices":[{"message":{"content":"A"},"logprobs":{"content":[)" +
+              token("A", -0.4) + R"(]}}]})");
+  const auto answer = reader.end(false);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->text, "A");
   EXPECT_TRUE(answer->tokens.empty());
 }
 
@@ -277,21 +294,106 @@ TEST(Answer, an_answer_above_its_bound_is_refused_in_any_form) {
       call_delta(R"({"index":0,"function":{"name":"f","arguments":")" + big + R"("}})"),
       call_delta(R"({"index":0,"id":")" + big + R"("})")};
   for (const auto& chunk : chunks) {
-    AnswerReader reader("text/event-stream", 1'000, nobody);
+    AnswerReader reader("text/event-stream", {.bytes_max = 1'000}, nobody);
     EXPECT_FALSE(reader.feed(events({chunk})));
     EXPECT_EQ(reader.end(false).error().kind, Kind::too_large) << chunk.substr(0, 100);
   }
-  AnswerReader calls("text/event-stream", 1'000, nobody);
+  AnswerReader calls("text/event-stream", {.bytes_max = 1'000}, nobody);
   bool more = true;
   int index = 0;
   for (; more && index < 1'000; ++index)
     more = calls.feed(events({call_delta(R"({"index":)" + std::to_string(index) + "}")}, false));
   EXPECT_LT(index, 100) << "each call costs something, however empty";
 
-  AnswerReader document("application/json", 1'000, nobody);
+  AnswerReader document("application/json", {.bytes_max = 1'000}, nobody);
   bool taken = true;
   for (int i = 0; taken && i < 10'000; ++i) taken = document.feed(" " + big);
   EXPECT_FALSE(taken);
+}
+
+TEST(Answer, more_calls_than_anybody_can_use_are_refused) {
+  for (const std::size_t calls : {answer_calls_max, answer_calls_max + 1}) {
+    std::string all;
+    for (std::size_t i = 0; i < calls; ++i)
+      all += (i == 0 ? "" : ",") + (R"({"id":"c)" + std::to_string(i) + R"(","name":"f"})");
+    const auto answer = read(events({call_delta(all), delta("{}", "\"stop\"")}));
+    EXPECT_EQ(answer.ok(), calls == answer_calls_max);
+    if (answer.ok()) {
+      EXPECT_EQ(answer->tool_calls.size(), calls);
+    } else {
+      EXPECT_EQ(answer.error().kind, Kind::too_large);
+    }
+  }
+}
+
+TEST(Answer, more_values_than_their_memory_is_bounded_for_are_refused) {
+  std::string lists = "[";
+  for (int i = 0; i < 300'000; ++i) lists += "[],";
+  const auto document =
+      read_document(R"({"choices":[{"message":{"content":"A"}}],"x":)" + lists + "0]}");
+  ASSERT_FALSE(document.ok());
+  EXPECT_EQ(document.error().kind, Kind::too_large);
+  const auto stream = read(events({text_delta("A"), R"({"x":)" + lists + "0]}"}));
+  ASSERT_FALSE(stream.ok());
+  EXPECT_EQ(stream.error().kind, Kind::too_large);
+}
+
+/// How long it takes to read this with room for it, and what came of it.
+std::pair<Read, double> timed(std::string_view body, std::string_view content_type) {
+  const std::clock_t begin = std::clock();
+  AnswerReader reader(content_type, {.bytes_max = 64U << 20U, .probabilities = true}, nobody);
+  reader.feed(body);
+  auto answer = reader.end(false);
+  return {std::move(answer), static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC};
+}
+
+TEST(Answer, the_work_for_tokens_grows_with_them_alone) {
+  const std::string letters(1'000, 'a');
+  std::string tokens;
+  for (int i = 0; i < 8'000; ++i) tokens += (i == 0 ? "" : ",") + token(letters, -0.1);
+  const auto [answer, seconds] =
+      timed(R"({"choices":[{"message":{"reasoning_content":"Hm","content":")" +
+                std::string(4'000'000, 'a') + R"(b"},"logprobs":{"content":[)" + tokens + "]}}]}",
+            "application/json");
+  ASSERT_TRUE(answer.ok());
+  EXPECT_TRUE(answer->tokens.empty());
+  EXPECT_LT(seconds, 5);
+}
+
+TEST(Answer, the_work_for_calls_grows_with_their_pieces_alone) {
+  constexpr std::size_t pieces = 40'000;
+  const auto repeated = [](const std::string& call) {
+    std::string calls = call;
+    for (std::size_t i = 1; i < pieces; ++i) calls += "," + call;
+    return call_delta(calls);
+  };
+  // Which call a piece belongs to is looked for, and whether what came before is whole by now.
+  const auto [answer, seconds] =
+      timed(events({call_delta(R"({"index":0,"name":"f","arguments":"{"})"),
+                    repeated(R"({"index":0,"name":"f","arguments":" "})")}),
+            "text/event-stream");
+  ASSERT_TRUE(answer.ok());
+  ASSERT_EQ(answer->tool_calls.size(), 1U);
+  EXPECT_EQ(answer->tool_calls[0].arguments.size(), pieces + 1);
+  EXPECT_LT(seconds, 5);
+}
+
+TEST(Answer, it_can_be_called_off_between_two_events) {
+  std::stop_source stop;
+  int told = 0;
+  const ChatSink sink = [&](const ChatProgress&, std::string_view) {
+    if (++told == 2) stop.request_stop();
+  };
+  AnswerReader reader("text/event-stream", {.bytes_max = 1'000'000}, sink, stop.get_token());
+  const auto body = events({text_delta("a"), text_delta("b"), text_delta("c"), text_delta("d")});
+  EXPECT_FALSE(reader.feed(body)) << "all in one piece";
+  EXPECT_FALSE(reader.feed(body));
+  EXPECT_EQ(told, 2);
+  EXPECT_EQ(reader.end(false).error().kind, Kind::cancelled);
+
+  AnswerReader document("application/json", {.bytes_max = 1'000'000}, nobody, stop.get_token());
+  document.feed(test::completion("a"));
+  EXPECT_EQ(document.end(false).error().kind, Kind::cancelled);
 }
 
 TEST(Answer, what_comes_is_told_and_only_rises) {
@@ -307,7 +409,7 @@ TEST(Answer, what_comes_is_told_and_only_rises) {
     seen.push_back(progress);
     told += text;
   };
-  AnswerReader reader("text/event-stream", 1'000'000, sink);
+  AnswerReader reader("text/event-stream", {.bytes_max = 1'000'000}, sink);
   reader.feed(
       events({test::prompt_chunk(100, 10, 10), test::prompt_chunk(100, 10, 60),
               test::prompt_chunk(100, 10, 40), test::prompt_chunk(100, 10, 100),
@@ -333,7 +435,7 @@ TEST(Answer, it_is_the_same_however_the_bytes_are_cut) {
   for (int round = test::repetitions(2'000); round > 0; --round) {
     for (const auto& body : bodies) {
       const auto whole = read(body, false, "");
-      AnswerReader reader("", 1'000'000, nobody);
+      AnswerReader reader("", {.bytes_max = 1'000'000}, nobody);
       for (std::size_t at = 0; at < body.size();) {
         const std::size_t bytes = 1 + random() % 20;
         reader.feed(std::string_view(body).substr(at, bytes));

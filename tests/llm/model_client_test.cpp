@@ -242,6 +242,34 @@ TEST(ModelClient, an_endless_answer_is_refused_with_bounded_memory) {
   EXPECT_LT(sent, 64U << 20U);
 }
 
+TEST(ModelClient, a_question_may_bound_its_own_answer_further) {
+  const ModelServer server(
+      answering([](Exchange& exchange) { test::stream(exchange, std::string(2'000, 'x')); }));
+  auto client = client_to(server, {.answer_bytes_max = 10'000});
+  for (const std::size_t bytes : {1'000U, 5'000U, 1U << 30U}) {
+    auto request = question();
+    request.answer_bytes_max = bytes;
+    const auto answer = client.chat(request);
+    EXPECT_EQ(answer.ok(), bytes > 2'000) << bytes;
+    if (answer.ok()) continue;
+    EXPECT_EQ(answer.error().reason, reasons::malformed_answer);
+    EXPECT_FALSE(answer.error().recoverable);
+  }
+  auto small = client_to(server, {.answer_bytes_max = 1'000});
+  auto request = question();
+  request.answer_bytes_max = 1U << 30U;
+  EXPECT_FALSE(small.chat(request).ok());
+}
+
+TEST(ModelClient, values_without_end_are_refused) {
+  std::string body = R"({"choices":[{"message":{"content":"A"}}],"x":[)";
+  while (body.size() < (8U << 20U)) body += "[],";
+  const auto answer = ask([&](Exchange& exchange) { exchange.respond(200, body + "0]}"); });
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().reason, reasons::malformed_answer);
+  EXPECT_FALSE(answer.error().recoverable);
+}
+
 TEST(ModelClient, an_endless_document_or_line_is_refused) {
   for (const char* type : {"application/json", "text/event-stream"}) {
     std::atomic<std::size_t> sent = 0;
@@ -367,7 +395,8 @@ TEST(ModelClient, an_exception_of_the_one_who_listens_goes_through) {
 
 TEST(ModelClient, options_that_cannot_work_are_refused) {
   EXPECT_EQ(ModelClient::to({.base_url = "models:8080"}).error().field, "base_url");
-  EXPECT_EQ(ModelClient::to({.base_url = "https://a", .api_key = "a\r\nX: b"}).error().field, "api_key");
+  EXPECT_EQ(ModelClient::to({.base_url = "https://a", .api_key = "a\r\nX: b"}).error().field,
+            "api_key");
   EXPECT_EQ(ModelClient::to({.base_url = "https://a", .ca_file = "/nowhere"}).error().field,
             "ca_file");
 }

@@ -107,15 +107,26 @@ class Llama {
     const std::lock_guard guard(mutex_);
     slots_[slot] = std::move(to);
   }
+  enum class Lost : std::uint8_t { never, before_it_begins, in_mid_answer };
+  void lose(Lost when) {
+    const std::lock_guard guard(mutex_);
+    lost_ = when;
+  }
+  void fail_slots(bool fail) {
+    const std::lock_guard guard(mutex_);
+    slots_fail_ = fail;
+  }
   void answer(Exchange& exchange) {
     const std::lock_guard guard(mutex_);
     const auto& target = exchange.request().target;
     if (exchange.is_chat()) {
       const auto body = nlohmann::json::parse(exchange.request().body);
       const int slot = body.value("id_slot", 0);
-      slots_.at(slot) = llama_slot(slot, false, ++task_);
-      test::stream(exchange, "A");
+      if (lost_ == Lost::before_it_begins) return exchange.close();
+      slots_.at(slot) = llama_slot(slot, false, ++task_, body.value("seed", test::llama_no_seed));
+      lost_ == Lost::in_mid_answer ? exchange.close() : (void)test::stream(exchange, "A");
     } else if (target == "/slots") {
+      if (slots_fail_) return (void)exchange.respond(503, test::llama_loading);
       std::string list;
       for (const auto& slot : slots_) list += (list.empty() ? "" : ",") + slot;
       exchange.respond(200, "[" + list + "]");
@@ -131,6 +142,8 @@ class Llama {
   bool sleeping_;
   std::vector<std::string> slots_;
   int task_ = 100;
+  Lost lost_ = Lost::never;
+  bool slots_fail_ = false;
 };
 
 struct Beside {
@@ -162,6 +175,47 @@ TEST(Beside, a_check_takes_its_own_slot_again_unless_somebody_used_it_since) {
   EXPECT_EQ(request.error().reason, "not_asked");
 }
 
+TEST(Beside, a_slot_is_known_again_whatever_went_wrong_in_and_after_its_check) {
+  using Lost = Llama::Lost;
+  Beside beside({llama_slot(0, true, 5), llama_slot(1, false)});
+  for (const auto lost : {Lost::never, Lost::in_mid_answer, Lost::before_it_begins, Lost::never}) {
+    const auto request = beside.client.beside(question());
+    ASSERT_TRUE(request.ok()) << request.error().message;
+    EXPECT_EQ(request->slot, 1);
+    beside.llama.lose(lost);
+    beside.llama.fail_slots(true);
+    EXPECT_EQ(beside.client.chat(*request).ok(), lost == Lost::never);
+    EXPECT_FALSE(beside.client.beside(question()).ok()) << "not while the slots are not told";
+    beside.llama.fail_slots(false);
+  }
+  EXPECT_EQ(beside.client.beside(question())->slot, 1);
+}
+
+TEST(Beside, nothing_is_asked_after_a_check) {
+  Beside beside({llama_slot(0, true, 5), llama_slot(1, false)});
+  const auto request = beside.client.beside(question());
+  ASSERT_TRUE(request.ok() && beside.client.chat(*request).ok());
+  EXPECT_TRUE(beside.server.requests().back().target.ends_with("/chat/completions"));
+}
+
+TEST(Beside, a_slot_that_works_becomes_free_again_when_it_is_a_check_that_ends) {
+  Beside beside({llama_slot(0, true, 5), llama_slot(1, false)});
+  const auto request = beside.client.beside(question());
+  ASSERT_TRUE(request.ok() && request->seed);
+  beside.llama.set(1, llama_slot(1, true, 101, *request->seed));
+  EXPECT_FALSE(beside.client.beside(question()).ok()) << "a check that was called off winds down";
+  beside.llama.set(1, llama_slot(1, false, 101, *request->seed));
+  EXPECT_EQ(beside.client.beside(question())->slot, 1);
+}
+
+TEST(Beside, a_slot_of_another_clients_check_is_not_free) {
+  Beside beside({llama_slot(0, true, 5), llama_slot(1, false)});
+  auto other = client_to(beside.server);
+  const auto request = other.beside(question());
+  ASSERT_TRUE(request.ok() && other.chat(*request).ok());
+  EXPECT_FALSE(beside.client.beside(question()).ok());
+}
+
 TEST(Beside, a_slot_that_an_agent_chose_itself_does_not_become_the_checks) {
   Beside beside({llama_slot(0, true, 5), llama_slot(1, false)});
   auto own = question();
@@ -172,11 +226,38 @@ TEST(Beside, a_slot_that_an_agent_chose_itself_does_not_become_the_checks) {
 
 TEST(Beside, one_slot_belongs_to_the_agent) {
   Beside beside({llama_slot(0, false)});
+  const auto answer = beside.client.model_beside()(question(), {}, {});
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().reason, "not_asked");
+  EXPECT_TRUE(beside.server.chats().empty());
   const auto request = beside.client.beside(question());
   ASSERT_FALSE(request.ok());
   EXPECT_EQ(request.error().reason, "not_asked");
   EXPECT_NE(request.error().message.find("one slot"), std::string::npos);
   for (const auto& asked : beside.server.requests()) EXPECT_NE(asked.target, "/slots");
+}
+
+TEST(Beside, as_a_function_it_asks_on_the_slot_that_it_may_use) {
+  Beside beside({llama_slot(0, true, 5), llama_slot(1, false)});
+  const Model model = beside.client.model_beside();
+  for (int i = 0; i < 2; ++i) {
+    std::string told;
+    const auto answer =
+        model(question(), [&](const ChatProgress&, std::string_view text) { told += text; }, {});
+    ASSERT_TRUE(answer.ok()) << answer.error().message;
+    EXPECT_EQ(answer->text, "A");
+    EXPECT_EQ(told, "A");
+  }
+  const auto chats = beside.server.chats();
+  ASSERT_EQ(chats.size(), 2U);
+  for (const auto& chat : chats) EXPECT_NE(chat.find(R"("id_slot":1)"), std::string::npos) << chat;
+
+  std::stop_source stop;
+  stop.request_stop();
+  const auto cancelled = model(question(), {}, stop.get_token());
+  ASSERT_FALSE(cancelled.ok());
+  EXPECT_EQ(cancelled.error().reason, reasons::cancelled_by_user);
+  EXPECT_EQ(beside.server.chats().size(), 2U);
 }
 
 TEST(Beside, a_server_that_sleeps_is_not_woken) {

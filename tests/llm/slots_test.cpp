@@ -33,6 +33,8 @@ TEST(Slots, each_slot_tells_its_latest_task) {
   ASSERT_EQ(slots->size(), 3U);
   EXPECT_TRUE((*slots)[0].is_processing);
   EXPECT_EQ((*slots)[0].task, 17);
+  EXPECT_EQ((*slots)[0].seed, test::llama_no_seed);
+  EXPECT_EQ((*slots)[1].seed, std::nullopt);
   EXPECT_EQ((*slots)[1].task, std::nullopt);
   EXPECT_EQ((*slots)[2].task, std::nullopt) << "as older servers have it";
   for (const char* other : {"", "{}", "[1]", R"([{"id":0}])", R"([{"id":-5,"is_processing":true}])",
@@ -40,18 +42,36 @@ TEST(Slots, each_slot_tells_its_latest_task) {
     EXPECT_FALSE(slots_from(other)) << other;
 }
 
+TEST(Slots, a_clients_seeds_are_its_own_and_change) {
+  CheckSeeds one(0xFFFF'FFFF);
+  const CheckSeeds other(7);
+  const auto first = one.next();
+  EXPECT_NE(one.next(), first);
+  for (int i = 0; i < 10'000; ++i) {
+    const auto seed = one.next();
+    ASSERT_TRUE(one.has(seed) && !other.has(seed));
+    ASSERT_TRUE(seed > 0 && seed <= INT32_MAX) << "as every server can read it";
+  }
+  for (const std::int64_t theirs : {-1L, 0L, 42L, 123'456'789L, test::llama_no_seed})
+    EXPECT_FALSE(one.has(theirs) || other.has(theirs)) << theirs;
+}
+
 TEST(Slots, only_what_holds_nobody_elses_prompt_is_free) {
+  CheckSeeds own(1);
   const Slot unused{.id = 1};
   const Slot later_unused{.id = 2};
-  const Slot agents{.id = 0, .task = 5};
-  const Slot busy{.id = 3, .is_processing = true, .task = 9};
-  EXPECT_EQ(free_slot({}, {}), std::nullopt);
-  EXPECT_EQ(free_slot({agents, busy}, {}), std::nullopt);
-  EXPECT_EQ(free_slot({agents, unused, later_unused}, {}), 1) << "servers begin with the last";
-  EXPECT_EQ(free_slot({agents, unused}, {{0, 5}}), 0) << "ours used it last";
-  EXPECT_EQ(free_slot({agents}, {{0, 4}}), std::nullopt) << "somebody used it since";
-  EXPECT_EQ(free_slot({busy}, {{3, 9}}), std::nullopt);
-  EXPECT_EQ(free_slot({Slot{.id = 0, .is_processing = true}}, {}), std::nullopt);
+  const Slot agents{.id = 0, .task = 5, .seed = test::llama_no_seed};
+  const Slot untold{.id = 0, .task = 5};
+  const Slot ours{.id = 4, .task = 7, .seed = own.next()};
+  const Slot busy{.id = 3, .is_processing = true, .task = 9, .seed = own.next()};
+  EXPECT_EQ(free_slot({}, own), std::nullopt);
+  EXPECT_EQ(free_slot({agents, busy}, own), std::nullopt);
+  EXPECT_EQ(free_slot({untold}, own), std::nullopt);
+  EXPECT_EQ(free_slot({agents, unused, later_unused}, own), 1) << "servers begin with the last";
+  EXPECT_EQ(free_slot({agents, unused, ours}, own), 4) << "ours used it last";
+  EXPECT_EQ(free_slot({ours}, CheckSeeds(2)), std::nullopt) << "somebody else's check";
+  EXPECT_EQ(free_slot({busy}, own), std::nullopt);
+  EXPECT_EQ(free_slot({Slot{.id = 0, .is_processing = true}}, own), std::nullopt);
 }
 
 TEST(Servers, each_is_known_by_what_it_answers) {

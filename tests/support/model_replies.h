@@ -2,6 +2,7 @@
 /// What model servers write, as llama.cpp, Ollama and vLLM write it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -20,15 +21,21 @@ inline std::string llama_props(int slots, bool sleeping = false) {
          (sleeping ? "true" : "false") + R"(,"chat_template":"","build_info":"b10573-3f545be"})";
 }
 
+/// The seed that llama.cpp shows for a task whose request had none.
+inline constexpr std::int64_t llama_no_seed = 4'294'967'295;
+
 /// One element of `/slots`; without a task it was never used.
-inline std::string llama_slot(int id, bool processing, int task = -1) {
+inline std::string llama_slot(int id, bool processing, int task = -1,
+                              std::int64_t seed = llama_no_seed) {
   std::string text = R"({"id":)" + std::to_string(id) +
                      R"(,"n_ctx":4096,"speculative":false,"is_processing":)" +
                      (processing ? "true" : "false");
   if (task >= 0) {
     text += R"(,"id_task":)" + std::to_string(task) +
             R"(,"n_prompt_tokens":12,"n_prompt_tokens_processed":12,"n_prompt_tokens_cache":0,)"
-            R"("params":{"stream":true},"next_token":[{"has_next_token":true,"n_decoded":3}])";
+            R"("params":{"seed":)" +
+            std::to_string(seed) +
+            R"(,"stream":true},"next_token":[{"has_next_token":true,"n_decoded":3}])";
   }
   return text + "}";
 }

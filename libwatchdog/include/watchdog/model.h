@@ -2,6 +2,7 @@
 /// Asking a model: what is sent, what comes while it works, and what it answers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -43,6 +44,11 @@ struct ChatRequest {
   /// Ask for the probabilities of the answer's tokens, where the server gives them.
   bool probabilities = false;
   std::optional<int> slot{};  ///< llama.cpp: which of the server's slots. Others ignore it.
+  /// What the sampling's randomness begins with. `ModelClient::beside` chooses it where it tells
+  /// the server's slots apart.
+  std::optional<std::int64_t> seed{};
+  /// Bounds this answer further than the client's own `answer_bytes_max`.
+  std::optional<std::size_t> answer_bytes_max{};
 };
 
 /// What has come so far. Rises only. A plain value.

@@ -52,6 +52,9 @@ class ModelClient {
                                                  const std::stop_token& stop = {});
   /// The client as a function; it must outlive it.
   [[nodiscard]] Model model();
+  /// The client as a function that asks only as `beside` allows; for checks beside agents of the
+  /// same server. It must outlive it.
+  [[nodiscard]] Model model_beside();
 
   /// Which server it is: asked once, in a bounded time (2 s), then remembered.
   [[nodiscard]] ServerKind server(const std::stop_token& stop = {});

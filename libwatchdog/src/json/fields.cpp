@@ -7,10 +7,16 @@
 namespace watchdog {
 namespace {
 
-/// Deepest nesting of brackets outside strings; whether they match is the parser's business.
-int depth_of(std::string_view text) {
+/// How much a text may become. A plain value.
+struct Extent {
+  int depth = 0;           ///< Deepest nesting of brackets outside strings.
+  std::size_t values = 1;  ///< At most as many: each follows a bracket or a comma, but the first.
+};
+
+/// Whether the brackets match is the parser's business.
+Extent extent_of(std::string_view text) {
+  Extent extent;
   int depth = 0;
-  int deepest = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -23,12 +29,15 @@ int depth_of(std::string_view text) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '{' || c == '[') {
-      deepest = std::max(deepest, ++depth);
+      extent.depth = std::max(extent.depth, ++depth);
+      ++extent.values;
     } else if (c == '}' || c == ']') {
       --depth;
+    } else if (c == ',') {
+      ++extent.values;
     }
   }
-  return deepest;
+  return extent;
 }
 
 /// The parser's message without its own error numbers.
@@ -42,10 +51,15 @@ std::string reason_of(const nlohmann::json::exception& error) {
 
 }  // namespace
 
-Result<nlohmann::json> parse_json(std::string_view text) {
-  if (depth_of(text) > json_depth_max) {
+Result<nlohmann::json> parse_json(std::string_view text, std::size_t values_max) {
+  const Extent extent = extent_of(text);
+  if (extent.depth > json_depth_max) {
     return Error{ErrorCode::malformed,
                  "the JSON is nested deeper than " + std::to_string(json_depth_max) + " levels"};
+  }
+  if (extent.values > values_max) {
+    return Error{ErrorCode::exhausted,
+                 "the JSON has more than " + std::to_string(values_max) + " values"};
   }
   try {
     return nlohmann::json::parse(text);
@@ -65,7 +79,7 @@ Result<nlohmann::json> parse_object(std::string_view text) {
 
 bool is_json(std::string_view text) {
   // The parser would skip a byte order mark, which is no JSON (RFC 8259, section 8.1).
-  return !text.starts_with("\xEF\xBB\xBF") && depth_of(text) <= json_depth_max &&
+  return !text.starts_with("\xEF\xBB\xBF") && extent_of(text).depth <= json_depth_max &&
          nlohmann::json::accept(text);
 }
 

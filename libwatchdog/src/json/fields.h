@@ -2,6 +2,7 @@
 /// Typed access to the fields of a parsed JSON object, with errors that name the field.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,8 +15,11 @@
 
 namespace watchdog {
 
-/// Parses hostile text: bounded depth, no exception. Errors: `malformed`, with the reason.
-[[nodiscard]] Result<nlohmann::json> parse_json(std::string_view text);
+/// Parses hostile text: bounded depth, no exception. Errors: `malformed`, with the reason;
+/// `exhausted`: it has more values than `values_max`, each of which takes up to 160 bytes besides
+/// its text. Empty lists and objects may count twice.
+[[nodiscard]] Result<nlohmann::json> parse_json(std::string_view text,
+                                                std::size_t values_max = SIZE_MAX);
 /// The same for text that must be an object.
 [[nodiscard]] Result<nlohmann::json> parse_object(std::string_view text);
 

@@ -1,6 +1,7 @@
 #include "llm/answer_reader.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace watchdog {
 namespace {
@@ -18,16 +19,17 @@ bool is_decided(Fed fed) {
 
 }  // namespace
 
-AnswerReader::AnswerReader(std::string_view content_type, std::size_t answer_bytes_max,
-                           const ChatSink& sink)
+AnswerReader::AnswerReader(std::string_view content_type, AnswerBounds bounds, const ChatSink& sink,
+                           std::stop_token stop)
     : sink_(sink),
-      bytes_max_(answer_bytes_max + around_bytes_max),
+      stop_(std::move(stop)),
+      bytes_max_(bounds.bytes_max + around_bytes_max),
       form_(content_type.starts_with("text/event-stream") ? Form::events : Form::unknown),
       events_(bytes_max_),
-      assembler_(answer_bytes_max) {}
+      assembler_(bounds) {}
 
 bool AnswerReader::feed(std::string_view bytes) {
-  if (is_decided(last_)) return false;
+  if (is_over()) return false;
   if (excerpt_.size() < excerpt_bytes_max)
     excerpt_.append(bytes.substr(0, excerpt_bytes_max - excerpt_.size()));
   std::string begun;
@@ -54,10 +56,16 @@ bool AnswerReader::feed(std::string_view bytes) {
 
 bool AnswerReader::take_events(EventStream::Fed fed) {
   if (fed == EventStream::Fed::too_large) last_ = Fed::too_large;
-  return !is_decided(last_);
+  return !is_over();
+}
+
+bool AnswerReader::is_over() const {
+  return stopped_ || is_decided(last_);
 }
 
 bool AnswerReader::take(std::string_view data) {
+  stopped_ = stop_.stop_requested();
+  if (stopped_) return false;
   last_ = assembler_.feed(data);
   if (last_ == Fed::malformed) excerpt_ = data.substr(0, excerpt_bytes_max);
   if (last_ == Fed::news && sink_) sink_(assembler_.progress(), assembler_.newest());
@@ -66,13 +74,14 @@ bool AnswerReader::take(std::string_view data) {
 
 Result<ChatAnswer, AnswerFault> AnswerReader::end(bool cut) {
   using Kind = AnswerFault::Kind;
-  if (!is_decided(last_) && form_ == Form::events) {
+  if (!is_over() && form_ == Form::events) {
     take_events(events_.end([this](std::string_view data) { return take(data); }));
     if (last_ == Fed::malformed) last_ = Fed::nothing;  // half an event
     cut = true;  // unless something said that this is the end
-  } else if (!is_decided(last_) && form_ == Form::document && !cut) {
+  } else if (!is_over() && form_ == Form::document && !cut) {
     take(document_);
   }
+  if (stopped_) return fault(Kind::cancelled);
   if (last_ == Fed::error) return fault(Kind::error);
   if (last_ == Fed::too_large) return fault(Kind::too_large);
   if (last_ == Fed::malformed) return fault(Kind::malformed);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -16,7 +17,7 @@ namespace watchdog {
 
 /// Why a body was no answer.
 struct AnswerFault {
-  enum class Kind : std::uint8_t { malformed, too_large, cut_off, error };
+  enum class Kind : std::uint8_t { malformed, too_large, cut_off, error, cancelled };
   Kind kind = Kind::malformed;
   std::string excerpt{};  ///< Of what came, if it was no answer.
   ErrorBody error{};      ///< If the server says itself what failed.
@@ -25,10 +26,11 @@ struct AnswerFault {
 /// Pure but for the sink. Use from one thread at a time.
 class AnswerReader {
  public:
-  /// `sink` may be empty, and outlives this.
-  AnswerReader(std::string_view content_type, std::size_t answer_bytes_max, const ChatSink& sink);
+  /// `sink` may be empty, and outlives this. `stop` is looked at before each event.
+  AnswerReader(std::string_view content_type, AnswerBounds bounds, const ChatSink& sink,
+               std::stop_token stop = {});
 
-  /// False: it is decided, nothing more need be read.
+  /// False: it is decided, or called off; nothing more need be read.
   bool feed(std::string_view bytes);
   /// At the end of the body, or where it was `cut` off.
   [[nodiscard]] Result<ChatAnswer, AnswerFault> end(bool cut);
@@ -37,14 +39,17 @@ class AnswerReader {
   enum class Form : std::uint8_t { unknown, events, document };
   bool take_events(EventStream::Fed fed);
   bool take(std::string_view data);
+  [[nodiscard]] bool is_over() const;
   [[nodiscard]] AnswerFault fault(AnswerFault::Kind kind) const;
 
   const ChatSink& sink_;
+  std::stop_token stop_;
   std::size_t bytes_max_;
   Form form_;
   EventStream events_;
   AnswerAssembler assembler_;
   AnswerAssembler::Fed last_ = AnswerAssembler::Fed::nothing;
+  bool stopped_ = false;
   std::string document_;
   std::string excerpt_;
 };

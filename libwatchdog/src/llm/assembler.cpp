@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "json/fields.h"
 #include "llm/members.h"
 
 namespace watchdog {
@@ -12,22 +14,32 @@ namespace {
 
 using nlohmann::json;
 
-/// Text as a string, or as parts that are or hold texts.
+/// Of parts that hold texts.
 std::string text_of(const json& content) {
-  if (content.is_string()) return content.get<std::string>();
   std::string text;
   if (!content.is_array()) return text;
   for (const json& part : content) text.append(text_member(part, "text"));
   return text;
 }
 
-/// Only the tokens that the text consists of: servers list those of the reasoning before it, too.
-/// Where that cannot be told, none.
+/// Where `part` is last in `all`. In linear time, which std::string::rfind does not promise.
+std::size_t last_place(std::string all, std::string part) {
+  std::ranges::reverse(all);
+  std::ranges::reverse(part);
+  const void* found = memmem(all.data(), all.size(), part.data(), part.size());
+  if (found == nullptr) return std::string::npos;
+  const auto from_end = static_cast<std::size_t>(static_cast<const char*>(found) - all.data());
+  return all.size() - from_end - part.size();
+}
+
+/// Only the tokens that the text consists of: servers list those of the reasoning before it, too,
+/// and after it those that end it or are a call. Where that cannot be told, none.
 void keep_tokens_of_text(ChatAnswer& answer) {
+  if (answer.tokens.empty()) return;
   std::string all;
   for (const auto& token : answer.tokens) all += token.token;
-  const auto begin = all.rfind(answer.text);
-  if (begin == std::string::npos || answer.text.empty()) {
+  const auto begin = answer.text.empty() ? std::string::npos : last_place(all, answer.text);
+  if (begin == std::string::npos) {
     if (!answer.reasoning.empty()) answer.tokens.clear();
     return;
   }
@@ -57,8 +69,10 @@ void give_ids(std::vector<ToolRequest>& calls, const std::string& response_id) {
   }
 }
 
-bool is_object_text(std::string_view text) {
-  return text.starts_with('{') && json::accept(text);
+/// What a document of so many bytes may be parsed to: 100 bytes of probabilities are about ten
+/// values, so that their lists fit, and what is parsed takes about twice the bytes at most.
+std::size_t values_max(std::size_t bytes_max) {
+  return 100'000 + bytes_max / 64;
 }
 
 }  // namespace
@@ -69,8 +83,8 @@ AnswerAssembler::Fed AnswerAssembler::feed(std::string_view data) {
     ended_ = true;
     return Fed::end;
   }
-  const auto chunk = json_from(data);
-  if (!chunk) return Fed::malformed;
+  const auto chunk = parse_json(data, values_max(bounds_.bytes_max));
+  if (!chunk) return chunk.error().code == ErrorCode::exhausted ? Fed::too_large : Fed::malformed;
   if (auto error = error_body_from(*chunk)) {
     error_ = std::move(*error);
     return Fed::error;
@@ -88,7 +102,7 @@ AnswerAssembler::Fed AnswerAssembler::feed(std::string_view data) {
     }
   }
   read_usage(*chunk);
-  if (bytes_kept_ > bytes_max_) return Fed::too_large;
+  if (is_too_large()) return Fed::too_large;
   if (progress_.bytes > before.bytes) {
     ++progress_.pieces;
     return Fed::news;
@@ -103,7 +117,7 @@ void AnswerAssembler::read_choice(const json& choice) {
     answer_.finish_reason = reason.substr(0, 64);
     begun_ = true;
   }
-  read_tokens(choice);
+  if (bounds_.probabilities) read_tokens(choice);
   if (said == nullptr) return;
   begun_ = true;
   // Some servers send both names, with the same text.
@@ -112,7 +126,7 @@ void AnswerAssembler::read_choice(const json& choice) {
   append(answer_.text, member(*said, "content"));
   if (const json* calls = array_member(*said, "tool_calls")) {
     for (const json& call : *calls) {
-      if (bytes_kept_ > bytes_max_) return;
+      if (is_too_large()) return;
       if (call.is_object()) read_call(call);
     }
   }
@@ -123,10 +137,12 @@ void AnswerAssembler::read_call(const json& call) {
   const json& said = function != nullptr ? *function : call;
   const auto id = text_member(call, "id");
   const auto name = text_member(said, "name");
-  auto& request = answer_.tool_calls[place_of(call, id, name)];
-  if (request.id.empty()) {
+  const auto at = place_of(call, id, name);
+  auto& request = answer_.tool_calls[at];
+  if (request.id.empty() && !id.empty()) {
     request.id = id;
-    count(id.size());
+    count(2 * id.size());
+    by_id_.insert_or_assign(request.id, at);
   }
   if (request.name.empty()) {
     request.name = name;
@@ -138,31 +154,47 @@ void AnswerAssembler::read_call(const json& call) {
                                 ? arguments->get<std::string>()
                                 : arguments->dump(-1, ' ', false, json::error_handler_t::replace);
   request.arguments += piece;
+  places_[at].arguments.grow(piece);
   count(piece.size());
   progress_.bytes += static_cast<std::int64_t>(piece.size());
 }
 
-/// Which call it belongs to. An index tells, unless the same index comes with another call's id or
-/// name; without an index the id tells, and without both a name begins a new call.
+/// Which call it belongs to, if to a known one. An index tells, unless the same index comes with
+/// another call's id or name; without an index the id tells, and without both a name begins a new
+/// call.
+std::optional<std::size_t> AnswerAssembler::known_place(std::optional<std::int64_t> index,
+                                                        std::string_view id,
+                                                        std::string_view name) const {
+  const auto& calls = answer_.tool_calls;
+  const auto with_id = by_id_.find(id);
+  if (!index) {
+    if (with_id != by_id_.end()) return with_id->second;
+    if (id.empty() && name.empty() && !calls.empty()) return calls.size() - 1;
+    return std::nullopt;
+  }
+  const auto newest = newest_by_index_.find(*index);
+  if (newest == newest_by_index_.end()) return std::nullopt;
+  const std::size_t at = newest->second;
+  const ToolRequest& known = calls[at];
+  if (!id.empty() && !known.id.empty()) {
+    if (id == known.id) return at;
+    if (with_id != by_id_.end() && places_[with_id->second].index == index) return with_id->second;
+    return std::nullopt;
+  }
+  const bool another = !name.empty() && !known.name.empty() && places_[at].arguments.is_whole();
+  return another ? std::nullopt : std::optional(at);
+}
+
 std::size_t AnswerAssembler::place_of(const json& call, std::string_view id,
                                       std::string_view name) {
   const auto index = integer_member(call, "index");
-  const auto& calls = answer_.tool_calls;
-  const auto found = std::find_if(places_.rbegin(), places_.rend(), [&](const CallPlace& place) {
-    const ToolRequest& known = calls[place.at];
-    if (index) {
-      if (place.index != index) return false;
-      if (!id.empty() && !known.id.empty()) return id == known.id;
-      const bool another = !name.empty() && !known.name.empty() && is_object_text(known.arguments);
-      return !another;
-    }
-    return id.empty() ? name.empty() : id == known.id;
-  });
-  if (found != places_.rend()) return found->at;
-  places_.push_back({.index = index, .at = calls.size()});
+  if (const auto known = known_place(index, id, name)) return *known;
+  const std::size_t at = answer_.tool_calls.size();
   answer_.tool_calls.emplace_back();
+  places_.push_back({.index = index});
+  if (index) newest_by_index_[*index] = at;
   count(sizeof(ToolRequest) + sizeof(CallPlace));
-  return calls.size() - 1;
+  return at;
 }
 
 void AnswerAssembler::read_tokens(const json& choice) {
@@ -171,7 +203,7 @@ void AnswerAssembler::read_tokens(const json& choice) {
   if (content == nullptr) return;
   for (const json& entry : *content) {
     const auto logarithm = number_member(entry, "logprob");
-    if (!logarithm || bytes_kept_ > bytes_max_) continue;
+    if (!logarithm || is_too_large()) continue;
     const auto token = text_member(entry, "token");
     answer_.tokens.push_back(
         {.token = std::string(token), .probability = std::exp(std::min(*logarithm, 0.0))});
@@ -208,7 +240,8 @@ bool AnswerAssembler::read_prompt(const json& chunk) {
 
 void AnswerAssembler::append(std::string& to, const json* text) {
   if (text == nullptr) return;
-  const std::string piece = text_of(*text);
+  const std::string joined = text->is_string() ? std::string() : text_of(*text);
+  const std::string& piece = text->is_string() ? text->get_ref<const std::string&>() : joined;
   to += piece;
   newest_ += piece;
   count(piece.size());
@@ -217,6 +250,40 @@ void AnswerAssembler::append(std::string& to, const json* text) {
 
 void AnswerAssembler::count(std::size_t bytes) {
   bytes_kept_ += bytes;
+}
+
+bool AnswerAssembler::is_too_large() const {
+  return bytes_kept_ > bounds_.bytes_max || answer_.tool_calls.size() > answer_calls_max;
+}
+
+void AnswerAssembler::ObjectText::grow(std::string_view piece) {
+  for (const char c : piece) grow(c);
+}
+
+void AnswerAssembler::ObjectText::grow(char c) {
+  switch (state_) {
+    case State::empty:
+      state_ = c == '{' ? State::begun : State::other;
+      depth_ = 1;
+      return;
+    case State::begun:
+      if (c == '"') state_ = State::in_string;
+      if (c == '{' || c == '[') ++depth_;
+      if ((c == '}' || c == ']') && --depth_ == 0) state_ = State::whole;
+      return;
+    case State::in_string:
+      if (c == '"') state_ = State::begun;
+      if (c == '\\') state_ = State::escaped;
+      return;
+    case State::escaped:
+      state_ = State::in_string;
+      return;
+    case State::whole:
+      if (c != ' ' && c != '\n' && c != '\r' && c != '\t') state_ = State::other;
+      return;
+    case State::other:
+      return;
+  }
 }
 
 ChatAnswer AnswerAssembler::take() {

@@ -184,6 +184,8 @@ Failure failure_of(const AnswerFault& fault, const HttpHead& head, const ServerN
   std::string quote = server.quote(fault.excerpt);
   failure.reason = reasons::malformed_answer;
   switch (fault.kind) {
+    case AnswerFault::Kind::cancelled:
+      return cancelled(server);
     case AnswerFault::Kind::malformed:
       what = quote.empty()            ? "sent nothing but a head with status 200"
              : quote.starts_with('<') ? "answered with a web page"

@@ -2,6 +2,7 @@
 /// What a server's JSON says, taken as it comes: a field of another type counts as absent.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -10,7 +11,10 @@
 
 namespace watchdog {
 
-/// Nothing if the text is not JSON or nested too deeply.
+/// What a server tells of itself has fewer values by far.
+inline constexpr std::size_t told_values_max = 100'000;
+
+/// Nothing if the text is not JSON, nested too deeply or of more than `told_values_max` values.
 [[nodiscard]] std::optional<nlohmann::json> json_from(std::string_view text);
 
 /// The member, or nullptr: none of that name, null, or `value` is no object.

@@ -1,8 +1,8 @@
 #include "watchdog/model_client.h"
 
 #include <algorithm>
-#include <map>
 #include <mutex>
+#include <random>
 #include <utility>
 
 #include "http/client.h"
@@ -70,8 +70,7 @@ struct ModelClient::State {
 
   std::mutex mutex;
   std::optional<Found> found;
-  /// The slots handed out by `beside`, with the task that ours was there, once that is known.
-  std::map<int, std::optional<std::int64_t>> own_slots;
+  CheckSeeds seeds{std::random_device{}()};
 
   [[nodiscard]] HttpRequest request(std::string_view method, std::string target) const {
     HttpRequest request{.method = method, .target = std::move(target)};
@@ -137,6 +136,10 @@ struct ModelClient::State {
     post.headers.emplace_back("Content-Type", "application/json");
     post.body = body;
 
+    const AnswerBounds bounds{
+        .bytes_max = std::min(options.answer_bytes_max,
+                              question.answer_bytes_max.value_or(options.answer_bytes_max)),
+        .probabilities = question.probabilities};
     std::string refusal;
     std::optional<AnswerReader> reader;
     HttpHead head;
@@ -146,7 +149,7 @@ struct ModelClient::State {
         refusal.append(piece.substr(0, refusal_bytes_max - refusal.size()));
         return refusal.size() < refusal_bytes_max;
       }
-      if (!reader) reader.emplace(head.header("content-type"), options.answer_bytes_max, sink);
+      if (!reader) reader.emplace(head.header("content-type"), bounds, sink, stop);
       return reader->feed(piece);
     };
     const auto asked = http.ask(post, take, stop);
@@ -157,7 +160,7 @@ struct ModelClient::State {
       return {failure_of(head, refusal, name, system_clock().wall()),
               plainer(shape, body, head.status, refusal)};
     }
-    if (!reader) reader.emplace(head.header("content-type"), options.answer_bytes_max, sink);
+    if (!reader) reader.emplace(head.header("content-type"), bounds, sink, stop);
     auto answer = reader->end(!asked);
     if (answer) return {std::move(*answer)};
     return {failure_of(answer.error(), head, name)};
@@ -173,24 +176,7 @@ struct ModelClient::State {
         .server = find(stop).kind, .model = options.model, .stream = options.stream};
     auto attempt = ask(question, shape, sink, stop);
     if (attempt.plainer) attempt = ask(question, *attempt.plainer, sink, stop);
-    if (question.slot) remember_task(*question.slot, stop);
     return std::move(attempt.answer);
-  }
-
-  /// Looks which task ours was in a slot that was handed out, so that it can be told from others'.
-  void remember_task(int slot, const std::stop_token& stop) {
-    {
-      const std::lock_guard guard(mutex);
-      if (!own_slots.contains(slot)) return;
-    }
-    const auto told = tell("/slots", system_clock().since_boot() + telling_time, stop);
-    const auto slots = told ? slots_from(told->body) : std::nullopt;
-    std::optional<std::int64_t> task;
-    for (const Slot& one : slots.value_or(std::vector<Slot>{})) {
-      if (one.id == slot && !one.is_processing) task = one.task;
-    }
-    const std::lock_guard guard(mutex);
-    own_slots[slot] = task;
   }
 
   [[nodiscard]] std::string untold() const {
@@ -211,18 +197,37 @@ struct ModelClient::State {
     const auto told = tell("/slots", until, stop);
     const auto slots = told ? slots_from(told->body) : std::nullopt;
     if (!slots) return not_asked(untold());
-    const std::lock_guard guard(mutex);
-    OwnTasks own;
-    for (const auto& [slot, task] : own_slots) {
-      if (task) own[slot] = *task;
-    }
-    const auto slot = free_slot(*slots, own);
+    const auto slot = free_slot(*slots, seeds);
     if (!slot) {
       return not_asked("each of the model server's " + std::to_string(slots->size()) +
                        " slots is at work or holds the prompt of an agent");
     }
-    own_slots.try_emplace(*slot);
     return *slot;
+  }
+
+  Result<ChatRequest, Failure> beside(ChatRequest request, const std::stop_token& stop) {
+    const Found of = find(stop);
+    if (stop.stop_requested()) return cancelled(name);
+    switch (of.kind) {
+      case ServerKind::vllm:
+        return request;
+      case ServerKind::llama_cpp: {
+        const auto slot = find_slot(stop);
+        if (!slot) return slot.error();
+        request.slot = *slot;
+        request.seed = seeds.next();
+        return request;
+      }
+      case ServerKind::ollama:
+        return not_asked(
+            "Ollama does not let a check choose where it runs, so it might displace the agent's "
+            "prompt; name another server for checks");
+      case ServerKind::unknown:
+        break;
+    }
+    if (server.tls && of.from_internet) return request;
+    return not_asked("it is not known whether a check would displace the agent's prompt at " +
+                     name.url + "; name another server for checks");
   }
 };
 
@@ -258,32 +263,21 @@ Model ModelClient::model() {
   };
 }
 
+Model ModelClient::model_beside() {
+  return [state = state_.get()](const ChatRequest& request, const ChatSink& sink,
+                                const std::stop_token& stop) -> Result<ChatAnswer, Failure> {
+    const auto allowed = state->beside(request, stop);
+    if (!allowed) return allowed.error();
+    return state->chat(*allowed, sink, stop);
+  };
+}
+
 ServerKind ModelClient::server(const std::stop_token& stop) {
   return state_->find(stop).kind;
 }
 
 Result<ChatRequest, Failure> ModelClient::beside(ChatRequest request, const std::stop_token& stop) {
-  const Found found = state_->find(stop);
-  if (stop.stop_requested()) return cancelled(state_->name);
-  switch (found.kind) {
-    case ServerKind::vllm:
-      return request;
-    case ServerKind::llama_cpp: {
-      const auto slot = state_->find_slot(stop);
-      if (!slot) return slot.error();
-      request.slot = *slot;
-      return request;
-    }
-    case ServerKind::ollama:
-      return not_asked(
-          "Ollama does not let a check choose where it runs, so it might displace the agent's "
-          "prompt; name another server for checks");
-    case ServerKind::unknown:
-      break;
-  }
-  if (state_->server.tls && found.from_internet) return request;
-  return not_asked("it is not known whether a check would displace the agent's prompt at " +
-                   state_->name.url + "; name another server for checks");
+  return state_->beside(std::move(request), stop);
 }
 
 }  // namespace watchdog

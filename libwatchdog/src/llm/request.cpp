@@ -68,6 +68,7 @@ std::string to_json(const ChatRequest& request, const RequestShape& shape) {
                *request.output_tokens_max);
   }
   if (request.temperature) json.field("temperature", *request.temperature);
+  if (request.seed) json.field("seed", *request.seed);
   if (request.slot && shape.server == ServerKind::llama_cpp) json.field("id_slot", *request.slot);
   if (shape.extras) write_extras(json, request, shape);
   json.close_object();

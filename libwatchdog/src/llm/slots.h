@@ -2,8 +2,8 @@
 /// The slots of a llama.cpp server: who holds a prompt that must not be displaced.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -23,15 +23,28 @@ struct Slot {
   int id = 0;
   bool is_processing = false;
   std::optional<std::int64_t> task{};  ///< Its latest; nothing: it was never used.
+  std::optional<std::int64_t> seed{};  ///< Of the latest task; nothing: the server does not tell.
 };
 /// Nothing: it is no such list.
 [[nodiscard]] std::optional<std::vector<Slot>> slots_from(std::string_view body);
 
-/// Slots by their latest task, for those that a task of ours used.
-using OwnTasks = std::map<int, std::int64_t>;
+/// The seeds that one client's checks are asked with, so that a slot shows whether one of them used
+/// it last. Each check gets another one, or asking again would give the same answer. Thread-safe.
+class CheckSeeds {
+ public:
+  /// `random`: chooses the range.
+  explicit CheckSeeds(std::uint32_t random);
 
-/// An idle slot that holds nobody else's prompt: one that ours used last, or one that nobody ever
-/// used. The first of those, because the server gives new agents the last one.
-[[nodiscard]] std::optional<int> free_slot(const std::vector<Slot>& slots, const OwnTasks& own);
+  [[nodiscard]] std::int64_t next() noexcept;
+  [[nodiscard]] bool has(std::int64_t seed) const noexcept;
+
+ private:
+  std::int64_t first_;
+  std::atomic<std::uint32_t> given_ = 0;
+};
+
+/// An idle slot that holds nobody else's prompt: one that a check of ours used last, or one that
+/// nobody ever used. The first of those, because the server gives new agents the last one.
+[[nodiscard]] std::optional<int> free_slot(const std::vector<Slot>& slots, const CheckSeeds& own);
 
 }  // namespace watchdog
