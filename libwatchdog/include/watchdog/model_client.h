@@ -33,7 +33,9 @@ class ModelClient {
     std::string model = "default";    ///< For requests that name none.
     bool stream = true;               ///< False: no word before the whole answer is there.
     std::filesystem::path ca_file{};  ///< More certificates to trust (PEM); empty: the system's.
-    /// An answer above this is a failure (`malformed_answer`). Bounds memory.
+    /// An answer above this is a failure (`malformed_answer`), and so is one of more values than
+    /// such an answer needs. Bounds memory: an answer that is not streamed takes up to about six
+    /// times as much, and 32 MiB, while it is read.
     std::size_t answer_bytes_max = 64U << 20U;
     std::size_t idle_connections_max = 4;
   };

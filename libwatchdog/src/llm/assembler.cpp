@@ -69,8 +69,8 @@ void give_ids(std::vector<ToolRequest>& calls, const std::string& response_id) {
   }
 }
 
-/// What a document of so many bytes may be parsed to: 100 bytes of probabilities are about ten
-/// values, so that their lists fit, and what is parsed takes about twice the bytes at most.
+/// Of one document or event. A value takes up to 160 bytes besides its text, so that values take
+/// about three times the bytes; the probabilities of 20,000 tokens with their alternatives fit.
 std::size_t values_max(std::size_t bytes_max) {
   return 100'000 + bytes_max / 64;
 }

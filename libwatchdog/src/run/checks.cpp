@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t goal_chars_max = 1'000;
 constexpr std::size_t name_chars_max = 64;
 constexpr std::size_t reason_chars_max = 500;
+constexpr std::size_t answer_bytes_max = 1U << 20U;
 
 constexpr std::string_view instructions =
     "You judge whether an autonomous agent gets anywhere. The user's message is a record of what "
@@ -180,7 +181,8 @@ ChatRequest check_request(const CheckSubject& subject, int output_tokens_max) {
           .temperature = 0.0,
           .schema = std::string(schema),
           .thinking = false,
-          .probabilities = true};
+          .probabilities = true,
+          .answer_bytes_max = answer_bytes_max};
 }
 
 CheckAnswer read_check(const ChatAnswer& answer) {
