@@ -32,6 +32,9 @@ fi
 said=$("$work/build/consumer" "$work/w.db") || fail "the consumer: $said"
 [[ $said == ok:* ]] || fail "the consumer said: $said"
 
+ran=$("$work/build/agent" "$work/agent.db") || fail "the agent: $ran"
+[[ $ran == "ok: task_complete" ]] || fail "the agent said: $ran"
+
 # Agents link this: SQLite and the runtime, nothing else.
 needed=$(ldd "$work/build/consumer" | sed -E 's,^\s*(\S*/)?([^ /]+) .*,\2,' | sort)
 grep -q '^libsqlite3\.so' <<<"$needed" || fail "libsqlite3 is not among: $needed"
