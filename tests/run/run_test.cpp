@@ -513,6 +513,10 @@ TEST_F(Running, ends_by_a_duration_that_its_owner_enforces) {
   const auto end = go();
   expect_end(end, OutcomeKind::incomplete, reasons::budget_time);
   EXPECT_EQ(end.iterations, 3);
+  const auto events = stored();
+  EXPECT_TRUE(std::any_of(events.begin(), events.end(), [](const Event& event) {
+    return event.report.name == budget_reports::timeout_warning;
+  }));
 }
 
 TEST_F(Running, ends_by_old_limits_only_where_they_were_asked_for) {

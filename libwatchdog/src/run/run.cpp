@@ -112,8 +112,7 @@ struct Run::State {
   std::mutex mutex;
   std::condition_variable_any changed;
   bool phase_began = false;
-  std::optional<Outcome>
-      forced;  ///< Somebody else ended it: a person, a parent, an opted-in limit.
+  std::optional<Outcome> forced;  ///< By a person, a parent, a limit of time that was opted in to.
 
   Reflection last;
   int iteration = 0;
@@ -164,8 +163,9 @@ struct Run::State {
         report_limit(std::move(passed));
       }
     }
-    if (parts.budget && parts.budget->exhausted() == BudgetAxis::time)
-      force(exhausted(BudgetAxis::time));
+    if (!parts.budget) return;
+    reporter->warn();
+    if (parts.budget->exhausted() == BudgetAxis::time) force(exhausted(BudgetAxis::time));
   }
 
   void count_tries(int tries) {
@@ -235,13 +235,10 @@ struct Run::State {
 
   /// What is told of: the owner's budget, or the failsafe where that comes nearer.
   [[nodiscard]] BudgetFigures told() const {
-    auto iterations = failsafe.figures();
+    const auto iterations = failsafe.figures();
     if (!limited) return iterations;
-    auto figures = parts.budget->figures();
-    return std::max(iterations.stage, BudgetStage::nominal) >
-                   std::max(figures.stage, BudgetStage::low)
-               ? iterations
-               : figures;
+    const auto figures = parts.budget->figures();
+    return iterations.stage > figures.stage ? iterations : figures;
   }
 
   /// What the model is to know of it now. Of the failsafe, only when it comes near.
