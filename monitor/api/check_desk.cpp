@@ -92,7 +92,17 @@ struct CheckDesk::State {
     return watched && is_outdated(watched->judged.history, check.seen);
   }
 
-  [[nodiscard]] Result<Check> stored(StoreReader& reader, const std::string& id) const {
+  /// The check as it stands, here or in the file: an answer is kept before it is known here.
+  [[nodiscard]] Result<Check> found(StoreReader& reader, const std::string& id) {
+    const auto here = known(id);
+    if (here && here->state != CheckState::pending) return *here;
+    auto kept = stored(reader, id, here.has_value());
+    return kept || !here ? kept : Result<Check>(*here);
+  }
+
+  /// `asked_here`: it is under way.
+  [[nodiscard]] Result<Check> stored(StoreReader& reader, const std::string& id,
+                                     bool asked_here) const {
     for (const auto& event_id : {id, "?" + id}) {
       const auto event = reader.opinion(event_id);
       if (!event) return event.error();
@@ -102,7 +112,7 @@ struct CheckDesk::State {
       auto check = check_of(**event, row->id);
       if (!check) continue;
       // Its answer went down with whoever asked.
-      const bool lost = (*event)->report.name == asker || is_end(row->lifecycle);
+      const bool lost = !asked_here && ((*event)->report.name == asker || is_end(row->lifecycle));
       if (check->state == CheckState::pending && lost) {
         check->state = CheckState::failed;
         check->reason = "whoever asked was gone before the answer came";
@@ -146,10 +156,7 @@ void CheckDesk::ask(std::string session, std::string id, Done done) {
         if (!row) return done(row.error());
         if (!id.empty()) {
           // The same question twice has one answer.
-          auto earlier = state->known(id);
-          if (!earlier) {
-            if (auto kept = state->stored(reader, id)) earlier = *kept;
-          }
+          const auto earlier = state->found(reader, id);
           if (earlier && earlier->session == session) return done(*earlier);
           if (earlier) {
             return done(
@@ -170,9 +177,10 @@ void CheckDesk::ask(std::string session, std::string id, Done done) {
 }
 
 void CheckDesk::find(std::string id, Done done) {
-  if (auto check = state_->known(id)) return done(*check);
+  const auto here = state_->known(id);
+  if (here && here->state != CheckState::pending) return done(*here);
   state_->backend.read(
-      [state = state_, id, done](StoreReader& reader) { done(state->stored(reader, id)); },
+      [state = state_, id, done](StoreReader& reader) { done(state->found(reader, id)); },
       [done](Error error) { done(std::move(error)); });
 }
 
