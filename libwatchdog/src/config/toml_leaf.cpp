@@ -1,5 +1,8 @@
 #include "config/toml_leaf.h"
 
+// Strangers' files reach its assertions (toml++ 3.3: a key that begins with no letter); what they
+// guard is an error right behind them.
+#define TOML_ASSERT(expression) static_assert(true)
 #include <toml++/toml.h>
 
 #include <algorithm>
