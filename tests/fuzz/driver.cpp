@@ -9,6 +9,10 @@
 #include "fuzz/fuzz.h"
 #include "support/scenario.h"
 
+#ifndef FUZZ_ROUNDS
+#define FUZZ_ROUNDS 300000
+#endif
+
 namespace {
 
 constexpr std::size_t input_bytes_max = 4096;
@@ -55,7 +59,7 @@ int main(int argc, char** argv) {
   std::mt19937 random(watchdog::test::random_seed());
   const auto seeds = fuzz_seeds();
   for (const auto& seed : seeds) run(seed);
-  for (int rounds = watchdog::test::repetitions(300'000); rounds > 0; --rounds) {
+  for (int rounds = watchdog::test::repetitions(FUZZ_ROUNDS); rounds > 0; --rounds) {
     std::string input = seeds[random() % seeds.size()];
     for (auto steps = 1 + random() % 8; steps > 0; --steps) mutate(input, seeds, random);
     run(input);
