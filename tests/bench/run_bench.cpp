@@ -34,8 +34,7 @@ double loop_time(bool checked, int& opinions) {
                                      const timespec patience{.tv_sec = 0, .tv_nsec = 20'000'000};
                                      nanosleep(&patience, nullptr);
                                      return ChatAnswer{.text = "B: it repeats itself"};
-                                   },
-                                   {.per_session_max = 1'000'000, .apart = Millis{0}});
+                                   });
   Run run({.tracker = tracker,
            .callbacks = {.reflect =
                              [](Iteration&) {
