@@ -1,9 +1,11 @@
 #include "watchdog/run.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <condition_variable>
+#include <csignal>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -625,6 +627,28 @@ TEST_F(Running, goes_on_without_a_store_and_records_again_when_it_is_back) {
   const auto end = go();
   EXPECT_EQ(done.size(), 6U);
   expect_end(end, OutcomeKind::completed, reasons::task_complete);
+}
+
+TEST_F(Running, goes_on_while_the_disk_is_full_and_records_again_when_there_is_room) {
+  ASSERT_TRUE(tracker.flush());
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, SIG_IGN);  // an error of a write, as on a real disk
+  reflect = [&](Iteration& now) {
+    if (now.number() == 2) {
+      const rlimit none{.rlim_cur = 1, .rlim_max = before.rlim_max};
+      setrlimit(RLIMIT_FSIZE, &none);
+      EXPECT_FALSE(tracker.flush()) << "the disk is not full";
+    }
+    if (now.number() == 4) setrlimit(RLIMIT_FSIZE, &before);
+    return Reflection{
+        .assessment = now.number() == 6 ? Assessment::task_complete : Assessment::going_on,
+        .data = std::to_string(now.number())};
+  };
+  const auto end = go();
+  setrlimit(RLIMIT_FSIZE, &before);
+  expect_end(end, OutcomeKind::completed, reasons::task_complete);
+  EXPECT_EQ(judged().history.state_changes, 11);  // none of them is missing
 }
 
 }  // namespace

@@ -408,6 +408,7 @@ Result<HttpHead, HttpFault> HttpClient::ask(const HttpRequest& request, const Ht
     }
     auto answer = connection->ask(request, sink, stop);
     if (answer.reusable) state_->keep(std::move(connection));
+    // Its destructor waits for a look-up that may hang; who called off does not.
     if (connection && connection->abandoned()) {
       std::thread([left = std::move(connection)] {}).detach();
     }
