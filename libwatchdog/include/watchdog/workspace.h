@@ -1,0 +1,69 @@
+/// \file
+/// The directories that an agent's tools may touch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "watchdog/result.h"
+
+namespace watchdog {
+
+/// Part of a file. A plain value.
+struct FilePart {
+  std::string bytes;
+  std::uint64_t offset = 0;
+  std::uint64_t total = 0;  ///< Bytes of the file.
+};
+
+/// Some directories, and what lies in them: neither `..` nor symbolic links lead out, also not if
+/// they are changed while a path is followed (openat2(2), RESOLVE_BENEATH; where the kernel lacks
+/// it, part by part without following links). Thread-safe.
+class Workspace {
+ public:
+  static constexpr std::size_t file_bytes_max = 16U << 20U;
+
+  /// REQUIRES: not empty. Relative paths are taken from the first root. Errors: `not_found`,
+  /// `invalid` (not a directory).
+  [[nodiscard]] static Result<Workspace> open(const std::vector<std::filesystem::path>& roots);
+  ~Workspace();
+  Workspace(Workspace&&) noexcept;
+  Workspace& operator=(Workspace&&) noexcept;
+
+  [[nodiscard]] const std::filesystem::path& root() const noexcept;  ///< The first.
+
+  /// The path made absolute and free of `.`, `..` and links, whether or not its last part exists.
+  /// Errors: `invalid` (leads out, holds a NUL, is too long).
+  [[nodiscard]] Result<std::filesystem::path> resolve(std::string_view path) const;
+
+  /// Errors: `invalid` (leads out, or not a regular file: devices and pipes may block for ever),
+  /// `not_found`, `unavailable`.
+  [[nodiscard]] Result<FilePart> read(std::string_view path, std::uint64_t offset = 0,
+                                      std::size_t bytes_max = file_bytes_max) const;
+  /// SHA-256 of the file; empty: there is none. Errors as of `read`.
+  [[nodiscard]] Result<std::optional<std::string>> digest(std::string_view path) const;
+
+  /// Writes the content to a hidden file beside the target, durably, with the target's mode (else
+  /// 0644 less the umask); gives its path, which only the write gate renames. Makes directories on
+  /// the way. Errors as of `read`, and `exhausted`.
+  [[nodiscard]] Result<std::filesystem::path> stage(std::string_view path,
+                                                    std::string_view content) const;
+
+  /// What would change, as a unified diff with three lines of context (POSIX diff -u), at most
+  /// `chars_max` characters; of files that are not text, their sizes.
+  [[nodiscard]] Result<std::string> diff(std::string_view path, std::string_view content,
+                                         std::size_t chars_max = 8'000) const;
+
+ private:
+  struct State;
+  explicit Workspace(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace watchdog
