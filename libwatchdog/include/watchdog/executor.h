@@ -1,0 +1,168 @@
+/// \file
+/// Carries out tool calls such that none of them can hold up a turn: not one that hangs for ever,
+/// throws, forks, floods, or comes back when nobody waits any more.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "watchdog/artifact_store.h"
+#include "watchdog/checkpoint_store.h"
+#include "watchdog/deadline.h"
+#include "watchdog/names.h"
+#include "watchdog/time.h"
+#include "watchdog/tool.h"
+#include "watchdog/tool_outcome.h"
+#include "watchdog/tool_output.h"
+#include "watchdog/turns.h"
+
+namespace watchdog {
+
+/// Calls that may run at the same time, as indices into their batch, ascending. A plain value.
+struct Wave {
+  bool exclusive = false;
+  std::vector<std::size_t> calls;
+};
+
+/// Keeps the order of the calls: an exclusive one is a wave of its own, and so is what stands
+/// between two of them. A call with `wait_for_previous: true` among its arguments, which its tool
+/// does not declare, begins a wave. Unknown tools count as parallel. Pure.
+[[nodiscard]] std::vector<Wave> plan_waves(std::span<const ToolCall> calls,
+                                           const ToolRegistry& tools);
+
+/// The spec's own, else by its effect.
+[[nodiscard]] Concurrency concurrency_of(const ToolSpec& spec) noexcept;
+
+/// Whether the same call may be made again, by what the tool is and how far it came.
+[[nodiscard]] RetryAdvice retry_advice(const ToolSpec& spec, EffectState effects) noexcept;
+
+/// Something that happened to a call. A plain value; `output` is valid during the call.
+struct ToolEvent {
+  enum class Kind : std::uint8_t {
+    queued,
+    start,
+    progress,  ///< At most every 5 s, once a call has run for 5 s.
+    slow,      ///< The soft deadline is over.
+    cancel_requested,
+    result,     ///< `report` has it, whatever it is.
+    late,       ///< It came back after its outcome was decided; what it brought is dropped.
+    abandoned,  ///< Its outcome is decided and its thread is not back.
+    reclaimed,  ///< That thread is back.
+    host_stall  ///< The machine stood still; deadlines were moved.
+  };
+  Kind kind = Kind::start;
+  std::string turn;
+  std::string call;
+  std::string tool;
+  std::string arguments{};  ///< Of `start`.
+  Millis elapsed{};
+  std::optional<Millis> deadline{};  ///< Of `start`: without progress.
+  std::optional<double> value{};     ///< Of `progress`.
+  std::optional<double> total{};
+  std::uint64_t bytes = 0;    ///< Of `progress`, and of what came late.
+  std::int64_t accepted = 0;  ///< Of `progress`.
+  std::string detail{};       ///< The tool's message; of `late` the digest (SHA-256).
+  const CallReport* report = nullptr;
+};
+
+template <>
+struct Names<ToolEvent::Kind> {
+  static constexpr std::string_view all[] = {
+      "queued", "start", "progress",  "slow",      "cancel_requested",
+      "result", "late",  "abandoned", "reclaimed", "host_stall"};
+};
+
+/// What does not come back, at one moment. A plain value.
+struct LeakStats {
+  std::size_t workers = 0;     ///< Threads, idle ones among them.
+  std::size_t busy = 0;        ///< With a call somebody waits for, and
+  std::size_t abandoned = 0;   ///< with one nobody waits for.
+  std::size_t slots_free = 0;  ///< Calls that could begin now.
+  std::uint64_t abandoned_total = 0;
+  std::uint64_t reclaimed_total = 0;
+  Millis oldest_abandoned{};
+  std::vector<std::string> quarantined;  ///< Tools.
+};
+
+/// A plain value.
+struct ExecutorOptions {
+  DeadlineSettings deadlines{};
+  std::size_t parallel_max = 8;      ///< Calls of a batch that run at once.
+  std::size_t workers_max = 16;      ///< Threads in all; one is free again only when it returns.
+  std::size_t quarantine_after = 2;  ///< Abandoned calls of one tool; then it is denied.
+  /// Timeouts of one tool in a row, after which it is off for the turn.
+  int timeouts_in_a_row_max = 3;
+  std::optional<Millis> cap{};                 ///< Of every call, whatever its tool says.
+  Millis queue_max{600'000};                   ///< How long a call may wait for its turn.
+  std::optional<Millis> confirm_max{600'000};  ///< For a person's answer; empty: for ever.
+  Millis cancel_grace{2'000};  ///< For a call to come back after it was told to stop, and
+  Millis commit_grace{250};    ///< for an effect under way then to be done.
+  Millis shutdown_grace{5'000};
+  Millis progress_every{5'000};
+  /// The longest time between two looks at the clock; a later look shows that the machine stood
+  /// still.
+  Millis look_longest{1'000};
+  OutputLimits output{};
+  /// Run tools that change something, cannot be stopped and do not use the gate.
+  bool allow_unfenced = false;
+  /// Others of a batch are called off when one goes wrong.
+  bool cancel_siblings_on_failure = false;
+  bool fail_without_checkpoint = true;  ///< Where a store for them is given.
+  /// Two executors of one process with the same workspace keep each other's order.
+  std::string workspace{};
+  std::size_t worker_stack_bytes = 1U << 20U;
+  const Clock* clock = &system_clock();
+};
+
+/// Thread-safe: turns may use it at the same time.
+class ToolExecutor {
+ public:
+  struct Parts {
+    std::shared_ptr<const ToolRegistry> tools;
+    std::shared_ptr<ArtifactStore> artifacts{};      ///< Empty: what is too long is cut for good.
+    std::shared_ptr<CheckpointStore> checkpoints{};  ///< Empty: none are taken.
+    Confirmer confirm{};                             ///< Empty: who needs a confirmation is denied.
+    std::shared_ptr<EpochSource> epochs{};           ///< Empty: one of this process.
+    /// Why a call is not allowed now (a mode, a list); empty string: it is. May be empty.
+    std::function<std::string(const ToolCall&)> policy{};
+    /// Gets each event, one at a time, from several threads, results in the order in which they
+    /// come. Must not throw nor wait. Not called any more when the executor is gone.
+    std::function<void(const ToolEvent&)> observer{};
+    /// What goes wrong, for the agent's own code: called after the observer.
+    std::function<void(const CallReport&)> on_tool_error{};
+  };
+  explicit ToolExecutor(Parts parts, ExecutorOptions options = {});
+  /// Waits `shutdown_grace` at most; threads that are not back then stay behind, and touch nothing
+  /// of this object. REQUIRES: no call is being executed.
+  ~ToolExecutor();
+  ToolExecutor(const ToolExecutor&) = delete;
+  ToolExecutor& operator=(const ToolExecutor&) = delete;
+
+  /// One call; see `execute_batch`.
+  [[nodiscard]] CallReport execute(Turn& turn, const ToolCall& call) noexcept;
+  /// As many reports as calls, in their order. Returns when each has an outcome: at the latest
+  /// `cancel_grace` + `commit_grace` after the last deadline or a cancel.
+  [[nodiscard]] std::vector<CallReport> execute_batch(Turn& turn,
+                                                      std::span<const ToolCall> calls) noexcept;
+
+  [[nodiscard]] LeakStats leaks() const;
+  /// Lets a tool be called again although calls of it hang.
+  void reset_quarantine(std::string_view tool);
+  /// For clocks that do not run by themselves: somebody moved it.
+  void tick();
+
+ private:
+  friend class Batch;
+  struct Core;
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace watchdog

@@ -1,0 +1,169 @@
+/// \file
+/// What a tool call came to: one of seven things, each with what is known of its effects.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "watchdog/cancel_scope.h"
+#include "watchdog/deadline.h"
+#include "watchdog/names.h"
+#include "watchdog/time.h"
+#include "watchdog/tool_output.h"
+#include "watchdog/write_gate.h"
+
+namespace watchdog {
+
+/// What a model asked for. A plain value.
+struct ToolCall {
+  std::string id;         ///< The provider's, as it came.
+  std::string tool;       ///< Its name.
+  std::string arguments;  ///< A JSON object as text.
+};
+
+/// How much of what a call was to change has changed.
+enum class EffectState : std::uint8_t { none, partial, complete, unknown };
+
+template <>
+struct Names<EffectState> {
+  static constexpr std::string_view all[] = {"none", "partial", "complete", "unknown"};
+};
+
+/// Whether the same call may be made again.
+enum class RetryAdvice : std::uint8_t { safe, verify_first, do_not, not_applicable };
+
+template <>
+struct Names<RetryAdvice> {
+  static constexpr std::string_view all[] = {"safe", "verify_first", "do_not", "not_applicable"};
+};
+
+/// Why a call was not made.
+enum class DenyReason : std::uint8_t {
+  deadline,              ///< No time is left of the turn or its budget.
+  budget,                ///< Steps, tokens, cost or calls are used up.
+  write_denied,          ///< A person said no.
+  confirmation_expired,  ///< Nobody said anything.
+  policy,                ///< The owner does not allow it.
+  disabled,              ///< Off for the rest of the turn, after timeouts; or by a mode.
+  unknown_tool,
+  invalid_arguments,
+  duplicate_call,     ///< Its id was in the same batch before.
+  quarantined,        ///< Earlier calls of it, or on the same thing, hang.
+  saturated,          ///< Every worker is taken by calls that do not return.
+  turn_cancelled,     ///< The turn is over.
+  final_turn,         ///< Now the answer is due.
+  stale_precondition  ///< What it was to change has changed meanwhile.
+};
+
+template <>
+struct Names<DenyReason> {
+  static constexpr std::string_view all[] = {
+      "deadline",  "budget",         "write_denied",      "confirmation_expired", "policy",
+      "disabled",  "unknown_tool",   "invalid_arguments", "duplicate_call",       "quarantined",
+      "saturated", "turn_cancelled", "final_turn",        "stale_precondition"};
+};
+
+enum class FailureKind : std::uint8_t {
+  tool_error,  ///< The tool says so.
+  exception,
+  spawn_failed,
+  exit_nonzero,
+  killed_by_signal,
+  internal  ///< Ours.
+};
+
+template <>
+struct Names<FailureKind> {
+  static constexpr std::string_view all[] = {"tool_error",   "exception",        "spawn_failed",
+                                             "exit_nonzero", "killed_by_signal", "internal"};
+};
+
+struct ToolExecutionResult {
+  Output output;
+};
+
+/// A result that was too long to be shown whole: `preview.artifact` has all of it.
+struct ToolArtifactReference {
+  ArtifactRef artifact;
+  Output preview;
+};
+
+struct ToolFailure {
+  FailureKind kind = FailureKind::tool_error;
+  std::string message;
+  std::optional<int> exit_code{};  ///< 128 + n: signal n.
+  Output partial{};
+};
+
+/// Nobody waits for it any more. Whether it still runs, and what it has done, is said here.
+struct ToolTimeout {
+  TimeoutKind kind = TimeoutKind::idle;
+  Millis limit{};
+  Millis elapsed{};  ///< Active time.
+  Millis since_progress{};
+  EffectState effects = EffectState::unknown;
+  bool still_running = false;
+  RetryAdvice retry = RetryAdvice::verify_first;
+  Output partial{};
+};
+
+struct ToolCancelled {
+  CancelReason why;
+  bool started = false;
+  EffectState effects = EffectState::none;
+  bool still_running = false;
+  Millis elapsed{};
+  Output partial{};
+};
+
+/// It was not made; nothing happened.
+struct ToolDenied {
+  DenyReason reason = DenyReason::policy;
+  std::string message;
+};
+
+/// It goes on by itself, and says later what became of it.
+struct ToolDetached {
+  std::string job;
+  Millis after{};
+  Output partial{};
+};
+
+using ToolOutcome = std::variant<ToolExecutionResult, ToolArtifactReference, ToolFailure,
+                                 ToolTimeout, ToolCancelled, ToolDenied, ToolDetached>;
+
+/// `result, artifact, failure, timeout, cancelled, denied, detached`.
+[[nodiscard]] std::string_view name_of(const ToolOutcome& outcome) noexcept;
+/// True for all but results, artifacts and what was detached.
+[[nodiscard]] bool is_error(const ToolOutcome& outcome) noexcept;
+
+/// A call and what became of it. A plain value.
+struct CallReport {
+  ToolCall call;
+  std::string turn;
+  Epoch epoch = 0;  ///< 0: it never came so far.
+  ToolOutcome outcome;
+  Millis queued{};  ///< Until it began.
+  Millis active{};
+  Millis paused{};
+  std::int64_t progress_accepted = 0;
+  std::int64_t progress_rejected = 0;
+  std::size_t wave = 0;
+  std::string deadline;    ///< Where its deadline came from; see ResolvedDeadline::provenance.
+  std::string note;        ///< For the model, besides the outcome: what of its hint was changed.
+  std::string checkpoint;  ///< What it changed can be brought back with this; empty: nothing.
+};
+
+/// What the model is told, deterministic and without times of day: at most 1,200 characters before
+/// the output.
+[[nodiscard]] std::string render_for_model(const CallReport& report);
+/// One object: `tool, call_id, outcome, is_error, kind, output?`, and of what went wrong `error,
+/// error_type (timeout | execution_error | cancelled | denied), suggestion, effects?, retry?,
+/// still_running?, limit_s?, elapsed_s?, artifact?`.
+[[nodiscard]] std::string to_json(const CallReport& report);
+
+}  // namespace watchdog

@@ -1,0 +1,99 @@
+/// \file
+/// The calls of one answer of the model on their way to their outcomes.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/executor_core.h"
+#include "tools/turn_state.h"
+
+namespace watchdog {
+
+/// Lives on the stack of whoever executes a batch, and works on that thread alone: it starts the
+/// calls, watches their deadlines, and decides each outcome once. Handlers run on workers.
+class Batch {
+ public:
+  Batch(std::shared_ptr<ToolExecutor::Core> core, std::shared_ptr<Turn::State> turn,
+        std::span<const ToolCall> calls);
+  ~Batch();
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  [[nodiscard]] std::vector<CallReport> run();
+
+ private:
+  enum class Stage : std::uint8_t {
+    fresh,
+    waiting,  ///< for what it uses
+    ready,    ///< for a worker
+    started,
+    done
+  };
+
+  struct Entry {
+    const ToolCall* asked = nullptr;
+    std::string key;  ///< Its id in the turn.
+    std::size_t wave = 0;
+    Stage stage = Stage::fresh;
+    ToolCall call;  ///< Without what was meant for us.
+    TimeoutHint hint;
+    std::shared_ptr<Tool> tool;
+    std::shared_ptr<CallState> state;
+    ResourceLocks::TicketPtr ticket;
+    Instant queued_at{};
+    bool queued_told = false;
+    bool cancel_told = false;
+    bool slow_told = false;
+    Instant next_progress = never;
+    std::int64_t accepted_told = 0;
+    std::optional<TimeoutKind> expired;  ///< It was told to stop because of that.
+    Instant grace_until = never;
+    CallReport report;
+  };
+
+  void run_wave(const Wave& wave);
+  /// Up to where it waits for something, or is done.
+  void step(Entry& entry, Instant now);
+  void admit(Entry& entry, Instant now);
+  [[nodiscard]] std::optional<ToolDenied> refusal(const Entry& entry) const;
+  void await_resources(Entry& entry, Instant now);
+  void start(Entry& entry, Instant now);
+  [[nodiscard]] std::optional<ResolvedDeadline> limits_of(const Entry& entry, Instant now,
+                                                          ToolDenied& denied) const;
+  void watch(Entry& entry, Instant now);
+  void tell_progress(Entry& entry, Instant now);
+  [[nodiscard]] bool queued_too_long(Entry& entry, Instant now);
+
+  /// The one transition to its outcome.
+  void conclude(Entry& entry, Instant now);
+  [[nodiscard]] ToolOutcome outcome_of(Entry& entry, std::optional<Homecoming>& home, Instant now,
+                                       EffectState effects, bool still_running,
+                                       const std::string& partial);
+  [[nodiscard]] EffectState effects_of(const Entry& entry, bool came_home, bool ok, bool settled,
+                                       std::optional<EffectState> said) const;
+  void finish(Entry& entry, ToolOutcome outcome);
+  void note_in_turn(const Entry& entry);
+  void fail_all() noexcept;
+
+  /// When the first of the calls is out of time.
+  [[nodiscard]] Instant next_expiry(Instant now) const;
+  [[nodiscard]] Instant next_look(Instant now) const;
+  void wait(Instant now);
+  void tell(const Entry& entry, ToolEvent::Kind kind, Millis elapsed = {}) const;
+  [[nodiscard]] Output shown(std::string_view text, const Entry& entry) const;
+
+  const std::shared_ptr<ToolExecutor::Core> core_;
+  const std::shared_ptr<Turn::State> turn_;
+  const std::shared_ptr<Wakeup> wakeup_;
+  std::vector<Entry> entries_;
+  std::vector<std::size_t> flying_;  ///< Of the wave: not fresh and not done.
+  /// What is left of `commit_grace` in this round of looks: it is one for all.
+  Millis commit_left_{};
+};
+
+}  // namespace watchdog

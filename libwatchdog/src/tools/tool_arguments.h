@@ -1,0 +1,22 @@
+/// \file
+/// What the executor itself reads in, and writes into, a call's arguments.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace watchdog {
+
+/// True for a JSON object, not nested too deep.
+[[nodiscard]] bool is_object(std::string_view arguments);
+
+/// `wait_for_previous: true`, unless the tool declares such an argument itself; then it is left to
+/// the tool. It is taken out.
+[[nodiscard]] bool take_wait_for_previous(std::string& arguments,
+                                          const std::vector<std::string>& declares);
+
+/// The same with `confirm_write: true`. REQUIRES: is_object(arguments).
+[[nodiscard]] std::string with_confirmation(const std::string& arguments);
+
+}  // namespace watchdog

@@ -1,0 +1,581 @@
+#include "watchdog/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+
+#include "support/tool_bench.h"
+
+namespace watchdog {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Door;
+using test::eventually;
+using test::ToolBench;
+using Kind = ToolEvent::Kind;
+
+ToolReply said(std::string text) {
+  return {.text = std::move(text)};
+}
+
+template <class T>
+const T& as(const CallReport& report) {
+  if (!std::holds_alternative<T>(report.outcome)) {
+    throw std::runtime_error("another outcome: " + to_json(report));
+  }
+  return std::get<T>(report.outcome);
+}
+
+std::string text_of(const CallReport& report) {
+  return as<ToolExecutionResult>(report).output.text;
+}
+
+// -- results
+
+TEST(Executor, gives_what_the_tool_says) {
+  ToolBench bench;
+  bench.add({.name = "echo"}, [](ToolContext& now) { return said(now.call().arguments); });
+  EXPECT_EQ(text_of(bench.call("echo", R"({"a": 1})")), R"({"a": 1})");
+  EXPECT_EQ(text_of(bench.call("echo", "")), "{}") << "some models write nothing for nothing";
+  const auto events = bench.events();
+  ASSERT_GE(events.size(), 2U);
+  EXPECT_EQ(events[0].kind, Kind::start);
+  EXPECT_EQ(events[1].kind, Kind::result);
+}
+
+TEST(Executor, whatever_a_tool_throws_is_a_typed_failure) {
+  ToolBench bench;
+  bench.add({.name = "number"}, [](ToolContext&) -> ToolReply { throw 42; });
+  bench.add({.name = "memory"}, [](ToolContext&) -> ToolReply { throw std::bad_alloc(); });
+  bench.add({.name = "words"},
+            [](ToolContext&) -> ToolReply { throw std::runtime_error("no such host"); });
+  for (const auto* tool : {"number", "memory", "words"}) {
+    const auto report = bench.call(tool);
+    EXPECT_EQ(as<ToolFailure>(report).kind, FailureKind::exception) << tool;
+    EXPECT_FALSE(as<ToolFailure>(report).message.empty()) << tool;
+  }
+  EXPECT_EQ(as<ToolFailure>(bench.call("words")).message, "no such host");
+}
+
+TEST(Executor, what_the_tool_calls_a_failure_keeps_its_words) {
+  ToolBench bench;
+  bench.add({.name = "grep"}, [](ToolContext&) {
+    return ToolReply{
+        .ok = false, .text = "nothing found", .failure = FailureKind::exit_nonzero, .exit_code = 1};
+  });
+  const auto report = bench.call("grep");
+  EXPECT_EQ(as<ToolFailure>(report).exit_code, 1);
+  EXPECT_EQ(as<ToolFailure>(report).partial.text, "nothing found");
+}
+
+TEST(Executor, tells_the_agents_code_of_each_error) {
+  ToolBench bench;
+  std::atomic<int> errors{0};
+  bench.parts.on_tool_error = [&](const CallReport&) { ++errors; };
+  bench.add({.name = "ok"}, [](ToolContext&) { return said("x"); });
+  bench.add({.name = "bad"}, [](ToolContext&) { return ToolReply{.ok = false}; });
+  (void)bench.call("ok");
+  (void)bench.call("bad");
+  (void)bench.call("none");
+  EXPECT_EQ(errors, 2);
+}
+
+TEST(Executor, an_observer_that_throws_harms_nobody) {
+  ToolBench bench;
+  bench.add({.name = "ok"}, [](ToolContext&) { return said("x"); });
+  ToolExecutor executor({.tools = bench.tools,
+                         .observer = [](const ToolEvent&) { throw 1; },
+                         .on_tool_error = [](const CallReport&) { throw 2; }});
+  auto turn = bench.turn();
+  EXPECT_EQ(text_of(executor.execute(turn, {"1", "ok", ""})), "x");
+  EXPECT_TRUE(is_error(executor.execute(turn, {"1", "none", ""}).outcome));
+}
+
+// -- what is not even started
+
+TEST(Executor, refuses_what_it_cannot_call) {
+  ToolBench bench;
+  std::atomic<int> invoked{0};
+  bench.add({.name = "t"}, [&](ToolContext&) {
+    ++invoked;
+    return said("x");
+  });
+  auto turn = bench.turn();
+  const std::vector<ToolCall> calls{{"1", "t", "{}"},      {"1", "t", "{}"},
+                                    {"2", "none", "{}"},   {"3", "t", "[1]"},
+                                    {"4", "t", "{\"a\":"}, {"5", "t", std::string(100, '[')},
+                                    {"6", "t", "\xff"},    {"7", std::string(5'000, 'n'), "{}"}};
+  const auto reports = bench.executor().execute_batch(turn, calls);
+  ASSERT_EQ(reports.size(), calls.size());
+  EXPECT_EQ(text_of(reports[0]), "x");
+  EXPECT_EQ(as<ToolDenied>(reports[1]).reason, DenyReason::duplicate_call);
+  EXPECT_EQ(as<ToolDenied>(reports[2]).reason, DenyReason::unknown_tool);
+  for (const int at : {3, 4, 5, 6}) {
+    EXPECT_EQ(as<ToolDenied>(reports[at]).reason, DenyReason::invalid_arguments) << at;
+  }
+  EXPECT_EQ(as<ToolDenied>(reports[7]).reason, DenyReason::unknown_tool);
+  EXPECT_EQ(invoked, 1);
+}
+
+TEST(Executor, calls_without_an_id_are_told_apart) {
+  ToolBench bench;
+  bench.add({.name = "t"}, [](ToolContext&) { return said("x"); });
+  auto turn = bench.turn();
+  const std::vector<ToolCall> calls{{"", "t", "{}"}, {"", "t", "{}"}};
+  for (const auto& report : bench.executor().execute_batch(turn, calls)) {
+    EXPECT_EQ(text_of(report), "x");
+    EXPECT_EQ(report.call.id, "");
+  }
+}
+
+TEST(Executor, a_mode_and_the_final_turn_forbid_calls) {
+  ToolBench bench;
+  bench.add({.name = "web"}, [](ToolContext&) { return said("x"); });
+  bench.add({.name = "note", .allowed_in_final_turn = true},
+            [](ToolContext&) { return said("x"); });
+  bench.parts.policy = [](const ToolCall& call) {
+    return std::string(call.tool == "web" ? "web is off" : "");
+  };
+  EXPECT_EQ(as<ToolDenied>(bench.call("web")).message, "web is off");
+  EXPECT_EQ(as<ToolDenied>(bench.call("web")).reason, DenyReason::policy);
+  auto last = bench.turn({.final = true});
+  EXPECT_EQ(text_of(bench.calls(last, {"note"})[0]), "x");
+  bench.parts.policy = {};
+  ToolBench other;
+  other.add({.name = "web"}, [](ToolContext&) { return said("x"); });
+  auto final_turn = other.turn({.final = true});
+  EXPECT_EQ(as<ToolDenied>(other.calls(final_turn, {"web"})[0]).reason, DenyReason::final_turn);
+}
+
+TEST(Executor, what_can_be_neither_stopped_nor_fenced_is_not_run_in_this_process) {
+  const ToolSpec raw{
+      .name = "raw", .effect = Effect::external_write, .stoppable = Stoppable::not_stoppable};
+  ToolBench bench;
+  bench.add(raw, [](ToolContext&) { return said("x"); });
+  EXPECT_EQ(as<ToolDenied>(bench.call("raw")).reason, DenyReason::policy);
+  ToolBench bold({.allow_unfenced = true});
+  bold.add(raw, [](ToolContext&) { return said("x"); });
+  EXPECT_EQ(text_of(bold.call("raw")), "x");
+}
+
+// -- deadlines
+
+TEST(Executor, a_silent_tool_is_given_up_after_two_minutes_and_the_turn_goes_on) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  const Door door;
+  bench.add({.name = "hang"}, [door](ToolContext& now) {
+    return ToolReply{.ok = door.wait(now.stop()), .text = "told to stop"};
+  });
+  bench.add({.name = "next"}, [](ToolContext&) { return said("x"); });
+  auto turn = bench.turn();
+  auto report = bench.begin(turn, "hang");
+  door.await();
+  bench.advance(119'999ms);
+  EXPECT_EQ(report.wait_for(20ms), std::future_status::timeout);
+  bench.advance(1ms);
+  const auto& timeout = as<ToolTimeout>(bench.advance_until(report));
+  (void)timeout;
+  EXPECT_EQ(text_of(bench.executor().execute(turn, {"2", "next", "{}"})), "x");
+}
+
+TEST(Executor, a_timeout_says_what_it_was) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  const Door door;
+  bench.add({.name = "hang"}, [door](ToolContext& now) {
+    now.partial("so far");
+    door.wait();
+    return said("late");
+  });
+  auto turn = bench.turn();
+  auto running = bench.begin(turn, "hang");
+  door.await();
+  bench.advance(120s);
+  const auto report = bench.advance_until(running);
+  const auto& timeout = as<ToolTimeout>(report);
+  EXPECT_EQ(timeout.kind, TimeoutKind::idle);
+  EXPECT_EQ(timeout.limit, 120s);
+  EXPECT_TRUE(timeout.still_running);
+  EXPECT_EQ(timeout.effects, EffectState::none) << "it has none";
+  EXPECT_EQ(timeout.retry, RetryAdvice::safe);
+  EXPECT_EQ(timeout.partial.text, "so far");
+  EXPECT_EQ(report.deadline, "default");
+  const auto words = render_for_model(report);
+  EXPECT_NE(words.find("\"hang\" made no progress for 120s"), std::string::npos) << words;
+  EXPECT_NE(words.find("so far"), std::string::npos) << words;
+  door.open();
+}
+
+TEST(Executor, a_tool_without_a_deadline_is_still_listed_and_can_be_called_off) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  const Door door;
+  bench.add({.name = "own", .deadline = {.idle = 0ms}}, [door](ToolContext& now) {
+    EXPECT_FALSE(now.remaining());
+    (void)door.wait(now.stop());
+    return said("x");
+  });
+  auto turn = bench.turn();
+  auto running = bench.begin(turn, "own");
+  door.await();
+  bench.advance(100h);
+  EXPECT_EQ(running.wait_for(20ms), std::future_status::timeout);
+  const auto active = bench.turns().active();
+  ASSERT_EQ(active.size(), 1U);
+  ASSERT_EQ(active[0].running.size(), 1U);
+  EXPECT_EQ(active[0].running[0].tool, "own");
+  EXPECT_EQ(active[0].running[0].elapsed, 100h);
+  bench.turns().abort_call(turn.id(), "1", {.origin = CancelOrigin::api});
+  EXPECT_EQ(as<ToolCancelled>(bench.advance_until(running)).why.origin, CancelOrigin::api);
+}
+
+TEST(Executor, accepted_progress_moves_the_deadline_and_heartbeats_do_not) {
+  for (const bool progresses : {true, false}) {
+    ToolBench bench;
+    bench.stop_the_clock();
+    const Door first;
+    const Door second;
+    bench.add({.name = "t"}, [&, first, second](ToolContext& now) {
+      (void)first.wait(now.stop());
+      progresses ? now.progress(1, 2, "half") : now.heartbeat("alive");
+      return ToolReply{.ok = second.wait(now.stop()), .text = "x"};
+    });
+    auto turn = bench.turn();
+    auto running = bench.begin(turn, "t");
+    first.await();
+    bench.advance(119s);
+    first.open();
+    second.await();
+    EXPECT_EQ(bench.turns().active()[0].running[0].note, progresses ? "half" : "alive");
+    bench.advance(1s);
+    if (progresses) {
+      EXPECT_EQ(running.wait_for(20ms), std::future_status::timeout);
+      second.open();
+      const auto report = bench.advance_until(running, 1ms);
+      EXPECT_EQ(text_of(report), "x");
+      EXPECT_EQ(report.progress_accepted, 1);
+    } else {
+      EXPECT_EQ(as<ToolTimeout>(bench.advance_until(running)).kind, TimeoutKind::idle);
+    }
+  }
+}
+
+TEST(Executor, who_finishes_at_the_last_moment_has_finished) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  const Door door;
+  bench.add({.name = "t", .deadline = {.idle = 1s}}, [&, door](ToolContext&) {
+    door.wait();
+    bench.clock.advance(1s);  // the deadline, exactly; nobody has looked yet
+    return said("x");
+  });
+  auto turn = bench.turn();
+  auto running = bench.begin(turn, "t");
+  door.await();
+  door.open();
+  EXPECT_EQ(text_of(running.get()), "x");
+}
+
+TEST(Executor, a_result_within_the_grace_counts) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  const Door stopped;
+  bench.add({.name = "t"}, [stopped](ToolContext& now) {
+    const Door never_opened;
+    (void)never_opened.wait(now.stop());
+    stopped.wait();
+    return said("just in time");
+  });
+  auto turn = bench.turn();
+  auto running = bench.begin(turn, "t");
+  EXPECT_TRUE(eventually([&] { return bench.count(Kind::start) == 1; }));
+  while (bench.turns().active()[0].running[0].elapsed < 120s) bench.advance(120s);
+  stopped.await();  // it was told to stop: the grace has begun
+  stopped.open();
+  EXPECT_EQ(text_of(running.get()), "just in time");
+}
+
+TEST(Executor, a_hard_limit_is_one_whatever_progress_says) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  const Door first;
+  const Door second;
+  bench.add({.name = "t", .deadline = {.hard = 130s}}, [first, second](ToolContext& now) {
+    (void)first.wait(now.stop());
+    now.progress(1);
+    return ToolReply{.ok = second.wait(now.stop())};
+  });
+  auto turn = bench.turn();
+  auto running = bench.begin(turn, "t");
+  first.await();
+  bench.advance(119s);
+  first.open();
+  second.await();
+  bench.advance(10'999ms);
+  EXPECT_EQ(running.wait_for(20ms), std::future_status::timeout);
+  bench.advance(1ms);
+  const auto report = bench.advance_until(running);
+  EXPECT_EQ(as<ToolTimeout>(report).kind, TimeoutKind::hard);
+  EXPECT_EQ(as<ToolTimeout>(report).limit, 130s);
+}
+
+TEST(Executor, real_time_bounds_a_tool_that_ignores_everything) {
+  ToolBench bench;
+  const Door door;
+  bench.add({.name = "deaf", .deadline = {.idle = 100ms}}, [door](ToolContext&) {
+    door.wait();
+    return said("late");
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  const auto report = bench.call("deaf");
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_TRUE(as<ToolTimeout>(report).still_running);
+  EXPECT_GE(took, 2'000ms);
+  EXPECT_LT(took, 12s) << "100 ms, 2 s of grace, and a busy machine";
+  EXPECT_EQ(bench.executor().leaks().abandoned, 1U);
+  EXPECT_EQ(bench.count(Kind::abandoned), 1);
+  door.open();
+  EXPECT_TRUE(eventually([&] { return bench.executor().leaks().abandoned == 0; }));
+  EXPECT_TRUE(eventually([&] { return bench.count(Kind::reclaimed) == 1; }));
+  EXPECT_EQ(bench.count(Kind::late), 1);
+  EXPECT_EQ(bench.count(Kind::result), 1) << "the late one is none";
+  for (const auto& event : bench.events()) {
+    if (event.kind != Kind::late) continue;
+    EXPECT_EQ(event.bytes, 4U);
+    EXPECT_EQ(event.detail, sha256_of("late"));
+  }
+}
+
+TEST(Executor, a_machine_that_stood_still_is_not_held_against_a_call) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  const Door door;
+  bench.add({.name = "t"}, [door](ToolContext& now) {
+    return ToolReply{.ok = door.wait(now.stop()), .text = "x"};
+  });
+  auto turn = bench.turn();
+  auto running = bench.begin(turn, "t");
+  door.await();
+  bench.advance(125s);  // it slept 5 s longer than it meant to
+  EXPECT_TRUE(eventually([&] { return bench.count(Kind::host_stall) == 1; }));
+  for (const auto& event : bench.events()) {
+    if (event.kind == Kind::host_stall) {
+      EXPECT_EQ(event.elapsed, 5s);
+    }
+  }
+  EXPECT_EQ(as<ToolTimeout>(bench.advance_until(running)).elapsed, 120s) << "of its own time";
+}
+
+TEST(Executor, a_slow_tool_is_called_slow_once_and_left_alone) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  const Door door;
+  bench.add({.name = "t", .deadline = {.soft = 10s}}, [door](ToolContext& now) {
+    (void)door.wait(now.stop());
+    return said("x");
+  });
+  auto turn = bench.turn();
+  auto running = bench.begin(turn, "t");
+  door.await();
+  EXPECT_TRUE(eventually([&] {
+    bench.advance(1s);
+    return bench.count(Kind::slow) == 1;
+  }));
+  bench.advance(1s);
+  door.open();
+  (void)bench.advance_until(running, 1ms);
+  EXPECT_EQ(bench.count(Kind::slow), 1);
+}
+
+TEST(Executor, progress_is_told_every_five_seconds_of_a_long_call) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  bench.options.progress_every = 5s;
+  const Door door;
+  bench.add({.name = "t"}, [door](ToolContext& now) {
+    for (int at = 1; at <= 1'000; ++at) now.progress(at);
+    (void)door.wait(now.stop());
+    return said("x");
+  });
+  auto turn = bench.turn();
+  auto running = bench.begin(turn, "t");
+  door.await();
+  for (int told = 1; told <= 4; ++told) {
+    bench.advance(4'999ms);
+    EXPECT_EQ(running.wait_for(5ms), std::future_status::timeout);
+    EXPECT_EQ(bench.count(Kind::progress), told - 1);
+    bench.advance(1ms);
+    EXPECT_TRUE(eventually([&] { return bench.count(Kind::progress) == told; }));
+  }
+  door.open();
+  EXPECT_EQ(bench.advance_until(running, 1ms).progress_accepted, 1'000);
+}
+
+TEST(Executor, the_wall_clock_does_not_matter) {
+  // There is no way to it: deadlines are computed from Clock::since_boot alone. What a calendar
+  // says may jump, as it does here with each look.
+  class Jumping final : public Clock {
+   public:
+    Millis since_boot() const noexcept override { return system_clock().since_boot(); }
+    WallTime wall() const noexcept override {
+      return WallTime{Millis{jumps_++ % 2 == 0 ? 0 : 4'000'000'000'000}};
+    }
+    std::string boot_id() const override { return "jumping"; }
+
+   private:
+    mutable std::atomic<int> jumps_{0};
+  };
+  static Jumping clock;
+  ToolBench bench({.clock = &clock});
+  bench.add({.name = "t"}, [](ToolContext&) { return said("x"); });
+  for (int at = 0; at < 20; ++at) EXPECT_EQ(text_of(bench.call("t")), "x");
+}
+
+// -- budgets
+
+TEST(Executor, with_nothing_left_of_an_enforced_budget_nothing_is_started) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  std::atomic<int> invoked{0};
+  bench.add({.name = "t"}, [&](ToolContext&) {
+    ++invoked;
+    return said("x");
+  });
+  const auto budget = std::make_shared<ExecutionBudget>(bench.clock, BudgetLimits{.duration = 10s},
+                                                        BudgetThresholds{.enforce_time = true});
+  auto turn = bench.turn({.budget = budget});
+  bench.clock.advance(10s);
+  const auto report = bench.executor().execute(turn, {"1", "t", "{}"});
+  EXPECT_EQ(as<ToolDenied>(report).reason, DenyReason::deadline);
+  EXPECT_NE(render_for_model(report).find("budget deadline reached"), std::string::npos);
+  EXPECT_EQ(invoked, 0);
+  EXPECT_EQ(bench.executor().leaks().workers, 0U) << "no thread was made for it";
+}
+
+TEST(Executor, a_call_gets_five_seconds_of_a_nearly_used_budget_and_all_its_time_of_advice) {
+  for (const bool enforced : {true, false}) {
+    ToolBench bench;
+    bench.stop_the_clock();
+    std::atomic<std::int64_t> left{0};
+    bench.add({.name = "t"}, [&](ToolContext& now) {
+      left = now.remaining().value_or(Millis{-1}).count();
+      return said("x");
+    });
+    const auto budget = std::make_shared<ExecutionBudget>(
+        bench.clock, BudgetLimits{.duration = 100s}, BudgetThresholds{.enforce_time = enforced});
+    auto turn = bench.turn({.budget = budget});
+    bench.clock.advance(99s);
+    (void)bench.executor().execute(turn, {"1", "t", "{}"});
+    EXPECT_EQ(left, enforced ? 5'000 : 120'000);
+  }
+}
+
+TEST(Executor, no_call_outlives_the_deadline_of_its_turn) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  std::atomic<std::int64_t> left{0};
+  bench.add({.name = "t"}, [&](ToolContext& now) {
+    left = now.remaining()->count();
+    return said("x");
+  });
+  auto turn = bench.turn({.deadline = 60s});
+  bench.clock.advance(50s);
+  (void)bench.executor().execute(turn, {"1", "t", "{}"});
+  EXPECT_EQ(left, 10'000);
+  bench.clock.advance(10s);
+  EXPECT_EQ(as<ToolDenied>(bench.executor().execute(turn, {"2", "t", "{}"})).reason,
+            DenyReason::deadline);
+}
+
+// -- what timed out
+
+TEST(Executor, what_must_not_run_twice_is_off_for_the_turn_after_a_timeout) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  const auto stops = [](ToolContext& now) {
+    const Door door;
+    (void)door.wait(now.stop());
+    return ToolReply{.ok = false};
+  };
+  bench.add({.name = "mail", .effect = Effect::irreversible}, stops);
+  bench.add({.name = "look"}, stops);
+  bench.add({.name = "said_so", .retry_on_timeout = false}, stops);
+  for (const auto& [tool, again] :
+       {std::pair{"mail", false}, std::pair{"look", true}, std::pair{"said_so", false}}) {
+    auto turn = bench.turn();
+    auto first = bench.begin(turn, tool);
+    const auto report = bench.advance_until(first, 60s);
+    EXPECT_TRUE(std::holds_alternative<ToolTimeout>(report.outcome)) << tool;
+    auto second = bench.begin(turn, tool, "{}", "2");
+    const auto repeated = bench.advance_until(second, 60s);
+    EXPECT_EQ(std::holds_alternative<ToolTimeout>(repeated.outcome), again) << tool;
+    if (!again) {
+      EXPECT_EQ(as<ToolDenied>(repeated).reason, DenyReason::disabled);
+    }
+  }
+}
+
+TEST(Executor, three_timeouts_in_a_row_switch_a_tool_off_and_the_next_turn_tries_once) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  std::atomic<bool> works{false};
+  bench.add({.name = "t"}, [&](ToolContext& now) {
+    if (works) return said("x");
+    const Door door;
+    (void)door.wait(now.stop());
+    return ToolReply{.ok = false};
+  });
+  const auto outcome = [&](Turn& turn) {
+    auto running = bench.begin(turn, "t");
+    return std::string(name_of(bench.advance_until(running, 60s).outcome));
+  };
+  auto first = bench.turn();
+  EXPECT_EQ(outcome(first), "timeout");
+  EXPECT_EQ(outcome(first), "timeout");
+  EXPECT_EQ(outcome(first), "timeout");
+  EXPECT_EQ(outcome(first), "denied");
+  auto second = bench.turn();
+  EXPECT_EQ(outcome(second), "timeout");
+  EXPECT_EQ(outcome(second), "denied");
+  works = true;
+  auto third = bench.turn();
+  EXPECT_EQ(outcome(third), "result");
+  works = false;
+  EXPECT_EQ(outcome(third), "timeout");
+  EXPECT_EQ(outcome(third), "timeout") << "it is trusted again";
+}
+
+TEST(Executor, what_a_tool_itself_calls_wrong_switches_nothing_off) {
+  ToolBench bench;
+  bench.add({.name = "t"}, [](ToolContext&) { return ToolReply{.ok = false, .text = "no"}; });
+  auto turn = bench.turn();
+  for (int at = 0; at < 10; ++at) {
+    EXPECT_EQ(as<ToolFailure>(bench.executor().execute(turn, {"1", "t", "{}"})).kind,
+              FailureKind::tool_error);
+  }
+}
+
+// -- hints
+
+TEST(Executor, a_hint_is_followed_and_taken_out) {
+  ToolBench bench;
+  std::string seen;
+  std::int64_t left = 0;
+  bench.add({.name = "t"}, [&](ToolContext& now) {
+    seen = now.call().arguments;
+    left = now.remaining()->count();
+    return said("x");
+  });
+  const auto report = bench.call("t", R"({"a":1,"_meta":{"timeout":7200000}})");
+  EXPECT_EQ(seen, R"({"a":1})");
+  EXPECT_GT(left, 3'500'000);
+  EXPECT_LE(left, 3'600'000);
+  EXPECT_NE(render_for_model(report).find("note: requested 7200s, clamped to 3600s"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace watchdog

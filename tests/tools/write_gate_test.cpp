@@ -1,0 +1,298 @@
+#include "watchdog/write_gate.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "support/temp_dir.h"
+#include "support/tool_bench.h"
+#include "tools/file_digest.h"
+
+namespace watchdog {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Door;
+using test::eventually;
+using test::TempDir;
+using test::ToolBench;
+namespace fs = std::filesystem;
+
+void write(const fs::path& path, std::string_view text) {
+  std::ofstream(path) << text;
+}
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::size_t files_in(const TempDir& dir) {
+  return static_cast<std::size_t>(
+      std::distance(fs::directory_iterator(dir.path()), fs::directory_iterator{}));
+}
+
+TEST(WriteGate, publishes_while_it_is_open_and_never_after) {
+  const TempDir dir;
+  WriteGate gate(1, "key");
+  write(dir / "staged", "new");
+  write(dir / "f", "old");
+  EXPECT_EQ(gate.publish_file(dir / "staged", dir / "f"), CommitResult::committed);
+  EXPECT_EQ(read(dir / "f"), "new");
+  EXPECT_TRUE(gate.revoke(0ms));
+  write(dir / "staged", "late");
+  EXPECT_EQ(gate.publish_file(dir / "staged", dir / "f"), CommitResult::fenced);
+  EXPECT_EQ(read(dir / "f"), "new");
+  EXPECT_EQ(files_in(dir), 1U) << "what was staged is gone";
+  EXPECT_EQ(gate.commit([] { FAIL() << "a late effect"; }), CommitResult::fenced);
+  EXPECT_EQ(gate.account().committed, 1);
+  EXPECT_EQ(gate.account().fenced, 2);
+}
+
+TEST(WriteGate, a_file_that_changed_is_left_as_it_is) {
+  const TempDir dir;
+  WriteGate gate(1, "key");
+  write(dir / "f", "seen");
+  const FilePrecondition as_seen{dir / "f", *file_digest(dir / "f")};
+  write(dir / "f", "changed");
+  write(dir / "staged", "mine");
+  EXPECT_EQ(gate.publish_file(dir / "staged", as_seen), CommitResult::precondition_failed);
+  EXPECT_EQ(read(dir / "f"), "changed");
+  write(dir / "staged", "mine");
+  EXPECT_EQ(gate.publish_file(dir / "staged", FilePrecondition{dir / "f"}),
+            CommitResult::precondition_failed)
+      << "it was not to exist";
+  gate.expect({dir / "f", sha256_of("something else")});
+  write(dir / "staged", "mine");
+  EXPECT_EQ(gate.publish_file(dir / "staged", (dir.path() / "." / "f")),
+            CommitResult::precondition_failed);
+  EXPECT_EQ(gate.account().stale, 3);
+  EXPECT_EQ(files_in(dir), 1U);
+  write(dir / "staged", "mine");
+  EXPECT_EQ(gate.publish_file(dir / "staged", FilePrecondition{dir / "new"}),
+            CommitResult::committed);
+}
+
+TEST(WriteGate, what_the_disk_refuses_is_said) {
+  const TempDir dir;
+  WriteGate gate(1, "key");
+  EXPECT_EQ(gate.publish_file(dir / "none", dir / "f"), CommitResult::io_error);
+  write(dir / "staged", "x");
+  EXPECT_EQ(gate.publish_file(dir / "staged", dir / "no" / "such" / "f"), CommitResult::io_error);
+  EXPECT_EQ(gate.account().failed, 2);
+}
+
+TEST(WriteGate, an_effect_that_throws_is_thrown_on_and_counted) {
+  WriteGate gate(1, "key");
+  EXPECT_THROW((void)gate.commit([] { throw 1; }), int);
+  EXPECT_EQ(gate.account().failed, 1);
+  EXPECT_FALSE(gate.account().under_way);
+}
+
+TEST(WriteGate, shutting_waits_for_an_effect_under_way_but_not_for_ever) {
+  WriteGate gate(1, "key");
+  const Door door;
+  std::thread effect(
+      [&] { EXPECT_EQ(gate.commit([&] { door.wait(); }), CommitResult::committed); });
+  door.await();
+  EXPECT_FALSE(gate.revoke(1ms));
+  EXPECT_TRUE(gate.account().under_way);
+  EXPECT_FALSE(gate.is_open());
+  door.open();
+  EXPECT_TRUE(gate.revoke(30s));
+  effect.join();
+}
+
+TEST(WriteGate, numbers_rise_also_over_restarts_and_processes) {
+  const TempDir dir;
+  Epoch highest = 0;
+  for (int start = 0; start < 3; ++start) {
+    auto one = EpochSource::open(dir / "epoch");
+    auto other = EpochSource::open(dir / "epoch");
+    ASSERT_TRUE(one.ok() && other.ok());
+    const auto first = *one->next();
+    EXPECT_GT(first, highest);
+    EXPECT_NE(*other->next(), first);
+    highest = std::max(*one->next(), *other->next());
+  }
+  // A store that remembers the highest number refuses whoever is from before the restart.
+  const auto zombie = highest;
+  const auto now = *EpochSource::open(dir / "epoch")->next();
+  EXPECT_LT(zombie, now);
+}
+
+TEST(WriteGate, no_number_is_given_out_twice) {
+  const TempDir dir;
+  auto source = std::make_shared<EpochSource>(std::move(*EpochSource::open(dir / "epoch")));
+  std::mutex mutex;
+  std::set<Epoch> seen;
+  std::vector<std::thread> threads;
+  for (int at = 0; at < 4; ++at) {
+    threads.emplace_back([&] {
+      std::vector<Epoch> mine;
+      for (int count = 0; count < 40'000; ++count) mine.push_back(*source->next());
+      const std::lock_guard guard(mutex);
+      seen.insert(mine.begin(), mine.end());
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(seen.size(), 160'000U) << "past the end of a range, too";
+}
+
+TEST(WriteGate, a_file_that_is_no_such_file_is_refused) {
+  const TempDir dir;
+  for (const auto* text : {"hello", "-1", "99999999999999999999", "1 2", "9007199254740993"}) {
+    write(dir / "epoch", text);
+    const auto opened = EpochSource::open(dir / "epoch");
+    ASSERT_FALSE(opened.ok()) << text;
+    EXPECT_EQ(opened.error().code, ErrorCode::invalid);
+    EXPECT_EQ(read(dir / "epoch"), text) << "and left alone";
+  }
+  EXPECT_FALSE(EpochSource::open(dir / "no" / "such").ok());
+  EXPECT_FALSE(EpochSource::open(dir.path()).ok());
+}
+
+TEST(FileDigest, is_of_regular_files_and_waits_for_nobody) {
+  const TempDir dir;
+  write(dir / "f", "abc");
+  EXPECT_EQ(*file_digest(dir / "f"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(*file_digest(dir / "none"), std::nullopt);
+  EXPECT_EQ(*file_digest(dir / "f" / "below a file"), std::nullopt);
+  ASSERT_EQ(mkfifo((dir / "pipe").c_str(), 0600), 0);
+  fs::create_symlink(dir / "f", dir / "link");
+  EXPECT_FALSE(file_digest(dir / "pipe").ok());
+  EXPECT_FALSE(file_digest(dir / "link").ok());
+  EXPECT_FALSE(file_digest(dir.path()).ok());
+}
+
+// -- with the executor
+
+ToolSpec writer(Millis idle) {
+  return {.name = "w", .effect = Effect::local_write, .gated = true, .deadline = {.idle = idle}};
+}
+
+template <class T>
+const T& as(const CallReport& report) {
+  if (!std::holds_alternative<T>(report.outcome)) {
+    throw std::runtime_error("another outcome: " + to_json(report));
+  }
+  return std::get<T>(report.outcome);
+}
+
+TEST(Fencing, what_comes_after_the_timeout_changes_nothing) {
+  const TempDir dir;
+  write(dir / "f", "before");
+  ToolBench bench({.cancel_grace = 10ms});
+  const Door door;
+  const auto late = std::make_shared<std::promise<CommitResult>>();
+  bench.add(writer(20ms), [&, door, late](ToolContext& now) {
+    auto mine = now;
+    door.wait();
+    write(dir / "staged", "late");
+    late->set_value(mine.writes().publish_file(dir / "staged", dir / "f"));
+    return ToolReply{.text = "done"};
+  });
+  const auto report = bench.call("w");
+  EXPECT_EQ(as<ToolTimeout>(report).effects, EffectState::none);
+  EXPECT_EQ(as<ToolTimeout>(report).retry, RetryAdvice::safe);
+  // Somebody else writes the file meanwhile.
+  write(dir / "f", "of the next turn");
+  door.open();
+  EXPECT_EQ(late->get_future().get(), CommitResult::fenced);
+  EXPECT_EQ(read(dir / "f"), "of the next turn");
+  EXPECT_TRUE(eventually([&] { return bench.count(ToolEvent::Kind::late) == 1; }));
+  EXPECT_EQ(files_in(dir), 1U);
+}
+
+TEST(Fencing, what_was_done_before_the_timeout_is_said_to_be_done) {
+  ToolBench bench({.cancel_grace = 10ms});
+  const Door door;
+  bench.add(writer(20ms), [door](ToolContext& now) {
+    EXPECT_EQ(now.writes().commit([] {}), CommitResult::committed);
+    door.wait();
+    return ToolReply{};
+  });
+  const auto report = bench.call("w");
+  EXPECT_EQ(as<ToolTimeout>(report).effects, EffectState::complete);
+  EXPECT_EQ(as<ToolTimeout>(report).retry, RetryAdvice::verify_first);
+  door.open();
+}
+
+TEST(Fencing, an_effect_that_hangs_is_unknown_and_holds_up_nobody) {
+  ToolBench bench({.cancel_grace = 10ms, .commit_grace = 20ms});
+  const Door door;
+  bench.add(writer(20ms), [door](ToolContext& now) {
+    (void)now.writes().commit([&] { door.wait(); });
+    return ToolReply{};
+  });
+  const auto report = bench.call("w");
+  EXPECT_EQ(as<ToolTimeout>(report).effects, EffectState::unknown);
+  EXPECT_TRUE(as<ToolTimeout>(report).still_running);
+  door.open();
+}
+
+TEST(Fencing, a_cancel_shuts_the_gate_at_once_and_a_deadline_after_the_grace) {
+  for (const bool by_user : {true, false}) {
+    ToolBench bench;
+    bench.add(writer(by_user ? 0ms : 20ms), [](ToolContext& now) {
+      const Door door;
+      (void)door.wait(now.stop());
+      // Told to stop; the gate follows within microseconds where somebody called it off.
+      if (now.writes().is_open() && now.call().arguments == "{}") {
+        (void)eventually([&] { return !now.writes().is_open(); });
+      }
+      return ToolReply{.text = std::string(name_of(now.writes().commit([] {})))};
+    });
+    auto turn = bench.turn();
+    auto running = bench.begin(turn, "w", by_user ? "{}" : R"({"a":1})");
+    if (by_user) {
+      ASSERT_TRUE(eventually([&] { return bench.count(ToolEvent::Kind::start) == 1; }));
+      bench.turns().abort(turn.id(), {.origin = CancelOrigin::user});
+      const auto report = running.get();
+      EXPECT_EQ(as<ToolCancelled>(report).effects, EffectState::none);
+      EXPECT_EQ(as<ToolCancelled>(report).partial.text, "fenced");
+    } else {
+      EXPECT_EQ(as<ToolExecutionResult>(running.get()).output.text, "committed")
+          << "a result within the grace";
+    }
+  }
+}
+
+TEST(Fencing, a_result_whose_effect_was_fenced_is_none) {
+  ToolBench bench({.cancel_grace = 10'000ms});
+  bench.add(writer(20ms), [](ToolContext& now) {
+    const Door door;
+    (void)door.wait(now.stop());
+    now.writes().revoke(Millis{0});  // as if it had come a moment later
+    EXPECT_EQ(now.writes().commit([] {}), CommitResult::fenced);
+    return ToolReply{.text = "done, it thinks"};
+  });
+  const auto report = bench.call("w");
+  EXPECT_FALSE(as<ToolTimeout>(report).still_running);
+  EXPECT_EQ(as<ToolTimeout>(report).partial.text, "done, it thinks");
+}
+
+TEST(Fencing, keys_are_the_same_for_each_try_and_numbers_are_not) {
+  ToolBench bench;
+  std::set<std::string> keys;
+  std::set<Epoch> epochs;
+  bench.add({.name = "t"}, [&](ToolContext& now) {
+    keys.insert(now.writes().idempotency_key());
+    epochs.insert(now.epoch());
+    return ToolReply{};
+  });
+  auto turn = bench.turn();
+  (void)bench.calls(turn, {"t"});
+  (void)bench.calls(turn, {"t"});
+  EXPECT_EQ(keys, std::set<std::string>{"wd-" + turn.id() + "-0"});
+  EXPECT_EQ(epochs.size(), 2U);
+}
+
+}  // namespace
+}  // namespace watchdog
