@@ -91,6 +91,8 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"write_gate.h", "tools"},
     {"turns.h", "tools"},
     {"executor.h", "tools"},
+    {"workspace_tools.h", "tools"},
+    {"tool_runner.h", "run"},
 };
 
 // What not everybody may include, and who may. The library's public headers include none of it.

@@ -56,6 +56,9 @@ struct CancelReason {
 class CancelScope {
  public:
   [[nodiscard]] static CancelScope root(CancelScopeKind kind = CancelScopeKind::run);
+  /// A root that is cancelled when somebody asks that token.
+  [[nodiscard]] static CancelScope bound_to(const std::stop_token& stop, CancelReason reason,
+                                            CancelScopeKind kind = CancelScopeKind::run);
   /// Cancelled from the beginning if this one is.
   [[nodiscard]] CancelScope child(CancelScopeKind kind) const;
   CancelScope(CancelScope&&) noexcept;
@@ -105,7 +108,9 @@ class CancelScope {
   struct Node;
   explicit CancelScope(std::shared_ptr<Node> node);
   void wake(std::weak_ptr<Wakeup> wakeup) const;
+  struct Binding;
   std::shared_ptr<Node> node_;
+  std::shared_ptr<Binding> binding_;
 };
 
 }  // namespace watchdog

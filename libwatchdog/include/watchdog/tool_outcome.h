@@ -145,7 +145,8 @@ using ToolOutcome = std::variant<ToolExecutionResult, ToolArtifactReference, Too
 struct CallReport {
   ToolCall call;
   std::string turn;
-  Epoch epoch = 0;  ///< 0: it never came so far.
+  Epoch epoch = 0;     ///< 0: it never came so far.
+  bool began = false;  ///< A thread took it up.
   ToolOutcome outcome;
   Millis queued{};  ///< Until it began.
   Millis active{};

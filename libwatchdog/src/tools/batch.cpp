@@ -376,6 +376,7 @@ void Batch::conclude(Entry& entry, Instant now) {
     state.phase = CallPhase::terminal;
     home = std::move(state.home);
     began = state.began_at.has_value();
+    entry.report.began = began;
     abandoned = began && !state.returned;
     state.abandoned = abandoned;
     partial = state.partial.text();

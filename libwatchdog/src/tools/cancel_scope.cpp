@@ -188,6 +188,7 @@ CancelScope::CancelScope(CancelScope&&) noexcept = default;
 CancelScope& CancelScope::operator=(CancelScope&& other) noexcept {
   if (this != &other) {
     if (node_ && node_->parent) node_->parent->leave(node_.get());
+    binding_ = std::move(other.binding_);
     node_ = std::move(other.node_);
   }
   return *this;
@@ -199,6 +200,21 @@ CancelScope::~CancelScope() {
 
 CancelScope CancelScope::root(CancelScopeKind kind) {
   return CancelScope(std::make_shared<Node>(kind));
+}
+
+/// Cancels on the thread of whoever asks the token; that does not call out.
+struct CancelScope::Binding {
+  Binding(const std::stop_token& stop, std::shared_ptr<Node> node, CancelReason why)
+      : callback(stop, [node = std::move(node), why = std::move(why)] { node->cancel(why); }) {}
+  std::stop_callback<std::function<void()>> callback;
+};
+
+CancelScope CancelScope::bound_to(const std::stop_token& stop, CancelReason reason,
+                                  CancelScopeKind kind) {
+  auto scope = root(kind);
+  reason.scope = kind;
+  scope.binding_ = std::make_shared<Binding>(stop, scope.node_, std::move(reason));
+  return scope;
 }
 
 CancelScope CancelScope::child(CancelScopeKind kind) const {
