@@ -5,7 +5,7 @@
 namespace watchdog {
 namespace {
 
-constexpr std::size_t tools_max = 100;
+constexpr std::size_t tools_listed_max = 100;
 
 Report report_of(ReportKind kind, const ToolEvent& event) {
   Report report;
@@ -107,7 +107,7 @@ void ToolReporter::take_result(const ToolEvent& event, const CallReport& report)
     if (denied) ++tally_.denied;
     if (timeout != nullptr) {
       ++tally_.timeouts;
-      if (tally_.timed_out.size() < tools_max || tally_.timed_out.contains(event.tool)) {
+      if (tally_.timed_out.size() < tools_listed_max || tally_.timed_out.contains(event.tool)) {
         ++tally_.timed_out[event.tool];
       }
     }
