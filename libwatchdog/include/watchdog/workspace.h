@@ -23,8 +23,8 @@ struct FilePart {
 };
 
 /// Some directories, and what lies in them: neither `..` nor symbolic links lead out, also not if
-/// they are changed while a path is followed (openat2(2), RESOLVE_BENEATH; where the kernel lacks
-/// it, part by part without following links). Thread-safe.
+/// they are changed while a path is followed (part by part, each opened by itself; links that stay
+/// inside are followed by hand). Thread-safe.
 class Workspace {
  public:
   static constexpr std::size_t file_bytes_max = 16U << 20U;
@@ -46,7 +46,7 @@ class Workspace {
   /// `not_found`, `unavailable`.
   [[nodiscard]] Result<FilePart> read(std::string_view path, std::uint64_t offset = 0,
                                       std::size_t bytes_max = file_bytes_max) const;
-  /// SHA-256 of the file; empty: there is none. Errors as of `read`.
+  /// SHA-256 of the file; empty: there is none. Errors as of `read`, and `exhausted` (above 1 GiB).
   [[nodiscard]] Result<std::optional<std::string>> digest(std::string_view path) const;
 
   /// Writes the content to a hidden file beside the target, durably, with the target's mode (else
@@ -56,7 +56,8 @@ class Workspace {
                                                     std::string_view content) const;
 
   /// What would change, as a unified diff with three lines of context (POSIX diff -u), at most
-  /// `chars_max` characters; of files that are not text, their sizes.
+  /// `chars_max` characters; of files that are not text, their sizes. Empty: nothing. Characters
+  /// that a terminal obeys are shown as signs of themselves.
   [[nodiscard]] Result<std::string> diff(std::string_view path, std::string_view content,
                                          std::size_t chars_max = 8'000) const;
 

@@ -4,29 +4,10 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.h"
+
 namespace watchdog {
 namespace {
-
-/// Bytes of the UTF-8 character that begins the text, or 0 if none does (RFC 3629: no overlong
-/// forms, no surrogates, nothing above U+10FFFF).
-std::size_t character_bytes(std::string_view text) {
-  const auto byte = [&](std::size_t at) {
-    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U;
-  };
-  const auto follows = [&](std::size_t at) { return (byte(at) & 0xC0U) == 0x80U; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const bool allowed = (first != 0xE0 || byte(1) >= 0xA0) && (first != 0xED || byte(1) < 0xA0);
-    return allowed && follows(1) && follows(2) ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const bool allowed = (first != 0xF0 || byte(1) >= 0x90) && (first != 0xF4 || byte(1) < 0x90);
-    return allowed && follows(1) && follows(2) && follows(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 void append_escaped(std::string& out, unsigned char c) {
   switch (c) {

@@ -1,0 +1,19 @@
+/// \file
+/// Where characters begin in a text that may be anything.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace watchdog {
+
+/// Bytes of the UTF-8 character that begins the text, or 0 if none does (RFC 3629: no overlong
+/// forms, no surrogates, nothing above U+10FFFF).
+[[nodiscard]] std::size_t character_bytes(std::string_view text) noexcept;
+
+[[nodiscard]] bool is_utf8(std::string_view text) noexcept;
+
+/// Characters of a text; bytes that are no UTF-8 count one each.
+[[nodiscard]] std::size_t characters_in(std::string_view text) noexcept;
+
+}  // namespace watchdog
