@@ -20,8 +20,8 @@
 
 namespace watchdog {
 
-/// What becomes of processes that are alive after their leader's own exit. After a stop they are
-/// killed always.
+/// What becomes of processes that are alive after their leader's own exit. `kill` ends them by the
+/// ladder, so that they may clean up. After a stop they are killed always.
 enum class Survivors : std::uint8_t { kill, leave };
 
 template <>
@@ -66,6 +66,7 @@ struct ProcessHooks {
   /// Ends the program by its ladder.
   std::stop_token stop{};
   /// Each piece of output as it came, before any cut. Should not block: the program waits for it.
+  /// Should not throw: that counts as asking for a stop, and it is called no more.
   std::function<void(std::string_view bytes, OutputStream from)> output{};
 };
 
@@ -90,13 +91,18 @@ struct ProcessEnd {
   [[nodiscard]] int status() const noexcept { return code ? *code : 128 + signal.value_or(0); }
 };
 
-/// Runs a program to its end and reads what it writes; returns when its leader has exited, or when
-/// `stop` was asked for and its ladder is done: never later than that, whoever holds the output.
+/// Runs a program to its end and reads what it writes; returns when its leader has exited and what
+/// outlived it was seen to, or when `stop` was asked for and its ladder is done: never later than
+/// that, whoever holds the output.
 /// Its standard input is empty, it has no terminal, and of the caller's files it gets none.
 /// It dies with the caller, also by SIGKILL. The caller's own children are not touched.
 /// Errors: `not_found` (no such program or directory), `invalid` (may not be executed, arguments
 /// too long), `exhausted` (processes, files, memory), `unavailable` (the helper program is
-/// missing). Thread-safe.
+/// missing), `cancelled` (a stop was asked for before, nothing was started). Thread-safe.
+///
+/// The helper program `watchdog-exec` comes with the library. It is looked for beside the running
+/// program and the library, in `../libexec/watchdog` of these, and where it was to be installed;
+/// the environment variable WATCHDOG_EXEC names another place.
 [[nodiscard]] Result<ProcessEnd> run_process(const SpawnSpec& spec, const ProcessHooks& hooks = {});
 
 }  // namespace watchdog

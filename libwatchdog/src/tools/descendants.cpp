@@ -1,0 +1,105 @@
+#include "tools/descendants.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace watchdog {
+namespace {
+
+struct Sight {
+  Descendant process;
+  bool ended = false;
+  bool below = false;
+};
+
+/// The process of this number; `pid` is 0 if there is none.
+Sight sight_of(pid_t pid) {
+  std::array<char, 32> path{};
+  std::snprintf(path.data(), path.size(), "/proc/%d/stat", pid);
+  const int file = open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  std::array<char, 1'024> line{};
+  const auto bytes = read(file, line.data(), line.size() - 1);
+  close(file);
+  // The name may hold anything, also parentheses and newlines.
+  const char* const name = std::strchr(line.data(), '(');
+  const char* const after_name = std::strrchr(line.data(), ')');
+  if (bytes <= 0 || name == nullptr || after_name == nullptr) return {};
+  Sight sight{.process = {.pid = pid}};
+  auto& process = sight.process;
+  char state = '?';
+  long threads = 0;
+  // proc(5): fields 3 to 5, 20 and 22.
+  if (std::sscanf(after_name + 1,
+                  " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+                  &state, &process.parent, &process.group, &threads, &process.start_ticks) != 5)
+    return {};
+  // The first thread of a process may end before the others.
+  sight.ended = (state == 'Z' && threads <= 1) || state == 'X';
+  std::copy_n(name + 1, std::min<std::ptrdiff_t>(after_name - name - 1, 15), process.name.data());
+  return sight;
+}
+
+/// In the order of their numbers.
+std::vector<Sight> all_processes() {
+  std::vector<Sight> all;
+  DIR* const folder = opendir("/proc");
+  if (folder == nullptr) return all;
+  while (const dirent* entry = readdir(folder)) {
+    const int pid = std::atoi(entry->d_name);
+    if (pid <= 0) continue;
+    if (const auto sight = sight_of(pid); sight.process.pid != 0) all.push_back(sight);
+  }
+  closedir(folder);
+  return all;
+}
+
+}  // namespace
+
+std::vector<Descendant> descendants() {
+  auto all = all_processes();
+  const pid_t self = getpid();
+  const auto is_below = [&](pid_t pid) {
+    if (pid == self) return true;
+    const auto found = std::ranges::lower_bound(
+        all, pid, {}, [](const Sight& sight) { return sight.process.pid; });
+    return found != all.end() && found->process.pid == pid && found->below;
+  };
+  // A child's number may be lower than its parent's.
+  for (bool more = true; more;) {
+    more = false;
+    for (auto& sight : all) {
+      if (sight.below || !is_below(sight.process.parent)) continue;
+      sight.below = true;
+      more = true;
+    }
+  }
+  std::vector<Descendant> found;
+  for (const auto& sight : all)
+    if (sight.below && !sight.ended) found.push_back(sight.process);
+  return found;
+}
+
+void send_signal(const Descendant& to, int signal) {
+  if (to.parent == getpid()) {
+    kill(to.pid, signal);
+    return;
+  }
+  // Somebody else reaps it, so the number may be another's by now.
+  const auto process = static_cast<int>(syscall(SYS_pidfd_open, to.pid, 0));
+  if (process < 0) return;
+  const auto now = sight_of(to.pid).process;
+  if (now.pid == to.pid && now.start_ticks == to.start_ticks)
+    syscall(SYS_pidfd_send_signal, process, signal, nullptr, 0);
+  close(process);
+}
+
+}  // namespace watchdog
