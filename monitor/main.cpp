@@ -198,13 +198,36 @@ int run(int argc, char** argv) {
   add_endpoint(*explain_command, explain_options.endpoint);
   explain_command->callback([&] { code = explain(explain_options); });
 
+  TurnsOptions turns_options;
+  auto* turns_command =
+      app.add_subcommand("turns", "Turns that run now, those of the newest session first");
+  turns_command->add_option("--limit", turns_options.limit, "At most so many")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000));
+  turns_command->add_flag("--json", turns_options.json, "A turn a line");
+  add_endpoint(*turns_command, turns_options.endpoint);
+  turns_command->callback([&] { code = turns(turns_options); });
+
   CancelOptions cancel_options;
-  auto* cancel_command = app.add_subcommand("cancel", "Ask a session's agent to stop");
-  cancel_command->add_option("session", cancel_options.session, "Session id")->required();
+  auto* cancel_command = app.add_subcommand(
+      "cancel", "Ask a session's agent to stop; or only a turn, or one tool call of it");
+  auto* cancelled_session =
+      cancel_command->add_option("session", cancel_options.session, "Session id");
+  auto* cancelled_turn =
+      cancel_command
+          ->add_option("--turn", cancel_options.turn, "Only this turn, instead of a session")
+          ->excludes(cancelled_session);
+  cancel_command->add_option("--call", cancel_options.call, "Only this tool call of the turn")
+      ->needs(cancelled_turn);
   cancel_command->add_option("--reason", cancel_options.reason, "Why; the agent is told");
   cancel_command->add_flag("--json", cancel_options.json, "Print the answer as JSON");
   add_endpoint(*cancel_command, cancel_options.endpoint);
-  cancel_command->callback([&] { code = cancel(cancel_options); });
+  cancel_command->callback([&] {
+    if (cancel_options.session.empty() && cancel_options.turn.empty()) {
+      throw CLI::RequiredError("session or --turn");
+    }
+    code = cancel(cancel_options);
+  });
 
   ReportOptions report_options;
   auto* report_command = app.add_subcommand(

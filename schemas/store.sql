@@ -1,4 +1,4 @@
--- The store's tables, schema 1.1. `PRAGMA user_version` holds major * 1000 + minor: a newer minor adds
+-- The store's tables, schema 1.2. `PRAGMA user_version` holds major * 1000 + minor: a newer minor adds
 -- only what an older program may ignore; a newer major is refused.
 -- Times: *_ms are Unix milliseconds and only shown; tick_ms is the file's own time line, by which
 -- sessions are judged: CLOCK_BOOTTIME plus the offset of its boot, never decreasing with seq.
@@ -25,7 +25,9 @@ CREATE TABLE sessions (
   ended_ms INTEGER,                   -- null while it runs
   cancel TEXT,                        -- JSON {by, reason, at}: the directive that replies carry
   health TEXT NOT NULL,               -- written with the newest transition
-  updated_ms INTEGER NOT NULL         -- newest change of lifecycle or health
+  updated_ms INTEGER NOT NULL,        -- newest change of lifecycle or health
+  turns INTEGER,                      -- since 1.2: 1: a turn has begun since it last started
+  aborts TEXT                         -- since 1.2: JSON [{turnId, toolId?, by, reason, at}]: what is to stop, until it has
 );
 CREATE INDEX sessions_by_health ON sessions (health, id);
 CREATE INDEX sessions_by_lifecycle ON sessions (lifecycle, id);

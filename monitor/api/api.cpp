@@ -7,6 +7,7 @@
 #include "api/explanation.h"
 #include "api/page.h"
 #include "api/target.h"
+#include "api/turns.h"
 #include "watchdog/ids.h"
 #include "watchdog/json.h"
 #include "watchdog/json_writer.h"
@@ -23,7 +24,8 @@ struct Call {
   CheckDesk& desk;
   Request request;
   Target target;
-  std::string id;  ///< From the path, where the route has one: a session's, or a check's.
+  std::string id;    ///< From the path, where the route has one: a session's, check's or turn's.
+  std::string tool;  ///< Likewise: a call of the turn.
   Reply reply;
 };
 using CallPtr = std::shared_ptr<Call>;
@@ -174,15 +176,34 @@ void create_session(const CallPtr& call) {
   });
 }
 
+/// The members that a cancel and an abort have in common.
+void write_request(JsonWriter& out, const CancelRequest& request) {
+  out.field("by", request.by).field("reason", request.reason);
+  out.field("at", request.at.time_since_epoch().count());
+}
+
 void write_directive(JsonWriter& out, const Directive& directive) {
   out.key("directive");
-  if (!directive.cancel) {
+  if (!directive.cancel && directive.aborts.empty()) {
     out.value(nullptr);
     return;
   }
-  out.open_object().key("cancel").open_object().field("by", directive.cancel->by);
-  out.field("reason", directive.cancel->reason);
-  out.field("at", directive.cancel->at.time_since_epoch().count()).close_object().close_object();
+  out.open_object().key("cancel");
+  if (directive.cancel) {
+    out.open_object();
+    write_request(out, *directive.cancel);
+    out.close_object();
+  } else {
+    out.value(nullptr);
+  }
+  out.key("aborts").open_array();
+  for (const auto& abort : directive.aborts) {
+    out.open_object().field("turnId", abort.turn).key("toolId");
+    abort.call.empty() ? out.value(nullptr) : out.value(abort.call);
+    write_request(out, abort);
+    out.close_object();
+  }
+  out.close_array().close_object();
 }
 
 void post_events(const CallPtr& call) {
@@ -323,28 +344,35 @@ bool unserved(const Case& judged) {
          judged.history.sign_seq == 0;
 }
 
+/// Who wants something to stop, and why: from the request's body.
+Result<CancelRequest> request_in(const Call& call) {
+  auto reason = text_field_from_json(call.request.body, "reason");
+  if (!reason) return reason.error();
+  auto by = text_field_from_json(call.request.body, "by");
+  if (!by) return by.error();
+  return CancelRequest{.by = by->empty() ? "user" : std::move(*by), .reason = std::move(*reason)};
+}
+
 void cancel_session(const CallPtr& call) {
-  const auto reason = text_field_from_json(call->request.body, "reason");
-  if (!reason) return call->reply(error_response(reason.error()));
-  const auto by = text_field_from_json(call->request.body, "by");
-  if (!by) return call->reply(error_response(by.error()));
-  reading(call, [call, reason = *reason, by = *by](StoreReader& reader) {
+  auto asked = request_in(*call);
+  if (!asked) return call->reply(error_response(asked.error()));
+  reading(call, [call, asked = std::move(*asked)](StoreReader& reader) {
     const auto row = reader.session(call->id);
     if (!row) return call->reply(error_response(row.error()));
     const auto watched = look_up(call->backend, reader, *row);
     if (!watched) return call->reply(error_response(watched.error()));
     if (is_end(row->lifecycle)) return call->reply(error_response(has_ended(*row)));
     const bool ends = unserved(watched->judged);
-    const auto who = by.empty() ? std::string("user") : by;
     Batch batch{.session = call->id, .creation = Creation::refuse};
     Report& request = batch.reports.emplace_back();
     request.kind = ReportKind::cancel;
-    request.detail = CancelRequest{.by = who, .reason = reason};
+    request.detail = asked;
     if (ends) {
       Report& end = batch.reports.emplace_back();
       end.kind = ReportKind::end;
-      end.detail =
-          Outcome{.kind = OutcomeKind::cancelled, .reason = "cancelled_by_" + who, .error = reason};
+      end.detail = Outcome{.kind = OutcomeKind::cancelled,
+                           .reason = "cancelled_by_" + asked.by,
+                           .error = asked.reason};
     }
     call->backend.append(std::move(batch), [call, ends](Result<Receipt> receipt) {
       if (!receipt) return call->reply(error_response(receipt.error()));
@@ -353,6 +381,47 @@ void cancel_session(const CallPtr& call) {
       out.close_object();
       call->reply(json(out));
     });
+  });
+}
+
+void list_turns(const CallPtr& call) {
+  const auto limit = call->target.number("limit", 100, 1, page_max);
+  if (!limit) return call->reply(error_response(limit.error()));
+  const auto turns = call->backend.turns(static_cast<std::size_t>(*limit), {});
+  call->reply(turns ? turns_response(*turns, call->backend.now()) : error_response(turns.error()));
+}
+
+Response stopping(const Call& call) {
+  JsonWriter out;
+  out.open_object().field("ok", true).field("turnId", call.id);
+  if (!call.tool.empty()) out.field("toolId", call.tool);
+  out.close_object();
+  return json(out);
+}
+
+/// Asks for the end of a turn, or of one of its calls.
+void abort_turn(const CallPtr& call) {
+  auto asked = request_in(*call);
+  if (!asked) return call->reply(error_response(asked.error()));
+  asked->turn = call->id;
+  asked->call = call->tool;
+  reading(call, [call, asked = std::move(*asked)](StoreReader& reader) {
+    const auto session = session_of_turn(call->backend, asked.turn);
+    if (!session) return call->reply(error_response(session.error()));
+    const auto row = reader.session(*session);
+    if (!row) return call->reply(error_response(row.error()));
+    const auto watched = look_up(call->backend, reader, *row);
+    if (!watched) return call->reply(error_response(watched.error()));
+    const auto directive = reader.directive_of(*session);
+    if (!directive) return call->reply(error_response(directive.error()));
+    auto reports = reports_to_abort(watched->judged, *directive, asked, unserved(watched->judged));
+    if (!reports) return call->reply(error_response(reports.error()));
+    if (reports->empty()) return call->reply(stopping(*call));
+    call->backend.append(
+        {.session = *session, .creation = Creation::refuse, .reports = std::move(*reports)},
+        [call](const Result<Receipt>& receipt) {
+          call->reply(receipt ? stopping(*call) : error_response(receipt.error()));
+        });
   });
 }
 
@@ -422,7 +491,7 @@ void get_page(const CallPtr& call) {
 
 struct Route {
   Method method;
-  std::string_view path;  ///< `:id` stands for a session, or a check.
+  std::string_view path;  ///< `:id` stands for a session, a check or a turn, `:tool` for a call.
   void (*answer)(const CallPtr&);
 };
 
@@ -436,14 +505,18 @@ constexpr std::array routes{
     Route{Method::get, "api/autonomous/sessions/:id/events", get_events},
     Route{Method::get, "api/autonomous/sessions/:id/transitions", get_transitions},
     Route{Method::post, "api/autonomous/sessions/:id/cancel", cancel_session},
+    Route{Method::get, "api/turns/active", list_turns},
+    Route{Method::post, "api/turns/:id/abort", abort_turn},
+    Route{Method::post, "api/turns/:id/abort-tool/:tool", abort_turn},
     Route{Method::post, "api/autonomous/check-status", post_check},
     Route{Method::get, "api/autonomous/check-status/:id", get_check},
     Route{Method::get, "healthz", get_healthz},
     Route{Method::get, "readyz", get_readyz},
     Route{Method::get, "", get_page}};
 
-/// True if the path is the route's; `id` gets what stands at `:id`.
-bool matches(std::string_view route, const std::vector<std::string>& segments, std::string& id) {
+/// True if the path is the route's; `id` and `tool` get what stands there.
+bool matches(std::string_view route, const std::vector<std::string>& segments, std::string& id,
+             std::string& tool) {
   std::size_t at = 0;
   while (!route.empty()) {
     if (at == segments.size()) return false;
@@ -451,6 +524,8 @@ bool matches(std::string_view route, const std::vector<std::string>& segments, s
     route.remove_prefix(std::min(part.size() + 1, route.size()));
     if (part == ":id") {
       id = segments[at];
+    } else if (part == ":tool") {
+      tool = segments[at];
     } else if (part != segments[at]) {
       return false;
     }
@@ -485,12 +560,13 @@ void Api::handle(Request request, Reply reply) const {
   const auto method = request.method == Method::head ? Method::get : request.method;
   std::string allowed;
   std::string id;
+  std::string tool;
   for (const auto& route : routes) {
-    if (!matches(route.path, target->segments, id)) continue;
+    if (!matches(route.path, target->segments, id, tool)) continue;
     if (route.method == method) {
       return route.answer(
           std::make_shared<Call>(Call{backend_, desk_, std::move(request), std::move(*target),
-                                      std::move(id), std::move(reply)}));
+                                      std::move(id), std::move(tool), std::move(reply)}));
     }
     allowed.append(allowed.empty() ? "" : ", ").append(word_of(route.method));
   }

@@ -1,7 +1,10 @@
 #include "api/backend.h"
 
 #include <array>
+#include <limits>
 #include <utility>
+
+#include "watchdog/progress.h"
 
 namespace watchdog::monitor {
 
@@ -43,6 +46,25 @@ Result<std::vector<Child>> FileBackend::children(std::string_view session, std::
     children.push_back({.id = row.id, .judged = std::move(*judged)});
   }
   return children;
+}
+
+Result<std::vector<ActiveTurn>> FileBackend::turns(std::size_t count_max, std::string_view id) {
+  constexpr int piece = 100;
+  auto& reader = store_ ? store_->reader() : *reader_;
+  std::vector<ActiveTurn> turns;
+  SessionKey below = std::numeric_limits<SessionKey>::max();
+  while (true) {
+    const auto rows = reader.sessions_with_turns(below, piece);
+    if (!rows) return rows.error();
+    for (const auto& row : *rows) {
+      if (turns.size() >= count_max) return turns;
+      const auto judged = judged_at(reader, row, now());
+      if (!judged) return judged.error();
+      add_turns(turns, row.id, judged->history, description_of(row.spec), id, count_max);
+    }
+    if (static_cast<int>(rows->size()) < piece) return turns;
+    below = rows->back().key;
+  }
 }
 
 Instant FileBackend::now() const {

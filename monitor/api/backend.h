@@ -31,6 +31,10 @@ class Backend {
   /// health is the most severe. Asked often: where the session has none, it costs next to nothing.
   [[nodiscard]] virtual Result<std::vector<Child>> children(std::string_view session,
                                                             std::size_t count_max) = 0;
+  /// The open turns of running sessions, those of the newest session first, at most so many; only
+  /// those of this id, unless it is empty.
+  [[nodiscard]] virtual Result<std::vector<ActiveTurn>> turns(std::size_t count_max,
+                                                              std::string_view id) = 0;
   /// The store's time line now.
   [[nodiscard]] virtual Instant now() const = 0;
   /// Nothing, or why reports cannot be kept at the moment.
@@ -52,6 +56,8 @@ class FileBackend final : public Backend {
   [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
   [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,
                                                     std::size_t count_max) override;
+  [[nodiscard]] Result<std::vector<ActiveTurn>> turns(std::size_t count_max,
+                                                      std::string_view id) override;
   [[nodiscard]] Instant now() const override;
   [[nodiscard]] std::optional<Error> trouble() const override { return std::nullopt; }
 

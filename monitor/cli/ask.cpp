@@ -8,6 +8,27 @@ namespace watchdog::monitor {
 
 using nlohmann::json;
 
+namespace {
+
+/// What a turn does: `shell for 12 s, asked to stop`.
+std::string doing(const json& turn) {
+  auto text = shown(turn, "currentTool");
+  const auto& elapsed = turn["currentToolElapsedMs"];
+  if (elapsed.is_number()) text += " for " + lasting(elapsed);
+  if (turn.value("aborting", false)) text += ", asked to stop";
+  return text;
+}
+
+std::string target_of(const CancelOptions& options) {
+  if (options.turn.empty()) {
+    return "/api/autonomous/sessions/" + url_encoded(options.session) + "/cancel";
+  }
+  const auto turn = "/api/turns/" + url_encoded(options.turn);
+  return options.call.empty() ? turn + "/abort" : turn + "/abort-tool/" + url_encoded(options.call);
+}
+
+}  // namespace
+
 int status(const StatusOptions& options) {
   auto endpoint = Endpoint::open(options.endpoint);
   if (!endpoint) return complain(endpoint.error());
@@ -109,17 +130,37 @@ int events(const EventsOptions& options) {
   return exit_done;
 }
 
+int turns(const TurnsOptions& options) {
+  auto endpoint = Endpoint::open(options.endpoint);
+  if (!endpoint) return complain(endpoint.error());
+  const auto body =
+      endpoint->ask(Method::get, "/api/turns/active?limit=" + std::to_string(options.limit));
+  if (!body) return complain(body.error());
+  Table table({"TURN", "SESSION", "AGENT", "ELAPSED", "CALLS", "TOOL"});
+  for (const auto& turn : json::parse(*body)["turns"]) {
+    if (options.json) {
+      print_line(turn.dump());
+    } else {
+      table.add({shown(turn, "turnId"), shown(turn, "sessionId"), shown(turn, "nousId"),
+                 lasting(turn["elapsedMs"]), shown(turn, "toolCallCount"), doing(turn)});
+    }
+  }
+  if (!options.json) print(table.text(terminal_width()));
+  return exit_done;
+}
+
 int cancel(const CancelOptions& options) {
   auto endpoint_options = options.endpoint;
   endpoint_options.writes = true;
   auto endpoint = Endpoint::open(endpoint_options);
   if (!endpoint) return complain(endpoint.error());
-  const auto body = endpoint->ask(
-      Method::post, "/api/autonomous/sessions/" + url_encoded(options.session) + "/cancel",
-      json{{"reason", options.reason}, {"by", "user"}}.dump());
+  const auto body = endpoint->ask(Method::post, target_of(options),
+                                  json{{"reason", options.reason}, {"by", "user"}}.dump());
   if (!body) return complain(body.error());
   if (options.json) {
     print_line(*body);
+  } else if (!options.turn.empty()) {
+    print_line("asked to stop");
   } else if (json::parse(*body).value("ended", false)) {
     print_line("cancelled; no process was serving it");
   } else {

@@ -81,9 +81,18 @@ struct ReportOptions {
 /// What the old time limits would have cost.
 int report(const ReportOptions& options);
 
+struct TurnsOptions {
+  Endpoint::Options endpoint;
+  int limit = 1'000;
+  bool json = false;
+};
+int turns(const TurnsOptions& options);
+
 struct CancelOptions {
   Endpoint::Options endpoint;
-  std::string session;
+  std::string session;  ///< It or a turn.
+  std::string turn;
+  std::string call;  ///< Only this one of the turn; empty: all of it.
   std::string reason;
   bool json = false;
 };

@@ -97,9 +97,31 @@ std::string beats_in_words(const json& event) {
   return text;
 }
 
+/// `completed, 3 calls`
+std::string turn_in_words(const json& event) {
+  auto text = event.value("reason", "");
+  if (event.contains("tool_calls")) {
+    text += (text.empty() ? "" : ", ") + counted_calls(event["tool_calls"]);
+  }
+  return printable(text);
+}
+
+/// `5 of 20 after 3.0 s: copying`
+std::string progress_in_words(const json& event) {
+  std::string text;
+  if (event.contains("value")) text = shown(event, "value");
+  if (event.contains("total")) text += (text.empty() ? "of " : " of ") + shown(event, "total");
+  text +=
+      (text.empty() ? "after " : " after ") + lasting(event.value("elapsed_ms", std::int64_t{0}));
+  if (event.contains("text")) text += ": " + shown(event, "text");
+  return text;
+}
+
 /// What an event says beside its kind and name.
 std::string content_of(const json& event) {
   if (event["kind"] == "heartbeat") return beats_in_words(event);
+  if (event["kind"] == "turn") return turn_in_words(event);
+  if (event["kind"] == "tool_progress") return progress_in_words(event);
   for (const char* name : {"args", "data", "text"}) {
     if (event.contains(name)) return shown(event, name);
   }

@@ -50,6 +50,10 @@ std::string local_time(std::int64_t ms) {
   return text.data();
 }
 
+std::string counted_calls(std::int64_t count) {
+  return std::to_string(count) + (count == 1 ? " call" : " calls");
+}
+
 std::string condition_of(const json& document) {
   return document["outcome"].is_object() ? document["outcome"].value("kind", "?")
                                          : document.value("health", "?");
@@ -69,9 +73,18 @@ std::string explanation_in(const json& document) {
 }
 
 void print_pending(const json& document) {
+  // An older server does not tell of turns.
+  for (const auto& turn : document.value("turns", json::array())) {
+    print_fact("turn", shown(turn, "turnId") + " for " +
+                           spoken(Millis{turn["elapsedMs"].get<std::int64_t>()}) + ", " +
+                           counted_calls(turn["toolCallCount"]) +
+                           (turn.value("aborting", false) ? ", asked to stop" : ""));
+  }
   for (const auto& tool : document["tools"]) {
+    const auto said = shown(tool, "message");
     print_fact("running", shown(tool, "name") + " for " +
-                              spoken(Millis{tool["elapsedMs"].get<std::int64_t>()}));
+                              spoken(Millis{tool["elapsedMs"].get<std::int64_t>()}) +
+                              (said == "–" ? "" : ": " + said));
   }
   if (const auto awaited = shown(document, "waitingFor"); awaited != "–")
     print_fact("waits for", awaited);

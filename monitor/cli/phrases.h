@@ -18,6 +18,8 @@ void print_fact(const char* name, const std::string& text);
 [[nodiscard]] std::string shown(const nlohmann::json& object, const char* name);
 /// `0.3 s`, `12 min`.
 [[nodiscard]] std::string lasting(std::int64_t ms);
+/// `1 call`, `3 calls`.
+[[nodiscard]] std::string counted_calls(std::int64_t count);
 /// `12 min ago`; `–` for null.
 [[nodiscard]] std::string ago(const nlohmann::json& milliseconds);
 /// Date and time in the zone of whoever looks.
@@ -30,7 +32,7 @@ void print_fact(const char* name, const std::string& text);
 [[nodiscard]] std::string reason_in(const nlohmann::json& document);
 /// `because its child …`; empty if none explains it.
 [[nodiscard]] std::string explanation_in(const nlohmann::json& document);
-/// Prints its open tool calls, what it waits for and who asked it to stop.
+/// Prints its open turns and tool calls, what it waits for and who asked it to stop.
 void print_pending(const nlohmann::json& document);
 
 }  // namespace watchdog::monitor

@@ -82,12 +82,12 @@ std::optional<std::size_t> Trial::compare(const TraceLine& line) {
     open_.push_back({step, report.name, report.call_id, std::move(identity)});
     return {};
   }
-  if (report.kind != ReportKind::tool_result && report.kind != ReportKind::error) return {};
+  if (report.kind != ReportKind::tool_result && !is_failure(report.kind)) return {};
   auto call = close_call(report);
   if (!call) return {};
   note(peers_.finished({.call = std::move(call->identity),
                         .result = identity_of(report),
-                        .failed = report.kind == ReportKind::error}),
+                        .failed = is_failure(report.kind)}),
        call->step, line.seq);
   return call->step;
 }

@@ -32,7 +32,7 @@ std::size_t weight(const Batch& batch) {
   for (const auto& [key, value] : spec.labels) bytes += key.size() + value.size() + 64;
   for (const auto& report : batch.reports) {
     bytes += sizeof(Report) + report.content.size() + report.name.size() + report.call_id.size() +
-             report.hash.size() + report.event_id.size();
+             report.hash.size() + report.event_id.size() + report.turn.size();
     if (const auto* outcome = std::get_if<Outcome>(&report.detail)) {
       bytes += outcome->error.size() + outcome->reason.size();
     }
@@ -388,6 +388,11 @@ std::optional<Watched> Sweeper::watched(std::string_view session) const {
 Result<std::vector<Child>> Sweeper::children(std::string_view session, std::size_t count_max) {
   const auto observer = state_->observer_seen();
   return observer ? observer->children(session, count_max) : std::vector<Child>{};
+}
+
+Result<std::vector<ActiveTurn>> Sweeper::turns(std::size_t count_max, std::string_view id) {
+  const auto observer = state_->observer_seen();
+  return observer ? observer->turns(count_max, id) : std::vector<ActiveTurn>{};
 }
 
 Instant Sweeper::now() const {

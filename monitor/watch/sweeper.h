@@ -39,6 +39,8 @@ class Sweeper final : public Backend {
   [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
   [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,
                                                     std::size_t count_max) override;
+  [[nodiscard]] Result<std::vector<ActiveTurn>> turns(std::size_t count_max,
+                                                      std::string_view id) override;
   [[nodiscard]] Instant now() const override;
   [[nodiscard]] std::optional<Error> trouble() const override;
 

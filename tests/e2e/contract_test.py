@@ -37,6 +37,7 @@ SESSIONS = "/api/autonomous/sessions"
 PROGRESS = "/api/autonomous/progress"
 STATUS = "/api/chat/autonomous/status"
 CHECK = "/api/autonomous/check-status"
+TURNS = "/api/turns"
 
 
 class Tally:
@@ -424,6 +425,17 @@ EVERY_KIND = [
     {"kind": "budget", "name": "subagent_step_progress", "call_id": "child", "elapsed_seconds": 1,
      "steps_remaining": 0, "time_enforced": True, "elapsed_ms": 1500, "duration_ms": 2000, "max_pressure": 75},
     {"kind": "limit", "limit": "tool", "limit_value": 30000, "reached": 30001, "enforced": False},
+    {"kind": "turn", "name": "turn_start", "call_id": "t"},
+    {"kind": "turn", "name": "turn_start", "call_id": "u", "parent_turn_id": "t", "depth": 1},
+    {"kind": "tool_call", "name": "sh", "args": {}, "call_id": "d", "turn_id": "u"},
+    {"kind": "tool_progress", "name": "sh", "call_id": "d", "text": "half", "elapsed_ms": 5000, "value": 1.5,
+     "total": 3, "output_bytes": 7, "accepted": 1},
+    {"kind": "tool_progress"},
+    {"kind": "tool_timeout", "name": "sh", "call_id": "d", "text": "[TIMEOUT] sh", "limit_kind": "hard",
+     "limit_ms": 6000, "elapsed_ms": 6001, "still_running": True},
+    {"kind": "tool_timeout"},
+    {"kind": "turn", "name": "turn_abort", "call_id": "u", "reason": "timeout"},
+    {"kind": "turn", "name": "turn_end", "call_id": "u", "reason": "aborted", "tool_calls": 1},
     {"kind": "end", "outcome": "failed", "reason": "error", "error": "no disk"},
     {"kind": "message", "text": "late"},
     *({"kind": kind} for kind in ("start", "end", "start", "message"))]
@@ -478,6 +490,10 @@ def events_are_refused(contract):
     for event in ({}, {"kind": None}, {"kind": ""}, {"kind": "state_change"}, {"kind": "state_change", "type": ""}):
         refuse(event, 400, field="type" if event.get("kind") else "kind")
     refuse({"kind": "limit"}, 400, field="limit")
+    refuse({"kind": "turn", "call_id": "t"}, 400, field="name")
+    refuse({"kind": "turn", "name": "turn_pause", "call_id": "t"}, 422, field="name")
+    refuse({"kind": "turn", "name": "turn_end"}, 400, field="call_id")
+    refuse('{"kind":"tool_progress","value":1e999}', 400)
     refuse({"kind": "heartbeat", "counters": {"a": "1"}}, 400, field="counters")
     for counters in ({str(i): i for i in range(17)}, {"x" * 65: 1}):
         refuse({"kind": "heartbeat", "counters": counters}, 422, field="counters")
@@ -536,6 +552,69 @@ def a_life_is_told(contract):
         ask("GET", target, status=404, field="sessionId")
     ask("POST", f"{SESSIONS}/none/cancel", status=404, field="sessionId")
     ask("GET", STATUS, status=400, field="sessionId")
+
+
+def turns_are_told(contract):
+    """What runs within sessions, and how it is stopped."""
+    ask, same, until = contract.ask, contract.tally.same, contract.until
+    say = lambda *events: contract.post("turns", list(events))
+    turn = lambda name, call, **more: {"kind": "turn", "name": f"turn_{name}", "call_id": call} | more
+    begin = lambda call, of: {"kind": "tool_call", "name": "shell", "args": {"n": call}, "call_id": call, "turn_id": of}
+    active = lambda: [t for t in ask("GET", f"{TURNS}/active?limit=1000", status=200)["turns"] if t["sessionId"] == "turns"]
+    abort = lambda path, body=None, status=200, **more: ask("POST", f"{TURNS}/{path}", body, status=status, **more)
+    ask("POST", SESSIONS, {"sessionId": "turns", "agent": "coder"}, status=201)
+    same("nothing to do", say(turn("start", "outer"), turn("start", "in ner", parent_turn_id="outer", depth=1))["directive"], None)
+    say(begin("c1", "in ner"), begin("c2", "in ner"), {"kind": "tool_progress", "call_id": "c1", "text": "half", "accepted": 1})
+    outer, inner = active()
+    same("the outer turn", (outer["turnId"], outer["nousId"], outer["currentTool"], outer["toolCallCount"]), ("outer", "coder", None, 0))
+    same("the inner one", (inner["parentTurnId"], inner["depth"], inner["currentTool"], inner["toolCallCount"]), ("outer", 1, "shell", 2))
+    until("turns", "in two turns", lambda d: [t["turnId"] for t in d["turns"]] == ["outer", "in ner"])
+    until("turns", "half there", lambda d: (d["tools"][0]["message"], d["tools"][0]["turnId"]) == ("half", "in ner"))
+    for path, field in (("none/abort", "turnId"), ("none/abort-tool/c1", "turnId"), ("outer/abort-tool/c1", "toolId"),
+                        ("in%20ner/abort-tool/none", "toolId")):
+        abort(path, {}, 404, field=field)
+    for path in ("outer/abort", "in%20ner/abort-tool/c1"):
+        abort(path, "{", 400)
+        for field in ("reason", "by"):
+            abort(path, {field: 5}, 400, field=field)
+            abort(path, {field: "x" * 4097}, 422, field=field)
+    same("a call is to stop", abort("in%20ner/abort-tool/c2", {"by": "ann", "reason": "enough"}),
+         {"ok": True, "turnId": "in ner", "toolId": "c2"})
+    told = say({"kind": "message"})["directive"]
+    same("told so, and no more", (told["cancel"], [(a["turnId"], a["toolId"], a["by"], a["reason"]) for a in told["aborts"]]),
+         (None, [("in ner", "c2", "ann", "enough")]))
+    same("until it has", say({"kind": "error", "call_id": "c2", "text": "stopped"})["directive"], None)
+    abort("in%20ner/abort-tool/c2", status=404, field="toolId")
+    for reason in ("first", "second"):  # asked again, it is the same
+        same("the turn is to stop", abort("in%20ner/abort", {"reason": reason}), {"ok": True, "turnId": "in ner"})
+    same("which is seen", [t["aborting"] for t in active()], [False, True])
+    asked = say({"kind": "message"})["directive"]["aborts"]
+    same("the first reason counts", [(a["toolId"], a["reason"]) for a in asked], [(None, "first")])
+    ask("POST", f"{SESSIONS}/turns/cancel", {"reason": "all of it"}, status=200)
+    both = say({"kind": "message"})["directive"]
+    same("and the session too", (both["cancel"]["reason"], len(both["aborts"])), ("all of it", 1))
+    contract.post("twin", turn("start", "outer"))
+    for path in ("outer/abort", "outer/abort-tool/c1"):
+        abort(path, status=409, field="turnId")
+    contract.post("twin", {"kind": "end"})
+    same("nothing of a turn that is over", say(turn("end", "in ner", reason="aborted"))["directive"]["aborts"], [])
+    abort("in%20ner/abort", status=404, field="turnId")
+    kinds = [e["turn_id"] for e in ask("GET", f"{SESSIONS}/turns/events?kind=cancel", status=200)["events"] if "turn_id" in e]
+    same("each abort is an event once", kinds, ["in ner", "in ner"])
+    gone = subprocess.Popen(["true"])
+    facts = facts_of(gone)
+    gone.wait()
+    quick = {"sessionId": "orphan", "policy": {"heartbeatInterval": 100}}
+    ask("POST", SESSIONS, quick | facts, status=201)
+    contract.post("orphan", [turn("start", "lost"), turn("start", "child", parent_turn_id="lost"), turn("start", "other")])
+    until("orphan", "gone", lambda d: d["health"] == "dead")
+    abort("lost/abort")
+    until("orphan", "still dead, with the other turn", lambda d: d["health"] == "dead" and [t["turnId"] for t in d["turns"]] == ["other"])
+    ends = ask("GET", f"{SESSIONS}/orphan/events?kind=turn", status=200)["events"][3:]
+    same("the child ends first", [(e["call_id"], e["name"], e["reason"]) for e in ends],
+         [("child", "turn_end", "aborted"), ("lost", "turn_end", "aborted")])
+    say(turn("end", "outer"), {"kind": "end"})
+    same("nothing is left", active(), [])
 
 
 def facts_of(process):
@@ -660,7 +739,7 @@ def main():
     tally.check("openapi.yaml is well formed", list(lint(specification)))
     contract = Contract(specification, tally)
     parts = (sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused,
-             a_life_is_told, situations_are_told, silence_and_death_are_told, sweep_for_undocumented)
+             a_life_is_told, turns_are_told, situations_are_told, silence_and_death_are_told, sweep_for_undocumented)
     model = Model()
     asks_model = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_SHARE_SERVER": "true",
                   "WATCHDOG_CHECKS_PER_SESSION_MAX": "2", "WATCHDOG_CHECKS_ON_SUSPICION": "false"}

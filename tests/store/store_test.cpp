@@ -173,7 +173,7 @@ TEST_F(StoreFile, cancel_is_a_directive_until_the_end) {
   cancel.detail = CancelRequest{.by = "user", .reason = "enough"};
   EXPECT_EQ(say(store, "s", {cancel})->directive.cancel->reason, "enough");
   EXPECT_EQ(say(store, "s", {beat()})->directive.cancel->by, "user");
-  EXPECT_EQ(store.reader().cancel_of("s")->value().reason, "enough");
+  EXPECT_EQ(store.reader().directive_of("s")->cancel->reason, "enough");
   EXPECT_TRUE(say(store, "s", {ending(OutcomeKind::cancelled)})->directive.cancel)
       << "who comes back late must hear it";
   EXPECT_FALSE(say(store, "s", {{.kind = ReportKind::start}, cancel, ending()})->directive.cancel);

@@ -22,6 +22,25 @@ inline Report ending(OutcomeKind kind = OutcomeKind::completed) {
   report.detail = Outcome{.kind = kind, .reason = "task_complete"};
   return report;
 }
+inline Report turn(std::string_view name, std::string id, TurnFacts facts = {}) {
+  Report report{.kind = ReportKind::turn, .name = std::string(name), .call_id = std::move(id)};
+  report.detail = std::move(facts);
+  return report;
+}
+/// A tool call of a turn.
+inline Report call_in(std::string turn, std::string id, std::string tool = "shell") {
+  return {.kind = ReportKind::tool_call,
+          .name = std::move(tool),
+          .call_id = std::move(id),
+          .turn = std::move(turn)};
+}
+/// Somebody wants a turn to stop, or a call of it.
+inline Report abort_of(std::string turn, std::string call = {}, std::string reason = {}) {
+  Report report{.kind = ReportKind::cancel};
+  report.detail = CancelRequest{
+      .by = "user", .reason = std::move(reason), .turn = std::move(turn), .call = std::move(call)};
+  return report;
+}
 inline Report with_id(Report report, std::string id) {
   report.event_id = std::move(id);
   return report;

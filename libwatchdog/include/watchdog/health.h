@@ -118,6 +118,6 @@ struct PaceNow {
 [[nodiscard]] std::string evidence_note(const Health& health, std::size_t at);
 
 /// Version of these rules; transitions carry it.
-inline constexpr std::string_view detector_version = "3";
+inline constexpr std::string_view detector_version = "4";
 
 }  // namespace watchdog

@@ -56,7 +56,22 @@ struct OpenCall {
   /// Later calls that finished before it. Then its result is not waited for: it was lost.
   std::uint8_t passed = 0;
   static constexpr std::uint8_t passed_max = 8;
+  std::string turn;           ///< The turn it belongs to; empty: none was named.
+  std::int64_t accepted = 0;  ///< How often it got further so far.
+  std::string said;           ///< What it said last of its progress; the first 64 characters.
 };
+
+/// A turn that has begun and is not over.
+struct OpenTurn {
+  std::string id;
+  std::string parent;  ///< Empty: none.
+  std::int32_t depth = 0;
+  Instant since{};
+  WallTime at{};           ///< The same by the wall.
+  std::int64_t calls = 0;  ///< Tool calls begun in it.
+  bool aborting = false;   ///< It is to stop.
+};
+inline constexpr std::size_t open_turns_max = 16;
 
 /// Longest gap between heartbeats among the last 50 to 59: six buckets of ten.
 class GapWindow {
@@ -144,6 +159,7 @@ struct Notes {
   Opinions opinions;
   Suspicion suspicion;
   Boxed<BudgetNote> budget;
+  Boxed<std::vector<OpenTurn>> turns;  ///< Oldest first, at most `open_turns_max`.
 };
 
 /// When the observer was away last.
@@ -205,6 +221,11 @@ inline constexpr std::size_t open_calls_max = 32;
 /// Folds one event of the session, or one of the observer, into its history. Late events change
 /// nothing but `seq`. Ticks never run backwards, because the store's do not.
 void apply(History& history, const Event& event, const Policy& policy);
+
+/// The open turn of that id; null: there is none.
+[[nodiscard]] const OpenTurn* find_turn(const History& history, std::string_view id) noexcept;
+/// The newest running call of a turn; null: none runs.
+[[nodiscard]] const OpenCall* newest_call(const History& history, std::string_view turn) noexcept;
 
 /// True if something new happened after that event: what was thought of the session up to it is out
 /// of date.

@@ -29,9 +29,22 @@ struct Child {
   Case judged;
 };
 
+/// A turn that is not over. A plain value.
+struct ActiveTurn {
+  std::string session;
+  std::string agent;  ///< Of the session; empty: not said.
+  OpenTurn turn;
+  std::optional<OpenCall> call;  ///< Its newest running call.
+};
+
+/// Adds a session's open turns, oldest first, until there are `count_max`; only those of this id,
+/// unless it is empty. `description`: see description_of().
+void add_turns(std::vector<ActiveTurn>& turns, std::string_view session, const History& history,
+               std::string_view description, std::string_view id, std::size_t count_max);
+
 /// One a file: the process that holds the judge's lock. Keeps the running sessions in memory, some
-/// hundred bytes each. All but `watched`, `find` and `children`: use from one thread at a time,
-/// the one that uses the store. Those three are thread-safe.
+/// hundred bytes each. All but `watched`, `find`, `children` and `turns`: use from one thread at a
+/// time, the one that uses the store. Those four are thread-safe.
 class Observer {
  public:
   struct Options {
@@ -70,6 +83,10 @@ class Observer {
   /// severe, then the newest. Only the newest 1,000 are looked at.
   [[nodiscard]] std::vector<Child> children(std::string_view session_id,
                                             std::size_t count_max) const;
+  /// The open turns of running sessions, those of the newest session first, at most so many; only
+  /// those of this id, unless it is empty. Sessions without turns cost nothing.
+  [[nodiscard]] std::vector<ActiveTurn> turns(std::size_t count_max,
+                                              std::string_view id = {}) const;
   /// How many sessions are watched.
   [[nodiscard]] std::size_t watched() const;
 

@@ -20,6 +20,10 @@ namespace watchdog {
 /// The events that prove a health, each with what it shows, as an array.
 void write_evidence(JsonWriter& out, const Health& health);
 
+/// A turn's members without braces, as everybody who asks is told; `running`: its newest call, or
+/// null.
+void write_turn(JsonWriter& out, const OpenTurn& turn, const OpenCall* running, Instant now);
+
 /// Another session, whose health explains why one waits. A plain value.
 struct Explanation {
   std::string session;

@@ -143,6 +143,9 @@ struct CallMark {
   bool twin = false;   ///< The same call runs in this round already.
 };
 
+/// Of a result whose call is not known.
+[[nodiscard]] CallMark unknown_call(std::string_view tool);
+
 /// Everything that is remembered of a session to see what it repeats. A plain value of at most some
 /// 8 KiB.
 class Repetition {
@@ -156,6 +159,9 @@ class Repetition {
   void take_result(const Report& result, Seq seq, const Policy& policy);
   /// A call that nothing more will be heard of.
   void drop_call(const CallMark& call, Seq seq, const Policy& policy);
+  /// True if nobody gave up waiting for this tool with these arguments before; it is known from now
+  /// on.
+  [[nodiscard]] bool add_timeout(const CallMark& call);
   void take_state(const Marks& marks, Seq seq, const Policy& policy);
   /// A change of state that says only that there was one.
   void take_bare_state(Seq seq, const Policy& policy);

@@ -41,21 +41,29 @@ enum class ReportKind : std::uint8_t {
   observer,    ///< the observer itself was away or late
   gap,         ///< reports that a full queue could not keep
   end,
-  opinion,  ///< what a model, or the agent of itself, thinks of its progress
-  chant,    ///< a stream of the model's text repeats itself
-  retry,    ///< the model's newest answer is asked for again: it did not happen
-  budget,   ///< what the session has used up of what it may use
-  limit     ///< an old time limit was passed; changes nothing
+  opinion,        ///< what a model, or the agent of itself, thinks of its progress
+  chant,          ///< a stream of the model's text repeats itself
+  retry,          ///< the model's newest answer is asked for again: it did not happen
+  budget,         ///< what the session has used up of what it may use
+  limit,          ///< an old time limit was passed; changes nothing
+  turn,           ///< a turn begins, is to stop, or is over; `name` is one of turn_reports
+  tool_progress,  ///< how far a running call is
+  tool_timeout    ///< nobody waits any longer for a call: an error instead of its result
 };
 
 template <>
 struct Names<ReportKind> {
   static constexpr std::string_view all[] = {
-      "start",   "heartbeat", "state_change", "tool_call",  "tool_result", "error",
-      "message", "wait",      "idle",         "user_input", "compaction",  "policy",
-      "cancel",  "exited",    "observer",     "gap",        "end",         "opinion",
-      "chant",   "retry",     "budget",       "limit"};
+      "start",    "heartbeat", "state_change",  "tool_call",   "tool_result", "error",  "message",
+      "wait",     "idle",      "user_input",    "compaction",  "policy",      "cancel", "exited",
+      "observer", "gap",       "end",           "opinion",     "chant",       "retry",  "budget",
+      "limit",    "turn",      "tool_progress", "tool_timeout"};
 };
+
+/// True for what ends a call that did not succeed.
+[[nodiscard]] constexpr bool is_failure(ReportKind kind) noexcept {
+  return kind == ReportKind::error || kind == ReportKind::tool_timeout;
+}
 
 /// Who sends a heartbeat: the agent's own loop, or a helper that proves only that the process
 /// lives. `unsaid` counts as loop if its position is new or the session never gives one.
@@ -123,10 +131,67 @@ struct Outcome {
   bool stated = true;  ///< False where the agent ended without saying how: then `completed`.
 };
 
+/// What somebody wants to stop: the session, one of its turns, or one call of a turn.
 struct CancelRequest {
   std::string by;
   std::string reason;
-  WallTime at{};  ///< When the store accepted it.
+  WallTime at{};     ///< When the store accepted it.
+  std::string turn;  ///< Empty: the whole session.
+  std::string call;  ///< Only this call of the turn. Empty: all of it.
+};
+
+/// What an agent is asked to do. A plain value.
+struct Directive {
+  static constexpr std::size_t aborts_max = 16;
+
+  std::optional<CancelRequest> cancel;  ///< To stop.
+  /// Turns and calls to stop, oldest first: until they are over, at most `aborts_max`.
+  std::vector<CancelRequest> aborts;
+};
+
+/// What a report of kind `turn` says, by its name. Its `call_id` is the turn's id.
+namespace turn_reports {
+inline constexpr std::string_view turn_start = "turn_start";
+inline constexpr std::string_view turn_abort = "turn_abort";  ///< it is being stopped
+inline constexpr std::string_view turn_end = "turn_end";
+}  // namespace turn_reports
+
+/// Of a turn: an answer of the agent, with all calls and answers in between.
+struct TurnFacts {
+  std::string parent;  ///< The turn that began it; empty: none did.
+  int depth = 0;       ///< How many turns are above it.
+  /// Of an abort: user, timeout or error; of an end: completed or aborted.
+  std::string reason;
+  std::int64_t calls = 0;  ///< Of an end: how many it made.
+};
+
+/// How far a running call is. `content` of its report is its own short message.
+struct ToolProgress {
+  Millis elapsed{};
+  std::optional<double> value, total;
+  std::int64_t bytes = 0;  ///< Of output so far.
+  /// How often it got further so far. Only where this rises is the call quiet no longer.
+  std::int64_t accepted = 0;
+};
+
+/// Which limit ended the waiting for a call. `content` of its report is what the model is told.
+struct ToolTimeoutFacts {
+  enum class Kind : std::uint8_t {
+    idle,    ///< no progress for so long
+    hard,    ///< it ran for so long
+    queue,   ///< it could not begin for so long
+    budget,  ///< what was left of the budget's time
+    ceiling  ///< the net below a tool that keeps its own time
+  };
+  Kind kind = Kind::idle;
+  Millis limit{};
+  Millis elapsed{};
+  bool still_running = false;  ///< Its work could not be stopped.
+};
+
+template <>
+struct Names<ToolTimeoutFacts::Kind> {
+  static constexpr std::string_view all[] = {"idle", "hard", "queue", "budget", "ceiling"};
 };
 
 /// One answer to "is it getting anywhere?". `none`: the answer could not be read.
@@ -213,18 +278,19 @@ struct LostReports {
 /// What only some kinds carry: Beats with heartbeat, ProcessFacts with start and exited, Outcome
 /// with end, CancelRequest with cancel, PolicyPatch with policy, ObserverGap with observer,
 /// LostReports with gap, Opinion with opinion, BudgetFigures with budget, LimitPassed with limit,
-/// Marks with state_change, tool_call, tool_result,
-/// error and message.
-using Detail =
-    std::variant<std::monostate, Beats, ProcessFacts, Outcome, CancelRequest, PolicyPatch,
-                 ObserverGap, LostReports, Opinion, Marks, BudgetFigures, LimitPassed>;
+/// TurnFacts with turn, ToolProgress with tool_progress, Marks with state_change, tool_call,
+/// tool_result, error, tool_timeout and message.
+using Detail = std::variant<std::monostate, Beats, ProcessFacts, Outcome, CancelRequest,
+                            PolicyPatch, ObserverGap, LostReports, Opinion, Marks, BudgetFigures,
+                            LimitPassed, TurnFacts, ToolProgress>;
 
 /// What somebody says of a session. A plain value.
 struct Report {
   ReportKind kind = ReportKind::heartbeat;
   std::string name;     ///< Tool, role of a message, type of a state change, what a wait waits for.
   std::string content;  ///< Arguments, data (both JSON where they parse), result or message.
-  std::string call_id;  ///< Pairs a call with its result.
+  std::string call_id;  ///< Pairs a call with its result; of a turn: its id.
+  std::string turn;     ///< Of a tool call: the id of the turn it belongs to; empty: of none.
   std::string hash;     ///< The source's own digest of the uncut content, where it sends one.
   std::string event_id;                ///< Makes ingestion idempotent; unique in the session.
   std::optional<std::int64_t> ts_ms;   ///< The source's own clock; kept and shown, never judged by.
@@ -234,6 +300,7 @@ struct Report {
   std::uint64_t digest = 0;            ///< XXH3 of the whole content; set by `seal`.
   std::int64_t bytes = -1;             ///< Size of the whole content; set by `seal`.
   Detail detail;
+  std::optional<ToolTimeoutFacts> timeout;  ///< Of a tool_timeout: beside its marks.
 };
 
 /// A report accepted: numbered, stamped, kept. A plain value.

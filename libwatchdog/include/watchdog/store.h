@@ -40,11 +40,6 @@ struct Batch {
   std::vector<Report> reports;
 };
 
-/// What an agent is asked to do. A plain value.
-struct Directive {
-  std::optional<CancelRequest> cancel;
-};
-
 /// What became of a batch.
 struct Receipt {
   SessionKey key = observer_key;

@@ -70,13 +70,16 @@ class StoreReader {
 
   [[nodiscard]] Result<SessionRow> session(std::string_view id);
   [[nodiscard]] Result<SessionRow> session(SessionKey key);
-  /// The cancel asked of a session's running attempt, if there is one.
-  [[nodiscard]] Result<std::optional<CancelRequest>> cancel_of(std::string_view id);
+  /// What the agent of a session is asked to do at the moment; nothing where there is no session.
+  [[nodiscard]] Result<Directive> directive_of(std::string_view id);
   [[nodiscard]] Result<std::vector<SessionRow>> sessions(const SessionFilter& filter);
   /// Sessions that name this one as their parent and have not ended, those first whose listed
   /// health is the most severe, then the newest. Only its newest 1,000 children are looked at.
   [[nodiscard]] Result<std::vector<SessionRow>> running_children(std::string_view id,
                                                                  int count_max);
+  /// Running sessions that have begun a turn since they last started, below a key, newest first.
+  [[nodiscard]] Result<std::vector<SessionRow>> sessions_with_turns(SessionKey below,
+                                                                    int count_max);
   /// Keys of the sessions that have not ended, or ended while nobody judged.
   [[nodiscard]] Result<std::vector<SessionKey>> sessions_to_judge();
 

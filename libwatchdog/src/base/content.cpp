@@ -254,7 +254,8 @@ void seal(Report& report, ContentLevel level) {
   const auto cut = [](std::string& text, std::size_t chars) {
     text.resize(first_characters(text, chars).size());
   };
-  for (auto* label : {&report.name, &report.call_id, &report.hash, &report.event_id}) {
+  for (auto* label :
+       {&report.name, &report.call_id, &report.turn, &report.hash, &report.event_id}) {
     cut(*label, label_chars_max);
   }
   // Why something ended or is to stop is kept at every level, without secrets.
@@ -268,6 +269,11 @@ void seal(Report& report, ContentLevel level) {
   } else if (auto* request = std::get_if<CancelRequest>(&report.detail)) {
     keep(request->by, label_chars_max);
     keep(request->reason, explanation_chars_max);
+    cut(request->turn, label_chars_max);
+    cut(request->call, label_chars_max);
+  } else if (auto* turn = std::get_if<TurnFacts>(&report.detail)) {
+    cut(turn->parent, label_chars_max);
+    keep(turn->reason, label_chars_max);
   }
   if (report.bytes < 0) {
     report.bytes = static_cast<std::int64_t>(report.content.size());

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "json/counts.h"
+
 namespace watchdog {
 namespace {
-
-constexpr std::int64_t seconds_max = budget_max / 1'000;
 
 /// A share as a percentage with two decimals; the share of such a percentage is written as it was.
 std::optional<double> percentage(std::optional<double> share) {
@@ -55,40 +55,6 @@ template <class T>
 bool has_value(const T& /*figure*/) {
   return true;
 }
-
-/// Reads numbers that cannot be below 0.
-class Counts {
- public:
-  explicit Counts(Fields& fields) : fields_(fields) {}
-
-  std::optional<std::int64_t> integer(std::string_view name, std::int64_t max = budget_max) {
-    std::optional<std::int64_t> value;
-    fields_.integer(name, value);
-    if (value && (*value < 0 || *value > max)) {
-      fields_.fail(ErrorCode::invalid, name, "must be from 0 to " + std::to_string(max));
-    }
-    return value;
-  }
-  std::optional<double> number(std::string_view name) {
-    std::optional<double> value;
-    fields_.number(name, value);
-    if (value && !(*value >= 0 && *value <= static_cast<double>(budget_max))) {
-      fields_.fail(ErrorCode::invalid, name, "must be from 0 to " + std::to_string(budget_max));
-    }
-    return value;
-  }
-  std::optional<Millis> ms(std::string_view name) {
-    const auto value = integer(name);
-    return value ? std::optional<Millis>(*value) : std::nullopt;
-  }
-  std::optional<Millis> seconds(std::string_view name) {
-    const auto value = integer(name, seconds_max);
-    return value ? std::optional<Millis>(*value * 1'000) : std::nullopt;
-  }
-
- private:
-  Fields& fields_;
-};
 
 }  // namespace
 

@@ -19,7 +19,7 @@ namespace watchdog {
 
 /// Version of the snapshot's shape. A snapshot of another version is not read; events are folded
 /// instead.
-inline constexpr int snapshot_format = 2;
+inline constexpr int snapshot_format = 3;
 /// Everything of a case but its session key.
 [[nodiscard]] std::string snapshot_of(const Case& judged);
 /// Errors: `corrupt`; then `judged` is unchanged.

@@ -401,7 +401,7 @@ bool says_unreachable(std::string_view text) {
 }
 
 Marks marks_of_result(const Report& report) {
-  const bool failed = report.kind == ReportKind::error;
+  const bool failed = is_failure(report.kind);
   const auto normal = normalised(report.content);
   Marks marks{.identity = normal.digest};
   if (!report.hash.empty()) {
@@ -495,6 +495,7 @@ void mark(Report& report) {
       break;
     case ReportKind::tool_result:
     case ReportKind::error:
+    case ReportKind::tool_timeout:
       report.detail = marks_of_result(report);
       break;
     case ReportKind::state_change:

@@ -57,17 +57,38 @@ void write_explanation(JsonWriter& out, const std::optional<Explanation>& explai
   out.field("reason", explained_by->reason).close_object();
 }
 
+void write_turns(JsonWriter& out, const History& history, Instant now) {
+  out.key("turns").open_array();
+  for (const auto& turn : *history.notes->turns) {
+    out.open_object();
+    write_turn(out, turn, newest_call(history, turn.id), now);
+    out.close_object();
+  }
+  out.close_array();
+}
+
+/// Null where there is nothing to say.
+void write_text(JsonWriter& out, std::string_view name, const std::string& text) {
+  out.key(name);
+  text.empty() ? out.value(nullptr) : out.value(text);
+}
+
 }  // namespace
+
+void write_turn(JsonWriter& out, const OpenTurn& turn, const OpenCall* running, Instant now) {
+  out.field("turnId", turn.id);
+  write_text(out, "parentTurnId", turn.parent);
+  out.field("depth", turn.depth).field("startedAt", turn.at.time_since_epoch().count());
+  out.field("elapsedMs", (now - turn.since).count());
+  write_text(out, "currentTool", running == nullptr ? std::string() : running->name);
+  out.field("toolCallCount", turn.calls).field("aborting", turn.aborting);
+}
 
 std::string description_of(const SessionSpec& spec) {
   JsonWriter out;
-  const auto text = [&](std::string_view name, const std::string& value) {
-    out.key(name);
-    value.empty() ? out.value(nullptr) : out.value(value);
-  };
-  text("parentSessionId", spec.parent);
-  text("agent", spec.agent);
-  text("task", spec.task);
+  write_text(out, "parentSessionId", spec.parent);
+  write_text(out, "agent", spec.agent);
+  write_text(out, "task", spec.task);
   out.key("labels").open_object();
   for (const auto& [key, value] : spec.labels) out.field(key, value);
   out.close_object();
@@ -131,11 +152,14 @@ std::string progress_document(std::string_view session_id, const Case& judged,
   out.field("attempt", history.attempt);
   write_budget(out, *history.notes);
   write_cancel(out, *history.notes);
+  write_turns(out, history, now);
   out.key("tools").open_array();
   for (const auto& call : *history.open_calls) {
-    out.open_object().field("name", call.name).key("callId");
-    call.call_id.empty() ? out.value(nullptr) : out.value(call.call_id);
+    out.open_object().field("name", call.name);
+    write_text(out, "callId", call.call_id);
+    write_text(out, "turnId", call.turn);
     out.field("startedAt", wall_of(call.since)).field("elapsedMs", (now - call.since).count());
+    write_text(out, "message", call.said);
     out.close_object();
   }
   out.close_array().field("lastSeq", history.seq).close_object();

@@ -4,6 +4,7 @@
 #include "json/budget.h"
 #include "json/facts.h"
 #include "json/fields.h"
+#include "json/turns.h"
 #include "watchdog/json.h"
 #include "watchdog/json_writer.h"
 #include "watchdog/reasons.h"
@@ -141,6 +142,20 @@ LimitPassed read_limit(Fields& fields, const std::string& name) {
   return passed;
 }
 
+/// What a report of a turn cannot do without.
+void check_turn(Fields& fields, const Report& report) {
+  if (fields.error()) return;
+  if (report.name.empty()) {
+    fields.fail(ErrorCode::malformed, "name", "is missing: turn_start, turn_abort or turn_end?");
+  } else if (report.name != turn_reports::turn_start && report.name != turn_reports::turn_abort &&
+             report.name != turn_reports::turn_end) {
+    fields.fail(ErrorCode::invalid, "name",
+                "is \"" + report.name + "\"; it must be one of turn_start turn_abort turn_end");
+  } else if (report.call_id.empty()) {
+    fields.fail(ErrorCode::malformed, "call_id", "is missing: which turn is it?");
+  }
+}
+
 /// Kinds that only the store or the monitor write are unknown here.
 bool comes_from_agents(ReportKind kind) {
   switch (kind) {
@@ -193,6 +208,7 @@ Result<std::optional<Report>> report_from(const json& object) {
       report.detail = read_process(fields, "start_ticks", "boot_id");
       break;
     case ReportKind::tool_call: {
+      fields.text("turn_id", report.turn, id_bytes_max);
       std::optional<std::int64_t> deadline;
       fields.integer("deadline_ms", deadline);
       if (deadline && (*deadline < 0 || *deadline > 604'800'000)) {
@@ -220,6 +236,16 @@ Result<std::optional<Report>> report_from(const json& object) {
       if (report.name.empty() && !fields.error()) {
         fields.fail(ErrorCode::malformed, "limit", "is missing: which limit was passed?");
       }
+      break;
+    case ReportKind::turn:
+      report.detail = read_turn(fields, name_bytes_max);
+      check_turn(fields, report);
+      break;
+    case ReportKind::tool_progress:
+      report.detail = read_progress(fields);
+      break;
+    case ReportKind::tool_timeout:
+      report.timeout = read_timeout(fields);
       break;
     default:
       break;
@@ -365,6 +391,8 @@ struct DetailWriter {
   }
   void operator()(const CancelRequest& request) const {
     out.field("by", request.by).field("reason", request.reason);
+    if (!request.turn.empty()) out.field("turn_id", request.turn);
+    if (!request.call.empty()) out.field("call_id", request.call);
   }
   void operator()(const PolicyPatch& patch) const { out.key("policy").raw(to_json(patch)); }
   void operator()(const ObserverGap& absence) const { out.field("gap_ms", absence.gap.count()); }
@@ -380,22 +408,31 @@ struct DetailWriter {
         .field("reached", passed.reached)
         .field("enforced", passed.enforced);
   }
+  void operator()(const TurnFacts& turn) const { write_turn(out, turn); }
+  void operator()(const ToolProgress& progress) const { write_progress(out, progress); }
   void operator()(const Marks&) const {}  // have a column of their own, and are nobody's business
 };
 
 /// Everything without a column of its own.
 void write_facts(JsonWriter& out, const Report& report, Instant tick) {
-  if (!report.call_id.empty()) out.field("call_id", report.call_id);
+  // Of a cancel it is what is to stop.
+  const bool pairs = !report.call_id.empty() && report.kind != ReportKind::cancel;
+  if (pairs) out.field("call_id", report.call_id);
+  if (!report.turn.empty() && report.kind == ReportKind::tool_call) {
+    out.field("turn_id", report.turn);
+  }
   if (!report.hash.empty()) out.field(hash_field(report.kind), report.hash);
   if (report.ts_ms) out.field("ts_ms", *report.ts_ms);
   if (report.deadline) out.field("deadline_ms", report.deadline->count());
   if (report.expect_quiet) out.field("expect_quiet_ms", report.expect_quiet->count());
+  if (report.timeout && report.kind == ReportKind::tool_timeout)
+    write_timeout(out, *report.timeout);
   std::visit(DetailWriter{out, tick}, report.detail);
 }
 
 bool has_facts(const Report& report) {
   return !report.call_id.empty() || !report.hash.empty() || report.ts_ms || report.deadline ||
-         report.expect_quiet ||
+         report.expect_quiet || !report.turn.empty() || report.timeout ||
          (report.detail.index() != 0 && !std::holds_alternative<Marks>(report.detail));
 }
 
@@ -461,6 +498,7 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
       report.detail = beats_from(*parsed, tick, std::exchange(report.name, {}));
       break;
     case ReportKind::tool_call:
+      fields.text("turn_id", report.turn, no_limit);
       fields.integer("deadline_ms", number);
       if (number) report.deadline = Millis{*number};
       break;
@@ -475,6 +513,8 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
       CancelRequest request;
       fields.text("by", request.by, no_limit);
       fields.text("reason", request.reason, no_limit);
+      fields.text("turn_id", request.turn, no_limit);
+      request.call = std::exchange(report.call_id, {});
       report.detail = std::move(request);
       break;
     }
@@ -491,6 +531,15 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
       break;
     case ReportKind::limit:
       report.detail = read_limit(fields, report.name);
+      break;
+    case ReportKind::turn:
+      report.detail = read_turn(fields, no_limit);
+      break;
+    case ReportKind::tool_progress:
+      report.detail = read_progress(fields);
+      break;
+    case ReportKind::tool_timeout:
+      if (parsed->contains("limit_kind")) report.timeout = read_timeout(fields);
       break;
     case ReportKind::observer:
       fields.integer("gap_ms", number);

@@ -106,6 +106,10 @@ void write_notes(JsonWriter& out, const Notes& notes) {
     write_figures(out, notes.budget->figures);
     out.field("at", as_integer(notes.budget->at)).close_object();
   }
+  if (!notes.turns->empty()) {
+    out.key("turns");
+    PartWriter{out}.put(parts.turns.edit());
+  }
 }
 
 void read_notes(const json& from, History& history) {
@@ -150,6 +154,9 @@ void read_notes(const json& from, History& history) {
     if (fields.error()) throw std::out_of_range(fields.error()->message);
     from_integer(budget->at("at"), note.at);
   }
+  if (const auto turns = from.find("turns"); turns != from.end()) {
+    PartReader::take(*turns, history.notes.edit().turns.edit());
+  }
 }
 
 /// What was written within bounds is read within bounds, whoever wrote it.
@@ -177,7 +184,7 @@ bool is_bounded(const History& history) {
          fits(repetition.round.sum) &&
          std::all_of(repetition.steps.begin(), repetition.steps.end(), fits) &&
          few(history.pace->samples, Pace::kinds_max + 1) &&
-         few(*history.open_calls, open_calls_max);
+         few(*history.open_calls, open_calls_max) && few(*history.notes->turns, open_turns_max);
 }
 
 History history_from(const json& from) {

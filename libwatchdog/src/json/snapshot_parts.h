@@ -18,7 +18,8 @@ namespace watchdog {
 
 // clang-format off
 template <class V> void each_part(CallMark& x, V&& v) { v(x.call, x.tool, x.round, x.use, x.malformed, x.blind, x.twin); }
-template <class V> void each_part(OpenCall& x, V&& v) { v(x.name, x.call_id, x.seq, x.since, x.iteration, x.deadline, x.mark, x.passed); }
+template <class V> void each_part(OpenCall& x, V&& v) { v(x.name, x.call_id, x.seq, x.since, x.iteration, x.deadline, x.mark, x.passed, x.turn, x.accepted, x.said); }
+template <class V> void each_part(OpenTurn& x, V&& v) { v(x.id, x.parent, x.depth, x.since, x.at, x.calls, x.aborting); }
 template <class V> void each_part(Marks::Field& x, V&& v) { v(x.name, x.value, x.atomic); }
 template <class V> void each_part(Step& x, V&& v) {
   v(x.seq, x.call, x.result, x.exact, x.tool, x.failed, x.informative, x.blind, x.again, x.weight, x.shingles, x.fields);
@@ -59,7 +60,7 @@ struct PartWriter {
       out.value(static_cast<std::int64_t>(part));
     } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
       out.value(static_cast<std::int64_t>(part));
-    } else if constexpr (std::is_same_v<T, Instant>) {
+    } else if constexpr (std::is_same_v<T, Instant> || std::is_same_v<T, WallTime>) {
       out.value(static_cast<std::int64_t>(part.time_since_epoch().count()));
     } else if constexpr (std::is_same_v<T, Millis>) {
       out.value(static_cast<std::int64_t>(part.count()));
@@ -135,8 +136,8 @@ struct PartReader {
       part = static_cast<T>(number);
     } else if constexpr (std::is_arithmetic_v<T>) {
       part = number_in<T>(value);
-    } else if constexpr (std::is_same_v<T, Instant>) {
-      part = Instant{Millis{number_in<std::int64_t>(value)}};
+    } else if constexpr (std::is_same_v<T, Instant> || std::is_same_v<T, WallTime>) {
+      part = T{Millis{number_in<std::int64_t>(value)}};
     } else if constexpr (std::is_same_v<T, Millis>) {
       part = Millis{number_in<std::int64_t>(value)};
     } else {

@@ -27,6 +27,8 @@ Millis GapWindow::longest() const noexcept {
 namespace {
 
 constexpr std::size_t kept_name_bytes = 64;
+constexpr std::size_t turn_id_chars = 256;
+constexpr int turn_depth_max = 1'000;
 
 /// No deadline and no announcement is longer than a week.
 Millis bounded(Millis time) {
@@ -74,13 +76,11 @@ void note_novelty(History& history) {
   }
 }
 
-/// Takes the call that a result belongs to out of the open ones.
-std::optional<OpenCall> close_call(History& history, const Report& result) {
-  if (history.open_calls->empty()) return std::nullopt;
-  auto& calls = history.open_calls.edit();
+/// The open call that a report is about; the end where none is.
+std::vector<OpenCall>::iterator find_call(std::vector<OpenCall>& calls, const Report& report) {
   auto found = calls.end();
-  const auto call_id = first_characters(result.call_id, kept_name_bytes);
-  const auto name = first_characters(result.name, kept_name_bytes);
+  const auto call_id = first_characters(report.call_id, kept_name_bytes);
+  const auto name = first_characters(report.name, kept_name_bytes);
   if (!call_id.empty()) {
     found = std::find_if(calls.begin(), calls.end(),
                          [&](const OpenCall& call) { return call.call_id == call_id; });
@@ -94,6 +94,14 @@ std::optional<OpenCall> close_call(History& history, const Report& result) {
       (calls.front().call_id.empty() || call_id.empty())) {
     found = calls.begin();
   }
+  return found;
+}
+
+/// Takes the call that a result belongs to out of the open ones.
+std::optional<OpenCall> close_call(History& history, const Report& result) {
+  if (history.open_calls->empty()) return std::nullopt;
+  auto& calls = history.open_calls.edit();
+  const auto found = find_call(calls, result);
   if (found == calls.end()) return std::nullopt;
   OpenCall closed = std::move(*found);
   calls.erase(found);
@@ -101,6 +109,10 @@ std::optional<OpenCall> close_call(History& history, const Report& result) {
     if (older.seq < closed.seq && older.passed < OpenCall::passed_max) ++older.passed;
   }
   return closed;
+}
+
+void forget_turns(History& history) {
+  if (history.notes->turns.has()) history.notes.edit().turns = {};
 }
 
 /// Forgets calls that will get no result any more.
@@ -114,9 +126,24 @@ void drop_calls(History& history, Seq seq, const Policy& policy, Which&& which) 
   });
 }
 
+std::vector<OpenTurn>::iterator find_turn(std::vector<OpenTurn>& turns, std::string_view id) {
+  return std::find_if(turns.begin(), turns.end(),
+                      [&](const OpenTurn& turn) { return turn.id == id; });
+}
+
+/// Does something to an open turn; nothing where there is none of that id.
+template <class Work>
+void with_turn(History& history, std::string_view id, Work&& work) {
+  if (history.notes->turns->empty()) return;
+  auto& turns = history.notes.edit().turns.edit();
+  const auto found = find_turn(turns, first_characters(id, turn_id_chars));
+  if (found != turns.end()) work(turns, found);
+}
+
 void open_call(History& history, const Event& event, const Policy& policy) {
   const Report& report = event.report;
   resume(history, event.tick);
+  with_turn(history, report.turn, [](auto&, auto turn) { ++turn->calls; });
   if (history.open_calls->size() == open_calls_max) {
     const Seq oldest = history.open_calls->front().seq;
     drop_calls(history, event.seq, policy,
@@ -129,12 +156,58 @@ void open_call(History& history, const Event& event, const Policy& policy) {
        .since = event.tick,
        .iteration = history.iteration,
        .deadline = bounded(report.deadline.value_or(Millis{0})),
-       .mark = history.repetition.edit().begin_call(report, event.seq, policy)});
+       .mark = history.repetition.edit().begin_call(report, event.seq, policy),
+       .turn = std::string(first_characters(report.turn, turn_id_chars))});
+}
+
+/// A running call got further: it is quiet no longer, and its deadline counts from now.
+void take_progress(History& history, const Event& event) {
+  const auto* progress = std::get_if<ToolProgress>(&event.report.detail);
+  if (progress == nullptr || history.open_calls->empty()) return;
+  auto& calls = history.open_calls.edit();
+  const auto call = find_call(calls, event.report);
+  if (call == calls.end()) return;
+  call->said = first_characters(event.report.content, kept_name_bytes);
+  const auto accepted = std::min(progress->accepted, budget_max);
+  if (accepted <= call->accepted) return;
+  call->accepted = accepted;
+  history.loop_beats_since_rise = 0;
+  history.last_rise = event.tick;
+}
+
+void take_turn(History& history, const Event& event, const Policy& policy) {
+  const Report& report = event.report;
+  if (report.name == turn_reports::turn_start) {
+    resume(history, event.tick);
+    const auto id = first_characters(report.call_id, turn_id_chars);
+    if (id.empty() || find_turn(history, id) != nullptr) return;
+    auto& turns = history.notes.edit().turns.edit();
+    if (turns.size() == open_turns_max) turns.erase(turns.begin());
+    OpenTurn turn{.id = std::string(id), .since = event.tick, .at = event.at};
+    if (const auto* facts = std::get_if<TurnFacts>(&report.detail)) {
+      turn.parent = first_characters(facts->parent, turn_id_chars);
+      turn.depth = std::clamp(facts->depth, 0, turn_depth_max);
+    }
+    turns.push_back(std::move(turn));
+  } else if (report.name == turn_reports::turn_abort) {
+    with_turn(history, report.call_id, [](auto&, auto turn) { turn->aborting = true; });
+  } else if (report.name == turn_reports::turn_end) {
+    with_turn(history, report.call_id, [&](auto& turns, auto turn) {
+      // What its calls bring, nobody hears of any more.
+      drop_calls(history, event.seq, policy,
+                 [&](const OpenCall& call) { return call.turn == turn->id; });
+      turns.erase(turn);
+    });
+    if (history.notes->turns->empty() && history.notes->turns.has()) forget_turns(history);
+  }
 }
 
 void finish_call(History& history, const Event& event, const Policy& policy) {
   const auto call = close_call(history, event.report);
   auto& repetition = history.repetition.edit();
+  const bool timed_out = event.report.kind == ReportKind::tool_timeout;
+  const bool known_timeout =
+      timed_out && !repetition.add_timeout(call ? call->mark : unknown_call(event.report.name));
   if (call) {
     history.pace.edit().add(Pace::kind_of_tool(call->name), event.tick - call->since);
     repetition.finish_call(call->mark, event.report, event.seq, policy);
@@ -145,6 +218,10 @@ void finish_call(History& history, const Event& event, const Policy& policy) {
     repetition.tool = first_characters(call ? call->name : event.report.name, kept_name_bytes);
   }
   note_novelty(history);
+  if (known_timeout) {  // the same once more gets nowhere
+    resume(history, event.tick);
+    return;
+  }
   count_change(history, event, "tool_call");
   history.pace_from = event.tick;
 }
@@ -163,6 +240,16 @@ void change_state(History& history, const Event& event, const Policy& policy) {
   }
   count_change(history, event, event.report.name);
   history.pace_from = event.tick;
+}
+
+void take_cancel(History& history, const Event& event, const CancelRequest& request) {
+  if (request.turn.empty()) {
+    auto& notes = history.notes.edit();
+    notes.cancel = request;
+    notes.cancel->at = event.at;
+  } else if (request.call.empty()) {
+    with_turn(history, request.turn, [](auto&, auto turn) { turn->aborting = true; });
+  }
 }
 
 void take_opinion(History& history, const Event& event, const Opinion& opinion) {
@@ -238,6 +325,7 @@ void take_up(History& history, const Event& event, const ProcessFacts* process,
   }
   // What another process of this session had open died with it.
   drop_calls(history, event.seq, policy, [](const OpenCall&) { return true; });
+  forget_turns(history);
   resume(history, event.tick);
   history.pace_from = event.tick;
   if (process != nullptr && process->pid > 0 && process->pid <= INT32_MAX) {
@@ -249,8 +337,11 @@ void take_up(History& history, const Event& event, const ProcessFacts* process,
   history.sign_seq = event.seq;
 }
 
-bool said_by_agent(ReportKind kind) {
-  switch (kind) {
+/// The end of a turn whose process is gone is what others write.
+bool said_by_agent(const History& history, const Report& report) {
+  switch (report.kind) {
+    case ReportKind::turn:
+      return history.notes->exited_seq == 0 || report.name != turn_reports::turn_end;
     case ReportKind::start:
     case ReportKind::policy:
     case ReportKind::cancel:
@@ -283,7 +374,14 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
       break;
     case ReportKind::tool_result:
     case ReportKind::error:
+    case ReportKind::tool_timeout:
       finish_call(history, event, policy);
+      break;
+    case ReportKind::tool_progress:
+      take_progress(history, event);
+      break;
+    case ReportKind::turn:
+      take_turn(history, event, policy);
       break;
     case ReportKind::wait: {
       history.lifecycle = Lifecycle::waiting;
@@ -308,9 +406,7 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
       break;
     case ReportKind::cancel:
       if (const auto* request = std::get_if<CancelRequest>(&report.detail)) {
-        auto& notes = history.notes.edit();
-        notes.cancel = *request;
-        notes.cancel->at = event.at;
+        take_cancel(history, event, *request);
       }
       break;
     case ReportKind::exited:
@@ -330,6 +426,7 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
       if (const auto* outcome = std::get_if<Outcome>(&report.detail)) {
         history.lifecycle = lifecycle_of(outcome->kind);
         history.open_calls = {};
+        forget_turns(history);
         auto& notes = history.notes.edit();
         notes.outcome = *outcome;
         notes.outcome_at = event.at;
@@ -369,6 +466,20 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
 
 }  // namespace
 
+const OpenTurn* find_turn(const History& history, std::string_view id) noexcept {
+  const auto& turns = *history.notes->turns;
+  const auto found =
+      std::find_if(turns.begin(), turns.end(), [&](const OpenTurn& turn) { return turn.id == id; });
+  return found == turns.end() ? nullptr : &*found;
+}
+
+const OpenCall* newest_call(const History& history, std::string_view turn) noexcept {
+  const auto& calls = *history.open_calls;
+  const auto found = std::find_if(calls.rbegin(), calls.rend(),
+                                  [&](const OpenCall& call) { return call.turn == turn; });
+  return found == calls.rend() ? nullptr : &*found;
+}
+
 bool is_outdated(const History& history, Seq seen) noexcept {
   return seen < history.change_seq &&
          (!history.repetition.has() || history.repetition->state_seq > seen);
@@ -391,7 +502,7 @@ void apply(History& history, const Event& event, const Policy& policy) {
   if (history.pace_from == Instant{}) history.pace_from = event.tick;
   if (!event.late) {
     take_by_kind(history, event, policy);
-    const bool is_sign = said_by_agent(event.report.kind);
+    const bool is_sign = said_by_agent(history, event.report);
     if (is_sign) {
       history.said_something = true;
       // A row may be older than what was stored before it.

@@ -24,6 +24,8 @@ constexpr double tested_often = 0.25;  ///< For the third time, and more.
 constexpr double credit = 1.5;
 
 constexpr std::size_t round_calls_max = 16;
+/// Stands for every result of a call that nobody waited for any longer: their texts may differ.
+constexpr std::uint64_t timed_out = 0x74696D65642D6F75;
 /// Words and pairs of words of what may be a command rather than a text.
 constexpr std::size_t command_max = 32;
 
@@ -170,6 +172,15 @@ bool Known::add(std::uint64_t digest) {
   return true;
 }
 
+CallMark unknown_call(std::string_view tool) {
+  const auto digest = static_cast<std::uint32_t>(digest_of(tool) >> 32U);
+  return {.call = digest, .tool = digest, .blind = true};
+}
+
+bool Repetition::add_timeout(const CallMark& call) {
+  return known_steps.add(combined(call.call, timed_out));
+}
+
 CallMark Repetition::begin_call(const Report& report, Seq seq, const Policy& policy) {
   novel = false;
   quieten();
@@ -177,10 +188,10 @@ CallMark Repetition::begin_call(const Report& report, Seq seq, const Policy& pol
   const auto* ruled = rule == policy.tools.end() ? nullptr : &rule->second;
   CallMark mark{.tool = static_cast<std::uint32_t>(digest_of(report.name) >> 32U)};
   if (ruled != nullptr) mark.use = ruled->use;
-  if (mark.use == ToolUse::exempt) return mark;
 
   const auto* marks = std::get_if<Marks>(&report.detail);
   mark.call = combined(mark.tool, marks != nullptr ? identity_of(*marks, ruled) : 0);
+  if (mark.use == ToolUse::exempt) return mark;
   mark.malformed = marks != nullptr && marks->malformed;
   mark.blind = marks == nullptr;
 
@@ -214,7 +225,7 @@ void Repetition::finish_call(const CallMark& call, const Report& result, Seq seq
             .result = marks != nullptr ? marks->identity : 0,
             .exact = marks != nullptr ? marks->exact : 0,
             .tool = call.tool,
-            .failed = result.kind == ReportKind::error,
+            .failed = is_failure(result.kind),
             .informative = marks != nullptr && marks->informative,
             .blind = marks == nullptr || call.blind};
   const bool unreachable = marks != nullptr && marks->unreachable;
@@ -243,8 +254,7 @@ void Repetition::take_result(const Report& result, Seq seq, const Policy& policy
   if (round.open > 0) ++round.finished;
   const auto* marks = std::get_if<Marks>(&result.detail);
   if (marks == nullptr || !marks->informative) return;
-  CallMark call{.tool = static_cast<std::uint32_t>(digest_of(result.name) >> 32U), .blind = true};
-  call.call = call.tool;
+  auto call = unknown_call(result.name);
   if (rule != policy.tools.end()) call.use = rule->second.use;
   finish_call(call, result, seq, policy);
 }

@@ -64,6 +64,7 @@ void write_event(JsonWriter& out, const Event& event) {
       if (report.digest != 0) out.field("result_digest", hexadecimal(report.digest));
       break;
     case ReportKind::error:
+    case ReportKind::tool_timeout:
       say("tool", "error");
       break;
     case ReportKind::message:
@@ -87,6 +88,8 @@ bool is_shown(const Event& event) {
     case ReportKind::observer:
     case ReportKind::budget:
     case ReportKind::limit:
+    case ReportKind::turn:
+    case ReportKind::tool_progress:
       return false;
     default:
       return true;

@@ -401,7 +401,7 @@ struct Run::State {
     const auto now = parts.clock->since_boot();
     const auto& call = report.call_id.empty() ? report.name : report.call_id;
     if (report.kind == ReportKind::tool_call) limits.begin_call(call, now);
-    if (report.kind == ReportKind::tool_result || report.kind == ReportKind::error) {
+    if (report.kind == ReportKind::tool_result || is_failure(report.kind)) {
       limits.end_call(call, now);
     }
   }

@@ -14,6 +14,7 @@
 #include "base/process.h"
 #include "json/situation.h"
 #include "store/lock.h"
+#include "watchdog/json.h"
 #include "watchdog/progress.h"
 
 namespace watchdog {
@@ -83,6 +84,7 @@ struct Observer::State {
   /// Of those that have one; apart from the entries, because few have.
   std::unordered_map<SessionKey, std::string> parents;
   std::set<std::pair<std::string_view, SessionKey>> by_parent;  ///< The ids stand in `parents`.
+  std::set<SessionKey> with_turns;                              ///< Sessions that have open turns.
   /// Sessions of one agent with one task share their description.
   std::unordered_map<std::string_view, std::shared_ptr<const std::string>> descriptions;
 
@@ -180,6 +182,11 @@ struct Observer::State {
 
   /// After an entry took events or time passed for it.
   void settle(SessionKey session, Entry& entry, bool changed) {
+    if (!entry.judged.history.notes->turns->empty()) {
+      with_turns.insert(session);
+    } else if (!with_turns.empty()) {
+      with_turns.erase(session);
+    }
     const bool has_ended = is_end(entry.judged.history.lifecycle);
     if (changed || has_ended || entry.since_snapshot >= snapshot_events) {
       if (to_keep.empty() || to_keep.back() != session) to_keep.push_back(session);
@@ -254,6 +261,7 @@ struct Observer::State {
       by_id.clear();
       by_parent.clear();
       parents.clear();
+      with_turns.clear();
       entries.clear();
     }
     due = {};
@@ -288,6 +296,7 @@ struct Observer::State {
     const auto gone = entries.find(session);
     if (gone == entries.end()) return;
     by_id.erase(&gone->second);
+    with_turns.erase(session);
     looked.erase(session);
     if (const auto parent = parents.find(session); parent != parents.end()) {
       by_parent.erase({parent->second, session});
@@ -387,6 +396,24 @@ struct Observer::State {
   }
 };
 
+void add_turns(std::vector<ActiveTurn>& turns, std::string_view session, const History& history,
+               std::string_view description, std::string_view id, std::size_t count_max) {
+  std::optional<std::string> agent;
+  for (const auto& turn : *history.notes->turns) {
+    if (turns.size() >= count_max) return;
+    if (!id.empty() && turn.id != id) continue;
+    if (!agent) {
+      const auto named = text_field_from_json("{" + std::string(description) + "}", "agent");
+      agent = named ? *named : std::string();
+    }
+    const auto* call = newest_call(history, turn.id);
+    turns.push_back({.session = std::string(session),
+                     .agent = *agent,
+                     .turn = turn,
+                     .call = call != nullptr ? std::optional(*call) : std::nullopt});
+  }
+}
+
 Observer::Observer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Observer::~Observer() = default;
 
@@ -484,6 +511,17 @@ std::vector<Child> Observer::children(std::string_view session_id, std::size_t c
     children.push_back({.id = entry.id, .judged = entry.judged});
   }
   return children;
+}
+
+std::vector<ActiveTurn> Observer::turns(std::size_t count_max, std::string_view id) const {
+  const std::lock_guard guard(state_->mutex);
+  const auto& sessions = state_->with_turns;
+  std::vector<ActiveTurn> turns;
+  for (auto at = sessions.rbegin(); at != sessions.rend() && turns.size() < count_max; ++at) {
+    const auto& entry = state_->entries.at(*at);
+    add_turns(turns, entry.id, entry.judged.history, *entry.description, id, count_max);
+  }
+  return turns;
 }
 
 std::size_t Observer::watched() const {

@@ -14,8 +14,8 @@
 
 namespace watchdog {
 
-/// Of the column sessions.cancel.
-[[nodiscard]] std::optional<CancelRequest> cancel_from(const std::string& text);
+/// Of the columns sessions.cancel and sessions.aborts.
+[[nodiscard]] Directive directive_from(const std::string& cancel, const std::string& aborts);
 
 struct StoreReader::State {
   explicit State(std::shared_ptr<Database> connection) : database(std::move(connection)) {}

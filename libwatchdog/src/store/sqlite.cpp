@@ -190,6 +190,8 @@ namespace {
 constexpr const char* minor_steps[] = {
     "ALTER TABLE events ADD COLUMN marks BLOB;"
     "ALTER TABLE transitions ADD COLUMN situation TEXT",
+    "ALTER TABLE sessions ADD COLUMN turns INTEGER;"
+    "ALTER TABLE sessions ADD COLUMN aborts TEXT",
 };
 static_assert(std::size(minor_steps) == schema_minor);
 

@@ -26,11 +26,12 @@ namespace {
 
 constexpr std::string_view memory = ":memory:";
 
-std::string to_json(const CancelRequest& request) {
-  JsonWriter out;
-  out.open_object().field("by", request.by).field("reason", request.reason);
+void write_request(JsonWriter& out, const CancelRequest& request) {
+  out.open_object();
+  if (!request.turn.empty()) out.field("turnId", request.turn);
+  if (!request.call.empty()) out.field("toolId", request.call);
+  out.field("by", request.by).field("reason", request.reason);
   out.field("at", request.at.time_since_epoch().count()).close_object();
-  return out.take();
 }
 
 }  // namespace
@@ -131,9 +132,9 @@ void Store::State::forget() {
 
 Head* Store::State::find(const std::string& id) {
   if (const auto known = heads.find(id); known != heads.end()) return &known->second;
-  auto& query =
-      sql("SELECT s.id, s.spec, s.attempt, s.ended_ms, s.cancel, h.seq, h.events "
-          "FROM sessions s LEFT JOIN heads h ON h.session = s.id WHERE s.name = ?");
+  auto& query = sql(
+      "SELECT s.id, s.spec, s.attempt, s.ended_ms, s.cancel, h.seq, h.events, s.aborts, s.turns "
+      "FROM sessions s LEFT JOIN heads h ON h.session = s.id WHERE s.name = ?");
   const ResetLater later(query);
   query.bind(1, std::string_view(id));
   if (!query.step()) return nullptr;
@@ -141,7 +142,8 @@ Head* Store::State::find(const std::string& id) {
             .spec = query.text(1),
             .attempt = static_cast<std::int32_t>(query.integer(2)),
             .ended = !query.is_null(3),
-            .cancel = cancel_from(query.text(4)),
+            .directive = directive_from(query.text(4), query.text(7)),
+            .turns = query.integer(8) == 1,
             .seq = query.integer(5),
             .events = query.integer(6)};
   std::string unused;
@@ -227,9 +229,10 @@ void Store::State::take_beats(Head& head, const Report& report) {
 /// What an event changes in its session's own row.
 void Store::State::touch_session(Head& head, const Stamp& stamp, const Report& report) {
   const auto at = stamp.at.time_since_epoch().count();
+  if (!stamp.late) touch_turns(head, report);
   if (report.kind == ReportKind::start && head.ended) {
     head.ended = false;
-    head.cancel.reset();
+    head.directive.cancel.reset();
     auto& reopen =
         sql("UPDATE sessions SET attempt = ?, lifecycle = 'running', ended_ms = NULL, "
             "outcome_reason = NULL, cancel = NULL, updated_ms = ? WHERE id = ?");
@@ -240,7 +243,7 @@ void Store::State::touch_session(Head& head, const Stamp& stamp, const Report& r
     head.ended = true;
     // An agent that was taken for dead and comes back must still hear that it was cancelled.
     const bool heard = outcome.kind != OutcomeKind::cancelled;
-    if (heard) head.cancel.reset();
+    if (heard) head.directive.cancel.reset();
     auto& end =
         sql("UPDATE sessions SET lifecycle = ?, ended_ms = ?, outcome_reason = ?, "
             "cancel = CASE WHEN ? THEN NULL ELSE cancel END, updated_ms = ? WHERE id = ?");
@@ -250,13 +253,76 @@ void Store::State::touch_session(Head& head, const Stamp& stamp, const Report& r
   } else if (report.kind == ReportKind::cancel && !stamp.late) {
     auto request = std::get<CancelRequest>(report.detail);
     request.at = stamp.at;
-    const auto text = to_json(request);
-    head.cancel = std::move(request);
-    auto& cancel = sql("UPDATE sessions SET cancel = ? WHERE id = ?");
-    cancel.bind(1, text).bind(2, head.key);
-    cancel.run();
     addressed.push_back(head.key);
+    if (!request.turn.empty()) return add_abort(head, std::move(request));
+    JsonWriter text;
+    write_request(text, request);
+    head.directive.cancel = std::move(request);
+    auto& cancel = sql("UPDATE sessions SET cancel = ? WHERE id = ?");
+    cancel.bind(1, text.text()).bind(2, head.key);
+    cancel.run();
   }
+}
+
+/// What is over need not stop any more.
+void Store::State::touch_turns(Head& head, const Report& report) {
+  auto& aborts = head.directive.aborts;
+  const auto before = aborts.size();
+  switch (report.kind) {
+    case ReportKind::start:
+    case ReportKind::end:
+      aborts.clear();
+      put_turns(head, false);
+      break;
+    case ReportKind::turn:
+      if (report.name == turn_reports::turn_start) put_turns(head, true);
+      if (report.name != turn_reports::turn_end) return;
+      std::erase_if(aborts, [&](const auto& abort) { return abort.turn == report.call_id; });
+      break;
+    case ReportKind::tool_result:
+    case ReportKind::error:
+    case ReportKind::tool_timeout:
+      std::erase_if(aborts, [&](const auto& abort) {
+        return !abort.call.empty() && abort.call == report.call_id;
+      });
+      break;
+    default:
+      return;
+  }
+  if (aborts.size() != before) put_aborts(head);
+}
+
+/// Asked again, the first reason counts.
+void Store::State::add_abort(Head& head, CancelRequest request) {
+  auto& aborts = head.directive.aborts;
+  const auto asked = [&](const CancelRequest& abort) {
+    return abort.turn == request.turn && abort.call == request.call;
+  };
+  if (std::any_of(aborts.begin(), aborts.end(), asked)) return;
+  if (aborts.size() == Directive::aborts_max) aborts.erase(aborts.begin());
+  aborts.push_back(std::move(request));
+  put_aborts(head);
+}
+
+void Store::State::put_aborts(const Head& head) {
+  JsonWriter text;
+  if (!head.directive.aborts.empty()) {
+    text.open_array();
+    for (const auto& abort : head.directive.aborts) write_request(text, abort);
+    text.close_array();
+  }
+  auto& update = sql("UPDATE sessions SET aborts = ? WHERE id = ?");
+  update.bind(1, text.text(), true).bind(2, head.key);
+  update.run();
+}
+
+/// Once a start, however many turns there are.
+void Store::State::put_turns(Head& head, bool turns) {
+  if (head.turns == turns) return;
+  head.turns = turns;
+  auto& update = sql("UPDATE sessions SET turns = ? WHERE id = ?");
+  update.bind(1, turns ? 1 : 0).bind(2, head.key);
+  update.run();
 }
 
 bool Store::State::is_duplicate(const Head& head, const Report& report) {
@@ -311,7 +377,7 @@ Result<Receipt> Store::State::append(Batch& batch) {
   put_beats(*head);
   receipt.key = head->key;
   receipt.last = head->seq;
-  receipt.directive.cancel = head->cancel;
+  receipt.directive = head->directive;
   return receipt;
 }
 

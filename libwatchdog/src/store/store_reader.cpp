@@ -67,20 +67,34 @@ void read_evidence(const std::string& text, Health& health) {
   }
 }
 
-}  // namespace
-
-std::optional<CancelRequest> cancel_from(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  auto parsed = parse_object(text);
-  if (!parsed) return std::nullopt;
-  Fields fields(*parsed);
+CancelRequest request_from(const nlohmann::json& object) {
+  Fields fields(object);
   CancelRequest request;
   std::optional<std::int64_t> at;
   fields.text("by", request.by, event_bytes_max);
   fields.text("reason", request.reason, event_bytes_max);
+  fields.text("turnId", request.turn, event_bytes_max);
+  fields.text("toolId", request.call, event_bytes_max);
   fields.integer("at", at);
   request.at = WallTime{Millis{at.value_or(0)}};
   return request;
+}
+
+}  // namespace
+
+Directive directive_from(const std::string& cancel, const std::string& aborts) {
+  Directive directive;
+  if (!cancel.empty()) {
+    if (const auto parsed = parse_object(cancel)) directive.cancel = request_from(*parsed);
+  }
+  if (aborts.empty()) return directive;
+  const auto parsed = parse_json(aborts);
+  if (!parsed || !parsed->is_array()) return directive;
+  for (const auto& item : *parsed) {
+    if (directive.aborts.size() == Directive::aborts_max) break;
+    if (item.is_object()) directive.aborts.push_back(request_from(item));
+  }
+  return directive;
 }
 
 Statement& StoreReader::State::prepared(std::string_view sql) {
@@ -139,13 +153,12 @@ Result<SessionRow> StoreReader::session(SessionKey key) {
   });
 }
 
-Result<std::optional<CancelRequest>> StoreReader::cancel_of(std::string_view id) {
-  using Cancel = std::optional<CancelRequest>;
-  return state_->guarded<Cancel>([&]() -> Result<Cancel> {
-    auto& query = state_->prepared("SELECT cancel FROM sessions WHERE name = ?");
+Result<Directive> StoreReader::directive_of(std::string_view id) {
+  return state_->guarded<Directive>([&]() -> Result<Directive> {
+    auto& query = state_->prepared("SELECT cancel, aborts FROM sessions WHERE name = ?");
     const ResetLater later(query);
     query.bind(1, id);
-    return query.step() ? cancel_from(query.text(0)) : std::nullopt;
+    return query.step() ? directive_from(query.text(0), query.text(1)) : Directive{};
   });
 }
 
@@ -198,6 +211,24 @@ Result<std::vector<SessionRow>> StoreReader::running_children(std::string_view i
     auto& query = state_->prepared(sql);
     const ResetLater later(query);
     query.bind(1, id).bind(2, count_max);
+    std::vector<SessionRow> rows;
+    while (query.step()) {
+      auto row = session_from(query);
+      if (!row) return row.error();
+      rows.push_back(std::move(*row));
+    }
+    return rows;
+  });
+}
+
+Result<std::vector<SessionRow>> StoreReader::sessions_with_turns(SessionKey below, int count_max) {
+  return state_->guarded<std::vector<SessionRow>>([&]() -> Result<std::vector<SessionRow>> {
+    static const std::string sql = "SELECT " + std::string(session_columns) +
+                                   " FROM sessions s WHERE s.turns = 1 AND s.ended_ms IS NULL AND "
+                                   "s.id < ? ORDER BY s.id DESC LIMIT ?";
+    auto& query = state_->prepared(sql);
+    const ResetLater later(query);
+    query.bind(1, below).bind(2, count_max);
     std::vector<SessionRow> rows;
     while (query.step()) {
       auto row = session_from(query);

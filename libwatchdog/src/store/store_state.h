@@ -31,7 +31,8 @@ struct Head {
   ContentLevel content = ContentLevel::preview;
   std::int32_t attempt = 1;
   bool ended = false;
-  std::optional<CancelRequest> cancel;
+  Directive directive;
+  bool turns = false;  ///< One has begun since it last started.
   Seq seq = 0;
   std::int64_t events = 0;
   bool dirty = false;          ///< To be written at the end of the transaction.
@@ -87,6 +88,10 @@ struct Store::State {
   void put_beats(Head& head);
   void take_beats(Head& head, const Report& report);
   void touch_session(Head& head, const Stamp& stamp, const Report& report);
+  void touch_turns(Head& head, const Report& report);
+  void add_abort(Head& head, CancelRequest request);
+  void put_aborts(const Head& head);
+  void put_turns(Head& head, bool turns);
   void put_heads();
   void put_absence(Millis gap);
   void write(const Verdicts& verdicts);

@@ -173,6 +173,17 @@ Directive ProgressTracker::directive() const {
   return state_->directive;
 }
 
+void ProgressTracker::on_abort(std::function<void(const CancelRequest&)> listener) {
+  if (state_->forked()) return;
+  using Listener = std::function<void(const CancelRequest&)>;
+  auto next = listener ? std::make_shared<const Listener>(std::move(listener)) : nullptr;
+  {
+    const std::lock_guard turn(state_->telling);
+    state_->abort_listener = std::move(next);
+  }
+  state_->wake();
+}
+
 std::stop_token ProgressTracker::cancel_token() const noexcept {
   return state_->cancel.get_token();
 }

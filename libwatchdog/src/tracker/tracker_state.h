@@ -57,6 +57,11 @@ struct ProgressTracker::State {
 
   using Listener = std::function<void(const Report&)>;
 
+  /// Held while the listener runs, so that whoever replaces it knows when it does no more. Taken
+  /// before `mutex`; by the listener itself once more.
+  std::recursive_mutex telling;
+  std::shared_ptr<const std::function<void(const CancelRequest&)>> abort_listener;
+
   mutable std::mutex mutex;
   std::shared_ptr<const Listener> listener;
   std::condition_variable_any settled;  ///< Something became durable, or was refused.
@@ -76,8 +81,9 @@ struct ProgressTracker::State {
   bool finished = false;
   bool registered = false;  ///< The store knows the session.
   Directive directive;
-  TextLoop answer;         ///< The model's, as it comes.
-  bool streaming = false;  ///< Some of it came.
+  std::vector<CancelRequest> heard;  ///< Those of its aborts that the listener has heard of.
+  TextLoop answer;                   ///< The model's, as it comes.
+  bool streaming = false;            ///< Some of it came.
 
   std::thread thread;
 
@@ -90,6 +96,36 @@ struct ProgressTracker::State {
   void wake() const noexcept {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = write(wake_fd, &one, sizeof one);
+  }
+
+  /// Takes the aborts that nobody has heard of yet. REQUIRES: mutex held.
+  [[nodiscard]] std::vector<CancelRequest> take_untold() {
+    const auto is_in = [](const std::vector<CancelRequest>& list, const CancelRequest& abort) {
+      return std::any_of(list.begin(), list.end(), [&](const CancelRequest& other) {
+        return other.turn == abort.turn && other.call == abort.call;
+      });
+    };
+    // What is over is not asked for again.
+    std::erase_if(heard, [&](const auto& abort) { return !is_in(directive.aborts, abort); });
+    std::vector<CancelRequest> untold;
+    for (const auto& abort : directive.aborts) {
+      if (!is_in(heard, abort)) untold.push_back(abort);
+    }
+    heard.insert(heard.end(), untold.begin(), untold.end());
+    return untold;
+  }
+
+  /// Says, on the tracker's own thread, what is to stop.
+  void tell_aborts() {
+    const std::lock_guard turn(telling);
+    const auto listening = abort_listener;
+    if (!listening) return;
+    std::vector<CancelRequest> untold;
+    {
+      const std::lock_guard guard(mutex);
+      untold = take_untold();
+    }
+    for (const auto& abort : untold) (*listening)(abort);
   }
 
   /// Folds a report into the local case. REQUIRES: mutex held.

@@ -14,6 +14,8 @@
 
 namespace watchdog {
 
+/// Between two looks at what is asked for while turns are open, should a ring get lost.
+inline constexpr Millis look_every{1'000};
 /// Between two tries at a store that refused.
 inline constexpr Millis retry_every{500};
 /// What is taken out of the queue for one transaction.
@@ -46,7 +48,10 @@ class ProgressTracker::Writer {
       const bool written = write_pending();
       if (stop && (written || ++refused_while_stopping_ * retry_every > state_->config.refusal_max))
         break;
-      wait(written && !stop ? std::min(next_sidecar, now + half_interval()) : now + retry_every);
+      auto until =
+          written && !stop ? std::min(next_sidecar, now + half_interval()) : now + retry_every;
+      if (has_turns()) until = std::min(until, now + look_every);
+      wait(until);
     }
     const std::lock_guard guard(state_->mutex);
     state_->finished = true;
@@ -56,6 +61,11 @@ class ProgressTracker::Writer {
  private:
   [[nodiscard]] Millis half_interval() const {
     return std::max(Millis{1'000}, state_->policy.heartbeat_interval / 2);
+  }
+
+  [[nodiscard]] bool has_turns() const {
+    const std::lock_guard guard(state_->mutex);
+    return !state_->local.history.notes->turns->empty();
   }
 
   void push_sidecar(Instant now) {
@@ -91,6 +101,7 @@ class ProgressTracker::Writer {
       store_.reset();
       bell_ = Bell();
       registered_ = false;
+      seen_version_ = -1;
       // The new file knows nothing of the session: a start comes first again.
       if (!batch_.reports.empty() && batch_.reports.front().kind != ReportKind::start) {
         batch_.reports.insert(batch_.reports.begin(), start_report());
@@ -191,15 +202,17 @@ class ProgressTracker::Writer {
     for (auto& report : state_->queue) state_->fold(report, state_->boot_now());
   }
 
-  void hear(const Directive& directive) {
-    if (!directive.cancel) return;
+  void hear(Directive directive) {
+    bool cancelled = false;
     {
       const std::lock_guard guard(state_->mutex);
-      if (state_->directive.cancel) return;
-      state_->directive = directive;
-      state_->cancel_asked = true;
+      state_->directive.aborts = std::move(directive.aborts);
+      cancelled = directive.cancel && !state_->directive.cancel;
+      if (cancelled) state_->directive.cancel = std::move(directive.cancel);
+      state_->cancel_asked = state_->cancel_asked || cancelled;
     }
-    state_->cancel.request_stop();  // calls out
+    if (cancelled) state_->cancel.request_stop();  // calls out
+    state_->tell_aborts();
   }
 
   void wait(Instant until) {
@@ -208,18 +221,28 @@ class ProgressTracker::Writer {
     poll(fds.data(), fds.size(), static_cast<int>(std::min<std::int64_t>(left, 60'000)));
     std::uint64_t count = 0;
     [[maybe_unused]] const auto read_bytes = read(state_->wake_fd, &count, sizeof count);
-    if ((fds[1].revents & POLLIN) == 0) return;
-    bell_.hush();
-    if (!store_) return;
-    auto cancel = store_->reader().cancel_of(state_->config.session);
-    if (cancel) hear({.cancel = std::move(*cancel)});
+    const bool rang = (fds[1].revents & POLLIN) != 0;
+    if (rang) bell_.hush();
+    if (store_ && (rang || has_turns())) look();
+    state_->tell_aborts();  // a new listener hears of those that are there
+  }
+
+  /// What is asked of the session. While nobody else wrote, that is known.
+  void look() {
+    const auto version = store_->reader().version();
+    if (!version || *version == seen_version_) return;
+    auto directive = store_->reader().directive_of(state_->config.session);
+    if (!directive) return;
+    seen_version_ = *version;
+    hear(std::move(*directive));
   }
 
   std::shared_ptr<State> state_;
   std::optional<Store> store_;
   Bell bell_;
   Batch batch_;  ///< Taken from the queue, not yet durable; a start before it, if one is due.
-  std::size_t taken_ = 0;  ///< How many of them came from the queue.
+  std::size_t taken_ = 0;           ///< How many of them came from the queue.
+  std::int64_t seen_version_ = -1;  ///< Of the store, when it was last looked at.
   bool registered_ = false;
   bool trouble_said_ = false;
   int refused_while_stopping_ = 0;
