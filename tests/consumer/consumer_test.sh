@@ -32,7 +32,9 @@ fi
 said=$("$work/build/consumer" "$work/w.db") || fail "the consumer: $said"
 [[ $said == ok:* ]] || fail "the consumer said: $said"
 
-ran=$("$work/build/agent" "$work/agent.db") || fail "the agent: $ran"
+# Not where it was to be installed, and the agent is not installed at all.
+exec=$(echo "$work"/prefix/*/watchdog/watchdog-exec)
+ran=$(WATCHDOG_EXEC=$exec "$work/build/agent" "$work/agent.db") || fail "the agent: $ran"
 [[ $ran == "ok: task_complete" ]] || fail "the agent said: $ran"
 
 # Agents link this: SQLite and the runtime, nothing else.

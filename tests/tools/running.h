@@ -47,9 +47,9 @@ class Subprocess : public testing::Test {
     EXPECT_EQ(open_files(), files_before_) << "files are left";
   }
 
-  /// Its specification: `sh -c` with this script.
+  /// Its specification: `sh -c` with this script. A busy machine may take long to verify an end.
   [[nodiscard]] SpawnSpec shell(const std::string& script) const {
-    return {.argv = {"sh", "-c", script}, .mark = mark};
+    return {.argv = {"sh", "-c", script}, .mark = mark, .ladder = {.kill_verify = Millis{60'000}}};
   }
   /// Asks it to stop as soon as it has said `ready`.
   static Result<ProcessEnd> stopped_when_ready(const SpawnSpec& spec) {

@@ -53,7 +53,7 @@ std::vector<Sight> all_processes() {
   std::vector<Sight> all;
   DIR* const folder = opendir("/proc");
   if (folder == nullptr) return all;
-  while (const dirent* entry = readdir(folder)) {
+  while (const dirent* entry = readdir(folder)) {  // NOLINT(concurrency-mt-unsafe): its own folder
     const int pid = std::atoi(entry->d_name);
     if (pid <= 0) continue;
     if (const auto sight = sight_of(pid); sight.process.pid != 0) all.push_back(sight);

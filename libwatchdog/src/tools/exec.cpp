@@ -115,6 +115,9 @@ class Helper {
     // A host that forked leaves the channel's other end open in its child. The thread that started
     // this waits for it as long as it runs, so the signal means just that the host is gone.
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    auto order = Order::none;
+    while (order == Order::none) order = wait(-1);
+    if (order != Order::start) return false;
     const pid_t self = getpid();
     leader_ = signals_ < 0 ? -1 : fork();
     if (leader_ == 0) become(options_, self);
@@ -139,7 +142,12 @@ class Helper {
   }
 
  private:
-  enum class Order { none, settle, stop };
+  enum class Order { none, start, settle, stop };
+
+  static Order order_of(const ExecMessage& message) {
+    if (message.kind == Kind::start) return Order::start;
+    return message.kind == Kind::settle ? Order::settle : Order::stop;
+  }
 
   /// True while there is any child. As a subreaper this has no descendants without a child.
   bool reap() {
@@ -170,8 +178,7 @@ class Helper {
       channel_ = -1;
       return Order::stop;
     }
-    if (order == Order::none) order = message.kind == Kind::settle ? Order::settle : Order::stop;
-    return order;
+    return order == Order::none ? order_of(message) : order;
   }
 
   static int name_survivors() {

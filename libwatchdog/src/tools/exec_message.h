@@ -15,6 +15,7 @@ inline constexpr int exec_channel = 3;
 /// Both are built from the same sources, so it goes over as it lies in memory. A plain value.
 struct ExecMessage {
   enum class Kind : std::int32_t {
+    start,   ///< To the helper: begin. Until then it cannot end unseen.
     stop,    ///< To the helper: end all of it.
     settle,  ///< To the helper: the leader's output is read, see to what outlived it.
 
@@ -26,7 +27,7 @@ struct ExecMessage {
     done,          ///< The last message; `number`: survivors, `killed` of them, and `left`.
   };
 
-  Kind kind = Kind::stop;
+  Kind kind = Kind::start;
   std::int32_t number = 0;
   std::int32_t killed = 0;
   std::int32_t left = 0;        ///< Alive in spite of SIGKILL.

@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using Environment = std::map<std::string, std::string>;
 
-constexpr Millis ladder_max{24 * 3'600'000};
+constexpr Millis time_max{24 * 3'600'000};
 
 /// What a program needs to work as its user does, and that holds no secrets.
 constexpr std::string_view passed_on[] = {"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"};
@@ -62,10 +62,10 @@ Result<void> validate(const SpawnSpec& spec, const std::string& mark) {
       return refused("a variable is named \"" + name + "\"");
     if (has_nul(value)) return refused("the variable " + name + " has a NUL in it");
   }
-  for (const auto time : {spec.ladder.terminate, spec.ladder.kill_verify})
-    if (time < Millis{0} || time > ladder_max)
-      return refused("a step of its ladder takes " + std::to_string(time.count()) +
-                     " ms, which is not in 0 ... " + std::to_string(ladder_max.count()));
+  for (const auto time : {spec.ladder.terminate, spec.ladder.kill_verify, spec.drain_grace})
+    if (time < Millis{0} || time > time_max)
+      return refused("one of its times is " + std::to_string(time.count()) +
+                     " ms, which is not in 0 ... " + std::to_string(time_max.count()));
   return {};
 }
 
@@ -231,7 +231,7 @@ Result<ExecProcess> ExecProcess::start(const SpawnSpec& spec, const std::string&
   started.process_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!started.process_) {
     const int cause = errno;
-    channel.ours.reset();  // ends it
+    channel.ours.reset();  // so it does not begin
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
     return failed("it cannot be watched", cause);
   }
@@ -239,6 +239,7 @@ Result<ExecProcess> ExecProcess::start(const SpawnSpec& spec, const std::string&
   started.channel_ = std::move(channel.ours);
   started.out_ = std::move(out.ours);
   started.err_ = std::move(err.ours);
+  started.order(ExecMessage::Kind::start);
   return started;
 }
 

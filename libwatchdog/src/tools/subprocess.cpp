@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstring>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -72,7 +73,7 @@ class Supervision {
   Result<ProcessEnd> run() {
     const std::stop_callback on_stop(hooks_.stop, [this] { eventfd_write(wake_.get(), 1); });
     while (!done_ && !exec_.gone()) turn();
-    if (done_) exec_.kill();  // it has nothing left to do, and is not waited for
+    exec_.kill();  // it has nothing left to do, and is not waited for
     const auto exec_code = exec_.reap();
     if (failure_) return *failure_;
     if (!done_ && exec_code)
@@ -112,6 +113,7 @@ class Supervision {
     if (fds[1].revents != 0) ask_to_stop();
     for (std::size_t at = 0; at < streams_.size(); ++at)
       if (fds[2 + at].revents != 0) read_piece(streams_[at]);
+    if (fds[0].revents == 0) return;
     while (const auto message = exec_.message()) take(*message);
   }
 
@@ -142,7 +144,7 @@ class Supervision {
         if (WIFSIGNALED(message.number)) end_.signal = WTERMSIG(message.number);
         exited_ = true;
         for (auto& stream : streams_) read_what_is_there(stream);
-        if (!asked_) settle_at_ = now() + std::max(spec_.drain_grace, Millis{0});
+        if (!asked_) settle_at_ = now() + spec_.drain_grace;
         break;
       case Kind::survivor:
         add_survivor({message.name.data(), strnlen(message.name.data(), message.name.size())},
@@ -161,6 +163,7 @@ class Supervision {
       case Kind::no_program:
         failure_ = failure_of(message, spec_);
         break;
+      case Kind::start:
       case Kind::stop:
       case Kind::settle:
         break;
