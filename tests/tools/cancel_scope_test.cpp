@@ -103,12 +103,14 @@ TEST(CancelScope, callbacks_that_throw_or_block_hold_up_nobody) {
 // callback for a lock of whoever destroys.
 TEST(CancelScope, who_cancels_and_who_goes_may_hold_the_lock_that_a_callback_takes) {
   for (int round = 0; round < 300; ++round) {
-    std::mutex user;
+    // A guard does not wait for a call under way: what the call uses is its own.
+    const auto locked = std::make_shared<std::mutex>();
+    auto& user = *locked;
     auto parent = CancelScope::root();
     std::thread canceller;
     {
       auto child = std::make_unique<CancelScope>(parent.child(CancelScopeKind::call));
-      auto guard = child->on_cancel([&](const CancelReason&) {});
+      auto guard = child->on_cancel([](const CancelReason&) {});
       canceller = std::thread([&] {
         const std::lock_guard holds(user);
         parent.cancel({});
@@ -120,16 +122,17 @@ TEST(CancelScope, who_cancels_and_who_goes_may_hold_the_lock_that_a_callback_tak
     canceller.join();
     // A callback that takes the lock while its canceller holds it: another thread runs it.
     auto scope = CancelScope::root();
-    std::promise<void> ran;
-    const auto locking = scope.on_cancel([&](const CancelReason&) {
-      const std::lock_guard takes(user);
-      ran.set_value();
+    const auto ran = std::make_shared<std::promise<void>>();
+    auto done = ran->get_future();
+    const auto locking = scope.on_cancel([locked, ran](const CancelReason&) {
+      const std::lock_guard takes(*locked);
+      ran->set_value();
     });
     {
       const std::lock_guard holds(user);
       scope.cancel({});
     }
-    ran.get_future().wait();
+    done.wait();
   }
 }
 

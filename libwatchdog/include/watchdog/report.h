@@ -168,7 +168,8 @@ struct TurnFacts {
 /// How far a running call is. `content` of its report is its own short message.
 struct ToolProgress {
   Millis elapsed{};
-  std::optional<double> value, total;
+  std::optional<double> value{};
+  std::optional<double> total{};
   std::int64_t bytes = 0;  ///< Of output so far.
   /// How often it got further so far. Only where this rises is the call quiet no longer.
   std::int64_t accepted = 0;
