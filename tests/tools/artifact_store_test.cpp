@@ -8,8 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <random>
 #include <set>
 #include <thread>
@@ -334,8 +336,8 @@ TEST_F(ArtifactStoreTest, a_torn_object_is_found_when_it_is_read_and_mended_when
 
 TEST_F(ArtifactStoreTest, what_a_killed_process_was_writing_is_collected) {
   for (const bool finish : {false, true}) {
-    int pipe_ends[2];
-    ASSERT_EQ(pipe(pipe_ends), 0);
+    std::array<int, 2> pipe_ends{};
+    ASSERT_EQ(pipe(pipe_ends.data()), 0);
     const pid_t child = fork();
     if (child == 0) {
       auto store = ArtifactStore::open(dir / "artifacts", "killed");

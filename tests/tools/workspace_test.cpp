@@ -13,7 +13,9 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <random>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -370,48 +372,52 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+/// Two ranges of lines, counted from 0.
+struct Hunk {
+  std::size_t before = 0;
+  std::size_t before_count = 0;
+  std::size_t after = 0;
+  std::size_t after_count = 0;
+};
+
+std::optional<Hunk> hunk_of(const std::string& line) {
+  static const std::regex head(R"(@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@\n)");
+  std::smatch found;
+  if (!std::regex_match(line, found, head)) return std::nullopt;
+  const auto count = [&](std::size_t at) {
+    return found[at].matched ? std::stoul(found[at]) : 1UL;
+  };
+  Hunk hunk{std::stoul(found[1]), count(2), std::stoul(found[3]), count(4)};
+  if (hunk.before_count > 0) --hunk.before;
+  if (hunk.after_count > 0) --hunk.after;
+  return hunk;
+}
+
 /// What becomes of a text when a diff is applied to it; strictly: every line and number must be
 /// right.
 std::string patched(const std::string& text, const std::string& diff) {
   const auto before = lines_of(text);
-  auto patch = lines_of(diff);
-  std::string result;
+  const auto patch = lines_of(diff);
+  std::vector<std::string> after;
   std::size_t at = 0;
-  std::size_t written = 0;
   for (std::size_t i = 2; i < patch.size();) {
-    std::size_t from = 0, from_count = 1, to = 0, to_count = 1;
-    char rest[64];
-    if (std::sscanf(patch[i].c_str(), "@@ -%zu,%zu +%zu,%zu @@%63[\n]", &from, &from_count, &to,
-                    &to_count, rest) != 5) {
-      from_count = to_count = 1;
-      if (std::sscanf(patch[i].c_str(), "@@ -%zu +%zu,%zu @@%63[\n]", &from, &to, &to_count,
-                      rest) != 4) {
-        to_count = 1;
-        if (std::sscanf(patch[i].c_str(), "@@ -%zu,%zu +%zu @@%63[\n]", &from, &from_count, &to,
-                        rest) != 4) {
-          from_count = 1;
-          if (std::sscanf(patch[i].c_str(), "@@ -%zu +%zu @@%63[\n]", &from, &to, rest) != 3)
-            return "no hunk: " + patch[i];
-        }
-      }
-    }
-    const auto start = from_count == 0 ? from : from - 1;
-    for (; at < start; ++at, ++written) result += before.at(at);
-    if (written != (to_count == 0 ? to : to - 1)) return "wrong start: " + patch[i];
+    const auto hunk = hunk_of(patch[i]);
+    if (!hunk) return "no hunk: " + patch[i];
+    while (at < hunk->before) after.push_back(before.at(at++));
+    if (after.size() != hunk->after) return "wrong start: " + patch[i];
     for (++i; i < patch.size() && !patch[i].starts_with("@@"); ++i) {
+      if (patch[i].starts_with('\\')) continue;
       auto line = patch[i].substr(1);
-      if (i + 1 < patch.size() && patch[i + 1].starts_with("\\")) line.pop_back();
-      const char kind = patch[i][0];
-      if (kind == '\\') continue;
-      if (kind != '+' && (from_count-- == 0 || before.at(at++) != line)) return "wrong: " + line;
-      if (kind == '-') continue;
-      if (to_count-- == 0) return "too many: " + line;
-      result += line;
-      ++written;
+      if (i + 1 < patch.size() && patch[i + 1].starts_with('\\')) line.pop_back();
+      if (!patch[i].starts_with('+') && before.at(at++) != line) return "wrong: " + line;
+      if (!patch[i].starts_with('-')) after.push_back(line);
     }
-    if (from_count != 0 || to_count != 0) return "wrong counts";
+    if (at != hunk->before + hunk->before_count || after.size() != hunk->after + hunk->after_count)
+      return "wrong counts";
   }
-  for (; at < before.size(); ++at) result += before[at];
+  after.insert(after.end(), before.begin() + static_cast<std::ptrdiff_t>(at), before.end());
+  std::string result;
+  for (const auto& line : after) result += line;
   return result;
 }
 

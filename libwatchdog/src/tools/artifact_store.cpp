@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -227,10 +228,10 @@ std::optional<ArtifactRef> ArtifactStore::State::existing(const std::string& dig
 namespace {
 
 std::uint64_t read_total(const OpenFile& lock) {
-  char text[24] = {};
+  std::array<char, 24> text{};
   std::uint64_t total = 0;
-  if (const auto count = lock.read_at(text, sizeof text, 0); count > 0)
-    std::from_chars(text, text + count, total);
+  if (const auto count = lock.read_at(text.data(), text.size(), 0); count > 0)
+    std::from_chars(text.data(), text.data() + count, total);
   return total;
 }
 

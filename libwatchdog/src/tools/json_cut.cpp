@@ -194,6 +194,28 @@ class Cutter {
     }
   }
 
+  /// The mark behind the last member that is shown.
+  void mark_end(const Members& members, std::size_t left_out, bool follows, std::size_t ellipses,
+                bool noticed) {
+    std::string mark;
+    if (left_out > 0) {
+      mark = "[… " + std::to_string(left_out) + " more " + std::string(members.noun) +
+             (left_out == 1 ? "]" : "s]");
+    }
+    if (noticed) {
+      if (left_out > 0) mark += ' ';
+      mark += notice_(characters_in(done_.text) - done_.mark_chars);
+    }
+    std::string before = follows ? "," : "";
+    if (members.close == '}') {  // a name that no member has
+      before += '"';
+      for (auto times = std::min(ellipses + 1, string_max()); times > 0; --times)
+        before += ellipsis;
+      before += "\":";
+    }
+    add_mark(mark, before);
+  }
+
   void container(std::size_t depth) {
     const auto members = members_at(depth);
     const bool object = members.close == '}';
@@ -229,24 +251,7 @@ class Cutter {
       set_counts(before_last);
     }
     if (left_out > 0) ++(object ? done_.objects : done_.lists);
-    if (left_out > 0 || noticed) {
-      std::string mark;
-      if (left_out > 0)
-        mark = "[… " + std::to_string(left_out) + " more " + std::string(members.noun) +
-               (left_out == 1 ? "]" : "s]");
-      if (noticed) {
-        if (left_out > 0) mark += ' ';
-        mark += notice_(characters_in(done_.text) - done_.mark_chars);
-      }
-      std::string before = left_out < count ? "," : "";
-      if (object) {
-        before += '"';
-        for (auto times = std::min(ellipses + 1, string_max()); times > 0; --times)
-          before += ellipsis;
-        before += "\":";
-      }
-      add_mark(mark, before);
-    }
+    if (left_out > 0 || noticed) mark_end(members, left_out, left_out < count, ellipses, noticed);
     done_.text += members.close;
   }
 

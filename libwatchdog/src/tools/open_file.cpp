@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <memory>
 #include <system_error>
@@ -174,8 +175,8 @@ int PendingFile::publish(const OpenFile& directory, const std::string& name) noe
 int set_time(const OpenFile& file, WallTime at) noexcept {
   const auto ms = at.time_since_epoch().count();
   const timespec time{.tv_sec = ms / 1'000, .tv_nsec = ms % 1'000 * 1'000'000};
-  const timespec both[] = {time, time};
-  return futimens(file.fd(), both) == 0 ? 0 : errno;
+  const std::array<timespec, 2> both{time, time};
+  return futimens(file.fd(), both.data()) == 0 ? 0 : errno;
 }
 
 WallTime time_of(const struct stat& facts) noexcept {
