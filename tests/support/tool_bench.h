@@ -24,7 +24,7 @@ namespace watchdog::test {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{60};
   while (!condition()) {
     if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds{200});
+    std::this_thread::yield();
   }
   return true;
 }
