@@ -344,7 +344,7 @@ void write_random(std::mt19937& random, std::string& out, int depth) {
 
 TEST(Compacted, any_document_stays_one_within_limits_and_a_second_time_changes_nothing) {
   std::mt19937 random(random_seed());
-  for (int round = repetitions(40'000); round > 0; --round) {
+  for (int round = repetitions(10'000); round > 0; --round) {
     std::string text;
     write_random(random, text, 5);
     const OutputLimits limits{.inline_chars = 1 + random() % 3'000,
