@@ -30,7 +30,7 @@ bool is_running(const History& history, const CancelRequest& asked) {
   const auto id = first_characters(asked.call, call_id_chars);
   return std::any_of(
       history.open_calls->begin(), history.open_calls->end(),
-      [&](const OpenCall& call) { return call.turn == asked.turn && call.call_id == id; });
+      [&](const OpenCall& call) { return call.notes->turn == asked.turn && call.call_id == id; });
 }
 
 Report end_of(const OpenTurn& turn) {

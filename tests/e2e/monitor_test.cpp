@@ -10,9 +10,11 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <regex>
+#include <sstream>
 #include <thread>
 
 #include "support/corpus.h"
@@ -22,6 +24,7 @@
 #include "support/server.h"
 #include "support/temp_dir.h"
 #include "watchdog/store.h"
+#include "watchdog/tracker.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -399,6 +402,79 @@ TEST_F(Monitor, cancel_reaches_an_agent_that_shares_the_file) {
   while (outcome.is_null()) outcome = server.progress("thinker")["outcome"];
   EXPECT_EQ(outcome["kind"], "cancelled");
   EXPECT_EQ(outcome["reason"], "cancelled_by_user");
+}
+
+TEST_F(Monitor, abort_of_a_turn_reaches_an_agent_that_shares_the_file) {
+  Server server(path);
+  ProgressTracker tracker({.session = "s", .spec = {.agent = "coder"}, .database = path});
+  std::promise<CancelRequest> heard;
+  tracker.on_abort([&](const CancelRequest& abort) { heard.set_value(abort); });
+  tracker.report(test::turn(turn_reports::turn_start, "t"));
+  tracker.report(test::call_in("t", "c"));
+  ASSERT_TRUE(tracker.flush().ok());
+  json turns;
+  while (turns.empty()) turns = json::parse(server.get("/api/turns/active").body)["turns"];
+  EXPECT_EQ(turns[0]["turnId"], "t");
+  EXPECT_EQ(turns[0]["nousId"], "coder");
+  EXPECT_EQ(turns[0]["currentTool"], "shell");
+  EXPECT_EQ(json::parse(server.post("/api/turns/t/abort", R"({"reason":"enough"})").body),
+            json({{"ok", true}, {"turnId", "t"}}));
+  auto told = heard.get_future();
+  ASSERT_EQ(told.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  const auto abort = told.get();
+  EXPECT_EQ(abort.turn + abort.call + ": " + abort.reason, "t: enough");
+  EXPECT_EQ(tracker.heartbeat({}), Advice::go_on);
+  tracker.report(test::turn(turn_reports::turn_end, "t", {.reason = "aborted"}));
+  ASSERT_TRUE(tracker.flush().ok());
+  while (server.post("/api/turns/t/abort", "{}").status != 404) std::this_thread::yield();
+  tracker.on_abort(nullptr);
+}
+
+TEST_F(Monitor, turns_are_listed_and_stopped_alike_by_server_and_by_file) {
+  {
+    Server server(path);
+    server.report("s", R"([{"kind":"turn","name":"turn_start","call_id":"a/ b"},
+      {"kind":"turn","name":"turn_start","call_id":"child","parent_turn_id":"a/ b","depth":1},
+      {"kind":"tool_call","name":"shell","call_id":"c 1","turn_id":"child"}])");
+    server.report("t", R"({"kind":"state_change","type":"x"})");
+    const auto ask = [&](std::vector<std::string> words, bool by_file) {
+      words.insert(words.begin(), program);
+      words.insert(words.end(),
+                   {by_file ? "--db" : "--server", by_file ? path.string() : server.url()});
+      return run(words);
+    };
+    const auto lines = [&](bool by_file) {
+      json all = json::array();
+      std::istringstream text(ask({"turns", "--json"}, by_file).output);
+      for (std::string line; std::getline(text, line);) {
+        all.push_back(json::parse(line));
+        for (const char* time : {"elapsedMs", "currentToolElapsedMs"}) all.back().erase(time);
+      }
+      return all;
+    };
+    EXPECT_EQ(lines(true), lines(false));
+    EXPECT_EQ(lines(true).size(), 2U);
+    EXPECT_EQ(ask({"turns"}, false).output.substr(0, 4), "TURN");
+    for (const bool by_file : {false, true}) {
+      EXPECT_EQ(ask({"cancel", "--turn", "child", "--call", "none"}, by_file).code, 5);
+      EXPECT_EQ(ask({"cancel", "--turn", "none"}, by_file).code, 5);
+      EXPECT_EQ(ask({"cancel"}, by_file).code, 2);
+      EXPECT_EQ(ask({"cancel", "s", "--turn", "child"}, by_file).code, 2);
+      EXPECT_EQ(ask({"cancel", "s", "--call", "c 1"}, by_file).code, 2);
+      EXPECT_EQ(ask({"cancel", "--turn", "child", "--call", "c 1"}, by_file).code, 0);
+    }
+    EXPECT_EQ(ask({"cancel", "--turn", "a/ b", "--reason", "first"}, true).code, 0);
+    while (!json::parse(server.get("/api/turns/active").body)["turns"][0]["aborting"]) {
+      std::this_thread::yield();
+    }
+    const auto told = json::parse(server.report("s", R"({"kind":"message"})").body)["directive"];
+    EXPECT_EQ(told["cancel"], json());
+    ASSERT_EQ(told["aborts"].size(), 2U);
+    EXPECT_EQ(told["aborts"][0]["toolId"], "c 1");
+    EXPECT_EQ(told["aborts"][1]["reason"], "first");
+  }
+  EXPECT_EQ(run({program, "turns", "--server", "http://127.0.0.1:1"}).code, 4);
+  EXPECT_EQ(run({program, "cancel", "--turn", "t", "--server", "http://127.0.0.1:1"}).code, 4);
 }
 
 TEST_F(Monitor, cancel_of_a_session_that_nobody_serves_ends_it) {

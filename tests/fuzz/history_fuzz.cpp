@@ -103,19 +103,34 @@ Report some_report(Bytes& bytes, Seq seq) {
     case ReportKind::tool_call:
     case ReportKind::tool_result:
     case ReportKind::error:
+    case ReportKind::tool_timeout:
     case ReportKind::state_change:
     case ReportKind::message:
       report.content = bytes.text();
       report.call_id = bytes.text();
+      if (bytes.below(2) == 0) report.turn = bytes.text();
       if (bytes.below(4) == 0) report.hash = bytes.text();
       if (bytes.below(4) == 0) report.deadline = Millis{1 + bytes.below(3) * 100'000'000};
       if (bytes.below(4) == 0) report.expect_quiet = Millis{bytes.below(3) * 300'000'000};
+      break;
+    case ReportKind::tool_progress:
+      report.content = bytes.text();
+      report.call_id = bytes.text();
+      report.detail = ToolProgress{.accepted = bytes.one_of(odd_numbers)};
+      break;
+    case ReportKind::turn:
+      report.name = bytes.one_of(
+          std::array{turn_reports::turn_start, turn_reports::turn_abort, turn_reports::turn_end});
+      report.call_id = bytes.text();
+      report.detail =
+          TurnFacts{.parent = bytes.text(), .depth = static_cast<int>(bytes.one_of(odd_numbers))};
       break;
     case ReportKind::policy:
       report.detail = some_patch(bytes);
       break;
     case ReportKind::cancel:
-      report.detail = CancelRequest{.by = bytes.text(), .reason = bytes.text()};
+      report.detail =
+          CancelRequest{.by = bytes.text(), .reason = bytes.text(), .turn = bytes.text()};
       break;
     case ReportKind::observer:
       report.detail = ObserverGap{};
@@ -144,6 +159,7 @@ bool is_small(const Case& judged) {
   const auto& history = judged.history;
   const auto& repetition = *history.repetition;
   return history.open_calls->size() <= open_calls_max &&
+         history.notes->turns->size() <= open_turns_max &&
          history.pace->samples.size() <= Pace::kinds_max + 1 &&
          repetition.steps.size() <= Repetition::steps_max &&
          repetition.known_steps.digests.size() <= Known::digests_max &&

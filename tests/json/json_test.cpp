@@ -262,6 +262,95 @@ TEST(Json, a_snapshot_from_before_budgets_is_read) {
   EXPECT_TRUE(read_snapshot(restored, text).ok());
 }
 
+TEST(Json, turns_progress_and_timeouts_are_read_and_written_back_as_they_were) {
+  for (
+      const char* text :
+      {R"({"kind":"turn","name":"turn_start","call_id":"t","parent_turn_id":"above","depth":2})",
+       R"({"kind":"turn","name":"turn_abort","call_id":"t","reason":"timeout"})",
+       R"({"kind":"turn","name":"turn_end","call_id":"t","reason":"completed","tool_calls":3})",
+       R"({"kind":"tool_call","name":"sh","args":{"a":1},"call_id":"c","turn_id":"t","deadline_ms":9})",
+       R"({"kind":"tool_progress","name":"sh","text":"half","call_id":"c","elapsed_ms":5,"value":0.5,"total":1,"output_bytes":7,"accepted":2})",
+       R"({"kind":"tool_timeout","name":"sh","text":"[TIMEOUT]","call_id":"c","limit_kind":"queue","limit_ms":6,"elapsed_ms":7,"still_running":true})"}) {
+    Event event{.seq = 1, .session = 1, .report = parsed(text)};
+    const auto written = to_json(event);
+    EXPECT_EQ(written.substr(written.find(R"("kind")")), text + 1) << "behind seq and time";
+    // What the store keeps beside its columns gives the same.
+    Report stored{
+        .kind = event.report.kind, .name = event.report.name, .content = event.report.content};
+    ASSERT_TRUE(read_facts(stored, facts_of(event.report, {}), {}).ok());
+    event.report = std::move(stored);
+    EXPECT_EQ(to_json(event), written);
+  }
+}
+
+TEST(Json, what_is_to_stop_is_read_back_as_it_was) {
+  Report report{.kind = ReportKind::cancel};
+  report.detail = CancelRequest{.by = "ann", .reason = "enough", .turn = "t", .call = "c"};
+  const auto facts = facts_of(report, {});
+  EXPECT_EQ(facts, R"({"by":"ann","reason":"enough","turn_id":"t","call_id":"c"})");
+  Report again{.kind = ReportKind::cancel};
+  ASSERT_TRUE(read_facts(again, facts, {}).ok());
+  EXPECT_EQ(std::get<CancelRequest>(again.detail).call, "c");
+  EXPECT_EQ(again.call_id, "") << "it pairs nothing";
+  EXPECT_EQ(facts_of(again, {}), facts);
+}
+
+TEST(Json, numbers_of_turns_and_calls_are_bounded) {
+  const std::vector<std::tuple<const char*, const char*, ErrorCode>> wrong{
+      {R"({"kind":"turn","name":"turn_start","call_id":"t","depth":-1})", "depth",
+       ErrorCode::invalid},
+      {R"({"kind":"turn","name":"turn_start","call_id":"t","depth":1001})", "depth",
+       ErrorCode::invalid},
+      {R"({"kind":"turn","name":"turn_end","call_id":"t","tool_calls":"x"})", "tool_calls",
+       ErrorCode::malformed},
+      {R"({"kind":"turn","name":"turn_pause","call_id":"t"})", "name", ErrorCode::invalid},
+      {R"({"kind":"turn","call_id":"t"})", "name", ErrorCode::malformed},
+      {R"({"kind":"turn","name":"turn_end"})", "call_id", ErrorCode::malformed},
+      {R"({"kind":"tool_progress","value":-0.5})", "value", ErrorCode::invalid},
+      {R"({"kind":"tool_progress","total":"NaN"})", "total", ErrorCode::malformed},
+      {R"({"kind":"tool_progress","accepted":-1})", "accepted", ErrorCode::invalid},
+      {R"({"kind":"tool_progress","elapsed_ms":9007199254740993})", "elapsed_ms",
+       ErrorCode::invalid},
+      {R"({"kind":"tool_timeout","limit_kind":"late"})", "limit_kind", ErrorCode::invalid},
+      {R"({"kind":"tool_timeout","still_running":1})", "still_running", ErrorCode::malformed},
+      {R"({"kind":"tool_call","turn_id":5})", "turn_id", ErrorCode::malformed}};
+  for (const auto& [text, field, code] : wrong) {
+    const auto refused = report_from_json(text);
+    ASSERT_FALSE(refused.ok()) << text;
+    EXPECT_EQ(refused.error().field, field) << text;
+    EXPECT_EQ(refused.error().code, code) << text;
+  }
+}
+
+TEST(Json, progress_beyond_all_bounds_is_written_within_them) {
+  Report report{.kind = ReportKind::tool_progress};
+  report.detail = ToolProgress{.elapsed = Millis::min(),
+                               .value = std::numeric_limits<double>::quiet_NaN(),
+                               .total = -1,
+                               .bytes = -1,
+                               .accepted = INT64_MAX};
+  Report again{.kind = ReportKind::tool_progress};
+  ASSERT_TRUE(read_facts(again, facts_of(report, {}), {}).ok());
+  EXPECT_EQ(facts_of(again, {}), facts_of(report, {}));
+}
+
+TEST(Json, progress_document_tells_which_turns_run) {
+  const auto told = test::tell("t k p");
+  const auto document = progress_document("s", told.judged, description_of({}),
+                                          told.now + Millis{5}, WallTime{Millis{5'000'000}});
+  EXPECT_TRUE(is_json(document));
+  EXPECT_NE(
+      document.find(
+          R"("turns":[{"turnId":"turn","parentTurnId":"above","depth":1,"startedAt":1001000,"elapsedMs":2005,"currentTool":"shell","toolCallCount":1,"aborting":false}],"tools":[{"name":"shell","callId":null,"turnId":"turn","startedAt":4998995,"elapsedMs":1005,"message":"further"}])"),
+      std::string::npos)
+      << document;
+  const auto asked = test::tell("t a");
+  EXPECT_NE(progress_document("s", asked.judged, description_of({}), asked.now, WallTime{})
+                .find(R"("cancel":null,"turns":[{"turnId":"turn")"),
+            std::string::npos)
+      << "the session itself is not to stop";
+}
+
 TEST(Json, writer_makes_valid_json_of_any_bytes) {
   std::mt19937 random(test::random_seed());
   for (int i = 0; i < test::repetitions(50'000); ++i) {
@@ -289,7 +378,7 @@ TEST(Json, policy_is_checked_with_the_field_named) {
 
 TEST(Json, snapshot_restores_a_case_exactly) {
   std::mt19937 random(test::random_seed());
-  constexpr std::string_view alphabet = "hsbSccrewiux!+mEB";
+  constexpr std::string_view alphabet = "hsbSccrewiux!+mEBttTakkppl";
   for (int i = 0; i < test::repetitions(10'000); ++i) {
     std::string letters;
     for (auto n = random() % 30; n > 0; --n) letters += alphabet[random() % alphabet.size()];

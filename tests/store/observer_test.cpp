@@ -376,5 +376,40 @@ TEST_F(Watching, snapshots_bound_what_a_restart_reads) {
   EXPECT_EQ(folded->history.seq, row->head);
 }
 
+TEST_F(Watching, open_turns_are_listed_those_of_the_newest_session_first) {
+  auto store = open();
+  auto observer = watch(store);
+  const auto begin = [](std::string id) { return test::turn(turn_reports::turn_start, id); };
+  (void)say(store, "a", {begin("a1"), begin("a2"), test::call_in("a2", "c")}, Creation::allow,
+            {.agent = "not asked for"});
+  (void)say(store, "b", {begin("b1")}, Creation::demand, {.agent = "coder"});
+  (void)say(store, "none", {change()});
+  const auto listed = [&](std::size_t count_max = 100, std::string_view id = {}) {
+    std::string text;
+    for (const auto& turn : observer->turns(count_max, id)) {
+      text += (text.empty() ? "" : " ") + turn.session + ":" + turn.turn.id;
+      if (turn.call) text += "(" + turn.call->name + ")";
+    }
+    return text;
+  };
+  ASSERT_TRUE(observer->look().ok());
+  EXPECT_EQ(listed(), "b:b1 a:a1 a:a2(shell)");
+  EXPECT_EQ(observer->turns(1).front().agent, "coder");
+  EXPECT_EQ(listed(2), "b:b1 a:a1");
+  EXPECT_EQ(listed(100, "a2"), "a:a2(shell)");
+  EXPECT_EQ(listed(100, "a"), "");
+  (void)say(store, "a", {test::turn(turn_reports::turn_end, "a1")});
+  (void)say(store, "b", {ending()});
+  ASSERT_TRUE(observer->look().ok());
+  EXPECT_EQ(listed(), "a:a2(shell)");
+  ASSERT_TRUE(observer->checkpoint().ok());
+  observer.reset();
+  observer = watch(store);
+  EXPECT_EQ(listed(), "a:a2(shell)") << "who looks next finds it in the file";
+  (void)say(store, "a", {{.kind = ReportKind::start}});
+  ASSERT_TRUE(observer->look().ok());
+  EXPECT_EQ(listed(), "");
+}
+
 }  // namespace
 }  // namespace watchdog

@@ -24,6 +24,7 @@
 namespace watchdog {
 namespace {
 
+using test::abort_of;
 using test::all_events;
 using test::beat;
 using test::change;
@@ -31,6 +32,7 @@ using test::ending;
 using test::ManualClock;
 using test::say;
 using test::TempDir;
+using test::turn;
 using test::with_id;
 
 Store open(const std::filesystem::path& path, const Clock& clock = system_clock()) {
@@ -177,6 +179,83 @@ TEST_F(StoreFile, cancel_is_a_directive_until_the_end) {
   EXPECT_TRUE(say(store, "s", {ending(OutcomeKind::cancelled)})->directive.cancel)
       << "who comes back late must hear it";
   EXPECT_FALSE(say(store, "s", {{.kind = ReportKind::start}, cancel, ending()})->directive.cancel);
+}
+
+/// Turn and call of each abort, the first with its reason.
+std::string aborts_in(const Directive& directive) {
+  std::string text;
+  for (const auto& abort : directive.aborts) {
+    text += (text.empty() ? abort.reason + ": " : " ") + abort.turn + "/" + abort.call;
+  }
+  return text;
+}
+
+TEST_F(StoreFile, abort_of_a_turn_is_a_directive_until_the_turn_is_over) {
+  auto store = open(path);
+  const auto told = [&](std::vector<Report> reports) {
+    const auto receipt = say(store, "s", std::move(reports));
+    EXPECT_EQ(aborts_in(*store.reader().directive_of("s")), aborts_in(receipt->directive));
+    EXPECT_FALSE(receipt->directive.cancel) << "the session itself is not to stop";
+    return aborts_in(receipt->directive);
+  };
+  EXPECT_EQ(told({turn(turn_reports::turn_start, "t"), turn(turn_reports::turn_start, "u")}), "");
+  EXPECT_EQ(told({abort_of("t", {}, "first")}), "first: t/");
+  EXPECT_EQ(told({abort_of("t", {}, "second")}), "first: t/") << "asked again it is the same";
+  EXPECT_EQ(told({abort_of("u", "c"), abort_of("t", "d")}), "first: t/ u/c t/d");
+  EXPECT_EQ(told({{.kind = ReportKind::tool_result, .name = "f", .call_id = "x"}}),
+            "first: t/ u/c t/d");
+  EXPECT_EQ(told({{.kind = ReportKind::tool_timeout, .name = "f", .call_id = "c"}}),
+            "first: t/ t/d");
+  { EXPECT_EQ(aborts_in(say(store, "s", {beat()})->directive), "first: t/ t/d"); }
+  {
+    auto other = open(path);
+    EXPECT_EQ(aborts_in(say(other, "s", {beat()})->directive), "first: t/ t/d") << "it is kept";
+  }
+  EXPECT_EQ(told({turn(turn_reports::turn_end, "t")}), "") << "and all calls of it";
+}
+
+TEST_F(StoreFile, aborts_end_with_the_attempt_and_with_its_process) {
+  auto store = open(path);
+  for (const auto& over : {ending(), Report{.kind = ReportKind::start}}) {
+    EXPECT_EQ(say(store, "s",
+                  {{.kind = ReportKind::start}, turn(turn_reports::turn_start, "t"), abort_of("t")})
+                  ->directive.aborts.size(),
+              1U);
+    EXPECT_EQ(say(store, "s", {over})->directive.aborts.size(), 0U);
+    EXPECT_EQ(store.reader().directive_of("s")->aborts.size(), 0U);
+  }
+  EXPECT_EQ(say(store, "s", {ending(), abort_of("t")})->directive.aborts.size(), 0U) << "late";
+}
+
+TEST_F(StoreFile, of_many_aborts_the_newest_are_kept) {
+  auto store = open(path);
+  for (std::size_t i = 0; i < 2 * Directive::aborts_max; ++i) {
+    (void)say(store, "s", {abort_of("t" + std::to_string(i))});
+  }
+  const auto aborts = store.reader().directive_of("s")->aborts;
+  ASSERT_EQ(aborts.size(), Directive::aborts_max);
+  EXPECT_EQ(aborts.front().turn, "t16");
+  EXPECT_EQ(aborts.back().turn, "t31");
+}
+
+TEST_F(StoreFile, sessions_that_began_a_turn_are_found_while_they_run) {
+  auto store = open(path);
+  for (const char* session : {"a", "b", "c"}) {
+    (void)say(store, session, {turn(turn_reports::turn_start, "t")});
+  }
+  (void)say(store, "none", {change()});
+  const auto found = [&](SessionKey below = 100) {
+    std::string ids;
+    const auto rows = store.reader().sessions_with_turns(below, 10);
+    for (const auto& row : *rows) ids += row.id;
+    return ids;
+  };
+  EXPECT_EQ(found(), "cba");
+  EXPECT_EQ(found(3), "ba");
+  (void)say(store, "b", {ending()});
+  EXPECT_EQ(found(), "ca");
+  (void)say(store, "b", {{.kind = ReportKind::start}});
+  EXPECT_EQ(found(), "ca") << "its next attempt has begun none";
 }
 
 TEST_F(StoreFile, sequence_and_ticks_continue_in_a_new_process_and_after_a_reboot) {

@@ -69,6 +69,33 @@ Report report_of(char letter, std::int64_t& iteration, Instant tick) {
                                     .cost = 0.1,
                                     .elapsed = tick - scenario_start};
       break;
+    case 't':
+    case 'T':
+      report.kind = ReportKind::turn;
+      report.name = letter == 't' ? turn_reports::turn_start : turn_reports::turn_end;
+      report.call_id = "turn";
+      report.detail = TurnFacts{.parent = "above", .depth = 1};
+      break;
+    case 'a':
+      report.kind = ReportKind::cancel;
+      report.detail = CancelRequest{.by = "user", .turn = "turn"};
+      break;
+    case 'k':
+      report.kind = ReportKind::tool_call;
+      report.name = "shell";
+      report.turn = "turn";
+      break;
+    case 'p':
+      report.kind = ReportKind::tool_progress;
+      report.name = "shell";
+      report.content = "further";
+      report.detail = ToolProgress{.elapsed = tick - scenario_start, .accepted = ++iteration};
+      break;
+    case 'l':
+      report.kind = ReportKind::tool_timeout;
+      report.name = "shell";
+      report.timeout = ToolTimeoutFacts{.limit = Millis{1'000}, .elapsed = Millis{1'500}};
+      break;
     case 'E':
       report.kind = ReportKind::end;
       report.detail = Outcome{};

@@ -5,6 +5,8 @@
 ///   S state change     c tool call    r its result    e its failure    m message
 ///   w wait             i idle         u user input    E end (completed)  ! start
 ///   x its process is gone             + ten seconds pass               B budget
+///   t a turn begins    T it ends    a somebody wants it to stop    k a tool call of it
+///   p the call says that it got further    l nobody waits for it any longer
 ///   (blank) nothing
 #pragma once
 

@@ -119,6 +119,119 @@ TEST_F(Tracking, cancel_by_another_process_arrives_by_bell) {
   EXPECT_TRUE(tracker.cancelled("user").ok());
 }
 
+/// What a tracker's listener heard, and when a test may go on.
+struct Aborts {
+  std::mutex mutex;
+  std::condition_variable came;
+  std::vector<std::string> heard;
+  void operator()(const CancelRequest& abort) {
+    const std::lock_guard guard(mutex);
+    heard.push_back(abort.turn + "/" + abort.call + " by " + abort.by + ": " + abort.reason);
+    came.notify_all();
+  }
+  /// The first so many; what came by then if it takes unbearably long.
+  std::vector<std::string> wait_for(std::size_t count) {
+    std::unique_lock guard(mutex);
+    came.wait_for(guard, 60s, [&] { return heard.size() >= count; });
+    return heard;
+  }
+};
+
+TEST_F(Tracking, abort_by_another_process_is_heard_by_bell) {
+  Aborts aborts;
+  ProgressTracker tracker(config());
+  tracker.on_abort([&](const CancelRequest& abort) { aborts(abort); });
+  tracker.report(test::turn(turn_reports::turn_start, "t"));
+  ASSERT_TRUE(tracker.flush().ok());
+  const auto asked = std::chrono::steady_clock::now();
+  {
+    auto store = Store::open({.database = path});
+    ASSERT_TRUE(say(*store, "s", {test::abort_of("t", "c", "too long")}).ok());
+  }
+  EXPECT_EQ(aborts.wait_for(1), std::vector<std::string>{"t/c by user: too long"});
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, 20s) << "at once, on a busy machine";
+  EXPECT_EQ(tracker.directive().aborts.front().call, "c");
+  EXPECT_EQ(tracker.heartbeat({}), Advice::go_on) << "the session goes on";
+  EXPECT_FALSE(tracker.cancel_token().stop_requested());
+  tracker.on_abort(nullptr);
+}
+
+TEST_F(Tracking, abort_is_heard_without_a_bell_while_a_turn_is_open) {
+  Aborts aborts;
+  auto chosen = config();
+  chosen.spec.policy.heartbeat_interval = 3'600s;  // its own reports would fetch it as well
+  ProgressTracker tracker(chosen);
+  tracker.on_abort([&](const CancelRequest& abort) { aborts(abort); });
+  tracker.report(test::turn(turn_reports::turn_start, "t"));
+  ASSERT_TRUE(tracker.flush().ok());
+  std::filesystem::remove_all(path.string() + ".bells");
+  {
+    auto store = Store::open({.database = path});
+    ASSERT_TRUE(say(*store, "s", {test::abort_of("t")}).ok());
+  }
+  EXPECT_EQ(aborts.wait_for(1).size(), 1U);
+  tracker.on_abort(nullptr);
+}
+
+TEST_F(Tracking, each_abort_is_heard_once_also_what_was_asked_before_somebody_listened) {
+  Aborts aborts;
+  ProgressTracker tracker(config());
+  tracker.report(test::turn(turn_reports::turn_start, "t"));
+  ASSERT_TRUE(tracker.flush().ok());
+  auto store = Store::open({.database = path});
+  ASSERT_TRUE(say(*store, "s", {test::abort_of("t", "a"), test::abort_of("t", "b")}).ok());
+  while (tracker.directive().aborts.size() < 2) std::this_thread::yield();
+  tracker.on_abort([&](const CancelRequest& abort) { aborts(abort); });
+  EXPECT_EQ(aborts.wait_for(2).size(), 2U);
+  // Each receipt tells all of them again, and so does the bell.
+  tracker.on_abort([&](const CancelRequest& abort) { aborts(abort); });
+  for (int i = 0; i < 5; ++i) {
+    tracker.state_change("step");
+    ASSERT_TRUE(tracker.flush().ok());
+  }
+  ASSERT_TRUE(say(*store, "s", {test::abort_of("t")}).ok());
+  const auto heard = aborts.wait_for(3);
+  ASSERT_EQ(heard.size(), 3U);
+  EXPECT_EQ(heard.back(), "t/ by user: ");
+  tracker.report({.kind = ReportKind::error, .name = "f", .call_id = "a"});
+  tracker.report(test::turn(turn_reports::turn_end, "t"));
+  ASSERT_TRUE(tracker.flush().ok());
+  EXPECT_TRUE(tracker.directive().aborts.empty());
+  tracker.on_abort(nullptr);
+  EXPECT_EQ(aborts.wait_for(3).size(), 3U);
+}
+
+TEST_F(Tracking, listener_may_report_and_is_left_alone_once_it_was_replaced) {
+  auto running = std::make_shared<std::atomic<bool>>(false);
+  std::atomic<int> heard = 0;
+  ProgressTracker tracker(config());
+  tracker.report(test::turn(turn_reports::turn_start, "t"));
+  ASSERT_TRUE(tracker.flush().ok());
+  tracker.on_abort([&, running](const CancelRequest& abort) {
+    *running = true;
+    ++heard;
+    tracker.report(test::turn(turn_reports::turn_abort, abort.turn, {.reason = "user"}));
+    for (int i = 0; i < 1'000; ++i) std::this_thread::yield();
+    *running = false;
+  });
+  auto store = Store::open({.database = path});
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(say(*store, "s", {test::abort_of("t", std::to_string(i))}).ok());
+  }
+  while (heard == 0) std::this_thread::yield();
+  tracker.on_abort(nullptr);
+  EXPECT_FALSE(*running) << "it had come to its end";
+  const int then = heard;
+  ASSERT_TRUE(say(*store, "s", {test::abort_of("t", "late")}).ok());
+  while (tracker.directive().aborts.size() < 6) std::this_thread::yield();
+  EXPECT_EQ(heard, then);
+  ASSERT_TRUE(tracker.flush().ok());
+  const auto events = stored();
+  EXPECT_TRUE(std::any_of(events.begin(), events.end(), [](const Event& event) {
+    return event.report.name == turn_reports::turn_abort;
+  }));
+}
+
 TEST_F(Tracking, sidecar_beats_by_itself_while_the_agent_is_busy) {
   auto chosen = config();
   chosen.sidecar = true;

@@ -44,48 +44,6 @@ struct Names<Lifecycle> {
   return static_cast<Lifecycle>(static_cast<int>(Lifecycle::completed) + static_cast<int>(outcome));
 }
 
-/// A tool call without its result.
-struct OpenCall {
-  std::string name;  ///< Its first 64 bytes, as of the next one.
-  std::string call_id;
-  Seq seq = 0;
-  Instant since{};
-  std::optional<std::int64_t> iteration;  ///< The session's iteration when it began.
-  Millis deadline{};                      ///< Without progress; 0: the policy's `call_idle_max`.
-  CallMark mark;
-  /// Later calls that finished before it. Then its result is not waited for: it was lost.
-  std::uint8_t passed = 0;
-  static constexpr std::uint8_t passed_max = 8;
-  std::string turn;           ///< The turn it belongs to; empty: none was named.
-  std::int64_t accepted = 0;  ///< How often it got further so far.
-  std::string said;           ///< What it said last of its progress; the first 64 characters.
-};
-
-/// A turn that has begun and is not over.
-struct OpenTurn {
-  std::string id;
-  std::string parent;  ///< Empty: none.
-  std::int32_t depth = 0;
-  Instant since{};
-  WallTime at{};           ///< The same by the wall.
-  std::int64_t calls = 0;  ///< Tool calls begun in it.
-  bool aborting = false;   ///< It is to stop.
-};
-inline constexpr std::size_t open_turns_max = 16;
-
-/// Longest gap between heartbeats among the last 50 to 59: six buckets of ten.
-class GapWindow {
- public:
-  static constexpr std::size_t bucket_count = 6;
-  static constexpr std::int64_t per_bucket = 10;
-  void add(Millis gap, std::int64_t count);
-  [[nodiscard]] Millis longest() const noexcept;
-
-  std::array<std::int32_t, bucket_count> buckets{};  ///< ms
-  std::uint8_t at = 0;
-  std::uint8_t filled = 0;
-};
-
 /// A value kept elsewhere until it is first edited. Copies deeply. A plain value.
 template <class T>
 class Boxed {
@@ -117,6 +75,53 @@ class Boxed {
 
  private:
   std::unique_ptr<T> box_;
+};
+
+/// What not every call has; kept apart so that the others stay small.
+struct CallNotes {
+  Millis deadline{};          ///< Without progress; 0: the policy's `call_idle_max`.
+  std::string turn;           ///< The turn it belongs to; empty: none was named.
+  std::int64_t accepted = 0;  ///< How often it got further so far.
+  std::string said;           ///< What it said last of its progress; the first 64 characters.
+};
+
+/// A tool call without its result.
+struct OpenCall {
+  std::string name;  ///< Its first 64 bytes, as of the next one.
+  std::string call_id;
+  Seq seq = 0;
+  Instant since{};
+  std::optional<std::int64_t> iteration;  ///< The session's iteration when it began.
+  CallMark mark;
+  /// Later calls that finished before it. Then its result is not waited for: it was lost.
+  std::uint8_t passed = 0;
+  static constexpr std::uint8_t passed_max = 8;
+  Boxed<CallNotes> notes;
+};
+
+/// A turn that has begun and is not over.
+struct OpenTurn {
+  std::string id;
+  std::string parent;  ///< Empty: none.
+  std::int32_t depth = 0;
+  Instant since{};
+  WallTime at{};           ///< The same by the wall.
+  std::int64_t calls = 0;  ///< Tool calls begun in it.
+  bool aborting = false;   ///< It is to stop.
+};
+inline constexpr std::size_t open_turns_max = 16;
+
+/// Longest gap between heartbeats among the last 50 to 59: six buckets of ten.
+class GapWindow {
+ public:
+  static constexpr std::size_t bucket_count = 6;
+  static constexpr std::int64_t per_bucket = 10;
+  void add(Millis gap, std::int64_t count);
+  [[nodiscard]] Millis longest() const noexcept;
+
+  std::array<std::int32_t, bucket_count> buckets{};  ///< ms
+  std::uint8_t at = 0;
+  std::uint8_t filled = 0;
 };
 
 /// What was said of the session's progress since something was last new. One vote a source: the

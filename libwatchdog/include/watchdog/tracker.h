@@ -111,7 +111,8 @@ class ProgressTracker {
   [[nodiscard]] Directive directive() const;
   /// Gets each abort of a turn or a call once, on the tracker's own thread: at once those asked for
   /// so far, later ones as soon as they are known. Returns when the listener before is not running
-  /// any more, so hold no lock that it takes. Null: nobody does, and what is asked for waits.
+  /// any more, so hold no lock that it takes. It may report, but nothing is written before it
+  /// returns. Null: nobody does, and what is asked for waits.
   void on_abort(std::function<void(const CancelRequest&)> listener);
   /// Asked for as soon as `directive()` holds a cancel, also while the agent waits for something.
   /// Callbacks on it run on the tracker's thread.

@@ -157,9 +157,9 @@ std::string progress_document(std::string_view session_id, const Case& judged,
   for (const auto& call : *history.open_calls) {
     out.open_object().field("name", call.name);
     write_text(out, "callId", call.call_id);
-    write_text(out, "turnId", call.turn);
+    write_text(out, "turnId", call.notes->turn);
     out.field("startedAt", wall_of(call.since)).field("elapsedMs", (now - call.since).count());
-    write_text(out, "message", call.said);
+    write_text(out, "message", call.notes->said);
     out.close_object();
   }
   out.close_array().field("lastSeq", history.seq).close_object();

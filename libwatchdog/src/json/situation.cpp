@@ -73,7 +73,8 @@ class SituationWriter {
       out_.field("seq", call.seq);
       age("ageMs", call.since);
       out_.key("deadlineMs");
-      call.deadline.count() > 0 ? out_.value(call.deadline.count()) : out_.value(nullptr);
+      const auto deadline = call.notes->deadline.count();
+      deadline > 0 ? out_.value(deadline) : out_.value(nullptr);
       out_.close_object();
     }
     out_.close_array();

@@ -18,7 +18,8 @@ namespace watchdog {
 
 // clang-format off
 template <class V> void each_part(CallMark& x, V&& v) { v(x.call, x.tool, x.round, x.use, x.malformed, x.blind, x.twin); }
-template <class V> void each_part(OpenCall& x, V&& v) { v(x.name, x.call_id, x.seq, x.since, x.iteration, x.deadline, x.mark, x.passed, x.turn, x.accepted, x.said); }
+template <class V> void each_part(OpenCall& x, V&& v) { v(x.name, x.call_id, x.seq, x.since, x.iteration, x.mark, x.passed, x.notes); }
+template <class V> void each_part(CallNotes& x, V&& v) { v(x.deadline, x.turn, x.accepted, x.said); }
 template <class V> void each_part(OpenTurn& x, V&& v) { v(x.id, x.parent, x.depth, x.since, x.at, x.calls, x.aborting); }
 template <class V> void each_part(Marks::Field& x, V&& v) { v(x.name, x.value, x.atomic); }
 template <class V> void each_part(Step& x, V&& v) {
@@ -84,6 +85,10 @@ struct PartWriter {
   void put_members(std::pair<A, B>& part) {
     put(part.first);
     put(part.second);
+  }
+  template <class T>
+  void put_members(Boxed<T>& part) {
+    if (part.has()) each_part(part.edit(), *this);
   }
   template <class T>
   void put_members(std::optional<T>& part) {
@@ -158,6 +163,10 @@ struct PartReader {
   static void take_members(const nlohmann::json& value, std::pair<A, B>& part) {
     take(value.at(0), part.first);
     take(value.at(1), part.second);
+  }
+  template <class T>
+  static void take_members(const nlohmann::json& value, Boxed<T>& part) {
+    if (!value.empty()) take_members(value, part.edit());
   }
   template <class T>
   static void take_members(const nlohmann::json& value, std::optional<T>& part) {

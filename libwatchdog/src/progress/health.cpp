@@ -28,7 +28,8 @@ Instant unless_away(const History& history, Instant at, Millis bound) {
 Instant excused_until(const History& history, const Policy& policy) {
   Instant until = Instant::min();
   for (const auto& call : *history.open_calls) {
-    const auto allowed = call.deadline.count() > 0 ? call.deadline : policy.call_idle_max;
+    const auto deadline = call.notes->deadline;
+    const auto allowed = deadline.count() > 0 ? deadline : policy.call_idle_max;
     const auto reached = std::max(call.since, history.last_rise) + allowed;
     until = std::max(until, unless_away(history, reached, allowed));
   }
@@ -158,11 +159,12 @@ PaceNow pace_now(const History& history, const Policy& policy) noexcept {
         now.since = call.since;
         now.slow_at = slow_at;
       }
-      const auto bound = std::max(bounds.suspect, call.deadline);
+      const auto deadline = call.notes->deadline;
+      const auto bound = std::max(bounds.suspect, deadline);
       const auto quiet_since = std::max(call.since, history.last_rise);
-      now.suspect_at = std::max(
-          now.suspect_at,
-          call.deadline.count() > 0 ? unless_away(history, quiet_since + bound, bound) : never);
+      now.suspect_at =
+          std::max(now.suspect_at,
+                   deadline.count() > 0 ? unless_away(history, quiet_since + bound, bound) : never);
     }
   }
   now.slow_at = std::max(now.slow_at, quiet_until);

@@ -155,9 +155,11 @@ void open_call(History& history, const Event& event, const Policy& policy) {
        .seq = event.seq,
        .since = event.tick,
        .iteration = history.iteration,
-       .deadline = bounded(report.deadline.value_or(Millis{0})),
-       .mark = history.repetition.edit().begin_call(report, event.seq, policy),
-       .turn = std::string(first_characters(report.turn, turn_id_chars))});
+       .mark = history.repetition.edit().begin_call(report, event.seq, policy)});
+  if (report.turn.empty() && !report.deadline) return;
+  auto& notes = history.open_calls.edit().back().notes.edit();
+  notes.turn = first_characters(report.turn, turn_id_chars);
+  notes.deadline = bounded(report.deadline.value_or(Millis{0}));
 }
 
 /// A running call got further: it is quiet no longer, and its deadline counts from now.
@@ -167,10 +169,11 @@ void take_progress(History& history, const Event& event) {
   auto& calls = history.open_calls.edit();
   const auto call = find_call(calls, event.report);
   if (call == calls.end()) return;
-  call->said = first_characters(event.report.content, kept_name_bytes);
+  auto& notes = call->notes.edit();
+  notes.said = first_characters(event.report.content, kept_name_bytes);
   const auto accepted = std::min(progress->accepted, budget_max);
-  if (accepted <= call->accepted) return;
-  call->accepted = accepted;
+  if (accepted <= notes.accepted) return;
+  notes.accepted = accepted;
   history.loop_beats_since_rise = 0;
   history.last_rise = event.tick;
 }
@@ -195,7 +198,7 @@ void take_turn(History& history, const Event& event, const Policy& policy) {
     with_turn(history, report.call_id, [&](auto& turns, auto turn) {
       // What its calls bring, nobody hears of any more.
       drop_calls(history, event.seq, policy,
-                 [&](const OpenCall& call) { return call.turn == turn->id; });
+                 [&](const OpenCall& call) { return call.notes->turn == turn->id; });
       turns.erase(turn);
     });
     if (history.notes->turns->empty() && history.notes->turns.has()) forget_turns(history);
@@ -476,7 +479,7 @@ const OpenTurn* find_turn(const History& history, std::string_view id) noexcept 
 const OpenCall* newest_call(const History& history, std::string_view turn) noexcept {
   const auto& calls = *history.open_calls;
   const auto found = std::find_if(calls.rbegin(), calls.rend(),
-                                  [&](const OpenCall& call) { return call.turn == turn; });
+                                  [&](const OpenCall& call) { return call.notes->turn == turn; });
   return found == calls.rend() ? nullptr : &*found;
 }
 

@@ -179,14 +179,16 @@ class ProgressTracker::Writer {
       if (!receipt.created) adopt();
     }
     batch_.reports.clear();
+    bool cancelled = false;
     {
       const std::lock_guard guard(state_->mutex);
+      cancelled = learn(receipt.directive);
       state_->registered = true;
       state_->refusal.clear();
       state_->durable += std::exchange(taken_, 0);
       state_->settled.notify_all();
     }
-    hear(receipt.directive);
+    tell(cancelled);
   }
 
   /// The session was there before this tracker: what it reported then counts too.
@@ -202,16 +204,18 @@ class ProgressTracker::Writer {
     for (auto& report : state_->queue) state_->fold(report, state_->boot_now());
   }
 
-  void hear(Directive directive) {
-    bool cancelled = false;
-    {
-      const std::lock_guard guard(state_->mutex);
-      state_->directive.aborts = std::move(directive.aborts);
-      cancelled = directive.cancel && !state_->directive.cancel;
-      if (cancelled) state_->directive.cancel = std::move(directive.cancel);
-      state_->cancel_asked = state_->cancel_asked || cancelled;
-    }
-    if (cancelled) state_->cancel.request_stop();  // calls out
+  /// True if the session is to stop, and that is new. REQUIRES: mutex held.
+  [[nodiscard]] bool learn(const Directive& directive) {
+    state_->directive.aborts = directive.aborts;
+    if (!directive.cancel || state_->directive.cancel) return false;
+    state_->directive.cancel = directive.cancel;
+    state_->cancel_asked = true;
+    return true;
+  }
+
+  /// Calls out.
+  void tell(bool cancelled) {
+    if (cancelled) state_->cancel.request_stop();
     state_->tell_aborts();
   }
 
@@ -234,7 +238,12 @@ class ProgressTracker::Writer {
     auto directive = store_->reader().directive_of(state_->config.session);
     if (!directive) return;
     seen_version_ = *version;
-    hear(std::move(*directive));
+    bool cancelled = false;
+    {
+      const std::lock_guard guard(state_->mutex);
+      cancelled = learn(*directive);
+    }
+    tell(cancelled);
   }
 
   std::shared_ptr<State> state_;
