@@ -405,6 +405,21 @@ class Presented : public testing::Test {
   }
 };
 
+TEST(PresentedText, of_a_flood_both_ends_are_shown_and_all_is_counted) {
+  const std::string flood = "begin " + repeated("\xff", 40'000'000) + " end";
+  const auto output = presented(flood, {}, nullptr, OutputShape::shell);
+  EXPECT_TRUE(is_utf8(output.text));
+  EXPECT_LE(characters_in(output.text), 12'000U);
+  EXPECT_EQ(output.text.rfind("begin ", 0), 0U);
+  EXPECT_TRUE(output.text.ends_with(" end"));
+  ASSERT_TRUE(output.truncation);
+  EXPECT_EQ(output.truncation->total, 40'000'010U);
+  EXPECT_FALSE(output.artifact_error.empty());
+  const auto nothing = presented(std::string(20'000'000, '\0'), {}, nullptr);
+  ASSERT_TRUE(nothing.truncation);
+  EXPECT_EQ(nothing.text, "\n");
+}
+
 TEST_F(Presented, what_fits_is_shown_and_not_stored) {
   const auto output = presented("\x1b[1mfine\x1b[0m\r\n", {}, &store);
   EXPECT_EQ(output.text, "fine\n");

@@ -163,8 +163,38 @@ Output compacted(std::string_view text, const OutputLimits& limits, OutputShape 
   return cut_text(plain.text, total, limits.inline_chars, shape, rest);
 }
 
+namespace {
+
+/// Of more, only both ends are looked at: nothing else would be shown, and a gigabyte that is made
+/// readable takes three.
+constexpr std::size_t looked_at_max = 8U << 20U;
+
+Output ends_of(std::string_view raw, const OutputLimits& limits, ArtifactStore* store,
+               OutputShape shape) {
+  constexpr auto half = looked_at_max / 2;
+  Output output;
+  const auto rest = keep(raw, store, output);
+  const auto ends = redact(readable(raw.substr(0, half))) + "\n" +
+                    redact(readable(raw.substr(raw.size() - half)));
+  const auto total = characters_in(raw);
+  if (characters_in(ends) > limits.inline_chars) {
+    auto cut = cut_text(ends, total, limits.inline_chars, shape, rest);
+    output.text = std::move(cut.text);
+    output.truncation = std::move(cut.truncation);
+  } else {
+    output.text = ends;
+    output.truncation = Truncation{.total = total, .shown = characters_in(ends), .how = rest};
+  }
+  return output;
+}
+
+}  // namespace
+
 Output presented(std::string_view raw, const OutputLimits& limits, ArtifactStore* store,
                  OutputShape shape) {
+  if (raw.size() > looked_at_max && raw.size() / 4 > limits.inline_chars) {
+    return ends_of(raw, limits, store, shape);
+  }
   const auto text = redact(readable(raw));
   auto output = compacted(text, limits, shape);
   const bool long_raw =
