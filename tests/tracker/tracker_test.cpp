@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -242,6 +243,23 @@ TEST_F(Tracking, sidecar_beats_by_itself_while_the_agent_is_busy) {
   EXPECT_EQ(tracker.judged().history.loop_beats_since_change, 0);
   EXPECT_EQ(tracker.judged().health.kind, HealthKind::progressing);
   ASSERT_TRUE(tracker.complete().ok());
+}
+
+TEST_F(Tracking, tracker_that_has_nothing_to_do_does_nothing) {
+  for (const bool ended : {false, true}) {
+    auto chosen = config(ended ? "ended" : "running");
+    chosen.sidecar = ended;
+    chosen.spec.policy.heartbeat_interval = 100ms;
+    ProgressTracker tracker(chosen);
+    tracker.report(test::turn(turn_reports::turn_start, "t"));
+    ASSERT_TRUE((ended ? tracker.complete() : tracker.flush()).ok());
+    const auto before = std::clock();
+    std::mutex mutex;
+    std::condition_variable never;
+    std::unique_lock guard(mutex);
+    never.wait_for(guard, 400ms, [] { return false; });
+    EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 10) << (ended ? "ended" : "running");
+  }
 }
 
 TEST_F(Tracking, store_that_cannot_be_opened_stops_nothing_and_is_mentioned_once) {

@@ -35,12 +35,16 @@ class ProgressTracker::Writer {
     while (true) {
       const auto now = state_->boot_now();
       bool stop = false;
+      auto next = now + half_interval();
       {
         const std::lock_guard guard(state_->mutex);
         stop = state_->stopping;
-        if (state_->config.sidecar && now >= next_sidecar && !state_->ended) {
-          push_sidecar(now);
-          next_sidecar = now + state_->policy.heartbeat_interval;
+        if (state_->config.sidecar && !state_->ended) {
+          if (now >= next_sidecar) {
+            push_sidecar(now);
+            next_sidecar = now + state_->policy.heartbeat_interval;
+          }
+          next = std::min(next, next_sidecar);
         }
         const bool due = state_->beats && now - state_->beats_written >= half_interval();
         if (due || stop) state_->push_beats();
@@ -48,10 +52,9 @@ class ProgressTracker::Writer {
       const bool written = write_pending();
       if (stop && (written || ++refused_while_stopping_ * retry_every > state_->config.refusal_max))
         break;
-      auto until =
-          written && !stop ? std::min(next_sidecar, now + half_interval()) : now + retry_every;
-      if (has_turns()) until = std::min(until, now + look_every);
-      wait(until);
+      if (!written || stop) next = now + retry_every;
+      if (has_turns()) next = std::min(next, now + look_every);
+      wait(next);
     }
     const std::lock_guard guard(state_->mutex);
     state_->finished = true;
