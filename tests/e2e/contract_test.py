@@ -595,14 +595,11 @@ def silence_and_death_are_told(contract):
     until("gone", "dead", lambda d: d["health"] == "dead")
     # Who asks how it is gets the judgement of this moment; it is written down a moment later.
     patience = time.monotonic() + PATIENCE_S
-    while True:
-        told = ask("GET", f"{SESSIONS}/gone/transitions", status=200, count=False)["transitions"]
-        if told and told[-1]["health"] == "dead":
-            break
+    transitions = functools.partial(ask, "GET", f"{SESSIONS}/gone/transitions", status=200, count=False)
+    while (last := transitions()["transitions"][-1])["health"] != "dead":
         assert time.monotonic() < patience, "its death is not written down"
     exits = ask("GET", f"{SESSIONS}/gone/events?kind=exited", status=200)["events"]
     same("its exit is an event", [event["pid"] for event in exits], [gone.pid])
-    last = ask("GET", f"{SESSIONS}/gone/transitions", status=200)["transitions"][-1]
     same("nothing is left to see", (last["health"], last["situation"]["process"]), ("dead", None))
     same("the dead end at once", ask("POST", f"{SESSIONS}/gone/cancel", {"by": "ann"}, status=200)["ended"], True)
     whole = [d["sessionId"] for d in ask("GET", f"{PROGRESS}?limit=1000", status=200)["sessions"]]
