@@ -240,8 +240,10 @@ TEST(Fencing, an_effect_that_hangs_is_unknown_and_holds_up_nobody) {
 TEST(Fencing, a_cancel_shuts_the_gate_at_once_and_a_deadline_after_the_grace) {
   for (const bool by_user : {true, false}) {
     ToolBench bench;
-    bench.add(writer(by_user ? 0ms : 20ms), [](ToolContext& now) {
+    const Door inside;
+    bench.add(writer(by_user ? 0ms : 20ms), [inside](ToolContext& now) {
       const Door door;
+      inside.open();
       (void)door.wait(now.stop());
       // Told to stop; the gate follows within microseconds where somebody called it off.
       if (now.writes().is_open() && now.call().arguments == "{}") {
@@ -252,7 +254,7 @@ TEST(Fencing, a_cancel_shuts_the_gate_at_once_and_a_deadline_after_the_grace) {
     auto turn = bench.turn();
     auto running = bench.begin(turn, "w", by_user ? "{}" : R"({"a":1})");
     if (by_user) {
-      ASSERT_TRUE(eventually([&] { return bench.count(ToolEvent::Kind::start) == 1; }));
+      inside.wait();
       bench.turns().abort(turn.id(), {.origin = CancelOrigin::user});
       const auto report = running.get();
       EXPECT_EQ(as<ToolCancelled>(report).effects, EffectState::none);
