@@ -32,6 +32,7 @@ const T& as(const CallReport& report) {
 ToolReply obedient(ToolContext& now) {
   const Door door;
   now.partial("half");
+  now.heartbeat("in it");
   return {.ok = door.wait(now.stop()), .text = "stopped"};
 }
 
@@ -40,7 +41,10 @@ TEST(Cancel, aborting_a_turn_stops_what_runs_and_starts_nothing_more) {
   bench.add({.name = "run", .effect = Effect::local_write}, obedient);
   auto turn = bench.turn();
   auto batch = std::async(std::launch::async, [&] { return bench.calls(turn, {"run", "run"}); });
-  ASSERT_TRUE(eventually([&] { return bench.count(Kind::start) == 1; }));
+  ASSERT_TRUE(eventually([&] {
+    const auto info = turn.info();
+    return !info.running.empty() && info.running[0].note == "in it";
+  }));
   EXPECT_EQ(bench.turns().abort(turn.id(), {.origin = CancelOrigin::user}), AbortResult::aborted);
   EXPECT_FALSE(turn.accepting_writes());
   const auto reports = batch.get();
