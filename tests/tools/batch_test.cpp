@@ -476,5 +476,99 @@ TEST(Batch, without_threads_a_call_is_denied_and_nothing_thrown) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+// -- what was wrong once
+
+TEST(Batch, goes_on_one_by_one_where_the_options_allow_none_at_once) {
+  ToolBench bench({.parallel_max = 0, .workers_max = 0});
+  bench.add({.name = "t"}, [](ToolContext&) { return said("x"); });
+  auto turn = bench.turn();
+  for (const auto& report : bench.calls(turn, {"t", "t"})) {
+    EXPECT_EQ(name_of(report.outcome), "result");
+  }
+}
+
+TEST(Batch, a_call_does_not_wait_for_one_that_it_belongs_to) {
+  for (const auto outer : {Effect::none, Effect::external_write}) {
+    ToolBench bench({.queue_max = 20s});
+    const Door inside;
+    bench.add({.name = "write", .effect = Effect::local_write},
+              [](ToolContext&) { return said("x"); });
+    bench.add({.name = "agent", .effect = outer}, [&, inside](ToolContext& now) {
+      inside.wait();
+      auto child = bench.turns().begin_in(now.child_scope(), {}, now.turn());
+      const auto report = bench.executor().execute(*child, {"i", "write", "{}"});
+      return said(std::string(name_of(report.outcome)));
+    });
+    auto turn = bench.turn();
+    auto other = bench.turn();
+    auto batch = std::async(std::launch::async, [&] {
+      return bench.calls(turn, {"agent", "agent"});
+    });
+    inside.await(outer == Effect::none ? 2 : 1);
+    // It waits for an agent, so no agent may have to wait for it.
+    auto writer = bench.begin(other, "write");
+    ASSERT_TRUE(eventually([&] { return bench.count(Kind::queued) == 1; }));
+    inside.open();
+    for (const auto& report : batch.get()) {
+      EXPECT_EQ(as<ToolExecutionResult>(report).output.text, "result");
+    }
+    EXPECT_EQ(name_of(writer.get().outcome), "result");
+  }
+}
+
+TEST(Batch, siblings_that_have_not_begun_are_called_off_as_well) {
+  ToolBench bench({.parallel_max = 1, .cancel_siblings_on_failure = true});
+  std::atomic<int> invoked{0};
+  bench.add({.name = "bad"}, [](ToolContext&) { return ToolReply{.ok = false}; });
+  bench.add({.name = "good"}, [&](ToolContext&) {
+    ++invoked;
+    return said("x");
+  });
+  auto turn = bench.turn();
+  const auto reports = bench.calls(turn, {"bad", "good", "good"});
+  EXPECT_FALSE(as<ToolCancelled>(reports[1]).started);
+  EXPECT_FALSE(as<ToolCancelled>(reports[2]).started);
+  EXPECT_EQ(invoked, 0);
+  EXPECT_NE(render_for_model(reports[1]).find("another call of the same answer went wrong"),
+            std::string::npos);
+}
+
+TEST(Batch, a_tool_that_cannot_say_what_it_uses_is_denied_alone) {
+  ToolBench bench;
+  bench.add({.name = "t",
+             .concurrency = Concurrency::by_resource,
+             .resources = [](auto) -> std::vector<ResourceKey> { throw 42; }},
+            [](ToolContext&) { return said("x"); });
+  bench.add({.name = "other"}, [](ToolContext&) { return said("x"); });
+  auto turn = bench.turn();
+  const auto reports = bench.calls(turn, {"t", "other"});
+  EXPECT_EQ(as<ToolDenied>(reports[0]).reason, DenyReason::invalid_arguments);
+  EXPECT_EQ(name_of(reports[1].outcome), "result");
+}
+
+TEST(Batch, waiting_for_ones_turn_is_not_charged_with_a_stall_either) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  const Door door;
+  bench.add({.name = "long", .effect = Effect::local_write, .deadline = {.idle = 0ms}},
+            [door](ToolContext&) {
+              door.wait();
+              return said("x");
+            });
+  bench.add({.name = "w", .effect = Effect::local_write}, [](ToolContext&) { return said("x"); });
+  bench.options.look_longest = 1s;
+  auto first = bench.turn();
+  auto second = bench.turn();
+  auto holds = bench.begin(first, "long");
+  door.await();
+  auto waits = bench.begin(second, "w");
+  ASSERT_TRUE(eventually([&] { return bench.count(Kind::queued) == 1; }));
+  bench.advance(1h);  // longer than it may wait, but nobody was awake
+  ASSERT_TRUE(eventually([&] { return bench.count(Kind::host_stall) >= 2; }));
+  door.open();
+  EXPECT_EQ(name_of(waits.get().outcome), "result");
+  (void)holds.get();
+}
+
 }  // namespace
 }  // namespace watchdog

@@ -169,5 +169,12 @@ TEST(CancelScope, clean_up_goes_on_after_the_cancel_and_is_bounded_itself) {
   EXPECT_TRUE(CancelScope::shielded(30s, [](const std::stop_token&) { throw 1; }));
 }
 
+TEST(CancelScope, whose_parent_is_a_passing_value_is_still_reached_from_above) {
+  auto root = CancelScope::root();
+  auto below = root.child(CancelScopeKind::call).child(CancelScopeKind::turn);
+  root.cancel({.origin = CancelOrigin::user});
+  EXPECT_TRUE(below.cancelled());
+}
+
 }  // namespace
 }  // namespace watchdog

@@ -51,11 +51,13 @@ class Writer final : public Tool {
     const auto staged = target_.parent_path() / ".staged";
     write(staged, "new");
     const auto result = now.writes().publish_file(staged, target_);
+    if (after_publishing) after_publishing();
     return {.ok = result == CommitResult::committed, .text = std::string(name_of(result))};
   }
 
   std::atomic<int> invoked{0};
   std::function<void()> before_publishing;
+  std::function<void()> after_publishing;
 
  private:
   const fs::path target_;
@@ -216,6 +218,162 @@ TEST(Confirmation, a_tool_that_asks_by_its_reply_cannot_write_before) {
       EXPECT_EQ(seen.size(), 1U);
     }
   }
+}
+
+// -- what was wrong once
+
+TEST(Confirmation, a_question_called_off_has_changed_nothing) {
+  ToolBench bench;
+  const Door door;
+  std::atomic<int> invoked{0};
+  bench.add({.name = "raw", .effect = Effect::external_write, .needs_confirmation = true},
+            [&](ToolContext&) {
+              ++invoked;
+              return ToolReply{};
+            });
+  bench.parts.confirm = [=](const ToolCall&, const Tool::Preview&, const std::stop_token& stop) {
+    (void)door.wait(stop);
+    return Confirmation::approve;
+  };
+  auto turn = bench.turn();
+  auto running = bench.begin(turn, "raw");
+  door.await();
+  bench.turns().abort(turn.id(), {.origin = CancelOrigin::user});
+  const auto report = running.get();
+  EXPECT_EQ(as<ToolCancelled>(report).effects, EffectState::none);
+  EXPECT_FALSE(as<ToolCancelled>(report).started);
+  EXPECT_TRUE(report.began) << "its start was told, so its end has to be";
+  EXPECT_EQ(invoked, 0);
+}
+
+TEST(Confirmation, that_nobody_gives_is_not_held_against_the_tool_nor_what_it_uses) {
+  ToolBench bench({.confirm_max = 10ms});
+  const Door door;
+  bench.add({.name = "raw", .effect = Effect::external_write, .needs_confirmation = true},
+            [](ToolContext&) { return ToolReply{}; });
+  bench.add({.name = "w", .effect = Effect::local_write}, [](ToolContext&) { return ToolReply{}; });
+  bench.parts.confirm = [=](const auto&...) {
+    door.wait();  // a prompt that does not listen
+    return Confirmation::approve;
+  };
+  for (int at = 0; at < 3; ++at) {
+    EXPECT_EQ(as<ToolDenied>(bench.call("raw")).reason, DenyReason::confirmation_expired) << at;
+    EXPECT_EQ(name_of(bench.call("w").outcome), "result") << at;
+  }
+  EXPECT_TRUE(bench.executor().leaks().quarantined.empty());
+  door.open();
+}
+
+TEST(Confirmation, what_was_confirmed_is_what_is_written_and_nothing_else) {
+  Scene scene;
+  write(scene.dir / "g", "old");
+  scene.bench.parts.confirm = [](const auto&...) { return Confirmation::approve; };
+  class Liar final : public Tool {
+   public:
+    explicit Liar(const TempDir& dir) : dir_(dir) {}
+    const ToolSpec& spec() const noexcept override { return spec_; }
+    Result<Preview> preview(const ToolCall&) override {
+      return Preview{.diff = "f", .paths = {dir_ / "f"}};
+    }
+    ToolReply invoke(ToolContext& now) override {
+      write(dir_ / ".staged", "new");
+      const auto result = now.writes().publish_file(dir_ / ".staged", dir_ / "g");
+      return {.ok = result == CommitResult::committed};
+    }
+
+   private:
+    const TempDir& dir_;
+    const ToolSpec spec_{
+        .name = "liar", .effect = Effect::local_write, .gated = true, .needs_confirmation = true};
+  };
+  scene.bench.add(std::make_shared<Liar>(scene.dir));
+  EXPECT_EQ(as<ToolDenied>(scene.bench.call("liar")).reason, DenyReason::stale_precondition);
+  EXPECT_EQ(read(scene.dir / "g"), "old");
+}
+
+TEST(Confirmation, what_was_written_in_part_is_not_said_to_be_undone) {
+  Scene scene;
+  write(scene.dir / "g", "old");
+  scene.bench.add(
+      {.name = "two", .effect = Effect::local_write, .gated = true}, [&](ToolContext& now) {
+        write(scene.dir / ".a", "new");
+        write(scene.dir / ".b", "new");
+        (void)now.writes().publish_file(scene.dir / ".a", scene.dir / "f");
+        const auto second =
+            now.writes().publish_file(scene.dir / ".b", FilePrecondition{scene.dir / "g"});
+        return ToolReply{.ok = second == CommitResult::committed, .text = "g differs"};
+      });
+  EXPECT_EQ(as<ToolFailure>(scene.bench.call("two")).message, "g differs");
+}
+
+TEST(Confirmation, a_tool_that_writes_without_asking_by_its_reply_has_not_written) {
+  ToolBench bench;
+  bench.add({.name = "old", .effect = Effect::external_write, .confirms_by_reply = true},
+            [](ToolContext& now) {
+              (void)now.writes().commit([] { ADD_FAILURE() << "nobody was asked"; });
+              return ToolReply{.text = "done, it thinks"};
+            });
+  EXPECT_NE(as<ToolFailure>(bench.call("old")).message.find("without asking"), std::string::npos);
+}
+
+/// Takes a while to say what it would do.
+class Ponderer final : public Tool {
+ public:
+  explicit Ponderer(Door door) : door_(std::move(door)) {}
+  const ToolSpec& spec() const noexcept override { return spec_; }
+  Result<Preview> preview(const ToolCall&) override {
+    door_.wait();
+    return Preview{};
+  }
+  ToolReply invoke(ToolContext&) override {
+    ++invoked;
+    return {};
+  }
+  std::atomic<int> invoked{0};
+
+ private:
+  const Door door_;
+  const ToolSpec spec_{.name = "ponder",
+                       .effect = Effect::local_write,
+                       .deadline = {.idle = 10ms},
+                       .retry_on_timeout = true};
+};
+
+TEST(Confirmation, a_call_that_is_over_before_it_was_made_is_not_made) {
+  const TempDir dir;
+  ToolBench bench({.cancel_grace = 10ms});
+  bench.parts.checkpoints =
+      std::make_shared<CheckpointStore>(std::move(*CheckpointStore::open(dir / "checkpoints")));
+  const Door door;
+  const auto tool = std::make_shared<Ponderer>(door);
+  bench.add(tool);
+  bench.add({.name = "w", .effect = Effect::external_write},
+            [](ToolContext&) { return ToolReply{}; });
+  EXPECT_EQ(as<ToolTimeout>(bench.call("ponder")).effects, EffectState::none);
+  EXPECT_EQ(name_of(bench.call("w").outcome), "result") << "nothing of it can come late";
+  door.open();
+  ASSERT_TRUE(eventually([&] { return bench.executor().leaks().abandoned == 0; }));
+  EXPECT_EQ(tool->invoked, 0);
+}
+
+TEST(Confirmation, what_a_call_wrote_before_its_timeout_can_be_brought_back) {
+  const TempDir dir;
+  Scene scene;
+  scene.bench.options.cancel_grace = 10ms;
+  const auto store =
+      std::make_shared<CheckpointStore>(std::move(*CheckpointStore::open(dir / "checkpoints")));
+  scene.bench.parts.checkpoints = store;
+  scene.bench.options.cap = 200ms;
+  scene.bench.parts.confirm = [](const auto&...) { return Confirmation::approve; };
+  const Door door;
+  scene.writer->after_publishing = [door] { door.wait(); };
+  const auto report = scene.bench.call("write");
+  EXPECT_EQ(as<ToolTimeout>(report).effects, EffectState::complete);
+  ASSERT_FALSE(report.checkpoint.empty());
+  door.open();
+  ASSERT_TRUE(eventually([&] { return scene.bench.executor().leaks().abandoned == 0; }));
+  EXPECT_EQ(store->restore(report.checkpoint, true)->restored.size(), 1U);
+  EXPECT_EQ(read(scene.dir / "f"), "old");
 }
 
 }  // namespace

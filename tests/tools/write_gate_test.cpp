@@ -11,7 +11,7 @@
 
 #include "support/temp_dir.h"
 #include "support/tool_bench.h"
-#include "tools/file_digest.h"
+#include "tools/sha256.h"
 
 namespace watchdog {
 namespace {
@@ -58,7 +58,7 @@ TEST(WriteGate, a_file_that_changed_is_left_as_it_is) {
   const TempDir dir;
   WriteGate gate(1, "key");
   write(dir / "f", "seen");
-  const FilePrecondition as_seen{dir / "f", *file_digest(dir / "f")};
+  const FilePrecondition as_seen{dir / "f", *digest_of(dir / "f")};
   write(dir / "f", "changed");
   write(dir / "staged", "mine");
   EXPECT_EQ(gate.publish_file(dir / "staged", as_seen), CommitResult::precondition_failed);
@@ -73,9 +73,22 @@ TEST(WriteGate, a_file_that_changed_is_left_as_it_is) {
             CommitResult::precondition_failed);
   EXPECT_EQ(gate.account().stale, 3);
   EXPECT_EQ(files_in(dir), 1U);
+  WriteGate other(2, "key");
   write(dir / "staged", "mine");
-  EXPECT_EQ(gate.publish_file(dir / "staged", FilePrecondition{dir / "new"}),
+  EXPECT_EQ(other.publish_file(dir / "staged", FilePrecondition{dir / "new"}),
             CommitResult::committed);
+}
+
+TEST(WriteGate, what_is_staged_does_not_leave_its_directory) {
+  const TempDir dir;
+  fs::create_directory(dir / "in");
+  fs::create_directory(dir / "out");
+  write(dir / "in" / ".staged", "new");
+  WriteGate gate(1, "key");
+  fs::rename(dir / "in", dir / "moved");
+  fs::create_directory_symlink(dir / "out", dir / "in");
+  EXPECT_EQ(gate.publish_file(dir / "in" / ".staged", dir / "in" / "f"), CommitResult::io_error);
+  EXPECT_TRUE(fs::is_empty(dir / "out"));
 }
 
 TEST(WriteGate, what_the_disk_refuses_is_said) {
@@ -160,15 +173,15 @@ TEST(WriteGate, a_file_that_is_no_such_file_is_refused) {
 TEST(FileDigest, is_of_regular_files_and_waits_for_nobody) {
   const TempDir dir;
   write(dir / "f", "abc");
-  EXPECT_EQ(*file_digest(dir / "f"),
+  EXPECT_EQ(*digest_of(dir / "f"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(*file_digest(dir / "none"), std::nullopt);
-  EXPECT_EQ(*file_digest(dir / "f" / "below a file"), std::nullopt);
+  EXPECT_EQ(*digest_of(dir / "none"), std::nullopt);
+  EXPECT_EQ(*digest_of(dir / "f" / "below a file"), std::nullopt);
   ASSERT_EQ(mkfifo((dir / "pipe").c_str(), 0600), 0);
   fs::create_symlink(dir / "f", dir / "link");
-  EXPECT_FALSE(file_digest(dir / "pipe").ok());
-  EXPECT_FALSE(file_digest(dir / "link").ok());
-  EXPECT_FALSE(file_digest(dir.path()).ok());
+  EXPECT_FALSE(digest_of(dir / "pipe").ok());
+  EXPECT_FALSE(digest_of(dir / "link").ok());
+  EXPECT_FALSE(digest_of(dir.path()).ok());
 }
 
 // -- with the executor
@@ -294,6 +307,61 @@ TEST(Fencing, keys_are_the_same_for_each_try_and_numbers_are_not) {
   (void)bench.calls(turn, {"t"});
   EXPECT_EQ(keys, std::set<std::string>{"wd-" + turn.id() + "-0"});
   EXPECT_EQ(epochs.size(), 2U);
+}
+
+TEST(Fencing, a_cancel_shuts_the_gate_although_nobody_looks) {
+  for (const bool after_a_deadline : {false, true}) {
+    ToolBench bench;
+    const Door held;
+    const Door door;
+    const Door told;
+    bench.add({.name = "bad"}, [=](ToolContext&) {
+      told.wait();
+      return ToolReply{.ok = false};
+    });
+    const auto came = std::make_shared<std::promise<CommitResult>>();
+    bench.add({.name = "w",
+               .concurrency = Concurrency::parallel,
+               .effect = Effect::local_write,
+               .gated = true,
+               .deadline = {.idle = after_a_deadline ? 10ms : 0ms}},
+              [=](ToolContext& now) {
+                door.wait();
+                came->set_value(now.writes().commit([] {}));
+                return ToolReply{};
+              });
+    bench.options.cancel_grace = 60s;
+    bench.parts.on_tool_error = [held](const CallReport&) { held.wait(); };
+    auto turn = bench.turn();
+    auto batch = std::async(std::launch::async, [&] { return bench.calls(turn, {"bad", "w"}); });
+    door.await();
+    if (after_a_deadline) {
+      ASSERT_TRUE(eventually([&] {
+        const auto active = bench.turns().active();
+        return active[0].running.size() == 2 && active[0].running[1].elapsed > 1s;
+      }));
+    }
+    told.open();
+    held.await();  // whoever decides is busy
+    EXPECT_EQ(bench.turns().abort(turn.id(), {.origin = CancelOrigin::user}), AbortResult::aborted);
+    door.open();
+    EXPECT_EQ(came->get_future().get(), CommitResult::fenced);
+    held.open();
+    (void)batch.get();
+  }
+}
+
+TEST(Fencing, calls_without_an_id_have_keys_of_their_own) {
+  ToolBench bench;
+  std::set<std::string> keys;
+  bench.add({.name = "t"}, [&](ToolContext& now) {
+    keys.insert(now.writes().idempotency_key());
+    return ToolReply{};
+  });
+  auto turn = bench.turn();
+  (void)bench.executor().execute(turn, {"", "t", R"({"a":1})"});
+  (void)bench.executor().execute(turn, {"", "t", R"({"a":2})"});
+  EXPECT_EQ(keys.size(), 2U) << "they may be different calls";
 }
 
 }  // namespace

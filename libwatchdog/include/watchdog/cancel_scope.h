@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "watchdog/names.h"
 #include "watchdog/time.h"
@@ -16,6 +17,7 @@
 namespace watchdog {
 
 struct Wakeup;
+class WriteGate;
 
 /// Who called it off.
 enum class CancelOrigin : std::uint8_t {
@@ -65,7 +67,7 @@ class CancelScope {
   CancelScope& operator=(CancelScope&&) noexcept;
   CancelScope(const CancelScope&) = delete;
   CancelScope& operator=(const CancelScope&) = delete;
-  /// Leaves the tree; cancels nothing.
+  /// Cancels nothing. What is below it stays in the tree, and is reached from above.
   ~CancelScope();
 
   /// True if this call did it; false if it was cancelled before.
@@ -108,6 +110,10 @@ class CancelScope {
   struct Node;
   explicit CancelScope(std::shared_ptr<Node> node);
   void wake(std::weak_ptr<Wakeup> wakeup) const;
+  /// The gate is shut when the cancel returns, unless a deadline is its origin.
+  void shuts(const WriteGate& gate) const;
+  /// It and what it belongs to, upwards: to tell nodes apart as long as they are there.
+  [[nodiscard]] std::vector<const void*> lineage() const;
   struct Binding;
   std::shared_ptr<Node> node_;
   std::shared_ptr<Binding> binding_;

@@ -41,7 +41,8 @@ struct Wave {
 /// The spec's own, else by its effect.
 [[nodiscard]] Concurrency concurrency_of(const ToolSpec& spec) noexcept;
 
-/// Whether the same call may be made again, by what the tool is and how far it came.
+/// Whether the same call may be made again: as its author says, else by what the tool is and how
+/// far it came.
 [[nodiscard]] RetryAdvice retry_advice(const ToolSpec& spec, EffectState effects) noexcept;
 
 /// Something that happened to a call. A plain value; `output` is valid during the call.

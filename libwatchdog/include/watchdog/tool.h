@@ -66,7 +66,7 @@ struct ToolSpec {
   std::optional<std::size_t> inline_chars_max{};
   OutputShape shape = OutputShape::text;
   bool allowed_in_final_turn = false;
-  /// What a call uses. Gets the arguments.
+  /// What a call uses. Gets the arguments. Called by whoever carries the calls out: must not wait.
   std::function<std::vector<ResourceKey>(std::string_view arguments)> resources{};
 };
 
@@ -107,7 +107,7 @@ class ToolContext {
   void heartbeat(std::string_view message = {});
   /// A piece of its result: it is kept whatever happens to the call, up to 1 MiB, and is progress.
   void partial(std::string_view text);
-  /// Waits for somebody: no deadline runs until the guard is gone.
+  /// Waits for somebody: neither deadline nor budget count until the guard is gone.
   class Pause {
    public:
     ~Pause();

@@ -113,7 +113,7 @@ struct ToolTimeout {
 
 struct ToolCancelled {
   CancelReason why;
-  bool started = false;
+  bool started = false;  ///< The tool was invoked.
   EffectState effects = EffectState::none;
   bool still_running = false;
   Millis elapsed{};
@@ -146,7 +146,7 @@ struct CallReport {
   ToolCall call;
   std::string turn;
   Epoch epoch = 0;     ///< 0: it never came so far.
-  bool began = false;  ///< A thread took it up.
+  bool began = false;  ///< It was given to a thread, and its start told.
   ToolOutcome outcome;
   Millis queued{};  ///< Until it began.
   Millis active{};

@@ -59,4 +59,8 @@ enum class OutputShape : std::uint8_t {
 [[nodiscard]] Output presented(std::string_view raw, const OutputLimits& limits,
                                ArtifactStore* store, OutputShape shape = OutputShape::text);
 
+/// The same of an output that is kept already; `raw` may be less than all of it.
+[[nodiscard]] Output presented(std::string_view raw, const OutputLimits& limits, ArtifactRef kept,
+                               OutputShape shape = OutputShape::text);
+
 }  // namespace watchdog

@@ -100,7 +100,8 @@ class TurnRegistry {
   struct Options {
     Millis disconnect_grace{10'000};
     const Clock* clock = &system_clock();
-    /// Gets each event, on the thread that causes it. Must not throw.
+    /// Gets each event, one at a time, on the thread that causes it. Not called any more when the
+    /// registry is gone.
     std::function<void(const TurnEvent&)> observer{};
   };
   TurnRegistry();

@@ -64,7 +64,8 @@ class WriteGate {
   WriteGate(Epoch epoch, std::string key);
 
   /// Puts `staged`, a file beside the target, in the target's place, durably and in one step. If
-  /// that is not done the staged file is removed.
+  /// that is not done the staged file is removed. It leaves its directory in no case, also if
+  /// another one has taken that one's place.
   CommitResult publish_file(const std::filesystem::path& staged,
                             const std::filesystem::path& target);
   /// The same only if the target is what `expected` says.
@@ -81,7 +82,8 @@ class WriteGate {
 
   // -- for whoever decides the outcome
 
-  /// Each later `publish_file` to this path has to meet it too.
+  /// Each later `publish_file` to this path has to meet it too; to paths of which nothing was
+  /// expected there is none any more.
   void expect(FilePrecondition precondition);
   /// Until `let`, effects are fenced as if it were shut; what was fenced meanwhile is forgotten.
   void hold() noexcept;

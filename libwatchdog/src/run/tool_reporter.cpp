@@ -112,8 +112,8 @@ void ToolReporter::take_result(const ToolEvent& event, const CallReport& report)
       }
     }
   }
-  // Called off before it began: nothing happened.
-  if (cancelled != nullptr && !cancelled->started) return;
+  // Called off before anything was told of it: nothing happened.
+  if (cancelled != nullptr && !report.began) return;
   // What was refused is asked for and answered all the same: asking again and again is a loop.
   if (!report.began) {
     auto call = report_of(ReportKind::tool_call, event);

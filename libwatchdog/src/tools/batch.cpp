@@ -1,7 +1,7 @@
 #include "tools/batch.h"
 
 #include <algorithm>
-#include <exception>
+#include <set>
 #include <utility>
 
 #include "tools/tool_arguments.h"
@@ -20,11 +20,17 @@ Instant plus(Instant at, Millis time) {
 
 Batch::Batch(std::shared_ptr<ToolExecutor::Core> core, std::shared_ptr<Turn::State> turn,
              std::span<const ToolCall> calls)
-    : core_(std::move(core)), turn_(std::move(turn)), wakeup_(std::make_shared<Wakeup>()) {
+    : core_(std::move(core)),
+      turn_(std::move(turn)),
+      wakeup_(std::make_shared<Wakeup>()),
+      calls_(calls) {
   entries_.resize(calls.size());
+  std::set<std::string_view> keys;
   for (std::size_t at = 0; at < calls.size(); ++at) {
-    entries_[at].asked = &calls[at];
-    entries_[at].key = calls[at].id.empty() ? "call " + std::to_string(at) : calls[at].id;
+    auto& entry = entries_[at];
+    entry.asked = &calls[at];
+    entry.key = calls[at].id.empty() ? "call " + std::to_string(at) : calls[at].id;
+    entry.is_twin = !keys.insert(entry.key).second;
   }
   const std::lock_guard guard(core_->mutex);
   core_->batches.insert(wakeup_);
@@ -37,12 +43,8 @@ Batch::~Batch() {
 
 std::vector<CallReport> Batch::run() {
   try {
-    turn_->scope.wake(wakeup_);
-    std::vector<ToolCall> calls;
-    calls.reserve(entries_.size());
-    for (const auto& entry : entries_) calls.push_back(*entry.asked);
     std::size_t number = 0;
-    for (const auto& wave : plan_waves(calls, *core_->parts.tools)) {
+    for (const auto& wave : plan_waves(calls_, *core_->parts.tools)) {
       for (const auto at : wave.calls) entries_[at].wave = number;
       run_wave(wave);
       ++number;
@@ -74,7 +76,7 @@ void Batch::run_wave(const Wave& wave) {
                                  [&](std::size_t at) { return entries_[at].stage == Stage::done; }),
                   flying_.end());
     if (flying_.empty() && next == wave.calls.size()) return;
-    if (flying_.size() == before || next == wave.calls.size()) wait(core_->now());
+    if (flying_.size() == before || next == wave.calls.size()) wait(now);
   }
 }
 
@@ -86,10 +88,7 @@ void Batch::step(Entry& entry, Instant now) {
 
 std::optional<ToolDenied> Batch::refusal(const Entry& entry) const {
   const auto& name = entry.call.tool;
-  const auto is_twin = [&](const Entry& other) {
-    return &other < &entry && other.key == entry.key;
-  };
-  if (std::any_of(entries_.begin(), entries_.end(), is_twin)) {
+  if (entry.is_twin) {
     return ToolDenied{DenyReason::duplicate_call,
                       "a call of this id is in the same answer already"};
   }
@@ -143,25 +142,29 @@ void Batch::admit(Entry& entry, Instant now) {
     const std::lock_guard guard(turn_->mutex);
     ++turn_->calls_total;
   }
-  if (const auto why = turn_->scope.reason()) {
-    return finish(entry, ToolCancelled{.why = *why});
+  const auto why = turn_->scope.reason();
+  if (why || called_off_) {
+    return finish(entry, ToolCancelled{.why = why ? *why : *called_off_});
   }
   entry.tool = core_->parts.tools->find(entry.call.tool);
   if (auto denied = refusal(entry)) return finish(entry, std::move(*denied));
 
   const auto& declared = core_->parts.tools->arguments_of(entry.call.tool);
   entry.hint = take_hint(entry.call.arguments, declared);
-  (void)take_wait_for_previous(entry.call.arguments, declared);
+  take_wait_for_previous(entry.call.arguments, declared);
   const auto epoch = core_->parts.epochs->next();
   if (!epoch) {
     return finish(entry,
                   ToolFailure{.kind = FailureKind::internal, .message = epoch.error().message});
   }
   entry.report.epoch = *epoch;
+  // Calls without an id may be different ones, so their keys are as well.
+  const auto name = entry.asked->id.empty() ? "epoch-" + std::to_string(*epoch) : entry.key;
   entry.state = std::make_shared<CallState>(entry.call, turn_->id, *core_->options.clock,
                                             turn_->scope.child(CancelScopeKind::call), wakeup_,
-                                            WriteGate(*epoch, "wd-" + turn_->id + "-" + entry.key));
+                                            WriteGate(*epoch, "wd-" + turn_->id + "-" + name));
   entry.state->budget = turn_->options.budget;
+  entry.state->scope.shuts(entry.state->gate);
   entry.state->scope.wake(wakeup_);
   {
     const std::lock_guard guard(turn_->mutex);
@@ -176,10 +179,12 @@ void Batch::admit(Entry& entry, Instant now) {
       keys = spec.resources(entry.call.arguments);
     } catch (const std::exception& thrown) {
       return finish(entry, ToolDenied{DenyReason::invalid_arguments, thrown.what()});
+    } catch (...) {
+      return finish(entry, ToolDenied{DenyReason::invalid_arguments, "it cannot say what it uses"});
     }
   }
   keys.push_back({core_->workspace, concurrency == Concurrency::exclusive});
-  entry.ticket = core_->locks.request(std::move(keys), wakeup_);
+  entry.ticket = core_->locks.request(std::move(keys), wakeup_, entry.state->scope.lineage());
   entry.stage = Stage::waiting;
 }
 
@@ -269,6 +274,7 @@ void Batch::start(Entry& entry, Instant now) {
       core_->workers->start([core = core_, state = entry.state, tool = entry.tool,
                              ticket = entry.ticket] { core->carry_out(state, *tool, ticket); });
   if (began == Workers::Start::started) {
+    entry.report.began = true;
     core_->tell(event);
     entry.stage = Stage::started;
     entry.next_progress = plus(now, core_->options.progress_every);
@@ -317,7 +323,6 @@ void Batch::watch(Entry& entry, Instant now) {
     if (entry.expired) {
       state.scope.cancel({.origin = CancelOrigin::deadline, .text = "its deadline is over"});
     } else {
-      state.gate.revoke(Millis{0});  // from now on nothing more happens; only cleaning up
       tell(entry, ToolEvent::Kind::cancel_requested);
     }
     return;
@@ -350,272 +355,15 @@ void Batch::tell_progress(Entry& entry, Instant now) {
   core_->tell(event);
 }
 
-EffectState Batch::effects_of(const Entry& entry, bool came_home, bool ok, bool settled,
-                              std::optional<EffectState> said) const {
-  const auto& spec = entry.tool->spec();
-  if (spec.effect == Effect::none) return EffectState::none;
-  if (!settled) return EffectState::unknown;
-  if (said) return *said;
-  const auto account = entry.state->gate.account();
-  if (!spec.gated) return EffectState::unknown;
-  if (account.committed == 0) return account.failed > 0 ? EffectState::unknown : EffectState::none;
-  if (account.fenced > 0 || account.failed > 0 || (came_home && !ok)) return EffectState::partial;
-  return EffectState::complete;
-}
-
-void Batch::conclude(Entry& entry, Instant now) {
-  auto& state = *entry.state;
-  std::optional<Homecoming> home;
-  bool began = false;
-  bool abandoned = false;
-  std::string partial;
-  std::optional<EffectState> said;
-  const bool was_fenced = state.gate.account().fenced > 0;
-  {
-    const std::lock_guard guard(state.mutex);
-    state.phase = CallPhase::terminal;
-    home = std::move(state.home);
-    began = state.began_at.has_value();
-    entry.report.began = began;
-    abandoned = began && !state.returned;
-    state.abandoned = abandoned;
-    partial = state.partial.text();
-    said = state.effects;
-    state.free_budget();
-    if (state.deadline) {
-      entry.report.active = state.deadline->active(now);
-      entry.report.paused = state.deadline->in_pauses(now);
-      entry.report.progress_accepted = state.deadline->accepted();
-      entry.report.progress_rejected = state.deadline->rejected();
-      entry.report.queued = *state.began_at - entry.queued_at;
-    }
-  }
-  const auto revoking = std::chrono::steady_clock::now();
-  const bool settled = state.gate.revoke(commit_left_);
-  commit_left_ -=
-      std::min(commit_left_,
-               std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now() - revoking));
-  const bool ok = home && home->reply.ok && !home->denied;
-  const auto effects = effects_of(entry, home.has_value(), ok, settled, said);
-  if (home && !home->checkpoint.empty()) entry.report.checkpoint = home->checkpoint;
-
-  // A result in the grace counts, unless something it did was fenced: then it only seems to be one.
-  if (entry.expired && ok && !was_fenced) entry.expired.reset();
-  auto outcome = outcome_of(entry, home, now, effects, abandoned, partial);
-  if (abandoned) {
-    const auto& spec = entry.tool->spec();
-    if (spec.effect == Effect::none || spec.gated) {
-      core_->locks.release(entry.ticket);  // nothing of it can come late
-    } else {
-      core_->locks.taint(entry.ticket);
-    }
-    state.scope.cancel({.origin = CancelOrigin::deadline, .text = "nobody waits for it any more"});
-  }
-  finish(entry, std::move(outcome));
-  if (abandoned) core_->abandon(state, now);
-}
-
-ToolOutcome Batch::outcome_of(Entry& entry, std::optional<Homecoming>& home, Instant now,
-                              EffectState effects, bool still_running, const std::string& partial) {
-  const auto& state = *entry.state;
-  const auto& spec = entry.tool->spec();
-  const auto part = [&] {
-    if (!partial.empty()) return shown(partial, entry);
-    return home && home->output ? std::move(*home->output) : Output{};
-  };
-  if (entry.expired) {
-    ToolTimeout timeout{.kind = *entry.expired, .effects = effects, .still_running = still_running};
-    {
-      const std::lock_guard guard(state.mutex);
-      const auto& limits = state.deadline->limits();
-      timeout.limit =
-          (timeout.kind == TimeoutKind::idle ? limits.idle : limits.hard).value_or(Millis{0});
-      timeout.since_progress = state.deadline->since_progress(now);
-    }
-    timeout.elapsed = entry.report.active;
-    timeout.retry = retry_advice(spec, effects);
-    timeout.partial = part();
-    return timeout;
-  }
-  if (!home) {
-    if (const auto why = state.scope.reason()) {
-      const bool began = state.began_at.has_value();
-      return ToolCancelled{.why = *why,
-                           .started = began,
-                           .effects = began ? effects : EffectState::none,
-                           .still_running = still_running,
-                           .elapsed = entry.report.active,
-                           .partial = part()};
-    }
-    if (state.asked_at) {
-      return ToolDenied{DenyReason::confirmation_expired,
-                        "nobody confirmed it within " +
-                            std::to_string(core_->options.confirm_max->count() / 1'000) + " s"};
-    }
-    return ToolFailure{.kind = FailureKind::internal, .message = "its worker gave it up"};
-  }
-  // Called off, and it came back in time to say how far it was. A result of a call that was told to
-  // stop because of its deadline is one.
-  if (const auto why = state.scope.reason(); why && why->origin != CancelOrigin::deadline) {
-    return ToolCancelled{.why = *why,
-                         .started = true,
-                         .effects = effects,
-                         .still_running = false,
-                         .elapsed = entry.report.active,
-                         .partial = part()};
-  }
-  if (home->denied) return std::move(*home->denied);
-  auto& reply = home->reply;
-  if (!reply.ok && state.gate.account().stale > 0) {
-    return ToolDenied{DenyReason::stale_precondition,
-                      "what it was to change has changed meanwhile; nothing was written"};
-  }
-  auto output = home->output ? std::move(*home->output) : Output{};
-  if (reply.artifact) {
-    output = shown(reply.text, entry);
-    output.artifact = std::move(reply.artifact);
-  }
-  if (!reply.ok) {
-    // Of what a process wrote the words are elsewhere.
-    const bool speaks = reply.failure == FailureKind::exit_nonzero ||
-                        reply.failure == FailureKind::killed_by_signal;
-    ToolFailure failure{.kind = reply.failure, .message = {}, .exit_code = reply.exit_code};
-    if (speaks) {
-      failure.partial = std::move(output);
-    } else {
-      failure.message = std::move(output.text);
-      if (!partial.empty()) failure.partial = shown(partial, entry);
-    }
-    return failure;
-  }
-  if (output.artifact) {
-    auto artifact = *output.artifact;
-    return ToolArtifactReference{std::move(artifact), std::move(output)};
-  }
-  return ToolExecutionResult{std::move(output)};
-}
-
-Output Batch::shown(std::string_view text, const Entry& entry) const {
-  const auto& spec = entry.tool->spec();
-  auto limits = core_->options.output;
-  limits.inline_chars = spec.inline_chars_max.value_or(limits.inline_chars);
-  return presented(text, limits, core_->parts.artifacts.get(), spec.shape);
-}
-
-void Batch::finish(Entry& entry, ToolOutcome outcome) {
-  entry.stage = Stage::done;
-  entry.report.outcome = std::move(outcome);
-  if (entry.state) {
-    bool never_began = false;
-    {
-      const std::lock_guard guard(entry.state->mutex);
-      entry.state->phase = CallPhase::terminal;
-      never_began = !entry.state->began_at;
-    }
-    entry.state->gate.revoke(Millis{0});
-    if (never_began) {
-      core_->locks.release(entry.ticket);
-      entry.report.queued = core_->now() - entry.queued_at;
-    }
-  }
-  note_in_turn(entry);
-  ToolEvent event;
-  event.kind = ToolEvent::Kind::result;
-  event.turn = turn_->id;
-  event.call = entry.asked->id;
-  event.tool = entry.asked->tool;
-  event.elapsed = entry.report.active;
-  event.report = &entry.report;
-  core_->tell(event);
-  core_->tell_error(entry.report);
-  const bool failed = is_error(entry.report.outcome) &&
-                      !std::holds_alternative<ToolCancelled>(entry.report.outcome);
-  if (!failed || !core_->options.cancel_siblings_on_failure) return;
-  for (auto& other : entries_) {
-    if (other.stage == Stage::done || !other.state) continue;
-    other.state->scope.cancel(
-        {.origin = CancelOrigin::parent, .text = "another call of the same answer went wrong"});
-  }
-}
-
-void Batch::note_in_turn(const Entry& entry) {
-  const auto& name = entry.asked->tool;
-  const auto* timeout = std::get_if<ToolTimeout>(&entry.report.outcome);
-  const auto* failure = std::get_if<ToolFailure>(&entry.report.outcome);
-  // What the tool itself says is wrong is no sign that it does not work.
-  const bool is_infrastructure =
-      timeout != nullptr || (failure != nullptr && (failure->kind == FailureKind::spawn_failed ||
-                                                    failure->kind == FailureKind::internal));
-  bool goes_off = false;
-  {
-    const std::lock_guard guard(turn_->mutex);
-    if (entry.state) turn_->running.erase(entry.key);
-    ++turn_->calls_done;
-    if (timeout != nullptr) ++turn_->calls_timed_out;
-    if (!entry.tool || !entry.state) return;
-    const auto& spec = entry.tool->spec();
-    if (timeout != nullptr && timeout->kind != TimeoutKind::queue) {
-      const bool again = spec.retry_on_timeout.value_or(timeout->retry == RetryAdvice::safe);
-      if (!again) {
-        turn_->off.emplace(name,
-                           "it timed out in this turn, and a second call could do twice what "
-                           "the first may have done");
-      }
-    }
-    if (!is_infrastructure) {
-      turn_->timeouts_in_a_row.erase(name);
-    } else {
-      auto& in_a_row = turn_->timeouts_in_a_row[name];
-      ++in_a_row;
-      const std::lock_guard also(core_->mutex);
-      // One that was off before gets a single try.
-      const int allowed = core_->shaky.contains(name) ? 1 : core_->options.timeouts_in_a_row_max;
-      if (in_a_row >= allowed) {
-        goes_off = true;
-        core_->shaky.insert(name);
-        turn_->off.emplace(name, "temporarily disabled after " + std::to_string(in_a_row) +
-                                     (in_a_row == 1 ? " timeout" : " timeouts") + " in this turn");
-      }
-    }
-  }
-  if (goes_off || is_infrastructure || is_error(entry.report.outcome)) return;
-  const std::lock_guard guard(core_->mutex);
-  core_->shaky.erase(name);
-}
-
-void Batch::fail_all() noexcept {
-  for (auto& entry : entries_) {
-    if (entry.stage == Stage::done) continue;
-    try {
-      const bool waits = entry.stage == Stage::started;
-      if (waits) {
-        entry.state->scope.cancel({.origin = CancelOrigin::shutdown});
-        conclude(entry, core_->now());
-      }
-      entry.report.call = *entry.asked;
-      entry.report.turn = turn_->id;
-      entry.report.outcome =
-          ToolFailure{.kind = FailureKind::internal, .message = "the executor ran out of memory"};
-      if (!waits && entry.ticket) core_->locks.release(entry.ticket);
-      if (entry.state && !waits) {
-        const std::lock_guard guard(entry.state->mutex);
-        entry.state->phase = CallPhase::terminal;
-      }
-      const std::lock_guard guard(turn_->mutex);
-      turn_->running.erase(entry.key);
-    } catch (...) {  // the report stays empty, and is an error all the same
-      entry.report.outcome = ToolFailure{.kind = FailureKind::internal};
-    }
-    entry.stage = Stage::done;
-  }
-}
-
-Instant Batch::next_expiry(Instant now) const {
-  auto next = never;
+Instant Batch::next_look(Instant now) const {
+  auto next = plus(now, core_->options.look_longest);
   for (const auto at : flying_) {
     const auto& entry = entries_[at];
-    if (entry.stage != Stage::started) continue;
-    next = std::min(next, entry.grace_until);
+    if (entry.stage != Stage::started) {
+      next = std::min(next, plus(entry.queued_at, core_->options.queue_max));
+      continue;
+    }
+    next = std::min({next, entry.grace_until, entry.next_progress});
     const std::lock_guard guard(entry.state->mutex);
     const auto& state = *entry.state;
     if (state.phase == CallPhase::queued) {
@@ -628,41 +376,25 @@ Instant Batch::next_expiry(Instant now) const {
       if (state.asked_at && core_->options.confirm_max) {
         next = std::min(next, plus(*state.asked_at, *core_->options.confirm_max));
       }
+      if (state.deadline->paused() || entry.slow_told) continue;
+      if (const auto& soft = state.deadline->limits().soft) {
+        next = std::min(next, plus(now, std::max(*soft - state.deadline->active(now), Millis{0})));
+      }
     }
   }
   return next;
 }
 
-Instant Batch::next_look(Instant now) const {
-  auto next = std::min(next_expiry(now), plus(now, core_->options.look_longest));
-  for (const auto at : flying_) {
-    const auto& entry = entries_[at];
-    if (entry.stage != Stage::started) {
-      next = std::min(next, plus(entry.queued_at, core_->options.queue_max));
-      continue;
-    }
-    next = std::min(next, entry.next_progress);
-    const std::lock_guard guard(entry.state->mutex);
-    const auto& deadline = entry.state->deadline;
-    if (!deadline || deadline->paused() || entry.slow_told) continue;
-    if (const auto& soft = deadline->limits().soft) {
-      next = std::min(next, plus(now, std::max(*soft - deadline->active(now), Millis{0})));
-    }
+void Batch::wait(Instant since) {
+  if (const auto left = next_look(since) - core_->now(); left.count() > 0) {
+    wakeup_->wait(std::min(left, wait_longest));
   }
-  return next;
-}
-
-void Batch::wait(Instant now) {
-  const auto next = next_look(now);
-  if (next <= now) return;
-  const bool rung = wakeup_->wait(std::min(next - now, wait_longest));
-  const auto woke = core_->now();
-  // Who was rung did not oversleep; but what is overdue now should have woken this thread before.
-  const auto planned = rung ? next_expiry(woke) : next;
-  if (planned > woke || woke - planned <= stall_min) return;
-  const auto stall = woke - planned;
+  // Whoever rang: this thread should have looked before, by what is known now.
+  const auto stall = core_->now() - next_look(since);
+  if (stall <= stall_min) return;
   for (const auto at : flying_) {
     auto& entry = entries_[at];
+    entry.queued_at += stall;
     if (entry.stage != Stage::started) continue;
     if (entry.grace_until != never) entry.grace_until += stall;
     const std::lock_guard guard(entry.state->mutex);

@@ -37,7 +37,8 @@ class Batch {
 
   struct Entry {
     const ToolCall* asked = nullptr;
-    std::string key;  ///< Its id in the turn.
+    std::string key;       ///< Its id in the turn.
+    bool is_twin = false;  ///< Of an earlier one with the same key.
     std::size_t wave = 0;
     Stage stage = Stage::fresh;
     ToolCall call;  ///< Without what was meant for us.
@@ -72,26 +73,26 @@ class Batch {
   /// The one transition to its outcome.
   void conclude(Entry& entry, Instant now);
   [[nodiscard]] ToolOutcome outcome_of(Entry& entry, std::optional<Homecoming>& home, Instant now,
-                                       EffectState effects, bool still_running,
-                                       const std::string& partial);
+                                       EffectState effects, bool still_running);
   [[nodiscard]] EffectState effects_of(const Entry& entry, bool came_home, bool ok, bool settled,
                                        std::optional<EffectState> said) const;
   void finish(Entry& entry, ToolOutcome outcome);
   void note_in_turn(const Entry& entry);
   void fail_all() noexcept;
 
-  /// When the first of the calls is out of time.
-  [[nodiscard]] Instant next_expiry(Instant now) const;
+  /// When something is due if nobody rings before.
   [[nodiscard]] Instant next_look(Instant now) const;
-  void wait(Instant now);
+  /// Until somebody rings or something is due. `since`: the last look.
+  void wait(Instant since);
   void tell(const Entry& entry, ToolEvent::Kind kind, Millis elapsed = {}) const;
-  [[nodiscard]] Output shown(std::string_view text, const Entry& entry) const;
 
   const std::shared_ptr<ToolExecutor::Core> core_;
   const std::shared_ptr<Turn::State> turn_;
   const std::shared_ptr<Wakeup> wakeup_;
+  const std::span<const ToolCall> calls_;
   std::vector<Entry> entries_;
-  std::vector<std::size_t> flying_;  ///< Of the wave: not fresh and not done.
+  std::optional<CancelReason> called_off_;  ///< All that is left.
+  std::vector<std::size_t> flying_;         ///< Of the wave: not fresh and not done.
   /// What is left of `commit_grace` in this round of looks: it is one for all.
   Millis commit_left_{};
 };

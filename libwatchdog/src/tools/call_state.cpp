@@ -32,45 +32,65 @@ bool CallState::begin() {
   return true;
 }
 
-bool CallState::come_home(Homecoming with) {
+bool CallState::enter() {
+  const std::lock_guard guard(mutex);
+  if (phase != CallPhase::running || scope.cancelled()) return false;
+  may_have_run = true;
+  return true;
+}
+
+bool CallState::come_home(Homecoming& with) {
   {
     const std::lock_guard guard(mutex);
     returned = true;
     if (phase == CallPhase::terminal) return false;
+    with.called_off = scope.cancelled();
     home = std::move(with);
   }
   waiter->ring();
   return true;
 }
 
-void CallState::ask() {
+bool CallState::is_over() const {
+  const std::lock_guard guard(mutex);
+  return phase == CallPhase::terminal;
+}
+
+bool CallState::ask() {
   {
     const std::lock_guard guard(mutex);
-    if (phase != CallPhase::running) return;
-    const auto now = clock_now(clock);
-    asked_at = now;
-    deadline->pause(PauseReason::awaiting_confirmation, now);
-    if (budget && !budget_held) {
-      budget->pause();
-      budget_held = true;
-    }
+    if (phase != CallPhase::running || scope.cancelled()) return false;
+    asked_at = clock_now(clock);
+    pause(PauseReason::awaiting_confirmation, *asked_at);
   }
   waiter->ring();
+  return true;
 }
 
 bool CallState::answered() {
   const std::lock_guard guard(mutex);
-  free_budget();
   if (phase == CallPhase::terminal) return false;
-  if (asked_at) deadline->resume(PauseReason::awaiting_confirmation, clock_now(clock));
+  resume(PauseReason::awaiting_confirmation, clock_now(clock));
   asked_at.reset();
   return phase == CallPhase::running && !scope.cancelled();
 }
 
-void CallState::free_budget() {
-  if (!budget_held) return;
+void CallState::pause(PauseReason reason, Instant now) {
+  deadline->pause(reason, now);
+  if (!budget) return;
+  budget->pause();
+  ++budget_pauses;
+}
+
+void CallState::resume(PauseReason reason, Instant now) {
+  deadline->resume(reason, now);
+  if (budget_pauses == 0) return;
   budget->resume();
-  budget_held = false;
+  --budget_pauses;
+}
+
+void CallState::free_budget() {
+  for (; budget_pauses > 0; --budget_pauses) budget->resume();
 }
 
 RunningCall CallState::seen(Instant now) const {

@@ -41,7 +41,7 @@ struct Homecoming {
   ToolReply reply;
   std::optional<Output> output;      ///< The reply's text as the model gets it.
   std::optional<ToolDenied> denied;  ///< It was not made after all.
-  std::string checkpoint;
+  bool called_off = false;           ///< Before it came.
 };
 
 struct CallState {
@@ -81,19 +81,27 @@ struct CallState {
   std::optional<double> total;
   std::optional<EffectState> effects;
   std::optional<Homecoming> home;
-  bool budget_held = false;  ///< Its clock stands still for this call.
-  bool returned = false;     ///< Its thread is back, or was never needed.
-  bool abandoned = false;    ///< It was terminal before that.
+  std::string checkpoint;     ///< Of what it may overwrite.
+  int budget_pauses = 0;      ///< The budget's clock stands still for this call.
+  bool may_have_run = false;  ///< Its handler was invoked.
+  bool returned = false;      ///< Its thread is back, or was never needed.
 
-  /// Claims the start. False: it was called off before; its handler must not be invoked.
+  /// Claims the start. False: it was called off before; its thread has nothing to do.
   bool begin();
-  /// What its handler came to. False: too late, nobody waits for it.
-  bool come_home(Homecoming with);
-  /// A person is being asked: neither deadline nor budget count, until `answered`.
-  void ask();
+  /// Claims the handler's turn. False: the call is over or called off, it must not be invoked.
+  bool enter();
+  /// Takes what its handler came to. False: too late, nobody waits for it; `with` is untouched.
+  bool come_home(Homecoming& with);
+  [[nodiscard]] bool is_over() const;
+  /// A person is to be asked: neither deadline nor budget count, until `answered`. False: nobody
+  /// would wait for the answer.
+  bool ask();
   /// True if the call may still be made.
   bool answered();
-  /// REQUIRES: mutex held.
+
+  /// REQUIRES, of these three: mutex held.
+  void pause(PauseReason reason, Instant now);
+  void resume(PauseReason reason, Instant now);
   void free_budget();
   [[nodiscard]] RunningCall seen(Instant now) const;
 };

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tools/wakeup.h"
+#include "watchdog/write_gate.h"
 
 namespace watchdog {
 namespace {
@@ -104,6 +105,7 @@ struct CancelScope::Guard::Entry {
 struct CancelScope::Node : std::enable_shared_from_this<Node> {
   explicit Node(CancelScopeKind which) : kind(which) {}
   ~Node() {
+    if (parent) parent->leave(this);
     if (event_fd >= 0) close(event_fd);
   }
   Node(const Node&) = delete;
@@ -117,7 +119,8 @@ struct CancelScope::Node : std::enable_shared_from_this<Node> {
   std::optional<CancelReason> reason;
   std::stop_source source{std::nostopstate};  // made for the first who wants a token
   int event_fd = -1;
-  std::vector<Node*> children;  // each leaves before it is gone
+  std::vector<Node*> children;  // each keeps this one, and leaves before it is gone
+  std::optional<WriteGate> gate;
   std::vector<std::weak_ptr<Wakeup>> wakeups;
   std::vector<std::shared_ptr<Guard::Entry>> calls;
 
@@ -128,6 +131,7 @@ struct CancelScope::Node : std::enable_shared_from_this<Node> {
     bool dispatched = false;
     {
       const std::lock_guard guard(mutex);
+      if (gate && why.origin != CancelOrigin::deadline) gate->revoke(Millis{0});
       if (reason) return false;
       reason = why;
       is_cancelled.store(true, std::memory_order_release);
@@ -184,19 +188,8 @@ struct CancelScope::Node : std::enable_shared_from_this<Node> {
 
 CancelScope::CancelScope(std::shared_ptr<Node> node) : node_(std::move(node)) {}
 CancelScope::CancelScope(CancelScope&&) noexcept = default;
-
-CancelScope& CancelScope::operator=(CancelScope&& other) noexcept {
-  if (this != &other) {
-    if (node_ && node_->parent) node_->parent->leave(node_.get());
-    binding_ = std::move(other.binding_);
-    node_ = std::move(other.node_);
-  }
-  return *this;
-}
-
-CancelScope::~CancelScope() {
-  if (node_ && node_->parent) node_->parent->leave(node_.get());
-}
+CancelScope& CancelScope::operator=(CancelScope&&) noexcept = default;
+CancelScope::~CancelScope() = default;
 
 CancelScope CancelScope::root(CancelScopeKind kind) {
   return CancelScope(std::make_shared<Node>(kind));
@@ -277,6 +270,20 @@ void CancelScope::wake(std::weak_ptr<Wakeup> wakeup) const {
     }
   }
   if (const auto alive = wakeup.lock()) alive->ring();
+}
+
+void CancelScope::shuts(const WriteGate& gate) const {
+  const std::lock_guard guard(node_->mutex);
+  node_->gate = gate;
+  if (node_->reason) node_->gate->revoke(Millis{0});
+}
+
+std::vector<const void*> CancelScope::lineage() const {
+  std::vector<const void*> nodes;
+  for (const auto* node = node_.get(); node != nullptr; node = node->parent.get()) {
+    nodes.push_back(node);
+  }
+  return nodes;
 }
 
 CancelScope::Guard::Guard(std::shared_ptr<Entry> entry) : entry_(std::move(entry)) {}

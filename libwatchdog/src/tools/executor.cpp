@@ -7,7 +7,7 @@
 
 #include "tools/batch.h"
 #include "tools/executor_core.h"
-#include "tools/file_digest.h"
+#include "tools/sha256.h"
 #include "tools/tool_arguments.h"
 
 namespace watchdog {
@@ -27,11 +27,38 @@ bool asks_for_confirmation(const ToolReply& reply) {
   return reply.text.find("Write confirmation required") != std::string::npos;
 }
 
+/// What the work returns, or what it throws as a failure.
+template <class Work>
+ToolReply guarded(Work&& work) noexcept {
+  try {
+    try {
+      return work();
+    } catch (const CallStopped&) {
+      return failed(FailureKind::tool_error, "stopped as it was asked to");
+    } catch (const std::exception& thrown) {
+      return failed(FailureKind::exception, thrown.what());
+    } catch (...) {
+      return failed(FailureKind::exception, "it threw something that is no std::exception");
+    }
+  } catch (...) {
+    return {.ok = false, .text = {}, .failure = FailureKind::exception};  // no memory for words
+  }
+}
+
+/// Values with which nothing would ever be started, or looked at without a pause.
+ExecutorOptions sane(ExecutorOptions options) {
+  options.parallel_max = std::max<std::size_t>(options.parallel_max, 1);
+  options.workers_max = std::max<std::size_t>(options.workers_max, 1);
+  options.progress_every = std::max(options.progress_every, Millis{1});
+  options.look_longest = std::max(options.look_longest, Millis{1});
+  return options;
+}
+
 }  // namespace
 
 ToolExecutor::Core::Core(Parts given, ExecutorOptions chosen)
     : parts(std::move(given)),
-      options(std::move(chosen)),
+      options(sane(std::move(chosen))),
       workers(std::make_shared<Workers>(options.workers_max, options.worker_stack_bytes)),
       workspace(options.workspace.empty() ? own_workspace() : canonical_key(options.workspace)) {
   if (!parts.epochs) parts.epochs = std::make_shared<EpochSource>();
@@ -56,133 +83,122 @@ void ToolExecutor::Core::tell_error(const CallReport& report) noexcept {
   }
 }
 
-ToolReply ToolExecutor::Core::call(Tool& tool, ToolContext& context) const noexcept {
-  try {
-    try {
-      return tool.invoke(context);
-    } catch (const CallStopped&) {
-      return failed(FailureKind::tool_error, "stopped as it was asked to");
-    } catch (const std::exception& thrown) {
-      return failed(FailureKind::exception, thrown.what());
-    } catch (...) {
-      return failed(FailureKind::exception, "it threw something that is no std::exception");
-    }
-  } catch (...) {
-    return {.ok = false, .text = {}, .failure = FailureKind::exception};  // no memory for words
+std::optional<ToolDenied> ToolExecutor::Core::confirm(CallState& state,
+                                                      const Tool::Preview& preview) {
+  if (!parts.confirm) {
+    return ToolDenied{DenyReason::write_denied,
+                      "it needs a confirmation, and there is nobody to give one"};
   }
+  const ToolDenied late{DenyReason::confirmation_expired, "the answer came too late"};
+  if (!state.ask()) return late;
+  auto answer = Confirmation::deny;
+  try {
+    answer = parts.confirm(*state.seen_by_tool.load(), preview, state.scope.token());
+  } catch (...) {  // no answer is no
+  }
+  if (!state.answered()) return late;
+  if (answer == Confirmation::approve) return std::nullopt;
+  return ToolDenied{DenyReason::write_denied, "write not approved"};
 }
 
 Homecoming ToolExecutor::Core::invoke(const std::shared_ptr<CallState>& state, Tool& tool) {
   const auto& spec = tool.spec();
   ToolContext context(state);
   Homecoming home;
-  const auto deny = [&](DenyReason reason, std::string why) {
-    home.denied = ToolDenied{reason, std::move(why)};
-    return home;
+  const auto denied = [&](std::optional<ToolDenied> why) {
+    home.denied = std::move(why);
+    return home.denied.has_value();
   };
-  const auto confirmed = [&](const Tool::Preview& preview) -> std::optional<ToolDenied> {
-    if (!parts.confirm) {
-      return ToolDenied{DenyReason::write_denied,
-                        "it needs a confirmation, and there is nobody to give one"};
-    }
-    state->ask();
-    auto answer = Confirmation::deny;
-    try {
-      answer = parts.confirm(*state->seen_by_tool.load(), preview, state->scope.token());
-    } catch (...) {  // no answer is no
-    }
-    if (!state->answered()) {
-      return ToolDenied{DenyReason::confirmation_expired, "the answer came too late"};
-    }
-    if (answer != Confirmation::approve) {
-      return ToolDenied{DenyReason::write_denied, "write not approved"};
-    }
-    return std::nullopt;
-  };
+  const auto call = [&] { home.reply = guarded([&] { return tool.invoke(context); }); };
 
+  std::string checkpoint;
   const bool is_saved = parts.checkpoints && spec.effect == Effect::local_write;
   if (spec.needs_confirmation || is_saved) {
-    auto preview = tool.preview(state->call);
-    if (!preview) return deny(DenyReason::invalid_arguments, preview.error().message);
+    const auto preview = tool.preview(state->call);
+    if (!preview) {
+      home.denied = ToolDenied{DenyReason::invalid_arguments, preview.error().message};
+      return home;
+    }
     for (const auto& path : preview->paths) {
-      const auto digest = file_digest(path);
-      if (!digest) return deny(DenyReason::invalid_arguments, digest.error().message);
-      state->gate.expect({path, *digest});
-    }
-    if (spec.needs_confirmation) {
-      if (auto denied = confirmed(*preview)) return deny(denied->reason, denied->message);
-    }
-    if (is_saved && !preview->paths.empty()) {
-      auto checkpoint = parts.checkpoints->snapshot(preview->paths, state->call.id);
-      if (checkpoint) {
-        home.checkpoint = *checkpoint;
-      } else if (options.fail_without_checkpoint) {
-        home.reply =
-            failed(FailureKind::internal, "not done, as what it would overwrite cannot be saved: " +
-                                              checkpoint.error().message);
+      const auto digest = digest_of(path);
+      if (!digest) {
+        home.denied = ToolDenied{DenyReason::invalid_arguments, digest.error().message};
         return home;
       }
+      state->gate.expect({path, *digest});
     }
+    if (spec.needs_confirmation && denied(confirm(*state, *preview))) return home;
+    if (is_saved && !preview->paths.empty()) {
+      auto saved = parts.checkpoints->snapshot(preview->paths, state->call.id);
+      if (!saved && options.fail_without_checkpoint) {
+        home.reply =
+            failed(FailureKind::internal, "not done, as what it would overwrite cannot be saved: " +
+                                              saved.error().message);
+        return home;
+      }
+      if (saved) checkpoint = std::move(*saved);
+      const std::lock_guard guard(state->mutex);
+      state->checkpoint = checkpoint;
+    }
+  }
+  if (!state->enter()) {
+    home.denied = ToolDenied{DenyReason::turn_cancelled, "it was over before it was made"};
+    return home;
   }
 
   if (spec.confirms_by_reply) state->gate.hold();
-  home.reply = call(tool, context);
+  call();
   if (spec.confirms_by_reply) {
     if (asks_for_confirmation(home.reply)) {
-      if (auto denied = confirmed({.diff = home.reply.text, .paths = {}})) {
-        return deny(denied->reason, denied->message);
-      }
+      if (denied(confirm(*state, {.diff = home.reply.text, .paths = {}}))) return home;
       state->gate.let();
       state->confirmed = state->call;
       state->confirmed.arguments = with_confirmation(state->call.arguments);
       state->seen_by_tool = &state->confirmed;
-      home.reply = call(tool, context);
-    } else {
-      state->gate.let();
+      call();
+    } else if (home.reply.ok && state->gate.account().fenced > 0) {
+      home.reply = failed(FailureKind::tool_error,
+                          "it wanted to change something without asking; nothing was changed");
     }
   }
-  if (!home.checkpoint.empty()) (void)parts.checkpoints->seal(home.checkpoint);
+  // Later it would take for the tool's what others did meanwhile.
+  if (!checkpoint.empty() && !state->is_over()) (void)parts.checkpoints->seal(checkpoint);
   return home;
 }
 
 void ToolExecutor::Core::carry_out(const std::shared_ptr<CallState>& state, Tool& tool,
                                    const ResourceLocks::TicketPtr& ticket) noexcept {
-  bool was_late = true;
-  Homecoming home;
-  if (state->begin()) {
-    try {
-      home = invoke(state, tool);
-      bool wanted = false;
-      {
-        const std::lock_guard guard(state->mutex);
-        wanted = state->phase != CallPhase::terminal;
-      }
-      // Already here, so that the caller's thread does not wait for the disk.
-      if (wanted && !home.reply.artifact) {
-        auto limits = options.output;
-        limits.inline_chars = tool.spec().inline_chars_max.value_or(limits.inline_chars);
-        home.output = presented(home.reply.text, limits, parts.artifacts.get(), tool.spec().shape);
-      }
-    } catch (const std::exception& thrown) {
-      home.reply = {.ok = false, .text = {}, .failure = FailureKind::internal};
-      home.output = Output{.text = thrown.what()};
-    } catch (...) {
-      home.reply = {.ok = false, .text = {}, .failure = FailureKind::internal};
+  if (!state->begin()) {
+    {
+      const std::lock_guard guard(state->mutex);
+      state->returned = true;
     }
-    was_late = !state->come_home(home);
-  } else {
-    const std::lock_guard guard(state->mutex);
-    state->returned = true;
-    was_late = false;
+    locks.release(ticket);
+    return state->waiter->ring();
   }
+  Homecoming home;
+  const auto failure = [&](auto&& work) {
+    const auto trouble = guarded([&] {
+      work();
+      return ToolReply{};
+    });
+    if (!trouble.ok) home.reply = trouble;
+  };
+  failure([&] { home = invoke(state, tool); });
   locks.release(ticket);
-  came_back(*state, home, was_late);
-  state->waiter->ring();
+  // Already here, so that the caller's thread does not wait for the disk.
+  if (!state->is_over()) failure([&] { home.output = shown(home.reply, tool.spec()); });
+  if (!state->come_home(home)) came_late(*state, home);
 }
 
-void ToolExecutor::Core::came_back(const CallState& state, const Homecoming& home,
-                                   bool was_late) noexcept {
-  if (!was_late) return;
+Output ToolExecutor::Core::shown(const ToolReply& reply, const ToolSpec& spec) const {
+  auto limits = options.output;
+  limits.inline_chars = spec.inline_chars_max.value_or(limits.inline_chars);
+  if (reply.artifact) return presented(reply.text, limits, *reply.artifact, spec.shape);
+  return presented(reply.text, limits, parts.artifacts.get(), spec.shape);
+}
+
+void ToolExecutor::Core::came_late(const CallState& state, const Homecoming& home) noexcept {
   const auto event = [&](ToolEvent::Kind kind) {
     ToolEvent told;
     told.kind = kind;
@@ -202,27 +218,20 @@ void ToolExecutor::Core::came_back(const CallState& state, const Homecoming& hom
     {
       const std::lock_guard guard(mutex);
       was_abandoned = abandoned.erase(&state) > 0;
-      if (was_abandoned) {
-        ++reclaimed_total;
-        const auto of_tool = abandoned_by_tool.find(state.call.tool);
-        if (of_tool != abandoned_by_tool.end() && --of_tool->second == 0) {
-          abandoned_by_tool.erase(of_tool);
-        }
-      }
+      if (was_abandoned) ++reclaimed_total;
     }
     if (was_abandoned) tell(event(ToolEvent::Kind::reclaimed));
   } catch (...) {  // no memory for the news
   }
 }
 
-void ToolExecutor::Core::abandon(const CallState& state, Instant since) {
+void ToolExecutor::Core::abandon(const CallState& state, Instant since, bool in_time) {
   {
     const std::lock_guard guard(mutex);
     // It may have come back between its outcome and now.
     const std::lock_guard seen(state.mutex);
     if (state.returned) return;
-    abandoned.emplace(&state, since);
-    ++abandoned_by_tool[state.call.tool];
+    abandoned.emplace(&state, Abandoned{since, in_time});
     ++abandoned_total;
   }
   ToolEvent event;
@@ -233,10 +242,19 @@ void ToolExecutor::Core::abandon(const CallState& state, Instant since) {
   tell(event);
 }
 
+std::map<std::string_view, std::size_t> ToolExecutor::Core::hanging() const {
+  std::map<std::string_view, std::size_t> calls;
+  for (const auto& [state, how] : abandoned) {
+    if (how.counts) ++calls[state->call.tool];
+  }
+  return calls;
+}
+
 bool ToolExecutor::Core::is_quarantined(std::string_view tool) const {
   const std::lock_guard guard(mutex);
-  const auto found = abandoned_by_tool.find(tool);
-  return found != abandoned_by_tool.end() && found->second >= options.quarantine_after;
+  const auto calls = hanging();
+  const auto found = calls.find(tool);
+  return found != calls.end() && found->second >= options.quarantine_after;
 }
 
 bool ToolExecutor::Core::is_saturated() const {
@@ -275,20 +293,19 @@ LeakStats ToolExecutor::leaks() const {
                      std::min(core_->options.workers_max, stats.busy + stats.abandoned);
   stats.abandoned_total = core_->abandoned_total;
   stats.reclaimed_total = core_->reclaimed_total;
-  for (const auto& [call, since] : core_->abandoned) {
-    stats.oldest_abandoned = std::max(stats.oldest_abandoned, now - since);
+  for (const auto& [call, how] : core_->abandoned) {
+    stats.oldest_abandoned = std::max(stats.oldest_abandoned, now - how.since);
   }
-  for (const auto& [tool, calls] : core_->abandoned_by_tool) {
-    if (calls >= core_->options.quarantine_after) stats.quarantined.push_back(tool);
+  for (const auto& [tool, calls] : core_->hanging()) {
+    if (calls >= core_->options.quarantine_after) stats.quarantined.emplace_back(tool);
   }
   return stats;
 }
 
 void ToolExecutor::reset_quarantine(std::string_view tool) {
   const std::lock_guard guard(core_->mutex);
-  if (const auto found = core_->abandoned_by_tool.find(tool);
-      found != core_->abandoned_by_tool.end()) {
-    core_->abandoned_by_tool.erase(found);
+  for (auto& [call, how] : core_->abandoned) {
+    if (call->call.tool == tool) how.counts = false;
   }
 }
 

@@ -30,8 +30,11 @@ struct ToolExecutor::Core : std::enable_shared_from_this<ToolExecutor::Core> {
 
   mutable std::mutex mutex;
   std::set<std::shared_ptr<Wakeup>> batches;
-  std::map<const CallState*, Instant> abandoned;  ///< Since when.
-  std::map<std::string, std::size_t, std::less<>> abandoned_by_tool;
+  struct Abandoned {
+    Instant since;
+    bool counts = false;  ///< For its tool's quarantine.
+  };
+  std::map<const CallState*, Abandoned> abandoned;  ///< Held by their threads.
   std::uint64_t abandoned_total = 0;
   std::uint64_t reclaimed_total = 0;
   std::set<std::string, std::less<>> shaky;  ///< Tools that were off in an earlier turn.
@@ -43,17 +46,21 @@ struct ToolExecutor::Core : std::enable_shared_from_this<ToolExecutor::Core> {
   /// On a worker's thread: the call from its beginning to its end, whatever that is.
   void carry_out(const std::shared_ptr<CallState>& state, Tool& tool,
                  const ResourceLocks::TicketPtr& ticket) noexcept;
-  /// Nobody waits for its thread any more. REQUIRES: its `abandoned` was set.
-  void abandon(const CallState& state, Instant since);
+  /// A tool's words as the model gets them.
+  [[nodiscard]] Output shown(const ToolReply& reply, const ToolSpec& spec) const;
+  /// Nobody waits for its thread any more. `in_time`: it was its own time that ran out.
+  void abandon(const CallState& state, Instant since, bool in_time);
 
   [[nodiscard]] bool is_quarantined(std::string_view tool) const;
+  /// Tools, by how many calls that count hang. REQUIRES: mutex held.
+  [[nodiscard]] std::map<std::string_view, std::size_t> hanging() const;
   /// All threads are taken by calls that nobody waits for.
   [[nodiscard]] bool is_saturated() const;
 
  private:
   [[nodiscard]] Homecoming invoke(const std::shared_ptr<CallState>& state, Tool& tool);
-  [[nodiscard]] ToolReply call(Tool& tool, ToolContext& context) const noexcept;
-  void came_back(const CallState& state, const Homecoming& home, bool was_late) noexcept;
+  [[nodiscard]] std::optional<ToolDenied> confirm(CallState& state, const Tool::Preview& preview);
+  void came_late(const CallState& state, const Homecoming& home) noexcept;
 };
 
 }  // namespace watchdog

@@ -84,6 +84,12 @@ OpenFile open_at(const OpenFile& directory, const std::string& name, int flags,
   return OpenFile(fd);
 }
 
+OpenFile directory_of(const std::filesystem::path& path) noexcept {
+  const auto end = path.native().rfind('/');
+  const auto name = end == std::string::npos ? "." : path.native().substr(0, end + 1);
+  return OpenFile(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
 Result<OpenFile> open_private_directory(const OpenFile& parent, const std::string& name,
                                         const std::string& shown) {
   if (mkdirat(parent.fd(), name.c_str(), 0700) != 0 && errno != EEXIST)

@@ -51,6 +51,8 @@ class OpenFile {
 /// Where it fails the file is closed, and errno says why.
 [[nodiscard]] OpenFile open_at(const OpenFile& directory, const std::string& name, int flags,
                                mode_t mode = 0) noexcept;
+/// The directory that a path lies in. Links on the way to it are followed.
+[[nodiscard]] OpenFile directory_of(const std::filesystem::path& path) noexcept;
 /// A directory of this user in another, made (0700) if it is missing.
 [[nodiscard]] Result<OpenFile> open_private_directory(const OpenFile& parent,
                                                       const std::string& name,

@@ -30,7 +30,11 @@ class ResourceLocks {
   };
 
   /// Paths are made canonical. `waiter` is rung whenever the standing may have changed.
-  [[nodiscard]] TicketPtr request(std::vector<ResourceKey> keys, std::shared_ptr<Wakeup> waiter);
+  /// `lineage`: who asks, and what that belongs to. Nobody waits for what it belongs to, nor for
+  /// those who wait for that. Who has others ask for it reads nothing by itself meanwhile, or two
+  /// such would wait for each other.
+  [[nodiscard]] TicketPtr request(std::vector<ResourceKey> keys, std::shared_ptr<Wakeup> waiter,
+                                  std::vector<const void*> lineage = {});
   [[nodiscard]] Standing standing(const TicketPtr& ticket);
   void release(const TicketPtr& ticket);
   /// Its holder does not come back: who wants to write one of its things is told so, who reads is

@@ -1,9 +1,12 @@
 #include "tools/sha256.h"
 
+#include <fcntl.h>
 #include <openssl/evp.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <new>
 
@@ -64,6 +67,31 @@ std::optional<std::string> sha256_of_file(const OpenFile& file, std::uint64_t en
     if (static_cast<std::uint64_t>(count) < wanted) break;
   }
   return digest.digits();
+}
+
+Result<std::optional<std::string>> digest_in(const OpenFile& directory, const std::string& name) {
+  const auto file = open_at(directory, name, O_RDONLY);
+  struct stat facts {};
+  if (!file && errno == ENOENT) return std::optional<std::string>();
+  const bool is_other = !file ? errno == ELOOP || errno == ENXIO
+                              : fstat(file.fd(), &facts) == 0 && !S_ISREG(facts.st_mode);
+  if (is_other) return Error{ErrorCode::invalid, name + " is no regular file"};
+  if (!file) return file_error(name, errno);
+  if (static_cast<std::uint64_t>(facts.st_size) > digest_bytes_max) {
+    return Error{ErrorCode::exhausted, name + " has " + std::to_string(facts.st_size) +
+                                           " bytes; files above " +
+                                           std::to_string(digest_bytes_max) + " are not compared"};
+  }
+  auto digest = sha256_of_file(file, digest_bytes_max);
+  if (!digest) return file_error(name, errno);
+  return digest;
+}
+
+Result<std::optional<std::string>> digest_of(const std::filesystem::path& path) {
+  const auto directory = directory_of(path);
+  if (directory) return digest_in(directory, path.filename().string());
+  if (errno == ENOENT || errno == ENOTDIR) return std::optional<std::string>();
+  return file_error(path.string(), errno);
 }
 
 bool is_sha256(std::string_view text) noexcept {

@@ -2,6 +2,8 @@
 /// SHA-256 (FIPS 180-4) of what comes piece by piece.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +34,16 @@ class Sha256 {
 /// read.
 [[nodiscard]] std::optional<std::string> sha256_of_file(const OpenFile& file,
                                                         std::uint64_t end = UINT64_MAX);
+
+/// A file that is mostly a hole costs nothing to make and hours to read.
+inline constexpr std::uint64_t digest_bytes_max = std::uint64_t{1} << 30U;
+
+/// Of the regular file of this name; empty: there is nothing. Follows no link and waits for nobody.
+/// Errors: `invalid` (something else is there), `exhausted` (it is too long), `unavailable`.
+[[nodiscard]] Result<std::optional<std::string>> digest_in(const OpenFile& directory,
+                                                           const std::string& name);
+/// The same of a path, whose directory may be reached by links.
+[[nodiscard]] Result<std::optional<std::string>> digest_of(const std::filesystem::path& path);
 
 /// 64 of `0-9a-f`.
 [[nodiscard]] bool is_sha256(std::string_view text) noexcept;

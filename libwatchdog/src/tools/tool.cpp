@@ -141,16 +141,14 @@ std::optional<Millis> ToolContext::remaining() const {
 
 namespace {
 
-/// Notes what a tool says, while somebody listens.
+/// Notes what a tool says, while somebody listens. Who waits is not woken by progress: its deadline
+/// only moves away, and a tool may say so a million times.
 template <class Note>
-void note(CallState& state, std::string_view message, Note&& accept) {
-  {
-    const std::lock_guard guard(state.mutex);
-    if (state.phase == CallPhase::terminal || !state.deadline) return;
-    if (!message.empty()) state.message = first_characters(message, message_chars_max);
-    if (!accept(*state.deadline, CallState::clock_now(state.clock))) return;
-  }
-  state.waiter->ring();
+void note(CallState& state, std::string_view message, Note&& take) {
+  const std::lock_guard guard(state.mutex);
+  if (state.phase == CallPhase::terminal || !state.deadline) return;
+  if (!message.empty()) state.message = first_characters(message, message_chars_max);
+  take(*state.deadline, CallState::clock_now(state.clock));
 }
 
 }  // namespace
@@ -158,34 +156,30 @@ void note(CallState& state, std::string_view message, Note&& accept) {
 void ToolContext::progress(double value, std::optional<double> total, std::string_view message) {
   note(*state_, message, [&](ActivityDeadline& deadline, Instant now) {
     if (total && std::isfinite(*total)) state_->total = total;
-    return deadline.progress(value, now);
+    deadline.progress(value, now);
   });
 }
 
 void ToolContext::progress_bytes(std::uint64_t total) {
-  note(*state_, {}, [&](ActivityDeadline& deadline, Instant now) {
-    return deadline.progress_bytes(total, now);
-  });
+  note(*state_, {},
+       [&](ActivityDeadline& deadline, Instant now) { deadline.progress_bytes(total, now); });
 }
 
 void ToolContext::heartbeat(std::string_view message) {
-  note(*state_, message, [](ActivityDeadline&, Instant) { return false; });
+  note(*state_, message, [](ActivityDeadline&, Instant) {});
 }
 
 void ToolContext::partial(std::string_view text) {
   if (text.empty()) return;
   note(*state_, {}, [&](ActivityDeadline& deadline, Instant now) {
     state_->partial.add(text);
-    return deadline.progress_bytes(deadline.bytes() + text.size(), now);
+    deadline.progress_bytes(deadline.bytes() + text.size(), now);
   });
 }
 
 ToolContext::Pause::Pause(std::shared_ptr<CallState> state, PauseReason reason)
     : state_(std::move(state)), reason_(reason) {
-  note(*state_, {}, [&](ActivityDeadline& deadline, Instant now) {
-    deadline.pause(reason_, now);
-    return true;
-  });
+  note(*state_, {}, [&](ActivityDeadline&, Instant now) { state_->pause(reason_, now); });
 }
 
 ToolContext::Pause::Pause(Pause&& other) noexcept
@@ -193,10 +187,8 @@ ToolContext::Pause::Pause(Pause&& other) noexcept
 
 ToolContext::Pause::~Pause() {
   if (!state_) return;
-  note(*state_, {}, [&](ActivityDeadline& deadline, Instant now) {
-    deadline.resume(reason_, now);
-    return true;
-  });
+  note(*state_, {}, [&](ActivityDeadline&, Instant now) { state_->resume(reason_, now); });
+  state_->waiter->ring();  // who waits may have meant to wait for ever
 }
 
 ToolContext::Pause ToolContext::pause(PauseReason reason) {

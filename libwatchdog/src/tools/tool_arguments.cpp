@@ -14,6 +14,15 @@ std::string dumped(const Json& document) {
   return document.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+constexpr const char* wait_for_previous = "wait_for_previous";
+
+/// Nearly no call has it, and a document of a megabyte is not read for nothing.
+bool is_meant(const std::string& arguments, const std::vector<std::string>& declares) {
+  return arguments.find(wait_for_previous) != std::string::npos &&
+         std::find(declares.begin(), declares.end(), wait_for_previous) == declares.end() &&
+         is_object(arguments);
+}
+
 }  // namespace
 
 bool is_object(std::string_view arguments) {
@@ -21,17 +30,17 @@ bool is_object(std::string_view arguments) {
   return begin != std::string_view::npos && arguments[begin] == '{' && is_json(arguments);
 }
 
-bool take_wait_for_previous(std::string& arguments, const std::vector<std::string>& declares) {
-  constexpr const char* name = "wait_for_previous";
-  if (arguments.find(name) == std::string::npos || !is_object(arguments)) return false;
-  if (std::find(declares.begin(), declares.end(), name) != declares.end()) return false;
+bool waits_for_previous(const std::string& arguments, const std::vector<std::string>& declares) {
+  if (!is_meant(arguments, declares)) return false;
+  const auto document = Json::parse(arguments, nullptr, false);
+  const auto found = document.find(wait_for_previous);
+  return found != document.end() && found->is_boolean() && found->get<bool>();
+}
+
+void take_wait_for_previous(std::string& arguments, const std::vector<std::string>& declares) {
+  if (!is_meant(arguments, declares)) return;
   auto document = Json::parse(arguments, nullptr, false);
-  const auto found = document.find(name);
-  if (found == document.end()) return false;
-  const bool waits = found->is_boolean() && found->get<bool>();
-  document.erase(name);
-  arguments = dumped(document);
-  return waits;
+  if (document.erase(wait_for_previous) > 0) arguments = dumped(document);
 }
 
 std::string with_confirmation(const std::string& arguments) {

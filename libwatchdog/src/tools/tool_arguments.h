@@ -12,9 +12,11 @@ namespace watchdog {
 [[nodiscard]] bool is_object(std::string_view arguments);
 
 /// `wait_for_previous: true`, unless the tool declares such an argument itself; then it is left to
-/// the tool. It is taken out.
-[[nodiscard]] bool take_wait_for_previous(std::string& arguments,
-                                          const std::vector<std::string>& declares);
+/// the tool.
+[[nodiscard]] bool waits_for_previous(const std::string& arguments,
+                                      const std::vector<std::string>& declares);
+/// Takes it out, whatever it says.
+void take_wait_for_previous(std::string& arguments, const std::vector<std::string>& declares);
 
 /// The same with `confirm_write: true`. REQUIRES: is_object(arguments).
 [[nodiscard]] std::string with_confirmation(const std::string& arguments);

@@ -110,18 +110,22 @@ std::string_view media_type_of(std::string_view raw) {
                                                                   : "application/octet-stream";
 }
 
+std::string words_for(const ArtifactRef& ref) {
+  auto words = "Full output: " + ref.handle + "; read it with artifact_read(id, offset, limit).";
+  if (ref.kept < ref.bytes) {
+    words += " Of its " + std::to_string(ref.bytes) + " bytes the first and the last, " +
+             std::to_string(ref.kept) + " in all, are kept.";
+  }
+  return words;
+}
+
 /// Puts it into the store, and gives the words for how to get it.
 std::string keep(std::string_view raw, ArtifactStore* store, Output& output) {
   if (store == nullptr) {
     output.artifact_error = "there is no artifact store";
   } else if (auto ref = store->put(raw, media_type_of(raw))) {
-    auto words = "Full output: " + ref->handle + "; read it with artifact_read(id, offset, limit).";
-    if (ref->kept < ref->bytes) {
-      words += " Of its " + std::to_string(ref->bytes) + " bytes the first and the last, " +
-               std::to_string(ref->kept) + " in all, are kept.";
-    }
     output.artifact = std::move(*ref);
-    return words;
+    return words_for(*output.artifact);
   } else {
     output.artifact_error = ref.error().message;
   }
@@ -205,6 +209,13 @@ Output presented(std::string_view raw, const OutputLimits& limits, ArtifactStore
   if (output.truncation) output = compacted(text, limits, shape, rest);
   output.artifact = std::move(kept.artifact);
   if (output.truncation) output.artifact_error = std::move(kept.artifact_error);
+  return output;
+}
+
+Output presented(std::string_view raw, const OutputLimits& limits, ArtifactRef kept,
+                 OutputShape shape) {
+  auto output = compacted(redact(readable(raw)), limits, shape, words_for(kept));
+  output.artifact = std::move(kept);
   return output;
 }
 

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <cstdlib>
 
+#include "base/utf8.h"
 #include "watchdog/content.h"
 #include "watchdog/json_writer.h"
 #include "watchdog/tool_outcome.h"
@@ -8,9 +8,14 @@
 namespace watchdog {
 namespace {
 
+// Together with our own words these stay below the 1,200 characters that are promised.
 constexpr std::size_t name_chars_max = 64;
-constexpr std::size_t words_chars_max = 1'200;
+constexpr std::size_t message_chars_max = 600;
+constexpr std::size_t reason_chars_max = 300;
+constexpr std::size_t note_chars_max = 150;
+
 constexpr std::size_t partial_chars_max = 2'000;
+constexpr std::size_t id_chars_max = 256;
 
 template <class... Ts>
 struct Overloaded : Ts... {
@@ -19,21 +24,30 @@ struct Overloaded : Ts... {
 template <class... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
 
-std::string quoted(const CallReport& report) {
-  return "Tool \"" + std::string(first_characters(report.call.tool, name_chars_max)) + "\"";
+/// Somebody else's words: readable, without secrets, and where they are cut that is said.
+std::string quoted(std::string_view text, std::size_t chars_max) {
+  auto words = redact(readable(text));
+  const auto chars = characters_in(words);
+  if (chars <= chars_max) return words;
+  return std::string(first_characters(words, chars_max)) + "... [" +
+         std::to_string(chars - chars_max) + " more chars]";
 }
 
-/// Whole seconds where it is some; else with a decimal.
+/// A name that a model made up may be anything; it stays within its quotes.
+std::string name_of(const CallReport& report) {
+  auto name = quoted(report.call.tool, name_chars_max);
+  std::replace_if(
+      name.begin(), name.end(),
+      [](char byte) { return static_cast<unsigned char>(byte) < ' ' || byte == '"'; }, '?');
+  return "Tool \"" + name + "\"";
+}
+
+/// Whole seconds where it is some; else with a decimal, or what is less in ms.
 std::string seconds(Millis time) {
   const auto ms = std::max<std::int64_t>(time.count(), 0);
+  if (ms > 0 && ms < 1'000) return std::to_string(ms) + "ms";
   if (ms >= 10'000 || ms % 1'000 == 0) return std::to_string((ms + 500) / 1'000) + "s";
   return std::to_string(ms / 1'000) + "." + std::to_string(ms % 1'000 / 100) + "s";
-}
-
-std::size_t characters(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U;
-  }));
 }
 
 /// The last so many characters of a UTF-8 text, never half of one.
@@ -48,11 +62,11 @@ std::string_view last_characters(std::string_view text, std::size_t count) {
 
 std::string partial_words(const Output& partial) {
   if (partial.text.empty()) return {};
-  const auto total = partial.truncation ? partial.truncation->total : characters(partial.text);
+  const auto total = partial.truncation ? partial.truncation->total : characters_in(partial.text);
   const auto shown = last_characters(partial.text, partial_chars_max);
   std::string words = "\nPartial output";
   std::string how;
-  if (const auto count = characters(shown); count < total) {
+  if (const auto count = characters_in(shown); count < total) {
     how = "last " + std::to_string(count) + " of " + std::to_string(total) + " chars";
   }
   if (partial.artifact) how += (how.empty() ? "full: " : ", full: ") + partial.artifact->handle;
@@ -91,21 +105,24 @@ std::string state_words(bool still_running) {
 }
 
 std::string who(const CancelReason& why) {
-  const auto where = name_of(why.scope);
-  if (why.origin == CancelOrigin::parent) return why.text;
-  return std::string(where) +
+  const auto text = quoted(why.text, reason_chars_max);
+  if (why.origin == CancelOrigin::parent && !text.empty()) return text;
+  return std::string(name_of(why.scope)) +
          (why.scope == CancelScopeKind::call ? " cancelled by " : " aborted by ") +
-         std::string(name_of(why.origin)) + (why.text.empty() ? "" : " (" + why.text + ")");
+         std::string(name_of(why.origin)) + (text.empty() ? "" : " (" + text + ")");
 }
 
 std::string_view suggestion_for(const ToolOutcome& outcome) {
   if (const auto* timeout = std::get_if<ToolTimeout>(&outcome)) {
     if (timeout->kind == TimeoutKind::queue) return "repeat it later, or do something else first";
+    if (timeout->kind == TimeoutKind::budget) return "answer with what you have";
     switch (timeout->retry) {
       case RetryAdvice::safe:
         return "repeat it with less to do, or with a larger _timeout (ms)";
       case RetryAdvice::do_not:
-        return "do not repeat it; check what it did with a read-only call";
+        return timeout->effects == EffectState::none
+                   ? "do not repeat it; do something else"
+                   : "do not repeat it; check what it did with a read-only call";
       default:
         return "check the result with a read-only call before you repeat it";
     }
@@ -138,11 +155,22 @@ std::string_view suggestion_for(const ToolOutcome& outcome) {
     }
     return "use another tool";
   }
-  return "read the message and change the call";
+  switch (std::get<ToolFailure>(outcome).kind) {
+    case FailureKind::tool_error:
+    case FailureKind::exit_nonzero:
+    case FailureKind::killed_by_signal:
+      return "read what it says and change the call";
+    case FailureKind::exception:
+      return "change the call, or use another tool";
+    case FailureKind::spawn_failed:
+    case FailureKind::internal:
+      break;
+  }
+  return "use another tool, or repeat it later";
 }
 
 std::string timeout_head(const CallReport& report, const ToolTimeout& timeout) {
-  const auto name = "[TIMEOUT] " + quoted(report);
+  const auto name = "[TIMEOUT] " + name_of(report);
   switch (timeout.kind) {
     case TimeoutKind::idle:
       return name + " made no progress for " + seconds(timeout.limit) + " (ran " +
@@ -161,21 +189,21 @@ std::string timeout_head(const CallReport& report, const ToolTimeout& timeout) {
 }
 
 std::string failure_head(const CallReport& report, const ToolFailure& failure) {
-  const auto name = "[ERROR] " + quoted(report);
+  const auto name = "[ERROR] " + name_of(report);
+  const auto message = quoted(failure.message, message_chars_max);
+  const auto sentence = message.empty() ? "" : " " + message;
   if (failure.kind == FailureKind::exit_nonzero && failure.exit_code) {
-    return name + " exited with code " + std::to_string(*failure.exit_code) + "." +
-           (failure.message.empty() ? "" : " " + failure.message);
+    return name + " exited with code " + std::to_string(*failure.exit_code) + "." + sentence;
   }
   if (failure.kind == FailureKind::killed_by_signal && failure.exit_code) {
     return name + " was killed by signal " + std::to_string(*failure.exit_code - 128) + " (" +
-           std::to_string(*failure.exit_code) + ")." +
-           (failure.message.empty() ? "" : " " + failure.message);
+           std::to_string(*failure.exit_code) + ")." + sentence;
   }
   const auto what = failure.kind == FailureKind::exception      ? " threw an exception"
                     : failure.kind == FailureKind::internal     ? " could not be carried out"
                     : failure.kind == FailureKind::spawn_failed ? " could not be started"
                                                                 : " failed";
-  return name + what + (failure.message.empty() ? "." : ": " + failure.message);
+  return name + what + (message.empty() ? "." : ":" + sentence);
 }
 
 /// What stands before the output; bounded.
@@ -193,7 +221,7 @@ std::string head_of(const CallReport& report) {
                    return words;
                  },
                  [&](const ToolCancelled& cancelled) {
-                   const auto name = "[CANCELLED] " + quoted(report);
+                   const auto name = "[CANCELLED] " + name_of(report);
                    if (!cancelled.started)
                      return name + " was not started: " + who(cancelled.why) + ".";
                    return name + " was interrupted after " + seconds(cancelled.elapsed) + ": " +
@@ -202,11 +230,12 @@ std::string head_of(const CallReport& report) {
                           state_words(cancelled.still_running);
                  },
                  [&](const ToolDenied& denied) {
-                   return "[DENIED] " + quoted(report) + ": " + denied.message + ".";
+                   return "[DENIED] " + name_of(report) + ": " +
+                          quoted(denied.message, message_chars_max) + ".";
                  },
                  [&](const ToolDetached& detached) {
-                   return "[RUNNING] " + quoted(report) + " goes on in the background as " +
-                          detached.job + ".";
+                   return "[RUNNING] " + name_of(report) + " goes on in the background as " +
+                          quoted(detached.job, name_chars_max) + ".";
                  }},
       report.outcome);
 }
@@ -247,7 +276,9 @@ void write_output(JsonWriter& out, const Output& output) {
     out.field("bytes", static_cast<std::int64_t>(output.artifact->bytes));
     out.field("media_type", output.artifact->media_type).close_object();
   }
-  if (!output.artifact_error.empty()) out.field("artifact_error", output.artifact_error);
+  if (!output.artifact_error.empty()) {
+    out.field("artifact_error", quoted(output.artifact_error, reason_chars_max));
+  }
 }
 
 void write_seconds(JsonWriter& out, std::string_view key, Millis time) {
@@ -270,7 +301,7 @@ bool is_error(const ToolOutcome& outcome) noexcept {
 
 std::string render_for_model(const CallReport& report) {
   const auto& outcome = report.outcome;
-  std::string words(first_characters(head_of(report), words_chars_max - 200));
+  auto words = head_of(report);
   if (!words.empty() && is_error(outcome)) {
     words.append("\nOptions: ").append(suggestion_for(outcome)).append(".");
   }
@@ -278,21 +309,22 @@ std::string render_for_model(const CallReport& report) {
     if (!words.empty()) words += "\n";
     words += line;
   };
-  if (!report.note.empty()) {
-    add_line("note: " + std::string(first_characters(report.note, 150)));
-  }
+  if (!report.note.empty()) add_line("note: " + quoted(report.note, note_chars_max));
   const auto* output = output_of(outcome);
   if (output == nullptr) return words;
   const auto* failure = std::get_if<ToolFailure>(&outcome);
+  // What failed without a message of its own says by its output what is wrong.
   const bool is_whole = !is_error(outcome) ||
-                        (failure != nullptr && (failure->kind == FailureKind::exit_nonzero ||
-                                                failure->kind == FailureKind::killed_by_signal));
+                        (failure != nullptr &&
+                         (failure->message.empty() || failure->kind == FailureKind::exit_nonzero ||
+                          failure->kind == FailureKind::killed_by_signal));
   if (!is_whole) return words + partial_words(*output);
   // A result that is empty should not look like one that was lost.
   if (output->text.empty() && words.empty()) return "(no output)";
   if (!output->text.empty()) add_line(output->text);
   if (!output->artifact_error.empty()) {
-    add_line("[the whole output could not be kept: " + output->artifact_error + "]");
+    add_line("[the whole output could not be kept: " +
+             quoted(output->artifact_error, reason_chars_max) + "]");
   }
   return words;
 }
@@ -300,12 +332,12 @@ std::string render_for_model(const CallReport& report) {
 std::string to_json(const CallReport& report) {
   const auto& outcome = report.outcome;
   JsonWriter out;
-  out.open_object().field("tool", first_characters(report.call.tool, name_chars_max));
-  out.field("call_id", report.call.id).field("outcome", name_of(outcome));
+  out.open_object().field("tool", quoted(report.call.tool, name_chars_max));
+  out.field("call_id", first_characters(report.call.id, id_chars_max));
+  out.field("outcome", name_of(outcome));
   out.field("is_error", is_error(outcome)).field("kind", kind_of(outcome));
   if (is_error(outcome)) {
-    const auto words = head_of(report);
-    out.field("error", first_characters(words, words_chars_max));
+    out.field("error", head_of(report));
     const auto type = std::holds_alternative<ToolTimeout>(outcome)     ? "timeout"
                       : std::holds_alternative<ToolCancelled>(outcome) ? "cancelled"
                       : std::holds_alternative<ToolDenied>(outcome)    ? "denied"
@@ -324,9 +356,10 @@ std::string to_json(const CallReport& report) {
   } else if (const auto* failure = std::get_if<ToolFailure>(&outcome)) {
     if (failure->exit_code) out.field("exit_code", static_cast<std::int64_t>(*failure->exit_code));
   }
-  if (!report.note.empty()) out.field("note", report.note);
+  if (!report.note.empty()) out.field("note", quoted(report.note, note_chars_max));
   if (!report.checkpoint.empty()) out.field("checkpoint", report.checkpoint);
-  if (const auto* output = output_of(outcome); output != nullptr && !output->text.empty()) {
+  if (const auto* output = output_of(outcome);
+      output != nullptr && (!output->text.empty() || output->artifact)) {
     write_output(out, *output);
   }
   out.close_object();

@@ -33,9 +33,13 @@ struct Turn::State {
   std::int64_t calls_total = 0;
   std::int64_t calls_done = 0;
   std::int64_t calls_timed_out = 0;
-  std::map<std::string, int, std::less<>> timeouts_in_a_row;  // of a tool
-  std::map<std::string, std::string, std::less<>> off;        // tools, and why
-  int connections = 0;                                        // of its owner
+  struct InARow {
+    int count = 0;
+    bool only_timeouts = true;
+  };
+  std::map<std::string, InARow, std::less<>> in_a_row;  // what went wrong, of a tool
+  std::map<std::string, std::string, std::less<>> off;  // tools, and why
+  int connections = 0;                                  // of its owner
   bool abort_told = false;
 
   [[nodiscard]] TurnInfo info() const;

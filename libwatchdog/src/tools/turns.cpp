@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -96,11 +97,19 @@ struct TurnRegistry::State {
   std::thread patience;  ///< Waits for owners to come back; started with the first that is gone.
   bool stopping = false;
   std::uint64_t begun = 0;
+  std::recursive_mutex observing;  ///< Events come one at a time, and none after the end.
+  bool closed = false;
 
   [[nodiscard]] Instant now() const { return Instant{options.clock->since_boot()}; }
 
-  void tell(TurnEvent event) const {
-    if (options.observer) options.observer(event);
+  /// Its observer may make it tell more.
+  void tell(const TurnEvent& event) noexcept {
+    if (!options.observer) return;
+    const std::lock_guard guard(observing);
+    try {
+      if (!closed) options.observer(event);
+    } catch (...) {  // who only watches must not harm who works
+    }
   }
 
   [[nodiscard]] std::shared_ptr<Turn::State> find(std::string_view turn) const {
@@ -190,6 +199,8 @@ TurnRegistry::~TurnRegistry() {
   }
   state_->changed.notify_all();
   if (waits.joinable()) waits.join();
+  const std::lock_guard guard(state_->observing);
+  state_->closed = true;
 }
 
 Result<Turn> TurnRegistry::begin(TurnOptions options, const Turn* parent) {

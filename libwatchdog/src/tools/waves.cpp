@@ -8,8 +8,7 @@ std::vector<Wave> plan_waves(std::span<const ToolCall> calls, const ToolRegistry
   for (std::size_t at = 0; at < calls.size(); ++at) {
     const auto tool = tools.find(calls[at].tool);
     const bool exclusive = tool && concurrency_of(tool->spec()) == Concurrency::exclusive;
-    auto arguments = calls[at].arguments;
-    const bool waits = take_wait_for_previous(arguments, tools.arguments_of(calls[at].tool));
+    const bool waits = waits_for_previous(calls[at].arguments, tools.arguments_of(calls[at].tool));
     if (waves.empty() || exclusive || waits || waves.back().exclusive) {
       waves.push_back({.exclusive = exclusive, .calls = {}});
     }
@@ -24,6 +23,8 @@ Concurrency concurrency_of(const ToolSpec& spec) noexcept {
 }
 
 RetryAdvice retry_advice(const ToolSpec& spec, EffectState effects) noexcept {
+  if (spec.retry_on_timeout)
+    return *spec.retry_on_timeout ? RetryAdvice::safe : RetryAdvice::do_not;
   if (spec.effect == Effect::none || effects == EffectState::none) return RetryAdvice::safe;
   if (spec.idempotency != Idempotency::no) return RetryAdvice::safe;
   if (spec.effect == Effect::irreversible) return RetryAdvice::do_not;

@@ -21,9 +21,6 @@
 namespace watchdog {
 namespace {
 
-/// A file that is mostly a hole costs nothing to make and hours to read.
-constexpr std::uint64_t digest_bytes_max = std::uint64_t{1} << 30U;
-
 std::string shown(const Place& place) {
   return "\"" + place.path().string() + "\"";
 }

@@ -1,7 +1,6 @@
 #include "watchdog/write_gate.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,8 +10,10 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "tools/file_digest.h"
+#include "tools/open_file.h"
+#include "tools/sha256.h"
 
 namespace watchdog {
 
@@ -30,10 +31,13 @@ struct WriteGate::State {
   Account counted;
   std::map<std::filesystem::path, FilePrecondition> expected;
 
-  [[nodiscard]] std::optional<FilePrecondition> expectation(const std::filesystem::path& path) {
+  /// Adds what is known of the target. False: others were named beforehand, and it was not.
+  bool add_expectation(const std::filesystem::path& target,
+                       std::vector<FilePrecondition>& known) const {
     const std::lock_guard guard(mutex);
-    const auto found = expected.find(path.lexically_normal());
-    return found == expected.end() ? std::nullopt : std::optional(found->second);
+    const auto found = expected.find(target.lexically_normal());
+    if (found != expected.end()) known.push_back(found->second);
+    return expected.empty() || found != expected.end();
   }
 
   CommitResult count(CommitResult result) {
@@ -56,7 +60,7 @@ struct WriteGate::State {
   }
 
   CommitResult publish(const std::filesystem::path& staged, const std::filesystem::path& target,
-                       const FilePrecondition* said);
+                       std::vector<FilePrecondition> expected_of_it);
 
   void under_way(bool is) {
     const std::lock_guard guard(mutex);
@@ -66,35 +70,24 @@ struct WriteGate::State {
 
 namespace {
 
-bool meets(const FilePrecondition& expected) {
-  const auto now = file_digest(expected.path);
-  return now.ok() && *now == expected.sha256;
-}
-
-bool sync_directory(const std::filesystem::path& directory) {
-  const int fd =
-      open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool synced = fsync(fd) == 0;
-  close(fd);
-  return synced;
-}
-
-/// `must_be_new`: nothing is replaced, whatever came in between.
-CommitResult rename_durably(const std::filesystem::path& staged,
-                            const std::filesystem::path& target, bool must_be_new) {
-  const int fd = open(staged.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return CommitResult::io_error;
-  const bool synced = fsync(fd) == 0;
-  close(fd);
-  if (!synced) return CommitResult::io_error;
+/// All within one open directory: whatever its path leads to by now, nothing goes elsewhere.
+CommitResult rename_durably(const OpenFile& directory, const std::string& staged,
+                            const std::string& target,
+                            const std::vector<FilePrecondition>& expected) {
+  bool must_be_new = false;
+  for (const auto& condition : expected) {
+    const auto now = digest_in(directory, target);
+    if (!now || *now != condition.sha256) return CommitResult::precondition_failed;
+    must_be_new |= !condition.sha256.has_value();
+  }
+  const auto file = open_at(directory, staged, O_RDONLY);
+  if (!file || file.sync() != 0) return CommitResult::io_error;
   const unsigned flags = must_be_new ? RENAME_NOREPLACE : 0;
-  if (renameat2(AT_FDCWD, staged.c_str(), AT_FDCWD, target.c_str(), flags) != 0) {
-    if (errno == EEXIST) return CommitResult::precondition_failed;
-    return CommitResult::io_error;
+  if (renameat2(directory.fd(), staged.c_str(), directory.fd(), target.c_str(), flags) != 0) {
+    return errno == EEXIST ? CommitResult::precondition_failed : CommitResult::io_error;
   }
   // It happened; that a directory cannot be synced does not undo it.
-  sync_directory(target.parent_path());
+  (void)directory.sync();
   return CommitResult::committed;
 }
 
@@ -105,30 +98,34 @@ WriteGate::WriteGate(Epoch epoch, std::string key)
 
 CommitResult WriteGate::State::publish(const std::filesystem::path& staged,
                                        const std::filesystem::path& target,
-                                       const FilePrecondition* said) {
-  const auto noted = expectation(target);
+                                       std::vector<FilePrecondition> expected_of_it) {
+  const bool is_foreseen = add_expectation(target, expected_of_it);
+  const auto directory = directory_of(target);
+  const auto name = staged.filename().string();
   const std::lock_guard one_at_a_time(effects);
   auto result = CommitResult::fenced;
   if (open && !held) {
     under_way(true);
-    const bool is_stale = (said != nullptr && !meets(*said)) || (noted && !meets(*noted));
-    const bool must_be_new = (said != nullptr && !said->sha256) || (noted && !noted->sha256);
-    result =
-        is_stale ? CommitResult::precondition_failed : rename_durably(staged, target, must_be_new);
+    result = !is_foreseen ? CommitResult::precondition_failed
+             : !directory
+                 ? CommitResult::io_error
+                 : rename_durably(directory, name, target.filename().string(), expected_of_it);
     under_way(false);
   }
-  if (result != CommitResult::committed) unlink(staged.c_str());
+  if (result != CommitResult::committed && unlinkat(directory.fd(), name.c_str(), 0) != 0) {
+    unlink(staged.c_str());
+  }
   return count(result);
 }
 
 CommitResult WriteGate::publish_file(const std::filesystem::path& staged,
                                      const std::filesystem::path& target) {
-  return state_->publish(staged, target, nullptr);
+  return state_->publish(staged, target, {});
 }
 
 CommitResult WriteGate::publish_file(const std::filesystem::path& staged,
                                      const FilePrecondition& expected) {
-  return state_->publish(staged, expected.path, &expected);
+  return state_->publish(staged, expected.path, {expected});
 }
 
 CommitResult WriteGate::commit(const std::function<void()>& effect) {
