@@ -160,7 +160,7 @@ class ToolExecutor {
   void tick();
 
  private:
-  friend class Batch;
+  friend class CallBatch;
   struct Core;
   std::shared_ptr<Core> core_;
 };

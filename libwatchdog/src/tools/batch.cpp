@@ -18,8 +18,8 @@ Instant plus(Instant at, Millis time) {
 
 }  // namespace
 
-Batch::Batch(std::shared_ptr<ToolExecutor::Core> core, std::shared_ptr<Turn::State> turn,
-             std::span<const ToolCall> calls)
+CallBatch::CallBatch(std::shared_ptr<ToolExecutor::Core> core, std::shared_ptr<Turn::State> turn,
+                     std::span<const ToolCall> calls)
     : core_(std::move(core)), turn_(std::move(turn)), wakeup_(std::make_shared<Wakeup>()) {
   entries_.resize(calls.size());
   for (std::size_t at = 0; at < calls.size(); ++at) {
@@ -30,12 +30,12 @@ Batch::Batch(std::shared_ptr<ToolExecutor::Core> core, std::shared_ptr<Turn::Sta
   core_->batches.insert(wakeup_);
 }
 
-Batch::~Batch() {
+CallBatch::~CallBatch() {
   const std::lock_guard guard(core_->mutex);
   core_->batches.erase(wakeup_);
 }
 
-std::vector<CallReport> Batch::run() {
+std::vector<CallReport> CallBatch::run() {
   try {
     turn_->scope.wake(wakeup_);
     std::vector<ToolCall> calls;
@@ -56,7 +56,7 @@ std::vector<CallReport> Batch::run() {
   return reports;
 }
 
-void Batch::run_wave(const Wave& wave) {
+void CallBatch::run_wave(const Wave& wave) {
   std::size_t next = 0;
   flying_.clear();
   while (true) {
@@ -78,13 +78,13 @@ void Batch::run_wave(const Wave& wave) {
   }
 }
 
-void Batch::step(Entry& entry, Instant now) {
+void CallBatch::step(Entry& entry, Instant now) {
   if (entry.stage == Stage::waiting) await_resources(entry, now);
   if (entry.stage == Stage::ready) start(entry, now);
   if (entry.stage == Stage::started) watch(entry, core_->now());
 }
 
-std::optional<ToolDenied> Batch::refusal(const Entry& entry) const {
+std::optional<ToolDenied> CallBatch::refusal(const Entry& entry) const {
   const auto& name = entry.call.tool;
   const auto is_twin = [&](const Entry& other) {
     return &other < &entry && other.key == entry.key;
@@ -132,7 +132,7 @@ std::optional<ToolDenied> Batch::refusal(const Entry& entry) const {
   return std::nullopt;
 }
 
-void Batch::admit(Entry& entry, Instant now) {
+void CallBatch::admit(Entry& entry, Instant now) {
   entry.queued_at = now;
   entry.call = *entry.asked;
   if (entry.call.arguments.empty()) entry.call.arguments = "{}";
@@ -183,7 +183,7 @@ void Batch::admit(Entry& entry, Instant now) {
   entry.stage = Stage::waiting;
 }
 
-bool Batch::queued_too_long(Entry& entry, Instant now) {
+bool CallBatch::queued_too_long(Entry& entry, Instant now) {
   if (!entry.queued_told) {
     entry.queued_told = true;
     tell(entry, ToolEvent::Kind::queued);
@@ -199,7 +199,7 @@ bool Batch::queued_too_long(Entry& entry, Instant now) {
   return true;
 }
 
-void Batch::await_resources(Entry& entry, Instant now) {
+void CallBatch::await_resources(Entry& entry, Instant now) {
   if (const auto why = entry.state->scope.reason()) {
     return finish(entry, ToolCancelled{.why = *why});
   }
@@ -217,8 +217,8 @@ void Batch::await_resources(Entry& entry, Instant now) {
   }
 }
 
-std::optional<ResolvedDeadline> Batch::limits_of(const Entry& entry, Instant now,
-                                                 ToolDenied& denied) const {
+std::optional<ResolvedDeadline> CallBatch::limits_of(const Entry& entry, Instant now,
+                                                     ToolDenied& denied) const {
   DeadlineBounds bounds;
   bounds.cap = core_->options.cap;
   if (turn_->options.deadline) {
@@ -244,7 +244,7 @@ std::optional<ResolvedDeadline> Batch::limits_of(const Entry& entry, Instant now
                  bounds);
 }
 
-void Batch::start(Entry& entry, Instant now) {
+void CallBatch::start(Entry& entry, Instant now) {
   if (const auto why = entry.state->scope.reason()) {
     return finish(entry, ToolCancelled{.why = *why});
   }
@@ -284,7 +284,7 @@ void Batch::start(Entry& entry, Instant now) {
   if (!queued_too_long(entry, now)) core_->workers->ring_when_free(wakeup_);
 }
 
-void Batch::watch(Entry& entry, Instant now) {
+void CallBatch::watch(Entry& entry, Instant now) {
   auto& state = *entry.state;
   const auto why = state.scope.reason();
   bool over = false;
@@ -329,7 +329,7 @@ void Batch::watch(Entry& entry, Instant now) {
   if (now >= entry.next_progress) tell_progress(entry, now);
 }
 
-void Batch::tell_progress(Entry& entry, Instant now) {
+void CallBatch::tell_progress(Entry& entry, Instant now) {
   entry.next_progress = plus(now, core_->options.progress_every);
   ToolEvent event;
   {
@@ -350,8 +350,8 @@ void Batch::tell_progress(Entry& entry, Instant now) {
   core_->tell(event);
 }
 
-EffectState Batch::effects_of(const Entry& entry, bool came_home, bool ok, bool settled,
-                              std::optional<EffectState> said) const {
+EffectState CallBatch::effects_of(const Entry& entry, bool came_home, bool ok, bool settled,
+                                  std::optional<EffectState> said) const {
   const auto& spec = entry.tool->spec();
   if (spec.effect == Effect::none) return EffectState::none;
   if (!settled) return EffectState::unknown;
@@ -363,7 +363,7 @@ EffectState Batch::effects_of(const Entry& entry, bool came_home, bool ok, bool 
   return EffectState::complete;
 }
 
-void Batch::conclude(Entry& entry, Instant now) {
+void CallBatch::conclude(Entry& entry, Instant now) {
   auto& state = *entry.state;
   std::optional<Homecoming> home;
   bool began = false;
@@ -415,8 +415,9 @@ void Batch::conclude(Entry& entry, Instant now) {
   if (abandoned) core_->abandon(state, now);
 }
 
-ToolOutcome Batch::outcome_of(Entry& entry, std::optional<Homecoming>& home, Instant now,
-                              EffectState effects, bool still_running, const std::string& partial) {
+ToolOutcome CallBatch::outcome_of(Entry& entry, std::optional<Homecoming>& home, Instant now,
+                                  EffectState effects, bool still_running,
+                                  const std::string& partial) {
   const auto& state = *entry.state;
   const auto& spec = entry.tool->spec();
   const auto part = [&] {
@@ -495,14 +496,14 @@ ToolOutcome Batch::outcome_of(Entry& entry, std::optional<Homecoming>& home, Ins
   return ToolExecutionResult{std::move(output)};
 }
 
-Output Batch::shown(std::string_view text, const Entry& entry) const {
+Output CallBatch::shown(std::string_view text, const Entry& entry) const {
   const auto& spec = entry.tool->spec();
   auto limits = core_->options.output;
   limits.inline_chars = spec.inline_chars_max.value_or(limits.inline_chars);
   return presented(text, limits, core_->parts.artifacts.get(), spec.shape);
 }
 
-void Batch::finish(Entry& entry, ToolOutcome outcome) {
+void CallBatch::finish(Entry& entry, ToolOutcome outcome) {
   entry.stage = Stage::done;
   entry.report.outcome = std::move(outcome);
   if (entry.state) {
@@ -538,7 +539,7 @@ void Batch::finish(Entry& entry, ToolOutcome outcome) {
   }
 }
 
-void Batch::note_in_turn(const Entry& entry) {
+void CallBatch::note_in_turn(const Entry& entry) {
   const auto& name = entry.asked->tool;
   const auto* timeout = std::get_if<ToolTimeout>(&entry.report.outcome);
   const auto* failure = std::get_if<ToolFailure>(&entry.report.outcome);
@@ -583,7 +584,7 @@ void Batch::note_in_turn(const Entry& entry) {
   core_->shaky.erase(name);
 }
 
-void Batch::fail_all() noexcept {
+void CallBatch::fail_all() noexcept {
   for (auto& entry : entries_) {
     if (entry.stage == Stage::done) continue;
     try {
@@ -610,7 +611,7 @@ void Batch::fail_all() noexcept {
   }
 }
 
-Instant Batch::next_expiry(Instant now) const {
+Instant CallBatch::next_expiry(Instant now) const {
   auto next = never;
   for (const auto at : flying_) {
     const auto& entry = entries_[at];
@@ -633,7 +634,7 @@ Instant Batch::next_expiry(Instant now) const {
   return next;
 }
 
-Instant Batch::next_look(Instant now) const {
+Instant CallBatch::next_look(Instant now) const {
   auto next = std::min(next_expiry(now), plus(now, core_->options.look_longest));
   for (const auto at : flying_) {
     const auto& entry = entries_[at];
@@ -652,7 +653,7 @@ Instant Batch::next_look(Instant now) const {
   return next;
 }
 
-void Batch::wait(Instant now) {
+void CallBatch::wait(Instant now) {
   const auto next = next_look(now);
   if (next <= now) return;
   const bool rung = wakeup_->wait(std::min(next - now, wait_longest));
@@ -676,7 +677,7 @@ void Batch::wait(Instant now) {
   core_->tell(event);
 }
 
-void Batch::tell(const Entry& entry, ToolEvent::Kind kind, Millis elapsed) const {
+void CallBatch::tell(const Entry& entry, ToolEvent::Kind kind, Millis elapsed) const {
   ToolEvent event;
   event.kind = kind;
   event.turn = turn_->id;
