@@ -99,7 +99,8 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
 const std::map<std::string, Set, std::less<>> foreign = {
     {"xxhash.h", {"base"}},
     {"sqlite3.h", {"store"}},
-    {"nlohmann/", {"json", "llm", "tools", "run", "config", "examples", "monitor/ingest", "monitor/cli"}},
+    {"nlohmann/",
+     {"json", "llm", "tools", "run", "config", "examples", "monitor/ingest", "monitor/cli"}},
     {"toml++/", {"config"}},
     {"openssl/", {"http", "tools"}},
     {"boost/asio/", {"http", "tools", "llm", "run", "monitor/http", "monitor/cli"}},
@@ -292,6 +293,23 @@ TEST(Habits, a_file_is_named_after_a_noun_of_the_domain) {
       "(.*/)?((util|common|helper|manager|interface|type)s?|models)(_test)?(\\.[a-z]+|/.*)");
   for (const Source& source : sources())
     EXPECT_FALSE(std::regex_match(source.path, empty_name)) << source.path;
+}
+
+TEST(Habits, a_name_means_one_class) {
+  // Two in one namespace link without a word, and each may be called for the other.
+  static const std::regex definition("(?:class|struct) ([A-Za-z]+)(?: final)?(?: : [^;]*)? \\{.*");
+  std::map<std::string, std::string> places;
+  for (const Source& source : sources()) {
+    if (!source.path.starts_with("libwatchdog/") || !source.path.ends_with(".h")) continue;
+    for (std::size_t line = 0; line < source.lines.size(); ++line) {
+      std::smatch match;
+      if (!std::regex_match(source.lines[line], match, definition)) continue;
+      const auto [first, is_new] = places.emplace(match.str(1), source.at(line));
+      EXPECT_TRUE(is_new) << source.at(line) << ": " << match.str(1) << " is also at "
+                          << first->second;
+    }
+  }
+  EXPECT_GT(places.size(), 100U);
 }
 
 TEST(Habits, nothing_sleeps) {

@@ -1,4 +1,4 @@
-#include "watchdog/settings.h"
+// Settings as they are read, merged and refused.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,56 +8,14 @@
 #include <random>
 #include <regex>
 
+#include "config/configured.h"
 #include "support/scenario.h"
-#include "support/temp_dir.h"
 #include "watchdog/json.h"
 
 namespace watchdog::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-class Configured : public testing::Test {
- protected:
-  TempDir dir;
-  std::filesystem::path file = dir / "watchdog.toml";
-  Sources sources{.file = std::filesystem::path{}, .environment = {}};
-
-  void write(const std::string& text) {
-    std::ofstream(file, std::ios::binary) << text;
-    sources.file = file;
-  }
-  Configuration load() {
-    auto loaded = Configuration::load(sources);
-    EXPECT_TRUE(loaded.ok()) << to_text(loaded ? Mistakes{} : loaded.error());
-    return loaded ? *loaded : Configuration{};
-  }
-  /// What is said of a mistake, a line each, without the directory.
-  std::string refusal() {
-    const auto loaded = Configuration::load(sources);
-    if (loaded) return "accepted";
-    auto text = to_text(loaded.error());
-    for (auto at = text.find(dir.path().string()); at != std::string::npos;
-         at = text.find(dir.path().string()))
-      text.erase(at, dir.path().string().size() + 1);
-    return text;
-  }
-  std::string refusal_of(const std::string& text) {
-    write(text);
-    return refusal();
-  }
-  /// `value, origin where` of a key.
-  static std::string said(const Configuration& configuration, const std::string& key) {
-    for (const auto& value : configuration.values()) {
-      if (value.key != key) continue;
-      auto where = value.where;
-      where.erase(0, where.rfind('/') + 1);
-      return value.text + ", " + std::string(name_of(value.origin)) +
-             (where.empty() ? "" : " " + where);
-    }
-    return "unknown";
-  }
-};
 
 TEST_F(Configured, without_anything_all_is_default) {
   const auto configuration = load();
@@ -148,6 +106,32 @@ INSTANTIATE_TEST_SUITE_P(
              [](const Settings& s) { return s.task_tool.agents.contains("review"); }},
         Line{"[task_tool.budget]\nwrap_up_threshold_percent = 29\n",
              [](const Settings& s) { return s.task_tool.thresholds.low == 0.29; }},
+        Line{"tools.profile = 'batch'",
+             [](const Settings& s) { return s.tools.deadlines.profile == DeadlineProfile::batch; }},
+        Line{"tools.timeout_seconds = 0",
+             [](const Settings& s) { return s.tools.deadlines.timeout == 0s; }},
+        Line{"tools.hint_max_seconds = 5",
+             [](const Settings& s) { return s.tools.deadlines.hint_max == 5s; }},
+        Line{"[tools.timeouts]\nbrowser = 7\nsql_ms = 8",
+             [](const Settings& s) {
+               const auto& of = s.tools.deadlines.per_tool;
+               return of.at("browser") == 7s && of.at("web_fetch") == 60s && of.at("sql_ms") == 8s;
+             }},
+        Line{"tools.cap_seconds = 9",
+             [](const Settings& s) { return executor_options(s).cap == 9s; }},
+        Line{"tools.parallel_max = 2",
+             [](const Settings& s) { return executor_options(s).parallel_max == 2; }},
+        Line{"tools.workers_max = 3",
+             [](const Settings& s) { return executor_options(s).workers_max == 3; }},
+        Line{"tools.confirm_writes = true",
+             [](const Settings& s) { return s.tools.confirm_writes; }},
+        Line{"tools.confirm_seconds = 0",
+             [](const Settings& s) { return !executor_options(s).confirm_max; }},
+        Line{"tools.artifacts = '/a'", [](const Settings& s) { return s.tools.artifacts == "/a"; }},
+        Line{"tools.artifact_bytes = 1000000",
+             [](const Settings& s) { return s.tools.artifact_bytes == 1'000'000; }},
+        Line{"tools.artifact_days = 0.5",
+             [](const Settings& s) { return s.tools.artifact_days == 0.5; }},
         Line{"monitor.retention_days = 0.5",
              [](const Settings& s) { return s.monitor.retention_days == 0.5; }}));
 
@@ -274,6 +258,15 @@ INSTANTIATE_TEST_SUITE_P(
             "[task_tool]\ndefault_plan_max_steps = 5\nagents.plan.max_steps = 6",
             "watchdog.toml:3: task_tool.agents.plan.max_steps is another name of what line 2 says "
             "already\n"},
+        Wrong{"[tools]\ntimeout_seconds = -1",
+              "watchdog.toml:2: tools.timeout_seconds is -1; it must be an integer from 0 to "
+              "86400\n"},
+        Wrong{"[tools.timeouts]\nshell = 86401",
+              "watchdog.toml:2: tools.timeouts.shell is 86401; it must be an integer from 0 to "
+              "86400\n"},
+        Wrong{"tools.profile = 'patient'",
+              "watchdog.toml:1: tools.profile is \"patient\"; it must be one of \"autonomous\", "
+              "\"interactive\", \"batch\"\n"},
         // What is not TOML at all.
         Wrong{"a = ",
               "watchdog.toml:1:5: Error while parsing key-value pair: encountered "
@@ -386,7 +379,8 @@ TEST_F(Configured, each_scalar_has_a_variable) {
   for (const char* name :
        {"OPENAI_BASE_URL", "OPENAI_API_KEY", "WATCHDOG_DB", "AUTONOMOUS_STATUS_BASED_TIMEOUT",
         "WATCHDOG_MODEL", "WATCHDOG_POLICY_STUCK_THRESHOLD", "WATCHDOG_POLICY_PATTERNS_R4_STUCK",
-        "WATCHDOG_TASK_TOOL_DEFAULT_PLAN_MAX_STEPS", "WATCHDOG_TASK_TOOL_AGENTS_PLAN_MAX_STEPS"})
+        "WATCHDOG_TASK_TOOL_DEFAULT_PLAN_MAX_STEPS", "WATCHDOG_TASK_TOOL_AGENTS_PLAN_MAX_STEPS",
+        "AGENT_TOOL_TIMEOUT", "WATCHDOG_TOOLS_TIMEOUTS_BROWSER"})
     EXPECT_TRUE(std::ranges::binary_search(names, name)) << name;
 }
 

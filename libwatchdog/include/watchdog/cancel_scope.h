@@ -106,7 +106,7 @@ class CancelScope {
   static bool shielded(Millis at_most, std::function<void(std::stop_token)> cleanup);
 
  private:
-  friend class Batch;
+  friend class CallBatch;
   struct Node;
   explicit CancelScope(std::shared_ptr<Node> node);
   void wake(std::weak_ptr<Wakeup> wakeup) const;

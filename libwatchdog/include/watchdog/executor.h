@@ -161,7 +161,7 @@ class ToolExecutor {
   void tick();
 
  private:
-  friend class Batch;
+  friend class CallBatch;
   struct Core;
   std::shared_ptr<Core> core_;
 };

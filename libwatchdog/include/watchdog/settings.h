@@ -12,8 +12,11 @@
 #include <string_view>
 #include <vector>
 
+#include "watchdog/artifact_store.h"
 #include "watchdog/budget.h"
 #include "watchdog/checks.h"
+#include "watchdog/deadline.h"
+#include "watchdog/executor.h"
 #include "watchdog/model_client.h"
 #include "watchdog/names.h"
 #include "watchdog/policy.h"
@@ -40,6 +43,20 @@ struct BudgetSettings {
   BudgetThresholds thresholds{};
 };
 
+/// `[tools]`: how an agent's tool calls are carried out. A plain value.
+struct ToolSettings {
+  /// `deadlines.timeout_origin` names the file and line, or the variable, that set the timeout.
+  DeadlineSettings deadlines{};
+  std::optional<Millis> cap{};  ///< Of every call, whatever its tool says; empty or 0: none.
+  int parallel_max = 8;         ///< Calls of an answer that run at once.
+  int workers_max = 16;         ///< Threads; one is free again only when its call returns.
+  std::optional<Millis> confirm_max{600'000};  ///< For a person's answer; empty or 0: for ever.
+  bool confirm_writes = false;                 ///< Ask before a tool changes something.
+  std::filesystem::path artifacts{};           ///< Empty: `artifacts` beside the database.
+  std::int64_t artifact_bytes = std::int64_t{2} << 30U;  ///< Of all outputs that are kept.
+  double artifact_days = 7;                              ///< They are kept so long.
+};
+
 /// `[monitor]`. A plain value.
 struct MonitorSettings {
   std::filesystem::path db{};  ///< Empty: default_database().
@@ -58,6 +75,7 @@ struct Settings {
   PolicyPatch policy{};  ///< `[policy]`, by the names that it has in JSON.
   BudgetSettings budget{};
   TaskToolSettings task_tool{};
+  ToolSettings tools{};
   MonitorSettings monitor{};
 };
 
@@ -148,5 +166,12 @@ struct SettingInfo {
 /// The client's options for checks: those of `[model]`, at `checks.base_url` if that is set (then
 /// without the API key). Thread-safe.
 [[nodiscard]] ModelClient::Options check_client(const Settings& settings);
+
+/// The executor's options as `[tools]` has them. Thread-safe.
+[[nodiscard]] ExecutorOptions executor_options(const Settings& settings);
+
+/// The store at `tools.artifacts`, for outputs of one run: its session's id. Makes the directory.
+/// Errors: as of ArtifactStore::open. Thread-safe.
+[[nodiscard]] Result<ArtifactStore> open_artifacts(const Settings& settings, std::string_view run);
 
 }  // namespace watchdog

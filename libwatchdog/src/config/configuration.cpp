@@ -1,14 +1,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "config/nearest.h"
 #include "config/regular_file.h"
 #include "config/table.h"
 #include "config/toml_leaf.h"
+#include "store/place.h"
 #include "watchdog/json.h"
 #include "watchdog/settings.h"
+#include "watchdog/store.h"
 
 namespace watchdog {
 namespace {
@@ -74,6 +77,7 @@ class ConfigurationLoader {
     read_environment();
     read_flags();
     read_api_key();
+    name_who_set_the_timeout();
     check_together();
     if (!mistakes_.empty()) return std::move(mistakes_);
     return std::move(made_);
@@ -160,7 +164,21 @@ class ConfigurationLoader {
     }
   }
 
+  /// Of tools that nobody named before, all that is known is what variables call them.
+  void name_tools() {
+    constexpr std::string_view prefix = "WATCHDOG_TOOLS_TIMEOUTS_";
+    for (const auto& [name, text] : sources_.environment) {
+      if (!name.starts_with(prefix) || text.empty()) continue;
+      auto tool = name.substr(prefix.size());
+      std::ranges::transform(tool, tool.begin(), [](unsigned char c) { return std::tolower(c); });
+      const auto setting = find_setting(KeyPath{"tools", "timeouts", tool});
+      if (setting && setting->variables().back() == name)
+        made_.settings_.tools.deadlines.per_tool.try_emplace(tool);
+    }
+  }
+
   void read_environment() {
+    name_tools();
     std::set<std::string> known;
     for (const auto& setting : settings_in(made_.settings_)) {
       for (const auto& name : setting.variables()) {
@@ -212,6 +230,12 @@ class ConfigurationLoader {
     } else {
       assign(*find_setting("model.api_key"), key, source);
     }
+  }
+
+  /// For the provenance of each call's deadline. Code names itself, if it wants to.
+  void name_who_set_the_timeout() {
+    const auto source = source_of("tools.timeout_seconds");
+    if (!source.where.empty()) made_.settings_.tools.deadlines.timeout_origin = source.where;
   }
 
   void check_together() {
@@ -326,6 +350,34 @@ ModelClient::Options check_client(const Settings& settings) {
   options.base_url = settings.checks.base_url;
   options.api_key.clear();
   return options;
+}
+
+ExecutorOptions executor_options(const Settings& settings) {
+  const auto& tools = settings.tools;
+  const auto limit = [](std::optional<Millis> time) {
+    return time && time->count() > 0 ? time : std::nullopt;
+  };
+  return {.deadlines = tools.deadlines,
+          .parallel_max = static_cast<std::size_t>(std::max(tools.parallel_max, 1)),
+          .workers_max = static_cast<std::size_t>(std::max(tools.workers_max, 1)),
+          .cap = limit(tools.cap),
+          .confirm_max = limit(tools.confirm_max)};
+}
+
+Result<ArtifactStore> open_artifacts(const Settings& settings, std::string_view run) {
+  constexpr double day_ms = 86'400'000;
+  const auto& tools = settings.tools;
+  auto directory = tools.artifacts;
+  if (directory.empty()) {
+    const auto& chosen = settings.monitor.db;
+    const auto database = chosen.empty() ? default_database() : chosen;
+    if (auto made = make_file(database); !made) return made.error();  // in a private directory
+    directory = database.parent_path() / "artifacts";
+  }
+  return ArtifactStore::open(
+      directory, run,
+      {.total_bytes_max = static_cast<std::uint64_t>(tools.artifact_bytes),
+       .keep_for = Millis{static_cast<std::int64_t>(tools.artifact_days * day_ms)}});
 }
 
 }  // namespace watchdog

@@ -146,6 +146,13 @@ struct Setter {
     return {};
   }
 
+  Result<void> operator()(const SecondsField& field) const {
+    std::int64_t seconds = 0;
+    if (auto done = (*this)(&seconds); !done) return done;
+    *field.time = std::chrono::seconds(seconds);
+    return {};
+  }
+
   /// By the door that every policy comes through: it has the types and ranges.
   Result<void> operator()(const PolicyField& field) const {
     if (given.is_number_float() && !std::isfinite(given.get<double>()))
@@ -184,6 +191,8 @@ struct Shower {
     }
   }
 
+  json operator()(const SecondsField& field) const { return field.time->count() / 1'000; }
+
   json operator()(const PolicyField& field) const {
     auto whole = json::parse(to_json(Policy{}));
     whole.merge_patch(json::parse(to_json(*field.patch)));
@@ -212,6 +221,7 @@ std::string allowed_text(const Field& field, const Allowed& allowed) {
   return std::visit(
       [&]<class T>(const T&) -> std::string {
         if constexpr (std::is_pointer_v<T>) return wanted<std::remove_pointer_t<T>>(allowed);
+        if constexpr (std::is_same_v<T, SecondsField>) return wanted<Millis>(allowed);
         return {};  // the policy has them
       },
       field);

@@ -10,6 +10,7 @@ namespace watchdog {
 namespace {
 
 constexpr double day_ms = 86'400'000;
+constexpr double day_seconds = 86'400;
 constexpr double year_seconds = 31'536'000;
 constexpr double many = 1e15;  // exact in JSON
 
@@ -22,6 +23,10 @@ Field at(Settings& settings, const KeyPath& /*path*/) {
 template <auto Member>
 Field agent(Settings& settings, const KeyPath& path) {
   return &(settings.task_tool.agents[path.at(2)].*Member);
+}
+
+Field tool_timeout(Settings& settings, const KeyPath& path) {
+  return SecondsField{&settings.tools.deadlines.per_tool[path.at(2)]};
 }
 
 Field threshold(Settings& settings, const KeyPath& path) {
@@ -275,6 +280,58 @@ constexpr std::array rows{
         {1, 100},
         "From here on one turn for the final answer is left."},
 
+    Row{"tools.profile",
+        at<&Settings::tools, &ToolSettings::deadlines, &DeadlineSettings::profile>,
+        {},
+        "How long a tool call may go without progress: autonomous 120 s, interactive 30 s and 45 s "
+        "in all, batch 600 s."},
+    Row{"tools.timeout_seconds",
+        at<&Settings::tools, &ToolSettings::deadlines, &DeadlineSettings::timeout>,
+        {0, day_seconds},
+        "The same for tools that say nothing themselves, instead of the profile's; 0: no limit, "
+        "here and below.",
+        "AGENT_TOOL_TIMEOUT"},
+    Row{"tools.hint_max_seconds",
+        at<&Settings::tools, &ToolSettings::deadlines, &DeadlineSettings::hint_max>,
+        {1, day_seconds},
+        "A model may ask for so much time at most."},
+    Row{"tools.cap_seconds",
+        at<&Settings::tools, &ToolSettings::cap>,
+        {0, day_seconds},
+        "No call runs longer in all, whatever its progress."},
+    Row{"tools.parallel_max",
+        at<&Settings::tools, &ToolSettings::parallel_max>,
+        {1, 1'000},
+        "Calls of one answer that run at once."},
+    Row{"tools.workers_max",
+        at<&Settings::tools, &ToolSettings::workers_max>,
+        {1, 1'000},
+        "Threads for calls; those that hang keep theirs."},
+    Row{"tools.confirm_writes",
+        at<&Settings::tools, &ToolSettings::confirm_writes>,
+        {},
+        "Whether a person is asked before a tool changes something."},
+    Row{"tools.confirm_seconds",
+        at<&Settings::tools, &ToolSettings::confirm_max>,
+        {0, day_seconds},
+        "How long the answer is waited for; then the call is denied."},
+    Row{"tools.artifacts",
+        at<&Settings::tools, &ToolSettings::artifacts>,
+        {},
+        "Directory for outputs too long to be shown; empty: artifacts beside the database."},
+    Row{"tools.artifact_bytes",
+        at<&Settings::tools, &ToolSettings::artifact_bytes>,
+        {1e6, 1e15},
+        "Keep that directory below this size."},
+    Row{"tools.artifact_days",
+        at<&Settings::tools, &ToolSettings::artifact_days>,
+        {0, 36'500},
+        "Keep outputs so long."},
+    Row{"tools.timeouts.*",
+        tool_timeout,
+        {0, day_seconds},
+        "Seconds without progress of single tools, whatever they say themselves."},
+
     Row{"monitor.db",
         at<&Settings::monitor, &MonitorSettings::db>,
         {},
@@ -330,6 +387,8 @@ std::vector<std::string> names_for(const Row& row, const Settings& settings) {
     for (const auto& [name, limits] : settings.task_tool.agents) names.push_back(name);
   } else if (row.key.starts_with("policy.tools.")) {
     for (const auto& [name, rule] : settings.policy.tools) names.push_back(name);
+  } else if (row.key.starts_with("tools.timeouts.")) {
+    for (const auto& [name, time] : settings.tools.deadlines.per_tool) names.push_back(name);
   } else {
     for (const auto name : Names<Pattern>::all)
       if (is_repetition(*named<Pattern>(name))) names.emplace_back(name);

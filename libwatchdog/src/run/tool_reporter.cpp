@@ -21,9 +21,12 @@ ToolTimeoutFacts::Kind kind_of(TimeoutKind kind) {
 }
 
 CancelReason reason_of(const CancelRequest& request) {
-  auto text = request.by.empty() ? std::string("somebody") : request.by;
-  if (!request.reason.empty()) text += ": " + request.reason;
-  return {.origin = CancelOrigin::user, .text = std::move(text)};
+  // That it was a person is said already.
+  if (request.by.empty() || request.by == name_of(CancelOrigin::user)) {
+    return {.origin = CancelOrigin::user, .text = request.reason};
+  }
+  return {.origin = CancelOrigin::user,
+          .text = request.by + (request.reason.empty() ? "" : ": " + request.reason)};
 }
 
 }  // namespace
@@ -117,7 +120,8 @@ void ToolReporter::take_result(const ToolEvent& event, const CallReport& report)
   // What was refused is asked for and answered all the same: asking again and again is a loop.
   if (!report.began) {
     auto call = report_of(ReportKind::tool_call, event);
-    call.content = report.call.arguments;
+    // As of calls that begin: none is known to be none.
+    call.content = report.call.arguments.empty() ? "{}" : report.call.arguments;
     call.turn = event.turn;
     tracker_.report(std::move(call));
   }

@@ -18,8 +18,8 @@ Instant plus(Instant at, Millis time) {
 
 }  // namespace
 
-Batch::Batch(std::shared_ptr<ToolExecutor::Core> core, std::shared_ptr<Turn::State> turn,
-             std::span<const ToolCall> calls)
+CallBatch::CallBatch(std::shared_ptr<ToolExecutor::Core> core, std::shared_ptr<Turn::State> turn,
+                     std::span<const ToolCall> calls)
     : core_(std::move(core)),
       turn_(std::move(turn)),
       wakeup_(std::make_shared<Wakeup>()),
@@ -36,12 +36,12 @@ Batch::Batch(std::shared_ptr<ToolExecutor::Core> core, std::shared_ptr<Turn::Sta
   core_->batches.insert(wakeup_);
 }
 
-Batch::~Batch() {
+CallBatch::~CallBatch() {
   const std::lock_guard guard(core_->mutex);
   core_->batches.erase(wakeup_);
 }
 
-std::vector<CallReport> Batch::run() {
+std::vector<CallReport> CallBatch::run() {
   try {
     std::size_t number = 0;
     for (const auto& wave : plan_waves(calls_, *core_->parts.tools)) {
@@ -58,7 +58,7 @@ std::vector<CallReport> Batch::run() {
   return reports;
 }
 
-void Batch::run_wave(const Wave& wave) {
+void CallBatch::run_wave(const Wave& wave) {
   std::size_t next = 0;
   flying_.clear();
   while (true) {
@@ -80,13 +80,13 @@ void Batch::run_wave(const Wave& wave) {
   }
 }
 
-void Batch::step(Entry& entry, Instant now) {
+void CallBatch::step(Entry& entry, Instant now) {
   if (entry.stage == Stage::waiting) await_resources(entry, now);
   if (entry.stage == Stage::ready) start(entry, now);
   if (entry.stage == Stage::started) watch(entry, core_->now());
 }
 
-std::optional<ToolDenied> Batch::refusal(const Entry& entry) const {
+std::optional<ToolDenied> CallBatch::refusal(const Entry& entry) const {
   const auto& name = entry.call.tool;
   if (entry.is_twin) {
     return ToolDenied{DenyReason::duplicate_call,
@@ -131,7 +131,7 @@ std::optional<ToolDenied> Batch::refusal(const Entry& entry) const {
   return std::nullopt;
 }
 
-void Batch::admit(Entry& entry, Instant now) {
+void CallBatch::admit(Entry& entry, Instant now) {
   entry.queued_at = now;
   entry.call = *entry.asked;
   if (entry.call.arguments.empty()) entry.call.arguments = "{}";
@@ -188,7 +188,7 @@ void Batch::admit(Entry& entry, Instant now) {
   entry.stage = Stage::waiting;
 }
 
-bool Batch::queued_too_long(Entry& entry, Instant now) {
+bool CallBatch::queued_too_long(Entry& entry, Instant now) {
   if (!entry.queued_told) {
     entry.queued_told = true;
     tell(entry, ToolEvent::Kind::queued);
@@ -204,7 +204,7 @@ bool Batch::queued_too_long(Entry& entry, Instant now) {
   return true;
 }
 
-void Batch::await_resources(Entry& entry, Instant now) {
+void CallBatch::await_resources(Entry& entry, Instant now) {
   if (const auto why = entry.state->scope.reason()) {
     return finish(entry, ToolCancelled{.why = *why});
   }
@@ -222,8 +222,8 @@ void Batch::await_resources(Entry& entry, Instant now) {
   }
 }
 
-std::optional<ResolvedDeadline> Batch::limits_of(const Entry& entry, Instant now,
-                                                 ToolDenied& denied) const {
+std::optional<ResolvedDeadline> CallBatch::limits_of(const Entry& entry, Instant now,
+                                                     ToolDenied& denied) const {
   DeadlineBounds bounds;
   bounds.cap = core_->options.cap;
   if (turn_->options.deadline) {
@@ -249,7 +249,7 @@ std::optional<ResolvedDeadline> Batch::limits_of(const Entry& entry, Instant now
                  bounds);
 }
 
-void Batch::start(Entry& entry, Instant now) {
+void CallBatch::start(Entry& entry, Instant now) {
   if (const auto why = entry.state->scope.reason()) {
     return finish(entry, ToolCancelled{.why = *why});
   }
@@ -290,7 +290,7 @@ void Batch::start(Entry& entry, Instant now) {
   if (!queued_too_long(entry, now)) core_->workers->ring_when_free(wakeup_);
 }
 
-void Batch::watch(Entry& entry, Instant now) {
+void CallBatch::watch(Entry& entry, Instant now) {
   auto& state = *entry.state;
   const auto why = state.scope.reason();
   bool over = false;
@@ -334,7 +334,7 @@ void Batch::watch(Entry& entry, Instant now) {
   if (now >= entry.next_progress) tell_progress(entry, now);
 }
 
-void Batch::tell_progress(Entry& entry, Instant now) {
+void CallBatch::tell_progress(Entry& entry, Instant now) {
   entry.next_progress = plus(now, core_->options.progress_every);
   ToolEvent event;
   {
@@ -355,7 +355,7 @@ void Batch::tell_progress(Entry& entry, Instant now) {
   core_->tell(event);
 }
 
-Instant Batch::next_look(Instant now) const {
+Instant CallBatch::next_look(Instant now) const {
   auto next = plus(now, core_->options.look_longest);
   for (const auto at : flying_) {
     const auto& entry = entries_[at];
@@ -385,7 +385,7 @@ Instant Batch::next_look(Instant now) const {
   return next;
 }
 
-void Batch::wait(Instant since) {
+void CallBatch::wait(Instant since) {
   if (const auto left = next_look(since) - core_->now(); left.count() > 0) {
     wakeup_->wait(std::min(left, wait_longest));
   }
@@ -408,7 +408,7 @@ void Batch::wait(Instant since) {
   core_->tell(event);
 }
 
-void Batch::tell(const Entry& entry, ToolEvent::Kind kind, Millis elapsed) const {
+void CallBatch::tell(const Entry& entry, ToolEvent::Kind kind, Millis elapsed) const {
   ToolEvent event;
   event.kind = kind;
   event.turn = turn_->id;

@@ -16,13 +16,13 @@ namespace watchdog {
 
 /// Lives on the stack of whoever executes a batch, and works on that thread alone: it starts the
 /// calls, watches their deadlines, and decides each outcome once. Handlers run on workers.
-class Batch {
+class CallBatch {
  public:
-  Batch(std::shared_ptr<ToolExecutor::Core> core, std::shared_ptr<Turn::State> turn,
-        std::span<const ToolCall> calls);
-  ~Batch();
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
+  CallBatch(std::shared_ptr<ToolExecutor::Core> core, std::shared_ptr<Turn::State> turn,
+            std::span<const ToolCall> calls);
+  ~CallBatch();
+  CallBatch(const CallBatch&) = delete;
+  CallBatch& operator=(const CallBatch&) = delete;
 
   [[nodiscard]] std::vector<CallReport> run();
 

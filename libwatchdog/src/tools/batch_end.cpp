@@ -14,8 +14,8 @@ constexpr std::size_t message_bytes_max = 600;
 
 }  // namespace
 
-EffectState Batch::effects_of(const Entry& entry, bool came_home, bool ok, bool settled,
-                              std::optional<EffectState> said) const {
+EffectState CallBatch::effects_of(const Entry& entry, bool came_home, bool ok, bool settled,
+                                  std::optional<EffectState> said) const {
   const auto& spec = entry.tool->spec();
   if (spec.effect == Effect::none || !entry.state->may_have_run) return EffectState::none;
   if (!settled) return EffectState::unknown;
@@ -27,7 +27,7 @@ EffectState Batch::effects_of(const Entry& entry, bool came_home, bool ok, bool 
   return EffectState::complete;
 }
 
-void Batch::conclude(Entry& entry, Instant now) {
+void CallBatch::conclude(Entry& entry, Instant now) {
   auto& state = *entry.state;
   std::optional<Homecoming> home;
   bool abandoned = false;
@@ -76,8 +76,8 @@ void Batch::conclude(Entry& entry, Instant now) {
   if (abandoned) core_->abandon(state, now, entry.expired.has_value());
 }
 
-ToolOutcome Batch::outcome_of(Entry& entry, std::optional<Homecoming>& home, Instant now,
-                              EffectState effects, bool still_running) {
+ToolOutcome CallBatch::outcome_of(Entry& entry, std::optional<Homecoming>& home, Instant now,
+                                  EffectState effects, bool still_running) {
   const auto& state = *entry.state;
   const auto& spec = entry.tool->spec();
   const auto part = [&] {
@@ -149,7 +149,7 @@ ToolOutcome Batch::outcome_of(Entry& entry, std::optional<Homecoming>& home, Ins
   return ToolExecutionResult{std::move(output)};
 }
 
-void Batch::finish(Entry& entry, ToolOutcome outcome) {
+void CallBatch::finish(Entry& entry, ToolOutcome outcome) {
   entry.stage = Stage::done;
   entry.report.outcome = std::move(outcome);
   if (entry.state) {
@@ -187,7 +187,7 @@ void Batch::finish(Entry& entry, ToolOutcome outcome) {
   }
 }
 
-void Batch::note_in_turn(const Entry& entry) {
+void CallBatch::note_in_turn(const Entry& entry) {
   const auto& name = entry.asked->tool;
   const auto* timeout = std::get_if<ToolTimeout>(&entry.report.outcome);
   const auto* failure = std::get_if<ToolFailure>(&entry.report.outcome);
@@ -234,7 +234,7 @@ void Batch::note_in_turn(const Entry& entry) {
   core_->shaky.erase(name);
 }
 
-void Batch::fail_all() noexcept {
+void CallBatch::fail_all() noexcept {
   for (auto& entry : entries_) {
     if (entry.stage == Stage::done) continue;
     try {

@@ -278,7 +278,7 @@ CallReport ToolExecutor::execute(Turn& turn, const ToolCall& call) noexcept {
 
 std::vector<CallReport> ToolExecutor::execute_batch(Turn& turn,
                                                     std::span<const ToolCall> calls) noexcept {
-  return Batch(core_, turn.state_, calls).run();
+  return CallBatch(core_, turn.state_, calls).run();
 }
 
 LeakStats ToolExecutor::leaks() const {
