@@ -22,6 +22,12 @@ struct FilePart {
   std::uint64_t total = 0;  ///< Bytes of the file.
 };
 
+/// Names in a directory. A plain value.
+struct FileNames {
+  std::vector<std::string> names;  ///< Sorted; of directories with a slash behind.
+  std::size_t total = 0;           ///< Names that there are.
+};
+
 /// Some directories, and what lies in them: neither `..` nor symbolic links lead out, also not if
 /// they are changed while a path is followed (part by part, each opened by itself; links that stay
 /// inside are followed by hand). Thread-safe.
@@ -46,6 +52,9 @@ class Workspace {
   /// `not_found`, `unavailable`.
   [[nodiscard]] Result<FilePart> read(std::string_view path, std::uint64_t offset = 0,
                                       std::size_t bytes_max = file_bytes_max) const;
+  /// The first `count_max` names in a directory. Errors: `invalid` (leads out, or is no directory),
+  /// `not_found`, `unavailable`.
+  [[nodiscard]] Result<FileNames> list(std::string_view path, std::size_t count_max) const;
   /// SHA-256 of the file; empty: there is none. Errors as of `read`, and `exhausted` (above 1 GiB).
   [[nodiscard]] Result<std::optional<std::string>> digest(std::string_view path) const;
 

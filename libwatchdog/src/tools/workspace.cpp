@@ -152,6 +152,26 @@ Result<FilePart> Workspace::read(std::string_view path, std::uint64_t offset,
   return part;
 }
 
+Result<FileNames> Workspace::list(std::string_view path, std::size_t count_max) const {
+  const auto place = walk(state_->roots, path);
+  if (!place) return place.error();
+  if (place->missing > 0)
+    return Error{ErrorCode::not_found, shown(*place) + " is not there", "path"};
+  if (place->file) return Error{ErrorCode::invalid, shown(*place) + " is no directory", "path"};
+  const auto directory = open_at(place->directory(), ".", O_RDONLY | O_DIRECTORY);
+  if (!directory) return file_error(shown(*place), errno);
+  FileNames found{.names = names_in(directory)};
+  found.total = found.names.size();
+  std::sort(found.names.begin(), found.names.end());
+  found.names.resize(std::min(found.total, count_max));
+  for (auto& name : found.names) {
+    struct stat facts {};
+    const bool is_seen = fstatat(directory.fd(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0;
+    if (is_seen && S_ISDIR(facts.st_mode)) name += '/';
+  }
+  return found;
+}
+
 Result<std::optional<std::string>> Workspace::digest(std::string_view path) const {
   const auto place = walk(state_->roots, path);
   if (!place) return place.error();

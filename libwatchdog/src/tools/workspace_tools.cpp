@@ -36,8 +36,24 @@ Result<Arguments> read_arguments(std::string_view text, Read&& read) {
   return arguments;
 }
 
+/// Drops the beginning of a character whose rest is behind.
+void end_with_a_character(std::string& bytes) {
+  for (std::size_t back = 1; back < std::min<std::size_t>(bytes.size(), 4); ++back) {
+    const auto byte = static_cast<unsigned char>(bytes[bytes.size() - back]);
+    if ((byte & 0xC0U) == 0x80U) continue;
+    const std::size_t length = byte > 0xF4U    ? 1
+                               : byte >= 0xF0U ? 4
+                               : byte >= 0xE0U ? 3
+                               : byte >= 0xC0U ? 2
+                                               : 1;
+    if (length > back) bytes.resize(bytes.size() - back);
+    return;
+  }
+}
+
 /// A page, and where the next one begins.
 std::string page(std::string bytes, std::uint64_t offset, std::uint64_t total) {
+  if (offset + bytes.size() < total) end_with_a_character(bytes);
   const auto end = offset + bytes.size();
   if (end < total) {
     bytes += "\n[bytes " + std::to_string(offset) + " to " + std::to_string(end) + " of " +
@@ -177,7 +193,8 @@ class Shell final : public Tool {
     spec_.name = "shell";
     spec_.description =
         "Runs a command line with /bin/sh in the workspace. Without input and terminal. What is "
-        "still running when it ends is killed.";
+        "still running when it ends is ";
+    spec_.description += options.survivors == Survivors::kill ? "killed." : "left running.";
     spec_.parameters =
         R"({"type":"object","properties":{"command":{"type":"string"}},"required":["command"]})";
     spec_.effect = Effect::external_write;
@@ -216,7 +233,11 @@ class Shell final : public Tool {
     ToolReply reply{.text = printed(*end) + remarks_on(*end, options_)};
     const auto is_long = spec_.inline_chars_max.value_or(OutputLimits{}.inline_chars);
     if (sink && end->output_bytes > is_long) {
-      if (auto kept = sink->finish("text/plain")) reply.artifact = std::move(*kept);
+      if (auto kept = sink->finish("text/plain")) {
+        reply.artifact = std::move(*kept);
+      } else {
+        reply.text += "\n[the whole output could not be kept: " + kept.error().message + "]";
+      }
     }
     if (end->stopped) {
       reply.ok = false;
@@ -268,25 +289,12 @@ std::shared_ptr<Tool> list_files_tool(std::shared_ptr<const Workspace> workspace
             now.call().arguments,
             [](Fields& fields, std::string& path) { fields.text("path", path, name_bytes_max); });
         if (!asked) return denied(asked.error());
-        const auto path = own->resolve(asked->empty() ? "." : *asked);
-        if (!path) return failed(path.error());
-        std::vector<std::string> names;
-        std::error_code error;
-        fs::directory_iterator entries(*path, error);
-        if (error) return {.ok = false, .text = *asked + " cannot be listed: " + error.message()};
-        for (const auto& entry : entries) {
-          now.throw_if_stopped();
-          std::error_code ignored;
-          names.push_back(entry.path().filename().string() +
-                          (entry.is_directory(ignored) ? "/" : ""));
-        }
-        std::sort(names.begin(), names.end());
+        const auto found = own->list(asked->empty() ? "." : *asked, listed_max);
+        if (!found) return failed(found.error());
         std::string text;
-        for (std::size_t at = 0; at < std::min(names.size(), listed_max); ++at) {
-          text += names[at] + "\n";
-        }
-        if (names.size() > listed_max) {
-          text += "[and " + std::to_string(names.size() - listed_max) + " more]";
+        for (const auto& name : found->names) text += name + "\n";
+        if (found->total > found->names.size()) {
+          text += "[and " + std::to_string(found->total - found->names.size()) + " more]";
         }
         return {.text = text};
       });
