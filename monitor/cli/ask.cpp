@@ -137,7 +137,8 @@ int turns(const TurnsOptions& options) {
       endpoint->ask(Method::get, "/api/turns/active?limit=" + std::to_string(options.limit));
   if (!body) return complain(body.error());
   Table table({"TURN", "SESSION", "AGENT", "ELAPSED", "CALLS", "TOOL"});
-  for (const auto& turn : json::parse(*body)["turns"]) {
+  const auto list = json::parse(*body);
+  for (const auto& turn : list["turns"]) {
     if (options.json) {
       print_line(turn.dump());
     } else {
