@@ -108,9 +108,8 @@ int run(int argc, char** argv) {
   DemoOptions demo_options;
   auto* demo_command =
       app.add_subcommand("demo",
-                         "Start a monitor with eight agents: a real one, a quick, a slow, a "
-                         "stuck, a looping, a frozen, a waiting and "
-                         "a dying one");
+                         "Start a monitor with nine agents: a real one, one whose tools hang, a "
+                         "quick, a slow, a stuck, a looping, a frozen, a waiting and a dying one");
   demo_command->add_option("--db", demo_options.database,
                            "Database file (default: a temporary one)");
   demo_command->add_option(

@@ -1,66 +1,70 @@
-// An agent in about a hundred lines. It reads the files of a directory until its model has an
-// answer; what keeps it alive, tells slow from stuck and ends it for a reason is in the library.
+// An agent in about a hundred lines. It looks around in a directory, runs commands and changes
+// files there until its model has an answer; what keeps it alive, tells slow from stuck, gets by
+// with tools that hang and ends it for a reason is in the library.
 //
 //   OPENAI_BASE_URL=http://127.0.0.1:8080/v1 watchdog-example-agent "What is in here?" [DIRECTORY]
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "watchdog/model_client.h"
 #include "watchdog/run.h"
 #include "watchdog/settings.h"
+#include "watchdog/tool_runner.h"
+#include "watchdog/workspace_tools.h"
 
 namespace {
 
 using namespace watchdog;
-namespace fs = std::filesystem;
 
-constexpr const char* tools = R"([
-  {"type": "function", "function": {"name": "list_files", "description": "Names of the files.",
-    "parameters": {"type": "object", "properties": {}}}},
-  {"type": "function", "function": {"name": "read_file", "description": "The beginning of a file.",
-    "parameters": {"type": "object", "properties": {"name": {"type": "string"}},
-                   "required": ["name"]}}}])";
+/// Shows what a tool is about to change, and waits for a word on it.
+Confirmation ask_person(const ToolCall&, const Tool::Preview& preview,
+                        const std::stop_token& stop) {
+  static std::mutex terminal;  // calls may run at the same time; questions may not
+  const std::lock_guard one_at_a_time(terminal);
+  std::cerr << preview.diff << "\nDo it? [y/N] ";
+  pollfd input{.fd = STDIN_FILENO, .events = POLLIN};
+  while (!stop.stop_requested()) {
+    if (poll(&input, 1, 100) == 0) continue;
+    std::string answer;
+    std::getline(std::cin, answer);
+    return answer == "y" || answer == "yes" ? Confirmation::approve : Confirmation::deny;
+  }
+  return Confirmation::deny;
+}
 
-/// What a tool says. What goes wrong is told to the model, which may do better next time.
-std::string use(const ToolRequest& call, const fs::path& directory) {
-  std::string text;
-  if (call.name == "list_files") {
-    for (const auto& entry : fs::directory_iterator(directory)) {
-      if (entry.is_regular_file()) text += entry.path().filename().string() + "\n";
-    }
-    return text;
+std::shared_ptr<ToolRegistry> tools_for(Workspace&& directory,
+                                        const std::shared_ptr<ArtifactStore>& outputs,
+                                        bool confirm) {
+  const auto workspace = std::make_shared<const Workspace>(std::move(directory));
+  auto tools = std::make_shared<ToolRegistry>();
+  std::vector all{list_files_tool(workspace), read_file_tool(workspace),
+                  write_file_tool(workspace, confirm),
+                  shell_tool(workspace, outputs, {.confirm = confirm})};
+  if (outputs) all.push_back(artifact_read_tool(outputs));
+  for (auto& tool : all) {
+    if (const auto added = tools->add(tool); !added) std::cerr << added.error().message << '\n';
   }
-  const auto arguments = nlohmann::json::parse(call.arguments, nullptr, false);
-  if (call.name != "read_file" || !arguments.is_object() || !arguments.contains("name")) {
-    throw std::runtime_error("there is list_files {} and read_file {\"name\": …}");
-  }
-  // The last part of the name only: it stays in the directory.
-  std::ifstream file(directory / fs::path(arguments["name"].get<std::string>()).filename());
-  if (!file) throw std::runtime_error("there is no such file");
-  text.resize(4'000);
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
+  return tools;
 }
 
 class Agent {
  public:
-  Agent(const std::string& task, fs::path directory) : directory_(std::move(directory)) {
-    talk_ = {
-        {.role = "system", .content = "Answer the user's question. Use the tools to find out."},
-        {.role = "user", .content = task}};
+  Agent(const std::string& task, ToolRunner& tools) : tools_(tools) {
+    talk_ = {{.role = "system", .content = "Do what the user asks for. Use the tools to find out."},
+             {.role = "user", .content = task}};
   }
 
   /// Thinks: the task is complete when the model answers instead of calling tools.
   Result<Reflection, Failure> reflect(Iteration& now) {
-    auto answer = now.ask({.messages = talk_, .tools = tools});
+    auto answer = now.ask({.messages = talk_, .tools = tools_.definitions()});
     if (!answer) return answer.error();
     talk_.push_back(
         {.role = "assistant", .content = answer->text, .tool_calls = answer->tool_calls});
@@ -71,20 +75,11 @@ class Agent {
                               answer->tool_calls.front().arguments};
   }
 
-  /// Acts: carries out what the model asked for.
+  /// Acts: carries out what the model asked for, and tells it what came of each call.
   Result<Act, Failure> act(Iteration& now, const Reflection&) {
     const auto calls = talk_.back().tool_calls;
-    for (const auto& call : calls) {
-      now.tracker().tool_call(call.name, call.arguments, call.id);
-      std::string result;
-      try {
-        result = use(call, directory_);
-        now.tracker().tool_result(call.name, result, call.id);
-      } catch (const std::exception& error) {
-        result = std::string("error: ") + error.what();
-        now.tracker().tool_error(call.name, result, call.id);
-      }
-      talk_.push_back({.role = "tool", .content = result, .tool_call_id = call.id});
+    for (auto& result : tool_messages(tools_.carry_out(now, calls))) {
+      talk_.push_back(std::move(result));
     }
     return Act{.reported = true};
   }
@@ -96,9 +91,14 @@ class Agent {
   }
 
  private:
-  fs::path directory_;
+  ToolRunner& tools_;
   std::vector<ChatMessage> talk_;
 };
+
+int fail(const std::string& why) {
+  std::cerr << why << '\n';
+  return 3;
+}
 
 }  // namespace
 
@@ -111,33 +111,44 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto configuration = Configuration::load({});
-  if (!configuration) {
-    std::cerr << to_text(configuration.error());
-    return 3;
-  }
+  if (!configuration) return fail(to_text(configuration.error()));
   const auto& settings = configuration->settings();
   auto client = ModelClient::to(settings.model);
-  if (!client) {
-    std::cerr << client.error().message << '\n';
-    return 3;
-  }
+  if (!client) return fail(client.error().message);
+  auto directory = Workspace::open({argc > 2 ? argv[2] : "."});
+  if (!directory) return fail(directory.error().message);
 
   const char* session = std::getenv("WATCHDOG_SESSION");
   ProgressTracker tracker(
       {.session = session != nullptr ? session : "",
        .spec = {.agent = "example-agent", .task = task, .policy = settings.policy},
        .database = settings.monitor.db});
+  std::shared_ptr<ArtifactStore> outputs;  // without it, what is too long is cut for good
+  if (auto opened = open_artifacts(settings, tracker.session())) {
+    outputs = std::make_shared<ArtifactStore>(std::move(*opened));
+  } else {
+    std::cerr << opened.error().message << '\n';
+  }
+  const auto budget = std::make_shared<ExecutionBudget>(system_clock(), settings.budget.limits,
+                                                        settings.budget.thresholds);
+  const bool is_attended = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
+  ToolRunner tools(
+      {.tracker = tracker,
+       .tools = tools_for(std::move(*directory), outputs, settings.tools.confirm_writes),
+       .budget = budget,
+       .agent = "example-agent",
+       .executor = {.artifacts = outputs, .confirm = is_attended ? ask_person : Confirmer{}}},
+      executor_options(settings));
   // Asked beside the agent whether it gets anywhere, where that does not disturb it.
   const auto checker = checker_for(tracker, client->model_beside(), settings.checks.options);
-  Agent agent(task, argc > 2 ? argv[2] : ".");
+  Agent agent(task, tools);
   Run run({.tracker = tracker,
            .callbacks = {
                .reflect = [&](Iteration& now) { return agent.reflect(now); },
                .act = [&](Iteration& now,
                           const Reflection& reflection) { return agent.act(now, reflection); }},
            .model = client->model(),
-           .budget = std::make_shared<ExecutionBudget>(system_clock(), settings.budget.limits,
-                                                       settings.budget.thresholds),
+           .budget = budget,
            .checker = settings.checks.enabled ? checker.get() : nullptr},
           settings.run);
   const auto end = run.go();

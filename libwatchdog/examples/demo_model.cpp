@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -67,7 +66,7 @@ void call(Exchange& exchange, const std::string& tool, const json& arguments, st
   exchange.event(chunk(json::object(), "tool_calls").dump());
 }
 
-/// Files first listed, then read, then an answer.
+/// Files first listed, then read, then counted by a command that takes its time; then an answer.
 void go_on(Exchange& exchange, const json& messages) {
   std::vector<std::string> results;
   for (const auto& message : messages) {
@@ -76,13 +75,18 @@ void go_on(Exchange& exchange, const json& messages) {
   if (results.empty()) return call(exchange, "list_files", json::object(), 0);
   std::istringstream list(results.front());
   std::vector<std::string> names;
-  for (std::string name; std::getline(list, name) && names.size() < 12;) names.push_back(name);
-  std::sort(names.begin(), names.end());
+  for (std::string name; std::getline(list, name) && names.size() < 12;) {
+    if (!name.ends_with("/")) names.push_back(name);
+  }
   if (results.size() <= names.size()) {
-    return call(exchange, "read_file", {{"name", names[results.size() - 1]}}, results.size());
+    return call(exchange, "read_file", {{"path", names[results.size() - 1]}}, results.size());
+  }
+  if (results.size() == names.size() + 1) {
+    return call(exchange, "shell", {{"command", "for f in *; do wc -w \"$f\"; sleep 1; done"}},
+                results.size());
   }
   std::size_t bytes = 0;
-  for (std::size_t at = 1; at < results.size(); ++at) bytes += results[at].size();
+  for (std::size_t at = 1; at + 1 < results.size(); ++at) bytes += results[at].size();
   say(exchange, "I have read " + std::to_string(names.size()) + " files with " +
                     std::to_string(bytes) + " bytes: every one of them could be opened.");
 }

@@ -31,9 +31,11 @@ struct Role {
 };
 
 constexpr const char* example = "example";  ///< A real agent, with a model over HTTP.
+constexpr const char* unruly = "unruly";    ///< One with real tools, of the worst kind.
 
 constexpr std::array roles{
     Role{example, "reads files and ends when its model has an answer: completed"},
+    Role{unruly, "its tools hang, fork daemons and take long; it gets by: completed"},
     Role{"quick", "works step by step: progressing"},
     Role{"thinker", "thinks for 30 seconds at a time; slow is not stuck: progressing"},
     Role{"spinner", "its loop goes round and gets nowhere: stuck"},
@@ -118,6 +120,13 @@ class Programs {
   std::map<std::string, pid_t> pids_;
 };
 
+/// What it waits for: `shell for 3 s`.
+std::string tool_of(const History& history, Instant now) {
+  if (history.open_calls->empty()) return "–";
+  const auto& oldest = history.open_calls->front();
+  return oldest.name + " for " + spoken(now - oldest.since);
+}
+
 /// Shows the sessions once a second: in place on a terminal, else a line at each change of health.
 class Screen {
  public:
@@ -126,7 +135,7 @@ class Screen {
 
   void draw() {
     const auto now = sweeper_.now();
-    Table table({"SESSION", "HEALTH", "ITERATION", "CHANGES", "LAST CHANGE", "STORY"});
+    Table table({"SESSION", "HEALTH", "ITERATION", "CHANGES", "LAST CHANGE", "TOOL", "STORY"});
     for (const auto& role : roles) {
       const auto watched = sweeper_.watched(role.session);
       if (!watched) continue;
@@ -136,7 +145,7 @@ class Screen {
                  history.iteration ? std::to_string(*history.iteration) : "–",
                  std::to_string(history.state_changes),
                  history.state_changes > 0 ? spoken(now - history.last_change) + " ago" : "–",
-                 role.story});
+                 tool_of(history, now), role.story});
       if (!in_place_ && shown_[role.session] != health) {
         std::printf("%-9s %s: %s\n", role.session, health.c_str(),
                     reason_of(watched->judged.health, history, *watched->judged.policy).c_str());
@@ -192,17 +201,25 @@ Result<void> start_agents(Programs& programs, const DemoOptions& options,
                           const std::string& model) {
   const auto script =
       options.agent.empty() ? std::string("watchdog-demo-agent") : options.agent.string();
-  // What it finds is on the page.
+  // What they find is on the page.
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   for (const auto& role : roles) {
     const std::string name = role.session;
-    auto started =
-        name == example
-            ? programs.start(
-                  name, {"watchdog-example-agent", "What is in these files?", files.string()},
-                  {"OPENAI_BASE_URL=" + model, "WATCHDOG_MODEL=" + options.settings.model.model,
-                   "WATCHDOG_SESSION=" + name, "WATCHDOG_DB=" + database.string()})
-            : programs.start(name, {script, name, "--db", database.string()});
+    const std::vector<std::string> own{"WATCHDOG_SESSION=" + name,
+                                       "WATCHDOG_DB=" + database.string()};
+    auto started = Result<void>{};
+    if (name == example) {
+      started = programs.start(
+          name, {"watchdog-example-agent", "What is in these files?", files.string()},
+          {"OPENAI_BASE_URL=" + model, "WATCHDOG_MODEL=" + options.settings.model.model, own[0],
+           own[1]},
+          nowhere);
+    } else if (name == unruly) {
+      started = programs.start(name, {"watchdog-unruly-agent", files.string()},
+                               {"AGENT_TOOL_TIMEOUT=5", own[0], own[1]}, nowhere);
+    } else {
+      started = programs.start(name, {script, name, "--db", database.string()});
+    }
     if (!started) return started;
   }
   if (nowhere >= 0) close(nowhere);

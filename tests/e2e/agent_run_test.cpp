@@ -1,80 +1,13 @@
 // A real agent that asks a real server for its model's words, watched by a real monitor.
+#include "e2e/agent_run.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
-#include <fstream>
-#include <mutex>
 #include <set>
-#include <thread>
-
-#include "support/model_replies.h"
-#include "support/model_server.h"
-#include "support/server.h"
-#include "support/temp_dir.h"
 
 namespace watchdog::monitor {
 namespace {
-
-using nlohmann::json;
-using test::ModelServer;
-using test::Process;
-using test::Server;
-using Exchange = ModelServer::Exchange;
-
-class AgentRun : public testing::Test {
- protected:
-  test::TempDir dir;
-  std::filesystem::path path = dir / "w.db";
-
-  AgentRun() { std::ofstream(dir / "note.txt") << "slow is not stuck"; }
-
-  /// What the agent runs with: not the settings of whoever runs the tests.
-  [[nodiscard]] Process::Options with(const std::string& model,
-                                      std::vector<std::string> more = {}) const {
-    more.insert(more.end(),
-                {"XDG_CONFIG_HOME=" + (dir / "none").string(),
-                 "WATCHDOG_CONFIG=", "WATCHDOG_DB=" + path.string(), "WATCHDOG_SESSION=agent",
-                 "OPENAI_BASE_URL=" + model, "OPENAI_API_KEY=sk-never-shown-0123456789"});
-    return {.environment = std::move(more)};
-  }
-  [[nodiscard]] std::vector<std::string> agent() const {
-    return {WATCHDOG_EXAMPLE_AGENT, "What is in here?", dir.path().string()};
-  }
-  /// Its progress document once its end was read from the file.
-  static json ended(Server& server) {
-    return until(server, "/api/autonomous/progress/agent",
-                 [](const json& document) { return document["outcome"].is_object(); });
-  }
-  static json outcome(Server& server) { return ended(server)["outcome"]; }
-
-  /// Asks until it holds; only the test's own limit ends it otherwise.
-  template <class Holds>
-  static json until(Server& server, const std::string& target, Holds holds) {
-    while (true) {
-      const auto response = server.get(target);
-      auto body = json::parse(response.body, nullptr, false);
-      if (response.status == 200 && holds(body)) return body;
-      std::this_thread::yield();
-    }
-  }
-};
-
-/// Not the model's own words, but those of the server's protocol.
-ModelServer::Handler answering(std::function<void(Exchange&)> answer) {
-  return [answer = std::move(answer)](Exchange& exchange) {
-    exchange.is_chat() ? answer(exchange) : test::be_unknown(exchange);
-  };
-}
-
-std::string tool_call(const std::string& name, const std::string& arguments) {
-  return test::delta(json{{"tool_calls",
-                           {{{"index", 0},
-                             {"id", "call_1"},
-                             {"type", "function"},
-                             {"function", {{"name", name}, {"arguments", arguments}}}}}}}
-                         .dump());
-}
 
 TEST_F(AgentRun, uses_its_tools_and_ends_with_an_answer) {
   Server server(path);
@@ -85,7 +18,7 @@ TEST_F(AgentRun, uses_its_tools_and_ends_with_an_answer) {
     exchange.begin_stream();
     exchange.event(body.find("note.txt") == std::string::npos
                        ? tool_call("list_files", "{}")
-                       : tool_call("read_file", R"({"name":"note.txt"})"));
+                       : tool_call("read_file", R"({"path":"note.txt"})"));
     exchange.event(test::delta("{}", "\"tool_calls\""));
     exchange.end_stream();
   }));
