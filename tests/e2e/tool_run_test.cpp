@@ -98,6 +98,59 @@ TEST_F(ToolsRun, gets_by_with_tools_that_hang_and_fork_and_leaves_nothing) {
   EXPECT_EQ(kind_of("forks-and-hangs"), "tool_timeout");
 }
 
+TEST_F(ToolsRun, changes_nothing_unasked_where_it_has_to_ask_and_nobody_is_there) {
+  std::string told;
+  const ModelServer model(answering([&](Exchange& exchange) {
+    const auto& body = exchange.request().body;
+    if (body.find("tool_call_id") != std::string::npos) {
+      told = body;
+      return test::stream(exchange, "Then not.");
+    }
+    exchange.begin_stream();
+    exchange.event(tool_call("write_file", R"({"path":"note.txt","content":"over"})"));
+    exchange.event(tool_call("shell", R"({"command":"rm note.txt"})", 2));
+    exchange.event(test::delta("{}", "\"tool_calls\""));
+    exchange.end_stream();
+  }));
+  const auto ran =
+      test::run(agent(), with(model.base_url(), {"WATCHDOG_TOOLS_CONFIRM_WRITES=true"}));
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  for (const char* tool : {"write_file", "shell"})
+    EXPECT_NE(told.find("[DENIED] Tool \\\"" + std::string(tool) +
+                        "\\\": it needs a confirmation, and there is nobody to give one"),
+              std::string::npos)
+        << told;
+  std::string kept;
+  std::getline(std::ifstream(dir / "note.txt"), kept);
+  EXPECT_EQ(kept, "slow is not stuck");
+}
+
+TEST_F(ToolsRun, keeps_a_long_output_whole_and_reads_it_page_by_page) {
+  std::string told;
+  const ModelServer model(answering([&](Exchange& exchange) {
+    const auto& body = exchange.request().body;
+    const auto handle = body.find("art_");
+    const bool was_read = body.find("call_2") != std::string::npos;
+    if (was_read) {
+      told = body;
+      return test::stream(exchange, "Read.");
+    }
+    exchange.begin_stream();
+    if (body.find("tool_call_id") == std::string::npos) {
+      exchange.event(tool_call("shell", R"({"command":"seq 100000"})"));
+    } else {
+      const json arguments{{"id", body.substr(handle, 16)}, {"offset", 348'888}, {"limit", 12}};
+      exchange.event(tool_call("artifact_read", arguments.dump(), 2));
+    }
+    exchange.event(test::delta("{}", "\"tool_calls\""));
+    exchange.end_stream();
+  }));
+  const auto ran = test::run(agent(), with(model.base_url()));
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_NE(told.find("60000\\n60001\\n"), std::string::npos) << told.substr(told.size() - 2'000);
+  EXPECT_TRUE(std::filesystem::is_directory(dir / "artifacts"));
+}
+
 /// By a monitor, or by the file alone.
 class Aborting : public ToolsRun, public testing::WithParamInterface<bool> {
  protected:

@@ -122,10 +122,8 @@ struct TurnRegistry::State {
   void tell_abort(Turn::State& turn) {
     const auto why = turn.scope.reason();
     if (!why) return;
-    {
-      const std::lock_guard guard(turn.mutex);
-      if (std::exchange(turn.abort_told, true)) return;
-    }
+    const std::lock_guard one_after_the_other(turn.telling);
+    if (std::exchange(turn.abort_told, true)) return;
     tell({TurnEvent::Kind::abort, turn.id, turn.parent, turn.depth,
           std::string(reason_of(why->origin))});
   }
