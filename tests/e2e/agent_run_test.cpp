@@ -39,9 +39,8 @@ TEST_F(AgentRun, is_not_hurried_by_28_seconds_of_reflection) {
   // silent on a busy machine.
   const ModelServer model(answering([&](Exchange& exchange) {
     Server* watched = &server;
-    until(*watched, "/api/autonomous/progress/agent", [](const json& document) {
-      return document["progress"]["heartbeats"].get<int>() >= 70;
-    });
+    until(*watched, "/api/autonomous/progress/agent",
+          [](const json& document) { return document["progress"]["heartbeats"].get<int>() >= 70; });
     test::stream(exchange, "At last.");
   }));
   const auto ran =
