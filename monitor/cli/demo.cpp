@@ -212,7 +212,7 @@ Result<void> start_agents(Programs& programs, const DemoOptions& options,
       started = programs.start(
           name, {"watchdog-example-agent", "What is in these files?", files.string()},
           {"OPENAI_BASE_URL=" + model, "WATCHDOG_MODEL=" + options.settings.model.model, own[0],
-           own[1]},
+           own[1], "WATCHDOG_TOOLS_CONFIRM_WRITES=false"},
           nowhere);
     } else if (name == unruly) {
       started = programs.start(name, {"watchdog-unruly-agent", files.string()},

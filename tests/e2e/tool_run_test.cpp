@@ -112,8 +112,7 @@ TEST_F(ToolsRun, changes_nothing_unasked_where_it_has_to_ask_and_nobody_is_there
     exchange.event(test::delta("{}", "\"tool_calls\""));
     exchange.end_stream();
   }));
-  const auto ran =
-      test::run(agent(), with(model.base_url(), {"WATCHDOG_TOOLS_CONFIRM_WRITES=true"}));
+  const auto ran = test::run(agent(), with(model.base_url()));
   EXPECT_EQ(ran.code, 0) << ran.output;
   for (const char* tool : {"write_file", "shell"})
     EXPECT_NE(told.find("[DENIED] Tool \\\"" + std::string(tool) +
@@ -124,6 +123,8 @@ TEST_F(ToolsRun, changes_nothing_unasked_where_it_has_to_ask_and_nobody_is_there
   std::getline(std::ifstream(dir / "note.txt"), kept);
   EXPECT_EQ(kept, "slow is not stuck");
 }
+
+const std::vector<std::string> unasked{"WATCHDOG_TOOLS_CONFIRM_WRITES=false"};
 
 TEST_F(ToolsRun, keeps_a_long_output_whole_and_reads_it_page_by_page) {
   std::string told;
@@ -145,7 +146,7 @@ TEST_F(ToolsRun, keeps_a_long_output_whole_and_reads_it_page_by_page) {
     exchange.event(test::delta("{}", "\"tool_calls\""));
     exchange.end_stream();
   }));
-  const auto ran = test::run(agent(), with(model.base_url()));
+  const auto ran = test::run(agent(), with(model.base_url(), unasked));
   EXPECT_EQ(ran.code, 0) << ran.output;
   EXPECT_NE(told.find("60000\\n60001\\n"), std::string::npos) << told.substr(told.size() - 2'000);
   EXPECT_TRUE(std::filesystem::is_directory(dir / "artifacts"));
@@ -215,7 +216,7 @@ class Aborting : public ToolsRun, public testing::WithParamInterface<bool> {
 
 TEST_P(Aborting, a_turn_from_another_process_lets_the_run_go_on) {
   const ModelServer model(asking_for({"sleep 100000", "touch never"}));
-  Process running(agent(), with(model.base_url()));
+  Process running(agent(), with(model.base_url(), unasked));
   const auto turn = turn_at_work();
   EXPECT_EQ(turn["sessionId"], "agent");
   EXPECT_EQ(turn["currentTool"], "shell");
@@ -253,7 +254,7 @@ TEST_P(Aborting, a_turn_from_another_process_lets_the_run_go_on) {
 
 TEST_P(Aborting, a_call_from_another_process_lets_its_turn_go_on) {
   const ModelServer model(asking_for({"sleep 100000", "echo the second ran"}));
-  Process running(agent(), with(model.base_url()));
+  Process running(agent(), with(model.base_url(), unasked));
   const std::string id = turn_at_work()["turnId"];
   const auto unknown = command({"cancel", "--turn", id, "--call", "call_7"});
   EXPECT_EQ(unknown.code, 5) << unknown.output;

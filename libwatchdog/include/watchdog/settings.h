@@ -51,8 +51,9 @@ struct ToolSettings {
   int parallel_max = 8;         ///< Calls of an answer that run at once.
   int workers_max = 16;         ///< Threads; one is free again only when its call returns.
   std::optional<Millis> confirm_max{600'000};  ///< For a person's answer; empty or 0: for ever.
-  bool confirm_writes = false;                 ///< Ask before a tool changes something.
-  std::filesystem::path artifacts{};           ///< Empty: `artifacts` beside the database.
+  /// Ask a person before a tool changes something; where nobody can be asked, deny.
+  bool confirm_writes = true;
+  std::filesystem::path artifacts{};  ///< Empty: `artifacts` beside the database.
   std::int64_t artifact_bytes = std::int64_t{2} << 30U;  ///< Of all outputs that are kept.
   double artifact_days = 7;                              ///< They are kept so long.
 };

@@ -309,7 +309,8 @@ constexpr std::array rows{
     Row{"tools.confirm_writes",
         at<&Settings::tools, &ToolSettings::confirm_writes>,
         {},
-        "Whether a person is asked before a tool changes something."},
+        "Whether a person is asked before a tool changes something; where nobody can be, it is "
+        "denied."},
     Row{"tools.confirm_seconds",
         at<&Settings::tools, &ToolSettings::confirm_max>,
         {0, day_seconds},
