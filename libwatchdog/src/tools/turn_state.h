@@ -27,7 +27,6 @@ struct Turn::State {
   std::uint64_t number = 0;  ///< In the order in which they began.
   WallTime started{};
   Instant began{};
-  std::mutex telling;  ///< Held while its abort is told, so that its end comes behind it.
 
   mutable std::mutex mutex;
   std::map<std::string, std::shared_ptr<CallState>, std::less<>> running;  // by the call's id

@@ -122,7 +122,7 @@ struct TurnRegistry::State {
   void tell_abort(Turn::State& turn) {
     const auto why = turn.scope.reason();
     if (!why) return;
-    const std::lock_guard one_after_the_other(turn.telling);
+    const std::lock_guard guard(observing);  // until it is told: its end comes behind it
     if (std::exchange(turn.abort_told, true)) return;
     tell({TurnEvent::Kind::abort, turn.id, turn.parent, turn.depth,
           std::string(reason_of(why->origin))});
