@@ -291,5 +291,31 @@ TEST(Cancel, everything_can_be_called_off_at_once) {
   EXPECT_FALSE(one.accepting_writes());
 }
 
+TEST(Turns, that_outlive_their_registry_tell_nobody) {
+  std::atomic<int> told{0};
+  std::optional<Turn> turn;
+  {
+    TurnRegistry turns({.observer = [&](const TurnEvent&) { ++told; }});
+    turn = std::move(*turns.begin({}));
+    EXPECT_EQ(told, 1);
+  }
+  turn->scope().cancel({});
+  turn.reset();
+  EXPECT_EQ(told, 1) << "who would be told may be gone";
+}
+
+TEST(Turns, an_observer_of_turns_may_abort_and_throw) {
+  TurnRegistry* known = nullptr;
+  std::atomic<int> told{0};
+  TurnRegistry turns({.observer = [&](const TurnEvent& event) {
+    ++told;
+    if (event.kind == TurnEvent::Kind::start) known->abort(event.turn, {});
+    throw 1;
+  }});
+  known = &turns;
+  { const auto turn = turns.begin({}); }
+  EXPECT_EQ(told, 3);
+}
+
 }  // namespace
 }  // namespace watchdog

@@ -220,8 +220,6 @@ TEST(Confirmation, a_tool_that_asks_by_its_reply_cannot_write_before) {
   }
 }
 
-// -- what was wrong once
-
 TEST(Confirmation, a_question_called_off_has_changed_nothing) {
   ToolBench bench;
   const Door door;

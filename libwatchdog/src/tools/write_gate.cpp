@@ -3,11 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <cstdio>
 #include <map>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,31 +24,41 @@ struct WriteGate::State {
   const Epoch epoch;
   const std::string key;
 
-  std::timed_mutex effects;  ///< Held while one is carried out.
-  std::atomic<bool> open{true};
-  std::atomic<bool> held{false};
-
-  mutable std::mutex mutex;
+  mutable std::mutex mutex;  ///< Guards what follows; never held while an effect is carried out.
+  std::condition_variable done;
+  bool open = true;
+  bool held = false;
   Account counted;
   std::map<std::filesystem::path, FilePrecondition> expected;
 
   /// Adds what is known of the target. False: others were named beforehand, and it was not.
   bool add_expectation(const std::filesystem::path& target,
                        std::vector<FilePrecondition>& known) const {
+    const auto name = target.lexically_normal();
     const std::lock_guard guard(mutex);
-    const auto found = expected.find(target.lexically_normal());
+    const auto found = expected.find(name);
     if (found != expected.end()) known.push_back(found->second);
     return expected.empty() || found != expected.end();
   }
 
-  CommitResult count(CommitResult result) {
+  /// Effects come one at a time. False: it is shut.
+  bool begin() {
+    std::unique_lock guard(mutex);
+    done.wait(guard, [&] { return !counted.under_way; });
+    counted.under_way = open && !held;
+    counted.fenced += counted.under_way ? 0 : 1;
+    return counted.under_way;
+  }
+
+  void end(CommitResult result) {
     const std::lock_guard guard(mutex);
+    counted.under_way = false;
+    done.notify_all();
     switch (result) {
       case CommitResult::committed:
         ++counted.committed;
         break;
       case CommitResult::fenced:
-        ++counted.fenced;
         break;
       case CommitResult::precondition_failed:
         ++counted.stale;
@@ -56,16 +67,10 @@ struct WriteGate::State {
         ++counted.failed;
         break;
     }
-    return result;
   }
 
   CommitResult publish(const std::filesystem::path& staged, const std::filesystem::path& target,
                        std::vector<FilePrecondition> expected_of_it);
-
-  void under_way(bool is) {
-    const std::lock_guard guard(mutex);
-    counted.under_way = is;
-  }
 };
 
 namespace {
@@ -102,20 +107,22 @@ CommitResult WriteGate::State::publish(const std::filesystem::path& staged,
   const bool is_foreseen = add_expectation(target, expected_of_it);
   const auto directory = directory_of(target);
   const auto name = staged.filename().string();
-  const std::lock_guard one_at_a_time(effects);
   auto result = CommitResult::fenced;
-  if (open && !held) {
-    under_way(true);
-    result = !is_foreseen ? CommitResult::precondition_failed
-             : !directory
-                 ? CommitResult::io_error
-                 : rename_durably(directory, name, target.filename().string(), expected_of_it);
-    under_way(false);
+  if (begin()) {
+    try {
+      result = !is_foreseen ? CommitResult::precondition_failed
+               : !directory
+                   ? CommitResult::io_error
+                   : rename_durably(directory, name, target.filename().string(), expected_of_it);
+    } catch (const std::bad_alloc&) {
+      result = CommitResult::io_error;
+    }
+    end(result);
   }
   if (result != CommitResult::committed && unlinkat(directory.fd(), name.c_str(), 0) != 0) {
     unlink(staged.c_str());
   }
-  return count(result);
+  return result;
 }
 
 CommitResult WriteGate::publish_file(const std::filesystem::path& staged,
@@ -129,21 +136,19 @@ CommitResult WriteGate::publish_file(const std::filesystem::path& staged,
 }
 
 CommitResult WriteGate::commit(const std::function<void()>& effect) {
-  const std::lock_guard one_at_a_time(state_->effects);
-  if (!state_->open || state_->held) return state_->count(CommitResult::fenced);
-  state_->under_way(true);
+  if (!state_->begin()) return CommitResult::fenced;
   try {
     effect();
   } catch (...) {
-    state_->under_way(false);
-    state_->count(CommitResult::io_error);
+    state_->end(CommitResult::io_error);
     throw;
   }
-  state_->under_way(false);
-  return state_->count(CommitResult::committed);
+  state_->end(CommitResult::committed);
+  return CommitResult::committed;
 }
 
 bool WriteGate::is_open() const noexcept {
+  const std::lock_guard guard(state_->mutex);
   return state_->open && !state_->held;
 }
 
@@ -162,6 +167,7 @@ void WriteGate::expect(FilePrecondition precondition) {
 }
 
 void WriteGate::hold() noexcept {
+  const std::lock_guard guard(state_->mutex);
   state_->held = true;
 }
 
@@ -172,10 +178,9 @@ void WriteGate::let() noexcept {
 }
 
 bool WriteGate::revoke(Millis at_most) noexcept {
+  std::unique_lock guard(state_->mutex);
   state_->open = false;
-  if (!state_->effects.try_lock_for(at_most)) return false;
-  state_->effects.unlock();
-  return true;
+  return state_->done.wait_for(guard, at_most, [&] { return !state_->counted.under_way; });
 }
 
 WriteGate::Account WriteGate::account() const noexcept {

@@ -1,0 +1,259 @@
+// What time is counted against a call, and what is not.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+
+#include "support/tool_bench.h"
+#include "watchdog/executor.h"
+
+namespace watchdog {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Door;
+using test::eventually;
+using test::ToolBench;
+using Kind = ToolEvent::Kind;
+
+ToolReply said(std::string text) {
+  return {.text = std::move(text)};
+}
+
+template <class T>
+const T& as(const CallReport& report) {
+  if (!std::holds_alternative<T>(report.outcome)) {
+    throw std::runtime_error("another outcome: " + to_json(report));
+  }
+  return std::get<T>(report.outcome);
+}
+
+std::string text_of(const CallReport& report) {
+  return as<ToolExecutionResult>(report).output.text;
+}
+
+TEST(ExecutorTime, a_machine_that_stood_still_is_not_held_against_a_call) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  const Door door;
+  bench.add({.name = "t"}, [door](ToolContext& now) {
+    return ToolReply{.ok = door.wait(now.stop()), .text = "x"};
+  });
+  auto turn = bench.turn();
+  auto running = bench.begin(turn, "t");
+  door.await();
+  bench.advance(125s);  // it slept 5 s longer than it meant to
+  EXPECT_TRUE(eventually([&] { return bench.count(Kind::host_stall) == 1; }));
+  for (const auto& event : bench.events()) {
+    if (event.kind == Kind::host_stall) {
+      EXPECT_EQ(event.elapsed, 5s);
+    }
+  }
+  EXPECT_LT(as<ToolTimeout>(bench.advance_until(running)).elapsed, 124s) << "of its own time";
+}
+
+TEST(ExecutorTime, all_of_a_stall_is_left_out_also_when_somebody_else_rings_first) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  bench.options.look_longest = 1s;
+  bench.options.progress_every = 1s;
+  const Door door;
+  bench.add({.name = "t"}, [door](ToolContext& now) {
+    return ToolReply{.ok = door.wait(now.stop()), .text = "x"};
+  });
+  auto turn = bench.turn();
+  auto running = bench.begin(turn, "t");
+  door.await();
+  ASSERT_TRUE(eventually([&] { return bench.count(Kind::start) == 1; }));
+  bench.advance(1s);
+  ASSERT_TRUE(eventually([&] { return bench.count(Kind::progress) == 1; }));
+  bench.advance(300s);  // the ring of tick comes before the waiting thread's own look
+  ASSERT_TRUE(eventually([&] { return bench.count(Kind::host_stall) == 1; }));
+  for (const auto& event : bench.events()) {
+    if (event.kind == Kind::host_stall) {
+      EXPECT_GE(event.elapsed, 298s);
+    }
+  }
+  EXPECT_EQ(running.wait_for(20ms), std::future_status::timeout) << "it had a second";
+  door.open();
+  EXPECT_EQ(text_of(running.get()), "x");
+}
+
+TEST(ExecutorTime, a_slow_tool_is_called_slow_once_and_left_alone) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  const Door door;
+  bench.add({.name = "t", .deadline = {.soft = 10s}}, [door](ToolContext& now) {
+    (void)door.wait(now.stop());
+    return said("x");
+  });
+  auto turn = bench.turn();
+  auto running = bench.begin(turn, "t");
+  door.await();
+  EXPECT_TRUE(eventually([&] {
+    bench.advance(1s);
+    return bench.count(Kind::slow) == 1;
+  }));
+  bench.advance(1s);
+  door.open();
+  (void)bench.advance_until(running, 1ms);
+  EXPECT_EQ(bench.count(Kind::slow), 1);
+}
+
+TEST(ExecutorTime, progress_is_told_every_five_seconds_of_a_long_call) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  bench.options.progress_every = 5s;
+  const Door door;
+  bench.add({.name = "t"}, [door](ToolContext& now) {
+    for (int at = 1; at <= 1'000; ++at) now.progress(at);
+    (void)door.wait(now.stop());
+    return said("x");
+  });
+  auto turn = bench.turn();
+  auto running = bench.begin(turn, "t");
+  door.await();
+  for (int told = 1; told <= 4; ++told) {
+    bench.advance(4'999ms);
+    EXPECT_EQ(running.wait_for(5ms), std::future_status::timeout);
+    EXPECT_EQ(bench.count(Kind::progress), told - 1);
+    bench.advance(1ms);
+    EXPECT_TRUE(eventually([&] { return bench.count(Kind::progress) == told; }));
+  }
+  door.open();
+  EXPECT_EQ(bench.advance_until(running, 1ms).progress_accepted, 1'000);
+}
+
+TEST(ExecutorTime, the_wall_clock_does_not_matter) {
+  // There is no way to it: deadlines are computed from Clock::since_boot alone. What a calendar
+  // says may jump, as it does here with each look.
+  class Jumping final : public Clock {
+   public:
+    Millis since_boot() const noexcept override { return system_clock().since_boot(); }
+    WallTime wall() const noexcept override {
+      return WallTime{Millis{jumps_++ % 2 == 0 ? 0 : 4'000'000'000'000}};
+    }
+    std::string boot_id() const override { return "jumping"; }
+
+   private:
+    mutable std::atomic<int> jumps_{0};
+  };
+  static Jumping clock;
+  ToolBench bench({.clock = &clock});
+  bench.add({.name = "t"}, [](ToolContext&) { return said("x"); });
+  for (int at = 0; at < 20; ++at) EXPECT_EQ(text_of(bench.call("t")), "x");
+}
+
+TEST(ExecutorTime, with_nothing_left_of_an_enforced_budget_nothing_is_started) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  std::atomic<int> invoked{0};
+  bench.add({.name = "t"}, [&](ToolContext&) {
+    ++invoked;
+    return said("x");
+  });
+  const auto budget = std::make_shared<ExecutionBudget>(bench.clock, BudgetLimits{.duration = 10s},
+                                                        BudgetThresholds{.enforce_time = true});
+  auto turn = bench.turn({.budget = budget});
+  bench.clock.advance(10s);
+  const auto report = bench.executor().execute(turn, {"1", "t", "{}"});
+  EXPECT_EQ(as<ToolDenied>(report).reason, DenyReason::deadline);
+  EXPECT_NE(render_for_model(report).find("budget deadline reached"), std::string::npos);
+  EXPECT_EQ(invoked, 0);
+  EXPECT_EQ(bench.executor().leaks().workers, 0U) << "no thread was made for it";
+}
+
+TEST(ExecutorTime, a_call_gets_five_seconds_of_a_nearly_used_budget_and_all_its_time_of_advice) {
+  for (const bool enforced : {true, false}) {
+    ToolBench bench;
+    bench.stop_the_clock();
+    std::atomic<std::int64_t> left{0};
+    bench.add({.name = "t"}, [&](ToolContext& now) {
+      left = now.remaining().value_or(Millis{-1}).count();
+      return said("x");
+    });
+    const auto budget = std::make_shared<ExecutionBudget>(
+        bench.clock, BudgetLimits{.duration = 100s}, BudgetThresholds{.enforce_time = enforced});
+    auto turn = bench.turn({.budget = budget});
+    bench.clock.advance(99s);
+    (void)bench.executor().execute(turn, {"1", "t", "{}"});
+    EXPECT_EQ(left, enforced ? 5'000 : 120'000);
+  }
+}
+
+TEST(ExecutorTime, no_call_outlives_the_deadline_of_its_turn) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  std::atomic<std::int64_t> left{0};
+  bench.add({.name = "t"}, [&](ToolContext& now) {
+    left = now.remaining()->count();
+    return said("x");
+  });
+  auto turn = bench.turn({.deadline = 60s});
+  bench.clock.advance(50s);
+  (void)bench.executor().execute(turn, {"1", "t", "{}"});
+  EXPECT_EQ(left, 10'000);
+  bench.clock.advance(10s);
+  EXPECT_EQ(as<ToolDenied>(bench.executor().execute(turn, {"2", "t", "{}"})).reason,
+            DenyReason::deadline);
+}
+
+TEST(ExecutorTime, neither_deadline_nor_budget_count_while_a_tool_waits_for_somebody) {
+  ToolBench bench;
+  bench.stop_the_clock();
+  const Door door;
+  const Door left;
+  bench.add({.name = "t"}, [=](ToolContext& now) {
+    const auto limited = now.pause(PauseReason::rate_limited);
+    {
+      const auto asked = now.pause(PauseReason::awaiting_input);
+      door.wait();
+    }
+    left.wait();
+    return said("x");
+  });
+  const auto budget = std::make_shared<ExecutionBudget>(bench.clock, BudgetLimits{.duration = 1h});
+  auto turn = bench.turn({.budget = budget});
+  auto running = bench.begin(turn, "t");
+  door.await();
+  bench.advance(10h);
+  door.open();
+  left.await();
+  bench.advance(10h);
+  EXPECT_EQ(running.wait_for(20ms), std::future_status::timeout);
+  EXPECT_TRUE(turn.info().running[0].paused);
+  left.open();
+  const auto report = running.get();
+  EXPECT_EQ(text_of(report), "x");
+  EXPECT_EQ(report.paused, 20h);
+  EXPECT_EQ(budget->elapsed_seconds(), 0);
+  bench.clock.advance(5s);
+  EXPECT_EQ(budget->elapsed_seconds(), 5) << "its clock runs again";
+}
+
+TEST(ExecutorTime, what_was_given_up_while_it_waited_gives_the_budget_its_time_back) {
+  ToolBench bench({.cancel_grace = 0ms});
+  bench.stop_the_clock();
+  const Door door;
+  bench.add({.name = "t"}, [=](ToolContext& now) {
+    const auto limited = now.pause(PauseReason::rate_limited);
+    door.wait();
+    return said("x");
+  });
+  const auto budget = std::make_shared<ExecutionBudget>(bench.clock, BudgetLimits{.duration = 1h});
+  auto turn = bench.turn({.budget = budget});
+  auto running = bench.begin(turn, "t");
+  door.await();
+  turn.scope().cancel({});
+  EXPECT_TRUE(as<ToolCancelled>(running.get()).still_running);
+  bench.clock.advance(5s);
+  EXPECT_EQ(budget->elapsed_seconds(), 5);
+  door.open();
+  EXPECT_TRUE(eventually([&] { return bench.executor().leaks().abandoned == 0; }));
+  bench.clock.advance(5s);
+  EXPECT_EQ(budget->elapsed_seconds(), 10) << "once is enough";
+}
+
+}  // namespace
+}  // namespace watchdog
