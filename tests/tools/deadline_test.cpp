@@ -6,6 +6,8 @@
 #include <limits>
 #include <random>
 
+#include "support/scenario.h"
+
 namespace watchdog {
 namespace {
 
@@ -245,11 +247,9 @@ struct Reference {
 };
 
 TEST(ActivityDeadline, random_lives_agree_with_a_reference) {
-  const auto seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
+  std::mt19937 random(test::random_seed());
   const auto below = [&](int bound) { return static_cast<int>(random() % unsigned(bound)); };
-  for (int life = 0; life < 2'000; ++life) {
+  for (int life = test::repetitions(20'000); life > 0; --life) {
     ResolvedDeadline limits;
     if (below(4) > 0) limits.idle = Millis{1 + below(50)};
     if (below(2) > 0) limits.hard = Millis{1 + below(200)};

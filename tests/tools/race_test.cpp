@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <random>
 #include <thread>
 
+#include "support/scenario.h"
 #include "support/tool_bench.h"
 #include "watchdog/executor.h"
 
@@ -17,17 +17,11 @@ using namespace std::chrono_literals;
 using test::ToolBench;
 using Kind = ToolEvent::Kind;
 
-/// A tenth, unless everything is asked for; instrumented builds are slower still.
-int rounds_of(int whole) {
-  return std::getenv("WATCHDOG_FULL_TESTS") != nullptr ? whole : whole / 10;
-}
-
 TEST(Race, each_call_has_one_outcome_and_nothing_is_written_after_it) {
-  const auto seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  const auto seed = test::random_seed();
   constexpr int batch_size = 8;
   constexpr int callers = 4;
-  const int rounds = rounds_of(100'000) / (batch_size * callers);
+  const int rounds = test::repetitions(100'000) / (batch_size * callers);
 
   ToolBench bench({.workers_max = 64,
                    .quarantine_after = 1'000'000,

@@ -5,6 +5,7 @@
 #include <random>
 #include <thread>
 
+#include "support/scenario.h"
 #include "support/temp_dir.h"
 #include "tools/resource_locks.h"
 #include "watchdog/executor.h"
@@ -138,8 +139,7 @@ TEST(ResourceLocks, behind_one_that_hangs_nobody_writes_and_everybody_reads) {
 }
 
 TEST(ResourceLocks, many_threads_and_keys_never_meet_and_never_wait_in_a_circle) {
-  const auto seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  const auto seed = test::random_seed();
   constexpr int keys = 6;
   ResourceLocks locks;
   std::atomic<int> writers[keys] = {};
