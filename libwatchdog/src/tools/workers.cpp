@@ -14,7 +14,7 @@ Workers::Workers(std::size_t threads_max, std::size_t stack_bytes)
       stack_bytes_(std::max<std::size_t>(stack_bytes, 256U << 10U)) {}
 
 Workers::Start Workers::start(std::function<void()> work) {
-  const std::lock_guard guard(mutex_);
+  std::unique_lock guard(mutex_);
   if (stopping_) return Start::refused;
   if (idle_ <= handed_.size()) {
     if (threads_ >= threads_max_) return Start::busy;
@@ -22,6 +22,7 @@ Workers::Start Workers::start(std::function<void()> work) {
     ++idle_;  // it begins by looking for work
   }
   handed_.push_back(std::move(work));
+  guard.unlock();  // who wakes up would only wait for it
   work_came_.notify_one();
   return Start::started;
 }
