@@ -78,6 +78,8 @@ class CallBatch {
                                        std::optional<EffectState> said) const;
   void finish(Entry& entry, ToolOutcome outcome);
   void note_in_turn(const Entry& entry);
+  /// REQUIRES: the turn's mutex held.
+  void forget(const Entry& entry);
   void fail_all() noexcept;
 
   /// When something is due if nobody rings before.

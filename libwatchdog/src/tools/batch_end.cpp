@@ -187,6 +187,12 @@ void CallBatch::finish(Entry& entry, ToolOutcome outcome) {
   }
 }
 
+void CallBatch::forget(const Entry& entry) {
+  const auto found = turn_->running.find(entry.key);
+  // Another batch may have a call of the same id.
+  if (found != turn_->running.end() && found->second == entry.state) turn_->running.erase(found);
+}
+
 void CallBatch::note_in_turn(const Entry& entry) {
   const auto& name = entry.asked->tool;
   const auto* timeout = std::get_if<ToolTimeout>(&entry.report.outcome);
@@ -198,7 +204,7 @@ void CallBatch::note_in_turn(const Entry& entry) {
   bool goes_off = false;
   {
     const std::lock_guard guard(turn_->mutex);
-    if (entry.state) turn_->running.erase(entry.key);
+    forget(entry);
     ++turn_->calls_done;
     if (timeout != nullptr) ++turn_->calls_timed_out;
     if (!entry.tool || !entry.state) return;
@@ -253,7 +259,7 @@ void CallBatch::fail_all() noexcept {
         entry.state->phase = CallPhase::terminal;
       }
       const std::lock_guard guard(turn_->mutex);
-      turn_->running.erase(entry.key);
+      forget(entry);
     } catch (...) {  // the report stays empty, and is an error all the same
       entry.report.outcome = ToolFailure{.kind = FailureKind::internal};
     }
