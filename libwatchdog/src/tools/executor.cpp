@@ -199,6 +199,11 @@ Output ToolExecutor::Core::shown(const ToolReply& reply, const ToolSpec& spec) c
 }
 
 void ToolExecutor::Core::came_late(const CallState& state, const Homecoming& home) noexcept {
+  {
+    // Nobody is told any more; and the process may be ending, when OpenSSL is gone already.
+    const std::lock_guard guard(observing);
+    if (closed) return;
+  }
   const auto event = [&](ToolEvent::Kind kind) {
     ToolEvent told;
     told.kind = kind;
