@@ -44,7 +44,7 @@ std::string name_of(const CallReport& report) {
 
 /// Whole seconds where it is some; else with a decimal, or what is less in ms.
 std::string seconds(Millis time) {
-  const auto ms = std::max<std::int64_t>(time.count(), 0);
+  const auto ms = std::clamp<std::int64_t>(time.count(), 0, INT64_MAX - 500);
   if (ms > 0 && ms < 1'000) return std::to_string(ms) + "ms";
   if (ms >= 10'000 || ms % 1'000 == 0) return std::to_string((ms + 500) / 1'000) + "s";
   return std::to_string(ms / 1'000) + "." + std::to_string(ms % 1'000 / 100) + "s";

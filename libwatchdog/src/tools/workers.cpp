@@ -1,5 +1,6 @@
 #include "tools/workers.h"
 
+#include <openssl/crypto.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -68,6 +69,10 @@ void Workers::serve() {
       if (const auto alive = waiter.lock()) alive->ring();
     }
   }
+  // What OpenSSL keeps for this thread goes before anybody takes the thread for gone.
+  guard.unlock();
+  OPENSSL_thread_stop();
+  guard.lock();
   --idle_;
   --threads_;
   thread_ended_.notify_all();
