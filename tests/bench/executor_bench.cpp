@@ -151,7 +151,7 @@ void single_calls(Table& table) {
 /// Milliseconds that somebody waits for a batch, beside as many threads that do the same.
 void many_calls(Table& table) {
   const auto cores = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
-  Scene scene(cores);
+  Scene scene(ExecutorOptions{}.parallel_max);
   Scene one_by_one(1);
   BarePool pool(cores);
   const auto batch = [](Scene& with) {
@@ -165,7 +165,7 @@ void many_calls(Table& table) {
              for (int at = 0; at < batches; ++at) pool.run(batch_size, [] { work(thinking); });
            });
   };
-  table.add("tool_batch", "ms", by_turns(15, together, bare), at_most(1.5));
+  table.add("tool_batch", "ms", by_turns(15, together, bare), at_most(2));
   // No promise: it depends on how many cores are free.
   table.add("tool_batch_to_one_by_one", "ms",
             by_turns(15, together, [&] { return batch(one_by_one); }));
