@@ -9,9 +9,11 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "support/manual_clock.h"
@@ -61,6 +63,23 @@ class Door {
   };
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
+
+[[nodiscard]] inline ToolReply said(std::string text) {
+  return {.text = std::move(text)};
+}
+
+/// The outcome, if it is of that type; else the test fails with what it is.
+template <class T>
+[[nodiscard]] const T& as(const CallReport& report) {
+  if (!std::holds_alternative<T>(report.outcome)) {
+    throw std::runtime_error("another outcome: " + to_json(report));
+  }
+  return std::get<T>(report.outcome);
+}
+
+[[nodiscard]] inline std::string text_of(const CallReport& report) {
+  return as<ToolExecutionResult>(report).output.text;
+}
 
 class ToolBench {
  public:

@@ -11,22 +11,12 @@ namespace watchdog {
 namespace {
 
 using namespace std::chrono_literals;
+using test::as;
 using test::Door;
 using test::eventually;
+using test::said;
 using test::ToolBench;
 using Kind = ToolEvent::Kind;
-
-ToolReply said(std::string text) {
-  return {.text = std::move(text)};
-}
-
-template <class T>
-const T& as(const CallReport& report) {
-  if (!std::holds_alternative<T>(report.outcome)) {
-    throw std::runtime_error("another outcome: " + to_json(report));
-  }
-  return std::get<T>(report.outcome);
-}
 
 /// Waits until it is told to stop.
 ToolReply obedient(ToolContext& now) {

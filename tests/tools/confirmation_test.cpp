@@ -14,6 +14,7 @@ namespace watchdog {
 namespace {
 
 using namespace std::chrono_literals;
+using test::as;
 using test::Door;
 using test::eventually;
 using test::TempDir;
@@ -27,14 +28,6 @@ void write(const fs::path& path, std::string_view text) {
 std::string read(const fs::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-template <class T>
-const T& as(const CallReport& report) {
-  if (!std::holds_alternative<T>(report.outcome)) {
-    throw std::runtime_error("another outcome: " + to_json(report));
-  }
-  return std::get<T>(report.outcome);
 }
 
 /// Writes "new" into a file of its directory.

@@ -11,26 +11,13 @@ namespace watchdog {
 namespace {
 
 using namespace std::chrono_literals;
+using test::as;
 using test::Door;
 using test::eventually;
+using test::said;
+using test::text_of;
 using test::ToolBench;
 using Kind = ToolEvent::Kind;
-
-ToolReply said(std::string text) {
-  return {.text = std::move(text)};
-}
-
-template <class T>
-const T& as(const CallReport& report) {
-  if (!std::holds_alternative<T>(report.outcome)) {
-    throw std::runtime_error("another outcome: " + to_json(report));
-  }
-  return std::get<T>(report.outcome);
-}
-
-std::string text_of(const CallReport& report) {
-  return as<ToolExecutionResult>(report).output.text;
-}
 
 // -- results
 

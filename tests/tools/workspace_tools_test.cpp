@@ -20,18 +20,11 @@ namespace watchdog {
 namespace {
 
 using namespace std::chrono_literals;
+using test::as;
 using test::eventually;
 using test::TempDir;
 using test::ToolBench;
 namespace fs = std::filesystem;
-
-template <class T>
-const T& as(const CallReport& report) {
-  if (!std::holds_alternative<T>(report.outcome)) {
-    throw std::runtime_error("another outcome: " + to_json(report));
-  }
-  return std::get<T>(report.outcome);
-}
 
 std::string arguments(std::initializer_list<std::pair<const char*, nlohmann::json>> fields) {
   auto object = nlohmann::json::object();

@@ -17,6 +17,7 @@ namespace watchdog {
 namespace {
 
 using namespace std::chrono_literals;
+using test::as;
 using test::Door;
 using test::eventually;
 using test::TempDir;
@@ -188,14 +189,6 @@ TEST(FileDigest, is_of_regular_files_and_waits_for_nobody) {
 
 ToolSpec writer(Millis idle) {
   return {.name = "w", .effect = Effect::local_write, .gated = true, .deadline = {.idle = idle}};
-}
-
-template <class T>
-const T& as(const CallReport& report) {
-  if (!std::holds_alternative<T>(report.outcome)) {
-    throw std::runtime_error("another outcome: " + to_json(report));
-  }
-  return std::get<T>(report.outcome);
 }
 
 TEST(Fencing, what_comes_after_the_timeout_changes_nothing) {
