@@ -16,23 +16,16 @@
 #include "support/manual_clock.h"
 #include "support/scenario.h"
 #include "support/temp_dir.h"
+#include "support/text_file.h"
 #include "tools/checkpoint_record.h"
 
 namespace watchdog::test {
 namespace {
 
+using test::content_of;
+using test::write_file;
 namespace fs = std::filesystem;
 using Paths = std::vector<fs::path>;
-
-std::string content_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return file ? std::string(std::istreambuf_iterator<char>(file), {}) : "nothing";
-}
-
-void write_file(const fs::path& path, std::string_view content) {
-  fs::create_directories(path.parent_path());
-  std::ofstream(path, std::ios::binary) << content;
-}
 
 unsigned mode_of(const fs::path& path) {
   struct stat facts {};

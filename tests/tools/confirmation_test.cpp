@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "support/temp_dir.h"
+#include "support/text_file.h"
 #include "support/tool_bench.h"
 #include "watchdog/executor.h"
 
@@ -15,20 +16,13 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::as;
+using test::content_of;
 using test::Door;
 using test::eventually;
 using test::TempDir;
 using test::ToolBench;
+using test::write_file;
 namespace fs = std::filesystem;
-
-void write(const fs::path& path, std::string_view text) {
-  std::ofstream(path) << text;
-}
-
-std::string read(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// Writes "new" into a file of its directory.
 class Writer final : public Tool {
@@ -42,7 +36,7 @@ class Writer final : public Tool {
     ++invoked;
     if (before_publishing) before_publishing();
     const auto staged = target_.parent_path() / ".staged";
-    write(staged, "new");
+    write_file(staged, "new");
     const auto result = now.writes().publish_file(staged, target_);
     if (after_publishing) after_publishing();
     return {.ok = result == CommitResult::committed, .text = std::string(name_of(result))};
@@ -60,7 +54,7 @@ class Writer final : public Tool {
 
 struct Scene {
   Scene() {
-    write(dir / "f", "old");
+    write_file(dir / "f", "old");
     bench.add(writer);
     bench.add({.name = "other"}, [](ToolContext&) { return ToolReply{.text = "x"}; });
   }
@@ -82,7 +76,7 @@ TEST(Confirmation, a_no_changes_nothing_and_concerns_nobody_else) {
   EXPECT_EQ(render_for_model(reports[1]).rfind("[DENIED] Tool \"write\": write not approved", 0),
             0U);
   EXPECT_EQ(scene.writer->invoked, 0);
-  EXPECT_EQ(read(scene.dir / "f"), "old");
+  EXPECT_EQ(content_of(scene.dir / "f"), "old");
   EXPECT_EQ(name_of(reports[2].outcome), "result");
 }
 
@@ -91,7 +85,7 @@ TEST(Confirmation, a_yes_runs_it_once) {
   scene.bench.parts.confirm = [](const auto&...) { return Confirmation::approve; };
   EXPECT_EQ(name_of(scene.bench.call("write").outcome), "result");
   EXPECT_EQ(scene.writer->invoked, 1);
-  EXPECT_EQ(read(scene.dir / "f"), "new");
+  EXPECT_EQ(content_of(scene.dir / "f"), "new");
 }
 
 TEST(Confirmation, with_nobody_to_ask_or_one_who_throws_it_is_a_no) {
@@ -106,12 +100,12 @@ TEST(Confirmation, with_nobody_to_ask_or_one_who_throws_it_is_a_no) {
 TEST(Confirmation, what_changed_since_it_was_shown_is_left_alone) {
   Scene scene;
   scene.bench.parts.confirm = [&](const auto&...) {
-    write(scene.dir / "f", "by somebody else");
+    write_file(scene.dir / "f", "by somebody else");
     return Confirmation::approve;
   };
   const auto report = scene.bench.call("write");
   EXPECT_EQ(as<ToolDenied>(report).reason, DenyReason::stale_precondition);
-  EXPECT_EQ(read(scene.dir / "f"), "by somebody else");
+  EXPECT_EQ(content_of(scene.dir / "f"), "by somebody else");
   EXPECT_NE(render_for_model(report).find("read it again, merge your change, and retry"),
             std::string::npos);
 }
@@ -164,7 +158,7 @@ TEST(Confirmation, that_nobody_gives_expires_and_is_never_taken_for_a_yes) {
   heard.open();
   EXPECT_TRUE(eventually([&] { return scene.bench.executor().leaks().abandoned == 0; }));
   EXPECT_EQ(scene.writer->invoked, 0);
-  EXPECT_EQ(read(scene.dir / "f"), "old");
+  EXPECT_EQ(content_of(scene.dir / "f"), "old");
 }
 
 TEST(Confirmation, a_cancel_dismisses_the_question) {
@@ -257,7 +251,7 @@ TEST(Confirmation, that_nobody_gives_is_not_held_against_the_tool_nor_what_it_us
 
 TEST(Confirmation, what_was_confirmed_is_what_is_written_and_nothing_else) {
   Scene scene;
-  write(scene.dir / "g", "old");
+  write_file(scene.dir / "g", "old");
   scene.bench.parts.confirm = [](const auto&...) { return Confirmation::approve; };
   class Liar final : public Tool {
    public:
@@ -267,7 +261,7 @@ TEST(Confirmation, what_was_confirmed_is_what_is_written_and_nothing_else) {
       return Preview{.diff = "f", .paths = {dir_ / "f"}};
     }
     ToolReply invoke(ToolContext& now) override {
-      write(dir_ / ".staged", "new");
+      write_file(dir_ / ".staged", "new");
       const auto result = now.writes().publish_file(dir_ / ".staged", dir_ / "g");
       return {.ok = result == CommitResult::committed};
     }
@@ -279,16 +273,16 @@ TEST(Confirmation, what_was_confirmed_is_what_is_written_and_nothing_else) {
   };
   scene.bench.add(std::make_shared<Liar>(scene.dir));
   EXPECT_EQ(as<ToolDenied>(scene.bench.call("liar")).reason, DenyReason::stale_precondition);
-  EXPECT_EQ(read(scene.dir / "g"), "old");
+  EXPECT_EQ(content_of(scene.dir / "g"), "old");
 }
 
 TEST(Confirmation, what_was_written_in_part_is_not_said_to_be_undone) {
   Scene scene;
-  write(scene.dir / "g", "old");
+  write_file(scene.dir / "g", "old");
   scene.bench.add(
       {.name = "two", .effect = Effect::local_write, .gated = true}, [&](ToolContext& now) {
-        write(scene.dir / ".a", "new");
-        write(scene.dir / ".b", "new");
+        write_file(scene.dir / ".a", "new");
+        write_file(scene.dir / ".b", "new");
         (void)now.writes().publish_file(scene.dir / ".a", scene.dir / "f");
         const auto second =
             now.writes().publish_file(scene.dir / ".b", FilePrecondition{scene.dir / "g"});
@@ -364,7 +358,7 @@ TEST(Confirmation, what_a_call_wrote_before_its_timeout_can_be_brought_back) {
   door.open();
   ASSERT_TRUE(eventually([&] { return scene.bench.executor().leaks().abandoned == 0; }));
   EXPECT_EQ(store->restore(report.checkpoint, true)->restored.size(), 1U);
-  EXPECT_EQ(read(scene.dir / "f"), "old");
+  EXPECT_EQ(content_of(scene.dir / "f"), "old");
 }
 
 }  // namespace

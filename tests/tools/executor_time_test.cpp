@@ -24,13 +24,15 @@ TEST(ExecutorTime, a_machine_that_stood_still_is_not_held_against_a_call) {
   ToolBench bench;
   bench.stop_the_clock();
   const Door door;
-  bench.add({.name = "t"}, [door](ToolContext& now) {
+  bench.add({.name = "t", .deadline = {.soft = 1s}}, [door](ToolContext& now) {
     return ToolReply{.ok = door.wait(now.stop()), .text = "x"};
   });
   auto turn = bench.turn();
   auto running = bench.begin(turn, "t");
   door.await();
-  bench.advance(125s);  // it slept 5 s longer than it meant to
+  bench.advance(1s);
+  ASSERT_TRUE(eventually([&] { return bench.count(Kind::slow) == 1; })) << "it has looked";
+  bench.advance(124s);  // it slept 5 s longer than it meant to
   EXPECT_TRUE(eventually([&] { return bench.count(Kind::host_stall) == 1; }));
   for (const auto& event : bench.events()) {
     if (event.kind == Kind::host_stall) {

@@ -23,23 +23,16 @@
 #include "base/utf8.h"
 #include "support/scenario.h"
 #include "support/temp_dir.h"
+#include "support/text_file.h"
 #include "tools/line_diff.h"
 #include "watchdog/artifact_store.h"
 
 namespace watchdog::test {
 namespace {
 
+using test::content_of;
+using test::write_file;
 namespace fs = std::filesystem;
-
-std::string content_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write_file(const fs::path& path, std::string_view content) {
-  fs::create_directories(path.parent_path());
-  std::ofstream(path, std::ios::binary) << content;
-}
 
 unsigned mode_of(const fs::path& path) {
   struct stat facts {};

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/temp_dir.h"
+#include "support/text_file.h"
 #include "support/tool_bench.h"
 
 namespace watchdog {
@@ -21,9 +22,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::as;
+using test::content_of;
 using test::eventually;
 using test::TempDir;
 using test::ToolBench;
+using test::write_file;
 namespace fs = std::filesystem;
 
 std::string arguments(std::initializer_list<std::pair<const char*, nlohmann::json>> fields) {
@@ -38,7 +41,7 @@ class WorkspaceTools : public testing::Test {
     setenv("WATCHDOG_EXEC", WATCHDOG_EXEC_BUILT, 1);  // NOLINT(concurrency-mt-unsafe): one thread
     fs::create_directory(dir / "in");
     fs::create_directory(dir / "out");
-    write(dir / "out" / "secret", "secret");
+    write_file(dir / "out" / "secret", "secret");
     fs::create_directory_symlink(dir / "out", root / "way_out");
     fs::create_symlink(dir / "out" / "secret", root / "link_out");
     EXPECT_EQ(mkfifo((root / "pipe").c_str(), 0600), 0);
@@ -46,14 +49,6 @@ class WorkspaceTools : public testing::Test {
     bench.add(list_files_tool(workspace));
     bench.add(artifact_read_tool(artifacts));
     bench.parts.artifacts = artifacts;
-  }
-
-  static void write(const fs::path& path, std::string_view text) {
-    std::ofstream(path, std::ios::binary) << text;
-  }
-  static std::string read(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
   }
 
   std::string text_of(const std::string& tool, const std::string& with) {
@@ -78,7 +73,7 @@ class WorkspaceTools : public testing::Test {
     return kill(pid, 0) != 0 && errno == ESRCH;
   }
   [[nodiscard]] bool has_come(const std::string& file) const {
-    return eventually([&] { return !read(root / file).empty(); });
+    return eventually([&] { return fs::exists(root / file) && !fs::is_empty(root / file); });
   }
 
   const TempDir dir;
@@ -95,7 +90,7 @@ class WorkspaceTools : public testing::Test {
 // -- reading
 
 TEST_F(WorkspaceTools, read_a_file_page_by_page) {
-  write(root / "f", "0123456789");
+  write_file(root / "f", "0123456789");
   EXPECT_EQ(text_of("read_file", arguments({{"path", "f"}})), "0123456789");
   EXPECT_EQ(text_of("read_file", arguments({{"path", "f"}, {"offset", 2}, {"limit", 3}})),
             "234\n[bytes 2 to 5 of 10; go on with offset 5]");
@@ -105,7 +100,7 @@ TEST_F(WorkspaceTools, read_a_file_page_by_page) {
 }
 
 TEST_F(WorkspaceTools, a_page_ends_with_a_whole_character) {
-  write(root / "f", "a\u20ac\u20acb");
+  write_file(root / "f", "a\u20ac\u20acb");
   std::string all;
   for (std::size_t offset = 0; offset < 8;) {
     const auto page =
@@ -116,7 +111,7 @@ TEST_F(WorkspaceTools, a_page_ends_with_a_whole_character) {
     offset += text.size();
   }
   EXPECT_EQ(all, "a\u20ac\u20acb");
-  write(root / "g", "\xff\xfe\x80\x80\x80\x80\x80\x80 end");
+  write_file(root / "g", "\xff\xfe\x80\x80\x80\x80\x80\x80 end");
   const auto bytes = text_of("read_file", arguments({{"path", "g"}, {"limit", 4}}));
   EXPECT_TRUE(bytes.starts_with("\ufffd\ufffd")) << "what is no text is read all the same";
   EXPECT_NE(bytes.find("go on with offset 4"), std::string::npos) << bytes;
@@ -137,7 +132,7 @@ TEST_F(WorkspaceTools, nothing_leads_out_and_nothing_waits) {
 }
 
 TEST_F(WorkspaceTools, offsets_and_limits_may_be_anything) {
-  write(root / "f", "0123456789");
+  write_file(root / "f", "0123456789");
   for (const nlohmann::json& offset :
        {nlohmann::json(11), nlohmann::json(INT64_MAX), nlohmann::json(UINT64_MAX),
         nlohmann::json(-1), nlohmann::json(1e300), nlohmann::json("1"), nlohmann::json(true)}) {
@@ -152,11 +147,11 @@ TEST_F(WorkspaceTools, offsets_and_limits_may_be_anything) {
 
 TEST_F(WorkspaceTools, list_names_and_mark_directories) {
   fs::create_directory(root / "sub");
-  write(root / "sub" / "b\xff", "");
+  write_file(root / "sub" / "b\xff", "");
   EXPECT_EQ(text_of("list_files", "{}"), "link_out\npipe\nsub/\nway_out\n");
   EXPECT_EQ(text_of("list_files", arguments({{"path", "sub"}})), "b\ufffd\n");
   fs::create_directory(root / "many");
-  for (int at = 0; at < 1'005; ++at) write(root / "many" / std::to_string(10'000 + at), "");
+  for (int at = 0; at < 1'005; ++at) write_file(root / "many" / std::to_string(10'000 + at), "");
   const auto many = text_of("list_files", arguments({{"path", "many"}}));
   EXPECT_TRUE(many.starts_with("10000\n"));
   EXPECT_TRUE(many.ends_with("10999\n[and 5 more]")) << many.substr(many.size() - 40);
@@ -168,12 +163,12 @@ TEST_F(WorkspaceTools, write_in_the_workspace_and_nowhere_else) {
   bench.add(write_file_tool(workspace, false));
   EXPECT_EQ(text_of("write_file", arguments({{"path", "a/b/f"}, {"content", "new\n"}})),
             "wrote 4 bytes to a/b/f");
-  EXPECT_EQ(read(root / "a" / "b" / "f"), "new\n");
+  EXPECT_EQ(content_of(root / "a" / "b" / "f"), "new\n");
   for (const auto* path : {"../out/f", "way_out/f", "link_out", "/tmp/f", "pipe", "a", ""}) {
     EXPECT_FALSE(refusal_of("write_file", arguments({{"path", path}, {"content", "x"}})).empty())
         << path;
   }
-  EXPECT_EQ(read(dir / "out" / "secret"), "secret");
+  EXPECT_EQ(content_of(dir / "out" / "secret"), "secret");
   EXPECT_FALSE(fs::exists(dir / "out" / "f"));
   EXPECT_FALSE(refusal_of("write_file", arguments({{"path", "f"}})).empty());
 }
@@ -188,7 +183,7 @@ class WriteWithConsent : public WorkspaceTools {
       if (meanwhile) meanwhile();
       return answer;
     };
-    write(root / "f", "one\ntwo\n");
+    write_file(root / "f", "one\ntwo\n");
   }
   CallReport change() {
     return bench.call("write_file", arguments({{"path", "f"}, {"content", "one\n2\n"}}));
@@ -205,20 +200,20 @@ TEST_F(WriteWithConsent, what_was_confirmed_by_its_diff_can_be_brought_back) {
   const auto report = change();
   EXPECT_EQ(as<ToolExecutionResult>(report).output.text, "wrote 6 bytes to f");
   EXPECT_NE(shown.find("-two\n+2\n"), std::string::npos) << shown;
-  EXPECT_EQ(read(root / "f"), "one\n2\n");
+  EXPECT_EQ(content_of(root / "f"), "one\n2\n");
   ASSERT_FALSE(report.checkpoint.empty());
   const auto restored = checkpoints->restore(report.checkpoint);
   ASSERT_TRUE(restored.ok());
   EXPECT_EQ(restored->restored, std::vector<fs::path>{root / "f"});
-  EXPECT_EQ(read(root / "f"), "one\ntwo\n");
+  EXPECT_EQ(content_of(root / "f"), "one\ntwo\n");
 }
 
 TEST_F(WriteWithConsent, what_others_changed_since_is_not_brought_back) {
   const auto report = change();
-  write(root / "f", "by hand");
+  write_file(root / "f", "by hand");
   EXPECT_EQ(checkpoints->restore(report.checkpoint)->skipped_changed,
             std::vector<fs::path>{root / "f"});
-  EXPECT_EQ(read(root / "f"), "by hand");
+  EXPECT_EQ(content_of(root / "f"), "by hand");
 }
 
 TEST_F(WriteWithConsent, a_no_leaves_nothing_behind) {
@@ -226,16 +221,16 @@ TEST_F(WriteWithConsent, a_no_leaves_nothing_behind) {
   const auto report = change();
   EXPECT_EQ(as<ToolDenied>(report).reason, DenyReason::write_denied);
   EXPECT_TRUE(report.checkpoint.empty());
-  EXPECT_EQ(read(root / "f"), "one\ntwo\n");
+  EXPECT_EQ(content_of(root / "f"), "one\ntwo\n");
   EXPECT_EQ(text_of("list_files", "{}"), "f\nlink_out\npipe\nway_out\n") << "no hidden files";
 }
 
 TEST_F(WriteWithConsent, what_came_in_between_is_kept) {
-  meanwhile = [this] { write(root / "f", "by hand"); };
+  meanwhile = [this] { write_file(root / "f", "by hand"); };
   const auto report = change();
   EXPECT_EQ(as<ToolDenied>(report).reason, DenyReason::stale_precondition);
   EXPECT_TRUE(report.checkpoint.empty()) << "nothing was changed";
-  EXPECT_EQ(read(root / "f"), "by hand");
+  EXPECT_EQ(content_of(root / "f"), "by hand");
 }
 
 TEST_F(WriteWithConsent, another_file_in_its_place_was_not_confirmed) {

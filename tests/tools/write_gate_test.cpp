@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "support/temp_dir.h"
+#include "support/text_file.h"
 #include "support/tool_bench.h"
 #include "tools/sha256.h"
 
@@ -18,20 +19,13 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::as;
+using test::content_of;
 using test::Door;
 using test::eventually;
 using test::TempDir;
 using test::ToolBench;
+using test::write_file;
 namespace fs = std::filesystem;
-
-void write(const fs::path& path, std::string_view text) {
-  std::ofstream(path) << text;
-}
-
-std::string read(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::size_t files_in(const TempDir& dir) {
   return static_cast<std::size_t>(
@@ -41,14 +35,14 @@ std::size_t files_in(const TempDir& dir) {
 TEST(WriteGate, publishes_while_it_is_open_and_never_after) {
   const TempDir dir;
   WriteGate gate(1, "key");
-  write(dir / "staged", "new");
-  write(dir / "f", "old");
+  write_file(dir / "staged", "new");
+  write_file(dir / "f", "old");
   EXPECT_EQ(gate.publish_file(dir / "staged", dir / "f"), CommitResult::committed);
-  EXPECT_EQ(read(dir / "f"), "new");
+  EXPECT_EQ(content_of(dir / "f"), "new");
   EXPECT_TRUE(gate.revoke(0ms));
-  write(dir / "staged", "late");
+  write_file(dir / "staged", "late");
   EXPECT_EQ(gate.publish_file(dir / "staged", dir / "f"), CommitResult::fenced);
-  EXPECT_EQ(read(dir / "f"), "new");
+  EXPECT_EQ(content_of(dir / "f"), "new");
   EXPECT_EQ(files_in(dir), 1U) << "what was staged is gone";
   EXPECT_EQ(gate.commit([] { FAIL() << "a late effect"; }), CommitResult::fenced);
   EXPECT_EQ(gate.account().committed, 1);
@@ -58,24 +52,24 @@ TEST(WriteGate, publishes_while_it_is_open_and_never_after) {
 TEST(WriteGate, a_file_that_changed_is_left_as_it_is) {
   const TempDir dir;
   WriteGate gate(1, "key");
-  write(dir / "f", "seen");
+  write_file(dir / "f", "seen");
   const FilePrecondition as_seen{dir / "f", *digest_of(dir / "f")};
-  write(dir / "f", "changed");
-  write(dir / "staged", "mine");
+  write_file(dir / "f", "changed");
+  write_file(dir / "staged", "mine");
   EXPECT_EQ(gate.publish_file(dir / "staged", as_seen), CommitResult::precondition_failed);
-  EXPECT_EQ(read(dir / "f"), "changed");
-  write(dir / "staged", "mine");
+  EXPECT_EQ(content_of(dir / "f"), "changed");
+  write_file(dir / "staged", "mine");
   EXPECT_EQ(gate.publish_file(dir / "staged", FilePrecondition{dir / "f"}),
             CommitResult::precondition_failed)
       << "it was not to exist";
   gate.expect({dir / "f", sha256_of("something else")});
-  write(dir / "staged", "mine");
+  write_file(dir / "staged", "mine");
   EXPECT_EQ(gate.publish_file(dir / "staged", (dir.path() / "." / "f")),
             CommitResult::precondition_failed);
   EXPECT_EQ(gate.account().stale, 3);
   EXPECT_EQ(files_in(dir), 1U);
   WriteGate other(2, "key");
-  write(dir / "staged", "mine");
+  write_file(dir / "staged", "mine");
   EXPECT_EQ(other.publish_file(dir / "staged", FilePrecondition{dir / "new"}),
             CommitResult::committed);
 }
@@ -84,7 +78,7 @@ TEST(WriteGate, what_is_staged_does_not_leave_its_directory) {
   const TempDir dir;
   fs::create_directory(dir / "in");
   fs::create_directory(dir / "out");
-  write(dir / "in" / ".staged", "new");
+  write_file(dir / "in" / ".staged", "new");
   WriteGate gate(1, "key");
   fs::rename(dir / "in", dir / "moved");
   fs::create_directory_symlink(dir / "out", dir / "in");
@@ -96,7 +90,7 @@ TEST(WriteGate, what_the_disk_refuses_is_said) {
   const TempDir dir;
   WriteGate gate(1, "key");
   EXPECT_EQ(gate.publish_file(dir / "none", dir / "f"), CommitResult::io_error);
-  write(dir / "staged", "x");
+  write_file(dir / "staged", "x");
   EXPECT_EQ(gate.publish_file(dir / "staged", dir / "no" / "such" / "f"), CommitResult::io_error);
   EXPECT_EQ(gate.account().failed, 2);
 }
@@ -161,11 +155,11 @@ TEST(WriteGate, no_number_is_given_out_twice) {
 TEST(WriteGate, a_file_that_is_no_such_file_is_refused) {
   const TempDir dir;
   for (const auto* text : {"hello", "-1", "99999999999999999999", "1 2", "9007199254740993"}) {
-    write(dir / "epoch", text);
+    write_file(dir / "epoch", text);
     const auto opened = EpochSource::open(dir / "epoch");
     ASSERT_FALSE(opened.ok()) << text;
     EXPECT_EQ(opened.error().code, ErrorCode::invalid);
-    EXPECT_EQ(read(dir / "epoch"), text) << "and left alone";
+    EXPECT_EQ(content_of(dir / "epoch"), text) << "and left alone";
   }
   EXPECT_FALSE(EpochSource::open(dir / "no" / "such").ok());
   EXPECT_FALSE(EpochSource::open(dir.path()).ok());
@@ -173,7 +167,7 @@ TEST(WriteGate, a_file_that_is_no_such_file_is_refused) {
 
 TEST(FileDigest, is_of_regular_files_and_waits_for_nobody) {
   const TempDir dir;
-  write(dir / "f", "abc");
+  write_file(dir / "f", "abc");
   EXPECT_EQ(*digest_of(dir / "f"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(*digest_of(dir / "none"), std::nullopt);
@@ -193,14 +187,14 @@ ToolSpec writer(Millis idle) {
 
 TEST(Fencing, what_comes_after_the_timeout_changes_nothing) {
   const TempDir dir;
-  write(dir / "f", "before");
+  write_file(dir / "f", "before");
   ToolBench bench({.cancel_grace = 10ms});
   const Door door;
   const auto late = std::make_shared<std::promise<CommitResult>>();
   bench.add(writer(20ms), [&, door, late](ToolContext& now) {
     auto mine = now;
     door.wait();
-    write(dir / "staged", "late");
+    write_file(dir / "staged", "late");
     late->set_value(mine.writes().publish_file(dir / "staged", dir / "f"));
     return ToolReply{.text = "done"};
   });
@@ -208,10 +202,10 @@ TEST(Fencing, what_comes_after_the_timeout_changes_nothing) {
   EXPECT_EQ(as<ToolTimeout>(report).effects, EffectState::none);
   EXPECT_EQ(as<ToolTimeout>(report).retry, RetryAdvice::safe);
   // Somebody else writes the file meanwhile.
-  write(dir / "f", "of the next turn");
+  write_file(dir / "f", "of the next turn");
   door.open();
   EXPECT_EQ(late->get_future().get(), CommitResult::fenced);
-  EXPECT_EQ(read(dir / "f"), "of the next turn");
+  EXPECT_EQ(content_of(dir / "f"), "of the next turn");
   EXPECT_TRUE(eventually([&] { return bench.count(ToolEvent::Kind::late) == 1; }));
   EXPECT_EQ(files_in(dir), 1U);
 }
