@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t hour = 3'600'000;
 constexpr std::int64_t week = 168 * hour;
 
-std::string shown(double number) {
+std::string plain(double number) {
   if (number == std::trunc(number) && std::abs(number) < 1e15) {
     return std::to_string(static_cast<std::int64_t>(number));
   }
@@ -39,7 +39,7 @@ class Ranges {
     }
     if (number >= min && number <= max) return;  // false for what is no number
     error = refusal(
-        field, "is " + shown(number) + "; it must be from " + shown(min) + " to " + shown(max));
+        field, "is " + plain(number) + "; it must be from " + plain(min) + " to " + plain(max));
   }
 
   std::optional<Error> error;
@@ -118,7 +118,7 @@ Result<void> check(const PolicyPatch& patch) {
 Result<void> check(const Policy& policy) {
   const auto above = [](double low, double high, const std::string& field,
                         const std::string& other) {
-    return refusal(field, "is " + shown(low) + ", above " + other + " (" + shown(high) +
+    return refusal(field, "is " + plain(low) + ", above " + other + " (" + plain(high) +
                               "): what convicts must not come before what makes suspicious");
   };
   for (std::size_t at = 0; at < pattern_count; ++at) {
@@ -131,7 +131,7 @@ Result<void> check(const Policy& policy) {
     // One of a kind is no repetition; R8 counts hits, which are repetitions themselves.
     if (is_repetition(pattern) && pattern != Pattern::R4 && pattern != Pattern::R8 &&
         bounds.suspect < 2) {
-      return refusal(field + ".suspect", "is " + shown(bounds.suspect) +
+      return refusal(field + ".suspect", "is " + plain(bounds.suspect) +
                                              "; it must be at least 2: one is no repetition");
     }
   }

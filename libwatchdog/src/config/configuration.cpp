@@ -1,9 +1,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
+#include "base/ascii.h"
 #include "config/nearest.h"
 #include "config/regular_file.h"
 #include "config/table.h"
@@ -169,8 +169,7 @@ class ConfigurationLoader {
     constexpr std::string_view prefix = "WATCHDOG_TOOLS_TIMEOUTS_";
     for (const auto& [name, text] : sources_.environment) {
       if (!name.starts_with(prefix) || text.empty()) continue;
-      auto tool = name.substr(prefix.size());
-      std::ranges::transform(tool, tool.begin(), [](unsigned char c) { return std::tolower(c); });
+      const auto tool = lower_case(std::string_view(name).substr(prefix.size()));
       const auto setting = find_setting(KeyPath{"tools", "timeouts", tool});
       if (setting && setting->variables().back() == name)
         made_.settings_.tools.deadlines.per_tool.try_emplace(tool);

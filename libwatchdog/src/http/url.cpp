@@ -3,19 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/ascii.h"
+
 namespace watchdog {
 namespace {
 
 constexpr std::string_view own_port(bool tls) {
   return tls ? "443" : "80";
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return result;
 }
 
 bool is_port(std::string_view text) {
@@ -50,7 +44,7 @@ std::string Url::text() const {
 
 Result<Url> url_from(std::string_view text) {
   Url url;
-  const std::string scheme = lower(text.substr(0, text.find("://")));
+  const std::string scheme = lower_case(text.substr(0, text.find("://")));
   if (scheme != "http" && scheme != "https") return refusal("begins with http:// or https://");
   url.tls = scheme == "https";
   text.remove_prefix(std::min(text.size(), scheme.size() + 3));
@@ -69,7 +63,7 @@ Result<Url> url_from(std::string_view text) {
   const bool bracketed = authority.starts_with('[');
   if (bracketed && authority.find(']') == std::string_view::npos) return refusal("names a host");
   const auto host_end = bracketed ? authority.find(']') : authority.rfind(':');
-  url.host = lower(authority.substr(bracketed ? 1 : 0, host_end - (bracketed ? 1 : 0)));
+  url.host = lower_case(authority.substr(bracketed ? 1 : 0, host_end - (bracketed ? 1 : 0)));
   if (!is_host(url.host, bracketed)) return refusal("names a host");
   authority.remove_prefix(std::min(authority.size(), host_end));
   if (bracketed && !authority.empty()) authority.remove_prefix(1);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.h"
 #include "llm/members.h"
 #include "llm/retry_after.h"
 #include "watchdog/json_writer.h"
@@ -25,14 +26,6 @@ std::string without(std::string text, const std::string& secret) {
        at = text.find(secret, at + blot.size()))
     text.replace(at, secret.size(), blot);
   return text;
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return result;
 }
 
 /// With a replacement for each byte that is none.
@@ -66,15 +59,15 @@ bool is_context_exceeded(const ErrorBody& error, int status) {
       "exceeds maximum context length",
       "context length exceeded",
       "prompt is too long"};
-  if (has_any(lower(error.type + " " + error.code), words)) return true;
+  if (has_any(lower_case(error.type + " " + error.code), words)) return true;
   return (status == 400 || status == 413 || status == 422 || status >= 500) &&
-         has_any(lower(error.message), phrases);
+         has_any(lower_case(error.message), phrases);
 }
 
 /// The status that an error within a stream would have had before it.
 int status_of(const ErrorBody& error) {
   if (error.status != 0) return error.status;
-  const std::string kind = lower(error.type + " " + error.code);
+  const std::string kind = lower_case(error.type + " " + error.code);
   const auto is = [&](std::string_view word) { return kind.find(word) != std::string::npos; };
   if (is("authentication") || is("invalid_api_key")) return 401;
   if (is("permission")) return 403;

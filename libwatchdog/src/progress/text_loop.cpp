@@ -57,10 +57,10 @@ constexpr auto folded = [] {
 constexpr std::uint8_t byte_of(char c) noexcept {
   return static_cast<std::uint8_t>(c);
 }
-constexpr bool is_space(char c) noexcept {
+constexpr bool is_space_byte(char c) noexcept {
   return kind_of[byte_of(c)] == Kind::space;
 }
-constexpr bool is_digit(char c) noexcept {
+constexpr bool is_digit_byte(char c) noexcept {
   return kind_of[byte_of(c)] == Kind::digit;
 }
 constexpr bool continues_character(char c) noexcept {
@@ -141,22 +141,22 @@ void TextLoop::take_line_start(char c) noexcept {
   } else if (c == '|') {
     mode_ = Mode::skipped;
     skip(c);
-  } else if (is_digit(c)) {
+  } else if (is_digit_byte(c)) {
     mark_ = number;
     held_digits_[held_count_++] = c;
   } else if (line_marks.find(c) != std::string_view::npos) {
     mark_ = c;
     held_count_ = 1;
-  } else if (!is_space(c)) {
+  } else if (!is_space_byte(c)) {
     leave_line_start(c);
   }
 }
 
 void TextLoop::take_after_digits(char c) noexcept {
   const bool delimiter = c == '.' || c == ')';
-  if (delimited_ && is_space(c)) {
+  if (delimited_ && is_space_byte(c)) {
     begin_item(c);
-  } else if (!delimited_ && (delimiter || (is_digit(c) && held_count_ < digits_max))) {
+  } else if (!delimited_ && (delimiter || (is_digit_byte(c) && held_count_ < digits_max))) {
     delimited_ = delimiter;
     held_digits_[held_count_++] = c;
   } else {
@@ -165,7 +165,7 @@ void TextLoop::take_after_digits(char c) noexcept {
 }
 
 void TextLoop::take_after_marks(char c) noexcept {
-  const bool blank = is_space(c);
+  const bool blank = is_space_byte(c);
   const bool three = held_count_ >= 3;
   const bool fence = three && (mark_ == '`' || mark_ == '~');
   const bool heading = held_count_ <= 6 && mark_ == '#' && blank;
@@ -260,7 +260,7 @@ void TextLoop::take_fence_start(char c) noexcept {
       start_line();
     else
       start_fenced_line();
-  } else if (is_space(c) || (c == '>' && held_count_ == 0)) {
+  } else if (is_space_byte(c) || (c == '>' && held_count_ == 0)) {
     gap_ = held_count_ > 0;
   } else if (c == fence_mark_ && !gap_) {
     held_count_ = std::min(held_count_ + 1, fence_count_);  // more close it as well

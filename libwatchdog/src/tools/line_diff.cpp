@@ -207,7 +207,7 @@ class Page {
   std::size_t added_ = 0;
 };
 
-std::string range(std::size_t begin, std::size_t count) {
+std::string hunk_range(std::size_t begin, std::size_t count) {
   // An empty range is named by the line before it.
   auto text = std::to_string(count == 0 ? begin : begin + 1);
   return count == 1 ? text : text + "," + std::to_string(count);
@@ -221,8 +221,8 @@ struct Stretch {
 
 void add_hunk(Page& page, const Lines& before, const Lines& after, const Script& script,
               const Stretch& hunk) {
-  page.add('@', "@@ -" + range(hunk.before, hunk.before_end - hunk.before) + " +" +
-                    range(hunk.after, hunk.after_end - hunk.after) + " @@\n");
+  page.add('@', "@@ -" + hunk_range(hunk.before, hunk.before_end - hunk.before) + " +" +
+                    hunk_range(hunk.after, hunk.after_end - hunk.after) + " @@\n");
   auto i = hunk.before;
   auto j = hunk.after;
   while (i < hunk.before_end || j < hunk.after_end) {

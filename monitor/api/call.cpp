@@ -1,0 +1,62 @@
+#include "api/call.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/explanation.h"
+#include "watchdog/json.h"
+#include "watchdog/progress.h"
+
+namespace watchdog::monitor {
+
+Response json(JsonWriter& out, int status) {
+  return {.status = status, .body = out.take()};
+}
+
+Result<std::string> document_of(Backend& backend, std::string_view id, const Watched& watched) {
+  const auto explained_by = explanation(backend, id, watched.judged);
+  if (!explained_by) return explained_by.error();
+  const auto now = std::max(backend.now(), watched.judged.history.tick);
+  return progress_document(id, watched.judged, *watched.description, now, system_clock().wall(),
+                           *explained_by);
+}
+
+void reading(const CallPtr& call, std::function<void(StoreReader&)> work) {
+  call->backend.read(std::move(work),
+                     [call](const Error& error) { call->reply(error_response(error)); });
+}
+
+Result<Watched> look_up(const Backend& backend, StoreReader& reader, const SessionRow& row) {
+  if (auto watched = backend.watched(row.id)) return std::move(*watched);
+  auto judged = judged_at(reader, row, backend.now());
+  if (!judged) return judged.error();
+  return Watched{.judged = std::move(*judged),
+                 .description = std::make_shared<const std::string>(description_of(row.spec))};
+}
+
+void with_session(const CallPtr& call, std::function<Response(const Watched&)> answer) {
+  if (const auto watched = call->backend.watched(call->id)) {
+    return call->reply(answer(*watched));
+  }
+  reading(call, [call, answer = std::move(answer)](StoreReader& reader) {
+    const auto row = reader.session(call->id);
+    if (!row) return call->reply(error_response(row.error()));
+    const auto watched = look_up(call->backend, reader, *row);
+    call->reply(watched ? answer(*watched) : error_response(watched.error()));
+  });
+}
+
+bool unserved(const Case& judged) {
+  return judged.health.kind == HealthKind::dead || judged.history.notes->exited_seq != 0 ||
+         judged.history.sign_seq == 0;
+}
+
+Result<CancelRequest> request_in(const Call& call) {
+  auto reason = text_field_from_json(call.request.body, "reason");
+  if (!reason) return reason.error();
+  auto by = text_field_from_json(call.request.body, "by");
+  if (!by) return by.error();
+  return CancelRequest{.by = by->empty() ? "user" : std::move(*by), .reason = std::move(*reason)};
+}
+
+}  // namespace watchdog::monitor
