@@ -53,6 +53,9 @@ constexpr std::array routes{
     Route{Method::get, "api/autonomous/sessions/:id/events", get_events},
     Route{Method::get, "api/autonomous/sessions/:id/transitions", get_transitions},
     Route{Method::post, "api/autonomous/sessions/:id/cancel", cancel_session},
+    Route{Method::get, "api/autonomous/sessions", list_sessions},
+    Route{Method::get, "api/autonomous/sessions/:id/stream", stream_session},
+    Route{Method::get, "api/autonomous/stream", stream_all},
     Route{Method::get, "api/turns/active", list_turns},
     Route{Method::post, "api/turns/:id/abort", abort_turn},
     Route{Method::post, "api/turns/:id/abort-tool/:tool", abort_turn},
@@ -114,7 +117,7 @@ void Api::handle(Request request, Reply reply) const {
     if (route.method == method) {
       return route.answer(
           std::make_shared<Call>(Call{backend_, desk_, std::move(request), std::move(*target),
-                                      std::move(id), std::move(tool), std::move(reply)}));
+                                      std::move(id), std::move(tool), std::move(reply), feed_}));
     }
     allowed.append(allowed.empty() ? "" : ", ").append(word_of(route.method));
   }

@@ -4,6 +4,7 @@
 
 #include "api/backend.h"
 #include "api/check_desk.h"
+#include "api/feed.h"
 #include "api/gate.h"
 #include "api/message.h"
 
@@ -12,9 +13,9 @@ namespace watchdog::monitor {
 /// Thread-safe, if its backend is.
 class Api {
  public:
-  /// `backend` and `desk` must outlive this and every reply under way.
-  Api(Backend& backend, CheckDesk& desk, Gate gate)
-      : backend_(backend), desk_(desk), gate_(std::move(gate)) {}
+  /// All must outlive this and every reply under way. Without a feed there are no streams.
+  Api(Backend& backend, CheckDesk& desk, Gate gate, Feed* feed = nullptr)
+      : backend_(backend), desk_(desk), gate_(std::move(gate)), feed_(feed) {}
 
   /// Whether the request may go on, judged by its headers alone: the refusal, or nothing.
   [[nodiscard]] std::optional<Response> refuse(const Request& request) const;
@@ -27,6 +28,7 @@ class Api {
   Backend& backend_;
   CheckDesk& desk_;
   Gate gate_;
+  Feed* feed_;
 };
 
 }  // namespace watchdog::monitor

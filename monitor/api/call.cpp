@@ -21,6 +21,34 @@ Result<std::string> document_of(Backend& backend, std::string_view id, const Wat
                            *explained_by);
 }
 
+Result<SessionFilter> filter_of(const Target& target, int limit_max) {
+  SessionFilter filter;
+  const auto health = target.choice<HealthKind>("health");
+  if (!health) return health.error();
+  const auto lifecycle = target.choice<Lifecycle>("lifecycle");
+  if (!lifecycle) return lifecycle.error();
+  const auto after = target.number("after", 0, 0, INT64_MAX);
+  if (!after) return after.error();
+  const auto limit = target.number("limit", 100, 1, limit_max);
+  if (!limit) return limit.error();
+  filter.health = *health;
+  filter.lifecycle = *lifecycle;
+  filter.after = *after;
+  filter.limit = static_cast<int>(*limit);
+  filter.agent = target.text("agent");
+  filter.parent = target.text("parent");
+  filter.text = target.text("q");
+  if (const auto label = target.text("label"); !label.empty()) {
+    const auto colon = label.find(':');
+    if (colon == std::string::npos || colon == 0) {
+      return Error{ErrorCode::malformed, "label must be key:value", "label"};
+    }
+    filter.label_key = label.substr(0, colon);
+    filter.label_value = label.substr(colon + 1);
+  }
+  return filter;
+}
+
 void reading(const CallPtr& call, std::function<void(StoreReader&)> work) {
   call->backend.read(std::move(work),
                      [call](const Error& error) { call->reply(error_response(error)); });

@@ -8,6 +8,7 @@
 
 #include "api/backend.h"
 #include "api/check_desk.h"
+#include "api/feed.h"
 #include "api/message.h"
 #include "api/target.h"
 #include "watchdog/json_writer.h"
@@ -25,11 +26,15 @@ struct Call {
   std::string id;    ///< From the path, where the route has one: a session's, check's or turn's.
   std::string tool;  ///< Likewise: a call of the turn.
   Reply reply;
+  Feed* feed = nullptr;  ///< Null: nothing is told here as it happens.
 };
 using CallPtr = std::shared_ptr<Call>;
 
 /// What the writer holds, as the answer.
 [[nodiscard]] Response json(JsonWriter& out, int status = 200);
+
+/// Which sessions the parameters ask for, at most so many. Errors: `malformed`, `invalid`.
+[[nodiscard]] Result<SessionFilter> filter_of(const Target& target, int limit_max);
 
 /// Runs `work` where it may wait for the disk; if the database cannot be read, that is the reply.
 void reading(const CallPtr& call, std::function<void(StoreReader&)> work);

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "api/routes.h"
+#include "api/transition.h"
 #include "watchdog/json.h"
 #include "watchdog/progress.h"
 
@@ -51,26 +52,6 @@ Result<std::vector<TransitionRow>> transitions_of(const Backend& backend, StoreR
     if (row.id > after) rows->push_back(std::move(row));
   }
   return rows;
-}
-
-void write_transition(JsonWriter& out, const TransitionRow& row) {
-  const auto& transition = row.transition;
-  const auto& health = transition.health;
-  out.open_object().field("id", row.id).field("seq", transition.seq);
-  out.field("at", transition.at.time_since_epoch().count()).key("quietMs");
-  row.quiet ? out.value(row.quiet->count()) : out.value(nullptr);
-  out.field("from", name_of(transition.from)).field("health", name_of(health.kind));
-  out.key("pattern");
-  health.pattern == Pattern::none ? out.value(nullptr) : out.value(name_of(health.pattern));
-  out.field("reason", transition.reason).key("evidence");
-  write_evidence(out, health);
-  out.field("detector", row.detector);
-  out.field("policyDigest", hexadecimal(transition.policy_digest)).key("situation");
-  // A file may come from anybody.
-  const auto& situation = transition.situation;
-  const bool readable = situation.starts_with('{') && is_json(situation);
-  readable ? out.raw(situation) : out.value(nullptr);
-  out.close_object();
 }
 
 }  // namespace
@@ -132,7 +113,7 @@ void get_transitions(const CallPtr& call) {
     if (!rows) return call->reply(error_response(rows.error()));
     JsonWriter out;
     out.open_object().key("transitions").open_array();
-    for (const auto& item : *rows) write_transition(out, item);
+    for (const auto& item : *rows) out.raw(transition_json(item));
     out.close_array().key("next");
     static_cast<int>(rows->size()) == limit ? out.value(rows->back().id) : out.value(nullptr);
     out.close_object();

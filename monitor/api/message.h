@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "watchdog/result.h"
 
@@ -20,7 +22,29 @@ struct Request {
   std::string origin;
   std::string authorization;
   std::string fetch_site;  ///< Sec-Fetch-Site
+  std::string cookie;
+  std::string accept_encoding;
+  std::string if_none_match;
+  std::string last_event_id;
+  std::string peer;  ///< The other end's address, without its port.
   std::string body;
+};
+
+/// What a response goes on with after its head, for as long as the client stays. Use from one
+/// thread at a time.
+class Source {
+ public:
+  using Piece = std::shared_ptr<const std::string>;
+  Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  virtual ~Source() = default;
+
+  /// Once, before anything else: `wake` may be called from any thread whenever there is more, until
+  /// this is gone.
+  virtual void begin(std::function<void()> wake) = 0;
+  /// What there is now, in order; empty: nothing at the moment.
+  [[nodiscard]] virtual std::vector<Piece> take() = 0;
 };
 
 /// A plain value.
@@ -29,6 +53,8 @@ struct Response {
   std::string body;
   std::string content_type = "application/json";
   std::string extra_headers;  ///< Complete lines, each with its CRLF.
+  std::string cache_control = "no-store";
+  std::shared_ptr<Source> source;  ///< Instead of `body`, until either side closes; null: none.
 };
 
 /// Called exactly once, from any thread.

@@ -13,6 +13,12 @@ void list_progress(const CallPtr& call);
 void create_session(const CallPtr& call);
 void patch_session(const CallPtr& call);
 void cancel_session(const CallPtr& call);
+/// Many, a row each.
+void list_sessions(const CallPtr& call);
+
+// What happens, as it happens
+void stream_all(const CallPtr& call);
+void stream_session(const CallPtr& call);
 
 // Their events and changes of health
 void post_events(const CallPtr& call);

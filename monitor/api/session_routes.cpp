@@ -8,34 +8,6 @@
 namespace watchdog::monitor {
 namespace {
 
-Result<SessionFilter> filter_of(const Target& target) {
-  SessionFilter filter;
-  const auto health = target.choice<HealthKind>("health");
-  if (!health) return health.error();
-  const auto lifecycle = target.choice<Lifecycle>("lifecycle");
-  if (!lifecycle) return lifecycle.error();
-  const auto after = target.number("after", 0, 0, INT64_MAX);
-  if (!after) return after.error();
-  const auto limit = target.number("limit", 100, 1, page_max);
-  if (!limit) return limit.error();
-  filter.health = *health;
-  filter.lifecycle = *lifecycle;
-  filter.after = *after;
-  filter.limit = static_cast<int>(*limit);
-  filter.agent = target.text("agent");
-  filter.parent = target.text("parent");
-  filter.text = target.text("q");
-  if (const auto label = target.text("label"); !label.empty()) {
-    const auto colon = label.find(':');
-    if (colon == std::string::npos || colon == 0) {
-      return Error{ErrorCode::malformed, "label must be key:value", "label"};
-    }
-    filter.label_key = label.substr(0, colon);
-    filter.label_value = label.substr(colon + 1);
-  }
-  return filter;
-}
-
 Error has_ended(const SessionRow& row) {
   return {ErrorCode::conflict,
           "session " + row.id + " has ended already: " + std::string(name_of(row.lifecycle)),
@@ -75,7 +47,7 @@ void get_status(const CallPtr& call) {
 }
 
 void list_progress(const CallPtr& call) {
-  auto filter = filter_of(call->target);
+  auto filter = filter_of(call->target, page_max);
   if (!filter) return call->reply(error_response(filter.error()));
   reading(call, [call, filter = std::move(*filter)](StoreReader& reader) {
     const auto rows = reader.sessions(filter);

@@ -27,6 +27,7 @@ struct Monitor::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
+  Feed feed;
   std::unique_ptr<Sweeper> sweeper;
   std::optional<ModelClient> model;
   std::unique_ptr<CheckDesk> desk;
@@ -81,12 +82,12 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
                  "bind"};
   }
   auto state = std::make_unique<State>(context);
-  auto sweeper = Sweeper::start(
-      {.database = own.db.empty() ? default_database() : own.db,
-       .retention = {.ended_for =
-                         Millis{static_cast<std::int64_t>(own.retention_days * 86'400'000.0)},
-                     .bytes_max = own.retention_bytes},
-       .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
+  auto sweeper = Sweeper::start({.database = own.db.empty() ? default_database() : own.db,
+                                 .retention = {.ended_for = Millis{static_cast<std::int64_t>(
+                                                   own.retention_days * 86'400'000.0)},
+                                               .bytes_max = own.retention_bytes},
+                                 .log = [](const std::string& sentence) { spdlog::warn(sentence); },
+                                 .feed = &state->feed});
   if (!sweeper) return sweeper.error();
   state->sweeper = std::move(*sweeper);
   const auto& checks = options.settings.checks;
@@ -100,7 +101,7 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   state->sweeper->listen(
       [desk = state->desk.get()](const Transition& change) { desk->notice(change); });
   state->desk->look_around();
-  state->api = std::make_unique<Api>(*state->sweeper, *state->desk, std::move(gate));
+  state->api = std::make_unique<Api>(*state->sweeper, *state->desk, std::move(gate), &state->feed);
   auto server = HttpServer::listen(
       context, own.bind, own.port,
       [api = state->api.get()](const Request& request) { return api->refuse(request); },

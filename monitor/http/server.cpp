@@ -1,9 +1,13 @@
 #include "http/server.h"
 
+#include <array>
+#include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -11,8 +15,10 @@
 #include <chrono>
 #include <optional>
 #include <thread>
+#include <type_traits>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 namespace watchdog::monitor {
 namespace {
@@ -23,6 +29,7 @@ namespace http = beast::http;
 using tcp = asio::ip::tcp;
 // The concrete executor and a plain socket: the general ones cost twice the instructions a request.
 using Socket = asio::basic_stream_socket<tcp, asio::io_context::executor_type>;
+using TlsSocket = asio::ssl::stream<Socket>;
 using Acceptor = asio::basic_socket_acceptor<tcp, asio::io_context::executor_type>;
 using SteadyClock = std::chrono::steady_clock;
 
@@ -45,26 +52,59 @@ Method method_of(http::verb verb) {
   }
 }
 
-/// Status line, headers and body in one piece: one write a response.
-std::string on_the_wire(const Response& response, bool keep_alive, bool with_body) {
+std::string head_of(const Response& response) {
   std::string wire;
   wire.reserve(256 + response.extra_headers.size() + response.body.size());
   wire.append("HTTP/1.1 ").append(std::to_string(response.status)).append(" ");
   wire.append(
       text(http::obsolete_reason(http::int_to_status(static_cast<unsigned>(response.status)))));
   wire.append("\r\nContent-Type: ").append(response.content_type);
-  wire.append("\r\nContent-Length: ").append(std::to_string(response.body.size()));
-  wire.append("\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
-  wire.append(response.extra_headers);
-  wire.append(keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
+  wire.append("\r\nCache-Control: ").append(response.cache_control);
+  wire.append("\r\nX-Content-Type-Options: nosniff\r\n").append(response.extra_headers);
+  return wire;
+}
+
+/// Status line, headers and body in one piece: one write a response.
+std::string on_the_wire(const Response& response, bool keep_alive, bool with_body) {
+  auto wire = head_of(response);
+  wire.append("Content-Length: ").append(std::to_string(response.body.size()));
+  wire.append(keep_alive ? "\r\n\r\n" : "\r\nConnection: close\r\n\r\n");
   if (with_body) wire.append(response.body);
   return wire;
 }
 
+/// A stream has no length: it ends with the connection.
+std::string stream_head(const Response& response) {
+  return head_of(response).append("X-Accel-Buffering: no\r\nConnection: close\r\n\r\n");
+}
+
+/// What each client costs at most: a write every so often, however much happens.
+constexpr std::chrono::milliseconds piece_every{5};
+/// A comment tells proxies and clients that a quiet stream still lives.
+constexpr std::chrono::seconds keep_alive_every{15};
+constexpr std::string_view keep_alive_comment = ": keep-alive\n\n";
+
 }  // namespace
 
 struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
-  class Connection;
+  /// One client, over whatever transport.
+  class Connection {
+   public:
+    Connection() = default;
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+    virtual ~Connection() = default;
+    virtual void begin() = 0;
+    /// Called now and then: closes what takes too long.
+    virtual void sweep(SteadyClock::time_point now) = 0;
+    /// Ends the connection unless an answer is under way; then it ends with that.
+    virtual void stop() = 0;
+    virtual void close() = 0;
+    /// Since when it has had no request whole; nothing while one is answered.
+    [[nodiscard]] virtual std::optional<SteadyClock::time_point> waiting_since() const = 0;
+  };
+  template <class Transport>
+  class Conversation;
 
   State(asio::io_context& io, Admission admit, Handler answer, ServerLimits bounds)
       : context(io),
@@ -82,18 +122,81 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
   ServerLimits limits;
   std::unordered_set<std::shared_ptr<Connection>> connections;
   std::size_t bodies_bytes = 0;  ///< Of all requests under way.
+  std::optional<asio::ssl::context> tls;
   bool accept_paused = false;
   bool stopping = false;
 
   void accept();
+  void admit(Socket socket);
+  [[nodiscard]] bool make_room();
   void sweep_later();
 };
 
-/// One client: reads a request, has it answered, writes the response, and again.
-class HttpServer::State::Connection : public std::enable_shared_from_this<Connection> {
+/// Reads a request, has it answered, writes the response, and again.
+template <class Transport>
+class HttpServer::State::Conversation final
+    : public Connection,
+      public std::enable_shared_from_this<HttpServer::State::Conversation<Transport>> {
+  static constexpr bool over_tls = std::is_same_v<Transport, TlsSocket>;
+
  public:
-  Connection(std::shared_ptr<State> server, Socket socket)
-      : server_(std::move(server)), socket_(std::move(socket)) {}
+  Conversation(std::shared_ptr<State> server, Transport socket, std::string peer)
+      : server_(std::move(server)),
+        socket_(std::move(socket)),
+        pace_(server_->context),
+        peer_(std::move(peer)) {}
+
+  void begin() override {
+    since_ = SteadyClock::now();
+    if constexpr (over_tls) {
+      phase_ = Phase::receiving;
+      expires_ = since_ + std::chrono::seconds(server_->limits.handshake_seconds_max);
+      socket_.async_handshake(asio::ssl::stream_base::server,
+                              [self = this->shared_from_this()](beast::error_code error) {
+                                error ? self->close() : self->read();
+                              });
+    } else {
+      read();
+    }
+  }
+
+  void sweep(SteadyClock::time_point now) override {
+    if (phase_ == Phase::idle && buffer_.size() > 0) {
+      phase_ = Phase::receiving;  // a request has begun and does not end
+      since_ = now;
+      expires_ = now + std::chrono::seconds(server_->limits.request_seconds_max);
+    }
+    if (phase_ == Phase::streaming) {
+      if (writing_ ? now >= expires_ : false) return close();
+      if (!writing_) pump(now - wrote_at_ >= keep_alive_every);
+      return;
+    }
+    if (phase_ != Phase::answering && now >= expires_) close();
+  }
+
+  void stop() override {
+    if (phase_ != Phase::answering && phase_ != Phase::writing) close();
+  }
+
+  [[nodiscard]] std::optional<SteadyClock::time_point> waiting_since() const override {
+    const bool waits = phase_ == Phase::idle || phase_ == Phase::receiving;
+    return waits ? std::optional(since_) : std::nullopt;
+  }
+
+  void close() override {
+    release_body();
+    pace_.cancel();
+    request_ = {};
+    source_.reset();
+    beast::error_code ignored;
+    auto& lowest = socket_.lowest_layer();
+    lowest.shutdown(tcp::socket::shutdown_both, ignored);
+    lowest.close(ignored);
+    server_->connections.erase(this->shared_from_this());
+  }
+
+ private:
+  enum class Phase : std::uint8_t { idle, receiving, answering, writing, streaming };
 
   void read() {
     if (server_->stopping) return close();
@@ -101,29 +204,12 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
     parser_->header_limit(static_cast<std::uint32_t>(server_->limits.header_bytes_max));
     parser_->body_limit(server_->limits.body_bytes_max);
     phase_ = Phase::idle;
-    expires_ = SteadyClock::now() + std::chrono::seconds(server_->limits.idle_seconds_max);
+    since_ = SteadyClock::now();
+    expires_ = since_ + std::chrono::seconds(server_->limits.idle_seconds_max);
     http::async_read_header(socket_, buffer_, *parser_,
-                            [self = shared_from_this()](beast::error_code error, std::size_t) {
-                              self->got_header(error);
-                            });
+                            [self = this->shared_from_this()](
+                                beast::error_code error, std::size_t) { self->got_header(error); });
   }
-
-  /// Called now and then: closes what takes too long.
-  void sweep(SteadyClock::time_point now) {
-    if (phase_ == Phase::idle && buffer_.size() > 0) {
-      phase_ = Phase::receiving;  // a request has begun and does not end
-      expires_ = now + std::chrono::seconds(server_->limits.request_seconds_max);
-    }
-    if (phase_ != Phase::answering && now >= expires_) close();
-  }
-
-  /// Ends the connection unless an answer is under way; then it ends with that.
-  void stop() {
-    if (phase_ == Phase::idle || phase_ == Phase::receiving) close();
-  }
-
- private:
-  enum class Phase : std::uint8_t { idle, receiving, answering, writing };
 
   void got_header(beast::error_code error) {
     if (error) return refuse(error);
@@ -139,7 +225,12 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
                        .host = std::string(text(header[http::field::host])),
                        .origin = std::string(text(header[http::field::origin])),
                        .authorization = std::string(text(header[http::field::authorization])),
-                       .fetch_site = std::string(text(header["Sec-Fetch-Site"]))};
+                       .fetch_site = std::string(text(header["Sec-Fetch-Site"])),
+                       .cookie = std::string(text(header[http::field::cookie])),
+                       .accept_encoding = std::string(text(header[http::field::accept_encoding])),
+                       .if_none_match = std::string(text(header[http::field::if_none_match])),
+                       .last_event_id = std::string(text(header["Last-Event-ID"])),
+                       .peer = peer_};
     if (auto refusal = server_->admission(request_)) {
       if (!parser_->is_done()) return write_last(*refusal);
       keep_alive_ = header.keep_alive() && !server_->stopping;
@@ -166,14 +257,14 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
   void write_continue() {
     static constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
     asio::async_write(socket_, asio::buffer(go_on),
-                      [self = shared_from_this()](beast::error_code error, std::size_t) {
+                      [self = this->shared_from_this()](beast::error_code error, std::size_t) {
                         error ? self->close() : self->read_body();
                       });
   }
 
   void read_body() {
     http::async_read(socket_, buffer_, *parser_,
-                     [self = shared_from_this()](beast::error_code error, std::size_t) {
+                     [self = this->shared_from_this()](beast::error_code error, std::size_t) {
                        error ? self->refuse(error) : self->answer();
                      });
   }
@@ -205,7 +296,7 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
     request_.body = std::move(message.body());
     const auto here = std::this_thread::get_id();
     server_->handler(
-        std::move(request_), [self = shared_from_this(), here,
+        std::move(request_), [self = this->shared_from_this(), here,
                               open = asio::make_work_guard(server_->context)](Response response) {
           // Answers from memory come on this thread, within the call.
           if (std::this_thread::get_id() == here) return self->write(response);
@@ -215,14 +306,92 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
   }
 
   void write(const Response& response) {
+    if (response.source) return stream(response);
     phase_ = Phase::writing;  // bounded: the client may not read
     expires_ = SteadyClock::now() + std::chrono::seconds(server_->limits.request_seconds_max);
     wire_ = on_the_wire(response, keep_alive_, with_body_);
     asio::async_write(socket_, asio::buffer(wire_),
-                      [self = shared_from_this()](beast::error_code error, std::size_t) {
+                      [self = this->shared_from_this()](beast::error_code error, std::size_t) {
                         self->release_body();
-                        error || !self->keep_alive_ ? self->close() : self->read();
+                        error || !self->keep_alive_ ? self->finish() : self->read();
                       });
+  }
+
+  void stream(const Response& response) {
+    wire_ = stream_head(response);
+    phase_ = Phase::streaming;
+    if (with_body_ && !server_->stopping) {
+      source_ = response.source;
+      wait_for_the_end();
+      auto woken = std::make_shared<std::atomic_flag>();
+      source_->begin([weak = this->weak_from_this(), woken, &context = server_->context] {
+        if (woken->test_and_set()) return;
+        asio::post(context, [weak, woken] {
+          woken->clear();
+          if (const auto self = weak.lock()) self->pump(false);
+        });
+      });
+    }
+    send({asio::buffer(wire_)});
+  }
+
+  /// Writes what there is, if it is time; `anything`: at least a comment.
+  void pump(bool anything) {
+    if (phase_ != Phase::streaming || writing_ || !source_) return;
+    const auto now = SteadyClock::now();
+    if (now < next_piece_) {
+      if (std::exchange(paced_, true)) return;
+      pace_.expires_at(next_piece_);
+      pace_.async_wait([weak = this->weak_from_this()](beast::error_code error) {
+        const auto self = weak.lock();
+        if (!self) return;
+        self->paced_ = false;
+        if (!error) self->pump(false);
+      });
+      return;
+    }
+    pieces_ = source_->take();
+    std::vector<asio::const_buffer> buffers;
+    buffers.reserve(pieces_.size());
+    for (const auto& piece : pieces_) buffers.push_back(asio::buffer(*piece));
+    if (buffers.empty() && anything) buffers.push_back(asio::buffer(keep_alive_comment));
+    if (buffers.empty()) return;
+    next_piece_ = now + piece_every;
+    send(buffers);
+  }
+
+  void send(const std::vector<asio::const_buffer>& buffers) {
+    writing_ = true;
+    wrote_at_ = SteadyClock::now();
+    expires_ = wrote_at_ + std::chrono::seconds(server_->limits.request_seconds_max);
+    asio::async_write(socket_, buffers,
+                      [self = this->shared_from_this()](beast::error_code error, std::size_t) {
+                        self->writing_ = false;
+                        self->pieces_.clear();
+                        error || !self->source_ ? self->finish() : self->pump(false);
+                      });
+  }
+
+  /// A client that hangs up is noticed by reading; what it sends instead is of no interest.
+  void wait_for_the_end() {
+    buffer_.clear();
+    socket_.async_read_some(buffer_.prepare(1'024), [self = this->shared_from_this()](
+                                                        beast::error_code error, std::size_t) {
+      error ? self->close() : self->wait_for_the_end();
+    });
+  }
+
+  /// Says good-bye as the transport wants it.
+  void finish() {
+    if constexpr (over_tls) {
+      phase_ = Phase::receiving;
+      expires_ = SteadyClock::now() + std::chrono::seconds(5);
+      source_.reset();
+      socket_.async_shutdown(
+          [self = this->shared_from_this()](beast::error_code) { self->close(); });
+    } else {
+      close();
+    }
   }
 
   /// Says why, and hangs up: what follows on this connection cannot be understood.
@@ -232,39 +401,47 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
     wire_ = on_the_wire(response, false, with_body_);
     asio::async_write(
         socket_, asio::buffer(wire_),
-        [self = shared_from_this()](beast::error_code, std::size_t) { self->drain(); });
+        [self = this->shared_from_this()](beast::error_code, std::size_t) { self->drain(); });
   }
 
   /// Reads what the client still sends for a moment; closing at once would reset the connection and
   /// take the response with it.
   void drain() {
     beast::error_code ignored;
-    socket_.shutdown(tcp::socket::shutdown_send, ignored);
+    if constexpr (over_tls) {
+      return finish();
+    } else {
+      socket_.shutdown(tcp::socket::shutdown_send, ignored);
+    }
     buffer_.clear();
-    socket_.async_read_some(buffer_.prepare(65'536),
-                            [self = shared_from_this()](beast::error_code error, std::size_t) {
-                              error ? self->close() : self->drain();
-                            });
+    socket_.async_read_some(buffer_.prepare(65'536), [self = this->shared_from_this()](
+                                                         beast::error_code error, std::size_t) {
+      error ? self->close() : self->drain();
+    });
   }
 
   void release_body() { server_->bodies_bytes -= std::exchange(reserved_, 0); }
 
-  void close() {
-    release_body();
-    beast::error_code ignored;
-    socket_.shutdown(tcp::socket::shutdown_both, ignored);
-    socket_.close(ignored);
-    server_->connections.erase(shared_from_this());
-  }
-
   std::shared_ptr<State> server_;
-  Socket socket_;
+  Transport socket_;
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   Request request_;
   std::string wire_;
   Phase phase_ = Phase::idle;
+  SteadyClock::time_point since_;
   SteadyClock::time_point expires_;
+
+  // Of a stream:
+  std::shared_ptr<Source> source_;
+  std::vector<Source::Piece> pieces_;  ///< Under way.
+  asio::steady_timer pace_;
+  SteadyClock::time_point next_piece_;
+  SteadyClock::time_point wrote_at_;
+  bool writing_ = false;
+  bool paced_ = false;
+
+  std::string peer_;
   std::size_t reserved_ = 0;
   bool keep_alive_ = false;
   bool with_body_ = true;
@@ -273,12 +450,7 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
 void HttpServer::State::accept() {
   acceptor.async_accept([self = shared_from_this()](beast::error_code error, Socket socket) {
     if (error == asio::error::operation_aborted || self->stopping) return;
-    if (!error && self->connections.size() < self->limits.connections_max) {
-      socket.set_option(tcp::no_delay(true), error);
-      auto connection = std::make_shared<Connection>(self, std::move(socket));
-      self->connections.insert(connection);
-      connection->read();
-    }
+    if (!error && self->make_room()) self->admit(std::move(socket));
     if (error == asio::error::no_descriptors) {
       self->accept_paused = true;  // nothing can be accepted before something is closed
       return;
@@ -287,9 +459,44 @@ void HttpServer::State::accept() {
   });
 }
 
+void HttpServer::State::admit(Socket socket) {
+  beast::error_code error;
+  socket.set_option(tcp::no_delay(true), error);
+  const auto end = socket.remote_endpoint(error);
+  if (error) return;  // gone already
+  auto peer = end.address().to_string();
+  std::shared_ptr<Connection> connection;
+  if (tls) {
+    connection = std::make_shared<Conversation<TlsSocket>>(
+        shared_from_this(), TlsSocket(std::move(socket), *tls), std::move(peer));
+  } else {
+    connection = std::make_shared<Conversation<Socket>>(shared_from_this(), std::move(socket),
+                                                        std::move(peer));
+  }
+  connections.insert(connection);
+  connection->begin();
+}
+
+/// True if one more connection may be had. When all are taken, the one goes that has been without a
+/// whole request for longest: somebody who only holds connections open keeps nobody out.
+bool HttpServer::State::make_room() {
+  if (connections.size() < limits.connections_max) return true;
+  std::shared_ptr<Connection> longest;
+  auto earliest = SteadyClock::time_point::max();
+  for (const auto& connection : connections) {
+    const auto since = connection->waiting_since();
+    if (!since || *since >= earliest) continue;
+    earliest = *since;
+    longest = connection;
+  }
+  if (!longest) return false;
+  longest->close();
+  return true;
+}
+
 void HttpServer::State::sweep_later() {
   sweep.expires_after(std::chrono::seconds(1));
-  sweep.async_wait([self = shared_from_this()](beast::error_code) {
+  sweep.async_wait([self = this->shared_from_this()](beast::error_code) {
     if (self->stopping && self->connections.empty()) return;
     const auto now = SteadyClock::now();
     const auto open = self->connections;  // closing one erases it
@@ -299,21 +506,47 @@ void HttpServer::State::sweep_later() {
   });
 }
 
+namespace {
+
+Result<void> use_files(asio::ssl::context& context, const TlsFiles& files) {
+  beast::error_code error;
+  SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
+  context.use_certificate_chain_file(files.certificate.string(), error);
+  if (error) {
+    return Error{
+        ErrorCode::invalid,
+        "the certificate " + files.certificate.string() + " cannot be used: " + error.message(),
+        "tls_cert"};
+  }
+  context.use_private_key_file(files.key.string(), asio::ssl::context::pem, error);
+  if (error) {
+    return Error{ErrorCode::invalid,
+                 "the key " + files.key.string() + " cannot be used: " + error.message(),
+                 "tls_key"};
+  }
+  return {};
+}
+
+}  // namespace
+
 HttpServer::HttpServer(std::shared_ptr<State> state) : state_(std::move(state)) {}
 HttpServer::~HttpServer() {
   stop();
 }
 
-Result<std::unique_ptr<HttpServer>> HttpServer::listen(asio::io_context& context,
-                                                       const std::string& address,
-                                                       std::uint16_t port, Admission admission,
-                                                       Handler handler, ServerLimits limits) {
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(
+    asio::io_context& context, const std::string& address, std::uint16_t port, Admission admission,
+    Handler handler, const std::optional<TlsFiles>& tls, ServerLimits limits) {
   beast::error_code error;
   const auto ip = asio::ip::make_address(address, error);
   if (error) {
     return Error{ErrorCode::invalid, address + " is no IP address", "bind"};
   }
   auto state = std::make_shared<State>(context, std::move(admission), std::move(handler), limits);
+  if (tls) {
+    state->tls.emplace(asio::ssl::context::tls_server);
+    if (auto ready = use_files(*state->tls, *tls); !ready) return ready.error();
+  }
   auto& acceptor = state->acceptor;
   const tcp::endpoint endpoint(ip, port);
   acceptor.open(endpoint.protocol(), error);
@@ -334,7 +567,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(asio::io_context& context
 std::string HttpServer::url() const {
   const auto endpoint = state_->acceptor.local_endpoint();
   const auto host = endpoint.address().to_string();
-  return "http://" + (endpoint.address().is_v6() ? "[" + host + "]" : host) + ":" +
+  return (state_->tls ? "https://" : "http://") +
+         (endpoint.address().is_v6() ? "[" + host + "]" : host) + ":" +
          std::to_string(endpoint.port());
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,9 +23,16 @@ struct ServerLimits {
   std::size_t header_bytes_max = 16 * 1024;          ///< Beyond: 431.
   std::size_t body_bytes_max = 16 * 1024 * 1024;     ///< Beyond: 413.
   std::size_t bodies_bytes_max = 256 * 1024 * 1024;  ///< Of all requests under way. Beyond: 503.
-  std::size_t connections_max = 1'024;               ///< Beyond: closed at once.
+  std::size_t connections_max = 1'024;               ///< Beyond: the one that idles longest goes.
   int idle_seconds_max = 75;                         ///< Without a request.
-  int request_seconds_max = 60;                      ///< From a request's first byte to its last.
+  int request_seconds_max = 60;  ///< From a request's first byte to its last; for each write.
+  int handshake_seconds_max = 10;
+};
+
+/// PEM: a certificate with those that vouch for it, and its key.
+struct TlsFiles {
+  std::filesystem::path certificate;
+  std::filesystem::path key;
 };
 
 /// Answers HTTP/1.1 on one address, on the thread that runs the io_context.
@@ -34,16 +42,17 @@ class HttpServer {
   using Admission = std::function<std::optional<Response>(const Request&)>;
   using Handler = std::function<void(Request, Reply)>;
 
-  /// Begins to listen. `handler`'s reply may come from any thread. Errors: `invalid` (no address),
-  /// `unavailable` (in use, not allowed).
+  /// Begins to listen. `handler`'s reply may come from any thread. Errors: `invalid` (no address,
+  /// files that cannot be used), `unavailable` (in use, not allowed).
   [[nodiscard]] static Result<std::unique_ptr<HttpServer>> listen(
       boost::asio::io_context& context, const std::string& address, std::uint16_t port,
-      Admission admission, Handler handler, ServerLimits limits = {});
+      Admission admission, Handler handler, const std::optional<TlsFiles>& tls = {},
+      ServerLimits limits = {});
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// `http://ADDRESS:PORT`
+  /// `http://ADDRESS:PORT`, or https.
   [[nodiscard]] std::string url() const;
   /// Accepts no more; answers what is under way and closes.
   void stop();

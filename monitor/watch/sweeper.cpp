@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/session_row.h"
 #include "watchdog/bell.h"
 
 namespace watchdog::monitor {
@@ -24,6 +25,9 @@ constexpr Millis look_every{1'000};
 /// Retention begins a round so often; within one it works in pieces until nothing is left.
 constexpr Millis trim_every{600'000};
 constexpr Millis piece_every{20};
+/// How sessions look is told so often, and with a change of health not sooner than the second.
+constexpr std::chrono::milliseconds rows_every{1'000};
+constexpr std::chrono::milliseconds rows_at_once{100};
 
 /// About what a batch takes in memory.
 std::size_t weight(const Batch& batch) {
@@ -136,6 +140,7 @@ struct Sweeper::State {
   bool trimming = false;
   Seq trim_through = 0;
   bool trouble_said = false;
+  std::chrono::steady_clock::time_point rows_from{};  ///< Not before then are rows told again.
 
   mutable std::mutex mutex;
   std::vector<std::shared_ptr<Pending>> inbox;
@@ -164,8 +169,18 @@ struct Sweeper::State {
   }
 
   Result<void> begin() {
-    auto started =
-        Observer::start(store, {.told = [this](const Transition& change) { tell(change); }});
+    Observer::Options told{.told = [this](const TransitionRow& row, const std::string& session) {
+      tell(row, session);
+    }};
+    if (options.feed != nullptr) {
+      told.seen = [feed = options.feed](const Event& event, const std::string& session) {
+        feed->event(event, session);
+      };
+      told.reloaded = [feed = options.feed](Seq seq, std::int64_t transition) {
+        feed->restart({.seq = seq, .transition = transition});
+      };
+    }
+    auto started = Observer::start(store, std::move(told));
     if (!started) return started.error();
     const std::lock_guard guard(mutex);
     seen = std::move(*started);
@@ -174,9 +189,32 @@ struct Sweeper::State {
     return {};
   }
 
-  void tell(const Transition& change) {
+  void tell(const TransitionRow& row, const std::string& session) {
+    if (options.feed != nullptr) options.feed->transition(row, session);
     const std::lock_guard guard(listening);
-    if (listener) listener(change);
+    if (listener) listener(row.transition);
+  }
+
+  /// Wakes those who listen. How sessions look now they are told at most once a second, or soon
+  /// after one got into or out of trouble, by whoever reads lists.
+  void feed_listeners(Backend& backend) {
+    if (options.feed == nullptr) return;
+    options.feed->flush();
+    const auto now = std::chrono::steady_clock::now();
+    const auto pending = options.feed->pending();
+    if (pending == Feed::Pending::none || now < rows_from) return;
+    if (pending == Feed::Pending::some && now < rows_from + rows_every - rows_at_once) return;
+    rows_from = now + rows_at_once;
+    room.read(
+        [this, &backend](StoreReader& reader) {
+          const auto wall = system_clock().wall();
+          for (const auto& session : options.feed->take_changed()) {
+            const auto row = reader.session(session);
+            if (row) options.feed->session(row->key, session_row(backend, *row, wall));
+          }
+          options.feed->flush();
+        },
+        [](const Error&) {});
   }
 
   void report(const Result<void>& result) {
@@ -272,10 +310,11 @@ struct Sweeper::State {
     return trim();
   }
 
-  void run() {
+  void run(Backend& backend) {
     while (true) {
       Instant due = never;
       report(turn(due));
+      feed_listeners(backend);
       bool stop = false;
       {
         const std::lock_guard guard(mutex);
@@ -292,6 +331,8 @@ struct Sweeper::State {
     auto left = look_every;
     if (due != never) left = std::clamp(due - store.now(), Millis{0}, look_every);
     if (trimming) left = std::min(left, piece_every);
+    if (options.feed != nullptr && options.feed->pending() == Feed::Pending::urgent)
+      left = std::min(left, Millis{rows_at_once});
     std::array<pollfd, 2> fds{pollfd{wake_fd, POLLIN, 0}, pollfd{bell.fd(), POLLIN, 0}};
     poll(fds.data(), fds.size(), static_cast<int>(left.count()) + (due != never ? 1 : 0));
     std::uint64_t count = 0;
@@ -336,10 +377,11 @@ Result<std::unique_ptr<Sweeper>> Sweeper::start(Options options) {
   auto state = std::make_unique<State>(std::move(options), std::move(*store));
   if (auto begun = state->begin(); !begun) return begun.error();
   auto* running = state.get();
-  state->thread = std::thread([running] { running->run(); });
   state->patience =
       std::jthread([running](const std::stop_token& stop) { running->answer_the_impatient(stop); });
-  return std::unique_ptr<Sweeper>(new Sweeper(std::move(state)));
+  std::unique_ptr<Sweeper> sweeper(new Sweeper(std::move(state)));
+  running->thread = std::thread([running, backend = sweeper.get()] { running->run(*backend); });
+  return sweeper;
 }
 
 Sweeper::~Sweeper() {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "api/backend.h"
+#include "api/feed.h"
 #include "watchdog/observer.h"
 #include "watchdog/store.h"
 
@@ -22,6 +23,7 @@ class Sweeper final : public Backend {
     Retention retention;
     /// Gets what an operator should know. Called from the store thread.
     std::function<void(const std::string&)> log;
+    Feed* feed = nullptr;  ///< Is told what happens; null: nobody is.
     std::size_t pending_bytes_max = 64 * 1024 * 1024;  ///< Reports waiting for the disk.
     Millis refusal_max{5'000};  ///< How long a caller of `append` waits for the disk at most.
   };

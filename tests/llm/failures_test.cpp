@@ -24,7 +24,7 @@ Failure in_stream(ErrorBody error) {
                     HttpHead{.status = 200}, server);
 }
 
-struct Row {
+struct Answer {
   const char* what;
   int status;
   std::string body;
@@ -33,7 +33,7 @@ struct Row {
 };
 
 TEST(Failures, each_status_has_its_class) {
-  const std::vector<Row> rows = {
+  const std::vector<Answer> rows = {
       {"no key", 401,
        R"({"error":{"code":401,"message":"Invalid API Key","type":"authentication_error"}})",
        reasons::authentication, false},

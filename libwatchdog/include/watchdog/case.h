@@ -18,6 +18,7 @@ struct Transition {
   SessionKey session = observer_key;
   Seq seq = 0;  ///< The newest event known then.
   Instant tick{};
+  Millis quiet{};  ///< From that event to `tick`: 0 if it caused the change.
   WallTime at{};
   HealthKind from = HealthKind::unknown;
   Health health;

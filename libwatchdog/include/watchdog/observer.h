@@ -21,6 +21,7 @@ namespace watchdog {
 struct Watched {
   Case judged;
   std::shared_ptr<const std::string> description;  ///< See description_of().
+  WallTime created{};
 };
 
 /// A session that another one started. A plain value.
@@ -51,9 +52,14 @@ class Observer {
     /// A longer time between two looks is an absence of the observer, which becomes an event. The
     /// caller looks at least once a second.
     Millis late_max{5'000};
-    /// Gets each change of health once it is written down, on the thread that looks. It is not to
-    /// wait for anything.
-    std::function<void(const Transition&)> told{};
+    /// Gets each change of health once it is written down, with its session's id, on the thread
+    /// that looks. It is not to wait for anything, as is the next one.
+    std::function<void(const TransitionRow&, const std::string& session)> told{};
+    /// Gets each event once it is folded, in order; but none that was already in the file when the
+    /// sessions were loaded, for which there is `reloaded`.
+    std::function<void(const Event&, const std::string& session)> seen{};
+    /// The sessions were loaded: what is told next follows this event and this transition.
+    std::function<void(Seq, std::int64_t transition)> reloaded{};
   };
 
   /// Becomes the judge of the store's file. The store must outlive the observer. Errors:

@@ -98,8 +98,8 @@ class Store {
   /// Appends one event of the observer itself.
   [[nodiscard]] Result<Seq> append_observer(ObserverGap absence);
 
-  /// Writes what the judge concluded.
-  [[nodiscard]] Result<void> record(const Verdicts& verdicts);
+  /// Writes what the judge concluded. Returns the id of the first transition; the others follow it.
+  [[nodiscard]] Result<std::int64_t> record(const Verdicts& verdicts);
 
   /// Holds the writers' queue while `work` runs, so that no event is stamped meanwhile: what `work`
   /// reads is all there is up to now(). `work` may call `record` and the reader.

@@ -23,6 +23,8 @@ struct SessionRow {
   std::string id;
   SessionSpec spec;
   WallTime created{};
+  WallTime updated{};  ///< Newest change of lifecycle or health; of an ended one, its end.
+  std::string outcome_reason;  ///< Empty while it runs.
   std::int32_t attempt = 1;
   Lifecycle lifecycle = Lifecycle::running;
   HealthKind health = HealthKind::unknown;
@@ -99,6 +101,15 @@ class StoreReader {
   /// A session's transitions after an id, oldest first.
   [[nodiscard]] Result<std::vector<TransitionRow>> transitions(SessionKey session,
                                                                std::int64_t after, int count_max);
+
+  /// Transitions of all sessions after an id, in their order; none that was concluded of an event
+  /// after `through`.
+  [[nodiscard]] Result<std::vector<TransitionRow>> transitions_after(std::int64_t id, Seq through,
+                                                                     int count_max);
+  /// The newest transition's id, also if it is not kept any more; 0: there was none.
+  [[nodiscard]] Result<std::int64_t> newest_transition();
+  /// Events below it are not kept any more.
+  [[nodiscard]] Result<Seq> first_kept();
 
   /// Those that follow from the events and from the time up to `now`, but that no judge has written
   /// down. Their ids go on from the session's newest; the same events give the same ids.

@@ -9,6 +9,7 @@ void Case::conclude(Instant now, std::vector<Transition>& changes, const Witness
     changes.push_back({.session = session,
                        .seq = history.seq,
                        .tick = now,
+                       .quiet = now - history.tick,
                        .at = health_since,
                        .from = health.kind,
                        .health = next,

@@ -37,6 +37,7 @@ struct Entry {
   Case judged;
   std::string id;
   std::shared_ptr<const std::string> description;
+  WallTime created{};
   std::int32_t since_snapshot = 0;
   Instant queued = never;  ///< Its earliest place in the queue of due sessions.
 };
@@ -210,6 +211,7 @@ struct Observer::State {
     entry.judged = std::move(*judged);
     entry.id = row->id;
     entry.description = described(row->spec);
+    entry.created = row->created;
     by_id.insert(&entry);
     if (!row->spec.parent.empty()) {
       by_parent.emplace(parents.try_emplace(session, row->spec.parent).first->second, session);
@@ -275,7 +277,17 @@ struct Observer::State {
       if (auto kept = keep(); !kept) return kept;
     }
     incomplete = false;
-    return keep();
+    if (auto kept = keep(); !kept) return kept;
+    if (!options.reloaded) return {};
+    const auto transition = store.reader().newest_transition();
+    if (!transition) return transition.error();
+    options.reloaded(cursor, *transition);
+    return {};
+  }
+
+  void tell(const Event& event) const {
+    const auto entry = entries.find(event.session);
+    if (entry != entries.end()) options.seen(event, entry->second.id);
   }
 
   Result<void> catch_up() {
@@ -285,6 +297,7 @@ struct Observer::State {
       for (const auto& event : *events) {
         if (auto taken = take(event); !taken) return taken;
         cursor = event.seq;
+        if (options.seen) tell(event);
       }
       if (events->empty()) return {};
       if (auto kept = keep(); !kept) return kept;
@@ -312,13 +325,12 @@ struct Observer::State {
     for (const auto session : to_keep) {
       if (auto* entry = entry_of(session)) verdicts.snapshots.push_back(&entry->judged);
     }
-    if (auto recorded = store.record(verdicts); !recorded) return recorded;
+    const auto recorded = store.record(verdicts);
+    if (!recorded) return recorded.error();
     for (const auto session : to_keep) {
       if (auto* entry = entry_of(session)) entry->since_snapshot = 0;
     }
-    if (options.told) {
-      for (const auto& change : changes) options.told(change);
-    }
+    if (options.told) tell(*recorded);
     changes.clear();
     to_keep.clear();
     if (!ended.empty()) {
@@ -327,6 +339,17 @@ struct Observer::State {
       ended.clear();
     }
     return {};
+  }
+
+  /// What was written down, `id` first.
+  void tell(std::int64_t id) {
+    for (auto& change : changes) {
+      TransitionRow row{
+          .id = id++, .detector = std::string(detector_version), .quiet = change.quiet};
+      row.transition = std::move(change);
+      const auto entry = entries.find(row.transition.session);
+      if (entry != entries.end()) options.told(row, entry->second.id);
+    }
   }
 
   /// Takes the sessions out of the queue that are due at `now`.
@@ -486,7 +509,9 @@ std::optional<Watched> Observer::find(std::string_view session_id) const {
   const std::lock_guard guard(state_->mutex);
   const auto found = state_->by_id.find(session_id);
   if (found == state_->by_id.end()) return std::nullopt;
-  return Watched{.judged = (*found)->judged, .description = (*found)->description};
+  return Watched{.judged = (*found)->judged,
+                 .description = (*found)->description,
+                 .created = (*found)->created};
 }
 
 std::vector<Child> Observer::children(std::string_view session_id, std::size_t count_max) const {

@@ -39,6 +39,8 @@ void Store::State::keep_floors() {
   floor.run();
   floor.bind(1, std::string_view("last_tick_ms")).bind(2, last_tick.time_since_epoch().count());
   floor.run();
+  floor.bind(1, std::string_view("last_transition")).bind(2, newest_transition());
+  floor.run();
 }
 
 /// Deletes a piece of the session's events, and once they are gone the session itself.

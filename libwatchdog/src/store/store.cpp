@@ -442,22 +442,29 @@ Result<Seq> Store::append_observer(ObserverGap absence) {
   return seq;
 }
 
-Result<void> Store::record(const Verdicts& verdicts) {
-  auto done = state_->in_turn<bool>([&]() -> Result<bool> {
-    state_->write(verdicts);
-    return true;
-  });
-  if (!done) return done.error();
-  if (!verdicts.transitions.empty() && !state_->alone) state_->ring();
-  return {};
+Result<std::int64_t> Store::record(const Verdicts& verdicts) {
+  auto first = state_->in_turn<std::int64_t>(
+      [&]() -> Result<std::int64_t> { return state_->write(verdicts); });
+  if (first && !verdicts.transitions.empty() && !state_->alone) state_->ring();
+  return first;
 }
 
-void Store::State::write(const Verdicts& verdicts) {
+std::int64_t Store::State::newest_transition() {
+  auto& query =
+      sql("SELECT max(coalesce((SELECT max(id) FROM transitions), 0), "
+          "coalesce((SELECT value FROM meta WHERE key = 'last_transition'), 0))");
+  const ResetLater later(query);
+  query.step();
+  return query.integer(0);
+}
+
+std::int64_t Store::State::write(const Verdicts& verdicts) {
+  const auto first = verdicts.transitions.empty() ? 0 : newest_transition() + 1;
+  auto id = first;
   auto& transition_sql =
       sql("INSERT INTO transitions (session, seq, tick_ms, at_ms, from_health, health, pattern, "
-          "reason, "
-          "evidence, detector, policy_digest, situation) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-          "?)");
+          "reason, evidence, detector, policy_digest, situation, id) "
+          "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (const auto& transition : verdicts.transitions) {
     JsonWriter evidence;
     evidence.open_array();
@@ -473,7 +480,7 @@ void Store::State::write(const Verdicts& verdicts) {
     transition_sql.bind(7, name_of(transition.health.pattern)).bind(8, transition.reason);
     transition_sql.bind(9, evidence.text()).bind(10, detector_version);
     transition_sql.bind(11, static_cast<std::int64_t>(transition.policy_digest));
-    transition_sql.bind(12, transition.situation, true);
+    transition_sql.bind(12, transition.situation, true).bind(13, id++);
     transition_sql.run();
   }
   for (const auto* judged : verdicts.snapshots) {
@@ -497,6 +504,7 @@ void Store::State::write(const Verdicts& verdicts) {
     session.bind(3, judged->health_since.time_since_epoch().count()).bind(4, judged->session);
     session.run();
   }
+  return first;
 }
 
 Result<void> Store::alone(const std::function<Result<void>()>& work) {

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::string_view session_columns =
     "s.id, s.name, s.spec, s.created_ms, s.attempt, s.lifecycle, s.health, "
-    "coalesce((SELECT seq FROM heads WHERE session = s.id), 0)";
+    "coalesce((SELECT seq FROM heads WHERE session = s.id), 0), s.updated_ms, "
+    "s.outcome_reason";
 
 Result<SessionRow> session_from(const Statement& row) {
   SessionRow session{.key = row.integer(0), .id = row.text(1)};
@@ -30,8 +31,15 @@ Result<SessionRow> session_from(const Statement& row) {
   session.lifecycle = named<Lifecycle>(row.text(5)).value_or(Lifecycle::running);
   session.health = named<HealthKind>(row.text(6)).value_or(HealthKind::unknown);
   session.head = row.integer(7);
+  session.updated = WallTime{Millis{row.integer(8)}};
+  session.outcome_reason = row.text(9);
   return session;
 }
+
+constexpr std::string_view transition_columns =
+    "SELECT t.id, t.session, t.seq, t.tick_ms, t.at_ms, t.from_health, t.health, t.pattern, "
+    "t.reason, t.evidence, t.detector, t.policy_digest, t.tick_ms - e.tick_ms, t.situation "
+    "FROM transitions t LEFT JOIN events e ON e.seq = t.seq ";
 
 /// A walk over more events than this ends the page early, so that no query runs away.
 constexpr int walk_max = 20'000;
@@ -65,6 +73,24 @@ void read_evidence(const std::string& text, Health& health) {
     if (into == health.evidence.end() || !seq.is_number_integer()) return;
     *into++ = seq.get<Seq>();
   }
+}
+
+TransitionRow transition_from(const Statement& query) {
+  TransitionRow row{.id = query.integer(0), .detector = query.text(10)};
+  auto& transition = row.transition;
+  transition.session = query.integer(1);
+  transition.seq = query.integer(2);
+  transition.tick = Instant{Millis{query.integer(3)}};
+  transition.at = WallTime{Millis{query.integer(4)}};
+  transition.from = named<HealthKind>(query.text(5)).value_or(HealthKind::unknown);
+  transition.health.kind = named<HealthKind>(query.text(6)).value_or(HealthKind::unknown);
+  transition.health.pattern = named<Pattern>(query.text(7)).value_or(Pattern::none);
+  transition.reason = query.text(8);
+  read_evidence(query.text(9), transition.health);
+  transition.policy_digest = static_cast<std::uint64_t>(query.integer(11));
+  transition.situation = query.text(13);
+  if (!query.is_null(12)) row.quiet = Millis{query.integer(12)};
+  return row;
 }
 
 CancelRequest request_from(const nlohmann::json& object) {
@@ -386,32 +412,44 @@ Result<std::optional<Event>> StoreReader::opinion(std::string_view event_id) {
 Result<std::vector<TransitionRow>> StoreReader::transitions(SessionKey session, std::int64_t after,
                                                             int count_max) {
   return state_->guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {
-    auto& query = state_->prepared(
-        "SELECT t.id, t.session, t.seq, t.tick_ms, t.at_ms, t.from_health, t.health, t.pattern, "
-        "t.reason, t.evidence, t.detector, t.policy_digest, t.tick_ms - e.tick_ms, t.situation "
-        "FROM transitions t LEFT JOIN events e ON e.seq = t.seq WHERE t.session = ? AND t.id > ? "
-        "ORDER BY t.id LIMIT ?");
+    auto& query = state_->prepared(std::string(transition_columns) +
+                                   "WHERE t.session = ? AND t.id > ? ORDER BY t.id LIMIT ?");
     const ResetLater later(query);
     query.bind(1, session).bind(2, after).bind(3, count_max);
     std::vector<TransitionRow> rows;
-    while (query.step()) {
-      TransitionRow row{.id = query.integer(0), .detector = query.text(10)};
-      auto& transition = row.transition;
-      transition.session = query.integer(1);
-      transition.seq = query.integer(2);
-      transition.tick = Instant{Millis{query.integer(3)}};
-      transition.at = WallTime{Millis{query.integer(4)}};
-      transition.from = named<HealthKind>(query.text(5)).value_or(HealthKind::unknown);
-      transition.health.kind = named<HealthKind>(query.text(6)).value_or(HealthKind::unknown);
-      transition.health.pattern = named<Pattern>(query.text(7)).value_or(Pattern::none);
-      transition.reason = query.text(8);
-      read_evidence(query.text(9), transition.health);
-      transition.policy_digest = static_cast<std::uint64_t>(query.integer(11));
-      transition.situation = query.text(13);
-      if (!query.is_null(12)) row.quiet = Millis{query.integer(12)};
-      rows.push_back(std::move(row));
-    }
+    while (query.step()) rows.push_back(transition_from(query));
     return rows;
+  });
+}
+
+Result<std::vector<TransitionRow>> StoreReader::transitions_after(std::int64_t id, Seq through,
+                                                                  int count_max) {
+  return state_->guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {
+    auto& query =
+        state_->prepared(std::string(transition_columns) + "WHERE t.id > ? ORDER BY t.id LIMIT ?");
+    const ResetLater later(query);
+    query.bind(1, id).bind(2, count_max);
+    std::vector<TransitionRow> rows;
+    while (query.step() && query.integer(2) <= through) rows.push_back(transition_from(query));
+    return rows;
+  });
+}
+
+Result<std::int64_t> StoreReader::newest_transition() {
+  return state_->guarded<std::int64_t>([&]() -> Result<std::int64_t> {
+    auto& query = state_->prepared(
+        "SELECT max(coalesce((SELECT max(id) FROM transitions), 0), "
+        "coalesce((SELECT value FROM meta WHERE key = 'last_transition'), 0))");
+    const ResetLater later(query);
+    return query.step() ? query.integer(0) : 0;
+  });
+}
+
+Result<Seq> StoreReader::first_kept() {
+  return state_->guarded<Seq>([&]() -> Result<Seq> {
+    auto& query = state_->prepared("SELECT value FROM meta WHERE key = 'first_seq'");
+    const ResetLater later(query);
+    return query.step() ? query.integer(0) : 0;
   });
 }
 

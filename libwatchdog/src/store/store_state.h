@@ -94,7 +94,9 @@ struct Store::State {
   void put_turns(Head& head, bool turns);
   void put_heads();
   void put_absence(Millis gap);
-  void write(const Verdicts& verdicts);
+  /// The id of the first transition written.
+  std::int64_t write(const Verdicts& verdicts);
+  std::int64_t newest_transition();
 
   // Retention:
   struct Merging {

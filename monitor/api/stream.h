@@ -1,0 +1,70 @@
+/// \file
+/// Server-sent events: first how things are, then what happens, from any place on.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/backend.h"
+#include "api/feed.h"
+#include "api/message.h"
+
+namespace watchdog::monitor {
+
+/// What is told. A plain value.
+struct StreamOptions {
+  std::string session;  ///< Only of this one; empty: of all.
+  SessionKey key = observer_key;
+  bool events = true;
+  bool transitions = true;
+  bool sessions = true;         ///< How they look, at most once a second each.
+  std::optional<Cursor> after;  ///< Goes on after it; empty: from now on.
+};
+
+/// One listener's stream. What happens is told exactly once and in order, also over restarts of the
+/// monitor, as long as the file keeps it. Who reads slowly is told from the file; what sessions
+/// looked like in between it is not told.
+class Stream final : public Source, public std::enable_shared_from_this<Stream> {
+ public:
+  /// Both must outlive it.
+  Stream(Backend& backend, Feed& feed, StreamOptions options)
+      : backend_(backend), feed_(feed), options_(std::move(options)) {}
+
+  void begin(std::function<void()> wake) override;
+  [[nodiscard]] std::vector<Piece> take() override;
+
+ private:
+  using Task = Result<void> (Stream::*)(StoreReader&);
+  void start(Task task);
+  Result<void> read_snapshot(StoreReader& reader);
+  Result<void> read_replay(StoreReader& reader);
+  Result<void> read_document(StoreReader& reader);
+  Result<void> place(StoreReader& reader);
+  Result<std::string> document(StoreReader& reader) const;
+  void take_live(std::vector<Piece>& pieces);
+  void add(std::string text);
+
+  Backend& backend_;
+  Feed& feed_;
+  const StreamOptions options_;
+  std::function<void()> wake_;
+  std::shared_ptr<Feed::Listener> listener_;
+
+  std::mutex mutex_;  ///< Guards the next two.
+  std::vector<Piece> pending_;
+  bool reading_ = false;
+
+  // Of whoever reads, while somebody does; else of who takes:
+  Cursor cursor_;  ///< What was told.
+  bool snapshot_due_ = true;
+  bool live_ = false;  ///< The feed tells what comes after the cursor.
+  bool resumed_ = false;
+  bool missed_ = false;
+  SessionKey below_ = 0;  ///< Where the snapshot goes on.
+  int rows_told_ = 0;
+};
+
+}  // namespace watchdog::monitor
