@@ -15,7 +15,7 @@ constexpr int page_events = 500;
 constexpr int page_rows = 500;
 constexpr int rows_max = 10'000;
 /// Written at once, so that one who reads slowly holds little.
-constexpr std::size_t records_at_once = 64;
+constexpr std::size_t records_at_once = 256;
 
 /// Sessions' ids by their keys, each looked up once.
 class SessionNames {

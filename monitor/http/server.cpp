@@ -214,7 +214,11 @@ class HttpServer::State::Conversation final
   void got_header(beast::error_code error) {
     if (error) return refuse(error);
     const auto& header = parser_->get();
-    if (header.count(http::field::host) > 1) return refuse(http::error::bad_field);
+    // A folded line after it would be part of the name.
+    if (header.count(http::field::host) > 1 ||
+        header[http::field::host].find(' ') != beast::string_view::npos) {
+      return refuse(http::error::bad_field);
+    }
     // A body in an encoding that is not understood would be taken for the next request.
     if (header.count(http::field::transfer_encoding) > 0 && !header.chunked()) {
       return refuse(http::error::bad_transfer_encoding);

@@ -9,7 +9,6 @@ status must have come up; only 503 needs a broken disk. What agents send is held
 import argparse
 import contextlib
 import copy
-import ctypes
 import functools
 import http.client
 import json
@@ -20,14 +19,15 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 import urllib.parse
 
 from fake_model import Model
 from process_facts import facts_of
+from server import Server
 from specification import METHODS, Specification, lint, objects_in
+from stream_contract import rows_and_streams_are_told
 from turns_contract import turns_are_told
 
 JSON_TYPE = "application/json"
@@ -55,40 +55,6 @@ class Tally:
         self.check(name, [] if got == wanted else [f"is {got!r}, not {wanted!r}"])
 
 
-class Server:
-    """A monitor on a database of its own; gone with the block."""
-
-    def __init__(self, program, token="", more=None):
-        self.program, self.token, self.more = program, token, more or {}
-
-    def __enter__(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.log = open(os.path.join(self.folder.name, "log"), "w+", encoding="utf-8")
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("WATCHDOG_", "OPENAI_"))}
-        environment |= self.more
-        if self.token:
-            environment["WATCHDOG_TOKEN"] = self.token
-        command = [self.program, "serve", "--db", os.path.join(self.folder.name, "w.db"), "--port", "0"]
-        die_with_parent = lambda libc=ctypes.CDLL(None): libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True,
-                                        env=environment, preexec_fn=die_with_parent)
-        line = self.process.stdout.readline()
-        if not line.startswith("listening on http://"):
-            self.__exit__()
-            sys.exit(f"{self.program} does not listen, but says: {line}")
-        self.host = line.split("http://")[1].strip()
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        if self.process.wait() != -signal.SIGKILL:
-            self.log.seek(0)
-            print(f"the server ended by itself with {self.process.returncode}:", self.log.read())
-        self.process.stdout.close()
-        self.log.close()
-        self.folder.cleanup()
-
-
 class Contract:
     """Asks, and holds every answer to the specification."""
 
@@ -106,6 +72,8 @@ class Contract:
                 connection.putheader(name, str(headers[name]))
             connection.endheaders(body)
             response = connection.getresponse()
+            if response.getheader("Content-Type") == "text/event-stream":
+                return response, b"" if method == "HEAD" else response.readline()  # it does not end
             return response, response.read()
 
     def ask(self, method, target, body=None, *, status, field=None, line=None, headers=None,
@@ -674,7 +642,7 @@ def main():
     tally.check("openapi.yaml is well formed", list(lint(specification)))
     contract = Contract(specification, tally)
     parts = (sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused,
-             a_life_is_told, turns_are_told, situations_are_told, silence_and_death_are_told,
+             a_life_is_told, turns_are_told, rows_and_streams_are_told, situations_are_told, silence_and_death_are_told,
              sweep_for_undocumented)
     model = Model()
     asks_model = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_SHARE_SERVER": "true",
