@@ -45,8 +45,8 @@ std::optional<Response> asset(std::string_view place, std::string_view name,
   const bool gzip = request.accept_encoding.find("gzip") != std::string::npos;
   const auto tag = '"' + std::string(place) + (gzip ? "-gzip\"" : "\"");
   Response response{.content_type = std::string(type_of(name)),
-                    .cache_control = "public, max-age=31536000, immutable",
-                    .extra_headers = "ETag: " + tag + "\r\nVary: Accept-Encoding\r\n"};
+                    .extra_headers = "ETag: " + tag + "\r\nVary: Accept-Encoding\r\n",
+                    .cache_control = "public, max-age=31536000, immutable"};
   if (request.if_none_match.find(tag) != std::string::npos) {
     response.status = 304;
     return response;

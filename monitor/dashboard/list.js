@@ -72,7 +72,7 @@ function fillRow(tr, { row, depth }) {
     mark(part.running, 'class', null);
   }
   put(part.iteration, row.iteration ?? '–');
-  put(part.changes, row.stateChanges);
+  put(part.changes, row.stateChanges ?? '–');
   put(part.changed, ago(row.lastChangeAt));
   put(part.beat, ago(row.lastHeartbeatAt));
 }

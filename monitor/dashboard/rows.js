@@ -7,7 +7,7 @@ const keys = {
   health: (row) => rank(wordOf(row)) * 1e14 - row.healthSince,
   doing: (row) => row.tool?.name ?? row.currentPhase ?? '',
   iteration: (row) => row.iteration ?? -1,
-  changes: (row) => row.stateChanges,
+  changes: (row) => row.stateChanges ?? -1,
   changed: (row) => -(row.lastChangeAt ?? 0),
   heard: (row) => -(row.lastHeartbeatAt ?? 0),
   started: (row) => -row.createdAt,
@@ -45,7 +45,7 @@ export function searchOf(wish) {
 
 function textOf(row) {
   row.text ??= [row.sessionId, row.agent, row.task, row.parentSessionId, row.reason, row.currentPhase,
-                row.tool?.name].filter(Boolean).join('\n').toLowerCase();
+                row.tool?.name, ...Object.entries(row.labels ?? {}).map((label) => label.join(':'))].filter(Boolean).join('\n').toLowerCase();
   return row.text;
 }
 

@@ -107,8 +107,18 @@ export async function populate(monitor, count, lot = ['progressing', 'tool', 'pr
     const life = lives[lot[n % lot.length]](n);
     if (life.length > 0) await monitor.report(id, ...life);
   };
-  const lanes = 32;
-  await Promise.all(Array.from({ length: lanes }, async (_, lane) => {
-    for (let n = lane; n < count; n += lanes) await one(n);
+  await inLanes(count, 32, one);
+}
+
+/** So many sessions as fast as may be: each in one request, with an id and no more. */
+export async function crowd(monitor, count) {
+  const lot = ['progressing', 'tool', 'progressing', 'stuck', 'blocked', 'completed', 'progressing', 'looping', 'progressing', 'tool'];
+  await inLanes(count, 256, (n) => monitor.report(`crowd-${n}`, ...lives[lot[n % lot.length]](n)));
+}
+
+async function inLanes(count, lanes, one) {
+  let next = 0;
+  await Promise.all(Array.from({ length: lanes }, async () => {
+    while (next < count) await one(next++);
   }));
 }
