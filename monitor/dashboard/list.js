@@ -59,8 +59,9 @@ function fillRow(tr, { row, depth }) {
   mark(part.parent, 'href', row.parentSessionId && linkTo(row.parentSessionId));
   setBadge(part.health, wordOf(row));
   put(part.since, hasEnded(row) ? ago(row.endedAt) : `for ${spoken(time - row.healthSince)}`);
-  put(part.reason, row.reason);
-  mark(part.reason, 'title', row.reason);
+  const reason = row.reason ?? (row.health === 'unknown' && !hasEnded(row) ? 'it has not reported anything yet' : '');
+  put(part.reason, reason);
+  mark(part.reason, 'title', reason || null);
   put(part.task, row.task);
   put(part.doing, row.currentPhase ?? (row.lifecycle === 'running' ? '' : row.lifecycle));
   if (row.tool && !hasEnded(row)) {
@@ -108,11 +109,12 @@ function build(main) {
   const heads = columns.map(({ key, name, number }) => {
     const attributes = { scope: 'col', role: 'columnheader', class: number ? 'number' : null };
     if (!key) return el('th', attributes, name);
+    const sign = el('span', { class: 'sort', 'aria-hidden': 'true' });
     return el('th', { ...attributes, 'data-key': key }, el('button', { type: 'button', onclick: () => {
       wish.descending = wish.sort === key && !wish.descending;
       wish.sort = key;
       changed();
-    } }, name, el('span', { class: 'sort', 'aria-hidden': 'true' })));
+    } }, ...(number ? [sign, name] : [name, sign])));
   });
   const sessions = el('table', { class: 'sessions', role: 'table', tabindex: '-1', 'aria-labelledby': 'title' },
     el('thead', { role: 'rowgroup' }, el('tr', { role: 'row', 'aria-rowindex': '1' }, ...heads)),
@@ -134,12 +136,12 @@ function showControls() {
   counts = rows.counts();
   const total = rows.all.size;
   const shown = table.items.length;
-  put(page.summary, `${total} ${total === 1 ? 'session' : 'sessions'}` +
-    `${shown === total ? '' : `, ${shown} shown`}, ${counts.trouble} in trouble`);
+  put(page.summary, `${total.toLocaleString()} ${total === 1 ? 'session' : 'sessions'}` +
+    `${shown === total ? '' : `, ${shown.toLocaleString()} shown`}, ${counts.trouble.toLocaleString()} in trouble`);
   document.title = counts.trouble > 0 ? `(${counts.trouble}) Watchdog` : 'Watchdog';
   for (const chip of page.chips.children) {
     const { health } = chip.dataset;
-    put(chip.lastChild, counts.words.get(health) ?? 0);
+    put(chip.lastChild, (counts.words.get(health) ?? 0).toLocaleString());
     mark(chip, 'aria-pressed', wish.healths.has(health));
     chip.classList.toggle('empty', !counts.words.get(health));
   }

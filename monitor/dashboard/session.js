@@ -82,8 +82,8 @@ function showRunning(session) {
       row.node = el('li', { class: turn ? 'turn' : 'tool' }, el('div', {}, row.word, row.more), row.time, abort || null);
       running.set(key, row);
     }
-    put(row.word, turn ? `turn ${turn.turnId}` : tool.name || 'a tool');
-    put(row.more, turn ? [`${turn.toolCallCount} calls`, turn.parentTurnId && `begun by ${turn.parentTurnId}`,
+    put(row.word, turn ? turn.turnId : tool.name || 'a tool');
+    put(row.more, turn ? ['turn', `${turn.toolCallCount} ${turn.toolCallCount === 1 ? 'call' : 'calls'}`, turn.parentTurnId && `begun by ${turn.parentTurnId}`,
                           turn.aborting && 'is being stopped'].filter(Boolean).join(' · ')
       : [tool.message, tool.turnId && `of turn ${tool.turnId}`].filter(Boolean).join(' · '));
     parts.running.append(row.node);
@@ -125,7 +125,8 @@ function showBudget(budget) {
 
 let evidenceShown = '';
 function showEvidence(session) {
-  const proof = JSON.stringify(hasEnded(session) ? [] : session.evidence);
+  const calm = hasEnded(session) || ['starting', 'progressing'].includes(session.health);
+  const proof = JSON.stringify(calm ? [] : session.evidence);
   if (proof === evidenceShown) return;
   evidenceShown = proof;
   fillList('evidence', JSON.parse(proof).map(({ seq, note }) => el('li', {}, `${note} `,
@@ -149,7 +150,7 @@ function showFacts(session) {
     ['State changes', progress.stateChanges],
     ['Last change', changed === null ? null : [progress.lastChange, agoElement(changed)]],
     ['Heartbeats', progress.heartbeats],
-    ['Next look', validUntil === null || hasEnded(session) ? null : [atWall(validUntil)]],
+    ['Holds until', validUntil === null || hasEnded(session) ? null : [atWall(validUntil)]],
   ].filter(([, value]) => value !== null && value !== undefined);
   parts.facts.replaceChildren(...facts.flatMap(([name, value]) =>
     [el('dt', {}, name), el('dd', {}, ...(Array.isArray(value) ? value : [String(value)]))]));
@@ -279,9 +280,10 @@ export function startSession(main) {
        el('div', { class: 'buttons' }, check, stop)),
     parts.reason, parts.culprit, parts.outcome, parts.cancel, parts.about, parts.labels,
     el('div', { class: 'columns' },
-       el('div', {}, timeline.node, sections.running, sections.evidence, events.node),
+       el('div', {}, timeline.node, sections.running, sections.evidence),
        el('aside', { 'aria-label': 'Facts' }, el('section', {}, el('h2', {}, 'Figures'), parts.facts), sections.budget,
-          sections.opinions, sections.children, sections.alerts)));
+          sections.opinions, sections.children, sections.alerts)),
+    events.node);
   onKey(['Escape'], 'back to the list', () => { location.href = back(); });
   onKey(['j'], 'next event', () => stepEvent(1));
   onKey(['k'], 'event before', () => stepEvent(-1));

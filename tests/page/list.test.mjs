@@ -213,6 +213,7 @@ for (const colorScheme of ['light', 'dark']) {
 
 onPage('a phone scrolls in one direction only', { path: '/?q=long', viewport: { width: 390, height: 844 } }, async (page) => {
   await monitor.make('p'.repeat(128), { agent: 'a'.repeat(200), task: `long ${'w'.repeat(400)}` });
+  await monitor.report('p'.repeat(128), change('w'.repeat(200)));
   await page.locator('.id', { hasText: 'ppp' }).waitFor();
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
   await page.goto(`${monitor.url}/sessions/${'p'.repeat(128)}`);

@@ -48,11 +48,14 @@ export class Monitor {
   }
 
   async ask(path, body, method = body === undefined ? 'GET' : 'POST') {
-    const response = await fetch(this.url + path, {
-      method,
-      body: body === undefined ? undefined : JSON.stringify(body),
-      headers: this.token ? { Authorization: `Bearer ${this.token}` } : {},
-    });
+    let response;
+    do {
+      response = await fetch(this.url + path, {
+        method,
+        body: body === undefined ? undefined : JSON.stringify(body),
+        headers: this.token ? { Authorization: `Bearer ${this.token}` } : {},
+      });
+    } while (response.status === 503 && body?.[0]?.event_id && await response.text());
     const text = await response.text();
     if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`);
     return text ? JSON.parse(text) : null;
@@ -113,7 +116,8 @@ export async function populate(monitor, count, lot = ['progressing', 'tool', 'pr
 /** So many sessions as fast as may be: each in one request, with an id and no more. */
 export async function crowd(monitor, count) {
   const lot = ['progressing', 'tool', 'progressing', 'stuck', 'blocked', 'completed', 'progressing', 'looping', 'progressing', 'tool'];
-  await inLanes(count, 256, (n) => monitor.report(`crowd-${n}`, ...lives[lot[n % lot.length]](n)));
+  await inLanes(count, 128, (n) =>
+    monitor.report(`crowd-${n}`, ...lives[lot[n % lot.length]](n).map((event, at) => ({ ...event, event_id: `${at}` }))));
 }
 
 async function inLanes(count, lanes, one) {
