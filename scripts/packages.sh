@@ -4,7 +4,11 @@ build_packages=(
   ca-certificates cmake g++ libboost1.81-dev libcli11-dev libspdlog-dev libsqlite3-dev libssl-dev
   libtomlplusplus-dev libxxhash-dev ninja-build nlohmann-json3-dev
   pkg-config)
-test_packages=(git libgtest-dev python3 python3-jsonschema python3-yaml sqlite3)
+test_packages=(chromium git libgtest-dev python3 python3-jsonschema python3-yaml sqlite3)
+# A Node from elsewhere is as good, and Debian's npm could not be installed beside it.
+if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+  test_packages+=(nodejs npm)
+fi
 
 # Usage: ensure_packages NAME...   Installs those that are missing, or says which and exits with 3.
 ensure_packages() {

@@ -4,8 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "api/explanation.h"
-#include "api/page.h"
 #include "api/routes.h"
 
 namespace watchdog::monitor {
@@ -21,25 +19,10 @@ void get_readyz(const CallPtr& call) {
   call->reply({.body = R"({"status":"ready"})"});
 }
 
-void get_page(const CallPtr& call) {
-  reading(call, [call](StoreReader& reader) {
-    const auto rows = reader.sessions({.limit = 200});
-    if (!rows) return call->reply(error_response(rows.error()));
-    std::vector<PageRow> sessions;
-    for (const auto& row : *rows) {
-      auto watched = look_up(call->backend, reader, row);
-      if (!watched) continue;
-      auto explained_by = explanation(call->backend, row.id, watched->judged);
-      if (!explained_by) return call->reply(error_response(explained_by.error()));
-      sessions.push_back({row, std::move(watched->judged), std::move(*explained_by)});
-    }
-    call->reply(sessions_page(sessions, call->backend.now()));
-  });
-}
-
 struct Route {
   Method method;
-  std::string_view path;  ///< `:id` stands for a session, a check or a turn, `:tool` for a call.
+  std::string_view
+      path;  ///< `:id` stands for a session, check, turn or folder; `:tool` for what is in it.
   void (*answer)(const CallPtr&);
 };
 
@@ -63,7 +46,9 @@ constexpr std::array routes{
     Route{Method::get, "api/autonomous/check-status/:id", get_check},
     Route{Method::get, "healthz", get_healthz},
     Route{Method::get, "readyz", get_readyz},
-    Route{Method::get, "", get_page}};
+    Route{Method::get, "assets/:id/:tool", get_asset},
+    Route{Method::get, "sessions/:id", get_session_page},
+    Route{Method::get, "", get_sessions_page}};
 
 /// True if the path is the route's; `id` and `tool` get what stands there.
 bool matches(std::string_view route, const std::vector<std::string>& segments, std::string& id,

@@ -81,17 +81,19 @@ void post_events(const CallPtr& call) {
 
 void get_events(const CallPtr& call) {
   const auto after = call->target.number("after", 0, 0, INT64_MAX);
+  const auto before = call->target.number("before", 0, 0, INT64_MAX);
   const auto limit = call->target.number("limit", 100, 1, page_max);
   const auto kind = call->target.choice<ReportKind>("kind");
-  for (const auto* error : {after ? nullptr : &after.error(), limit ? nullptr : &limit.error(),
-                            kind ? nullptr : &kind.error()}) {
+  for (const auto* error : {after ? nullptr : &after.error(), before ? nullptr : &before.error(),
+                            limit ? nullptr : &limit.error(), kind ? nullptr : &kind.error()}) {
     if (error != nullptr) return call->reply(error_response(*error));
   }
-  reading(call, [call, after = *after, limit = static_cast<int>(*limit),
+  reading(call, [call, after = *after, before = *before, limit = static_cast<int>(*limit),
                  kind = *kind](StoreReader& reader) {
     const auto row = reader.session(call->id);
     if (!row) return call->reply(error_response(row.error()));
-    const auto page = reader.page(row->key, after, limit, kind);
+    const auto page = before > 0 ? reader.page_before(row->key, before, limit, kind)
+                                 : reader.page(row->key, after, limit, kind);
     if (!page) return call->reply(error_response(page.error()));
     JsonWriter out;
     out.open_object().key("events").open_array();

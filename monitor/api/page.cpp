@@ -1,44 +1,17 @@
 #include "api/page.h"
 
 #include <algorithm>
-#include <array>
+#include <ctime>
+#include <span>
+#include <string>
 
+#include "api/assets.h"
+#include "shell_html.h"
+#include "watchdog/content.h"
 #include "watchdog/health.h"
 
 namespace watchdog::monitor {
 namespace {
-
-constexpr std::string_view head = R"html(<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="refresh" content="2">
-<title>Watchdog</title>
-<style>
-:root { color-scheme: light dark; --line: #8884; --quiet: #8889;
-  --good: #1a7f37; --wait: #0a62c9; --warn: #9a6700; --bad: #cf222e; }
-@media (prefers-color-scheme: dark) {
-  :root { --good: #3fb950; --wait: #58a6ff; --warn: #d29922; --bad: #ff7b72; } }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
-h1 { font-size: 1.4rem; margin-bottom: 0; }
-p { margin: .25rem 0 1.25rem; color: color-mix(in srgb, currentColor 65%, transparent); }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; }
-th { text-align: left; font-weight: 600; font-size: .85rem; }
-th, td { padding: .5rem .75rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-td small { display: block; color: color-mix(in srgb, currentColor 65%, transparent); }
-.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.health { font-weight: 600; white-space: nowrap; }
-.good { color: var(--good); } .wait { color: var(--wait); }
-.warn { color: var(--warn); } .bad { color: var(--bad); }
-a { color: inherit; }
-</style>
-</head>
-<body>
-<main>
-<h1>Watchdog</h1>
-)html";
 
 std::string escaped(std::string_view text) {
   std::string safe;
@@ -66,67 +39,140 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
-struct Look {
-  std::string_view icon;
-  std::string_view css;
-};
-
-/// Word, icon and colour together: never colour alone.
-Look look_of(HealthKind kind) {
-  static constexpr std::array<Look, 10> looks{{{"○", ""},       // unknown
-                                               {"◔", ""},       // starting
-                                               {"●", "good"},   // progressing
-                                               {"◑", "warn"},   // slow
-                                               {"▲", "warn"},   // suspect
-                                               {"■", "bad"},    // stuck
-                                               {"↻", "bad"},    // looping
-                                               {"❚❚", "wait"},  // blocked
-                                               {"…", "warn"},   // silent
-                                               {"✕", "bad"}}};  // dead
-  return looks.at(static_cast<std::size_t>(kind));
+/// The shell with `{{name}}` replaced; what stands in a value is never looked at again.
+Response filled(std::string_view page, std::string_view title, std::string_view body,
+                int status = 200) {
+  const auto now = std::to_string(system_clock().wall().time_since_epoch().count());
+  std::string html;
+  std::string_view rest = shell_html;
+  while (true) {
+    const auto begin = rest.find("{{");
+    html += rest.substr(0, begin);
+    if (begin == std::string_view::npos) break;
+    const auto end = rest.find("}}", begin);
+    const auto name = rest.substr(begin + 2, end - begin - 2);
+    if (name == "now") html += now;
+    if (name == "title") html += escaped(title);
+    if (name == "assets") html += assets_path();
+    if (name == "page") html += page;
+    if (name == "body") html += body;
+    rest.remove_prefix(end + 2);
+  }
+  return {.status = status,
+          .body = std::move(html),
+          .content_type = "text/html; charset=utf-8",
+          .extra_headers =
+              "Content-Security-Policy: default-src 'none'; script-src 'self'; "
+              "style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
+              "form-action 'self'; frame-ancestors 'none'\r\n"
+              "Referrer-Policy: no-referrer\r\nX-Frame-Options: DENY\r\n"};
 }
 
-Look look_of(Lifecycle lifecycle) {
-  switch (lifecycle) {
-    case Lifecycle::completed:
-      return {"✓", "good"};
-    case Lifecycle::failed:
-      return {"✕", "bad"};
-    default:
-      return {"–", ""};
+std::string link_to(std::string_view session) {
+  const auto id = escaped(session);
+  return "<a href=\"/sessions/" + id + "\">" + id + "</a>";
+}
+
+std::string small(std::string_view text) {
+  return text.empty() ? "" : "<small>" + escaped(text) + "</small>";
+}
+
+std::string number(const std::string& text) {
+  return "<td class=\"number\">" + text + "</td>";
+}
+
+std::string time_of(WallTime at) {
+  const auto ms = at.time_since_epoch().count();
+  const std::time_t seconds = ms / 1'000;
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  std::string text(32, '\0');
+  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc));
+  return "<time datetime=\"" + text + "\">" + text + "</time>";
+}
+
+/// What stands for how it is: the health, or how it ended. Word, icon and colour, by the style of
+/// that name.
+std::string badge_of(const PageRow& session) {
+  const auto lifecycle = session.judged.history.lifecycle;
+  const std::string word(is_end(lifecycle) ? name_of(lifecycle)
+                                           : name_of(session.judged.health.kind));
+  return "<span class=\"health " + word + "\"><span class=\"icon\" aria-hidden=\"true\"></span>" +
+         word + "</span>";
+}
+
+std::string reason_in(const PageRow& session) {
+  const auto& judged = session.judged;
+  const auto& outcome = judged.history.notes->outcome;
+  if (is_end(judged.history.lifecycle) && outcome) {
+    return outcome->reason + (outcome->error.empty() ? "" : ": " + outcome->error);
   }
+  return reason_of(judged.health, judged.history, *judged.policy);
+}
+
+std::string explanation_of(const PageRow& session) {
+  const auto& culprit = session.explained_by;
+  if (!culprit) return "";
+  return "<small>because its child " + link_to(culprit->session) + " is " +
+         std::string(name_of(culprit->health)) + ": " + escaped(culprit->reason) + "</small>";
 }
 
 std::string row_of(const PageRow& session, Instant now) {
-  const auto& [row, judged, explained_by] = session;
-  const auto& history = judged.history;
-  const bool ended = is_end(history.lifecycle);
-  const auto look = ended ? look_of(history.lifecycle) : look_of(judged.health.kind);
-  const auto word = ended ? name_of(history.lifecycle) : name_of(judged.health.kind);
-  const auto& outcome = history.notes->outcome;
-  const auto reason = ended && outcome
-                          ? outcome->reason + (outcome->error.empty() ? "" : ": " + outcome->error)
-                          : reason_of(judged.health, history, *judged.policy);
-  const auto number = [](const std::string& text) {
-    return "<td class=\"number\">" + text + "</td>";
-  };
-  std::string html =
-      "<tr><td><a href=\"/api/autonomous/progress/" + row.id + "\">" + row.id + "</a>";
-  if (!row.spec.agent.empty()) html += "<small>" + escaped(row.spec.agent) + "</small>";
-  html += "</td><td class=\"health " + std::string(look.css) + "\"><span aria-hidden=\"true\">" +
-          std::string(look.icon) + "</span> " + std::string(word) + "</td><td>" + escaped(reason);
-  if (explained_by) {
-    html += "<small>because its child " + explained_by->session + " is " +
-            std::string(name_of(explained_by->health)) + ": " + escaped(explained_by->reason) +
-            "</small>";
-  }
-  if (!row.spec.task.empty()) html += "<small>" + escaped(row.spec.task) + "</small>";
-  html += "</td><td>" + escaped(history.phase) + "</td>";
-  html += number(history.iteration ? std::to_string(*history.iteration) : "–");
+  const auto& row = session.row;
+  const auto& history = session.judged.history;
+  std::string html = "<tr><th scope=\"row\">" + link_to(row.id) + small(row.spec.agent);
+  if (!row.spec.parent.empty()) html += "<small>child of " + link_to(row.spec.parent) + "</small>";
+  html += "</th><td>" + badge_of(session) + "</td><td>" + escaped(reason_in(session));
+  html += explanation_of(session) + small(row.spec.task) + "</td><td>" + escaped(history.phase);
+  html += "</td>" + number(history.iteration ? std::to_string(*history.iteration) : "–");
   html += number(std::to_string(history.state_changes));
   html += number(history.state_changes > 0 ? spoken(now - history.last_change) + " ago" : "–");
   html += number(history.heartbeats > 0 ? spoken(now - history.last_beat) + " ago" : "–");
   return html + "</tr>\n";
+}
+
+std::string heads_of(std::span<const std::string_view> names) {
+  std::string html = "<thead><tr>";
+  for (const auto name : names) html.append("<th scope=\"col\">").append(name).append("</th>");
+  return html + "</tr></thead>\n<tbody>\n";
+}
+
+std::string evidence_of(const Health& health) {
+  std::string items;
+  for (std::size_t at = 0; at < health.evidence.size(); ++at) {
+    if (health.evidence[at] == 0) continue;
+    const auto seq = std::to_string(health.evidence[at]);
+    items += "<li>" + escaped(evidence_note(health, at)) + " (<a href=\"#event-" + seq +
+             "\">event " + seq + "</a>)</li>\n";
+  }
+  return items.empty() ? "" : "<h2>Evidence</h2>\n<ul>\n" + items + "</ul>\n";
+}
+
+std::string running_in(const History& history, Instant now) {
+  std::string html;
+  for (const auto& turn : *history.notes->turns) {
+    html += "<li>turn " + escaped(turn.id) + " for " + spoken(now - turn.since) +
+            (turn.aborting ? ", is to stop" : "") + "</li>\n";
+  }
+  for (const auto& call : *history.open_calls) {
+    html += "<li>tool " + escaped(call.name.empty() ? "without a name" : call.name) + " for " +
+            spoken(now - call.since) + small(call.notes->said) + "</li>\n";
+  }
+  return html.empty() ? "" : "<h2>Running</h2>\n<ul>\n" + html + "</ul>\n";
+}
+
+std::string events_in(const std::vector<Event>& events) {
+  static constexpr std::string_view names[] = {"Event", "When", "Kind", "What"};
+  std::string html = "<h2>Newest events</h2>\n<div class=\"wide\"><table>\n" + heads_of(names);
+  for (const auto& event : events) {
+    const auto seq = std::to_string(event.seq);
+    const auto& report = event.report;
+    html += "<tr id=\"event-" + seq + "\"><td class=\"number\">" + seq + "</td><td>" +
+            time_of(event.at) + "</td><td>" + std::string(name_of(report.kind)) + "</td><td>" +
+            escaped(report.name) + small(first_characters(report.content, preview_chars_max)) +
+            "</td></tr>\n";
+  }
+  return html + "</tbody></table></div>\n";
 }
 
 }  // namespace
@@ -140,35 +186,51 @@ std::string spoken(Millis time) {
 }
 
 Response sessions_page(const std::vector<PageRow>& sessions, Instant now) {
-  const auto ailing = std::count_if(sessions.begin(), sessions.end(), [](const PageRow& session) {
+  const auto ailing = std::ranges::count_if(sessions, [](const PageRow& session) {
     const auto kind = session.judged.health.kind;
     return !is_end(session.judged.history.lifecycle) &&
            (kind == HealthKind::stuck || kind == HealthKind::looping ||
             kind == HealthKind::silent || kind == HealthKind::dead);
   });
-  std::string html(head);
-  html += "<p>" + std::to_string(sessions.size()) +
-          (sessions.size() == 1 ? " session, " : " sessions, ") + std::to_string(ailing) +
-          " in trouble. Time alone never ends one.</p>\n";
+  std::string html = "<h1>Sessions</h1>\n<p>" + std::to_string(sessions.size()) +
+                     (sessions.size() == 1 ? " session, " : " sessions, ") +
+                     std::to_string(ailing) + " in trouble. Time alone never ends one.</p>\n";
   if (sessions.empty()) {
     html += "<p>Nothing has reported yet.</p>\n";
   } else {
-    html +=
-        "<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">Session</th><th "
-        "scope=\"col\">Health</th><th scope=\"col\">Why</th>"
-        "<th scope=\"col\">Phase</th><th scope=\"col\" class=\"number\">Iteration</th><th "
-        "scope=\"col\" class=\"number\">State changes</th>"
-        "<th scope=\"col\" class=\"number\">Last change</th><th scope=\"col\" "
-        "class=\"number\">Last heartbeat</th></tr></thead>\n<tbody>\n";
+    static constexpr std::string_view names[] = {"Session",     "Health",        "Why",
+                                                 "Phase",       "Iteration",     "State changes",
+                                                 "Last change", "Last heartbeat"};
+    html += "<div class=\"wide\"><table>\n" + heads_of(names);
     for (const auto& session : sessions) html += row_of(session, now);
     html += "</tbody></table></div>\n";
   }
-  html += "</main>\n</body>\n</html>\n";
-  return {.body = std::move(html),
-          .content_type = "text/html; charset=utf-8",
-          .extra_headers =
-              "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n"
-              "Referrer-Policy: no-referrer\r\nX-Frame-Options: DENY\r\n"};
+  return filled("list", "Watchdog", html);
+}
+
+Response session_page(const PageRow& session, const std::vector<Event>& events, Instant now) {
+  const auto& row = session.row;
+  const auto& history = session.judged.history;
+  std::string html = "<h1>" + escaped(row.id) + "</h1>\n<p>" + badge_of(session) + " since " +
+                     time_of(session.judged.health_since) + ", " +
+                     std::string(name_of(history.lifecycle)) + "</p>\n<p>" +
+                     escaped(reason_in(session)) + explanation_of(session) + "</p>\n<p>";
+  if (!row.spec.parent.empty()) html += "Child of " + link_to(row.spec.parent) + ". ";
+  if (!row.spec.agent.empty()) html += "Agent " + escaped(row.spec.agent) + ". ";
+  html += escaped(row.spec.task);
+  for (const auto& [key, value] : row.spec.labels) html += small(key + ": " + value);
+  html += "</p>\n<p>" + std::to_string(history.heartbeats) + " heartbeats, " +
+          std::to_string(history.state_changes) + " state changes";
+  if (history.state_changes > 0) html += ", the last " + spoken(now - history.last_change) + " ago";
+  html += ".</p>\n" + evidence_of(session.judged.health) + running_in(history, now);
+  return filled("session", row.id + " – Watchdog", html + events_in(events));
+}
+
+Response notice_page(int status, std::string_view title, std::string_view text) {
+  return filled("notice", title,
+                "<h1>" + escaped(title) + "</h1>\n<p>" + escaped(text) +
+                    "</p>\n<p><a href=\"/\">All sessions</a></p>\n",
+                status);
 }
 
 }  // namespace watchdog::monitor

@@ -1,8 +1,10 @@
 /// \file
-/// The plain page at `/`: sessions and their healths, readable without JavaScript.
+/// The pages for people, as they are readable without scripts. What agents say never becomes markup
+/// in them.
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "api/message.h"
@@ -11,13 +13,22 @@
 
 namespace watchdog::monitor {
 
+/// A session at a moment. A plain value.
 struct PageRow {
   SessionRow row;
   Case judged;
   std::optional<Explanation> explained_by;
 };
 
+/// The list at `/`.
 [[nodiscard]] Response sessions_page(const std::vector<PageRow>& sessions, Instant now);
+
+/// One session, with its newest events, the newest first.
+[[nodiscard]] Response session_page(const PageRow& session, const std::vector<Event>& events,
+                                    Instant now);
+
+/// Says that something is not there, with the status.
+[[nodiscard]] Response notice_page(int status, std::string_view title, std::string_view text);
 
 /// A duration as people say it: `3 s`, `12 min`, `5 h`, `2 d`.
 [[nodiscard]] std::string spoken(Millis time);

@@ -30,6 +30,11 @@ void list_turns(const CallPtr& call);
 /// Asks for the end of a turn, or of one of its calls.
 void abort_turn(const CallPtr& call);
 
+// Pages for people, and what they load
+void get_sessions_page(const CallPtr& call);
+void get_session_page(const CallPtr& call);
+void get_asset(const CallPtr& call);
+
 // Questions to a model
 void post_check(const CallPtr& call);
 void get_check(const CallPtr& call);

@@ -67,8 +67,10 @@ std::string head_of(const Response& response) {
 /// Status line, headers and body in one piece: one write a response.
 std::string on_the_wire(const Response& response, bool keep_alive, bool with_body) {
   auto wire = head_of(response);
-  wire.append("Content-Length: ").append(std::to_string(response.body.size()));
-  wire.append(keep_alive ? "\r\n\r\n" : "\r\nConnection: close\r\n\r\n");
+  // These two have no body, and say nothing of one.
+  if (response.status != 204 && response.status != 304)
+    wire.append("Content-Length: ").append(std::to_string(response.body.size())).append("\r\n");
+  wire.append(keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
   if (with_body) wire.append(response.body);
   return wire;
 }

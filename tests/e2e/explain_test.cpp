@@ -255,7 +255,9 @@ TEST_F(Explain, stuck_child_explains_a_waiting_parent_until_it_gets_on) {
   const auto list = json::parse(server.get("/api/autonomous/progress?q=parent").body);
   EXPECT_EQ(list["sessions"][0]["explainedBy"], expected);
   const std::string words = "because its child child is stuck: its loop went round 5 times";
-  EXPECT_NE(server.get("/").body.find(words), std::string::npos);
+  for (const char* page : {"/", "/sessions/parent"})
+    EXPECT_NE(server.get(page).body.find("is stuck: its loop went round 5 times"),
+              std::string::npos);
   for (const char* command : {"status", "explain"}) {
     const auto of_server = run({program, command, "parent", "--server", server.url()}).output;
     EXPECT_NE(of_server.find(words), std::string::npos) << of_server;

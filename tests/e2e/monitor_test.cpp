@@ -539,10 +539,29 @@ TEST_F(Monitor, page_shows_sessions_and_escapes_what_agents_say) {
   Server server(path);
   server.post("/api/autonomous/sessions",
               R"({"sessionId":"s","task":"<script>alert(1)</script>"})");
-  const auto page = server.get("/");
-  EXPECT_EQ(page.status, 200);
-  EXPECT_NE(page.body.find("unknown"), std::string::npos);
-  EXPECT_EQ(page.body.find("<script>"), std::string::npos);
+  server.report("s", R"([{"kind":"message","text":"<script>alert(2)</script>"}])");
+  for (const char* place : {"/", "/sessions/s"}) {
+    const auto page = server.get(place);
+    EXPECT_EQ(page.status, 200);
+    EXPECT_NE(page.body.find("&lt;script&gt;alert(1)"), std::string::npos) << page.body;
+    EXPECT_EQ(page.body.find("<script>"), std::string::npos);
+  }
+  EXPECT_EQ(server.get("/sessions/none").status, 404);
+}
+
+TEST_F(Monitor, page_loads_its_files_once_and_keeps_them) {
+  Server server(path);
+  const auto page = server.get("/").body;
+  const auto begin = page.find("/assets/");
+  const auto folder = page.substr(begin, page.find('/', begin + 8) - begin + 1);
+  for (const char* name : {"app.js", "style.css", "icon.svg"}) {
+    const auto file = server.get(folder + name);
+    EXPECT_EQ(file.status, 200) << name;
+    EXPECT_FALSE(file.body.empty()) << name;
+  }
+  for (const auto& wrong :
+       {folder + "none.js", folder + "..%2fapp.js", std::string("/assets/0/app.js")})
+    EXPECT_EQ(server.get(wrong).status, 404) << wrong;
 }
 
 TEST_F(Monitor, demo_shows_its_agents_as_they_are) {

@@ -94,6 +94,37 @@ TEST_F(StoreFile, pages_one_kind) {
   EXPECT_EQ(store.reader().page(key, 0, 1, ReportKind::state_change)->next.has_value(), true);
 }
 
+TEST_F(StoreFile, pages_backwards_are_the_same_events) {
+  auto store = open(path);
+  for (int i = 0; i < 700; ++i) {
+    (void)say(store, i % 3 == 0 ? "a" : "b",
+              {i % 7 == 0 ? Report{.kind = ReportKind::message, .content = "hi"} : change()});
+  }
+  auto& reader = store.reader();
+  const auto key = reader.session("a")->key;
+  for (const auto kind : {std::optional<ReportKind>{}, std::optional{ReportKind::message}}) {
+    std::vector<Seq> forwards;
+    for (const auto& event : reader.page(key, 0, 1'000, kind)->events)
+      forwards.push_back(event.seq);
+    ASSERT_FALSE(forwards.empty());
+    for (const int page_size : {1, 7, 128, 1'000}) {
+      std::vector<Seq> backwards;
+      std::optional<Seq> before = INT64_MAX;
+      while (before) {
+        const auto page = reader.page_before(key, *before, page_size, kind);
+        ASSERT_LE(page->events.size(), static_cast<std::size_t>(page_size));
+        for (const auto& event : page->events) backwards.push_back(event.seq);
+        before = page->next;
+      }
+      std::reverse(backwards.begin(), backwards.end());
+      EXPECT_EQ(backwards, forwards) << page_size;
+    }
+    const auto middle = forwards[forwards.size() / 2];
+    EXPECT_EQ(reader.page_before(key, middle, 1, kind)->events.front().seq,
+              forwards[forwards.size() / 2 - 1]);
+  }
+}
+
 TEST_F(StoreFile, heartbeats_that_follow_each_other_are_one_row) {
   ManualClock clock;
   auto store = open(path, clock);

@@ -44,10 +44,10 @@ struct SessionFilter {
   int limit = 100;
 };
 
-/// A part of a session's events, oldest first.
+/// A part of a session's events.
 struct EventPage {
   std::vector<Event> events;
-  std::optional<Seq> next;  ///< Pass as `after` for the part that follows; empty: that was all.
+  std::optional<Seq> next;  ///< Where the part that follows begins; empty: that was all.
 };
 
 struct TransitionRow {
@@ -91,6 +91,9 @@ class StoreReader {
   /// how many come before.
   [[nodiscard]] Result<EventPage> page(SessionKey session, Seq after, int count_max,
                                        std::optional<ReportKind> kind = {});
+  /// Likewise those before `before`, newest first.
+  [[nodiscard]] Result<EventPage> page_before(SessionKey session, Seq before, int count_max,
+                                              std::optional<ReportKind> kind = {});
   /// The event and those of its session before it, at most so many, oldest first; fewer where they
   /// are not kept any more.
   [[nodiscard]] Result<std::vector<Seq>> events_up_to(Seq seq, int count_max);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <unordered_map>
+#include <utility>
 
 #include "json/facts.h"
 #include "json/fields.h"
@@ -352,6 +353,35 @@ Result<EventPage> StoreReader::page(SessionKey session, Seq after, int count_max
         page.next = reached;
         return page;
       }
+    }
+    return page;
+  });
+}
+
+Result<EventPage> StoreReader::page_before(SessionKey session, Seq before, int count_max,
+                                           std::optional<ReportKind> kind) {
+  return state_->guarded<EventPage>([&]() -> Result<EventPage> {
+    const Transaction one_view(*state_->database, Transaction::Kind::read);
+    auto& block = state_->prepared(
+        "SELECT seq FROM blocks WHERE session = ? AND seq >= ? ORDER BY seq LIMIT 1");
+    block.bind(1, session).bind(2, before);
+    Seq seq = block.step() ? block.integer(0) : state_->head_of(session);
+    block.reset();
+    auto& query =
+        state_->prepared("SELECT " + std::string(event_columns) + " FROM events WHERE seq = ?");
+    const ResetLater later(query);
+    EventPage page;
+    for (int walked = 0; seq > 0; ++walked) {
+      if (static_cast<int>(page.events.size()) == count_max || walked >= walk_max) {
+        page.next = std::min(before, seq + 1);
+        break;
+      }
+      query.reset().bind(1, seq);
+      if (!query.step()) break;  // trimmed: the end of the chain
+      auto event = event_from(query);
+      const Seq at = std::exchange(seq, event.prev);
+      if (at >= before || (kind && event.report.kind != *kind)) continue;
+      page.events.push_back(std::move(event));
     }
     return page;
   });

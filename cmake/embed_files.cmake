@@ -1,0 +1,38 @@
+# embed_files(TARGET FOLDER NAME...): puts the files into the target as api/assets.h has them, as they
+# are and compressed.
+function(embed_files target folder)
+  set(out ${CMAKE_CURRENT_BINARY_DIR}/embedded)
+  file(MAKE_DIRECTORY ${out})
+  set(number 0)
+  foreach(name IN LISTS ARGN)
+    set(file ${folder}/${name})
+    add_custom_command(OUTPUT ${out}/${name}.gz COMMAND gzip -9nc ${file} > ${out}/${name}.gz
+                       DEPENDS ${file} VERBATIM)
+    list(APPEND parts ${file} ${out}/${name}.gz)
+    string(APPEND pieces
+           "embedded_${number}: .incbin \"${file}\"\nembedded_${number}_gzip: .incbin \"${out}/${name}.gz\"\nembedded_${number}_end:\n")
+    string(APPEND symbols
+           "extern const char embedded_${number}[], embedded_${number}_gzip[], embedded_${number}_end[];\n")
+    string(APPEND rows
+           "    {\"${name}\", {embedded_${number}, embedded_${number}_gzip}, {embedded_${number}_gzip, embedded_${number}_end}},\n")
+    math(EXPR number "${number} + 1")
+  endforeach()
+  file(CONFIGURE OUTPUT ${out}/embedded_files.cpp @ONLY CONTENT [[
+#include <array>
+
+#include "api/assets.h"
+
+asm(R"(.section .rodata
+@pieces@.previous)");
+extern "C" {
+@symbols@}
+
+std::span<const watchdog::monitor::EmbeddedFile> watchdog::monitor::embedded_files() {
+  static const std::array<EmbeddedFile, @number@> files{{
+@rows@  }};
+  return files;
+}
+]])
+  set_source_files_properties(${out}/embedded_files.cpp PROPERTIES OBJECT_DEPENDS "${parts}")
+  target_sources(${target} PRIVATE ${out}/embedded_files.cpp)
+endfunction()

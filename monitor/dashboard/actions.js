@@ -1,0 +1,120 @@
+// What a person may do to a session. Each says first what will happen, and then what came of it.
+
+import { askAccess, logIn, may, post } from './api.js';
+import { el } from './element.js';
+
+function open(dialog) {
+  dialog.addEventListener('close', () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+/** Asks for a token; `done` is called once it was the right one. */
+export function logInForm(done) {
+  const token = el('input', { type: 'password', name: 'token', id: 'token', required: true, autocomplete: 'current-password' });
+  const trouble = el('p', { class: 'trouble', role: 'alert' });
+  return el('form', { class: 'login', onsubmit: async (event) => {
+    event.preventDefault();
+    trouble.textContent = '';
+    const refusal = await logIn(token.value.trim());
+    if (refusal) {
+      trouble.textContent = refusal;
+      token.select();
+    } else {
+      done();
+    }
+  } },
+  el('label', { for: 'token' }, 'Token'), token,
+  el('p', { class: 'hint' }, 'It stands in the address that the monitor printed when it was started.'),
+  trouble, el('button', { class: 'main' }, 'Log in'));
+}
+
+/** True once the browser is logged in; false if the person gave up. */
+export function logInDialog() {
+  return new Promise((done) => {
+    const dialog = el('dialog', { 'aria-labelledby': 'login-title' }, el('h2', { id: 'login-title' }, 'Log in'),
+      logInForm(() => { done(true); dialog.close(); }),
+      el('form', { method: 'dialog' }, el('button', { class: 'plain' }, 'Back')));
+    open(dialog).addEventListener('close', () => done(false));
+  });
+}
+
+/** `what`: {title, happens, verb, path, body, answer(reply), harm}. */
+export async function act(what) {
+  if (!may('act')) await askAccess();
+  if (!may('act') && !await logInDialog()) return;
+  const reason = el('input', { id: 'reason', name: 'reason', maxlength: '1000', autocomplete: 'off' });
+  const result = el('p', { class: 'result', role: 'status' });
+  const go = el('button', { class: what.harm ? 'main harm' : 'main' }, what.verb);
+  const back = el('button', { type: 'button', onclick: () => dialog.close() }, 'Back');
+  const form = el('form', { onsubmit: async (event) => {
+    event.preventDefault();
+    go.disabled = true;
+    result.className = 'result';
+    result.textContent = 'Asking…';
+    try {
+      const reply = await post(what.path, { ...what.body, ...(reason.value ? { reason: reason.value } : {}) });
+      result.textContent = what.answer(reply);
+      go.remove();
+      back.textContent = 'Close';
+      back.focus();
+    } catch (refusal) {
+      result.className = 'result trouble';
+      result.textContent = refusal.message;
+      go.disabled = false;
+      if ([401, 403].includes(refusal.status)) await askAccess();
+    }
+  } },
+  el('p', {}, what.happens),
+  what.reasoned ? el('label', { for: 'reason' }, 'Reason (may be empty)') : null, what.reasoned ? reason : null,
+  result, el('div', { class: 'buttons' }, back, go));
+  const dialog = el('dialog', { 'aria-labelledby': 'act-title' }, el('h2', { id: 'act-title' }, what.title), form);
+  open(dialog);
+  if (what.reasoned) reason.focus();
+}
+
+const path = (...parts) => parts.map(encodeURIComponent).join('/');
+
+export const cancelSession = (session) => act({
+  title: `Cancel session ${session}?`,
+  happens: 'Its agent is told to stop with its next answer, and stops when it can. Where its process is gone, the session ends at once.',
+  verb: 'Cancel the session', harm: true, reasoned: true,
+  path: `/api/autonomous/sessions/${path(session)}/cancel`,
+  answer: ({ ended }) => ended ? 'Nobody was there to stop it: the session is cancelled.' : 'Its agent is asked to stop.',
+});
+
+export const abortTurn = (turn) => act({
+  title: `Abort turn ${turn}?`,
+  happens: 'The turn ends, with all that it began. The session goes on.',
+  verb: 'Abort the turn', harm: true, reasoned: true,
+  path: `/api/turns/${path(turn)}/abort`,
+  answer: () => 'The turn is asked to end.',
+});
+
+export const abortTool = (turn, call, name) => act({
+  title: `Abort ${name || 'tool'} (${call})?`,
+  happens: 'Only this tool call stops. Its turn goes on with the other results.',
+  verb: 'Abort the call', harm: true, reasoned: true,
+  path: `/api/turns/${path(turn)}/abort-tool/${path(call)}`,
+  answer: () => 'The call is asked to stop.',
+});
+
+export const askForCheck = (session) => act({
+  title: `Ask a model about ${session}?`,
+  happens: 'A model reads what the session did last and says whether it gets anywhere. The agent is not disturbed, and nothing is stopped.',
+  verb: 'Ask for a check', path: '/api/autonomous/check-status', body: { sessionId: session },
+  answer: ({ state }) => state === 'pending' ? 'The model is being asked. Its answer will stand under Opinions.' : `The check is ${state}.`,
+});
+
+export const acknowledge = (alert, session) => act({
+  title: `Acknowledge the alert about ${session}?`,
+  happens: 'It is noted that somebody looks after it.',
+  verb: 'Acknowledge', path: `/api/alerts/${path(alert)}/acknowledge`, answer: () => 'It is acknowledged.',
+});
+
+export const snooze = (alert, session) => act({
+  title: `Snooze the alert about ${session} for an hour?`,
+  happens: 'Nothing is sent about it for 60 minutes.',
+  verb: 'Snooze', path: `/api/alerts/${path(alert)}/snooze`, body: { minutes: 60 }, answer: () => 'Nothing is sent for an hour.',
+});

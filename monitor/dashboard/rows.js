@@ -1,0 +1,151 @@
+// The sessions of the list: which are shown, and in which order. Knows nothing of the page.
+
+import { hasEnded, inTrouble, rank, wordOf } from './health.js';
+
+const keys = {
+  session: (row) => row.sessionId,
+  health: (row) => rank(wordOf(row)) * 1e14 - row.healthSince,
+  doing: (row) => row.tool?.name ?? row.currentPhase ?? '',
+  iteration: (row) => row.iteration ?? -1,
+  changes: (row) => row.stateChanges ?? -1,
+  changed: (row) => -(row.lastChangeAt ?? 0),
+  heard: (row) => -(row.lastHeartbeatAt ?? 0),
+  started: (row) => -row.createdAt,
+};
+
+const generationsMax = 5;
+
+/** What is asked of the list, as its address has it. */
+export function wishFrom(search) {
+  const given = new URLSearchParams(search);
+  const sort = given.get('sort') ?? 'health';
+  const key = sort.replace(/^-/, '');
+  return {
+    text: given.get('q') ?? '',
+    healths: new Set((given.get('health') ?? '').split(',').filter(Boolean)),
+    lifecycle: given.get('lifecycle') ?? '',
+    agent: given.get('agent') ?? '',
+    sort: key in keys ? key : 'health',
+    descending: sort.startsWith('-'),
+    families: given.get('families') === '1',
+  };
+}
+
+export function searchOf(wish) {
+  const given = new URLSearchParams();
+  if (wish.text) given.set('q', wish.text);
+  if (wish.healths.size > 0) given.set('health', [...wish.healths].join(','));
+  if (wish.lifecycle) given.set('lifecycle', wish.lifecycle);
+  if (wish.agent) given.set('agent', wish.agent);
+  if (wish.sort !== 'health' || wish.descending) given.set('sort', (wish.descending ? '-' : '') + wish.sort);
+  if (wish.families) given.set('families', '1');
+  const text = given.toString().replaceAll('%2C', ',');
+  return text ? `?${text}` : '';
+}
+
+function textOf(row) {
+  row.text ??= [row.sessionId, row.agent, row.task, row.parentSessionId, row.reason, row.currentPhase,
+                row.tool?.name, ...Object.entries(row.labels ?? {}).map((label) => label.join(':'))].filter(Boolean).join('\n').toLowerCase();
+  return row.text;
+}
+
+function matches(row, wish) {
+  if (wish.lifecycle === 'open' ? hasEnded(row) : wish.lifecycle && row.lifecycle !== wish.lifecycle) return false;
+  if (wish.healths.size > 0 && (hasEnded(row) || !wish.healths.has(row.health))) return false;
+  if (wish.agent && row.agent !== wish.agent) return false;
+  return !wish.text || textOf(row).includes(wish.text.toLowerCase());
+}
+
+/** How one row stands to another: by the wish, of equals the newest first. */
+function order(wish) {
+  const key = keys[wish.sort];
+  const sign = wish.descending ? -1 : 1;
+  return (a, b) => {
+    const [x, y] = [key(a), key(b)];
+    if (x !== y) return x < y ? -sign : sign;
+    return b.createdAt - a.createdAt || (a.sessionId < b.sessionId ? -1 : 1);
+  };
+}
+
+/** Children behind their parents, families by their first member. */
+function families(sorted) {
+  const shown = new Map(sorted.map((row) => [row.sessionId, row]));
+  const children = new Map();
+  const roots = [];
+  const rootOf = (row) => {
+    const seen = new Set();
+    let at = row;
+    while (shown.has(at.parentSessionId) && !seen.has(at)) {
+      seen.add(at);
+      at = shown.get(at.parentSessionId);
+    }
+    return at;
+  };
+  const known = new Set();
+  for (const row of sorted) {
+    const parent = shown.get(row.parentSessionId);
+    if (parent && !children.get(parent)?.push(row)) children.set(parent, [row]);
+    const root = rootOf(row);  // a family stands where its first member would
+    if (!known.has(root)) {
+      known.add(root);
+      roots.push(root);
+    }
+  }
+  const list = [];
+  const placed = new Set();
+  const place = (row, depth) => {
+    if (placed.has(row)) return;  // agents choose whom they name: it may go in a circle
+    placed.add(row);
+    list.push({ row, depth });
+    for (const child of children.get(row) ?? []) place(child, Math.min(depth + 1, generationsMax));
+  };
+  for (const root of roots) place(root, 0);
+  return list;
+}
+
+/** All sessions that are known, by id. */
+export class Rows {
+  all = new Map();
+  #incoming = null;
+
+  /** A piece of a snapshot: the last one makes those go that it did not name. */
+  snapshot(rows, complete) {
+    this.#incoming ??= new Set();
+    for (const row of rows) {
+      this.#incoming.add(row.sessionId);
+      this.set(row);
+    }
+    if (!complete) return;
+    for (const id of this.all.keys()) {
+      if (!this.#incoming.has(id)) this.all.delete(id);
+    }
+    this.#incoming = null;
+  }
+
+  set(row) {
+    this.#incoming?.add(row.sessionId);
+    this.all.set(row.sessionId, row);
+  }
+
+  /** Those of the wish in its order, each with its depth in its family. */
+  shown(wish) {
+    const sorted = [...this.all.values()].filter((row) => matches(row, wish)).sort(order(wish));
+    return wish.families ? families(sorted) : sorted.map((row) => ({ row, depth: 0 }));
+  }
+
+  /** How many there are of each word, of those with children how many, and the agents. */
+  counts() {
+    const words = new Map();
+    const children = new Map();
+    const agents = new Set();
+    let trouble = 0;
+    for (const row of this.all.values()) {
+      const word = wordOf(row);
+      words.set(word, (words.get(word) ?? 0) + 1);
+      if (row.parentSessionId) children.set(row.parentSessionId, (children.get(row.parentSessionId) ?? 0) + 1);
+      if (row.agent) agents.add(row.agent);
+      if (inTrouble(row)) ++trouble;
+    }
+    return { words, children, agents: [...agents].sort(), trouble };
+  }
+}

@@ -1,0 +1,313 @@
+// One session: how it is, why, what it does, and what can be done about it.
+
+import { abortTool, abortTurn, acknowledge, askForCheck, cancelSession, snooze } from './actions.js';
+import { find, get } from './api.js';
+import { agoElement, heard, now, spoken } from './clock.js';
+import { el, linkTo, mark, put } from './element.js';
+import { Events, verdictOf } from './events.js';
+import { badge, hasEnded, pace, setBadge, wordOf } from './health.js';
+import { onKey } from './keys.js';
+import { Stream } from './stream.js';
+import { Timeline, atWall } from './timeline.js';
+import { announce, connection } from './top.js';
+
+const id = decodeURIComponent(location.pathname.split('/').at(-1));
+const own = `/api/autonomous/sessions/${encodeURIComponent(id)}`;
+const refreshMs = 10000;  // of what no stream tells: children, alerts
+
+let shown = null;
+let transitions = [];
+let begin = null;
+const opinions = new Map();
+
+/** A section that is there only while it has something to show. */
+function section(name, ...parts) {
+  const node = el('section', { hidden: true, 'aria-label': name }, el('h2', {}, name), ...parts);
+  return node;
+}
+
+const parts = {
+  health: badge('unknown'),
+  since: el('span'),
+  reason: el('p', { class: 'reason' }),
+  culprit: el('p', { hidden: true }),
+  outcome: el('p', { class: 'notice', hidden: true }),
+  cancel: el('p', { class: 'notice', hidden: true }),
+  about: el('p', { class: 'about' }),
+  labels: el('ul', { class: 'labels', 'aria-label': 'Labels' }),
+  facts: el('dl', { class: 'facts' }),
+  evidence: el('ul', { class: 'evidence' }),
+  running: el('ul', { class: 'running' }),
+  budget: el('div', { class: 'budget' }),
+  opinions: el('ul', { class: 'opinions' }),
+  children: el('ul', { class: 'children' }),
+  alerts: el('ul', { class: 'alerts' }),
+};
+const sections = {
+  evidence: section('Evidence', parts.evidence),
+  running: section('Running', parts.running),
+  budget: section('Budget', parts.budget),
+  opinions: section('Opinions', parts.opinions),
+  children: section('Children', parts.children),
+  alerts: section('Alerts', parts.alerts),
+};
+const timeline = new Timeline();
+const events = new Events(id);
+const check = el('button', { type: 'button', onclick: () => askForCheck(id) }, 'Ask for a check');
+const stop = el('button', { type: 'button', class: 'harm', onclick: () => cancelSession(id) }, 'Cancel session');
+
+function fillList(name, items) {
+  parts[name].replaceChildren(...items);
+  sections[name].hidden = items.length === 0;
+}
+
+/** What runs ticks: its elements stay as long as it runs, so that a focused button stays too. */
+const running = new Map();
+function showRunning(session) {
+  const wanted = new Map();
+  for (const turn of session.turns) wanted.set(`turn ${turn.turnId}`, { turn, since: turn.startedAt });
+  for (const tool of session.tools) wanted.set(`tool ${tool.callId} ${tool.startedAt} ${tool.name}`, { tool, since: tool.startedAt });
+  for (const [key, { node }] of running) {
+    if (!wanted.has(key)) {
+      node.remove();
+      running.delete(key);
+    }
+  }
+  for (const [key, { turn, tool, since }] of wanted) {
+    let row = running.get(key);
+    if (!row) {
+      row = { word: el('b'), time: el('span', { class: 'pace' }), more: el('small'), since, isTool: Boolean(tool) };
+      const abort = turn ? el('button', { type: 'button', onclick: () => abortTurn(turn.turnId) }, 'Abort turn')
+        : tool.turnId && tool.callId && el('button', { type: 'button', onclick: () => abortTool(tool.turnId, tool.callId, tool.name) }, 'Abort call');
+      row.node = el('li', { class: turn ? 'turn' : 'tool' }, el('div', {}, row.word, row.more), row.time, abort || null);
+      running.set(key, row);
+    }
+    put(row.word, turn ? turn.turnId : tool.name || 'a tool');
+    put(row.more, turn ? ['turn', `${turn.toolCallCount} ${turn.toolCallCount === 1 ? 'call' : 'calls'}`, turn.parentTurnId && `begun by ${turn.parentTurnId}`,
+                          turn.aborting && 'is being stopped'].filter(Boolean).join(' · ')
+      : [tool.message, tool.turnId && `of turn ${tool.turnId}`].filter(Boolean).join(' · '));
+    parts.running.append(row.node);
+  }
+  sections.running.hidden = running.size === 0;
+}
+
+function tickRunning() {
+  for (const { since, time, isTool } of running.values()) {
+    const elapsed = now() - since;
+    put(time, isTool ? `${spoken(elapsed)}, ${pace(elapsed)}` : spoken(elapsed));
+    mark(time, 'class', isTool ? `pace ${pace(elapsed)}` : 'pace');
+  }
+}
+
+function bar(name, percent, used, most) {
+  const share = Math.min(100, percent);
+  const look = percent >= 100 ? 'bad' : percent >= 80 ? 'warn' : '';
+  const node = el('div', { class: 'meter' }, el('span', {}, name),
+    el('meter', { min: '0', max: '100', high: '80', optimum: '0', value: share, 'aria-label': `${name}: ${Math.round(percent)} percent used` }),
+    el('span', { class: `number ${look}` }, `${used} of ${most}`));
+  return node;
+}
+
+function showBudget(budget) {
+  sections.budget.hidden = !budget;
+  if (!budget) return;
+  const bars = [
+    ['steps', budget.currentStep, budget.maxSteps],
+    ['tool calls', budget.toolCalls, budget.maxToolCalls],
+    ['tokens', budget.tokens, budget.maxTokens],
+    ['cost', budget.cost, budget.maxCost],
+    [budget.timeEnforced ? 'time' : 'time (advice)', budget.elapsedSeconds, budget.maxSeconds, (s) => spoken(s * 1000)],
+  ].filter(([, , most]) => most !== null).map(([name, used, most, say = (n) => n.toLocaleString()]) =>
+    bar(name, most > 0 ? 100 * used / most : 100, say(used), say(most)));
+  const stage = budget.stage === 'nominal' ? [] : [el('p', { class: 'stage' }, `Stage: ${budget.stage}, by ${budget.axis}`)];
+  parts.budget.replaceChildren(...bars, ...stage);
+}
+
+let evidenceShown = '';
+function showEvidence(session) {
+  const calm = hasEnded(session) || ['starting', 'progressing'].includes(session.health);
+  const proof = JSON.stringify(calm ? [] : session.evidence);
+  if (proof === evidenceShown) return;
+  evidenceShown = proof;
+  fillList('evidence', JSON.parse(proof).map(({ seq, note }) => el('li', {}, `${note} `,
+    el('a', { href: `#event-${seq}` }, `event ${seq}`))));
+}
+
+function showAbout(session) {
+  const { agent, task, parentSessionId: parent, labels, attempt } = session;
+  parts.about.replaceChildren(...[
+    parent && el('span', {}, 'Child of ', el('a', { href: linkTo(parent) }, parent)),
+    agent && el('span', {}, `Agent ${agent}`), attempt > 1 && el('span', {}, `Attempt ${attempt}`),
+    task && el('span', { class: 'task' }, task)].filter(Boolean));
+  parts.labels.replaceChildren(...Object.entries(labels).map(([key, value]) => el('li', {}, `${key}: ${value}`)));
+}
+
+function showFacts(session) {
+  const { progress, currentPhase, iteration, validUntil, waitingFor, lifecycle } = session;
+  const changed = progress.lastChangeAgo === null ? null : session.now - progress.lastChangeAgo;
+  const facts = [
+    ['Lifecycle', lifecycle], ['Waits for', waitingFor], ['Phase', currentPhase], ['Iteration', iteration],
+    ['State changes', progress.stateChanges],
+    ['Last change', changed === null ? null : [progress.lastChange, agoElement(changed)]],
+    ['Heartbeats', progress.heartbeats],
+    ['Holds until', validUntil === null || hasEnded(session) ? null : [atWall(validUntil)]],
+  ].filter(([, value]) => value !== null && value !== undefined);
+  parts.facts.replaceChildren(...facts.flatMap(([name, value]) =>
+    [el('dt', {}, name), el('dd', {}, ...(Array.isArray(value) ? value : [String(value)]))]));
+}
+
+function show() {
+  const session = shown;
+  if (!session || connection.paused) return;
+  const ended = hasEnded(session);
+  setBadge(parts.health, wordOf(session));
+  parts.since.replaceChildren(...(ended ? [`, was ${session.health}`] : [`for ${spoken(now() - session.healthSince)}`]));
+  document.title = `${wordOf(session)}: ${id} – Watchdog`;
+  const { outcome, explainedBy, cancel } = session;
+  put(parts.reason, ended && outcome ? [outcome.reason, outcome.error].filter(Boolean).join(': ') : session.reason);
+  parts.culprit.hidden = !explainedBy;
+  if (explainedBy) {
+    parts.culprit.replaceChildren('Because its child ', el('a', { href: linkTo(explainedBy.sessionId) }, explainedBy.sessionId),
+                                  ' is ', badge(explainedBy.health), `: ${explainedBy.reason}`);
+  }
+  parts.outcome.hidden = !outcome;
+  if (outcome) parts.outcome.replaceChildren(`Ended as ${outcome.kind} `, agoElement(outcome.at));
+  parts.cancel.hidden = !cancel || ended;
+  if (cancel) {
+    parts.cancel.replaceChildren(`${cancel.by} asked it to stop `, agoElement(cancel.at), cancel.reason ? `: ${cancel.reason}` : '');
+  }
+  showAbout(session);
+  showFacts(session);
+  showEvidence(session);
+  showRunning(session);
+  tickRunning();
+  showBudget(session.budget);
+  check.hidden = stop.hidden = ended;
+  drawTimeline();
+}
+
+function drawTimeline() {
+  if (begin !== null) timeline.draw({ begin, transitions, end: hasEnded(shown) ? shown.outcome?.at ?? null : null });
+}
+
+function showOpinions() {
+  // A question has the id of its answer with a question mark before it.
+  const answered = new Set([...opinions.values()].map(({ event_id: key }) => key));
+  const list = [...opinions.values()].filter(({ state, event_id: key }) =>
+    !(state === 'pending' && key && answered.has(key.replace(/^\?/, '')))).sort((a, b) => b.seq - a.seq);
+  fillList('opinions', list.slice(0, 20).map((event) => el('li', {},
+    el('b', {}, event.state === 'pending' ? 'being asked' : verdictOf(event)),
+    ` ${[event.name, event.confidence === undefined || event.confidence === null ? null : `${Math.round(100 * event.confidence)} % sure`]
+      .filter(Boolean).join(', ')} `, agoElement(event.at_ms), event.text ? el('small', {}, event.text) : null)));
+}
+
+async function showRelatives() {
+  const path = `parent=${encodeURIComponent(id)}&limit=100`;
+  const page = await find(`/api/autonomous/sessions?${path}`).catch(() => null);
+  fillList('children', (page?.sessions ?? []).map((child) => el('li', {}, badge(wordOf(child)),
+    el('a', { href: linkTo(child.sessionId) }, child.sessionId), el('small', {}, child.reason))));
+}
+
+async function showAlerts() {
+  const page = await find(`/api/alerts?sessionId=${encodeURIComponent(id)}&limit=20`).catch(() => null);
+  fillList('alerts', (page?.alerts ?? []).map((alert) => {
+    const open = alert.kind === 'alert' && !alert.acknowledged;
+    return el('li', {}, badge(alert.health), el('span', {}, alert.kind === 'recovery' ? 'recovered' : alert.reason), agoElement(alert.at),
+      el('small', {}, [...alert.channels.map(({ name, state, error }) => `${name}: ${state}${error ? ` (${error})` : ''}`),
+                       alert.acknowledged && `acknowledged by ${alert.acknowledged.by}`].filter(Boolean).join(' · ')),
+      ...(open ? [el('button', { type: 'button', onclick: () => acknowledge(alert.alertId, id) }, 'Acknowledge'),
+                  el('button', { type: 'button', onclick: () => snooze(alert.alertId, id) }, 'Snooze 1 h')] : []));
+  }));
+}
+
+/** What happened before the stream began. */
+async function loadPast() {
+  const pages = [];
+  for (let after = 0; after !== null && pages.length < 50;) {
+    const page = await get(`${own}/transitions?after=${after}&limit=1000`);
+    pages.push(...page.transitions);
+    after = page.next;
+  }
+  const known = new Set(pages.map((change) => change.id));
+  transitions = [...pages, ...transitions.filter((change) => !known.has(change.id))];
+  const first = (await get(`${own}/events?limit=1`)).events[0];
+  begin = Math.min(first?.at_ms ?? Infinity, transitions[0]?.at ?? Infinity, now());
+  for (const event of (await get(`${own}/events?kind=opinion&before=9223372036854775807&limit=50`)).events) opinions.set(event.seq, event);
+  showOpinions();
+  await events.load();
+  show();
+  if (location.hash.startsWith('#event-')) await events.reveal(Number(location.hash.slice(7)));
+}
+
+function take(name, data) {
+  heard(data.now);
+  if (name === 'snapshot') {
+    if (data.sessions.length > 0) [shown] = data.sessions;
+    shown = { now: data.now, ...shown };
+    if (begin === null || data.missed || !data.resumed) loadPast().catch(() => {});
+    refresh();
+    show();
+  } else if (name === 'session') {
+    shown = data;
+    show();
+  } else if (name === 'event') {
+    events.add(data);
+    if (data.kind === 'opinion') {
+      opinions.set(data.seq, data);
+      showOpinions();
+    }
+  } else if (name === 'transition') {
+    if (transitions.some((change) => change.id === data.id)) return;
+    transitions.push(data);
+    announce({ ...data, sessionId: id });
+    show();
+  }
+}
+
+function refresh() {
+  if (document.hidden || connection.paused) return;
+  showRelatives();
+  showAlerts();
+}
+
+const back = () => sessionStorage.getItem('list') ?? '/';
+
+export function startSession(main) {
+  if (document.body.querySelector('main')?.dataset.page !== 'session') return;
+  main.replaceChildren(
+    el('nav', { 'aria-label': 'Back' }, el('a', { href: back(), class: 'back' }, '← Sessions')),
+    el('div', { class: 'title' }, el('h1', { class: 'id' }, id), el('p', { class: 'now' }, parts.health, ' ', parts.since),
+       el('div', { class: 'buttons' }, check, stop)),
+    parts.reason, parts.culprit, parts.outcome, parts.cancel, parts.about, parts.labels,
+    el('div', { class: 'columns' },
+       el('div', {}, timeline.node, sections.running, sections.evidence),
+       el('aside', { 'aria-label': 'Facts' }, el('section', {}, el('h2', {}, 'Figures'), parts.facts), sections.budget,
+          sections.opinions, sections.children, sections.alerts)),
+    events.node);
+  onKey(['Escape'], 'back to the list', () => { location.href = back(); });
+  onKey(['j'], 'next event', () => stepEvent(1));
+  onKey(['k'], 'event before', () => stepEvent(-1));
+  onKey(['Enter'], 'open what has the focus', () => false);
+  addEventListener('hashchange', () => {
+    if (location.hash.startsWith('#event-')) events.reveal(Number(location.hash.slice(7)));
+  });
+  main.addEventListener('click', (event) => {
+    const link = event.target.closest?.('a[href^="#event-"]');
+    if (link && link.hash === location.hash) events.reveal(Number(link.hash.slice(7)));  // no change of the hash
+  });
+  connection.onresume = () => { show(); loadPast().catch(() => {}); };
+  setInterval(() => {
+    if (connection.paused || !shown) return;
+    tickRunning();
+    drawTimeline();
+    if (!hasEnded(shown)) parts.since.replaceChildren(`for ${spoken(now() - shown.healthSince)}`);
+  }, 1000);
+  setInterval(refresh, refreshMs);
+  new Stream(`${own}/stream`, { record: take, state: connection.is });
+}
+
+function stepEvent(by) {
+  const all = [...events.node.querySelectorAll('summary')];
+  const at = all.indexOf(document.activeElement);
+  all[Math.max(0, Math.min(at + by, all.length - 1))]?.focus();
+}

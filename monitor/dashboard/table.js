@@ -1,0 +1,116 @@
+// A table of which only the rows in sight exist, so that ten thousand scroll like ten.
+
+import { el, mark } from './element.js';
+
+const spare = 8;  // rows made beyond what is in sight
+
+/**
+ * Shows `items` in a <tbody> whose rows are all `--row` high. `make()` gives an empty <tr>,
+ * `fill(tr, item, at)` makes it show an item; it is called again for what has not changed.
+ */
+export class Table {
+  items = [];
+  #table;
+  #body;
+  #make;
+  #fill;
+  #above = el('tr', { class: 'gap', 'aria-hidden': 'true' }, el('td', { colspan: 8 }));
+  #below = this.#above.cloneNode(true);
+  #rows = [];
+  #begin = 0;
+  #height = 0;
+  #top = 0;
+  #waiting = false;
+
+  constructor(table, { make, fill }) {
+    this.#table = table;
+    this.#body = table.tBodies[0];
+    this.#make = make;
+    this.#fill = fill;
+    this.#body.append(this.#above, this.#below);
+    addEventListener('scroll', () => this.#soon(), { passive: true });
+    addEventListener('resize', () => { this.#measure(); this.#soon(); });
+    new ResizeObserver(() => { this.#measure(); this.#soon(); }).observe(document.getElementById('main'));
+    this.#measure();
+  }
+
+  show(items) {
+    this.items = items;
+    mark(this.#table, 'aria-rowcount', items.length + 1);
+    this.draw();
+  }
+
+  /** Where the item is in sight; undefined: it is not. */
+  rowAt(at) {
+    return this.#rows[at - this.#begin];
+  }
+
+  /** Which item a row shows. */
+  indexOf(row) {
+    const at = this.#rows.indexOf(row);
+    return at < 0 ? -1 : at + this.#begin;
+  }
+
+  /** Scrolls as little as it takes to have the item in sight. */
+  reveal(at) {
+    const head = this.#table.tHead.offsetHeight;
+    const top = this.#top + at * this.#height;
+    if (top < scrollY + head) scrollTo({ top: top - head });
+    else if (top + this.#height > scrollY + innerHeight) scrollTo({ top: top + this.#height - innerHeight });
+    this.draw();
+  }
+
+  #measure() {
+    this.#height = parseFloat(getComputedStyle(this.#table).getPropertyValue('--row'));
+    this.#top = this.#body.getBoundingClientRect().top + scrollY;
+  }
+
+  #soon() {
+    if (this.#waiting) return;
+    this.#waiting = true;
+    requestAnimationFrame(() => {
+      this.#waiting = false;
+      this.draw();
+    });
+  }
+
+  draw() {
+    const count = this.items.length;
+    const first = Math.floor((scrollY - this.#top) / this.#height) - spare;
+    const seen = Math.ceil(innerHeight / this.#height) + 2 * spare;
+    const begin = Math.max(0, Math.min(first, count - seen));
+    this.#have(Math.min(seen, count));
+    this.#turn(begin - this.#begin);
+    this.#begin = begin;
+    this.#rows.forEach((row, at) => {
+      mark(row, 'aria-rowindex', begin + at + 2);
+      this.#fill(row, this.items[begin + at], begin + at);
+    });
+    this.#above.style.height = `${begin * this.#height}px`;
+    this.#below.style.height = `${(count - begin - this.#rows.length) * this.#height}px`;
+  }
+
+  #have(count) {
+    while (this.#rows.length < count) {
+      const row = this.#make();
+      this.#rows.push(row);
+      this.#below.before(row);
+    }
+    for (const row of this.#rows.splice(count)) row.remove();
+  }
+
+  /** Rows that went out of sight at one end come in at the other. */
+  #turn(by) {
+    const steps = Math.abs(by);
+    if (steps === 0 || steps >= this.#rows.length) return;
+    const leaving = by > 0 ? this.#rows.splice(0, steps) : this.#rows.splice(-steps);
+    if (leaving.some((row) => row.contains(document.activeElement))) this.#table.focus({ preventScroll: true });
+    if (by > 0) {
+      this.#rows.push(...leaving);
+      this.#below.before(...leaving);
+    } else {
+      this.#rows.unshift(...leaving);
+      this.#above.after(...leaving);
+    }
+  }
+}

@@ -1,0 +1,44 @@
+// Debian's Chromium, and pages in which nothing may go wrong unnoticed.
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { chromium } from 'playwright-core';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+export const launch = () => chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-dev-shm-usage'],
+});
+
+/** A page that gathers what went wrong in it: in `page.faults`. */
+export async function open(browser, url, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const page = await context.newPage();
+  page.faults = [];
+  page.on('pageerror', (error) => page.faults.push(String(error)));
+  page.on('console', (message) => {
+    const text = message.text();
+    // Requests that fail are told there too; whoever asked deals with them.
+    if (message.type() === 'error' && !text.startsWith('Failed to load resource')) page.faults.push(text);
+  });
+  if (options.javaScriptEnabled !== false) {
+    await page.addInitScript(() => {
+      globalThis.violations = [];
+      document.addEventListener('securitypolicyviolation', (event) => globalThis.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+    });
+  }
+  await page.goto(url);
+  return page;
+}
+
+export const live = (page) => page.locator('#live.live').waitFor();
+
+/** What axe-core finds serious or critical. */
+export async function barriers(page) {
+  // By the debugger: the page itself allows no foreign script.
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+  return violations.filter(({ impact }) => ['serious', 'critical'].includes(impact))
+    .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.slice(0, 5).map((node) => `${node.html} ${node.failureSummary}`).join(' | ')}`);
+}

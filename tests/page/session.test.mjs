@@ -1,0 +1,279 @@
+// A session's page in a real browser, and what can be done from it.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { barriers, launch, live, open } from './browser.mjs';
+import { Monitor, beats, call, change, lives, result } from './monitor.mjs';
+
+let browser;
+let monitor;
+before(async () => {
+  browser = await launch();
+  monitor = await Monitor.start();
+});
+after(async () => {
+  await browser.close();
+  await monitor.end();
+});
+
+/** Runs with the session's page open, and in the end nothing went wrong in it. */
+function onSession(name, events, run, { spec = {}, prepare = async () => {}, ...options } = {}) {
+  test(name, async (t) => {
+    const id = `s${onSession.count = (onSession.count ?? 0) + 1}`;
+    await monitor.make(id, spec);
+    if (events.length > 0) await monitor.report(id, ...events);
+    const page = await open(browser, 'about:blank', options);
+    await prepare(page);
+    await page.goto(`${monitor.url}/sessions/${id}`);
+    await live(page);
+    await run(page, id, t);
+    assert.deepEqual(page.faults, []);
+    assert.deepEqual(await page.evaluate(() => globalThis.violations), []);
+    await page.context().close();
+  });
+}
+
+const many = (count) => Array.from({ length: count }, (_, at) => change(`step_${at}`, { at }));
+
+onSession('says how it is, why, and what proves it', lives.stuck(), async (page) => {
+  await page.locator('.now .health.stuck').waitFor();
+  assert.match(await page.locator('.reason').textContent(), /its loop went round 8 times/);
+  const evidence = page.getByRole('region', { name: 'Evidence' });
+  await evidence.getByRole('link').first().click();
+  const event = page.locator('.event.meant');
+  await event.waitFor();
+  assert.match(await event.textContent(), /heartbeat8 times · iteration 1–8 · reflection.*"kind": "heartbeat"/s);
+  assert.equal(await page.evaluate(() => document.activeElement.tagName), 'SUMMARY');
+  assert.match(await page.locator('.timeline svg').getAttribute('aria-label'), /^Healths over .*stuck.* Now stuck\.$/);
+  assert.match(await page.locator('.changes').innerText(), /stuck.*progressing/s);
+});
+
+onSession('evidence far back is found, and the newest again', [...lives.stuck(), ...Array.from({ length: 150 }, (_, at) => ({ kind: 'message', text: `${at}` }))], async (page) => {
+  await page.locator('.event.message').first().waitFor();
+  assert.equal(await page.locator('.event.heartbeat').count(), 0);
+  await page.getByRole('region', { name: 'Evidence' }).getByRole('link').first().click();
+  await page.locator('.event.heartbeat.meant').waitFor();
+  await page.getByRole('button', { name: 'Back to the newest' }).click();
+  await page.locator('.event .told', { hasText: /^149$/ }).waitFor();
+});
+
+onSession('events come live, by kind, and page by page', many(130), async (page, id) => {
+  const all = page.locator('.event');
+  await page.locator('.event .told', { hasText: 'step_129' }).waitFor();
+  assert.equal(await all.count(), 100);
+  await monitor.report(id, { kind: 'message', name: 'assistant', text: 'hello' });
+  await page.locator('.event:first-child .told', { hasText: 'assistant · hello' }).waitFor();
+  await page.getByRole('button', { name: 'Older events' }).click();
+  await page.locator('.event .told', { hasText: 'step_0 ' }).waitFor();
+  assert.equal(await all.count(), 131);
+  await page.getByLabel('Kind of event').selectOption('message');
+  await page.locator('.event.state_change').first().waitFor({ state: 'detached' });
+  assert.equal(await all.count(), 1);
+  await monitor.report(id, change('unseen'), { kind: 'message', text: 'again' });
+  await page.locator('.event .told', { hasText: 'again' }).waitFor();
+  assert.equal(await all.count(), 2);
+});
+
+onSession('health and timeline follow the session', lives.progressing(1), async (page, id) => {
+  await page.locator('.now .health.progressing').waitFor();
+  await monitor.report(id, ...beats(8, 'reflection', 10));
+  await page.locator('.now .health.stuck').waitFor();
+  await page.locator('.changes .health.stuck').waitFor();
+  await page.locator('.timeline rect.stuck').waitFor();
+  await monitor.report(id, { kind: 'end', outcome: 'failed', error: 'gave up' });
+  await page.locator('.now .health.failed').waitFor();
+  assert.match(await page.locator('.reason').textContent(), /gave up/);
+  assert.ok(await page.getByRole('button', { name: 'Cancel session' }).isHidden());
+});
+
+onSession('running tools tick, and end', [...beats(1, 'testing'), { kind: 'turn', name: 'turn_start', call_id: 't1' }, call('shell', 'c1', { command: 'make' }, 't1')], async (page, id) => {
+  const tool = page.locator('.running .tool');
+  await tool.locator('.pace.brief').waitFor();
+  const elapsed = async () => Number((await tool.locator('.pace').textContent()).match(/(\d+) s, brief/)[1]);
+  const first = await elapsed();
+  await page.waitForFunction((was) => Number(document.querySelector('.tool .pace').textContent.match(/\d+/)[0]) > was, first);
+  const paces = await page.evaluate(async () => {
+    const folder = document.querySelector('script').src.replace(/[^/]+$/, '');
+    const { pace } = await import(`${folder}health.js`);
+    return [9999, 10000, 29999, 30000].map(pace);
+  });
+  assert.deepEqual(paces, ['brief', 'lasting', 'lasting', 'long']);
+  await monitor.report(id, { kind: 'tool_progress', call_id: 'c1', text: '3 of 9', accepted: 1 });
+  await tool.getByText('3 of 9').waitFor();
+  await monitor.report(id, result('shell', 'c1', 'ok'));
+  await tool.waitFor({ state: 'detached' });
+  await page.locator('.running .turn').waitFor();
+});
+
+onSession('cancelling asks first, says what happens, and tells the agent why', lives.stuck(), async (page, id) => {
+  const button = page.getByRole('button', { name: 'Cancel session' });
+  await button.click();
+  const dialog = page.getByRole('dialog', { name: `Cancel session ${id}?` });
+  assert.match(await dialog.textContent(), /Its agent is told to stop/);
+  await dialog.getByRole('button', { name: 'Back' }).click();
+  assert.equal((await monitor.ask(`/api/autonomous/progress/${id}`)).cancel, null);
+  await button.click();
+  await dialog.getByLabel('Reason').fill('it goes <b>round</b>');
+  await dialog.getByRole('button', { name: 'Cancel the session' }).click();
+  await dialog.getByText('Its agent is asked to stop.').waitFor();
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  await page.locator('.notice', { hasText: 'asked it to stop' }).filter({ hasText: 'it goes <b>round</b>' }).waitFor();
+  const { directive } = await monitor.report(id, { kind: 'message', text: 'still here' });
+  assert.equal(directive.cancel.reason, 'it goes <b>round</b>');
+  await monitor.report(id, { kind: 'end', outcome: 'cancelled' });
+  await page.locator('.now .health.cancelled').waitFor();
+});
+
+onSession('turns and calls are aborted one by one', [{ kind: 'turn', name: 'turn_start', call_id: 't 2' }, call('shell', 'c/2', {}, 't 2')], async (page, id) => {
+  await page.getByRole('button', { name: 'Abort call' }).click();
+  await page.getByRole('button', { name: 'Abort the call' }).click();
+  await page.getByText('The call is asked to stop.').waitFor();
+  await page.keyboard.press('Escape');
+  const told = async () => (await monitor.report(id, { kind: 'message', text: 'm' })).directive.aborts.map(({ turnId, toolId }) => [turnId, toolId]);
+  assert.deepEqual(await told(), [['t 2', 'c/2']]);
+  await page.getByRole('button', { name: 'Abort turn' }).click();
+  await page.getByRole('button', { name: 'Abort the turn' }).click();
+  await page.getByText('The turn is asked to end.').waitFor();
+  await page.keyboard.press('Escape');
+  assert.deepEqual((await told()).at(-1), ['t 2', null]);
+});
+
+onSession('what the monitor refuses is shown', lives.progressing(2), async (page) => {
+  await page.getByRole('button', { name: 'Ask for a check' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Ask for a check' }).click();
+  await page.locator('dialog .trouble', { hasText: /model/ }).waitFor();
+  assert.ok(await page.getByRole('dialog').getByRole('button', { name: 'Ask for a check' }).isEnabled());
+});
+
+onSession('budget, opinions, labels, parent and children are there', [change('begun'), { kind: 'opinion', status: 'B', confidence: 0.5, text: 'in circles' },
+  { kind: 'budget', name: 'update', current_step: 27, max_steps: 30, tokens: 5, max_tokens: 10 }, { kind: 'wait', waiting_for: 'dependency' }],
+async (page, id) => {
+  assert.match(await page.getByRole('region', { name: 'Budget' }).textContent(), /steps27 of 30.*tokens5 of 10/);
+  assert.match(await page.getByRole('region', { name: 'Opinions' }).textContent(), /looping.*50 % sure.*in circles/);
+  assert.match(await page.locator('.labels').textContent(), /team: apps/);
+  await page.getByRole('link', { name: 'its-parent' }).waitFor();
+  await monitor.make('its-child', { parentSessionId: id });
+  await monitor.report('its-child', ...lives.stuck());
+  await page.reload();
+  await page.getByRole('region', { name: 'Children' }).getByRole('link', { name: 'its-child' }).waitFor();
+  await page.getByText('Because its child').waitFor();
+}, { spec: { parentSessionId: 'its-parent', labels: { team: 'apps' }, task: 'wait', agent: 'coder' } });
+
+const alerts = {
+  alerts: [{ alertId: 7, sessionId: 's', health: 'stuck', kind: 'alert', reason: 'its loop went round', at: Date.now() - 5000,
+             channels: [{ name: 'team', state: 'dead', attempts: 9, error: 'no such host' }], acknowledged: null, snoozedUntil: null }],
+  channels: [{ name: 'team', kind: 'webhook', state: 'dead', error: 'no such host', oldestUnsentMs: 5 }],
+  next: null,
+};
+onSession('alerts are shown and acknowledged', lives.stuck(), async (page) => {
+  const section = page.getByRole('region', { name: 'Alerts' });
+  await section.getByText('team: dead (no such host)').waitFor();
+  await section.getByRole('button', { name: 'Acknowledge' }).click();
+  const asked = page.waitForRequest('**/api/alerts/7/acknowledge');
+  await page.getByRole('dialog').getByRole('button', { name: 'Acknowledge' }).click();
+  assert.equal((await asked).method(), 'POST');
+  await page.getByText('It is acknowledged.').waitFor();
+  await page.goto(monitor.url);
+  await page.getByText('Alerts by team do not get through').waitFor();
+}, { prepare: async (page) => {
+  await page.route('**/api/alerts?*', (route) => route.fulfill({ json: alerts }));
+  await page.route('**/api/alerts/*/*', (route) => route.fulfill({ json: { ok: true } }));
+} });
+
+// What is allowed is the server's business; here it is said by hand.
+onSession('acting asks for a token where one is needed', lives.stuck(), async (page) => {
+  await page.getByRole('button', { name: 'Cancel session' }).click();
+  const login = page.getByRole('dialog', { name: 'Log in' });
+  await login.getByLabel('Token').fill('wrong');
+  await login.getByRole('button', { name: 'Log in' }).click();
+  await login.getByText('That is not a token of this monitor.').waitFor();
+  await login.getByLabel('Token').fill('right');
+  await login.getByRole('button', { name: 'Log in' }).click();
+  await page.getByRole('dialog', { name: /^Cancel session/ }).waitFor();
+}, { prepare: async (page) => {
+  let scopes = ['read', 'report'];
+  await page.route('**/api/access', (route) => route.fulfill({ json: { scopes, name: null, tokenNeeded: true } }));
+  await page.route('**/api/login', (route) => {
+    const right = route.request().postDataJSON().token === 'right';
+    if (right) scopes = ['read', 'report', 'act'];
+    return route.fulfill({ status: right ? 204 : 401, body: '' });
+  });
+} });
+
+test('the token of the address is used, and taken out of it', async () => {
+  const page = await open(browser, 'about:blank');
+  let given = null;
+  await page.route('**/api/login', (route) => {
+    given = route.request().postDataJSON().token;
+    return route.fulfill({ status: 204, body: '' });
+  });
+  await page.goto(`${monitor.url}/#token=s3cret`);
+  await live(page);
+  assert.equal(given, 's3cret');
+  assert.equal(page.url(), `${monitor.url}/`);
+  await page.context().close();
+});
+
+const hostile = '<img src=x onerror="globalThis.hit=1"><script>globalThis.hit=1</script>"\'>&lt;{{body}}</title><svg onload=globalThis.hit=1>';
+test('what agents say never becomes markup', async () => {
+  await monitor.make('hostile', { agent: hostile, task: hostile, labels: { [hostile]: hostile }, parentSessionId: 'parent' });
+  await monitor.report('hostile', ...beats(2, hostile), change(hostile, { [hostile]: hostile }), { kind: 'message', name: hostile, text: hostile },
+    { kind: 'turn', name: 'turn_start', call_id: hostile }, call(hostile, hostile, { a: hostile }, hostile),
+    { kind: 'tool_progress', call_id: hostile, text: hostile, accepted: 1 }, { kind: 'opinion', status: 'B', text: hostile },
+    { kind: 'heartbeat', counters: { [hostile.slice(0, 60)]: 1 } }, { kind: 'error', name: hostile, text: hostile }, { kind: 'wait', waiting_for: hostile });
+  await monitor.ask('/api/autonomous/sessions/hostile/cancel', { by: hostile, reason: hostile });
+  await monitor.make('hostile-end', { agent: hostile });
+  await monitor.report('hostile-end', { kind: 'end', outcome: 'failed', reason: hostile, error: hostile });
+  for (const javaScriptEnabled of [true, false]) {
+    const page = await open(browser, 'about:blank', { javaScriptEnabled });
+    for (const path of ['/', '/?families=1', '/sessions/hostile', '/sessions/hostile-end']) {
+      await page.goto(monitor.url + path);
+      if (javaScriptEnabled) {
+        await live(page);
+        await page.locator(path.startsWith('/s') ? '.event' : '.sessions a.id').first().waitFor();
+        for (const summary of await page.locator('summary').all()) await summary.click();
+      }
+      const found = await page.locator('img, main script, main svg[onload], [onerror], [onload]').count();
+      assert.equal(found, 0, path);
+      assert.match(await page.locator('main').innerText(), /<img src=x onerror=/);
+      if (javaScriptEnabled) assert.equal(await page.evaluate(() => globalThis.hit), undefined);
+      if (javaScriptEnabled) assert.deepEqual(await page.evaluate(() => globalThis.violations), []);
+    }
+    assert.deepEqual(page.faults, []);
+    await page.context().close();
+  }
+});
+
+for (const colorScheme of ['light', 'dark']) {
+  onSession(`axe-core finds nothing serious in ${colorScheme}`, [...lives.stuck(), ...lives.tool(3).slice(3), { kind: 'budget', name: 'update', current_step: 29, max_steps: 30 },
+    ...beats(8, 'reflection', 20)], async (page) => {
+    await page.locator('.event').first().waitFor();
+    assert.deepEqual(await barriers(page), []);
+    await page.getByRole('button', { name: 'Cancel session' }).click();
+    assert.deepEqual(await barriers(page), []);
+    await page.keyboard.press('Escape');
+    await page.setViewportSize({ width: 390, height: 844 });
+    assert.deepEqual(await barriers(page), []);
+  }, { colorScheme, spec: { task: 'Repair it', labels: { team: 'apps' } } });
+}
+
+test('files are kept for ever, compressed where that is understood', async () => {
+  const page = await (await fetch(monitor.url)).text();
+  const files = [...page.matchAll(/"(\/assets\/[^"]+)"/g)].map(([, file]) => file);
+  assert.ok(files.length >= 3);
+  for (const file of files) {
+    for (const coding of ['gzip', 'identity']) {
+      const headers = { 'Accept-Encoding': coding };
+      const answer = await fetch(monitor.url + file, { headers });
+      assert.equal(answer.status, 200);
+      assert.equal(answer.headers.get('Content-Encoding'), coding === 'gzip' ? 'gzip' : null);
+      assert.equal(answer.headers.get('Cache-Control'), 'public, max-age=31536000, immutable');
+      assert.ok((await answer.text()).length > 50);
+      const again = await fetch(monitor.url + file, { headers: { ...headers, 'If-None-Match': answer.headers.get('ETag') } });
+      assert.equal(again.status, 304);
+      assert.equal(await again.text(), '');
+    }
+  }
+  assert.equal((await fetch(`${monitor.url}/assets/0/app.js`)).status, 404);
+  assert.equal((await fetch(`${monitor.url}/sessions/nobody`)).status, 404);
+});
