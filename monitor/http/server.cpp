@@ -93,7 +93,10 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
 class HttpServer::State::Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(std::shared_ptr<State> server, Socket socket)
-      : server_(std::move(server)), socket_(std::move(socket)) {}
+      : server_(std::move(server)), socket_(std::move(socket)) {
+    beast::error_code ignored;
+    peer_ = socket_.remote_endpoint(ignored).address().to_string();
+  }
 
   void read() {
     if (server_->stopping) return close();
@@ -139,7 +142,10 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
                        .host = std::string(text(header[http::field::host])),
                        .origin = std::string(text(header[http::field::origin])),
                        .authorization = std::string(text(header[http::field::authorization])),
-                       .fetch_site = std::string(text(header["Sec-Fetch-Site"]))};
+                       .cookie = std::string(text(header[http::field::cookie])),
+                       .fetch_site = std::string(text(header["Sec-Fetch-Site"])),
+                       .peer = peer_,
+                       .body_bytes = announced()};
     if (auto refusal = server_->admission(request_)) {
       if (!parser_->is_done()) return write_last(*refusal);
       keep_alive_ = header.keep_alive() && !server_->stopping;
@@ -161,6 +167,13 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
     if (beast::iequals(parser_->get()[http::field::expect], "100-continue"))
       return write_continue();
     read_body();
+  }
+
+  /// The size of the body to come.
+  [[nodiscard]] std::size_t announced() const {
+    if (parser_->is_done()) return 0;
+    const auto length = parser_->content_length();
+    return length ? static_cast<std::size_t>(*length) : SIZE_MAX;
   }
 
   void write_continue() {
@@ -259,6 +272,7 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
 
   std::shared_ptr<State> server_;
   Socket socket_;
+  std::string peer_;
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   Request request_;
@@ -307,7 +321,9 @@ HttpServer::~HttpServer() {
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(asio::io_context& context,
                                                        const std::string& address,
                                                        std::uint16_t port, Admission admission,
-                                                       Handler handler, ServerLimits limits) {
+                                                       Handler handler, ServerLimits limits,
+                                                       const std::optional<TlsFiles>& tls) {
+  if (tls) return Error{ErrorCode::unavailable, "this program speaks no TLS", "tls_cert"};
   beast::error_code error;
   const auto ip = asio::ip::make_address(address, error);
   if (error) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -27,6 +28,12 @@ struct ServerLimits {
   int request_seconds_max = 60;                      ///< From a request's first byte to its last.
 };
 
+/// What it proves its name with, both PEM. A plain value.
+struct TlsFiles {
+  std::filesystem::path certificate;  ///< With the chain that leads to it.
+  std::filesystem::path key;
+};
+
 /// Answers HTTP/1.1 on one address, on the thread that runs the io_context.
 class HttpServer {
  public:
@@ -34,11 +41,12 @@ class HttpServer {
   using Admission = std::function<std::optional<Response>(const Request&)>;
   using Handler = std::function<void(Request, Reply)>;
 
-  /// Begins to listen. `handler`'s reply may come from any thread. Errors: `invalid` (no address),
-  /// `unavailable` (in use, not allowed).
+  /// Begins to listen, with TLS if it has files for that. `handler`'s reply may come from any
+  /// thread. Errors: `invalid` (no address), `unavailable` (in use, not allowed).
   [[nodiscard]] static Result<std::unique_ptr<HttpServer>> listen(
       boost::asio::io_context& context, const std::string& address, std::uint16_t port,
-      Admission admission, Handler handler, ServerLimits limits = {});
+      Admission admission, Handler handler, ServerLimits limits = {},
+      const std::optional<TlsFiles>& tls = {});
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
