@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "watchdog/audit.h"
 #include "watchdog/case.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
@@ -99,6 +100,9 @@ class StoreReader {
   /// A session's transitions after an id, oldest first.
   [[nodiscard]] Result<std::vector<TransitionRow>> transitions(SessionKey session,
                                                                std::int64_t after, int count_max);
+
+  /// Who acted, after an id, oldest first.
+  [[nodiscard]] Result<std::vector<AuditEntry>> audit(std::int64_t after, int count_max);
 
   /// Those that follow from the events and from the time up to `now`, but that no judge has written
   /// down. Their ids go on from the session's newest; the same events give the same ids.
