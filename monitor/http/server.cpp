@@ -52,8 +52,10 @@ std::string on_the_wire(const Response& response, bool keep_alive, bool with_bod
   wire.append("HTTP/1.1 ").append(std::to_string(response.status)).append(" ");
   wire.append(
       text(http::obsolete_reason(http::int_to_status(static_cast<unsigned>(response.status)))));
-  wire.append("\r\nContent-Type: ").append(response.content_type);
-  wire.append("\r\nContent-Length: ").append(std::to_string(response.body.size()));
+  if (response.status != 204) {  // which has no body
+    wire.append("\r\nContent-Type: ").append(response.content_type);
+    wire.append("\r\nContent-Length: ").append(std::to_string(response.body.size()));
+  }
   wire.append("\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
   wire.append(response.extra_headers);
   wire.append(keep_alive ? "\r\n" : "Connection: close\r\n\r\n");

@@ -33,8 +33,9 @@ concept Text = std::is_same_v<T, std::string> || std::is_same_v<T, std::filesyst
 
 using Texts = std::vector<std::string>;
 
-/// `a, b` as [a, b]: how a variable or a flag says a list.
+/// `a, b` as [a, b]: how a variable or a flag says a list; or as the file has it.
 json list_of(std::string_view text) {
+  if (auto list = json::parse(text, nullptr, false); list.is_array()) return list;
   auto list = json::array();
   while (!text.empty()) {
     const auto end = std::min(text.find_first_of(", "), text.size());
