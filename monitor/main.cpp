@@ -53,6 +53,9 @@ void add_endpoint(CLI::App& command, Endpoint::Options& endpoint) {
       "URL of a monitor (default: $WATCHDOG_SERVER, else http://127.0.0.1:3000)");
   command.add_option("--db", endpoint.database, "Read a database file instead of asking a monitor")
       ->excludes(server);
+  command.add_option("--token-file", endpoint.token_file,
+                     "File with the token to show (default: $WATCHDOG_TOKEN; to a monitor of this "
+                     "machine that of monitor.token_file)");
 }
 
 /// The settings that have a flag, as options of the command.
@@ -64,6 +67,11 @@ void add_settings(CLI::App& command, const std::vector<SettingInfo>& settings, S
   for (const auto& setting : settings) {
     if (setting.flag.empty()) continue;
     auto& text = sources.flags;
+    if (setting.allowed == "true or false" && !setting.flag.starts_with("--no-")) {
+      command.add_flag_callback(
+          setting.flag, [&text, key = setting.key] { text[key] = "true"; }, setting.help);
+      continue;
+    }
     if (setting.flag.starts_with("--no-")) {
       command.add_flag_callback(
           setting.flag, [&text, key = setting.key] { text[key] = "false"; },
@@ -235,6 +243,17 @@ int run(int argc, char** argv) {
   report_command->add_flag("--json", report_options.json, "Print one object");
   add_endpoint(*report_command, report_options.endpoint);
   report_command->callback([&] { code = report(report_options); });
+
+  AuditOptions audit_options;
+  auto* audit_command = app.add_subcommand("audit", "Who acted: cancels, aborts, logins, …");
+  auto* audit_limit =
+      audit_command->add_option("--limit", audit_options.limit, "The newest so many")
+          ->capture_default_str()
+          ->check(CLI::PositiveNumber);
+  audit_command->add_flag("--all", audit_options.all, "All of them")->excludes(audit_limit);
+  audit_command->add_flag("--json", audit_options.json, "An act a line");
+  add_endpoint(*audit_command, audit_options.endpoint);
+  audit_command->callback([&] { code = audit(audit_options); });
 
   ReplayOptions replay_options;
   auto* replay_command = app.add_subcommand(

@@ -1,4 +1,4 @@
--- The store's tables, schema 1.2. `PRAGMA user_version` holds major * 1000 + minor: a newer minor adds
+-- The store's tables, schema 1.3. `PRAGMA user_version` holds major * 1000 + minor: a newer minor adds
 -- only what an older program may ignore; a newer major is refused.
 -- Times: *_ms are Unix milliseconds and only shown; tick_ms is the file's own time line, by which
 -- sessions are judged: CLOCK_BOOTTIME plus the offset of its boot, never decreasing with seq.
@@ -96,4 +96,15 @@ CREATE TABLE snapshots (
   seq INTEGER NOT NULL,               -- newest event folded into it
   format INTEGER NOT NULL,            -- of the text; another one is ignored and events are folded
   text TEXT NOT NULL                  -- JSON: history, policy in force, health
+);
+
+-- since 1.3: what people, and programs with a token, did through a monitor
+CREATE TABLE audit (
+  id INTEGER PRIMARY KEY,             -- rises
+  at_ms INTEGER NOT NULL,
+  actor TEXT NOT NULL,                -- name of the token; local: none was needed
+  peer TEXT NOT NULL,                 -- address it came from; empty: no socket
+  action TEXT NOT NULL,               -- see audit.h
+  target TEXT NOT NULL,               -- id of the session, turn or alert; empty: none
+  outcome TEXT NOT NULL               -- ok, or the error's code
 );

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/login_page.h"
 #include "api/routes.h"
 
 namespace watchdog::monitor {
@@ -23,32 +24,43 @@ struct Route {
   Method method;
   std::string_view
       path;  ///< `:id` stands for a session, check, turn or folder; `:tool` for what is in it.
+  std::optional<Scope> scope;  ///< What a caller needs; empty: nothing.
   void (*answer)(const CallPtr&);
+  std::optional<AuditAction> act{};  ///< How the trail calls it; empty: it is not in there.
 };
 
+constexpr auto anybody = std::optional<Scope>{};
 constexpr std::array routes{
-    Route{Method::get, "api/autonomous/progress/:id", get_progress},
-    Route{Method::get, "api/autonomous/progress", list_progress},
-    Route{Method::get, "api/chat/autonomous/status", get_status},
-    Route{Method::post, "api/autonomous/sessions", create_session},
-    Route{Method::patch, "api/autonomous/sessions/:id", patch_session},
-    Route{Method::post, "api/autonomous/sessions/:id/events", post_events},
-    Route{Method::get, "api/autonomous/sessions/:id/events", get_events},
-    Route{Method::get, "api/autonomous/sessions/:id/transitions", get_transitions},
-    Route{Method::post, "api/autonomous/sessions/:id/cancel", cancel_session},
-    Route{Method::get, "api/autonomous/sessions", list_sessions},
-    Route{Method::get, "api/autonomous/sessions/:id/stream", stream_session},
-    Route{Method::get, "api/autonomous/stream", stream_all},
-    Route{Method::get, "api/turns/active", list_turns},
-    Route{Method::post, "api/turns/:id/abort", abort_turn},
-    Route{Method::post, "api/turns/:id/abort-tool/:tool", abort_turn},
-    Route{Method::post, "api/autonomous/check-status", post_check},
-    Route{Method::get, "api/autonomous/check-status/:id", get_check},
-    Route{Method::get, "healthz", get_healthz},
-    Route{Method::get, "readyz", get_readyz},
-    Route{Method::get, "assets/:id/:tool", get_asset},
-    Route{Method::get, "sessions/:id", get_session_page},
-    Route{Method::get, "", get_sessions_page}};
+    Route{Method::get, "api/autonomous/progress/:id", Scope::read, get_progress},
+    Route{Method::get, "api/autonomous/progress", Scope::read, list_progress},
+    Route{Method::get, "api/chat/autonomous/status", Scope::read, get_status},
+    Route{Method::post, "api/autonomous/sessions", Scope::report, create_session},
+    Route{Method::patch, "api/autonomous/sessions/:id", Scope::report, patch_session},
+    Route{Method::post, "api/autonomous/sessions/:id/events", Scope::report, post_events},
+    Route{Method::get, "api/autonomous/sessions/:id/events", Scope::read, get_events},
+    Route{Method::get, "api/autonomous/sessions/:id/transitions", Scope::read, get_transitions},
+    Route{Method::post, "api/autonomous/sessions/:id/cancel", Scope::act, cancel_session,
+          AuditAction::cancel},
+    Route{Method::get, "api/autonomous/sessions", Scope::read, list_sessions},
+    Route{Method::get, "api/autonomous/sessions/:id/stream", Scope::read, stream_session},
+    Route{Method::get, "api/autonomous/stream", Scope::read, stream_all},
+    Route{Method::get, "api/turns/active", Scope::read, list_turns},
+    Route{Method::post, "api/turns/:id/abort", Scope::act, abort_turn, AuditAction::abort},
+    Route{Method::post, "api/turns/:id/abort-tool/:tool", Scope::act, abort_turn,
+          AuditAction::abort_tool},
+    Route{Method::post, "api/autonomous/check-status", Scope::report, post_check},
+    Route{Method::get, "api/autonomous/check-status/:id", Scope::read, get_check},
+    Route{Method::get, "api/access", anybody, get_access},
+    Route{Method::post, "api/login", anybody, post_login},
+    Route{Method::post, "api/logout", anybody, post_logout},
+    Route{Method::get, "api/audit", Scope::act, list_audit},
+    Route{Method::get, "login", anybody, get_login_page},
+    Route{Method::post, "login", anybody, post_login_form},
+    Route{Method::get, "healthz", anybody, get_healthz},
+    Route{Method::get, "readyz", Scope::read, get_readyz},
+    Route{Method::get, "assets/:id/:tool", anybody, get_asset},
+    Route{Method::get, "sessions/:id", Scope::read, get_session_page},
+    Route{Method::get, "", Scope::read, get_sessions_page}};
 
 /// True if the path is the route's; `id` and `tool` get what stands there.
 bool matches(std::string_view route, const std::vector<std::string>& segments, std::string& id,
@@ -83,34 +95,85 @@ std::string_view word_of(Method method) {
   }
 }
 
-}  // namespace
-
-std::optional<Response> Api::refuse(const Request& request) const {
-  // Whether it lives may be asked by anybody who can reach it.
-  return request.target == "/healthz" ? std::nullopt : gate_.refuse(request);
+Method asked(Method method) {
+  return method == Method::head ? Method::get : method;
 }
 
-void Api::handle(Request request, Reply reply) const {
-  auto target = Target::parse(request.target);
-  if (!target) return reply(error_response(target.error()));
-  const auto method = request.method == Method::head ? Method::get : request.method;
-  std::string allowed;
+/// What a path leads to.
+struct Found {
+  const Route* route = nullptr;  ///< Null: nothing, or nothing by this method.
+  std::string allowed;           ///< Then: the methods that it takes; empty: none.
   std::string id;
   std::string tool;
+};
+
+Found find(const Target& target, Method method) {
+  Found found;
   for (const auto& route : routes) {
-    if (!matches(route.path, target->segments, id, tool)) continue;
+    if (!matches(route.path, target.segments, found.id, found.tool)) continue;
     if (route.method == method) {
-      return route.answer(
-          std::make_shared<Call>(Call{backend_, desk_, std::move(request), std::move(*target),
-                                      std::move(id), std::move(tool), std::move(reply), feed_}));
+      found.route = &route;
+      break;
     }
-    allowed.append(allowed.empty() ? "" : ", ").append(word_of(route.method));
+    found.allowed.append(found.allowed.empty() ? "" : ", ").append(word_of(route.method));
   }
-  if (allowed.empty())
+  return found;
+}
+
+/// Of a body, without a token where one is needed for everything else.
+constexpr std::size_t stranger_bytes_max = 4'096;
+
+}  // namespace
+
+std::optional<Response> Api::refuse(const Request& request) {
+  // Whether it lives may be asked by anybody who can reach it, by whatever name.
+  if (request.target == "/healthz") return std::nullopt;
+  if (auto refusal = access_.refuse(request)) return refusal;
+  if (!access_.gate().without_token.empty()) return std::nullopt;
+  // What nobody may without a token is refused before its body is read.
+  const auto caller = access_.caller(request);
+  if (caller.known) return std::nullopt;
+  const auto target = Target::parse(request.target);
+  if (!target) return error_response(target.error());
+  const auto found = find(*target, asked(request.method));
+  const auto scope = found.route == nullptr ? Scope::read : found.route->scope;
+  if (auto refusal = access_.refuse(request, caller, scope)) {
+    const bool for_people = target->segments.empty() || target->segments.front() == "sessions";
+    return for_people && refusal->status == 401 ? login_page(*refusal) : refusal;
+  }
+  if (request.body_bytes <= stranger_bytes_max) return std::nullopt;
+  return error_response(
+      413, "exhausted",
+      "without a token a body may have at most " + std::to_string(stranger_bytes_max) + " bytes");
+}
+
+void Api::handle(Request request, Reply reply) {
+  auto target = Target::parse(request.target);
+  if (!target) return reply(error_response(target.error()));
+  auto found = find(*target, asked(request.method));
+  if (found.route == nullptr && found.allowed.empty()) {
     return reply(error_response(404, "not_found", "there is nothing at " + request.target));
-  auto response = error_response(405, "refused", "this path takes " + allowed);
-  response.extra_headers = "Allow: " + allowed + "\r\n";
-  reply(std::move(response));
+  }
+  if (found.route == nullptr) {
+    auto response = error_response(405, "refused", "this path takes " + found.allowed);
+    response.extra_headers = "Allow: " + found.allowed + "\r\n";
+    return reply(std::move(response));
+  }
+  const auto& route = *found.route;
+  auto caller = access_.caller(request);
+  auto refusal = access_.refuse(request, caller, route.scope);
+  if (refusal && !caller.known) return reply(std::move(*refusal));
+  if (route.act) {
+    AuditEntry entry{.actor = caller.name, .peer = request.peer, .action = *route.act};
+    entry.target = found.tool.empty() ? found.id : found.id + "/" + found.tool;
+    reply = [&backend = backend_, entry = std::move(entry), reply](Response response) {
+      keep_and_reply(backend, entry, std::move(response), reply);
+    };
+  }
+  if (refusal) return reply(std::move(*refusal));
+  route.answer(std::make_shared<Call>(
+      Call{backend_, desk_, access_, std::move(request), std::move(*target), std::move(found.id),
+           std::move(found.tool), std::move(caller.name), caller.scopes, std::move(reply), feed_}));
 }
 
 }  // namespace watchdog::monitor

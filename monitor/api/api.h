@@ -2,10 +2,10 @@
 /// The HTTP API without HTTP: a request goes in, a response comes out.
 #pragma once
 
+#include "api/access.h"
 #include "api/backend.h"
 #include "api/check_desk.h"
 #include "api/feed.h"
-#include "api/gate.h"
 #include "api/message.h"
 
 namespace watchdog::monitor {
@@ -14,20 +14,26 @@ namespace watchdog::monitor {
 class Api {
  public:
   /// All must outlive this and every reply under way. Without a feed there are no streams.
-  Api(Backend& backend, CheckDesk& desk, Gate gate, Feed* feed = nullptr)
-      : backend_(backend), desk_(desk), gate_(std::move(gate)), feed_(feed) {}
+  /// `requests_per_second_max`: of each other machine; 0: no limit.
+  Api(Backend& backend, CheckDesk& desk, Gate gate, Feed* feed = nullptr,
+      double requests_per_second_max = 0)
+      : backend_(backend),
+        desk_(desk),
+        access_(std::move(gate), requests_per_second_max),
+        feed_(feed) {}
 
-  /// Whether the request may go on, judged by its headers alone: the refusal, or nothing.
-  [[nodiscard]] std::optional<Response> refuse(const Request& request) const;
+  /// Whether the request may go on to have its body read, judged by its headers alone: the refusal,
+  /// or nothing. What its caller may do is looked at again when it is handled.
+  [[nodiscard]] std::optional<Response> refuse(const Request& request);
 
   /// Answers a request that `refuse` let pass. A question about a running session is answered from
   /// memory, before this returns; everything else from wherever the backend works.
-  void handle(Request request, Reply reply) const;
+  void handle(Request request, Reply reply);
 
  private:
   Backend& backend_;
   CheckDesk& desk_;
-  Gate gate_;
+  Access access_;
   Feed* feed_;
 };
 

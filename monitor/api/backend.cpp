@@ -7,6 +7,13 @@
 #include "watchdog/progress.h"
 
 namespace watchdog::monitor {
+namespace {
+
+Error reading_only() {
+  return {ErrorCode::unavailable, "the database is open for reading only"};
+}
+
+}  // namespace
 
 Result<Case> judged_at(StoreReader& reader, const SessionRow& row, Instant now) {
   auto judged = reader.fold(row);
@@ -21,10 +28,15 @@ FileBackend::FileBackend(StoreReader reader, Millis tick_offset)
     : reader_(std::move(reader)), tick_offset_(tick_offset) {}
 
 void FileBackend::append(Batch batch, std::function<void(Result<Receipt>)> done) {
-  if (!store_) return done(Error{ErrorCode::unavailable, "the database is open for reading only"});
+  if (!store_) return done(reading_only());
   std::array batches{std::move(batch)};
   auto receipts = store_->append(batches);
   done(receipts ? std::move(receipts->front()) : Result<Receipt>(receipts.error()));
+}
+
+void FileBackend::write(std::function<Result<void>(Store&)> work,
+                        std::function<void(Result<void>)> done) {
+  done(store_ ? work(*store_) : reading_only());
 }
 
 void FileBackend::read(std::function<void(StoreReader&)> work, std::function<void(Error)>) {

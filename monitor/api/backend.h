@@ -22,6 +22,10 @@ class Backend {
 
   /// Appends the batch; `done` is called once, from any thread, when it is durable or refused.
   virtual void append(Batch batch, std::function<void(Result<Receipt>)> done) = 0;
+  /// Runs `work` with the store, where it may wait for the disk; `done` is called once, from any
+  /// thread, with its result, or why it has not come to its turn yet.
+  virtual void write(std::function<Result<void>(Store&)> work,
+                     std::function<void(Result<void>)> done) = 0;
   /// Runs `work` with a reader, on a thread that may wait for the disk; or `failed`, if the
   /// database cannot be opened.
   virtual void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) = 0;
@@ -52,6 +56,8 @@ class FileBackend final : public Backend {
   FileBackend(StoreReader reader, Millis tick_offset);
 
   void append(Batch batch, std::function<void(Result<Receipt>)> done) override;
+  void write(std::function<Result<void>(Store&)> work,
+             std::function<void(Result<void>)> done) override;
   void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) override;
   [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
   [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,

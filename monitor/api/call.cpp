@@ -4,10 +4,17 @@
 #include <utility>
 
 #include "api/explanation.h"
+#include "watchdog/content.h"
 #include "watchdog/json.h"
 #include "watchdog/progress.h"
 
 namespace watchdog::monitor {
+namespace {
+
+/// Characters; ids are shorter, but a path may say anything.
+constexpr std::size_t audit_target_max = 300;
+
+}  // namespace
 
 Response json(JsonWriter& out, int status) {
   return {.status = status, .body = out.take()};
@@ -74,6 +81,19 @@ void with_session(const CallPtr& call, std::function<Response(const Watched&)> a
   });
 }
 
+void keep_and_reply(Backend& backend, AuditEntry entry, Response response, const Reply& reply) {
+  entry.at = system_clock().wall();
+  entry.target = std::string(first_characters(entry.target, audit_target_max));
+  entry.outcome = response.status < 400 ? "ok" : std::to_string(response.status);
+  backend.write([entry = std::move(entry)](Store& store) { return store.keep(entry); },
+                [response = std::move(response), reply](const Result<void>& kept) {
+                  if (kept || response.status >= 400) return reply(response);
+                  auto error = kept.error();
+                  error.message = "done, but it is not in the trail of who acted: " + error.message;
+                  reply(error_response(error));
+                });
+}
+
 bool unserved(const Case& judged) {
   return judged.health.kind == HealthKind::dead || judged.history.notes->exited_seq != 0 ||
          judged.history.sign_seq == 0;
@@ -84,7 +104,8 @@ Result<CancelRequest> request_in(const Call& call) {
   if (!reason) return reason.error();
   auto by = text_field_from_json(call.request.body, "by");
   if (!by) return by.error();
-  return CancelRequest{.by = by->empty() ? "user" : std::move(*by), .reason = std::move(*reason)};
+  if (by->empty()) *by = call.actor == "local" ? "user" : call.actor;
+  return CancelRequest{.by = std::move(*by), .reason = std::move(*reason)};
 }
 
 }  // namespace watchdog::monitor

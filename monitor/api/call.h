@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "api/access.h"
 #include "api/backend.h"
 #include "api/check_desk.h"
 #include "api/feed.h"
@@ -21,10 +22,13 @@ inline constexpr int page_max = 1'000;
 struct Call {
   Backend& backend;
   CheckDesk& desk;
+  Access& access;
   Request request;
   Target target;
-  std::string id;    ///< From the path, where the route has one: a session's, check's or turn's.
-  std::string tool;  ///< Likewise: a call of the turn.
+  std::string id;     ///< From the path, where the route has one: a session's, check's or turn's.
+  std::string tool;   ///< Likewise: a call of the turn.
+  std::string actor;  ///< Name of the caller's token; `local`: none was shown.
+  Scopes scopes;      ///< What the caller may do.
   Reply reply;
   Feed* feed = nullptr;  ///< Null: nothing is told here as it happens.
 };
@@ -52,6 +56,9 @@ void with_session(const CallPtr& call, std::function<Response(const Watched&)> a
 
 /// True if nobody is there to carry out a cancel: its process is gone, or it never gave a sign.
 [[nodiscard]] bool unserved(const Case& judged);
+
+/// Adds to the trail of who acted, then replies: nobody is told of an act that left no trail.
+void keep_and_reply(Backend& backend, AuditEntry entry, Response response, const Reply& reply);
 
 /// Who wants something to stop, and why: from the request's body.
 [[nodiscard]] Result<CancelRequest> request_in(const Call& call);

@@ -7,51 +7,95 @@
 namespace watchdog::monitor {
 namespace {
 
+std::string lower(std::string_view text) {
+  std::string made(text);
+  for (auto& c : made) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return made;
+}
+
 /// The name in `name:port`, `[::1]:port` or without a port, in lower case.
 std::string name_in(std::string_view host) {
   const auto end =
       host.starts_with('[') ? std::min(host.find(']'), host.size() - 1) + 1 : host.find(':');
-  std::string name(host.substr(0, end));
-  for (auto& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return name;
+  return lower(host.substr(0, end));
 }
 
-/// Takes as long for a wrong token as for the right one.
-bool same_token(std::string_view given, std::string_view expected) {
-  unsigned difference = given.size() == expected.size() ? 0 : 1;
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    difference |= static_cast<unsigned char>(given[i] ^ expected[i % expected.size()]);
-  }
-  return difference == 0;
+/// What stands behind `Bearer `; empty: nothing does.
+std::string_view bearer(std::string_view authorization) {
+  constexpr std::string_view scheme = "bearer ";
+  if (lower(authorization.substr(0, scheme.size())) != scheme) return {};
+  return authorization.substr(scheme.size());
+}
+
+std::string cookie_line(const std::string& cookie, std::chrono::seconds age, bool secure) {
+  return "Set-Cookie: " + cookie + "; Path=/; Max-Age=" + std::to_string(age.count()) +
+         "; HttpOnly; SameSite=Strict" + (secure ? "; Secure\r\n" : "\r\n");
 }
 
 }  // namespace
 
-std::optional<Response> Gate::refuse(const Request& request) const {
+std::optional<Response> Gate::refuse_foreign(const Request& request) const {
   if (request.host.empty()) return error_response(400, "malformed", "the Host header is missing");
   const auto name = name_in(request.host);
-  const bool local = name == "localhost" || name == "127.0.0.1" || name == "[::1]";
-  const bool known = local || std::find(hosts.begin(), hosts.end(), name) != hosts.end();
-  // Another site's page that reaches this server by a name of its own (DNS rebinding) stops here. A
-  // token does the same where the server is meant to be reached by any name.
-  if (!known && token.empty()) {
-    return error_response(403, "refused", "this server does not answer to the host name " + name);
+  const bool known =
+      any_host || name == "localhost" || name == "127.0.0.1" || name == "[::1]" ||
+      std::ranges::any_of(hosts, [&](const auto& host) { return lower(host) == name; });
+  if (!known) {
+    return error_response(403, "refused",
+                          "this server does not answer to the host name " + name +
+                              "; monitor.hosts names those it answers to");
   }
+  const bool own_page =
+      request.origin == "http://" + request.host || request.origin == "https://" + request.host;
+  const bool foreign_page = !request.origin.empty() && !own_page;
   const bool changes = request.method != Method::get && request.method != Method::head;
-  const bool foreign_page = !request.origin.empty() && request.origin != "http://" + request.host &&
-                            request.origin != "https://" + request.host;
   if (changes && (foreign_page || request.fetch_site == "cross-site")) {
     return error_response(403, "refused", "pages of other sites may not change anything here");
   }
-  if (token.empty()) return std::nullopt;
-  constexpr std::string_view scheme = "Bearer ";
-  if (request.authorization.starts_with(scheme) &&
-      same_token(std::string_view(request.authorization).substr(scheme.size()), token)) {
-    return std::nullopt;
+  // A cookie comes along with what any page makes the browser send: it needs a word of the
+  // browser's that the page was ours.
+  const bool by_cookie = request.authorization.empty() &&
+                         login_in(tokens, request.cookie, WallTime{}).token != nullptr;
+  if (by_cookie &&
+      (foreign_page || (changes && !own_page && request.fetch_site != "same-origin"))) {
+    return error_response(403, "refused",
+                          "a login counts for this server's own pages only; programs show a token");
   }
-  auto response = error_response(401, "refused", "a token is needed: Authorization: Bearer …");
+  return std::nullopt;
+}
+
+Caller Gate::caller(const Request& request, WallTime now) const {
+  const auto secret = bearer(request.authorization);
+  const Token* token =
+      secret.empty() ? login_in(tokens, request.cookie, now).token : find_token(tokens, secret);
+  if (token == nullptr) {
+    return {.scopes = without_token, .wrong_token = !request.authorization.empty()};
+  }
+  return {.name = token->name, .scopes = token->scopes, .known = true};
+}
+
+std::optional<Response> Gate::refuse(const Caller& caller, std::optional<Scope> scope) const {
+  if (!scope || caller.scopes.contains(*scope)) return std::nullopt;
+  if (caller.known) {
+    return error_response(403, "refused",
+                          "the token of " + caller.name + " is not for this: it lacks the scope " +
+                              std::string(name_of(*scope)));
+  }
+  auto response = error_response(
+      401, "refused",
+      caller.wrong_token ? "this token is not known here"
+                         : "a token is needed: Authorization: Bearer …, or a login of the page");
   response.extra_headers = "WWW-Authenticate: Bearer\r\n";
   return response;
+}
+
+std::string Gate::log_in(const Token& token, WallTime now) const {
+  return cookie_line(login_cookie(token, now + login_lasts), login_lasts, secure);
+}
+
+std::string Gate::log_out(const Request& request, WallTime now) const {
+  const auto login = login_in(tokens, request.cookie, now);
+  return login.token == nullptr ? "" : cookie_line(login.cookie + "=", {}, secure);
 }
 
 }  // namespace watchdog::monitor

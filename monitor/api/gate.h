@@ -1,5 +1,6 @@
 /// \file
-/// Who may ask: loopback names only, no other site's pages, and a token where one is set.
+/// Who may ask what: the one place that decides. No socket, no clock, no memory of earlier
+/// requests.
 #pragma once
 
 #include <optional>
@@ -7,16 +8,38 @@
 #include <vector>
 
 #include "api/message.h"
+#include "api/scope.h"
+#include "api/token.h"
 
 namespace watchdog::monitor {
 
+/// Who asks. A plain value.
+struct Caller {
+  std::string name = "local";  ///< Of the token; `local`: none was shown.
+  Scopes scopes;
+  bool known = false;        ///< A token or a login was shown, and is right.
+  bool wrong_token = false;  ///< One was shown, and is not.
+};
+
 /// A plain value.
 struct Gate {
-  std::string token;               ///< Empty: none is asked for.
-  std::vector<std::string> hosts;  ///< Names this server answers to beside the loopback ones.
+  std::vector<Token> tokens;
+  Scopes without_token;            ///< What anybody may who reaches it.
+  std::vector<std::string> hosts;  ///< Names it answers to beside loopback's, without ports.
+  bool any_host = false;           ///< A proxy looks at names.
+  bool secure = false;             ///< Browsers come by HTTPS.
 
-  /// The refusal, or nothing if the request may pass.
-  [[nodiscard]] std::optional<Response> refuse(const Request& request) const;
+  /// The refusal of what another site's page sends, or by a name of its own (DNS rebinding);
+  /// nothing if the request may go on.
+  [[nodiscard]] std::optional<Response> refuse_foreign(const Request& request) const;
+  [[nodiscard]] Caller caller(const Request& request, WallTime now) const;
+  /// The refusal of a caller who may not do this, or nothing. Without a scope everybody may.
+  [[nodiscard]] std::optional<Response> refuse(const Caller& caller,
+                                               std::optional<Scope> scope) const;
+
+  /// The header lines that make a browser known, and unknown again.
+  [[nodiscard]] std::string log_in(const Token& token, WallTime now) const;
+  [[nodiscard]] std::string log_out(const Request& request, WallTime now) const;
 };
 
 }  // namespace watchdog::monitor

@@ -2,6 +2,7 @@
 /// A request and its response, without any socket.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,12 +22,13 @@ struct Request {
   std::string host;
   std::string origin;
   std::string authorization;
-  std::string fetch_site;  ///< Sec-Fetch-Site
   std::string cookie;
+  std::string fetch_site;  ///< Sec-Fetch-Site
   std::string accept_encoding;
   std::string if_none_match;
   std::string last_event_id;
-  std::string peer;  ///< The other end's address, without its port.
+  std::string peer;            ///< Address that it came from, without its port; empty: no socket.
+  std::size_t body_bytes = 0;  ///< As announced; of a body of unknown length SIZE_MAX.
   std::string body;
 };
 

@@ -155,8 +155,8 @@ int cancel(const CancelOptions& options) {
   endpoint_options.writes = true;
   auto endpoint = Endpoint::open(endpoint_options);
   if (!endpoint) return complain(endpoint.error());
-  const auto body = endpoint->ask(Method::post, target_of(options),
-                                  json{{"reason", options.reason}, {"by", "user"}}.dump());
+  const auto body =
+      endpoint->ask(Method::post, target_of(options), json{{"reason", options.reason}}.dump());
   if (!body) return complain(body.error());
   if (options.json) {
     print_line(*body);

@@ -98,6 +98,15 @@ struct CancelOptions {
 };
 int cancel(const CancelOptions& options);
 
+struct AuditOptions {
+  Endpoint::Options endpoint;
+  std::size_t limit = 100;  ///< Of the newest acts.
+  bool all = false;
+  bool json = false;
+};
+/// Who acted.
+int audit(const AuditOptions& options);
+
 struct ReplayOptions {
   std::vector<std::filesystem::path> traces;
   std::filesystem::path database;  ///< Empty: a private one in memory.

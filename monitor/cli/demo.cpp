@@ -240,6 +240,8 @@ int demo(const DemoOptions& options, const std::filesystem::path& self) {
 
   Programs programs(self.parent_path());
   auto settings = options.settings;
+  // The same token as of this user's own monitor: that is where commands look for it.
+  settings.monitor.token_file = token_file(settings);
   settings.monitor.db = database;
   // Unless somebody has a model, the demo's own.
   if (settings.model.base_url.empty()) {
@@ -252,17 +254,15 @@ int demo(const DemoOptions& options, const std::filesystem::path& self) {
   boost::asio::io_context context(1);
   auto monitor = Monitor::start(context, {.settings = std::move(settings)});
   if (!monitor) {
-    complain(monitor.error());
-    return exit_failed;
+    return complain(monitor.error());
   }
-  std::printf("listening on %s\n", (*monitor)->url().c_str());
-  std::fflush(stdout);
+  (*monitor)->announce();
 
   if (auto started = start_agents(programs, options, database, files, model); !started) {
     complain(started.error());
     return exit_failed;
   }
-  Screen screen((*monitor)->sweeper(), (*monitor)->url());
+  Screen screen((*monitor)->sweeper(), (*monitor)->login_url());
   boost::asio::steady_timer tick(context);
   boost::asio::steady_timer end(context, doom);
   std::function<void(const boost::system::error_code&)> draw =

@@ -5,6 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/token_file.h"
+#include "watchdog/settings.h"
+
 namespace watchdog::monitor {
 namespace {
 
@@ -37,6 +40,22 @@ Error error_from(const Response& response) {
     error.message = body["error"].value("message", error.message);
   }
   return error;
+}
+
+/// What is shown to the server; empty: nothing.
+Result<std::string> secret_for(const std::string& server, const std::filesystem::path& file) {
+  if (auto secret = environment("WATCHDOG_TOKEN"); !secret.empty()) return secret;
+  // What is this machine's own is sent nowhere else.
+  if (file.empty() && !is_loopback_url(server)) return std::string();
+  if (!file.empty()) {
+    const auto tokens = read_token_file(file);
+    return tokens ? Result<std::string>(acting_secret(*tokens)) : tokens.error();
+  }
+  // Reading needs none; and what needs one will say so.
+  const auto configuration = Configuration::load({});
+  const auto tokens =
+      read_token_file(token_file(configuration ? configuration->settings() : Settings{}));
+  return tokens ? acting_secret(*tokens) : std::string();
 }
 
 }  // namespace
@@ -84,8 +103,10 @@ Result<Endpoint> Endpoint::open(const Options& options) {
   if (server.empty() && database.empty()) database = environment("WATCHDOG_DB");
   Endpoint endpoint;
   if (database.empty()) {
-    auto client =
-        HttpClient::to(server.empty() ? local_server : server, environment("WATCHDOG_TOKEN"));
+    if (server.empty()) server = local_server;
+    auto secret = secret_for(server, options.token_file);
+    if (!secret) return secret.error();
+    auto client = HttpClient::to(server, std::move(*secret));
     if (!client) return client.error();
     endpoint.client_.emplace(std::move(*client));
     return endpoint;
@@ -107,7 +128,8 @@ Result<Endpoint> Endpoint::open(const Options& options) {
         std::move(*reader), *offset ? **offset : latest->time_since_epoch() - since_boot);
   }
   endpoint.desk_ = std::make_unique<CheckDesk>(*endpoint.file_, Model{}, CheckDesk::Options{});
-  endpoint.api_ = std::make_unique<Api>(*endpoint.file_, *endpoint.desk_, Gate{});
+  endpoint.api_ =
+      std::make_unique<Api>(*endpoint.file_, *endpoint.desk_, Gate{.without_token = Scopes::all()});
   return endpoint;
 }
 
@@ -130,7 +152,13 @@ Result<std::string> Endpoint::ask(Method method, const std::string& target,
                  [&](Response answer) { response = std::move(answer); });
   }
   if (response.status < 300) return std::move(response.body);
-  return error_from(response);
+  auto error = error_from(response);
+  if (response.status == 401) {
+    error.message +=
+        ". Show the monitor's: the file that it names when it starts, by --token-file FILE, or "
+        "$WATCHDOG_TOKEN";
+  }
+  return error;
 }
 
 }  // namespace watchdog::monitor

@@ -3,6 +3,7 @@
 /// same.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,7 +33,10 @@ class Endpoint {
   struct Options {
     std::string server;    ///< Empty: none was named.
     std::string database;  ///< Empty: none was named.
-    bool writes = false;   ///< Whether the command changes anything.
+    /// Whose token is shown unless `$WATCHDOG_TOKEN` has one. Empty: to a monitor of this machine
+    /// that of the settings, to others none.
+    std::filesystem::path token_file;
+    bool writes = false;  ///< Whether the command changes anything.
   };
   /// A server if one is named (or `$WATCHDOG_SERVER`), else the database if one is named (or
   /// `$WATCHDOG_DB`), else the monitor on this machine.

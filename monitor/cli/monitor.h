@@ -28,6 +28,10 @@ class Monitor {
   Monitor& operator=(const Monitor&) = delete;
 
   [[nodiscard]] std::string url() const;
+  /// The same with the token that the page logs in with, where it is for this machine alone.
+  [[nodiscard]] std::string login_url() const;
+  /// Says on standard output where it listens and what to open.
+  void announce() const;
   [[nodiscard]] const Sweeper& sweeper() const noexcept;
   /// Ends the io_context's run once everything under way is answered. A second signal ends the
   /// process at once.

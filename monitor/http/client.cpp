@@ -85,6 +85,15 @@ Result<HttpClient> HttpClient::to(const std::string& url, std::string token) {
   return HttpClient(std::move(state));
 }
 
+bool is_loopback_url(const std::string& url) {
+  const auto parsed = boost::urls::parse_uri({url.data(), url.size()});
+  if (!parsed) return false;
+  const auto host = parsed->host_address();
+  beast::error_code error;
+  const auto address = asio::ip::make_address(host, error);
+  return error ? host == "localhost" : address.is_loopback();
+}
+
 Result<Response> HttpClient::ask(Method method, const std::string& target,
                                  const std::string& body) {
   State& state = *state_;

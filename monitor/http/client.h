@@ -31,4 +31,7 @@ class HttpClient {
   std::unique_ptr<State> state_;
 };
 
+/// True if the URL's host is this machine, by a name or an address of loopback.
+[[nodiscard]] bool is_loopback_url(const std::string& url);
+
 }  // namespace watchdog::monitor

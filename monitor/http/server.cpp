@@ -58,7 +58,9 @@ std::string head_of(const Response& response) {
   wire.append("HTTP/1.1 ").append(std::to_string(response.status)).append(" ");
   wire.append(
       text(http::obsolete_reason(http::int_to_status(static_cast<unsigned>(response.status)))));
-  wire.append("\r\nContent-Type: ").append(response.content_type);
+  // These two have no body, and say nothing of one.
+  const bool bodiless = response.status == 204 || response.status == 304;
+  if (!bodiless) wire.append("\r\nContent-Type: ").append(response.content_type);
   wire.append("\r\nCache-Control: ").append(response.cache_control);
   wire.append("\r\nX-Content-Type-Options: nosniff\r\n").append(response.extra_headers);
   return wire;
@@ -67,7 +69,6 @@ std::string head_of(const Response& response) {
 /// Status line, headers and body in one piece: one write a response.
 std::string on_the_wire(const Response& response, bool keep_alive, bool with_body) {
   auto wire = head_of(response);
-  // These two have no body, and say nothing of one.
   if (response.status != 204 && response.status != 304)
     wire.append("Content-Length: ").append(std::to_string(response.body.size())).append("\r\n");
   wire.append(keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
@@ -231,12 +232,13 @@ class HttpServer::State::Conversation final
                        .host = std::string(text(header[http::field::host])),
                        .origin = std::string(text(header[http::field::origin])),
                        .authorization = std::string(text(header[http::field::authorization])),
-                       .fetch_site = std::string(text(header["Sec-Fetch-Site"])),
                        .cookie = std::string(text(header[http::field::cookie])),
+                       .fetch_site = std::string(text(header["Sec-Fetch-Site"])),
                        .accept_encoding = std::string(text(header[http::field::accept_encoding])),
                        .if_none_match = std::string(text(header[http::field::if_none_match])),
                        .last_event_id = std::string(text(header["Last-Event-ID"])),
-                       .peer = peer_};
+                       .peer = peer_,
+                       .body_bytes = announced()};
     if (auto refusal = server_->admission(request_)) {
       if (!parser_->is_done()) return write_last(*refusal);
       keep_alive_ = header.keep_alive() && !server_->stopping;
@@ -258,6 +260,13 @@ class HttpServer::State::Conversation final
     if (beast::iequals(parser_->get()[http::field::expect], "100-continue"))
       return write_continue();
     read_body();
+  }
+
+  /// The size of the body to come.
+  [[nodiscard]] std::size_t announced() const {
+    if (parser_->is_done()) return 0;
+    const auto length = parser_->content_length();
+    return length ? static_cast<std::size_t>(*length) : SIZE_MAX;
   }
 
   void write_continue() {

@@ -29,9 +29,9 @@ struct ServerLimits {
   int handshake_seconds_max = 10;
 };
 
-/// PEM: a certificate with those that vouch for it, and its key.
+/// What it proves its name with, both PEM. A plain value.
 struct TlsFiles {
-  std::filesystem::path certificate;
+  std::filesystem::path certificate;  ///< With the chain that leads to it.
   std::filesystem::path key;
 };
 
@@ -42,8 +42,9 @@ class HttpServer {
   using Admission = std::function<std::optional<Response>(const Request&)>;
   using Handler = std::function<void(Request, Reply)>;
 
-  /// Begins to listen. `handler`'s reply may come from any thread. Errors: `invalid` (no address,
-  /// files that cannot be used), `unavailable` (in use, not allowed).
+  /// Begins to listen, with TLS if it has files for that. `handler`'s reply may come from any
+  /// thread. Errors: `invalid` (no address, files that cannot be used), `unavailable` (in use, not
+  /// allowed).
   [[nodiscard]] static Result<std::unique_ptr<HttpServer>> listen(
       boost::asio::io_context& context, const std::string& address, std::uint16_t port,
       Admission admission, Handler handler, const std::optional<TlsFiles>& tls = {},

@@ -44,18 +44,26 @@ std::size_t weight(const Batch& batch) {
   return bytes;
 }
 
-/// A batch on its way to the disk, and who waits for it.
-struct Pending {
-  Batch batch;
-  std::size_t bytes = 0;
-  std::function<void(Result<Receipt>)> done;
+/// Something on its way to the disk, and who waits for it.
+template <class T>
+struct Waiting {
+  std::function<void(Result<T>)> done;
   std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
   std::atomic_flag answered = ATOMIC_FLAG_INIT;
 
-  void answer(Result<Receipt> receipt) {
+  void answer(Result<T> result) {
     if (answered.test_and_set()) return;
-    std::exchange(done, {})(std::move(receipt));  // what it holds is not needed any more
+    std::exchange(done, {})(std::move(result));  // what it holds is not needed any more
   }
+};
+
+struct Pending : Waiting<Receipt> {
+  Batch batch;
+  std::size_t bytes = 0;
+};
+
+struct Writing : Waiting<void> {
+  std::function<Result<void>(Store&)> work;
 };
 
 /// Reads on a thread and a connection of its own, so that a long list delays no commit.
@@ -145,6 +153,8 @@ struct Sweeper::State {
   mutable std::mutex mutex;
   std::vector<std::shared_ptr<Pending>> inbox;
   std::vector<std::shared_ptr<Pending>> in_hand;  ///< Taken, not yet answered.
+  std::vector<std::shared_ptr<Writing>> writings;
+  std::vector<std::shared_ptr<Writing>> writings_in_hand;
   std::size_t pending_bytes = 0;
   std::optional<Error> trouble;
   std::shared_ptr<Observer> seen;  ///< The observer, for those who ask from other threads.
@@ -160,7 +170,7 @@ struct Sweeper::State {
 
   void wake() const {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = write(wake_fd, &one, sizeof one);
+    [[maybe_unused]] const auto written = ::write(wake_fd, &one, sizeof one);
   }
 
   [[nodiscard]] std::shared_ptr<Observer> observer_seen() const {
@@ -274,6 +284,22 @@ struct Sweeper::State {
     return receipts ? Result<void>{} : receipts.error();
   }
 
+  [[nodiscard]] bool take_writings() {
+    const std::lock_guard guard(mutex);
+    writings_in_hand.swap(writings);
+    return !writings_in_hand.empty();
+  }
+
+  /// Does what others want done with the store; `there` is why it cannot be.
+  void write_for_others(const Result<void>& there) {
+    if (!take_writings()) return;
+    for (const auto& writing : writings_in_hand) {
+      writing->answer(there ? writing->work(store) : there);
+    }
+    const std::lock_guard guard(mutex);
+    writings_in_hand.clear();
+  }
+
   /// One bounded piece of retention.
   Result<void> trim() {
     const auto now = std::chrono::steady_clock::now();
@@ -299,8 +325,10 @@ struct Sweeper::State {
       // What waits gets its refusal rather than silence.
       take();
       for (const auto& pending : settle()) pending->answer(there.error());
+      write_for_others(there);
       return there;
     }
+    write_for_others({});
     std::optional<Result<Instant>> looked;
     auto committed = commit(looked);
     if (!looked) looked = seen->look();
@@ -318,7 +346,7 @@ struct Sweeper::State {
       bool stop = false;
       {
         const std::lock_guard guard(mutex);
-        stop = stopping && inbox.empty();
+        stop = stopping && inbox.empty() && writings.empty();
       }
       if (stop) break;
       wait(due);
@@ -349,12 +377,19 @@ struct Sweeper::State {
     while (!stop.stop_requested()) {
       never_notified.wait_for(guard, stop, std::chrono::milliseconds(500), [] { return false; });
       std::vector<std::shared_ptr<Pending>> late;
+      std::vector<std::shared_ptr<Writing>> late_writings;
       const auto limit = std::chrono::steady_clock::now() - options.refusal_max;
       {
         const std::lock_guard lock(mutex);
         for (const auto* waiting : {&in_hand, &inbox}) {
           for (const auto& pending : *waiting) {
             if (pending->since < limit && !pending->answered.test()) late.push_back(pending);
+          }
+        }
+        for (const auto* waiting : {&writings_in_hand, &writings}) {
+          for (const auto& writing : *waiting) {
+            if (writing->since < limit && !writing->answered.test())
+              late_writings.push_back(writing);
           }
         }
       }
@@ -364,6 +399,12 @@ struct Sweeper::State {
                                   std::to_string(options.refusal_max.count()) +
                                   " ms: another writer does not come to its end. The report stays "
                                   "queued; with an event_id it may be sent again safely"});
+      }
+      for (const auto& writing : late_writings) {
+        writing->answer(
+            Error{ErrorCode::unavailable, "the database could not be written for " +
+                                              std::to_string(options.refusal_max.count()) +
+                                              " ms: another writer does not come to its end"});
       }
     }
   }
@@ -414,6 +455,18 @@ void Sweeper::append(Batch batch, std::function<void(Result<Receipt>)> done) {
   if (pending) {
     return pending->answer(
         Error{ErrorCode::unavailable, "too many reports wait for the disk; try again"});
+  }
+  state_->wake();
+}
+
+void Sweeper::write(std::function<Result<void>(Store&)> work,
+                    std::function<void(Result<void>)> done) {
+  auto writing = std::make_shared<Writing>();
+  writing->work = std::move(work);
+  writing->done = std::move(done);
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->writings.push_back(std::move(writing));
   }
   state_->wake();
 }

@@ -37,6 +37,8 @@ class Sweeper final : public Backend {
   ~Sweeper() override;
 
   void append(Batch batch, std::function<void(Result<Receipt>)> done) override;
+  void write(std::function<Result<void>(Store&)> work,
+             std::function<void(Result<void>)> done) override;
   void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) override;
   [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
   [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,

@@ -133,7 +133,20 @@ INSTANTIATE_TEST_SUITE_P(
         Line{"tools.artifact_days = 0.5",
              [](const Settings& s) { return s.tools.artifact_days == 0.5; }},
         Line{"monitor.retention_days = 0.5",
-             [](const Settings& s) { return s.monitor.retention_days == 0.5; }}));
+             [](const Settings& s) { return s.monitor.retention_days == 0.5; }},
+        Line{"monitor.token_file = '/t'", [](const Settings& s) { return token_file(s) == "/t"; }},
+        Line{"monitor.db = '/w.db'",
+             [](const Settings& s) { return token_file(s) == "/w.db-token"; }},
+        Line{"monitor.behind_proxy = true",
+             [](const Settings& s) { return s.monitor.behind_proxy; }},
+        Line{"monitor.hosts = ['a.example', 'b']",
+             [](const Settings& s) {
+               return s.monitor.hosts == std::vector<std::string>{"a.example", "b"};
+             }},
+        Line{"monitor.tls_cert = '/c'\nmonitor.tls_key = '/k'",
+             [](const Settings& s) { return s.monitor.tls_key == "/k"; }},
+        Line{"monitor.requests_per_second_max = 0",
+             [](const Settings& s) { return s.monitor.requests_per_second_max == 0; }}));
 
 TEST_F(Configured, reads_the_file_of_the_task_tool_plan) {
   write(R"(
@@ -267,6 +280,12 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"tools.profile = 'patient'",
               "watchdog.toml:1: tools.profile is \"patient\"; it must be one of \"autonomous\", "
               "\"interactive\", \"batch\"\n"},
+        Wrong{"monitor.hosts = 'a'",
+              "watchdog.toml:1: monitor.hosts is \"a\"; it must be a list of texts\n"},
+        Wrong{"monitor.hosts = [1]", "watchdog.toml:1: monitor.hosts is 1; it must be a text\n"},
+        Wrong{"monitor.tls_key = '/k'",
+              "watchdog.toml:1: monitor.tls_cert and monitor.tls_key belong together: set both or "
+              "none\n"},
         // What is not TOML at all.
         Wrong{"a = ",
               "watchdog.toml:1:5: Error while parsing key-value pair: encountered "

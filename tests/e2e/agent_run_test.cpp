@@ -109,8 +109,10 @@ TEST_F(AgentRun, lives_while_its_model_never_answers_and_hears_a_cancel) {
                               [](const json& at) { return at["health"] == "slow"; });
   EXPECT_EQ(document["alive"], true);
   EXPECT_EQ(document["outcome"], nullptr);
-  const auto cancelled = test::run(
-      {WATCHDOG_MONITOR, "cancel", "agent", "--server", server.url(), "--reason", "enough"});
+  std::vector<std::string> cancel{WATCHDOG_MONITOR, "cancel", "agent", "--reason", "enough"};
+  const auto where = server.flags();
+  cancel.insert(cancel.end(), where.begin(), where.end());
+  const auto cancelled = test::run(cancel);
   EXPECT_EQ(cancelled.code, 0) << cancelled.output;
   EXPECT_EQ(running.wait(), 1);
   EXPECT_EQ(outcome(server)["kind"], "cancelled");

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -11,8 +12,8 @@ import tempfile
 class Server:
     """A monitor on a database of its own; gone with the block."""
 
-    def __init__(self, program, token="", more=None, arguments=()):
-        self.program, self.token, self.more, self.arguments = program, token, more or {}, list(arguments)
+    def __init__(self, program, more=None, arguments=()):
+        self.program, self.more, self.arguments = program, more or {}, list(arguments)
         self.port = 0  # Any; after a restart the same.
 
     def __enter__(self):
@@ -23,8 +24,6 @@ class Server:
     def start(self):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("WATCHDOG_", "OPENAI_"))}
         environment |= self.more
-        if self.token:
-            environment["WATCHDOG_TOKEN"] = self.token
         command = [self.program, "serve", "--db", os.path.join(self.folder.name, "w.db"), "--port", str(self.port)]
         command += self.arguments
         die_with_parent = lambda libc=ctypes.CDLL(None): libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -35,6 +34,7 @@ class Server:
             self.__exit__()
             sys.exit(f"{self.program} says: {line}")
         self.host = line.split("http://")[1].strip()
+        self.secret = pathlib.Path(self.folder.name, "w.db-token").read_text().split()[-1]
         self.port = int(self.host.rpartition(":")[2])
         return self
 

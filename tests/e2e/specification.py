@@ -98,7 +98,7 @@ def lint(specification):
         lacks += [f"description or schema of {p['name']}" for p in operation.parameters
                   if not p.get("description") or "schema" not in p]
         lacks += [f"description or content of {status}" for status, response in operation.responses.items()
-                  if not response.get("description") or not response.get("content")]
+                  if not response.get("description") or "content" not in response]
         in_path = {p["name"] for p in operation.parameters if p["in"] == "path" and p.get("required")}
         lacks += in_path ^ set(re.findall(r"\{(\w+)\}", operation.path))
         schemes = {name for rule in operation.node.get("security", root["security"]) for name in rule}

@@ -161,8 +161,9 @@ class Aborting : public ToolsRun, public testing::WithParamInterface<bool> {
 
   test::Ran command(std::vector<std::string> words) const {
     words.insert(words.begin(), WATCHDOG_MONITOR);
-    words.insert(words.end(),
-                 {GetParam() ? "--server" : "--db", GetParam() ? server->url() : path.string()});
+    const auto where =
+        GetParam() ? server->flags() : std::vector<std::string>{"--db", path.string()};
+    words.insert(words.end(), where.begin(), where.end());
     return test::run(std::move(words), with(""));
   }
   /// The turn, as soon as it runs a command.

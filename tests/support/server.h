@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/token_file.h"
 #include "http/client.h"
 #include "support/process.h"
 
@@ -25,7 +26,10 @@ class Server {
     const auto first = process_.line();
     EXPECT_TRUE(first.starts_with("listening on http://")) << first;
     url_ = first.substr(first.find("http"));
-    auto client = monitor::HttpClient::to(url_);
+    token_file_ = database.string() + "-token";
+    const auto tokens = monitor::read_token_file(token_file_);
+    if (tokens) secret_ = monitor::acting_secret(*tokens);
+    auto client = monitor::HttpClient::to(url_, secret_);
     EXPECT_TRUE(client.ok());
     client_.emplace(std::move(*client));
   }
@@ -49,6 +53,12 @@ class Server {
     return post("/api/autonomous/sessions/" + session + "/events", events);
   }
   [[nodiscard]] const std::string& url() const { return url_; }
+  /// The words by which a command asks it, and may act.
+  [[nodiscard]] std::vector<std::string> flags() const {
+    return {"--server", url_, "--token-file", token_file_};
+  }
+  /// The token with which it is asked here; empty: none.
+  [[nodiscard]] const std::string& secret() const { return secret_; }
   Process& process() { return process_; }
 
  private:
@@ -62,6 +72,8 @@ class Server {
 
   Process process_;
   std::string url_;
+  std::string token_file_;
+  std::string secret_;
   std::optional<monitor::HttpClient> client_;
 };
 

@@ -62,8 +62,16 @@ struct ToolSettings {
 struct MonitorSettings {
   std::filesystem::path db{};  ///< Empty: default_database().
   std::string bind = "127.0.0.1";
-  std::uint16_t port = 3'000;                    ///< 0: a free one.
-  double retention_days = 30;                    ///< Ended sessions are kept so long.
+  std::uint16_t port = 3'000;  ///< 0: a free one.
+  /// Who shows one of its tokens may act; empty: beside the database, see token_file().
+  std::filesystem::path token_file{};
+  std::filesystem::path tls_cert{};  ///< PEM, with its chain; with `tls_key` or not at all.
+  std::filesystem::path tls_key{};   ///< PEM, for its owner only.
+  /// True: what comes in was sent by a proxy, which speaks TLS with everybody else.
+  bool behind_proxy = false;
+  std::vector<std::string> hosts{};   ///< Names it answers to beside loopback's and `bind`.
+  int requests_per_second_max = 200;  ///< Of each address but loopback's; 0: no limit.
+  double retention_days = 30;         ///< Ended sessions are kept so long.
   std::int64_t retention_bytes = 1'000'000'000;  ///< Of the database, whatever `retention_days`.
 };
 
@@ -167,6 +175,10 @@ struct SettingInfo {
 /// The client's options for checks: those of `[model]`, at `checks.base_url` if that is set (then
 /// without the API key). Thread-safe.
 [[nodiscard]] ModelClient::Options check_client(const Settings& settings);
+
+/// Where the tokens are: `monitor.token_file`, else the database's name with `-token` behind it.
+/// Thread-safe.
+[[nodiscard]] std::filesystem::path token_file(const Settings& settings);
 
 /// The executor's options as `[tools]` has them. Thread-safe.
 [[nodiscard]] ExecutorOptions executor_options(const Settings& settings);

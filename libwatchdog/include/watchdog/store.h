@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "watchdog/audit.h"
 #include "watchdog/case.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
@@ -60,9 +61,10 @@ struct Verdicts {
 
 /// What retention keeps.
 struct Retention {
-  Millis ended_for{30LL * 24 * 3'600'000};  ///< Ended sessions are kept so long.
-  std::int64_t bytes_max = 1'000'000'000;   ///< Of the database file.
-  Millis heartbeats_for{3'600'000};         ///< Older heartbeat rows are merged.
+  /// Ended sessions are kept so long; so is who acted, but for the newest 1,000 acts.
+  Millis ended_for{30LL * 24 * 3'600'000};
+  std::int64_t bytes_max = 1'000'000'000;  ///< Of the database file.
+  Millis heartbeats_for{3'600'000};        ///< Older heartbeat rows are merged.
   /// Events up to this one are in snapshots: of running sessions, only these may go or be merged.
   Seq folded_through = 0;
 };
@@ -100,6 +102,9 @@ class Store {
 
   /// Writes what the judge concluded. Returns the id of the first transition; the others follow it.
   [[nodiscard]] Result<std::int64_t> record(const Verdicts& verdicts);
+
+  /// Adds to the trail of who acted; the entry's id is given here. Durable when it returns.
+  [[nodiscard]] Result<void> keep(const AuditEntry& entry);
 
   /// Holds the writers' queue while `work` runs, so that no event is stamped meanwhile: what `work`
   /// reads is all there is up to now(). `work` may call `record` and the reader.

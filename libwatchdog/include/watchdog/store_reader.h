@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "watchdog/audit.h"
 #include "watchdog/case.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
@@ -113,6 +114,9 @@ class StoreReader {
   [[nodiscard]] Result<std::int64_t> newest_transition();
   /// Events below it are not kept any more.
   [[nodiscard]] Result<Seq> first_kept();
+
+  /// Who acted, after an id, oldest first.
+  [[nodiscard]] Result<std::vector<AuditEntry>> audit(std::int64_t after, int count_max);
 
   /// Those that follow from the events and from the time up to `now`, but that no judge has written
   /// down. Their ids go on from the session's newest; the same events give the same ids.

@@ -5,11 +5,11 @@
 
 #include "base/ascii.h"
 #include "config/nearest.h"
-#include "config/regular_file.h"
 #include "config/table.h"
 #include "config/toml_leaf.h"
 #include "store/place.h"
 #include "watchdog/json.h"
+#include "watchdog/regular_file.h"
 #include "watchdog/settings.h"
 #include "watchdog/store.h"
 
@@ -253,6 +253,10 @@ class ConfigurationLoader {
               "; it must not exceed run.retry_longest_ms, " +
               std::to_string(settings.run.retry_longest.count()));
     }
+    if (settings.monitor.tls_cert.empty() != settings.monitor.tls_key.empty()) {
+      add(highest("monitor.tls_"), "monitor.tls_cert",
+          "monitor.tls_cert and monitor.tls_key belong together: set both or none");
+    }
     if (const auto allowed = check(patched(Policy{}, settings.policy)); !allowed) {
       const auto& error = allowed.error();
       add(highest("policy."), "policy." + error.field, "policy." + error.message);
@@ -349,6 +353,12 @@ ModelClient::Options check_client(const Settings& settings) {
   options.base_url = settings.checks.base_url;
   options.api_key.clear();
   return options;
+}
+
+std::filesystem::path token_file(const Settings& settings) {
+  const auto& own = settings.monitor;
+  if (!own.token_file.empty()) return own.token_file;
+  return (own.db.empty() ? default_database() : own.db).string() + "-token";
 }
 
 ExecutorOptions executor_options(const Settings& settings) {

@@ -31,6 +31,20 @@ concept Choice = requires {
 template <class T>
 concept Text = std::is_same_v<T, std::string> || std::is_same_v<T, std::filesystem::path>;
 
+using Texts = std::vector<std::string>;
+
+/// `a, b` as [a, b]: how a variable or a flag says a list; or as the file has it.
+json list_of(std::string_view text) {
+  if (auto list = json::parse(text, nullptr, false); list.is_array()) return list;
+  auto list = json::array();
+  while (!text.empty()) {
+    const auto end = std::min(text.find_first_of(", "), text.size());
+    if (end > 0) list.push_back(std::string(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return list;
+}
+
 /// How many milliseconds, or which part of 1, one of the file's units is.
 std::int64_t unit_of(std::string_view key) {
   return key.ends_with("_seconds") ? 1'000 : 1;
@@ -57,6 +71,8 @@ std::string wanted(const Allowed& allowed) {
     return "true or false";
   } else if constexpr (Choice<T>) {
     return words_of(Names<T>::all);
+  } else if constexpr (std::is_same_v<T, Texts>) {
+    return "a list of texts";
   } else if constexpr (Text<T>) {
     return allowed.shape == Shape::url ? "an http:// or https:// URL" : "a text";
   } else if constexpr (std::is_same_v<T, double>) {
@@ -131,6 +147,13 @@ struct Setter {
       if (const auto fault = fault_of(text, allowed); !fault.empty()) return refusal(fault);
       if (std::is_same_v<T, std::string> && !is_utf8(text)) return refusal("is no UTF-8");
       *into = text;
+    } else if constexpr (std::is_same_v<T, Texts>) {
+      if (!given.is_array()) return wrong<T>();
+      Texts texts;
+      for (const auto& each : given) {
+        if (auto done = Setter{each, key, allowed}(&texts.emplace_back()); !done) return done;
+      }
+      *into = std::move(texts);
     } else if constexpr (std::is_same_v<T, double>) {
       if (!given.is_number() || !in_range(given.get<double>())) return wrong<T>();
       *into = given.get<double>() / divisor_of(key);
@@ -235,6 +258,7 @@ json parsed(const Field& field, const std::string& text) {
       },
       field);
   if (is_text) return text;
+  if (std::holds_alternative<Texts*>(field)) return list_of(text);
   if (text == "true" || text == "false") return text == "true";
   if ((text == "1" || text == "0") && shown(field, {}).is_boolean()) return text == "1";
   const auto* end = text.data() + text.size();

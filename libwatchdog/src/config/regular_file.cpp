@@ -1,4 +1,4 @@
-#include "config/regular_file.h"
+#include "watchdog/regular_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -240,6 +240,7 @@ Result<bool> Store::trim(const Retention& retention) {
     state_->changed = false;
     const bool busy = state_->drop_ended(retention) || state_->drop_oldest(retention) ||
                       state_->merge_heartbeats(retention);
+    if (!busy) state_->drop_audit(retention);
     if (state_->changed) {
       state_->keep_floors();
       state_->heads.clear();

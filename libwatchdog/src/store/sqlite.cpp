@@ -192,6 +192,8 @@ constexpr const char* minor_steps[] = {
     "ALTER TABLE transitions ADD COLUMN situation TEXT",
     "ALTER TABLE sessions ADD COLUMN turns INTEGER;"
     "ALTER TABLE sessions ADD COLUMN aborts TEXT",
+    "CREATE TABLE audit (id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, actor TEXT NOT NULL, "
+    "peer TEXT NOT NULL, action TEXT NOT NULL, target TEXT NOT NULL, outcome TEXT NOT NULL)",
 };
 static_assert(std::size(minor_steps) == schema_minor);
 

@@ -112,6 +112,7 @@ struct Store::State {
   [[nodiscard]] bool merge_heartbeats(const Retention& retention);
   [[nodiscard]] bool merge_block(const Retention& retention, Seq end, Seq following);
   void drop_session(SessionKey session);
+  void drop_audit(const Retention& retention);
   void keep_floors();
 };
 

@@ -1,0 +1,78 @@
+#include "api/access.h"
+
+#include <algorithm>
+#include <string>
+
+namespace watchdog::monitor {
+namespace {
+
+constexpr double minute = 60;
+
+bool is_this_machine(const std::string& peer) {
+  return peer.empty() || peer == "::1" || peer.starts_with("127.") ||
+         peer.starts_with("::ffff:127.");
+}
+
+Response too_many(std::string_view what, Millis wait) {
+  auto response = error_response(429, "exhausted", "too many " + std::string(what));
+  response.extra_headers = "Retry-After: " + std::to_string((wait.count() + 999) / 1'000) + "\r\n";
+  return response;
+}
+
+}  // namespace
+
+Access::Access(Gate gate, double requests_per_second_max, const Clock& clock)
+    : gate_(std::move(gate)),
+      clock_(clock),
+      requests_per_second_max_(requests_per_second_max),
+      requests_(requests_per_second_max, 2 * requests_per_second_max),
+      wrong_tokens_(wrong_tokens_max / minute, wrong_tokens_max),
+      wrong_tokens_in_all_(wrong_tokens_in_all_max / minute, wrong_tokens_in_all_max),
+      bursts_(1 / minute, 1) {}
+
+std::optional<Response> Access::refuse(const Request& request) {
+  if (requests_per_second_max_ > 0 && !is_this_machine(request.peer)) {
+    const std::lock_guard guard(mutex_);
+    auto& limit = requests_.of(request.peer, now());
+    if (!limit.take(now())) return too_many("requests of this address", limit.wait(now()));
+  }
+  return gate_.refuse_foreign(request);
+}
+
+Caller Access::caller(const Request& request) const {
+  return gate_.caller(request, clock_.wall());
+}
+
+std::optional<Response> Access::refuse(const Request& request, const Caller& caller,
+                                       std::optional<Scope> scope) {
+  auto refusal = gate_.refuse(caller, scope);
+  if (refusal && caller.wrong_token) {
+    const std::lock_guard guard(mutex_);
+    if (const auto wait = patience_with(request.peer); wait > Millis{0}) {
+      return too_many("wrong tokens", wait);
+    }
+    count_wrong(request.peer);
+  }
+  return refusal;
+}
+
+Access::Login Access::log_in(const Request& request, std::string_view secret) {
+  const std::lock_guard guard(mutex_);
+  if (const auto wait = patience_with(request.peer); wait > Millis{0}) {
+    return {.refusal = too_many("wrong tokens", wait), .burst = bursts_.take(now())};
+  }
+  if (const auto* token = find_token(gate_.tokens, secret)) return {.token = token};
+  count_wrong(request.peer);
+  return {.refusal = *gate_.refuse({.wrong_token = true}, Scope::act)};
+}
+
+Millis Access::patience_with(const std::string& peer) {
+  return std::max(wrong_tokens_.of(peer, now()).wait(now()), wrong_tokens_in_all_.wait(now()));
+}
+
+void Access::count_wrong(const std::string& peer) {
+  (void)wrong_tokens_.of(peer, now()).take(now());
+  (void)wrong_tokens_in_all_.take(now());
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,102 @@
+#include <utility>
+
+#include "api/login_page.h"
+#include "api/routes.h"
+#include "watchdog/json.h"
+
+namespace watchdog::monitor {
+namespace {
+
+/// Replies with what `answer` makes of the token, or `refuse` of the refusal. Logins are in the
+/// trail, and so is that many wrong tokens came; single ones are not, lest they fill the disk.
+void log_in(const CallPtr& call, std::string_view secret, Response welcome,
+            Response (*refuse)(Response)) {
+  auto login = call->access.log_in(call->request, secret);
+  AuditEntry entry{.actor = "local", .peer = call->request.peer, .action = AuditAction::login};
+  if (login.token == nullptr) {
+    auto response = refuse(std::move(login.refusal));
+    if (!login.burst) return call->reply(std::move(response));
+    entry.action = AuditAction::logins_refused;
+    return keep_and_reply(call->backend, std::move(entry), std::move(response), call->reply);
+  }
+  entry.actor = login.token->name;
+  welcome.extra_headers += call->access.gate().log_in(*login.token, system_clock().wall());
+  keep_and_reply(call->backend, std::move(entry), std::move(welcome), call->reply);
+}
+
+}  // namespace
+
+void get_access(const CallPtr& call) {
+  JsonWriter out;
+  out.open_object().key("scopes").open_array();
+  for (const auto scope : {Scope::read, Scope::report, Scope::act}) {
+    if (call->scopes.contains(scope)) out.value(name_of(scope));
+  }
+  out.close_array().key("name");
+  call->actor == "local" ? out.value(nullptr) : out.value(call->actor);
+  out.field("tokenNeeded", call->scopes != Scopes::all()).close_object();
+  call->reply(json(out));
+}
+
+void post_login(const CallPtr& call) {
+  const auto secret = text_field_from_json(call->request.body, "token");
+  if (!secret) return call->reply(error_response(secret.error()));
+  if (secret->empty()) {
+    return call->reply(error_response({ErrorCode::malformed, "token is missing", "token"}));
+  }
+  log_in(call, *secret, {.status = 204}, [](Response refusal) { return refusal; });
+}
+
+void post_logout(const CallPtr& call) {
+  call->reply(
+      {.status = 204, .extra_headers = call->access.gate().log_out(call->request, WallTime{})});
+}
+
+void get_login_page(const CallPtr& call) {
+  call->reply(login_page());
+}
+
+void post_login_form(const CallPtr& call) {
+  auto text = call->request.body;
+  for (auto& c : text) {
+    if (c == '+') c = ' ';
+  }
+  const auto form = Target::parse("/?" + text);
+  const auto secret = form ? form->text("token") : std::string();
+  log_in(call, secret,
+         {.status = 303,
+          .content_type = "text/html; charset=utf-8",
+          .extra_headers = "Location: /\r\n"},
+         [](Response refusal) {
+           return login_page(refusal, refusal.status == 429
+                                          ? "Too many wrong tokens came. Try again in a minute."
+                                          : "This token is not known here.");
+         });
+}
+
+void list_audit(const CallPtr& call) {
+  const auto after = call->target.number("after", 0, 0, INT64_MAX);
+  if (!after) return call->reply(error_response(after.error()));
+  const auto limit = call->target.number("limit", 100, 1, page_max);
+  if (!limit) return call->reply(error_response(limit.error()));
+  reading(call, [call, after = *after, limit = static_cast<int>(*limit)](StoreReader& reader) {
+    const auto entries = reader.audit(after, limit);
+    if (!entries) return call->reply(error_response(entries.error()));
+    JsonWriter out;
+    out.open_object().key("audit").open_array();
+    for (const auto& entry : *entries) {
+      out.open_object().field("id", entry.id).field("at", entry.at.time_since_epoch().count());
+      out.field("actor", entry.actor).key("peer");
+      entry.peer.empty() ? out.value(nullptr) : out.value(entry.peer);
+      out.field("action", name_of(entry.action)).key("target");
+      entry.target.empty() ? out.value(nullptr) : out.value(entry.target);
+      out.field("outcome", entry.outcome).close_object();
+    }
+    out.close_array().key("next");
+    static_cast<int>(entries->size()) == limit ? out.value(entries->back().id) : out.value(nullptr);
+    out.close_object();
+    call->reply(json(out));
+  });
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,55 @@
+/// \file
+/// How often somebody may do something.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <unordered_map>
+
+#include "watchdog/time.h"
+
+namespace watchdog::monitor {
+
+/// So many a second in the long run, and so many at once. Full at the beginning. The caller says
+/// what time it is: the time since some moment, the same for every call; if it runs backwards it
+/// stands still. A plain value.
+class RateLimit {
+ public:
+  RateLimit(double per_second, double at_once) noexcept
+      : per_second_(per_second), at_once_(at_once), left_(at_once) {}
+
+  /// False: not now.
+  [[nodiscard]] bool take(Millis now) noexcept;
+  /// Until there is one to take.
+  [[nodiscard]] Millis wait(Millis now) const noexcept;
+  /// True if it is as at the beginning.
+  [[nodiscard]] bool full(Millis now) const noexcept { return left_at(now) >= at_once_; }
+
+ private:
+  [[nodiscard]] double left_at(Millis now) const noexcept;
+
+  double per_second_;
+  double at_once_;
+  double left_;
+  Millis since_{};
+};
+
+/// The same for each of many addresses. Use from one thread at a time.
+class PeerLimits {
+ public:
+  PeerLimits(double per_second, double at_once) noexcept : whole_(per_second, at_once) {}
+
+  /// The limit of an address. Valid until the next call.
+  [[nodiscard]] RateLimit& of(const std::string& peer, Millis now);
+  [[nodiscard]] std::size_t size() const noexcept { return peers_.size(); }
+
+ private:
+  RateLimit whole_;
+  std::unordered_map<std::string, RateLimit> peers_;
+};
+
+/// Addresses that are remembered at most; beyond it those that did nothing for long are forgotten,
+/// and if there are none, all.
+inline constexpr std::size_t peers_max = 10'000;
+
+}  // namespace watchdog::monitor

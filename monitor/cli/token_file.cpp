@@ -1,0 +1,79 @@
+#include "cli/token_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "watchdog/regular_file.h"
+
+namespace watchdog::monitor {
+namespace {
+
+constexpr std::size_t file_bytes_max = 64 * 1024;
+
+constexpr std::string_view heading =
+    "# Who may do what with this monitor: a token a line, as TOKEN (of every scope) or\n"
+    "# NAME SCOPE[,SCOPE] TOKEN. Scopes: read, report, act. A new monitor reads what is changed.\n";
+
+Error named_error(const std::filesystem::path& path, Error error) {
+  error.message = "the token file " + path.string() + " " + error.message;
+  error.field = "token_file";
+  return error;
+}
+
+Error failed(const std::filesystem::path& path) {
+  const int cause = errno;
+  return named_error(path, {ErrorCode::unavailable,
+                            std::string("cannot be made: ") + std::strerror(cause)});  // NOLINT
+}
+
+}  // namespace
+
+Result<std::vector<Token>> read_token_file(const std::filesystem::path& path) {
+  const auto text = read_regular_file(path, file_bytes_max, Readers::owner);
+  if (!text) return named_error(path, text.error());
+  auto tokens = tokens_from(*text);
+  if (!tokens) {
+    return named_error(path, {ErrorCode::invalid, "cannot be used: " + tokens.error().message});
+  }
+  return tokens;
+}
+
+Result<void> make_token_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) return {};
+  const auto directory = path.parent_path();
+  std::filesystem::create_directories(directory.parent_path(), ignored);
+  if (!directory.empty() && mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    return failed(path);
+  }
+  // Under another name first: nobody, not even after a crash, finds half of it.
+  auto draft = path.string() + "-XXXXXX";
+  const int fd = mkostemp(draft.data(), O_CLOEXEC);  // mode 0600
+  if (fd < 0) return failed(path);
+  const auto text = std::string(heading) + "user read,report,act " + new_secret() + "\n";
+  const bool written =
+      write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
+  const bool placed = written && (renameat2(AT_FDCWD, draft.c_str(), AT_FDCWD, path.c_str(),
+                                            RENAME_NOREPLACE) == 0 ||
+                                  errno == EEXIST);
+  auto result = placed ? Result<void>{} : failed(path);
+  close(fd);
+  unlink(draft.c_str());
+  return result;
+}
+
+std::string acting_secret(const std::vector<Token>& tokens) {
+  const auto acts = std::ranges::find_if(
+      tokens, [](const Token& token) { return token.scopes.contains(Scope::act); });
+  if (acts != tokens.end()) return acts->secret;
+  return tokens.empty() ? std::string() : tokens.front().secret;
+}
+
+}  // namespace watchdog::monitor

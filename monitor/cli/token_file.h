@@ -1,0 +1,25 @@
+/// \file
+/// The file in which a monitor's tokens are, and from which its owner's commands take theirs.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "api/token.h"
+
+namespace watchdog::monitor {
+
+/// Errors: `not_found`, `unavailable`, `invalid` (others can read it; a line is wrong). Their
+/// messages name the file. Thread-safe.
+[[nodiscard]] Result<std::vector<Token>> read_token_file(const std::filesystem::path& path);
+
+/// Makes the file, mode 0600, with one new token of every scope, and its directory with mode 0700
+/// if that is missing. One that is there stays as it is; of two who make it at once the first wins.
+/// Errors: `unavailable`. Thread-safe.
+[[nodiscard]] Result<void> make_token_file(const std::filesystem::path& path);
+
+/// The secret to act with: of the first token that may, else of the first; empty: there is none.
+[[nodiscard]] std::string acting_secret(const std::vector<Token>& tokens);
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,89 @@
+"""Who may do what, as the server promises it: a part of contract_test.py."""
+
+SESSIONS = "/api/autonomous/sessions"
+NOBODY = {"Authorization": None}
+
+
+def cookie_of(contract, path, body, status):
+    """Logs in as a browser does; the cookie that it will send."""
+    response, _ = contract.send("POST", path, body.encode(), NOBODY | {"Origin": f"http://{contract.server.host}"}, None)
+    contract.tally.same(f"POST {path} logs in", response.status, status)
+    return response.getheader("Set-Cookie").split(";")[0]
+
+
+def access_is_decided(contract):
+    """On loopback: reading and reporting are open, acting is not; a login is for this server's own pages."""
+    ask, same = contract.ask, contract.tally.same
+    own = {"Origin": f"http://{contract.server.host}"}
+    cancel = f"{SESSIONS}/guarded/cancel"
+    secret = contract.server.secret
+    ask("POST", f"{SESSIONS}/guarded/events", {"kind": "message"}, status=200, headers=NOBODY)
+    ask("POST", cancel, {"reason": "no"}, status=401, headers=NOBODY, fits=True)
+    ask("POST", cancel, {"reason": "no"}, status=401, headers={"Authorization": "Bearer " + "x" * 64}, fits=True)
+    same("nobody was asked to stop", ask("POST", f"{SESSIONS}/guarded/events", {"kind": "message"}, status=200)["directive"], None)
+    ask("GET", "/api/audit", status=401, headers=NOBODY)
+    same("what a stranger may", ask("GET", "/api/access", status=200, headers=NOBODY),
+         {"scopes": ["read", "report"], "name": None, "tokenNeeded": True})
+    same("what the owner may", ask("GET", "/api/access", status=200),
+         {"scopes": ["read", "report", "act"], "name": "user", "tokenNeeded": False})
+
+    ask("POST", "/api/login", {"token": secret}, status=204, headers=NOBODY | own)
+    ask("POST", "/login", f"token={secret}", status=303, headers=NOBODY | own)
+    for path, body, status in (("/login", f"a=b&token={secret[:10]}%{ord(secret[10]):x}{secret[11:]}", 303),
+                               ("/api/login", f'{{"token": "{secret}"}}', 204)):
+        cookie = NOBODY | {"Cookie": f"other=1; {cookie_of(contract, path, body, status)}"}
+        same("the browser is known", ask("GET", "/api/access", status=200, headers=cookie)["name"], "user")
+        ask("POST", cancel, {}, status=200, headers=cookie | own)
+        ask("POST", cancel, {}, status=200, headers=cookie | {"Sec-Fetch-Site": "same-origin"})
+        for page in ({}, {"Origin": "http://elsewhere.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "same-site"}):
+            ask("POST", cancel, {}, status=403, headers=cookie | page, fits=True)
+        ask("GET", "/api/audit", status=403, headers=cookie | {"Origin": "http://elsewhere.example"})
+        ask("GET", "/api/audit", status=200, headers=cookie)
+        ask("POST", cancel, {}, status=401, headers={k: v + "0" if v else v for k, v in cookie.items()} | own, fits=True)
+    response, _ = contract.send("POST", "/api/logout", None, cookie | own, 0)
+    same("logged out", (response.status, "=; Path=/; Max-Age=0" in response.getheader("Set-Cookie")), (204, True))
+    ask("POST", "/api/logout", status=204)
+    for wrong, status in (({}, 400), ({"token": ""}, 400), ({"token": 5}, 400), ("{", 400)):
+        ask("POST", "/api/login", wrong, status=status, field="token" if wrong != "{" else None, headers=NOBODY | own)
+
+    acts = ask("GET", "/api/audit?limit=1000", status=200)["audit"]
+    mine = [(a["actor"], a["action"], a["outcome"]) for a in acts if a["target"] == "guarded"]
+    same("every act is in the trail", mine, [("user", "cancel", "ok")] * 4)
+    same("and each login", sum(a["action"] == "login" for a in acts), 4)
+    same("by whom it was cancelled", contract.ask("GET", "/api/autonomous/progress/guarded", status=200)["cancel"]["by"], "user")
+    same("pages make the whole trail", contract.pages("/api/audit?limit=3", "audit"), acts)
+
+    # Ten wrong tokens a minute; then none is looked at. Two came above or none, so the eleventh is too many.
+    answers = [contract.send("POST", "/api/login", b'{"token": "wrong"}', NOBODY | own, None)[0].status for _ in range(11)]
+    same("wrong tokens are refused, and then throttled", set(answers), {401, 429})
+    ask("POST", "/api/login", {"token": "wrong"}, status=429, headers=NOBODY | own)
+    ask("POST", "/api/login", {"token": secret}, status=429, headers=NOBODY | own)
+    ask("POST", "/login", f"token={secret}", status=429, headers=NOBODY | own)
+    ask("POST", cancel, {}, status=200)
+    last = ask("GET", "/api/audit?limit=1000", status=200)["audit"][-2:]
+    same("the burst is in the trail, once", [(a["actor"], a["action"], a["outcome"]) for a in last],
+         [("local", "logins_refused", "429"), ("user", "cancel", "ok")])
+
+
+def token_is_asked_for(contract):
+    """Behind a proxy, or on an address that others reach: nothing is open but what needs to be."""
+    ask, own = contract.ask, {"Origin": f"http://{contract.server.host}"}
+    ask("POST", f"{SESSIONS}/sample/events", {"kind": "message"}, status=200)
+    ask("POST", "/api/autonomous/check-status", {"sessionId": "sample", "checkId": "sample"}, status=202)
+    for operation in contract.specification.operations:
+        method, target = operation.method, operation.sample()
+        if operation.node.get("security") != []:
+            ask(method, target, status=401, headers=NOBODY)
+            ask(method, target, status=401, headers=NOBODY, length=100_000)
+        elif method == "GET":
+            ask(method, target, status=200, headers=NOBODY)
+        elif operation.body:
+            ask(method, target, status=413, headers=NOBODY, length=100_000)
+        elsewhere = {"Host": "here.example", "Origin": "http://elsewhere.example"}
+        ask(method, target, status=200 if method == "GET" else 403, headers=elsewhere)
+    ask("POST", "/api/login", {"token": "wrong"}, status=401, headers=NOBODY | own)
+    ask("POST", "/login", "token=wrong", status=401, headers=NOBODY | own)
+    ask("GET", "/nothing", status=401, headers=NOBODY)
+    ask("GET", "/nothing", status=404)
+    for wrong in ("Bearer " + "x" * 64, contract.server.secret, "Basic " + contract.server.secret):
+        ask("GET", "/readyz", status=401, headers={"Authorization": wrong})

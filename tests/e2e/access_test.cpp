@@ -1,0 +1,231 @@
+// Who may do what with a real monitor.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "support/process.h"
+#include "support/server.h"
+#include "support/temp_dir.h"
+
+namespace watchdog::monitor {
+namespace {
+
+using nlohmann::json;
+using test::Process;
+using test::run;
+using test::Server;
+using test::TempDir;
+
+const std::string program = WATCHDOG_MONITOR;
+
+class Entrance : public testing::Test {
+ protected:
+  TempDir dir;
+  std::filesystem::path path = dir / "w.db";
+  std::filesystem::path token_file = dir / "w.db-token";
+
+  [[nodiscard]] std::string content() const {
+    std::ifstream file(token_file);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void write_tokens(const std::string& text, mode_t mode = 0600) const {
+    std::ofstream(token_file) << text;
+    ASSERT_EQ(chmod(token_file.c_str(), mode), 0);
+  }
+  test::Ran serve(std::vector<std::string> more, std::vector<std::string> environment = {}) {
+    more.insert(more.begin(), {program, "serve", "--db", path, "--port", "0"});
+    return run(more, {.environment = std::move(environment)});
+  }
+  static int status(const std::string& url, const std::string& secret, Method method,
+                    const std::string& target, const std::string& body = {}) {
+    auto client = HttpClient::to(url, secret);
+    const auto response = client->ask(method, target, body);
+    return response ? response->status : 0;
+  }
+};
+
+const std::string cancel_s = "/api/autonomous/sessions/s/cancel";
+
+TEST_F(Entrance, token_is_made_once_for_its_owner_and_kept_over_restarts) {
+  const auto old = umask(0);
+  std::string first;
+  {
+    Server server(path);
+    first = content();
+    struct stat facts {};
+    ASSERT_EQ(stat(token_file.c_str(), &facts), 0);
+    EXPECT_EQ(facts.st_mode & 07777, 0600U);
+    server.process().signal(SIGKILL);
+    server.process().wait();
+  }
+  umask(old);
+  Server again(path);
+  EXPECT_EQ(content(), first);
+  again.report("s", R"({"kind":"message"})");
+  EXPECT_EQ(status(again.url(), again.secret(), Method::post, cancel_s, "{}"), 200);
+  for (const auto& entry : std::filesystem::directory_iterator(dir / "."))
+    EXPECT_EQ(entry.path().string().find("-token-"), std::string::npos) << "no draft is left";
+}
+
+TEST_F(Entrance, token_file_that_cannot_be_trusted_refuses_to_start) {
+  write_tokens(std::string(32, 'a') + "\n", 0640);
+  auto refused = serve({});
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_NE(refused.output.find("w.db-token can be read by others"), std::string::npos)
+      << refused.output;
+  write_tokens("short\n");
+  refused = serve({});
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_NE(refused.output.find("line 1: a token has 16"), std::string::npos) << refused.output;
+  std::filesystem::remove(token_file);
+  refused = serve({}, {"WATCHDOG_TOKEN=secret"});
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_NE(refused.output.find("WATCHDOG_TOKEN"), std::string::npos) << refused.output;
+  EXPECT_EQ(refused.output.find("secret"), std::string::npos) << "not even a wrong one is shown";
+  std::filesystem::create_directory(token_file);
+  EXPECT_EQ(serve({}).code, 3);
+}
+
+TEST_F(Entrance, other_machines_are_served_by_tls_or_a_proxy_only) {
+  const auto refused = serve({"--bind", "0.0.0.0"}, {"WATCHDOG_TOKEN=0123456789abcdef"});
+  EXPECT_EQ(refused.code, 3);
+  for (const char* way_out : {"--tls-cert", "--tls-key", "--behind-proxy", "127.0.0.1"})
+    EXPECT_NE(refused.output.find(way_out), std::string::npos) << refused.output;
+  EXPECT_EQ(serve({"--tls-cert", "/x"}).code, 2) << "one of the two";
+  std::ofstream(dir / "cert.pem") << "x";
+  std::ofstream(dir / "key.pem") << "x";
+  chmod((dir / "key.pem").c_str(), 0644);
+  const auto open = serve({"--tls-cert", dir / "cert.pem", "--tls-key", dir / "key.pem"});
+  EXPECT_EQ(open.code, 3);
+  EXPECT_NE(open.output.find("key.pem can be read by others"), std::string::npos) << open.output;
+  const auto none = serve({"--tls-cert", dir / "none.pem", "--tls-key", dir / "key.pem"});
+  EXPECT_EQ(none.code, 3);
+  EXPECT_NE(none.output.find("none.pem cannot be read"), std::string::npos) << none.output;
+
+  for (const char* address : {"0.0.0.0", "127.0.0.1"}) {
+    Server server(path, {"--bind", address, "--behind-proxy"});
+    const auto url = "http://127.0.0.1" + server.url().substr(server.url().rfind(':'));
+    EXPECT_EQ(status(url, "", Method::get, "/api/autonomous/progress"), 401) << address;
+    EXPECT_EQ(status(url, "", Method::get, "/nothing"), 401);
+    EXPECT_EQ(status(url, "", Method::get, "/readyz"), 401);
+    EXPECT_EQ(status(url, "", Method::get, "/healthz"), 200);
+    EXPECT_EQ(status(url, "", Method::get, "/api/access"), 200);
+    EXPECT_EQ(status(url, "", Method::post, "/api/login", std::string(5'000, ' ')), 413);
+    EXPECT_EQ(status(url, server.secret(), Method::get, "/api/autonomous/progress"), 200);
+    EXPECT_EQ(status(url, server.secret(), Method::get, "/nothing"), 404);
+    auto client = HttpClient::to(url);
+    const auto page = client->ask(Method::get, "/");
+    EXPECT_EQ(page->status, 401);
+    EXPECT_NE(page->body.find("<form"), std::string::npos) << "who is not logged in may";
+    EXPECT_EQ(page->body.find("<script"), std::string::npos);
+  }
+}
+
+TEST_F(Entrance, scopes_are_kept_to) {
+  write_tokens("boss read,report,act " + std::string(32, 'b') + "\nviewer read " +
+               std::string(32, 'v') + "\nagent report " + std::string(32, 'a') + "\n");
+  Server server(path, {"--behind-proxy"});
+  const auto asks = [&](char who, Method method, const std::string& target,
+                        const std::string& body = {}) {
+    return status(server.url(), std::string(32, who), method, target, body);
+  };
+  const std::string events = "/api/autonomous/sessions/s/events";
+  const std::string progress = "/api/autonomous/progress/s";
+  EXPECT_EQ(asks('a', Method::post, events, R"({"kind":"message"})"), 200);
+  EXPECT_EQ(asks('a', Method::get, progress), 403);
+  EXPECT_EQ(asks('a', Method::post, cancel_s, "{}"), 403);
+  EXPECT_EQ(asks('v', Method::get, progress), 200);
+  EXPECT_EQ(asks('v', Method::post, events, R"({"kind":"message"})"), 403);
+  EXPECT_EQ(asks('v', Method::get, "/api/audit"), 403);
+  EXPECT_EQ(asks('x', Method::get, progress), 401);
+  EXPECT_EQ(asks('b', Method::post, cancel_s, "{}"), 200);
+  const auto trail = run(
+      {program, "audit", "--json", "--server", server.url(), "--token-file", token_file.string()});
+  ASSERT_EQ(trail.code, 0) << trail.output;
+  const auto second = trail.output.find('\n') + 1;
+  const auto refused = json::parse(trail.output.substr(0, second));
+  EXPECT_EQ(refused["actor"], "agent");
+  EXPECT_EQ(refused["outcome"], "403");
+  const auto done = json::parse(trail.output.substr(second));
+  EXPECT_EQ(done["actor"], "boss");
+  EXPECT_EQ(done["action"], "cancel");
+  EXPECT_EQ(done["target"], "s");
+  EXPECT_EQ(done["peer"], "127.0.0.1");
+  EXPECT_EQ(done["outcome"], "ok");
+  EXPECT_EQ(server.progress("s")["cancel"].is_null(), false);
+}
+
+TEST_F(Entrance, commands_take_the_token_of_their_owners_monitor_by_themselves) {
+  Server server(path);
+  const std::vector<std::string> own{"WATCHDOG_DB=" + path.string(), "WATCHDOG_CONFIG="};
+  const auto ask = [&](std::vector<std::string> words,
+                       const std::vector<std::string>& environment) {
+    words.insert(words.begin(), program);
+    words.insert(words.end(), {"--server", server.url()});
+    return run(words, {.environment = environment});
+  };
+  server.report("s", R"({"kind":"message"})");
+  EXPECT_EQ(ask({"cancel", "s"}, own).code, 0);
+  EXPECT_EQ(server.progress("s")["cancel"]["by"], "user");
+  const std::vector<std::string> stranger{"WATCHDOG_DB=" + (dir / "other.db").string(),
+                                          "WATCHDOG_CONFIG="};
+  const auto refused = ask({"cancel", "s"}, stranger);
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_NE(refused.output.find("--token-file"), std::string::npos) << refused.output;
+  EXPECT_EQ(ask({"status", "s"}, stranger).code, 0) << "who reads needs none";
+  EXPECT_EQ(ask({"cancel", "s", "--token-file", token_file.string()}, stranger).code, 0);
+  EXPECT_EQ(ask({"cancel", "s", "--token-file", (dir / "none").string()}, stranger).code, 5);
+  auto with_variable = stranger;
+  with_variable.push_back("WATCHDOG_TOKEN=" + server.secret());
+  EXPECT_EQ(ask({"cancel", "s"}, with_variable).code, 0);
+  with_variable.back() += "x";
+  EXPECT_EQ(ask({"cancel", "s"}, with_variable).code, 3);
+  // The file is its owner's: no token is needed, and the trail is the same.
+  EXPECT_EQ(run({program, "cancel", "s", "--db", path.string()}).code, 0);
+  const auto trail = run({program, "audit", "--json", "--limit", "1", "--db", path.string()});
+  const auto last = json::parse(trail.output);
+  EXPECT_EQ(last["actor"], "local");
+  EXPECT_EQ(last["peer"], nullptr);
+}
+
+TEST_F(Entrance, address_with_the_token_is_said_but_not_to_the_journal) {
+  for (const bool journal : {false, true}) {
+    Process serve({program, "serve", "--db", path, "--port", "0"},
+                  {.environment = {journal ? "JOURNAL_STREAM=8:1" : "JOURNAL_STREAM="}});
+    const auto url = serve.line().substr(std::string("listening on ").size());
+    const auto opened = serve.line();
+    const auto text = content();
+    const auto secret = text.substr(text.size() - 65, 64);
+    EXPECT_EQ(opened, "open " + url + (journal ? "" : "/#token=" + secret));
+    serve.signal(SIGTERM);
+    EXPECT_EQ(serve.wait(), 0);
+  }
+}
+
+TEST_F(Entrance, two_who_start_at_once_agree_on_one_token) {
+  for (int round = 0; round < 5; ++round) {
+    const auto file = (dir / ("token" + std::to_string(round))).string();
+    const auto words = [&](const char* database) {
+      return std::vector<std::string>{program,  "serve", "--db",         dir / database,
+                                      "--port", "0",     "--token-file", file};
+    };
+    Process one(words("one.db"));
+    Process other(words("other.db"));
+    const auto first = one.line().substr(std::string("listening on ").size());
+    const auto second = other.line().substr(std::string("listening on ").size());
+    const auto tokens = read_token_file(file);
+    ASSERT_TRUE(tokens.ok());
+    for (const auto& url : {first, second}) {
+      EXPECT_EQ(status(url, acting_secret(*tokens), Method::post, cancel_s, "{}"), 404);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace watchdog::monitor
