@@ -80,6 +80,7 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
                      "they must show, or bind a loopback address",
                  "bind"};
   }
+  if (auto added = add_redactions(options.settings.privacy); !added) return added.error();
   auto state = std::make_unique<State>(context);
   auto sweeper = Sweeper::start(
       {.database = own.db.empty() ? default_database() : own.db,

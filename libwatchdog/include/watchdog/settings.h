@@ -58,6 +58,21 @@ struct ToolSettings {
   double artifact_days = 7;                              ///< They are kept so long.
 };
 
+/// `[privacy]`. A plain value.
+struct PrivacySettings {
+  /// What is a secret besides what `redact` knows: regular expressions as RE2 has them. They hold
+  /// where `add_redactions` was called.
+  std::vector<std::string> patterns{};
+};
+
+/// How a log line is written: for people, or an object a line.
+enum class LogFormat : std::uint8_t { text, json };
+
+template <>
+struct Names<LogFormat> {
+  static constexpr std::string_view all[] = {"text", "json"};
+};
+
 /// `[monitor]`. A plain value.
 struct MonitorSettings {
   std::filesystem::path db{};  ///< Empty: default_database().
@@ -65,6 +80,9 @@ struct MonitorSettings {
   std::uint16_t port = 3'000;                    ///< 0: a free one.
   double retention_days = 30;                    ///< Ended sessions are kept so long.
   std::int64_t retention_bytes = 1'000'000'000;  ///< Of the database, whatever `retention_days`.
+  LogFormat log_format = LogFormat::text;
+  std::string ping_url{};        ///< Asked for now and then, so that its owner notices when not.
+  Millis ping_interval{60'000};  ///< How often.
 };
 
 /// All of it. A plain value.
@@ -77,6 +95,7 @@ struct Settings {
   BudgetSettings budget{};
   TaskToolSettings task_tool{};
   ToolSettings tools{};
+  PrivacySettings privacy{};
   MonitorSettings monitor{};
 };
 
@@ -167,6 +186,10 @@ struct SettingInfo {
 /// The client's options for checks: those of `[model]`, at `checks.base_url` if that is set (then
 /// without the API key). Thread-safe.
 [[nodiscard]] ModelClient::Options check_client(const Settings& settings);
+
+/// Makes the patterns of `[privacy]` hold in this process, from now on and for good. Errors:
+/// `invalid`. Thread-safe.
+[[nodiscard]] Result<void> add_redactions(const PrivacySettings& privacy);
 
 /// The executor's options as `[tools]` has them. Thread-safe.
 [[nodiscard]] ExecutorOptions executor_options(const Settings& settings);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "config/patterns.h"
 #include "watchdog/content.h"
 #include "watchdog/json.h"
 
@@ -59,6 +60,8 @@ std::string wanted(const Allowed& allowed) {
     return words_of(Names<T>::all);
   } else if constexpr (Text<T>) {
     return allowed.shape == Shape::url ? "an http:// or https:// URL" : "a text";
+  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    return "a list of at most " + std::to_string(patterns_max) + " regular expressions";
   } else if constexpr (std::is_same_v<T, double>) {
     return "a number" + range();
   } else {
@@ -131,6 +134,15 @@ struct Setter {
       if (const auto fault = fault_of(text, allowed); !fault.empty()) return refusal(fault);
       if (std::is_same_v<T, std::string> && !is_utf8(text)) return refusal("is no UTF-8");
       *into = text;
+    } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+      if (!given.is_array() || given.size() > patterns_max) return wrong<T>();
+      T texts;
+      for (const auto& item : given) {
+        if (!item.is_string()) return wrong<T>();
+        if (const auto fault = pattern_fault(texts.emplace_back(item)); !fault.empty())
+          return refusal("holds " + brief(item) + ", which " + fault);
+      }
+      *into = std::move(texts);
     } else if constexpr (std::is_same_v<T, double>) {
       if (!given.is_number() || !in_range(given.get<double>())) return wrong<T>();
       *into = given.get<double>() / divisor_of(key);
@@ -235,6 +247,12 @@ json parsed(const Field& field, const std::string& text) {
       },
       field);
   if (is_text) return text;
+  if (std::holds_alternative<std::vector<std::string>*>(field)) {
+    auto list = json::parse(text, nullptr, false);
+    const auto is_text_too = [](const json& item) { return item.is_string(); };
+    const bool is_list = list.is_array() && std::ranges::all_of(list, is_text_too);
+    return is_list ? list : json::array({text});  // a pattern may begin with a bracket
+  }
   if (text == "true" || text == "false") return text == "true";
   if ((text == "1" || text == "0") && shown(field, {}).is_boolean()) return text == "1";
   const auto* end = text.data() + text.size();

@@ -27,11 +27,11 @@ struct SecondsField {
   Millis* time;
 };
 
-using Field =
-    std::variant<bool*, int*, std::uint16_t*, std::int64_t*, double*, std::string*,
-                 std::filesystem::path*, Millis*, std::optional<std::int64_t>*,
-                 std::optional<double>*, std::optional<Millis>*, OnConfirmedStuck*, Migration*,
-                 BudgetVisibility*, DeadlineProfile*, SecondsField, PolicyField>;
+using Field = std::variant<bool*, int*, std::uint16_t*, std::int64_t*, double*, std::string*,
+                           std::filesystem::path*, std::vector<std::string>*, Millis*,
+                           std::optional<std::int64_t>*, std::optional<double>*,
+                           std::optional<Millis>*, OnConfirmedStuck*, Migration*, BudgetVisibility*,
+                           DeadlineProfile*, LogFormat*, SecondsField, PolicyField>;
 
 /// What a text must be, besides UTF-8 without control characters.
 enum class Shape : std::uint8_t { text, url };
