@@ -1,7 +1,7 @@
 # The Debian packages that this project needs, and how they get onto the machine. To be sourced.
 
 build_packages=(
-  ca-certificates cmake g++ libboost1.81-dev libcli11-dev libspdlog-dev libsqlite3-dev libssl-dev
+  ca-certificates cmake g++ libboost1.81-dev libcli11-dev libre2-dev libspdlog-dev libsqlite3-dev libssl-dev
   libtomlplusplus-dev libxxhash-dev ninja-build nlohmann-json3-dev
   pkg-config)
 test_packages=(chromium git libgtest-dev python3 python3-jsonschema python3-yaml sqlite3)

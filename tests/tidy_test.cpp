@@ -45,6 +45,7 @@ const std::map<std::string, Set, std::less<>> may_include = {
 // examples may include all of them.
 const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"content.h", "base"},
+    {"redaction.h", "base"},
     {"ids.h", "base"},
     {"names.h", "base"},
     {"policy.h", "base"},

@@ -113,6 +113,7 @@ int main(int argc, char** argv) {
   const auto configuration = Configuration::load({});
   if (!configuration) return fail(to_text(configuration.error()));
   const auto& settings = configuration->settings();
+  if (auto added = add_redactions(settings.privacy); !added) return fail(added.error().message);
   auto client = ModelClient::to(settings.model);
   if (!client) return fail(client.error().message);
   auto directory = Workspace::open({argc > 2 ? argv[2] : "."});

@@ -139,6 +139,7 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
             "a proxy that speaks TLS reaches it, or bind 127.0.0.1",
         "bind");
   }
+  if (auto added = add_redactions(options.settings.privacy); !added) return added.error();
   auto state = std::make_unique<State>(context);
   auto sweeper = Sweeper::start({.database = own.db.empty() ? default_database() : own.db,
                                  .retention = {.ended_for = Millis{static_cast<std::int64_t>(

@@ -10,6 +10,7 @@
 
 #include "config/configured.h"
 #include "support/scenario.h"
+#include "watchdog/content.h"
 #include "watchdog/json.h"
 
 namespace watchdog::test {
@@ -281,7 +282,7 @@ INSTANTIATE_TEST_SUITE_P(
               "watchdog.toml:1: tools.profile is \"patient\"; it must be one of \"autonomous\", "
               "\"interactive\", \"batch\"\n"},
         Wrong{"monitor.hosts = 'a'",
-              "watchdog.toml:1: monitor.hosts is \"a\"; it must be a list of texts\n"},
+              "watchdog.toml:1: monitor.hosts is \"a\"; it must be a list of at most 64, each a text\n"},
         Wrong{"monitor.hosts = [1]", "watchdog.toml:1: monitor.hosts is 1; it must be a text\n"},
         Wrong{"monitor.tls_key = '/k'",
               "watchdog.toml:1: monitor.tls_cert and monitor.tls_key belong together: set both or "
@@ -401,6 +402,42 @@ TEST_F(Configured, each_scalar_has_a_variable) {
         "WATCHDOG_TASK_TOOL_DEFAULT_PLAN_MAX_STEPS", "WATCHDOG_TASK_TOOL_AGENTS_PLAN_MAX_STEPS",
         "AGENT_TOOL_TIMEOUT", "WATCHDOG_TOOLS_TIMEOUTS_BROWSER"})
     EXPECT_TRUE(std::ranges::binary_search(names, name)) << name;
+}
+
+TEST_F(Configured, patterns_of_secrets_are_a_list_and_bad_ones_are_refused_with_their_place) {
+  write("[privacy]\npatterns = [\"CUST-[0-9]{8}\", '(?i)internal-\\w+']\n");
+  EXPECT_EQ(load().settings().privacy.patterns,
+            (std::vector<std::string>{"CUST-[0-9]{8}", R"((?i)internal-\w+)"}));
+  const auto refused = [&](const std::string& list) {
+    return refusal_of("[privacy]\npatterns = " + list + "\n");
+  };
+  EXPECT_EQ(refused(R"(["ok", "(oops"])"),
+            "watchdog.toml:2: privacy.patterns holds \"(oops\", which is no regular expression: "
+            "missing ): (oops\n");
+  const std::string too_much =
+      ", which matches even what stands for a secret: make it more particular\n";
+  EXPECT_EQ(refused(R"([".*"])"), "watchdog.toml:2: privacy.patterns holds \".*\"" + too_much);
+  EXPECT_EQ(refused(R"([""])"), "watchdog.toml:2: privacy.patterns holds \"\"" + too_much);
+  EXPECT_EQ(refused(R"(["[a-f]"])"),
+            "watchdog.toml:2: privacy.patterns holds \"[a-f]\"" + too_much);
+  EXPECT_NE(refused(R"(['\pL{999}'])").find("pattern too large"), std::string::npos);
+  EXPECT_NE(refused("['(((Q{99}){99}){99}){99}']").find("is no regular expression"),
+            std::string::npos);
+  EXPECT_NE(refused("['" + std::string(1'001, 'x') + "']").find("longer than 1000 bytes"),
+            std::string::npos);
+  const std::string list = "a list of at most 64 regular expressions\n";
+  EXPECT_TRUE(refused("'x9'").ends_with("it must be " + list));
+  EXPECT_TRUE(refused("[1]").ends_with("it must be " + list));
+  sources.file.reset();
+  sources.environment = {{"WATCHDOG_PRIVACY_PATTERNS", "[Xx]ACME-[0-9]+"}};
+  EXPECT_EQ(load().settings().privacy.patterns, (std::vector<std::string>{"[Xx]ACME-[0-9]+"}));
+}
+
+TEST_F(Configured, patterns_of_secrets_hold_from_the_start_of_a_program_on) {
+  ASSERT_TRUE(add_redactions({.patterns = {"CUST-[0-9]{4}", "ü+ber"}}).ok());
+  EXPECT_EQ(redact("a CUST-1234 and CUST-56789, üüber\xff"),
+            "a [redacted] and [redacted]9, [redacted]\xff");
+  EXPECT_FALSE(add_redactions({.patterns = {"("}}).ok());
 }
 
 TEST_F(Configured, variables_are_read_by_type_and_slips_are_refused) {

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "support/scenario.h"
+#include "watchdog/redaction.h"
 
 namespace watchdog {
 namespace {
@@ -68,6 +69,54 @@ TEST(Redaction, hostile_bytes_do_no_harm) {
     for (auto n = random() % 12; n > 0; --n) text += pieces[random() % std::size(pieces)];
     ASSERT_LE(redact(text).size(), 11 * text.size()) << text;
   }
+}
+
+TEST(Redaction, identifiers_stay_apart_without_their_secrets) {
+  const std::string key = std::string("sk-") + "abcdefghijklmnop";
+  const auto one = redact_identifier("call-" + key + "1"),
+             two = redact_identifier("call-" + key + "2");
+  EXPECT_TRUE(one.starts_with("call-[redacted-")) << one;
+  EXPECT_EQ(one.find("abcdef"), std::string::npos);
+  EXPECT_NE(one, two);
+  EXPECT_EQ(redact_identifier(one), one);
+  EXPECT_EQ(redact_identifier("call-1"), "call-1");
+}
+
+TEST(Redaction, sessions_say_no_secrets_before_their_first_report) {
+  const std::string key = std::string("ghp_") + "0123456789abcdefghij0123";
+  SessionSpec spec{.parent = key,
+                   .agent = "a " + key,
+                   .task = "use " + key,
+                   .labels = {{"team", key}, {"password", "hunter22"}, {key, "x"}},
+                   .process = ProcessFacts{.boot_id = key, .host = key}};
+  spec.policy.tools[key].identity = {key};
+  redact(spec);
+  EXPECT_EQ(spec.parent, key);  // the name of a session
+  EXPECT_EQ(spec.task, "use [redacted]");
+  auto text = spec.agent + spec.process->boot_id + spec.process->host;
+  for (const auto& [name, value] : spec.labels) text += name + value;
+  for (const auto& [name, rule] : spec.policy.tools) text += name + rule.identity.at(0);
+  EXPECT_EQ(text.find("0123456789"), std::string::npos) << text;
+  EXPECT_EQ(text.find("hunter22"), std::string::npos) << text;
+  EXPECT_EQ(spec.labels.size(), 3U);
+}
+
+TEST(Redaction, takes_out_what_was_added_as_well) {
+  add_redaction([](std::string_view text, std::size_t from) {
+    const auto at = text.find("VAULT", from);
+    return at == std::string_view::npos ? Stretch{} : Stretch{at, at + 7};
+  });
+  EXPECT_EQ(redact("VAULT-1, VAULT-2 and password=hunter22"),
+            "[redacted], [redacted] and password=[redacted]");
+  Report report{.kind = ReportKind::heartbeat, .event_id = "VAULT-1"};
+  report.detail = Beats{.phase = "VAULT-2", .counters = {{"VAULT-3", 1.0}}};
+  seal(report, ContentLevel::none);
+  const auto& beats = std::get<Beats>(report.detail);
+  EXPECT_EQ((report.event_id + beats.phase + beats.counters[0].first).find("VAULT"),
+            std::string::npos);
+  const auto once = report.event_id;
+  seal(report, ContentLevel::none);
+  EXPECT_EQ(report.event_id, once);
 }
 
 TEST(Content, level_decides_what_is_kept_and_the_digest_is_of_the_whole) {

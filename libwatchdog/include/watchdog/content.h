@@ -26,12 +26,13 @@ inline constexpr std::size_t preview_chars_max = 200;
 
 /// The text with every secret of a well-known shape replaced by `[redacted]`: PEM private keys,
 /// provider keys (`sk-…`, `ghp_…`, `AKIA…`, …), JSON web tokens, bearer and basic credentials,
-/// passwords in URLs, and values of keys called password, secret, token, api_key and the like.
-/// Linear in the text.
+/// passwords in URLs, and values of keys called password, secret, token, api_key and the like; and
+/// what was added (see redaction.h). Linear in the text. Thread-safe.
 [[nodiscard]] std::string redact(std::string_view text);
 
-/// Takes digest and size of the whole content, then cuts it to what `level` keeps. Sealing twice
-/// changes nothing more than the stricter of the two levels would.
+/// Takes digest and size of the whole content, then cuts it to what `level` keeps. Secrets go from
+/// every text of the report, whatever the level. Sealing twice changes nothing more than the
+/// stricter of the two levels would.
 void seal(Report& report, ContentLevel level);
 
 /// The first `chars_max` characters of a UTF-8 text, never half of one.

@@ -58,6 +58,21 @@ struct ToolSettings {
   double artifact_days = 7;                              ///< They are kept so long.
 };
 
+/// `[privacy]`. A plain value.
+struct PrivacySettings {
+  /// What is a secret besides what `redact` knows: regular expressions as RE2 has them. They hold
+  /// where `add_redactions` was called.
+  std::vector<std::string> patterns{};
+};
+
+/// How a log line is written: for people, or an object a line.
+enum class LogFormat : std::uint8_t { text, json };
+
+template <>
+struct Names<LogFormat> {
+  static constexpr std::string_view all[] = {"text", "json"};
+};
+
 /// `[monitor]`. A plain value.
 struct MonitorSettings {
   std::filesystem::path db{};  ///< Empty: default_database().
@@ -73,6 +88,9 @@ struct MonitorSettings {
   int requests_per_second_max = 200;  ///< Of each address but loopback's; 0: no limit.
   double retention_days = 30;         ///< Ended sessions are kept so long.
   std::int64_t retention_bytes = 1'000'000'000;  ///< Of the database, whatever `retention_days`.
+  LogFormat log_format = LogFormat::text;
+  std::string ping_url{};        ///< Asked for now and then, so that its owner notices when not.
+  Millis ping_interval{60'000};  ///< How often.
 };
 
 /// All of it. A plain value.
@@ -85,6 +103,7 @@ struct Settings {
   BudgetSettings budget{};
   TaskToolSettings task_tool{};
   ToolSettings tools{};
+  PrivacySettings privacy{};
   MonitorSettings monitor{};
 };
 
@@ -179,6 +198,10 @@ struct SettingInfo {
 /// Where the tokens are: `monitor.token_file`, else the database's name with `-token` behind it.
 /// Thread-safe.
 [[nodiscard]] std::filesystem::path token_file(const Settings& settings);
+
+/// Makes the patterns of `[privacy]` hold in this process, from now on and for good. Errors:
+/// `invalid`. Thread-safe.
+[[nodiscard]] Result<void> add_redactions(const PrivacySettings& privacy);
 
 /// The executor's options as `[tools]` has them. Thread-safe.
 [[nodiscard]] ExecutorOptions executor_options(const Settings& settings);

@@ -2,18 +2,22 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cctype>
+#include <charconv>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "base/digest.h"
+#include "watchdog/redaction.h"
 
 namespace watchdog {
 namespace {
 
 constexpr std::size_t label_chars_max = 256;
 constexpr std::size_t explanation_chars_max = 2'000;
-constexpr std::string_view mask = "[redacted]";
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
@@ -53,12 +57,6 @@ constexpr std::array<std::string_view, 10> secret_words{
     "password", "passwd",  "secret",     "token",       "api_key",
     "apikey",   "api-key", "access_key", "private_key", "authorization"};
 
-/// A stretch of the text to be replaced; `end == 0`: none.
-struct Stretch {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-};
-
 Stretch prefixed(std::string_view text, std::size_t at) {
   for (const auto& prefix : prefixes) {
     if (text.substr(at, prefix.text.size()) != prefix.text) continue;
@@ -78,6 +76,11 @@ Stretch prefixed(std::string_view text, std::size_t at) {
     if (end - at - scheme.size() >= 8) return {at + scheme.size(), end};
   }
   return {};
+}
+
+/// The mask, of whatever kind, or the begin of one that was cut.
+bool is_masked(std::string_view value) {
+  return value == secret_mask.substr(0, value.size()) || value.starts_with("[redacted-");
 }
 
 /// `word`, optional quote, `:` or `=`, then the value: quoted up to its closing quote, else one
@@ -111,7 +114,7 @@ Stretch valued(std::string_view text, std::size_t at) {
     const bool number = std::all_of(value.begin(), value.end(),
                                     [](unsigned char c) { return std::isdigit(c) != 0; });
     if (value.size() < 4 || (number && word == "token") || same_folded(value, 0, "bearer") ||
-        same_folded(value, 0, "basic") || value == mask.substr(0, value.size())) {
+        same_folded(value, 0, "basic") || is_masked(value)) {
       return {};
     }
     return {i, end};
@@ -211,32 +214,112 @@ class Beginnings {
 };
 constexpr Beginnings beginnings;
 
-/// The text without its secrets; nothing where there are none, which is nearly always.
-std::optional<std::string> without_secrets(std::string_view text) {
+/// What a program added at its start: a list that only grows, so that it is read without a lock.
+struct Added {
+  SecretFinder finder;
+  const Added* next = nullptr;
+};
+std::atomic<const Added*> added{nullptr};
+
+/// The first secret of a well-known shape at or after `from`.
+Stretch well_known(std::string_view text, std::size_t from) {
+  for (auto at = from; at + 2 < text.size(); ++at) {
+    if (!beginnings.may_begin(text, at)) continue;
+    const auto found = secret_at(text, at, at == 0 ? ' ' : text[at - 1]);
+    if (found.end != 0) return found;
+  }
+  return {};
+}
+
+std::string plain_mask(std::string_view /*secret*/) {
+  return std::string(secret_mask);
+}
+/// Keeps two identifiers apart. Not for contents: a short password can be guessed from its digest.
+std::string telling_mask(std::string_view secret) {
+  std::array<char, 16> digits{};
+  const auto end = std::to_chars(digits.begin(), digits.end(), digest_of(secret), 16).ptr;
+  return "[redacted-" + std::string(digits.data(), end) + "]";
+}
+
+/// The text without what `find` finds; nothing where that is nothing, which is nearly always.
+template <class Find, class Mask>
+std::optional<std::string> without(std::string_view text, const Find& find, const Mask& mask) {
+  auto found = find(text, 0);
+  if (found.end <= found.begin) return std::nullopt;
   std::string clean;
   std::size_t copied = 0;
-  for (std::size_t at = 0; at + 2 < text.size();) {
-    if (!beginnings.may_begin(text, at)) {
-      ++at;
-      continue;
-    }
-    const auto found = secret_at(text, at, at == 0 ? ' ' : text[at - 1]);
-    if (found.end == 0) {
-      ++at;
-      continue;
-    }
-    clean.append(text, copied, found.begin - copied).append(mask);
-    at = copied = found.end;
+  for (; found.end > found.begin; found = find(text, copied)) {
+    clean.append(text, copied, found.begin - copied);
+    clean.append(mask(text.substr(found.begin, found.end - found.begin)));
+    copied = found.end;
   }
-  if (copied == 0) return std::nullopt;
   return std::move(clean.append(text, copied));
+}
+
+template <class Mask = std::string (*)(std::string_view)>
+std::optional<std::string> without_secrets(std::string_view text, const Mask& mask = plain_mask) {
+  auto clean = without(text, well_known, mask);
+  for (const auto* own = added.load(std::memory_order_acquire); own != nullptr; own = own->next) {
+    if (auto cleaner = without(clean ? std::string_view(*clean) : text, own->finder, mask)) {
+      clean = std::move(cleaner);
+    }
+  }
+  return clean;
+}
+
+void redact_identifiers(auto&... texts) {
+  const auto clean_one = [](std::string& text) {
+    if (auto clean = without_secrets(text, telling_mask)) text = std::move(*clean);
+  };
+  (clean_one(texts), ...);
+}
+
+void redact_process(ProcessFacts& process) {
+  redact_identifiers(process.boot_id, process.host);
+}
+
+/// Rules by names of tools, which are texts of the agent's.
+void redact_tools(std::map<std::string, ToolRule>& tools) {
+  std::map<std::string, ToolRule> clean;
+  for (auto& [name, rule] : tools) {
+    for (auto& argument : rule.identity) redact_identifiers(argument);
+    clean.insert_or_assign(redact_identifier(name), std::move(rule));
+  }
+  tools = std::move(clean);
 }
 
 }  // namespace
 
+void add_redaction(SecretFinder finder) {
+  auto* own = new Added{std::move(finder), added.load()};  // NOLINT: lives as long as the process
+  while (!added.compare_exchange_weak(own->next, own)) {
+  }
+}
+
 std::string redact(std::string_view text) {
   auto clean = without_secrets(text);
   return clean ? std::move(*clean) : std::string(text);
+}
+
+std::string redact_identifier(std::string_view text) {
+  auto clean = without_secrets(text, telling_mask);
+  return clean ? std::move(*clean) : std::string(text);
+}
+
+void redact(SessionSpec& spec) {
+  spec.task = redact(std::string_view(spec.task));
+  redact_identifiers(spec.agent);
+  std::map<std::string, std::string> labels;
+  for (const auto& [key, value] : spec.labels) {
+    // Labels are looked for by their values, also where the key calls them secret.
+    const auto line = key + "=" + value;
+    auto clean = redact_identifier(value);
+    if (clean == value && redact(line) != line) clean = telling_mask(value);
+    labels.insert_or_assign(redact_identifier(key), std::move(clean));
+  }
+  spec.labels = std::move(labels);
+  redact_tools(spec.policy.tools);
+  if (spec.process) redact_process(*spec.process);
 }
 
 std::string_view first_characters(std::string_view text, std::size_t chars_max) noexcept {
@@ -254,26 +337,39 @@ void seal(Report& report, ContentLevel level) {
   const auto cut = [](std::string& text, std::size_t chars) {
     text.resize(first_characters(text, chars).size());
   };
-  for (auto* label :
-       {&report.name, &report.call_id, &report.turn, &report.hash, &report.event_id}) {
-    cut(*label, label_chars_max);
-  }
+  // A secret that the cut would split must be seen whole: look a little beyond what is kept.
+  constexpr std::size_t look_ahead = 4'096;
+  const auto label = [&](auto&... texts) {
+    (cut(texts, label_chars_max + look_ahead), ...);
+    redact_identifiers(texts...);
+    (cut(texts, label_chars_max), ...);
+  };
   // Why something ended or is to stop is kept at every level, without secrets.
   const auto keep = [&](std::string& text, std::size_t chars) {
     if (auto clean = without_secrets(text)) text = std::move(*clean);
     cut(text, chars);
   };
-  if (auto* outcome = std::get_if<Outcome>(&report.detail)) {
+  label(report.name, report.call_id, report.turn, report.hash, report.event_id);
+  auto& detail = report.detail;
+  if (auto* outcome = std::get_if<Outcome>(&detail)) {
     keep(outcome->reason, label_chars_max);
     keep(outcome->error, explanation_chars_max);
-  } else if (auto* request = std::get_if<CancelRequest>(&report.detail)) {
+  } else if (auto* request = std::get_if<CancelRequest>(&detail)) {
     keep(request->by, label_chars_max);
     keep(request->reason, explanation_chars_max);
-    cut(request->turn, label_chars_max);
-    cut(request->call, label_chars_max);
-  } else if (auto* turn = std::get_if<TurnFacts>(&report.detail)) {
-    cut(turn->parent, label_chars_max);
+    label(request->turn, request->call);
+  } else if (auto* turn = std::get_if<TurnFacts>(&detail)) {
+    label(turn->parent);
     keep(turn->reason, label_chars_max);
+  } else if (auto* beats = std::get_if<Beats>(&detail)) {
+    label(beats->phase);
+    for (auto& [name, value] : beats->counters) label(name);
+  } else if (auto* process = std::get_if<ProcessFacts>(&detail)) {
+    redact_process(*process);
+  } else if (auto* policy = std::get_if<PolicyPatch>(&detail)) {
+    redact_tools(policy->tools);
+  } else if (auto* limit = std::get_if<LimitPassed>(&detail)) {
+    label(limit->name);
   }
   if (report.bytes < 0) {
     report.bytes = static_cast<std::int64_t>(report.content.size());
@@ -287,17 +383,15 @@ void seal(Report& report, ContentLevel level) {
     report.content.clear();
     return;
   }
+  auto& content = report.content;
   if (level == ContentLevel::full) {
-    report.content = redact(report.content);
+    if (auto clean = without_secrets(content)) content = std::move(*clean);
     return;
   }
-  // A secret that the cut would split must be seen whole: look a little beyond what is kept.
-  constexpr std::size_t look_ahead = 4'096;
-  auto& content = report.content;
   if (auto clean = without_secrets(first_characters(content, preview_chars_max + look_ahead))) {
     content = std::move(*clean);
   }
-  content.resize(first_characters(content, preview_chars_max).size());
+  cut(content, preview_chars_max);
 }
 
 }  // namespace watchdog

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "config/patterns.h"
 #include "watchdog/content.h"
 #include "watchdog/json.h"
 
@@ -31,19 +32,12 @@ concept Choice = requires {
 template <class T>
 concept Text = std::is_same_v<T, std::string> || std::is_same_v<T, std::filesystem::path>;
 
-using Texts = std::vector<std::string>;
+template <class T>
+constexpr bool is_list = false;
+template <class T>
+constexpr bool is_list<std::vector<T>> = true;
 
-/// `a, b` as [a, b]: how a variable or a flag says a list; or as the file has it.
-json list_of(std::string_view text) {
-  if (auto list = json::parse(text, nullptr, false); list.is_array()) return list;
-  auto list = json::array();
-  while (!text.empty()) {
-    const auto end = std::min(text.find_first_of(", "), text.size());
-    if (end > 0) list.push_back(std::string(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return list;
-}
+constexpr std::size_t list_values_max = 64;
 
 /// How many milliseconds, or which part of 1, one of the file's units is.
 std::int64_t unit_of(std::string_view key) {
@@ -71,9 +65,11 @@ std::string wanted(const Allowed& allowed) {
     return "true or false";
   } else if constexpr (Choice<T>) {
     return words_of(Names<T>::all);
-  } else if constexpr (std::is_same_v<T, Texts>) {
-    return "a list of texts";
+  } else if constexpr (is_list<T>) {
+    return "a list of at most " + std::to_string(list_values_max) + ", each " +
+           wanted<typename T::value_type>(allowed);
   } else if constexpr (Text<T>) {
+    if (allowed.shape == Shape::pattern) return "a regular expression";
     return allowed.shape == Shape::url ? "an http:// or https:// URL" : "a text";
   } else if constexpr (std::is_same_v<T, double>) {
     return "a number" + range();
@@ -96,6 +92,10 @@ std::string fault_of(const std::string& text, const Allowed& allowed) {
            std::to_string(text_bytes_max) + " are allowed";
   if (std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7F; }))
     return "holds a control character";
+  if (allowed.shape == Shape::pattern) {
+    const auto fault = pattern_fault(text);
+    return fault.empty() ? fault : "is " + brief(text) + ", which " + fault;
+  }
   if (allowed.shape == Shape::text || text.empty()) return {};
   const auto scheme = text.starts_with("http://") ? 7U : text.starts_with("https://") ? 8U : 0U;
   const auto host = text.substr(scheme, text.find_first_of("/?#", scheme) - scheme);
@@ -147,13 +147,13 @@ struct Setter {
       if (const auto fault = fault_of(text, allowed); !fault.empty()) return refusal(fault);
       if (std::is_same_v<T, std::string> && !is_utf8(text)) return refusal("is no UTF-8");
       *into = text;
-    } else if constexpr (std::is_same_v<T, Texts>) {
-      if (!given.is_array()) return wrong<T>();
-      Texts texts;
-      for (const auto& each : given) {
-        if (auto done = Setter{each, key, allowed}(&texts.emplace_back()); !done) return done;
+    } else if constexpr (is_list<T>) {
+      if (!given.is_array() || given.size() > list_values_max) return wrong<T>();
+      T values;
+      for (const auto& item : given) {
+        if (auto done = Setter{item, key, allowed}(&values.emplace_back()); !done) return done;
       }
-      *into = std::move(texts);
+      *into = std::move(values);
     } else if constexpr (std::is_same_v<T, double>) {
       if (!given.is_number() || !in_range(given.get<double>())) return wrong<T>();
       *into = given.get<double>() / divisor_of(key);
@@ -197,7 +197,11 @@ struct Shower {
 
   template <class T>
   json operator()(T* field) const {
-    if constexpr (is_optional<T>) {
+    if constexpr (is_list<T>) {
+      auto values = json::array();
+      for (auto& value : *field) values.push_back((*this)(&value));
+      return values;
+    } else if constexpr (is_optional<T>) {
       return *field ? (*this)(&**field) : json();
     } else if constexpr (Choice<T>) {
       return std::string(name_of(*field));
@@ -251,6 +255,13 @@ std::string allowed_text(const Field& field, const Allowed& allowed) {
 }
 
 json parsed(const Field& field, const std::string& text) {
+  const bool many =
+      std::visit([]<class T>(const T&) { return is_list<std::remove_pointer_t<T>>; }, field);
+  if (many) {
+    // What is no list is one alone: a pattern may begin with a bracket.
+    auto list = json::parse(text, nullptr, false);
+    return list.is_array() ? list : json::array({text});
+  }
   const bool is_text = std::visit(
       []<class T>(const T&) {
         using Value = std::remove_pointer_t<T>;
@@ -258,7 +269,6 @@ json parsed(const Field& field, const std::string& text) {
       },
       field);
   if (is_text) return text;
-  if (std::holds_alternative<Texts*>(field)) return list_of(text);
   if (text == "true" || text == "false") return text == "true";
   if ((text == "1" || text == "0") && shown(field, {}).is_boolean()) return text == "1";
   const auto* end = text.data() + text.size();

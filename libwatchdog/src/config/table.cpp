@@ -332,6 +332,12 @@ constexpr std::array rows{
         {0, day_seconds},
         "Seconds without progress of single tools, whatever they say themselves; 0: no limit."},
 
+    Row{"privacy.patterns",
+        at<&Settings::privacy, &PrivacySettings::patterns>,
+        {.shape = Shape::pattern},
+        "What is a secret besides keys and passwords of well-known shapes, e.g. "
+        "[\"CUST-[0-9]{8}\"]."},
+
     Row{"monitor.db",
         at<&Settings::monitor, &MonitorSettings::db>,
         {},
@@ -397,6 +403,22 @@ constexpr std::array rows{
         "Keep the database below this size; ended sessions go first.",
         {},
         "--retention-bytes"},
+    Row{"monitor.log_format",
+        at<&Settings::monitor, &MonitorSettings::log_format>,
+        {},
+        "What is logged to standard error: text for people, or a JSON object a line.",
+        {},
+        "--log-format"},
+    Row{"monitor.ping_url",
+        at<&Settings::monitor, &MonitorSettings::ping_url>,
+        {.shape = Shape::url},
+        "Asked for while the monitor works, so that somebody else notices when it does not.",
+        {},
+        "--ping-url"},
+    Row{"monitor.ping_interval_seconds",
+        at<&Settings::monitor, &MonitorSettings::ping_interval>,
+        {1, day_seconds},
+        "How often."},
 };
 
 /// Seed names of what has a place beside others of its kind.

@@ -20,6 +20,7 @@
 #include "watchdog/ids.h"
 #include "watchdog/json.h"
 #include "watchdog/json_writer.h"
+#include "watchdog/redaction.h"
 
 namespace watchdog {
 namespace {
@@ -344,13 +345,17 @@ Result<Receipt> Store::State::append(Batch& batch) {
       return Error{ErrorCode::not_found, "there is no session " + batch.session, "sessionId"};
     }
     if (auto allowed = check(batch.spec); !allowed) return allowed.error();
+    redact(batch.spec);
     head = &create(batch.session, batch.spec, wall);
     receipt.created = true;
-  } else if (batch.creation == Creation::demand && head->spec != watchdog::to_json(batch.spec)) {
-    return Error{
-        ErrorCode::conflict,
-        "session " + batch.session + " exists and was made with other properties: " + head->spec,
-        "sessionId"};
+  } else if (batch.creation == Creation::demand) {
+    redact(batch.spec);
+    if (head->spec != watchdog::to_json(batch.spec)) {
+      return Error{
+          ErrorCode::conflict,
+          "session " + batch.session + " exists and was made with other properties: " + head->spec,
+          "sessionId"};
+    }
   }
   for (auto& report : batch.reports) {
     if (!is_kept_whole(report, head->content)) {
