@@ -22,6 +22,7 @@ struct Request {
   std::string authorization;
   std::string cookie;
   std::string fetch_site;      ///< Sec-Fetch-Site
+  std::string forwarded_for;   ///< X-Forwarded-For, its last line.
   std::string peer;            ///< Address that it came from, without its port; empty: no socket.
   std::size_t body_bytes = 0;  ///< As announced; of a body of unknown length SIZE_MAX.
   std::string body;

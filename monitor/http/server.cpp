@@ -146,6 +146,7 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
                        .authorization = std::string(text(header[http::field::authorization])),
                        .cookie = std::string(text(header[http::field::cookie])),
                        .fetch_site = std::string(text(header["Sec-Fetch-Site"])),
+                       .forwarded_for = forwarded_for(),
                        .peer = peer_,
                        .body_bytes = announced()};
     if (auto refusal = server_->admission(request_)) {
@@ -169,6 +170,12 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
     if (beast::iequals(parser_->get()[http::field::expect], "100-continue"))
       return write_continue();
     read_body();
+  }
+
+  /// What the nearest proxy added: lines before the last are somebody else's.
+  [[nodiscard]] std::string forwarded_for() const {
+    const auto lines = parser_->get().equal_range("X-Forwarded-For");
+    return lines.first == lines.second ? "" : std::string(text(std::prev(lines.second)->value()));
   }
 
   /// The size of the body to come.
