@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "api/call.h"
 #include "support/process.h"
 #include "support/server.h"
 #include "support/temp_dir.h"
@@ -192,6 +193,24 @@ TEST_F(Entrance, commands_take_the_token_of_their_owners_monitor_by_themselves) 
   const auto last = json::parse(trail.output);
   EXPECT_EQ(last["actor"], "local");
   EXPECT_EQ(last["peer"], nullptr);
+}
+
+TEST_F(Entrance, act_that_left_no_trail_is_said_to_be_done_without_one) {
+  ASSERT_TRUE(Store::open({.database = path}).ok());
+  auto reader = StoreReader::open(path);
+  ASSERT_TRUE(reader.ok());
+  FileBackend unwritable(std::move(*reader), Millis{});
+  const auto answer_to = [&](Response response) {
+    std::vector<Response> answers;
+    keep_and_reply(unwritable, {.action = AuditAction::cancel}, std::move(response),
+                   [&](Response answer) { answers.push_back(std::move(answer)); });
+    EXPECT_EQ(answers.size(), 1U);
+    return answers.at(0);
+  };
+  const auto done = answer_to({.body = "{}"});
+  EXPECT_EQ(done.status, 503);
+  EXPECT_NE(done.body.find("done, but"), std::string::npos) << done.body;
+  EXPECT_EQ(answer_to({.status = 409}).status, 409);
 }
 
 TEST_F(Entrance, address_with_the_token_is_said_but_not_to_the_journal) {
