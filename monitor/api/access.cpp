@@ -13,6 +13,19 @@ bool is_this_machine(const std::string& peer) {
          peer.starts_with("::ffff:127.");
 }
 
+/// Whoever has one IPv6 address has all of its network: what its first four groups say.
+std::string network_of(const std::string& peer) {
+  if (peer.find('.') != std::string::npos) return peer;
+  std::size_t end = 0;
+  for (int group = 0; group < 4; ++group) {
+    const auto colon = peer.find(':', end);
+    if (colon == std::string::npos) return peer;
+    end = colon + 1;
+    if (peer.compare(end, 1, ":") == 0) break;  // what follows are zeros
+  }
+  return peer.substr(0, end);
+}
+
 Response too_many(std::string_view what, Millis wait) {
   auto response = error_response(429, "exhausted", "too many " + std::string(what));
   response.extra_headers = "Retry-After: " + std::to_string((wait.count() + 999) / 1'000) + "\r\n";
@@ -31,9 +44,10 @@ Access::Access(Gate gate, double requests_per_second_max, const Clock& clock)
       bursts_(1 / minute, 1) {}
 
 std::optional<Response> Access::refuse(const Request& request) {
-  if (requests_per_second_max_ > 0 && !is_this_machine(request.peer)) {
+  const auto peer = gate_.peer(request);
+  if (requests_per_second_max_ > 0 && !is_this_machine(peer)) {
     const std::lock_guard guard(mutex_);
-    auto& limit = requests_.of(request.peer, now());
+    auto& limit = requests_.of(network_of(peer), now());
     if (!limit.take(now())) return too_many("requests of this address", limit.wait(now()));
   }
   return gate_.refuse_foreign(request);
@@ -48,30 +62,33 @@ std::optional<Response> Access::refuse(const Request& request, const Caller& cal
   auto refusal = gate_.refuse(caller, scope);
   if (refusal && caller.wrong_token) {
     const std::lock_guard guard(mutex_);
-    if (const auto wait = patience_with(request.peer); wait > Millis{0}) {
+    const auto peer = gate_.peer(request);
+    if (const auto wait = patience_with(peer); wait > Millis{0}) {
       return too_many("wrong tokens", wait);
     }
-    count_wrong(request.peer);
+    count_wrong(peer);
   }
   return refusal;
 }
 
 Access::Login Access::log_in(const Request& request, std::string_view secret) {
   const std::lock_guard guard(mutex_);
-  if (const auto wait = patience_with(request.peer); wait > Millis{0}) {
+  const auto peer = gate_.peer(request);
+  if (const auto wait = patience_with(peer); wait > Millis{0}) {
     return {.refusal = too_many("wrong tokens", wait), .burst = bursts_.take(now())};
   }
   if (const auto* token = find_token(gate_.tokens, secret)) return {.token = token};
-  count_wrong(request.peer);
+  count_wrong(peer);
   return {.refusal = *gate_.refuse({.wrong_token = true}, Scope::act)};
 }
 
 Millis Access::patience_with(const std::string& peer) {
-  return std::max(wrong_tokens_.of(peer, now()).wait(now()), wrong_tokens_in_all_.wait(now()));
+  return std::max(wrong_tokens_.of(network_of(peer), now()).wait(now()),
+                  wrong_tokens_in_all_.wait(now()));
 }
 
 void Access::count_wrong(const std::string& peer) {
-  (void)wrong_tokens_.of(peer, now()).take(now());
+  (void)wrong_tokens_.of(network_of(peer), now()).take(now());
   (void)wrong_tokens_in_all_.take(now());
 }
 

@@ -12,7 +12,9 @@ namespace {
 void log_in(const CallPtr& call, std::string_view secret, Response welcome,
             Response (*refuse)(Response)) {
   auto login = call->access.log_in(call->request, secret);
-  AuditEntry entry{.actor = "local", .peer = call->request.peer, .action = AuditAction::login};
+  AuditEntry entry{.actor = "local",
+                   .peer = call->access.gate().peer(call->request),
+                   .action = AuditAction::login};
   if (login.token == nullptr) {
     auto response = refuse(std::move(login.refusal));
     if (!login.burst) return call->reply(std::move(response));

@@ -164,8 +164,12 @@ void Api::handle(Request request, Reply reply) {
   auto refusal = access_.refuse(request, caller, route.scope);
   if (refusal && !caller.known) return reply(std::move(*refusal));
   if (route.act) {
-    AuditEntry entry{.actor = caller.name, .peer = request.peer, .action = *route.act};
-    entry.target = found.tool.empty() ? found.id : found.id + "/" + found.tool;
+    AuditEntry entry{
+        .actor = caller.name, .peer = access_.gate().peer(request), .action = *route.act};
+    // Of what is to be forgotten not even the name is kept.
+    if (*route.act != AuditAction::forget) {
+      entry.target = found.tool.empty() ? found.id : found.id + "/" + found.tool;
+    }
     reply = [&backend = backend_, entry = std::move(entry), reply](Response response) {
       keep_and_reply(backend, entry, std::move(response), reply);
     };

@@ -85,9 +85,14 @@ void keep_and_reply(Backend& backend, AuditEntry entry, Response response, const
   entry.at = system_clock().wall();
   entry.target = std::string(first_characters(entry.target, audit_target_max));
   entry.outcome = response.status < 400 ? "ok" : std::to_string(response.status);
-  backend.write([entry = std::move(entry)](Store& store) { return store.keep(entry); },
+  auto write = [entry = std::move(entry)](Store& store) { return store.keep(entry); };
+  if (response.status >= 400) {  // nothing was done: the answer need not wait
+    backend.write(std::move(write), [](const Result<void>&) {});
+    return reply(std::move(response));
+  }
+  backend.write(std::move(write),
                 [response = std::move(response), reply](const Result<void>& kept) {
-                  if (kept || response.status >= 400) return reply(response);
+                  if (kept) return reply(response);
                   auto error = kept.error();
                   error.message = "done, but it is not in the trail of who acted: " + error.message;
                   reply(error_response(error));

@@ -57,7 +57,8 @@ void with_session(const CallPtr& call, std::function<Response(const Watched&)> a
 /// True if nobody is there to carry out a cancel: its process is gone, or it never gave a sign.
 [[nodiscard]] bool unserved(const Case& judged);
 
-/// Adds to the trail of who acted, then replies: nobody is told of an act that left no trail.
+/// Adds to the trail of who acted, and replies. Nobody is told of an act that left no trail; a
+/// refusal is told at once.
 void keep_and_reply(Backend& backend, AuditEntry entry, Response response, const Reply& reply);
 
 /// Who wants something to stop, and why: from the request's body.

@@ -39,7 +39,7 @@ std::optional<Response> Gate::refuse_foreign(const Request& request) const {
   const auto name = name_in(request.host);
   const bool known =
       any_host || name == "localhost" || name == "127.0.0.1" || name == "[::1]" ||
-      std::ranges::any_of(hosts, [&](const auto& host) { return lower(host) == name; });
+      std::ranges::any_of(hosts, [&](const auto& host) { return name_in(host) == name; });
   if (!known) {
     return error_response(403, "refused",
                           "this server does not answer to the host name " + name +
@@ -54,7 +54,7 @@ std::optional<Response> Gate::refuse_foreign(const Request& request) const {
   }
   // A cookie comes along with what any page makes the browser send: it needs a word of the
   // browser's that the page was ours.
-  const bool by_cookie = request.authorization.empty() &&
+  const bool by_cookie = bearer(request.authorization).empty() &&
                          login_in(tokens, request.cookie, WallTime{}).token != nullptr;
   if (by_cookie &&
       (foreign_page || (changes && !own_page && request.fetch_site != "same-origin"))) {
@@ -64,12 +64,21 @@ std::optional<Response> Gate::refuse_foreign(const Request& request) const {
   return std::nullopt;
 }
 
+std::string Gate::peer(const Request& request) const {
+  const std::string_view named = request.forwarded_for;
+  // What stands before the last comma was said by whoever asked.
+  const auto last = named.substr(std::min(named.find_last_of(", ") + 1, named.size()));
+  const bool address = !last.empty() && last.size() <= 45 &&
+                       last.find_first_not_of("0123456789abcdefABCDEF.:") == std::string_view::npos;
+  return behind_proxy && address ? std::string(last) : request.peer;
+}
+
 Caller Gate::caller(const Request& request, WallTime now) const {
   const auto secret = bearer(request.authorization);
   const Token* token =
       secret.empty() ? login_in(tokens, request.cookie, now).token : find_token(tokens, secret);
   if (token == nullptr) {
-    return {.scopes = without_token, .wrong_token = !request.authorization.empty()};
+    return {.scopes = without_token, .wrong_token = !secret.empty()};
   }
   return {.name = token->name, .scopes = token->scopes, .known = true};
 }

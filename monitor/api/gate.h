@@ -28,10 +28,13 @@ struct Gate {
   std::vector<std::string> hosts;  ///< Names it answers to beside loopback's, without ports.
   bool any_host = false;           ///< A proxy looks at names.
   bool secure = false;             ///< Browsers come by HTTPS.
+  bool behind_proxy = false;       ///< It says for whom it asks.
 
   /// The refusal of what another site's page sends, or by a name of its own (DNS rebinding);
   /// nothing if the request may go on.
   [[nodiscard]] std::optional<Response> refuse_foreign(const Request& request) const;
+  /// The address that asks: the one that the proxy names, if there is one.
+  [[nodiscard]] std::string peer(const Request& request) const;
   [[nodiscard]] Caller caller(const Request& request, WallTime now) const;
   /// The refusal of a caller who may not do this, or nothing. Without a scope everybody may.
   [[nodiscard]] std::optional<Response> refuse(const Caller& caller,

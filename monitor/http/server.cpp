@@ -237,6 +237,7 @@ class HttpServer::State::Conversation final
                        .accept_encoding = std::string(text(header[http::field::accept_encoding])),
                        .if_none_match = std::string(text(header[http::field::if_none_match])),
                        .last_event_id = std::string(text(header["Last-Event-ID"])),
+                       .forwarded_for = forwarded_for(),
                        .peer = peer_,
                        .body_bytes = announced()};
     if (auto refusal = server_->admission(request_)) {
@@ -260,6 +261,12 @@ class HttpServer::State::Conversation final
     if (beast::iequals(parser_->get()[http::field::expect], "100-continue"))
       return write_continue();
     read_body();
+  }
+
+  /// What the nearest proxy added: lines before the last are somebody else's.
+  [[nodiscard]] std::string forwarded_for() const {
+    const auto lines = parser_->get().equal_range("X-Forwarded-For");
+    return lines.first == lines.second ? "" : std::string(text(std::prev(lines.second)->value()));
   }
 
   /// The size of the body to come.

@@ -87,9 +87,11 @@ TEST(Gate, knows_callers_by_the_names_of_their_tokens) {
 TEST(Gate, does_not_answer_to_strange_names_where_anything_is_open) {
   auto named = on_loopback();
   named.hosts.emplace_back("Watch.example");
+  named.hosts.emplace_back("other.example:8443");
   for (const auto& [host, status] :
        std::vector<std::pair<std::string, int>>{{"", 400},
                                                 {"localhost", 0},
+                                                {"other.example", 0},
                                                 {"LOCALHOST:3000", 0},
                                                 {"127.0.0.1", 0},
                                                 {"[::1]:80", 0},
@@ -150,6 +152,10 @@ TEST(Gate, takes_changes_from_its_own_pages_and_from_programs_only) {
       EXPECT_EQ(answer(on_loopback(), login, Scope::report),
                 reads ? row.read_with_login : row.change_with_login)
           << row.origin << " " << row.fetch_site;
+      login.authorization = "Basic c29tZTpwcm94eQ==";
+      EXPECT_EQ(answer(on_loopback(), login, Scope::report),
+                reads ? row.read_with_login : row.change_with_login)
+          << "the browser says that by itself as well";
       login.authorization = "Bearer " + all_secret;
       EXPECT_EQ(answer(on_loopback(), login, Scope::act), reads ? row.read : row.change)
           << "a token that is shown is no browser's doing";
@@ -232,6 +238,32 @@ TEST(Access, limits_the_requests_of_each_other_machine) {
   EXPECT_NE(refusal->extra_headers.find("Retry-After: 1\r\n"), std::string::npos);
   clock.advance(std::chrono::seconds(1));
   EXPECT_EQ(many("10.0.0.1"), 5);
+  EXPECT_EQ(many("2001:db8:1:2::1"), 10);
+  EXPECT_EQ(many("2001:db8:1:2:ffff::1"), 0) << "the same network";
+  EXPECT_EQ(many("2001:db8:1:3::1"), 10);
+  EXPECT_EQ(many("2001:db8::1"), 10);
+  EXPECT_EQ(many("2001:db8::2"), 0);
+}
+
+TEST(Access, believes_the_nearest_proxy_about_who_asks_if_there_is_one) {
+  auto gate = exposed();
+  const auto peer = [&](const std::string& forwarded_for) {
+    auto asked = from("127.0.0.1");
+    asked.forwarded_for = forwarded_for;
+    return gate.peer(asked);
+  };
+  EXPECT_EQ(peer("10.0.0.1"), "127.0.0.1") << "there is none";
+  gate.behind_proxy = true;
+  for (const auto& [header, address] :
+       std::vector<std::pair<std::string, std::string>>{{"", "127.0.0.1"},
+                                                        {"10.0.0.1", "10.0.0.1"},
+                                                        {"6.6.6.6, 10.0.0.1", "10.0.0.1"},
+                                                        {"6.6.6.6,2001:db8::1", "2001:db8::1"},
+                                                        {"10.0.0.1,", "127.0.0.1"},
+                                                        {"unknown", "127.0.0.1"},
+                                                        {"<b>", "127.0.0.1"},
+                                                        {std::string(46, '1'), "127.0.0.1"}})
+    EXPECT_EQ(peer(header), address) << header;
 }
 
 }  // namespace

@@ -87,3 +87,11 @@ def token_is_asked_for(contract):
     ask("GET", "/nothing", status=404)
     for wrong in ("Bearer " + "x" * 64, contract.server.secret, "Basic " + contract.server.secret):
         ask("GET", "/readyz", status=401, headers={"Authorization": wrong})
+    far = {"X-Forwarded-For": "198.51.100.7, 203.0.113.9"}
+    answers = [contract.send("GET", "/api/access", None, far, None) for _ in range(10)]
+    last = answers[-1][0]
+    contract.tally.same("another machine's requests are limited", (answers[0][0].status, last.status), (200, 429))
+    contract.tally.same("it is told until when", last.getheader("Retry-After"), "1")
+    trail = ask("GET", "/api/audit", status=200)["audit"]
+    cookie_of(contract, "/api/login", f'{{"token": "{contract.server.secret}"}}', 204)
+    contract.tally.same("logins are in the trail", len(ask("GET", "/api/audit", status=200)["audit"]), len(trail) + 1)

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "api/call.h"
 #include "support/process.h"
 #include "support/server.h"
 #include "support/temp_dir.h"
@@ -194,10 +195,31 @@ TEST_F(Entrance, commands_take_the_token_of_their_owners_monitor_by_themselves) 
   EXPECT_EQ(last["peer"], nullptr);
 }
 
+TEST_F(Entrance, act_that_left_no_trail_is_said_to_be_done_without_one) {
+  ASSERT_TRUE(Store::open({.database = path}).ok());
+  auto reader = StoreReader::open(path);
+  ASSERT_TRUE(reader.ok());
+  FileBackend unwritable(std::move(*reader), Millis{});
+  const auto answer_to = [&](Response response) {
+    std::vector<Response> answers;
+    keep_and_reply(unwritable, {.action = AuditAction::cancel}, std::move(response),
+                   [&](Response answer) { answers.push_back(std::move(answer)); });
+    EXPECT_EQ(answers.size(), 1U);
+    return answers.at(0);
+  };
+  const auto done = answer_to({.body = "{}"});
+  EXPECT_EQ(done.status, 503);
+  EXPECT_NE(done.body.find("done, but"), std::string::npos) << done.body;
+  EXPECT_EQ(answer_to({.status = 409}).status, 409);
+}
+
 TEST_F(Entrance, address_with_the_token_is_said_but_not_to_the_journal) {
   for (const bool journal : {false, true}) {
-    Process serve({program, "serve", "--db", path, "--port", "0"},
-                  {.environment = {journal ? "JOURNAL_STREAM=8:1" : "JOURNAL_STREAM="}});
+    // A shell within a service has the variable too, for an output that is not its own.
+    const std::string stream = journal ? "$(stat -L -c %d:%i /proc/$$/fd/1)" : "8:1";
+    Process serve({"/bin/bash", "-c",
+                   "JOURNAL_STREAM=" + stream + " exec \"$0\" serve --db \"$1\" --port 0", program,
+                   path.string()});
     const auto url = serve.line().substr(std::string("listening on ").size());
     const auto opened = serve.line();
     const auto text = content();

@@ -122,6 +122,36 @@ TEST_F(Keeping, heartbeats_of_weeks_merge_into_few_rows_with_their_counts) {
             before->history.heartbeats);
 }
 
+TEST_F(Keeping, who_acted_is_kept_as_long_as_sessions_and_the_newest_thousand_longer) {
+  const auto acts = [&](int count, const std::string& actor) {
+    const AuditEntry entry{.at = clock.wall(),
+                           .actor = actor,
+                           .action = AuditAction::abort_tool,
+                           .target = "t/c",
+                           .outcome = "ok"};
+    return store.alone([&]() -> Result<void> {  // in one transaction
+      for (int i = 0; i < count; ++i)
+        if (auto kept = store.keep(entry); !kept) return kept;
+      return {};
+    });
+  };
+  ASSERT_TRUE(acts(1'500, "old").ok());
+  clock.advance(Millis{40LL * 24 * 3'600'000});
+  ASSERT_TRUE(acts(10, "new").ok());
+  trim({.ended_for = Millis{50LL * 24 * 3'600'000}});
+  EXPECT_EQ(store.reader().audit(0, 10'000)->size(), 1'510U);
+  trim({});
+  const auto kept = store.reader().audit(0, 10'000);
+  ASSERT_EQ(kept->size(), 1'000U);
+  EXPECT_EQ(kept->front().id, 511);
+  EXPECT_EQ(kept->front().actor, "old");
+  EXPECT_EQ(kept->back().actor, "new");
+  EXPECT_EQ(kept->back().action, AuditAction::abort_tool);
+  EXPECT_EQ(kept->back().target, "t/c");
+  EXPECT_EQ(store.reader().audit(1'505, 3)->front().id, 1'506);
+  EXPECT_EQ(store.reader().audit(1'505, 3)->size(), 3U);
+}
+
 // Merging must not change what a replay from the beginning concludes.
 TEST_F(Keeping, merging_keeps_every_transition_and_every_count) {
   std::mt19937 random(test::random_seed());
