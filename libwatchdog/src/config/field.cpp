@@ -15,6 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t text_bytes_max = 4'096;
+constexpr std::size_t list_values_max = 64;
 
 Error refusal(const std::string& what) {
   return {ErrorCode::invalid, what};
@@ -24,6 +25,11 @@ template <class T>
 constexpr bool is_optional = false;
 template <class T>
 constexpr bool is_optional<std::optional<T>> = true;
+
+template <class T>
+constexpr bool is_list = false;
+template <class T>
+constexpr bool is_list<std::vector<T>> = true;
 
 template <class T>
 concept Choice = requires {
@@ -54,14 +60,16 @@ std::string wanted(const Allowed& allowed) {
   };
   if constexpr (is_optional<T>) {
     return wanted<typename T::value_type>(allowed);
+  } else if constexpr (is_list<T>) {
+    return "a list of at most " + std::to_string(list_values_max) + ", each " +
+           wanted<typename T::value_type>(allowed);
   } else if constexpr (std::is_same_v<T, bool>) {
     return "true or false";
   } else if constexpr (Choice<T>) {
     return words_of(Names<T>::all);
   } else if constexpr (Text<T>) {
+    if (allowed.shape == Shape::pattern) return "a regular expression";
     return allowed.shape == Shape::url ? "an http:// or https:// URL" : "a text";
-  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
-    return "a list of at most " + std::to_string(patterns_max) + " regular expressions";
   } else if constexpr (std::is_same_v<T, double>) {
     return "a number" + range();
   } else {
@@ -83,6 +91,10 @@ std::string fault_of(const std::string& text, const Allowed& allowed) {
            std::to_string(text_bytes_max) + " are allowed";
   if (std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7F; }))
     return "holds a control character";
+  if (allowed.shape == Shape::pattern) {
+    const auto fault = pattern_fault(text);
+    return fault.empty() ? fault : "holds " + brief(text) + ", which " + fault;
+  }
   if (allowed.shape == Shape::text || text.empty()) return {};
   const auto scheme = text.starts_with("http://") ? 7U : text.starts_with("https://") ? 8U : 0U;
   const auto host = text.substr(scheme, text.find_first_of("/?#", scheme) - scheme);
@@ -121,6 +133,13 @@ struct Setter {
       typename T::value_type value{};
       if (auto done = (*this)(&value); !done) return done;
       *into = value;
+    } else if constexpr (is_list<T>) {
+      if (!given.is_array() || given.size() > list_values_max) return wrong<T>();
+      T values;
+      for (const auto& item : given) {
+        if (auto done = Setter{item, key, allowed}(&values.emplace_back()); !done) return done;
+      }
+      *into = std::move(values);
     } else if constexpr (std::is_same_v<T, bool>) {
       if (!given.is_boolean()) return wrong<T>();
       *into = given.get<bool>();
@@ -134,15 +153,6 @@ struct Setter {
       if (const auto fault = fault_of(text, allowed); !fault.empty()) return refusal(fault);
       if (std::is_same_v<T, std::string> && !is_utf8(text)) return refusal("is no UTF-8");
       *into = text;
-    } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
-      if (!given.is_array() || given.size() > patterns_max) return wrong<T>();
-      T texts;
-      for (const auto& item : given) {
-        if (!item.is_string()) return wrong<T>();
-        if (const auto fault = pattern_fault(texts.emplace_back(item)); !fault.empty())
-          return refusal("holds " + brief(item) + ", which " + fault);
-      }
-      *into = std::move(texts);
     } else if constexpr (std::is_same_v<T, double>) {
       if (!given.is_number() || !in_range(given.get<double>())) return wrong<T>();
       *into = given.get<double>() / divisor_of(key);
@@ -188,6 +198,10 @@ struct Shower {
   json operator()(T* field) const {
     if constexpr (is_optional<T>) {
       return *field ? (*this)(&**field) : json();
+    } else if constexpr (is_list<T>) {
+      auto values = json::array();
+      for (auto& value : *field) values.push_back((*this)(&value));
+      return values;
     } else if constexpr (Choice<T>) {
       return std::string(name_of(*field));
     } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
@@ -247,12 +261,11 @@ json parsed(const Field& field, const std::string& text) {
       },
       field);
   if (is_text) return text;
-  if (std::holds_alternative<std::vector<std::string>*>(field)) {
+  if (text.starts_with('[')) {
     auto list = json::parse(text, nullptr, false);
-    const auto is_text_too = [](const json& item) { return item.is_string(); };
-    const bool is_list = list.is_array() && std::ranges::all_of(list, is_text_too);
-    return is_list ? list : json::array({text});  // a pattern may begin with a bracket
+    if (list.is_array()) return list;
   }
+  if (std::holds_alternative<std::vector<std::string>*>(field)) return json::array({text});
   if (text == "true" || text == "false") return text == "true";
   if ((text == "1" || text == "0") && shown(field, {}).is_boolean()) return text == "1";
   const auto* end = text.data() + text.size();

@@ -34,7 +34,7 @@ using Field = std::variant<bool*, int*, std::uint16_t*, std::int64_t*, double*, 
                            DeadlineProfile*, LogFormat*, SecondsField, PolicyField>;
 
 /// What a text must be, besides UTF-8 without control characters.
-enum class Shape : std::uint8_t { text, url };
+enum class Shape : std::uint8_t { text, url, pattern };
 
 /// What a field may hold. Numbers are in the unit of the file: of times it is the end of the key
 /// (`_ms`, `_seconds`), shares are `_percent`.

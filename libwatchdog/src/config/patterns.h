@@ -2,12 +2,9 @@
 /// Regular expressions that a user wrote, as RE2 has them: linear in the text, whatever they are.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 namespace watchdog {
-
-inline constexpr std::size_t patterns_max = 64;
 
 /// Why it must not be used, to be read after its name; empty: it may.
 [[nodiscard]] std::string pattern_fault(const std::string& pattern);

@@ -334,7 +334,7 @@ constexpr std::array rows{
 
     Row{"privacy.patterns",
         at<&Settings::privacy, &PrivacySettings::patterns>,
-        {},
+        {.shape = Shape::pattern},
         "What is a secret besides keys and passwords of well-known shapes, e.g. "
         "[\"CUST-[0-9]{8}\"]."},
 

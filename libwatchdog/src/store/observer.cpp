@@ -284,6 +284,7 @@ struct Observer::State {
       if (!events) return events.error();
       for (const auto& event : *events) {
         if (auto taken = take(event); !taken) return taken;
+        if (options.folded) options.folded(event);
         cursor = event.seq;
       }
       if (events->empty()) return {};
@@ -522,6 +523,18 @@ std::vector<ActiveTurn> Observer::turns(std::size_t count_max, std::string_view 
     add_turns(turns, entry.id, entry.judged.history, *entry.description, id, count_max);
   }
   return turns;
+}
+
+Tally Observer::tally() const {
+  Tally tally{};
+  const std::lock_guard guard(state_->mutex);
+  for (const auto& [session, entry] : state_->entries) {
+    const auto lifecycle = entry.judged.history.lifecycle;
+    if (is_end(lifecycle)) continue;
+    ++tally[static_cast<std::size_t>(lifecycle)]
+           [static_cast<std::size_t>(entry.judged.health.kind)];
+  }
+  return tally;
 }
 
 std::size_t Observer::watched() const {
