@@ -58,6 +58,9 @@ constexpr std::array routes{
     Route{Method::post, "api/turns/:id/abort-tool/:tool", abort_turn},
     Route{Method::post, "api/autonomous/check-status", post_check},
     Route{Method::get, "api/autonomous/check-status/:id", get_check},
+    Route{Method::post, "api/autonomous/sessions/:id/forget", forget_session},
+    Route{Method::post, "api/autonomous/forget", forget_sessions},
+    Route{Method::get, "metrics", get_metrics},
     Route{Method::get, "healthz", get_healthz},
     Route{Method::get, "readyz", get_readyz},
     Route{Method::get, "", get_page}};

@@ -24,6 +24,11 @@ void list_turns(const CallPtr& call);
 /// Asks for the end of a turn, or of one of its calls.
 void abort_turn(const CallPtr& call);
 
+// Of the monitor itself
+void get_metrics(const CallPtr& call);
+void forget_session(const CallPtr& call);
+void forget_sessions(const CallPtr& call);
+
 // Questions to a model
 void post_check(const CallPtr& call);
 void get_check(const CallPtr& call);

@@ -9,7 +9,9 @@
 #include <optional>
 
 #include "api/check_desk.h"
+#include "cli/log.h"
 #include "http/server.h"
+#include "watch/liveness.h"
 #include "watch/sweeper.h"
 #include "watchdog/model_client.h"
 
@@ -18,6 +20,7 @@ namespace watchdog::monitor {
 struct Monitor::State {
   explicit State(boost::asio::io_context& context) : signals(context) {}
   ~State() {
+    liveness.reset();
     server.reset();
     // What is still being asked ends as failed, which the sweeper writes down before it goes.
     if (sweeper) sweeper->listen(nullptr);
@@ -27,11 +30,13 @@ struct Monitor::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
+  Metrics metrics;
   std::unique_ptr<Sweeper> sweeper;
   std::optional<ModelClient> model;
   std::unique_ptr<CheckDesk> desk;
   std::unique_ptr<Api> api;
   std::unique_ptr<HttpServer> server;
+  std::unique_ptr<Liveness> liveness;
   boost::asio::signal_set signals;
 };
 
@@ -80,14 +85,16 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
                      "they must show, or bind a loopback address",
                  "bind"};
   }
+  log_as(own.log_format);
   if (auto added = add_redactions(options.settings.privacy); !added) return added.error();
   auto state = std::make_unique<State>(context);
-  auto sweeper = Sweeper::start(
-      {.database = own.db.empty() ? default_database() : own.db,
-       .retention = {.ended_for =
-                         Millis{static_cast<std::int64_t>(own.retention_days * 86'400'000.0)},
-                     .bytes_max = own.retention_bytes},
-       .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
+  auto sweeper = Sweeper::start({.database = own.db.empty() ? default_database() : own.db,
+                                 .retention = {.ended_for = Millis{static_cast<std::int64_t>(
+                                                   own.retention_days * 86'400'000.0)},
+                                               .bytes_max = own.retention_bytes},
+                                 .log = [](const std::string& sentence) { spdlog::warn(sentence); },
+                                 .artifacts = options.settings.tools.artifacts,
+                                 .metrics = &state->metrics});
   if (!sweeper) return sweeper.error();
   state->sweeper = std::move(*sweeper);
   const auto& checks = options.settings.checks;
@@ -104,12 +111,25 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   state->api = std::make_unique<Api>(*state->sweeper, *state->desk, std::move(gate));
   auto server = HttpServer::listen(
       context, own.bind, own.port,
-      [api = state->api.get()](const Request& request) { return api->refuse(request); },
-      [api = state->api.get()](Request request, Reply reply) {
-        api->handle(std::move(request), std::move(reply));
+      [api = state->api.get(), metrics = &state->metrics](const Request& request) {
+        auto refusal = api->refuse(request);
+        if (refusal) metrics->count_request(group_of(request.target), refusal->status);
+        return refusal;
+      },
+      [api = state->api.get(), metrics = &state->metrics](Request request, const Reply& reply) {
+        const auto group = group_of(request.target);
+        api->handle(std::move(request), [metrics, group, reply](Response response) {
+          metrics->count_request(group, response.status);
+          reply(std::move(response));
+        });
       });
   if (!server) return server.error();
   state->server = std::move(*server);
+  state->liveness = std::make_unique<Liveness>(
+      context, *state->sweeper,
+      Liveness::Options{.url = own.ping_url,
+                        .every = own.ping_interval,
+                        .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
   return std::unique_ptr<Monitor>(new Monitor(std::move(state)));
 }
 
@@ -121,6 +141,7 @@ const Sweeper& Monitor::sweeper() const noexcept {
 }
 
 void Monitor::stop() {
+  state_->liveness->stop();
   state_->server->stop();
   state_->signals.cancel();
 }

@@ -26,15 +26,14 @@ import traceback
 import urllib.parse
 
 from fake_model import Model
+from keeping_contract import sessions_are_forgotten, work_is_counted
 from process_facts import facts_of
 from specification import METHODS, Specification, lint, objects_in
 from turns_contract import turns_are_told
 
 JSON_TYPE = "application/json"
 PATIENCE_S = 30
-BODY_MAX = 16 * 1024 * 1024
-EVENT_MAX = 1024 * 1024
-HEADERS_MAX = 16 * 1024
+BODY_MAX, EVENT_MAX, HEADERS_MAX = 16 * 1024 * 1024, 1024 * 1024, 16 * 1024
 SESSIONS = "/api/autonomous/sessions"
 PROGRESS = "/api/autonomous/progress"
 STATUS = "/api/chat/autonomous/status"
@@ -595,7 +594,7 @@ def silence_and_death_are_told(contract):
     # Who asks how it is gets the judgement of this moment; it is written down a moment later.
     patience = time.monotonic() + PATIENCE_S
     transitions = functools.partial(ask, "GET", f"{SESSIONS}/gone/transitions", status=200, count=False)
-    while (last := transitions()["transitions"][-1])["health"] != "dead":
+    while (last := (transitions()["transitions"] or [{"health": None}])[-1])["health"] != "dead":
         assert time.monotonic() < patience, "its death is not written down"
     exits = ask("GET", f"{SESSIONS}/gone/events?kind=exited", status=200)["events"]
     same("its exit is an event", [event["pid"] for event in exits], [gone.pid])
@@ -675,7 +674,7 @@ def main():
     contract = Contract(specification, tally)
     parts = (sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused,
              a_life_is_told, turns_are_told, situations_are_told, silence_and_death_are_told,
-             sweep_for_undocumented)
+             sessions_are_forgotten, work_is_counted, sweep_for_undocumented)
     model = Model()
     asks_model = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_SHARE_SERVER": "true",
                   "WATCHDOG_CHECKS_PER_SESSION_MAX": "2", "WATCHDOG_CHECKS_ON_SUSPICION": "false"}
