@@ -122,7 +122,8 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
           metrics->count_request(group, response.status);
           reply(std::move(response));
         });
-      });
+      },
+      ServerLimits{}, &state->metrics);
   if (!server) return server.error();
   state->server = std::move(*server);
   state->liveness = std::make_unique<Liveness>(

@@ -66,13 +66,15 @@ std::string on_the_wire(const Response& response, bool keep_alive, bool with_bod
 struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
   class Connection;
 
-  State(asio::io_context& io, Admission admit, Handler answer, ServerLimits bounds)
+  State(asio::io_context& io, Admission admit, Handler answer, ServerLimits bounds,
+        Metrics* counted)
       : context(io),
         acceptor(io),
         sweep(io),
         admission(std::move(admit)),
         handler(std::move(answer)),
-        limits(bounds) {}
+        limits(bounds),
+        metrics(counted) {}
 
   asio::io_context& context;
   Acceptor acceptor;
@@ -80,6 +82,7 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
   Admission admission;
   Handler handler;
   ServerLimits limits;
+  Metrics* metrics;
   std::unordered_set<std::shared_ptr<Connection>> connections;
   std::size_t bodies_bytes = 0;  ///< Of all requests under way.
   bool accept_paused = false;
@@ -254,7 +257,8 @@ class HttpServer::State::Connection : public std::enable_shared_from_this<Connec
     beast::error_code ignored;
     socket_.shutdown(tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);
-    server_->connections.erase(shared_from_this());
+    if (server_->connections.erase(shared_from_this()) > 0 && server_->metrics != nullptr)
+      server_->metrics->connections_closed.add();
   }
 
   std::shared_ptr<State> server_;
@@ -277,7 +281,10 @@ void HttpServer::State::accept() {
       socket.set_option(tcp::no_delay(true), error);
       auto connection = std::make_shared<Connection>(self, std::move(socket));
       self->connections.insert(connection);
+      if (self->metrics != nullptr) self->metrics->connections_opened.add();
       connection->read();
+    } else if (!error && self->metrics != nullptr) {
+      self->metrics->connections_refused.add();
     }
     if (error == asio::error::no_descriptors) {
       self->accept_paused = true;  // nothing can be accepted before something is closed
@@ -307,13 +314,15 @@ HttpServer::~HttpServer() {
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(asio::io_context& context,
                                                        const std::string& address,
                                                        std::uint16_t port, Admission admission,
-                                                       Handler handler, ServerLimits limits) {
+                                                       Handler handler, ServerLimits limits,
+                                                       Metrics* metrics) {
   beast::error_code error;
   const auto ip = asio::ip::make_address(address, error);
   if (error) {
     return Error{ErrorCode::invalid, address + " is no IP address", "bind"};
   }
-  auto state = std::make_shared<State>(context, std::move(admission), std::move(handler), limits);
+  auto state =
+      std::make_shared<State>(context, std::move(admission), std::move(handler), limits, metrics);
   auto& acceptor = state->acceptor;
   const tcp::endpoint endpoint(ip, port);
   acceptor.open(endpoint.protocol(), error);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "api/message.h"
+#include "api/metrics.h"
 #include "watchdog/result.h"
 
 namespace boost::asio {
@@ -34,11 +35,12 @@ class HttpServer {
   using Admission = std::function<std::optional<Response>(const Request&)>;
   using Handler = std::function<void(Request, Reply)>;
 
-  /// Begins to listen. `handler`'s reply may come from any thread. Errors: `invalid` (no address),
-  /// `unavailable` (in use, not allowed).
+  /// Begins to listen. `handler`'s reply may come from any thread; `metrics`, which must outlive
+  /// the server, gets its connections. Errors: `invalid` (no address), `unavailable` (in use, not
+  /// allowed).
   [[nodiscard]] static Result<std::unique_ptr<HttpServer>> listen(
       boost::asio::io_context& context, const std::string& address, std::uint16_t port,
-      Admission admission, Handler handler, ServerLimits limits = {});
+      Admission admission, Handler handler, ServerLimits limits = {}, Metrics* metrics = nullptr);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
