@@ -1,10 +1,10 @@
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
 
 #include "cli/commands.h"
+#include "cli/log.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -90,8 +90,7 @@ void add_settings(CLI::App& command, const std::vector<SettingInfo>& settings, S
 }  // namespace
 
 int run(int argc, char** argv) {
-  // Logs go to standard error: standard output carries data.
-  spdlog::set_default_logger(spdlog::stderr_color_mt("watchdog-monitor"));
+  log_as(LogFormat::text);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a full disk is an error of a write, not a reason to die
 
@@ -254,6 +253,35 @@ int run(int argc, char** argv) {
   audit_command->add_flag("--json", audit_options.json, "An act a line");
   add_endpoint(*audit_command, audit_options.endpoint);
   audit_command->callback([&] { code = audit(audit_options); });
+
+  ForgetOptions forget_options;
+  auto* forget_command = app.add_subcommand(
+      "forget", "Take ended sessions out of the database so that no byte of them is left");
+  forget_command->add_option("session", forget_options.sessions, "Session ids");
+  forget_command
+      ->add_option("--ended-before", forget_options.ended_days, "And all that ended DAYS ago")
+      ->check(CLI::NonNegativeNumber);
+  forget_command->add_flag("--force", forget_options.force,
+                           "Running sessions too; they come back with their next report");
+  forget_command->add_flag("--yes", forget_options.yes, "Do not ask");
+  forget_command->add_flag("--json", forget_options.json, "Print the answer as JSON");
+  add_endpoint(*forget_command, forget_options.endpoint);
+  forget_command->callback([&] {
+    if (forget_options.sessions.empty() && !forget_options.ended_days) {
+      throw CLI::RequiredError("session or --ended-before");
+    }
+    code = forget(forget_options);
+  });
+
+  BackupOptions backup_options;
+  auto* backup_command = app.add_subcommand(
+      "backup", "Copy the database as it is at this moment; agents and monitor go on");
+  backup_command->add_option("file", backup_options.file, "The copy; it must not be there yet")
+      ->required();
+  backup_command->add_option("--db", backup_options.database,
+                             "Database file (default: $WATCHDOG_DB, else the usual one)");
+  backup_command->add_flag("--json", backup_options.json, "Print one object");
+  backup_command->callback([&] { code = backup(backup_options); });
 
   ReplayOptions replay_options;
   auto* replay_command = app.add_subcommand(

@@ -10,6 +10,24 @@ if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
   test_packages+=(nodejs npm)
 fi
 
+# Usage: ensure_promtool FILE   Only this one program of its package, which would start a server.
+ensure_promtool() {
+  local file=$1 folder
+  if command -v promtool >/dev/null || [[ -x $file ]]; then return 0; fi
+  echo "Fetching promtool"
+  folder=$(mktemp -d)
+  mkdir -p "$(dirname "$file")"
+  (cd "$folder" && apt-get download prometheus && dpkg-deb --fsys-tarfile prometheus_*.deb |
+    tar -x -O ./usr/bin/promtool >promtool) </dev/null >"$folder/log" 2>&1 || {
+    cat "$folder/log" >&2
+    rm -rf "$folder"
+    echo "Could not fetch promtool, which the tests of metrics need: install it, or prometheus" >&2
+    exit 3
+  }
+  install -m 755 "$folder/promtool" "$file"
+  rm -rf "$folder"
+}
+
 # Usage: ensure_packages NAME...   Installs those that are missing, or says which and exits with 3.
 ensure_packages() {
   local name missing=() as_root=()

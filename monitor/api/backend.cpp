@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "watchdog/artifact_store.h"
 #include "watchdog/progress.h"
 
 namespace watchdog::monitor {
@@ -77,6 +78,36 @@ Result<std::vector<ActiveTurn>> FileBackend::turns(std::size_t count_max, std::s
     if (static_cast<int>(rows->size()) < piece) return turns;
     below = rows->back().key;
   }
+}
+
+void FileBackend::erase(Erasure erasure,
+                        std::function<void(Result<std::vector<std::string>>)> done) {
+  if (!store_) return done(Error{ErrorCode::unavailable, "the database is open for reading only"});
+  // Its judge alone may: a monitor that runs would write down again what it has in memory.
+  const auto judge = Observer::start(*store_, {});
+  if (!judge) return done(judge.error());
+  auto erased = store_->erase(erasure);
+  if (erased && !erasure.only_say) {
+    auto gone = forget_artifacts(artifacts_beside(store_->path()), *erased);
+    if (!gone) return done(gone.error());
+  }
+  done(std::move(erased));
+}
+
+Result<void> forget_artifacts(const std::filesystem::path& directory,
+                              const std::vector<std::string>& sessions) {
+  std::error_code trouble;
+  if (sessions.empty() || !std::filesystem::is_directory(directory, trouble)) return {};
+  auto store = ArtifactStore::open(directory, "forget");
+  if (!store) return store.error();
+  for (const auto& session : sessions) {
+    if (auto gone = store->forget(session); !gone) return gone.error();
+  }
+  return {};
+}
+
+std::filesystem::path artifacts_beside(const std::filesystem::path& database) {
+  return database.parent_path() / "artifacts";
 }
 
 Instant FileBackend::now() const {

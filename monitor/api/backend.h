@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/metrics.h"
 #include "watchdog/observer.h"
 #include "watchdog/store.h"
 
@@ -39,14 +40,28 @@ class Backend {
   /// those of this id, unless it is empty.
   [[nodiscard]] virtual Result<std::vector<ActiveTurn>> turns(std::size_t count_max,
                                                               std::string_view id) = 0;
+  /// Takes sessions out of the file, see Store::erase, and what artifacts they have beside it;
+  /// `done` is called once, from any thread.
+  virtual void erase(Erasure erasure,
+                     std::function<void(Result<std::vector<std::string>>)> done) = 0;
   /// The store's time line now.
   [[nodiscard]] virtual Instant now() const = 0;
   /// Nothing, or why reports cannot be kept at the moment.
   [[nodiscard]] virtual std::optional<Error> trouble() const = 0;
+  /// Of a running monitor; null and nothing of a file.
+  [[nodiscard]] virtual const Metrics* metrics() const { return nullptr; }
+  [[nodiscard]] virtual std::optional<Vitals> vitals() const { return std::nullopt; }
 };
 
 /// The session as its events tell it, and the time up to `now`.
 [[nodiscard]] Result<Case> judged_at(StoreReader& reader, const SessionRow& row, Instant now);
+
+/// Takes the outputs out that these sessions put into the directory of artifacts. Errors: as of
+/// ArtifactStore::forget.
+[[nodiscard]] Result<void> forget_artifacts(const std::filesystem::path& directory,
+                                            const std::vector<std::string>& sessions);
+/// Where they are, unless somebody chose another place.
+[[nodiscard]] std::filesystem::path artifacts_beside(const std::filesystem::path& database);
 
 /// A database file, read and written on the caller's own thread.
 class FileBackend final : public Backend {
@@ -64,6 +79,7 @@ class FileBackend final : public Backend {
                                                     std::size_t count_max) override;
   [[nodiscard]] Result<std::vector<ActiveTurn>> turns(std::size_t count_max,
                                                       std::string_view id) override;
+  void erase(Erasure erasure, std::function<void(Result<std::vector<std::string>>)> done) override;
   [[nodiscard]] Instant now() const override;
   [[nodiscard]] std::optional<Error> trouble() const override { return std::nullopt; }
 

@@ -1,5 +1,6 @@
 #include "api/message.h"
 
+#include "watchdog/content.h"
 #include "watchdog/json_writer.h"
 
 namespace watchdog::monitor {
@@ -28,8 +29,9 @@ int status_of(ErrorCode code) {
 Response written(int status, std::string_view code, const Error& error) {
   JsonWriter out;
   out.open_object().key("error").open_object();
-  out.field("code", code).field("message", error.message);
-  if (!error.field.empty()) out.field("field", error.field);
+  // It may repeat what was sent.
+  out.field("code", code).field("message", redact(error.message));
+  if (!error.field.empty()) out.field("field", redact(error.field));
   if (error.line > 0) out.field("line", error.line);
   out.close_object().close_object();
   return {.status = status, .body = out.take()};

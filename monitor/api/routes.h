@@ -34,6 +34,7 @@ void abort_turn(const CallPtr& call);
 void get_sessions_page(const CallPtr& call);
 void get_session_page(const CallPtr& call);
 void get_asset(const CallPtr& call);
+
 // Who asks, and who did what
 void get_access(const CallPtr& call);
 void post_login(const CallPtr& call);
@@ -42,6 +43,11 @@ void list_audit(const CallPtr& call);
 void get_login_page(const CallPtr& call);
 /// A browser without JavaScript.
 void post_login_form(const CallPtr& call);
+
+// Of the monitor itself
+void get_metrics(const CallPtr& call);
+void forget_session(const CallPtr& call);
+void forget_sessions(const CallPtr& call);
 
 // Questions to a model
 void post_check(const CallPtr& call);

@@ -4,6 +4,7 @@
 #include "watchdog/ids.h"
 #include "watchdog/json.h"
 #include "watchdog/progress.h"
+#include "watchdog/redaction.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -94,8 +95,9 @@ void create_session(const CallPtr& call) {
 }
 
 void patch_session(const CallPtr& call) {
-  const auto patch = policy_member_from_json(call->request.body);
+  auto patch = policy_member_from_json(call->request.body);
   if (!patch) return call->reply(error_response(patch.error()));
+  redact(*patch);
   reading(call, [call, patch = *patch](StoreReader& reader) {
     const auto row = reader.session(call->id);
     if (!row) return call->reply(error_response(row.error()));

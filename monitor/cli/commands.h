@@ -107,6 +107,24 @@ struct AuditOptions {
 /// Who acted.
 int audit(const AuditOptions& options);
 
+struct ForgetOptions {
+  Endpoint::Options endpoint;
+  std::vector<std::string> sessions;
+  std::optional<double> ended_days;  ///< And all that ended so long ago.
+  bool force = false;                ///< Also what runs.
+  bool yes = false;                  ///< Does not ask.
+  bool json = false;
+};
+/// Takes sessions out of the file for good.
+int forget(const ForgetOptions& options);
+
+struct BackupOptions {
+  std::filesystem::path file;
+  std::filesystem::path database;  ///< Empty: the default one.
+  bool json = false;
+};
+int backup(const BackupOptions& options);
+
 struct ReplayOptions {
   std::vector<std::filesystem::path> traces;
   std::filesystem::path database;  ///< Empty: a private one in memory.

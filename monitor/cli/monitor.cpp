@@ -12,8 +12,10 @@
 
 #include "api/check_desk.h"
 #include "cli/entrance.h"
+#include "cli/log.h"
 #include "cli/token_file.h"
 #include "http/server.h"
+#include "watch/liveness.h"
 #include "watch/sweeper.h"
 #include "watchdog/model_client.h"
 
@@ -22,6 +24,7 @@ namespace watchdog::monitor {
 struct Monitor::State {
   explicit State(boost::asio::io_context& context) : signals(context) {}
   ~State() {
+    liveness.reset();
     server.reset();
     // What is still being asked ends as failed, which the sweeper writes down before it goes.
     if (sweeper) sweeper->listen(nullptr);
@@ -32,11 +35,13 @@ struct Monitor::State {
   State& operator=(const State&) = delete;
 
   Feed feed;
+  Metrics metrics;
   std::unique_ptr<Sweeper> sweeper;
   std::optional<ModelClient> model;
   std::unique_ptr<CheckDesk> desk;
   std::unique_ptr<Api> api;
   std::unique_ptr<HttpServer> server;
+  std::unique_ptr<Liveness> liveness;
   boost::asio::signal_set signals;
   std::string secret;  ///< The page's, where it is for this machine alone.
 };
@@ -78,6 +83,7 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   const auto& own = options.settings.monitor;
   const auto tls = tls_files(own);
   if (!tls) return tls.error();
+  log_as(own.log_format);
   if (auto added = add_redactions(options.settings.privacy); !added) return added.error();
   auto state = std::make_unique<State>(context);
   auto sweeper = Sweeper::start({.database = own.db.empty() ? default_database() : own.db,
@@ -85,7 +91,9 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
                                                    own.retention_days * 86'400'000.0)},
                                                .bytes_max = own.retention_bytes},
                                  .log = [](const std::string& sentence) { spdlog::warn(sentence); },
-                                 .feed = &state->feed});
+                                 .feed = &state->feed,
+                                 .artifacts = options.settings.tools.artifacts,
+                                 .metrics = &state->metrics});
   if (!sweeper) return sweeper.error();
   state->sweeper = std::move(*sweeper);
   auto gate = gate_for(options.settings);
@@ -106,13 +114,26 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
                                      own.requests_per_second_max);
   auto server = HttpServer::listen(
       context, own.bind, own.port,
-      [api = state->api.get()](const Request& request) { return api->refuse(request); },
-      [api = state->api.get()](Request request, Reply reply) {
-        api->handle(std::move(request), std::move(reply));
+      [api = state->api.get(), metrics = &state->metrics](const Request& request) {
+        auto refusal = api->refuse(request);
+        if (refusal) metrics->count_request(group_of(request.target), refusal->status);
+        return refusal;
       },
-      *tls);
+      [api = state->api.get(), metrics = &state->metrics](Request request, const Reply& reply) {
+        const auto group = group_of(request.target);
+        api->handle(std::move(request), [metrics, group, reply](Response response) {
+          metrics->count_request(group, response.status);
+          reply(std::move(response));
+        });
+      },
+      *tls, ServerLimits{}, &state->metrics);
   if (!server) return server.error();
   state->server = std::move(*server);
+  state->liveness = std::make_unique<Liveness>(
+      context, *state->sweeper,
+      Liveness::Options{.url = own.ping_url,
+                        .every = own.ping_interval,
+                        .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
   return std::unique_ptr<Monitor>(new Monitor(std::move(state)));
 }
 
@@ -138,6 +159,7 @@ const Sweeper& Monitor::sweeper() const noexcept {
 }
 
 void Monitor::stop() {
+  state_->liveness->stop();
   state_->server->stop();
   state_->signals.cancel();
 }

@@ -109,13 +109,15 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
   template <class Transport>
   class Conversation;
 
-  State(asio::io_context& io, Admission admit, Handler answer, ServerLimits bounds)
+  State(asio::io_context& io, Admission admit, Handler answer, ServerLimits bounds,
+        Metrics* counted)
       : context(io),
         acceptor(io),
         sweep(io),
         admission(std::move(admit)),
         handler(std::move(answer)),
-        limits(bounds) {}
+        limits(bounds),
+        metrics(counted) {}
 
   asio::io_context& context;
   Acceptor acceptor;
@@ -123,6 +125,7 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
   Admission admission;
   Handler handler;
   ServerLimits limits;
+  Metrics* metrics;
   std::unordered_set<std::shared_ptr<Connection>> connections;
   std::size_t bodies_bytes = 0;  ///< Of all requests under way.
   std::optional<asio::ssl::context> tls;
@@ -195,7 +198,8 @@ class HttpServer::State::Conversation final
     auto& lowest = socket_.lowest_layer();
     lowest.shutdown(tcp::socket::shutdown_both, ignored);
     lowest.close(ignored);
-    server_->connections.erase(this->shared_from_this());
+    if (server_->connections.erase(this->shared_from_this()) > 0 && server_->metrics != nullptr)
+      server_->metrics->connections_closed.add();
   }
 
  private:
@@ -472,7 +476,11 @@ class HttpServer::State::Conversation final
 void HttpServer::State::accept() {
   acceptor.async_accept([self = shared_from_this()](beast::error_code error, Socket socket) {
     if (error == asio::error::operation_aborted || self->stopping) return;
-    if (!error && self->make_room()) self->admit(std::move(socket));
+    if (!error && self->make_room()) {
+      self->admit(std::move(socket));
+    } else if (!error && self->metrics != nullptr) {
+      self->metrics->connections_refused.add();
+    }
     if (error == asio::error::no_descriptors) {
       self->accept_paused = true;  // nothing can be accepted before something is closed
       return;
@@ -496,6 +504,7 @@ void HttpServer::State::admit(Socket socket) {
                                                         std::move(peer));
   }
   connections.insert(connection);
+  if (metrics != nullptr) metrics->connections_opened.add();
   connection->begin();
 }
 
@@ -558,13 +567,14 @@ HttpServer::~HttpServer() {
 
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(
     asio::io_context& context, const std::string& address, std::uint16_t port, Admission admission,
-    Handler handler, const std::optional<TlsFiles>& tls, ServerLimits limits) {
+    Handler handler, const std::optional<TlsFiles>& tls, ServerLimits limits, Metrics* metrics) {
   beast::error_code error;
   const auto ip = asio::ip::make_address(address, error);
   if (error) {
     return Error{ErrorCode::invalid, address + " is no IP address", "bind"};
   }
-  auto state = std::make_shared<State>(context, std::move(admission), std::move(handler), limits);
+  auto state =
+      std::make_shared<State>(context, std::move(admission), std::move(handler), limits, metrics);
   if (tls) {
     state->tls.emplace(asio::ssl::context::tls_server);
     if (auto ready = use_files(*state->tls, *tls); !ready) return ready.error();

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "api/message.h"
+#include "api/metrics.h"
 #include "watchdog/result.h"
 
 namespace boost::asio {
@@ -43,12 +44,12 @@ class HttpServer {
   using Handler = std::function<void(Request, Reply)>;
 
   /// Begins to listen, with TLS if it has files for that. `handler`'s reply may come from any
-  /// thread. Errors: `invalid` (no address, files that cannot be used), `unavailable` (in use, not
-  /// allowed).
+  /// thread; `metrics`, which must outlive the server, gets its connections. Errors: `invalid` (no
+  /// address, files that cannot be used), `unavailable` (in use, not allowed).
   [[nodiscard]] static Result<std::unique_ptr<HttpServer>> listen(
       boost::asio::io_context& context, const std::string& address, std::uint16_t port,
       Admission admission, Handler handler, const std::optional<TlsFiles>& tls = {},
-      ServerLimits limits = {});
+      ServerLimits limits = {}, Metrics* metrics = nullptr);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -66,6 +66,12 @@ struct Writing : Waiting<void> {
   std::function<Result<void>(Store&)> work;
 };
 
+/// Sessions on their way out, and who waits for that.
+struct Errand {
+  Erasure erasure;
+  std::function<void(Result<std::vector<std::string>>)> done;
+};
+
 /// Reads on a thread and a connection of its own, so that a long list delays no commit.
 class ReadingRoom {
  public:
@@ -156,7 +162,12 @@ struct Sweeper::State {
   std::vector<std::shared_ptr<Writing>> writings;
   std::vector<std::shared_ptr<Writing>> writings_in_hand;
   std::size_t pending_bytes = 0;
+  std::vector<Errand> errands;
   std::optional<Error> trouble;
+  std::int64_t file_bytes = 0;
+  std::int64_t log_bytes = 0;
+  Instant next_due = never;
+  std::chrono::steady_clock::time_point came_round = std::chrono::steady_clock::now();
   std::shared_ptr<Observer> seen;  ///< The observer, for those who ask from other threads.
   Millis tick_offset{};
   bool stopping = false;
@@ -179,13 +190,11 @@ struct Sweeper::State {
   }
 
   Result<void> begin() {
-    Observer::Options told{.told = [this](const TransitionRow& row, const std::string& session) {
-      tell(row, session);
-    }};
+    Observer::Options told{
+        .told = [this](const TransitionRow& row,
+                       const std::string& session) { tell(row, session); },
+        .seen = [this](const Event& event, const std::string& session) { tell(event, session); }};
     if (options.feed != nullptr) {
-      told.seen = [feed = options.feed](const Event& event, const std::string& session) {
-        feed->event(event, session);
-      };
       told.reloaded = [feed = options.feed](Seq seq, std::int64_t transition) {
         feed->restart({.seq = seq, .transition = transition});
       };
@@ -199,8 +208,15 @@ struct Sweeper::State {
     return {};
   }
 
+  void tell(const Event& event, const std::string& session) {
+    if (options.feed != nullptr) options.feed->event(event, session);
+    if (options.metrics != nullptr) options.metrics->count_event(event);
+  }
+
   void tell(const TransitionRow& row, const std::string& session) {
     if (options.feed != nullptr) options.feed->transition(row, session);
+    if (options.metrics != nullptr)
+      options.metrics->transitions[row.transition.health.kind].add();
     const std::lock_guard guard(listening);
     if (listener) listener(row.transition);
   }
@@ -273,7 +289,15 @@ struct Sweeper::State {
     std::vector<Batch> batches;
     batches.reserve(in_hand.size());
     for (const auto& pending : in_hand) batches.push_back(std::move(pending->batch));
+    const auto began = std::chrono::steady_clock::now();
     auto receipts = store.append(batches);
+    if (receipts && options.metrics != nullptr) {
+      options.metrics->commit.observe(std::chrono::steady_clock::now() - began);
+      for (const auto& receipt : *receipts) {
+        if (receipt)
+          options.metrics->duplicates.add(static_cast<std::int64_t>(receipt->duplicates));
+      }
+    }
     // Judged before it is answered: who asks next finds what it just reported.
     if (receipts) looked = seen->look();
     const auto settled = settle();
@@ -335,18 +359,59 @@ struct Sweeper::State {
     if (*looked) due = **looked;
     if (!committed) return committed;
     if (!*looked) return looked->error();
+    run_errands();
     return trim();
+  }
+
+  [[nodiscard]] std::vector<Errand> take_errands() {
+    const std::lock_guard guard(mutex);
+    return std::exchange(errands, {});
+  }
+
+  void run_errands() {
+    for (const auto& errand : take_errands()) errand.done(erase(errand.erasure));
+  }
+
+  Result<std::vector<std::string>> erase(const Erasure& erasure) {
+    auto erased = store.erase(erasure);
+    seen->forget(store.take_dropped());
+    if (!erased || erasure.only_say) return erased;
+    const auto artifacts =
+        options.artifacts.empty() ? artifacts_beside(options.database) : options.artifacts;
+    if (auto gone = forget_artifacts(artifacts, *erased); !gone) return gone.error();
+    return erased;
+  }
+
+  /// What is asked for from other threads, once a turn.
+  void take_stock(Instant due) {
+    const auto size = [](const std::filesystem::path& file) {
+      std::error_code absent;
+      const auto bytes = std::filesystem::file_size(file, absent);
+      return absent ? std::int64_t{0} : static_cast<std::int64_t>(bytes);
+    };
+    const auto file = size(options.database);
+    const auto log = size(options.database.string() + "-wal");
+    const std::lock_guard guard(mutex);
+    file_bytes = file;
+    log_bytes = log;
+    next_due = due;
+    came_round = std::chrono::steady_clock::now();
   }
 
   void run(Backend& backend) {
     while (true) {
       Instant due = never;
-      report(turn(due));
+      const auto turned = turn(due);
+      if (!turned) {
+        for (const auto& errand : take_errands()) errand.done(turned.error());
+      }
+      report(turned);
+      take_stock(due);
       feed_listeners(backend);
       bool stop = false;
       {
         const std::lock_guard guard(mutex);
-        stop = stopping && inbox.empty() && writings.empty();
+        stop = stopping && inbox.empty() && writings.empty() && errands.empty();
       }
       if (stop) break;
       wait(due);
@@ -488,6 +553,33 @@ Result<std::vector<Child>> Sweeper::children(std::string_view session, std::size
 Result<std::vector<ActiveTurn>> Sweeper::turns(std::size_t count_max, std::string_view id) {
   const auto observer = state_->observer_seen();
   return observer ? observer->turns(count_max, id) : std::vector<ActiveTurn>{};
+}
+
+void Sweeper::erase(Erasure erasure, std::function<void(Result<std::vector<std::string>>)> done) {
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->errands.push_back({std::move(erasure), std::move(done)});
+  }
+  state_->wake();
+}
+
+const Metrics* Sweeper::metrics() const {
+  return state_->options.metrics;
+}
+
+std::optional<Vitals> Sweeper::vitals() const {
+  Vitals vitals;
+  if (const auto observer = state_->observer_seen()) vitals.sessions = observer->tally();
+  const auto present = now();
+  const std::lock_guard guard(state_->mutex);
+  vitals.keeps = !state_->trouble;
+  vitals.file_bytes = state_->file_bytes;
+  vitals.log_bytes = state_->log_bytes;
+  vitals.queue_bytes = static_cast<std::int64_t>(state_->pending_bytes);
+  if (state_->next_due != never) vitals.overdue = std::max(present - state_->next_due, Millis{0});
+  vitals.since_look =
+      std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now() - state_->came_round);
+  return vitals;
 }
 
 Instant Sweeper::now() const {

@@ -25,7 +25,9 @@ class Sweeper final : public Backend {
     std::function<void(const std::string&)> log;
     Feed* feed = nullptr;  ///< Is told what happens; null: nobody is.
     std::size_t pending_bytes_max = 64 * 1024 * 1024;  ///< Reports waiting for the disk.
-    Millis refusal_max{5'000};  ///< How long a caller of `append` waits for the disk at most.
+    Millis refusal_max{5'000};        ///< How long a caller of `append` waits for the disk at most.
+    std::filesystem::path artifacts;  ///< Empty: beside the database.
+    Metrics* metrics = nullptr;       ///< Gets what is counted; must outlive the sweeper.
   };
 
   /// Opens the store, becomes its judge and begins. Errors: what Store::open and Observer::start
@@ -45,8 +47,11 @@ class Sweeper final : public Backend {
                                                     std::size_t count_max) override;
   [[nodiscard]] Result<std::vector<ActiveTurn>> turns(std::size_t count_max,
                                                       std::string_view id) override;
+  void erase(Erasure erasure, std::function<void(Result<std::vector<std::string>>)> done) override;
   [[nodiscard]] Instant now() const override;
   [[nodiscard]] std::optional<Error> trouble() const override;
+  [[nodiscard]] const Metrics* metrics() const override;
+  [[nodiscard]] std::optional<Vitals> vitals() const override;
 
  private:
   struct State;

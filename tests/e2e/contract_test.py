@@ -25,6 +25,7 @@ import urllib.parse
 
 from access_contract import access_is_decided, token_is_asked_for
 from fake_model import Model
+from keeping_contract import sessions_are_forgotten, work_is_counted
 from process_facts import facts_of
 from server import Server
 from specification import METHODS, Specification, lint, objects_in
@@ -33,9 +34,7 @@ from turns_contract import turns_are_told
 
 JSON_TYPE = "application/json"
 PATIENCE_S = 30
-BODY_MAX = 16 * 1024 * 1024
-EVENT_MAX = 1024 * 1024
-HEADERS_MAX = 16 * 1024
+BODY_MAX, EVENT_MAX, HEADERS_MAX = 16 * 1024 * 1024, 1024 * 1024, 16 * 1024
 SESSIONS = "/api/autonomous/sessions"
 PROGRESS = "/api/autonomous/progress"
 STATUS = "/api/chat/autonomous/status"
@@ -630,7 +629,7 @@ def main():
     contract = Contract(specification, tally)
     parts = (sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused,
              a_life_is_told, turns_are_told, rows_and_streams_are_told, situations_are_told, silence_and_death_are_told,
-             sweep_for_undocumented)
+             sessions_are_forgotten, work_is_counted, sweep_for_undocumented)
     model = Model()
     asks_model = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_SHARE_SERVER": "true",
                   "WATCHDOG_CHECKS_PER_SESSION_MAX": "2", "WATCHDOG_CHECKS_ON_SUSPICION": "false"}

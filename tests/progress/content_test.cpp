@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "base/redactor.h"
 #include "support/scenario.h"
 #include "watchdog/redaction.h"
 
@@ -21,27 +22,29 @@ TEST_P(Redaction, takes_out_what_looks_like_a_secret) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Redaction,
-    testing::Values(Secret{"", ""}, Secret{"nothing here", "nothing here"},
-                    Secret{"key sk-abcdefghijklmnop1234 end", "key [redacted] end"},
-                    Secret{"ghp_0123456789abcdefghij0123", "[redacted]"},
-                    Secret{"AKIAIOSFODNN7EXAMPLE", "[redacted]"},
-                    Secret{"task-force and risk-averse", "task-force and risk-averse"},
-                    Secret{"Authorization: Bearer abcdef123456",
-                           "Authorization: Bearer [redacted]"},
-                    Secret{"postgres://bob:hunter2@db/x", "postgres://bob:[redacted]@db/x"},
-                    Secret{"http://localhost:8080/a@b", "http://localhost:8080/a@b"},
-                    Secret{R"({"password": "hunter2", "user": "bob"})",
-                           R"({"password": "[redacted]", "user": "bob"})"},
-                    Secret{R"({\"api_key\":\"abcd1234\"})", R"({\"api_key\":\"[redacted]\"})"},
-                    Secret{"DB_PASSWORD=hunter2 next", "DB_PASSWORD=[redacted] next"},
-                    Secret{"token: abcd1234", "token: [redacted]"},
-                    Secret{"\"token\": 5120", "\"token\": 5120"},
-                    Secret{"max_tokens: 5120", "max_tokens: 5120"},
-                    Secret{"-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY----- x",
-                           "[redacted] x"},
-                    Secret{"-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----",
-                           "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----"},
-                    Secret{"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefghij", "[redacted]"}),
+    testing::Values(
+        Secret{"", ""}, Secret{"nothing here", "nothing here"},
+        Secret{"key sk-abcdefghijklmnop1234 end", "key [redacted] end"},
+        Secret{"ghp_0123456789abcdefghij0123", "[redacted]"},
+        Secret{"AKIAIOSFODNN7EXAMPLE", "[redacted]"},
+        Secret{"task-force and risk-averse", "task-force and risk-averse"},
+        Secret{"Authorization: Bearer abcdef123456", "Authorization: Bearer [redacted]"},
+        Secret{"postgres://bob:hunter2@db/x", "postgres://bob:[redacted]@db/x"},
+        Secret{"http://localhost:8080/a@b", "http://localhost:8080/a@b"},
+        Secret{R"({"password": "hunter2", "user": "bob"})",
+               R"({"password": "[redacted]", "user": "bob"})"},
+        Secret{R"({\"api_key\":\"abcd1234\"})", R"({\"api_key\":\"[redacted]\"})"},
+        Secret{"DB_PASSWORD=hunter2 next", "DB_PASSWORD=[redacted] next"},
+        Secret{"token: abcd1234", "token: [redacted]"},
+        Secret{"\"token\": 5120", "\"token\": 5120"},
+        Secret{"max_tokens: 5120", "max_tokens: 5120"},
+        Secret{"-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY----- x",
+               "[redacted] x"},
+        Secret{"-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----",
+               "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----"},
+        Secret{R"(line\nsk-abcdefghijklmnop1234)", R"(line\n[redacted])"},
+        Secret{"see hooks.slack.com/services/T0000000/B0000/abcdefgh", "see [redacted]"},
+        Secret{"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefghij", "[redacted]"}),
     [](const auto& chosen) { return "shape" + std::to_string(chosen.index); });
 
 TEST(Redaction, hostile_bytes_do_no_harm) {
@@ -117,6 +120,48 @@ TEST(Redaction, takes_out_what_was_added_as_well) {
   const auto once = report.event_id;
   seal(report, ContentLevel::none);
   EXPECT_EQ(report.event_id, once);
+}
+
+TEST(Redaction, takes_secrets_out_of_a_text_in_pieces_as_out_of_the_whole) {
+  std::mt19937 random(test::random_seed());
+  const std::string key = std::string("sk-") + "abcdefghijklmnop";
+  const std::string pem = std::string("-----BEGIN PRIVATE ") + "KEY-----\n" +
+                          std::string(3'000, 'k') + "\n-----END PRIVATE KEY-----";
+  const std::string pieces[] = {key,
+                                "password=hunter22",
+                                "https://bob:hunter22@example.org/",
+                                pem,
+                                "\n",
+                                " ",
+                                std::string(700, '.'),
+                                std::string(5'000, 'a'),
+                                "words and words ",
+                                R"({"token": "abcd1234"})"};
+  for (int i = 0; i < test::repetitions(300); ++i) {
+    std::string text;
+    while (text.size() < 100'000) text += pieces[random() % std::size(pieces)] + " ";
+    Redactor redactor;
+    std::string clean;
+    for (std::size_t at = 0; at < text.size();) {
+      const auto bytes = 1 + random() % (random() % 2 == 0 ? 100 : 30'000);
+      clean += redactor.take(std::string_view(text).substr(at, bytes));
+      at += bytes;
+    }
+    clean += redactor.rest();
+    ASSERT_EQ(clean, redact(text));
+    ASSERT_EQ(clean.find("hunter22"), std::string::npos);
+  }
+}
+
+TEST(Redaction, holds_no_more_of_a_text_than_it_must) {
+  Redactor redactor;
+  std::size_t given = 0;
+  for (int i = 0; i < 1'000; ++i) given += redactor.take(std::string(1'000, 'a')).size();
+  EXPECT_GT(given, 900'000U);
+  Redactor hostile;  // a key that never ends
+  given = hostile.take(std::string("-----BEGIN PRIVATE ") + "KEY-----").size();
+  for (int i = 0; i < 1'000; ++i) given += hostile.take(std::string(1'000, 'a')).size();
+  EXPECT_GT(given, 800'000U);
 }
 
 TEST(Content, level_decides_what_is_kept_and_the_digest_is_of_the_whole) {

@@ -16,8 +16,8 @@ namespace watchdog {
 
 /// A stored output. A plain value.
 struct ArtifactRef {
-  std::string sha256;       ///< 64 hexadecimal digits, of all that was given, cut or not.
-  std::uint64_t bytes = 0;  ///< That was given.
+  std::string sha256;       ///< 64 hexadecimal digits, of all that was given without its secrets.
+  std::uint64_t bytes = 0;  ///< Of that, cut or not.
   std::uint64_t kept = 0;   ///< Of them; fewer where it was above `artifact_bytes_max`.
   std::string media_type;   ///< text/plain, application/json, application/octet-stream
   std::string handle;       ///< What the model calls it: `art_` and the first digits.
@@ -57,8 +57,8 @@ class ArtifactStore {
   ArtifactStore(ArtifactStore&&) noexcept;
   ArtifactStore& operator=(ArtifactStore&&) noexcept;
 
-  /// Stores it durably; what is there already is not written again. Errors: `exhausted` (quota or
-  /// disk), `unavailable`.
+  /// Stores it durably, without its secrets (see redact); what is there already is not written
+  /// again. Errors: `exhausted` (quota or disk), `unavailable`.
   [[nodiscard]] Result<ArtifactRef> put(std::string_view bytes, std::string_view media_type);
 
   /// Takes an output as it comes and stores it at the end, so that memory does not grow with it.
@@ -88,6 +88,10 @@ class ArtifactStore {
 
   /// Keeps it until this store is closed, whatever its age. What this store put is pinned already.
   [[nodiscard]] Result<void> pin(const ArtifactRef& artifact);
+
+  /// Drops what the run put and no other run owns. Gives how many. Errors: `conflict` (it still has
+  /// the store open), `unavailable`.
+  Result<std::size_t> forget(std::string_view run);
 
   /// Drops what no run owns and is older than `keep_for`; then, while the quota is exceeded, the
   /// oldest that no living run owns; and what a crash left half written. Gives how many. Also done

@@ -2,6 +2,7 @@
 /// The judge of a store: folds every event in order and writes down each change of health.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -43,9 +44,13 @@ struct ActiveTurn {
 void add_turns(std::vector<ActiveTurn>& turns, std::string_view session, const History& history,
                std::string_view description, std::string_view id, std::size_t count_max);
 
+/// How many sessions there are, by lifecycle (those before `completed`) and health.
+using Tally = std::array<std::array<std::int64_t, std::size(Names<HealthKind>::all)>,
+                         static_cast<std::size_t>(Lifecycle::completed)>;
+
 /// One a file: the process that holds the judge's lock. Keeps the running sessions in memory, some
-/// hundred bytes each. All but `watched`, `find`, `children` and `turns`: use from one thread at a
-/// time, the one that uses the store. Those four are thread-safe.
+/// hundred bytes each. All but `watched`, `find`, `children`, `turns` and `tally`: use from one
+/// thread at a time, the one that uses the store. Those five are thread-safe.
 class Observer {
  public:
   struct Options {
@@ -93,6 +98,8 @@ class Observer {
   /// those of this id, unless it is empty. Sessions without turns cost nothing.
   [[nodiscard]] std::vector<ActiveTurn> turns(std::size_t count_max,
                                               std::string_view id = {}) const;
+  /// Of those watched.
+  [[nodiscard]] Tally tally() const;
   /// How many sessions are watched.
   [[nodiscard]] std::size_t watched() const;
 

@@ -35,5 +35,7 @@ inline constexpr std::string_view secret_mask = "[redacted]";
 
 /// Takes secrets out of what is said about a session, but not out of its id and its parent's.
 void redact(SessionSpec& spec);
+/// Names of tools and arguments, by which they are told apart afterwards as well.
+void redact(PolicyPatch& patch);
 
 }  // namespace watchdog

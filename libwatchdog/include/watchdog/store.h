@@ -69,6 +69,14 @@ struct Retention {
   Seq folded_through = 0;
 };
 
+/// What is to be taken out of a store for good. A plain value.
+struct Erasure {
+  std::vector<std::string> sessions;     ///< Their ids; each must be there.
+  std::optional<WallTime> ended_before;  ///< And all that ended, or died, until then.
+  bool running_too = false;              ///< Also those named that run; else they are refused.
+  bool only_say = false;                 ///< Nothing is done.
+};
+
 /// A store open for writing. Many processes may have the same file open; their writers take turns.
 /// Use from one thread at a time.
 class Store {
@@ -118,7 +126,13 @@ class Store {
   /// Does a bounded piece (some milliseconds) of what retention asks for; true while there is more.
   [[nodiscard]] Result<bool> trim(const Retention& retention);
 
-  /// The sessions that `trim` dropped since the last call.
+  /// Takes sessions out so that no byte of them is left in the file and its log: deletes them,
+  /// writes the file anew and empties the log; other writers wait meanwhile. What children say of
+  /// their parent is theirs and stays. For the judge of the file. Gives the ids. Errors:
+  /// `not_found`, `conflict` (one runs): then nothing was done; `unavailable`.
+  [[nodiscard]] Result<std::vector<std::string>> erase(const Erasure& erasure);
+
+  /// The sessions that `trim` and `erase` dropped since the last call.
   [[nodiscard]] std::vector<SessionKey> take_dropped();
 
   /// True if the file is no longer the one that was opened (deleted or replaced).

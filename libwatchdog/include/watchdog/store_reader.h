@@ -60,6 +60,13 @@ struct TransitionRow {
   std::optional<Millis> quiet;
 };
 
+/// A copy of a store that was checked. A plain value.
+struct StoreCopy {
+  std::int64_t bytes = 0;
+  std::int64_t sessions = 0;
+  std::int64_t events = 0;
+};
+
 class StoreReader {
  public:
   /// Opens an existing store for reading. Errors: `not_found`, `unavailable`, `corrupt`, `invalid`
@@ -135,6 +142,10 @@ class StoreReader {
   /// What `Clock::since_boot` must be raised by to become a tick. Empty: nobody has written since
   /// the machine started.
   [[nodiscard]] Result<std::optional<Millis>> tick_offset(const std::string& boot_id);
+  /// Writes the store as it is at this moment into a new file (mode 0600), durably, and reads it
+  /// back. Writers go on meanwhile. Errors: `conflict` (the file is there already), `unavailable`,
+  /// `corrupt` (then the copy is deleted).
+  [[nodiscard]] Result<StoreCopy> copy_to(const std::filesystem::path& file);
   /// Changes whenever another connection committed.
   [[nodiscard]] Result<std::int64_t> version();
 

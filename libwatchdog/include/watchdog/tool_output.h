@@ -23,7 +23,7 @@ struct Truncation {
 struct Output {
   std::string text;  ///< UTF-8. Marks of what was cut stand in it.
   std::optional<Truncation> truncation{};
-  std::optional<ArtifactRef> artifact{};  ///< All of it, as it came.
+  std::optional<ArtifactRef> artifact{};  ///< All of it but secrets.
   std::string artifact_error{};  ///< Why it could not be kept whole; empty: it was, or fits.
 };
 
@@ -53,9 +53,9 @@ enum class OutputShape : std::uint8_t {
 [[nodiscard]] Output compacted(std::string_view text, const OutputLimits& limits,
                                OutputShape shape = OutputShape::text, std::string_view rest = {});
 
-/// All of it: what is above `inline_chars` is put into the store as it came, then made readable,
-/// secrets taken out (see redact), and compacted. Without a store, or where that fails, the output
-/// is cut all the same and says so.
+/// All of it: what is above `inline_chars` is put into the store, then made readable and
+/// compacted. Secrets are taken out of both (see redact). Without a store, or where that fails, the
+/// output is cut all the same and says so.
 [[nodiscard]] Output presented(std::string_view raw, const OutputLimits& limits,
                                ArtifactStore* store, OutputShape shape = OutputShape::text);
 

@@ -9,14 +9,17 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/digest.h"
+#include "base/redactor.h"
 #include "watchdog/redaction.h"
 
 namespace watchdog {
 namespace {
 
 constexpr std::size_t label_chars_max = 256;
+constexpr std::size_t argument_bytes_max = 64;  // as policies are read
 constexpr std::size_t explanation_chars_max = 2'000;
 
 bool is_word(char c) {
@@ -45,17 +48,42 @@ struct Prefix {
 
 /// Credentials that their providers made recognisable; the shapes are the providers' published
 /// ones.
-constexpr std::array prefixes{
-    Prefix{"sk-", 16},         Prefix{"ghp_", 20},  Prefix{"gho_", 20},   Prefix{"ghu_", 20},
-    Prefix{"ghs_", 20},        Prefix{"ghr_", 20},  Prefix{"glpat-", 16}, Prefix{"xoxa-", 10},
-    Prefix{"xoxb-", 10},       Prefix{"xoxp-", 10}, Prefix{"xoxr-", 10},  Prefix{"xoxs-", 10},
-    Prefix{"AKIA", 16},        Prefix{"ASIA", 16},  Prefix{"AIza", 30},   Prefix{"hf_", 20},
-    Prefix{"github_pat_", 20}, Prefix{"npm_", 30},  Prefix{"gsk_", 20},   Prefix{"xai-", 20}};
+constexpr std::array prefixes{Prefix{"sk-", 16},
+                              Prefix{"sk_live_", 16},
+                              Prefix{"sk_test_", 16},
+                              Prefix{"rk_live_", 16},
+                              Prefix{"whsec_", 16},
+                              Prefix{"ghp_", 20},
+                              Prefix{"gho_", 20},
+                              Prefix{"ghu_", 20},
+                              Prefix{"ghs_", 20},
+                              Prefix{"ghr_", 20},
+                              Prefix{"github_pat_", 20},
+                              Prefix{"glpat-", 16},
+                              Prefix{"xoxa-", 10},
+                              Prefix{"xoxb-", 10},
+                              Prefix{"xoxp-", 10},
+                              Prefix{"xoxr-", 10},
+                              Prefix{"xoxs-", 10},
+                              Prefix{"xapp-", 10},
+                              Prefix{"AKIA", 16},
+                              Prefix{"ASIA", 16},
+                              Prefix{"AIza", 30},
+                              Prefix{"GOCSPX-", 16},
+                              Prefix{"ya29.", 20},
+                              Prefix{"hf_", 20},
+                              Prefix{"npm_", 30},
+                              Prefix{"pypi-", 30},
+                              Prefix{"gsk_", 20},
+                              Prefix{"xai-", 20},
+                              Prefix{"SG.", 30},
+                              Prefix{"dop_v1_", 30},
+                              Prefix{"hooks.slack.com/services/", 16}};
 
 /// Words after which a value is a secret: `password=…`, `"api_key": "…"`.
-constexpr std::array<std::string_view, 10> secret_words{
-    "password", "passwd",  "secret",     "token",       "api_key",
-    "apikey",   "api-key", "access_key", "private_key", "authorization"};
+constexpr std::array<std::string_view, 12> secret_words{
+    "password", "passwd",  "passphrase", "secret",     "token",       "api_key",
+    "apikey",   "api-key", "access_key", "accountkey", "private_key", "authorization"};
 
 Stretch prefixed(std::string_view text, std::size_t at) {
   for (const auto& prefix : prefixes) {
@@ -146,37 +174,22 @@ Stretch pem(std::string_view text, std::size_t at) {
   return {at, end == std::string_view::npos ? text.size() : end + 5};
 }
 
-/// The secret that begins at `at`, if one does. `prev` is the character before.
-Stretch secret_at(std::string_view text, std::size_t at, char prev) {
-  const char c = text[at];
-  if (c == ':') return in_url(text, at);
-  if (c == '-') return pem(text, at);
-  switch (c | 0x20) {
-    case 's':
-    case 'g':
-    case 'x':
-    case 'a':
-    case 'h':
-    case 'n':
-    case 'e':
-    case 'b':
-      if (!is_word(prev)) {
-        if (const auto found = prefixed(text, at); found.end != 0) return found;
-      }
-      break;
-    default:
-      break;
+/// Whether a word may begin here: not within another one. In JSON a line's end is `\n`.
+bool may_begin_word(std::string_view text, std::size_t at) {
+  if (at == 0 || !is_word(text[at - 1])) return true;
+  return at > 1 && text[at - 2] == '\\' &&
+         std::string_view("nrtbf").find(text[at - 1]) != std::string_view::npos;
+}
+
+/// The secret that begins at `at`, if one does.
+Stretch secret_at(std::string_view text, std::size_t at) {
+  if (text[at] == ':') return in_url(text, at);
+  if (text[at] == '-') return pem(text, at);
+  if (may_begin_word(text, at)) {
+    if (const auto found = prefixed(text, at); found.end != 0) return found;
   }
-  switch (c | 0x20) {
-    // A word may end another one: DB_PASSWORD, x-api-key, clientSecret.
-    case 'p':
-    case 's':
-    case 't':
-    case 'a':
-      return valued(text, at);
-    default:
-      return {};
-  }
+  // A word may end another one: DB_PASSWORD, x-api-key, clientSecret.
+  return valued(text, at);
 }
 
 /// Says in three lookups whether a secret may begin at a place. Nearly everywhere none does, and
@@ -209,8 +222,8 @@ class Beginnings {
   }
 
   /// Of each of the first three characters: which beginnings have it there.
-  std::array<std::array<std::uint32_t, 256>, 3> masks_{};
-  std::uint32_t bit_ = 1;
+  std::array<std::array<std::uint64_t, 256>, 3> masks_{};
+  std::uint64_t bit_ = 1;
 };
 constexpr Beginnings beginnings;
 
@@ -225,7 +238,7 @@ std::atomic<const Added*> added{nullptr};
 Stretch well_known(std::string_view text, std::size_t from) {
   for (auto at = from; at + 2 < text.size(); ++at) {
     if (!beginnings.may_begin(text, at)) continue;
-    const auto found = secret_at(text, at, at == 0 ? ' ' : text[at - 1]);
+    const auto found = secret_at(text, at);
     if (found.end != 0) return found;
   }
   return {};
@@ -256,6 +269,20 @@ std::optional<std::string> without(std::string_view text, const Find& find, cons
   return std::move(clean.append(text, copied));
 }
 
+/// All of them, by where they begin.
+std::vector<Stretch> secrets_in(std::string_view text) {
+  std::vector<Stretch> all;
+  const auto add = [&](const auto& find) {
+    for (auto found = find(text, 0); found.end > found.begin; found = find(text, found.end))
+      all.push_back(found);
+  };
+  add(well_known);
+  for (const auto* own = added.load(std::memory_order_acquire); own != nullptr; own = own->next)
+    add(own->finder);
+  std::ranges::sort(all, {}, &Stretch::begin);
+  return all;
+}
+
 template <class Mask = std::string (*)(std::string_view)>
 std::optional<std::string> without_secrets(std::string_view text, const Mask& mask = plain_mask) {
   auto clean = without(text, well_known, mask);
@@ -265,6 +292,14 @@ std::optional<std::string> without_secrets(std::string_view text, const Mask& ma
     }
   }
   return clean;
+}
+
+/// What is put in a secret's place may be longer than it.
+void bound(std::string& text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return;
+  while (bytes_max > 0 && (static_cast<unsigned char>(text[bytes_max]) & 0xC0U) == 0x80U)
+    --bytes_max;
+  text.resize(bytes_max);
 }
 
 void redact_identifiers(auto&... texts) {
@@ -282,13 +317,46 @@ void redact_process(ProcessFacts& process) {
 void redact_tools(std::map<std::string, ToolRule>& tools) {
   std::map<std::string, ToolRule> clean;
   for (auto& [name, rule] : tools) {
-    for (auto& argument : rule.identity) redact_identifiers(argument);
+    for (auto& argument : rule.identity) {
+      redact_identifiers(argument);
+      bound(argument, argument_bytes_max);
+    }
     clean.insert_or_assign(redact_identifier(name), std::move(rule));
   }
   tools = std::move(clean);
 }
 
 }  // namespace
+
+std::string Redactor::take(std::string_view piece) {
+  held_ += piece;
+  if (held_.size() < 2 * look_ahead) return {};
+  // What makes a value a secret stands at most so far before it: its name, a URL's beginning.
+  constexpr std::size_t context = 512;
+  const bool is_full = held_.size() >= 8 * look_ahead;
+  auto sure = held_.size() - look_ahead;
+  std::string clean;
+  std::size_t copied = 0;
+  for (const auto& secret : secrets_in(held_)) {
+    if (secret.begin >= sure + context) break;
+    if (secret.end == held_.size() && !is_full) {  // it may go on
+      const auto from = secret.begin - std::min(context, secret.begin);
+      sure = std::min(sure, std::max(copied, from));
+      break;
+    }
+    sure = std::max(sure, secret.end);
+    if (secret.begin >= copied)
+      clean.append(held_, copied, secret.begin - copied).append(secret_mask);
+    copied = std::max(copied, secret.end);
+  }
+  clean.append(held_, copied, sure - copied);
+  held_.erase(0, sure);
+  return clean;
+}
+
+std::string Redactor::rest() {
+  return redact(std::exchange(held_, {}));
+}
 
 void add_redaction(SecretFinder finder) {
   auto* own = new Added{std::move(finder), added.load()};  // NOLINT: lives as long as the process
@@ -306,19 +374,28 @@ std::string redact_identifier(std::string_view text) {
   return clean ? std::move(*clean) : std::string(text);
 }
 
+void redact(PolicyPatch& patch) {
+  redact_tools(patch.tools);
+}
+
 void redact(SessionSpec& spec) {
   spec.task = redact(std::string_view(spec.task));
+  bound(spec.task, task_bytes_max);
   redact_identifiers(spec.agent);
+  bound(spec.agent, label_bytes_max);
   std::map<std::string, std::string> labels;
   for (const auto& [key, value] : spec.labels) {
     // Labels are looked for by their values, also where the key calls them secret.
     const auto line = key + "=" + value;
     auto clean = redact_identifier(value);
     if (clean == value && redact(line) != line) clean = telling_mask(value);
-    labels.insert_or_assign(redact_identifier(key), std::move(clean));
+    auto name = redact_identifier(key);
+    bound(clean, label_bytes_max);
+    bound(name, label_bytes_max);
+    labels.insert_or_assign(std::move(name), std::move(clean));
   }
   spec.labels = std::move(labels);
-  redact_tools(spec.policy.tools);
+  redact(spec.policy);
   if (spec.process) redact_process(*spec.process);
 }
 

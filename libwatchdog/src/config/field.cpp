@@ -15,6 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t text_bytes_max = 4'096;
+constexpr std::size_t list_values_max = 64;
 
 Error refusal(const std::string& what) {
   return {ErrorCode::invalid, what};
@@ -24,6 +25,11 @@ template <class T>
 constexpr bool is_optional = false;
 template <class T>
 constexpr bool is_optional<std::optional<T>> = true;
+
+template <class T>
+constexpr bool is_list = false;
+template <class T>
+constexpr bool is_list<std::vector<T>> = true;
 
 template <class T>
 concept Choice = requires {
@@ -61,6 +67,9 @@ std::string wanted(const Allowed& allowed) {
   };
   if constexpr (is_optional<T>) {
     return wanted<typename T::value_type>(allowed);
+  } else if constexpr (is_list<T>) {
+    return "a list of at most " + std::to_string(list_values_max) + ", each " +
+           wanted<typename T::value_type>(allowed);
   } else if constexpr (std::is_same_v<T, bool>) {
     return "true or false";
   } else if constexpr (Choice<T>) {
@@ -94,7 +103,7 @@ std::string fault_of(const std::string& text, const Allowed& allowed) {
     return "holds a control character";
   if (allowed.shape == Shape::pattern) {
     const auto fault = pattern_fault(text);
-    return fault.empty() ? fault : "is " + brief(text) + ", which " + fault;
+    return fault.empty() ? fault : "holds " + brief(text) + ", which " + fault;
   }
   if (allowed.shape == Shape::text || text.empty()) return {};
   const auto scheme = text.starts_with("http://") ? 7U : text.starts_with("https://") ? 8U : 0U;
@@ -134,6 +143,13 @@ struct Setter {
       typename T::value_type value{};
       if (auto done = (*this)(&value); !done) return done;
       *into = value;
+    } else if constexpr (is_list<T>) {
+      if (!given.is_array() || given.size() > list_values_max) return wrong<T>();
+      T values;
+      for (const auto& item : given) {
+        if (auto done = Setter{item, key, allowed}(&values.emplace_back()); !done) return done;
+      }
+      *into = std::move(values);
     } else if constexpr (std::is_same_v<T, bool>) {
       if (!given.is_boolean()) return wrong<T>();
       *into = given.get<bool>();
@@ -203,6 +219,10 @@ struct Shower {
       return values;
     } else if constexpr (is_optional<T>) {
       return *field ? (*this)(&**field) : json();
+    } else if constexpr (is_list<T>) {
+      auto values = json::array();
+      for (auto& value : *field) values.push_back((*this)(&value));
+      return values;
     } else if constexpr (Choice<T>) {
       return std::string(name_of(*field));
     } else if constexpr (std::is_same_v<T, std::filesystem::path>) {

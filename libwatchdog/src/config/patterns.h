@@ -2,7 +2,6 @@
 /// Regular expressions that a user wrote, as RE2 has them: linear in the text, whatever they are.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 namespace watchdog {

@@ -549,6 +549,18 @@ std::vector<ActiveTurn> Observer::turns(std::size_t count_max, std::string_view 
   return turns;
 }
 
+Tally Observer::tally() const {
+  Tally tally{};
+  const std::lock_guard guard(state_->mutex);
+  for (const auto& [session, entry] : state_->entries) {
+    const auto lifecycle = entry.judged.history.lifecycle;
+    if (is_end(lifecycle)) continue;
+    ++tally[static_cast<std::size_t>(lifecycle)]
+           [static_cast<std::size_t>(entry.judged.health.kind)];
+  }
+  return tally;
+}
+
 std::size_t Observer::watched() const {
   const std::lock_guard guard(state_->mutex);
   return state_->entries.size();

@@ -62,6 +62,11 @@ void Store::State::drop_session(SessionKey session) {
   shorten.run();
   dropping = seq != 0 ? session : observer_key;
   if (seq != 0) return;
+  drop_session_rows(session);
+}
+
+/// All that is kept of a session but its events.
+void Store::State::drop_session_rows(SessionKey session) {
   dropped.push_back(session);
   merged.erase(session);
   for (const std::string_view text :

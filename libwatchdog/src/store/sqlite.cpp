@@ -250,7 +250,9 @@ void prepare_schema(Database& database, OpenMode mode) {
     }
   }
   if (mode == OpenMode::read_write_create) {
-    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    // What is deleted is overwritten, so that a file that is handed on holds nothing else.
+    database.exec(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON");
   }
 }
 

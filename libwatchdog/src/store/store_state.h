@@ -3,6 +3,7 @@
 #pragma once
 
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -113,6 +114,12 @@ struct Store::State {
   [[nodiscard]] bool merge_block(const Retention& retention, Seq end, Seq following);
   void drop_session(SessionKey session);
   void drop_audit(const Retention& retention);
+  void drop_session_rows(SessionKey session);
+
+  // Erasing:
+  [[nodiscard]] Result<std::map<SessionKey, std::string>> to_erase(const Erasure& erasure);
+  void overwrite();
+
   void keep_floors();
 };
 

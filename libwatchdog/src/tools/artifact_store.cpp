@@ -18,10 +18,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/redactor.h"
 #include "tools/artifact_file.h"
 #include "tools/objects.h"
 #include "tools/open_file.h"
 #include "tools/sha256.h"
+#include "watchdog/content.h"
 #include "watchdog/ids.h"
 
 // The directory:
@@ -389,7 +391,8 @@ ArtifactStore::~ArtifactStore() = default;
 ArtifactStore::ArtifactStore(ArtifactStore&&) noexcept = default;
 ArtifactStore& ArtifactStore::operator=(ArtifactStore&&) noexcept = default;
 
-Result<ArtifactRef> ArtifactStore::put(std::string_view bytes, std::string_view media_type) {
+Result<ArtifactRef> ArtifactStore::put(std::string_view given, std::string_view media_type) {
+  const auto bytes = redact(given);
   const auto digest = sha256_of(bytes);
   auto ref = state_->existing(digest, bytes.size());
   if (!ref) {
@@ -456,6 +459,37 @@ Result<void> ArtifactStore::pin(const ArtifactRef& artifact) {
   return state_->own(artifact.sha256);
 }
 
+Result<std::size_t> ArtifactStore::forget(std::string_view run) {
+  const auto lock = state_->locked();
+  if (!lock) return lock.error();
+  std::vector<std::string> manifests;
+  std::set<std::string> own;
+  std::set<std::string> others;
+  for (auto& name : names_in(state_->runs)) {
+    const auto file = open_at(state_->runs, name, O_RDONLY);
+    const auto text = read_whole(file, manifest_bytes_max, name);
+    if (!text) continue;
+    const bool is_own = before_mark(name) == run;
+    if (is_own && flock(file.fd(), LOCK_SH | LOCK_NB) != 0)
+      return Error{ErrorCode::conflict, std::string(run) + " still keeps its outputs open"};
+    for (std::size_t at = 0; at + 65 <= text->size(); at += 65)
+      (is_own ? own : others).insert(text->substr(at, 64));
+    if (is_own) manifests.push_back(std::move(name));
+  }
+  std::size_t dropped = 0;
+  for (const auto& digest : own) {
+    if (others.contains(digest)) continue;
+    for (const auto& name : {whole(digest), cut(digest)}) {
+      if (!state_->objects.find(name)) continue;
+      if (const int number = state_->objects.remove(name)) return state_->failed(number);
+      ++dropped;
+    }
+  }
+  for (const auto& name : manifests) unlinkat(state_->runs.fd(), name.c_str(), 0);
+  state_->sweep(*lock, 0);  // counts what is left
+  return dropped;
+}
+
 Result<std::size_t> ArtifactStore::collect_garbage() {
   const auto lock = state_->locked();
   if (!lock) return lock.error();
@@ -470,6 +504,16 @@ struct ArtifactStore::Sink::State {
     buffer.reserve(sink_buffer_bytes);
   }
 
+  void add(std::string_view clean) {
+    digest.add(clean);
+    given += clean.size();
+    if (buffer.size() + clean.size() > sink_buffer_bytes) flush();
+    if (clean.size() > sink_buffer_bytes) {
+      pass(clean);
+    } else {
+      buffer.append(clean);
+    }
+  }
   /// Small outputs touch the disk at their end only.
   void flush() noexcept {
     if (trouble == 0 && !pending.file()) {
@@ -487,6 +531,7 @@ struct ArtifactStore::Sink::State {
   std::shared_ptr<ArtifactStore::State> store;
   ArtifactWriter writer;
   PendingFile pending;
+  Redactor redactor;
   Sha256 digest;
   std::string buffer;
   std::uint64_t given = 0;
@@ -504,20 +549,13 @@ ArtifactStore::Sink ArtifactStore::sink() {
 }
 
 void ArtifactStore::Sink::write(std::string_view bytes) noexcept {
-  if (state_->finished) return;
-  state_->digest.add(bytes);
-  state_->given += bytes.size();
-  if (state_->buffer.size() + bytes.size() > sink_buffer_bytes) state_->flush();
-  if (bytes.size() > sink_buffer_bytes) {
-    state_->pass(bytes);
-  } else {
-    state_->buffer.append(bytes);
-  }
+  if (!state_->finished) state_->add(state_->redactor.take(bytes));
 }
 
 Result<ArtifactRef> ArtifactStore::Sink::finish(std::string_view media_type) {
   if (std::exchange(state_->finished, true))
     return Error{ErrorCode::invalid, "this output was stored already"};
+  state_->add(state_->redactor.rest());
   const auto digest = state_->digest.digits();
   auto& store = *state_->store;
   auto ref = store.existing(digest, state_->given);

@@ -1,0 +1,27 @@
+/// \file
+/// What somebody wants to be forgotten, as it is asked for.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "watchdog/result.h"
+#include "watchdog/time.h"
+
+namespace watchdog {
+
+/// A plain value.
+struct ForgetRequest {
+  std::vector<std::string> sessions;
+  std::optional<WallTime> ended_before;
+  bool force = false;
+  bool dry_run = false;
+};
+
+/// `{"sessions"?, "endedBefore"?, "force"?, "dryRun"?}`; of one session alone, the first two mean
+/// nothing. An empty text is an empty object. Errors: `malformed`. Thread-safe.
+[[nodiscard]] Result<ForgetRequest> forget_request_from_json(std::string_view body);
+
+}  // namespace watchdog

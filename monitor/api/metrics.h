@@ -1,0 +1,133 @@
+/// \file
+/// What a running monitor counts.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+#include "watchdog/observer.h"
+
+namespace watchdog {
+namespace monitor {
+
+/// Only rises. Thread-safe.
+class Counter {
+ public:
+  void add(std::int64_t more = 1) noexcept { count_.fetch_add(more, std::memory_order_relaxed); }
+  [[nodiscard]] std::int64_t count() const noexcept {
+    return count_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::int64_t> count_{0};
+};
+
+/// One for each enumerator. Thread-safe.
+template <class Enum>
+class CounterOf {
+ public:
+  Counter& operator[](Enum value) noexcept { return counters_[static_cast<std::size_t>(value)]; }
+  const Counter& operator[](Enum value) const noexcept {
+    return counters_[static_cast<std::size_t>(value)];
+  }
+
+ private:
+  std::array<Counter, std::size(Names<Enum>::all)> counters_;
+};
+
+/// How long something took. Thread-safe.
+class Histogram {
+ public:
+  /// Of the buckets, in seconds; there is one more for what took longer.
+  static constexpr std::array bounds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                     0.1,   0.25,   0.5,   1.0,  2.5,   5.0};
+
+  void observe(std::chrono::nanoseconds took) noexcept;
+  [[nodiscard]] std::int64_t in_bucket(std::size_t at) const noexcept {
+    return buckets_[at].count();
+  }
+  [[nodiscard]] double sum_seconds() const noexcept;
+
+ private:
+  std::array<Counter, bounds.size() + 1> buckets_;
+  Counter nanoseconds_;
+};
+
+/// Parts of the API, told apart by their paths.
+enum class RouteGroup : std::uint8_t {
+  progress,
+  sessions,
+  events,
+  turns,
+  checks,
+  streams,
+  alerts,
+  access,
+  health,
+  metrics,
+  page
+};
+
+[[nodiscard]] RouteGroup group_of(std::string_view target) noexcept;
+
+/// `1xx` … `5xx`
+enum class StatusClass : std::uint8_t { informational, success, redirection, client, server };
+
+}  // namespace monitor
+
+template <>
+struct Names<monitor::RouteGroup> {
+  static constexpr std::string_view all[] = {"progress", "sessions", "events", "turns",
+                                             "checks",   "streams",  "alerts", "access",
+                                             "health",   "metrics",  "page"};
+};
+template <>
+struct Names<monitor::StatusClass> {
+  static constexpr std::string_view all[] = {"1xx", "2xx", "3xx", "4xx", "5xx"};
+};
+
+namespace monitor {
+
+/// Counters since the start of the monitor. Whoever does something counts it; thread-safe.
+struct Metrics {
+  const WallTime started = system_clock().wall();
+  CounterOf<ReportKind> events;  ///< Accepted, whoever wrote them; of heartbeats the rows.
+  Counter heartbeats;
+  Counter late;
+  Counter duplicates;  ///< Of those that came over HTTP.
+  CounterOf<HealthKind> transitions;
+  CounterOf<Verdict> verdicts;       ///< Of checks that were answered.
+  CounterOf<CheckState> unanswered;  ///< Checks that ended without an opinion.
+  Histogram commit;
+  std::array<CounterOf<StatusClass>, std::size(Names<RouteGroup>::all)> requests;
+  Counter connections_opened, connections_closed, connections_refused;
+  Counter streams_opened, streams_closed, streams_refused;
+
+  /// Set by who delivers alerts.
+  struct Alerts {
+    std::atomic<std::int64_t> pending{0};  ///< Waiting for their channel.
+    std::atomic<std::int64_t> held{0};     ///< Acknowledged, snoozed or damped before they went.
+    std::atomic<std::int64_t> oldest_unsent_ms{0};  ///< How long the oldest pending one waits.
+    Counter sent, dead;
+  } alerts;
+
+  void count_request(RouteGroup group, int status) noexcept;
+  void count_event(const Event& event) noexcept;
+};
+
+/// What is so at the moment. A plain value.
+struct Vitals {
+  Tally sessions{};   ///< Those that have not ended.
+  bool keeps = true;  ///< What comes in can be kept.
+  std::int64_t file_bytes = 0;
+  std::int64_t log_bytes = 0;    ///< Of the -wal file.
+  std::int64_t queue_bytes = 0;  ///< Of reports that wait for the disk.
+  Millis overdue{};              ///< How late the judgement is that is due the longest.
+  Millis since_look{};           ///< Since the store thread came round the last time.
+};
+
+}  // namespace monitor
+}  // namespace watchdog

@@ -1,0 +1,157 @@
+// Forgetting sessions and copying the file, as a person does.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "support/process.h"
+#include "support/reports.h"
+#include "support/server.h"
+#include "support/temp_dir.h"
+#include "support/text_file.h"
+#include "watchdog/artifact_store.h"
+#include "watchdog/store.h"
+
+namespace watchdog::monitor {
+namespace {
+
+using nlohmann::json;
+using test::run;
+using test::Server;
+
+const std::string program = WATCHDOG_MONITOR;
+
+class Keeping : public testing::Test {
+ protected:
+  test::TempDir dir;
+  std::filesystem::path path = dir / "w.db";
+
+  bool is_anywhere(const std::string& word) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(dir.path())) {
+      if (entry.is_regular_file() && test::content_of(entry.path()).find(word) != std::string::npos)
+        return true;
+    }
+    return false;
+  }
+  static void play(Server& server, const std::string& session, const std::string& word) {
+    server.post(
+        "/api/autonomous/sessions",
+        json{{"sessionId", session}, {"agent", word + "agent"}, {"task", word + "task"}}.dump());
+    server.report(session, json{{"kind", "state_change"}, {"type", word}, {"data", word}}.dump());
+  }
+  static void end(Server& server, const std::string& session) {
+    server.report(session, R"({"kind":"end"})");
+  }
+};
+
+TEST_F(Keeping, running_monitor_forgets_a_session_so_that_no_byte_is_left) {
+  Server server(path);
+  for (int other = 0; other < 20; ++other) play(server, "other" + std::to_string(other), "other");
+  play(server, "gone", "planted");
+  server.post("/api/autonomous/sessions", R"({"sessionId":"child","parentSessionId":"gone"})");
+  {
+    auto outputs = ArtifactStore::open(dir / "artifacts", "gone");
+    ASSERT_TRUE(outputs->put("planted output", "text/plain").ok());
+    ASSERT_TRUE(outputs->put("output of both", "text/plain").ok());
+    auto others = ArtifactStore::open(dir / "artifacts", "other1");
+    ASSERT_TRUE(others->put("output of both", "text/plain").ok());
+  }
+  const auto forget = [&](const std::string& body) {
+    return server.post("/api/autonomous/sessions/gone/forget", body).status;
+  };
+  EXPECT_EQ(forget(""), 409);  // it would come back
+  end(server, "gone");
+  EXPECT_EQ(forget("[]"), 400);
+  EXPECT_EQ(forget(R"({"force":1})"), 400);
+  EXPECT_EQ(server.post("/api/autonomous/forget", "{}").status, 400);
+  EXPECT_EQ(server.post("/api/autonomous/forget", R"({"sessions":["gone","nobody"]})").status, 404);
+  ASSERT_TRUE(is_anywhere("planted"));
+  EXPECT_EQ(forget(R"({"dryRun":true})"), 200);
+  ASSERT_TRUE(is_anywhere("plantedagent"));
+  const auto done = run({program, "forget", "gone", "--yes", "--json", "--server", server.url()});
+  EXPECT_EQ(done.code, 0) << done.output;
+  EXPECT_EQ(json::parse(done.output), (json{{"forgotten", true}, {"sessions", {"gone"}}}));
+  EXPECT_FALSE(is_anywhere("planted"));
+  EXPECT_TRUE(is_anywhere("output of both"));
+  EXPECT_EQ(server.get("/api/autonomous/progress/gone").status, 404);
+  EXPECT_EQ(forget(""), 404);
+  // Its child runs on, and so does everybody.
+  EXPECT_EQ(server.report("child", R"({"kind":"state_change","type":"t"})").status, 200);
+  EXPECT_EQ(server.progress("child")["parentSessionId"], "gone");
+  EXPECT_EQ(server.progress("other7")["agent"], "otheragent");
+  server.process().signal(SIGTERM);
+  EXPECT_EQ(server.process().wait(), 0);
+  EXPECT_FALSE(is_anywhere("planted")) << "the monitor wrote it down again";
+}
+
+TEST_F(Keeping, what_runs_is_forgotten_only_by_force) {
+  Server server(path);
+  play(server, "running", "planted");
+  const std::vector<std::string> words{program, "forget",   "running",
+                                       "--yes", "--server", server.url()};
+  const auto refused = run(words);
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_NE(refused.output.find("still runs"), std::string::npos) << refused.output;
+  auto forced = words;
+  forced.emplace_back("--force");
+  EXPECT_EQ(run(forced).code, 0);
+  EXPECT_FALSE(is_anywhere("planted"));
+  // Its next report makes it anew.
+  EXPECT_EQ(server.report("running", R"({"kind":"heartbeat"})").status, 200);
+  EXPECT_EQ(server.progress("running")["progress"]["heartbeats"], 1);
+}
+
+TEST_F(Keeping, file_without_a_monitor_is_told_to_forget_and_one_with_a_monitor_is_not) {
+  std::string url;
+  {
+    Server server(path);
+    play(server, "gone", "planted");
+    end(server, "gone");
+    const auto refused = run({program, "forget", "gone", "--yes", "--db", path.string()});
+    EXPECT_EQ(refused.code, 3);
+    EXPECT_NE(refused.output.find("is watched by another monitor already (process " +
+                                  std::to_string(server.process().pid())),
+              std::string::npos)
+        << refused.output;
+    server.process().signal(SIGTERM);
+    server.process().wait();
+  }
+  // Nobody is there to agree, and nothing is done.
+  const auto asked = run({"/bin/sh", "-c", "exec \"$0\" \"$@\" </dev/null", program, "forget",
+                          "gone", "--db", path.string()});
+  EXPECT_EQ(asked.code, 3);
+  EXPECT_NE(asked.output.find("gone\n"), std::string::npos) << asked.output;
+  ASSERT_TRUE(is_anywhere("planted"));
+  EXPECT_EQ(run({program, "forget", "gone", "--yes", "--db", path.string()}).code, 0);
+  EXPECT_FALSE(is_anywhere("planted"));
+  EXPECT_EQ(run({program, "forget", "gone", "--yes", "--db", path.string()}).code, 5);
+  EXPECT_EQ(run({program, "forget", "--yes", "--db", path.string()}).code, 2);
+  EXPECT_EQ(run({program, "forget", "--ended-before", "1", "--yes", "--db", path.string()}).output,
+            "there is none to forget\n");
+}
+
+TEST_F(Keeping, backup_is_made_while_agents_write_and_can_be_watched_in_its_place) {
+  Server server(path);
+  for (int i = 0; i < 5; ++i) play(server, "s" + std::to_string(i), "word");
+  const auto copy = dir / "copy.db";
+  const auto made = run({program, "backup", copy.string(), "--json", "--db", path.string()});
+  ASSERT_EQ(made.code, 0) << made.output;
+  const auto said = json::parse(made.output);
+  EXPECT_EQ(said["sessions"], 5);
+  EXPECT_EQ(said["events"], 5);
+  EXPECT_EQ(said["bytes"], std::filesystem::file_size(copy));
+  EXPECT_EQ(std::filesystem::status(copy).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  EXPECT_EQ(server.report("s1", R"({"kind":"heartbeat"})").status, 200);
+  const auto again = run({program, "backup", copy.string(), "--db", path.string()});
+  EXPECT_EQ(again.code, 3);
+  EXPECT_NE(again.output.find("File exists"), std::string::npos) << again.output;
+  EXPECT_EQ(
+      run({program, "backup", (dir / "x.db").string(), "--db", (dir / "none.db").string()}).code,
+      5);
+  Server restored(copy);
+  EXPECT_EQ(restored.progress("s3")["agent"], "wordagent");
+}
+
+}  // namespace
+}  // namespace watchdog::monitor

@@ -1,0 +1,330 @@
+// Secrets that agents say are found nowhere afterwards.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "http/client.h"
+#include "support/model_replies.h"
+#include "support/model_server.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+#include "support/text_file.h"
+#include "watchdog/artifact_store.h"
+#include "watchdog/settings.h"
+#include "watchdog/tool_output.h"
+#include "watchdog/tracker.h"
+
+namespace watchdog::monitor {
+namespace {
+
+using nlohmann::json;
+using test::ModelServer;
+using test::TempDir;
+
+/// A text as an agent may say it, and the part of it that must be found nowhere.
+struct Secret {
+  std::string text;
+  std::string core;
+};
+
+/// Each written in two halves, so that nobody who looks for secrets finds one here.
+std::vector<Secret> planted() {
+  const auto whole = [](const std::string& begin, const std::string& core) {
+    return Secret{begin + core, core};
+  };
+  const auto within = [](const std::string& begin, const std::string& core,
+                         const std::string& end) {
+    return Secret{begin + core + end, core};
+  };
+  return {
+      whole("AK"
+            "IA",
+            "J4QZ7PLANTED1AAA"),
+      within("aws_secret_access_"
+             "key = ",
+             "wJalrXUtnFEMI/K7MDENG/planted2", "\n"),
+      whole("gh"
+            "p_",
+            "planted3abcdefghijklmnopqrstuvwx"),
+      whole("github_"
+            "pat_",
+            "11AAplanted4_abcdefghijklmnop"),
+      whole("sk"
+            "-proj-",
+            "planted5-abcdefghijklmnop_qr"),
+      whole("sk"
+            "-ant-api03-",
+            "planted6-abcdefghijklmnop"),
+      whole("xox"
+            "b-",
+            "planted7-1234567890-abcdefghijk"),
+      whole("AI"
+            "za",
+            "SyPlanted8abcdefghijklmnopqrstuv01"),
+      whole("sk_"
+            "live_",
+            "planted9abcdefghijklmn"),
+      whole("npm"
+            "_",
+            "planted10abcdefghijklmnopqrstuvwxyz"),
+      whole("eyJ"
+            "hbGciOiJIUzI1NiJ9.eyJzdWIiOiJwbGFudGVk",
+            "MTEifQ.planted11signature"),
+      within("-----BEGIN RSA PRIVATE "
+             "KEY-----\n",
+             "MIIEplanted12\nabcdefplanted12",
+             "\n-----END RSA PRIVATE "
+             "KEY-----"),
+      within("https://bob:", "planted13word", "@example.org/x"),
+      whole("Authorization: Bea"
+            "rer ",
+            "planted14abcdef"),
+      whole("pass"
+            "word=",
+            "planted15hunter"),
+      within("postgres"
+             "ql://app:",
+             "planted16word", "@db.example/main"),
+      within("Server=db;User=app;Pass"
+             "word=",
+             "planted17word", ";Timeout=5"),
+      whole("glp"
+            "at-",
+            "planted18abcdefghij"),
+      whole("https://hooks.slack.com/"
+            "services/",
+            "T0PLANTED19/B0000/abcdefghijkl"),
+      within("DefaultEndpointsProtocol=https;Account"
+             "Key=",
+             "planted20abcdefgh==", ";"),
+      whole("hf"
+            "_",
+            "planted21abcdefghijklmnop"),
+      within("{\"client_sec"
+             "ret\": \"",
+             "planted22value", "\"}"),
+      whole("Authorization: Ba"
+            "sic ",
+            "cGxhbnRlZDIzOnB3"),
+      whole("CUST-", "20260024"),  // the deployment's own
+  };
+}
+
+/// Every kind of report that agents send, with the text wherever one can be.
+std::vector<json> reports_with(const std::string& text, const std::string& id) {
+  const auto in = [&](const char* name) { return std::string(name) + " " + text; };
+  const json data = {{"note", text}, {"deep", {{"list", {text, "line\n" + text}}}}};
+  return {
+      {{"kind", "start"}, {"pid", 1}, {"start_ticks", 1}, {"boot_id", text}, {"host", text}},
+      {{"kind", "heartbeat"}, {"phase", text}, {"counters", {{text.substr(0, 64), 1}}}},
+      {{"kind", "state_change"},
+       {"type", text},
+       {"data", data},
+       {"event_id", "s" + id + ":" + text}},
+      {{"kind", "turn"},
+       {"name", "turn_start"},
+       {"call_id", "turn " + text},
+       {"parent_id", text},
+       {"parent_turn_id", text}},
+      {{"kind", "tool_call"},
+       {"name", text},
+       {"args", data},
+       {"call_id", "c:" + text},
+       {"turn_id", "turn " + text},
+       {"args_hash", text}},
+      {{"kind", "tool_progress"}, {"name", text}, {"call_id", "c:" + text}, {"text", in("half")}},
+      {{"kind", "tool_result"},
+       {"name", text},
+       {"text", in("out")},
+       {"call_id", "c:" + text},
+       {"result_hash", text}},
+      {{"kind", "tool_call"}, {"name", "shell"}, {"args", text}, {"call_id", "d"}},
+      {{"kind", "error"}, {"name", "shell"}, {"text", in("failed")}, {"call_id", "d"}},
+      {{"kind", "tool_call"}, {"name", "shell"}, {"args", text}, {"call_id", "e"}},
+      {{"kind", "tool_timeout"}, {"name", "shell"}, {"text", in("late")}, {"call_id", "e"}},
+      {{"kind", "message"}, {"name", text}, {"text", std::string(150, '.') + " " + text}},
+      {{"kind", "message"}, {"name", "assistant"}, {"text", json(data).dump()}},
+      {{"kind", "user_input"}, {"name", text}, {"text", in("do")}},
+      {{"kind", "compaction"}, {"name", text}, {"text", in("short")}},
+      {{"kind", "opinion"}, {"status", "A"}, {"text", in("well")}},
+      {{"kind", "chant"}, {"name", text}, {"text", text}},
+      {{"kind", "retry"}, {"name", text}, {"text", text}},
+      {{"kind", "budget"}, {"name", text}, {"text", text}},
+      {{"kind", "limit"}, {"limit", text}, {"text", text}},
+      {{"kind", "turn"}, {"name", "turn_abort"}, {"call_id", "turn " + text}, {"reason", text}},
+      {{"kind", "wait"}, {"waiting_for", text}, {"text", in("until")}},
+      {{"kind", "idle"}, {"name", text}, {"text", text}},
+      {{"kind", "heartbeat"}, {"phase", text}, {"event_id", "h" + id + ":" + text}},
+  };
+}
+
+class Privacy : public testing::Test {
+ protected:
+  TempDir dir;
+  std::filesystem::path path = dir / "state" / "w.db";
+  std::vector<Secret> secrets = planted();
+  ModelServer model{[](ModelServer::Exchange& exchange) {
+    if (!exchange.is_chat()) return test::be_unknown(exchange);
+    exchange.respond(200, R"({"choices":[{"finish_reason":"stop","index":0,"message":{"role":)"
+                          R"("assistant","content":"{\"status\":\"B\",\"reason\":\"loop\"}"}}]})");
+  }};
+  /// What was answered, by where.
+  std::map<std::string, std::string> seen;
+
+  /// No secret is in the text.
+  void expect_clean(const std::string& where, const std::string& text) const {
+    for (const auto& secret : secrets) {
+      // A long one that is cut leaves no long piece either.
+      for (const auto& core : {secret.core, secret.core.substr(0, 9)}) {
+        const auto at = text.find(core);
+        EXPECT_EQ(at, std::string::npos)
+            << secret.core << " is in " << where << ": "
+            << (at == std::string::npos ? ""
+                                        : text.substr(at - std::min<std::size_t>(at, 60), 150));
+        if (at != std::string::npos) break;
+      }
+    }
+  }
+};
+
+/// The monitor with its log in a file.
+struct Watched {
+  Watched(const std::filesystem::path& database, const std::filesystem::path& log,
+          const std::string& model)
+      : process({"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>" + log.string(), WATCHDOG_MONITOR, "serve",
+                 "--db", database.string(), "--port", "0", "--log-format", "json", "--llm-base-url",
+                 model, "--config", ""},
+                {.environment = {"WATCHDOG_PRIVACY_PATTERNS=CUST-[0-9]{8}",
+                                 "WATCHDOG_CHECKS_SHARE_SERVER=1"}}) {
+    const auto first = process.line();
+    url = first.substr(first.find("http"));
+  }
+  test::Process process;
+  std::string url;
+};
+
+TEST_F(Privacy, planted_secrets_are_in_no_file_log_answer_page_or_check) {
+  ASSERT_GE(secrets.size(), 20U);
+  const auto log = dir / "log";
+  {
+    Watched monitor(path, log, model.base_url());
+    auto client = HttpClient::to(monitor.url);
+    ASSERT_TRUE(client.ok());
+    std::string last;
+    const auto ask = [&](Method method, const std::string& target, const std::string& body = {}) {
+      const auto response = client->ask(method, target, body);
+      EXPECT_TRUE(response.ok()) << target;
+      if (!response) return 0;
+      last = response->body;
+      seen["answer to " + target + " " + std::to_string(seen.size())] = last;
+      return response->status;
+    };
+    for (std::size_t at = 0; at < secrets.size(); ++at) {
+      const auto& text = secrets[at].text;
+      const auto id = "s" + std::to_string(at);
+      const json spec = {{"sessionId", id},
+                         {"agent", text},
+                         {"task", "do it with " + text},
+                         {"labels", {{"key", text}, {text, "value"}}},
+                         {"content", at % 2 == 0 ? "full" : "preview"},
+                         {"policy", {{"tools", {{text, {{"identity", {text.substr(0, 64)}}}}}}}}};
+      ASSERT_EQ(ask(Method::post, "/api/autonomous/sessions", spec.dump()), 201) << text;
+      ASSERT_EQ(ask(Method::post, "/api/autonomous/sessions", spec.dump()), 200) << text;
+      // Once more under its own name, with something else: the refusal repeats it.
+      json other = spec;
+      other["task"] = text + "!";
+      ASSERT_EQ(ask(Method::post, "/api/autonomous/sessions", other.dump()), 409);
+      const auto base = "/api/autonomous/sessions/" + id;
+      for (const auto& report : reports_with(text, id)) {
+        ASSERT_EQ(ask(Method::post, base + "/events", report.dump()), 200) << report << last;
+      }
+      ask(Method::post, base + "/events", R"([{"kind":)" + json(text).dump() + "}]");
+      ask(Method::post, base + "/events",
+          json{{"kind", "turn"}, {"name", text}, {"call_id", "x"}}.dump());
+      ASSERT_EQ(ask(Method::patch, base,
+                    json{{"policy", {{"tools", {{text, {{"use", "poll"}}}}}}}}.dump()),
+                200)
+          << text << last;
+      // It goes in circles, and somebody asks about it.
+      for (int beat = 0; beat < 6; ++beat) {
+        ask(Method::post, base + "/events",
+            json{{"kind", "heartbeat"}, {"source", "loop"}, {"iteration", beat}, {"phase", text}}
+                .dump());
+      }
+      ask(Method::post, "/api/autonomous/check-status", json{{"sessionId", id}}.dump());
+      ASSERT_EQ(ask(Method::post, base + "/cancel", json{{"by", text}, {"reason", text}}.dump()),
+                200);
+      ask(Method::post, "/api/turns/nothing/abort", json{{"by", text}, {"reason", text}}.dump());
+    }
+    // The library writes to the same file; its process has the same patterns.
+    ASSERT_TRUE(add_redactions({.patterns = {"CUST-[0-9]{8}"}}).ok());
+    for (std::size_t at = 0; at < secrets.size(); ++at) {
+      const auto& text = secrets[at].text;
+      ProgressTracker tracker({.session = "l" + std::to_string(at),
+                               .spec = {.agent = text, .task = text, .labels = {{text, text}}},
+                               .database = path});
+      tracker.heartbeat({.phase = text});
+      tracker.state_change(text, json{{"note", text}}.dump());
+      tracker.tool_call(text, text, text);
+      tracker.tool_result(text, text, text);
+      tracker.message("assistant", "I use " + text);
+      ASSERT_TRUE(tracker.fail("because of " + text).ok());
+      auto artifacts = ArtifactStore::open(path.parent_path() / "artifacts", "run");
+      ASSERT_TRUE(artifacts.ok());
+      std::string output;
+      for (int line = 0; line < 3'000; ++line)
+        output += "line " + std::to_string(line) + " of the output\n" +
+                  (line == 1'500 ? text + "\n" : "");
+      (void)presented(output, {}, &*artifacts);
+    }
+    // Every check was answered before anything is looked at.
+    for (std::size_t at = 0; at < secrets.size(); ++at) {
+      const auto base = "/api/autonomous/sessions/s" + std::to_string(at);
+      for (bool answered = false; !answered;) {
+        const auto events = client->ask(Method::get, base + "/events?kind=opinion&limit=1000");
+        ASSERT_TRUE(events.ok());
+        const auto list = json::parse(events->body)["events"];
+        int asked = 0, done = 0;
+        for (const auto& event : list) {
+          const auto name = event.value("event_id", "");
+          (name.starts_with("?") ? asked : done) += name.empty() ? 0 : 1;
+        }
+        answered = asked == done;
+      }
+      ask(Method::get, base + "/events?limit=1000");
+      ask(Method::get, base + "/transitions?limit=1000");
+      ask(Method::get, "/api/autonomous/progress/s" + std::to_string(at));
+      ask(Method::get, "/api/autonomous/progress/l" + std::to_string(at));
+    }
+    for (const char* target : {"/", "/metrics", "/api/autonomous/progress?limit=1000",
+                               "/api/turns/active?limit=1000", "/readyz"})
+      ask(Method::get, target);
+    EXPECT_GE(model.chats().size(), 10U);
+    monitor.process.signal(SIGTERM);
+    EXPECT_EQ(monitor.process.wait(), 0);
+    seen["standard output"] = monitor.process.rest();
+  }
+  for (const auto& chat : model.chats()) expect_clean("a question to the model", chat);
+  for (const auto& [where, text] : seen) expect_clean(where, text);
+  int files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(dir.path())) {
+    if (!entry.is_regular_file()) continue;
+    expect_clean(entry.path(), test::content_of(entry.path()));
+    ++files;
+  }
+  EXPECT_GT(files, 3);
+  // They were there: what stands for them is.
+  EXPECT_NE(test::content_of(path).find("[redacted]"), std::string::npos);
+  EXPECT_NE(test::content_of(path).find("[redacted-"), std::string::npos);
+  std::ifstream lines(log);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_TRUE(json::parse(line, nullptr, false).is_object()) << line;
+}
+
+}  // namespace
+}  // namespace watchdog::monitor
