@@ -215,8 +215,7 @@ struct Sweeper::State {
 
   void tell(const TransitionRow& row, const std::string& session) {
     if (options.feed != nullptr) options.feed->transition(row, session);
-    if (options.metrics != nullptr)
-      options.metrics->transitions[row.transition.health.kind].add();
+    if (options.metrics != nullptr) options.metrics->transitions[row.transition.health.kind].add();
     const std::lock_guard guard(listening);
     if (listener) listener(row.transition);
   }
