@@ -1,4 +1,4 @@
--- The store's tables, schema 1.2. `PRAGMA user_version` holds major * 1000 + minor: a newer minor adds
+-- The store's tables, schema 1.3. `PRAGMA user_version` holds major * 1000 + minor: a newer minor adds
 -- only what an older program may ignore; a newer major is refused.
 -- Times: *_ms are Unix milliseconds and only shown; tick_ms is the file's own time line, by which
 -- sessions are judged: CLOCK_BOOTTIME plus the offset of its boot, never decreasing with seq.
@@ -97,3 +97,55 @@ CREATE TABLE snapshots (
   format INTEGER NOT NULL,            -- of the text; another one is ignored and events are folded
   text TEXT NOT NULL                  -- JSON: history, policy in force, health
 );
+
+-- Since 1.3, all that follows: what people are told.
+
+-- What the rule of alerts remembers of a session that is no more calm; see alert_rule.h.
+CREATE TABLE alert_states (
+  session INTEGER PRIMARY KEY,        -- 0: of none; due_tick is when alerts that wait for others go
+  due_tick INTEGER,                   -- there will be something to tell then; null: not by itself
+  trouble TEXT,
+  word TEXT,
+  reason TEXT,
+  since_tick INTEGER,
+  at_ms INTEGER,
+  blocked_tick INTEGER,
+  episode_tick INTEGER,               -- null: nothing is told
+  told TEXT,
+  acknowledged INTEGER,
+  snoozed_tick INTEGER,
+  changes TEXT,                       -- JSON array of ticks
+  flapping INTEGER
+);
+CREATE INDEX alert_states_by_due ON alert_states (due_tick) WHERE due_tick IS NOT NULL;
+
+CREATE TABLE alerts (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  session INTEGER NOT NULL,
+  kind TEXT NOT NULL,                 -- alert or recovery
+  word TEXT NOT NULL,                 -- how the session is: a health or a lifecycle
+  reason TEXT NOT NULL,
+  detail TEXT,                        -- the error it ended with, as its event keeps it
+  at_ms INTEGER NOT NULL,             -- since when it is so
+  episode_tick INTEGER NOT NULL,      -- the same for all that is told of one trouble
+  message TEXT,                       -- those with the same one go out together; null: it waits for others
+  told_tick INTEGER,                  -- when it became part of a message
+  acknowledged_by TEXT,
+  acknowledged_ms INTEGER,
+  snoozed_until_ms INTEGER
+);
+CREATE INDEX alerts_by_session ON alerts (session, id);
+CREATE INDEX alerts_by_told ON alerts (told_tick);
+CREATE INDEX alerts_by_message ON alerts (message) WHERE message IS NOT NULL;
+
+CREATE TABLE deliveries (
+  channel TEXT NOT NULL,
+  alert INTEGER NOT NULL,
+  state TEXT NOT NULL,                -- pending, sent, dead (given up), held (somebody knew before)
+  attempts INTEGER NOT NULL,
+  error TEXT,                         -- of the newest attempt
+  sent_ms INTEGER,
+  PRIMARY KEY (channel, alert)
+) WITHOUT ROWID;
+CREATE INDEX deliveries_pending ON deliveries (channel, alert) WHERE state = 'pending';
+CREATE INDEX deliveries_by_alert ON deliveries (alert);

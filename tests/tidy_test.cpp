@@ -53,6 +53,8 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"result.h", "base"},
     {"session.h", "base"},
     {"time.h", "base"},
+    {"alert_rule.h", "progress"},
+    {"alerts.h", "store"},
     {"pace.h", "progress"},
     {"pattern.h", "base"},
     {"repetition.h", "progress"},

@@ -54,6 +54,8 @@ class Observer {
     /// Gets each change of health once it is written down, on the thread that looks. It is not to
     /// wait for anything.
     std::function<void(const Transition&)> told{};
+    /// When people are told of it; empty: never.
+    std::optional<AlertRules> alerts{};
   };
 
   /// Becomes the judge of the store's file. The store must outlive the observer. Errors:

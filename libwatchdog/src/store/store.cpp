@@ -497,6 +497,7 @@ void Store::State::write(const Verdicts& verdicts) {
     session.bind(3, judged->health_since.time_since_epoch().count()).bind(4, judged->session);
     session.run();
   }
+  if (verdicts.alerts != nullptr) tell(verdicts);
 }
 
 Result<void> Store::alone(const std::function<Result<void>()>& work) {
