@@ -81,6 +81,7 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"task_tool.h", "run"},
     {"settings.h", "config"},
     {"budget_report.h", "tracker"},
+    {"post.h", "http"},
     {"subprocess.h", "tools"},
     {"artifact_store.h", "tools"},
     {"tool_output.h", "tools"},

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/ascii.h"
+#include "config/channels.h"
 #include "config/nearest.h"
 #include "config/regular_file.h"
 #include "config/table.h"
@@ -252,6 +253,10 @@ class ConfigurationLoader {
           "run.retry_first_ms is " + std::to_string(settings.run.retry_first.count()) +
               "; it must not exceed run.retry_longest_ms, " +
               std::to_string(settings.run.retry_longest.count()));
+    }
+    for (auto& fault : channel_faults(settings.alerts)) {
+      const auto own = source_of(fault.key);
+      add(own.where.empty() ? highest("alerts.") : own, fault.key, std::move(fault.message));
     }
     if (const auto allowed = check(patched(Policy{}, settings.policy)); !allowed) {
       const auto& error = allowed.error();

@@ -14,6 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t text_bytes_max = 4'096;
+constexpr std::size_t list_values_max = 64;
 
 Error refusal(const std::string& what) {
   return {ErrorCode::invalid, what};
@@ -23,6 +24,11 @@ template <class T>
 constexpr bool is_optional = false;
 template <class T>
 constexpr bool is_optional<std::optional<T>> = true;
+
+template <class T>
+constexpr bool is_list = false;
+template <class T>
+constexpr bool is_list<std::vector<T>> = true;
 
 template <class T>
 concept Choice = requires {
@@ -53,6 +59,9 @@ std::string wanted(const Allowed& allowed) {
   };
   if constexpr (is_optional<T>) {
     return wanted<typename T::value_type>(allowed);
+  } else if constexpr (is_list<T>) {
+    return "a list of at most " + std::to_string(list_values_max) + ", each " +
+           wanted<typename T::value_type>(allowed);
   } else if constexpr (std::is_same_v<T, bool>) {
     return "true or false";
   } else if constexpr (Choice<T>) {
@@ -118,6 +127,13 @@ struct Setter {
       typename T::value_type value{};
       if (auto done = (*this)(&value); !done) return done;
       *into = value;
+    } else if constexpr (is_list<T>) {
+      if (!given.is_array() || given.size() > list_values_max) return wrong<T>();
+      T values;
+      for (const auto& item : given) {
+        if (auto done = Setter{item, key, allowed}(&values.emplace_back()); !done) return done;
+      }
+      *into = std::move(values);
     } else if constexpr (std::is_same_v<T, bool>) {
       if (!given.is_boolean()) return wrong<T>();
       *into = given.get<bool>();
@@ -176,6 +192,10 @@ struct Shower {
   json operator()(T* field) const {
     if constexpr (is_optional<T>) {
       return *field ? (*this)(&**field) : json();
+    } else if constexpr (is_list<T>) {
+      auto values = json::array();
+      for (auto& value : *field) values.push_back((*this)(&value));
+      return values;
     } else if constexpr (Choice<T>) {
       return std::string(name_of(*field));
     } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
@@ -235,6 +255,10 @@ json parsed(const Field& field, const std::string& text) {
       },
       field);
   if (is_text) return text;
+  if (text.starts_with('[')) {
+    auto list = json::parse(text, nullptr, false);
+    return list.is_discarded() ? json(text) : list;
+  }
   if (text == "true" || text == "false") return text == "true";
   if ((text == "1" || text == "0") && shown(field, {}).is_boolean()) return text == "1";
   const auto* end = text.data() + text.size();
