@@ -11,7 +11,18 @@
 namespace watchdog::monitor {
 namespace {
 
+/// Alerts that did not reach anybody for so long are a trouble of their own.
+constexpr Millis unsent_max{60'000};
+
 void get_healthz(const CallPtr& call) {
+  const auto now = call->backend.now();
+  for (const auto& channel : call->backend.channels()) {
+    if (!channel.unsent_since || now - *channel.unsent_since <= unsent_max) continue;
+    return call->reply(error_response(
+        {ErrorCode::unavailable,
+         "alerts do not reach channel " + channel.name + ": the oldest one waits for " +
+             std::to_string((now - *channel.unsent_since).count() / 1'000) + " s"}));
+  }
   call->reply({.body = R"({"status":"ok"})"});
 }
 
@@ -56,6 +67,9 @@ constexpr std::array routes{
     Route{Method::get, "api/turns/active", list_turns},
     Route{Method::post, "api/turns/:id/abort", abort_turn},
     Route{Method::post, "api/turns/:id/abort-tool/:tool", abort_turn},
+    Route{Method::get, "api/alerts", list_alerts},
+    Route{Method::post, "api/alerts/:id/acknowledge", acknowledge_alert},
+    Route{Method::post, "api/alerts/:id/snooze", snooze_alert},
     Route{Method::post, "api/autonomous/check-status", post_check},
     Route{Method::get, "api/autonomous/check-status/:id", get_check},
     Route{Method::get, "healthz", get_healthz},

@@ -31,6 +31,11 @@ void FileBackend::read(std::function<void(StoreReader&)> work, std::function<voi
   work(store_ ? store_->reader() : *reader_);
 }
 
+void FileBackend::write(std::function<void(Store&)> work, std::function<void(Error)> failed) {
+  if (store_) return work(*store_);
+  failed({ErrorCode::unavailable, "the database is open for reading only"});
+}
+
 std::optional<Watched> FileBackend::watched(std::string_view) const {
   return std::nullopt;
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/alert_board.h"
 #include "watchdog/observer.h"
 #include "watchdog/store.h"
 
@@ -25,6 +26,9 @@ class Backend {
   /// Runs `work` with a reader, on a thread that may wait for the disk; or `failed`, if the
   /// database cannot be opened.
   virtual void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) = 0;
+  /// Runs `work` with the store, where it may write and wait for the disk; or `failed`, if it
+  /// cannot be written.
+  virtual void write(std::function<void(Store&)> work, std::function<void(Error)> failed) = 0;
   /// The session, if it is in memory.
   [[nodiscard]] virtual std::optional<Watched> watched(std::string_view session) const = 0;
   /// The running sessions that name this one as their parent, at most so many, those first whose
@@ -35,6 +39,8 @@ class Backend {
   /// those of this id, unless it is empty.
   [[nodiscard]] virtual Result<std::vector<ActiveTurn>> turns(std::size_t count_max,
                                                               std::string_view id) = 0;
+  /// The channels by which this process tells people.
+  [[nodiscard]] virtual std::vector<ChannelStatus> channels() const = 0;
   /// The store's time line now.
   [[nodiscard]] virtual Instant now() const = 0;
   /// Nothing, or why reports cannot be kept at the moment.
@@ -53,6 +59,8 @@ class FileBackend final : public Backend {
 
   void append(Batch batch, std::function<void(Result<Receipt>)> done) override;
   void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) override;
+  void write(std::function<void(Store&)> work, std::function<void(Error)> failed) override;
+  [[nodiscard]] std::vector<ChannelStatus> channels() const override { return {}; }
   [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
   [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,
                                                     std::size_t count_max) override;

@@ -24,6 +24,11 @@ void list_turns(const CallPtr& call);
 /// Asks for the end of a turn, or of one of its calls.
 void abort_turn(const CallPtr& call);
 
+// What people are told
+void list_alerts(const CallPtr& call);
+void acknowledge_alert(const CallPtr& call);
+void snooze_alert(const CallPtr& call);
+
 // Questions to a model
 void post_check(const CallPtr& call);
 void get_check(const CallPtr& call);

@@ -241,6 +241,7 @@ int demo(const DemoOptions& options, const std::filesystem::path& self) {
   Programs programs(self.parent_path());
   auto settings = options.settings;
   settings.monitor.db = database;
+  settings.alerts.channels.clear();  // its troubles are nobody's
   // Unless somebody has a model, the demo's own.
   if (settings.model.base_url.empty()) {
     auto url = programs.line_of("watchdog-demo-model");

@@ -54,6 +54,12 @@ struct Pending {
   }
 };
 
+/// Something to be done with the store, beside reports.
+struct Writing {
+  std::function<void(Store&)> work;
+  std::function<void(Error)> failed;
+};
+
 /// Reads on a thread and a connection of its own, so that a long list delays no commit.
 class ReadingRoom {
  public:
@@ -140,6 +146,7 @@ struct Sweeper::State {
   mutable std::mutex mutex;
   std::vector<std::shared_ptr<Pending>> inbox;
   std::vector<std::shared_ptr<Pending>> in_hand;  ///< Taken, not yet answered.
+  std::vector<Writing> writings;
   std::size_t pending_bytes = 0;
   std::optional<Error> trouble;
   std::shared_ptr<Observer> seen;  ///< The observer, for those who ask from other threads.
@@ -148,6 +155,7 @@ struct Sweeper::State {
 
   std::mutex listening;
   std::function<void(const Transition&)> listener;
+  std::function<void()> message_listener;
 
   std::thread thread;
   std::jthread patience;  ///< Answers those who waited too long for the disk.
@@ -155,7 +163,7 @@ struct Sweeper::State {
 
   void wake() const {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = write(wake_fd, &one, sizeof one);
+    [[maybe_unused]] const auto written = ::write(wake_fd, &one, sizeof one);
   }
 
   [[nodiscard]] std::shared_ptr<Observer> observer_seen() const {
@@ -164,8 +172,9 @@ struct Sweeper::State {
   }
 
   Result<void> begin() {
-    auto started =
-        Observer::start(store, {.told = [this](const Transition& change) { tell(change); }});
+    auto started = Observer::start(
+        store,
+        {.told = [this](const Transition& change) { tell(change); }, .alerts = options.alerts});
     if (!started) return started.error();
     const std::lock_guard guard(mutex);
     seen = std::move(*started);
@@ -177,6 +186,21 @@ struct Sweeper::State {
   void tell(const Transition& change) {
     const std::lock_guard guard(listening);
     if (listener) listener(change);
+  }
+
+  void tell_of_messages() {
+    if (!store.take_told()) return;
+    const std::lock_guard guard(listening);
+    if (message_listener) message_listener();
+  }
+
+  void write_all(const Result<void>& there) {
+    std::vector<Writing> now;
+    {
+      const std::lock_guard guard(mutex);
+      now.swap(writings);
+    }
+    for (const auto& writing : now) there ? writing.work(store) : writing.failed(there.error());
   }
 
   void report(const Result<void>& result) {
@@ -257,7 +281,9 @@ struct Sweeper::State {
   }
 
   Result<void> turn(Instant& due) {
-    if (auto there = reopen_if_vanished(); !there) {
+    auto there = reopen_if_vanished();
+    write_all(there);
+    if (!there) {
       // What waits gets its refusal rather than silence.
       take();
       for (const auto& pending : settle()) pending->answer(there.error());
@@ -266,6 +292,7 @@ struct Sweeper::State {
     std::optional<Result<Instant>> looked;
     auto committed = commit(looked);
     if (!looked) looked = seen->look();
+    tell_of_messages();
     if (*looked) due = **looked;
     if (!committed) return committed;
     if (!*looked) return looked->error();
@@ -279,7 +306,7 @@ struct Sweeper::State {
       bool stop = false;
       {
         const std::lock_guard guard(mutex);
-        stop = stopping && inbox.empty();
+        stop = stopping && inbox.empty() && writings.empty();
       }
       if (stop) break;
       wait(due);
@@ -356,6 +383,11 @@ void Sweeper::listen(std::function<void(const Transition&)> listener) {
   state_->listener = std::move(listener);
 }
 
+void Sweeper::listen_for_messages(std::function<void()> listener) {
+  const std::lock_guard guard(state_->listening);
+  state_->message_listener = std::move(listener);
+}
+
 void Sweeper::append(Batch batch, std::function<void(Result<Receipt>)> done) {
   auto pending = std::make_shared<Pending>();
   pending->bytes = weight(batch);
@@ -378,6 +410,18 @@ void Sweeper::append(Batch batch, std::function<void(Result<Receipt>)> done) {
 
 void Sweeper::read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) {
   state_->room.read(std::move(work), std::move(failed));
+}
+
+void Sweeper::write(std::function<void(Store&)> work, std::function<void(Error)> failed) {
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->writings.push_back({std::move(work), std::move(failed)});
+  }
+  state_->wake();
+}
+
+std::vector<ChannelStatus> Sweeper::channels() const {
+  return state_->options.board ? state_->options.board->channels() : std::vector<ChannelStatus>{};
 }
 
 std::optional<Watched> Sweeper::watched(std::string_view session) const {

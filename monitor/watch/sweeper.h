@@ -20,6 +20,8 @@ class Sweeper final : public Backend {
   struct Options {
     std::filesystem::path database;
     Retention retention;
+    AlertRules alerts;                        ///< When people are told of what.
+    std::shared_ptr<const AlertBoard> board;  ///< How the channels are; null: there are none.
     /// Gets what an operator should know. Called from the store thread.
     std::function<void(const std::string&)> log;
     std::size_t pending_bytes_max = 64 * 1024 * 1024;  ///< Reports waiting for the disk.
@@ -31,11 +33,15 @@ class Sweeper final : public Backend {
   [[nodiscard]] static Result<std::unique_ptr<Sweeper>> start(Options options);
   /// Gets each change of health once it is written down, from the store thread; null: nobody does.
   void listen(std::function<void(const Transition&)> listener);
+  /// Called when there are messages to send, from the store thread; null: nobody is.
+  void listen_for_messages(std::function<void()> listener);
   /// Commits what has come in, writes histories down and stops.
   ~Sweeper() override;
 
   void append(Batch batch, std::function<void(Result<Receipt>)> done) override;
   void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) override;
+  void write(std::function<void(Store&)> work, std::function<void(Error)> failed) override;
+  [[nodiscard]] std::vector<ChannelStatus> channels() const override;
   [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
   [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,
                                                     std::size_t count_max) override;

@@ -25,6 +25,7 @@ import time
 import traceback
 import urllib.parse
 
+from alerts_contract import alerts_are_told
 from fake_model import Model
 from process_facts import facts_of
 from specification import METHODS, Specification, lint, objects_in
@@ -32,8 +33,7 @@ from turns_contract import turns_are_told
 
 JSON_TYPE = "application/json"
 PATIENCE_S = 30
-BODY_MAX = 16 * 1024 * 1024
-EVENT_MAX = 1024 * 1024
+BODY_MAX, EVENT_MAX = 16 * 1024 * 1024, 1024 * 1024
 HEADERS_MAX = 16 * 1024
 SESSIONS = "/api/autonomous/sessions"
 PROGRESS = "/api/autonomous/progress"
@@ -675,7 +675,7 @@ def main():
     contract = Contract(specification, tally)
     parts = (sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused,
              a_life_is_told, turns_are_told, situations_are_told, silence_and_death_are_told,
-             sweep_for_undocumented)
+             alerts_are_told, sweep_for_undocumented)
     model = Model()
     asks_model = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_SHARE_SERVER": "true",
                   "WATCHDOG_CHECKS_PER_SESSION_MAX": "2", "WATCHDOG_CHECKS_ON_SUSPICION": "false"}

@@ -4,6 +4,7 @@
 
 #include "json/fields.h"
 #include "store/store_state.h"
+#include "watchdog/content.h"
 #include "watchdog/ids.h"
 #include "watchdog/json.h"
 #include "watchdog/json_writer.h"
@@ -206,7 +207,9 @@ void Store::State::put_alert(SessionKey session, const Telling& telling, const s
       "INSERT INTO alerts (session, kind, word, reason, detail, at_ms, episode_tick) VALUES (?, "
       "?, ?, ?, ?, ?, ?) RETURNING id");
   alert.bind(1, session).bind(2, name_of(telling.kind)).bind(3, telling.word);
-  alert.bind(4, telling.reason).bind(5, detail, true);
+  const auto reason = redact(telling.reason);
+  const auto error = redact(detail);
+  alert.bind(4, reason).bind(5, error, true);
   alert.bind(6, telling.at.time_since_epoch().count()).bind(7, ticks(telling.episode));
   alert.step();
   const auto id = alert.integer(0);
