@@ -130,12 +130,13 @@ CREATE TABLE alerts (
   episode_tick INTEGER NOT NULL,      -- the same for all that is told of one trouble
   message TEXT,                       -- those with the same one go out together; null: it waits for others
   told_tick INTEGER,                  -- when it became part of a message
+  parent TEXT,                        -- of the sessions of the whole message, if it is the same
   acknowledged_by TEXT,
   acknowledged_ms INTEGER,
   snoozed_until_ms INTEGER
 );
 CREATE INDEX alerts_by_session ON alerts (session, id);
-CREATE INDEX alerts_by_told ON alerts (told_tick);
+CREATE INDEX alerts_by_told ON alerts (told_tick, message);
 CREATE INDEX alerts_by_message ON alerts (message) WHERE message IS NOT NULL;
 
 CREATE TABLE deliveries (

@@ -51,6 +51,7 @@ struct Courier::State {
   std::condition_variable_any changed;
   bool woken = false;
   bool stopped = false;
+  Clock::time_point stopped_at{};
   bool finished = false;
   std::stop_source abandon;
   std::thread thread;
@@ -152,7 +153,7 @@ struct Courier::State {
       if (alerts->empty()) {
         wait_until(Clock::now() + look_every, true);
       } else if (Clock::now() < try_at) {
-        wait_until(try_at, false);
+        wait_until(std::min(try_at, Clock::now() + look_every), true);
       } else {
         deliver(std::move(*alerts));
       }
@@ -173,7 +174,8 @@ Courier::~Courier() {
   stop();
   {
     std::unique_lock guard(state_->mutex);
-    state_->changed.wait_for(guard, farewell, [this] { return state_->finished; });
+    state_->changed.wait_until(guard, state_->stopped_at + farewell,
+                               [this] { return state_->finished; });
   }
   state_->abandon.request_stop();
   state_->thread.join();
@@ -187,7 +189,8 @@ void Courier::wake() {
 
 void Courier::stop() {
   const std::lock_guard guard(state_->mutex);
-  state_->stopped = true;
+  if (std::exchange(state_->stopped, true)) return;
+  state_->stopped_at = Clock::now();
   state_->changed.notify_all();
 }
 

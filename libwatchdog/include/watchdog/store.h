@@ -106,7 +106,7 @@ class Store {
   /// Writes down what people are to be told because of the time that passed. Returns when it must
   /// be called again at the latest. For the judge alone.
   [[nodiscard]] Result<Instant> tell_due(const AlertRules& rules);
-  /// True if there are messages to send that were not there at the last call.
+  /// True if what there is to send changed since the last call.
   [[nodiscard]] bool take_told();
   /// What became of a delivery.
   [[nodiscard]] Result<void> note(const Attempt& attempt);

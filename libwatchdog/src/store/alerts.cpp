@@ -1,5 +1,6 @@
 #include "watchdog/alerts.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "json/fields.h"
@@ -14,6 +15,8 @@ namespace {
 
 /// Sessions told of in one transaction because of the time.
 constexpr int due_max = 1'000;
+/// Alerts of one message, and of those that wait, how many are looked at at once.
+constexpr std::size_t alerts_max = 1'000;
 
 constexpr std::string_view alert_columns =
     "a.id, s.name, s.spec, a.kind, a.word, a.reason, a.detail, a.at_ms, a.episode_tick, a.message, "
@@ -128,6 +131,7 @@ Instant Store::State::next_alert_due() {
 
 void Store::State::tell(const Verdicts& verdicts) {
   const auto& rules = *verdicts.alerts;
+  new_alerts.clear();
   for (const auto& transition : verdicts.transitions) {
     auto condition = condition_of(transition.health.kind, rules);
     condition.reason = transition.reason;
@@ -187,11 +191,9 @@ void Store::State::tell_due(Instant until, const AlertRules& rules) {
   std::vector<SessionKey> sessions;
   while (query.step()) sessions.push_back(query.integer(0));
   query.reset();
+  new_alerts.clear();
   for (const auto session : sessions) {
-    if (session == observer_key) {  // make_messages says when to look at those again
-      put_alert_state(session, {}, never);
-      continue;
-    }
+    if (session == observer_key) continue;  // for make_messages
     auto state = alert_state(session);
     if (!state) continue;
     while (const auto due = watchdog::tell_due(*state, until, rules))
@@ -214,6 +216,7 @@ void Store::State::put_alert(SessionKey session, const Telling& telling, const s
   alert.step();
   const auto id = alert.integer(0);
   alert.reset();
+  new_alerts.push_back(id);
   for (const auto& channel : rules.channels) {
     auto& delivery =
         sql("INSERT INTO deliveries (channel, alert, state, attempts) VALUES (?, ?, 'pending', 0)");
@@ -222,11 +225,53 @@ void Store::State::put_alert(SessionKey session, const Telling& telling, const s
   }
 }
 
-/// Of the alerts that are in no message yet, as many as may be.
+/// The newest ones, the oldest of them first.
+std::vector<MessageMade> Store::State::messages_after(Instant then, int count_max) {
+  auto& query =
+      sql("SELECT told_tick, message, parent FROM alerts WHERE told_tick > ? AND (told_tick, "
+          "message) < (?, ?) ORDER BY told_tick DESC, message DESC LIMIT 1");
+  const ResetLater later(query);
+  std::vector<MessageMade> messages;
+  std::int64_t tick = std::numeric_limits<std::int64_t>::max();
+  std::string key;
+  // From message to message, however many alerts are in each.
+  while (static_cast<int>(messages.size()) < count_max) {
+    query.reset().bind(1, ticks(then)).bind(2, tick).bind(3, key);
+    if (!query.step()) break;
+    tick = query.integer(0);
+    key = query.text(1);
+    messages.push_back({.at = instant(tick), .parent = query.text(2)});
+  }
+  std::ranges::reverse(messages);
+  return messages;
+}
+
+void Store::State::send_together(const std::vector<std::int64_t>& alerts, const std::string& parent,
+                                 Instant at) {
+  std::string message;
+  auto& send = sql("UPDATE alerts SET message = ?, told_tick = ?, parent = ? WHERE id = ?");
+  for (std::size_t index = 0; index < alerts.size(); ++index) {
+    if (index % alerts_max == 0) message = new_ulid(options.clock->wall());
+    send.reset().bind(1, message).bind(2, ticks(at)).bind(3, parent, true).bind(4, alerts[index]);
+    send.run();
+  }
+}
+
+/// Of the new alerts, and, when it is their time, of those that wait.
 void Store::State::make_messages(const AlertRules& rules) {
+  const Instant at = std::max(last_tick, Instant{options.clock->since_boot() + offset});
+  auto& due = sql("SELECT due_tick FROM alert_states WHERE session = ? AND due_tick IS NOT NULL");
+  due.bind(1, observer_key);
+  const Instant waits_until = due.step() ? instant(due.integer(0)) : never;
+  due.reset();
+  const bool all = waits_until <= at;
+  if (!all && new_alerts.empty()) return;
   auto& waiting =
-      sql("SELECT a.id, coalesce(s.parent, '') FROM alerts a JOIN sessions s ON s.id = a.session "
-          "WHERE a.told_tick IS NULL ORDER BY a.id");
+      all ? sql("SELECT a.id, s.parent FROM alerts a JOIN sessions s ON s.id = a.session WHERE "
+                "a.told_tick IS NULL ORDER BY a.id LIMIT ?")
+          : sql("SELECT a.id, s.parent FROM alerts a JOIN sessions s ON s.id = a.session WHERE "
+                "a.id >= ? ORDER BY a.id");
+  waiting.bind(1, all ? static_cast<std::int64_t>(alerts_max) : new_alerts.front());
   std::vector<std::int64_t> ids;
   std::vector<std::string> parents;
   while (waiting.step()) {
@@ -234,30 +279,22 @@ void Store::State::make_messages(const AlertRules& rules) {
     parents.push_back(waiting.text(1));
   }
   waiting.reset();
-  if (ids.empty()) return;
-  const Instant at = std::max(last_tick, Instant{options.clock->since_boot() + offset});
-  auto& made =
-      sql("SELECT min(a.told_tick), min(coalesce(s.parent, '')), max(coalesce(s.parent, '')) FROM "
-          "alerts a JOIN sessions s ON s.id = a.session WHERE a.told_tick > ? GROUP BY a.message "
-          "ORDER BY 1");
-  made.bind(1, ticks(at - rules.group_window));
-  std::vector<MessageMade> recent;
-  while (made.step()) {
-    recent.push_back({.at = instant(made.integer(0))});
-    if (made.text(1) == made.text(2)) recent.back().parent = made.text(1);
-  }
-  made.reset();
-  const auto grouping = group_alerts(parents, recent, at, rules);
+  new_alerts.clear();
+  const auto grouping =
+      group_alerts(parents, messages_after(at - rules.group_window, rules.messages_max), at, rules);
   for (const auto& group : grouping.messages) {
-    const auto message = new_ulid(options.clock->wall());
+    std::vector<std::int64_t> alerts;
+    auto parent = parents[group.front()];
     for (const auto index : group) {
-      auto& send = sql("UPDATE alerts SET message = ?, told_tick = ? WHERE id = ?");
-      send.bind(1, message).bind(2, ticks(at)).bind(3, ids[index]);
-      send.run();
+      alerts.push_back(ids[index]);
+      if (parents[index] != parent) parent.clear();
     }
+    send_together(alerts, parent, at);
   }
-  put_alert_state(observer_key, {}, grouping.next);
   told = told || !grouping.messages.empty();
+  auto next = all ? grouping.next : std::min(waits_until, grouping.next);
+  if (all && ids.size() == alerts_max && !grouping.messages.empty()) next = at;  // and the rest
+  if (next != waits_until) put_alert_state(observer_key, {}, next);
 }
 
 Result<Instant> Store::tell_due(const AlertRules& rules) {
@@ -315,6 +352,7 @@ Result<Alert> Store::State::change_alert(std::int64_t id, Change&& change) {
     auto& hold = sql("UPDATE deliveries SET state = 'held' WHERE alert = ? AND state = 'pending'");
     hold.bind(1, id);
     hold.run();
+    told = true;  // there is less to send
     found = reader.alerts({.after = id + 1, .limit = 1});
     if (!found) return found.error();
     return std::move(found->front());

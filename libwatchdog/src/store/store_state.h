@@ -97,7 +97,8 @@ struct Store::State {
   void write(const Verdicts& verdicts);
 
   // What people are told:
-  bool told = false;  ///< Messages were made since somebody asked.
+  bool told = false;                     ///< Messages were made since somebody asked.
+  std::vector<std::int64_t> new_alerts;  ///< Of the transaction under way.
   void tell(const Verdicts& verdicts);
   void tell(SessionKey session, const Condition& condition, const std::string& detail,
             const AlertRules& rules);
@@ -112,6 +113,9 @@ struct Store::State {
                         const AlertRules& rules);
   [[nodiscard]] Instant next_alert_due();
   void make_messages(const AlertRules& rules);
+  [[nodiscard]] std::vector<MessageMade> messages_after(Instant then, int count_max);
+  void send_together(const std::vector<std::int64_t>& alerts, const std::string& parent,
+                     Instant at);
   template <class Change>
   [[nodiscard]] Result<Alert> change_alert(std::int64_t id, Change&& change);
 
