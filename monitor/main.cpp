@@ -214,6 +214,38 @@ int run(int argc, char** argv) {
   add_endpoint(*turns_command, turns_options.endpoint);
   turns_command->callback([&] { code = turns(turns_options); });
 
+  AlertsOptions alerts_options;
+  auto* alerts_command = app.add_subcommand(
+      "alerts", "What people were told, the newest first, and how the channels are");
+  alerts_command->add_option("--session", alerts_options.session, "Only of this session");
+  alerts_command->add_option("--limit", alerts_options.limit, "At most so many")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000));
+  auto* alerts_ack = alerts_command
+                         ->add_option("--ack", alerts_options.acknowledge,
+                                      "Say that this alert is known: nothing more until it is over")
+                         ->check(CLI::PositiveNumber);
+  auto* alerts_snooze = alerts_command
+                            ->add_option("--snooze", alerts_options.snooze,
+                                         "Nothing more of an alert's session for so many minutes")
+                            ->type_name("ID MINUTES")
+                            ->expected(2)
+                            ->excludes(alerts_ack);
+  auto* alerts_test =
+      alerts_command
+          ->add_option("--test", alerts_options.test,
+                       "Send a message by this channel of the settings, and say what comes back")
+          ->excludes(alerts_ack)
+          ->excludes(alerts_snooze);
+  alerts_command
+      ->add_option_function<std::string>(
+          "--config", [&](const std::string& path) { alerts_options.sources.file = path; },
+          "File of settings, as of serve")
+      ->needs(alerts_test);
+  alerts_command->add_flag("--json", alerts_options.json, "Print one object");
+  add_endpoint(*alerts_command, alerts_options.endpoint);
+  alerts_command->callback([&] { code = alerts(alerts_options); });
+
   CancelOptions cancel_options;
   auto* cancel_command = app.add_subcommand(
       "cancel", "Ask a session's agent to stop; or only a turn, or one tool call of it");

@@ -98,7 +98,60 @@ CREATE TABLE snapshots (
   text TEXT NOT NULL                  -- JSON: history, policy in force, health
 );
 
--- since 1.3: what people, and programs with a token, did through a monitor
+-- Since 1.3, all that follows: what people are told, and who acted.
+
+-- What the rule of alerts remembers of a session that is no more calm; see alert_rule.h.
+CREATE TABLE alert_states (
+  session INTEGER PRIMARY KEY,        -- 0: of none; due_tick is when alerts that wait for others go
+  due_tick INTEGER,                   -- there will be something to tell then; null: not by itself
+  trouble TEXT,
+  word TEXT,
+  reason TEXT,
+  since_tick INTEGER,
+  at_ms INTEGER,
+  blocked_tick INTEGER,
+  episode_tick INTEGER,               -- null: nothing is told
+  told TEXT,
+  acknowledged INTEGER,
+  snoozed_tick INTEGER,
+  changes TEXT,                       -- JSON array of ticks
+  flapping INTEGER
+);
+CREATE INDEX alert_states_by_due ON alert_states (due_tick) WHERE due_tick IS NOT NULL;
+
+CREATE TABLE alerts (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  session INTEGER NOT NULL,
+  kind TEXT NOT NULL,                 -- alert or recovery
+  word TEXT NOT NULL,                 -- how the session is: a health or a lifecycle
+  reason TEXT NOT NULL,
+  detail TEXT,                        -- the error it ended with, as its event keeps it
+  at_ms INTEGER NOT NULL,             -- since when it is so
+  episode_tick INTEGER NOT NULL,      -- the same for all that is told of one trouble
+  message TEXT,                       -- those with the same one go out together; null: it waits for others
+  told_tick INTEGER,                  -- when it became part of a message
+  parent TEXT,                        -- of the sessions of the whole message, if it is the same
+  acknowledged_by TEXT,
+  acknowledged_ms INTEGER,
+  snoozed_until_ms INTEGER
+);
+CREATE INDEX alerts_by_session ON alerts (session, id);
+CREATE INDEX alerts_by_told ON alerts (told_tick, message);
+CREATE INDEX alerts_by_message ON alerts (message) WHERE message IS NOT NULL;
+
+CREATE TABLE deliveries (
+  channel TEXT NOT NULL,
+  alert INTEGER NOT NULL,
+  state TEXT NOT NULL,                -- pending, sent, dead (given up), held (somebody knew before)
+  attempts INTEGER NOT NULL,
+  error TEXT,                         -- of the newest attempt
+  sent_ms INTEGER,
+  PRIMARY KEY (channel, alert)
+) WITHOUT ROWID;
+CREATE INDEX deliveries_pending ON deliveries (channel, alert) WHERE state = 'pending';
+CREATE INDEX deliveries_by_alert ON deliveries (alert);
+
+-- What people, and programs with a token, did through a monitor.
 CREATE TABLE audit (
   id INTEGER PRIMARY KEY,             -- rises
   at_ms INTEGER NOT NULL,

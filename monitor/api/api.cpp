@@ -10,7 +10,18 @@
 namespace watchdog::monitor {
 namespace {
 
+/// Alerts that did not reach anybody for so long are a trouble of their own.
+constexpr Millis unsent_max{60'000};
+
 void get_healthz(const CallPtr& call) {
+  const auto now = call->backend.now();
+  for (const auto& channel : call->backend.channels()) {
+    if (!channel.unsent_since || now - *channel.unsent_since <= unsent_max) continue;
+    return call->reply(error_response(
+        {ErrorCode::unavailable,
+         "alerts do not reach channel " + channel.name + ": the oldest one waits for " +
+             std::to_string((now - *channel.unsent_since).count() / 1'000) + " s"}));
+  }
   call->reply({.body = R"({"status":"ok"})"});
 }
 
@@ -48,6 +59,10 @@ constexpr std::array routes{
     Route{Method::post, "api/turns/:id/abort", Scope::act, abort_turn, AuditAction::abort},
     Route{Method::post, "api/turns/:id/abort-tool/:tool", Scope::act, abort_turn,
           AuditAction::abort_tool},
+    Route{Method::get, "api/alerts", Scope::read, list_alerts},
+    Route{Method::post, "api/alerts/:id/acknowledge", Scope::act, acknowledge_alert,
+          AuditAction::acknowledge},
+    Route{Method::post, "api/alerts/:id/snooze", Scope::act, snooze_alert, AuditAction::snooze},
     Route{Method::post, "api/autonomous/check-status", Scope::report, post_check},
     Route{Method::get, "api/autonomous/check-status/:id", Scope::read, get_check},
     Route{Method::get, "api/access", anybody, get_access},

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/alert_board.h"
 #include "api/metrics.h"
 #include "watchdog/observer.h"
 #include "watchdog/store.h"
@@ -44,6 +45,8 @@ class Backend {
   /// `done` is called once, from any thread.
   virtual void erase(Erasure erasure,
                      std::function<void(Result<std::vector<std::string>>)> done) = 0;
+  /// The channels by which this process tells people.
+  [[nodiscard]] virtual std::vector<ChannelStatus> channels() const = 0;
   /// The store's time line now.
   [[nodiscard]] virtual Instant now() const = 0;
   /// Nothing, or why reports cannot be kept at the moment.
@@ -74,6 +77,7 @@ class FileBackend final : public Backend {
   void write(std::function<Result<void>(Store&)> work,
              std::function<void(Result<void>)> done) override;
   void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) override;
+  [[nodiscard]] std::vector<ChannelStatus> channels() const override { return {}; }
   [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
   [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,
                                                     std::size_t count_max) override;

@@ -49,6 +49,11 @@ void get_metrics(const CallPtr& call);
 void forget_session(const CallPtr& call);
 void forget_sessions(const CallPtr& call);
 
+// What people are told
+void list_alerts(const CallPtr& call);
+void acknowledge_alert(const CallPtr& call);
+void snooze_alert(const CallPtr& call);
+
 // Questions to a model
 void post_check(const CallPtr& call);
 void get_check(const CallPtr& call);

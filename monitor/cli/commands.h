@@ -125,6 +125,19 @@ struct BackupOptions {
 };
 int backup(const BackupOptions& options);
 
+struct AlertsOptions {
+  Endpoint::Options endpoint;
+  Sources sources;                     ///< For `test` alone.
+  std::string session;                 ///< Only its alerts.
+  std::string test;                    ///< Try this channel instead.
+  std::int64_t acknowledge = 0;        ///< This alert instead; 0: none.
+  std::vector<std::int64_t> snooze{};  ///< Likewise, and for so many minutes.
+  int limit = 50;
+  bool json = false;
+};
+/// What people were told and by which channels.
+int alerts(const AlertsOptions& options);
+
 struct ReplayOptions {
   std::vector<std::filesystem::path> traces;
   std::filesystem::path database;  ///< Empty: a private one in memory.

@@ -55,6 +55,10 @@ int config(const ConfigOptions& options) {
   }
   const auto loaded = Configuration::load(options.sources);
   if (!loaded) return complain(loaded.error());
+  if (options.check) {
+    const auto secrets = channel_secrets(loaded->settings().alerts);
+    if (!secrets) return complain(secrets.error());
+  }
   if (options.json) {
     print_line(object_of(*loaded).dump(-1, ' ', false, json::error_handler_t::replace));
     return exit_done;

@@ -246,6 +246,7 @@ int demo(const DemoOptions& options, const std::filesystem::path& self) {
   // The same token as of this user's own monitor: that is where commands look for it.
   settings.monitor.token_file = token_file(settings);
   settings.monitor.db = database;
+  settings.alerts.channels.clear();  // its troubles are nobody's
   // Unless somebody has a model, the demo's own.
   if (settings.model.base_url.empty()) {
     auto url = programs.line_of("watchdog-demo-model");

@@ -15,6 +15,7 @@
 #include "cli/log.h"
 #include "cli/token_file.h"
 #include "http/server.h"
+#include "watch/courier.h"
 #include "watch/liveness.h"
 #include "watch/sweeper.h"
 #include "watchdog/model_client.h"
@@ -26,6 +27,9 @@ struct Monitor::State {
   ~State() {
     liveness.reset();
     server.reset();
+    for (const auto& courier : couriers) courier->stop();
+    if (sweeper) sweeper->listen_for_messages(nullptr);
+    couriers.clear();
     // What is still being asked ends as failed, which the sweeper writes down before it goes.
     if (sweeper) sweeper->listen(nullptr);
     desk.reset();
@@ -36,7 +40,9 @@ struct Monitor::State {
 
   Feed feed;
   Metrics metrics;
+  const std::shared_ptr<AlertBoard> board = std::make_shared<AlertBoard>();
   std::unique_ptr<Sweeper> sweeper;
+  std::vector<std::unique_ptr<Courier>> couriers;
   std::optional<ModelClient> model;
   std::unique_ptr<CheckDesk> desk;
   std::unique_ptr<Api> api;
@@ -73,7 +79,23 @@ bool asks_unasked(const Settings& settings) {
          (has_own_server(checks) || settings.model.base_url.starts_with("http://"));
 }
 
+AlertRules rules_of(const AlertSettings& alerts) {
+  auto rules = alerts.rules;
+  for (const auto& [name, channel] : alerts.channels) rules.channels.push_back(name);
+  return rules;
+}
+
 }  // namespace
+
+AlertSender alert_sender(const Settings& settings, const std::string& channel,
+                         ChannelSecrets secrets, const std::string& url) {
+  auto shown_url = settings.monitor.public_url.empty() ? url : settings.monitor.public_url;
+  while (shown_url.ends_with('/')) shown_url.pop_back();
+  return AlertSender({.channel = settings.alerts.channels.at(channel),
+                      .secrets = std::move(secrets),
+                      .wording = {.content = settings.alerts.content, .url = std::move(shown_url)},
+                      .log = [](const std::string& text) { spdlog::warn("alert: {}", text); }});
+}
 
 Monitor::Monitor(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Monitor::~Monitor() = default;
@@ -85,11 +107,16 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   if (!tls) return tls.error();
   log_as(own.log_format);
   if (auto added = add_redactions(options.settings.privacy); !added) return added.error();
+  const auto& alerts = options.settings.alerts;
+  auto secrets = channel_secrets(alerts);
+  if (!secrets) return Error{ErrorCode::invalid, to_text(secrets.error())};
   auto state = std::make_unique<State>(context);
   auto sweeper = Sweeper::start({.database = own.db.empty() ? default_database() : own.db,
                                  .retention = {.ended_for = Millis{static_cast<std::int64_t>(
                                                    own.retention_days * 86'400'000.0)},
                                                .bytes_max = own.retention_bytes},
+                                 .alerts = rules_of(alerts),
+                                 .board = state->board,
                                  .log = [](const std::string& sentence) { spdlog::warn(sentence); },
                                  .feed = &state->feed,
                                  .artifacts = options.settings.tools.artifacts,
@@ -134,6 +161,21 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
       Liveness::Options{.url = own.ping_url,
                         .every = own.ping_interval,
                         .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
+  for (const auto& [name, channel] : alerts.channels) {
+    state->couriers.push_back(std::make_unique<Courier>(
+        *state->sweeper, *state->board,
+        alert_sender(options.settings, name, secrets->at(name), state->server->url()),
+        Courier::Options{.name = name,
+                         .type = channel.type,
+                         .retry_first = alerts.retry_first,
+                         .retry_longest = alerts.retry_longest,
+                         .log = [](const std::string& sentence) { spdlog::warn(sentence); }}));
+  }
+  const auto wake_all = [couriers = &state->couriers] {
+    for (const auto& courier : *couriers) courier->wake();
+  };
+  state->sweeper->listen_for_messages(wake_all);
+  wake_all();  // for what came before anybody listened
   return std::unique_ptr<Monitor>(new Monitor(std::move(state)));
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "watch/alert_sender.h"
 
 namespace boost::asio {
 class io_context;
@@ -15,6 +16,11 @@ class io_context;
 namespace watchdog::monitor {
 
 class Sweeper;
+
+/// One of the settings' channels, ready to be used; `url`: where the monitor listens. REQUIRES: it
+/// is in the settings.
+[[nodiscard]] AlertSender alert_sender(const Settings& settings, const std::string& channel,
+                                       ChannelSecrets secrets, const std::string& url);
 
 /// Runs on the thread that runs the io_context. Stop order: no new requests, answer what is under
 /// way, commit what came in, write histories down.

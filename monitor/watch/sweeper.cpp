@@ -174,6 +174,7 @@ struct Sweeper::State {
 
   std::mutex listening;
   std::function<void(const Transition&)> listener;
+  std::function<void()> message_listener;
 
   std::thread thread;
   std::jthread patience;  ///< Answers those who waited too long for the disk.
@@ -193,7 +194,8 @@ struct Sweeper::State {
     Observer::Options told{
         .told = [this](const TransitionRow& row,
                        const std::string& session) { tell(row, session); },
-        .seen = [this](const Event& event, const std::string& session) { tell(event, session); }};
+        .seen = [this](const Event& event, const std::string& session) { tell(event, session); },
+        .alerts = options.alerts};
     if (options.feed != nullptr) {
       told.reloaded = [feed = options.feed](Seq seq, std::int64_t transition) {
         feed->restart({.seq = seq, .transition = transition});
@@ -240,6 +242,12 @@ struct Sweeper::State {
           options.feed->flush();
         },
         [](const Error&) {});
+  }
+
+  void tell_of_messages() {
+    if (!store.take_told()) return;
+    const std::lock_guard guard(listening);
+    if (message_listener) message_listener();
   }
 
   void report(const Result<void>& result) {
@@ -344,7 +352,8 @@ struct Sweeper::State {
   }
 
   Result<void> turn(Instant& due) {
-    if (auto there = reopen_if_vanished(); !there) {
+    auto there = reopen_if_vanished();
+    if (!there) {
       // What waits gets its refusal rather than silence.
       take();
       for (const auto& pending : settle()) pending->answer(there.error());
@@ -355,6 +364,7 @@ struct Sweeper::State {
     std::optional<Result<Instant>> looked;
     auto committed = commit(looked);
     if (!looked) looked = seen->look();
+    tell_of_messages();
     if (*looked) due = **looked;
     if (!committed) return committed;
     if (!*looked) return looked->error();
@@ -503,6 +513,11 @@ void Sweeper::listen(std::function<void(const Transition&)> listener) {
   state_->listener = std::move(listener);
 }
 
+void Sweeper::listen_for_messages(std::function<void()> listener) {
+  const std::lock_guard guard(state_->listening);
+  state_->message_listener = std::move(listener);
+}
+
 void Sweeper::append(Batch batch, std::function<void(Result<Receipt>)> done) {
   auto pending = std::make_shared<Pending>();
   pending->bytes = weight(batch);
@@ -537,6 +552,10 @@ void Sweeper::write(std::function<Result<void>(Store&)> work,
 
 void Sweeper::read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) {
   state_->room.read(std::move(work), std::move(failed));
+}
+
+std::vector<ChannelStatus> Sweeper::channels() const {
+  return state_->options.board ? state_->options.board->channels() : std::vector<ChannelStatus>{};
 }
 
 std::optional<Watched> Sweeper::watched(std::string_view session) const {

@@ -21,6 +21,8 @@ class Sweeper final : public Backend {
   struct Options {
     std::filesystem::path database;
     Retention retention;
+    AlertRules alerts;                        ///< When people are told of what.
+    std::shared_ptr<const AlertBoard> board;  ///< How the channels are; null: there are none.
     /// Gets what an operator should know. Called from the store thread.
     std::function<void(const std::string&)> log;
     Feed* feed = nullptr;  ///< Is told what happens; null: nobody is.
@@ -35,6 +37,8 @@ class Sweeper final : public Backend {
   [[nodiscard]] static Result<std::unique_ptr<Sweeper>> start(Options options);
   /// Gets each change of health once it is written down, from the store thread; null: nobody does.
   void listen(std::function<void(const Transition&)> listener);
+  /// Called when there are messages to send, from the store thread; null: nobody is.
+  void listen_for_messages(std::function<void()> listener);
   /// Commits what has come in, writes histories down and stops.
   ~Sweeper() override;
 
@@ -42,6 +46,7 @@ class Sweeper final : public Backend {
   void write(std::function<Result<void>(Store&)> work,
              std::function<void(Result<void>)> done) override;
   void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) override;
+  [[nodiscard]] std::vector<ChannelStatus> channels() const override;
   [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
   [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,
                                                     std::size_t count_max) override;

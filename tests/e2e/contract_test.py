@@ -24,6 +24,7 @@ import traceback
 import urllib.parse
 
 from access_contract import access_is_decided, token_is_asked_for
+from alerts_contract import alerts_are_told
 from fake_model import Model
 from keeping_contract import sessions_are_forgotten, work_is_counted
 from process_facts import facts_of
@@ -629,7 +630,7 @@ def main():
     contract = Contract(specification, tally)
     parts = (sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused,
              a_life_is_told, turns_are_told, rows_and_streams_are_told, situations_are_told, silence_and_death_are_told,
-             sessions_are_forgotten, work_is_counted, sweep_for_undocumented)
+             sessions_are_forgotten, work_is_counted, alerts_are_told, sweep_for_undocumented)
     model = Model()
     asks_model = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_SHARE_SERVER": "true",
                   "WATCHDOG_CHECKS_PER_SESSION_MAX": "2", "WATCHDOG_CHECKS_ON_SUSPICION": "false"}

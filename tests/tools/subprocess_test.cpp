@@ -105,6 +105,19 @@ TEST_F(Subprocess, has_an_empty_input_and_no_terminal) {
   EXPECT_EQ(end->head, "nothing\nno terminal\n");
 }
 
+TEST_F(Subprocess, reads_what_it_is_given_even_if_nobody_else_does) {
+  const std::string text = "a\n" + std::string(1'000'000, 'x') + "\nlast";
+  auto spec =
+      shell("wc -c; cat /proc/self/fd/0 | tail -c 4; echo new 2>/dev/null >&0 || echo sealed");
+  spec.input = text;
+  const auto end = run_process(spec);
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->head, std::to_string(text.size()) + "\nlastsealed\n");
+  spec = shell("echo does not read");
+  spec.input = text;
+  EXPECT_EQ(run_process(spec)->head, "does not read\n");
+}
+
 TEST_F(Subprocess, gets_no_files_and_no_signal_settings) {
   std::vector<int> open;
   for (int file = 0; file < 5; ++file) open.push_back(::open("/dev/null", O_RDWR));  // inherited

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,6 +61,10 @@ void mark(Report& report);
 /// One text field of a JSON object, empty where it is absent. Errors: `malformed`.
 [[nodiscard]] Result<std::string> text_field_from_json(std::string_view body,
                                                        std::string_view field);
+
+/// One integer of a JSON object, nothing where it is absent. Errors: `malformed`.
+[[nodiscard]] Result<std::optional<std::int64_t>> integer_field_from_json(std::string_view body,
+                                                                          std::string_view field);
 
 /// True if the text is one JSON value, not nested deeper than `json_depth_max`.
 [[nodiscard]] bool is_json(std::string_view text);

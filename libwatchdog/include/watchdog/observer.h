@@ -65,6 +65,8 @@ class Observer {
     std::function<void(const Event&, const std::string& session)> seen{};
     /// The sessions were loaded: what is told next follows this event and this transition.
     std::function<void(Seq, std::int64_t transition)> reloaded{};
+    /// When people are told of it; empty: never.
+    std::optional<AlertRules> alerts{};
   };
 
   /// Becomes the judge of the store's file. The store must outlive the observer. Errors:

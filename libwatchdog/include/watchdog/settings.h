@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "watchdog/alert_rule.h"
 #include "watchdog/artifact_store.h"
 #include "watchdog/budget.h"
 #include "watchdog/checks.h"
@@ -73,6 +74,44 @@ struct Names<LogFormat> {
   static constexpr std::string_view all[] = {"text", "json"};
 };
 
+/// How people are told.
+enum class ChannelType : std::uint8_t { webhook, command, log };
+
+template <>
+struct Names<ChannelType> {
+  static constexpr std::string_view all[] = {"webhook", "command", "log"};
+};
+
+/// Whom a webhook's body is written for.
+enum class AlertFormat : std::uint8_t { json, slack, pagerduty };
+
+template <>
+struct Names<AlertFormat> {
+  static constexpr std::string_view all[] = {"json", "slack", "pagerduty"};
+};
+
+/// `[alerts.channels.NAME]`. A plain value.
+struct AlertChannel {
+  ChannelType type = ChannelType::webhook;
+  std::string url{};                         ///< Of a webhook; or
+  std::filesystem::path url_file{};          ///< a file with it, where it is a secret.
+  AlertFormat format = AlertFormat::json;    ///< Of a webhook.
+  std::filesystem::path secret_file{};       ///< Signs the body; empty: it is not signed.
+  std::filesystem::path routing_key_file{};  ///< Of PagerDuty.
+  std::filesystem::path ca_file{};           ///< Trusted besides the system's authorities. PEM.
+  std::vector<std::string> command{};        ///< The program and its arguments; no shell.
+  Millis timeout{10'000};                    ///< Of one attempt.
+};
+
+/// `[alerts]`. A plain value.
+struct AlertSettings {
+  AlertRules rules{};    ///< But `channels`, which are those below.
+  bool content = false;  ///< Whether messages say what the task and the error were.
+  Millis retry_first{1'000};
+  Millis retry_longest{300'000};
+  std::map<std::string, AlertChannel> channels{};
+};
+
 /// `[monitor]`. A plain value.
 struct MonitorSettings {
   std::filesystem::path db{};  ///< Empty: default_database().
@@ -86,6 +125,7 @@ struct MonitorSettings {
   bool behind_proxy = false;
   std::vector<std::string> hosts{};   ///< Names it answers to beside loopback's and `bind`.
   int requests_per_second_max = 200;  ///< Of each address but loopback's; 0: no limit.
+  std::string public_url{};           ///< As people reach it; empty: as it listens.
   double retention_days = 30;         ///< Ended sessions are kept so long.
   std::int64_t retention_bytes = 1'000'000'000;  ///< Of the database, whatever `retention_days`.
   LogFormat log_format = LogFormat::text;
@@ -104,6 +144,7 @@ struct Settings {
   TaskToolSettings task_tool{};
   ToolSettings tools{};
   PrivacySettings privacy{};
+  AlertSettings alerts{};
   MonitorSettings monitor{};
 };
 
@@ -202,6 +243,16 @@ struct SettingInfo {
 /// Makes the patterns of `[privacy]` hold in this process, from now on and for good. Errors:
 /// `invalid`. Thread-safe.
 [[nodiscard]] Result<void> add_redactions(const PrivacySettings& privacy);
+
+/// What channels need that stands in files of its own. A plain value.
+struct ChannelSecrets {
+  std::string url, secret, routing_key;
+};
+/// Of each channel; of what reads them alone, because agents that share a file of settings need not
+/// be able to. Errors: each file that cannot be read, is empty, or may be read by others.
+/// Thread-safe.
+[[nodiscard]] Result<std::map<std::string, ChannelSecrets>, Mistakes> channel_secrets(
+    const AlertSettings& alerts);
 
 /// The executor's options as `[tools]` has them. Thread-safe.
 [[nodiscard]] ExecutorOptions executor_options(const Settings& settings);

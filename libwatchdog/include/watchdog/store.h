@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "watchdog/alerts.h"
 #include "watchdog/audit.h"
 #include "watchdog/case.h"
 #include "watchdog/report.h"
@@ -56,6 +57,7 @@ struct Receipt {
 struct Verdicts {
   std::vector<Transition> transitions;
   std::vector<const Case*> snapshots;  ///< Cases to be kept whole; they must outlive the call.
+  const AlertRules* alerts = nullptr;  ///< By which people are told of them; null: they are not.
   [[nodiscard]] bool empty() const noexcept { return transitions.empty() && snapshots.empty(); }
 };
 
@@ -108,11 +110,24 @@ class Store {
   /// Appends one event of the observer itself.
   [[nodiscard]] Result<Seq> append_observer(ObserverGap absence);
 
-  /// Writes what the judge concluded. Returns the id of the first transition; the others follow it.
+  /// Writes what the judge concluded, and what people are to be told of it. Returns the id of the first transition; the others follow it.
   [[nodiscard]] Result<std::int64_t> record(const Verdicts& verdicts);
 
   /// Adds to the trail of who acted; the entry's id is given here. Durable when it returns.
   [[nodiscard]] Result<void> keep(const AuditEntry& entry);
+
+  /// Writes down what people are to be told because of the time that passed. Returns when it must
+  /// be called again at the latest. For the judge alone.
+  [[nodiscard]] Result<Instant> tell_due(const AlertRules& rules);
+  /// True if what there is to send changed since the last call.
+  [[nodiscard]] bool take_told();
+  /// What became of a delivery.
+  [[nodiscard]] Result<void> note(const Attempt& attempt);
+  /// Somebody knows of an alert: nothing more of that trouble until it is over. The first one
+  /// counts. Errors: `not_found`, `conflict` (it tells of a recovery).
+  [[nodiscard]] Result<Alert> acknowledge_alert(std::int64_t id, const std::string& by);
+  /// No more of its session for so long; then again, if it is in trouble still. Errors: likewise.
+  [[nodiscard]] Result<Alert> snooze_alert(std::int64_t id, Millis time);
 
   /// Holds the writers' queue while `work` runs, so that no event is stamped meanwhile: what `work`
   /// reads is all there is up to now(). `work` may call `record` and the reader.

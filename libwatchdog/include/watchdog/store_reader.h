@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "watchdog/alerts.h"
 #include "watchdog/audit.h"
 #include "watchdog/case.h"
 #include "watchdog/report.h"
@@ -134,6 +135,11 @@ class StoreReader {
   /// `witness` saw it.
   [[nodiscard]] Result<Case> fold(const SessionRow& row, std::vector<Transition>* changes = nullptr,
                                   const Witness* witness = nullptr);
+
+  [[nodiscard]] Result<std::vector<Alert>> alerts(const AlertFilter& filter);
+  /// The alerts of the oldest message that a channel has not got; `single`: only the first of them.
+  /// Without their deliveries.
+  [[nodiscard]] Result<std::vector<Alert>> next_message(std::string_view channel, bool single);
 
   /// The newest event's seq and tick, 0 in an empty store.
   [[nodiscard]] Result<std::pair<Seq, Instant>> newest();

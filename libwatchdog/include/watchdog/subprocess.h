@@ -45,6 +45,7 @@ struct SpawnSpec {
   /// Set for the program, besides PATH, HOME, USER, LANG, LC_*, TZ, TMPDIR of the caller. What
   /// would wait for a person is switched off: GIT_TERMINAL_PROMPT=0, PAGER=cat, TERM=dumb.
   std::map<std::string, std::string> env{};
+  std::string input{};       ///< What it reads from its standard input before that ends.
   bool inherit_env = false;  ///< The caller's whole environment; it may hold secrets.
   /// Marks every process of it (`WATCHDOG_CALL`), so that those that got away are found again.
   /// Empty: a fresh one.
@@ -94,7 +95,7 @@ struct ProcessEnd {
 /// Runs a program to its end and reads what it writes; returns when its leader has exited and what
 /// outlived it was seen to, or when `stop` was asked for and its ladder is done: never later than
 /// that, whoever holds the output.
-/// Its standard input is empty, it has no terminal, and of the caller's files it gets none.
+/// Its standard input is `input`, it has no terminal, and of the caller's files it gets none.
 /// It dies with the caller, also by SIGKILL. The caller's own children are not touched.
 /// Errors: `not_found` (no such program or directory), `invalid` (may not be executed, arguments
 /// too long), `exhausted` (processes, files, memory), `unavailable` (the helper program is

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/ascii.h"
+#include "config/channels.h"
 #include "config/nearest.h"
 #include "config/table.h"
 #include "config/toml_leaf.h"
@@ -256,6 +257,10 @@ class ConfigurationLoader {
     if (settings.monitor.tls_cert.empty() != settings.monitor.tls_key.empty()) {
       add(highest("monitor.tls_"), "monitor.tls_cert",
           "monitor.tls_cert and monitor.tls_key belong together: set both or none");
+    }
+    for (auto& fault : channel_faults(settings.alerts)) {
+      const auto own = source_of(fault.key);
+      add(own.where.empty() ? highest("alerts.") : own, fault.key, std::move(fault.message));
     }
     if (const auto allowed = check(patched(Policy{}, settings.policy)); !allowed) {
       const auto& error = allowed.error();

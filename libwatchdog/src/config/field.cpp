@@ -38,13 +38,6 @@ concept Choice = requires {
 template <class T>
 concept Text = std::is_same_v<T, std::string> || std::is_same_v<T, std::filesystem::path>;
 
-template <class T>
-constexpr bool is_list = false;
-template <class T>
-constexpr bool is_list<std::vector<T>> = true;
-
-constexpr std::size_t list_values_max = 64;
-
 /// How many milliseconds, or which part of 1, one of the file's units is.
 std::int64_t unit_of(std::string_view key) {
   return key.ends_with("_seconds") ? 1'000 : 1;
@@ -74,9 +67,6 @@ std::string wanted(const Allowed& allowed) {
     return "true or false";
   } else if constexpr (Choice<T>) {
     return words_of(Names<T>::all);
-  } else if constexpr (is_list<T>) {
-    return "a list of at most " + std::to_string(list_values_max) + ", each " +
-           wanted<typename T::value_type>(allowed);
   } else if constexpr (Text<T>) {
     if (allowed.shape == Shape::pattern) return "a regular expression";
     return allowed.shape == Shape::url ? "an http:// or https:// URL" : "a text";
@@ -163,13 +153,6 @@ struct Setter {
       if (const auto fault = fault_of(text, allowed); !fault.empty()) return refusal(fault);
       if (std::is_same_v<T, std::string> && !is_utf8(text)) return refusal("is no UTF-8");
       *into = text;
-    } else if constexpr (is_list<T>) {
-      if (!given.is_array() || given.size() > list_values_max) return wrong<T>();
-      T values;
-      for (const auto& item : given) {
-        if (auto done = Setter{item, key, allowed}(&values.emplace_back()); !done) return done;
-      }
-      *into = std::move(values);
     } else if constexpr (std::is_same_v<T, double>) {
       if (!given.is_number() || !in_range(given.get<double>())) return wrong<T>();
       *into = given.get<double>() / divisor_of(key);
@@ -219,10 +202,6 @@ struct Shower {
       return values;
     } else if constexpr (is_optional<T>) {
       return *field ? (*this)(&**field) : json();
-    } else if constexpr (is_list<T>) {
-      auto values = json::array();
-      for (auto& value : *field) values.push_back((*this)(&value));
-      return values;
     } else if constexpr (Choice<T>) {
       return std::string(name_of(*field));
     } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
@@ -289,6 +268,10 @@ json parsed(const Field& field, const std::string& text) {
       },
       field);
   if (is_text) return text;
+  if (text.starts_with('[')) {
+    auto list = json::parse(text, nullptr, false);
+    return list.is_discarded() ? json(text) : list;
+  }
   if (text == "true" || text == "false") return text == "true";
   if ((text == "1" || text == "0") && shown(field, {}).is_boolean()) return text == "1";
   const auto* end = text.data() + text.size();

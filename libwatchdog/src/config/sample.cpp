@@ -26,6 +26,34 @@ constexpr std::string_view tools =
     "# An array of the arguments that tell two of its calls apart; empty: all.\n"
     "#identity = []\n";
 
+/// So are names of channels.
+constexpr std::string_view channels =
+    "\n# Channels have names of your own. A webhook (format json, slack or pagerduty), a program, "
+    "the "
+    "log:\n"
+    "#     [alerts.channels.team]\n"
+    "#     type = \"webhook\"\n"
+    "#     format = \"slack\"\n"
+    "#     url_file = \"/etc/watchdog/slack-url\"      # or url; of mode 0600, as all of these "
+    "files\n"
+    "#     [alerts.channels.duty]\n"
+    "#     type = \"webhook\"\n"
+    "#     format = \"pagerduty\"\n"
+    "#     routing_key_file = \"/etc/watchdog/pagerduty-key\"\n"
+    "#     [alerts.channels.script]\n"
+    "#     type = \"command\"\n"
+    "#     command = [\"/usr/local/bin/notify\", \"--urgent\"]   # the message as JSON on its "
+    "standard "
+    "input\n"
+    "#     timeout_seconds = 10\n"
+    "#     [alerts.channels.own]\n"
+    "#     type = \"webhook\"\n"
+    "#     url = \"https://example.org/hook\"\n"
+    "#     secret_file = \"/etc/watchdog/hook-secret\"    # signs the body: X-Watchdog-Signature\n"
+    "#     ca_file = \"\"\n"
+    "#     [alerts.channels.journal]\n"
+    "#     type = \"log\"\n";
+
 /// Meaning, range, and how else it is set.
 std::string comment_of(const SettingInfo& setting) {
   std::string facts = setting.allowed;
@@ -64,6 +92,7 @@ std::string sample_configuration() {
     const auto name = setting.key.substr(dot + 1);
     if (own != section) {
       if (section.starts_with("policy.") && !own.starts_with("policy.")) text += tools;
+      if (section == "alerts") text += channels;
       text += "\n[" + own + "]\n";
       section = own;
     }

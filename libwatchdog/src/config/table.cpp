@@ -25,6 +25,11 @@ Field agent(Settings& settings, const KeyPath& path) {
   return &(settings.task_tool.agents[path.at(2)].*Member);
 }
 
+template <auto Member>
+Field channel(Settings& settings, const KeyPath& path) {
+  return &(settings.alerts.channels[path.at(2)].*Member);
+}
+
 Field tool_timeout(Settings& settings, const KeyPath& path) {
   return SecondsField{&settings.tools.deadlines.per_tool[path.at(2)]};
 }
@@ -338,6 +343,84 @@ constexpr std::array rows{
         "What is a secret besides keys and passwords of well-known shapes, e.g. "
         "[\"CUST-[0-9]{8}\"]."},
 
+    Row{"alerts.on",
+        at<&Settings::alerts, &AlertSettings::rules, &AlertRules::on>,
+        {},
+        "What people are told of."},
+    Row{"alerts.hold_seconds",
+        at<&Settings::alerts, &AlertSettings::rules, &AlertRules::hold>,
+        {0, day_seconds},
+        "A running session's trouble must hold so long before anybody is told."},
+    Row{"alerts.blocked_seconds",
+        at<&Settings::alerts, &AlertSettings::rules, &AlertRules::blocked_for>,
+        {0, year_seconds},
+        "How long a session may wait on purpose before people are told."},
+    Row{"alerts.flap_changes",
+        at<&Settings::alerts, &AlertSettings::rules, &AlertRules::flap_changes>,
+        {0, 100},
+        "Trouble that comes and goes more often than this is told once, until it is calm; 0: each "
+        "time."},
+    Row{"alerts.flap_seconds",
+        at<&Settings::alerts, &AlertSettings::rules, &AlertRules::flap_window>,
+        {1, day_seconds},
+        "The time in which that is counted, and for which it must be calm."},
+    Row{"alerts.messages_max",
+        at<&Settings::alerts, &AlertSettings::rules, &AlertRules::messages_max>,
+        {1, 1'000},
+        "Messages within alerts.group_seconds; what comes more goes together in one."},
+    Row{"alerts.group_seconds",
+        at<&Settings::alerts, &AlertSettings::rules, &AlertRules::group_window>,
+        {0, day_seconds},
+        "Sessions of one parent that follow so soon go together in one message."},
+    Row{"alerts.content",
+        at<&Settings::alerts, &AlertSettings::content>,
+        {},
+        "Whether messages say what a session's task is and the error that it ended with."},
+    Row{"alerts.retry_first_ms",
+        at<&Settings::alerts, &AlertSettings::retry_first>,
+        {1, day_ms},
+        "The pause after a channel failed; doubles with each failure."},
+    Row{"alerts.retry_longest_ms",
+        at<&Settings::alerts, &AlertSettings::retry_longest>,
+        {1, day_ms},
+        "No pause is longer than this."},
+    Row{"alerts.channels.*.type",
+        channel<&AlertChannel::type>,
+        {},
+        "How people are told: by a POST, a program or the log."},
+    Row{"alerts.channels.*.url",
+        channel<&AlertChannel::url>,
+        {.shape = Shape::url},
+        "Where a webhook is."},
+    Row{"alerts.channels.*.url_file",
+        channel<&AlertChannel::url_file>,
+        {},
+        "A file with the URL and nothing else, readable by its owner only."},
+    Row{"alerts.channels.*.format",
+        channel<&AlertChannel::format>,
+        {},
+        "Whom a webhook's body is written for."},
+    Row{"alerts.channels.*.secret_file",
+        channel<&AlertChannel::secret_file>,
+        {},
+        "A file with the key that signs a webhook's body (HMAC-SHA256)."},
+    Row{"alerts.channels.*.routing_key_file",
+        channel<&AlertChannel::routing_key_file>,
+        {},
+        "A file with the key of a PagerDuty integration."},
+    Row{"alerts.channels.*.ca_file",
+        channel<&AlertChannel::ca_file>,
+        {},
+        "More certificates to trust (PEM)."},
+    Row{"alerts.channels.*.command",
+        channel<&AlertChannel::command>,
+        {},
+        "The program and its arguments, which gets the message as JSON; no shell."},
+    Row{"alerts.channels.*.timeout_seconds",
+        channel<&AlertChannel::timeout>,
+        {1, 600},
+        "How long one attempt may take."},
+
     Row{"monitor.db",
         at<&Settings::monitor, &MonitorSettings::db>,
         {},
@@ -391,6 +474,10 @@ constexpr std::array rows{
         at<&Settings::monitor, &MonitorSettings::requests_per_second_max>,
         {0, 1e6},
         "Requests of each address of another machine; twice as many at once; 0: no limit."},
+    Row{"monitor.public_url",
+        at<&Settings::monitor, &MonitorSettings::public_url>,
+        {.shape = Shape::url},
+        "How people reach it, for links in alerts; empty: as it listens."},
     Row{"monitor.retention_days",
         at<&Settings::monitor, &MonitorSettings::retention_days>,
         {0, 36'500},
@@ -444,6 +531,8 @@ std::vector<std::string> names_for(const Row& row, const Settings& settings) {
     for (const auto& [name, limits] : settings.task_tool.agents) names.push_back(name);
   } else if (row.key.starts_with("policy.tools.")) {
     for (const auto& [name, rule] : settings.policy.tools) names.push_back(name);
+  } else if (row.key.starts_with("alerts.channels.")) {
+    for (const auto& [name, channel] : settings.alerts.channels) names.push_back(name);
   } else if (row.key.starts_with("tools.timeouts.")) {
     for (const auto& [name, time] : settings.tools.deadlines.per_tool) names.push_back(name);
   } else {

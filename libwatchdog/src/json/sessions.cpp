@@ -283,4 +283,16 @@ Result<std::string> text_field_from_json(std::string_view body, std::string_view
   return text;
 }
 
+Result<std::optional<std::int64_t>> integer_field_from_json(std::string_view body,
+                                                            std::string_view field) {
+  std::optional<std::int64_t> number;
+  if (body.find_first_not_of(" \t\r\n") == std::string_view::npos) return number;
+  auto parsed = parse_object(body);
+  if (!parsed) return parsed.error();
+  Fields fields(*parsed);
+  fields.integer(field, number);
+  if (fields.error()) return *fields.error();
+  return number;
+}
+
 }  // namespace watchdog

@@ -321,7 +321,8 @@ struct Observer::State {
   /// Writes down what was concluded, in one transaction, and lets ended sessions go.
   Result<void> keep() {
     if (changes.empty() && to_keep.empty()) return {};
-    Verdicts verdicts{.transitions = changes};
+    Verdicts verdicts{.transitions = changes,
+                      .alerts = options.alerts ? &*options.alerts : nullptr};
     for (const auto session : to_keep) {
       if (auto* entry = entry_of(session)) verdicts.snapshots.push_back(&entry->judged);
     }
@@ -479,7 +480,10 @@ Result<Instant> Observer::look() {
   if (auto caught = state.catch_up(); !caught) return caught.error();
   if (auto kept = state.keep(); !kept) return kept.error();
   if (auto expired = state.expire(); !expired) return expired.error();
-  return state.due.empty() ? never : state.due.top().first;
+  const Instant due = state.due.empty() ? never : state.due.top().first;
+  if (!state.options.alerts) return due;
+  const auto next = state.store.tell_due(*state.options.alerts);
+  return next ? std::min(due, *next) : next;
 }
 
 Result<void> Observer::checkpoint() {

@@ -72,6 +72,8 @@ void Store::State::drop_session_rows(SessionKey session) {
   for (const std::string_view text :
        {"DELETE FROM blocks WHERE session = ?", "DELETE FROM transitions WHERE session = ?",
         "DELETE FROM snapshots WHERE session = ?", "DELETE FROM labels WHERE session = ?",
+        "DELETE FROM deliveries WHERE alert IN (SELECT id FROM alerts WHERE session = ?)",
+        "DELETE FROM alerts WHERE session = ?", "DELETE FROM alert_states WHERE session = ?",
         "DELETE FROM heads WHERE session = ?", "DELETE FROM sessions WHERE id = ?"}) {
     auto& statement = sql(text);
     statement.bind(1, session);
@@ -109,6 +111,26 @@ bool Store::State::drop_ended(const Retention& retention) {
   const auto session = query.integer(0);
   query.reset();
   drop_session(session);
+  return true;
+}
+
+/// Alerts are kept as long as ended sessions are, also those of sessions that run for ever.
+bool Store::State::drop_alerts(const Retention& retention) {
+  auto& query = sql(
+      "SELECT max(id) FROM (SELECT id, at_ms FROM alerts ORDER BY id LIMIT 100) WHERE at_ms <= ?");
+  const ResetLater later(query);
+  query.bind(1, (wall - retention.ended_for).time_since_epoch().count());
+  query.step();
+  const auto last = query.integer(0);
+  query.reset();
+  if (last == 0) return false;
+  changed = true;
+  for (const std::string_view text :
+       {"DELETE FROM deliveries WHERE alert <= ?", "DELETE FROM alerts WHERE id <= ?"}) {
+    auto& drop = sql(text);
+    drop.bind(1, last);
+    drop.run();
+  }
   return true;
 }
 
@@ -244,7 +266,7 @@ Result<bool> Store::trim(const Retention& retention) {
     state_->stamp();
     state_->changed = false;
     const bool busy = state_->drop_ended(retention) || state_->drop_oldest(retention) ||
-                      state_->merge_heartbeats(retention);
+                      state_->drop_alerts(retention) || state_->merge_heartbeats(retention);
     if (!busy) state_->drop_audit(retention);
     if (state_->changed) {
       state_->keep_floors();

@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <cstring>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -192,10 +193,14 @@ constexpr const char* minor_steps[] = {
     "ALTER TABLE transitions ADD COLUMN situation TEXT",
     "ALTER TABLE sessions ADD COLUMN turns INTEGER;"
     "ALTER TABLE sessions ADD COLUMN aborts TEXT",
-    "CREATE TABLE audit (id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, actor TEXT NOT NULL, "
-    "peer TEXT NOT NULL, action TEXT NOT NULL, target TEXT NOT NULL, outcome TEXT NOT NULL)",
+    nullptr,  // tables of its own: tables_of_1_3()
 };
 static_assert(std::size(minor_steps) == schema_minor);
+
+/// Whole tables stand in the schema alone, behind everything older.
+const char* tables_of_1_3() {
+  return std::strstr(schema_sql, "-- Since 1.3, all that follows");
+}
 
 std::string version_pragma() {
   return "PRAGMA user_version = " + std::to_string(schema_major * 1000 + schema_minor);
@@ -204,7 +209,10 @@ std::string version_pragma() {
 void bring_up_to_date(Database& database) {
   Transaction transaction(database);
   const auto minor = database.pragma("user_version") % 1000;  // nobody else was quicker
-  for (auto step = minor; step < schema_minor; ++step) database.exec(minor_steps[step]);
+  for (auto step = minor; step < schema_minor; ++step) {
+    const auto* sql = minor_steps[step];
+    database.exec(sql != nullptr ? sql : tables_of_1_3());
+  }
   if (minor < schema_minor) database.exec(version_pragma().c_str());
   transaction.commit();
 }

@@ -509,6 +509,7 @@ std::int64_t Store::State::write(const Verdicts& verdicts) {
     session.bind(3, judged->health_since.time_since_epoch().count()).bind(4, judged->session);
     session.run();
   }
+  if (verdicts.alerts != nullptr) tell(verdicts);
   return first;
 }
 

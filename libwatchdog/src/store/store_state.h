@@ -99,6 +99,29 @@ struct Store::State {
   std::int64_t write(const Verdicts& verdicts);
   std::int64_t newest_transition();
 
+  // What people are told:
+  bool told = false;                     ///< Messages were made since somebody asked.
+  std::vector<std::int64_t> new_alerts;  ///< Of the transaction under way.
+  void tell(const Verdicts& verdicts);
+  void tell(SessionKey session, const Condition& condition, const std::string& detail,
+            const AlertRules& rules);
+  void tell_of_end(const Case& judged, const AlertRules& rules);
+  /// Tells what is due of the sessions whose time has come.
+  void tell_due(Instant until, const AlertRules& rules);
+  void put_alert(SessionKey session, const Telling& telling, const std::string& detail,
+                 const AlertRules& rules);
+  [[nodiscard]] std::optional<AlertState> alert_state(SessionKey session);
+  void put_alert_state(SessionKey session, const AlertState& state, Instant due);
+  void keep_alert_state(SessionKey session, const AlertState& state, Instant at,
+                        const AlertRules& rules);
+  [[nodiscard]] Instant next_alert_due();
+  void make_messages(const AlertRules& rules);
+  [[nodiscard]] std::vector<MessageMade> messages_after(Instant then, int count_max);
+  void send_together(const std::vector<std::int64_t>& alerts, const std::string& parent,
+                     Instant at);
+  template <class Change>
+  [[nodiscard]] Result<Alert> change_alert(std::int64_t id, Change&& change);
+
   // Retention:
   struct Merging {
     SessionKey session = observer_key;           ///< Being looked at.
@@ -110,6 +133,7 @@ struct Store::State {
   SessionKey dropping = observer_key;          ///< Begun and not finished.
   [[nodiscard]] bool drop_ended(const Retention& retention);
   [[nodiscard]] bool drop_oldest(const Retention& retention);
+  [[nodiscard]] bool drop_alerts(const Retention& retention);
   [[nodiscard]] bool merge_heartbeats(const Retention& retention);
   [[nodiscard]] bool merge_block(const Retention& retention, Seq end, Seq following);
   void drop_session(SessionKey session);

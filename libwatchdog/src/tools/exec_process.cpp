@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -151,14 +152,34 @@ Pair make_channel() {
   return {lifted(ends[0]), lifted(ends[1])};
 }
 
+/// What the program is to read: in memory, so that nobody waits for it to read, and sealed. Empty:
+/// errno says why it could not be kept.
+Descriptor input_of(const std::string& text) {
+  Descriptor file = lifted(memfd_create("input", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  for (std::size_t at = 0; file && at < text.size();) {
+    const auto count = write(file.get(), text.data() + at, text.size() - at);
+    if (count < 0 && errno != EINTR) return Descriptor(-1);
+    if (count > 0) at += static_cast<std::size_t>(count);
+  }
+  if (!file || lseek(file.get(), 0, SEEK_SET) != 0 ||
+      fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
+    return Descriptor(-1);
+  return file;
+}
+
 /// What is done to the new process before it is `watchdog-exec`. posix_spawn alone: to fork a
 /// large process takes long, and one with threads is not safe to fork.
 class SpawnActions {
  public:
-  SpawnActions(int out, int err, int channel) {
+  /// `in` is -1 for an empty input.
+  SpawnActions(int in, int out, int err, int channel) {
     posix_spawn_file_actions_init(&files_);
     posix_spawnattr_init(&attributes_);
-    posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (in >= 0) {
+      posix_spawn_file_actions_adddup2(&files_, in, STDIN_FILENO);
+    } else {
+      posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    }
     posix_spawn_file_actions_adddup2(&files_, out, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&files_, err, STDERR_FILENO);
     posix_spawn_file_actions_adddup2(&files_, channel, exec_channel);
@@ -206,6 +227,8 @@ Result<ExecProcess> ExecProcess::start(const SpawnSpec& spec, const std::string&
   auto out = make_pipe();
   auto err = make_pipe();
   if (!channel || !out || !err) return failed("it gets no pipes", errno);
+  const auto in = spec.input.empty() ? Descriptor(-1) : input_of(spec.input);
+  if (!spec.input.empty() && !in) return failed("it gets no input", errno);
 
   std::vector<std::string> words{*path, std::to_string(spec.ladder.terminate.count()),
                                  std::to_string(spec.ladder.kill_verify.count()),
@@ -217,7 +240,7 @@ Result<ExecProcess> ExecProcess::start(const SpawnSpec& spec, const std::string&
 
   ExecProcess started;
   pid_t pid = -1;
-  SpawnActions actions(out.theirs.get(), err.theirs.get(), channel.theirs.get());
+  SpawnActions actions(in.get(), out.theirs.get(), err.theirs.get(), channel.theirs.get());
   if (const int cause = actions.spawn(pid, words, variables); cause != 0) {
     if (cause == E2BIG) return refused("its arguments and its environment are too long");
     if (cause == EAGAIN || cause == ENOMEM || cause == EMFILE || cause == ENFILE)

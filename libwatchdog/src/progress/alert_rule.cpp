@@ -1,0 +1,260 @@
+#include "watchdog/alert_rule.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace watchdog {
+namespace {
+
+/// What was told is not told again for something that is no worse.
+int gravity(AlertCause cause) {
+  switch (cause) {
+    case AlertCause::blocked:
+      return 1;
+    case AlertCause::stuck:
+    case AlertCause::looping:
+      return 2;
+    case AlertCause::dead:
+    case AlertCause::failed:
+    case AlertCause::incomplete:
+      break;
+  }
+  return 3;
+}
+
+bool may_pass(AlertCause cause) {
+  return cause != AlertCause::failed && cause != AlertCause::incomplete;
+}
+
+Instant calm_again(const AlertState& state, const AlertRules& rules) {
+  return state.changes.back() + rules.flap_window;
+}
+
+/// When the trouble it is in is to be told.
+Instant trouble_due(const AlertState& state, const AlertRules& rules) {
+  if (!state.trouble || state.acknowledged) return never;
+  if (state.told && gravity(*state.trouble) <= gravity(*state.told)) return never;
+  const bool holds = may_pass(*state.trouble) && *state.trouble != AlertCause::blocked;
+  return std::max(state.since + (holds ? rules.hold : Millis{0}), state.snoozed_until);
+}
+
+Telling telling(AlertState& state, AlertKind kind) {
+  if (state.episode == never) state.episode = state.since;
+  return {.kind = kind,
+          .word = state.word,
+          .reason = state.reason,
+          .at = state.at,
+          .episode = state.episode};
+}
+
+Telling tell_trouble(AlertState& state) {
+  auto told = telling(state, AlertKind::alert);
+  state.told = state.trouble;
+  state.snoozed_until = {};
+  return told;
+}
+
+Telling tell_recovery(AlertState& state) {
+  auto told = telling(state, AlertKind::recovery);
+  state.episode = never;
+  state.told.reset();
+  state.acknowledged = false;
+  return told;
+}
+
+Telling tell_flapping(AlertState& state, const AlertRules& rules) {
+  auto told = telling(state, AlertKind::alert);
+  told.reason = "it comes and goes, " + std::to_string(state.changes.size()) + " times within " +
+                std::to_string(rules.flap_window.count() / 60'000) + " min; now " + state.word +
+                ": " + state.reason;
+  state.flapping = true;
+  state.told = state.trouble;
+  return told;
+}
+
+/// Notes a change between calm and trouble; true if there were too many.
+bool is_change_too_many(AlertState& state, Instant tick, const AlertRules& rules) {
+  if (rules.flap_changes == 0) return false;
+  std::erase_if(state.changes, [&](Instant at) { return at + rules.flap_window <= tick; });
+  state.changes.push_back(tick);
+  const auto kept = static_cast<std::size_t>(rules.flap_changes) + 1;
+  if (state.changes.size() < kept) return false;
+  state.changes.erase(state.changes.begin(),
+                      state.changes.end() - static_cast<std::ptrdiff_t>(kept));
+  return true;
+}
+
+std::optional<Telling> turn(AlertState& state, const Condition& now, const AlertRules& rules) {
+  const bool calm = now.kind == Condition::Kind::calm;
+  const auto trouble = calm ? std::nullopt : std::optional(now.cause);
+  if (trouble == state.trouble) return std::nullopt;
+  const bool changed = calm || !state.trouble;
+  if (changed || gravity(*trouble) > gravity(*state.trouble)) {
+    state.since = now.tick;
+    state.at = now.at;
+  }
+  state.trouble = trouble;
+  state.word = now.word;
+  state.reason = now.reason;
+  if (changed && is_change_too_many(state, now.tick, rules) && !state.flapping &&
+      !state.acknowledged && state.snoozed_until <= now.tick) {
+    return tell_flapping(state, rules);
+  }
+  return tell_due(state, now.tick, rules);
+}
+
+}  // namespace
+
+bool AlertRules::wants(AlertCause cause) const noexcept {
+  return std::ranges::find(on, cause) != on.end();
+}
+
+Condition condition_of(HealthKind health, const AlertRules& rules) {
+  Condition condition{.word = std::string(name_of(health))};
+  switch (health) {
+    case HealthKind::suspect:
+    case HealthKind::silent:
+      return condition;  // whatever it was in before, this is no recovery
+    case HealthKind::stuck:
+      condition.cause = AlertCause::stuck;
+      break;
+    case HealthKind::looping:
+      condition.cause = AlertCause::looping;
+      break;
+    case HealthKind::blocked:
+      condition.cause = AlertCause::blocked;
+      break;
+    case HealthKind::dead:
+      condition.cause = AlertCause::dead;
+      break;
+    default:
+      condition.kind = Condition::Kind::calm;
+      return condition;
+  }
+  if (rules.wants(condition.cause)) {
+    condition.kind = Condition::Kind::trouble;
+  } else if (health == HealthKind::blocked) {
+    condition.kind = Condition::Kind::calm;
+  }
+  return condition;
+}
+
+Condition condition_of(Lifecycle end, const AlertRules& rules) {
+  Condition condition{.kind = Condition::Kind::calm, .word = std::string(name_of(end))};
+  if (end != Lifecycle::failed && end != Lifecycle::incomplete) return condition;
+  condition.cause = end == Lifecycle::failed ? AlertCause::failed : AlertCause::incomplete;
+  if (rules.wants(condition.cause)) condition.kind = Condition::Kind::trouble;
+  return condition;
+}
+
+bool AlertState::is_forgettable(Instant now, const AlertRules& rules) const {
+  return !trouble && blocked_since == never && episode == never && snoozed_until <= now &&
+         !flapping && (changes.empty() || changes.back() + rules.flap_window <= now);
+}
+
+std::optional<Telling> take(AlertState& state, const Condition& condition,
+                            const AlertRules& rules) {
+  if (condition.kind == Condition::Kind::unclear) return std::nullopt;
+  const auto blocked_since = std::exchange(state.blocked_since, never);
+  if (condition.kind == Condition::Kind::trouble && condition.cause == AlertCause::blocked) {
+    if (state.trouble == AlertCause::blocked) return std::nullopt;
+    if (blocked_since != never) {  // it waits for something else now
+      state.blocked_since = blocked_since;
+      state.reason = condition.reason;
+      return std::nullopt;
+    }
+    // To wait is no trouble until it lasts.
+    auto calm = condition;
+    calm.kind = Condition::Kind::calm;
+    auto told = turn(state, calm, rules);
+    state.blocked_since = condition.tick;
+    state.word = condition.word;
+    state.reason = condition.reason;
+    state.at = condition.at;
+    return told;
+  }
+  return turn(state, condition, rules);
+}
+
+Instant due_of(const AlertState& state, const AlertRules& rules) {
+  const auto ripe = state.blocked_since == never ? never : state.blocked_since + rules.blocked_for;
+  if (state.flapping) return std::min(ripe, calm_again(state, rules));
+  if (!state.trouble && state.episode != never) return state.since;
+  return std::min(ripe, trouble_due(state, rules));
+}
+
+std::optional<Telling> tell_due(AlertState& state, Instant now, const AlertRules& rules) {
+  while (due_of(state, rules) <= now) {
+    if (state.blocked_since != never && state.blocked_since + rules.blocked_for <= now) {
+      Condition waits{.kind = Condition::Kind::trouble,
+                      .cause = AlertCause::blocked,
+                      .word = state.word,
+                      .reason = state.reason,
+                      .tick = state.blocked_since + rules.blocked_for,
+                      .at = state.at};
+      state.blocked_since = never;
+      if (auto told = turn(state, waits, rules)) return told;
+    } else if (state.flapping) {
+      state.flapping = false;
+      state.told.reset();  // what is left of it is told once more
+      if (!state.trouble) state.reason = "it is calm: " + state.reason;
+    } else if (!state.trouble && state.episode != never) {
+      return tell_recovery(state);
+    } else {
+      return tell_trouble(state);
+    }
+  }
+  return std::nullopt;
+}
+
+void acknowledge(AlertState& state) {
+  state.acknowledged = true;
+  state.snoozed_until = {};
+}
+
+void snooze(AlertState& state, Instant until) {
+  state.acknowledged = false;
+  state.snoozed_until = until;
+  state.told.reset();
+}
+
+Grouping group_alerts(const std::vector<std::string>& parents,
+                      const std::vector<MessageMade>& recent, Instant now,
+                      const AlertRules& rules) {
+  Grouping grouping;
+  std::vector<const MessageMade*> fresh;
+  std::map<std::string, Instant> parent_free;
+  for (const auto& message : recent) {
+    const auto free = message.at + rules.group_window;
+    if (free <= now) continue;
+    fresh.push_back(&message);
+    if (!message.parent.empty()) parent_free[message.parent] = free;
+  }
+  const auto messages_max = static_cast<std::size_t>(rules.messages_max);
+  if (fresh.size() >= messages_max) {
+    if (!parents.empty())
+      grouping.next = fresh[fresh.size() - messages_max]->at + rules.group_window;
+    return grouping;
+  }
+  std::map<std::string, std::size_t> message_of;
+  for (std::size_t at = 0; at < parents.size(); ++at) {
+    const auto& parent = parents[at];
+    if (const auto waits = parent_free.find(parent); waits != parent_free.end()) {
+      grouping.next = std::min(grouping.next, waits->second);
+      continue;
+    }
+    const auto [known, is_new] = message_of.try_emplace(parent, grouping.messages.size());
+    if (is_new || parent.empty()) grouping.messages.emplace_back();
+    grouping.messages[parent.empty() ? grouping.messages.size() - 1 : known->second].push_back(at);
+  }
+  if (fresh.size() + grouping.messages.size() <= messages_max) return grouping;
+  std::vector<std::size_t> all;
+  for (const auto& message : grouping.messages)
+    all.insert(all.end(), message.begin(), message.end());
+  std::ranges::sort(all);
+  grouping.messages = {std::move(all)};
+  return grouping;
+}
+
+}  // namespace watchdog

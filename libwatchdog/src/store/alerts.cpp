@@ -1,0 +1,436 @@
+#include "watchdog/alerts.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "json/fields.h"
+#include "store/store_state.h"
+#include "watchdog/content.h"
+#include "watchdog/ids.h"
+#include "watchdog/json.h"
+#include "watchdog/json_writer.h"
+
+namespace watchdog {
+namespace {
+
+/// Sessions told of in one transaction because of the time.
+constexpr int due_max = 1'000;
+/// Alerts of one message, and of those that wait, how many are looked at at once.
+constexpr std::size_t alerts_max = 1'000;
+
+constexpr std::string_view alert_columns =
+    "a.id, s.name, s.spec, a.kind, a.word, a.reason, a.detail, a.at_ms, a.episode_tick, a.message, "
+    "a.told_tick, a.acknowledged_by, a.acknowledged_ms, a.snoozed_until_ms";
+
+std::int64_t ticks(Instant at) {
+  return at.time_since_epoch().count();
+}
+Instant instant(std::int64_t ticks) {
+  return Instant{Millis{ticks}};
+}
+WallTime wall_time(std::int64_t ms) {
+  return WallTime{Millis{ms}};
+}
+void bind_time(Statement& statement, int at, Instant time) {
+  time == never ? statement.bind_null(at) : statement.bind(at, ticks(time));
+}
+Instant time_in(const Statement& row, int column) {
+  return row.is_null(column) ? never : instant(row.integer(column));
+}
+std::string_view name_or_none(const std::optional<AlertCause>& cause) {
+  return cause ? name_of(*cause) : std::string_view{};
+}
+
+Alert alert_from(const Statement& row) {
+  Alert alert{.id = row.integer(0), .session = row.text(1)};
+  std::string unused;
+  if (auto spec = session_spec_from_json(row.text(2), unused)) {
+    alert.agent = std::move(spec->agent);
+    alert.parent = std::move(spec->parent);
+    alert.task = std::move(spec->task);
+  }
+  alert.kind = named<AlertKind>(row.text(3)).value_or(AlertKind::alert);
+  alert.word = row.text(4);
+  alert.reason = row.text(5);
+  alert.detail = row.text(6);
+  alert.at = wall_time(row.integer(7));
+  alert.episode = instant(row.integer(8));
+  alert.message = row.text(9);
+  if (!row.is_null(10)) alert.told = instant(row.integer(10));
+  alert.acknowledged_by = row.text(11);
+  alert.acknowledged_at = wall_time(row.integer(12));
+  if (!row.is_null(13)) alert.snoozed_until = wall_time(row.integer(13));
+  return alert;
+}
+
+}  // namespace
+
+std::optional<AlertState> Store::State::alert_state(SessionKey session) {
+  auto& query =
+      sql("SELECT trouble, word, reason, since_tick, at_ms, blocked_tick, episode_tick, told, "
+          "acknowledged, snoozed_tick, changes, flapping FROM alert_states WHERE session = ?");
+  const ResetLater later(query);
+  query.bind(1, session);
+  if (!query.step()) return std::nullopt;
+  AlertState state{.trouble = named<AlertCause>(query.text(0)),
+                   .word = query.text(1),
+                   .reason = query.text(2),
+                   .since = instant(query.integer(3)),
+                   .at = wall_time(query.integer(4)),
+                   .blocked_since = time_in(query, 5),
+                   .episode = time_in(query, 6),
+                   .told = named<AlertCause>(query.text(7)),
+                   .acknowledged = query.integer(8) == 1,
+                   .snoozed_until = instant(query.integer(9)),
+                   .flapping = query.integer(11) == 1};
+  if (const auto changes = parse_json(query.text(10)); changes && changes->is_array()) {
+    for (const auto& at : *changes)
+      if (at.is_number_integer()) state.changes.push_back(instant(at.get<std::int64_t>()));
+  }
+  if (state.changes.empty()) state.flapping = false;
+  return state;
+}
+
+void Store::State::put_alert_state(SessionKey session, const AlertState& state, Instant due) {
+  JsonWriter changes;
+  changes.open_array();
+  for (const auto at : state.changes) changes.value(ticks(at));
+  changes.close_array();
+  auto& put = sql(
+      "INSERT OR REPLACE INTO alert_states (session, due_tick, trouble, word, reason, since_tick, "
+      "at_ms, blocked_tick, episode_tick, told, acknowledged, snoozed_tick, changes, flapping) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  put.bind(1, session);
+  bind_time(put, 2, due);
+  put.bind(3, name_or_none(state.trouble), true).bind(4, state.word).bind(5, state.reason);
+  put.bind(6, ticks(state.since)).bind(7, state.at.time_since_epoch().count());
+  bind_time(put, 8, state.blocked_since);
+  bind_time(put, 9, state.episode);
+  put.bind(10, name_or_none(state.told), true).bind(11, state.acknowledged ? 1 : 0);
+  put.bind(12, ticks(state.snoozed_until))
+      .bind(13, changes.text())
+      .bind(14, state.flapping ? 1 : 0);
+  put.run();
+}
+
+void Store::State::keep_alert_state(SessionKey session, const AlertState& state, Instant at,
+                                    const AlertRules& rules) {
+  if (!state.is_forgettable(at, rules))
+    return put_alert_state(session, state, due_of(state, rules));
+  auto& forget = sql("DELETE FROM alert_states WHERE session = ?");
+  forget.bind(1, session);
+  forget.run();
+}
+
+Instant Store::State::next_alert_due() {
+  auto& query =
+      sql("SELECT due_tick FROM alert_states WHERE due_tick IS NOT NULL ORDER BY due_tick LIMIT 1");
+  const ResetLater later(query);
+  return query.step() ? instant(query.integer(0)) : never;
+}
+
+void Store::State::tell(const Verdicts& verdicts) {
+  const auto& rules = *verdicts.alerts;
+  new_alerts.clear();
+  for (const auto& transition : verdicts.transitions) {
+    auto condition = condition_of(transition.health.kind, rules);
+    condition.reason = transition.reason;
+    condition.tick = transition.tick;
+    condition.at = transition.at;
+    tell(transition.session, condition, {}, rules);
+  }
+  for (const auto* judged : verdicts.snapshots) tell_of_end(*judged, rules);
+  make_messages(rules);
+}
+
+void Store::State::tell_of_end(const Case& judged, const AlertRules& rules) {
+  const auto& history = judged.history;
+  Condition condition{.tick = history.tick, .at = history.at};
+  if (!is_end(history.lifecycle)) {
+    // An end is no transition, and neither is what takes it back.
+    const auto state = alert_state(judged.session);
+    if (!state ||
+        (state->trouble != AlertCause::failed && state->trouble != AlertCause::incomplete))
+      return;
+    condition.kind = Condition::Kind::calm;
+    condition.word = name_of(judged.health.kind);
+    condition.reason = "it was taken up again";
+    return tell(judged.session, condition, {}, rules);
+  }
+  const auto end = condition_of(history.lifecycle, rules);
+  condition.kind = end.kind;
+  condition.cause = end.cause;
+  condition.word = end.word;
+  std::string detail;
+  if (const auto& outcome = history.notes->outcome) {
+    condition.reason = outcome->reason;
+    condition.at = history.notes->outcome_at;
+    detail = outcome->error;
+  }
+  tell(judged.session, condition, detail, rules);
+}
+
+void Store::State::tell(SessionKey session, const Condition& condition, const std::string& detail,
+                        const AlertRules& rules) {
+  if (condition.kind == Condition::Kind::unclear) return;
+  auto state = alert_state(session);
+  if (!state) {
+    if (condition.kind == Condition::Kind::calm) return;
+    state.emplace();
+  }
+  while (const auto due = watchdog::tell_due(*state, condition.tick, rules))
+    put_alert(session, *due, {}, rules);
+  if (const auto news = take(*state, condition, rules)) put_alert(session, *news, detail, rules);
+  keep_alert_state(session, *state, condition.tick, rules);
+}
+
+void Store::State::tell_due(Instant until, const AlertRules& rules) {
+  auto& query =
+      sql("SELECT session FROM alert_states WHERE due_tick <= ? ORDER BY due_tick LIMIT ?");
+  query.bind(1, ticks(until)).bind(2, due_max);
+  std::vector<SessionKey> sessions;
+  while (query.step()) sessions.push_back(query.integer(0));
+  query.reset();
+  new_alerts.clear();
+  for (const auto session : sessions) {
+    if (session == observer_key) continue;  // for make_messages
+    auto state = alert_state(session);
+    if (!state) continue;
+    while (const auto due = watchdog::tell_due(*state, until, rules))
+      put_alert(session, *due, {}, rules);
+    keep_alert_state(session, *state, until, rules);
+  }
+  make_messages(rules);
+}
+
+void Store::State::put_alert(SessionKey session, const Telling& telling, const std::string& detail,
+                             const AlertRules& rules) {
+  auto& alert = sql(
+      "INSERT INTO alerts (session, kind, word, reason, detail, at_ms, episode_tick) VALUES (?, "
+      "?, ?, ?, ?, ?, ?) RETURNING id");
+  alert.bind(1, session).bind(2, name_of(telling.kind)).bind(3, telling.word);
+  const auto reason = redact(telling.reason);
+  const auto error = redact(detail);
+  alert.bind(4, reason).bind(5, error, true);
+  alert.bind(6, telling.at.time_since_epoch().count()).bind(7, ticks(telling.episode));
+  alert.step();
+  const auto id = alert.integer(0);
+  alert.reset();
+  new_alerts.push_back(id);
+  for (const auto& channel : rules.channels) {
+    auto& delivery =
+        sql("INSERT INTO deliveries (channel, alert, state, attempts) VALUES (?, ?, 'pending', 0)");
+    delivery.bind(1, channel).bind(2, id);
+    delivery.run();
+  }
+}
+
+/// The newest ones, the oldest of them first.
+std::vector<MessageMade> Store::State::messages_after(Instant then, int count_max) {
+  auto& query =
+      sql("SELECT told_tick, message, parent FROM alerts WHERE told_tick > ? AND (told_tick, "
+          "message) < (?, ?) ORDER BY told_tick DESC, message DESC LIMIT 1");
+  const ResetLater later(query);
+  std::vector<MessageMade> messages;
+  std::int64_t tick = std::numeric_limits<std::int64_t>::max();
+  std::string key;
+  // From message to message, however many alerts are in each.
+  while (static_cast<int>(messages.size()) < count_max) {
+    query.reset().bind(1, ticks(then)).bind(2, tick).bind(3, key);
+    if (!query.step()) break;
+    tick = query.integer(0);
+    key = query.text(1);
+    messages.push_back({.at = instant(tick), .parent = query.text(2)});
+  }
+  std::ranges::reverse(messages);
+  return messages;
+}
+
+void Store::State::send_together(const std::vector<std::int64_t>& alerts, const std::string& parent,
+                                 Instant at) {
+  std::string message;
+  auto& send = sql("UPDATE alerts SET message = ?, told_tick = ?, parent = ? WHERE id = ?");
+  for (std::size_t index = 0; index < alerts.size(); ++index) {
+    if (index % alerts_max == 0) message = new_ulid(options.clock->wall());
+    send.reset().bind(1, message).bind(2, ticks(at)).bind(3, parent, true).bind(4, alerts[index]);
+    send.run();
+  }
+}
+
+/// Of the new alerts, and, when it is their time, of those that wait.
+void Store::State::make_messages(const AlertRules& rules) {
+  const Instant at = std::max(last_tick, Instant{options.clock->since_boot() + offset});
+  auto& due = sql("SELECT due_tick FROM alert_states WHERE session = ? AND due_tick IS NOT NULL");
+  due.bind(1, observer_key);
+  const Instant waits_until = due.step() ? instant(due.integer(0)) : never;
+  due.reset();
+  const bool all = waits_until <= at;
+  if (!all && new_alerts.empty()) return;
+  auto& waiting =
+      all ? sql("SELECT a.id, s.parent FROM alerts a JOIN sessions s ON s.id = a.session WHERE "
+                "a.told_tick IS NULL ORDER BY a.id LIMIT ?")
+          : sql("SELECT a.id, s.parent FROM alerts a JOIN sessions s ON s.id = a.session WHERE "
+                "a.id >= ? ORDER BY a.id");
+  waiting.bind(1, all ? static_cast<std::int64_t>(alerts_max) : new_alerts.front());
+  std::vector<std::int64_t> ids;
+  std::vector<std::string> parents;
+  while (waiting.step()) {
+    ids.push_back(waiting.integer(0));
+    parents.push_back(waiting.text(1));
+  }
+  waiting.reset();
+  new_alerts.clear();
+  const auto grouping =
+      group_alerts(parents, messages_after(at - rules.group_window, rules.messages_max), at, rules);
+  for (const auto& group : grouping.messages) {
+    std::vector<std::int64_t> alerts;
+    auto parent = parents[group.front()];
+    for (const auto index : group) {
+      alerts.push_back(ids[index]);
+      if (parents[index] != parent) parent.clear();
+    }
+    send_together(alerts, parent, at);
+  }
+  told = told || !grouping.messages.empty();
+  auto next = all ? grouping.next : std::min(waits_until, grouping.next);
+  if (all && ids.size() == alerts_max && !grouping.messages.empty()) next = at;  // and the rest
+  if (next != waits_until) put_alert_state(observer_key, {}, next);
+}
+
+Result<Instant> Store::tell_due(const AlertRules& rules) {
+  const auto due = state_->reader.state_->guarded<Instant>(
+      [&]() -> Result<Instant> { return state_->next_alert_due(); });
+  if (!due || *due > now()) return due;
+  return state_->in_turn<Instant>([&]() -> Result<Instant> {
+    state_->stamp();
+    state_->tell_due(state_->now, rules);
+    return state_->next_alert_due();
+  });
+}
+
+bool Store::take_told() {
+  return std::exchange(state_->told, false);
+}
+
+Result<void> Store::note(const Attempt& attempt) {
+  const auto done = state_->in_turn<bool>([&]() -> Result<bool> {
+    for (const auto id : attempt.alerts) {
+      // What is held meanwhile is not tried again; what was sent stays sent.
+      auto& update = state_->sql(
+          "UPDATE deliveries SET attempts = attempts + 1, error = ?1, sent_ms = CASE WHEN ?2 = "
+          "'sent' THEN ?3 END, state = CASE WHEN ?2 = 'pending' THEN state ELSE ?2 END WHERE "
+          "channel = ?4 AND alert = ?5 AND state <> 'sent'");
+      update.bind(1, attempt.error, true).bind(2, name_of(attempt.state));
+      update.bind(3, state_->options.clock->wall().time_since_epoch().count());
+      update.bind(4, attempt.channel).bind(5, id);
+      update.run();
+    }
+    return true;
+  });
+  return done ? Result<void>{} : done.error();
+}
+
+template <class Change>
+Result<Alert> Store::State::change_alert(std::int64_t id, Change&& change) {
+  return in_turn<Alert>([&]() -> Result<Alert> {
+    stamp();
+    auto found = reader.alerts({.after = id + 1, .limit = 1});
+    if (!found) return found.error();
+    if (found->empty() || found->front().id != id) {
+      return Error{ErrorCode::not_found, "there is no alert " + std::to_string(id), "alertId"};
+    }
+    if (found->front().kind == AlertKind::recovery) {
+      return Error{ErrorCode::conflict,
+                   "alert " + std::to_string(id) + " says that something is over", "alertId"};
+    }
+    const auto session = reader.session(found->front().session);
+    if (!session) return session.error();
+    auto state = alert_state(session->key).value_or(AlertState{});
+    change(found->front(), state);
+    // What follows from that is for the judge, who has the rules, to find out at its next look.
+    put_alert_state(session->key, state, now);
+    auto& hold = sql("UPDATE deliveries SET state = 'held' WHERE alert = ? AND state = 'pending'");
+    hold.bind(1, id);
+    hold.run();
+    told = true;  // there is less to send
+    found = reader.alerts({.after = id + 1, .limit = 1});
+    if (!found) return found.error();
+    return std::move(found->front());
+  });
+}
+
+Result<Alert> Store::acknowledge_alert(std::int64_t id, const std::string& by) {
+  return state_->change_alert(id, [&](const Alert& alert, AlertState& state) {
+    if (state.episode == alert.episode) acknowledge(state);
+    auto& update = state_->sql(
+        "UPDATE alerts SET acknowledged_by = ?, acknowledged_ms = ? WHERE id = ? AND "
+        "acknowledged_by IS NULL");
+    update.bind(1, by).bind(2, state_->wall.time_since_epoch().count()).bind(3, id);
+    update.run();
+  });
+}
+
+Result<Alert> Store::snooze_alert(std::int64_t id, Millis time) {
+  return state_->change_alert(id, [&](const Alert&, AlertState& state) {
+    snooze(state, state_->now + time);
+    auto& update = state_->sql("UPDATE alerts SET snoozed_until_ms = ? WHERE id = ?");
+    update.bind(1, (state_->wall + time).time_since_epoch().count()).bind(2, id);
+    update.run();
+  });
+}
+
+Result<std::vector<Alert>> StoreReader::alerts(const AlertFilter& filter) {
+  return state_->guarded<std::vector<Alert>>([&]() -> Result<std::vector<Alert>> {
+    const Transaction one_view(*state_->database, Transaction::Kind::read);
+    std::string sql = "SELECT " + std::string(alert_columns) +
+                      " FROM alerts a JOIN sessions s ON s.id = a.session WHERE a.id < ?";
+    if (!filter.session.empty()) sql += " AND s.name = ?";
+    if (filter.state) sql += " AND a.id IN (SELECT alert FROM deliveries WHERE state = ?)";
+    auto& query = state_->prepared(sql + " ORDER BY a.id DESC LIMIT ?");
+    const ResetLater later(query);
+    int at = 0;
+    query.bind(++at, filter.after > 0 ? filter.after : std::numeric_limits<std::int64_t>::max());
+    if (!filter.session.empty()) query.bind(++at, filter.session);
+    if (filter.state) query.bind(++at, name_of(*filter.state));
+    query.bind(++at, filter.limit);
+    std::vector<Alert> alerts;
+    while (query.step()) alerts.push_back(alert_from(query));
+    auto& deliveries = state_->prepared(
+        "SELECT channel, state, attempts, error FROM deliveries WHERE alert = ? ORDER BY channel");
+    const ResetLater deliveries_later(deliveries);
+    for (auto& alert : alerts) {
+      deliveries.reset().bind(1, alert.id);
+      while (deliveries.step()) {
+        alert.deliveries.push_back(
+            {.channel = deliveries.text(0),
+             .state = named<DeliveryState>(deliveries.text(1)).value_or(DeliveryState::pending),
+             .attempts = deliveries.integer(2),
+             .error = deliveries.text(3)});
+      }
+    }
+    return alerts;
+  });
+}
+
+Result<std::vector<Alert>> StoreReader::next_message(std::string_view channel, bool single) {
+  return state_->guarded<std::vector<Alert>>([&]() -> Result<std::vector<Alert>> {
+    const Transaction one_view(*state_->database, Transaction::Kind::read);
+    static const std::string pending =
+        "SELECT " + std::string(alert_columns) +
+        " FROM deliveries d JOIN alerts a ON a.id = d.alert JOIN sessions s ON s.id = a.session "
+        "WHERE d.channel = ? AND d.state = 'pending' AND ";
+    auto& first = state_->prepared(pending + "a.told_tick IS NOT NULL ORDER BY d.alert LIMIT 1");
+    const ResetLater later(first);
+    first.bind(1, channel);
+    std::vector<Alert> alerts;
+    if (first.step()) alerts.push_back(alert_from(first));
+    if (alerts.empty() || single) return alerts;
+    auto& rest = state_->prepared(pending + "a.message = ? AND d.alert > ? ORDER BY d.alert");
+    const ResetLater rest_later(rest);
+    rest.bind(1, channel).bind(2, alerts.front().message).bind(3, alerts.front().id);
+    while (rest.step()) alerts.push_back(alert_from(rest));
+    return alerts;
+  });
+}
+
+}  // namespace watchdog

@@ -1,0 +1,33 @@
+/// \file
+/// What people read when they are told of sessions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "watchdog/alerts.h"
+#include "watchdog/settings.h"
+
+namespace watchdog::monitor {
+
+/// What goes out at once. A plain value.
+struct AlertMessage {
+  std::string key;            ///< The same for each attempt: who gets it twice can tell.
+  std::vector<Alert> alerts;  ///< Empty: a message that only tries the channel.
+};
+
+/// What alerts may say. A plain value.
+struct AlertWording {
+  bool content = false;  ///< Tasks and errors too.
+  std::string url;       ///< Of the monitor, for links, without a slash at its end.
+};
+
+/// A sentence on one session: who, how it is, why, since when. Secrets are taken out of it.
+[[nodiscard]] std::string sentence_of(const Alert& alert, const AlertWording& wording);
+/// All of it, a line each; many are cut short.
+[[nodiscard]] std::string text_of(const AlertMessage& message, const AlertWording& wording);
+/// The body as the channel wants it. REQUIRES for pagerduty: at most one alert.
+[[nodiscard]] std::string body_of(const AlertMessage& message, AlertFormat format,
+                                  const AlertWording& wording, const std::string& routing_key);
+
+}  // namespace watchdog::monitor
