@@ -268,10 +268,6 @@ json parsed(const Field& field, const std::string& text) {
       },
       field);
   if (is_text) return text;
-  if (text.starts_with('[')) {
-    auto list = json::parse(text, nullptr, false);
-    return list.is_discarded() ? json(text) : list;
-  }
   if (text == "true" || text == "false") return text == "true";
   if ((text == "1" || text == "0") && shown(field, {}).is_boolean()) return text == "1";
   const auto* end = text.data() + text.size();
