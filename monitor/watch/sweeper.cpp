@@ -58,6 +58,7 @@ struct Pending {
 struct Writing {
   std::function<void(Store&)> work;
   std::function<void(Error)> failed;
+  std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
 };
 
 /// Reads on a thread and a connection of its own, so that a long list delays no commit.
@@ -146,7 +147,7 @@ struct Sweeper::State {
   mutable std::mutex mutex;
   std::vector<std::shared_ptr<Pending>> inbox;
   std::vector<std::shared_ptr<Pending>> in_hand;  ///< Taken, not yet answered.
-  std::vector<Writing> writings;
+  std::deque<Writing> writings;
   std::size_t pending_bytes = 0;
   std::optional<Error> trouble;
   std::shared_ptr<Observer> seen;  ///< The observer, for those who ask from other threads.
@@ -194,13 +195,18 @@ struct Sweeper::State {
     if (message_listener) message_listener();
   }
 
+  /// The oldest one, if it came before.
+  std::optional<Writing> next_writing(std::chrono::steady_clock::time_point before) {
+    const std::lock_guard guard(mutex);
+    if (writings.empty() || writings.front().since >= before) return std::nullopt;
+    auto writing = std::move(writings.front());
+    writings.pop_front();
+    return writing;
+  }
+
   void write_all(const Result<void>& there) {
-    std::vector<Writing> now;
-    {
-      const std::lock_guard guard(mutex);
-      now.swap(writings);
-    }
-    for (const auto& writing : now) there ? writing.work(store) : writing.failed(there.error());
+    while (const auto writing = next_writing(std::chrono::steady_clock::time_point::max()))
+      there ? writing->work(store) : writing->failed(there.error());
   }
 
   void report(const Result<void>& result) {
@@ -343,6 +349,12 @@ struct Sweeper::State {
             if (pending->since < limit && !pending->answered.test()) late.push_back(pending);
           }
         }
+      }
+      while (const auto writing = next_writing(limit)) {
+        writing->failed({ErrorCode::unavailable,
+                         "the database could not be written for " +
+                             std::to_string(options.refusal_max.count()) +
+                             " ms: another writer does not come to its end. Nothing was changed"});
       }
       for (const auto& pending : late) {
         pending->answer(Error{ErrorCode::unavailable,
