@@ -43,11 +43,11 @@ std::string name_of_session(const Alert& alert) {
   return clean(alert.session) + (alert.agent.empty() ? "" : " (" + clean(alert.agent) + ")");
 }
 
-/// `is stuck`, `failed`, `recovered: it is progressing`.
+/// `is stuck`, `failed`, `recovered: it is progressing`, `ended: cancelled`.
 std::string state_of(const Alert& alert) {
   const bool ended = named<Lifecycle>(alert.word).has_value();
   const auto word = clean(alert.word);
-  if (is_recovery(alert)) return ended ? "is over: " + word : "recovered: it is " + word;
+  if (is_recovery(alert)) return ended ? "ended: " + word : "recovered: it is " + word;
   if (alert.word == "incomplete") return "ended incomplete";
   return ended ? word : "is " + word;
 }

@@ -319,6 +319,7 @@ TEST_F(Monitor, stopped_writer_delays_others_and_loses_nothing) {
     const auto waited =
         server.report("http", R"({"kind":"state_change","type":"n","event_id":"once"})");
     EXPECT_EQ(waited.status, 503) << waited.body;
+    EXPECT_EQ(server.post("/api/alerts/1/acknowledge", "").status, 503);
     EXPECT_EQ(server.get("/api/autonomous/progress/http").status, 200) << "reading goes on";
     agent.signal(SIGCONT);
     EXPECT_EQ(
