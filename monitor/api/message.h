@@ -35,13 +35,13 @@ struct Request {
 
 /// What a response goes on with after its head, for as long as the client stays. Use from one
 /// thread at a time.
-class Source {
+class BodySource {
  public:
   using Piece = std::shared_ptr<const std::string>;
-  Source() = default;
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-  virtual ~Source() = default;
+  BodySource() = default;
+  BodySource(const BodySource&) = delete;
+  BodySource& operator=(const BodySource&) = delete;
+  virtual ~BodySource() = default;
 
   /// Once, before anything else: `wake` may be called from any thread whenever there is more, until
   /// this is gone.
@@ -57,7 +57,7 @@ struct Response {
   std::string content_type = "application/json";
   std::string extra_headers;  ///< Complete lines, each with its CRLF.
   std::string cache_control = "no-store";
-  std::shared_ptr<Source> source;  ///< Instead of `body`, until either side closes; null: none.
+  std::shared_ptr<BodySource> source;  ///< Instead of `body`, until either side closes; null: none.
 };
 
 /// Called exactly once, from any thread.

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "api/exposition.h"
 #include "api/metrics.h"
 #include "api/routes.h"
@@ -8,9 +10,6 @@ namespace {
 
 double seconds(Millis time) {
   return std::chrono::duration<double>(time).count();
-}
-double seconds(const std::atomic<std::int64_t>& milliseconds) {
-  return seconds(Millis{milliseconds.load(std::memory_order_relaxed)});
 }
 
 template <class Enum>
@@ -111,19 +110,25 @@ void tell_server(Exposition& out, const Metrics& metrics) {
       .sample(metrics.streams_opened.count() - metrics.streams_closed.count());
   out.family("watchdog_streams_total", "counter", "Event streams begun.")
       .sample(metrics.streams_opened.count());
-  out.family("watchdog_streams_refused_total", "counter", "Refused: there were too many.")
-      .sample(metrics.streams_refused.count());
 }
 
-void tell_alerts(Exposition& out, const Metrics::Alerts& alerts) {
-  out.family("watchdog_alerts", "gauge", "Alerts that are not sent.")
-      .sample(alerts.pending.load(), {{"state", "pending"}})
-      .sample(alerts.held.load(), {{"state", "held"}});
+void tell_alerts(Exposition& out, const Metrics& metrics,
+                 const std::vector<ChannelStatus>& channels, Instant now) {
+  out.family("watchdog_alert_channels", "gauge", "Channels by which people are told.");
+  Millis waited{};
+  for (std::size_t at = 0; at < std::size(Names<ChannelCondition>::all); ++at) {
+    const auto condition = static_cast<ChannelCondition>(at);
+    out.sample(std::ranges::count(channels, condition, &ChannelStatus::condition),
+               {{"state", name_of(condition)}});
+  }
+  for (const auto& channel : channels) {
+    if (channel.unsent_since) waited = std::max(waited, now - *channel.unsent_since);
+  }
   out.family("watchdog_alerts_total", "counter", "Alerts that were sent, or given up.")
-      .sample(alerts.sent.count(), {{"state", "sent"}})
-      .sample(alerts.dead.count(), {{"state", "dead"}});
+      .sample(metrics.alerts_sent.count(), {{"state", "sent"}})
+      .sample(metrics.alerts_given_up.count(), {{"state", "dead"}});
   out.family("watchdog_alert_oldest_unsent_seconds", "gauge", "How long the oldest waits.")
-      .sample(seconds(alerts.oldest_unsent_ms));
+      .sample(seconds(waited));
 }
 
 void tell_program(Exposition& out, const Metrics& metrics) {
@@ -146,7 +151,7 @@ void get_metrics(const CallPtr& call) {
   tell_work(out, *metrics);
   tell_store(out, *metrics, *vitals);
   tell_server(out, *metrics);
-  tell_alerts(out, metrics->alerts);
+  tell_alerts(out, *metrics, call->backend.channels(), call->backend.now());
   tell_program(out, *metrics);
   call->reply({.body = out.take(), .content_type = std::string(Exposition::content_type)});
 }

@@ -104,15 +104,9 @@ struct Metrics {
   Histogram commit;
   std::array<CounterOf<StatusClass>, std::size(Names<RouteGroup>::all)> requests;
   Counter connections_opened, connections_closed, connections_refused;
-  Counter streams_opened, streams_closed, streams_refused;
+  Counter streams_opened, streams_closed;
 
-  /// Set by who delivers alerts.
-  struct Alerts {
-    std::atomic<std::int64_t> pending{0};  ///< Waiting for their channel.
-    std::atomic<std::int64_t> held{0};     ///< Acknowledged, snoozed or damped before they went.
-    std::atomic<std::int64_t> oldest_unsent_ms{0};  ///< How long the oldest pending one waits.
-    Counter sent, dead;
-  } alerts;
+  Counter alerts_sent, alerts_given_up;
 
   void count_request(RouteGroup group, int status) noexcept;
   void count_event(const Event& event) noexcept;

@@ -59,7 +59,7 @@ void Stream::add(std::string text) {
   pending_.push_back(std::make_shared<const std::string>(std::move(text)));
 }
 
-std::vector<Source::Piece> Stream::take() {
+std::vector<BodySource::Piece> Stream::take() {
   std::vector<Piece> pieces;
   {
     const std::lock_guard guard(mutex_);

@@ -27,7 +27,7 @@ struct StreamOptions {
 /// One listener's stream. What happens is told exactly once and in order, also over restarts of the
 /// monitor, as long as the file keeps it. Who reads slowly is told from the file; what sessions
 /// looked like in between it is not told.
-class Stream final : public Source, public std::enable_shared_from_this<Stream> {
+class Stream final : public BodySource, public std::enable_shared_from_this<Stream> {
  public:
   /// Both must outlive it.
   Stream(Backend& backend, Feed& feed, StreamOptions options)

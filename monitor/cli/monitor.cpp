@@ -169,6 +169,7 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
                          .type = channel.type,
                          .retry_first = alerts.retry_first,
                          .retry_longest = alerts.retry_longest,
+                         .metrics = &state->metrics,
                          .log = [](const std::string& sentence) { spdlog::warn(sentence); }}));
   }
   const auto wake_all = [couriers = &state->couriers] {

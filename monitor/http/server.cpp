@@ -193,7 +193,7 @@ class HttpServer::State::Conversation final
     release_body();
     pace_.cancel();
     request_ = {};
-    source_.reset();
+    end_stream();
     beast::error_code ignored;
     auto& lowest = socket_.lowest_layer();
     lowest.shutdown(tcp::socket::shutdown_both, ignored);
@@ -238,10 +238,10 @@ class HttpServer::State::Conversation final
                        .authorization = std::string(text(header[http::field::authorization])),
                        .cookie = std::string(text(header[http::field::cookie])),
                        .fetch_site = std::string(text(header["Sec-Fetch-Site"])),
+                       .forwarded_for = forwarded_for(),
                        .accept_encoding = std::string(text(header[http::field::accept_encoding])),
                        .if_none_match = std::string(text(header[http::field::if_none_match])),
                        .last_event_id = std::string(text(header["Last-Event-ID"])),
-                       .forwarded_for = forwarded_for(),
                        .peer = peer_,
                        .body_bytes = announced()};
     if (auto refusal = server_->admission(request_)) {
@@ -348,6 +348,7 @@ class HttpServer::State::Conversation final
     phase_ = Phase::streaming;
     if (with_body_ && !server_->stopping) {
       source_ = response.source;
+      if (server_->metrics != nullptr) server_->metrics->streams_opened.add();
       wait_for_the_end();
       auto woken = std::make_shared<std::atomic_flag>();
       source_->begin([weak = this->weak_from_this(), woken, &context = server_->context] {
@@ -407,12 +408,17 @@ class HttpServer::State::Conversation final
     });
   }
 
+  void end_stream() {
+    if (!std::exchange(source_, nullptr)) return;
+    if (server_->metrics != nullptr) server_->metrics->streams_closed.add();
+  }
+
   /// Says good-bye as the transport wants it.
   void finish() {
     if constexpr (over_tls) {
       phase_ = Phase::receiving;
       expires_ = SteadyClock::now() + std::chrono::seconds(5);
-      source_.reset();
+      end_stream();
       socket_.async_shutdown(
           [self = this->shared_from_this()](beast::error_code) { self->close(); });
     } else {
@@ -459,8 +465,8 @@ class HttpServer::State::Conversation final
   SteadyClock::time_point expires_;
 
   // Of a stream:
-  std::shared_ptr<Source> source_;
-  std::vector<Source::Piece> pieces_;  ///< Under way.
+  std::shared_ptr<BodySource> source_;
+  std::vector<BodySource::Piece> pieces_;  ///< Under way.
   asio::steady_timer pace_;
   SteadyClock::time_point next_piece_;
   SteadyClock::time_point wrote_at_;

@@ -139,6 +139,9 @@ struct Courier::State {
     // It must not go again because it could not be written down.
     for (auto done = note(attempt); !done && !is_stopped(); done = note(attempt))
       wait_until(Clock::now() + store_pause, false);
+    if (options.metrics == nullptr) return;
+    if (attempt.state == DeliveryState::sent) options.metrics->alerts_sent.add();
+    if (attempt.state == DeliveryState::dead) options.metrics->alerts_given_up.add();
   }
 
   void run() {

@@ -21,6 +21,7 @@ class Courier {
     ChannelType type = ChannelType::log;
     Millis retry_first{1'000};
     Millis retry_longest{300'000};
+    Metrics* metrics = nullptr;  ///< Null: nobody counts.
     /// Gets what an operator should know. Called from the courier's thread.
     std::function<void(const std::string&)> log;
   };

@@ -78,6 +78,9 @@ Result<std::vector<std::string>> Store::erase(const Erasure& erasure) {
       events.run();
       if (state_->dropping == session) state_->dropping = observer_key;
       state_->drop_session_rows(session);
+      auto& trail = state_->sql("UPDATE audit SET target = '' WHERE target = ?");
+      trail.bind(1, name);
+      trail.run();
     }
     if (!names.empty() && !erasure.only_say) {
       state_->keep_floors();
