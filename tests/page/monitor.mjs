@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -28,10 +28,9 @@ export class Monitor {
     this.#process = spawn(program, ['serve', '--db', join(this.#folder, 'w.db'), '--port', port],
                           { env: { ...environment, ...more }, stdio: ['ignore', 'pipe', 'ignore'] });
     for await (const line of createInterface({ input: this.#process.stdout })) {
-      const found = line.match(/http:\/\/[^\s/#]+/);
-      if (!found) continue;
-      this.url = found[0];
-      this.token = line.match(/#token=(\S+)/)?.[1] ?? this.token;
+      this.url = line.match(/^listening on (\S+)/)?.[1] ?? this.url;
+      if (!line.startsWith('open ')) continue;
+      this.token = readFileSync(join(this.#folder, 'w.db-token'), 'utf8').trim().split(/\s/).at(-1);
       return;
     }
     throw new Error('the monitor does not listen');
