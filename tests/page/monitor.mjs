@@ -112,11 +112,12 @@ export async function populate(monitor, count, lot = ['progressing', 'tool', 'pr
   await inLanes(count, 32, one);
 }
 
-/** So many sessions as fast as may be: each in one request, with an id and no more. */
+/** So many sessions as fast as may be: each in one request of few events. */
 export async function crowd(monitor, count) {
-  const lot = ['progressing', 'tool', 'progressing', 'stuck', 'blocked', 'completed', 'progressing', 'looping', 'progressing', 'tool'];
+  const lot = [...Array(7).fill([...beats(1, 'testing'), change('begun')]), beats(6, 'reflection'),
+               [...beats(1, 'deploying'), { kind: 'wait', waiting_for: 'approval' }], [{ kind: 'end', outcome: 'completed' }]];
   await inLanes(count, 128, (n) =>
-    monitor.report(`crowd-${n}`, ...lives[lot[n % lot.length]](n).map((event, at) => ({ ...event, event_id: `${at}` }))));
+    monitor.report(`crowd-${n}`, ...lot[n % lot.length].map((event, at) => ({ ...event, event_id: `${at}` }))));
 }
 
 async function inLanes(count, lanes, one) {
