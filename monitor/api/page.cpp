@@ -5,68 +5,12 @@
 #include <span>
 #include <string>
 
-#include "api/assets.h"
-#include "shell_html.h"
+#include "api/shell.h"
 #include "watchdog/content.h"
 #include "watchdog/health.h"
 
 namespace watchdog::monitor {
 namespace {
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      case '\'':
-        safe += "&#39;";
-        break;
-      default:
-        safe += c;
-    }
-  }
-  return safe;
-}
-
-/// The shell with `{{name}}` replaced; what stands in a value is never looked at again.
-Response filled(std::string_view page, std::string_view title, std::string_view body,
-                int status = 200) {
-  const auto now = std::to_string(system_clock().wall().time_since_epoch().count());
-  std::string html;
-  std::string_view rest = shell_html;
-  while (true) {
-    const auto begin = rest.find("{{");
-    html += rest.substr(0, begin);
-    if (begin == std::string_view::npos) break;
-    const auto end = rest.find("}}", begin);
-    const auto name = rest.substr(begin + 2, end - begin - 2);
-    if (name == "now") html += now;
-    if (name == "title") html += escaped(title);
-    if (name == "assets") html += assets_path();
-    if (name == "page") html += page;
-    if (name == "body") html += body;
-    rest.remove_prefix(end + 2);
-  }
-  return {.status = status,
-          .body = std::move(html),
-          .content_type = "text/html; charset=utf-8",
-          .extra_headers =
-              "Content-Security-Policy: default-src 'none'; script-src 'self'; "
-              "style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
-              "form-action 'self'; frame-ancestors 'none'\r\n"
-              "Referrer-Policy: no-referrer\r\nX-Frame-Options: DENY\r\n"};
-}
 
 std::string link_to(std::string_view session) {
   const auto id = escaped(session);
@@ -205,7 +149,7 @@ Response sessions_page(const std::vector<PageRow>& sessions, Instant now) {
     for (const auto& session : sessions) html += row_of(session, now);
     html += "</tbody></table></div>\n";
   }
-  return filled("list", "Watchdog", html);
+  return in_shell("list", "Watchdog", html);
 }
 
 Response session_page(const PageRow& session, const std::vector<Event>& events, Instant now) {
@@ -223,14 +167,14 @@ Response session_page(const PageRow& session, const std::vector<Event>& events, 
           std::to_string(history.state_changes) + " state changes";
   if (history.state_changes > 0) html += ", the last " + spoken(now - history.last_change) + " ago";
   html += ".</p>\n" + evidence_of(session.judged.health) + running_in(history, now);
-  return filled("session", row.id + " – Watchdog", html + events_in(events));
+  return in_shell("session", row.id + " – Watchdog", html + events_in(events));
 }
 
 Response notice_page(int status, std::string_view title, std::string_view text) {
-  return filled("notice", title,
-                "<h1>" + escaped(title) + "</h1>\n<p>" + escaped(text) +
-                    "</p>\n<p><a href=\"/\">All sessions</a></p>\n",
-                status);
+  return in_shell("notice", title,
+                  "<h1>" + escaped(title) + "</h1>\n<p>" + escaped(text) +
+                      "</p>\n<p><a href=\"/\">All sessions</a></p>\n",
+                  status);
 }
 
 }  // namespace watchdog::monitor

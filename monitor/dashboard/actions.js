@@ -11,7 +11,7 @@ function open(dialog) {
 }
 
 /** Asks for a token; `done` is called once it was the right one. */
-export function logInForm(done) {
+function logInForm(done) {
   const token = el('input', { type: 'password', name: 'token', id: 'token', required: true, autocomplete: 'current-password' });
   const trouble = el('p', { class: 'trouble', role: 'alert' });
   return el('form', { class: 'login', onsubmit: async (event) => {
@@ -26,7 +26,7 @@ export function logInForm(done) {
     }
   } },
   el('label', { for: 'token' }, 'Token'), token,
-  el('p', { class: 'hint' }, 'It stands in the address that the monitor printed when it was started.'),
+  el('p', { class: 'hint' }, 'It stands in the address that the monitor printed when it was started, and in its token file.'),
   trouble, el('button', { class: 'main' }, 'Log in'));
 }
 
@@ -40,10 +40,11 @@ export function logInDialog() {
   });
 }
 
-/** `what`: {title, happens, verb, path, body, answer(reply), harm}. */
+/** `what`: {title, happens, verb, path, body, answer(reply), harm, reasoned, scope}. */
 export async function act(what) {
-  if (!may('act')) await askAccess();
-  if (!may('act') && !await logInDialog()) return;
+  const { scope = 'act' } = what;
+  if (!may(scope)) await askAccess();
+  if (!may(scope) && !await logInDialog()) return;
   const reason = el('input', { id: 'reason', name: 'reason', maxlength: '1000', autocomplete: 'off' });
   const result = el('p', { class: 'result', role: 'status' });
   const go = el('button', { class: what.harm ? 'main harm' : 'main' }, what.verb);
@@ -103,7 +104,7 @@ export const abortTool = (turn, call, name) => act({
 export const askForCheck = (session) => act({
   title: `Ask a model about ${session}?`,
   happens: 'A model reads what the session did last and says whether it gets anywhere. The agent is not disturbed, and nothing is stopped.',
-  verb: 'Ask for a check', path: '/api/autonomous/check-status', body: { sessionId: session },
+  verb: 'Ask for a check', scope: 'report', path: '/api/autonomous/check-status', body: { sessionId: session },
   answer: ({ state }) => state === 'pending' ? 'The model is being asked. Its answer will stand under Opinions.' : `The check is ${state}.`,
 });
 

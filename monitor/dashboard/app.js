@@ -1,8 +1,6 @@
 // Where every page begins: who is here, and which page it is.
 
-import { logInForm } from './actions.js';
-import { askAccess, logIn, may } from './api.js';
-import { el } from './element.js';
+import { access, askAccess, logIn } from './api.js';
 import { startList } from './list.js';
 import { startSession } from './session.js';
 import { buildTop } from './top.js';
@@ -20,14 +18,13 @@ async function useToken() {
 async function begin() {
   await useToken();
   await askAccess().catch(() => {});  // it cannot be reached: the stream says so
-  buildTop();
-  if (!may('read')) {
-    main.replaceChildren(el('h1', {}, 'Log in'), el('p', {}, 'This monitor shows its sessions to those who have a token.'),
-                         logInForm(() => location.reload()));
-  } else if (main.dataset.page === 'list') {
-    startList(main);
-  } else if (main.dataset.page === 'session') {
-    startSession(main);
+  const { page } = main.dataset;
+  const start = { list: startList, session: startSession }[page];
+  if (start) {
+    buildTop();
+    start(main);
+  } else if (page === 'login' && access().name) {
+    location.replace(location.pathname === '/login' ? '/' : location.pathname + location.search);
   }
 }
 

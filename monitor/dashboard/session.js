@@ -273,7 +273,6 @@ function refresh() {
 const back = () => sessionStorage.getItem('list') ?? '/';
 
 export function startSession(main) {
-  if (document.body.querySelector('main')?.dataset.page !== 'session') return;
   main.replaceChildren(
     el('nav', { 'aria-label': 'Back' }, el('a', { href: back(), class: 'back' }, '← Sessions')),
     el('div', { class: 'title' }, el('h1', { class: 'id' }, id), el('p', { class: 'now' }, parts.health, ' ', parts.since),

@@ -10,9 +10,9 @@ import { onKey, showKeys } from './keys.js';
 const announceMs = 5000;  // between two announcements
 
 const icon = el('span', { class: 'icon', 'aria-hidden': 'true' });
-const word = el('span');
+const word = el('span', { role: 'status' });  // alone: how long ago is not to be read out every second
 const since = el('span', { class: 'since' });
-const live = el('p', { id: 'live', role: 'status' }, icon, word, since);
+const live = el('p', { id: 'live' }, icon, word, since);
 const pauseButton = el('button', { type: 'button', id: 'pause', 'aria-pressed': 'false', onclick: () => connection.pause() },
                        'Pause');
 const account = el('span', { id: 'account' });

@@ -27,6 +27,7 @@ from access_contract import access_is_decided, token_is_asked_for
 from alerts_contract import alerts_are_told
 from fake_model import Model
 from keeping_contract import sessions_are_forgotten, work_is_counted
+from page_contract import pages_are_served
 from process_facts import facts_of
 from server import Server
 from specification import METHODS, Specification, lint, objects_in
@@ -98,6 +99,8 @@ class Contract:
         faults = [] if response.status == status else [got]
         value = self.read_body(response, received, method, faults)
         documented = self.documented(method, target, response, faults)
+        kept = "Cache-Control" in (documented or {}).get("headers", {})
+        faults += [] if kept or response.getheader("Cache-Control") == "no-store" else ["it may be cached"]
         if documented and value is not None:
             faults += self.body_faults(documented, response, value)
         if status >= 400 and isinstance(value, dict):
@@ -112,8 +115,7 @@ class Contract:
 
     @staticmethod
     def read_body(response, received, method, faults):
-        for header, wanted in (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")):
-            faults += [] if response.getheader(header) == wanted else [f"{header} is not {wanted}"]
+        faults += [] if response.getheader("X-Content-Type-Options") == "nosniff" else ["it may be sniffed"]
         faults += ["HEAD is answered with a body"] if method == "HEAD" and received else []
         try:
             text = received.decode()
@@ -628,7 +630,7 @@ def main():
     specification = Specification(options.schemas.resolve())
     tally.check("openapi.yaml is well formed", list(lint(specification)))
     contract = Contract(specification, tally)
-    parts = (sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused,
+    parts = (pages_are_served, sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused,
              a_life_is_told, turns_are_told, rows_and_streams_are_told, situations_are_told, silence_and_death_are_told,
              sessions_are_forgotten, work_is_counted, alerts_are_told, sweep_for_undocumented)
     model = Model()

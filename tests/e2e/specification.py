@@ -30,6 +30,7 @@ class Operation:
 
     def __init__(self, specification, path, method, item, node):
         self.path, self.method, self.node = path, method.upper(), node
+        self.known = None  # A target that only the server could tell.
         look = specification.look
         self.parameters = [look(p) for p in item.get("parameters", []) + node.get("parameters", [])]
         self.query = {p["name"]: p for p in self.parameters if p["in"] == "query"}
@@ -41,6 +42,8 @@ class Operation:
 
     def sample(self):
         """A target that this operation answers."""
+        if self.known:
+            return self.known
         needed = [f"{name}=sample" for name, p in self.query.items() if p.get("required")]
         return re.sub(r"{\w+}", "sample", self.path) + ("?" + "&".join(needed) if needed else "")
 

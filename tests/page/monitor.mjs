@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -28,10 +28,9 @@ export class Monitor {
     this.#process = spawn(program, ['serve', '--db', join(this.#folder, 'w.db'), '--port', port],
                           { env: { ...environment, ...more }, stdio: ['ignore', 'pipe', 'ignore'] });
     for await (const line of createInterface({ input: this.#process.stdout })) {
-      const found = line.match(/http:\/\/[^\s/#]+/);
-      if (!found) continue;
-      this.url = found[0];
-      this.token = line.match(/#token=(\S+)/)?.[1] ?? this.token;
+      this.url = line.match(/^listening on (\S+)/)?.[1] ?? this.url;
+      if (!line.startsWith('open ')) continue;
+      this.token = readFileSync(join(this.#folder, 'w.db-token'), 'utf8').trim().split(/\s/).at(-1);
       return;
     }
     throw new Error('the monitor does not listen');
@@ -113,11 +112,12 @@ export async function populate(monitor, count, lot = ['progressing', 'tool', 'pr
   await inLanes(count, 32, one);
 }
 
-/** So many sessions as fast as may be: each in one request, with an id and no more. */
+/** So many sessions as fast as may be: each in one request of few events. */
 export async function crowd(monitor, count) {
-  const lot = ['progressing', 'tool', 'progressing', 'stuck', 'blocked', 'completed', 'progressing', 'looping', 'progressing', 'tool'];
+  const lot = [...Array(7).fill([...beats(1, 'testing'), change('begun')]), beats(6, 'reflection'),
+               [...beats(1, 'deploying'), { kind: 'wait', waiting_for: 'approval' }], [{ kind: 'end', outcome: 'completed' }]];
   await inLanes(count, 128, (n) =>
-    monitor.report(`crowd-${n}`, ...lives[lot[n % lot.length]](n).map((event, at) => ({ ...event, event_id: `${at}` }))));
+    monitor.report(`crowd-${n}`, ...lot[n % lot.length].map((event, at) => ({ ...event, event_id: `${at}` }))));
 }
 
 async function inLanes(count, lanes, one) {

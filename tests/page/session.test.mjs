@@ -17,14 +17,14 @@ after(async () => {
 });
 
 /** Runs with the session's page open, and in the end nothing went wrong in it. */
-function onSession(name, events, run, { spec = {}, prepare = async () => {}, ...options } = {}) {
+function onSession(name, events, run, { spec = {}, prepare = async () => {}, stranger = false, ...options } = {}) {
   test(name, async (t) => {
     const id = `s${onSession.count = (onSession.count ?? 0) + 1}`;
     await monitor.make(id, spec);
     if (events.length > 0) await monitor.report(id, ...events);
     const page = await open(browser, 'about:blank', options);
     await prepare(page);
-    await page.goto(`${monitor.url}/sessions/${id}`);
+    await page.goto(`${monitor.url}/sessions/${id}${stranger ? '' : `#token=${monitor.token}`}`);
     await live(page);
     await run(page, id, t);
     assert.deepEqual(page.faults, []);
@@ -180,38 +180,46 @@ onSession('alerts are shown and acknowledged', lives.stuck(), async (page) => {
   await page.route('**/api/alerts/*/*', (route) => route.fulfill({ json: { ok: true } }));
 } });
 
-// What is allowed is the server's business; here it is said by hand.
-onSession('acting asks for a token where one is needed', lives.stuck(), async (page) => {
+onSession('acting asks for a token, watching does not', lives.stuck(), async (page) => {
   await page.getByRole('button', { name: 'Cancel session' }).click();
   const login = page.getByRole('dialog', { name: 'Log in' });
   await login.getByLabel('Token').fill('wrong');
   await login.getByRole('button', { name: 'Log in' }).click();
   await login.getByText('That is not a token of this monitor.').waitFor();
-  await login.getByLabel('Token').fill('right');
+  await login.getByLabel('Token').fill(monitor.token);
   await login.getByRole('button', { name: 'Log in' }).click();
   await page.getByRole('dialog', { name: /^Cancel session/ }).waitFor();
-}, { prepare: async (page) => {
-  let scopes = ['read', 'report'];
-  await page.route('**/api/access', (route) => route.fulfill({ json: { scopes, name: null, tokenNeeded: true } }));
-  await page.route('**/api/login', (route) => {
-    const right = route.request().postDataJSON().token === 'right';
-    if (right) scopes = ['read', 'report', 'act'];
-    return route.fulfill({ status: right ? 204 : 401, body: '' });
-  });
-} });
+}, { stranger: true });
 
-test('the token of the address is used, and taken out of it', async () => {
-  const page = await open(browser, 'about:blank');
-  let given = null;
-  await page.route('**/api/login', (route) => {
-    given = route.request().postDataJSON().token;
-    return route.fulfill({ status: 204, body: '' });
-  });
-  await page.goto(`${monitor.url}/#token=s3cret`);
+test('the token of the address is used once, and taken out of it', async () => {
+  const page = await open(browser, `${monitor.url}/?q=x#token=${monitor.token}`);
   await live(page);
-  assert.equal(given, 's3cret');
-  assert.equal(page.url(), `${monitor.url}/`);
+  assert.equal(page.url(), `${monitor.url}/?q=x`);
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.getByRole('button', { name: 'Log in' }).waitFor();
+  assert.equal((await page.evaluate(() => fetch('/api/access').then((answer) => answer.json()))).name, null);
+  assert.deepEqual(page.faults, []);
   await page.context().close();
+});
+
+test('where reading needs a token too, there is nothing but a login before', async () => {
+  const shut = await Monitor.start({ WATCHDOG_MONITOR_BEHIND_PROXY: 'true' });
+  await shut.report('s', change('begun'));
+  for (const javaScriptEnabled of [true, false]) {
+    const page = await open(browser, `${shut.url}/sessions/s`, { javaScriptEnabled });
+    assert.doesNotMatch(await page.locator('body').innerText(), /begun/);
+    if (javaScriptEnabled) assert.deepEqual(await barriers(page), []);
+    await page.getByLabel('Token').fill(shut.token);
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.waitForURL(`${shut.url}/`);
+    await page.getByRole('link', { name: 's', exact: true }).waitFor();
+    await page.context().close();
+  }
+  const page = await open(browser, `${shut.url}/sessions/s#token=${shut.token}`);
+  await live(page);
+  await page.locator('.event .told', { hasText: 'begun' }).waitFor();
+  await page.context().close();
+  await shut.end();
 });
 
 const hostile = '<img src=x onerror="globalThis.hit=1"><script>globalThis.hit=1</script>"\'>&lt;{{body}}</title><svg onload=globalThis.hit=1>';
