@@ -174,6 +174,11 @@ void Feed::transition(const TransitionRow& row, std::string_view session) {
   state_->note_changed(session, true);
 }
 
+void Feed::created(std::string_view session) {
+  const std::lock_guard guard(state_->mutex);
+  if (!state_->listeners.empty()) state_->note_changed(session, true);
+}
+
 void Feed::restart(Cursor cursor) {
   const std::lock_guard guard(state_->mutex);
   state_->newest = cursor;

@@ -60,6 +60,8 @@ class Feed {
   // The one who judges tells, on one thread:
   void event(const Event& event, std::string_view session);
   void transition(const TransitionRow& row, std::string_view session);
+  /// A session that has no event yet.
+  void created(std::string_view session);
   /// What is told next follows the cursor.
   void restart(Cursor cursor);
   /// Wakes those who listen, if there is something new.

@@ -29,7 +29,9 @@ std::string session_row(std::string_view id, const Watched& watched, Instant now
   out.open_object().field("sessionId", id).raw(*watched.description);
   out.field("lifecycle", name_of(history.lifecycle)).field("health", name_of(health.kind));
   out.field("healthSince", number(watched.judged.health_since));
-  write_text(out, "reason", reason_of(health, history, *watched.judged.policy));
+  write_text(
+      out, "reason",
+      notes.outcome ? notes.outcome->reason : reason_of(health, history, *watched.judged.policy));
   write_text(out, "currentPhase", history.phase);
   out.field("iteration", history.iteration).field("heartbeats", history.heartbeats);
   out.field("stateChanges", history.state_changes).key("lastChangeAt");
@@ -57,7 +59,10 @@ std::string session_row(const SessionRow& row, WallTime wall) {
   out.open_object().field("sessionId", row.id).raw(description_of(row.spec));
   out.field("lifecycle", name_of(row.lifecycle)).field("health", name_of(row.health));
   out.field("healthSince", number(row.updated));
-  write_text(out, "reason", row.outcome_reason);
+  write_text(out, "reason",
+             ended           ? row.outcome_reason
+             : row.head == 0 ? "it has not reported anything yet"
+                             : "");
   for (const auto name : {"currentPhase", "iteration", "heartbeats", "stateChanges", "lastChangeAt",
                           "lastHeartbeatAt", "tool"}) {
     out.field(name, nullptr);

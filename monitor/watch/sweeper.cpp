@@ -309,6 +309,8 @@ struct Sweeper::State {
     if (receipts) looked = seen->look();
     const auto settled = settle();
     for (std::size_t at = 0; at < settled.size(); ++at) {
+      const bool made = receipts && (*receipts)[at] && (*receipts)[at]->created;
+      if (made && options.feed != nullptr) options.feed->created(batches[at].session);
       settled[at]->answer(receipts ? std::move((*receipts)[at])
                                    : Result<Receipt>(receipts.error()));
     }

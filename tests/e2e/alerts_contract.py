@@ -20,7 +20,7 @@ def server_with_channels(contract):
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as config:
         config.write(CHANNELS)
         config.flush()
-        with type(own)(own.program, "", {**own.more, "WATCHDOG_CONFIG": config.name}) as contract.server:
+        with type(own)(own.program, {**own.more, "WATCHDOG_CONFIG": config.name}) as contract.server:
             try:
                 yield
             finally:

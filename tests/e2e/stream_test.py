@@ -111,6 +111,13 @@ class StreamTest(unittest.TestCase):
         self.assertEqual(reader.until(lambda kind, data: kind == "transition" and data["health"] == "progressing")["sessionId"], "new")
         self.assertEqual(reader.until(lambda kind, data: kind == "session")["iteration"], 4)
 
+    def test_a_session_that_was_only_made_is_told(self):
+        reader = self.open()
+        next(reader)
+        self.assertEqual(post(self.server, SESSIONS, {"sessionId": "made"})[0], 201)
+        row = reader.until(lambda kind, data: kind == "session")
+        self.assertEqual((row["sessionId"], row["health"], row["heartbeats"]), ("made", "unknown", None))
+
     def test_one_session_is_told_of_itself_alone(self):
         say(self.server, "a", change(1))
         reader = self.open(f"{SESSIONS}/a/stream")
