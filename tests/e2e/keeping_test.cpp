@@ -39,6 +39,12 @@ class Keeping : public testing::Test {
         json{{"sessionId", session}, {"agent", word + "agent"}, {"task", word + "task"}}.dump());
     server.report(session, json{{"kind", "state_change"}, {"type", word}, {"data", word}}.dump());
   }
+  /// A command of somebody who may act.
+  static std::vector<std::string> words(const Server& server, std::vector<std::string> of_command) {
+    of_command.insert(of_command.begin(), program);
+    for (const auto& flag : server.flags()) of_command.push_back(flag);
+    return of_command;
+  }
   static void end(Server& server, const std::string& session) {
     server.report(session, R"({"kind":"end"})");
   }
@@ -68,7 +74,7 @@ TEST_F(Keeping, running_monitor_forgets_a_session_so_that_no_byte_is_left) {
   ASSERT_TRUE(is_anywhere("planted"));
   EXPECT_EQ(forget(R"({"dryRun":true})"), 200);
   ASSERT_TRUE(is_anywhere("plantedagent"));
-  const auto done = run({program, "forget", "gone", "--yes", "--json", "--server", server.url()});
+  const auto done = run(words(server, {"forget", "gone", "--yes", "--json"}));
   EXPECT_EQ(done.code, 0) << done.output;
   EXPECT_EQ(json::parse(done.output), (json{{"forgotten", true}, {"sessions", {"gone"}}}));
   EXPECT_FALSE(is_anywhere("planted"));
@@ -87,12 +93,10 @@ TEST_F(Keeping, running_monitor_forgets_a_session_so_that_no_byte_is_left) {
 TEST_F(Keeping, what_runs_is_forgotten_only_by_force) {
   Server server(path);
   play(server, "running", "planted");
-  const std::vector<std::string> words{program, "forget",   "running",
-                                       "--yes", "--server", server.url()};
-  const auto refused = run(words);
+  auto forced = words(server, {"forget", "running", "--yes"});
+  const auto refused = run(forced);
   EXPECT_EQ(refused.code, 3);
   EXPECT_NE(refused.output.find("still runs"), std::string::npos) << refused.output;
-  auto forced = words;
   forced.emplace_back("--force");
   EXPECT_EQ(run(forced).code, 0);
   EXPECT_FALSE(is_anywhere("planted"));

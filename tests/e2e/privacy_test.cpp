@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/token_file.h"
 #include "http/client.h"
 #include "support/model_replies.h"
 #include "support/model_server.h"
@@ -195,10 +196,10 @@ class Privacy : public testing::Test {
 /// The monitor with its log in a file.
 struct Watched {
   Watched(const std::filesystem::path& database, const std::filesystem::path& log,
-          const std::string& model)
+          const std::string& model, const std::filesystem::path& config)
       : process({"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>" + log.string(), WATCHDOG_MONITOR, "serve",
                  "--db", database.string(), "--port", "0", "--log-format", "json", "--llm-base-url",
-                 model, "--config", ""},
+                 model, "--config", config.string()},
                 {.environment = {"WATCHDOG_PRIVACY_PATTERNS=CUST-[0-9]{8}",
                                  "WATCHDOG_CHECKS_SHARE_SERVER=1"}}) {
     const auto first = process.line();
@@ -212,8 +213,12 @@ TEST_F(Privacy, planted_secrets_are_in_no_file_log_answer_page_or_check) {
   ASSERT_GE(secrets.size(), 20U);
   const auto log = dir / "log";
   {
-    Watched monitor(path, log, model.base_url());
-    auto client = HttpClient::to(monitor.url);
+    std::ofstream(dir / "watchdog.toml")
+        << "[alerts]\ncontent = true\nmessages_max = 1000\n[alerts.channels.log]\ntype = 'log'\n";
+    Watched monitor(path, log, model.base_url(), dir / "watchdog.toml");
+    const auto tokens = read_token_file(path.string() + "-token");
+    ASSERT_TRUE(tokens.ok());
+    auto client = HttpClient::to(monitor.url, acting_secret(*tokens));
     ASSERT_TRUE(client.ok());
     std::string last;
     const auto ask = [&](Method method, const std::string& target, const std::string& body = {}) {
@@ -301,7 +306,13 @@ TEST_F(Privacy, planted_secrets_are_in_no_file_log_answer_page_or_check) {
       ask(Method::get, "/api/autonomous/progress/s" + std::to_string(at));
       ask(Method::get, "/api/autonomous/progress/l" + std::to_string(at));
     }
+    // Whoever failed was told of, to the last.
+    while (last.find("\"pending\"") != std::string::npos ||
+           last.find("\"sent\"") == std::string::npos) {
+      ASSERT_EQ(ask(Method::get, "/api/alerts?limit=1000"), 200);
+    }
     for (const char* target : {"/", "/metrics", "/api/autonomous/progress?limit=1000",
+                               "/api/autonomous/sessions?limit=10000", "/sessions/s1",
                                "/api/turns/active?limit=1000", "/readyz"})
       ask(Method::get, target);
     EXPECT_GE(model.chats().size(), 10U);

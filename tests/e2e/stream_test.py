@@ -111,6 +111,17 @@ class StreamTest(unittest.TestCase):
         self.assertEqual(reader.until(lambda kind, data: kind == "transition" and data["health"] == "progressing")["sessionId"], "new")
         self.assertEqual(reader.until(lambda kind, data: kind == "session")["iteration"], 4)
 
+    def test_secrets_are_told_nobody(self):
+        secret = "hunter2" + "forever"
+        reader = self.open()
+        say(self.server, "a", {"kind": "state_change", "type": "login", "data": {"password": secret}},
+            {"kind": "tool_call", "name": "shell", "args": {"command": f"psql postgres://me:{secret}@db/x"}},
+            {"kind": "end", "outcome": "failed", "reason": "denied", "error": f"password={secret} was refused"})
+        told = []
+        reader.until(lambda kind, data: told.append(json.dumps(data)) or kind == "session" and data["lifecycle"] == "failed")
+        self.assertIn("[redacted]", "".join(told))
+        self.assertNotIn(secret, "".join(told))
+
     def test_a_session_that_was_only_made_is_told(self):
         reader = self.open()
         next(reader)
