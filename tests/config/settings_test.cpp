@@ -282,7 +282,8 @@ INSTANTIATE_TEST_SUITE_P(
               "watchdog.toml:1: tools.profile is \"patient\"; it must be one of \"autonomous\", "
               "\"interactive\", \"batch\"\n"},
         Wrong{"monitor.hosts = 'a'",
-              "watchdog.toml:1: monitor.hosts is \"a\"; it must be a list of at most 64, each a text\n"},
+              "watchdog.toml:1: monitor.hosts is \"a\"; it must be a list of at most 64, each a "
+              "text\n"},
         Wrong{"monitor.hosts = [1]", "watchdog.toml:1: monitor.hosts is 1; it must be a text\n"},
         Wrong{"monitor.tls_key = '/k'",
               "watchdog.toml:1: monitor.tls_cert and monitor.tls_key belong together: set both or "

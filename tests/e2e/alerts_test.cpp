@@ -140,7 +140,12 @@ TEST_F(Alerts, are_acknowledged_and_snoozed) {
   auto response = server->post("/api/alerts/1/acknowledge", R"({"by":"ann"})");
   EXPECT_EQ(response.status, 200) << response.body;
   EXPECT_EQ(json::parse(response.body)["acknowledged"]["by"], "ann");
-  auto ran = test::run({program, "alerts", "--snooze", "2", "5", "--server", server->url()});
+  const auto act = [this](std::vector<std::string> words) {
+    words.insert(words.begin(), {program, "alerts"});
+    for (const auto& flag : server->flags()) words.push_back(flag);
+    return test::run(words);
+  };
+  auto ran = act({"--snooze", "2", "5"});
   EXPECT_EQ(ran.code, 0) << ran.output;
   EXPECT_TRUE(list()["alerts"][0]["snoozedUntil"].is_number());
   server->report("s", R"({"kind":"end","outcome":"failed"})");
@@ -152,9 +157,9 @@ TEST_F(Alerts, are_acknowledged_and_snoozed) {
   start();
   EXPECT_EQ(hook.wait_for(3)[2].body["alerts"][0]["text"].get<std::string>().substr(0, 8),
             "t failed");
-  ran = test::run({program, "alerts", "--ack", "9", "--server", server->url()});
+  ran = act({"--ack", "9"});
   EXPECT_EQ(ran.code, 5) << ran.output;
-  ran = test::run({program, "alerts", "--ack", "3", "--server", server->url()});
+  ran = act({"--ack", "3"});
   EXPECT_EQ(ran.code, 0) << ran.output;
   end(SIGTERM);
   ran = test::run({program, "alerts", "--snooze", "3", "1", "--db", path.string()});

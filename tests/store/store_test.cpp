@@ -104,8 +104,8 @@ TEST_F(StoreFile, pages_backwards_are_the_same_events) {
   const auto key = reader.session("a")->key;
   for (const auto kind : {std::optional<ReportKind>{}, std::optional{ReportKind::message}}) {
     std::vector<Seq> forwards;
-    for (const auto& event : reader.page(key, 0, 1'000, kind)->events)
-      forwards.push_back(event.seq);
+    const auto whole = reader.page(key, 0, 1'000, kind);
+    for (const auto& event : whole->events) forwards.push_back(event.seq);
     ASSERT_FALSE(forwards.empty());
     for (const int page_size : {1, 7, 128, 1'000}) {
       std::vector<Seq> backwards;
