@@ -10,7 +10,7 @@ namespace watchdog {
 namespace {
 
 /// Events handled in one piece: some milliseconds of the writers' queue.
-constexpr int piece_events = 1'000;
+constexpr int trim_events = 1'000;
 
 bool may_merge(const Event& event) {
   return event.report.kind == ReportKind::heartbeat && event.report.event_id.empty() &&
@@ -49,7 +49,7 @@ void Store::State::drop_session(SessionKey session) {
   auto& previous = sql("SELECT prev FROM events WHERE seq = ?");
   auto& drop = sql("DELETE FROM events WHERE seq = ?");
   Seq seq = reader.state_->head_of(session);
-  for (int count = 0; count < piece_events && seq != 0; ++count) {
+  for (int count = 0; count < trim_events && seq != 0; ++count) {
     previous.reset().bind(1, seq);
     const Seq next = previous.step() ? previous.integer(0) : 0;
     previous.reset();
@@ -141,12 +141,12 @@ bool Store::State::drop_oldest(const Retention& retention) {
   auto& query =
       sql("SELECT max(seq), count(*) FROM (SELECT seq FROM events WHERE seq <= ? ORDER BY seq "
           "LIMIT ?)");
-  query.bind(1, retention.folded_through).bind(2, piece_events);
+  query.bind(1, retention.folded_through).bind(2, trim_events);
   query.step();
   const Seq last = query.integer(0);
   const auto count = query.integer(1);
   query.reset();
-  if (count < piece_events) return false;  // all that is left is needed
+  if (count < trim_events) return false;  // all that is left is needed
   changed = true;
   for (const std::string_view text :
        {"DELETE FROM events WHERE seq <= ?", "DELETE FROM blocks WHERE seq <= ?"}) {
@@ -169,7 +169,7 @@ bool Store::State::merge_heartbeats(const Retention& retention) {
   auto& block =
       sql("SELECT session, seq FROM blocks WHERE (session, seq) > (?, ?) ORDER BY session, seq "
           "LIMIT 2");
-  for (int looked = 0; looked < piece_events; ++looked) {
+  for (int looked = 0; looked < trim_events; ++looked) {
     block.reset().bind(1, merging.session).bind(2, merging.from);
     if (!block.step()) {
       block.reset();
