@@ -75,29 +75,29 @@ class Line {
   std::vector<Telling> tellings_;
 };
 
-struct Told {
+struct Announced {
   const char* line;
   const char* told;
 };
 
 TEST(AlertRule, tells_of_trouble_once_and_of_its_end_if_it_was_told) {
   for (const auto& [line, told] : {
-           Told{"progressing +10 slow +10 suspect +10 progressing", ""},
-           Told{"stuck +99999", "0:stuck"},
-           Told{"stuck +10 progressing +10 stuck", "0:stuck 10:-progressing 20:stuck"},
-           Told{"stuck +5 looping +5 stuck +5 slow", "0:stuck 15:-slow"},
-           Told{"stuck +5 suspect +5 silent +5 progressing", "0:stuck 15:-progressing"},
-           Told{"stuck +5 silent +5 dead +5 progressing", "0:stuck 10:dead 15:-progressing"},
-           Told{"stuck +5 failed", "0:stuck 5:failed"},
-           Told{"stuck +5 completed", "0:stuck 5:-completed"},
-           Told{"stuck +5 cancelled", "0:stuck 5:-cancelled"},
-           Told{"dead +5 failed", "0:dead"},
-           Told{"incomplete +5 unknown +5 failed", "0:incomplete 5:-unknown 10:failed"},
-           Told{"silent +100 progressing", ""},
-           Told{"blocked +1799 progressing", ""},
-           Told{"blocked +1801 progressing", "1800:blocked 1801:-progressing"},
-           Told{"blocked +1000 blocked +801", "1800:blocked"},
-           Told{"stuck +5 blocked +2000 stuck", "0:stuck 5:-blocked 1805:blocked 2005:stuck"},
+           Announced{"progressing +10 slow +10 suspect +10 progressing", ""},
+           Announced{"stuck +99999", "0:stuck"},
+           Announced{"stuck +10 progressing +10 stuck", "0:stuck 10:-progressing 20:stuck"},
+           Announced{"stuck +5 looping +5 stuck +5 slow", "0:stuck 15:-slow"},
+           Announced{"stuck +5 suspect +5 silent +5 progressing", "0:stuck 15:-progressing"},
+           Announced{"stuck +5 silent +5 dead +5 progressing", "0:stuck 10:dead 15:-progressing"},
+           Announced{"stuck +5 failed", "0:stuck 5:failed"},
+           Announced{"stuck +5 completed", "0:stuck 5:-completed"},
+           Announced{"stuck +5 cancelled", "0:stuck 5:-cancelled"},
+           Announced{"dead +5 failed", "0:dead"},
+           Announced{"incomplete +5 unknown +5 failed", "0:incomplete 5:-unknown 10:failed"},
+           Announced{"silent +100 progressing", ""},
+           Announced{"blocked +1799 progressing", ""},
+           Announced{"blocked +1801 progressing", "1800:blocked 1801:-progressing"},
+           Announced{"blocked +1000 blocked +801", "1800:blocked"},
+           Announced{"stuck +5 blocked +2000 stuck", "0:stuck 5:-blocked 1805:blocked 2005:stuck"},
        }) {
     EXPECT_EQ(Line().told(line), told) << line;
   }
@@ -105,12 +105,12 @@ TEST(AlertRule, tells_of_trouble_once_and_of_its_end_if_it_was_told) {
 
 TEST(AlertRule, waits_until_a_trouble_holds_where_it_is_to) {
   for (const auto& [line, told] : {
-           Told{"stuck +59 progressing +100", ""},
-           Told{"stuck +61", "60:stuck"},
-           Told{"stuck +40 looping +40", "60:looping"},
-           Told{"stuck +30 silent +31 progressing", "60:stuck 61:-progressing"},
-           Told{"failed", "0:failed"},
-           Told{"stuck +30 failed", "30:failed"},
+           Announced{"stuck +59 progressing +100", ""},
+           Announced{"stuck +61", "60:stuck"},
+           Announced{"stuck +40 looping +40", "60:looping"},
+           Announced{"stuck +30 silent +31 progressing", "60:stuck 61:-progressing"},
+           Announced{"failed", "0:failed"},
+           Announced{"stuck +30 failed", "30:failed"},
        }) {
     EXPECT_EQ(Line({.hold = 60s}).told(line), told) << line;
   }
@@ -119,11 +119,11 @@ TEST(AlertRule, waits_until_a_trouble_holds_where_it_is_to) {
 TEST(AlertRule, tells_only_what_is_wanted) {
   const AlertRules rules{.on = {AlertCause::dead}};
   for (const auto& [line, told] : {
-           Told{"stuck +10 failed", ""},
-           Told{"dead +10 stuck +10 progressing", "0:dead 20:-progressing"},
-           Told{"dead +10 incomplete", "0:dead 10:-incomplete"},
-           Told{"blocked +9999", ""},
-           Told{"dead +10 blocked", "0:dead 10:-blocked"},
+           Announced{"stuck +10 failed", ""},
+           Announced{"dead +10 stuck +10 progressing", "0:dead 20:-progressing"},
+           Announced{"dead +10 incomplete", "0:dead 10:-incomplete"},
+           Announced{"blocked +9999", ""},
+           Announced{"dead +10 blocked", "0:dead 10:-blocked"},
        }) {
     EXPECT_EQ(Line(rules).told(line), told) << line;
   }
@@ -131,17 +131,18 @@ TEST(AlertRule, tells_only_what_is_wanted) {
 
 TEST(AlertRule, is_quiet_once_somebody_knows) {
   for (const auto& [line, told] : {
-           Told{"stuck +5 ack +5 dead +5 progressing +5 stuck", "0:stuck 15:-progressing 20:stuck"},
-           Told{"stuck +5 snooze 60 +99", "0:stuck 65:stuck"},
-           Told{"stuck +5 snooze 60 +10 dead +99", "0:stuck 65:dead"},
-           Told{"stuck +5 snooze 60 +10 progressing +99", "0:stuck 15:-progressing"},
-           Told{"stuck +5 snooze 60 +10 progressing +10 stuck +10 progressing",
-                "0:stuck 15:-progressing"},
-           Told{"stuck +5 snooze 60 +10 progressing +10 stuck +99",
-                "0:stuck 15:-progressing 65:stuck"},
-           Told{"stuck +5 snooze 60 +5 ack +99", "0:stuck"},
-           Told{"stuck +5 ack +5 snooze 60 +99", "0:stuck 70:stuck"},
-           Told{"snooze 60 stuck +5 progressing +99", ""},
+           Announced{"stuck +5 ack +5 dead +5 progressing +5 stuck",
+                     "0:stuck 15:-progressing 20:stuck"},
+           Announced{"stuck +5 snooze 60 +99", "0:stuck 65:stuck"},
+           Announced{"stuck +5 snooze 60 +10 dead +99", "0:stuck 65:dead"},
+           Announced{"stuck +5 snooze 60 +10 progressing +99", "0:stuck 15:-progressing"},
+           Announced{"stuck +5 snooze 60 +10 progressing +10 stuck +10 progressing",
+                     "0:stuck 15:-progressing"},
+           Announced{"stuck +5 snooze 60 +10 progressing +10 stuck +99",
+                     "0:stuck 15:-progressing 65:stuck"},
+           Announced{"stuck +5 snooze 60 +5 ack +99", "0:stuck"},
+           Announced{"stuck +5 ack +5 snooze 60 +99", "0:stuck 70:stuck"},
+           Announced{"snooze 60 stuck +5 progressing +99", ""},
        }) {
     EXPECT_EQ(Line().told(line), told) << line;
   }
@@ -150,16 +151,16 @@ TEST(AlertRule, is_quiet_once_somebody_knows) {
 TEST(AlertRule, says_once_that_something_comes_and_goes) {
   const AlertRules rules{.flap_changes = 3, .flap_window = 100s};
   for (const auto& [line, told] : {
-           Told{"stuck +1 slow +1 stuck +1 slow +1 stuck +1 slow +99",
-                "0:stuck 1:-slow 2:stuck 3:slow~"},
-           Told{"stuck +1 slow +1 stuck +1 slow +1 stuck +1 slow +100",
-                "0:stuck 1:-slow 2:stuck 3:slow~ 105:-slow"},
-           Told{"stuck +1 slow +1 stuck +1 slow +1 stuck +100",
-                "0:stuck 1:-slow 2:stuck 3:slow~ 104:stuck"},
-           Told{"stuck +60 slow +60 stuck +60 slow +60 stuck",
-                "0:stuck 60:-slow 120:stuck 180:-slow 240:stuck"},
-           Told{"stuck +1 ack slow +1 stuck +1 ack +1 slow +1 stuck",
-                "0:stuck 1:-slow 2:stuck 4:-slow 5:stuck~"},
+           Announced{"stuck +1 slow +1 stuck +1 slow +1 stuck +1 slow +99",
+                     "0:stuck 1:-slow 2:stuck 3:slow~"},
+           Announced{"stuck +1 slow +1 stuck +1 slow +1 stuck +1 slow +100",
+                     "0:stuck 1:-slow 2:stuck 3:slow~ 105:-slow"},
+           Announced{"stuck +1 slow +1 stuck +1 slow +1 stuck +100",
+                     "0:stuck 1:-slow 2:stuck 3:slow~ 104:stuck"},
+           Announced{"stuck +60 slow +60 stuck +60 slow +60 stuck",
+                     "0:stuck 60:-slow 120:stuck 180:-slow 240:stuck"},
+           Announced{"stuck +1 ack slow +1 stuck +1 ack +1 slow +1 stuck",
+                     "0:stuck 1:-slow 2:stuck 4:-slow 5:stuck~"},
        }) {
     EXPECT_EQ(Line(rules).told(line), told) << line;
   }

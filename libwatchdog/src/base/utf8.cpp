@@ -39,4 +39,13 @@ std::size_t characters_in(std::string_view text) noexcept {
   return count;
 }
 
+std::string_view last_characters(std::string_view text, std::size_t count) noexcept {
+  std::size_t at = text.size();
+  while (at > 0 && count > 0) {
+    --at;
+    if ((static_cast<unsigned char>(text[at]) & 0xC0U) != 0x80U) --count;
+  }
+  return text.substr(at);
+}
+
 }  // namespace watchdog

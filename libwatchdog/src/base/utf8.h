@@ -16,4 +16,7 @@ namespace watchdog {
 /// Characters of a text; bytes that are no UTF-8 count one each.
 [[nodiscard]] std::size_t characters_in(std::string_view text) noexcept;
 
+/// The last so many characters of a UTF-8 text, never half of one.
+[[nodiscard]] std::string_view last_characters(std::string_view text, std::size_t count) noexcept;
+
 }  // namespace watchdog

@@ -17,7 +17,7 @@ constexpr double prior_spread = 1;  ///< whose standard deviation is a factor of
 constexpr double spread_min = 0.75;
 constexpr std::uint32_t everything_else = 0;
 
-std::uint32_t never_zero(std::uint64_t digest) {
+std::uint32_t short_digest(std::uint64_t digest) {
   return std::max(static_cast<std::uint32_t>(digest >> 32U), 1U);
 }
 
@@ -34,11 +34,11 @@ const Pace::Samples* find(const std::vector<Pace::Samples>& samples, std::uint32
 }  // namespace
 
 std::uint32_t Pace::kind_of_phase(std::string_view phase) noexcept {
-  return never_zero(combined(1, digest_of(phase)));
+  return short_digest(combined(1, digest_of(phase)));
 }
 
 std::uint32_t Pace::kind_of_tool(std::string_view tool) noexcept {
-  return never_zero(combined(2, digest_of(tool)));
+  return short_digest(combined(2, digest_of(tool)));
 }
 
 void Pace::add(std::uint32_t kind, Millis interval) {

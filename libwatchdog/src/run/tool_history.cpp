@@ -7,12 +7,12 @@
 namespace watchdog {
 namespace {
 
-constexpr std::size_t name_chars_max = 64;
+constexpr std::size_t tool_name_chars_max = 64;
 
 ChatMessage interrupted(const ToolRequest& call) {
   return {.role = "tool",
           .content = "[CANCELLED] Tool \"" +
-                     std::string(first_characters(call.name, name_chars_max)) +
+                     std::string(first_characters(call.name, tool_name_chars_max)) +
                      "\" has no result: the turn was interrupted. It may have run.",
           .tool_call_id = call.id};
 }

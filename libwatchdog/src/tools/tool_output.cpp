@@ -22,17 +22,6 @@ std::string repaired(std::string_view text) {
   return out;
 }
 
-/// The last `chars` characters. REQUIRES: there are as many.
-std::string_view last_characters(std::string_view text, std::size_t chars) {
-  auto at = text.size();
-  for (; chars > 0; --chars) {
-    do {
-      --at;
-    } while ((static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U);
-  }
-  return text.substr(at);
-}
-
 std::string notice_of(std::uint64_t shown, std::uint64_t total, std::string_view rest) {
   const auto percent = shown * 100 / std::max<std::uint64_t>(total, 1);
   std::string text = "[truncated: " + std::to_string(shown) + " of " + std::to_string(total) +

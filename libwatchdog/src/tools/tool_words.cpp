@@ -10,7 +10,7 @@ namespace {
 
 // Together with our own words these stay below the 1,200 characters that are promised.
 constexpr std::size_t name_chars_max = 64;
-constexpr std::size_t message_chars_max = 600;
+constexpr std::size_t told_chars_max = 600;
 constexpr std::size_t reason_chars_max = 300;
 constexpr std::size_t note_chars_max = 150;
 
@@ -48,16 +48,6 @@ std::string seconds(Millis time) {
   if (ms > 0 && ms < 1'000) return std::to_string(ms) + "ms";
   if (ms >= 10'000 || ms % 1'000 == 0) return std::to_string((ms + 500) / 1'000) + "s";
   return std::to_string(ms / 1'000) + "." + std::to_string(ms % 1'000 / 100) + "s";
-}
-
-/// The last so many characters of a UTF-8 text, never half of one.
-std::string_view last_characters(std::string_view text, std::size_t count) {
-  std::size_t at = text.size();
-  while (at > 0 && count > 0) {
-    --at;
-    if ((static_cast<unsigned char>(text[at]) & 0xC0U) != 0x80U) --count;
-  }
-  return text.substr(at);
 }
 
 std::string partial_words(const Output& partial) {
@@ -190,7 +180,7 @@ std::string timeout_head(const CallReport& report, const ToolTimeout& timeout) {
 
 std::string failure_head(const CallReport& report, const ToolFailure& failure) {
   const auto name = "[ERROR] " + name_of(report);
-  const auto message = quoted(failure.message, message_chars_max);
+  const auto message = quoted(failure.message, told_chars_max);
   const auto sentence = message.empty() ? "" : " " + message;
   if (failure.kind == FailureKind::exit_nonzero && failure.exit_code) {
     return name + " exited with code " + std::to_string(*failure.exit_code) + "." + sentence;
@@ -231,7 +221,7 @@ std::string head_of(const CallReport& report) {
                  },
                  [&](const ToolDenied& denied) {
                    return "[DENIED] " + name_of(report) + ": " +
-                          quoted(denied.message, message_chars_max) + ".";
+                          quoted(denied.message, told_chars_max) + ".";
                  },
                  [&](const ToolDetached& detached) {
                    return "[RUNNING] " + name_of(report) + " goes on in the background as " +
