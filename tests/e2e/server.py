@@ -30,10 +30,10 @@ class Server:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True,
                                         env=environment, preexec_fn=die_with_parent)
         line = self.process.stdout.readline()
-        if not line.startswith("listening on http://"):
+        if not line.startswith("listening on http"):
             self.__exit__()
             sys.exit(f"{self.program} says: {line}")
-        self.host = line.split("http://")[1].strip()
+        self.host = line.split("://")[1].strip()
         self.secret = pathlib.Path(self.folder.name, "w.db-token").read_text().split()[-1]
         self.port = int(self.host.rpartition(":")[2])
         return self
