@@ -477,13 +477,14 @@ TEST(Executor, a_result_that_came_before_the_cancel_is_one) {
   });
   bench.parts.on_tool_error = [held](const CallReport&) { held.wait(); };
   auto turn = bench.turn();
-  auto batch = std::async(std::launch::async, [&] { return bench.calls(turn, {"bad", "t"}); });
+  auto batch = std::async(std::launch::async, [&] { return bench.calls(turn, {"t", "bad"}); });
+  door.await();
   held.await();  // whoever decides is busy
   door.open();
   ASSERT_TRUE(eventually([&] { return bench.executor().leaks().busy == 0; }));
   turn.scope().cancel({.origin = CancelOrigin::user});
   held.open();
-  EXPECT_EQ(text_of(batch.get()[1]), "x");
+  EXPECT_EQ(text_of(batch.get()[0]), "x");
 }
 
 }  // namespace
