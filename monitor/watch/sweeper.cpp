@@ -366,6 +366,7 @@ struct Sweeper::State {
     std::optional<Result<Instant>> looked;
     auto committed = commit(looked);
     if (!looked) looked = seen->look();
+    if (options.feed != nullptr) options.feed->flush();  // nothing else comes first
     tell_of_messages();
     if (*looked) due = **looked;
     if (!committed) return committed;
