@@ -248,7 +248,7 @@ void latency(Table& table) {
     }
   });
   const auto once = [&](const std::function<void()>& say) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // each round finds them asleep
     heard = 0;
     say();
     const double from = seconds_of(CLOCK_MONOTONIC);
