@@ -37,7 +37,7 @@ void get_access(const CallPtr& call) {
   out.close_array().key("name");
   call->actor == "local" ? out.value(nullptr) : out.value(call->actor);
   out.field("tokenNeeded", call->scopes != Scopes::all()).close_object();
-  call->reply(json(out));
+  call->reply(json_response(out));
 }
 
 void post_login(const CallPtr& call) {
@@ -97,7 +97,7 @@ void list_audit(const CallPtr& call) {
     out.close_array().key("next");
     static_cast<int>(entries->size()) == limit ? out.value(entries->back().id) : out.value(nullptr);
     out.close_object();
-    call->reply(json(out));
+    call->reply(json_response(out));
   });
 }
 

@@ -82,7 +82,7 @@ void change_alert(const CallPtr& call, Change change) {
         return {};
       },
       [call, changed](const Result<void>& done) {
-        call->reply(done ? json(*changed) : error_response(done.error()));
+        call->reply(done ? json_response(*changed) : error_response(done.error()));
       });
 }
 
@@ -113,7 +113,7 @@ void list_alerts(const CallPtr& call) {
     const bool more = static_cast<int>(alerts->size()) == filter.limit;
     more ? out.value(alerts->back().id) : out.value(nullptr);
     out.close_object();
-    call->reply(json(out));
+    call->reply(json_response(out));
   });
 }
 

@@ -16,7 +16,7 @@ constexpr std::size_t audit_target_max = 300;
 
 }  // namespace
 
-Response json(JsonWriter& out, int status) {
+Response json_response(JsonWriter& out, int status) {
   return {.status = status, .body = out.take()};
 }
 

@@ -35,7 +35,7 @@ struct Call {
 using CallPtr = std::shared_ptr<Call>;
 
 /// What the writer holds, as the answer.
-[[nodiscard]] Response json(JsonWriter& out, int status = 200);
+[[nodiscard]] Response json_response(JsonWriter& out, int status = 200);
 
 /// Which sessions the parameters ask for, at most so many. Errors: `malformed`, `invalid`.
 [[nodiscard]] Result<SessionFilter> filter_of(const Target& target, int limit_max);

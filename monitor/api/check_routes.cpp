@@ -13,7 +13,7 @@ Response check_response(const Check& check, int status = 200) {
   check.reason.empty() ? out.value(nullptr) : out.value(check.reason);
   out.field("confidence", check.confidence).field("ts", check.at.time_since_epoch().count());
   out.close_object();
-  return json(out, status);
+  return json_response(out, status);
 }
 
 }  // namespace

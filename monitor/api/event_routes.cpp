@@ -75,7 +75,7 @@ void post_events(const CallPtr& call) {
                          out.field("ignored", ignored);
                          write_directive(out, receipt->directive);
                          out.close_object();
-                         call->reply(json(out));
+                         call->reply(json_response(out));
                        });
 }
 
@@ -99,7 +99,7 @@ void get_events(const CallPtr& call) {
     out.open_object().key("events").open_array();
     for (const auto& event : page->events) out.raw(to_json(event));
     out.close_array().field("next", page->next).close_object();
-    call->reply(json(out));
+    call->reply(json_response(out));
   });
 }
 
@@ -119,7 +119,7 @@ void get_transitions(const CallPtr& call) {
     out.close_array().key("next");
     static_cast<int>(rows->size()) == limit ? out.value(rows->back().id) : out.value(nullptr);
     out.close_object();
-    call->reply(json(out));
+    call->reply(json_response(out));
   });
 }
 

@@ -23,7 +23,7 @@ void forget(const CallPtr& call, ForgetRequest request) {
                         out.open_array();
                         for (const auto& session : *erased) out.value(session);
                         out.close_array().close_object();
-                        call->reply(json(out));
+                        call->reply(json_response(out));
                       });
 }
 

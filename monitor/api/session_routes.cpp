@@ -43,7 +43,7 @@ void get_status(const CallPtr& call) {
       out.value(nullptr);
     }
     out.close_object();
-    return json(out);
+    return json_response(out);
   });
 }
 
@@ -66,7 +66,7 @@ void list_progress(const CallPtr& call) {
     const bool more = static_cast<int>(rows->size()) == filter.limit;
     more ? out.value(rows->back().key) : out.value(nullptr);
     out.close_object();
-    call->reply(json(out));
+    call->reply(json_response(out));
   });
 }
 
@@ -90,7 +90,7 @@ void create_session(const CallPtr& call) {
     if (!receipt) return call->reply(error_response(receipt.error()));
     JsonWriter out;
     out.open_object().field("sessionId", id).field("created", receipt->created).close_object();
-    call->reply(json(out, receipt->created ? 201 : 200));
+    call->reply(json_response(out, receipt->created ? 201 : 200));
   });
 }
 
@@ -115,7 +115,7 @@ void patch_session(const CallPtr& call) {
       JsonWriter out;
       out.open_object().field("sessionId", call->id);
       out.key("policy").raw(to_json(policy)).close_object();
-      call->reply(json(out));
+      call->reply(json_response(out));
     });
   });
 }
@@ -146,7 +146,7 @@ void cancel_session(const CallPtr& call) {
       JsonWriter out;
       out.open_object().field("ok", true).field("sessionId", call->id).field("ended", ends);
       out.close_object();
-      call->reply(json(out));
+      call->reply(json_response(out));
     });
   });
 }

@@ -8,6 +8,9 @@
 
 namespace watchdog::monitor {
 
+/// One answer or snapshot has so many.
+inline constexpr int rows_max = 10'000;
+
 /// Of a session in memory. `now` and `wall` are the same moment on both clocks.
 [[nodiscard]] std::string session_row(std::string_view id, const Watched& watched, Instant now,
                                       WallTime wall);

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int page_events = 500;
 constexpr int page_rows = 500;
-constexpr int rows_max = 10'000;
 /// Written at once, so that one who reads slowly holds little.
 constexpr std::size_t records_at_once = 256;
 

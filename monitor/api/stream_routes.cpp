@@ -8,8 +8,6 @@
 namespace watchdog::monitor {
 namespace {
 
-constexpr int rows_max = 10'000;
-
 Result<void> choose(const std::string& include, StreamOptions& options) {
   if (include.empty()) return {};
   options.events = options.transitions = options.sessions = false;
@@ -91,7 +89,7 @@ void list_sessions(const CallPtr& call) {
     const bool more = static_cast<int>(rows->size()) == filter.limit;
     more ? out.value(rows->back().key) : out.value(nullptr);
     out.close_object();
-    call->reply(json(out));
+    call->reply(json_response(out));
   });
 }
 

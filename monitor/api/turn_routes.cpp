@@ -12,7 +12,7 @@ Response stopping(const Call& call) {
   out.open_object().field("ok", true).field("turnId", call.id);
   if (!call.tool.empty()) out.field("toolId", call.tool);
   out.close_object();
-  return json(out);
+  return json_response(out);
 }
 
 }  // namespace

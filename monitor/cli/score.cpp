@@ -73,12 +73,12 @@ std::string label_text(const std::optional<bool>& loops) {
   return !loops ? "–" : *loops ? "loop" : "no loop";
 }
 
-Result<Verdict> verdict_on(Trace trace) {
+Result<Findings> findings_of(Trace trace) {
   Trial trial;
   while (true) {
     auto line = trace.next();
     if (!line) return line.error();
-    if (!*line) return trial.verdict();
+    if (!*line) return trial.findings();
     trial.take(std::move(**line));
   }
 }
@@ -127,9 +127,9 @@ class Collector {
       return Error{ErrorCode::conflict,
                    file.string() + ": " + id + " was read from " + first->second.string()};
     }
-    auto verdict = verdict_on(std::move(*trace));
-    if (!verdict) return verdict.error();
-    ScoredRun run{.label = label->second, .verdict = std::move(*verdict), .steps = {}};
+    auto findings = findings_of(std::move(*trace));
+    if (!findings) return findings.error();
+    ScoredRun run{.label = label->second, .findings = std::move(*findings), .steps = {}};
     if (const auto steps = steps_.find(id); steps != steps_.end()) run.steps = steps->second;
     if (const auto stray = stray_steps(run); stray > 0) {
       std::fprintf(stderr, "watchdog-monitor: %s: %d judged steps are no tool call of it\n",
@@ -179,10 +179,10 @@ std::vector<std::string> left_out(const std::vector<ScoredRun>& runs) {
 void print_runs(const std::vector<ScoredRun>& runs) {
   Table table({"LABEL", "OUTCOME", "CALLS", "SUSPECT", "ALARM", "OPENHANDS", "POOLED", "RUN"});
   for (const auto& run : runs) {
-    const auto& ours = run.verdict.of(Rule::detector);
-    const auto& theirs = run.verdict.of(Rule::openhands).alarm;
+    const auto& ours = run.findings.of(Rule::detector);
+    const auto& theirs = run.findings.of(Rule::openhands).alarm;
     table.add({label_text(run.label.loops), std::string(name_of(run.label.outcome)),
-               std::to_string(run.verdict.calls), shown(ours.suspicion), shown(ours.alarm),
+               std::to_string(run.findings.calls), shown(ours.suspicion), shown(ours.alarm),
                theirs ? "after call " + std::to_string(theirs->calls) : "–",
                run.pooled ? "yes" : "no", printable(run.label.id)});
   }
@@ -314,12 +314,12 @@ void write_runs(JsonWriter& out, const std::vector<ScoredRun>& runs) {
   out.key("runs").open_array();
   for (const auto& run : runs) {
     out.open_object().field("id", run.label.id).field("label_loop", run.label.loops);
-    out.field("outcome", name_of(run.label.outcome)).field("calls", run.verdict.calls);
+    out.field("outcome", name_of(run.label.outcome)).field("calls", run.findings.calls);
     out.field("pooled", run.pooled);
-    write(out, "suspect", run.verdict.of(Rule::detector).suspicion);
+    write(out, "suspect", run.findings.of(Rule::detector).suspicion);
     out.key("alarms").open_object();
     for (const auto rule : rules) {
-      write(out, name_of(rule), run.verdict.of(rule).alarm);
+      write(out, name_of(rule), run.findings.of(rule).alarm);
     }
     out.close_object().close_object();
   }

@@ -8,7 +8,7 @@ namespace watchdog::monitor {
 namespace {
 
 bool has_calls(const ScoredRun& run, int first_calls) {
-  return run.verdict.calls >= first_calls;
+  return run.findings.calls >= first_calls;
 }
 
 /// A success that nobody calls a loop: an alarm there is a false one, whoever labels.
@@ -29,15 +29,15 @@ std::optional<double> f1_of(const Count& precision, const Count& recall) {
 }
 
 const Step* find_step(const ScoredRun& run, std::int64_t seq) {
-  const auto& steps = run.verdict.steps;
+  const auto& steps = run.findings.steps;
   const auto found =
       std::find_if(steps.begin(), steps.end(), [&](const Step& step) { return step.seq == seq; });
   return found != steps.end() ? &*found : nullptr;
 }
 
 bool same_calls(const ScoredRun& a, const ScoredRun& b) {
-  return std::equal(a.verdict.steps.begin(), a.verdict.steps.end(), b.verdict.steps.begin(),
-                    b.verdict.steps.end(),
+  return std::equal(a.findings.steps.begin(), a.findings.steps.end(), b.findings.steps.begin(),
+                    b.findings.steps.end(),
                     [](const Step& one, const Step& other) { return one.call == other.call; });
 }
 
@@ -46,7 +46,7 @@ bool same_calls(const ScoredRun& a, const ScoredRun& b) {
 ScoredRun* twin_of(const ScoredRun& marked, std::vector<ScoredRun>& runs) {
   const auto distance = [&](const ScoredRun& run) {
     return std::pair(!same_calls(run, marked),
-                     std::abs(run.verdict.events - marked.verdict.events));
+                     std::abs(run.findings.events - marked.findings.events));
   };
   ScoredRun* twin = nullptr;
   for (auto& run : runs) {
@@ -112,7 +112,7 @@ Score score_of(const Group& group, Rule rule, int first_calls) {
   std::vector<int> calls;
   for (const auto* run : group) {
     if (!has_calls(*run, first_calls)) continue;
-    const auto& finding = run->verdict.of(rule);
+    const auto& finding = run->findings.of(rule);
     const auto& label = run->label;
     const bool alarmed = noticed(finding.alarm, first_calls);
     if (label.loops && alarmed) score.precision.add(*label.loops);

@@ -36,7 +36,7 @@ struct Interval {
 /// A run with what people and what the rules said of it.
 struct ScoredRun {
   Label label;
-  Verdict verdict;
+  Findings findings;
   std::vector<StepLabel> steps;
   bool pooled = true;  ///< False: the same run under another source is counted instead.
 };

@@ -54,17 +54,17 @@ void Trial::take(TraceLine line) {
   const bool late = ended_;
   if (kind == ReportKind::end) ended_ = true;
 
-  ++verdict_.events;
-  if (kind == ReportKind::tool_call) ++verdict_.calls;
+  ++findings_.events;
+  if (kind == ReportKind::tool_call) ++findings_.calls;
   const Notice here{
-      .seq = line.seq, .calls = verdict_.calls, .at_end = kind == ReportKind::end && !late};
+      .seq = line.seq, .calls = findings_.calls, .at_end = kind == ReportKind::end && !late};
   const auto answered = compare(line);
 
   std::vector<Transition> changes;
-  judged_.take(event_of(std::move(line.report), verdict_.events, now_, late), changes);
+  judged_.take(event_of(std::move(line.report), findings_.events, now_, late), changes);
   note(changes, here);
   if (answered && repeats(judged_)) {
-    verdict_.steps[*answered].repeated.set(place_of(Rule::detector));
+    findings_.steps[*answered].repeated.set(place_of(Rule::detector));
   }
   before_ = here;
 }
@@ -73,9 +73,9 @@ void Trial::take(TraceLine line) {
 std::optional<std::size_t> Trial::compare(const TraceLine& line) {
   const Report& report = line.report;
   if (report.kind == ReportKind::tool_call) {
-    const auto step = verdict_.steps.size();
+    const auto step = findings_.steps.size();
     auto identity = report.name + '\n' + identity_of(report);
-    verdict_.steps.push_back(
+    findings_.steps.push_back(
         {.seq = line.seq, .call = std::hash<std::string>{}(identity), .repeated = {}});
     note(peers_.started(identity), step, line.seq);
     if (open_.size() == open_calls_max) open_.erase(open_.begin());
@@ -116,22 +116,22 @@ std::optional<Trial::OpenCall> Trial::close_call(const Report& result) {
 }
 
 void Trial::note(RuleSet holding, std::size_t step, std::int64_t seq) {
-  verdict_.steps[step].repeated |= holding;
+  findings_.steps[step].repeated |= holding;
   for (const auto rule : rules) {
-    auto& alarm = verdict_.findings.at(place_of(rule)).alarm;
-    if (holding[place_of(rule)] && !alarm) alarm = Notice{.seq = seq, .calls = verdict_.calls};
+    auto& alarm = findings_.by_rule.at(place_of(rule)).alarm;
+    if (holding[place_of(rule)] && !alarm) alarm = Notice{.seq = seq, .calls = findings_.calls};
   }
 }
 
 void Trial::note(const std::vector<Transition>& changes, const Notice& here) {
-  auto& finding = verdict_.findings.at(place_of(Rule::detector));
+  auto& finding = findings_.by_rule.at(place_of(Rule::detector));
   for (const auto& change : changes) {
     const auto kind = change.health.kind;
     const bool alarming = kind == HealthKind::stuck || kind == HealthKind::looping;
     auto& first = alarming ? finding.alarm : finding.suspicion;
     if (first || (!alarming && kind != HealthKind::suspect)) continue;
     // What expired before the event was known after the one before it.
-    first = change.seq == verdict_.events ? here : before_;
+    first = change.seq == findings_.events ? here : before_;
     first->at_end = here.at_end;
     first->pattern = change.health.pattern;
   }

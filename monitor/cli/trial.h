@@ -36,14 +36,14 @@ struct Step {
   RuleSet repeated;
 };
 
-/// What became of a run. A plain value.
-struct Verdict {
+/// What was found in a run. A plain value.
+struct Findings {
   int events = 0;
   int calls = 0;
-  std::array<Finding, rule_count> findings{};
+  std::array<Finding, rule_count> by_rule{};
   std::vector<Step> steps;  ///< Every call, in order.
 
-  [[nodiscard]] const Finding& of(Rule rule) const { return findings.at(place_of(rule)); }
+  [[nodiscard]] const Finding& of(Rule rule) const { return by_rule.at(place_of(rule)); }
 };
 
 /// Takes a run's lines in order, in memory. Time stands still where the trace has none. Use from
@@ -53,7 +53,7 @@ class Trial {
   Trial();
   /// A line whose `event_id` was taken already changes nothing.
   void take(TraceLine line);
-  [[nodiscard]] const Verdict& verdict() const noexcept { return verdict_; }
+  [[nodiscard]] const Findings& findings() const noexcept { return findings_; }
 
  private:
   /// A call without its result.
@@ -72,7 +72,7 @@ class Trial {
 
   Case judged_;
   PeerRules peers_;
-  Verdict verdict_;
+  Findings findings_;
   Notice before_;  ///< The event before.
   Instant now_;
   std::optional<std::int64_t> last_ms_;

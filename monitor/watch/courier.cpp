@@ -23,7 +23,7 @@ constexpr Millis retry_after_max{3'600'000};
 /// What is under way when everything stops gets so long.
 constexpr Millis farewell{3'000};
 /// A look without being woken, should a ring be lost; and the pause after the store failed.
-constexpr Millis look_every{30'000};
+constexpr Millis unrung_look_every{30'000};
 constexpr Millis store_pause{1'000};
 
 }  // namespace
@@ -154,9 +154,9 @@ struct Courier::State {
       }
       show(alerts->empty() ? std::nullopt : alerts->front().told);
       if (alerts->empty()) {
-        wait_until(Clock::now() + look_every, true);
+        wait_until(Clock::now() + unrung_look_every, true);
       } else if (Clock::now() < try_at) {
-        wait_until(std::min(try_at, Clock::now() + look_every), true);
+        wait_until(std::min(try_at, Clock::now() + unrung_look_every), true);
       } else {
         deliver(std::move(*alerts));
       }
