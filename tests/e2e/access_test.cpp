@@ -19,11 +19,10 @@ namespace {
 
 using nlohmann::json;
 using test::Process;
+using test::program;
 using test::run;
 using test::Server;
 using test::TempDir;
-
-const std::string program = WATCHDOG_MONITOR;
 
 class Entrance : public testing::Test {
  protected:

@@ -12,8 +12,7 @@ using test::Exchange;
 using test::header_in;
 using test::Hook;
 using test::ok;
-
-const std::string program = WATCHDOG_MONITOR;
+using test::program;
 
 class Alerts : public test::Alerting {};
 

@@ -17,10 +17,9 @@ namespace {
 
 using nlohmann::json;
 using test::Process;
+using test::program;
 using test::run;
 using test::Server;
-
-const std::string program = WATCHDOG_MONITOR;
 
 /// Loop heartbeats, one behind the other.
 std::string beats(int count) {

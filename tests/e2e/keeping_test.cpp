@@ -16,10 +16,9 @@ namespace watchdog::monitor {
 namespace {
 
 using nlohmann::json;
+using test::program;
 using test::run;
 using test::Server;
-
-const std::string program = WATCHDOG_MONITOR;
 
 class Keeping : public testing::Test {
  protected:

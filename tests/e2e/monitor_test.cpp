@@ -31,11 +31,11 @@ namespace {
 
 using nlohmann::json;
 using test::Process;
+using test::program;
 using test::run;
 using test::Server;
 using test::TempDir;
 
-const std::string program = WATCHDOG_MONITOR;
 const std::string reporter = WATCHDOG_REPORTER;
 
 /// Sends bytes as they are; what comes back until the server closes.

@@ -8,6 +8,7 @@
 #include "cli/scoring.h"
 #include "support/corpus.h"
 #include "support/process.h"
+#include "support/server.h"
 #include "support/temp_dir.h"
 #include "watchdog/json.h"
 
@@ -15,6 +16,7 @@ namespace watchdog::monitor {
 namespace {
 
 using nlohmann::json;
+using test::program;
 using test::TempDir;
 
 /// A run as words, a line each or two:
@@ -47,16 +49,16 @@ std::vector<TraceLine> lines_of(const std::string& words) {
   return lines;
 }
 
-Verdict verdict_of(const std::string& words) {
+Findings findings_of(const std::string& words) {
   Trial trial;
   for (auto& line : lines_of(words)) trial.take(std::move(line));
-  return trial.verdict();
+  return trial.findings();
 }
 
 /// The calls begun when the rule first held; 0: never.
 int alarm_of(Rule rule, const std::string& words) {
-  const auto verdict = verdict_of(words);
-  const auto& alarm = verdict.of(rule).alarm;
+  const auto findings = findings_of(words);
+  const auto& alarm = findings.of(rule).alarm;
   return alarm ? alarm->calls : 0;
 }
 
@@ -99,7 +101,7 @@ TEST(ScoreRules, digests_of_the_whole_decide_before_cut_texts) {
       Report call{.kind = ReportKind::tool_call, .name = "f", .content = "cut", .hash = hash};
       trial.take({.report = std::move(call), .seq = seq++});
     }
-    return trial.verdict().of(Rule::identical_call3).alarm.has_value();
+    return trial.findings().of(Rule::identical_call3).alarm.has_value();
   };
   EXPECT_TRUE(alarm({"1", "1", "1"}));
   EXPECT_FALSE(alarm({"1", "2", "3"}));
@@ -113,10 +115,10 @@ TEST(ScoreTrial, results_find_their_calls) {
   };
   // Four parallel calls answered in another order, by id.
   for (const char* id : {"1", "2", "3", "4"}) put(ReportKind::tool_call, "f", id, 0);
-  EXPECT_FALSE(trial.verdict().of(Rule::identical_exchange4).alarm);
+  EXPECT_FALSE(trial.findings().of(Rule::identical_exchange4).alarm);
   for (const char* id : {"3", "1", "4", "2"}) put(ReportKind::tool_result, "f", id, 7);
-  ASSERT_TRUE(trial.verdict().of(Rule::identical_exchange4).alarm);
-  EXPECT_EQ(trial.verdict().steps[1].repeated,
+  ASSERT_TRUE(trial.findings().of(Rule::identical_exchange4).alarm);
+  EXPECT_EQ(trial.findings().steps[1].repeated,
             RuleSet{}.set(place_of(Rule::openhands)).set(place_of(Rule::identical_exchange4)));
 
   // Results that are named after who gives them, and a call that never had one.
@@ -129,13 +131,13 @@ TEST(ScoreTrial, results_find_their_calls) {
                    .seq = seq});
     if (seq == 0) ++seq;
   }
-  EXPECT_TRUE(nameless.verdict().of(Rule::failing_call3).alarm);
+  EXPECT_TRUE(nameless.findings().of(Rule::failing_call3).alarm);
 }
 
 TEST(ScoreTrial, alarm_says_after_which_call_and_by_what) {
-  const auto verdict = verdict_of("a1 b2 h h h h h c3 E");
-  EXPECT_EQ(verdict.calls, 3);
-  const auto& alarm = verdict.of(Rule::detector).alarm;
+  const auto findings = findings_of("a1 b2 h h h h h c3 E");
+  EXPECT_EQ(findings.calls, 3);
+  const auto& alarm = findings.of(Rule::detector).alarm;
   ASSERT_TRUE(alarm);
   EXPECT_EQ(alarm->calls, 2);
   EXPECT_EQ(alarm->seq, 8);
@@ -144,13 +146,13 @@ TEST(ScoreTrial, alarm_says_after_which_call_and_by_what) {
 }
 
 TEST(ScoreTrial, what_comes_after_the_end_or_twice_changes_nothing) {
-  EXPECT_FALSE(verdict_of("a1 h E h h h h h").of(Rule::detector).alarm);
+  EXPECT_FALSE(findings_of("a1 h E h h h h h").of(Rule::detector).alarm);
   Trial trial;
   for (int i = 0; i < 5; ++i) {
     Report call{.kind = ReportKind::tool_call, .name = "f", .event_id = "same"};
     trial.take({.report = std::move(call)});
   }
-  EXPECT_EQ(trial.verdict().calls, 1);
+  EXPECT_EQ(trial.findings().calls, 1);
 }
 
 TEST(ScoreTrial, time_moves_with_the_trace_and_never_back) {
@@ -165,7 +167,7 @@ TEST(ScoreTrial, time_moves_with_the_trace_and_never_back) {
       auto report = report_from_json(objects[at].dump());
       trial.take({.report = **report, .seq = static_cast<std::int64_t>(at)});
     }
-    return trial.verdict().of(Rule::detector).alarm;
+    return trial.findings().of(Rule::detector).alarm;
   };
   const auto late = alarm({5'000, 5'010, 5'020, 5'030, 5'040, 5'050, 9'000});
   ASSERT_TRUE(late);
@@ -198,8 +200,8 @@ ScoredRun run_of(std::optional<bool> loops, RunOutcome outcome, int calls, int a
   ScoredRun run;
   run.label.loops = loops;
   run.label.outcome = outcome;
-  run.verdict.calls = calls;
-  auto& finding = run.verdict.findings.at(place_of(Rule::identical_call3));
+  run.findings.calls = calls;
+  auto& finding = run.findings.by_rule.at(place_of(Rule::identical_call3));
   if (alarm > 0) finding.alarm = Notice{.calls = alarm};
   if (alarm > 0) finding.suspicion = Notice{.calls = alarm - 1};
   return run;
@@ -250,7 +252,7 @@ TEST(ScoreFigures, score_is_what_can_be_counted_by_hand) {
 
 TEST(ScoreFigures, steps_are_found_by_the_numbers_of_the_trace) {
   ScoredRun run;
-  run.verdict = verdict_of("a1 a1 a1 b1 c1 c1 c1");  // calls are lines 0, 2, 4 …
+  run.findings = findings_of("a1 a1 a1 b1 c1 c1 c1");  // calls are lines 0, 2, 4 …
   run.steps = {{2, true}, {4, true}, {6, false}, {12, false}, {3, true}};
   const auto score = step_score_of({&run}, Rule::identical_call3);
   EXPECT_EQ(score.precision.is, 1);
@@ -264,7 +266,7 @@ TEST(ScoreFigures, same_run_under_two_sources_is_counted_once) {
   const auto run = [](const char* id, const char* source, const char* task, const char* words) {
     ScoredRun made;
     made.label = {.id = id, .source = source, .task_key = task};
-    made.verdict = verdict_of(words);
+    made.findings = findings_of(words);
     return made;
   };
   std::vector<ScoredRun> runs = {
@@ -314,7 +316,6 @@ TEST(ScoreLabels, mistakes_are_named_with_file_and_line) {
             std::string::npos);
 }
 
-const std::string program = WATCHDOG_MONITOR;
 const std::filesystem::path data = std::filesystem::path(PROJECT_ROOT) / "tests/data/score";
 
 std::vector<std::string> score_words(std::vector<std::string> more) {

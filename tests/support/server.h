@@ -17,6 +17,8 @@
 
 namespace watchdog::test {
 
+inline const std::string program = WATCHDOG_MONITOR;
+
 /// A monitor that runs while the test does.
 class Server {
  public:
@@ -64,8 +66,7 @@ class Server {
  private:
   static std::vector<std::string> words(const std::filesystem::path& database,
                                         std::vector<std::string> more) {
-    std::vector<std::string> all{WATCHDOG_MONITOR,  "serve",  "--db",
-                                 database.string(), "--port", "0"};
+    std::vector<std::string> all{program, "serve", "--db", database.string(), "--port", "0"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
