@@ -56,6 +56,9 @@ void add_endpoint(CLI::App& command, Endpoint::Options& endpoint) {
   command.add_option("--token-file", endpoint.token_file,
                      "File with the token to show (default: $WATCHDOG_TOKEN; to a monitor of this "
                      "machine that of monitor.token_file)");
+  command.add_option("--ca-file", endpoint.ca_file,
+                     "Certificates (PEM) that an https:// monitor may have besides those that the "
+                     "system trusts");
 }
 
 /// The settings that have a flag, as options of the command.

@@ -106,7 +106,8 @@ Result<Endpoint> Endpoint::open(const Options& options) {
     if (server.empty()) server = local_server;
     auto secret = secret_for(server, options.token_file);
     if (!secret) return secret.error();
-    auto client = HttpClient::to(server, std::move(*secret));
+    auto client =
+        MonitorClient::to(server, {.token = std::move(*secret), .ca_file = options.ca_file});
     if (!client) return client.error();
     endpoint.client_.emplace(std::move(*client));
     return endpoint;

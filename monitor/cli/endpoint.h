@@ -36,7 +36,8 @@ class Endpoint {
     /// Whose token is shown unless `$WATCHDOG_TOKEN` has one. Empty: to a monitor of this machine
     /// that of the settings, to others none.
     std::filesystem::path token_file;
-    bool writes = false;  ///< Whether the command changes anything.
+    std::filesystem::path ca_file;  ///< Trusted besides the system's authorities. PEM.
+    bool writes = false;            ///< Whether the command changes anything.
   };
   /// A server if one is named (or `$WATCHDOG_SERVER`), else the database if one is named (or
   /// `$WATCHDOG_DB`), else the monitor on this machine.
@@ -48,7 +49,7 @@ class Endpoint {
 
  private:
   Endpoint() = default;
-  std::optional<HttpClient> client_;
+  std::optional<MonitorClient> client_;
   std::unique_ptr<FileBackend> file_;
   std::unique_ptr<CheckDesk> desk_;
   std::unique_ptr<Api> api_;

@@ -2,33 +2,36 @@
 /// Asks a running monitor.
 #pragma once
 
-#include <memory>
+#include <filesystem>
 #include <string>
 
 #include "api/message.h"
+#include "watchdog/http_client.h"
 #include "watchdog/result.h"
 
 namespace watchdog::monitor {
 
 /// Keeps its connection between requests. Use from one thread at a time.
-class HttpClient {
+class MonitorClient {
  public:
-  /// `url` is `http://HOST[:PORT]`. Connects at the first request. Errors: `invalid`.
-  [[nodiscard]] static Result<HttpClient> to(const std::string& url, std::string token = {});
-  ~HttpClient();
-  HttpClient(HttpClient&&) noexcept;
-  HttpClient& operator=(HttpClient&&) noexcept;
-  HttpClient(const HttpClient&) = delete;
-  HttpClient& operator=(const HttpClient&) = delete;
+  struct Options {
+    std::string token{};              ///< What is shown; empty: nothing.
+    std::filesystem::path ca_file{};  ///< Trusted besides the system's authorities. PEM.
+  };
+  /// `url` is `http[s]://HOST[:PORT]`. Connects at the first request. Errors: `invalid`.
+  [[nodiscard]] static Result<MonitorClient> to(const std::string& url, Options options);
 
-  /// Waits for the response. Errors: `unavailable` (cannot be reached, or hung up).
+  /// Waits for the response; what does not change anything is got. Errors: `unavailable` (cannot be reached, not trusted, or hung up).
   [[nodiscard]] Result<Response> ask(Method method, const std::string& target,
                                      const std::string& body = {});
 
  private:
-  struct State;
-  explicit HttpClient(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  MonitorClient(std::string url, std::string token, HttpClient http)
+      : url_(std::move(url)), token_(std::move(token)), http_(std::move(http)) {}
+
+  std::string url_;
+  std::string token_;
+  HttpClient http_;
 };
 
 /// True if the URL's host is this machine, by a name or an address of loopback.

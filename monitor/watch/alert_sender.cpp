@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "watchdog/content.h"
-#include "watchdog/post.h"
 #include "watchdog/subprocess.h"
+#include "watchdog/web_request.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -76,15 +76,15 @@ SendResult AlertSender::send(const AlertMessage& message, const std::stop_token&
 
 SendResult AlertSender::post_it(const AlertMessage& message, const std::stop_token& stop) const {
   const auto& [channel, secrets, wording, log] = options_;
-  PostSpec spec{.url = secrets.url,
-                .headers = {{"Idempotency-Key", message.key}},
-                .body = body_of(message, channel.format, wording, secrets.routing_key),
-                .at_most = channel.timeout,
-                .ca_file = channel.ca_file};
+  WebRequest spec{.url = secrets.url,
+                  .headers = {{"Idempotency-Key", message.key}},
+                  .body = body_of(message, channel.format, wording, secrets.routing_key),
+                  .at_most = channel.timeout,
+                  .ca_file = channel.ca_file};
   if (!secrets.secret.empty())
     spec.headers.emplace_back("X-Watchdog-Signature",
                               "sha256=" + hmac_sha256(secrets.secret, spec.body));
-  const auto answer = post(spec, stop);
+  const auto answer = ask_once(spec, stop);
   if (!answer) return {.kind = SendResult::Kind::failed, .answer = answer.error().message};
   SendResult result{.answer = "it answered " + std::to_string(answer->status),
                     .retry_after = answer->retry_after};

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "watch/service.h"
-#include "watchdog/web.h"
+#include "watchdog/web_request.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -43,18 +43,19 @@ class Pinger {
     while (came_.wait(guard, stop, [this] { return asked_; })) {
       asked_ = false;
       guard.unlock();
-      note(get(url_, answer_max, stop));
+      note(ask_once({.method = "GET", .url = url_, .at_most = answer_max}, stop));
       guard.lock();
     }
   }
 
   /// Says that it fails, and that it does no more, once each.
-  void note(const Result<int>& answer) {
+  void note(const Result<WebAnswer>& answer) {
     if (!answer && answer.error().code == ErrorCode::cancelled) return;
-    const bool well = answer && *answer < 400;
+    const bool well = answer && answer->status < 400;
     if (!well && !failing_) {
       log_("nobody hears that this monitor works: " +
-           (answer ? "the ping's server says " + std::to_string(*answer) : answer.error().message));
+           (answer ? "the ping's server says " + std::to_string(answer->status)
+                   : answer.error().message));
     }
     if (well && failing_) log_("pings are heard again");
     failing_ = !well;

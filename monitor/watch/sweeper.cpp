@@ -197,6 +197,7 @@ struct Sweeper::State {
         .seen = [this](const Event& event, const std::string& session) { tell(event, session); },
         .alerts = options.alerts};
     if (options.feed != nullptr) {
+      told.seen_some = [feed = options.feed] { feed->flush(); };
       told.reloaded = [feed = options.feed](Seq seq, std::int64_t transition) {
         feed->restart({.seq = seq, .transition = transition});
       };

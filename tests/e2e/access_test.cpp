@@ -44,7 +44,7 @@ class Entrance : public testing::Test {
   }
   static int status(const std::string& url, const std::string& secret, Method method,
                     const std::string& target, const std::string& body = {}) {
-    auto client = HttpClient::to(url, secret);
+    auto client = MonitorClient::to(url, {.token = secret});
     const auto response = client->ask(method, target, body);
     return response ? response->status : 0;
   }
@@ -119,7 +119,7 @@ TEST_F(Entrance, other_machines_are_served_by_tls_or_a_proxy_only) {
     EXPECT_EQ(status(url, "", Method::post, "/api/login", std::string(5'000, ' ')), 413);
     EXPECT_EQ(status(url, server.secret(), Method::get, "/api/autonomous/progress"), 200);
     EXPECT_EQ(status(url, server.secret(), Method::get, "/nothing"), 404);
-    auto client = HttpClient::to(url);
+    auto client = MonitorClient::to(url, {});
     const auto page = client->ask(Method::get, "/");
     EXPECT_EQ(page->status, 401);
     EXPECT_NE(page->body.find("<form"), std::string::npos) << "who is not logged in may";

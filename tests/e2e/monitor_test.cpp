@@ -212,7 +212,7 @@ TEST_F(Monitor, full_disk_is_said_and_loses_nothing) {
   Process shell({"/bin/bash", "-c", "ulimit -f 400; exec \"$0\" serve --db \"$1\" --port 0",
                  program, path.string()});
   const auto url = shell.line().substr(std::string("listening on ").size());
-  auto client = HttpClient::to(url);
+  auto client = MonitorClient::to(url, {});
   std::size_t accepted = 0;
   int refused = 0;
   for (int i = 0; i < 200 && refused < 3; ++i) {

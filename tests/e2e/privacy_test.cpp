@@ -218,7 +218,7 @@ TEST_F(Privacy, planted_secrets_are_in_no_file_log_answer_page_or_check) {
     Watched monitor(path, log, model.base_url(), dir / "watchdog.toml");
     const auto tokens = read_token_file(path.string() + "-token");
     ASSERT_TRUE(tokens.ok());
-    auto client = HttpClient::to(monitor.url, acting_secret(*tokens));
+    auto client = MonitorClient::to(monitor.url, {.token = acting_secret(*tokens)});
     ASSERT_TRUE(client.ok());
     std::string last;
     const auto ask = [&](Method method, const std::string& target, const std::string& body = {}) {

@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import socket
 import ssl
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -74,6 +75,17 @@ class TlsTest(unittest.TestCase):
         old.set_ciphers("ALL:@SECLEVEL=0")
         with socket.create_connection(("127.0.0.1", self.server.port)) as below, self.assertRaises(OSError):
             old.wrap_socket(below)
+
+    def test_commands_ask_it_if_they_trust_it(self):
+        url = f"https://127.0.0.1:{self.server.port}"
+        def ask(*more):
+            return subprocess.run([PROGRAM, "sessions", "--json", "--server", url, *more], capture_output=True, text=True, check=False)
+        trusting = ask("--ca-file", FILES / "cert.pem")
+        self.assertEqual((trusting.returncode, trusting.stderr), (0, ""))
+        stranger = ask()
+        self.assertEqual(stranger.returncode, 4)
+        self.assertIn("certificate", stranger.stderr)
+        self.assertEqual(ask("--ca-file", "/nowhere.pem").returncode, 3)
 
     def test_handshakes_that_do_not_end_keep_nobody_out(self):
         for _ in range(1_200):

@@ -1,7 +1,5 @@
 // Connections: begun, broken off in each phase, and used again.
 
-#include "http/client.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -11,6 +9,7 @@
 #include <thread>
 
 #include "support/model_server.h"
+#include "watchdog/http_client.h"
 
 namespace watchdog {
 namespace {

@@ -31,7 +31,7 @@ class Server {
     token_file_ = database.string() + "-token";
     const auto tokens = monitor::read_token_file(token_file_);
     if (tokens) secret_ = monitor::acting_secret(*tokens);
-    auto client = monitor::HttpClient::to(url_, secret_);
+    auto client = monitor::MonitorClient::to(url_, {.token = secret_});
     EXPECT_TRUE(client.ok());
     client_.emplace(std::move(*client));
   }
@@ -75,7 +75,7 @@ class Server {
   std::string url_;
   std::string token_file_;
   std::string secret_;
-  std::optional<monitor::HttpClient> client_;
+  std::optional<monitor::MonitorClient> client_;
 };
 
 }  // namespace watchdog::test

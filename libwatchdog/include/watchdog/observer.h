@@ -63,6 +63,8 @@ class Observer {
     /// Gets each event once it is folded, in order; but none that was already in the file when the
     /// sessions were loaded, for which there is `reloaded`.
     std::function<void(const Event&, const std::string& session)> seen{};
+    /// Some were, and more is to be done before the look ends.
+    std::function<void()> seen_some{};
     /// The sessions were loaded: what is told next follows this event and this transition.
     std::function<void(Seq, std::int64_t transition)> reloaded{};
     /// When people are told of it; empty: never.

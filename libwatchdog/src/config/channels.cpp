@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "watchdog/regular_file.h"
-#include "watchdog/post.h"
+#include "watchdog/web_request.h"
 
 namespace watchdog {
 namespace {
@@ -73,7 +73,7 @@ std::vector<KeyFault> channel_faults(const AlertSettings& alerts) {
     if (channel.url.empty() && channel.url_file.empty() && !pagerduty)
       refuse("url", "is missing, and url_file as well");
     if (!channel.url.empty()) {
-      if (const auto fine = check_post_url(channel.url); !fine)
+      if (const auto fine = check_web_url(channel.url); !fine)
         refuse("url", "is refused: " + fine.error().message);
     }
     if (pagerduty && channel.routing_key_file.empty())
@@ -109,7 +109,7 @@ Result<std::map<std::string, ChannelSecrets>, Mistakes> channel_secrets(
     read("secret_file", channel.secret_file, secrets.secret);
     read("routing_key_file", channel.routing_key_file, secrets.routing_key);
     if (!channel.url_file.empty() && !secrets.url.empty()) {
-      if (const auto fine = check_post_url(secrets.url); !fine)
+      if (const auto fine = check_web_url(secrets.url); !fine)
         mistakes.push_back({.where = channel.url_file.string(),
                             .key = "alerts.channels." + name + ".url_file",
                             .message = fine.error().message});

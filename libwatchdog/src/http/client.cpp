@@ -1,5 +1,3 @@
-#include "http/client.h"
-
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
@@ -18,6 +16,8 @@
 #include <boost/beast/http/read.hpp>
 #include <mutex>
 #include <thread>
+
+#include "watchdog/http_client.h"
 
 namespace watchdog {
 namespace {

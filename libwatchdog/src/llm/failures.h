@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "http/client.h"
+#include "watchdog/http_client.h"
 #include "llm/answer_reader.h"
 #include "llm/error_body.h"
 #include "watchdog/failure.h"

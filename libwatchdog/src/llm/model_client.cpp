@@ -5,8 +5,8 @@
 #include <random>
 #include <utility>
 
-#include "http/client.h"
-#include "http/url.h"
+#include "watchdog/http_client.h"
+#include "watchdog/url.h"
 #include "llm/answer_reader.h"
 #include "llm/failures.h"
 #include "llm/request.h"

@@ -300,6 +300,7 @@ struct Observer::State {
         if (options.seen) tell(event);
       }
       if (events->empty()) return {};
+      if (options.seen_some) options.seen_some();
       if (auto kept = keep(); !kept) return kept;
     }
   }

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "http/url.h"
+#include "watchdog/url.h"
 #include "watchdog/names.h"
 #include "watchdog/result.h"
 #include "watchdog/time.h"

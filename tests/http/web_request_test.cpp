@@ -1,4 +1,4 @@
-#include "watchdog/post.h"
+#include "watchdog/web_request.h"
 
 #include <gtest/gtest.h>
 
@@ -25,9 +25,9 @@ TEST(Post, brings_a_body_to_the_whole_of_a_url) {
                                      {"/a/b/", "/a/b/"},
                                      {"?k=v", "/?k=v"},
                                      {"/a?k=v&l", "/a?k=v&l"}}) {
-    const auto answer = post({.url = root_of(server) + path,
-                              .headers = {{"Idempotency-Key", "k-1"}},
-                              .body = R"({"a":1})"});
+    const auto answer = ask_once({.url = root_of(server) + path,
+                                  .headers = {{"Idempotency-Key", "k-1"}},
+                                  .body = R"({"a":1})"});
     ASSERT_TRUE(answer.ok()) << answer.error().message;
     EXPECT_EQ(answer->status, 202);
     EXPECT_EQ(answer->body.size(), 1'024U);
@@ -54,7 +54,8 @@ TEST(Post, says_why_there_is_no_answer_and_not_what_the_secret_path_is) {
                                   {"close", "closed the connection"},
                                   {"reset", ""},
                                   {"garbage", "no HTTP"}}) {
-    const auto answer = post({.url = root_of(server) + "/secret/" + path, .at_most = Millis{200}});
+    const auto answer =
+        ask_once({.url = root_of(server) + "/secret/" + path, .at_most = Millis{200}});
     ASSERT_FALSE(answer.ok()) << path;
     EXPECT_EQ(answer.error().code, ErrorCode::unavailable);
     EXPECT_NE(answer.error().message.find(why), std::string::npos) << answer.error().message;
@@ -65,8 +66,8 @@ TEST(Post, says_why_there_is_no_answer_and_not_what_the_secret_path_is) {
 TEST(Post, refuses_what_is_no_url) {
   for (const auto* url : {"", "ftp://x", "http://", "http://u:p@x/", "http://x/a b",
                           "http://x/?a b", "http://x/?a#b", "http://x:99999/"}) {
-    EXPECT_EQ(check_post_url(url).error().code, ErrorCode::invalid) << url;
-    EXPECT_EQ(post({.url = url}).error().code, ErrorCode::invalid) << url;
+    EXPECT_EQ(check_web_url(url).error().code, ErrorCode::invalid) << url;
+    EXPECT_EQ(ask_once({.url = url}).error().code, ErrorCode::invalid) << url;
   }
 }
 

@@ -1,4 +1,4 @@
-#include "watchdog/post.h"
+#include "watchdog/web_request.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <charconv>
 
-#include "http/client.h"
+#include "watchdog/http_client.h"
 
 namespace watchdog {
 namespace {
@@ -46,26 +46,26 @@ std::optional<Millis> seconds_in(std::string_view text) {
 
 }  // namespace
 
-Result<void> check_post_url(std::string_view url) {
+Result<void> check_web_url(std::string_view url) {
   const auto destination = destination_of(url);
   return destination ? Result<void>{} : destination.error();
 }
 
-Result<PostAnswer> post(const PostSpec& spec, const std::stop_token& stop) {
+Result<WebAnswer> ask_once(const WebRequest& spec, const std::stop_token& stop) {
   auto destination = destination_of(spec.url);
   if (!destination) return destination.error();
   const auto name = destination->server.text();
   auto client = HttpClient::to(std::move(destination->server),
                                {.ca_file = spec.ca_file, .idle_connections_max = 0});
   if (!client) return client.error();
-  HttpRequest request{.method = "POST",
+  HttpRequest request{.method = spec.method,
                       .target = std::move(destination->target),
                       .headers = spec.headers,
                       .body = spec.body,
                       .at_most = spec.at_most};
-  request.headers.emplace_back("Content-Type", "application/json");
+  if (spec.method == "POST") request.headers.emplace_back("Content-Type", "application/json");
   request.headers.emplace_back("Connection", "close");
-  PostAnswer answer;
+  WebAnswer answer;
   const auto keep = [&](const HttpHead&, std::string_view piece) {
     answer.body.append(piece.substr(0, answer_bytes_max - answer.body.size()));
     return answer.body.size() < answer_bytes_max;
