@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <csignal>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 #include <thread>
 
@@ -219,47 +221,56 @@ void fan_out(Table& table) {
   table.add("stream_fan_out_in_all", "cores", with, at_most(1));
 }
 
-/// From the commit in the agent's process to the reader, beside one byte through a socket.
+/// From the beginning of the commit to the reader, beside a commit to a file that nobody watches and
+/// its text through a bare socket. Each round finds everybody asleep, as a change does in life.
 void latency(Table& table) {
   constexpr int rounds = 400;
   const test::TempDir dir;
   Store store = must(Store::open({.database = dir / "bench.db"}));
+  Store unwatched = must(Store::open({.database = dir / "bare.db"}));
   const Server server(dir / "bench.db");
-  const auto append = [&] {
-    std::array batches{Batch{.session = "s", .reports = {change()}}};
-    must(must(store.append(batches))[0]);
-  };
   const int fd = open_stream(server.port());
   std::array<int, 2> pair{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) give_up("no sockets");
 
   // One that waits for both, as whoever listens does.
-  std::atomic<double> heard = 0;
+  std::mutex mutex;
+  std::condition_variable came;
+  double heard = 0;
   std::atomic<bool> done = false;
   std::thread reader([&] {
     std::vector<char> piece(65'536);
     std::array<pollfd, 2> fds{pollfd{fd, POLLIN, 0}, pollfd{pair[0], POLLIN, 0}};
     while (!done) {
       if (poll(fds.data(), fds.size(), 50) <= 0) continue;
-      heard = seconds_of(CLOCK_MONOTONIC);
       for (auto& one : fds) {
         if ((one.revents & POLLIN) != 0) (void)!read(one.fd, piece.data(), piece.size());
       }
+      const std::lock_guard guard(mutex);
+      heard = seconds_of(CLOCK_MONOTONIC);
+      came.notify_one();
     }
   });
-  const auto once = [&](const std::function<void()>& say) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // each round finds them asleep
-    heard = 0;
-    say();
+  const auto once = [&](Store& where, bool push) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::array batches{Batch{.session = "s", .reports = {change()}}};
+    const std::string text(200, 'x');
+    {
+      const std::lock_guard guard(mutex);
+      heard = 0;
+    }
     const double from = seconds_of(CLOCK_MONOTONIC);
-    while (heard == 0) std::this_thread::yield();
-    return std::max(heard - from, 0.0) * 1e6;
+    must(must(where.append(batches))[0]);
+    if (push) (void)!write(pair[1], text.data(), text.size());
+    std::unique_lock guard(mutex);
+    came.wait(guard, [&] { return heard != 0; });
+    return (heard - from) * 1e6;
   };
   std::vector<double> told;
   std::vector<double> pushed;
   for (int round = 0; round < rounds; ++round) {
-    told.push_back(once(append));
-    pushed.push_back(once([&] { (void)!write(pair[1], "x", 1); }));
+    told.push_back(once(store, false));
+    pushed.push_back(once(unwatched, true));
   }
   done = true;
   reader.join();
