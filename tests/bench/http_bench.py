@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 PAIRS = 5
@@ -220,6 +221,37 @@ def make_sessions(server, count, lines):
         list(pool.map(make, range(1, connections + 1)))
 
 
+def list_all(client, count):
+    """Milliseconds until all rows are there."""
+    began = time.monotonic()
+    rows = client.ask("GET", "/api/autonomous/sessions?limit=10000")
+    took = 1_000 * (time.monotonic() - began)
+    if len(json.loads(rows)["sessions"]) != count:
+        raise Trouble("the list is not whole")
+    return took
+
+
+@contextlib.contextmanager
+def page_stream(server):
+    """What an open list in a browser holds, once it has all rows. A thread reads what comes."""
+    with socket.create_connection((HOST, server.port), 60) as stream:
+        stream.sendall(b"GET /api/autonomous/stream?include=sessions,transitions HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        seen = b""
+        while b'"complete":true' not in seen:
+            seen = seen[-64:] + stream.recv(1 << 20)
+        stream.settimeout(None)
+
+        def read():
+            while stream.recv(1 << 16):
+                pass
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        yield
+        stream.shutdown(socket.SHUT_RDWR)
+        reader.join()
+
+
 def usual_life():
     """50 heartbeats and 20 state changes, as lines."""
     for beat in range(1, 51):
@@ -378,7 +410,17 @@ class Bench:
             time.sleep(20)
             busy = 100 * (server.cpu() - before) / 20
             restarted = server.rss_mb()
+            client = Client(server)
+            listing = statistics.median(list_all(client, sessions) for _ in range(9))
+            with contextlib.ExitStack() as open_pages:
+                for _ in range(10):
+                    open_pages.enter_context(page_stream(server))
+                before = server.cpu()
+                time.sleep(20)
+                watched = 100 * (server.cpu() - before) / 20
         self.table.add("idle_cpu", "%", busy, at_most=0.5)
+        self.table.add("idle_cpu_10_pages", "%", watched, at_most=1)
+        self.table.add("list_10000", "ms", listing, at_most=100)
         self.table.add("idle_rss", "MB", full)
         self.table.add("idle_rss_restarted", "MB", restarted)
         self.table.add("idle_rss_no_sessions", "MB", fresh)
