@@ -214,7 +214,8 @@ async function showAlerts() {
     const open = alert.kind === 'alert' && !alert.acknowledged;
     return el('li', {}, badge(alert.health), el('span', {}, alert.kind === 'recovery' ? 'recovered' : alert.reason), agoElement(alert.at),
       el('small', {}, [...alert.channels.map(({ name, state, error }) => `${name}: ${state}${error ? ` (${error})` : ''}`),
-                       alert.acknowledged && `acknowledged by ${alert.acknowledged.by}`].filter(Boolean).join(' · ')),
+                       alert.acknowledged && `acknowledged by ${alert.acknowledged.by}`,
+                       alert.snoozedUntil > now() && `quiet for ${spoken(alert.snoozedUntil - now())}`].filter(Boolean).join(' · ')),
       ...(open ? [el('button', { type: 'button', onclick: () => acknowledge(alert.alertId, id) }, 'Acknowledge'),
                   el('button', { type: 'button', onclick: () => snooze(alert.alertId, id) }, 'Snooze 1 h')] : []));
   }));

@@ -8,13 +8,13 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "api/session_row.h"
+#include "watch/reading_room.h"
 #include "watchdog/bell.h"
 
 namespace watchdog::monitor {
@@ -66,66 +66,10 @@ struct Writing : Waiting<void> {
   std::function<Result<void>(Store&)> work;
 };
 
-/// Sessions on their way out, and who waits for that.
+/// Sessions on their way out, and who waits for that: as long as it takes, which is no trouble.
 struct Errand {
   Erasure erasure;
   std::function<void(Result<std::vector<std::string>>)> done;
-};
-
-/// Reads on a thread and a connection of its own, so that a long list delays no commit.
-class ReadingRoom {
- public:
-  explicit ReadingRoom(std::filesystem::path database)
-      : database_(std::move(database)),
-        thread_([this](const std::stop_token& stop) { run(stop); }) {}
-
-  void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) {
-    {
-      const std::lock_guard guard(mutex_);
-      waiting_.push_back({std::move(work), std::move(failed)});
-    }
-    came_.notify_one();
-  }
-
-  /// The file was made anew: open it again before the next reading.
-  void reopen() {
-    const std::lock_guard guard(mutex_);
-    stale_ = true;
-  }
-
- private:
-  struct Reading {
-    std::function<void(StoreReader&)> work;
-    std::function<void(Error)> failed;
-  };
-
-  void run(const std::stop_token& stop) {
-    std::unique_lock guard(mutex_);
-    while (came_.wait(guard, stop, [this] { return !waiting_.empty(); })) {
-      const auto reading = std::move(waiting_.front());
-      waiting_.pop_front();
-      if (std::exchange(stale_, false)) reader_.reset();
-      guard.unlock();
-      if (!reader_) {
-        auto opened = StoreReader::open(database_);
-        if (opened) {
-          reader_.emplace(std::move(*opened));
-        } else {
-          reading.failed(opened.error());
-        }
-      }
-      if (reader_) reading.work(*reader_);
-      guard.lock();
-    }
-  }
-
-  std::filesystem::path database_;
-  std::mutex mutex_;
-  std::condition_variable_any came_;
-  std::deque<Reading> waiting_;
-  bool stale_ = false;
-  std::optional<StoreReader> reader_;
-  std::jthread thread_;
 };
 
 }  // namespace

@@ -165,7 +165,21 @@ const alerts = {
   channels: [{ name: 'team', kind: 'webhook', state: 'dead', error: 'no such host', oldestUnsentMs: 5 }],
   next: null,
 };
-onSession('alerts are shown and acknowledged', lives.stuck(), async (page) => {
+onSession('what people were told of it is shown, acknowledged and put off', lives.stuck(), async (page, id) => {
+  const section = page.getByRole('region', { name: 'Alerts' });
+  const told = async () => (await monitor.ask(`/api/alerts?sessionId=${id}`)).alerts[0];
+  for (const [name, done] of [['Snooze 1 h', 'Nothing is sent for an hour.'], ['Acknowledge', 'It is acknowledged.']]) {
+    await section.getByRole('button', { name }).click();
+    await page.getByRole('dialog').getByRole('button', { name: name.split(' ')[0] }).click();
+    await page.getByText(done).waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  }
+  const { acknowledged, snoozedUntil } = await told();
+  assert.ok(acknowledged.at > 0);
+  assert.ok(snoozedUntil > Date.now());
+});
+
+onSession('channels that do not get through are shown, and what they were to tell', lives.stuck(), async (page) => {
   const section = page.getByRole('region', { name: 'Alerts' });
   await section.getByText('team: dead (no such host)').waitFor();
   await section.getByRole('button', { name: 'Acknowledge' }).click();
