@@ -5,6 +5,8 @@
 
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "cli/manual.h"
+#include "cli/phrases.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -346,6 +348,17 @@ int run(int argc, char** argv) {
   score_command->add_flag("--list,--verbose", score_options.list, "Every run as well");
   score_command->add_flag("--json", score_options.json, "Print one object");
   score_command->callback([&] { code = score(score_options); });
+
+  std::string shell;
+  auto* completion_command =
+      app.add_subcommand("completion", "Print a shell's completion script, to be sourced by it");
+  completion_command->add_option("shell", shell, "Which shell")
+      ->required()
+      ->check(CLI::IsMember({"bash"}));
+  completion_command->callback([&] { print(bash_completion(app)); });
+  app.add_subcommand("man", "Print the manual page, for man")->callback([&] {
+    print(man_page(app));
+  });
 
   for (auto* command : app.get_subcommands({})) command->footer(footer);
   config_command->footer(std::string(config_footer) + footer);
