@@ -180,6 +180,17 @@ int run(int argc, char** argv) {
   add_endpoint(*sessions_command, sessions_options.endpoint);
   sessions_command->callback([&] { code = sessions(sessions_options); });
 
+  WatchOptions watch_options;
+  auto* watch_command = app.add_subcommand(
+      "watch", "The sessions as a live list: keys to sort, filter, open and cancel (? tells them)");
+  watch_command->add_option("--limit", watch_options.limit, "The newest so many")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10'000));
+  watch_command->add_flag("--json", watch_options.json,
+                          "A session's row a line, whenever it changed; needs no terminal");
+  add_endpoint(*watch_command, watch_options.endpoint);
+  watch_command->callback([&] { code = watch(watch_options); });
+
   EventsOptions events_options;
   auto* events_command = app.add_subcommand("events", "A session's events, oldest first");
   events_command->add_option("session", events_options.session, "Session id")->required();

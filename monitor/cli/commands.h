@@ -53,6 +53,14 @@ struct SessionsOptions {
 };
 int sessions(const SessionsOptions& options);
 
+struct WatchOptions {
+  Endpoint::Options endpoint;
+  int limit = 1'000;
+  bool json = false;
+};
+/// The sessions as a live list, with keys.
+int watch(const WatchOptions& options);
+
 struct EventsOptions {
   Endpoint::Options endpoint;
   std::string session;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 #include "cli/endpoint.h"
 #include "watchdog/content.h"
@@ -66,6 +67,34 @@ std::string coloured(const std::string& word) {
     return in("33");
   if (word == "blocked") return in("34");
   return word;
+}
+
+std::string emphasized(const std::string& line) {
+  constexpr std::string_view plain = "\x1b[0m";
+  constexpr std::string_view turned = "\x1b[7m";
+  std::string text(turned);
+  for (std::size_t from = 0; from < line.size();) {
+    const auto to = std::min(line.find(plain, from), line.size());
+    text += line.substr(from, to - from);
+    if (to < line.size()) text.append(plain).append(turned);
+    from = to < line.size() ? to + plain.size() : to;
+  }
+  return text.append(plain);
+}
+
+std::string clipped(const std::string& line, std::size_t width_max) {
+  std::string text;
+  std::size_t width = 0;
+  bool escape = false;
+  for (const char c : line) {
+    if (c == '\x1b') escape = true;
+    const bool begins = !escape && (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+    if (begins) ++width;
+    // What comes behind the edge is not seen, but colours end there too.
+    if (escape || width <= width_max) text += c;
+    if (escape && c == 'm') escape = false;
+  }
+  return text;
 }
 
 std::size_t terminal_width() {

@@ -25,6 +25,10 @@ class Table {
 [[nodiscard]] bool colours_wanted();
 /// The word in the colour of its meaning, where colours are wanted.
 [[nodiscard]] std::string coloured(const std::string& word);
+/// The line turned to the background's colours, whatever colours it has itself.
+[[nodiscard]] std::string emphasized(const std::string& line);
+/// The first so many characters as the terminal shows them.
+[[nodiscard]] std::string clipped(const std::string& line, std::size_t width_max);
 /// Columns of the terminal; a large number where there is none.
 [[nodiscard]] std::size_t terminal_width();
 /// Control characters made visible: what agents say must not steer the terminal.

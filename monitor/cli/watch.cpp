@@ -1,0 +1,138 @@
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/board.h"
+#include "cli/commands.h"
+#include "cli/phrases.h"
+#include "cli/screen.h"
+#include "cli/table.h"
+
+namespace watchdog::monitor {
+namespace {
+
+using nlohmann::json;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds look_again_every{1'000};
+
+Result<std::string> ask_rows(Endpoint& endpoint, const WatchOptions& options) {
+  return endpoint.ask(Method::get,
+                      "/api/autonomous/sessions?limit=" + std::to_string(options.limit));
+}
+
+/// What is told of one session that is open.
+std::vector<std::string> told_of(Endpoint& endpoint, const std::string& session,
+                                 std::size_t events_max) {
+  const auto path = "/api/autonomous/sessions/" + url_encoded(session);
+  const auto body = endpoint.ask(Method::get, "/api/autonomous/progress/" + url_encoded(session));
+  if (!body) return {"", body.error().message};
+  const auto document = json::parse(*body);
+  std::vector<std::string> lines{
+      "", session + "  " + coloured(condition_of(document)) + "  " + reason_in(document)};
+  if (const auto because = explanation_in(document); !because.empty())
+    lines.push_back("  " + because);
+  for (const char* name : {"agent", "task", "currentPhase", "iteration"}) {
+    if (const auto text = shown(document, name); text != "–")
+      lines.push_back("  " + std::string(name) + ": " + text);
+  }
+  for (const auto& proof : document["evidence"])
+    lines.push_back("  event " + shown(proof, "seq") + ": " + shown(proof, "note"));
+  lines.emplace_back();
+  const auto newest =
+      endpoint.ask(Method::get, path + "/events?before=" + std::to_string(INT64_MAX) +
+                                    "&limit=" + std::to_string(events_max));
+  if (!newest) return lines;
+  const auto page = json::parse(*newest);
+  for (const auto& event : page["events"]) {
+    auto rest = event;
+    for (const char* known : {"seq", "at_ms", "kind", "digest", "bytes"}) rest.erase(known);
+    lines.push_back(shown(event, "seq") + "  " + local_time(event["at_ms"]) + "  " +
+                    shown(event, "kind") + "  " + printable(rest.dump(-1, ' ', false)));
+  }
+  return lines;
+}
+
+std::string cancelled(Endpoint& endpoint, const std::string& session) {
+  const auto body =
+      endpoint.ask(Method::post, "/api/autonomous/sessions/" + url_encoded(session) + "/cancel",
+                   R"({"reason":"cancelled from the terminal"})");
+  return body ? session + " is asked to stop" : body.error().message;
+}
+
+/// Prints each row whenever it changed, until nobody reads or somebody interrupts.
+int watch_as_lines(Endpoint& endpoint, const WatchOptions& options) {
+  std::map<std::string, std::string> known;
+  while (true) {
+    const auto body = ask_rows(endpoint, options);
+    if (!body) return complain(body.error());
+    const auto list = json::parse(*body);
+    for (auto row : list["sessions"]) {
+      const auto now = row["now"];
+      row.erase("now");
+      auto& last = known[row["sessionId"]];
+      auto text = row.dump();
+      if (last == text) continue;
+      last = std::move(text);
+      row["now"] = now;
+      print_line(row.dump());
+    }
+    if (std::fflush(stdout) != 0) return exit_done;
+    poll(nullptr, 0, static_cast<int>(look_again_every.count()));
+  }
+}
+
+}  // namespace
+
+int watch(const WatchOptions& options) {
+  auto endpoint_options = options.endpoint;
+  endpoint_options.writes = !options.json && !endpoint_options.database.empty();
+  auto endpoint = Endpoint::open(endpoint_options);
+  if (!endpoint) return complain(endpoint.error());
+  auto body = ask_rows(*endpoint, options);
+  if (!body) return complain(body.error());
+  if (options.json) return watch_as_lines(*endpoint, options);
+  auto screen = Screen::take();
+  if (!screen) {
+    std::fputs("watchdog-monitor: watch needs a terminal; use sessions, or watch --json\n", stderr);
+    return exit_usage;
+  }
+
+  Board board;
+  bool open = false;
+  auto next = SteadyClock::now();
+  while (true) {
+    if (SteadyClock::now() >= next) {
+      next = SteadyClock::now() + look_again_every;
+      body = ask_rows(*endpoint, options);
+      // It may only be starting again: what was seen last stays.
+      body ? board.take(board_rows(*body)) : board.note(body.error().message);
+      if (open) board.tell(told_of(*endpoint, board.selected(), screen->height()));
+    }
+    screen->draw(board.lines(screen->width(), screen->height()));
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        next - SteadyClock::now() + std::chrono::milliseconds(1));
+    const auto key = screen->key(std::max(left, std::chrono::milliseconds(0)));
+    if (!key) continue;
+    switch (board.press(*key)) {
+      case Board::Act::none:
+        break;
+      case Board::Act::quit:
+        return *key == "interrupt" ? exit_interrupted : exit_done;
+      case Board::Act::open:
+      case Board::Act::look:
+        next = SteadyClock::now();
+        break;
+      case Board::Act::cancel:
+        board.note(cancelled(*endpoint, board.selected()));
+        break;
+    }
+    open = board.is_open();
+  }
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,145 @@
+#include "cli/board.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/table.h"
+
+namespace watchdog::monitor {
+namespace {
+
+using Act = Board::Act;
+
+std::vector<BoardRow> three() {
+  return {{.id = "a", .agent = "zoe", .condition = "progressing", .iteration = 9},
+          {.id = "b", .agent = "amy", .condition = "stuck", .iteration = 5, .changed_ago_ms = 50},
+          {.id = "c", .agent = "bob", .condition = "failed", .ended = true, .changed_ago_ms = 9}};
+}
+
+/// The ids in the order of their lines.
+std::string order_of(const Board& board) {
+  std::string ids;
+  for (const auto& line : board.lines(100, 20)) {
+    const auto text = line.starts_with("\x1b[7m") ? line.substr(4) : line;
+    if (text.size() > 1 && text[1] == ' ' && text[0] >= 'a') ids += text[0];
+  }
+  return ids;
+}
+
+void press(Board& board, const std::string& keys) {
+  for (const char key : keys) (void)board.press(Key(1, key));
+}
+
+TEST(Board, shows_first_what_somebody_should_look_at) {
+  Board board;
+  board.take(three());
+  EXPECT_EQ(order_of(board), "bac") << "what ended is history";
+  EXPECT_EQ(board.selected(), "b");
+  for (const char* order : {"abc", "bca", "abc", "abc", "cba", "bac"}) {
+    press(board, "s");
+    EXPECT_EQ(order_of(board), order);
+  }
+  press(board, "r");
+  EXPECT_EQ(order_of(board), "cab");
+}
+
+TEST(Board, keeps_who_is_selected_while_the_rows_change) {
+  Board board;
+  board.take(three());
+  EXPECT_EQ(board.press("down"), Act::none);
+  EXPECT_EQ(board.selected(), "a");
+  auto rows = three();
+  rows[0].condition = "stuck";
+  rows[1].condition = "progressing";
+  board.take(rows);
+  EXPECT_EQ(order_of(board), "abc");
+  EXPECT_EQ(board.selected(), "a");
+  for (const auto& [key, expected] :
+       {std::pair{"end", "c"}, {"down", "c"}, {"home", "a"}, {"up", "a"}, {"page down", "c"}}) {
+    EXPECT_EQ(board.press(key), Act::none);
+    EXPECT_EQ(board.selected(), expected) << key;
+  }
+  rows.pop_back();
+  board.take(rows);
+  EXPECT_EQ(board.selected(), "a") << "the one that was selected is gone";
+  board.take({});
+  EXPECT_EQ(board.selected(), "");
+  EXPECT_EQ(board.press("enter"), Act::none);
+  EXPECT_EQ(board.press("c"), Act::none);
+}
+
+TEST(Board, filters_by_text_and_by_trouble) {
+  Board board;
+  board.take(three());
+  press(board, "/amq");
+  EXPECT_EQ(order_of(board), "");
+  EXPECT_EQ(board.press("backspace"), Act::none);
+  EXPECT_EQ(order_of(board), "b");
+  EXPECT_EQ(board.press("enter"), Act::none);
+  EXPECT_EQ(order_of(board), "b") << "it stays";
+  press(board, "/");
+  EXPECT_EQ(board.press("escape"), Act::none);
+  EXPECT_EQ(order_of(board), "bac");
+  press(board, "t");
+  EXPECT_EQ(order_of(board), "b");
+}
+
+TEST(Board, asks_before_it_cancels) {
+  Board board;
+  board.take(three());
+  EXPECT_EQ(board.press("c"), Act::none);
+  EXPECT_EQ(board.lines(80, 10).back(), "Ask b to stop? y: yes, else no");
+  EXPECT_EQ(board.press("n"), Act::none);
+  EXPECT_EQ(board.press("y"), Act::none) << "nothing is asked any more";
+  press(board, "c");
+  EXPECT_EQ(board.press("y"), Act::cancel);
+  EXPECT_EQ(board.press("enter"), Act::open);
+  EXPECT_TRUE(board.is_open());
+  board.tell({"all about b"});
+  board.take({});
+  EXPECT_EQ(board.lines(80, 10).at(1), "all about b") << "also once the list has it no more";
+  EXPECT_EQ(board.selected(), "b");
+  EXPECT_EQ(board.press("escape"), Act::none);
+  EXPECT_FALSE(board.is_open());
+  EXPECT_EQ(board.press("q"), Act::quit);
+  EXPECT_EQ(board.press("interrupt"), Act::quit);
+}
+
+TEST(Board, fits_any_terminal) {
+  Board board;
+  std::vector<BoardRow> rows;
+  for (int at = 0; at < 500; ++at)
+    rows.push_back(
+        {.id = "s" + std::to_string(at), .condition = "progressing", .reason = "because"});
+  board.take(rows);
+  for (const std::size_t height : {0, 1, 2, 3, 24, 1'000}) {
+    for (const auto* key : {"end", "home", "page down", "page up"}) {
+      EXPECT_EQ(board.press(key), Act::none);
+      const auto lines = board.lines(80, height);
+      EXPECT_EQ(lines.size(), height < 3 ? 0 : height);
+    }
+  }
+}
+
+TEST(Board, reads_what_the_monitor_answers_and_survives_what_it_does_not) {
+  const auto rows = board_rows(
+      R"({"now":9,"sessions":[{"sessionId":"a\u001b[2J","agent":null,"health":"slow","outcome":null,
+      "reason":"r","currentPhase":"p","tool":{"name":"sh","startedAt":1},"iteration":3,
+      "stateChanges":4,"lastChangeAt":1000,"endedAt":null,"now":3500},7,{}]})");
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].id, "a?[2J") << "nothing steers the terminal";
+  EXPECT_EQ(rows[0].condition, "slow");
+  EXPECT_EQ(rows[0].doing, "sh");
+  EXPECT_EQ(rows[0].changed_ago_ms, 2'500);
+  EXPECT_FALSE(rows[0].ended);
+  for (const char* text : {"", "[]", "null", R"({"sessions":3})", R"({"sessions":null})", "{"})
+    EXPECT_TRUE(board_rows(text).empty()) << text;
+}
+
+TEST(Clipped, counts_what_is_seen) {
+  EXPECT_EQ(clipped("abc", 2), "ab");
+  EXPECT_EQ(clipped("ä\x1b[1mbc\x1b[0m", 2), "ä\x1b[1mb\x1b[0m") << "colours end behind the edge";
+  EXPECT_EQ(emphasized("a\x1b[1mb\x1b[0mc"), "\x1b[7ma\x1b[1mb\x1b[0m\x1b[7mc\x1b[0m");
+}
+
+}  // namespace
+}  // namespace watchdog::monitor
