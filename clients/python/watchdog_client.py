@@ -816,6 +816,8 @@ class _Wait:
             if error.status != 404:
                 raise
             return False
+        if not isinstance(progress, dict) or progress.get("sessionId") != self._session:
+            raise MonitorError(502, "this is no answer of a monitor")
         return self._judge(progress)
 
     def _look_back(self) -> None:

@@ -30,6 +30,9 @@ class FalseMonitor:
                 else:
                     outer.send(self, 201, b"{}")
 
+            def do_GET(self):
+                outer.send(self, 200, b"{}")
+
             def log_message(self, *_):
                 pass
 
