@@ -22,10 +22,12 @@ export class TestSession {
   monitor = new Monitor();
   #children = [];
   #reporters = [];
+  #waits = [];
+  #over = new AbortController();
 
   constructor(name, signal) {
     this.session = `${name.replace(/[^A-Za-z0-9._:@-]+/g, '-').slice(-100)}-${Math.random().toString(16).slice(2, 10)}`;
-    this.signal = signal;
+    signal?.addEventListener('abort', () => this.#over.abort(signal.reason), { once: true });
   }
 
   /** Of a process that reports to this session. */
@@ -47,7 +49,10 @@ export class TestSession {
   }
 
   wait(wanted, options = {}) {
-    return this.monitor.wait(this.session, wanted, { child: this.#children.at(-1), signal: this.signal, ...options });
+    const waiting = this.monitor.wait(this.session, wanted, { child: this.#children.at(-1), signal: this.#over.signal, ...options });
+    // Nobody hears of a wait that an outer limit ended, or that nobody awaited.
+    this.#waits.push(waiting.catch((error) => { if (error.end === 'interrupted') console.error(error.message); }));
+    return waiting;
   }
 
   progress() {
@@ -61,6 +66,8 @@ export class TestSession {
   }
 
   async close() {
+    this.#over.abort(new Error('the test is over'));
+    await Promise.all(this.#waits);
     for (const child of this.#children) {
       if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) continue;
       child.kill('SIGKILL');
