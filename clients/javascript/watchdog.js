@@ -1,0 +1,915 @@
+// Reports an agent's progress to watchdog-monitor, and waits for sessions. One file for Node >= 18 and browsers, without
+// dependencies. What each part does stands in watchdog.d.ts.
+
+const queueMax = 10_000;  // events
+const queueCharsMax = 8 << 20;
+const batchMax = 500;  // events
+const batchCharsMax = 1 << 19;
+const contentMax = 64 << 10;  // characters of arguments, results, data; beyond that the digest of the whole goes along
+const nameMax = 256;  // bytes
+const coalesceMin = 256;  // pending events; below that each heartbeat is told on its own
+const heartbeatLinger = 50;  // ms
+const countLinger = 1000;
+const answerMax = 10_000;  // without an answer the request is given up, not the reports
+const quietMax = 40_000;  // of a stream, which sends a comment every 15 s
+const retryMin = 100;
+const retryMax = 5000;
+const refusedPause = 30_000;
+
+const sessions = '/api/autonomous/sessions';
+const environment = globalThis.process?.env ?? {};
+const random = (bytes) => Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+const jittered = (ms) => ms * (0.5 + Math.random() / 2);
+
+// --- Making events ----------------------------------------------------------------------------------------------------
+
+function printed(value) {
+  try {
+    return String(value);
+  } catch {
+    return `<${typeof value}>`;
+  }
+}
+
+/** JSON in which halves of surrogate pairs are replaced, as they are no UTF-8. */
+const toJson = (value) => JSON.stringify(value).replace(/\\\\|\\ud[89a-f][0-9a-f]{2}/g, (found) => (found.length === 2 ? found : '\ufffd'));
+
+function nested(text) {
+  let depth = 0;
+  let deepest = 0;
+  for (const [bracket] of text.matchAll(/[[\]{}]/g)) {
+    depth += bracket === '[' || bracket === '{' ? 1 : -1;
+    deepest = Math.max(deepest, depth);
+  }
+  return deepest;
+}
+
+/** Of a text, 53 bits: tells texts apart whose ends were cut. */
+function digest(text) {
+  let [high, low] = [0xdeadbeef, 0x41c6ce57];
+  for (let at = 0; at < text.length; ++at) {
+    high = Math.imul(high ^ text.charCodeAt(at), 2654435761);
+    low = Math.imul(low ^ text.charCodeAt(at), 1597334677);
+  }
+  high = Math.imul(high ^ (high >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909);
+  low = Math.imul(low ^ (low >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909);
+  return (high >>> 0).toString(16).padStart(8, '0') + (low >>> 0).toString(16).padStart(8, '0');
+}
+
+/** A field that may be large, or no JSON at all: cut, with the digest of the whole beside it. */
+function content(key, value, digestKey) {
+  if (value instanceof Uint8Array) value = new TextDecoder().decode(value);
+  if (typeof value !== 'string') {
+    let text;
+    try {
+      text = JSON.stringify(value);
+      if (text.length <= contentMax && nested(text) <= 60) return { [key]: value };
+    } catch {  // a circle, a BigInt, nothing that JSON has
+      text = printed(value);
+    }
+    value = text ?? printed(value);
+  }
+  if (value.length <= contentMax) return { [key]: value };
+  return { [key]: `${value.slice(0, contentMax)}… (${value.length} characters)`, [digestKey]: digest(value) };
+}
+
+function name(value) {
+  const text = typeof value === 'string' ? value : printed(value);
+  if (text.length * 3 <= nameMax) return text;
+  return new TextDecoder().decode(new TextEncoder().encode(text).subarray(0, nameMax - 3));
+}
+
+/** Who runs the session, so that a monitor on the same machine notices a death. */
+async function processFacts() {
+  if (!globalThis.process?.versions?.node) return {};
+  const facts = { pid: process.pid };
+  try {
+    const [fs, os] = ['node:fs', 'node:os'];  // Not to be looked for by what bundles for browsers.
+    facts.host = (await import(/* @vite-ignore */ os)).hostname();
+    const { readFileSync } = await import(/* @vite-ignore */ fs);
+    facts.start_ticks = Number(readFileSync('/proc/self/stat', 'utf8').split(')').at(-1).trim().split(' ')[19]);
+    facts.boot_id = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch { /* no /proc */ }
+  return facts;
+}
+
+// --- Talking to the monitor -------------------------------------------------------------------------------------------
+
+export class MonitorError extends Error {
+  constructor(status, message, { line, retryAfter = 0 } = {}) {
+    super(`${status} ${message}`);
+    this.name = 'MonitorError';
+    Object.assign(this, { status, line, retryAfter });
+  }
+}
+
+async function errorOf(response) {
+  const text = await response.text();
+  let error = { message: text.slice(0, 200) };
+  try {
+    error = JSON.parse(text).error ?? error;
+  } catch { /* no answer of a monitor */ }
+  return new MonitorError(response.status, error.message, { line: error.line, retryAfter: (Number(response.headers.get('Retry-After')) || 0) * 1000 });
+}
+
+const silence = new Error('it does not answer');
+
+class Door {
+  constructor(server, token) {
+    this.server = server ?? environment.WATCHDOG_SERVER ?? 'http://127.0.0.1:3000';
+    this.base = (this.server.includes('://') ? this.server : `http://${this.server}`).replace(/\/+$/, '');
+    token ??= environment.WATCHDOG_TOKEN;
+    this.headers = token ? { Authorization: `Bearer ${token}` } : {};
+  }
+
+  open(method, path, { body, signal, headers } = {}) {
+    return fetch(this.base + path, { method, body, signal, cache: 'no-store', headers: { ...this.headers, ...headers } });
+  }
+
+  async ask(method, path, { body, signal, limit = answerMax } = {}) {
+    const given = new AbortController();
+    const stop = () => given.abort(signal?.reason);
+    const timer = setTimeout(() => given.abort(silence), limit);
+    if (signal?.aborted) stop();
+    signal?.addEventListener('abort', stop, { once: true });
+    try {
+      const response = await this.open(method, path, { body, signal: given.signal });
+      if (!response.ok) throw await errorOf(response);
+      const text = await response.text();
+      try {
+        return JSON.parse(text || 'null');
+      } catch {
+        throw new MonitorError(502, 'this is no answer of a monitor');
+      }
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', stop);
+    }
+  }
+}
+
+// --- Reporting --------------------------------------------------------------------------------------------------------
+
+export class Cancelled extends Error {
+  constructor({ by, reason }) {
+    super(reason ? `${by}: ${reason}` : by);
+    this.name = 'Cancelled';
+  }
+}
+
+const [beatRank, restRank, changeRank, endRank] = [0, 1, 2, 3];  // what goes first when the queue is full
+const ranks = { heartbeat: beatRank, state_change: changeRank, start: endRank, end: endRank };
+const names = new Set(['name', 'type', 'call_id', 'turn_id', 'waiting_for', 'reason', 'phase', 'host']);
+
+export class Reporter {
+  session;
+  cancel = null;
+  aborts = [];
+  dropped = 0;
+  rejected = 0;
+
+  #door;
+  #options;
+  #spec;
+  #queue = [];
+  #chars = 0;
+  #flight = [];
+  #batch = batchMax;
+  #made = false;
+  #ended = false;
+  #closed = false;
+  #totals = {};
+  #counted = false;
+  #toldDropped = 0;
+  #ids = 0;
+  #prefix = `${Date.now().toString(16).padStart(12, '0')}-${random(4)}-`;
+  #timer = null;
+  #due = Infinity;
+  #pumping = false;
+  #failures = 0;
+  #interval = null;
+  #waiting = [];
+  #complained = '';
+  #cancelled = new AbortController();
+  #calls = new Map();
+  #leaving = new AbortController();
+  #ready;
+
+  constructor(session, options = {}) {
+    this.#options = { interval: 10_000, exit: 2000, queueMax, log: (text) => console.warn(text), ...options };
+    this.#door = new Door(options.server, options.token);
+    const wanted = session || environment.WATCHDOG_SESSION || `${options.agent ?? 'agent'}-${Date.now().toString(16)}-${random(3)}`;
+    this.session = printed(wanted).replace(/[^A-Za-z0-9._:@-]/g, '-').slice(0, 128);
+    const { agent, task, labels, parent, policy, content: kept } = options;
+    this.#spec = { agent, task, labels, parentSessionId: parent, policy, content: kept };
+    if (!this.#door.server) return;
+    this.#ready = processFacts().then((facts) => {
+      this.#queue.unshift(this.#pending('start', facts));
+      this.#rouse(0);
+    });
+    if (this.#options.interval) {
+      this.#interval = setInterval(() => { if (!this.#ended) this.#beat(); }, this.#options.interval);
+      this.#interval.unref?.();
+    }
+  }
+
+  // What agents say.
+
+  heartbeat(iteration, phase, { counters, source = 'loop', expectQuietMs } = {}) {
+    const fields = { source, iteration: iteration ?? undefined, phase: phase == null ? undefined : name(phase) };
+    if (counters) fields.counters = counters;
+    if (expectQuietMs != null) fields.expect_quiet_ms = Math.round(expectQuietMs);
+    this.#push('heartbeat', fields, phase);
+  }
+
+  stateChange(type, data) {
+    this.report('state_change', { type, data });
+  }
+
+  count(more) {
+    for (const [key, number] of Object.entries(more ?? {})) this.#totals[key] = (this.#totals[key] ?? 0) + number;
+    this.#counted = true;
+    this.#rouse(countLinger);
+  }
+
+  async tool(tool, args, work, { callId = `call-${random(6)}`, turnId, deadlineMs } = {}) {
+    const stop = new AbortController();
+    const cancelled = () => stop.abort(this.signal.reason);
+    let accepted = 0;
+    const call = {
+      callId,
+      signal: stop.signal,
+      progress: (text, { value, total } = {}) =>
+        this.report('tool_progress', { name: tool, call_id: callId, text, value, total, accepted: ++accepted }),
+    };
+    if (this.cancelled) cancelled();
+    this.signal.addEventListener('abort', cancelled, { once: true });
+    this.#calls.set(callId, { turnId, stop });
+    this.toolCall(tool, args, callId, { turnId, deadlineMs });
+    try {
+      const result = await work(call);
+      this.toolResult(tool, result, callId);
+      return result;
+    } catch (error) {
+      this.toolError(tool, error, callId);
+      throw error;
+    } finally {
+      this.#calls.delete(callId);
+      this.signal.removeEventListener('abort', cancelled);
+    }
+  }
+
+  toolCall(tool, args, callId, { turnId, deadlineMs } = {}) {
+    this.report('tool_call', { name: tool, args, call_id: callId, turn_id: turnId, deadline_ms: deadlineMs });
+  }
+
+  toolResult(tool, result, callId) {
+    this.report('tool_result', { name: tool, text: result, call_id: callId });
+  }
+
+  toolError(tool, error, callId) {
+    this.report('error', { name: tool, text: printed(error), call_id: callId });
+  }
+
+  message(role, text) {
+    this.report('message', { name: role, text });
+  }
+
+  waitFor(what, text) {
+    this.report('wait', { waiting_for: what, text });
+  }
+
+  report(kind, fields = {}) {
+    try {
+      const event = {};
+      for (const [key, value] of Object.entries(fields)) {
+        if (value === undefined || value === null) continue;
+        if (key === 'args' || key === 'data' || key === 'text') {
+          Object.assign(event, content(key, value, kind === 'tool_call' ? 'args_hash' : 'result_hash'));
+        } else {
+          event[key] = names.has(key) ? name(value) : value;
+        }
+      }
+      this.#push(kind, event);
+    } catch (error) {
+      this.#complain(`a report was lost: ${printed(error)}`);
+    }
+  }
+
+  // How it ends. The first end counts.
+
+  completed() { this.end('completed'); }
+  failed(error, reason) { this.end('failed', { error, reason }); }
+  incomplete(reason) { this.end('incomplete', { reason }); }
+
+  end(outcome, { reason, error } = {}) {
+    if (this.#ended) return;
+    if (this.#counted) this.#beat();
+    this.report('end', { outcome, reason, error: error == null ? undefined : printed(error).slice(0, 2000) });
+    this.#ended = true;
+    clearInterval(this.#interval);
+  }
+
+  async run(work) {
+    try {
+      const result = await work(this);
+      this.end(this.cancelled ? 'cancelled' : 'completed');
+      return result;
+    } catch (error) {
+      if (this.cancelled) this.end('cancelled');
+      else this.failed(error);
+      throw error;
+    } finally {
+      await this.close(this.#options.exit);
+    }
+  }
+
+  // Being asked to stop.
+
+  get cancelled() { return this.cancel !== null; }
+  get signal() { return this.#cancelled.signal; }
+
+  // Until all is told.
+
+  async flush(ms = Infinity) {
+    if (!this.#door.server) return true;
+    await this.#ready;
+    this.#rouse(0);
+    if (!this.#told() && !this.#closed) {
+      this.#timer?.ref?.();  // Who waits keeps the process alive.
+      let timer;
+      const told = new Promise((done) => { this.#waiting.push(done); });
+      const late = new Promise((done) => { if (ms !== Infinity) timer = setTimeout(done, ms); });
+      await Promise.race([told, late]);
+      clearTimeout(timer);
+    }
+    return this.#told();
+  }
+
+  async close(ms = Infinity) {
+    const told = await this.flush(ms);
+    this.#closed = true;
+    clearInterval(this.#interval);
+    clearTimeout(this.#timer);
+    this.#leaving.abort();
+    this.#wake();
+    return told;
+  }
+
+  // The queue.
+
+  #pending(kind, event, phase) {
+    const id = `${this.#prefix}${(this.#ids++).toString(16).padStart(8, '0')}`;
+    return { rank: ranks[kind] ?? restRank, text: toJson({ ...event, kind, event_id: id }), phase };
+  }
+
+  #push(kind, event, phase) {
+    if (!this.#door.server || this.#closed) return;
+    try {
+      const item = this.#pending(kind, event, phase);
+      const last = this.#queue.at(-1);
+      if (item.rank === beatRank && this.#queue.length > coalesceMin && last.rank === beatRank && last.phase === phase) {
+        this.#chars -= this.#queue.pop().text.length;
+      }
+      this.#queue.push(item);
+      this.#chars += item.text.length;
+      if (this.#queue.length > this.#options.queueMax || this.#chars > queueCharsMax) this.#shed();
+      this.#rouse(item.rank === beatRank ? heartbeatLinger : 0);
+    } catch (error) {  // An agent does not fail because of its watchdog.
+      this.#complain(`a report was lost: ${printed(error)}`);
+    }
+  }
+
+  /** Makes room: heartbeats first, then what is no change, then the oldest changes. Ends stay. */
+  #shed() {
+    const before = this.#queue.length;
+    for (const rank of [beatRank, restRank, changeRank]) {
+      let count = this.#queue.length;
+      this.#queue = this.#queue.filter((item) => {
+        const goes = item.rank === rank && (count > this.#options.queueMax * 0.75 || this.#chars > queueCharsMax * 0.75);
+        if (goes) {
+          --count;
+          this.#chars -= item.text.length;
+        }
+        return !goes;
+      });
+    }
+    this.dropped += before - this.#queue.length;
+  }
+
+  #beat() {
+    this.#counted = false;
+    this.heartbeat(undefined, undefined, { counters: { ...this.#totals }, source: 'sidecar' });
+  }
+
+  #told() {
+    return this.#queue.length === 0 && this.#flight.length === 0 && !this.#counted;
+  }
+
+  #wake() {
+    for (const done of this.#waiting.splice(0)) done();
+  }
+
+  // The sender. Its timers keep no process alive; a request under way does.
+
+  #rouse(linger) {
+    const due = Date.now() + linger;
+    if (!this.#door.server || this.#closed || this.#pumping || due >= this.#due) return;
+    clearTimeout(this.#timer);
+    this.#due = due;
+    this.#timer = setTimeout(() => this.#pump(), linger);
+    if (linger > 0) this.#timer.unref?.();
+  }
+
+  async #pump() {
+    this.#pumping = true;
+    this.#due = Infinity;
+    await this.#ready;
+    let pause = 0;
+    while (pause === 0 && !this.#closed && this.#take()) pause = await this.#send();
+    this.#pumping = false;
+    if (this.#told()) return this.#wake();
+    if (pause === 0) return this.#rouse(countLinger);
+    const again = Math.max(pause, jittered(Math.min(retryMax, retryMin * 2 ** Math.min(++this.#failures, 8))));
+    if (this.#closed) return;
+    this.#due = 0;  // Nobody asks for it earlier.
+    this.#timer = setTimeout(() => this.#pump(), again);
+    if (this.#waiting.length === 0) this.#timer.unref?.();
+  }
+
+  /** Whether there is something to send. What is under way stays as it is until it is acknowledged. */
+  #take() {
+    const lost = this.dropped - this.#toldDropped;
+    if (lost > 0 && this.#flight.length === 0) {
+      this.#toldDropped = this.dropped;
+      this.message('watchdog', `${lost} reports were dropped: the monitor did not take them in time`);
+    }
+    if (this.#counted && !this.#ended) this.#beat();
+    this.#counted = false;
+    let [chars, count] = [0, 0];
+    while (count < this.#queue.length && this.#flight.length + count < this.#batch) {
+      const next = this.#queue[count].text.length;
+      if (count > 0 && chars + next > batchCharsMax) break;
+      chars += next;
+      ++count;
+    }
+    this.#chars -= chars;
+    this.#flight.push(...this.#queue.splice(0, count));
+    return this.#flight.length > 0;
+  }
+
+  /** 0 if something was settled, else at least how many milliseconds to wait. */
+  async #send() {
+    try {
+      if (!this.#made) await this.#make();
+      const part = this.#flight.slice(0, this.#batch);
+      const body = `[${part.map((item) => item.text).join(',')}]`;
+      const answer = await this.#door.ask('POST', `${sessions}/${this.session}/events`, { body, signal: this.#leaving.signal });
+      this.#flight.splice(0, part.length);
+      this.#batch = Math.min(batchMax, this.#batch * 2);
+      this.#failures = 0;
+      this.#complained = '';
+      this.#obey(answer?.directive ?? {});
+      return 0;
+    } catch (error) {
+      if ([400, 413, 422].includes(error.status)) return this.#reject(error);
+      const verb = error.status ? 'refuses reports' : 'cannot be reached, reports wait';
+      if (!this.#closed) this.#complain(`${this.#door.server} ${verb}: ${error.cause?.message ?? error.message}`);
+      const refused = error.status < 500 && ![408, 429].includes(error.status);
+      return Math.max(error.retryAfter ?? 0, refused ? this.#options.refusedPause ?? refusedPause : 1);
+    }
+  }
+
+  async #make() {
+    if (Object.values(this.#spec).some((value) => value !== undefined)) {
+      try {
+        await this.#door.ask('POST', sessions, { body: toJson({ sessionId: this.session, ...this.#spec }), signal: this.#leaving.signal });
+      } catch (error) {
+        const bad = [400, 413, 422].includes(error.status) || error instanceof TypeError && /JSON|BigInt/.test(error.message);
+        if (!bad && error.status !== 409) throw error;
+        if (bad) this.#complain(`the session has no properties: ${error.message}`);  // 409: made before, for example by a wrapper.
+      }
+    }
+    this.#made = true;
+  }
+
+  /** One event of the batch is bad: finds out which, and goes on without it. */
+  #reject(error) {
+    const part = Math.min(this.#flight.length, this.#batch);
+    const named = Number.isInteger(error.line) && error.line >= 1 && error.line <= part ? error.line : null;
+    if (named === null && part > 1) {
+      this.#batch = part >> 1;
+      return 0;
+    }
+    this.#flight.splice((named ?? 1) - 1, 1);
+    ++this.rejected;
+    this.#complain(`a report was not understood: ${error.message}`);
+    return 0;
+  }
+
+  #obey(directive) {
+    const known = new Set(this.aborts.map((abort) => JSON.stringify(abort)));
+    this.aborts = directive.aborts ?? [];
+    for (const abort of this.aborts) {
+      if (known.has(JSON.stringify(abort))) continue;
+      for (const [callId, { turnId, stop }] of this.#calls) {
+        if (turnId === abort.turnId && (abort.toolId === null || abort.toolId === callId)) stop.abort(new Cancelled(abort));
+      }
+      this.#call(this.#options.onAbort, abort);
+    }
+    if (directive.cancel && !this.cancel) {
+      this.cancel = directive.cancel;
+      this.#cancelled.abort(new Cancelled(directive.cancel));
+      this.#call(this.#options.onCancel, directive.cancel);
+    }
+  }
+
+  async #call(callback, what) {
+    try {
+      await callback?.(what);
+    } catch (error) {
+      this.#complain(`a callback failed: ${printed(error)}`);
+    }
+  }
+
+  /** Says it once, until things are well again. */
+  #complain(what) {
+    const kind = what.split(': ')[0];
+    if (kind === this.#complained) return;
+    this.#complained = kind;
+    try {
+      this.#options.log?.(`watchdog ${this.session}: ${what}`);
+    } catch { /* nobody listens */ }
+  }
+}
+
+// --- Waiting ----------------------------------------------------------------------------------------------------------
+
+const outcomes = ['completed', 'failed', 'incomplete', 'cancelled'];
+const healths = ['unknown', 'starting', 'progressing', 'slow', 'suspect', 'stuck', 'looping', 'blocked', 'silent', 'dead'];
+const troubles = ['stuck', 'looping'];
+const [firstMax, lastMax] = [4, 12];  // of a timeline
+
+export class WaitFailed extends Error {
+  constructor(end, why, text, progress) {
+    super(text);
+    this.name = 'WaitFailed';
+    Object.assign(this, { end, why, progress });
+  }
+}
+
+export class Monitor {
+  #door;
+
+  constructor({ server, token } = {}) {
+    this.#door = new Door(server, token);
+  }
+
+  ask(method, path, body) {
+    return this.#door.ask(method, path, { body: body === undefined ? undefined : toJson(body) });
+  }
+
+  progress(session) {
+    return this.ask('GET', `/api/autonomous/progress/${session}`);
+  }
+
+  async *events(session, { kind = '', after = 0 } = {}) {
+    while (after !== null) {
+      const page = await this.ask('GET', `${sessions}/${session}/events?after=${after}&limit=1000&kind=${kind}`);
+      yield* page.events;
+      after = page.next;
+    }
+  }
+
+  cancel(session, { reason, by } = {}) {
+    return this.ask('POST', `${sessions}/${session}/cancel`, { reason, by });
+  }
+
+  async wait(session, wanted = 'completed', options = {}) {
+    return new Wait(this, this.#door, session, wanted, options).run();
+  }
+}
+
+export function wait(session, wanted, { server, token, ...options } = {}) {
+  return new Monitor({ server, token }).wait(session, wanted, options);
+}
+
+/** By a function of the caller: nothing that another try would help with. */
+class Raised {
+  constructor(error) { this.error = error; }
+}
+
+class Wait {
+  #progress = null;
+  #met = false;
+  #beats = 0;
+  #rounds = 0;
+  #open = 0;
+  #iteration = null;
+  #since = null;  // beats and rounds when the trouble began
+  #cursor = null;
+  #gone = new AbortController();  // its process is, or whoever waits is
+  #changeSeq;
+
+  constructor(monitor, door, session, wanted, { onStuck = 'fail', furtherMax = 3, after = 0, child, signal, seen }) {
+    if (!/^[A-Za-z0-9._:@-]{1,128}$/.test(session)) throw new TypeError(`'${session}' is no session: 1 to 128 characters of A-Z a-z 0-9 . _ : @ -`);
+    const [goal, what] = typeof wanted === 'function' ? [wanted, ''] : `${wanted}`.split(/=(.*)/s);
+    const known = typeof wanted === 'function' || outcomes.includes(wanted) || ['end', 'state-change'].includes(wanted) ||
+      (goal === 'health' && healths.includes(what)) || (goal === 'state-change' && what);
+    if (!known) {
+      throw new TypeError(`nobody can wait for '${wanted}': it is completed, failed, incomplete, cancelled, end, health=NAME, state-change, ` +
+                          'state-change=TYPE or a function of the progress document');
+    }
+    if (typeof onStuck !== 'function' && !['fail', 'keep'].includes(onStuck)) throw new TypeError(`onStuck is fail, keep or a function, not '${onStuck}'`);
+    if (!door.server) throw new TypeError('there is no monitor to wait at: $WATCHDOG_SERVER is empty');
+    Object.assign(this, { monitor, door, session, goal, what, onStuck, furtherMax, child, signal, seen });
+    this.expected = typeof wanted === 'function' ? wanted.name || 'a condition' : wanted;
+    this.#changeSeq = after;
+  }
+
+  async run() {
+    const release = this.#listen();
+    try {
+      for (let failures = 0, reached = false; ; ++failures) {
+        let refusal = null;
+        try {
+          if (await this.#look()) return this.#progress;
+          reached = true;
+          failures = 0;
+          if (await this.#follow()) return this.#progress;
+        } catch (error) {
+          if (error instanceof WaitFailed) throw error;
+          if (error instanceof Raised) throw error.error;
+          refusal = error;
+          if ([400, 401, 403].includes(error.status) || (error.status && !reached && ![429, 503].includes(error.status))) {
+            throw await this.#failure('refused', `the monitor at ${this.door.server} refuses to tell: ${error.message}`);
+          }
+          const passes = error.status || error === silence || /^(ECONNRESET|EPIPE|UND_ERR_)/.test(error.cause?.code);
+          if (!reached && !passes) {
+            throw await this.#failure('unavailable', `there is no monitor at ${this.door.server} (${error.cause?.message ?? error.message}): start one with ` +
+                                                     '`watchdog-monitor serve`, or name it by $WATCHDOG_SERVER');
+          }
+        }
+        if (this.#gone.signal.aborted) {
+          if (await this.#lastLook()) return this.#progress;
+          throw await this.#goneFailure();
+        }
+        await this.#pause(Math.max(refusal?.retryAfter ?? 0, jittered(Math.min(2000, 50 * 2 ** Math.min(failures, 6)))));
+      }
+    } finally {
+      release();
+    }
+  }
+
+  #pause(ms) {
+    return new Promise((done) => {
+      const over = () => {
+        clearTimeout(timer);
+        this.#gone.signal.removeEventListener('abort', over);
+        done();
+      };
+      const timer = setTimeout(over, ms);
+      this.#gone.signal.addEventListener('abort', over);
+    });
+  }
+
+  /** To what ends the wait from outside: the agent's process, the caller, an outer limit on this process. */
+  #listen() {
+    const gone = () => this.#gone.abort();
+    const terminated = async () => {
+      console.error((await this.#failure('interrupted', 'this process was asked to end (SIGTERM)')).message);
+      process.kill(process.pid, 'SIGTERM');
+    };
+    const host = globalThis.process?.listenerCount?.('SIGTERM') === 0 ? process : null;
+    if (this.signal?.aborted || (this.child && (this.child.exitCode !== null || this.child.signalCode !== null))) gone();
+    const unstarted = (error) => { this.unstarted = error; gone(); };
+    this.child?.once('exit', gone);
+    this.child?.once('error', unstarted);
+    this.signal?.addEventListener('abort', gone, { once: true });
+    host?.once('SIGTERM', terminated);
+    return () => {
+      this.child?.off('exit', gone);
+      this.child?.off('error', unstarted);
+      this.signal?.removeEventListener('abort', gone);
+      host?.off('SIGTERM', terminated);
+      gone();
+    };
+  }
+
+  async #lastLook() {
+    try {
+      return await this.#look();
+    } catch (error) {
+      if (error instanceof WaitFailed) throw error;
+      return this.#met;
+    }
+  }
+
+  #goneFailure() {
+    if (this.signal?.aborted) return this.#failure('interrupted', `the wait was called off: ${this.signal.reason?.message ?? this.signal.reason}`);
+    const { exitCode, signalCode } = this.child;
+    const how = this.unstarted ? `could not be started (${this.unstarted.message})` : signalCode ? `was ended by ${signalCode}` : `exited with ${exitCode}`;
+    if (!this.#progress) return this.#failure('no_session', `its process ${how} without having reported anything`);
+    return this.#failure('dead', `its process ${how}, and the session has not ended`);
+  }
+
+  /** Asks how the session is. True if that is what is waited for; throws once it will not come. */
+  async #look() {
+    try {
+      if (this.goal === 'state-change' && !this.#met) await this.#lookBack();
+      const progress = await this.monitor.progress(this.session);
+      if (progress?.sessionId !== this.session) throw new MonitorError(502, 'this is no answer of a monitor');
+      return await this.#judge(progress);
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      return false;
+    }
+  }
+
+  async #lookBack() {
+    for (const kind of ['state_change', 'tool_result', 'error']) {
+      for await (const event of this.monitor.events(this.session, { kind, after: this.#changeSeq })) {
+        if (this.#isChange(event)) this.#met = true;
+        if (this.#met) return;
+      }
+    }
+  }
+
+  #isChange(event) {
+    if (event.kind === 'state_change') return !this.what || this.what === event.type;
+    return ['tool_result', 'error'].includes(event.kind) && (!this.what || this.what === 'tool_call');
+  }
+
+  async #call(callback, ...values) {
+    try {
+      return await callback(...values);
+    } catch (error) {
+      throw new Raised(error);
+    }
+  }
+
+  async #judge(progress) {
+    this.#progress = progress;
+    if (this.seen) await this.#call(this.seen, progress);
+    this.#health(progress.health);
+    const ended = progress.outcome?.kind ?? null;
+    if (typeof this.goal === 'function') this.#met ||= Boolean(await this.#call(this.goal, progress));
+    else if (this.goal === 'health') this.#met ||= !ended && progress.health === this.what;
+    else if (this.goal !== 'state-change') this.#met = ended !== null && (this.goal === 'end' || this.goal === ended);
+    if (this.#met) return true;
+    if (ended) throw await this.#failure('ended', outcomes.includes(this.goal) ? `it ended, and not ${this.goal}` : 'it ended before that');
+    if (progress.health === 'dead') throw await this.#failure('dead', 'its process is gone and it did not end');
+    const lasted = this.#lasted();
+    if (lasted >= this.furtherMax && this.onStuck !== 'keep') {
+      const lasting = `it is ${progress.health} and stayed so for ${lasted} further iterations`;
+      if (typeof this.onStuck !== 'function') throw await this.#failure('stuck', lasting);
+      if (!await this.#call(this.onStuck, progress)) {
+        throw await this.#failure('user_cancelled_stuck', `${lasting}; who was asked did not want to go on`);
+      }
+      this.#since = [this.#beats, this.#rounds];
+    }
+    return false;
+  }
+
+  #lasted() {
+    return this.#since ? Math.max(this.#beats - this.#since[0], this.#rounds - this.#since[1]) : -1;
+  }
+
+  #health(health) {
+    if (troubles.includes(health)) this.#since ??= [this.#beats, this.#rounds];
+    else if (health !== 'silent') this.#since = null;  // Silence takes nothing back.
+  }
+
+  /** Reads the session's stream, or where there is no session what all report until there is. False: it was cut off. */
+  async #follow() {
+    const headers = this.#cursor ? { 'Last-Event-ID': this.#cursor } : {};
+    const there = await this.#read(`${sessions}/${this.session}/stream`, headers, async (records) => {
+      let look = false;
+      for (const [kind, data] of records) look = this.#take(kind, data) || look;
+      if (look || this.#lasted() >= this.furtherMax) return this.#look();
+      const row = records.filter(([kind]) => kind === 'session').at(-1);
+      return row ? this.#judge(row[1]) : false;
+    });
+    if (there !== null) return there;
+    const any = await this.#read('/api/autonomous/stream?include=events,sessions', {}, async (records) =>
+      records.some(([, data]) => (data.sessions ?? [data]).some((row) => row.sessionId === this.session)));
+    if (any === null) throw new MonitorError(404, 'this is no monitor');
+    return this.#look();
+  }
+
+  /** Hands over what has come until `take` says so. Null: there is no such stream. */
+  async #read(path, headers, take) {
+    const stop = new AbortController();
+    const abort = () => stop.abort();
+    let quiet = setTimeout(abort, quietMax);
+    this.#gone.signal.addEventListener('abort', abort, { once: true });
+    if (this.#gone.signal.aborted) abort();
+    try {
+      const response = await this.door.open('GET', path, { headers, signal: stop.signal });
+      if (response.status === 404) return null;
+      if (!response.ok) throw await errorOf(response);
+      const decoder = new TextDecoder();
+      const reader = response.body.getReader();
+      for (let rest = '', piece; !(piece = await reader.read()).done;) {
+        clearTimeout(quiet);
+        quiet = setTimeout(abort, quietMax);
+        const whole = (rest + decoder.decode(piece.value, { stream: true })).split('\n\n');
+        rest = whole.pop();
+        const records = whole.map((record) => this.#record(record)).filter(Boolean);
+        if (records.length > 0 && await take(records)) return true;
+      }
+      return false;
+    } finally {
+      clearTimeout(quiet);
+      this.#gone.signal.removeEventListener('abort', abort);
+      abort();
+    }
+  }
+
+  #record(text) {
+    const fields = Object.fromEntries(text.split('\n').map((line) => line.split(/: (.*)/s)));
+    if (fields.id) this.#cursor = fields.id;
+    return fields.data ? [fields.event, JSON.parse(fields.data)] : null;
+  }
+
+  /** Counts iterations. True if the session may be what is waited for now. */
+  #take(record, data) {
+    if (record === 'snapshot') {
+      this.#open = data.sessions[0]?.tools.length ?? 0;
+      return true;
+    }
+    if (record === 'transition') {
+      this.#health(data.health);
+      this.#met ||= this.goal === 'health' && data.health === this.what;
+      return true;
+    }
+    if (record !== 'event' || data.late) return false;
+    if (data.kind === 'heartbeat') {
+      this.#countBeats(data);
+    } else if (data.kind === 'tool_call') {
+      ++this.#open;
+    } else if (['tool_result', 'error', 'tool_timeout'].includes(data.kind)) {
+      this.#open = Math.max(0, this.#open - 1);
+      if (this.#open === 0) ++this.#rounds;
+    }
+    if (this.goal === 'state-change' && data.seq > this.#changeSeq) this.#met ||= this.#isChange(data);
+    return this.#met || ['start', 'end', 'state_change', 'wait', 'idle', 'cancel'].includes(data.kind);
+  }
+
+  #countBeats({ source, iteration, count, fresh = 0 }) {
+    if (source === 'loop' || (!source && iteration === undefined)) this.#beats += count;
+    else if (!source && iteration !== this.#iteration) this.#beats += 1 + fresh;
+    this.#iteration = iteration ?? this.#iteration;
+  }
+
+  // What is told when it fails.
+
+  async #failure(end, why) {
+    const text = `session ${this.session}: ${why}\n  expected  ${this.expected}\n  last      ${lastly(this.#progress)}\n  ended as  ${end}`;
+    return new WaitFailed(end, why, text + (this.#progress ? await this.#timeline() : ''), this.#progress);
+  }
+
+  /** What happened but for heartbeats: the first and the last of it. */
+  async #timeline() {
+    const [first, last] = [[], []];
+    let [count, beats] = [0, 0];
+    const add = (at, text) => {
+      ++count;
+      if (first.length < firstMax) return first.push([at, text]);
+      last.push([at, text]);
+      if (last.length > lastMax) last.shift();
+    };
+    try {
+      const { transitions } = await this.monitor.ask('GET', `${sessions}/${this.session}/transitions?limit=1000`);
+      const change = ({ at, from, health, reason }) => add(at, `health ${from} → ${health}: ${reason}`);
+      for await (const event of this.monitor.events(this.session)) {
+        while (transitions[0]?.seq < event.seq) change(transitions.shift());
+        if (event.kind === 'heartbeat') beats += event.count;
+        else add(event.at_ms, described(event));
+      }
+      transitions.forEach(change);
+    } catch (error) {
+      return `\n  timeline  cannot be read: ${error.message}`;
+    }
+    const lines = [...first, ...last].map(([at, text]) => `${((at - first[0][0]) / 1000).toFixed(3).padStart(10)} s  ${text}`);
+    if (count > lines.length) lines.splice(firstMax, 0, `         …  ${count - lines.length} omitted`);
+    return [`\n  timeline  ${count} entries, ${beats} heartbeats besides`, ...lines].join('\n');
+  }
+}
+
+function lastly(progress) {
+  if (!progress) return 'there was no such session';
+  const { outcome } = progress;
+  const how = outcome ? `${outcome.kind} (${outcome.reason})${outcome.error ? `: ${outcome.error}` : ''}` : progress.lifecycle;
+  const at = (progress.currentPhase === null ? '' : `, phase ${progress.currentPhase}`) +
+    (progress.iteration === null ? '' : `, iteration ${progress.iteration}`);
+  return `${how}; ${progress.health}: ${progress.reason}${at}`;
+}
+
+function described(event) {
+  const said = event.error ?? event.text ?? event.args ?? event.data ?? event.waiting_for ?? '';
+  const words = [event.kind, event.type ?? event.name ?? event.outcome ?? '', event.reason ?? '',
+                 typeof said === 'string' ? said : JSON.stringify(said), event.late ? 'after the end' : ''];
+  const text = words.join(' ').split(/\s+/).filter(Boolean).join(' ');
+  return text.length <= 100 ? text : `${text.slice(0, 100)}…`;
+}

@@ -1,0 +1,1025 @@
+"""Reports an agent's progress to watchdog-monitor, and waits for sessions. One file, Python >= 3.9, standard library only.
+
+    from watchdog_client import Reporter
+
+    with Reporter("my-run", agent="planner") as watchdog:          # ends completed, or failed with the exception
+        for iteration in range(25):
+            if watchdog.cancelled:
+                break
+            watchdog.heartbeat(iteration, "reflection")
+            with watchdog.tool("search", {"query": "stuck"}) as call:
+                call.result = search("stuck")
+            watchdog.state_change("plan_generated", {"steps": 4})
+
+Reports are handed to a thread of the reporter: no call waits for the monitor or raises. An absent, slow, restarting or
+refusing monitor costs reports only once the queue is full (`dropped`): then heartbeats go first, and the end never does.
+What was not acknowledged is sent again with the same `event_id`, so nothing counts twice.
+
+    watchdog_client.wait("my-run")                        # until it completes; raises WaitFailed once it is clear that it will not
+    watchdog_client.wait("my-run", "health=blocked")
+    watchdog_client.wait("my-run", lambda progress: progress["iteration"] == 7)
+
+Names come from $WATCHDOG_SERVER (default http://127.0.0.1:3000; empty: report nothing), $WATCHDOG_SESSION and
+$WATCHDOG_TOKEN, which `watchdog-monitor run` sets for the command that it wraps.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import contextlib
+import hashlib
+import http.client
+import itertools
+import json
+import logging
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+import weakref
+from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+
+__all__ = ["Reporter", "ToolCall", "Cancelled", "Monitor", "WaitFailed", "MonitorError", "wait"]
+
+Json = Dict[str, Any]
+
+_log = logging.getLogger("watchdog_client")
+_QUEUE_MAX = 10_000  # events
+_QUEUE_BYTES_MAX = 8 << 20
+_BATCH_MAX = 500  # events
+_BATCH_BYTES_MAX = 1 << 20
+_CONTENT_MAX = 64 << 10  # characters of arguments, results, data; beyond that the digest of the whole goes along
+_NAME_MAX = 256  # bytes
+_COALESCE_MIN = 256  # pending events; below that each heartbeat is told on its own
+_HEARTBEAT_LINGER_S = 0.05
+_COUNT_LINGER_S = 1.0
+_ANSWER_S = 30.0  # without a byte of an answer the connection is given up, not the report
+_QUIET_S = 40.0  # of a stream, which sends a comment every 15 s
+_RETRY_S = (0.1, 5.0)
+_REFUSED_S = 30.0
+
+
+# --- Making events ---------------------------------------------------------------------------------------------------
+
+def _unprintable(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_unprintable, separators=(",", ":")).encode
+
+
+def _nested(text: str) -> int:
+    deepest = depth = 0
+    for bracket in re.findall(r"[][{}]", text):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _content(key: str, value: Any, digest_key: str) -> Json:
+    """A field that may be large, or no JSON at all: cut, with the digest of the whole beside it."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        value = bytes(value).decode("utf-8", "replace")
+    if not isinstance(value, str):
+        try:
+            text = _json(value)
+            if len(text) <= _CONTENT_MAX and (text.count("[") + text.count("{") <= 60 or _nested(text) <= 60):
+                return {key: value}
+        except Exception:  # a circle, NaN, keys that are no names
+            text = _unprintable(value)
+        value = text
+    if len(value) <= _CONTENT_MAX:
+        return {key: value}
+    whole = hashlib.blake2b(value.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return {key: f"{value[:_CONTENT_MAX]}… ({len(value)} characters)", digest_key: whole}
+
+
+def _name(value: Any) -> str:
+    text = value if isinstance(value, str) else _unprintable(value)
+    if len(text) * 4 <= _NAME_MAX:
+        return text
+    return text.encode("utf-8", "replace")[:_NAME_MAX].decode("utf-8", "ignore")
+
+
+def _process_facts() -> Json:
+    """Who runs the session, so that a monitor on this machine notices a death."""
+    facts: Json = {"pid": os.getpid(), "host": socket.gethostname()}
+    with contextlib.suppress(OSError, ValueError, IndexError):  # no /proc
+        with open("/proc/self/stat", encoding="utf-8", errors="replace") as stat:
+            facts["start_ticks"] = int(stat.read().rpartition(")")[2].split()[19])
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
+            facts["boot_id"] = boot.read().strip()
+    return facts
+
+
+# --- Talking to the monitor ------------------------------------------------------------------------------------------
+
+class MonitorError(Exception):
+    """The monitor answered with an error. `status` is that of HTTP."""
+
+    def __init__(self, status: int, message: str, line: Optional[int] = None, retry_after_s: float = 0):
+        super().__init__(f"{status} {message}")
+        self.status, self.line, self.retry_after_s = status, line, retry_after_s
+
+
+class _Connection:
+    """One connection, opened when needed. Use from one thread at a time."""
+
+    def __init__(self, server: str, token: str):
+        self._server = server
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http: Optional[http.client.HTTPConnection] = None
+
+    def close(self) -> None:
+        if self._http:
+            self._http.close()
+            self._http = None
+
+    def open(self, method: str, path: str, body: Optional[bytes] = None, timeout_s: float = _ANSWER_S,
+             headers: Mapping[str, str] = {}) -> http.client.HTTPResponse:
+        """The head of an answer. Asks twice where the server may have closed an idle connection: all requests may be repeated."""
+        for fresh in (self._http is None, True):
+            url = urllib.parse.urlsplit(self._server if "://" in self._server else f"http://{self._server}")
+            if self._http is None:
+                make = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+                self._http = make(url.netloc.rpartition("@")[2], timeout=timeout_s)
+            try:
+                self._http.request(method, url.path.rstrip("/") + path, body, {**self._headers, **headers})
+                return self._http.getresponse()
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                if fresh or isinstance(error, socket.timeout):
+                    raise
+            except BaseException:
+                self.close()
+                raise
+        raise AssertionError("unreachable")
+
+    def ask(self, method: str, path: str, body: Optional[bytes] = None) -> Any:
+        response = self.open(method, path, body)
+        try:
+            text = response.read()
+        except BaseException:
+            self.close()
+            raise
+        if response.status < 300:
+            with contextlib.suppress(ValueError):
+                return json.loads(text or b"null")
+            raise MonitorError(502, "this is no answer of a monitor")
+        raise _error_of(response, text)
+
+    def interrupt(self) -> None:
+        """Makes a read in another thread end. Thread-safe."""
+        connection = self._http
+        with contextlib.suppress(OSError, AttributeError):
+            connection.sock.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
+
+
+def _error_of(response: http.client.HTTPResponse, text: bytes) -> MonitorError:
+    message, line = text[:200].decode("utf-8", "replace"), None
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        error = json.loads(text)["error"]
+        message, line = str(error["message"]), error.get("line")
+    after = 0.0
+    with contextlib.suppress(ValueError):
+        after = float(response.headers.get("Retry-After", "0"))
+    return MonitorError(response.status, message, line, after)
+
+
+_sessions = "/api/autonomous/sessions"
+
+
+def _settings(server: Optional[str], token: Optional[str]) -> Tuple[str, str]:
+    if server is None:
+        server = os.environ.get("WATCHDOG_SERVER", "http://127.0.0.1:3000")
+    return server, os.environ.get("WATCHDOG_TOKEN", "") if token is None else token
+
+
+# --- Reporting -------------------------------------------------------------------------------------------------------
+
+class Cancelled(Exception):
+    """Somebody asked the agent to stop. Within `with Reporter(…)` it ends the session as cancelled."""
+
+
+class ToolCall:
+    """One call of a tool: what `Reporter.tool` gives. Set `result`, or raise."""
+
+    def __init__(self, reporter: Reporter, name: str, call_id: str, turn_id: Optional[str]):
+        self._reporter, self.name, self.call_id, self.turn_id = reporter, name, call_id, turn_id
+        self.result: Any = None
+        self._accepted = 0
+
+    def progress(self, text: str = "", value: Optional[float] = None, total: Optional[float] = None) -> None:
+        """The call got further; its deadline counts anew."""
+        self._accepted += 1
+        self._reporter.report("tool_progress", name=self.name, call_id=self.call_id, text=text, value=value, total=total,
+                              accepted=self._accepted)
+
+    @property
+    def aborted(self) -> bool:
+        """Somebody wants this call, its turn or the session to stop."""
+        aborts = self._reporter.aborts
+        return self._reporter.cancelled or any(
+            abort.get("toolId") == self.call_id or (abort.get("toolId") is None and abort.get("turnId") == self.turn_id)
+            for abort in aborts if self.turn_id)
+
+
+class _Pending(NamedTuple):
+    rank: int  # What goes first when the queue is full: heartbeats, then what is neither a change nor an end.
+    text: bytes
+    phase: Any = None
+
+
+_BEAT, _REST, _CHANGE, _END = range(4)
+_ranks = {"heartbeat": _BEAT, "state_change": _CHANGE, "start": _END, "end": _END}
+
+
+class Reporter:
+    """Reports one session. No method waits for the monitor (but `flush` and `close`) or raises (but `check`).
+
+    Thread-safe. After a fork the child has an empty queue and reports to the same session by a thread of its own.
+    `interval_s` is how often the process says by itself that it lives, and hears of a cancel while the agent is silent;
+    None: never. `exit_s` is how long the process may wait at its exit until all is told; None: as long as it takes.
+    """
+
+    def __init__(self, session: Optional[str] = None, *, agent: Optional[str] = None, task: Optional[str] = None,
+                 labels: Optional[Mapping[str, str]] = None, parent: Optional[str] = None,
+                 policy: Optional[Json] = None, content: Optional[str] = None, server: Optional[str] = None,
+                 token: Optional[str] = None, interval_s: Optional[float] = 10.0, exit_s: Optional[float] = 2.0,
+                 queue_max: int = _QUEUE_MAX, on_cancel: Optional[Callable[[Json], None]] = None,
+                 on_abort: Optional[Callable[[Json], None]] = None):
+        self._server, self._token = _settings(server, token)
+        wanted = session or os.environ.get("WATCHDOG_SESSION") or f"{agent or 'agent'}-{time.time_ns() // 10**6:x}-{os.urandom(3).hex()}"
+        self.session = re.sub(r"[^A-Za-z0-9._:@-]", "-", wanted)[:128]
+        spec = {"agent": agent, "task": task, "labels": dict(labels or {}), "parentSessionId": parent, "policy": policy, "content": content}
+        self._spec = {key: value for key, value in spec.items() if value}
+        self._interval_s, self._exit_s, self._queue_max = interval_s, exit_s, max(queue_max, 16)
+        self._on_cancel, self._on_abort = on_cancel, on_abort
+        self.cancel: Optional[Json] = None  #: {"by", "reason", "at"} once somebody asked the agent to stop.
+        self.aborts: List[Json] = []  #: [{"turnId", "toolId", "by", "reason", "at"}]: turns and calls that are to stop.
+        self.dropped = 0  #: Reports that were given up because the queue was full.
+        self.rejected = 0  #: Reports that the monitor did not understand.
+        self._totals: Dict[str, float] = {}
+        self._ended = False
+        self._begin()
+        _reporters.add(self)
+        self.report("start", **_process_facts())
+
+    def _begin(self) -> None:
+        """What a forked child has anew."""
+        self._wake = threading.Condition(threading.RLock())  # Signal handlers report as well.
+        self._queue: Deque[_Pending] = collections.deque()
+        self._bytes = 0
+        self._flight: List[_Pending] = []
+        self._batch_max = _BATCH_MAX
+        self._connection = _Connection(self._server, self._token)
+        self._thread: Optional[threading.Thread] = None
+        self._closed = self._made = False
+        self._due = self._next_beat = float("inf")
+        self._counted = False
+        self._told_dropped = self.dropped
+        self._ids = itertools.count()
+        self._id_prefix = f"{time.time_ns() // 10**6:012x}-{os.urandom(4).hex()}-"
+        self._complained = ""
+
+    # What agents say.
+
+    def heartbeat(self, iteration: Optional[int] = None, phase: Optional[str] = None,
+                  counters: Optional[Mapping[str, float]] = None, source: str = "loop",
+                  expect_quiet_s: Optional[float] = None) -> None:
+        """One pass of the agent's loop. `counters` are running totals (tokens, bytes, items) within an operation."""
+        fields: Json = {"source": source}
+        if iteration is not None:
+            fields["iteration"] = iteration
+        if phase is not None:
+            fields["phase"] = phase if type(phase) is str and len(phase) < 64 else _name(phase)
+        if counters:
+            fields["counters"] = counters
+        if expect_quiet_s is not None:
+            fields["expect_quiet_ms"] = int(expect_quiet_s * 1000)
+        self._push("heartbeat", fields, phase)
+
+    def state_change(self, name: str, content: Any = None) -> None:
+        """The agent got somewhere. What is new about it belongs into `content`: the same again is no progress."""
+        self.report("state_change", type=name, data=content)
+
+    def count(self, **more: float) -> None:
+        """Adds to running totals (`count(tokens=1)`), told once a second: the current operation works."""
+        try:
+            for name, number in more.items():
+                self._totals[name] = self._totals.get(name, 0) + number
+            with self._wake:
+                self._counted = True
+                self._rouse(time.monotonic() + _COUNT_LINGER_S)
+        except Exception as error:
+            self._complain(f"a count was lost: {error!r}")
+
+    @contextlib.contextmanager
+    def tool(self, name: str, arguments: Any = None, *, call_id: Optional[str] = None, turn_id: Optional[str] = None,
+             deadline_s: Optional[float] = None) -> Iterator[ToolCall]:
+        """A call of a tool as a block; what the block raises is its error, and goes on."""
+        call = ToolCall(self, name, call_id or f"call-{os.urandom(6).hex()}", turn_id)
+        self.tool_call(name, arguments, call.call_id, turn_id=turn_id, deadline_s=deadline_s)
+        try:
+            yield call
+        except BaseException as error:
+            self.tool_error(name, f"{type(error).__name__}: {_unprintable(error)}", call.call_id)
+            raise
+        self.tool_result(name, call.result, call.call_id)
+
+    def tool_call(self, name: str, arguments: Any = None, call_id: Optional[str] = None, *, turn_id: Optional[str] = None,
+                  deadline_s: Optional[float] = None) -> None:
+        deadline_ms = None if deadline_s is None else int(deadline_s * 1000)
+        self.report("tool_call", name=name, args=arguments, call_id=call_id, turn_id=turn_id, deadline_ms=deadline_ms)
+
+    def tool_result(self, name: str, result: Any = None, call_id: Optional[str] = None) -> None:
+        self.report("tool_result", name=name, text=result, call_id=call_id)
+
+    def tool_error(self, name: str, error: Any, call_id: Optional[str] = None) -> None:
+        self.report("error", name=name, text=error, call_id=call_id)
+
+    def message(self, role: str, text: str) -> None:
+        self.report("message", name=role, text=text)
+
+    def wait_for(self, what: str, text: Optional[str] = None) -> None:
+        """It waits on purpose: for input, approval, quota, dependency, human, backend, …"""
+        self.report("wait", waiting_for=what, text=text)
+
+    def report(self, kind: str, **fields: Any) -> None:
+        """Any event of event.schema.json: turn, budget, user_input, idle, retry, opinion, …"""
+        try:
+            event: Json = {}
+            for key, value in fields.items():
+                if value is None:
+                    continue
+                if key in ("args", "data", "text"):
+                    event.update(_content(key, value, "args_hash" if kind == "tool_call" else "result_hash"))
+                elif key in ("name", "type", "call_id", "turn_id", "waiting_for", "reason", "phase", "host"):
+                    event[key] = _name(value)
+                else:
+                    event[key] = value
+        except Exception as error:
+            return self._complain(f"a report was lost: {error!r}")
+        self._push(kind, event)
+
+    # How it ends. The first end counts.
+
+    def completed(self) -> None:
+        self.end("completed")
+
+    def failed(self, error: Any = None, reason: Optional[str] = None) -> None:
+        self.end("failed", reason, error)
+
+    def incomplete(self, reason: str) -> None:
+        self.end("incomplete", reason)
+
+    def end(self, outcome: str, reason: Optional[str] = None, error: Any = None) -> None:
+        """outcome: completed, failed, incomplete or cancelled."""
+        if not self._ended:
+            text = None if error is None else (error if isinstance(error, str) else _unprintable(error))[:8000]
+            if self._counted:
+                self._beat()
+            self.report("end", outcome=outcome, reason=reason, error=text)
+            self._ended = True
+
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> None:
+        if isinstance(error, (Cancelled, KeyboardInterrupt)):
+            self.end("cancelled", "interrupted" if isinstance(error, KeyboardInterrupt) else None)
+        elif error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+            self.end("cancelled" if self.cancelled else "completed")
+        else:
+            self.failed(f"{type(error).__name__}: {_unprintable(error) if not str(error) else error}")
+        self.close(self._exit_s)
+
+    # Being asked to stop.
+
+    @property
+    def cancelled(self) -> bool:
+        """Somebody asked the agent to stop."""
+        return self.cancel is not None
+
+    def check(self) -> None:
+        """Raises `Cancelled` once somebody asked the agent to stop."""
+        if self.cancel is not None:
+            raise Cancelled(f"{self.cancel.get('by')}: {self.cancel.get('reason')}")
+
+    # Until all is told.
+
+    def flush(self, timeout_s: Optional[float] = None) -> bool:
+        """Waits until the monitor has acknowledged all; false if that took longer than the caller wants."""
+        with self._wake:
+            told = lambda: not (self._queue or self._flight or self._counted)
+            if self._thread and self._thread is not threading.current_thread():
+                self._rouse(0)
+                self._wake.wait_for(lambda: told() or self._closed, timeout_s)
+            return told()
+
+    def close(self, timeout_s: Optional[float] = None) -> bool:
+        """As `flush`; then the thread ends. Ends no session."""
+        done = self.flush(timeout_s)
+        with self._wake:
+            self._closed = True
+            self._wake.notify_all()
+        return done
+
+    # The queue.
+
+    def _push(self, kind: str, event: Json, phase: Any = None) -> None:
+        if not self._server:
+            return
+        try:
+            event["kind"] = kind
+            event["event_id"] = f"{self._id_prefix}{next(self._ids):08x}"
+            text = _json(event).encode("utf-8", "replace")
+            rank = _ranks.get(kind, _REST)
+            with self._wake:
+                if self._closed:
+                    return
+                queue = self._queue
+                if rank == _BEAT and len(queue) > _COALESCE_MIN and queue[-1].rank == _BEAT and queue[-1].phase == phase:
+                    self._bytes -= len(queue.pop().text)
+                queue.append(_Pending(rank, text, phase))
+                self._bytes += len(text)
+                if len(queue) > self._queue_max or self._bytes > _QUEUE_BYTES_MAX:
+                    self._shed()
+                self._rouse(time.monotonic() + _HEARTBEAT_LINGER_S if rank == _BEAT else 0)
+        except Exception as error:  # An agent does not fail because of its watchdog.
+            self._complain(f"a report was lost: {error!r}")
+
+    def _shed(self) -> None:
+        """Makes room: heartbeats first, then what is no change, then the oldest changes. Ends stay."""
+        before = len(self._queue)
+        for rank in (_BEAT, _REST, _CHANGE):
+            kept: Deque[_Pending] = collections.deque()
+            count, size = len(self._queue), self._bytes
+            for item in self._queue:
+                if item.rank == rank and (count > self._queue_max * 3 // 4 or size > _QUEUE_BYTES_MAX * 3 // 4):
+                    count, size = count - 1, size - len(item.text)
+                else:
+                    kept.append(item)
+            self._queue, self._bytes = kept, size
+        self.dropped += before - len(self._queue)
+
+    def _rouse(self, due: float) -> None:
+        """With the lock held: the thread is to look then."""
+        if not self._server:
+            return
+        if self._thread is None and not self._closed:
+            self._next_beat = time.monotonic() + self._interval_s if self._interval_s else float("inf")
+            self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+            self._due = due
+            self._thread.start()
+        elif due < self._due:
+            self._due = due
+            self._wake.notify_all()
+
+    def _beat(self) -> None:
+        self._counted = False
+        self.heartbeat(counters=dict(self._totals), source="sidecar")
+
+    # The thread.
+
+    def _run(self) -> None:
+        failures = 0
+        while True:
+            with self._wake:
+                now = time.monotonic()
+                while not self._closed and now < (then := min(self._due, self._next_beat)):
+                    self._wake.wait(min(then - now, threading.TIMEOUT_MAX))
+                    now = time.monotonic()
+                if self._closed and not self._queue and not self._flight:
+                    return self._connection.close()
+                self._due = float("inf")
+                if now >= self._next_beat:
+                    self._next_beat = now + (self._interval_s or float("inf"))
+                    self._counted = True
+                if self._ended:
+                    self._counted, self._next_beat = False, float("inf")
+                elif self._counted:
+                    self._beat()
+            while self._take():
+                pause = self._send()
+                if pause == 0:
+                    failures = 0
+                    continue
+                failures += 1
+                longest = min(_RETRY_S[1], _RETRY_S[0] * 2 ** min(failures, 8))
+                until = time.monotonic() + max(pause, longest * random.uniform(0.5, 1))
+                with self._wake:
+                    self._wake.wait_for(lambda: self._closed, until - time.monotonic())
+                    if self._closed:
+                        return self._connection.close()
+
+    def _take(self) -> bool:
+        """Whether there is something to send. What is under way stays as it is until it is acknowledged."""
+        lost = self.dropped - self._told_dropped
+        if lost and not self._flight:
+            self._told_dropped = self.dropped
+            self.message("watchdog", f"{lost} reports were dropped: the monitor did not take them in time")
+        with self._wake:
+            size = 0
+            while self._queue and len(self._flight) < self._batch_max and size + len(self._queue[0].text) <= _BATCH_BYTES_MAX:
+                item = self._queue.popleft()
+                self._bytes -= len(item.text)
+                size += len(item.text)
+                self._flight.append(item)
+            if not self._flight:
+                self._wake.notify_all()
+            return bool(self._flight)
+
+    def _send(self) -> float:
+        """0 if something was settled, else at least how many seconds to wait."""
+        try:
+            if not self._made:
+                self._make_session()
+            part = self._flight[:self._batch_max]
+            body = b"[" + b",".join(item.text for item in part) + b"]"
+            answer = self._connection.ask("POST", f"{_sessions}/{self.session}/events", body)
+            with self._wake:
+                del self._flight[:len(part)]
+            self._batch_max = min(_BATCH_MAX, self._batch_max * 2)
+            self._complained = ""
+            self._obey((answer or {}).get("directive") or {})
+            return 0
+        except MonitorError as error:
+            if error.status in (400, 413, 422):
+                return self._reject(error)
+            self._complain(f"{self._server} refuses reports: {error}")
+            return max(error.retry_after_s, _REFUSED_S if error.status < 500 and error.status not in (408, 429) else 0.01)
+        except Exception as error:
+            self._complain(f"{self._server} cannot be reached, reports wait: {error!r}")
+            return 0.01
+
+    def _make_session(self) -> None:
+        if self._spec:
+            try:
+                body = _json({"sessionId": self.session, **self._spec}).encode("utf-8", "replace")
+                self._connection.ask("POST", _sessions, body)
+            except MonitorError as error:
+                if error.status not in (400, 409, 413, 422):
+                    raise
+                if error.status != 409:  # Else somebody made it before, for example a wrapper.
+                    self._complain(f"the session has no properties: {error}")
+        self._made = True
+
+    def _reject(self, error: MonitorError) -> float:
+        """One event of the batch is bad: finds out which, and goes on without it."""
+        part = min(len(self._flight), self._batch_max)
+        named = error.line if isinstance(error.line, int) and 1 <= error.line <= part else None
+        if named is None and part > 1:
+            self._batch_max = part // 2
+            return 0
+        with self._wake:
+            del self._flight[(named or 1) - 1]
+        self.rejected += 1
+        self._complain(f"a report was not understood: {error}")
+        return 0
+
+    def _obey(self, directive: Json) -> None:
+        known, self.aborts = self.aborts, list(directive.get("aborts") or ())
+        for abort in self.aborts:
+            if abort not in known:
+                self._call(self._on_abort, abort)
+        if directive.get("cancel") and self.cancel is None:
+            self.cancel = directive["cancel"]
+            self._call(self._on_cancel, self.cancel)
+
+    def _call(self, callback: Optional[Callable[[Json], None]], what: Optional[Json]) -> None:
+        try:
+            if callback and what:
+                callback(what)
+        except Exception:
+            _log.exception("a callback failed")
+
+    def _complain(self, what: str) -> None:
+        """Says it once, until things are well again."""
+        kind = what.partition(":")[0]
+        if kind != self._complained:
+            self._complained = kind
+            with contextlib.suppress(Exception):
+                _log.warning("%s: %s", self.session, what)
+
+
+_reporters: weakref.WeakSet[Reporter] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for reporter in list(_reporters):
+        reporter._begin()
+
+
+def _at_exit() -> None:
+    for reporter in list(_reporters):
+        reporter.close(reporter._exit_s)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)
+
+
+# --- Waiting ---------------------------------------------------------------------------------------------------------
+
+_outcomes = ("completed", "failed", "incomplete", "cancelled")
+_healths = ("unknown", "starting", "progressing", "slow", "suspect", "stuck", "looping", "blocked", "silent", "dead")
+_trouble = ("stuck", "looping")
+_first_max, _last_max = 4, 12  # of a timeline
+
+
+class WaitFailed(AssertionError):
+    """What was waited for will not come. The text says what was expected, how the session was last, why, and what happened.
+
+    `end`: ended, dead, stuck, user_cancelled_stuck, no_session, interrupted, unavailable or refused.
+    """
+
+    def __init__(self, end: str, why: str, text: str, progress: Optional[Json]):
+        super().__init__(text)
+        self.end, self.why, self.progress = end, why, progress
+
+
+Awaited = Union[str, Callable[[Json], bool]]
+
+
+class Monitor:
+    """Asks a monitor. Thread-safe."""
+
+    def __init__(self, server: Optional[str] = None, token: Optional[str] = None):
+        self._server, self._token = _settings(server, token)
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """Errors: MonitorError, OSError."""
+        connection = _Connection(self._server, self._token)
+        try:
+            return connection.ask(method, path, None if body is None else _json(body).encode("utf-8", "replace"))
+        finally:
+            connection.close()
+
+    def progress(self, session: str) -> Json:
+        """The session's progress document."""
+        return self.ask("GET", f"/api/autonomous/progress/{session}")
+
+    def events(self, session: str, kind: str = "", after: int = 0) -> Iterator[Json]:
+        """What it reported, the oldest first."""
+        while True:
+            page = self.ask("GET", f"{_sessions}/{session}/events?after={after}&limit=1000&kind={kind}")
+            yield from page["events"]
+            if page["next"] is None:
+                return
+            after = page["next"]
+
+    def cancel(self, session: str, reason: str = "", by: str = "") -> Json:
+        """Asks its agent to stop; needs a token."""
+        return self.ask("POST", f"{_sessions}/{session}/cancel", {"reason": reason, "by": by})
+
+    def wait(self, session: str, for_: Awaited = "completed", *, on_stuck: Union[str, Callable[[Json], bool]] = "fail",
+             further_max: int = 3, after: int = 0, process: Optional[subprocess.Popen[Any]] = None,
+             seen: Optional[Callable[[Json], None]] = None) -> Json:
+        """Waits until the session is as asked for, and gives its progress document then; raises `WaitFailed` as soon as
+        it is clear that it will not be, and ValueError where it could never be. Time alone ends nothing.
+
+        for_: completed, failed, incomplete, cancelled, end, health=NAME, state-change, state-change=TYPE, or a function
+        of the progress document, asked about the session as it is, with each change, and else once a second while
+        something is reported. Fails when the session ends otherwise or is dead, and when it has been stuck or looping for
+        `further_max` further iterations. on_stuck: fail; keep (go on); or a function that says whether to go on, asked
+        again after as many further iterations. `process` is one that is to report: once it is gone and the session has
+        not ended, nothing more will come. Only changes after event `after` count (progress["lastSeq"] of a wait before).
+        `seen` gets each new progress document. A monitor that restarts is waited for; a session that is not there yet too.
+        """
+        __tracebackhide__ = True
+        return _Wait(self, session, for_, on_stuck, further_max, after, process, seen).run()
+
+
+def wait(session: str, for_: Awaited = "completed", *, server: Optional[str] = None, token: Optional[str] = None, **how: Any) -> Json:
+    """`Monitor.wait` at the monitor of the environment."""
+    __tracebackhide__ = True
+    return Monitor(server, token).wait(session, for_, **how)
+
+
+class _Raised(Exception):
+    """By a function of the caller: nothing that another try would help with."""
+
+
+def _call(function: Callable[[Json], Any], progress: Json) -> Any:
+    try:
+        return function(progress)
+    except Exception as error:
+        raise _Raised(error) from None
+
+
+class _Wait:
+    def __init__(self, monitor: Monitor, session: str, for_: Awaited, on_stuck: Union[str, Callable[[Json], bool]],
+                 further_max: int, after: int, process: Optional[subprocess.Popen[Any]], seen: Optional[Callable[[Json], None]]):
+        if not re.fullmatch(r"[A-Za-z0-9._:@-]{1,128}", session):
+            raise ValueError(f"{session!r} is no session: 1 to 128 characters of A-Z a-z 0-9 . _ : @ -")
+        self._goal, _, self._what = (for_, "", "") if callable(for_) else for_.partition("=")
+        if not callable(for_) and not (for_ in _outcomes or for_ in ("end", "state-change") or
+                                       (self._goal == "health" and self._what in _healths) or
+                                       (self._goal == "state-change" and self._what)):
+            raise ValueError(f"nobody can wait for {for_!r}: it is completed, failed, incomplete, cancelled, end, health=NAME, "
+                             "state-change, state-change=TYPE or a function of the progress document")
+        if not callable(on_stuck) and on_stuck not in ("fail", "keep"):
+            raise ValueError(f"on_stuck is fail, keep or a function, not {on_stuck!r}")
+        if not monitor._server:
+            raise ValueError("there is no monitor to wait at: $WATCHDOG_SERVER is empty")
+        self._monitor, self._session, self._on_stuck, self._further_max = monitor, session, on_stuck, further_max
+        self._process, self._seen = process, seen
+        self._expected = for_ if isinstance(for_, str) else getattr(for_, "__name__", "a condition")
+        self._progress: Optional[Json] = None
+        self._change_seq = after
+        self._met = False
+        self._beats = self._rounds = self._open = 0
+        self._iteration: Optional[int] = None
+        self._since: Optional[Tuple[int, int]] = None  # Beats and rounds when the trouble began.
+        self._cursor: Optional[str] = None
+        self._gone = threading.Event()
+        self._ask = _Connection(monitor._server, monitor._token)
+        self._stream = _Connection(monitor._server, monitor._token)
+
+    def run(self) -> Json:
+        __tracebackhide__ = True
+        if self._process:
+            threading.Thread(target=self._watch_process, daemon=True).start()
+        restore = self._on_sigterm()
+        try:
+            failures, reached = 0, False
+            while True:
+                refusal: Optional[MonitorError] = None
+                try:
+                    if self._look():
+                        return self._document()
+                    reached, failures = True, 0
+                    if self._follow():
+                        return self._document()
+                except MonitorError as error:
+                    refusal = error
+                    if error.status in (400, 401, 403) or not (reached or error.status in (429, 503)):
+                        raise self._failure("refused", f"the monitor at {self._monitor._server} refuses to tell: {error}") from None
+                except _Raised as error:
+                    raise error.args[0] from None
+                except (OSError, http.client.HTTPException, json.JSONDecodeError) as error:
+                    if not reached and isinstance(error, (ConnectionRefusedError, socket.gaierror, http.client.InvalidURL)):
+                        raise self._failure("unavailable", f"there is no monitor at {self._monitor._server} ({error}): start one with "
+                                                           "`watchdog-monitor serve`, or name it by $WATCHDOG_SERVER") from None
+                if self._gone.is_set() and not self._last_look():
+                    raise self._process_failure()
+                if self._gone.is_set():
+                    return self._document()
+                failures += 1
+                after_s = refusal.retry_after_s if refusal else 0
+                self._gone.wait(max(after_s, min(2.0, 0.05 * 2 ** min(failures, 6)) * random.uniform(0.5, 1)))
+        finally:
+            restore()
+            self._ask.close()
+            self._stream.close()
+
+    def _document(self) -> Json:
+        return self._progress or {}
+
+    def _last_look(self) -> bool:
+        with contextlib.suppress(MonitorError, OSError, http.client.HTTPException):
+            return self._look()
+        return self._met
+
+    def _watch_process(self) -> None:
+        self._process.wait()  # type: ignore[union-attr]
+        self._gone.set()
+        self._stream.interrupt()
+
+    def _process_failure(self) -> WaitFailed:
+        code = self._process.returncode  # type: ignore[union-attr]
+        how = f"was ended by signal {-code}" if code < 0 else f"exited with {code}"
+        if self._progress is None:
+            return self._failure("no_session", f"its process {how} without having reported anything")
+        return self._failure("dead", f"its process {how}, and the session has not ended")
+
+    def _look(self) -> bool:
+        """Asks how the session is. True if that is what is waited for; raises once it will not come."""
+        __tracebackhide__ = True
+        if self._goal == "state-change":
+            self._look_back()
+        try:
+            progress = self._ask.ask("GET", f"/api/autonomous/progress/{self._session}")
+        except MonitorError as error:
+            if error.status != 404:
+                raise
+            return False
+        if not isinstance(progress, dict) or progress.get("sessionId") != self._session:
+            raise MonitorError(502, "this is no answer of a monitor")
+        return self._judge(progress)
+
+    def _look_back(self) -> None:
+        try:
+            for kind in ("state_change", "tool_result", "error"):
+                path = f"{_sessions}/{self._session}/events?kind={kind}&limit=1000&after="
+                after: Optional[int] = self._change_seq
+                while after is not None and not self._met:
+                    page = self._ask.ask("GET", f"{path}{after}")
+                    self._met = any(self._is_change(event) for event in page["events"])
+                    after = page["next"]
+        except MonitorError as error:
+            if error.status != 404:
+                raise
+
+    def _is_change(self, event: Json) -> bool:
+        if event["kind"] == "state_change":
+            return self._what in ("", event["type"])
+        return event["kind"] in ("tool_result", "error") and self._what in ("", "tool_call")
+
+    def _judge(self, progress: Json) -> bool:
+        __tracebackhide__ = True
+        self._progress = progress
+        if self._seen:
+            _call(self._seen, progress)
+        self._health(progress["health"])
+        ended = progress["outcome"]["kind"] if progress["outcome"] else None
+        if callable(self._goal):
+            self._met = self._met or bool(_call(self._goal, progress))
+        elif self._goal == "health":
+            self._met = self._met or (not ended and progress["health"] == self._what)
+        elif self._goal != "state-change":
+            self._met = ended is not None and self._goal in ("end", ended)
+        if self._met:
+            return True
+        if ended:
+            raise self._failure("ended", "it ended before that" if self._goal not in _outcomes else f"it ended, and not {self._goal}")
+        if progress["health"] == "dead":
+            raise self._failure("dead", "its process is gone and it did not end")
+        lasted = max(self._beats - self._since[0], self._rounds - self._since[1]) if self._since else 0
+        if self._since and lasted >= self._further_max and self._on_stuck != "keep":
+            lasting = f"it is {progress['health']} and stayed so for {lasted} further iterations"
+            if not callable(self._on_stuck):
+                raise self._failure("stuck", lasting)
+            if not _call(self._on_stuck, progress):
+                raise self._failure("user_cancelled_stuck", f"{lasting}; who was asked did not want to go on")
+            self._since = (self._beats, self._rounds)
+        return False
+
+    def _health(self, health: str) -> None:
+        if health in _trouble:
+            self._since = self._since or (self._beats, self._rounds)
+        elif health != "silent":  # Silence takes nothing back.
+            self._since = None
+
+    def _follow(self) -> bool:
+        """Reads the session's stream, or where there is no session what all report until there is. False: it was cut off."""
+        __tracebackhide__ = True
+        resume = {"Last-Event-ID": self._cursor} if self._cursor else {}
+        self._stream.close()
+        response = self._stream.open("GET", f"{_sessions}/{self._session}/stream", None, _QUIET_S, resume)
+        if response.status == 404:
+            response.read()
+            return self._await_session()
+        if response.status != 200:
+            raise _error_of(response, response.read())
+        for records in self._records(response):
+            look = False
+            for name, data in records:
+                look = self._take(name, data) or look
+            if (look or self._trouble_grew()) and self._look():
+                return True
+            progress = next((data for name, data in reversed(records) if name == "session"), None)
+            if not look and progress and self._judge(progress):
+                return True
+        return False
+
+    def _await_session(self) -> bool:
+        self._stream.close()
+        response = self._stream.open("GET", "/api/autonomous/stream?include=events,sessions", None, _QUIET_S)
+        if response.status != 200:
+            raise _error_of(response, response.read())
+        for records in self._records(response):
+            rows = (row for _, data in records for row in data.get("sessions", [data]))
+            if any(row.get("sessionId") == self._session for row in rows):
+                break
+        self._stream.close()
+        return self._look()
+
+    def _records(self, response: http.client.HTTPResponse) -> Iterator[List[Tuple[str, Json]]]:
+        """What has come, as many records as there are."""
+        rest = b""
+        while not self._gone.is_set():
+            piece = response.read1(1 << 16)
+            if not piece:
+                return
+            *whole, rest = (rest + piece).split(b"\n\n")
+            records = []
+            for record in whole:
+                fields = dict(line.partition(b": ")[::2] for line in record.split(b"\n"))
+                if b"id" in fields:
+                    self._cursor = fields[b"id"].decode()
+                if b"data" in fields:
+                    records.append((fields.get(b"event", b"").decode(), json.loads(fields[b"data"])))
+            if records:
+                yield records
+
+    def _take(self, name: str, data: Json) -> bool:
+        """Counts iterations. True if the session may be what is waited for now."""
+        if name == "snapshot":
+            self._open = len(data["sessions"][0]["tools"]) if data["sessions"] else 0
+            return True
+        if name == "transition":
+            self._health(data["health"])
+            self._met = self._met or (self._goal == "health" and data["health"] == self._what)
+            return True
+        if name != "event" or data.get("late"):
+            return False
+        kind = data["kind"]
+        if kind == "heartbeat":
+            self._count_beats(data)
+        elif kind == "tool_call":
+            self._open += 1
+        elif kind in ("tool_result", "error", "tool_timeout"):
+            self._open = max(0, self._open - 1)
+            self._rounds += self._open == 0
+        if self._goal == "state-change" and data["seq"] > self._change_seq:
+            self._met = self._met or self._is_change(data)
+        return self._met or kind in ("start", "end", "state_change", "wait", "idle", "cancel")
+
+    def _count_beats(self, beats: Json) -> None:
+        source, iteration = beats.get("source"), beats.get("iteration")
+        if source == "loop" or (source is None and iteration is None):
+            self._beats += beats["count"]
+        elif source is None and iteration != self._iteration:
+            self._beats += 1 + beats.get("fresh", 0)
+        self._iteration = iteration if iteration is not None else self._iteration
+
+    def _trouble_grew(self) -> bool:
+        return bool(self._since) and max(self._beats - self._since[0], self._rounds - self._since[1]) >= self._further_max  # type: ignore[index]
+
+    # What is told when it fails.
+
+    def _failure(self, end: str, why: str) -> WaitFailed:
+        text = f"session {self._session}: {why}\n  expected  {self._expected}\n  last      {_last(self._progress)}\n  ended as  {end}"
+        return WaitFailed(end, why, text + (self._timeline() if self._progress else ""), self._progress)
+
+    def _timeline(self) -> str:
+        """What happened but for heartbeats: the first and the last of it."""
+        first: List[Tuple[int, str]] = []
+        last: Deque[Tuple[int, str]] = collections.deque(maxlen=_last_max)
+        count = beats = 0
+        try:
+            changes = self._ask.ask("GET", f"{_sessions}/{self._session}/transitions?limit=1000")["transitions"]
+            for event in itertools.chain(self._monitor.events(self._session), [None]):
+                while changes and (event is None or changes[0]["seq"] < event["seq"]):
+                    change = changes.pop(0)
+                    entry = change["at"], f"health {change['from']} → {change['health']}: {change['reason']}"
+                    (first if len(first) < _first_max else last).append(entry)
+                    count += 1
+                if event and event["kind"] != "heartbeat":
+                    (first if len(first) < _first_max else last).append((event["at_ms"], _line(event)))
+                    count += 1
+                elif event:
+                    beats += event["count"]
+        except (MonitorError, OSError, http.client.HTTPException) as error:
+            return f"\n  timeline  cannot be read: {error}"
+        lines = [f"{(at - first[0][0]) / 1000:10.3f} s  {text}" for at, text in [*first, *last]]
+        if count > len(lines):
+            lines.insert(_first_max, f"         …  {count - len(lines)} omitted")
+        return "\n".join([f"\n  timeline  {count} entries, {beats} heartbeats besides", *lines])
+
+    def _on_sigterm(self) -> Callable[[], None]:
+        """An outer limit ends this process: then say first what was waited for."""
+        if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+            return lambda: None
+
+        def tell(number: int, frame: Any) -> None:
+            self._ask.close()
+            print(self._failure("interrupted", "this process was asked to end (SIGTERM)"), file=sys.stderr, flush=True)
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+        signal.signal(signal.SIGTERM, tell)
+        return lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL)  # type: ignore[return-value]
+
+
+def _last(progress: Optional[Json]) -> str:
+    if progress is None:
+        return "there was no such session"
+    outcome = progress["outcome"]
+    how = progress["lifecycle"]
+    if outcome:
+        how = f"{outcome['kind']} ({outcome['reason']})" + (f": {outcome['error']}" if outcome["error"] else "")
+    at = "".join(f", {name} {progress[key]}" for name, key in (("phase", "currentPhase"), ("iteration", "iteration"))
+                 if progress[key] is not None)
+    return f"{how}; {progress['health']}: {progress['reason']}{at}"
+
+
+def _line(event: Json) -> str:
+    said = next((event[key] for key in ("error", "text", "args", "data", "waiting_for") if event.get(key)), "")
+    words = [event["kind"], event.get("type") or event.get("name") or event.get("outcome") or "", event.get("reason") or "",
+             said if isinstance(said, str) else _json(said), "after the end" if event.get("late") else ""]
+    text = " ".join(" ".join(words).split())
+    return text if len(text) <= 100 else text[:100] + "…"

@@ -1,0 +1,421 @@
+// The JavaScript client against a real monitor ($WATCHDOG_MONITOR), and against what is none.
+
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createServer as listen } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { TestSession, matchers } from '../../clients/javascript/vitest.js';
+import * as client from '../../clients/javascript/watchdog.js';
+import { Monitor as RealMonitor } from '../page/monitor.mjs';
+
+for (const key of Object.keys(process.env)) {
+  if (/^WATCHDOG_(?!MONITOR)/.test(key)) delete process.env[key];
+}
+const { Cancelled, Monitor, Reporter, WaitFailed, wait } = client;
+const library = new URL('../../clients/javascript/', import.meta.url);
+const run = promisify(execFile);
+
+let real;
+let server;
+let monitor;
+let number = 0;
+before(async () => {
+  real = await RealMonitor.start();
+  server = real.url;
+  monitor = new Monitor({ server, token: real.token });
+});
+after(() => real.end());
+
+const reporter = (options) => new Reporter(`s${++number}`, { server, log: null, ...options });
+async function told({ session }, kind) {
+  const events = [];
+  for await (const event of monitor.events(session, { kind })) events.push(event);
+  return events;
+}
+const failing = (end, text) => (error) => {
+  assert.ok(error instanceof WaitFailed, error.stack);
+  assert.equal(error.end, end, error.message);
+  assert.match(error.message, text);
+  return true;
+};
+
+/** Answers reports with the next of `answers`, the last over and over; one with a change called `poison` with `poisoned`. */
+class FalseMonitor {
+  batches = [];
+
+  constructor(answers = [200], poisoned = 400) { Object.assign(this, { answers, poisoned }); }
+
+  async start() {
+    this.http = createServer((request, response) => {
+      let body = '';
+      request.on('data', (piece) => { body += piece; });
+      request.on('end', () => {
+        if (!request.url.endsWith('/events')) return response.end('{}');
+        const events = JSON.parse(body);
+        const poisoned = events.some(({ type }) => type === 'poison');
+        const answer = poisoned ? this.poisoned : this.answers.length > 1 ? this.answers.shift() : this.answers[0];
+        if (answer === 'garbage') return request.socket.end('\0\x01 this is no HTTP');
+        if (answer === 'html') return response.end('<html>');
+        if (!poisoned && answer !== 503) this.batches.push(events);
+        response.writeHead(answer).end('{"directive":null}');
+      });
+    }).listen(0, '127.0.0.1');
+    await once(this.http, 'listening');
+    this.server = `http://127.0.0.1:${this.http.address().port}`;
+    return this;
+  }
+
+  end() {
+    this.http.closeAllConnections();
+    this.http.close();
+  }
+}
+
+describe('reports', () => {
+  test('what is reported is what the monitor shows', async () => {
+    const one = reporter({ agent: 'planner', task: 'to plan', labels: { team: 'tools' } });
+    const found = await one.run(async () => {
+      one.heartbeat(1, 'reflection', { counters: { tokens: 7 }, expectQuietMs: 2000 });
+      const result = await one.tool('search', { query: 'x' }, (call) => {
+        call.progress('half', { value: 1, total: 2 });
+        return { found: 3 };
+      }, { deadlineMs: 600_000 });
+      await assert.rejects(one.tool('broken', null, () => { throw new RangeError('no'); }), RangeError);
+      one.stateChange('plan_generated', { steps: 4 });
+      one.count({ tokens: 5 });
+      one.count({ tokens: 6 });
+      one.message('assistant', 'done');
+      one.waitFor('approval');
+      one.report('budget', { current_step: 3, max_steps: 10 });
+      return result;
+    });
+    assert.deepEqual(found, { found: 3 });
+    const progress = await monitor.progress(one.session);
+    assert.equal(progress.outcome.kind, 'completed');
+    assert.deepEqual([progress.agent, progress.task, progress.labels], ['planner', 'to plan', { team: 'tools' }]);
+    assert.deepEqual([progress.currentPhase, progress.iteration, progress.budget.currentStep], ['reflection', 1, 3]);
+    const events = await told(one);
+    assert.deepEqual(events.map(({ kind }) => kind), ['start', 'heartbeat', 'tool_call', 'tool_progress', 'tool_result', 'tool_call',
+                                                     'error', 'state_change', 'message', 'wait', 'budget', 'heartbeat', 'end']);
+    assert.equal(events[0].pid, process.pid);
+    assert.ok(events[0].start_ticks > 0);
+    assert.equal(events[6].text, 'RangeError: no');
+    assert.deepEqual(events[11].counters, { tokens: 11 });
+  });
+
+  test('what is thrown fails the session and goes on', async () => {
+    const one = reporter();
+    await assert.rejects(one.run(() => { throw new Error('boom'); }), /boom/);
+    const { outcome } = await monitor.progress(one.session);
+    assert.deepEqual([outcome.kind, outcome.error], ['failed', 'Error: boom']);
+  });
+
+  test('a cancel is heard by an agent that is silent, and by what it waits for', async () => {
+    let asked;
+    const one = reporter({ interval: 50, onCancel: (cancel) => { asked = cancel; throw new Error('a callback'); } });
+    await one.flush();
+    const ended = one.run(() => one.tool('sleep', {}, ({ signal }) => new Promise((_, fail) => {
+      signal.addEventListener('abort', () => fail(signal.reason));
+    })));
+    await monitor.cancel(one.session, { reason: 'enough', by: 'ann' });
+    await assert.rejects(ended, (error) => error instanceof Cancelled && /ann: enough/.test(error.message));
+    assert.equal(asked.by, 'ann');
+    assert.ok(one.cancelled && one.signal.aborted);
+    assert.equal((await monitor.progress(one.session)).outcome.kind, 'cancelled');
+  });
+
+  test('one call is aborted alone', async () => {
+    const one = reporter({ interval: 50 });
+    one.report('turn', { name: 'turn_start', call_id: `turn-${one.session}` });
+    const turnId = `turn-${one.session}`;
+    const until = ({ signal }) => new Promise((done) => { signal.addEventListener('abort', () => done('stopped')); });
+    const first = one.tool('a', {}, until, { callId: 'c1', turnId });
+    let other = null;
+    one.tool('b', {}, (call) => { other = call; return until(call); }, { callId: 'c2', turnId });
+    await one.flush();
+    await monitor.ask('POST', `/api/turns/${turnId}/abort-tool/c1`, {});
+    assert.equal(await first, 'stopped');
+    assert.equal(other.signal.aborted, false);
+    await one.close();
+  });
+
+  test('content that is no JSON or no text or huge arrives as what can be said of it', async () => {
+    const circle = [];
+    circle.push(circle);
+    const contents = [NaN, new Uint8Array([255, 254]), '\ud800 \\ud800', { '\udc00': '\ud83d\ude00' }, circle, 10n, Symbol('s'), () => 1, undefined,
+                      { toJSON() { throw new Error('no'); } }, Object.create(null), JSON.parse('['.repeat(80) + ']'.repeat(80)), 'q'.repeat(3 << 20)];
+    const one = reporter({ content: 'full', interval: 0 });
+    contents.forEach((data, at) => one.stateChange(`c${at}`, data));
+    one.stateChange('n'.repeat(5000));
+    one.stateChange(null);
+    one.heartbeat('seven');
+    one.heartbeat(1, 'ü'.repeat(5000));
+    one.completed();
+    assert.ok(await one.flush());
+    assert.equal(one.rejected, 2);  // A change without a name, an iteration that is no number.
+    const changes = await told(one, 'state_change');
+    assert.deepEqual(changes.slice(0, -1).map(({ type }) => type), contents.map((_, at) => `c${at}`));
+    assert.equal(changes[1].data, '\ufffd\ufffd');
+    assert.equal(changes[2].data, '\ufffd \\ud800');
+    assert.deepEqual(changes[3].data, { '\ufffd': '\ud83d\ude00' });
+    assert.match(changes[12].data, /q… \(3145728 characters\)$/);
+    await one.close();
+  });
+
+  test('a process tells all before it exits, and one without a monitor is not held', async () => {
+    const script = `import { Reporter } from '${library}watchdog.js';
+      const one = new Reporter('exits'); for (let at = 0; at < 1200; ++at) one.stateChange('s' + at);`;
+    const env = { PATH: process.env.PATH, WATCHDOG_SERVER: server };
+    await run(process.execPath, ['--input-type=module', '-e', script], { env });
+    assert.equal((await told({ session: 'exits' }, 'state_change')).length, 1200);
+    await run(process.execPath, ['--input-type=module', '-e', script], { env: { ...env, WATCHDOG_SERVER: 'http://127.0.0.1:1' } });
+  });
+});
+
+describe('waits', () => {
+  test('it is over the moment the session ends', async () => {
+    const one = reporter();
+    await one.flush();
+    const ended = monitor.wait(one.session);
+    one.heartbeat(1, 'work');
+    one.completed();
+    assert.equal((await ended).outcome.kind, 'completed');
+    assert.equal((await monitor.wait(one.session, 'end')).currentPhase, 'work');
+    await one.close();
+  });
+
+  test('a session that is not there yet is waited for', async () => {
+    const ended = monitor.wait(`s${number + 1}`);
+    await monitor.progress('absent').catch(() => {});
+    const one = reporter();
+    one.completed();
+    assert.equal((await ended).lifecycle, 'completed');
+    await one.close();
+  });
+
+  test('healths, changes and conditions are waited for', async () => {
+    const one = reporter();
+    one.stateChange('planned');
+    one.waitFor('approval');
+    assert.equal((await monitor.wait(one.session, 'health=blocked')).waitingFor, 'approval');
+    const { lastSeq } = await monitor.wait(one.session, 'state-change=planned');
+    const called = monitor.wait(one.session, 'state-change=tool_call', { after: lastSeq });
+    await one.tool('t', {}, () => 'r');
+    await called;
+    const seventh = monitor.wait(one.session, async ({ iteration }) => iteration === 7);
+    one.heartbeat(7, 'last');
+    assert.equal((await seventh).currentPhase, 'last');
+    await one.close();
+  });
+
+  test('an end of another kind is told with what happened', async () => {
+    const one = reporter({ interval: 0 });
+    for (let step = 0; step < 40; ++step) {
+      one.heartbeat(step, 'edit');
+      one.stateChange('edited', { step });
+    }
+    one.failed('the compiler was killed', 'task_failed');
+    await one.close();
+    await assert.rejects(monitor.wait(one.session), failing('ended', new RegExp(
+      `^session ${one.session}: it ended, and not completed\n  expected  completed\n  last      failed \\(task_failed\\): the compiler was killed; ` +
+      'progressing: .*\n  ended as  ended\n  timeline  4\\d entries, 40 heartbeats besides\n +0.000 s  start\n[^]*\n +…  2\\d omitted\n[^]*' +
+      's  end failed task_failed the compiler was killed$')));
+    await assert.rejects(monitor.wait(one.session, 'health=stuck'), failing('ended', /it ended before that/));
+  });
+
+  test('what stays stuck fails after three further iterations unless told otherwise', async () => {
+    const one = reporter();
+    let stop = false;
+    one.stateChange('begun');
+    const spinning = (async () => {
+      for (let iteration = 0; !stop; ++iteration) {
+        one.heartbeat(iteration, 'loop');
+        await one.flush();
+      }
+    })();
+    await assert.rejects(monitor.wait(one.session), failing('stuck', /it is stuck and stayed so for \d+ further iterations\n/));
+    const asked = [];
+    await assert.rejects(monitor.wait(one.session, 'completed', { onStuck: ({ iteration }) => asked.push(iteration) < 3 }),
+                         failing('user_cancelled_stuck', /who was asked did not want to go on/));
+    assert.equal(asked.length, 3);
+    assert.ok(asked[1] - asked[0] >= 3 && asked[2] - asked[1] >= 3, asked);
+    await monitor.wait(one.session, ({ iteration }) => iteration > asked[2] + 10, { onStuck: 'keep' });
+    stop = true;
+    await spinning;
+    await one.close();
+  });
+
+  test('a process that is gone or never came ends the wait', async () => {
+    const watched = new TestSession('vanishes');
+    watched.monitor = monitor;
+    watched.start('/absent');
+    await assert.rejects(watched.wait(), failing('no_session', /could not be started \(spawn \/absent ENOENT\)/));
+    watched.start('false');
+    await assert.rejects(watched.wait(), failing('no_session', /exited with 1 without having reported anything/));
+    const child = watched.start('sleep', ['100']);
+    const one = watched.reporter({ server });
+    one.heartbeat(1);
+    const starting = watched.wait('health=starting').then(() => child.kill());
+    await assert.rejects(watched.wait(), failing('dead', /its process was ended by SIGTERM, and the session has not ended/));
+    await starting;
+    await watched.close();
+  });
+
+  test('a wait is called off by its signal, and says what it waited for', async () => {
+    const one = reporter();
+    await one.flush();
+    const stop = new AbortController();
+    const waiting = monitor.wait(one.session, 'completed', { signal: stop.signal, seen: () => stop.abort(new Error('the test is over')) });
+    await assert.rejects(waiting, failing('interrupted', /called off: the test is over\n  expected  completed/));
+    await one.close();
+  });
+
+  test('a signal from an outer limit is answered with what was waited for', async () => {
+    const one = reporter();
+    one.stateChange('begun');
+    await one.flush();
+    const script = `import { wait } from '${library}watchdog.js'; await wait('${one.session}', 'completed', { seen: () => console.log('seen') });`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script], { env: { WATCHDOG_SERVER: server } });
+    let text = '';
+    child.stderr.on('data', (piece) => { text += piece; });
+    await once(child.stdout, 'data');
+    child.kill('SIGTERM');
+    const [, signal] = await once(child, 'close');
+    assert.equal(signal, 'SIGTERM');
+    assert.match(text, /ended as {2}interrupted[^]*state_change begun/);
+    await one.close();
+  });
+
+  test('misuse is a type error, and what a condition throws comes through', async () => {
+    for (const what of ['done', 'health=happy', 'health', '', 'state-change=', null]) await assert.rejects(monitor.wait('x', what), TypeError, `${what}`);
+    await assert.rejects(monitor.wait('x', 'completed', { onStuck: 'ask' }), TypeError);
+    await assert.rejects(monitor.wait('a b'), TypeError);
+    const one = reporter();
+    await one.flush();
+    await assert.rejects(monitor.wait(one.session, () => { throw new RangeError('mine'); }), RangeError);
+    await one.close();
+  });
+
+  test('what is no monitor, and none at all, is told at once', async () => {
+    await assert.rejects(wait('x', 'completed', { server: 'http://127.0.0.1:1' }), failing('unavailable', /bad port/));
+    const closed = listen().listen(0, '127.0.0.1');
+    await once(closed, 'listening');
+    const url = `http://127.0.0.1:${closed.address().port}`;
+    await new Promise((done) => { closed.close(done); });
+    await assert.rejects(wait('x', 'completed', { server: url }), failing('unavailable', /watchdog-monitor serve/));
+    const other = await new FalseMonitor().start();
+    await assert.rejects(wait('x', 'completed', { server: other.server }), failing('refused', /./));
+    other.end();
+  });
+
+  test('matchers pass, and fail with the timeline', async () => {
+    const one = reporter();
+    one.failed('boom');
+    await one.close();
+    const watched = { wait: (...what) => monitor.wait(one.session, ...what) };
+    assert.equal((await matchers.toBecome.call({}, watched, 'failed')).pass, true);
+    const result = await matchers.toComplete.call({}, watched);
+    assert.equal(result.pass, false);
+    assert.match(result.message(), /timeline[^]*end failed error boom/);
+    await assert.rejects(matchers.toComplete.call({ isNot: true }, watched), TypeError);
+  });
+});
+
+describe('bad monitors', () => {
+  test('nothing acknowledged is lost or doubled over crashes of the monitor', async () => {
+    const crashing = await RealMonitor.start();
+    const one = new Reporter('survivor', { server: crashing.url, interval: 0, log: null });
+    let seen;
+    const first = new Promise((done) => { seen = done; });
+    const ended = new Monitor({ server: crashing.url }).wait('survivor', 'completed', { seen: () => seen() });
+    await first;
+    const expected = [];
+    const say = (type) => { expected.push(type); one.stateChange(type); };
+    for (let crash = 0; crash < 3; ++crash) {
+      for (let step = 0; step < 200; ++step) say(`${crash}-${step}`);
+      await crashing.kill();
+      say(`${crash}-absent`);
+      await crashing.serve();
+      assert.ok(await one.flush());
+    }
+    one.completed();
+    assert.ok(await one.close());
+    assert.equal((await ended).lifecycle, 'completed');
+    const types = [];
+    for await (const { type } of new Monitor({ server: crashing.url }).events('survivor', { kind: 'state_change' })) types.push(type);
+    assert.deepEqual(types, expected);
+    assert.deepEqual([one.dropped, one.rejected], [0, 0]);
+    await crashing.end();
+  });
+
+  test('a full queue gives up heartbeats first and ends never', async () => {
+    const full = await new FalseMonitor([503]).start();
+    const one = new Reporter('full', { server: full.server, queueMax: 1000, interval: 0, log: null });
+    for (let step = 0; step < 700; ++step) {
+      one.heartbeat(step, `phase ${step}`);
+      one.stateChange(`s${step}`);
+    }
+    assert.ok(one.dropped > 300, one.dropped);
+    one.completed();
+    for (let step = 0; step < 10_000; ++step) one.heartbeat(step, 'after');
+    full.answers[0] = 200;
+    assert.ok(await one.flush());
+    const events = full.batches.flat();
+    assert.deepEqual(events.filter(({ kind }) => kind === 'state_change').map(({ type }) => type), Array.from({ length: 700 }, (_, step) => `s${step}`));
+    assert.equal(events.filter(({ kind }) => kind === 'start' || kind === 'end').length, 2);
+    assert.match(events.filter(({ kind }) => kind === 'message').map(({ text }) => text).join(), /\d+ reports were dropped/);
+    await one.close();
+    full.end();
+  });
+
+  test('who refuses is asked again with the same ids', async () => {
+    for (const status of [401, 404, 429, 500, 503, 'garbage', 'html']) {
+      const refusing = await new FalseMonitor([status, 200]).start();
+      const one = new Reporter('refused', { server: refusing.server, interval: 0, refusedPause: 1, log: null });
+      one.completed();
+      assert.ok(await one.close(), `${status}`);
+      assert.equal(refusing.batches[0][0].event_id, refusing.batches.at(-1)[0].event_id);
+      assert.equal(one.rejected, 0);
+      refusing.end();
+    }
+  });
+
+  test('what is too large or malformed is found and left out', async () => {
+    for (const status of [400, 413, 422]) {
+      const choosy = await new FalseMonitor([200], status).start();
+      const one = new Reporter('poison', { server: choosy.server, interval: 0, log: null });
+      for (let step = 0; step < 100; ++step) one.stateChange(step === 37 ? 'poison' : `s${step}`);
+      assert.ok(await one.close());
+      const types = choosy.batches.flat().filter(({ kind }) => kind === 'state_change').map(({ type }) => type);
+      assert.deepEqual(types, Array.from({ length: 100 }, (_, step) => `s${step}`).filter((_, step) => step !== 37));
+      assert.equal(one.rejected, 1);
+      choosy.end();
+    }
+  });
+
+  test('a monitor that never answers or is not there costs the agent nothing', async () => {
+    const sockets = [];
+    const mute = listen((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
+    await once(mute, 'listening');
+    for (const bad of [`http://127.0.0.1:${mute.address().port}`, 'http://127.0.0.1:1', 'http://name.invalid', 'nonsense://[', '']) {
+      const one = new Reporter('mute', { server: bad, log: () => { throw new Error('a log'); } });
+      for (let step = 0; step < 1000; ++step) one.heartbeat(step, 'work');
+      one.completed();
+      assert.equal(await one.close(1), bad === '');
+    }
+    for (const socket of sockets) socket.destroy();
+    mute.close();
+  });
+});
+
+test('the example of the readme runs', async () => {
+  const text = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+  const example = text.slice(text.indexOf('## From Python and JavaScript')).match(/```js\n([^]*?)```/)[1].replace("'watchdog-client'", `'${library}watchdog.js'`);
+  const env = { WATCHDOG_SERVER: server };
+  await run(process.execPath, ['--input-type=module', '-e', `const reflect = async (step) => ({ step });\n${example}`], { env });
+  assert.equal((await monitor.progress('my-run')).lifecycle, 'completed');
+});

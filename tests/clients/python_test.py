@@ -1,0 +1,440 @@
+#!/usr/bin/python3
+"""The Python client against a real monitor, and against what is none."""
+
+import json
+import logging
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import unittest
+import unittest.mock
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+CLIENT = ROOT / "clients" / "python"
+sys.path[:0] = [str(CLIENT), str(HERE.parent / "e2e")]
+
+from server import Server  # noqa: E402
+from false_monitor import FalseMonitor  # noqa: E402
+import watchdog_client  # noqa: E402
+from watchdog_client import Cancelled, Monitor, Reporter, WaitFailed  # noqa: E402
+
+PROGRAM = sys.argv.pop(1)
+PATIENCE_S = 60
+logging.disable(logging.CRITICAL)
+for name in [name for name in os.environ if name.startswith("WATCHDOG_")]:
+    del os.environ[name]
+
+
+class WithMonitor(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = cls.enterClassContext(Server(PROGRAM))
+        cls.url = f"http://{cls.server.host}"
+        cls.monitor = Monitor(cls.url, cls.server.secret)
+
+    def setUp(self):
+        self.session = self.id().rpartition(".")[2]
+
+    def reporter(self, **how):
+        reporter = Reporter(how.pop("session", self.session), server=self.url, **how)
+        self.addCleanup(reporter.close, 0)
+        return reporter
+
+    def told(self, kind=""):
+        return list(self.monitor.events(self.session, kind))
+
+    def begin(self, act):
+        thread = threading.Thread(target=act)
+        thread.start()
+        self.addCleanup(thread.join)
+
+
+class Reports(WithMonitor):
+    def test_what_is_reported_is_what_the_monitor_shows(self):
+        with self.reporter(agent="planner", task="to plan", labels={"team": "tools"}) as reporter:
+            reporter.heartbeat(1, "reflection", {"tokens": 7}, expect_quiet_s=2)
+            with reporter.tool("search", {"query": "x"}, deadline_s=600) as call:
+                call.progress("half", value=1, total=2)
+                call.result = {"found": 3}
+            with self.assertRaises(KeyError), reporter.tool("broken"):
+                raise KeyError("no")
+            reporter.state_change("plan_generated", {"steps": 4})
+            reporter.count(tokens=5)
+            reporter.count(tokens=6)
+            reporter.message("assistant", "done")
+            reporter.wait_for("approval")
+            reporter.report("budget", current_step=3, max_steps=10)
+        progress = self.monitor.progress(self.session)
+        self.assertEqual(progress["outcome"]["kind"], "completed")
+        self.assertEqual((progress["agent"], progress["task"], progress["labels"]), ("planner", "to plan", {"team": "tools"}))
+        self.assertEqual((progress["currentPhase"], progress["iteration"], progress["budget"]["currentStep"]), ("reflection", 1, 3))
+        events = self.told()
+        self.assertEqual([event["kind"] for event in events],
+                         ["start", "heartbeat", "tool_call", "tool_progress", "tool_result", "tool_call", "error",
+                          "state_change", "message", "wait", "budget", "heartbeat", "end"])
+        self.assertEqual(events[0]["pid"], os.getpid())
+        self.assertEqual(events[6]["text"], "KeyError: KeyError('no')")
+        self.assertEqual(events[-2]["counters"], {"tokens": 11})
+
+    def test_an_exception_fails_the_session_and_goes_on(self):
+        with self.assertRaises(ZeroDivisionError), self.reporter():
+            1 // 0
+        outcome = self.monitor.progress(self.session)["outcome"]
+        self.assertEqual((outcome["kind"], outcome["error"]), ("failed", "ZeroDivisionError: integer division or modulo by zero"))
+
+    def test_the_first_end_counts(self):
+        with self.reporter() as reporter:
+            reporter.incomplete("max_iterations_reached")
+            reporter.failed("no")
+        self.assertEqual([event["outcome"] for event in self.told("end")], ["incomplete"])
+
+    def test_a_cancel_is_heard_with_the_next_answer_also_by_an_agent_that_is_silent(self):
+        heard = threading.Event()
+        reporter = self.reporter(interval_s=0.1, on_cancel=lambda cancel: (heard.set(), 1 // 0))
+        reporter.flush(PATIENCE_S)
+        self.assertFalse(reporter.cancelled)
+        self.monitor.cancel(self.session, "enough", "ann")
+        self.assertTrue(heard.wait(PATIENCE_S))
+        self.assertEqual((reporter.cancel["by"], reporter.cancel["reason"]), ("ann", "enough"))
+        with self.assertRaises(Cancelled), reporter:
+            reporter.check()
+        self.assertEqual(self.monitor.progress(self.session)["outcome"]["kind"], "cancelled")
+
+    def test_one_call_is_aborted_alone(self):
+        reporter = self.reporter(interval_s=0.1)
+        reporter.report("turn", name="turn_start", call_id="turn-1")
+        heard = threading.Event()
+        reporter._on_abort = lambda abort: heard.set()
+        with reporter.tool("shell", call_id="c1", turn_id="turn-1") as call, reporter.tool("other", call_id="c2", turn_id="turn-1") as other:
+            reporter.flush(PATIENCE_S)
+            self.monitor.ask("POST", "/api/turns/turn-1/abort-tool/c1", {})
+            self.assertTrue(heard.wait(PATIENCE_S))
+            self.assertEqual((call.aborted, other.aborted, reporter.cancelled), (True, False, False))
+
+    def test_content_that_is_no_json_or_no_text_or_huge_arrives_as_what_can_be_said_of_it(self):
+        class Bad:
+            def __repr__(self):
+                raise RuntimeError
+        circle = []
+        circle.append(circle)
+        deep = []
+        for _ in range(100_000):
+            deep = [deep]
+        reporter = self.reporter(content="full", interval_s=None)
+        contents = [float("nan"), b"\xff\xfe", "\ud800", {(1, 2): 3}, circle, Bad(), {"x": Bad()}, deep, json.loads("[" * 80 + "]" * 80), "q" * (3 << 20),
+                    {"a": list(range(100_000))}]
+        for number, content in enumerate(contents):
+            reporter.state_change(f"c{number}", content)
+        reporter.state_change("n" * 5000, None)
+        reporter.state_change(None)
+        reporter.heartbeat("seven")
+        reporter.heartbeat(1, "p" * 5000)
+        reporter.completed()
+        self.assertTrue(reporter.flush(PATIENCE_S))
+        self.assertEqual(reporter.rejected, 2)  # A change without a name, an iteration that is no number.
+        changes = self.told("state_change")
+        self.assertEqual([event["type"] for event in changes[:-1]], [f"c{number}" for number in range(len(contents))])
+        self.assertEqual(changes[1]["data"], "\ufffd\ufffd")
+        self.assertTrue(changes[9]["data"].endswith("q… (3145728 characters)"))
+        self.assertEqual(len(self.told("end")), 1)
+
+    def test_a_bad_name_of_a_session_is_made_a_good_one(self):
+        reporter = self.reporter(session="a b/c" * 100)
+        self.assertTrue(reporter.flush(PATIENCE_S))
+        self.assertRegex(reporter.session, r"^a-b-ca-b[a-c-]{120}$")
+
+    def test_a_forked_child_reports_by_itself_and_repeats_nothing(self):
+        reporter = self.reporter()
+        reporter.state_change("parent")
+        child = os.fork()
+        if child == 0:
+            reporter.state_change("child")
+            os._exit(0 if reporter.flush(PATIENCE_S) else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        reporter.state_change("parent again")
+        self.assertTrue(reporter.flush(PATIENCE_S))
+        self.assertEqual(sorted(event["type"] for event in self.told("state_change")), ["child", "parent", "parent again"])
+
+    def test_reports_from_many_threads_all_arrive(self):
+        reporter = self.reporter()
+        threads = [threading.Thread(target=lambda n=n: [reporter.state_change(f"{n}-{i}") for i in range(100)]) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertTrue(reporter.flush(PATIENCE_S))
+        self.assertEqual(len({event["type"] for event in self.told("state_change")}), 800)
+
+    def test_a_process_tells_all_before_it_exits(self):
+        script = "from watchdog_client import Reporter\nr = Reporter()\nfor i in range(500): r.state_change(f's{i}')\n"
+        environment = {"PATH": "", "PYTHONPATH": str(CLIENT), "WATCHDOG_SERVER": self.url, "WATCHDOG_SESSION": self.session}
+        subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+        self.assertEqual(len(self.told("state_change")), 500)
+
+
+class Waits(WithMonitor):
+    def wait(self, *what, **how):
+        return self.monitor.wait(self.session, *what, **how)
+
+    def assertFails(self, end, *what, **how):
+        with self.assertRaises(WaitFailed) as caught:
+            self.wait(*what, **how)
+        self.assertEqual(caught.exception.end, end, caught.exception)
+        return str(caught.exception)
+
+    def test_it_is_over_the_moment_the_session_ends(self):
+        reporter = self.reporter()
+        reporter.flush(PATIENCE_S)
+        self.begin(lambda: (reporter.heartbeat(1, "work"), reporter.state_change("built"), reporter.completed()))
+        self.assertEqual(self.wait()["outcome"]["kind"], "completed")
+        self.assertEqual(self.wait("end")["currentPhase"], "work")  # The first look is at once.
+
+    def test_a_session_that_is_not_there_yet_is_waited_for(self):
+        looked = threading.Event()
+        self.begin(lambda: (looked.wait(PATIENCE_S), self.reporter().completed()))
+        waiting = watchdog_client._Wait(self.monitor, self.session, "completed", "fail", 3, 0, None, None)
+        await_session = waiting._await_session
+        waiting._await_session = lambda: (looked.set(), await_session())[1]
+        self.assertEqual(waiting.run()["lifecycle"], "completed")
+
+    def test_healths_changes_and_conditions_are_waited_for(self):
+        reporter = self.reporter()
+        self.begin(lambda: (reporter.state_change("planned"), reporter.wait_for("approval")))
+        self.assertEqual(self.wait("health=blocked")["waitingFor"], "approval")
+        seq = self.wait("state-change=planned")["lastSeq"]
+        self.begin(lambda: reporter.tool_call("t", {}, "c") or reporter.tool_result("t", "r", "c"))
+        self.wait("state-change=tool_call", after=seq)
+        self.begin(lambda: reporter.heartbeat(7, "last"))
+        self.assertEqual(self.wait(lambda progress: progress["iteration"] == 7)["currentPhase"], "last")
+
+    def test_an_end_of_another_kind_is_told_with_what_happened(self):
+        reporter = self.reporter(interval_s=None)
+        for step in range(40):
+            reporter.heartbeat(step, "edit")
+            reporter.state_change("edited", {"step": step})
+        reporter.failed("the compiler was killed", "task_failed")
+        reporter.flush(PATIENCE_S)
+        text = self.assertFails("ended")
+        self.assertIn(f"session {self.session}: it ended, and not completed\n  expected  completed\n  last      "
+                      "failed (task_failed): the compiler was killed; progressing: ", text)
+        self.assertRegex(text, r"timeline  4\d entries, 40 heartbeats besides\n +0.000 s  start\n")
+        self.assertRegex(text, r"\n +…  2\d omitted\n")
+        self.assertTrue(text.endswith("end failed task_failed the compiler was killed"), text)
+        self.assertFails("ended", "incomplete")
+        self.assertFails("ended", "health=stuck")
+        self.assertEqual(self.wait("failed")["lifecycle"], "failed")
+
+    def spin(self, reporter):
+        """Until somebody says stop: rounds without a change, one after the other."""
+        stop = threading.Event()
+
+        def rounds():
+            iteration = 0
+            while not stop.is_set():
+                reporter.heartbeat(iteration, "loop")
+                reporter.flush(PATIENCE_S)
+                iteration += 1
+        self.begin(rounds)
+        return stop
+
+    def test_what_stays_stuck_fails_after_three_further_iterations_unless_told_otherwise(self):
+        reporter = self.reporter()
+        reporter.state_change("begun")
+        stop = self.spin(reporter)
+        text = self.assertFails("stuck")
+        self.assertRegex(text, r"it is stuck and stayed so for \d+ further iterations\n")
+        asked = []
+        self.assertFails("user_cancelled_stuck", on_stuck=lambda progress: (asked.append(progress["iteration"]), len(asked) < 3)[1])
+        self.assertEqual(len(asked), 3)
+        self.assertTrue(all(later - before >= 3 for before, later in zip(asked, asked[1:])), asked)
+        self.wait(lambda progress: progress["iteration"] > asked[-1] + 10, on_stuck="keep")
+        stop.set()
+
+    def test_a_verdict_that_is_taken_back_is_forgiven(self):
+        reporter = self.reporter()
+        for iteration in range(7):
+            reporter.heartbeat(iteration, "loop")
+        self.wait("health=stuck")
+        self.begin(lambda: [reporter.state_change(f"free {n}") for n in range(4)] and
+                   [reporter.heartbeat(n, "on") for n in range(8, 11)] and reporter.completed())
+        self.assertEqual(self.wait()["lifecycle"], "completed")
+
+    def test_a_process_that_is_gone_ends_the_wait(self):
+        process = subprocess.Popen(["false"])
+        self.assertIn("its process exited with 1 without having reported anything", self.assertFails("no_session", process=process))
+        self.reporter().flush(PATIENCE_S)
+        process = subprocess.Popen(["sleep", "100"])
+        self.begin(lambda: self.wait("health=starting") and process.kill())
+        self.reporter().heartbeat(1)
+        self.assertIn("was ended by signal 9, and the session has not ended", self.assertFails("dead", process=process))
+
+    def test_misuse_is_a_value_error(self):
+        for what in ("done", "health=happy", "health", "", "state-change="):
+            with self.assertRaises(ValueError, msg=what):
+                self.wait(what)
+        with self.assertRaises(ValueError):
+            self.wait(on_stuck="ask")
+        with self.assertRaises(ValueError):
+            self.monitor.wait("a b")
+        self.reporter().flush(PATIENCE_S)
+        with self.assertRaises(FileNotFoundError):
+            self.wait(lambda progress: open("/absent"))
+
+    def test_no_monitor_is_told_at_once(self):
+        with socket.create_server(("127.0.0.1", 0)) as nobody:
+            url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        with self.assertRaises(WaitFailed) as caught:
+            watchdog_client.wait("x", server=url)
+        self.assertEqual(caught.exception.end, "unavailable")
+        self.assertIn("watchdog-monitor serve", str(caught.exception))
+
+    def test_what_is_no_monitor_is_told_at_once(self):
+        with FalseMonitor() as other, self.assertRaises(WaitFailed) as caught:
+            watchdog_client.wait("x", server=other.url)
+        self.assertEqual(caught.exception.end, "refused")
+
+    def test_a_signal_from_an_outer_limit_is_answered_with_what_was_waited_for(self):
+        reporter = self.reporter()
+        reporter.state_change("begun")
+        reporter.flush(PATIENCE_S)
+        script = ("import watchdog_client, sys\n"
+                  f"watchdog_client.wait('{self.session}', seen=lambda progress: print('seen', flush=True))\n")
+        environment = {"PATH": "", "PYTHONPATH": str(CLIENT), "WATCHDOG_SERVER": self.url}
+        process = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        process.stdout.readline()
+        process.terminate()
+        _, text = process.communicate()
+        self.assertEqual(process.returncode, -signal.SIGTERM)
+        self.assertIn("ended as  interrupted", text)
+        self.assertIn("state_change begun", text)
+
+
+class BadMonitors(unittest.TestCase):
+    def test_nothing_acknowledged_is_lost_or_doubled_over_crashes_of_the_monitor(self):
+        with Server(PROGRAM) as server:
+            url = f"http://{server.host}"
+            reporter = Reporter("survivor", server=url, interval_s=None)
+            ended, looked = [], threading.Event()
+            waiter = threading.Thread(target=lambda: ended.append(Monitor(url).wait("survivor", seen=lambda _: looked.set())))
+            waiter.start()
+            self.assertTrue(looked.wait(PATIENCE_S))
+            for crash in range(3):
+                for step in range(200):
+                    reporter.state_change(f"{crash}-{step}")
+                server.crash()
+                reporter.state_change(f"{crash}-absent")
+                server.start()
+                self.assertTrue(reporter.flush(PATIENCE_S))
+            reporter.completed()
+            self.assertTrue(reporter.close(PATIENCE_S))
+            waiter.join()
+            self.assertEqual(ended[0]["lifecycle"], "completed")
+            types = [event["type"] for event in Monitor(url).events("survivor", "state_change")]
+            self.assertEqual(types, [f"{crash}-{step}" for crash in range(3) for step in [*range(200), "absent"]])
+            self.assertEqual((reporter.dropped, reporter.rejected), (0, 0))
+
+    def test_a_full_queue_gives_up_heartbeats_first_and_ends_never(self):
+        with FalseMonitor(answers=[503]) as monitor:
+            reporter = Reporter("full", server=monitor.url, queue_max=1000, interval_s=None)
+            monitor.asked.wait(PATIENCE_S)
+            for step in range(700):
+                reporter.heartbeat(step, f"phase {step}")
+                reporter.state_change(f"s{step}")
+            self.assertGreater(reporter.dropped, 300)
+            reporter.completed()
+            for step in range(10_000):
+                reporter.heartbeat(step, "after")
+            monitor.answers[:] = [200]
+            self.assertTrue(reporter.flush(PATIENCE_S))
+            events = [event for batch in monitor.batches for event in batch]
+            changes = [event["type"] for event in events if event["kind"] == "state_change"]
+            self.assertEqual(changes, [f"s{step}" for step in range(700)])
+            self.assertEqual(len([event for event in events if event["kind"] in ("start", "end")]), 2)
+            told = [event["text"] for event in events if event["kind"] == "message"]
+            self.assertRegex(" ".join(told), r"\d+ reports were dropped")
+            for step in range(20_000):
+                reporter.state_change("x" * 200, "y" * 60_000)
+                if step > 300 and reporter.dropped > 1000:
+                    break
+            self.assertLess(reporter._bytes, 9 << 20)
+            reporter.close(0)
+
+    def test_who_refuses_is_asked_again_with_the_same_ids_and_no_agent_notices(self):
+        for status in (401, 404, 429, 500, 503):
+            with self.subTest(status), FalseMonitor(answers=[status, 200]) as monitor, \
+                    unittest.mock.patch.object(watchdog_client, "_REFUSED_S", 0.01):
+                reporter = Reporter("refused", server=monitor.url, interval_s=None)
+                reporter.completed()
+                self.assertTrue(reporter.close(PATIENCE_S))
+                first, second = monitor.batches[0], monitor.batches[-1]
+                self.assertEqual(first[0]["event_id"], second[0]["event_id"])
+                self.assertEqual(reporter.rejected, 0)
+
+    def test_what_is_too_large_or_malformed_is_found_and_left_out(self):
+        with FalseMonitor(poison="bad") as monitor:
+            for status in (400, 413, 422):
+                monitor.poison_status = status
+                monitor.batches.clear()
+                reporter = Reporter("poison", server=monitor.url, interval_s=None)
+                for step in range(100):
+                    reporter.state_change("bad" if step == 37 else f"s{step}")
+                self.assertTrue(reporter.close(PATIENCE_S))
+                types = [event["type"] for batch in monitor.batches for event in batch if event["kind"] == "state_change"]
+                self.assertEqual(types, [f"s{step}" for step in range(100) if step != 37])
+                self.assertEqual(reporter.rejected, 1)
+
+    def test_a_monitor_that_never_answers_or_is_not_there_costs_the_agent_nothing(self):
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            url = f"http://127.0.0.1:{mute.getsockname()[1]}"
+            for server in (url, "http://127.0.0.1:1", "http://name.invalid", "nonsense://[", ""):
+                reporter = Reporter("mute", server=server)
+                begin = time.monotonic()
+                for step in range(1000):
+                    reporter.heartbeat(step, "work")
+                reporter.completed()
+                self.assertLess(time.monotonic() - begin, 5)
+                self.assertEqual(reporter.close(0), server == "")
+
+    def test_an_answer_that_is_no_answer_is_no_acknowledgement(self):
+        with FalseMonitor(answers=["garbage", "html", 200]) as monitor:
+            reporter = Reporter("garbage", server=monitor.url, interval_s=None)
+            reporter.completed()
+            self.assertTrue(reporter.close(PATIENCE_S))
+            self.assertEqual(monitor.batches[-1][-1]["kind"], "end")
+
+
+class Documentation(WithMonitor):
+    def test_the_example_of_the_readme_runs(self):
+        text = (ROOT / "README.md").read_text()
+        section = text[text.index("## From Python and JavaScript"):]
+        example = re.search(r"```python\n(.*?)```", section, re.S)[1]
+        self.assertIn("watchdog_client", example)
+        environment = {"PATH": "", "PYTHONPATH": str(CLIENT), "WATCHDOG_SERVER": self.url}
+        prelude = "def reflect(step):\n    return {'step': step}\n"
+        subprocess.run([sys.executable, "-c", prelude + example], env=environment, check=True)
+        self.assertEqual(self.monitor.progress("my-run")["lifecycle"], "completed")
+
+
+@unittest.skipUnless(subprocess.run([sys.executable, "-c", "import pytest"], capture_output=True).returncode == 0, "no pytest")
+class Pytest(WithMonitor):
+    def test_the_fixture_gives_each_test_a_session_and_fails_with_a_timeline(self):
+        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CLIENT), "WATCHDOG_SERVER": self.url}
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_watchdog", "-p", "no:cacheprovider", str(HERE / "fixture_tests.py")]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        self.assertIn("2 failed, 2 passed", done.stdout, done.stderr)
+        self.assertIn("E           watchdog_client.WaitFailed: session test_it_fails-", re.sub(r"E +", "E           ", done.stdout))
+        self.assertIn("end failed error RuntimeError: boom", done.stdout)
+        self.assertIn("its process exited with 3, and the session has not ended", done.stdout)
+        self.assertNotIn("_judge", done.stdout)  # Frames of the client are hidden.
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv, verbosity=1)
