@@ -49,6 +49,30 @@ constexpr const char* score_footer =
     "\"call\", \"pattern\"}.\n"
     "\n";
 
+constexpr const char* wrap_footer =
+    "Usage: watchdog-monitor run [OPTIONS] -- COMMAND [ARGUMENTS]\n"
+    "\n"
+    "Exit codes: that of the command; 128 + n if signal n ended it; 127: there is no such "
+    "command,\n"
+    "126: it cannot be run; 2 usage of this program. Without a monitor or a database the command\n"
+    "runs all the same.\n"
+    "\n"
+    "The session ends completed with exit code 0, else failed (process_exited), or cancelled if\n"
+    "somebody cancelled it: then the command gets SIGTERM, and SIGKILL if it is there a second "
+    "later.\n"
+    "Output and CPU time say that it works, not that it gets anywhere: that say lines that\n"
+    "--state-change-on finds, --json-events, and progress shown on the terminal's icon (OSC 9;4).\n"
+    "HUP, INT, QUIT, TERM, USR1 and USR2 are passed on, and so is the size of the terminal.\n"
+    "\n"
+    "Environment of the command, so that what it runs can report to the same session:\n"
+    "  WATCHDOG_SESSION  the session's id; a session that is run within it has it as its parent\n"
+    "  WATCHDOG_DB       the database file; or\n"
+    "  WATCHDOG_SERVER   the monitor's URL; only one of the two is set\n"
+    "\n"
+    "--json: {\"session\", \"outcome\", \"reason\", \"error\", \"exitCode\", \"signal\", "
+    "\"status\", \"outputLines\",\n"
+    "  \"outputBytes\", \"cpuMs\", \"holders\": [what it left running that holds its output]}";
+
 void add_endpoint(CLI::App& command, Endpoint::Options& endpoint) {
   auto* server = command.add_option(
       "--server", endpoint.server,
@@ -331,6 +355,35 @@ int run(int argc, char** argv) {
   backup_command->add_flag("--json", backup_options.json, "Print one object");
   backup_command->callback([&] { code = backup(backup_options); });
 
+  WrapOptions wrap_options;
+  auto* wrap_command = app.add_subcommand(
+      "run", "Run any command as a session; it notices nothing, and no limit of time ends it");
+  wrap_command->add_option("--name", wrap_options.name,
+                           "Who it is, in lists (default: the command)");
+  wrap_command->add_option("--task", wrap_options.task, "What it is to do, for people");
+  wrap_command->add_option("--session", wrap_options.session,
+                           "Session id (default: a fresh one); of one that has ended: once more");
+  wrap_command
+      ->add_option("--state-change-on", wrap_options.state_changes,
+                   "A line in which this expression (RE2) is found says that it got somewhere; may "
+                   "be given several times")
+      ->type_name("REGEX")
+      ->allow_extra_args(false);
+  wrap_command->add_flag("--json-events", wrap_options.json_events,
+                         "Lines that are events, as they are posted, are reported as such");
+  wrap_command->add_flag("--json", wrap_options.json,
+                         "In the end print one object about it to standard error");
+  wrap_command->add_option("command", wrap_options.command, "After --: the command, its arguments")
+      ->required();
+  add_endpoint(*wrap_command, wrap_options.endpoint);
+  wrap_command->get_option("--server")
+      ->description(
+          "Report to a monitor (default: "
+          "$WATCHDOG_SERVER, else into the database)");
+  wrap_command->get_option("--db")->description(
+      "Report into this database file, monitor or not (default: $WATCHDOG_DB, else the usual one)");
+  wrap_command->callback([&] { code = wrap(wrap_options); });
+
   ReplayOptions replay_options;
   auto* replay_command = app.add_subcommand(
       "replay", "Feed recorded runs through the same door and say what is concluded");
@@ -374,6 +427,7 @@ int run(int argc, char** argv) {
   for (auto* command : app.get_subcommands({})) command->footer(footer);
   config_command->footer(std::string(config_footer) + footer);
   score_command->footer(std::string(score_footer) + footer);
+  wrap_command->footer(wrap_footer);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

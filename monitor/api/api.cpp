@@ -33,8 +33,8 @@ void get_readyz(const CallPtr& call) {
 
 struct Route {
   Method method;
-  std::string_view
-      path;  ///< `:id` stands for a session, check, turn or folder; `:tool` for what is in it.
+  std::string_view path;  ///< `:id` stands for a session, check, turn, agent or folder; `:tool` for
+                          ///< what is in it.
   std::optional<Scope> scope;  ///< What a caller needs; empty: nothing.
   void (*answer)(const CallPtr&);
   std::optional<AuditAction> act{};  ///< How the trail calls it; empty: it is not in there.
@@ -55,6 +55,7 @@ constexpr std::array routes{
     Route{Method::get, "api/autonomous/sessions", Scope::read, list_sessions},
     Route{Method::get, "api/autonomous/sessions/:id/stream", Scope::read, stream_session},
     Route{Method::get, "api/autonomous/stream", Scope::read, stream_all},
+    Route{Method::post, "api/hooks/:id", Scope::report, post_hook},
     Route{Method::get, "api/turns/active", Scope::read, list_turns},
     Route{Method::post, "api/turns/:id/abort", Scope::act, abort_turn, AuditAction::abort},
     Route{Method::post, "api/turns/:id/abort-tool/:tool", Scope::act, abort_turn,

@@ -25,6 +25,9 @@ void post_events(const CallPtr& call);
 void get_events(const CallPtr& call);
 void get_transitions(const CallPtr& call);
 
+// What coding agents tell through their hooks
+void post_hook(const CallPtr& call);
+
 // Turns
 void list_turns(const CallPtr& call);
 /// Asks for the end of a turn, or of one of its calls.

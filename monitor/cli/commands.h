@@ -146,6 +146,19 @@ struct AlertsOptions {
 /// What people were told and by which channels.
 int alerts(const AlertsOptions& options);
 
+struct WrapOptions {
+  Endpoint::Options endpoint;
+  std::string session;  ///< Empty: a fresh id.
+  std::string name;     ///< Of the agent; empty: the command's.
+  std::string task;
+  std::vector<std::string> state_changes;  ///< Expressions: lines that say that it got somewhere.
+  bool json_events = false;                ///< Lines may be events.
+  bool json = false;                       ///< How it ended, to standard error.
+  std::vector<std::string> command;        ///< Not empty.
+};
+/// Runs a command as a session; returns its exit code, or 128 + the signal.
+int wrap(const WrapOptions& options);
+
 struct ReplayOptions {
   std::vector<std::filesystem::path> traces;
   std::filesystem::path database;  ///< Empty: a private one in memory.

@@ -10,7 +10,7 @@
 #include "base/process.h"
 #include "support/spawned.h"
 #include "support/temp_dir.h"
-#include "tools/descendants.h"
+#include "watchdog/descendants.h"
 #include "tools/running.h"
 
 namespace watchdog {

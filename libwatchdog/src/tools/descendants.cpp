@@ -1,4 +1,4 @@
-#include "tools/descendants.h"
+#include "watchdog/descendants.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -37,11 +37,15 @@ Sight sight_of(pid_t pid) {
   auto& process = sight.process;
   char state = '?';
   long threads = 0;
-  // proc(5): fields 3 to 5, 20 and 22.
+  std::array<long long, 4> cpu{};  // in ticks; the latter two of children that it has reaped
+  // proc(5): fields 3 to 5, 14 to 17, 20 and 22.
   if (std::sscanf(after_name + 1,
-                  " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
-                  &state, &process.parent, &process.group, &threads, &process.start_ticks) != 5)
+                  " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld %*d %*d %ld %*d "
+                  "%llu",
+                  &state, &process.parent, &process.group, &cpu[0], &cpu[1], &cpu[2], &cpu[3],
+                  &threads, &process.start_ticks) != 9)
     return {};
+  process.cpu_ms = (cpu[0] + cpu[1] + cpu[2] + cpu[3]) * 1'000 / sysconf(_SC_CLK_TCK);
   // The first thread of a process may end before the others.
   sight.ended = (state == 'Z' && threads <= 1) || state == 'X';
   std::copy_n(name + 1, std::min<std::ptrdiff_t>(after_name - name - 1, 15), process.name.data());

@@ -23,7 +23,7 @@
 #include <ctime>
 #include <string_view>
 
-#include "tools/descendants.h"
+#include "watchdog/descendants.h"
 #include "tools/exec_message.h"
 
 namespace watchdog {
