@@ -29,6 +29,7 @@ const std::map<std::string, Set, std::less<>> may_include = {
     {"tools", {"base", "progress", "json", "http"}},
     {"llm", {"base", "progress", "json", "http"}},
     {"tracker", {"base", "progress", "json", "store"}},
+    {"wait", {"base", "progress", "json", "store", "tracker"}},
     {"run", {"base", "progress", "json", "http", "store", "tools", "llm", "tracker"}},
     {"config", {"base", "progress", "json", "http", "store", "tools", "llm", "tracker", "run"}},
     {"support", {}},  // of the tests; the demo's model is made of it
@@ -73,6 +74,10 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"store_reader.h", "store"},
     {"tracker.h", "tracker"},
     {"text_loop.h", "progress"},
+    {"wait_rule.h", "progress"},
+    {"wait.h", "wait"},
+    {"termination.h", "wait"},
+    {"gtest.h", "wait"},
     {"budget.h", "base"},
     {"failure.h", "base"},
     {"web.h", "http"},
