@@ -2,8 +2,11 @@
 /// Asks a running monitor.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <string_view>
 
 #include "api/message.h"
 #include "watchdog/result.h"
@@ -24,6 +27,14 @@ class HttpClient {
   /// Waits for the response. Errors: `unavailable` (cannot be reached, or hung up).
   [[nodiscard]] Result<Response> ask(Method method, const std::string& target,
                                      const std::string& body = {});
+
+  /// Gets a body that may never end, piece by piece as it comes, until `take` says false: then the
+  /// response has no body. A response other than 200 is given whole and not taken. Errors:
+  /// `unavailable` (likewise; also after 40 s without a byte, since servers that live say something
+  /// in between), `cancelled` (`stop`).
+  [[nodiscard]] Result<Response> listen(const std::string& target, const std::string& last_event_id,
+                                        const std::function<bool(std::string_view)>& take,
+                                        const std::stop_token& stop);
 
  private:
   struct State;

@@ -177,6 +177,20 @@ TEST(WaitRule, whatever_is_seen_it_fails_only_for_a_reason_that_was_seen) {
   }
 }
 
+TEST(WaitRule, trouble_that_began_before_the_wait_is_found_in_the_changes) {
+  const auto changes = [](std::vector<H> healths) {
+    std::vector<Transition> rows;
+    for (const auto health : healths) {
+      rows.push_back({.seq = static_cast<Seq>(rows.size() + 1)});
+      rows.back().health.kind = health;
+    }
+    return stuck_since(rows);
+  };
+  EXPECT_EQ(changes({}), std::nullopt);
+  EXPECT_EQ(changes({H::stuck, H::progressing}), std::nullopt);
+  EXPECT_EQ(changes({H::stuck, H::progressing, H::looping, H::silent, H::stuck}), Seq{3});
+}
+
 TEST(WaitRule, one_false_alarm_in_a_hundred_makes_no_flaky_test) {
   // An agent that gets on, wrongly called stuck at one iteration of a hundred: the verdict falls
   // with the next thing that is new, of which it has one at nine iterations of ten.
@@ -203,20 +217,14 @@ TEST(WaitRule, one_false_alarm_in_a_hundred_makes_no_flaky_test) {
 
 TEST(WaitRule, iterations_are_heartbeats_of_the_loop_and_rounds_of_calls) {
   const auto count = [](std::string_view letters) {
-    Case judged;
-    Sighting sighting;
-    std::vector<Transition> ignored;
-    for (const auto& event : test::events_of(letters)) {
-      const History before = judged.history;
-      judged.take(event, ignored);
-      count_iterations(sighting, before, event, judged.history);
-    }
-    return std::pair{sighting.beats, sighting.rounds};
+    IterationCount counted;
+    for (const auto& event : test::events_of(letters)) counted.take(event);
+    return std::pair{counted.beats, counted.rounds};
   };
   EXPECT_EQ(count("hhSh"), std::pair(3L, 0L));
   EXPECT_EQ(count("hsss"), std::pair(1L, 0L)) << "a helper's heartbeats are none";
   EXPECT_EQ(count("crce"), std::pair(0L, 2L));
-  EXPECT_EQ(count("Ehh"), std::pair(0L, 0L)) << "after the end nothing counts";
+  EXPECT_EQ(count("cccrrr"), std::pair(0L, 1L)) << "calls at once are one round";
 }
 
 }  // namespace

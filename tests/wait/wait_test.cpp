@@ -184,6 +184,18 @@ TEST_F(WaitTest, a_stuck_agent_fails_the_wait_after_three_further_iterations) {
   EXPECT_NE(text.find("health progressing → stuck"), std::string::npos);
 }
 
+TEST_F(WaitTest, trouble_that_lasted_before_the_wait_began_counts) {
+  std::vector<std::string> script{"state:plan"};
+  script.insert(script.end(), 7, "beat");
+  script.emplace_back("say:ready");
+  script.emplace_back("stay");
+  Process process(agent(script));
+  EXPECT_EQ(process.line(), "ready");
+  auto question = asked();
+  question.until.further_max = 2;
+  expect_that(wait(question), WaitsInVain(WaitEnd::stuck));
+}
+
 TEST_F(WaitTest, so_does_one_that_loops) {
   std::vector<std::string> script{"state:plan"};
   script.insert(script.end(), 40, "again:read_file");

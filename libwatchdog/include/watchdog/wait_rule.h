@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "watchdog/case.h"
 #include "watchdog/health.h"
 #include "watchdog/history.h"
 #include "watchdog/names.h"
@@ -83,6 +85,15 @@ struct Vigil {
   std::optional<Sighting> trouble;
 };
 
+/// True for a health with which a wait fails if it lasts.
+[[nodiscard]] constexpr bool is_stuck(HealthKind health) noexcept {
+  return health == HealthKind::stuck || health == HealthKind::looping;
+}
+
+/// After which event the trouble began that lasts, by a session's changes of health, oldest first;
+/// nothing where there is none.
+[[nodiscard]] std::optional<Seq> stuck_since(const std::vector<Transition>& changes) noexcept;
+
 /// Adds what is seen next.
 void see(Vigil& vigil, const Sighting& next) noexcept;
 /// Somebody said to go on: what lasts counts from now.
@@ -107,8 +118,14 @@ enum class Ruling : std::uint8_t {
 /// True if this event is a state change of the type; empty: of any.
 [[nodiscard]] bool is_change(const Report& report, std::string_view type) noexcept;
 
-/// What an event adds to the iterations seen. `before` and `after` it.
-void count_iterations(Sighting& sighting, const History& before_it, const Event& event,
-                      const History& after_it) noexcept;
+/// Counts iterations by events alone. A plain value.
+struct IterationCount {
+  std::int64_t beats = 0;
+  std::int64_t rounds = 0;
+  History position;  ///< What the newest heartbeat said of it.
+  std::int64_t open_calls = 0;
+
+  void take(const Event& event);
+};
 
 }  // namespace watchdog

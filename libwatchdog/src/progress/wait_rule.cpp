@@ -21,10 +21,6 @@ bool is_met(const Awaited& awaited, const Sighting& now) {
   return false;
 }
 
-bool is_trouble_that_fails(HealthKind health) {
-  return health == HealthKind::stuck || health == HealthKind::looping;
-}
-
 }  // namespace
 
 Result<Awaited> awaited_from(std::string_view text) {
@@ -74,9 +70,21 @@ std::string text_of(const Awaited& awaited) {
   return text;
 }
 
+std::optional<Seq> stuck_since(const std::vector<Transition>& changes) noexcept {
+  std::optional<Seq> since;
+  for (const auto& change : changes) {
+    if (is_stuck(change.health.kind)) {
+      if (!since) since = change.seq;
+    } else if (change.health.kind != HealthKind::silent) {
+      since.reset();
+    }
+  }
+  return since;
+}
+
 void see(Vigil& vigil, const Sighting& next) noexcept {
   vigil.latest = next;
-  if (is_trouble_that_fails(next.health)) {
+  if (is_stuck(next.health)) {
     if (!vigil.trouble) vigil.trouble = next;
   } else if (next.health != HealthKind::silent) {  // silence takes nothing back
     vigil.trouble.reset();
@@ -111,14 +119,20 @@ bool is_change(const Report& report, std::string_view type) noexcept {
   return finished && (type.empty() || type == name_of(ReportKind::tool_call));
 }
 
-void count_iterations(Sighting& sighting, const History& before_it, const Event& event,
-                      const History& after_it) noexcept {
+void IterationCount::take(const Event& event) {
   if (event.late) return;
-  if (const auto* beats = std::get_if<Beats>(&event.report.detail)) {
-    sighting.beats += loop_beats_in(before_it, *beats);
+  const auto kind = event.report.kind;
+  if (const auto* said = std::get_if<Beats>(&event.report.detail)) {
+    beats += loop_beats_in(position, *said);
+    if (said->iteration) position.iteration = said->iteration;
+    if (!said->phase.empty()) position.phase = said->phase;
+    position.gives_position |= said->iteration.has_value() || !said->phase.empty();
+  } else if (kind == ReportKind::tool_call) {
+    ++open_calls;
+  } else if (kind == ReportKind::tool_result || is_failure(kind)) {
+    open_calls = std::max<std::int64_t>(open_calls - 1, 0);
+    if (open_calls == 0) ++rounds;
   }
-  const bool over = event.report.kind == ReportKind::tool_result || is_failure(event.report.kind);
-  if (over && after_it.open_calls->empty()) ++sighting.rounds;
 }
 
 }  // namespace watchdog

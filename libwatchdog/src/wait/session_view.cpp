@@ -102,9 +102,8 @@ Result<void> SessionView::follow(const Each& each) {
              [](const Event& a, const Event& b) { return a.seq < b.seq; });
   std::vector<Transition> ignored;
   for (const auto& event : events) {
-    const History before = judged_.history;
     judged_.take(event, ignored);
-    if (event.session != observer_key) each(before, event, judged_);
+    if (event.session != observer_key) each(event, judged_);
   }
   through_ = newest->first;
   return {};

@@ -22,9 +22,9 @@ class SessionView {
   SessionView(std::filesystem::path database, std::string session, const Clock& clock)
       : database_(std::move(database)), id_(std::move(session)), clock_(clock) {}
 
-  /// Gets each of the session's events that came after the first look that found it: how it was
-  /// before it, and how it is after it.
-  using Each = std::function<void(const History& before, const Event& event, const Case& after)>;
+  /// Gets each of the session's events that came after the first look that found it, and how it is
+  /// after that.
+  using Each = std::function<void(const Event& event, const Case& after)>;
 
   /// Takes in what was appended since the last look. False while there is no such file or session.
   /// A file that was replaced is opened anew. Errors: what the store says; `not_found` if the

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "tracker/calling_out.h"
@@ -271,9 +272,9 @@ class Waiting {
     bell_.hush();
     const bool gone = process_.gone();
     const bool was_there = there_;
-    auto there = view_.look([this](const History& before, const Event& event, const Case& after) {
+    auto there = view_.look([this](const Event& event, const Case& after) {
       if (met_) return;
-      count_iterations(counted_, before, event, after.history);
+      iterations_.take(event);
       if (asked_.until.goal == Goal::state_change) {
         counted_.holds |=
             !event.late && event.seq > asked_.after && is_change(event.report, asked_.until.what);
@@ -288,8 +289,8 @@ class Waiting {
       told_absence_ = true;
       return there;
     }
-    if (!was_there && asked_.until.goal == Goal::state_change) find_change();
     now_ = view_.now();
+    if (!was_there) look_back();
     shown_ = view_.judged();
     counted_.gone = gone && process_.is(shown_.history.pid, shown_.history.start_ticks);
     std::vector<Transition> ignored;
@@ -309,6 +310,8 @@ class Waiting {
   void sight(const Case& judged, Instant now) {
     counted_.lifecycle = judged.history.lifecycle;
     counted_.health = judged.health.kind;
+    counted_.beats = iterations_.beats;
+    counted_.rounds = iterations_.rounds;
     if (asked_.condition) {
       counted_.holds = call("the condition", asked_.condition, observed(judged, now));
     }
@@ -318,16 +321,50 @@ class Waiting {
     }
   }
 
-  /// The state change may have come before the wait.
-  void find_change() {
-    for (std::optional<Seq> next = asked_.after; next && !counted_.holds;) {
-      const auto page = view_.reader()->page(view_.row().key, *next, 500);
-      if (!page) return;
-      counted_.holds = std::ranges::any_of(page->events, [&](const Event& event) {
-        return !event.late && is_change(event.report, asked_.until.what);
+  /// What is waited for may have come before the wait, and so may have its trouble.
+  void look_back() {
+    if (asked_.until.goal == Goal::state_change) {
+      each_event(asked_.after, [&](const Event& event) {
+        counted_.holds |= !event.late && is_change(event.report, asked_.until.what);
+        return !counted_.holds;
       });
+    }
+    if (!is_stuck(view_.judged().health.kind)) return;
+    const auto since = stuck_since(changes());
+    if (!since) return;
+    see(vigil_, {.health = view_.judged().health.kind});
+    each_event(*since, [&](const Event& event) {
+      iterations_.take(event);
+      return true;
+    });
+  }
+
+  /// The session's events after one, until somebody has enough.
+  void each_event(Seq after, const std::function<bool(const Event&)>& take) {
+    for (std::optional<Seq> next = after; next;) {
+      const auto page = view_.reader()->page(view_.row().key, *next, 1'000);
+      if (!page) return;
+      for (const auto& event : page->events) {
+        if (event.seq > view_.judged().folded || !take(event)) return;
+      }
       next = page->next;
     }
+  }
+
+  /// All changes of health, those among them that no monitor has written down.
+  std::vector<Transition> changes() {
+    std::vector<Transition> changes;
+    std::int64_t newest = 0;
+    while (true) {
+      auto rows = view_.reader()->transitions(view_.row().key, newest, 1'000);
+      if (!rows || rows->empty()) break;
+      newest = rows->back().id;
+      for (auto& row : *rows) changes.push_back(std::move(row.transition));
+    }
+    if (auto rows = view_.reader()->unwritten(view_.row(), now_)) {
+      for (auto& row : *rows) changes.push_back(std::move(row.transition));
+    }
+    return changes;
   }
 
   /// A monitor writes down that a silent session's process is gone; here it is only concluded.
@@ -384,39 +421,24 @@ class Waiting {
 
   Timeline timeline() {
     Timeline timeline;
-    auto* reader = view_.reader();
-    if (reader == nullptr || !there_) return timeline;
-    std::vector<Transition> changes;
-    std::int64_t newest = 0;
-    while (true) {
-      auto rows = reader->transitions(view_.row().key, newest, 1'000);
-      if (!rows || rows->empty()) break;
-      newest = rows->back().id;
-      for (auto& row : *rows) changes.push_back(std::move(row.transition));
-    }
-    if (auto rows = reader->unwritten(view_.row(), now_)) {
-      for (auto& row : *rows) changes.push_back(std::move(row.transition));
-    }
-    auto change = changes.begin();
-    const auto tell_changes_before = [&](Instant tick) {
-      for (; change != changes.end() && change->tick < tick; ++change) {
+    if (view_.reader() == nullptr || !there_) return timeline;
+    const auto changed = changes();
+    auto change = changed.begin();
+    const auto tell_changes_before = [&](Seq seq) {
+      for (; change != changed.end() && change->seq < seq; ++change) {
         timeline.add(timeline_entry(*change));
       }
     };
-    for (std::optional<Seq> next = 0; next;) {
-      const auto page = reader->page(view_.row().key, *next, 1'000);
-      if (!page) break;
-      for (const auto& event : page->events) {
-        tell_changes_before(event.tick);
-        if (const auto* beats = std::get_if<Beats>(&event.report.detail)) {
-          timeline.heartbeats += beats->count;
-        } else {
-          timeline.add(timeline_entry(event));
-        }
+    each_event(0, [&](const Event& event) {
+      tell_changes_before(event.seq);
+      if (const auto* beats = std::get_if<Beats>(&event.report.detail)) {
+        timeline.heartbeats += beats->count;
+      } else {
+        timeline.add(timeline_entry(event));
       }
-      next = page->next;
-    }
-    tell_changes_before(never);
+      return true;
+    });
+    tell_changes_before(std::numeric_limits<Seq>::max());
     return timeline;
   }
 
@@ -455,7 +477,8 @@ class Waiting {
   bool there_ = false;
   bool told_absence_ = false;
   bool news_ = false;  ///< There is something to look at already.
-  Sighting counted_;   ///< As it is; its counters add up over the wait.
+  Sighting counted_;
+  IterationCount iterations_;  ///< Since the wait began, or the trouble that it found.
   Vigil vigil_;
   Case shown_;  ///< The session as of the last look, at
   Instant now_{};
