@@ -29,6 +29,7 @@ const std::map<std::string, Set, std::less<>> may_include = {
     {"tools", {"base", "progress", "json", "http"}},
     {"llm", {"base", "progress", "json", "http"}},
     {"tracker", {"base", "progress", "json", "store"}},
+    {"c", {"base", "progress", "json", "store", "tracker"}},
     {"wait", {"base", "progress", "json", "store", "tracker"}},
     {"run", {"base", "progress", "json", "http", "store", "tools", "llm", "tracker"}},
     {"config", {"base", "progress", "json", "http", "store", "tools", "llm", "tracker", "run"}},
@@ -78,6 +79,7 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"wait.h", "wait"},
     {"termination.h", "wait"},
     {"gtest.h", "wait"},
+    {"watchdog.h", "c"},
     {"budget.h", "base"},
     {"failure.h", "base"},
     {"web.h", "http"},
@@ -165,7 +167,7 @@ const std::vector<Source>& sources() {
 
 /// The folder in the table that a source of the library or the monitor belongs to.
 std::string layer_of(const std::string& path) {
-  static const std::regex header("libwatchdog/include/watchdog/([^/]+)");
+  static const std::regex header("libwatchdog/include/(?:watchdog/)?([^/]+)");
   static const std::regex folder("(?:libwatchdog/src/|libwatchdog/(?=examples/))([^/]+)/.*");
   static const std::regex monitor("(monitor(?:/[^/]+)?)/[^/]+");
   std::smatch found;

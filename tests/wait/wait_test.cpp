@@ -171,6 +171,33 @@ TEST_F(WaitTest, an_agent_that_may_be_restarted_is_dead_only_once_nobody_did) {
   said(waits);
 }
 
+TEST_F(WaitTest, an_agent_in_c_reports_as_any_other) {
+  const auto ran = test::run({WATCHDOG_C_AGENT, database_.string(), "s"});
+  EXPECT_EQ(ran.output, "ok\n");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_COMPLETES("s", database_);
+  auto reader = StoreReader::open(database_);
+  ASSERT_TRUE(reader.ok());
+  const auto row = reader->session("s");
+  ASSERT_TRUE(row.ok());
+  EXPECT_EQ(row->spec.agent, "agent.c");
+  const auto calls = reader->page(row->key, 0, 100, ReportKind::error);
+  ASSERT_TRUE(calls.ok());
+  ASSERT_EQ(calls->events.size(), 1U);
+  EXPECT_EQ(calls->events.front().report.content, "it is read-only");
+
+  Process cancelled({WATCHDOG_C_AGENT, database_.string(), "c", "cancel"});
+  ASSERT_COMES(asked("state-change", "c"));
+  auto store = Store::open({.database = database_});
+  ASSERT_TRUE(store.ok());
+  Batch cancel{.session = "c", .creation = Creation::refuse};
+  cancel.reports.push_back({.kind = ReportKind::cancel});
+  cancel.reports.back().detail = CancelRequest{.by = "user"};
+  ASSERT_TRUE(store->append({&cancel, 1}).ok());
+  EXPECT_COMES(asked("cancelled", "c"));
+  EXPECT_EQ(cancelled.line(), "ok");
+}
+
 TEST_F(WaitTest, a_stuck_agent_fails_the_wait_after_three_further_iterations) {
   std::vector<std::string> script{"state:plan"};
   script.insert(script.end(), 40, "beat");
