@@ -7,6 +7,7 @@
 #include "cli/log.h"
 #include "cli/manual.h"
 #include "cli/phrases.h"
+#include "watchdog/wait_rule.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -28,6 +29,27 @@ constexpr const char* config_footer =
     "none), \"origin\",\n"
     "  \"where\", \"variables\", \"flag\"}]}\n"
     "\n";
+
+constexpr const char* wait_footer =
+    "What may be waited for: completed, failed, incomplete, cancelled, end (however), health=NAME, "
+    "state-change (any, also a\n"
+    "finished call), state-change=TYPE. It fails at once when the session ends otherwise or is "
+    "dead, and when it stays stuck or\n"
+    "looping for three further iterations. No time ends it. Of several sessions all are to come, "
+    "and the first that fails decides.\n"
+    "\n"
+    "Exit codes: 0 it came (with end: completed), 1 it completed, but something else was waited "
+    "for, 2 usage, 3 refused,\n"
+    "4 unreachable, 5 not found, 10 failed, 11 incomplete, 12 cancelled, 13 stuck or looping, "
+    "14 dead,\n"
+    "15 user_cancelled_stuck, 130 interrupted.\n"
+    "\n"
+    "--json: an object a line for each session that is over: {\"session\", \"expected\", \"came\", "
+    "\"end\" (null: it came; ended,\n"
+    "  dead, stuck, user_cancelled_stuck, no_session, interrupted, unavailable, misuse), \"why\", "
+    "\"exitCode\", \"progress\",\n"
+    "  \"timeline\": [{\"at\", \"text\"}], \"omitted\"}\n"
+    "Data goes to standard output, what went wrong and the progress to standard error.";
 
 constexpr const char* score_footer =
     "An index is a JSON object a line: {\"id\": \"folder/file\" (without .jsonl), \"source\", "
@@ -307,6 +329,32 @@ int run(int argc, char** argv) {
     code = cancel(cancel_options);
   });
 
+  WaitOptions wait_options;
+  auto* wait_command = app.add_subcommand(
+      "wait", "Wait until sessions end, or for anything else, and never for a time");
+  wait_command->add_option("session", wait_options.sessions, "Session ids")->required();
+  wait_command->add_option("--for", wait_options.until, "What to wait for")
+      ->capture_default_str()
+      ->check([](const std::string& text) {
+        const auto until = awaited_from(text);
+        return until ? std::string() : until.error().message;
+      });
+  wait_command
+      ->add_option("--on-stuck", wait_options.on_stuck,
+                   "What to do when it stays stuck: ask on the terminal (without one: fail), fail, "
+                   "or keep waiting")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"ask", "fail", "keep"}));
+  wait_command->add_flag("--any", wait_options.any, "Over with the first session that comes");
+  wait_command->add_flag("--must-exist", wait_options.must_exist,
+                         "A session that is not there is an error (5), and not waited for");
+  wait_command->add_flag("--restarts", wait_options.restarts,
+                         "Somebody starts the agent again when it dies: that its process is gone "
+                         "is no end until its health is dead");
+  wait_command->add_flag("--json", wait_options.json, "An object a line");
+  add_endpoint(*wait_command, wait_options.endpoint);
+  wait_command->callback([&] { code = wait(wait_options); });
+
   ReportOptions report_options;
   auto* report_command = app.add_subcommand(
       "report", "What the old time limits would have cost, of runs that were compared with them");
@@ -428,6 +476,7 @@ int run(int argc, char** argv) {
   config_command->footer(std::string(config_footer) + footer);
   score_command->footer(std::string(score_footer) + footer);
   wrap_command->footer(wrap_footer);
+  wait_command->footer(wait_footer);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

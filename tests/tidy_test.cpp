@@ -29,6 +29,8 @@ const std::map<std::string, Set, std::less<>> may_include = {
     {"tools", {"base", "progress", "json", "http"}},
     {"llm", {"base", "progress", "json", "http"}},
     {"tracker", {"base", "progress", "json", "store"}},
+    {"c", {"base", "progress", "json", "store", "tracker"}},
+    {"wait", {"base", "progress", "json", "store", "tracker"}},
     {"run", {"base", "progress", "json", "http", "store", "tools", "llm", "tracker"}},
     {"config", {"base", "progress", "json", "http", "store", "tools", "llm", "tracker", "run"}},
     {"support", {}},  // of the tests; the demo's model is made of it
@@ -77,6 +79,11 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"store_reader.h", "store"},
     {"tracker.h", "tracker"},
     {"text_loop.h", "progress"},
+    {"wait_rule.h", "progress"},
+    {"wait.h", "wait"},
+    {"termination.h", "wait"},
+    {"gtest.h", "wait"},
+    {"watchdog.h", "c"},
     {"budget.h", "base"},
     {"failure.h", "base"},
     {"http_client.h", "http"},
@@ -166,7 +173,7 @@ const std::vector<Source>& sources() {
 
 /// The folder in the table that a source of the library or the monitor belongs to.
 std::string layer_of(const std::string& path) {
-  static const std::regex header("libwatchdog/include/watchdog/([^/]+)");
+  static const std::regex header("libwatchdog/include/(?:watchdog/)?([^/]+)");
   static const std::regex folder("(?:libwatchdog/src/|libwatchdog/(?=examples/))([^/]+)/.*");
   static const std::regex monitor("(monitor(?:/[^/]+)?)/[^/]+");
   std::smatch found;

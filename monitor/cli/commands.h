@@ -81,6 +81,19 @@ struct ExplainOptions {
 };
 int explain(const ExplainOptions& options);
 
+struct WaitOptions {
+  Endpoint::Options endpoint;
+  std::vector<std::string> sessions;
+  std::string until = "completed";  ///< As awaited_from() reads it.
+  std::string on_stuck = "ask";
+  bool any = false;         ///< Over with the first that comes; else all are to.
+  bool must_exist = false;  ///< What is not there is not waited for.
+  bool restarts = false;    ///< As of Awaited.
+  bool json = false;
+};
+/// Exit codes of its own: see wait_footer in main.cpp.
+int wait(const WaitOptions& options);
+
 struct ReportOptions {
   Endpoint::Options endpoint;
   std::string agent;  ///< Empty: of all.

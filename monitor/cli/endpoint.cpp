@@ -13,7 +13,24 @@ namespace {
 
 constexpr const char* local_server = "http://127.0.0.1:3000";
 
-/// The error in a response, as it was before it became one.
+/// What is shown to the server; empty: nothing.
+Result<std::string> secret_for(const std::string& server, const std::filesystem::path& file) {
+  if (auto secret = environment("WATCHDOG_TOKEN"); !secret.empty()) return secret;
+  // What is this machine's own is sent nowhere else.
+  if (file.empty() && !is_loopback_url(server)) return std::string();
+  if (!file.empty()) {
+    const auto tokens = read_token_file(file);
+    return tokens ? Result<std::string>(acting_secret(*tokens)) : tokens.error();
+  }
+  // Reading needs none; and what needs one will say so.
+  const auto configuration = Configuration::load({});
+  const auto tokens =
+      read_token_file(token_file(configuration ? configuration->settings() : Settings{}));
+  return tokens ? acting_secret(*tokens) : std::string();
+}
+
+}  // namespace
+
 Error error_from(const Response& response) {
   Error error{ErrorCode::unavailable, "status " + std::to_string(response.status)};
   switch (response.status) {
@@ -39,26 +56,13 @@ Error error_from(const Response& response) {
   if (body.is_object() && body.contains("error") && body["error"].is_object()) {
     error.message = body["error"].value("message", error.message);
   }
+  if (response.status == 401) {
+    error.message +=
+        ". Show the monitor's: the file that it names when it starts, by --token-file FILE, or "
+        "$WATCHDOG_TOKEN";
+  }
   return error;
 }
-
-/// What is shown to the server; empty: nothing.
-Result<std::string> secret_for(const std::string& server, const std::filesystem::path& file) {
-  if (auto secret = environment("WATCHDOG_TOKEN"); !secret.empty()) return secret;
-  // What is this machine's own is sent nowhere else.
-  if (file.empty() && !is_loopback_url(server)) return std::string();
-  if (!file.empty()) {
-    const auto tokens = read_token_file(file);
-    return tokens ? Result<std::string>(acting_secret(*tokens)) : tokens.error();
-  }
-  // Reading needs none; and what needs one will say so.
-  const auto configuration = Configuration::load({});
-  const auto tokens =
-      read_token_file(token_file(configuration ? configuration->settings() : Settings{}));
-  return tokens ? acting_secret(*tokens) : std::string();
-}
-
-}  // namespace
 
 int complain(const Error& error) {
   std::fprintf(stderr, "watchdog-monitor: %s\n", error.message.c_str());
@@ -96,18 +100,27 @@ std::string url_encoded(const std::string& text) {
   return encoded;
 }
 
+Endpoint::Address Endpoint::address_of(const Options& options) {
+  Address address{.server = options.server, .database = options.database};
+  const auto none = [&] { return address.server.empty() && address.database.empty(); };
+  if (none()) address.server = environment("WATCHDOG_SERVER");
+  if (none()) address.database = environment("WATCHDOG_DB");
+  if (none()) address.server = local_server;
+  return address;
+}
+
+Result<MonitorClient> Endpoint::connect(const Options& options) {
+  const auto server = address_of(options).server;
+  auto secret = secret_for(server, options.token_file);
+  if (!secret) return secret.error();
+  return MonitorClient::to(server, {.token = std::move(*secret), .ca_file = options.ca_file});
+}
+
 Result<Endpoint> Endpoint::open(const Options& options) {
-  auto server = options.server;
-  auto database = options.database;
-  if (server.empty() && database.empty()) server = environment("WATCHDOG_SERVER");
-  if (server.empty() && database.empty()) database = environment("WATCHDOG_DB");
+  const auto database = address_of(options).database;
   Endpoint endpoint;
   if (database.empty()) {
-    if (server.empty()) server = local_server;
-    auto secret = secret_for(server, options.token_file);
-    if (!secret) return secret.error();
-    auto client =
-        MonitorClient::to(server, {.token = std::move(*secret), .ca_file = options.ca_file});
+    auto client = connect(options);
     if (!client) return client.error();
     endpoint.client_.emplace(std::move(*client));
     return endpoint;
@@ -153,13 +166,7 @@ Result<std::string> Endpoint::ask(Method method, const std::string& target,
                  [&](Response answer) { response = std::move(answer); });
   }
   if (response.status < 300) return std::move(response.body);
-  auto error = error_from(response);
-  if (response.status == 401) {
-    error.message +=
-        ". Show the monitor's: the file that it names when it starts, by --token-file FILE, or "
-        "$WATCHDOG_TOKEN";
-  }
-  return error;
+  return error_from(response);
 }
 
 }  // namespace watchdog::monitor

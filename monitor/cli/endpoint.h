@@ -43,6 +43,15 @@ class Endpoint {
   /// `$WATCHDOG_DB`), else the monitor on this machine.
   [[nodiscard]] static Result<Endpoint> open(const Options& options);
 
+  /// Which of the two is asked: one of them is empty. A plain value.
+  struct Address {
+    std::string server;
+    std::string database;
+  };
+  [[nodiscard]] static Address address_of(const Options& options);
+  /// A connection of its own to the server that is asked.
+  [[nodiscard]] static Result<MonitorClient> connect(const Options& options);
+
   /// The body of a good response. Errors: as the server or the database says them.
   [[nodiscard]] Result<std::string> ask(Method method, const std::string& target,
                                         const std::string& body = {});
@@ -54,6 +63,9 @@ class Endpoint {
   std::unique_ptr<CheckDesk> desk_;
   std::unique_ptr<Api> api_;
 };
+
+/// What is wrong, as a response that is not good says it.
+[[nodiscard]] Error error_from(const Response& response);
 
 /// Text as one segment or value of a URL.
 [[nodiscard]] std::string url_encoded(const std::string& text);

@@ -39,11 +39,16 @@ Result<MonitorClient> MonitorClient::to(const std::string& url, Options options)
   return MonitorClient(url, std::move(options.token), std::move(*http));
 }
 
+HttpRequest MonitorClient::request(Method method, const std::string& target) const {
+  HttpRequest request{.method = verb_of(method), .target = target};
+  if (!token_.empty()) request.headers.emplace_back("Authorization", "Bearer " + token_);
+  return request;
+}
+
 Result<Response> MonitorClient::ask(Method method, const std::string& target,
                                     const std::string& body) {
-  HttpRequest request{.method = verb_of(method), .target = target, .body = body};
-  request.headers.emplace_back("User-Agent", "watchdog-monitor");
-  if (!token_.empty()) request.headers.emplace_back("Authorization", "Bearer " + token_);
+  auto request = this->request(method, target);
+  request.body = body;
   if (!body.empty()) request.headers.emplace_back("Content-Type", "application/json");
   Response response;
   const auto head = http_.ask(request, [&](const HttpHead&, std::string_view piece) {
@@ -56,6 +61,32 @@ Result<Response> MonitorClient::ask(Method method, const std::string& target,
                  "server"};
   }
   response.status = head->status;
+  return response;
+}
+
+Result<Response> MonitorClient::listen(const std::string& target, const std::string& last_event_id,
+                                       const std::function<bool(std::string_view)>& take,
+                                       const std::stop_token& stop) {
+  auto request = this->request(Method::get, target);
+  request.headers.emplace_back("Accept", "text/event-stream");
+  if (!last_event_id.empty()) request.headers.emplace_back("Last-Event-ID", last_event_id);
+  Response response;
+  bool wanted = true;
+  const auto sink = [&](const HttpHead& head, std::string_view piece) {
+    if (head.status == 200) return wanted = wanted && take(piece);
+    response.body += piece;
+    return response.body.size() <= answer_bytes_max;
+  };
+  const auto head = http_.ask(request, sink, stop);
+  response.status = head ? head->status : 200;
+  if (!wanted) return response;
+  if (stop.stop_requested()) return Error{ErrorCode::cancelled, "listening was called off"};
+  if (!head) {
+    return Error{ErrorCode::unavailable, "no answer from " + url_ + ": " + head.error().message,
+                 "server"};
+  }
+  if (response.status == 200)
+    return Error{ErrorCode::unavailable, url_ + " ended the stream", "server"};
   return response;
 }
 

@@ -3,7 +3,11 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <stop_token>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "api/message.h"
 #include "watchdog/http_client.h"
@@ -21,11 +25,20 @@ class MonitorClient {
   /// `url` is `http[s]://HOST[:PORT]`. Connects at the first request. Errors: `invalid`.
   [[nodiscard]] static Result<MonitorClient> to(const std::string& url, Options options);
 
-  /// Waits for the response; what does not change anything is got. Errors: `unavailable` (cannot be reached, not trusted, or hung up).
+  /// Waits for the response; what does not change anything is got. Errors: `unavailable` (cannot be
+  /// reached, not trusted, or hung up).
   [[nodiscard]] Result<Response> ask(Method method, const std::string& target,
                                      const std::string& body = {});
 
+  /// Gets a body that may never end, piece by piece as it comes, until `take` says false: then the
+  /// response has no body. A response other than 200 is given whole and not taken. Errors:
+  /// `unavailable` (likewise; also when the body ended), `cancelled` (`stop`).
+  [[nodiscard]] Result<Response> listen(const std::string& target, const std::string& last_event_id,
+                                        const std::function<bool(std::string_view)>& take,
+                                        const std::stop_token& stop);
+
  private:
+  [[nodiscard]] HttpRequest request(Method method, const std::string& target) const;
   MonitorClient(std::string url, std::string token, HttpClient http)
       : url_(std::move(url)), token_(std::move(token)), http_(std::move(http)) {}
 

@@ -32,6 +32,8 @@ fi
 said=$("$work/build/consumer" "$work/w.db") || fail "the consumer: $said"
 [[ $said == ok:* ]] || fail "the consumer said: $said"
 
+in_c=$("$work/build/in_c" "$work/c.db" c) || fail "the agent in C: $in_c"
+
 # Not where it was to be installed, and the agent is not installed at all.
 exec=$(echo "$work"/prefix/*/watchdog/watchdog-exec)
 ran=$(WATCHDOG_EXEC=$exec "$work/build/agent" "$work/agent.db") || fail "the agent: $ran"

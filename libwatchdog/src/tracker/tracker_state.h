@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "store/lock.h"
+#include "tracker/calling_out.h"
 #include "watchdog/content.h"
 #include "watchdog/json.h"
 #include "watchdog/progress.h"
@@ -125,6 +126,7 @@ struct ProgressTracker::State {
       const std::lock_guard guard(mutex);
       untold = take_untold();
     }
+    const CallingOut calling_out;
     for (const auto& abort : untold) (*listening)(abort);
   }
 
@@ -208,7 +210,10 @@ struct ProgressTracker::State {
       const std::lock_guard guard(mutex);
       told = listener;
     }
-    if (told) (*told)(report);
+    if (told) {
+      const CallingOut calling_out;
+      (*told)(report);
+    }
     report.at = config.clock->wall();
     mark(report);
     {

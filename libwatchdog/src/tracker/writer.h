@@ -218,7 +218,10 @@ class ProgressTracker::Writer {
 
   /// Calls out.
   void tell(bool cancelled) {
-    if (cancelled) state_->cancel.request_stop();
+    if (cancelled) {
+      const CallingOut calling_out;
+      state_->cancel.request_stop();
+    }
     state_->tell_aborts();
   }
 

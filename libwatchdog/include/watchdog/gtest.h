@@ -1,0 +1,99 @@
+/// \file
+/// GoogleTest's side of `wait`: one line instead of a sleep. Needs GoogleTest, which the library
+/// does not; with GoogleMock the matchers work in EXPECT_THAT as well.
+///
+///   EXPECT_COMPLETES("build-42");                             // in default_database()
+///   EXPECT_COMPLETES("build-42", database);
+///   ASSERT_COMPLETES({.session = "build-42", .database = database, .pid = agent});
+///   EXPECT_COMES({.session = "build-42", .until = *awaited_from("state-change=compiled")});
+///   EXPECT_THAT(wait({.session = "build-42"}), WaitsInVain(WaitEnd::stuck));
+///
+/// A failure says what was expected, how the session was last, why, and what happened to it. The
+/// same is written when the process is told to end meanwhile, by a limit of whoever runs the tests.
+#pragma once
+
+#include <gtest/gtest-matchers.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include "watchdog/termination.h"
+#include "watchdog/tracker.h"
+#include "watchdog/wait.h"
+
+namespace watchdog {
+
+/// What GoogleTest prints of it.
+inline void PrintTo(const Result<Waited, WaitFailure>& result, std::ostream* out) {
+  *out << (result ? "it came, at event " + std::to_string(result->seq) : result.error().text());
+}
+
+namespace testing {
+
+/// Waits, and says what went wrong. Thread-safe.
+inline ::testing::AssertionResult comes(const Wait& asked) {
+  const Termination on_termination;
+  const auto result = wait(asked);
+  if (result) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << result.error().text();
+}
+
+/// Waits for the session to complete. Thread-safe, as are the next two.
+inline ::testing::AssertionResult completes(Wait asked) {
+  asked.until.goal = Goal::outcome;
+  asked.until.outcome = OutcomeKind::completed;
+  return comes(asked);
+}
+inline ::testing::AssertionResult completes(std::string session,
+                                            std::filesystem::path database = {}) {
+  return completes(Wait{.session = std::move(session), .database = std::move(database)});
+}
+inline ::testing::AssertionResult completes(const ProgressTracker& tracker) {
+  return completes(tracker.session(), tracker.database());
+}
+
+/// Matches what `wait` gives: that what was waited for came, or that it failed, and as what.
+class WaitMatcher {
+ public:
+  using is_gtest_matcher = void;
+  WaitMatcher(bool came, std::optional<WaitEnd> end) : came_(came), end_(end) {}
+
+  bool MatchAndExplain(const Result<Waited, WaitFailure>& result,
+                       ::testing::MatchResultListener* listener) const {
+    if (!result) *listener << "which failed as " << std::string(name_of(result.error().end));
+    return result.ok() == came_ && (!end_ || result.error().end == *end_);
+  }
+  void DescribeTo(std::ostream* out) const {
+    *out << (came_ ? "comes" : "fails");
+    if (end_) *out << " as " << name_of(*end_);
+  }
+  void DescribeNegationTo(std::ostream* out) const {
+    *out << "not: ";
+    DescribeTo(out);
+  }
+
+ private:
+  bool came_;
+  std::optional<WaitEnd> end_;
+};
+
+inline WaitMatcher Comes() {
+  return {true, std::nullopt};
+}
+inline WaitMatcher WaitsInVain(std::optional<WaitEnd> as = std::nullopt) {
+  return {false, as};
+}
+
+}  // namespace testing
+}  // namespace watchdog
+
+/// A session's id and perhaps a database; a tracker; or a `Wait` in braces.
+#define EXPECT_COMPLETES(...) EXPECT_TRUE(::watchdog::testing::completes(__VA_ARGS__))
+#define ASSERT_COMPLETES(...) ASSERT_TRUE(::watchdog::testing::completes(__VA_ARGS__))
+/// A `Wait`, also in braces.
+#define EXPECT_COMES(...) EXPECT_TRUE(::watchdog::testing::comes(__VA_ARGS__))
+#define ASSERT_COMES(...) ASSERT_TRUE(::watchdog::testing::comes(__VA_ARGS__))

@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <cstdio>
+
+#include "base/utf8.h"
+#include "wait/one_line.h"
+#include "watchdog/wait.h"
+
+namespace watchdog {
+namespace {
+
+constexpr std::size_t entry_bytes_max = 120;
+
+struct DetailText {
+  std::string operator()(const Outcome& outcome) const {
+    std::string text(name_of(outcome.kind));
+    if (!outcome.reason.empty()) text += " (" + outcome.reason + ")";
+    return outcome.error.empty() ? text : text + ": " + outcome.error;
+  }
+  std::string operator()(const ProcessFacts& process) const {
+    return process.pid == 0 ? "" : "process " + std::to_string(process.pid);
+  }
+  std::string operator()(const CancelRequest& request) const {
+    return "asked for by " + request.by + (request.reason.empty() ? "" : ": " + request.reason);
+  }
+  std::string operator()(const Opinion& opinion) const {
+    return std::string(name_of(opinion.verdict));
+  }
+  std::string operator()(const LostReports& lost) const {
+    return std::to_string(lost.count) + " reports were lost";
+  }
+  std::string operator()(const auto&) const { return {}; }
+};
+
+/// `+3.210 s`, with as many minutes as there are.
+std::string after(WallTime at, WallTime start) {
+  const auto ms = std::max<std::int64_t>((at - start).count(), 0);
+  char text[48];
+  if (ms < 60'000) {
+    std::snprintf(text, sizeof text, "%6lld.%03lld s", static_cast<long long>(ms / 1'000),
+                  static_cast<long long>(ms % 1'000));
+  } else {
+    std::snprintf(text, sizeof text, "%5lldm%02lld.%01lld s", static_cast<long long>(ms / 60'000),
+                  static_cast<long long>(ms / 1'000 % 60),
+                  static_cast<long long>(ms % 1'000 / 100));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string one_line(std::string_view text, std::size_t bytes_max) {
+  std::string line;
+  while (!text.empty() && line.size() < bytes_max) {
+    const auto bytes = character_bytes(text);
+    const auto first = static_cast<unsigned char>(text.front());
+    // U+0080 … U+009F are control characters as well.
+    const bool control = first < 0x20 || first == 0x7F || bytes == 0 ||
+                         (first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0);
+    if (control) {
+      line += ' ';
+    } else {
+      line.append(text.substr(0, bytes));
+    }
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return text.empty() ? line : line + "…";
+}
+
+void Timeline::add(TimelineEntry entry) {
+  if (first.size() < first_max) {
+    first.push_back(std::move(entry));
+    return;
+  }
+  last.push_back(std::move(entry));
+  if (last.size() <= last_max) return;
+  last.erase(last.begin());
+  ++omitted;
+}
+
+TimelineEntry timeline_entry(const Event& event) {
+  const auto& report = event.report;
+  std::string text(name_of(report.kind));
+  if (!report.name.empty()) text += " " + report.name;
+  const auto detail = std::visit(DetailText{}, report.detail);
+  if (!detail.empty()) text += " " + detail;
+  const bool says_why = is_failure(report.kind) || report.kind == ReportKind::message;
+  if (says_why && !report.content.empty()) text += ": " + report.content;
+  if (event.late) text += ", after the end";
+  return {.at = event.at, .text = one_line(text, entry_bytes_max)};
+}
+
+TimelineEntry timeline_entry(const Transition& transition) {
+  return {.at = transition.at,
+          .text = "health " + std::string(name_of(transition.from)) + " → " +
+                  std::string(name_of(transition.health.kind)) + ": " +
+                  one_line(transition.reason, entry_bytes_max)};
+}
+
+std::string WaitFailure::text() const {
+  std::string text = "session " + session + ": " + why + "\n  expected  " + expected;
+  if (!last.empty()) text += "\n  last      " + last;
+  text.append("\n  ended as  ").append(name_of(end));
+  const auto count = timeline.first.size() + timeline.last.size();
+  if (count == 0) return text;
+  text += "\n  timeline  " + std::to_string(count + static_cast<std::size_t>(timeline.omitted)) +
+          " entries, " + std::to_string(timeline.heartbeats) + " heartbeats besides";
+  const auto start = timeline.first.front().at;
+  const auto tell = [&](const std::vector<TimelineEntry>& entries) {
+    for (const auto& entry : entries) text += "\n" + after(entry.at, start) + "  " + entry.text;
+  };
+  tell(timeline.first);
+  if (timeline.omitted > 0)
+    text += "\n          …  " + std::to_string(timeline.omitted) + " omitted";
+  tell(timeline.last);
+  return text;
+}
+
+}  // namespace watchdog

@@ -1,0 +1,273 @@
+#include "watchdog/ids.h"
+#include "watchdog/wait.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "cli/commands.h"
+#include "cli/phrases.h"
+#include "cli/stream_wait.h"
+#include "cli/wait_display.h"
+
+namespace watchdog::monitor {
+
+using nlohmann::json;
+
+namespace {
+
+enum WaitCode : int {
+  wait_ended_failed = 10,
+  wait_ended_incomplete = 11,
+  wait_ended_cancelled = 12,
+  wait_stuck = 13,
+  wait_dead = 14,
+  wait_user_cancelled_stuck = 15
+};
+
+/// By how a session ended. One that completed although something else was waited for has failed.
+int code_of(Lifecycle lifecycle, bool came) {
+  switch (lifecycle) {
+    case Lifecycle::failed:
+      return wait_ended_failed;
+    case Lifecycle::incomplete:
+      return wait_ended_incomplete;
+    case Lifecycle::cancelled:
+      return wait_ended_cancelled;
+    default:
+      return came ? exit_done : exit_failed;
+  }
+}
+
+int code_of(WaitEnd end, Lifecycle lifecycle) {
+  switch (end) {
+    case WaitEnd::ended:
+      return code_of(lifecycle, false);
+    case WaitEnd::dead:
+      return wait_dead;
+    case WaitEnd::stuck:
+      return wait_stuck;
+    case WaitEnd::user_cancelled_stuck:
+      return wait_user_cancelled_stuck;
+    case WaitEnd::no_session:
+      return exit_not_found;
+    case WaitEnd::interrupted:
+      return exit_interrupted;
+    case WaitEnd::unavailable:
+      return exit_unreachable;
+    case WaitEnd::misuse:
+      return exit_refused;
+  }
+  return exit_failed;
+}
+
+/// Waits for all sessions at once, each on a thread of its own; this one hears signals and ends.
+class Attendance {
+ public:
+  Attendance(const WaitOptions& options, Awaited until)
+      : options_(options), until_(std::move(until)) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // as all threads that are begun later
+    signals_ = signalfd(-1, &signals, SFD_CLOEXEC);
+    ended_ = eventfd(0, EFD_CLOEXEC);
+  }
+  ~Attendance() {
+    close(signals_);
+    close(ended_);
+  }
+  Attendance(const Attendance&) = delete;
+  Attendance& operator=(const Attendance&) = delete;
+
+  int run() {
+    std::vector<std::jthread> threads;
+    for (const auto& session : options_.sessions) {
+      threads.emplace_back([this, session] { attend(session); });
+    }
+    for (std::size_t over = 0; over < threads.size();) {
+      std::array<pollfd, 2> fds{pollfd{ended_, POLLIN, 0}, pollfd{signals_, POLLIN, 0}};
+      if (poll(fds.data(), fds.size(), -1) <= 0) continue;
+      if (fds[1].revents != 0) interrupted();
+      if (fds[0].revents == 0) continue;
+      std::uint64_t count = 0;
+      if (read(ended_, &count, sizeof count) == sizeof count) over += count;
+    }
+    return code_.value_or(last_.value_or(exit_done));
+  }
+
+ private:
+  /// At the second signal there is no more patience.
+  void interrupted() {
+    signalfd_siginfo signal{};
+    [[maybe_unused]] const auto got = read(signals_, &signal, sizeof signal);
+    if (stop_.stop_requested()) std::_Exit(exit_interrupted);
+    {
+      const std::lock_guard guard(mutex_);
+      code_ = exit_interrupted;
+    }
+    stop_.request_stop();
+  }
+
+  void attend(const std::string& session) {
+    const auto result = Endpoint::address_of(options_.endpoint).database.empty()
+                            ? on_stream(session)
+                            : in_file(session);
+    conclude(session, result);
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = write(ended_, &one, sizeof one);
+  }
+
+  [[nodiscard]] std::string question(const std::string& session, const std::string& line) const {
+    return session + ": " + line + ". Go on waiting?";
+  }
+
+  void say_absent(const std::string& session) {
+    if (options_.must_exist) return;
+    display_.say("watchdog-monitor: there is no session " + session +
+                 " yet; it is waited for until it starts");
+  }
+
+  Result<void, WaitFailure> on_stream(const std::string& session) {
+    StreamWait asked{.endpoint = options_.endpoint,
+                     .session = session,
+                     .until = until_,
+                     .must_exist = options_.must_exist,
+                     .stop = stop_.get_token()};
+    asked.seen = [&](const std::string& line) { display_.show(session + ": " + line); };
+    asked.absent = [&] { say_absent(session); };
+    if (display_.can_ask()) {
+      asked.ask = [&](const std::string& line) {
+        return display_.ask(question(session, line), stop_.get_token());
+      };
+    }
+    return wait_on_stream(asked);
+  }
+
+  Result<void, WaitFailure> in_file(const std::string& session) {
+    Wait asked{.session = session,
+               .database = Endpoint::address_of(options_.endpoint).database,
+               .until = until_,
+               .must_exist = options_.must_exist,
+               .stop = stop_.get_token()};
+    const auto line = [](const Observed& seen) {
+      return situation_line(json::parse(seen.document(), nullptr, false));
+    };
+    asked.seen = [&](const Observed* seen) {
+      if (seen == nullptr) {
+        say_absent(session);
+      } else if (display_.is_terminal()) {
+        display_.show(session + ": " + line(*seen));
+      }
+    };
+    if (display_.can_ask()) {
+      asked.ask = [&](const Observed& seen) {
+        return display_.ask(question(session, line(seen)), stop_.get_token());
+      };
+    }
+    const auto waited = watchdog::wait(asked);
+    if (!waited) return waited.error();
+    return {};
+  }
+
+  [[nodiscard]] json document_of(const std::string& session) const {
+    auto endpoint = Endpoint::open(options_.endpoint);
+    if (!endpoint) return nullptr;
+    const auto body =
+        endpoint->ask(Method::get, "/api/autonomous/progress/" + url_encoded(session));
+    return body ? json::parse(*body, nullptr, false) : json();
+  }
+
+  void conclude(const std::string& session, const Result<void, WaitFailure>& result) {
+    // Those that are only called off because another one decided have nothing to tell.
+    const bool called_off = !result && result.error().end == WaitEnd::interrupted;
+    {
+      const std::lock_guard guard(mutex_);
+      if (called_off && code_ && *code_ != exit_interrupted) return;
+    }
+    const auto document = document_of(session);
+    const auto lifecycle =
+        document.is_object() ? named<Lifecycle>(document.value("lifecycle", "")) : std::nullopt;
+    const auto how = lifecycle.value_or(Lifecycle::running);
+    const int code = result ? (until_.goal == Goal::end ? code_of(how, true) : exit_done)
+                            : code_of(result.error().end, how);
+    const std::lock_guard guard(mutex_);
+    tell(session, result, document, code);
+    if (code == exit_done || !options_.any) {
+      // The first that came decides where any will do, else the first that did not.
+      const bool decides = (code == exit_done) == options_.any;
+      if (!decides || code_) return;
+      code_ = code;
+      stop_.request_stop();
+    } else {
+      last_ = last_.value_or(code);
+    }
+  }
+
+  void tell(const std::string& session, const Result<void, WaitFailure>& result,
+            const json& document, int code) {
+    if (options_.json) {
+      json line{{"session", session},
+                {"expected", text_of(until_)},
+                {"came", result.ok()},
+                {"end", result ? json() : json(name_of(result.error().end))},
+                {"why", result ? json() : json(result.error().why)},
+                {"exitCode", code},
+                {"progress", document}};
+      line["timeline"] = json::array();
+      if (!result) {
+        const auto& timeline = result.error().timeline;
+        for (const auto* part : {&timeline.first, &timeline.last}) {
+          for (const auto& entry : *part)
+            line["timeline"].push_back(
+                {{"at", entry.at.time_since_epoch().count()}, {"text", entry.text}});
+        }
+        line["omitted"] = timeline.omitted;
+      }
+      display_.leave();
+      print_line(line.dump(-1, ' ', false, json::error_handler_t::replace));
+    } else if (result) {
+      display_.leave();
+      print_line(session + "  " + text_of(until_) + "  " + situation_line(document));
+    } else {
+      display_.say(result.error().text());
+    }
+    std::fflush(stdout);
+  }
+
+  const WaitOptions& options_;
+  const Awaited until_;
+  WaitDisplay display_;
+  std::stop_source stop_;
+  int signals_ = -1;
+  int ended_ = -1;
+  std::mutex mutex_;         ///< Guards what follows, and standard output.
+  std::optional<int> code_;  ///< Once it is decided.
+  std::optional<int> last_;  ///< Where any will do: of the first that did not come.
+};
+
+}  // namespace
+
+int wait(const WaitOptions& options) {
+  auto until = awaited_from(options.until);
+  if (!until) return complain(until.error());
+  for (const auto& session : options.sessions) {
+    if (!is_session_id(session)) {
+      complain({ErrorCode::invalid, "'" + session + "' is no session id"});
+      return exit_usage;
+    }
+  }
+  until->on_stuck = named<OnStuck>(options.on_stuck).value_or(OnStuck::ask);
+  until->restarts = options.restarts;
+  return Attendance(options, *until).run();
+}
+
+}  // namespace watchdog::monitor
