@@ -249,13 +249,13 @@ class Reporter:
 
     Thread-safe. After a fork the child has an empty queue and reports to the same session by a thread of its own.
     `interval_s` is how often the process says by itself that it lives, and hears of a cancel while the agent is silent;
-    None: never. `exit_s` is how long the process may wait at its exit until all is told; None: as long as it takes.
+    None: the policy's heartbeatInterval, else 10; 0: never. `exit_s` is how long the process may wait at its exit until all is told; None: as long as it takes.
     """
 
     def __init__(self, session: Optional[str] = None, *, agent: Optional[str] = None, task: Optional[str] = None,
                  labels: Optional[Mapping[str, str]] = None, parent: Optional[str] = None,
                  policy: Optional[Json] = None, content: Optional[str] = None, server: Optional[str] = None,
-                 token: Optional[str] = None, interval_s: Optional[float] = 10.0, exit_s: Optional[float] = 2.0,
+                 token: Optional[str] = None, interval_s: Optional[float] = None, exit_s: Optional[float] = 2.0,
                  queue_max: int = _QUEUE_MAX, on_cancel: Optional[Callable[[Json], None]] = None,
                  on_abort: Optional[Callable[[Json], None]] = None):
         self._server, self._token = _settings(server, token)
@@ -263,7 +263,9 @@ class Reporter:
         self.session = re.sub(r"[^A-Za-z0-9._:@-]", "-", wanted)[:128]
         spec = {"agent": agent, "task": task, "labels": dict(labels or {}), "parentSessionId": parent, "policy": policy, "content": content}
         self._spec = {key: value for key, value in spec.items() if value}
-        self._interval_s, self._exit_s, self._queue_max = interval_s, exit_s, max(queue_max, 16)
+        usual = (policy or {}).get("heartbeatInterval") or 10_000
+        self._interval_s = usual / 1000 if interval_s is None else interval_s
+        self._exit_s, self._queue_max = exit_s, max(queue_max, 16)
         self._on_cancel, self._on_abort = on_cancel, on_abort
         self.cancel: Optional[Json] = None  #: {"by", "reason", "at"} once somebody asked the agent to stop.
         self.aborts: List[Json] = []  #: [{"turnId", "toolId", "by", "reason", "at"}]: turns and calls that are to stop.
