@@ -32,7 +32,10 @@ export interface ReporterOptions {
   content?: 'none' | 'digest' | 'preview' | 'full';
   server?: string;
   token?: string;
-  /** Milliseconds. How often the process says by itself that it lives, and hears of a cancel while the agent is silent; 0: never. */
+  /**
+   * Milliseconds. How often the process says by itself that it lives, and hears of a cancel while the agent is silent; 0: never.
+   * Default: the policy's heartbeatInterval, else 10,000.
+   */
   interval?: number;
   /** Milliseconds. How long `run` may wait at its end until all is told; Infinity: as long as it takes. */
   exit?: number;

@@ -18,7 +18,7 @@ const refusedPause = 30_000;
 
 const sessions = '/api/autonomous/sessions';
 const environment = globalThis.process?.env ?? {};
-const random = (bytes) => Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+const random = (bytes) => Array.from({ length: bytes }, () => Math.floor(Math.random() * 256).toString(16).padStart(2, '0')).join('');
 const jittered = (ms) => ms * (0.5 + Math.random() / 2);
 
 // --- Making events ----------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ export class Reporter {
   #ready;
 
   constructor(session, options = {}) {
-    this.#options = { interval: 10_000, exit: 2000, queueMax, log: (text) => console.warn(text), ...options };
+    this.#options = { interval: options.policy?.heartbeatInterval ?? 10_000, exit: 2000, queueMax, log: (text) => console.warn(text), ...options };
     this.#door = new Door(options.server, options.token);
     const wanted = session || environment.WATCHDOG_SESSION || `${options.agent ?? 'agent'}-${Date.now().toString(16)}-${random(3)}`;
     this.session = printed(wanted).replace(/[^A-Za-z0-9._:@-]/g, '-').slice(0, 128);

@@ -78,6 +78,9 @@ def _unprintable(value: Any) -> str:
 _json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_unprintable, separators=(",", ":")).encode
 
 
+_quoted = json.encoder.encode_basestring
+
+
 def _nested(text: str) -> int:
     deepest = depth = 0
     for bracket in re.findall(r"[][{}]", text):
@@ -249,13 +252,13 @@ class Reporter:
 
     Thread-safe. After a fork the child has an empty queue and reports to the same session by a thread of its own.
     `interval_s` is how often the process says by itself that it lives, and hears of a cancel while the agent is silent;
-    None: never. `exit_s` is how long the process may wait at its exit until all is told; None: as long as it takes.
+    None: the policy's heartbeatInterval, else 10; 0: never. `exit_s` is how long the process may wait at its exit until all is told; None: as long as it takes.
     """
 
     def __init__(self, session: Optional[str] = None, *, agent: Optional[str] = None, task: Optional[str] = None,
                  labels: Optional[Mapping[str, str]] = None, parent: Optional[str] = None,
                  policy: Optional[Json] = None, content: Optional[str] = None, server: Optional[str] = None,
-                 token: Optional[str] = None, interval_s: Optional[float] = 10.0, exit_s: Optional[float] = 2.0,
+                 token: Optional[str] = None, interval_s: Optional[float] = None, exit_s: Optional[float] = 2.0,
                  queue_max: int = _QUEUE_MAX, on_cancel: Optional[Callable[[Json], None]] = None,
                  on_abort: Optional[Callable[[Json], None]] = None):
         self._server, self._token = _settings(server, token)
@@ -263,7 +266,9 @@ class Reporter:
         self.session = re.sub(r"[^A-Za-z0-9._:@-]", "-", wanted)[:128]
         spec = {"agent": agent, "task": task, "labels": dict(labels or {}), "parentSessionId": parent, "policy": policy, "content": content}
         self._spec = {key: value for key, value in spec.items() if value}
-        self._interval_s, self._exit_s, self._queue_max = interval_s, exit_s, max(queue_max, 16)
+        usual = (policy or {}).get("heartbeatInterval") or 10_000
+        self._interval_s = usual / 1000 if interval_s is None else interval_s
+        self._exit_s, self._queue_max = exit_s, max(queue_max, 16)
         self._on_cancel, self._on_abort = on_cancel, on_abort
         self.cancel: Optional[Json] = None  #: {"by", "reason", "at"} once somebody asked the agent to stop.
         self.aborts: List[Json] = []  #: [{"turnId", "toolId", "by", "reason", "at"}]: turns and calls that are to stop.
@@ -277,7 +282,8 @@ class Reporter:
 
     def _begin(self) -> None:
         """What a forked child has anew."""
-        self._wake = threading.Condition(threading.RLock())  # Signal handlers report as well.
+        self._lock = threading.RLock()  # Signal handlers report as well.
+        self._wake = threading.Condition(self._lock)
         self._queue: Deque[_Pending] = collections.deque()
         self._bytes = 0
         self._flight: List[_Pending] = []
@@ -298,11 +304,15 @@ class Reporter:
                   counters: Optional[Mapping[str, float]] = None, source: str = "loop",
                   expect_quiet_s: Optional[float] = None) -> None:
         """One pass of the agent's loop. `counters` are running totals (tokens, bytes, items) within an operation."""
+        if type(iteration) is int and type(phase) is str and len(phase) <= 64 and source == "loop" and not counters and expect_quiet_s is None:
+            # The usual one, by hand: a third of the time.
+            return self._put(_BEAT, f'{{"kind":"heartbeat","source":"loop","iteration":{iteration},"phase":{_quoted(phase)},'
+                                    f'"event_id":"{self._id_prefix}{next(self._ids):08x}"}}', phase)
         fields: Json = {"source": source}
         if iteration is not None:
             fields["iteration"] = iteration
         if phase is not None:
-            fields["phase"] = phase if type(phase) is str and len(phase) < 64 else _name(phase)
+            fields["phase"] = _name(phase)
         if counters:
             fields["counters"] = counters
         if expect_quiet_s is not None:
@@ -443,21 +453,26 @@ class Reporter:
         try:
             event["kind"] = kind
             event["event_id"] = f"{self._id_prefix}{next(self._ids):08x}"
-            text = _json(event).encode("utf-8", "replace")
-            rank = _ranks.get(kind, _REST)
-            with self._wake:
-                if self._closed:
-                    return
-                queue = self._queue
-                if rank == _BEAT and len(queue) > _COALESCE_MIN and queue[-1].rank == _BEAT and queue[-1].phase == phase:
-                    self._bytes -= len(queue.pop().text)
-                queue.append(_Pending(rank, text, phase))
-                self._bytes += len(text)
-                if len(queue) > self._queue_max or self._bytes > _QUEUE_BYTES_MAX:
-                    self._shed()
-                self._rouse(time.monotonic() + _HEARTBEAT_LINGER_S if rank == _BEAT else 0)
+            self._put(_ranks.get(kind, _REST), _json(event), phase)
         except Exception as error:  # An agent does not fail because of its watchdog.
             self._complain(f"a report was lost: {error!r}")
+
+    def _put(self, rank: int, event: str, phase: Any) -> None:
+        if not self._server or self._closed:
+            return
+        text = event.encode("utf-8", "replace")
+        with self._lock:
+            queue = self._queue
+            if rank == _BEAT and len(queue) > _COALESCE_MIN and queue[-1].rank == _BEAT and queue[-1].phase == phase:
+                self._bytes -= len(queue.pop().text)
+            queue.append(_Pending(rank, text, phase))
+            self._bytes += len(text)
+            if len(queue) > self._queue_max or self._bytes > _QUEUE_BYTES_MAX:
+                self._shed()
+            if rank != _BEAT:
+                self._rouse(0)
+            elif self._due == float("inf"):
+                self._rouse(time.monotonic() + _HEARTBEAT_LINGER_S)
 
     def _shed(self) -> None:
         """Makes room: heartbeats first, then what is no change, then the oldest changes. Ends stay."""
@@ -481,7 +496,11 @@ class Reporter:
             self._next_beat = time.monotonic() + self._interval_s if self._interval_s else float("inf")
             self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
             self._due = due
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError as error:  # Too many, or the interpreter ends: the next report tries again.
+                self._thread = None
+                self._complain(f"no thread: {error}")
         elif due < self._due:
             self._due = due
             self._wake.notify_all()

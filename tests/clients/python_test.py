@@ -127,7 +127,7 @@ class Reports(WithMonitor):
         deep = []
         for _ in range(100_000):
             deep = [deep]
-        reporter = self.reporter(content="full", interval_s=None)
+        reporter = self.reporter(content="full", interval_s=0)
         contents = [float("nan"), b"\xff\xfe", "\ud800", {(1, 2): 3}, circle, Bad(), {"x": Bad()}, deep, json.loads("[" * 80 + "]" * 80), "q" * (3 << 20),
                     {"a": list(range(100_000))}]
         for number, content in enumerate(contents):
@@ -215,7 +215,7 @@ class Waits(WithMonitor):
         self.assertEqual(self.wait(lambda progress: progress["iteration"] == 7)["currentPhase"], "last")
 
     def test_an_end_of_another_kind_is_told_with_what_happened(self):
-        reporter = self.reporter(interval_s=None)
+        reporter = self.reporter(interval_s=0)
         for step in range(40):
             reporter.heartbeat(step, "edit")
             reporter.state_change("edited", {"step": step})
@@ -321,7 +321,7 @@ class BadMonitors(unittest.TestCase):
     def test_nothing_acknowledged_is_lost_or_doubled_over_crashes_of_the_monitor(self):
         with Server(PROGRAM) as server:
             url = f"http://{server.host}"
-            reporter = Reporter("survivor", server=url, interval_s=None)
+            reporter = Reporter("survivor", server=url, interval_s=0)
             ended, looked = [], threading.Event()
             waiter = threading.Thread(target=lambda: ended.append(Monitor(url).wait("survivor", seen=lambda _: looked.set())))
             waiter.start()
@@ -343,7 +343,7 @@ class BadMonitors(unittest.TestCase):
 
     def test_a_full_queue_gives_up_heartbeats_first_and_ends_never(self):
         with FalseMonitor(answers=[503]) as monitor:
-            reporter = Reporter("full", server=monitor.url, queue_max=1000, interval_s=None)
+            reporter = Reporter("full", server=monitor.url, queue_max=1000, interval_s=0)
             monitor.asked.wait(PATIENCE_S)
             for step in range(700):
                 reporter.heartbeat(step, f"phase {step}")
@@ -371,7 +371,7 @@ class BadMonitors(unittest.TestCase):
         for status in (401, 404, 429, 500, 503):
             with self.subTest(status), FalseMonitor(answers=[status, 200]) as monitor, \
                     unittest.mock.patch.object(watchdog_client, "_REFUSED_S", 0.01):
-                reporter = Reporter("refused", server=monitor.url, interval_s=None)
+                reporter = Reporter("refused", server=monitor.url, interval_s=0)
                 reporter.completed()
                 self.assertTrue(reporter.close(PATIENCE_S))
                 first, second = monitor.batches[0], monitor.batches[-1]
@@ -383,7 +383,7 @@ class BadMonitors(unittest.TestCase):
             for status in (400, 413, 422):
                 monitor.poison_status = status
                 monitor.batches.clear()
-                reporter = Reporter("poison", server=monitor.url, interval_s=None)
+                reporter = Reporter("poison", server=monitor.url, interval_s=0)
                 for step in range(100):
                     reporter.state_change("bad" if step == 37 else f"s{step}")
                 self.assertTrue(reporter.close(PATIENCE_S))
@@ -405,7 +405,7 @@ class BadMonitors(unittest.TestCase):
 
     def test_an_answer_that_is_no_answer_is_no_acknowledgement(self):
         with FalseMonitor(answers=["garbage", "html", 200]) as monitor:
-            reporter = Reporter("garbage", server=monitor.url, interval_s=None)
+            reporter = Reporter("garbage", server=monitor.url, interval_s=0)
             reporter.completed()
             self.assertTrue(reporter.close(PATIENCE_S))
             self.assertEqual(monitor.batches[-1][-1]["kind"], "end")
