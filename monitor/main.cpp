@@ -248,6 +248,9 @@ int run(int argc, char** argv) {
           ->capture_default_str()
           ->check(CLI::PositiveNumber);
   events_command->add_flag("--all", events_options.all, "All of them")->excludes(events_limit);
+  events_command
+      ->add_flag("--follow,-f", events_options.follow, "All of them, and then each that comes")
+      ->excludes(events_limit);
   events_command->add_flag("--json", events_options.json, "An event a line");
   add_endpoint(*events_command, events_options.endpoint);
   events_command->callback([&] { code = events(events_options); });
@@ -354,6 +357,16 @@ int run(int argc, char** argv) {
   wait_command->add_flag("--json", wait_options.json, "An object a line");
   add_endpoint(*wait_command, wait_options.endpoint);
   wait_command->callback([&] { code = wait(wait_options); });
+
+  CheckOptions check_options;
+  auto* check_command = app.add_subcommand(
+      "check", "Ask a model whether a session gets anywhere, beside its agent, and wait for it");
+  check_command->add_option("session", check_options.session, "Session id")->required();
+  check_command->add_flag("--no-wait", check_options.no_wait,
+                          "Only begin; the answer is kept as an event of the session");
+  check_command->add_flag("--json", check_options.json, "Print the check as an object");
+  add_endpoint(*check_command, check_options.endpoint);
+  check_command->callback([&] { code = check(check_options); });
 
   ReportOptions report_options;
   auto* report_command = app.add_subcommand(

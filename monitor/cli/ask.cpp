@@ -101,35 +101,6 @@ int sessions(const SessionsOptions& options) {
   return exit_done;
 }
 
-int events(const EventsOptions& options) {
-  auto endpoint = Endpoint::open(options.endpoint);
-  if (!endpoint) return complain(endpoint.error());
-  auto after = std::to_string(options.after);
-  for (std::int64_t left = options.all ? INT64_MAX : options.limit; left > 0;) {
-    std::string target = "/api/autonomous/sessions/" + url_encoded(options.session) +
-                         "/events?after=" + after +
-                         "&limit=" + std::to_string(std::min<std::int64_t>(left, 1'000));
-    if (!options.kind.empty()) target += "&kind=" + url_encoded(options.kind);
-    const auto body = endpoint->ask(Method::get, target);
-    if (!body) return complain(body.error());
-    const auto page = json::parse(*body);
-    for (const auto& event : page["events"]) {
-      if (options.json) {
-        print_line(event.dump());
-        continue;
-      }
-      auto rest = event;
-      for (const char* known : {"seq", "at_ms", "kind", "digest", "bytes"}) rest.erase(known);
-      print_line(shown(event, "seq") + "  " + local_time(event["at_ms"]) + "  " +
-                 shown(event, "kind") + "  " + printable(rest.dump(-1, ' ', false)));
-    }
-    left -= static_cast<std::int64_t>(page["events"].size());
-    if (page["next"].is_null()) break;
-    after = page["next"].dump();
-  }
-  return exit_done;
-}
-
 int turns(const TurnsOptions& options) {
   auto endpoint = Endpoint::open(options.endpoint);
   if (!endpoint) return complain(endpoint.error());

@@ -68,6 +68,7 @@ struct EventsOptions {
   Seq after = 0;
   int limit = 100;
   bool all = false;
+  bool follow = false;  ///< All of them, and then those that come.
   bool json = false;
 };
 int events(const EventsOptions& options);
@@ -93,6 +94,15 @@ struct WaitOptions {
 };
 /// Exit codes of its own: see wait_footer in main.cpp.
 int wait(const WaitOptions& options);
+
+struct CheckOptions {
+  Endpoint::Options endpoint;
+  std::string session;
+  bool no_wait = false;
+  bool json = false;
+};
+/// Has a model asked about a session.
+int check(const CheckOptions& options);
 
 struct ReportOptions {
   Endpoint::Options endpoint;

@@ -54,6 +54,13 @@ std::string counted_calls(std::int64_t count) {
   return std::to_string(count) + (count == 1 ? " call" : " calls");
 }
 
+std::string event_line(const json& event) {
+  auto rest = event;
+  for (const char* known : {"seq", "at_ms", "kind", "digest", "bytes"}) rest.erase(known);
+  return shown(event, "seq") + "  " + local_time(event["at_ms"]) + "  " + shown(event, "kind") +
+         "  " + printable(rest.dump(-1, ' ', false));
+}
+
 std::string condition_of(const json& document) {
   return document["outcome"].is_object() ? document["outcome"].value("kind", "?")
                                          : document.value("health", "?");

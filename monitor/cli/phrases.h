@@ -25,6 +25,9 @@ void print_fact(const char* name, const std::string& text);
 /// Date and time in the zone of whoever looks.
 [[nodiscard]] std::string local_time(std::int64_t ms);
 
+/// An event in a line: number, time, kind, and the rest as it is.
+[[nodiscard]] std::string event_line(const nlohmann::json& event);
+
 // Of a progress document:
 /// How it ended, or how it is.
 [[nodiscard]] std::string condition_of(const nlohmann::json& document);

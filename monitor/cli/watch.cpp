@@ -48,12 +48,7 @@ std::vector<std::string> told_of(Endpoint& endpoint, const std::string& session,
                                     "&limit=" + std::to_string(events_max));
   if (!newest) return lines;
   const auto page = json::parse(*newest);
-  for (const auto& event : page["events"]) {
-    auto rest = event;
-    for (const char* known : {"seq", "at_ms", "kind", "digest", "bytes"}) rest.erase(known);
-    lines.push_back(shown(event, "seq") + "  " + local_time(event["at_ms"]) + "  " +
-                    shown(event, "kind") + "  " + printable(rest.dump(-1, ' ', false)));
-  }
+  for (const auto& event : page["events"]) lines.push_back(event_line(event));
   return lines;
 }
 
