@@ -58,7 +58,7 @@ class StreamWaiting {
   explicit StreamWaiting(const StreamWait& asked)
       : asked_(asked), base_("/api/autonomous/sessions/" + url_encoded(asked.session)) {}
 
-  Result<void, WaitFailure> run() {
+  Result<std::string, WaitFailure> run() {
     auto client = Endpoint::connect(asked_.endpoint);
     auto endpoint = Endpoint::open(asked_.endpoint);
     if (!client || !endpoint)
@@ -84,7 +84,7 @@ class StreamWaiting {
   }
 
  private:
-  using End = std::optional<Result<void, WaitFailure>>;
+  using End = std::optional<Result<std::string, WaitFailure>>;
 
   /// The stream ended, or did not begin; empty: it is tried again.
   End without_stream(const Result<Response>& response) {
@@ -181,7 +181,7 @@ class StreamWaiting {
       case Ruling::go_on:
         return;
       case Ruling::met:
-        over_ = Result<void, WaitFailure>();
+        over_ = came();
         return;
       case Ruling::ended:
         over_ =
@@ -228,8 +228,7 @@ class StreamWaiting {
   }
 
   void look() {
-    const auto body =
-        endpoint_->ask(Method::get, "/api/autonomous/progress/" + url_encoded(asked_.session));
+    const auto body = endpoint_->ask(Method::get, progress_);
     if (!body) return;
     const auto document = json::parse(*body, nullptr, false);
     if (!document.is_object()) return;
@@ -310,7 +309,12 @@ class StreamWaiting {
     return timeline;
   }
 
-  Result<void, WaitFailure> failure(WaitEnd end, std::string why) {
+  Result<std::string, WaitFailure> came() {
+    auto body = endpoint_->ask(Method::get, progress_);
+    return body ? std::move(*body) : std::string();
+  }
+
+  Result<std::string, WaitFailure> failure(WaitEnd end, std::string why) {
     WaitFailure failed{.end = end,
                        .session = asked_.session,
                        .expected = text_of(asked_.until),
@@ -324,6 +328,7 @@ class StreamWaiting {
 
   const StreamWait& asked_;
   const std::string base_;
+  const std::string progress_ = "/api/autonomous/progress/" + url_encoded(asked_.session);
   std::optional<Endpoint> endpoint_;
   SseReader reader_;
   bool reached_ = false;  ///< The monitor has answered.
@@ -355,7 +360,7 @@ std::string situation_line(const json& document) {
   return line;
 }
 
-Result<void, WaitFailure> wait_on_stream(const StreamWait& asked) {
+Result<std::string, WaitFailure> wait_on_stream(const StreamWait& asked) {
   return StreamWaiting(asked).run();
 }
 
