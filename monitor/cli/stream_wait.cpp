@@ -69,7 +69,7 @@ class StreamWaiting {
       const auto response = client->listen(
           base_ + "/stream", reader_.last_id(),
           [&](std::string_view bytes) {
-            return reader_.feed(bytes, [&](const SseRecord& record) { return take(record); });
+            return reader_.feed(bytes, [&](const SseRecord& record) { return understand(record); });
           },
           asked_.stop);
       if (over_) return std::move(*over_);
@@ -118,10 +118,18 @@ class StreamWaiting {
     if (asked_.seen) asked_.seen(line);
   }
 
-  /// False once the wait is over.
-  bool take(const SseRecord& record) {
+  /// False once the wait is over. What another program or version says otherwise is passed over.
+  bool understand(const SseRecord& record) {
+    try {
+      take(record);
+    } catch (const json::exception&) {
+    }
+    return !over_;
+  }
+
+  void take(const SseRecord& record) {
     const auto data = json::parse(record.data, nullptr, false);
-    if (!data.is_object()) return true;
+    if (!data.is_object()) return;
     reached_ = true;
     if (record.event == "snapshot" && data.contains("sessions")) {
       for (const auto& document : data["sessions"]) sight_document(document);
@@ -133,7 +141,6 @@ class StreamWaiting {
     } else if (record.event == "event") {
       sight_event(event_from(data));
     }
-    return !over_;
   }
 
   void take_document(const json& document) {
@@ -318,7 +325,8 @@ class StreamWaiting {
     WaitFailure failed{.end = end,
                        .session = asked_.session,
                        .expected = text_of(asked_.until),
-                       .why = printable(why)};
+                       .why = printable(why),
+                       .lifecycle = now_.lifecycle};
     if (there_ && endpoint_) {
       failed.timeline = timeline();
       failed.last = situation_line(document_);
@@ -345,7 +353,7 @@ class StreamWaiting {
 
 }  // namespace
 
-std::string situation_line(const json& document) {
+std::string situation_line(const json& document) try {
   if (!document.is_object() || !document.contains("outcome")) return "nothing is known of it";
   auto line = condition_of(document) + " (" + reason_in(document) + ")";
   if (const auto because = explanation_in(document); !because.empty()) line += " " + because;
@@ -358,10 +366,19 @@ std::string situation_line(const json& document) {
             shown(progress, "heartbeats") + " heartbeats";
   }
   return line;
+} catch (const json::exception&) {
+  return "nothing is known of it";
 }
 
 Result<std::string, WaitFailure> wait_on_stream(const StreamWait& asked) {
-  return StreamWaiting(asked).run();
+  try {
+    return StreamWaiting(asked).run();
+  } catch (const json::exception&) {
+    return WaitFailure{.end = WaitEnd::misuse,
+                       .session = asked.session,
+                       .expected = text_of(asked.until),
+                       .why = "what answers there is no monitor that this program understands"};
+  }
 }
 
 }  // namespace watchdog::monitor

@@ -69,6 +69,12 @@ int code_of(WaitEnd end, Lifecycle lifecycle) {
   return exit_failed;
 }
 
+Lifecycle lifecycle_in(const json& document) {
+  const auto found = document.is_object() ? document.find("lifecycle") : document.end();
+  if (found == document.end() || !found->is_string()) return Lifecycle::completed;
+  return named<Lifecycle>(found->get_ref<const std::string&>()).value_or(Lifecycle::completed);
+}
+
 /// Waits for all sessions at once, each on a thread of its own; this one hears signals and ends.
 class Attendance {
  public:
@@ -195,11 +201,9 @@ class Attendance {
     }
     const auto document =
         result && !result->empty() ? json::parse(*result, nullptr, false) : document_of(session);
-    const auto lifecycle =
-        document.is_object() ? named<Lifecycle>(document.value("lifecycle", "")) : std::nullopt;
-    const auto how = lifecycle.value_or(Lifecycle::running);
-    const int code = result ? (until_.goal == Goal::end ? code_of(how, true) : exit_done)
-                            : code_of(result.error().end, how);
+    const int code =
+        result ? (until_.goal == Goal::end ? code_of(lifecycle_in(document), true) : exit_done)
+               : code_of(result.error().end, result.error().lifecycle);
     const std::lock_guard guard(mutex_);
     tell(session, result, document, code);
     if (code == exit_done || !options_.any) {

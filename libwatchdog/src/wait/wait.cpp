@@ -450,6 +450,7 @@ class Waiting {
                        .signal = signal};
     if (there_) {
       failed.last = one_line(lifecycle_text(shown_), line_bytes_max);
+      failed.lifecycle = shown_.history.lifecycle;
       failed.judged = shown_;
       failed.timeline = timeline();
     }
