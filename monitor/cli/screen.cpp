@@ -126,10 +126,13 @@ std::optional<std::string> Screen::key(std::chrono::milliseconds at_most) {
     typed_.erase(0, sequence.size());
     return std::string(name);
   }
-  if (typed_.front() == '\x1b') {  // alone, or a key that nobody here knows
-    const bool alone = typed_.size() == 1;
-    typed_.clear();
-    return alone ? std::optional<std::string>("escape") : std::nullopt;
+  if (typed_.front() == '\x1b') {
+    if (typed_.size() == 1 || (typed_[1] != '[' && typed_[1] != 'O')) {
+      typed_.erase(0, 1);
+      return "escape";
+    }
+    typed_.clear();  // a key that nobody here knows
+    return std::nullopt;
   }
   std::string one(1, typed_.front());
   typed_.erase(0, 1);

@@ -58,7 +58,7 @@ class StreamWaiting {
   explicit StreamWaiting(const StreamWait& asked)
       : asked_(asked), base_("/api/autonomous/sessions/" + url_encoded(asked.session)) {}
 
-  Result<void, WaitFailure> run() {
+  Result<std::string, WaitFailure> run() {
     auto client = Endpoint::connect(asked_.endpoint);
     auto endpoint = Endpoint::open(asked_.endpoint);
     if (!client || !endpoint)
@@ -69,7 +69,7 @@ class StreamWaiting {
       const auto response = client->listen(
           base_ + "/stream", reader_.last_id(),
           [&](std::string_view bytes) {
-            return reader_.feed(bytes, [&](const SseRecord& record) { return take(record); });
+            return reader_.feed(bytes, [&](const SseRecord& record) { return understand(record); });
           },
           asked_.stop);
       if (over_) return std::move(*over_);
@@ -84,7 +84,7 @@ class StreamWaiting {
   }
 
  private:
-  using End = std::optional<Result<void, WaitFailure>>;
+  using End = std::optional<Result<std::string, WaitFailure>>;
 
   /// The stream ended, or did not begin; empty: it is tried again.
   End without_stream(const Result<Response>& response) {
@@ -118,10 +118,18 @@ class StreamWaiting {
     if (asked_.seen) asked_.seen(line);
   }
 
-  /// False once the wait is over.
-  bool take(const SseRecord& record) {
+  /// False once the wait is over. What another program or version says otherwise is passed over.
+  bool understand(const SseRecord& record) {
+    try {
+      take(record);
+    } catch (const json::exception&) {
+    }
+    return !over_;
+  }
+
+  void take(const SseRecord& record) {
     const auto data = json::parse(record.data, nullptr, false);
-    if (!data.is_object()) return true;
+    if (!data.is_object()) return;
     reached_ = true;
     if (record.event == "snapshot" && data.contains("sessions")) {
       for (const auto& document : data["sessions"]) sight_document(document);
@@ -133,7 +141,6 @@ class StreamWaiting {
     } else if (record.event == "event") {
       sight_event(event_from(data));
     }
-    return !over_;
   }
 
   void take_document(const json& document) {
@@ -181,7 +188,7 @@ class StreamWaiting {
       case Ruling::go_on:
         return;
       case Ruling::met:
-        over_ = Result<void, WaitFailure>();
+        over_ = came();
         return;
       case Ruling::ended:
         over_ =
@@ -228,8 +235,7 @@ class StreamWaiting {
   }
 
   void look() {
-    const auto body =
-        endpoint_->ask(Method::get, "/api/autonomous/progress/" + url_encoded(asked_.session));
+    const auto body = endpoint_->ask(Method::get, progress_);
     if (!body) return;
     const auto document = json::parse(*body, nullptr, false);
     if (!document.is_object()) return;
@@ -310,11 +316,17 @@ class StreamWaiting {
     return timeline;
   }
 
-  Result<void, WaitFailure> failure(WaitEnd end, std::string why) {
+  Result<std::string, WaitFailure> came() {
+    auto body = endpoint_->ask(Method::get, progress_);
+    return body ? std::move(*body) : std::string();
+  }
+
+  Result<std::string, WaitFailure> failure(WaitEnd end, std::string why) {
     WaitFailure failed{.end = end,
                        .session = asked_.session,
                        .expected = text_of(asked_.until),
-                       .why = printable(why)};
+                       .why = printable(why),
+                       .lifecycle = now_.lifecycle};
     if (there_ && endpoint_) {
       failed.timeline = timeline();
       failed.last = situation_line(document_);
@@ -324,6 +336,7 @@ class StreamWaiting {
 
   const StreamWait& asked_;
   const std::string base_;
+  const std::string progress_ = "/api/autonomous/progress/" + url_encoded(asked_.session);
   std::optional<Endpoint> endpoint_;
   SseReader reader_;
   bool reached_ = false;  ///< The monitor has answered.
@@ -340,7 +353,7 @@ class StreamWaiting {
 
 }  // namespace
 
-std::string situation_line(const json& document) {
+std::string situation_line(const json& document) try {
   if (!document.is_object() || !document.contains("outcome")) return "nothing is known of it";
   auto line = condition_of(document) + " (" + reason_in(document) + ")";
   if (const auto because = explanation_in(document); !because.empty()) line += " " + because;
@@ -353,10 +366,19 @@ std::string situation_line(const json& document) {
             shown(progress, "heartbeats") + " heartbeats";
   }
   return line;
+} catch (const json::exception&) {
+  return "nothing is known of it";
 }
 
-Result<void, WaitFailure> wait_on_stream(const StreamWait& asked) {
-  return StreamWaiting(asked).run();
+Result<std::string, WaitFailure> wait_on_stream(const StreamWait& asked) {
+  try {
+    return StreamWaiting(asked).run();
+  } catch (const json::exception&) {
+    return WaitFailure{.end = WaitEnd::misuse,
+                       .session = asked.session,
+                       .expected = text_of(asked.until),
+                       .why = "what answers there is no monitor that this program understands"};
+  }
 }
 
 }  // namespace watchdog::monitor

@@ -29,8 +29,9 @@ struct StreamWait {
 
 /// Waits until what is asked for is there, or it is clear that it will not come. A monitor that
 /// does not answer at first is an error (`unavailable`); one that goes away later is waited for,
-/// and the stream goes on where it ended. What the monitor refuses is `misuse`. Thread-safe.
-[[nodiscard]] Result<void, WaitFailure> wait_on_stream(const StreamWait& asked);
+/// and the stream goes on where it ended. What the monitor refuses is `misuse`. Gives the progress
+/// document, empty if the monitor went away just then. Thread-safe.
+[[nodiscard]] Result<std::string, WaitFailure> wait_on_stream(const StreamWait& asked);
 
 /// How a session is, in one line, safe for the terminal.
 [[nodiscard]] std::string situation_line(const nlohmann::json& document);

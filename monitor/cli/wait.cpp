@@ -1,4 +1,3 @@
-#include "watchdog/ids.h"
 #include "watchdog/wait.h"
 
 #include <poll.h>
@@ -17,6 +16,7 @@
 #include "cli/phrases.h"
 #include "cli/stream_wait.h"
 #include "cli/wait_display.h"
+#include "watchdog/ids.h"
 
 namespace watchdog::monitor {
 
@@ -67,6 +67,12 @@ int code_of(WaitEnd end, Lifecycle lifecycle) {
       return exit_refused;
   }
   return exit_failed;
+}
+
+Lifecycle lifecycle_in(const json& document) {
+  const auto found = document.is_object() ? document.find("lifecycle") : document.end();
+  if (found == document.end() || !found->is_string()) return Lifecycle::completed;
+  return named<Lifecycle>(found->get_ref<const std::string&>()).value_or(Lifecycle::completed);
 }
 
 /// Waits for all sessions at once, each on a thread of its own; this one hears signals and ends.
@@ -136,7 +142,7 @@ class Attendance {
                  " yet; it is waited for until it starts");
   }
 
-  Result<void, WaitFailure> on_stream(const std::string& session) {
+  Result<std::string, WaitFailure> on_stream(const std::string& session) {
     StreamWait asked{.endpoint = options_.endpoint,
                      .session = session,
                      .until = until_,
@@ -152,7 +158,7 @@ class Attendance {
     return wait_on_stream(asked);
   }
 
-  Result<void, WaitFailure> in_file(const std::string& session) {
+  Result<std::string, WaitFailure> in_file(const std::string& session) {
     Wait asked{.session = session,
                .database = Endpoint::address_of(options_.endpoint).database,
                .until = until_,
@@ -175,7 +181,7 @@ class Attendance {
     }
     const auto waited = watchdog::wait(asked);
     if (!waited) return waited.error();
-    return {};
+    return std::string();
   }
 
   [[nodiscard]] json document_of(const std::string& session) const {
@@ -186,19 +192,18 @@ class Attendance {
     return body ? json::parse(*body, nullptr, false) : json();
   }
 
-  void conclude(const std::string& session, const Result<void, WaitFailure>& result) {
+  void conclude(const std::string& session, const Result<std::string, WaitFailure>& result) {
     // Those that are only called off because another one decided have nothing to tell.
     const bool called_off = !result && result.error().end == WaitEnd::interrupted;
     {
       const std::lock_guard guard(mutex_);
       if (called_off && code_ && *code_ != exit_interrupted) return;
     }
-    const auto document = document_of(session);
-    const auto lifecycle =
-        document.is_object() ? named<Lifecycle>(document.value("lifecycle", "")) : std::nullopt;
-    const auto how = lifecycle.value_or(Lifecycle::running);
-    const int code = result ? (until_.goal == Goal::end ? code_of(how, true) : exit_done)
-                            : code_of(result.error().end, how);
+    const auto document =
+        result && !result->empty() ? json::parse(*result, nullptr, false) : document_of(session);
+    const int code =
+        result ? (until_.goal == Goal::end ? code_of(lifecycle_in(document), true) : exit_done)
+               : code_of(result.error().end, result.error().lifecycle);
     const std::lock_guard guard(mutex_);
     tell(session, result, document, code);
     if (code == exit_done || !options_.any) {
@@ -212,7 +217,7 @@ class Attendance {
     }
   }
 
-  void tell(const std::string& session, const Result<void, WaitFailure>& result,
+  void tell(const std::string& session, const Result<std::string, WaitFailure>& result,
             const json& document, int code) {
     if (options_.json) {
       json line{{"session", session},

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 import unittest
 import urllib.request
 
@@ -176,9 +177,10 @@ class WithAMonitor(unittest.TestCase):
 
         def until(text):
             nonlocal seen
+            patient_until = time.monotonic() + PATIENCE_S
             while text not in seen:
-                ready, _, _ = select.select([terminal], [], [], PATIENCE_S)
-                self.assertTrue(ready, f"{text!r} does not come: {seen[-2000:]!r}")
+                self.assertLess(time.monotonic(), patient_until, f"{text!r} does not come: {seen[-2000:]!r}")
+                select.select([terminal], [], [], 1)
                 with contextlib.suppress(OSError):
                     seen += os.read(terminal, 65536).decode(errors="replace")
             seen = seen.split(text, 1)[1]
@@ -193,7 +195,10 @@ class WithAMonitor(unittest.TestCase):
         until("by session")
         press("/nob\r")
         until('with "nob"')
-        press("/\x1b")
+        press("/")
+        until("/nob_")
+        press("\x1b")
+        until("enter: open")
         press("\r")
         until("planned")
         press("\x1b")

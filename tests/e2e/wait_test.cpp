@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "cli/sse_reader.h"
+#include "support/model_server.h"
 #include "support/process.h"
 #include "support/server.h"
 #include "support/temp_dir.h"
@@ -279,6 +280,26 @@ TEST(WaitOnStream, a_monitor_that_restarts_is_waited_for_and_nothing_is_missed) 
       {test::program, "serve", "--db", database, "--port", url.substr(url.rfind(':') + 1)});
   EXPECT_TRUE(waiter.hears("s  completed  "));
   EXPECT_EQ(waiter.ends(), 0);
+}
+
+TEST(WaitOnStream, what_is_no_monitor_does_no_harm) {
+  test::ModelServer server([](test::ModelServer::Exchange& exchange) {
+    if (!exchange.request().target.ends_with("/stream")) {
+      exchange.respond(200, R"({"lifecycle":7,"outcome":[],"progress":1})");
+      return;
+    }
+    exchange.begin_stream();
+    exchange.chunk("event: snapshot\ndata: {\"sessions\":[{\"lifecycle\":7,\"outcome\":1}]}\n\n");
+    exchange.chunk("event: event\ndata: {\"kind\":[],\"late\":\"no\",\"count\":{}}\n\n");
+    exchange.chunk("event: event\ndata: {]\n\ndata: 1\n\n\xff\n\n");
+    exchange.chunk("event: event\ndata: {\"seq\":1,\"kind\":\"end\",\"outcome\":\"failed\"}\n\n");
+    exchange.wait_gone();
+  });
+  const auto url = server.base_url();
+  const auto ran =
+      test::run({test::program, "wait", "s", "--server", url.substr(0, url.rfind("/v1"))});
+  EXPECT_NE(ran.output.find("it ended as failed instead"), std::string::npos) << ran.output;
+  EXPECT_EQ(ran.code, 10);
 }
 
 TEST(WaitOnStream, records_are_read_however_they_are_cut) {

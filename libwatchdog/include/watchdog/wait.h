@@ -110,7 +110,8 @@ struct WaitFailure {
   std::string expected;  ///< What was waited for.
   std::string last;      ///< How the session was last; empty: it never was.
   std::string why;
-  std::optional<Case> judged;  ///< Likewise.
+  Lifecycle lifecycle = Lifecycle::running;  ///< How it ended, if it did.
+  std::optional<Case> judged;  ///< All that is known of it; empty: nothing, or not here.
   Timeline timeline;
   int signal = 0;  ///< That interrupted it; 0: none did.
 

@@ -7,7 +7,7 @@
 namespace watchdog {
 namespace {
 
-constexpr std::int64_t depth_max = 1'000;
+constexpr std::int64_t turn_depth_max = 1'000;
 
 /// A process may say anything of itself; what is stored can be read again.
 std::int64_t counted(std::int64_t number) {
@@ -26,7 +26,7 @@ TurnFacts read_turn(Fields& fields, std::size_t bytes_max) {
   Counts counts(fields);
   TurnFacts turn;
   fields.text("parent_turn_id", turn.parent, bytes_max);
-  turn.depth = static_cast<int>(counts.integer("depth", depth_max).value_or(0));
+  turn.depth = static_cast<int>(counts.integer("depth", turn_depth_max).value_or(0));
   fields.text("reason", turn.reason, bytes_max);
   turn.calls = counts.integer("tool_calls").value_or(0);
   return turn;
@@ -34,7 +34,7 @@ TurnFacts read_turn(Fields& fields, std::size_t bytes_max) {
 
 void write_turn(JsonWriter& out, const TurnFacts& turn) {
   if (!turn.parent.empty()) out.field("parent_turn_id", turn.parent);
-  if (turn.depth > 0) out.field("depth", std::min<std::int64_t>(turn.depth, depth_max));
+  if (turn.depth > 0) out.field("depth", std::min<std::int64_t>(turn.depth, turn_depth_max));
   if (!turn.reason.empty()) out.field("reason", turn.reason);
   if (turn.calls > 0) out.field("tool_calls", counted(turn.calls));
 }

@@ -1,14 +1,11 @@
 #include "watchdog/wait.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -16,6 +13,7 @@
 #include <utility>
 
 #include "tracker/calling_out.h"
+#include "wait/far_process.h"
 #include "wait/one_line.h"
 #include "wait/session_view.h"
 #include "wait/termination_watch.h"
@@ -33,54 +31,6 @@ constexpr Millis look_again{1'000};
 constexpr std::size_t line_bytes_max = 500;
 /// Who rings without end is not heard more often than this.
 constexpr Millis between_looks{5};
-
-/// A descriptor that is closed with its owner.
-class OwnedFd {
- public:
-  explicit OwnedFd(int fd = -1) noexcept : fd_(fd) {}
-  ~OwnedFd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  OwnedFd& operator=(OwnedFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  OwnedFd(const OwnedFd&) = delete;
-  OwnedFd& operator=(const OwnedFd&) = delete;
-  [[nodiscard]] int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
-
-/// Somebody else's process, whose end is heard of at once.
-class FarProcess {
- public:
-  FarProcess() = default;
-  explicit FarProcess(ProcessFacts facts) : facts_(std::move(facts)) {
-    if (facts_.pid <= 0 || facts_.pid == getpid()) return;
-    fd_ = OwnedFd(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(facts_.pid), 0)));
-    // Opened first, so that what is looked at below is what was opened.
-    if (is_running(facts_) == false) gone_ = true;
-  }
-  [[nodiscard]] bool is(std::int64_t pid, std::int64_t start_ticks) const noexcept {
-    return facts_.pid == pid && facts_.start_ticks == start_ticks;
-  }
-  /// Readable when it is gone; -1 once that is known, or where it cannot be.
-  [[nodiscard]] int fd() const noexcept { return gone_ ? -1 : fd_.get(); }
-  [[nodiscard]] bool gone() {
-    pollfd end{fd(), POLLIN, 0};
-    if (!gone_ && end.fd >= 0 && poll(&end, 1, 0) == 1) gone_ = true;
-    return gone_;
-  }
-  [[nodiscard]] const ProcessFacts& facts() const noexcept { return facts_; }
-
- private:
-  ProcessFacts facts_;
-  OwnedFd fd_;
-  bool gone_ = false;
-};
 
 /// A callback threw, or the wait makes no sense.
 struct Misuse {
@@ -450,6 +400,7 @@ class Waiting {
                        .signal = signal};
     if (there_) {
       failed.last = one_line(lifecycle_text(shown_), line_bytes_max);
+      failed.lifecycle = shown_.history.lifecycle;
       failed.judged = shown_;
       failed.timeline = timeline();
     }
