@@ -58,10 +58,10 @@ class Command {
 
   /// From now on it runs.
   void begin() const;
-  /// Readable when there are news.
+  /// Readable when there may be news.
   [[nodiscard]] int news_fd() const { return channel_.get(); }
-  /// Waits for them.
-  [[nodiscard]] CommandNews news();
+  /// REQUIRES: that is readable.
+  [[nodiscard]] std::optional<CommandNews> news();
   /// To the command alone.
   void signal(int number) const;
   /// Lets it and its job go on after a stop.
