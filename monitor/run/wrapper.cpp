@@ -267,10 +267,12 @@ void Wrapper::write_keys() {
 
 void Wrapper::cancel() {
   end_.cancelled = true;
-  for (const auto& one : command_->family()) {
+  const auto all = command_->family();
+  for (const auto& one : all) {
     send_signal(one, SIGTERM);
     send_signal(one, SIGCONT);
   }
+  if (all.empty()) command_->signal(SIGTERM);  // nobody can be seen here
   kill_at_ = now() + spec_.ladder.terminate;
 }
 
@@ -279,6 +281,7 @@ void Wrapper::climb() {
   if (!verified_) verified_ = now() + spec_.ladder.kill_verify;
   const auto left = command_->family();
   for (const auto& one : left) send_signal(one, SIGKILL);
+  if (left.empty()) command_->signal(SIGKILL);
   kill_at_ = now() + look_every;
   const bool has_ended = end_.code || end_.signal;
   if (!has_ended || (!left.empty() && now() < *verified_)) return;

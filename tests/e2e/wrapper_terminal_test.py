@@ -104,6 +104,13 @@ class Alone(AtTerminal):
         self.sees("caught\r\n")
         self.assertEqual(self.end(), 3)
 
+    def test_a_typed_stop_does_nothing_where_no_shell_could_let_it_go_on(self):
+        self.sit(self.words("bash", "-c", "echo ready; read x; echo got $x"))
+        self.sees("ready\r\n")
+        self.type("\x1aword\r")
+        self.sees("got word\r\n")
+        self.assertEqual(self.end(), 0)
+
     def test_an_interrupt_that_ends_it(self):
         self.sit(self.words("sh", "-c", "echo ready; exec sleep 1000"))
         self.sees("ready\r\n")

@@ -1,5 +1,7 @@
 // What is read out of a command's output, without a command.
 
+#include <random>
+
 #include "run/lines.h"
 #include "run/output_watch.h"
 #include "run/recognition.h"
