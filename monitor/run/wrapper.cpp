@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t keys_bytes = 4'096;
 constexpr int pipe_bytes = 1'024 * 1'024;
 /// Between two looks at what does not want to end.
-constexpr Millis look_every{20};
+constexpr Millis sight_every{20};
 /// Between two looks whether a job in the background was called to the front.
 constexpr Millis seat_look_every{200};
 /// What is passed on.
@@ -282,7 +282,7 @@ void Wrapper::climb() {
   const auto left = command_->family();
   for (const auto& one : left) send_signal(one, SIGKILL);
   if (left.empty()) command_->signal(SIGKILL);
-  kill_at_ = now() + look_every;
+  kill_at_ = now() + sight_every;
   const bool has_ended = end_.code || end_.signal;
   if (!has_ended || (!left.empty() && now() < *verified_)) return;
   over_ = true;
