@@ -139,7 +139,9 @@ class Output(Wrapped):
         self.assertTrue(0 < self.state_changes() < 100_000)
 
     def test_what_stays_behind_with_the_output_is_named(self):
-        script = "sleep 1000 & echo $!; (exec sleep 1000 >/dev/null 2>&1 & echo $!)"
+        # Each is waited for until it is what it will be.
+        script = ("sleep 1000 & one=$!; sleep 1000 >/dev/null 2>&1 & two=$!; "
+                  "for pid in $one $two; do until grep -q sleep /proc/$pid/comm; do :; done; echo $pid; done")
         code, output, told = self.run_to_end("sh", "-c", script)
         holder, quiet = map(int, output.split())
         for pid in (holder, quiet):
