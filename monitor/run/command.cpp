@@ -56,7 +56,8 @@ Command::Command(Command&& other) noexcept
       process_(std::move(other.process_)),
       leader_(std::exchange(other.leader_, -1)),
       pid_(other.pid_),
-      cpu_ms_(other.cpu_ms_) {}
+      cpu_ms_(other.cpu_ms_),
+      early_(std::move(other.early_)) {}
 
 Command::~Command() {
   if (leader_ < 0) return;
@@ -77,6 +78,7 @@ std::optional<CommandNews> Command::news() {
     case Kind::begun:
       pid_ = message.number;
       process_ = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+      for (const int number : early_) signal(number);
       return std::nullopt;
     case Kind::failed:
       return CommandNews{CommandNews::Kind::failed, message.number};
@@ -91,8 +93,12 @@ std::optional<CommandNews> Command::news() {
   return std::nullopt;
 }
 
-void Command::signal(int number) const {
-  if (process_) syscall(SYS_pidfd_send_signal, process_.get(), number, nullptr, 0);
+void Command::signal(int number) {
+  if (process_) {
+    syscall(SYS_pidfd_send_signal, process_.get(), number, nullptr, 0);
+  } else if (pid_ < 0) {
+    early_.push_back(number);
+  }
 }
 
 void Command::resume() const {
