@@ -19,7 +19,7 @@ struct ReportedSession {
 };
 
 /// How long its end is waited for.
-inline constexpr Millis end_wait_max{5'000};
+inline constexpr Millis end_wait_max{2'000};
 
 /// Into a database, which agents and a monitor share.
 [[nodiscard]] std::unique_ptr<Reporting> report_to_file(const ReportedSession& session,

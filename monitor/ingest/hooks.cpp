@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t id_bytes_max = 256;
-constexpr std::size_t name_bytes_max = 256;
+constexpr std::size_t word_bytes_max = 256;
 
 /// Text as it is, anything else as its JSON; not more than an event may have.
 std::string text_of(const json& value) {
@@ -141,7 +141,7 @@ Report make(ReportKind kind, std::string name = {}, std::string content = {}) {
   return report;
 }
 
-Report end_of(std::string reason) {
+Report close_of(std::string reason) {
   auto report = make(ReportKind::end);
   if (reason.empty()) reason = reasons::task_complete;
   // That it was closed says nothing of how it went.
@@ -170,7 +170,7 @@ Report call_report(Meaning meaning, const Members& members) {
   } else {
     report = make(ReportKind::tool_result, {}, response == nullptr ? "" : text_of(*response));
   }
-  report.name = members.word({"tool_name", "tool"}, name_bytes_max);
+  report.name = members.word({"tool_name", "tool"}, word_bytes_max);
   report.call_id = members.word({"tool_use_id", "callID"}, id_bytes_max);
   return report;
 }
@@ -232,7 +232,7 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
       return reports;
     }
     case Meaning::stop_error: {
-      const auto why = members.word({"error_type", "error"}, name_bytes_max);
+      const auto why = members.word({"error_type", "error"}, word_bytes_max);
       const auto details = members.text({"error_details", "last_assistant_message", "message"});
       std::vector<Report> reports{
           make(ReportKind::message, "error", details.empty() ? why : why + ": " + details)};
@@ -250,7 +250,7 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
       auto answer = members.text({"last_assistant_message"});
       if (!answer.empty())
         reports.push_back(make(ReportKind::message, "assistant", std::move(answer)));
-      reports.push_back(end_of({}));
+      reports.push_back(close_of({}));
       return reports;
     }
     case Meaning::task_done:
@@ -259,7 +259,7 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
     case Meaning::compact:
       return {make(ReportKind::compaction)};
     case Meaning::finish:
-      return {end_of(members.word({"reason"}, name_bytes_max))};
+      return {close_of(members.word({"reason"}, word_bytes_max))};
     case Meaning::other:
       break;
   }
@@ -321,7 +321,7 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
   const auto parsed = json::parse(body, nullptr, false);
   if (!parsed.is_object())
     return Error{ErrorCode::malformed, "a hook's event must be a JSON object"};
-  const auto name = Members(parsed).word({"hook_event_name", "type"}, name_bytes_max / 2);
+  const auto name = Members(parsed).word({"hook_event_name", "type"}, word_bytes_max / 2);
   if (name.empty()) return missing("hook_event_name", "which event is it?");
   const auto meaning = meaning_of(name);
   const Members members(members_in(parsed));
@@ -342,7 +342,7 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
   if (!subagent.empty()) {
     event.spec.parent = event.session;
     event.session = session_id_of(event.session + ":" + subagent);
-    if (auto type = members.word({"agent_type"}, name_bytes_max); !type.empty())
+    if (auto type = members.word({"agent_type"}, word_bytes_max); !type.empty())
       event.spec.agent = std::move(type);
   }
   for (const auto* label : {"cwd", "model"})

@@ -56,7 +56,8 @@ Command::Command(Command&& other) noexcept
       process_(std::move(other.process_)),
       leader_(std::exchange(other.leader_, -1)),
       pid_(other.pid_),
-      cpu_ms_(other.cpu_ms_) {}
+      cpu_ms_(other.cpu_ms_),
+      early_(std::move(other.early_)) {}
 
 Command::~Command() {
   if (leader_ < 0) return;
@@ -68,32 +69,36 @@ void Command::begin() const {
   order(channel_.get(), Kind::begin);
 }
 
-CommandNews Command::news() {
-  while (true) {
-    LeaderMessage message;
-    const auto bytes = recv(channel_.get(), &message, sizeof message, 0);
-    if (bytes < 0 && errno == EINTR) continue;
-    if (bytes <= 0) return {.kind = CommandNews::Kind::lost};
-    switch (message.kind) {
-      case Kind::begun:
-        pid_ = message.number;
-        process_ = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
-        continue;
-      case Kind::failed:
-        return {.kind = CommandNews::Kind::failed, .number = message.number};
-      case Kind::stopped:
-        return {.kind = CommandNews::Kind::stopped, .number = message.number};
-      case Kind::exited:
-        return {.kind = CommandNews::Kind::exited, .number = message.number};
-      case Kind::begin:
-      case Kind::leave:
-        continue;
-    }
+std::optional<CommandNews> Command::news() {
+  LeaderMessage message;
+  const auto bytes = recv(channel_.get(), &message, sizeof message, 0);
+  if (bytes < 0 && errno == EINTR) return std::nullopt;
+  if (bytes <= 0) return CommandNews{};
+  switch (message.kind) {
+    case Kind::begun:
+      pid_ = message.number;
+      process_ = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+      for (const int number : early_) signal(number);
+      return std::nullopt;
+    case Kind::failed:
+      return CommandNews{CommandNews::Kind::failed, message.number};
+    case Kind::stopped:
+      return CommandNews{CommandNews::Kind::stopped, message.number};
+    case Kind::exited:
+      return CommandNews{CommandNews::Kind::exited, message.number};
+    case Kind::begin:
+    case Kind::leave:
+      break;
   }
+  return std::nullopt;
 }
 
-void Command::signal(int number) const {
-  if (process_) syscall(SYS_pidfd_send_signal, process_.get(), number, nullptr, 0);
+void Command::signal(int number) {
+  if (process_) {
+    syscall(SYS_pidfd_send_signal, process_.get(), number, nullptr, 0);
+  } else if (pid_ < 0) {
+    early_.push_back(number);
+  }
 }
 
 void Command::resume() const {

@@ -58,12 +58,12 @@ class Command {
 
   /// From now on it runs.
   void begin() const;
-  /// Readable when there are news.
+  /// Readable when there may be news.
   [[nodiscard]] int news_fd() const { return channel_.get(); }
-  /// Waits for them.
-  [[nodiscard]] CommandNews news();
-  /// To the command alone.
-  void signal(int number) const;
+  /// REQUIRES: that is readable.
+  [[nodiscard]] std::optional<CommandNews> news();
+  /// To the command alone; as soon as it is there.
+  void signal(int number);
   /// Lets it and its job go on after a stop.
   void resume() const;
   /// The command, and all that it started and that still runs.
@@ -78,6 +78,7 @@ class Command {
   pid_t leader_ = -1;
   pid_t pid_ = -1;
   std::int64_t cpu_ms_ = 0;  ///< The most that was seen.
+  std::vector<int> early_;   ///< Signals that came before it did.
 };
 
 }  // namespace watchdog::monitor

@@ -92,9 +92,11 @@ void lead(const Launch& launch, int channel) {
   } else {
     tell(channel, {.kind = Kind::begun, .number = command});
   }
-  // Theirs alone, so that their end is seen.
-  for (const int file : launch.files)
-    if (file > STDERR_FILENO || file == STDIN_FILENO) close(file);
+  // What the others have open is theirs alone, so that its end is seen.
+  const auto after = static_cast<unsigned>(channel) + 1;
+  close_range(STDERR_FILENO + 1, after - 2, 0);
+  close_range(after, ~0U, 0);
+  if (launch.seat != STDIN_FILENO) close(STDIN_FILENO);
 
   sigset_t heard;
   sigemptyset(&heard);

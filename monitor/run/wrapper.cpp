@@ -26,7 +26,9 @@ namespace {
 constexpr std::size_t keys_bytes = 4'096;
 constexpr int pipe_bytes = 1'024 * 1'024;
 /// Between two looks at what does not want to end.
-constexpr Millis look_every{20};
+constexpr Millis sight_every{20};
+/// Between two looks whether a job in the background was called to the front.
+constexpr Millis seat_look_every{200};
 /// What is passed on.
 constexpr int passed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
@@ -170,6 +172,8 @@ WrapEnd Wrapper::run(Reporting& reporting) {
 int Wrapper::patience() const {
   auto until = beat_at_;
   if (kill_at_) until = std::min(until, *kill_at_);
+  // Shells do not tell a running job that it has the terminal now.
+  if (seat_ && !seat_->is_raw()) until = std::min(until, now() + seat_look_every);
   return static_cast<int>(std::clamp<std::int64_t>((until - now()).count(), 0, INT_MAX));
 }
 
@@ -177,6 +181,7 @@ void Wrapper::turn() {
   if (now() >= beat_at_) beat();
   if (kill_at_ && now() >= *kill_at_) climb();
   if (over_) return;
+  if (seat_) seat_->make_raw();
   const bool reads = seat_ && seat_->is_raw() && !keys_end_ && keys_.empty();
   std::array<pollfd, 5> fds{{{signals_.get(), POLLIN, 0},
                              {kill_at_ ? -1 : cancel_.get(), POLLIN, 0},
@@ -210,9 +215,10 @@ void Wrapper::take_seat() {
 
 void Wrapper::take_news() {
   const auto news = command_->news();
-  switch (news.kind) {
+  if (!news) return;
+  switch (news->kind) {
     case CommandNews::Kind::failed:
-      end_.error = "cannot run " + spec_.words[0] + ": " + reason(news.number);
+      end_.error = "cannot run " + spec_.words[0] + ": " + reason(news->number);
       break;
     case CommandNews::Kind::stopped:
       if (seat_) stop_with_command();
@@ -223,8 +229,8 @@ void Wrapper::take_news() {
       over_ = true;
       break;
     case CommandNews::Kind::exited:
-      if (WIFEXITED(news.number)) end_.code = WEXITSTATUS(news.number);
-      if (WIFSIGNALED(news.number)) end_.signal = WTERMSIG(news.number);
+      if (WIFEXITED(news->number)) end_.code = WEXITSTATUS(news->number);
+      if (WIFSIGNALED(news->number)) end_.signal = WTERMSIG(news->number);
       over_ = !kill_at_ || command_->family().empty();
       break;
   }
@@ -261,10 +267,12 @@ void Wrapper::write_keys() {
 
 void Wrapper::cancel() {
   end_.cancelled = true;
-  for (const auto& one : command_->family()) {
+  const auto all = command_->family();
+  for (const auto& one : all) {
     send_signal(one, SIGTERM);
     send_signal(one, SIGCONT);
   }
+  if (all.empty()) command_->signal(SIGTERM);  // nobody can be seen here
   kill_at_ = now() + spec_.ladder.terminate;
 }
 
@@ -273,7 +281,8 @@ void Wrapper::climb() {
   if (!verified_) verified_ = now() + spec_.ladder.kill_verify;
   const auto left = command_->family();
   for (const auto& one : left) send_signal(one, SIGKILL);
-  kill_at_ = now() + look_every;
+  if (left.empty()) command_->signal(SIGKILL);
+  kill_at_ = now() + sight_every;
   const bool has_ended = end_.code || end_.signal;
   if (!has_ended || (!left.empty() && now() < *verified_)) return;
   over_ = true;

@@ -448,4 +448,5 @@ def main():
     return table.exit_code
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

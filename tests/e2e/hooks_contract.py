@@ -1,10 +1,15 @@
 """What the server promises of hooks: a part of contract_test.py."""
 
 import json
+import os
 import pathlib
+import re
+import subprocess
+import tomllib
 
 SESSIONS = "/api/autonomous/sessions"
 HOOKS = "/api/hooks"
+README = pathlib.Path(__file__).parent.parent.parent / "README.md"
 RECORDED = pathlib.Path(__file__).parent.parent / "data" / "hooks"
 
 
@@ -48,3 +53,33 @@ def hooks_are_told(contract):
         ask("POST", f"{HOOKS}/codex", body, status=400, field=field, fits=True if field == "session_id" else None)
     ask("POST", f"{HOOKS}/nobody", {}, status=404, field="agent", fits="unread")
     ask("POST", f"{HOOKS}/codex?session=a%20b", {}, status=422, field="session", fits="unread")
+    what_the_readme_says_works(contract)
+
+
+def what_the_readme_says_works(contract):
+    """Each block that is to be copied is read, and what it names is run or asked."""
+    here = lambda text: text.replace("127.0.0.1:3000", contract.server.host)
+    blocks = re.findall(r"```(json|toml)\n(.*?)```", README.read_text(), re.S)
+    for kind, text in blocks:
+        if "/api/hooks/" not in text:
+            continue
+        if kind == "toml":
+            words = tomllib.loads(here(text))["notify"]
+            told = {"type": "agent-turn-complete", "thread-id": "readme-notify", "turn-id": "1", "input-messages": ["it's"]}
+            run_hook(contract, [*words, json.dumps(told)], None)
+            continue
+        for name, groups in json.loads(here(text))["hooks"].items():
+            for hook in (hook for group in groups for hook in group["hooks"]):
+                body = {"session_id": "readme", "hook_event_name": name, "tool_name": "Bash", "tool_use_id": name}
+                if hook["type"] == "http":
+                    path = hook["url"].removeprefix(f"http://{contract.server.host}")
+                    contract.ask("POST", path, body, status=200, count=False)
+                else:
+                    run_hook(contract, ["sh", "-c", hook["command"]], json.dumps(body))
+    for session in ("readme", "readme-notify"):
+        contract.tally.same("it arrived", contract.ask("GET", f"{SESSIONS}/{session}/events", status=200)["events"] != [], True)
+
+
+def run_hook(contract, words, text):
+    done = subprocess.run(words, input=text, capture_output=True, text=True, env=os.environ | {"no_proxy": "*"}, timeout=60)
+    contract.tally.same(f"{words[0]} is a hook", (done.returncode, done.stdout), (0, "{}"))
