@@ -31,7 +31,7 @@ void on_signal(int number, void (*what)(int)) {
 
 void say(std::string_view text) {
   while (!text.empty()) {
-    const auto written = write(STDOUT_FILENO, text.data(), text.size());
+    const auto written = ::write(STDOUT_FILENO, text.data(), text.size());
     if (written <= 0) return;  // nobody sees it any more; the next key says so
     text.remove_prefix(static_cast<std::size_t>(written));
   }
@@ -117,7 +117,7 @@ std::optional<std::string> Screen::key(std::chrono::milliseconds at_most) {
     if (end_asked != 0) return "interrupt";
     if (ready <= 0) return std::nullopt;
     std::array<char, 256> bytes{};
-    const auto got = read(STDIN_FILENO, bytes.data(), bytes.size());
+    const auto got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
     if (got <= 0) return "interrupt";
     typed_.assign(bytes.data(), static_cast<std::size_t>(got));
   }
