@@ -135,7 +135,7 @@ _watchdog_monitor() {
     COMPREPLY=($(compgen -W "$words" -- "$word"))
   elif [[ $of_session ]]; then
     COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" sessions --limit 200 --json 2>/dev/null |
-      sed -n 's/^{"sessionId":"\([A-Za-z0-9._:@-]*\)".*/\1/p')" -- "$word"))
+      grep -o '"sessionId":"[A-Za-z0-9._:@-]*"' | cut -d'"' -f4)" -- "$word"))
   else
     COMPREPLY=($(compgen -f -- "$word"))
   fi

@@ -159,7 +159,7 @@ function showControls() {
     const sorted = head.dataset.key === wish.sort;
     mark(head, 'aria-sort', sorted ? (wish.descending ? 'descending' : 'ascending') : null);
   }
-  page.none.hidden = shown > 0;
+  page.none.hidden = shown > 0 || page.main.hasAttribute('aria-busy');
   put(page.none, total > 0 ? 'No session matches these filters.' : 'Nothing has reported yet.');
 }
 
@@ -194,6 +194,7 @@ function take(name, data) {
     rows.snapshot(data.sessions, data.complete);
     if (data.complete) connection.settled = true;
     if (connection.paused) return;
+    if (data.complete) mark(page.main, 'aria-busy', null);
     if (data.complete || rows.all.size <= 500) order();
     if (data.complete) restore();
   } else if (name === 'session') {
@@ -230,6 +231,8 @@ function step(from) {
 
 export function startList(main) {
   page = build(main);
+  page.main = main;
+  mark(main, 'aria-busy', true);
   showControls();
   table.show([]);
   history.scrollRestoration = 'manual';

@@ -32,7 +32,11 @@ export async function open(browser, url, options = {}) {
   return page;
 }
 
-export const live = (page) => page.locator('#live.live').waitFor();
+/** It is connected, and shows what there was before. */
+export async function live(page) {
+  await page.locator('#live.live').waitFor();
+  await page.locator('#main:not([aria-busy])').waitFor();
+}
 
 /** What axe-core finds serious or critical. */
 export async function barriers(page) {
