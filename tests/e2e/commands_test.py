@@ -17,6 +17,7 @@ import time
 import unittest
 import urllib.request
 
+from fake_model import Model
 from server import Server
 
 PROGRAM = sys.argv.pop(1)
@@ -128,6 +129,28 @@ class WithAMonitor(unittest.TestCase):
         said = run("check", "runs", *self.where)
         self.assertEqual((said.returncode, said.stdout), (UNREACHABLE, ""))
         self.assertIn("model", said.stderr)
+
+    def test_a_check_is_waited_for_and_told(self):
+        model = Model()
+        self.addCleanup(model.server_close)
+        self.addCleanup(model.shutdown)
+        self.server.crash()
+        self.server.more = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_SHARE_SERVER": "true",
+                            "WATCHDOG_CHECKS_ON_SUSPICION": "false"}
+        self.server.start()
+        for session, goal in (("a", "loops"), ("b", "is not allowed")):
+            asked = urllib.request.Request(f"{self.where[1]}/api/autonomous/sessions",
+                                           json.dumps({"sessionId": session, "task": goal}).encode())
+            urllib.request.urlopen(asked, timeout=PATIENCE_S).close()
+            self.report(session, {"kind": "state_change", "type": "step"})
+        said = run("check", "a", *self.where)
+        self.assertEqual(said.returncode, DONE)
+        self.assertRegex(said.stdout, r"done: it is stuck in a loop.*\n  reads the same file again\n$")
+        said = run("check", "a", "--json", *self.where)
+        self.assertEqual((said.returncode, json.loads(said.stdout)["status"]), (DONE, "B"))
+        self.assertEqual(run("check", "b", *self.where).returncode, FAILED)
+        said = run("check", "a", "--no-wait", "--json", *self.where)
+        self.assertEqual((said.returncode, json.loads(said.stdout)["sessionId"]), (DONE, "a"))
 
     def test_completion_knows_the_sessions(self):
         self.report("other", {"kind": "start"})
