@@ -4,7 +4,7 @@ build_packages=(
   ca-certificates cmake g++ libboost1.81-dev libcli11-dev libre2-dev libspdlog-dev libsqlite3-dev libssl-dev
   libtomlplusplus-dev libxxhash-dev ninja-build nlohmann-json3-dev
   pkg-config)
-test_packages=(chromium git groff-base libgtest-dev python3 python3-jsonschema python3-pytest python3-yaml sqlite3)
+test_packages=(chromium ed git groff-base libgtest-dev make python3 python3-jsonschema python3-pytest python3-yaml sqlite3 vim-tiny)
 # A Node from elsewhere is as good, and Debian's npm could not be installed beside it.
 if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
   test_packages+=(nodejs npm)

@@ -423,7 +423,6 @@ class Documentation(WithMonitor):
         self.assertEqual(self.monitor.progress("my-run")["lifecycle"], "completed")
 
 
-@unittest.skipUnless(subprocess.run([sys.executable, "-c", "import pytest"], capture_output=True).returncode == 0, "no pytest")
 class Pytest(WithMonitor):
     def test_the_fixture_gives_each_test_a_session_and_fails_with_a_timeline(self):
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CLIENT), "WATCHDOG_SERVER": self.url}

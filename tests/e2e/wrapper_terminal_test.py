@@ -5,7 +5,6 @@ import contextlib
 import fcntl
 import os
 import pty
-import shutil
 import signal
 import struct
 import sys
@@ -125,7 +124,6 @@ class Alone(AtTerminal):
         self.sees("word\r\nword\r\nover\r\n")
         self.assertEqual(self.end(), 0)
 
-    @unittest.skipUnless(shutil.which("ed"), "ed is not installed")
     def test_a_line_editor(self):
         self.sit(self.words("ed", "-p", "> ", "notes"))
         self.sees("> ")
@@ -136,7 +134,6 @@ class Alone(AtTerminal):
         self.assertEqual((self.end(), (self.folder / "notes").read_text()), (0, "first line\n"))
         self.assertEqual(self.outcome()[0], "completed")
 
-    @unittest.skipUnless(shutil.which("vi"), "vi is not installed")
     def test_a_screen_editor(self):
         self.sit(self.words("vi", "-u", "NONE", "notes"))
         self.sees("notes")
