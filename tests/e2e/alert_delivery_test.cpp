@@ -46,11 +46,10 @@ TEST_P(TroubledHook, gets_the_same_message_until_it_takes_it) {
     return list()["alerts"][0]["channels"][0]["state"] == "sent";
   });
   const auto got = hook.got();
-  ASSERT_EQ(got.size(), 3U);
-  EXPECT_EQ(got[0].key, got[1].key);
-  EXPECT_EQ(got[0].key, got[2].key);
+  ASSERT_GE(got.size(), 3U);  // more, if the good answer takes over a second as well
+  for (const auto& one : got) EXPECT_EQ(one.key, got[0].key);
   EXPECT_EQ(got[0].raw, got[2].raw);
-  EXPECT_EQ(list()["alerts"][0]["channels"][0]["attempts"], 3);
+  EXPECT_GE(list()["alerts"][0]["channels"][0]["attempts"], 3);
   EXPECT_EQ(list()["alerts"].size(), 1U);
   EXPECT_TRUE(said.empty() || said.find(error) != std::string::npos) << said;
 }

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <fstream>
@@ -262,7 +263,9 @@ TEST_F(ArtifactStoreTest, a_sink_stores_what_came_in_pieces_of_any_size) {
   const ArtifactLimits limits{.artifact_bytes_max = 300'000};
   auto store = open("run", limits);
   for (int round = repetitions(100); round > 0; --round) {
-    const auto given = noise(random() % 1'000'000, static_cast<unsigned>(round));
+    auto given = noise(random() % 1'000'000, static_cast<unsigned>(round));
+    std::ranges::replace(given, '@',
+                         'a');  // else there are a URL's credentials in it, now and then
     auto sink = store.sink();
     for (std::size_t at = 0; at < given.size();) {
       const auto piece = random() % (round % 2 == 0 ? 200'000 : 5'000);
