@@ -262,15 +262,14 @@ TEST_F(WorkspaceTest, where_the_disk_is_full_nothing_is_staged) {
 TEST_F(WorkspaceTest, a_directory_that_is_swapped_for_a_link_meanwhile_leads_nowhere) {
   const auto workspace = open();
   fs::create_directory_symlink(outside, inside / "link");
+  write_file(inside / "sub" / "file", "inside");
+  write_file(outside / "file", "secret");
   std::atomic<bool> done = false;
   std::thread swapper([&] {
     const auto real = inside / "sub";
     const auto link = inside / "link";
     while (!done) renameat2(AT_FDCWD, real.c_str(), AT_FDCWD, link.c_str(), RENAME_EXCHANGE);
   });
-  write_file(inside / "sub" / "file", "inside");
-  write_file(inside / "link" / "file", "inside");
-  write_file(outside / "file", "secret");
   int through = 0;
   int refused = 0;
   for (int round = 0; round < 200'000 && (round < 20'000 || through == 0 || refused == 0);
