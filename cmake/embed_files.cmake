@@ -33,6 +33,8 @@ std::span<const watchdog::monitor::EmbeddedFile> watchdog::monitor::embedded_fil
   return files;
 }
 ]])
-  set_source_files_properties(${out}/embedded_files.cpp PROPERTIES OBJECT_DEPENDS "${parts}")
+  # Within a larger unit it would not be made anew with them.
+  set_source_files_properties(${out}/embedded_files.cpp PROPERTIES OBJECT_DEPENDS "${parts}"
+                              SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${out}/embedded_files.cpp)
 endfunction()

@@ -69,6 +69,7 @@ Result<Response> MonitorClient::listen(const std::string& target, const std::str
                                        const std::stop_token& stop) {
   auto request = this->request(Method::get, target);
   request.headers.emplace_back("Accept", "text/event-stream");
+  request.headers.emplace_back("Connection", "close");  // what has told enough is let go at once
   if (!last_event_id.empty()) request.headers.emplace_back("Last-Event-ID", last_event_id);
   Response response;
   bool wanted = true;

@@ -1,6 +1,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
@@ -125,6 +126,13 @@ std::string on_the_wire(const HttpRequest& request, const Url& server) {
   return wire.append("\r\n");
 }
 
+/// True if nothing is to come over the connection after it.
+bool is_last(const HttpRequest& request) {
+  return std::ranges::any_of(request.headers, [](const auto& header) {
+    return header.first == "Connection" && header.second == "close";
+  });
+}
+
 /// One connection, driven by the thread that asks: each operation is begun and run to its end.
 class Connection {
  public:
@@ -168,7 +176,9 @@ class Connection {
     // Even if not all could be sent: the server may have answered before it closed.
     HttpHead head;
     Receiver receiver{.sink = &sink, .head = &head};
-    receiver.on_enough = [this] { close_after(rest_wait, HttpTrouble::late); };
+    receiver.on_enough = [this, last = is_last(request)] {
+      last ? close(HttpTrouble::late) : close_after(rest_wait, HttpTrouble::late);
+    };
     for (int interim = 0; interim < interim_answers_max; ++interim) {
       http::response_parser<PiecewiseBody> parser;
       parser.header_limit(head_bytes_max);
