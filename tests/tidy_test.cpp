@@ -40,11 +40,13 @@ const std::map<std::string, Set, std::less<>> may_include = {
     {"monitor/http", {"monitor/api", "monitor/ingest"}},
     {"monitor/watch", {"monitor/api", "monitor/http", "monitor/ingest"}},
     {"monitor/run", {}},  // a command and its terminal
+    {"monitor/proxy", {"monitor/api", "monitor/http"}},  // between agents and their model's server
     {"monitor/cli",
-     {"monitor/api", "monitor/http", "monitor/watch", "monitor/ingest", "monitor/run"}},
+     {"monitor/api", "monitor/http", "monitor/watch", "monitor/ingest", "monitor/run",
+      "monitor/proxy"}},
     {"monitor",
      {"monitor/api", "monitor/http", "monitor/watch", "monitor/ingest", "monitor/run",
-      "monitor/cli"}},
+      "monitor/proxy", "monitor/cli"}},
 };
 
 // A public header belongs to the layer of the source that implements it. The monitor and the
@@ -80,6 +82,7 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"tracker.h", "tracker"},
     {"text_loop.h", "progress"},
     {"wait_rule.h", "progress"},
+    {"server_evidence.h", "progress"},
     {"wait.h", "wait"},
     {"termination.h", "wait"},
     {"gtest.h", "wait"},
@@ -121,13 +124,15 @@ const std::map<std::string, Set, std::less<>> foreign = {
     {"xxhash.h", {"base"}},
     {"sqlite3.h", {"store"}},
     {"nlohmann/",
-     {"json", "llm", "tools", "run", "config", "examples", "monitor/ingest", "monitor/cli"}},
+     {"json", "llm", "tools", "run", "config", "examples", "monitor/ingest", "monitor/proxy",
+      "monitor/cli"}},
     {"toml++/", {"config"}},
     {"openssl/", {"http", "tools", "monitor/api"}},
     {"boost/asio/",
-     {"http", "tools", "llm", "run", "monitor/http", "monitor/watch", "monitor/cli"}},
-    {"boost/asio/ip/", {"http", "monitor/http"}},
-    {"boost/beast/", {"http", "monitor/http"}},
+     {"http", "tools", "llm", "run", "monitor/http", "monitor/watch", "monitor/proxy",
+      "monitor/cli"}},
+    {"boost/asio/ip/", {"http", "monitor/http", "monitor/proxy"}},
+    {"boost/beast/", {"http", "monitor/http", "monitor/proxy"}},
     {"sys/socket.h", {"store", "tools", "monitor/http", "monitor/watch", "monitor/run"}},
     {"sys/un.h", {"store", "tools", "monitor/http", "monitor/watch"}},
     {"netinet/", {"monitor/http"}},

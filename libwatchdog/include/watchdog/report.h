@@ -48,16 +48,17 @@ enum class ReportKind : std::uint8_t {
   limit,          ///< an old time limit was passed; changes nothing
   turn,           ///< a turn begins, is to stop, or is over; `name` is one of turn_reports
   tool_progress,  ///< how far a running call is
-  tool_timeout    ///< nobody waits any longer for a call: an error instead of its result
+  tool_timeout,   ///< nobody waits any longer for a call: an error instead of its result
+  evidence        ///< what the model's server does with the session's request
 };
 
 template <>
 struct Names<ReportKind> {
   static constexpr std::string_view all[] = {
-      "start",    "heartbeat", "state_change",  "tool_call",   "tool_result", "error",  "message",
-      "wait",     "idle",      "user_input",    "compaction",  "policy",      "cancel", "exited",
-      "observer", "gap",       "end",           "opinion",     "chant",       "retry",  "budget",
-      "limit",    "turn",      "tool_progress", "tool_timeout"};
+      "start",    "heartbeat", "state_change",  "tool_call",    "tool_result", "error",  "message",
+      "wait",     "idle",      "user_input",    "compaction",   "policy",      "cancel", "exited",
+      "observer", "gap",       "end",           "opinion",      "chant",       "retry",  "budget",
+      "limit",    "turn",      "tool_progress", "tool_timeout", "evidence"};
 };
 
 /// True for what ends a call that did not succeed.
@@ -65,13 +66,15 @@ struct Names<ReportKind> {
   return kind == ReportKind::error || kind == ReportKind::tool_timeout;
 }
 
-/// Who sends a heartbeat: the agent's own loop, or a helper that proves only that the process
-/// lives. `unsaid` counts as loop if its position is new or the session never gives one.
-enum class Source : std::uint8_t { unsaid, loop, sidecar };
+/// Who sends a heartbeat: the agent's own loop; a helper that proves only that the process lives;
+/// or who relays its requests, which proves that one is open. A relay's heartbeats stop with the
+/// request, so that their end is no silence. `unsaid` counts as loop if its position is new or the
+/// session never gives one.
+enum class Source : std::uint8_t { unsaid, loop, sidecar, relay };
 
 template <>
 struct Names<Source> {
-  static constexpr std::string_view all[] = {"unsaid", "loop", "sidecar"};
+  static constexpr std::string_view all[] = {"unsaid", "loop", "sidecar", "relay"};
 };
 
 enum class OutcomeKind : std::uint8_t { completed, failed, incomplete, cancelled };
@@ -227,6 +230,44 @@ struct Opinion {
   CheckState state = CheckState::done;  ///< Only what is done counts.
 };
 
+/// What a model's server does with one request.
+enum class ServerState : std::uint8_t {
+  over,       ///< nothing: the request is answered, or given up
+  unknown,    ///< nothing is known of it yet, or the server tells nothing
+  loading,    ///< it loads the model
+  queued,     ///< the request waits for others that move
+  reading,    ///< it reads the prompt
+  writing,    ///< tokens come
+  working,    ///< its process is busy, and tells nothing of how far it is
+  quiet,      ///< nothing moves; not for long enough, or not surely enough, to call it hung
+  hung,       ///< nothing moves, as two independent signs show
+  restarted,  ///< it was started anew, and with that the request is lost
+  gone        ///< it accepts no connections, or its process is gone
+};
+
+template <>
+struct Names<ServerState> {
+  static constexpr std::string_view all[] = {"over",    "unknown",   "loading", "queued",
+                                             "reading", "writing",   "working", "quiet",
+                                             "hung",    "restarted", "gone"};
+};
+
+/// True for what makes a request slow and nothing worse.
+[[nodiscard]] constexpr bool is_busy(ServerState state) noexcept {
+  return state >= ServerState::loading && state <= ServerState::working;
+}
+
+/// Evidence of a model's server. `content` of its report is the proof, a sentence for people.
+struct Evidence {
+  ServerState state = ServerState::unknown;
+  std::int64_t done = 0;   ///< Of reading: tokens of the prompt; of writing: of the answer.
+  std::int64_t total = 0;  ///< Of reading: of the whole prompt; 0: not known.
+  std::optional<Millis>
+      left{};  ///< Until the first token of the answer, where it can be estimated.
+
+  friend bool operator==(const Evidence&, const Evidence&) = default;
+};
+
 /// An old time limit that was passed. `name` of its report says which: planning, implementation,
 /// deployment, tool, task, health_attempts; or `began`, once, where a run is compared with them.
 struct LimitPassed {
@@ -279,11 +320,11 @@ struct LostReports {
 /// What only some kinds carry: Beats with heartbeat, ProcessFacts with start and exited, Outcome
 /// with end, CancelRequest with cancel, PolicyPatch with policy, ObserverGap with observer,
 /// LostReports with gap, Opinion with opinion, BudgetFigures with budget, LimitPassed with limit,
-/// TurnFacts with turn, ToolProgress with tool_progress, Marks with state_change, tool_call,
-/// tool_result, error, tool_timeout and message.
+/// TurnFacts with turn, ToolProgress with tool_progress, Evidence with evidence, Marks with
+/// state_change, tool_call, tool_result, error, tool_timeout and message.
 using Detail = std::variant<std::monostate, Beats, ProcessFacts, Outcome, CancelRequest,
                             PolicyPatch, ObserverGap, LostReports, Opinion, Marks, BudgetFigures,
-                            LimitPassed, TurnFacts, ToolProgress>;
+                            LimitPassed, TurnFacts, ToolProgress, Evidence>;
 
 /// What somebody says of a session. A plain value.
 struct Report {

@@ -410,6 +410,12 @@ struct DetailWriter {
   }
   void operator()(const TurnFacts& turn) const { write_turn(out, turn); }
   void operator()(const ToolProgress& progress) const { write_progress(out, progress); }
+  void operator()(const Evidence& evidence) const {
+    out.field("state", name_of(evidence.state));
+    if (evidence.done > 0) out.field("done", evidence.done);
+    if (evidence.total > 0) out.field("total", evidence.total);
+    if (evidence.left) out.field("left_ms", evidence.left->count());
+  }
   void operator()(const Marks&) const {}  // have a column of their own, and are nobody's business
 };
 

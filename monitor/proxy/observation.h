@@ -1,0 +1,85 @@
+/// \file
+/// What the proxy sees of the requests that pass through it, told to who makes reports of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "watchdog/names.h"
+#include "watchdog/report.h"
+#include "watchdog/server_evidence.h"
+#include "watchdog/time.h"
+
+namespace watchdog::monitor {
+
+/// A request came whole and goes to its server.
+struct ExchangeBegan {
+  std::string method;
+  std::string target;   ///< As it goes to the server: without the prefix that names a session.
+  std::string session;  ///< The path's `/s/SESSION`; empty: none.
+  std::string peer;     ///< The client's address.
+  /// All but those that carry credentials or cookies.
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::uint64_t key_digest = 0;  ///< Of the credentials, to tell clients apart; 0: there were none.
+  std::shared_ptr<const std::string> body;  ///< Null: too large to be looked into.
+};
+/// The server's answer begins.
+struct AnswerBegan {
+  int status = 0;
+  std::string content_type;
+  std::string content_encoding;  ///< Empty: none.
+};
+/// A piece of the answer as the server sent it, with the prompt's progress that was asked for on
+/// its behalf.
+struct AnswerPiece {
+  std::string bytes;
+};
+/// Pieces that there was no room to keep: what is made of the answer from here on is not all of it.
+struct AnswerSkipped {
+  std::int64_t bytes = 0;
+};
+/// What the server does with it.
+struct ExchangeEvidence {
+  Evidence evidence;
+  std::string why;
+};
+/// How it ended.
+struct ExchangeEnded {
+  enum class How : std::uint8_t {
+    answered,     ///< the answer went through whole
+    client_gone,  ///< the client closed or broke the connection before that
+    refused,      ///< the server accepts no connections
+    lost,         ///< the server broke off, before or within its answer
+    malformed,    ///< what the server sent is no HTTP
+    failed,       ///< we gave it up on the server's evidence, where the owner wants that
+    stopped       ///< the proxy stops
+  };
+  How how = How::answered;
+  std::string message;        ///< For people; empty: nothing more to say.
+  Millis lasted{};            ///< Since the client had sent its request whole.
+  Millis quiet{};             ///< Since the last byte went to the client, or since it began.
+  bool answer_began = false;  ///< The client had the head of an answer.
+};
+
+/// One thing that happened to one exchange; they come in order. A plain value.
+struct Observation {
+  std::uint64_t exchange = 0;  ///< Rises with each request; never used again.
+  WallTime at{};
+  std::variant<ExchangeBegan, AnswerBegan, AnswerPiece, AnswerSkipped, ExchangeEvidence,
+               ExchangeEnded>
+      what;
+};
+
+}  // namespace watchdog::monitor
+
+namespace watchdog {
+template <>
+struct Names<monitor::ExchangeEnded::How> {
+  static constexpr std::string_view all[] = {"answered",  "client_gone", "refused", "lost",
+                                             "malformed", "failed",      "stopped"};
+};
+}  // namespace watchdog
