@@ -162,6 +162,29 @@ int run(int argc, char** argv) {
     code = settings ? serve({.settings = std::move(*settings)}) : settings.error();
   });
 
+  Sources proxy_sources;
+  ProxyOptions proxy_options;
+  proxy_options.endpoint.writes = true;
+  auto* proxy_command = app.add_subcommand(
+      "proxy",
+      "Pass requests on to a model server, and tell a monitor what the agents do (serve --upstream "
+      "does both)");
+  auto proxy_settings = all;
+  std::erase_if(proxy_settings, [](const auto& setting) {
+    return !setting.key.starts_with("proxy.") && setting.flag != "--bind" &&
+           !setting.flag.starts_with("--tls-") && setting.flag != "--log-format" &&
+           setting.flag != "--behind-proxy";
+  });
+  for (auto& setting : proxy_settings)
+    if (setting.key == "proxy.port") setting.flag = "--port";
+  add_settings(*proxy_command, proxy_settings, proxy_sources);
+  add_endpoint(*proxy_command, proxy_options.endpoint);
+  proxy_command->callback([&] {
+    auto settings = configured(proxy_sources);
+    if (settings) proxy_options.settings = std::move(*settings);
+    code = settings ? proxy(proxy_options) : settings.error();
+  });
+
   Sources demo_sources;
   DemoOptions demo_options;
   auto* demo_command =

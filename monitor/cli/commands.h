@@ -23,6 +23,13 @@ struct ServeOptions {
 };
 int serve(const ServeOptions& options);
 
+struct ProxyOptions {
+  Settings settings;
+  Endpoint::Options endpoint;  ///< Where what passes through is told.
+};
+/// Passes requests on to a model server, and tells a monitor of them.
+int proxy(const ProxyOptions& options);
+
 struct DemoOptions {
   Settings settings;               ///< But `monitor.db`: the demo's sessions are nobody's.
   std::filesystem::path database;  ///< Empty: a fresh temporary one.

@@ -8,11 +8,13 @@
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <cstdlib>
+#include <future>
 #include <optional>
 
 #include "api/check_desk.h"
 #include "cli/entrance.h"
 #include "cli/log.h"
+#include "cli/pass_through.h"
 #include "cli/token_file.h"
 #include "http/server.h"
 #include "watch/courier.h"
@@ -27,6 +29,7 @@ struct Monitor::State {
   ~State() {
     liveness.reset();
     server.reset();
+    through.reset();  // what it saw is still to be written down
     for (const auto& courier : couriers) courier->stop();
     if (sweeper) sweeper->listen_for_messages(nullptr);
     couriers.clear();
@@ -47,6 +50,7 @@ struct Monitor::State {
   std::unique_ptr<CheckDesk> desk;
   std::unique_ptr<Api> api;
   std::unique_ptr<HttpServer> server;
+  std::unique_ptr<PassThrough> through;  ///< Null: no model server was named.
   std::unique_ptr<Liveness> liveness;
   boost::asio::signal_set signals;
   std::string secret;  ///< The page's, where it is for this machine alone.
@@ -77,6 +81,29 @@ bool asks_unasked(const Settings& settings) {
   const auto& checks = settings.checks;
   return checks.on_suspicion &&
          (has_own_server(checks) || settings.model.base_url.starts_with("http://"));
+}
+
+/// Appends batches, waits until they are kept, and takes those out that are, or never will be.
+void keep_all(Sweeper& sweeper, std::vector<Batch>& batches) {
+  std::vector<std::future<Result<Receipt>>> receipts;
+  receipts.reserve(batches.size());
+  for (const auto& batch : batches) {
+    auto promise = std::make_shared<std::promise<Result<Receipt>>>();
+    receipts.push_back(promise->get_future());
+    sweeper.append(batch, [promise](Result<Receipt> receipt) { promise->set_value(receipt); });
+  }
+  std::vector<Batch> left;
+  for (std::size_t at = 0; at < batches.size(); ++at) {
+    const auto receipt = receipts[at].get();
+    if (receipt.ok()) continue;
+    if (receipt.error().code == ErrorCode::unavailable) {
+      left.push_back(std::move(batches[at]));
+    } else {
+      spdlog::warn("session {} of the pass-through: {}", batches[at].session,
+                   receipt.error().message);
+    }
+  }
+  batches = std::move(left);
 }
 
 AlertRules rules_of(const AlertSettings& alerts) {
@@ -125,6 +152,15 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   state->sweeper = std::move(*sweeper);
   auto gate = gate_for(options.settings);
   if (!gate) return gate.error();
+  if (!options.settings.proxy.upstream.empty()) {
+    auto through =
+        PassThrough::start(options.settings, *gate,
+                           {.keep = [sweeper = state->sweeper.get()](std::vector<Batch>& batches) {
+                             keep_all(*sweeper, batches);
+                           }});
+    if (!through) return through.error();
+    state->through = std::move(*through);
+  }
   if (!gate->without_token.empty()) state->secret = acting_secret(gate->tokens);
   const auto& checks = options.settings.checks;
   auto ask = model_for_checks(options.settings, state->model);
@@ -194,6 +230,7 @@ void Monitor::announce() const {
                        environment("JOURNAL_STREAM") ==
                            std::to_string(facts.st_dev) + ":" + std::to_string(facts.st_ino);
   std::printf("listening on %s\nopen %s\n", url().c_str(), (journal ? url() : login_url()).c_str());
+  if (state_->through) std::printf("%s\n", base_url_advice(state_->through->proxy()).c_str());
   std::fflush(stdout);
 }
 
@@ -202,9 +239,14 @@ const Sweeper& Monitor::sweeper() const noexcept {
 }
 
 void Monitor::stop() {
+  if (state_->through) state_->through->stop();
   state_->liveness->stop();
   state_->server->stop();
   state_->signals.cancel();
+}
+
+void Monitor::wait_for_answers() {
+  if (state_->through) state_->through->wait_until_done();
 }
 
 void Monitor::stop_on_signal(std::function<void()> before) {
@@ -237,6 +279,7 @@ int serve(const ServeOptions& options) {
     spdlog::info("tokens are in {}", token_file(options.settings).string());
   }
   context.run();
+  (*monitor)->wait_for_answers();
   spdlog::info("stopping");
   return exit_done;
 }

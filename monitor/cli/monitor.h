@@ -42,6 +42,8 @@ class Monitor {
   /// Ends the io_context's run once everything under way is answered. A second signal ends the
   /// process at once.
   void stop();
+  /// After that: returns when what passes through to a model server is answered.
+  void wait_for_answers();
   /// Stops on SIGINT and SIGTERM, after `before`.
   void stop_on_signal(std::function<void()> before = {});
 

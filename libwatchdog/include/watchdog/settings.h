@@ -133,6 +133,49 @@ struct MonitorSettings {
   Millis ping_interval{60'000};  ///< How often.
 };
 
+/// What clients of the proxy are sent while they wait for a model that is known to be at work.
+enum class KeepAliveMode : std::uint8_t {
+  off,
+  comment,     ///< what parsers pass over: comments, the API's own pings, blanks before JSON
+  empty_delta  ///< pieces of an answer without content, for clients that count parsed pieces only
+};
+
+template <>
+struct Names<KeepAliveMode> {
+  static constexpr std::string_view all[] = {"off", "comment", "empty_delta"};
+};
+
+/// What the proxy does with a request whose server hangs.
+enum class HungAnswer : std::uint8_t { wait, fail };
+
+template <>
+struct Names<HungAnswer> {
+  static constexpr std::string_view all[] = {"wait", "fail"};
+};
+
+/// `[proxy.upstreams.NAME]`. A plain value.
+struct ProxyUpstream {
+  std::string url{};
+  std::vector<std::string> models{};  ///< Names, in which a `*` stands for anything.
+  std::filesystem::path ca_file{};
+  std::filesystem::path api_key_file{};
+};
+
+/// `[proxy]`. A plain value.
+struct ProxySettings {
+  std::string upstream{};      ///< Of the server that gets what no other one does; empty: no proxy.
+  std::uint16_t port = 3'001;  ///< 0: a free one.
+  KeepAliveMode keep_alive = KeepAliveMode::comment;
+  bool keep_alive_whitespace = false;
+  Millis keep_alive_after{10'000};
+  Millis keep_alive_every{10'000};
+  HungAnswer on_hung = HungAnswer::wait;
+  bool probe = true;
+  std::filesystem::path ca_file{};       ///< Trusted besides the system's authorities. PEM.
+  std::filesystem::path api_key_file{};  ///< Of the key for looking at the server.
+  std::map<std::string, ProxyUpstream> upstreams{};
+};
+
 /// All of it. A plain value.
 struct Settings {
   ModelClient::Options model{};          ///< `[model]`
@@ -146,6 +189,7 @@ struct Settings {
   PrivacySettings privacy{};
   AlertSettings alerts{};
   MonitorSettings monitor{};
+  ProxySettings proxy{};
 };
 
 /// Who set a value; a later one wins.

@@ -262,9 +262,25 @@ class ConfigurationLoader {
       const auto own = source_of(fault.key);
       add(own.where.empty() ? highest("alerts.") : own, fault.key, std::move(fault.message));
     }
+    check_upstreams(settings.proxy);
     if (const auto allowed = check(patched(Policy{}, settings.policy)); !allowed) {
       const auto& error = allowed.error();
       add(highest("policy."), "policy." + error.field, "policy." + error.message);
+    }
+  }
+
+  void check_upstreams(const ProxySettings& proxy) {
+    for (const auto& [name, upstream] : proxy.upstreams) {
+      const auto key = key_text({"proxy", "upstreams", name});
+      if (upstream.url.empty()) add(highest(key + "."), key, key + ".url is missing");
+      if (upstream.models.empty()) {
+        add(highest(key + "."), key, key + ".models is missing: whose requests does it get?");
+      }
+    }
+    if (!proxy.upstreams.empty() && proxy.upstream.empty()) {
+      add(highest("proxy.upstreams."), "proxy.upstream",
+          "proxy.upstream is missing: the server of all requests that none of proxy.upstreams "
+          "gets");
     }
   }
 

@@ -6,7 +6,6 @@
 
 namespace watchdog {
 
-
 /// Why it must not be used, to be read after its name; empty: it may.
 [[nodiscard]] std::string pattern_fault(const std::string& pattern);
 

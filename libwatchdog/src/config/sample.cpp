@@ -54,6 +54,13 @@ constexpr std::string_view channels =
     "#     [alerts.channels.journal]\n"
     "#     type = \"log\"\n";
 
+/// And names of further servers.
+constexpr std::string_view upstreams =
+    "\n# Further servers have names of your own, and the models that are asked for there:\n"
+    "#     [proxy.upstreams.small]\n"
+    "#     url = \"http://127.0.0.1:11434\"\n"
+    "#     models = [\"qwen3:*\", \"nomic-embed-text\"]\n";
+
 /// Meaning, range, and how else it is set.
 std::string comment_of(const SettingInfo& setting) {
   std::string facts = setting.allowed;
@@ -101,6 +108,7 @@ std::string sample_configuration() {
     if (setting.key != "model.api_key")
       text += "#" + name + " = " + (setting.text.empty() ? "…" : setting.text) + "\n";
   }
+  if (section == "proxy") text += upstreams;
   return text;
 }
 

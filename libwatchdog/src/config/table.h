@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ struct Row {
   std::string_view variable{};  ///< Besides the one made of the key.
   std::string_view flag{};
 };
+
+/// All rows, in the order of the sample.
+[[nodiscard]] std::span<const Row> setting_rows() noexcept;
 
 /// A row, and the names that stand for its `*`.
 struct Setting {

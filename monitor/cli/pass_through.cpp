@@ -1,0 +1,106 @@
+#include "cli/pass_through.h"
+
+#include <spdlog/spdlog.h>
+
+#include "api/access.h"
+#include "cli/entrance.h"
+#include "watchdog/regular_file.h"
+
+namespace watchdog::monitor {
+namespace {
+
+constexpr std::size_t key_bytes_max = 4'096;
+
+Result<std::string> key_in(const std::filesystem::path& path) {
+  if (path.empty()) return std::string();
+  auto text = read_regular_file(path, key_bytes_max, Readers::owner);
+  if (!text)
+    return Error{ErrorCode::invalid, path.string() + " " + text.error().message, "api_key_file"};
+  constexpr std::string_view space = " \t\r\n";
+  const auto begin = text->find_first_not_of(space);
+  if (begin == std::string::npos)
+    return Error{ErrorCode::invalid, path.string() + " holds no key", "api_key_file"};
+  return text->substr(begin, text->find_last_not_of(space) - begin + 1);
+}
+
+Result<Upstream> upstream_from(const std::string& name, const ProxyUpstream& own) {
+  auto url = url_from(own.url);
+  if (!url) return url.error();
+  // As agents have it, and the paths that they ask for have it again.
+  if (url->path.ends_with("/v1")) url->path.resize(url->path.size() - 3);
+  auto key = key_in(own.api_key_file);
+  if (!key) return key.error();
+  return Upstream{.name = name,
+                  .url = std::move(*url),
+                  .models = own.models,
+                  .ca_file = own.ca_file,
+                  .api_key = std::move(*key)};
+}
+
+Result<std::vector<Upstream>> upstreams_in(const ProxySettings& settings) {
+  std::vector<Upstream> upstreams;
+  for (const auto& [name, own] : settings.upstreams) {
+    auto upstream = upstream_from(name, own);
+    if (!upstream) return upstream.error();
+    upstreams.push_back(std::move(*upstream));
+  }
+  auto rest = upstream_from("upstream", {.url = settings.upstream,
+                                         .ca_file = settings.ca_file,
+                                         .api_key_file = settings.api_key_file});
+  if (!rest) return rest.error();
+  upstreams.push_back(std::move(*rest));
+  return upstreams;
+}
+
+}  // namespace
+
+PassThrough::~PassThrough() {
+  proxy_.reset();  // tells the scribe what it ends
+}
+
+Result<std::unique_ptr<PassThrough>> PassThrough::start(const Settings& settings, Gate gate,
+                                                        Scribe::Options scribe) {
+  auto upstreams = upstreams_in(settings.proxy);
+  if (!upstreams) return upstreams.error();
+  auto tls = tls_files(settings.monitor);
+  if (!tls) return tls.error();
+  std::unique_ptr<PassThrough> made(new PassThrough());
+  made->access_ =
+      std::make_unique<Access>(std::move(gate), settings.monitor.requests_per_second_max);
+  made->scribe_ = std::make_unique<Scribe>(std::move(scribe));
+  auto proxy = Proxy::start(
+      {.address = settings.monitor.bind,
+       .port = settings.proxy.port,
+       .tls = *tls,
+       .settings = settings.proxy,
+       .upstreams = std::move(*upstreams),
+       .admission = [access =
+                         made->access_.get()](const Request& request) -> std::optional<Response> {
+         if (auto refusal = access->refuse(request)) return refusal;
+         return access->refuse(request, access->caller(request), Scope::report);
+       },
+       .listener = [scribe = made->scribe_.get()](
+                       Observation observation) { scribe->take(std::move(observation)); }});
+  if (!proxy) return proxy.error();
+  made->proxy_ = std::move(*proxy);
+  return made;
+}
+
+void PassThrough::stop() {
+  proxy_->stop();
+}
+
+void PassThrough::wait_until_done() {
+  if (const auto open = proxy_->load().exchanges; open > 0) {
+    spdlog::warn("waiting for {} that agents still get answers to; a second signal ends at once",
+                 open == 1 ? "a request" : std::to_string(open) + " requests");
+  }
+  proxy_->wait_until_done();
+}
+
+std::string base_url_advice(const Proxy& proxy) {
+  return "agents reach their model at " + proxy.url() +
+         "/v1 (Ollama and Anthropic: " + proxy.url() + ")";
+}
+
+}  // namespace watchdog::monitor
