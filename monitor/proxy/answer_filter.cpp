@@ -115,7 +115,7 @@ void AnswerFilter::end_line() {
     is_ping_ = false;
   } else {
     between_ = false;
-    if (line_.starts_with("event:")) is_ping_ = line_.find("ping") != std::string::npos;
+    if (line_.starts_with("event:")) is_ping_ = line_ == "event: ping" || line_ == "event: ping\r";
     if (line_.starts_with("data:") && !is_ping_) ++pieces_;
   }
   line_.clear();

@@ -1,0 +1,393 @@
+#!/usr/bin/env python3
+"""What passes through the proxy: bytes as they are, whoever misbehaves."""
+
+import http.client
+import json
+import os
+import pathlib
+import queue
+import random
+import re
+import signal
+import socket
+import sys
+import threading
+import unittest
+
+from server import Server
+from upstream import Upstream, begin_events, chunk, more, respond
+
+PROGRAM = sys.argv.pop(1)
+PATIENCE_S = 60
+TLS = pathlib.Path(__file__).parent.parent / "data" / "tls"
+CHAT = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
+
+
+def post(path, body, headers=b"", close=True):
+    end = b"Connection: close\r\n" if close else b""
+    return b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s%sContent-Length: %d\r\n\r\n%s" % (path, headers, end, len(body), body)
+
+
+def get(path, headers=b"Connection: close\r\n"):
+    return b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n" % (path, headers)
+
+
+class ProxyTest(unittest.TestCase):
+    def begin(self, answer, *arguments, more_environment=None, certificate=None):
+        self.upstream = self.enterContext(Upstream(answer, certificate))
+        self.begin_before(self.upstream.url, *arguments, more_environment=more_environment)
+
+    def begin_before(self, url, *arguments, more_environment=None):
+        arguments = ["--upstream", url, "--proxy-port", "0", *arguments]
+        self.server = self.enterContext(Server(PROGRAM, more_environment, arguments))
+        for line in self.server.process.stdout:
+            if found := re.search(r"their model at https?://127\.0\.0\.1:(\d+)/v1", line):
+                self.port = int(found[1])
+                return
+
+    def connect(self):
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
+        self.addCleanup(connection.close)
+        return connection
+
+    def ask(self, request):
+        """All that comes until the connection is closed."""
+        connection = self.connect()
+        connection.sendall(request)
+        return self.all_of(connection)
+
+    @staticmethod
+    def all_of(connection):
+        pieces = []
+        while piece := connection.recv(1 << 20):
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def response(self, request):
+        head, _, body = self.ask(request).partition(b"\r\n\r\n")
+        return int(head.split()[1]), head, body
+
+    def log(self):
+        self.server.log.flush()
+        return pathlib.Path(self.server.log.name).read_text()
+
+    def test_bodies_of_any_kind_arrive_as_they_are_in_both_directions(self):
+        seed = random.randrange(2**32)
+        print("seed", seed)
+        rng = random.Random(seed)
+
+        def answer(connection, head, body):
+            way = head.split()[1].rpartition(b"/")[2]
+            if way == b"length":
+                respond(connection, body, headers=b"X-One: 1\r\nx-one:  2 \r\nContent-Type: a/b\r\n")
+            elif way == b"chunks":
+                connection.sendall(b"HTTP/1.1 203 Odd Reason\r\nTransfer-Encoding: chunked\r\n\r\n")
+                at = 0
+                while at < len(body):
+                    size = min(rng.choice((1, 7, 4096, 70_000)), len(body) - at)
+                    chunk(connection, body[at:at + size])
+                    at += size
+                connection.sendall(b"0\r\n\r\n")
+            else:
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + body)
+
+        self.begin(answer)
+        for path in (b"/x/", b"/v1/chat/completions/../", b"/s/one/x/"):
+            for way in (b"length", b"chunks", b"close"):
+                for size in (0, 1, 5_000, 300_000):
+                    body = rng.randbytes(size)
+                    connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+                    connection.request("POST", (path + way).decode(), body if rng.random() < .5 else iter([body] if body else []))
+                    response = connection.getresponse()
+                    self.assertEqual(response.read(), body, (path, way, size))
+                    self.assertEqual(response.reason, "Odd Reason" if way == b"chunks" else "OK")
+                    self.assertEqual(self.upstream.requests.get()[1], body)
+                    if way == b"length":
+                        self.assertEqual(response.headers.get_all("x-one"), ["1", "2"])
+                    connection.close()
+
+    def test_a_request_goes_up_with_its_own_headers_and_no_others(self):
+        self.begin(lambda connection, head, body: respond(connection, b"{}"))
+        self.ask(post(b"/v1/chat/completions?x=%2F1", CHAT, b"authorization: Bearer k\r\nX-B: 1\r\nx-b: 2\r\nX-Watchdog-Session: s1\r\n"))
+        head, body = self.upstream.requests.get()
+        self.assertEqual(head.replace(self.upstream.url[7:].encode(), b"SERVER"),
+                         b"POST /v1/chat/completions?x=%2F1 HTTP/1.1\r\nHost: SERVER\r\nauthorization: Bearer k\r\n"
+                         b"X-B: 1\r\nx-b: 2\r\nContent-Length: " + str(len(CHAT)).encode())
+        self.assertEqual(body, CHAT)
+
+    def test_each_piece_comes_before_the_next_is_written(self):
+        seen = queue.Queue()
+
+        def answer(connection, head, body):
+            begin_events(connection)
+            for number in range(20):
+                chunk(connection, b"data: %d\n\n" % number)
+                self.assertEqual(seen.get(timeout=PATIENCE_S), number)
+            connection.sendall(b"0\r\n\r\n")
+
+        self.begin(answer)
+        connection = self.connect()
+        connection.sendall(post(b"/v1/chat/completions", CHAT))
+        got = b""
+        for number in range(20):
+            while b"data: %d\n\n" % number not in got:
+                got += more(connection)
+            seen.put(number)
+        self.assertTrue((got + self.all_of(connection)).endswith(b"0\r\n\r\n"))
+
+    def test_a_client_that_hangs_up_takes_the_servers_connection_with_it(self):
+        gone = queue.Queue()
+
+        def answer(connection, head, body):
+            if b"streams" in head:
+                begin_events(connection)
+                chunk(connection, b"data: 1\n\n")
+            gone.put(connection.recv(1))
+
+        self.begin(answer)
+        for path in (b"/v1/chat/completions", b"/streams/v1/chat/completions"):
+            connection = self.connect()
+            connection.sendall(post(path, CHAT))
+            self.upstream.requests.get(timeout=PATIENCE_S)
+            if b"streams" in path:
+                more(connection)
+            connection.close()
+            self.assertEqual(gone.get(timeout=PATIENCE_S), b"")
+
+    def test_who_does_not_read_stops_the_server_from_writing(self):
+        size = 100_000_000
+        blocked = threading.Event()
+
+        def answer(connection, head, body):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
+            connection.settimeout(.5)  # Longer than any piece takes that somebody reads.
+            sent, block = 0, os.urandom(1 << 20)
+            while sent < size:
+                try:
+                    sent += connection.send(block[:size - sent])
+                except TimeoutError:
+                    blocked.set()
+
+        self.begin(answer)
+        connection = self.connect()
+        connection.sendall(get(b"/big"))
+        self.assertTrue(blocked.wait(PATIENCE_S))
+        status = pathlib.Path(f"/proc/{self.server.process.pid}/status").read_text()
+        self.assertLess(int(re.search(r"VmRSS:\s+(\d+)", status)[1]), 150_000, "kB; nothing piles up")
+        self.assertGreater(len(self.all_of(connection)), size)
+
+    def test_a_prompt_of_100_megabytes_passes(self):
+        self.begin(lambda connection, head, body: respond(connection, str(hash(body)).encode()))
+        body = b'{"model":"m","prompt":"' + b"x" * 100_000_000 + b'"}'
+        status, _, answer = self.response(post(b"/v1/completions", body))
+        self.assertEqual((status, answer), (200, str(hash(body)).encode()))
+
+    def test_a_server_that_is_not_there_is_told_in_the_clients_own_form(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            url = "http://127.0.0.1:%d" % free.getsockname()[1]
+        self.begin_before(url)
+        for path, message in ((b"/v1/chat/completions", lambda told: told["error"]["message"]),
+                              (b"/v1/messages", lambda told: told["error"]["message"]),
+                              (b"/api/chat", lambda told: told["error"]),
+                              (b"/v1/models", lambda told: told["error"]["message"])):
+            status, _, body = self.response(post(path, CHAT))
+            self.assertEqual(status, 502)
+            self.assertIn("cannot be reached", message(json.loads(body)))
+
+    def test_what_is_no_http_is_an_error_that_says_so(self):
+        answers = {b"/garbage": b"\0\1\2 garbage\r\n\r\n", b"/version": b"HTTP/3.0 200 OK\r\n\r\n",
+                   b"/lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+                   b"/header": b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000,
+                   b"/upgrade": b"HTTP/1.1 101 Switching Protocols\r\n\r\n", b"/nothing": b"",
+                   b"/interim": b"HTTP/1.1 102 Processing\r\n\r\n" * 100}
+        self.begin(lambda connection, head, body: connection.sendall(answers[head.split()[1]]))
+        for path in answers:
+            status, _, body = self.response(get(path))
+            self.assertEqual(status, 502, path)
+            self.assertIn("server", json.loads(body)["error"]["message"] if path != b"/header" else "server")
+
+    def test_an_answer_that_breaks_off_does_not_look_whole(self):
+        ends = {b"/short": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort",
+                b"/chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+                b"/last": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n",
+                b"/bomb": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;" + b"x" * 10_000_000,
+                b"/size": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffffff\r\n"}
+        self.begin(lambda connection, head, body: connection.sendall(ends[head.split()[1]]))
+        for path in ends:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+            connection.request("GET", path.decode())
+            with self.assertRaises((http.client.HTTPException, ConnectionError), msg=path):
+                response = connection.getresponse()
+                response.read()
+                if response.status == 502:  # Broken so early that there was time to say so.
+                    raise http.client.HTTPException
+            connection.close()
+        # Within a stream of events it is told as one.
+        self.upstream.answer = lambda connection, head, body: (begin_events(connection), chunk(connection, b"data: 1\n\n"))
+        body = self.ask(post(b"/v1/chat/completions", CHAT))
+        self.assertIn(b'data: {"error":{"message":"the model server broke off', body)
+        self.assertTrue(body.endswith(b"0\r\n\r\n"))
+
+    def test_more_than_was_announced_is_not_taken_for_another_answer(self):
+        self.begin(lambda connection, head, body: connection.sendall(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"))
+        connection = self.connect()
+        connection.sendall(get(b"/a", b"") + get(b"/b"))
+        self.assertEqual(re.findall(rb"\r\n\r\n(ok|wrong)", self.all_of(connection)), [b"ok", b"ok"])
+
+    def test_bad_requests_are_refused_before_anybody_is_asked(self):
+        self.begin(lambda connection, head, body: respond(connection, b"{}"))
+        for request, status in ((b"BAD\r\n\r\n", 400), (b"GET http://x/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 400),
+                                (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+                                (b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403),
+                                (b"GET / HTTP/1.1\r\n\r\n", 400),
+                                (post(b"/v1/x", b"", b"Origin: http://evil.example\r\n"), 403),
+                                (post(b"/v1/x", b"", b"Sec-Fetch-Site: cross-site\r\n"), 403),
+                                (b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: gzip\r\n\r\n", 400),
+                                (b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: x\r\n\r\n", 400),
+                                (b"CONNECT a:1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 400),
+                                (b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n", 501),
+                                (b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000 + b"\r\n\r\n", 431)):
+            self.assertEqual(self.response(request)[0], status, request[:60])
+        self.assertTrue(self.upstream.requests.empty())
+
+    def test_clients_that_stall_keep_nobody_out(self):
+        self.begin(lambda connection, head, body: respond(connection, b"{}"))
+        for text in (b"", b"POST", post(b"/v1/chat/completions", CHAT)[:-5],
+                     b"POST /x HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"):
+            for _ in range(50):
+                self.connect().sendall(text)
+        self.assertEqual(self.response(get(b"/x"))[0], 200)
+
+    def test_two_clients_of_one_session_get_their_own_answers(self):
+        both = threading.Barrier(2, timeout=PATIENCE_S)
+
+        def answer(connection, head, body):
+            both.wait()
+            respond(connection, body)
+
+        self.begin(answer)
+        bodies = [json.dumps({"messages": [{"role": "user", "content": text}]}).encode() for text in ("one", "two")]
+        got = {}
+
+        def ask(body):
+            got[body] = self.response(post(b"/v1/chat/completions", body, b"X-Session-Id: same\r\n"))[2]
+
+        threads = [threading.Thread(target=ask, args=(body,)) for body in bodies]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(got, {body: body for body in bodies})
+
+    def test_connections_are_used_again_also_for_requests_that_came_early(self):
+        def answer(connection, head, body):
+            if head.startswith(b"HEAD"):
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+            elif b"/none" in head:
+                connection.sendall(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n")
+            else:
+                respond(connection, head.split()[1])
+
+        self.begin(answer)
+        head = b"HEAD /h HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        out = self.ask(get(b"/a", b"") + head + get(b"/none", b"") + post(b"/c", b"xyz", close=False) + get(b"/d"))
+        self.assertEqual(re.findall(rb"HTTP/1.1 (\d+)", out), [b"200", b"200", b"204", b"200", b"200"])
+        self.assertIn(b"Content-Length: 1000\r\n\r\nHTTP/1.1 204", out)
+        self.assertTrue(out.endswith(b"/d"))
+
+    def test_a_client_that_wants_to_be_asked_for_its_body_is(self):
+        self.begin(lambda connection, head, body: respond(connection, body))
+        connection = self.connect()
+        connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nExpect: 100-continue\r\nConnection: close\r\nContent-Length: 2\r\n\r\n")
+        self.assertTrue(more(connection).startswith(b"HTTP/1.1 100 "))
+        connection.sendall(b"{}")
+        self.assertTrue(self.all_of(connection).endswith(b"\r\n\r\n{}"))
+        self.assertNotIn(b"xpect", self.upstream.requests.get()[0])
+
+    def test_old_clients_get_streams_that_end_with_the_connection(self):
+        def answer(connection, head, body):
+            begin_events(connection)
+            chunk(connection, b"data: 1\n\n")
+            connection.sendall(b"0\r\n\r\n")
+
+        self.begin(answer)
+        out = self.ask(b"POST /v1/chat/completions HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n%s" % (len(CHAT), CHAT))
+        self.assertTrue(out.endswith(b"\r\n\r\ndata: 1\n\n"))
+
+    def test_who_reaches_it_through_others_shows_a_token_that_goes_no_further(self):
+        self.begin(lambda connection, head, body: respond(connection, b"{}"), "--behind-proxy")
+        token = self.server.secret.encode()
+        self.assertEqual(self.response(get(b"/v1/models"))[0], 401)
+        self.assertEqual(self.response(get(b"/t/wrong-token-of-somebody/v1/models"))[0], 401)
+        # The client's own key is the model server's.
+        bearer = b"Authorization: Bearer %s\r\nConnection: close\r\n" % token
+        self.assertEqual(self.response(get(b"/v1/models", bearer))[0], 401)
+        self.assertEqual(self.response(get(b"/t/%s/v1/models" % token))[0], 200)
+        named = b"X-Watchdog-Token: %s\r\nConnection: close\r\n" % token
+        self.assertEqual(self.response(get(b"/v1/models", named))[0], 200)
+        while not self.upstream.requests.empty():
+            self.assertNotIn(token, b"".join(self.upstream.requests.get()))
+
+    def test_models_have_servers_of_their_own(self):
+        with Upstream(lambda connection, head, body: respond(connection, b'"small"')) as small:
+            folder = self.enterContext(__import__("tempfile").TemporaryDirectory())
+            config = pathlib.Path(folder, "w.toml")
+            config.write_text(f'[proxy.upstreams.small]\nurl = "{small.url}/v1"\nmodels = ["tiny", "qwen*:1b"]\n')
+            self.begin(lambda connection, head, body: respond(connection, b'"large"'), "--config", str(config))
+            for model, server in (("tiny", b'"small"'), ("qwen3:1b", b'"small"'), ("qwen3:70b", b'"large"'), ("", b'"large"')):
+                body = json.dumps({"messages": [], "model": model}).encode()
+                self.assertEqual(self.response(post(b"/v1/chat/completions", body))[2], server, model)
+            self.assertEqual(self.response(get(b"/v1/models"))[2], b'"large"')
+
+    def test_a_server_behind_tls_is_asked_only_if_it_is_trusted(self):
+        certificate = (TLS / "cert.pem", TLS / "key.pem")
+        answer = lambda connection, head, body: respond(connection, b"{}")
+        self.begin(answer, certificate=certificate)
+        status, _, body = self.response(post(b"/v1/chat/completions", CHAT))
+        self.assertEqual(status, 502)
+        self.assertIn("certificate is refused", json.loads(body)["error"]["message"])
+        self.begin_before(self.upstream.url, more_environment={"WATCHDOG_PROXY_CA_FILE": str(TLS / "cert.pem")})
+        self.assertEqual(self.response(post(b"/v1/chat/completions", CHAT))[0], 200)
+
+    def test_no_secret_is_kept(self):
+        self.begin(lambda connection, head, body: respond(connection, b'{"choices":[{"message":{"content":"ok"}}]}'))
+        secret = b"sk-proj-0123456789abcdefghijklmnopqrstuvwxyz"
+        self.ask(post(b"/v1/chat/completions", CHAT, b"Authorization: Bearer %s\r\nCookie: c=%s\r\nX-Api-Key: %s\r\nX-Session-Id: kept\r\n" % ((secret,) * 3)))
+        self.server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.server.process.wait(PATIENCE_S), 0)
+        folder = pathlib.Path(self.server.folder.name)
+        for file in folder.rglob("*"):
+            if file.is_file():
+                self.assertNotIn(secret, file.read_bytes(), file)
+
+    def test_an_answer_that_is_open_is_finished_before_the_monitor_ends(self):
+        go_on = threading.Event()
+
+        def answer(connection, head, body):
+            begin_events(connection)
+            chunk(connection, b"data: 1\n\n")
+            go_on.wait(PATIENCE_S)
+            chunk(connection, b"data: 2\n\n")
+            connection.sendall(b"0\r\n\r\n")
+
+        self.begin(answer)
+        connection = self.connect()
+        connection.sendall(post(b"/v1/chat/completions", CHAT))
+        got = b""
+        while b"data: 1" not in got:
+            got += more(connection)
+        self.server.process.send_signal(signal.SIGTERM)
+        while True:  # Nobody is let in any more, but who is in stays.
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S).close()
+            except ConnectionError:
+                break
+        self.assertIsNone(self.server.process.poll())
+        go_on.set()
+        self.assertIn(b"data: 2", self.all_of(connection))
+        self.assertEqual(self.server.process.wait(PATIENCE_S), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
