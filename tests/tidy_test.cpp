@@ -94,6 +94,7 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"web_request.h", "http"},
     {"model.h", "llm"},
     {"model_client.h", "llm"},
+    {"server_probe.h", "llm"},
     {"checks.h", "run"},
     {"old_limits.h", "run"},
     {"plan.h", "run"},
