@@ -415,9 +415,11 @@ TEST(ServerEvidence, a_look_that_came_late_does_not_count) {
 TEST(ServerEvidence, patience_is_learnt_from_the_longest_gap) {
   const auto looks_after_gaps_of = [](int gap) {
     Bench bench;
-    bench.idles();
     for (int i = 1; i < 30; ++i) {
-      bench.look([&] { bench.open[1].pieces += i % gap == 0 ? 1 : 0; });
+      bench.look([&] {
+        bench.open[1].pieces += i % gap == 0 ? 1 : 0;
+        bench.uses_cpu(i % gap == 0 ? look_gap : Millis{});
+      });
       EXPECT_NE(bench.state(), S::hung);
     }
     return bench.looks_until(S::hung);
@@ -426,6 +428,15 @@ TEST(ServerEvidence, patience_is_learnt_from_the_longest_gap) {
   const int slow = looks_after_gaps_of(14);
   EXPECT_LE(quick, 8) << "no movement in eight looks";
   EXPECT_GE(slow, 4 * 14 - 2);
+}
+
+TEST(ServerEvidence, an_idle_process_that_passes_on_what_others_do_is_no_sign) {
+  Bench bench;  // of a tunnel to another machine
+  for (int i = 0; i < 5; ++i) {
+    bench.look([&] { bench.idles(), bench.open[1].pieces += 10; });
+  }
+  EXPECT_EQ(bench.looks_until(S::hung), 0);
+  EXPECT_EQ(bench.state(), S::quiet) << bench.why();
 }
 
 TEST(ServerEvidence, who_is_over_is_forgotten) {

@@ -99,7 +99,8 @@ struct ServerFinding {
 /// server's process is idle; no slot works on it, and it is not queued; its slot is shown, and
 /// stands still while no process explains it or while others move; or the server counts it as
 /// running while its totals stand still and its process cannot be seen. A busy process alone makes
-/// it `working`, however long. That the server answers is no sign of anything.
+/// it `working`, however long, and one that is idle while answers come only passes them on, and
+/// counts as not seen. That the server answers is no sign of anything.
 class ServerWatch {
  public:
   explicit ServerWatch(EvidencePatience patience = {});

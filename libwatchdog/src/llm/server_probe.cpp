@@ -14,7 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::int64_t slots_max = 100'000;
+constexpr std::int64_t slot_numbers_max = 100'000;
 constexpr std::size_t shown_slots_max = 1'024;
 constexpr std::size_t models_max = 64;
 constexpr std::size_t name_bytes_max = 256;
@@ -24,7 +24,7 @@ bool is_true(const json& object, std::string_view name) {
   return found != nullptr && found->is_boolean() && found->get<bool>();
 }
 
-std::string name_in(const json& object, std::string_view name) {
+std::string short_text_in(const json& object, std::string_view name) {
   return std::string(text_member(object, name).substr(0, name_bytes_max));
 }
 
@@ -107,9 +107,10 @@ std::optional<ServerProps> props_from(std::string_view body) {
   const json* generation = object_member(*value, "default_generation_settings");
   if (!slots && generation == nullptr) return std::nullopt;
   ServerProps props{.is_sleeping = is_true(*value, "is_sleeping"),
-                    .model = name_in(*value, "model_path"),
-                    .build = name_in(*value, "build_info")};
-  if (slots && *slots >= 0 && *slots < slots_max) props.total_slots = static_cast<int>(*slots);
+                    .model = short_text_in(*value, "model_path"),
+                    .build = short_text_in(*value, "build_info")};
+  if (slots && *slots >= 0 && *slots < slot_numbers_max)
+    props.total_slots = static_cast<int>(*slots);
   if (generation != nullptr) props.context = count_in(*generation, "n_ctx");
   return props;
 }
@@ -121,7 +122,8 @@ std::optional<std::vector<SlotSight>> slot_sights_from(std::string_view body) {
   for (const json& entry : *value) {
     const auto id = integer_member(entry, "id");
     const json* processing = member(entry, "is_processing");
-    if (!id || *id < 0 || *id >= slots_max || processing == nullptr || !processing->is_boolean())
+    if (!id || *id < 0 || *id >= slot_numbers_max || processing == nullptr ||
+        !processing->is_boolean())
       return std::nullopt;
     if (slots.size() == shown_slots_max) break;
     const json* next = next_token_of(entry);
@@ -155,7 +157,7 @@ std::optional<std::vector<RunningModel>> running_models_from(std::string_view bo
   std::vector<RunningModel> models;
   for (const json& entry : *list) {
     if (models.size() == models_max) break;
-    models.push_back({.name = name_in(entry, "name"),
+    models.push_back({.name = short_text_in(entry, "name"),
                       .bytes = count_in(entry, "size").value_or(0),
                       .gpu_bytes = count_in(entry, "size_vram").value_or(0),
                       .context = count_in(entry, "context_length").value_or(0)});
@@ -170,14 +172,14 @@ std::vector<std::string> model_names_from(std::string_view body) {
   if (list == nullptr) return names;
   for (const json& entry : *list) {
     if (names.size() == models_max) break;
-    if (auto name = name_in(entry, "id"); !name.empty()) names.push_back(std::move(name));
+    if (auto name = short_text_in(entry, "id"); !name.empty()) names.push_back(std::move(name));
   }
   return names;
 }
 
 std::string version_from(std::string_view body) {
   const auto value = json_from(body);
-  return value ? name_in(*value, "version") : std::string();
+  return value ? short_text_in(*value, "version") : std::string();
 }
 
 }  // namespace watchdog

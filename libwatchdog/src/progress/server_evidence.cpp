@@ -15,10 +15,13 @@ constexpr int late_factor = 4;
 constexpr std::int64_t growth_min = 1 << 20;
 /// A stream that did not move for one look may only have been looked at too early.
 constexpr int own_looks_max = 2;
+/// Answers that come so often while a process does nothing are not of its making: it passes on what
+/// another machine does.
+constexpr int idle_moves_max = 3;
 
 /// True if it was told before, and is another number now; remembers it.
-bool changes(std::optional<std::int64_t>& known, const std::optional<std::int64_t>& now,
-             bool& fell) {
+bool is_changed(std::optional<std::int64_t>& known, const std::optional<std::int64_t>& now,
+                bool& fell) {
   if (!now) return false;
   const bool differs = known && *known != *now;
   fell = fell || (known && *now < *known);
@@ -44,7 +47,7 @@ std::string words_for(const Evidence& evidence) {
 enum class Process : std::uint8_t { unseen, idle, busy };
 
 /// Looks in a row that showed the same.
-struct Run {
+struct Stretch {
   int looks = 0;
   Millis from{};  ///< When it began.
 };
@@ -57,7 +60,7 @@ struct Kept {
   bool has_moved = false;          ///< So that the time until it moves again is a gap of its phase.
   std::optional<Evidence> held{};  ///< As of its latest movement.
   std::optional<SlotSight> slot{};  ///< One that stands still, and is probably its own.
-  Run quiet{}, slotless{}, flat{};
+  Stretch quiet{}, slotless{}, flat{};
   bool was_gone = false;  ///< The server was, while it was open.
   bool is_lost = false;   ///< The server was started anew since.
   // Of reading:
@@ -85,7 +88,8 @@ struct ServerWatch::State {
   std::optional<ServerSight> last;  ///< Without its slots.
   Millis gap{};                     ///< Between the latest two looks.
   Millis now{}, before{};           ///< All of it, by this look and by the one before.
-  Run idle, still;                  ///< Of the process; of everybody's requests.
+  Stretch idle, still;              ///< Of the process; of everybody's requests.
+  int idle_moves = 0;               ///< Looks in a row with movement and an idle process.
   std::vector<SlotSight> slots;     ///< As last told, like what follows.
   std::optional<std::int64_t> decodes, prompt_total, written_total, started, running, queued;
   int queue_looks = 0;                             ///< Since the latter two were told.
@@ -112,16 +116,16 @@ struct ServerWatch::State {
   void give_slots();
   void give_totals();
 
-  void extend(Run& run) const {
+  void extend(Stretch& run) const {
     if (run.looks++ == 0) run.from = before;
   }
-  [[nodiscard]] Run begun() const { return {.from = now}; }
-  [[nodiscard]] Millis lasts(const Run& run) const { return now - run.from; }
+  [[nodiscard]] Stretch begun() const { return {.from = now}; }
+  [[nodiscard]] Millis lasts(const Stretch& run) const { return now - run.from; }
   [[nodiscard]] Millis gap_of(const Kept& kept) const {
     return (kept.is_writing ? writing_gap : reading_gap).value_or(patience.gap_prior);
   }
   /// Longer than what is patience for. Without a second sign that is sure, it is longer.
-  [[nodiscard]] bool is_over(const Run& run, Millis time, bool sure) const {
+  [[nodiscard]] bool is_over(const Stretch& run, Millis time, bool sure) const {
     const int times = sure ? 1 : std::max(patience.remote_factor, 1);
     return run.looks >= patience.looks_min * times && lasts(run) >= time * times;
   }
@@ -173,14 +177,15 @@ void ServerWatch::State::take_process(const ServerSight& sight) {
                          sight.gpu_percent.value_or(0) > patience.gpu_idle_percent;
     process = is_busy ? Process::busy : Process::idle;
   }
+  if (idle_moves >= idle_moves_max && process == Process::idle) process = Process::unseen;
   process == Process::idle ? extend(idle) : void(idle = begun());
 }
 
 void ServerWatch::State::take_totals(const ServerSight& sight) {
   bool fell = false;
-  totals_moved = changes(decodes, sight.decodes, fell);
-  totals_moved = changes(prompt_total, sight.prompt_total, fell) || totals_moved;
-  totals_moved = changes(written_total, sight.written_total, fell) || totals_moved;
+  totals_moved = is_changed(decodes, sight.decodes, fell);
+  totals_moved = is_changed(prompt_total, sight.prompt_total, fell) || totals_moved;
+  totals_moved = is_changed(written_total, sight.written_total, fell) || totals_moved;
   if (fell) totals_moved = false;  // they count from nothing again
   // Several servers behind one address take turns: only what is newer was started since.
   is_restarted = sight.started ? started && *sight.started > *started : fell && !started;
@@ -510,6 +515,8 @@ std::vector<ServerFinding> ServerWatch::look(const ServerSight& sight,
     state.give_totals();
   }
   state.any_moved ? void(state.still = state.begun()) : state.extend(state.still);
+  if (state.any_moved && state.process != Process::unseen)
+    state.idle_moves = state.process == Process::idle ? state.idle_moves + 1 : 0;
   std::vector<ServerFinding> findings;
   for (auto& [request, kept] : state.open)
     state.conclude(kept, sight, findings.emplace_back(ServerFinding{.request = request}));
