@@ -40,7 +40,7 @@ const std::map<std::string, Set, std::less<>> may_include = {
     {"monitor/http", {"monitor/api", "monitor/ingest"}},
     {"monitor/watch", {"monitor/api", "monitor/http", "monitor/ingest"}},
     {"monitor/run", {}},  // a command and its terminal
-    {"monitor/proxy", {"monitor/api", "monitor/http"}},  // between agents and their model's server
+    {"monitor/proxy", {"monitor/api", "monitor/http", "monitor/ingest"}},  // between agents and their model's server
     {"monitor/cli",
      {"monitor/api", "monitor/http", "monitor/watch", "monitor/ingest", "monitor/run",
       "monitor/proxy"}},
@@ -94,6 +94,7 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"web_request.h", "http"},
     {"model.h", "llm"},
     {"model_client.h", "llm"},
+    {"server_probe.h", "llm"},
     {"checks.h", "run"},
     {"old_limits.h", "run"},
     {"plan.h", "run"},

@@ -1,19 +1,6 @@
 #include "proxy/chronicle.h"
 #include "proxy/client_limits.h"
-#include "proxy/prober.h"
 namespace watchdog::monitor {
-struct Prober::State {};
-Prober::Prober(std::unique_ptr<State> s) : state_(std::move(s)) {}
-Prober::~Prober() = default;
-Result<std::unique_ptr<Prober>> Prober::start(Options, Listener) {
-  return std::unique_ptr<Prober>(new Prober(std::make_unique<State>()));
-}
-bool Prober::tells_progress() const {
-  return false;
-}
-void Prober::opened(RequestId) {}
-void Prober::moved(RequestId, const RequestSight&) {}
-void Prober::closed(RequestId) {}
 struct Chronicle::State {};
 Chronicle::Chronicle(Options) {}
 Chronicle::~Chronicle() = default;

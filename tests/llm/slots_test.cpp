@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "llm/servers.h"
 #include "support/model_replies.h"
 
 namespace watchdog {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -68,12 +69,14 @@ struct RequestSight {
 
 using RequestId = std::uint64_t;
 
-/// How long nothing may move. A plain value.
+/// How long nothing may move. It is counted in looks and in the time between them: no look that
+/// came late counts for more than a usual one, so that who looks suspects itself first. A plain
+/// value.
 struct EvidencePatience {
   int looks_min = 8;         ///< At least so many looks in a row without any movement.
   Millis gap_prior{60'000};  ///< What a server may need from one movement to the next,
                              ///< before its own longest gap is known.
-  double gap_factor = 4;     ///< Times the longest gap that was seen.
+  double gap_factor = 4;     ///< Times the longest gap that was seen, of reading and writing apart.
   double cpu_idle = 0.02;    ///< Of one core: below it a process does nothing.
   int gpu_idle_percent = 3;  ///< Likewise of a GPU.
   int remote_factor = 4;     ///< Times all of this where no process can be seen.
@@ -82,15 +85,28 @@ struct EvidencePatience {
 /// Concluded of one request. `why` proves it in a sentence for people, with numbers.
 struct ServerFinding {
   RequestId request = 0;
-  Evidence evidence;
-  std::string why;
+  Evidence evidence{};
+  std::string why{};
 };
 
-/// What is remembered of one server from look to look. Bounded by the requests that are open. Pure:
-/// no clock, no I/O; the same looks give the same findings. Use from one thread at a time.
+/// What is remembered of one server from look to look. Bounded by the requests that are open and
+/// the slots that it shows. Pure: no clock, no I/O; the same looks give the same findings. Use from
+/// one thread at a time.
+///
+/// A request moves if its own stream did, or a slot of the server that no stream accounts for, or,
+/// where the server shows no slots, its running totals. It stays what it was for as long as its
+/// server may need from one movement to the next. Beyond, it is `hung` only on a second sign: its
+/// server's process is idle; no slot works on it, and it is not queued; its slot is shown, and
+/// stands still while no process explains it or while others move; or the server counts it as
+/// running while its totals stand still and its process cannot be seen. A busy process alone makes
+/// it `working`, however long, and one that is idle while answers come only passes them on, and
+/// counts as not seen. That the server answers is no sign of anything.
 class ServerWatch {
  public:
-  explicit ServerWatch(EvidencePatience patience = {}) : patience_(patience) {}
+  explicit ServerWatch(EvidencePatience patience = {});
+  ~ServerWatch();
+  ServerWatch(ServerWatch&&) noexcept;
+  ServerWatch& operator=(ServerWatch&&) noexcept;
 
   /// Takes a look at the server together with what its open requests showed by then, and concludes
   /// for each of them. REQUIRES: `sight.at` does not run backwards.
@@ -98,7 +114,8 @@ class ServerWatch {
                                                 const std::map<RequestId, RequestSight>& open);
 
  private:
-  EvidencePatience patience_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace watchdog

@@ -10,9 +10,9 @@
 #include "llm/answer_reader.h"
 #include "llm/failures.h"
 #include "llm/request.h"
-#include "llm/servers.h"
 #include "llm/slots.h"
 #include "watchdog/reasons.h"
+#include "watchdog/server_probe.h"
 #include "watchdog/time.h"
 
 namespace watchdog {
@@ -21,9 +21,8 @@ namespace {
 /// For all questions about the server itself, asked in one go.
 constexpr Millis telling_time{2'000};
 
-/// Of the body of a refusal, and of what a server tells of itself.
+/// Of the body of a refusal.
 constexpr std::size_t refusal_bytes_max = 65'536;
-constexpr std::size_t telling_bytes_max = 4U << 20U;
 
 bool is_good(int status) {
   return status >= 200 && status < 300;

@@ -16,19 +16,6 @@ constexpr std::int64_t seeds_in_range = 1 << 12;
 constexpr std::int64_t ranges = 1 << 18;
 }  // namespace
 
-std::optional<ServerProps> props_from(std::string_view body) {
-  const auto value = json_from(body);
-  if (!value) return std::nullopt;
-  const auto slots = integer_member(*value, "total_slots");
-  if (!slots && object_member(*value, "default_generation_settings") == nullptr)
-    return std::nullopt;
-  ServerProps props;
-  if (slots && *slots >= 0 && *slots < slots_max) props.total_slots = static_cast<int>(*slots);
-  const json* sleeping = member(*value, "is_sleeping");
-  props.is_sleeping = sleeping != nullptr && sleeping->is_boolean() && sleeping->get<bool>();
-  return props;
-}
-
 std::optional<std::vector<Slot>> slots_from(std::string_view body) {
   const auto value = json_from(body);
   if (!value || !value->is_array()) return std::nullopt;

@@ -8,15 +8,9 @@
 #include <string_view>
 #include <vector>
 
-namespace watchdog {
+#include "watchdog/server_probe.h"
 
-/// What `/props` says. A plain value.
-struct ServerProps {
-  std::optional<int> total_slots{};
-  bool is_sleeping = false;
-};
-/// Nothing: it is not a llama.cpp server's.
-[[nodiscard]] std::optional<ServerProps> props_from(std::string_view body);
+namespace watchdog {
 
 /// One of `/slots`. A plain value.
 struct Slot {

@@ -1,0 +1,526 @@
+#include "watchdog/server_evidence.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "progress/figures.h"
+
+namespace watchdog {
+namespace {
+
+/// So much later than usual, and a look says more of who looks than of the server.
+constexpr int late_factor = 4;
+/// A process that reads or takes so much between two looks does something.
+constexpr std::int64_t growth_min = 1 << 20;
+/// A stream that did not move for one look may only have been looked at too early.
+constexpr int own_looks_max = 2;
+/// Answers that come so often while a process does nothing are not of its making: it passes on what
+/// another machine does.
+constexpr int idle_moves_max = 3;
+
+/// True if it was told before, and is another number now; remembers it.
+bool is_changed(std::optional<std::int64_t>& known, const std::optional<std::int64_t>& now,
+                bool& fell) {
+  if (!now) return false;
+  const bool differs = known && *known != *now;
+  fell = fell || (known && *now < *known);
+  known = now;
+  return differs;
+}
+
+bool writes(const SlotSight& slot) {
+  return slot.written.value_or(0) > 0;
+}
+
+std::string words_for(const Evidence& evidence) {
+  const auto so_far =
+      evidence.done > 0 ? ": " + counted_as(evidence.done, "token") + " so far" : std::string();
+  if (evidence.state == ServerState::writing) return "the answer is written" + so_far;
+  if (evidence.state != ServerState::reading)
+    return "the server's totals of tokens rise, and nothing tells for whom";
+  if (evidence.total == 0) return "the prompt is read" + so_far;
+  return "the prompt is read: " + grouped(evidence.done) + " of " + grouped(evidence.total) +
+         " tokens";
+}
+
+enum class Process : std::uint8_t { unseen, idle, busy };
+
+/// Looks in a row that showed the same.
+struct Stretch {
+  int looks = 0;
+  Millis from{};  ///< When it began.
+};
+
+/// What is remembered of a request.
+struct Kept {
+  RequestSight seen{};
+  int looks_since_own = 1'000;  ///< Since its own stream moved.
+  bool is_writing = false;
+  bool has_moved = false;          ///< So that the time until it moves again is a gap of its phase.
+  std::optional<Evidence> held{};  ///< As of its latest movement.
+  std::optional<SlotSight> slot{};  ///< One that stands still, and is probably its own.
+  Stretch quiet{}, slotless{}, flat{};
+  bool was_gone = false;  ///< The server was, while it was open.
+  bool is_lost = false;   ///< The server was started anew since.
+  // Of reading:
+  std::optional<Millis> read_since{};  ///< When the stream first told how far it is,
+  std::int64_t read_first = 0;         ///< and how far that was: what was cached took no time.
+  Millis read_at{};                    ///< When it last got further.
+  int read_moves = 0;
+};
+
+/// Of a request whose slot moves; what its own stream tells is more.
+Evidence evidence_of(const Kept& kept, const std::optional<SlotSight>& slot) {
+  const auto& own = kept.seen;
+  if (slot ? writes(*slot) : kept.is_writing)
+    return {.state = ServerState::writing, .done = std::max(slot ? *slot->written : 0, own.pieces)};
+  if (own.prompt_tokens > 0)
+    return {.state = ServerState::reading, .done = own.prompt_read, .total = own.prompt_tokens};
+  return {.state = ServerState::reading, .done = slot ? slot->prompt_read.value_or(0) : 0};
+}
+
+}  // namespace
+
+struct ServerWatch::State {
+  EvidencePatience patience;
+  std::map<RequestId, Kept> open;
+  std::optional<ServerSight> last;  ///< Without its slots.
+  Millis gap{};                     ///< Between the latest two looks.
+  Millis now{}, before{};           ///< All of it, by this look and by the one before.
+  Stretch idle, still;              ///< Of the process; of everybody's requests.
+  int idle_moves = 0;               ///< Looks in a row with movement and an idle process.
+  std::vector<SlotSight> slots;     ///< As last told, like what follows.
+  std::optional<std::int64_t> decodes, prompt_total, written_total, started, running, queued;
+  int queue_looks = 0;                             ///< Since the latter two were told.
+  std::optional<Millis> reading_gap, writing_gap;  ///< The longest so far.
+
+  // Of the look that is being taken:
+  Process process = Process::unseen;
+  double cores = 0;         ///< That the process used since the look before.
+  std::int64_t growth = 0;  ///< Bytes that it read or took.
+  bool any_moved = false, totals_moved = false;
+  bool has_slots = false, has_free_slots = false;
+  bool is_refused = false, is_answered = false, is_restarted = false;
+  std::vector<SlotSight> working;  ///< The slots at work; the task that came first first,
+  std::vector<bool> moved_slot;    ///< and whether each moved.
+  std::int64_t own = 0;            ///< Requests whose own streams move.
+
+  void take(const ServerSight& sight);
+  void take_time(Instant at);
+  void take_process(const ServerSight& sight);
+  void take_totals(const ServerSight& sight);
+  void take_slots(const ServerSight& sight);
+  void take_own(Kept& kept, const RequestSight& sight);
+  std::vector<Kept*> silent_ones();
+  void give_slots();
+  void give_totals();
+
+  void extend(Stretch& run) const {
+    if (run.looks++ == 0) run.from = before;
+  }
+  [[nodiscard]] Stretch begun() const { return {.from = now}; }
+  [[nodiscard]] Millis lasts(const Stretch& run) const { return now - run.from; }
+  [[nodiscard]] Millis gap_of(const Kept& kept) const {
+    return (kept.is_writing ? writing_gap : reading_gap).value_or(patience.gap_prior);
+  }
+  /// Longer than what is patience for. Without a second sign that is sure, it is longer.
+  [[nodiscard]] bool is_over(const Stretch& run, Millis time, bool sure) const {
+    const int times = sure ? 1 : std::max(patience.remote_factor, 1);
+    return run.looks >= patience.looks_min * times && lasts(run) >= time * times;
+  }
+  [[nodiscard]] Millis bound_of(const Kept& kept) const {
+    return Millis{
+        static_cast<std::int64_t>(static_cast<double>(gap_of(kept).count()) * patience.gap_factor)};
+  }
+  [[nodiscard]] bool is_held(const Kept& kept) const {
+    return kept.held && !is_over(kept.quiet, bound_of(kept), process != Process::unseen);
+  }
+  [[nodiscard]] bool others_move(const Kept& kept) const {
+    return any_moved || lasts(still) < bound_of(kept);
+  }
+  [[nodiscard]] bool waits_for_others(const Kept& kept) const;
+  [[nodiscard]] bool tells_totals() const {
+    return decodes || prompt_total || written_total || running || queued;
+  }
+
+  void moves(Kept& kept, const Evidence& to);
+  void excuse(Kept& kept) const;
+  [[nodiscard]] std::string sign_of_hang(const Kept& kept, const ServerSight& sight) const;
+  [[nodiscard]] std::string silence_of(const Kept& kept) const;
+  [[nodiscard]] std::string process_words() const;
+  [[nodiscard]] Evidence with_estimate(const Kept& kept) const;
+  void conclude(Kept& kept, const ServerSight& sight, ServerFinding& finding);
+};
+
+void ServerWatch::State::take_time(Instant at) {
+  const auto real = last ? std::max(at - last->at, Millis{}) : Millis{};
+  before = now;
+  // A late look counts as a usual one. Should they stay that rare, that is the usual gap.
+  now += gap > Millis{} && real >= late_factor * gap ? gap : real;
+  gap = real;
+}
+
+void ServerWatch::State::take_process(const ServerSight& sight) {
+  process = Process::unseen;
+  cores = 0;
+  growth = 0;
+  if (sight.cpu && last && last->cpu) {
+    const auto elapsed = std::max(sight.at - last->at, Millis{1});
+    const auto used = *sight.cpu - *last->cpu;
+    cores = static_cast<double>(used.count()) / static_cast<double>(elapsed.count());
+    if (sight.io_bytes && last->io_bytes) growth = *sight.io_bytes - *last->io_bytes;
+    if (sight.memory_bytes && last->memory_bytes)
+      growth = std::max(growth, *sight.memory_bytes - *last->memory_bytes);
+    const bool is_busy = used < Millis{}  // a part of it ended
+                         || cores >= patience.cpu_idle || growth >= growth_min ||
+                         sight.gpu_percent.value_or(0) > patience.gpu_idle_percent;
+    process = is_busy ? Process::busy : Process::idle;
+  }
+  if (idle_moves >= idle_moves_max && process == Process::idle) process = Process::unseen;
+  process == Process::idle ? extend(idle) : void(idle = begun());
+}
+
+void ServerWatch::State::take_totals(const ServerSight& sight) {
+  bool fell = false;
+  totals_moved = is_changed(decodes, sight.decodes, fell);
+  totals_moved = is_changed(prompt_total, sight.prompt_total, fell) || totals_moved;
+  totals_moved = is_changed(written_total, sight.written_total, fell) || totals_moved;
+  if (fell) totals_moved = false;  // they count from nothing again
+  // Several servers behind one address take turns: only what is newer was started since.
+  is_restarted = sight.started ? started && *sight.started > *started : fell && !started;
+  if (sight.started) started = std::max(started.value_or(*sight.started), *sight.started);
+  if (sight.running || sight.queued) {
+    running = sight.running;
+    queued = sight.queued;
+    queue_looks = 0;
+  } else if (++queue_looks > patience.looks_min) {
+    running.reset();
+    queued.reset();
+  }
+}
+
+void ServerWatch::State::take_slots(const ServerSight& sight) {
+  working.clear();
+  moved_slot.clear();
+  has_slots = sight.slots == Asked::answered;
+  has_free_slots = false;
+  if (!has_slots) return;
+  for (const auto& slot : sight.slot) {
+    if (slot.is_processing) {
+      working.push_back(slot);
+      continue;
+    }
+    // Its counters are of a task that is over. If that was not so at the look before, it is news.
+    has_free_slots = true;
+    const auto known = std::ranges::find(slots, slot.id, &SlotSight::id);
+    any_moved = any_moved || (known != slots.end() && known->is_processing);
+  }
+  std::ranges::stable_sort(working, {}, &SlotSight::task);
+  for (const auto& slot : working) {
+    const auto known = std::ranges::find(slots, slot.id, &SlotSight::id);
+    const bool stands = known != slots.end() && known->is_processing && known->task == slot.task &&
+                        known->written == slot.written && known->prompt_read == slot.prompt_read;
+    moved_slot.push_back(!stands);
+    any_moved = any_moved || !stands;
+  }
+  slots = sight.slot;
+}
+
+/// Brings what is known of the server up to this look.
+void ServerWatch::State::take(const ServerSight& sight) {
+  take_time(sight.at);
+  take_process(sight);
+  const auto any = [&](Asked what) {
+    return sight.reachable == what || sight.slots == what || sight.metrics == what;
+  };
+  is_refused = any(Asked::refused) || sight.process_gone;
+  is_answered = !is_refused && any(Asked::answered);
+  take_totals(sight);
+  any_moved = totals_moved;
+  take_slots(sight);
+  last = sight;
+  last->slot.clear();
+}
+
+void ServerWatch::State::moves(Kept& kept, const Evidence& to) {
+  const bool is_writing = to.state == ServerState::writing;
+  const bool tells_phase = is_writing || to.state == ServerState::reading;
+  if (kept.has_moved && tells_phase && kept.is_writing == is_writing) {
+    auto& longest = is_writing ? writing_gap : reading_gap;
+    longest = std::max(longest.value_or(Millis{}), lasts(kept.quiet));
+  }
+  kept.has_moved = tells_phase;
+  if (tells_phase) kept.is_writing = is_writing;
+  kept.held = to;
+  kept.quiet = kept.slotless = kept.flat = begun();
+  kept.is_lost = kept.was_gone = false;
+}
+
+/// It does not move now, and need not.
+void ServerWatch::State::excuse(Kept& kept) const {
+  kept.has_moved = false;
+  kept.held.reset();
+  kept.quiet = kept.slotless = kept.flat = begun();
+}
+
+/// S1 and S2: what its own connection shows.
+void ServerWatch::State::take_own(Kept& kept, const RequestSight& sight) {
+  const bool reads = sight.prompt_read > kept.seen.prompt_read;
+  const bool has_moved = reads || sight.pieces > kept.seen.pieces;
+  const bool in_prompt = sight.prompt_read < sight.prompt_tokens || sight.pieces == 0;
+  kept.seen = sight;
+  if (sight.prompt_tokens > 0 && !kept.read_since) {
+    kept.read_since = now;
+    kept.read_first = sight.prompt_read;
+  } else if (reads) {
+    kept.read_at = now;
+    ++kept.read_moves;
+  }
+  kept.looks_since_own = has_moved ? 0 : std::min(kept.looks_since_own + 1, 1'000);
+  if (kept.looks_since_own < own_looks_max) ++own;
+  if (!has_moved) return;
+  any_moved = true;
+  if (in_prompt) {
+    moves(kept,
+          {.state = ServerState::reading, .done = sight.prompt_read, .total = sight.prompt_tokens});
+  } else {
+    moves(kept, {.state = ServerState::writing, .done = sight.pieces});
+  }
+}
+
+/// Those whose own streams tell nothing now; the oldest first.
+std::vector<Kept*> ServerWatch::State::silent_ones() {
+  std::vector<Kept*> silent;
+  for (auto& [request, kept] : open) {
+    kept.slot.reset();
+    if (kept.looks_since_own >= own_looks_max) silent.push_back(&kept);
+  }
+  std::ranges::stable_sort(silent, {}, [](const Kept* kept) { return kept->seen.since; });
+  return silent;
+}
+
+/// S3: who is silent has the slots that no stream accounts for: first those that move, for we may
+/// be wrong about whose they are, then those that stand still. The newest have none.
+void ServerWatch::State::give_slots() {
+  const auto moving = std::ranges::count(moved_slot, true);
+  const auto all = static_cast<std::int64_t>(working.size());
+  // What slots do not tell, as those of older builds do not of reading, the totals may.
+  const bool by_totals = totals_moved && moving == 0 && own == 0;
+  auto to_move = std::max<std::int64_t>(moving - own, 0);
+  auto to_stand = std::max<std::int64_t>(all - own - to_move, 0);
+  // Unless somebody else uses the server too, tasks are numbered as requests came.
+  const auto slot_of = [&](const Kept& kept, bool that_moves) -> std::optional<SlotSight> {
+    const auto rank = std::ranges::count_if(
+        open, [&](const auto& other) { return other.second.seen.since < kept.seen.since; });
+    if (all <= static_cast<std::int64_t>(open.size()) && rank < all &&
+        moved_slot[static_cast<std::size_t>(rank)] == that_moves)
+      return working[static_cast<std::size_t>(rank)];
+    return std::nullopt;
+  };
+  auto next_flat = moved_slot.begin();
+  for (Kept* kept : silent_ones()) {
+    if (to_move-- > 0) {
+      moves(*kept, evidence_of(*kept, slot_of(*kept, true)));
+    } else if (to_stand-- > 0) {
+      next_flat = std::find(next_flat, moved_slot.end(), false);
+      kept->slot = slot_of(*kept, false);
+      if (next_flat != moved_slot.end()) {
+        const auto at = static_cast<std::size_t>(next_flat++ - moved_slot.begin());
+        if (!kept->slot) kept->slot = working[at];
+      }
+      kept->slotless = begun();
+      extend(kept->flat);
+      if (by_totals && kept->slot) moves(*kept, evidence_of(*kept, kept->slot));
+    } else {
+      kept->flat = begun();
+      extend(kept->slotless);
+    }
+  }
+}
+
+/// S4, where no slots are told: what others do is no movement of ours.
+void ServerWatch::State::give_totals() {
+  const auto silent = silent_ones();
+  if (!totals_moved) return;
+  const auto waiting = std::min(queued.value_or(0), static_cast<std::int64_t>(silent.size()));
+  auto served = static_cast<std::int64_t>(silent.size()) - waiting;
+  if (running) served = std::min(served, *running - own);
+  if (!running && own > 0) served = 0;
+  for (Kept* kept : silent) {
+    if (served-- <= 0) return;
+    moves(*kept, {.state = ServerState::working});
+  }
+}
+
+/// S5: queued requests are in no slot.
+bool ServerWatch::State::waits_for_others(const Kept& kept) const {
+  if (!others_move(kept)) return false;
+  if (has_slots) return kept.slotless.looks > 0 && (queued.value_or(0) > 0 || !has_free_slots);
+  return queued.value_or(0) > 0 && !kept.held;
+}
+
+std::string ServerWatch::State::process_words() const {
+  if (process == Process::unseen) return "its process cannot be seen";
+  if (process == Process::idle) return "its process has done nothing for " + span_of(lasts(idle));
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f", std::max(cores, 0.0));
+  if (cores >= patience.cpu_idle)
+    return "its process computes on " + std::string(text.data()) + " cores";
+  if (growth >= growth_min) return "its process loads data";
+  return last->gpu_percent.value_or(0) > patience.gpu_idle_percent
+             ? "its GPU is busy by " + std::to_string(*last->gpu_percent) + " %"
+             : "its processes come and go";
+}
+
+std::string ServerWatch::State::silence_of(const Kept& kept) const {
+  const auto& longest = kept.is_writing ? writing_gap : reading_gap;
+  return std::string(kept.is_writing ? "no token" : "no movement") + " for " +
+         span_of(lasts(kept.quiet)) +
+         (longest ? " (longest gap before: " + span_of(*longest) + ")" : "");
+}
+
+/// The second sign, the first being that the request does not move; empty: there is none.
+std::string ServerWatch::State::sign_of_hang(const Kept& kept, const ServerSight& sight) const {
+  const bool is_idle = process == Process::idle;
+  if (has_free_slots && kept.slotless.looks > 0 && queued.value_or(0) == 0 &&
+      is_over(kept.slotless, patience.gap_prior, is_idle) &&
+      is_over(kept.quiet, patience.gap_prior, is_idle))
+    return "swallowed: no slot works on it and nothing is queued, " +
+           counted_as(kept.slotless.looks, "look") + " in a row";
+  const auto bound = bound_of(kept);
+  if (!is_over(kept.quiet, bound, process != Process::unseen)) return {};
+  if (is_idle && is_over(idle, bound, true)) {
+    if (sight.slots == Asked::waiting)
+      return "/slots is unanswered for " + span_of(sight.slots_waiting) + ", and " +
+             process_words();
+    if (sight.is_loading) return "it says that it loads its model, and " + process_words();
+    return process_words();
+  }
+  if (has_slots && kept.slot && is_over(kept.flat, bound, process != Process::unseen)) {
+    const auto where = "slot " + std::to_string(kept.slot->id);
+    const bool is_alone = lasts(still) >= bound;
+    // What is not told does not stand still.
+    if (process == Process::unseen && (writes(*kept.slot) || (kept.slot->prompt_read && is_alone)))
+      return where + " says that it works, and stands still, " +
+             counted_as(kept.flat.looks, "look") + " in a row";
+    // Each batch takes a token of every answer along, so that the others' work explains nothing.
+    if (process == Process::busy && writes(*kept.slot) && !is_alone)
+      return where + " stands still while others move, " + counted_as(kept.flat.looks, "look") +
+             " in a row";
+  }
+  if (process == Process::unseen && !has_slots && sight.slots != Asked::waiting &&
+      running.value_or(0) > 0 && is_over(still, bound, false))
+    return "the server counts " + counted_as(*running, "request") +
+           " that it works on, and its totals of tokens stand still";
+  return {};
+}
+
+Evidence ServerWatch::State::with_estimate(const Kept& kept) const {
+  Evidence told = *kept.held;
+  const auto read = told.done - kept.read_first;
+  if (told.state != ServerState::reading || told.total <= told.done || !kept.read_since ||
+      kept.read_moves < 2 || read <= 0)
+    return told;
+  const auto took = static_cast<double>((kept.read_at - *kept.read_since).count());
+  const auto left = took / static_cast<double>(read) * static_cast<double>(told.total - told.done);
+  told.left = std::max(Millis{static_cast<std::int64_t>(left)} - (now - kept.read_at), Millis{});
+  return told;
+}
+
+void ServerWatch::State::conclude(Kept& kept, const ServerSight& sight, ServerFinding& finding) {
+  const auto is = [&](ServerState state, std::string why) {
+    finding.evidence.state = state;
+    finding.why = std::move(why);
+  };
+  const bool moves_now = kept.held && kept.quiet.looks == 0;
+  if (!moves_now) {
+    if (is_refused) {
+      kept.was_gone = true;
+      return is(ServerState::gone, sight.process_gone ? "the server's process is gone"
+                                                      : "the server accepts no connections");
+    }
+    kept.is_lost =
+        kept.is_lost || (is_restarted && kept.quiet.looks > 0) || (kept.was_gone && is_answered);
+    if (kept.is_lost)
+      return is(ServerState::restarted, "the server was started anew while the request was open");
+    if (kept.was_gone) return is(ServerState::gone, "the server was gone, and does not answer yet");
+  }
+  const auto sign = moves_now ? std::string() : sign_of_hang(kept, sight);
+  if (!sign.empty())
+    return is(ServerState::hung,
+              sign.starts_with("swallowed") ? sign : silence_of(kept) + ", and " + sign);
+  if (!moves_now && (sight.is_loading || sight.is_sleeping)) {
+    if (process != Process::idle) excuse(kept);
+    return is(ServerState::loading, sight.is_loading
+                                        ? "the server loads its model"
+                                        : "the server had unloaded its model, and has to wake up");
+  }
+  if (!moves_now && waits_for_others(kept)) {
+    excuse(kept);
+    return is(ServerState::queued,
+              queued.value_or(0) > 0
+                  ? "it waits for its turn: " + counted_as(*queued, "request") +
+                        (*queued == 1 ? " is" : " are") + " queued, and others move"
+                  : "it waits for its turn: the server works for others");
+  }
+  if (moves_now || is_held(kept)) {
+    finding.evidence = with_estimate(kept);
+    finding.why = words_for(finding.evidence);
+    if (kept.quiet.looks > 1) finding.why += ", " + silence_of(kept);
+    return;
+  }
+  if (process == Process::busy) {
+    if (growth >= growth_min && !has_slots && !kept.seen.pieces && !decodes)
+      return is(ServerState::loading, "the server's process loads " + grouped(growth / growth_min) +
+                                          " MiB since the last look");
+    return is(ServerState::working,
+              (sight.slots == Asked::waiting
+                   ? "/slots is unanswered for " + span_of(sight.slots_waiting) + ", and "
+                   : "nothing tells how far it is, and ") +
+                  process_words());
+  }
+  const bool tells_nothing = process == Process::unseen && !has_slots && !tells_totals();
+  if (tells_nothing && !kept.has_moved)
+    return is(ServerState::unknown, "the server tells nothing of what it does");
+  is(ServerState::quiet, silence_of(kept) + "; " + process_words());
+}
+
+ServerWatch::ServerWatch(EvidencePatience patience) : state_(std::make_unique<State>()) {
+  state_->patience = patience;
+}
+ServerWatch::~ServerWatch() = default;
+ServerWatch::ServerWatch(ServerWatch&&) noexcept = default;
+ServerWatch& ServerWatch::operator=(ServerWatch&&) noexcept = default;
+
+std::vector<ServerFinding> ServerWatch::look(const ServerSight& sight,
+                                             const std::map<RequestId, RequestSight>& open) {
+  auto& state = *state_;
+  std::erase_if(state.open, [&](const auto& kept) { return !open.contains(kept.first); });
+  state.take(sight);
+  state.own = 0;
+  for (const auto& [request, shows] : open) {
+    const auto [place, is_new] = state.open.try_emplace(request);
+    Kept& kept = place->second;
+    if (is_new) {
+      kept.quiet = kept.slotless = kept.flat = state.begun();
+    } else {
+      state.extend(kept.quiet);
+    }
+    state.take_own(kept, shows);
+  }
+  if (state.has_slots) {
+    state.give_slots();
+  } else {
+    state.give_totals();
+  }
+  state.any_moved ? void(state.still = state.begun()) : state.extend(state.still);
+  if (state.any_moved && state.process != Process::unseen)
+    state.idle_moves = state.process == Process::idle ? state.idle_moves + 1 : 0;
+  std::vector<ServerFinding> findings;
+  for (auto& [request, kept] : state.open)
+    state.conclude(kept, sight, findings.emplace_back(ServerFinding{.request = request}));
+  return findings;
+}
+
+}  // namespace watchdog

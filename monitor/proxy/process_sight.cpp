@@ -1,0 +1,218 @@
+#include "proxy/process_sight.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/ip/address.hpp>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+namespace watchdog::monitor {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t arguments_bytes_max = 64U << 10U;
+constexpr std::string_view passers_on[] = {"ssh",    "sshd",    "docker-proxy", "rootlessport",
+                                           "nginx",  "haproxy", "caddy",        "envoy",
+                                           "socat",  "kubectl", "slirp4netns",  "pasta",
+                                           "conmon", "traefik", "cloudflared",  "tailscaled"};
+
+std::string beginning_of(const fs::path& path, std::size_t bytes_max) {
+  std::string text(bytes_max, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(bytes_max));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
+fs::path folder_of(pid_t pid) {
+  return fs::path("/proc") / std::to_string(pid);
+}
+
+template <class Number>
+std::optional<Number> number_from(std::string_view text, int base = 10) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  if (error != std::errc{} || end == text.data()) return std::nullopt;
+  return number;
+}
+
+bool is_loopback_host(const std::string& host) {
+  boost::system::error_code error;
+  const auto address = boost::asio::ip::make_address(host, error);
+  return error ? host == "localhost" : address.is_loopback();
+}
+
+/// The numbers of the sockets that listen at a port.
+std::set<std::string> listeners_at(int port) {
+  std::set<std::string> sockets;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream file(table);
+    std::string line;
+    std::getline(file, line);
+    while (std::getline(file, line)) {
+      // proc(5): number, local address, remote address, state, queues, timer, retries, user,
+      // timeout, inode.
+      std::istringstream fields(line);
+      std::array<std::string, 10> field;
+      for (auto& text : field) fields >> text;
+      const auto colon = field[1].rfind(':');
+      if (!fields || field[3] != "0A" || colon == std::string::npos) continue;
+      if (number_from<int>(std::string_view(field[1]).substr(colon + 1), 16) == port)
+        sockets.insert("socket:[" + field[9] + "]");
+    }
+  }
+  return sockets;
+}
+
+std::vector<pid_t> all_processes() {
+  std::vector<pid_t> all;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator("/proc", error); !error && entry != fs::end(entry);
+       entry.increment(error)) {
+    if (const auto pid = number_from<pid_t>(entry->path().filename().string())) all.push_back(*pid);
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+bool holds_any(pid_t pid, const std::set<std::string>& sockets) {
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(folder_of(pid) / "fd", error);
+       !error && entry != fs::end(entry); entry.increment(error)) {
+    std::error_code gone;
+    if (sockets.contains(fs::read_symlink(entry->path(), gone).string())) return true;
+  }
+  return false;
+}
+
+/// What one process's `stat` says.
+struct StatLine {
+  pid_t parent = 0;
+  std::int64_t start_ticks = 0;
+  Millis cpu{};
+  std::int64_t memory_bytes = 0;
+  std::string name;
+};
+
+std::optional<StatLine> stat_of(pid_t pid) {
+  const auto line = beginning_of(folder_of(pid) / "stat", 2'048);
+  // The name may hold anything, also parentheses, blanks and newlines.
+  const auto name = line.find('(');
+  const auto after_name = line.rfind(") ");
+  if (name == std::string::npos || after_name == std::string::npos || after_name < name) return {};
+  std::istringstream fields(line.substr(after_name + 2));
+  std::array<std::string, 22> field;  // proc(5): 3 to 24
+  for (auto& text : field) fields >> text;
+  if (!fields || field[0] == "Z" || field[0] == "X") return {};
+  const auto at = [&](std::size_t number) {
+    return number_from<std::int64_t>(field[number - 3]).value_or(0);
+  };
+  static const std::int64_t ticks_per_second = sysconf(_SC_CLK_TCK);
+  static const std::int64_t page_bytes = sysconf(_SC_PAGESIZE);
+  const auto ticks = at(14) + at(15) + at(16) + at(17);
+  return StatLine{.parent = static_cast<pid_t>(at(4)),
+                  .start_ticks = at(22),
+                  .cpu = Millis{ticks * 1'000 / ticks_per_second},
+                  .memory_bytes = at(24) * page_bytes,
+                  .name = line.substr(name + 1, after_name - name - 1)};
+}
+
+/// What it read from disks; nothing: it is somebody else's.
+std::optional<std::int64_t> read_bytes_of(pid_t pid) {
+  const auto text = beginning_of(folder_of(pid) / "io", 1'024);
+  static constexpr std::string_view key = "read_bytes: ";
+  const auto at = text.find(key);
+  if (at == std::string::npos) return std::nullopt;
+  return number_from<std::int64_t>(std::string_view(text).substr(at + key.size()));
+}
+
+}  // namespace
+
+std::optional<ServerProcess> process_behind(const Url& server) {
+  const auto port = number_from<int>(server.port);
+  if (!port || !is_loopback_host(server.host)) return std::nullopt;
+  const auto sockets = listeners_at(*port);
+  if (sockets.empty()) return std::nullopt;
+  for (const pid_t pid : all_processes()) {
+    if (!holds_any(pid, sockets)) continue;
+    const auto stat = stat_of(pid);
+    if (!stat) continue;
+    if (std::ranges::find(passers_on, stat->name) != std::end(passers_on)) return std::nullopt;
+    // Of several that share the socket this is the oldest, and the others are mostly below it.
+    return ServerProcess{.pid = pid, .start_ticks = stat->start_ticks, .name = stat->name};
+  }
+  return std::nullopt;
+}
+
+std::optional<ProcessUse> use_of(const ServerProcess& process) {
+  std::map<pid_t, StatLine> all;
+  for (const pid_t pid : all_processes()) {
+    if (auto stat = stat_of(pid)) all.emplace(pid, std::move(*stat));
+  }
+  const auto root = all.find(process.pid);
+  if (root == all.end() || root->second.start_ticks != process.start_ticks) return std::nullopt;
+  std::set<pid_t> tree{process.pid};
+  // A child's number may be lower than its parent's.
+  for (bool more = true; more;) {
+    more = false;
+    for (const auto& [pid, stat] : all)
+      more = (tree.contains(stat.parent) && tree.insert(pid).second) || more;
+  }
+  ProcessUse use;
+  for (const pid_t pid : tree) {
+    use.cpu += all.at(pid).cpu;
+    use.memory_bytes += all.at(pid).memory_bytes;
+    if (const auto bytes = read_bytes_of(pid)) use.io_bytes = use.io_bytes.value_or(0) + *bytes;
+    if (pid != process.pid) use.below.push_back(pid);
+  }
+  return use;
+}
+
+std::vector<std::string> llama_ports_of(const std::vector<pid_t>& processes) {
+  std::vector<std::string> ports;
+  for (const pid_t pid : processes) {
+    const auto line = beginning_of(folder_of(pid) / "cmdline", arguments_bytes_max);
+    std::vector<std::string> arguments;
+    std::istringstream text(line);
+    for (std::string argument; std::getline(text, argument, '\0');) arguments.push_back(argument);
+    if (arguments.empty() || arguments.front().find("llama") == std::string::npos) continue;
+    const auto option = std::ranges::find(arguments, "--port");
+    if (option == arguments.end() || option + 1 == arguments.end()) continue;
+    const auto port = number_from<int>(*(option + 1));
+    if (port && *port > 0 && *port < 65'536) ports.push_back(std::to_string(*port));
+  }
+  return ports;
+}
+
+std::optional<int> gpu_percent_in_sysfs() {
+  std::optional<int> busiest;
+  std::error_code error;
+  for (auto card = fs::directory_iterator("/sys/class/drm", error); !error && card != fs::end(card);
+       card.increment(error)) {
+    const auto percent =
+        gpu_percent_from(beginning_of(card->path() / "device/gpu_busy_percent", 16));
+    if (percent) busiest = std::max(busiest.value_or(0), *percent);
+  }
+  return busiest;
+}
+
+std::optional<int> gpu_percent_from(std::string_view lines) {
+  std::optional<int> busiest;
+  std::istringstream text{std::string(lines.substr(0, 4'096))};
+  for (std::string line; std::getline(text, line);) {
+    const auto first = line.find_first_not_of(' ');
+    if (first == std::string::npos) continue;
+    const auto percent = number_from<int>(std::string_view(line).substr(first));
+    if (percent && *percent >= 0) busiest = std::clamp(*percent, busiest.value_or(0), 100);
+  }
+  return busiest;
+}
+
+}  // namespace watchdog::monitor
