@@ -68,6 +68,7 @@ std::string row_of(const PageRow& session, Instant now) {
   if (!row.spec.parent.empty()) html += "<small>child of " + link_to(row.spec.parent) + "</small>";
   html += "</th><td>" + badge_of(session) + "</td><td>" + escaped(reason_in(session));
   html += explanation_of(session) + small(row.spec.task) + "</td><td>" + escaped(history.phase);
+  if (const auto* server = server_note(history)) html += small(server_in_brief(server->evidence));
   html += "</td>" + number(history.iteration ? std::to_string(*history.iteration) : "–");
   html += number(std::to_string(history.state_changes));
   html += number(history.state_changes > 0 ? spoken(now - history.last_change) + " ago" : "–");

@@ -33,6 +33,8 @@ std::string session_row(std::string_view id, const Watched& watched, Instant now
       out, "reason",
       notes.outcome ? notes.outcome->reason : reason_of(health, history, *watched.judged.policy));
   write_text(out, "currentPhase", history.phase);
+  out.key("server");
+  write_server(out, watched.judged, now, wall);
   out.field("iteration", history.iteration).field("heartbeats", history.heartbeats);
   out.field("stateChanges", history.state_changes).key("lastChangeAt");
   history.state_changes > 0 ? out.value(at(history.last_change)) : out.value(nullptr);
@@ -63,8 +65,8 @@ std::string session_row(const SessionRow& row, WallTime wall) {
              ended           ? row.outcome_reason
              : row.head == 0 ? "it has not reported anything yet"
                              : "");
-  for (const auto name : {"currentPhase", "iteration", "heartbeats", "stateChanges", "lastChangeAt",
-                          "lastHeartbeatAt", "tool"}) {
+  for (const auto name : {"currentPhase", "server", "iteration", "heartbeats", "stateChanges",
+                          "lastChangeAt", "lastHeartbeatAt", "tool"}) {
     out.field(name, nullptr);
   }
   out.field("createdAt", number(row.created)).key("endedAt");

@@ -37,8 +37,10 @@ BoardRow board_row(const json& row) {
   made.condition = row.contains("outcome") && row["outcome"].is_string() ? shown(row, "outcome")
                                                                          : shown(row, "health");
   made.reason = shown(row, "reason");
+  const auto server = server_brief_in(row);
   made.doing = row.contains("tool") && row["tool"].is_object() ? shown(row["tool"], "name")
-                                                               : shown(row, "currentPhase");
+               : server.empty()                                ? shown(row, "currentPhase")
+                                                               : server;
   made.iteration = number_in(row, "iteration");
   made.changes = number_in(row, "stateChanges");
   if (const auto at = number_in(row, "lastChangeAt"); at != 0)

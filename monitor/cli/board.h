@@ -17,7 +17,7 @@ struct BoardRow {
   std::string condition;  ///< How it ended, or its health.
   bool ended = false;
   std::string reason;
-  std::string doing;  ///< Its tool, or its phase.
+  std::string doing;  ///< Its tool, what its model's server does, or its phase.
   std::int64_t iteration = 0;
   std::int64_t changes = 0;
   std::optional<std::int64_t> changed_ago_ms;

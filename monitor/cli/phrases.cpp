@@ -7,6 +7,7 @@
 
 #include "api/page.h"
 #include "cli/table.h"
+#include "watchdog/health.h"
 
 namespace watchdog::monitor {
 
@@ -79,7 +80,40 @@ std::string explanation_in(const json& document) {
          coloured(shown(*found, "health")) + ": " + shown(*found, "reason");
 }
 
+namespace {
+
+/// What is told of its model's server. An older monitor tells nothing.
+ServerNote server_note_in(const json& document) {
+  ServerNote note;
+  const auto server = document.find("server");
+  if (server == document.end() || !server->is_object()) return note;
+  const auto number = [&](const char* name) {
+    const auto found = server->find(name);
+    return found != server->end() && found->is_number_integer()
+               ? std::optional(found->get<std::int64_t>())
+               : std::nullopt;
+  };
+  note.evidence.state = named<ServerState>(shown(*server, "state")).value_or(ServerState::unknown);
+  note.evidence.done = number("done").value_or(0);
+  note.evidence.total = number("total").value_or(0);
+  if (const auto left = number("leftMs")) note.evidence.left = Millis{*left};
+  note.evidence = bounded(note.evidence);
+  if (const auto why = shown(*server, "why"); why != "–") note.why = why;
+  return note;
+}
+
+}  // namespace
+
+std::string server_in(const json& document) {
+  return server_in_words(server_note_in(document));
+}
+
+std::string server_brief_in(const json& document) {
+  return server_in_brief(server_note_in(document).evidence);
+}
+
 void print_pending(const json& document) {
+  if (const auto server = server_in(document); !server.empty()) print_fact("model server", server);
   // An older server does not tell of turns.
   for (const auto& turn : document.value("turns", json::array())) {
     print_fact("turn", shown(turn, "turnId") + " for " +

@@ -35,7 +35,13 @@ void print_fact(const char* name, const std::string& text);
 [[nodiscard]] std::string reason_in(const nlohmann::json& document);
 /// `because its child …`; empty if none explains it.
 [[nodiscard]] std::string explanation_in(const nlohmann::json& document);
-/// Prints its open turns and tool calls, what it waits for and who asked it to stop.
+/// What its model's server does, also of a row: `reads the prompt: 41,216 of 61,440 tokens`; empty
+/// where nothing is known.
+[[nodiscard]] std::string server_in(const nlohmann::json& document);
+/// Likewise in brief: `reading 41,216 / 61,440`.
+[[nodiscard]] std::string server_brief_in(const nlohmann::json& document);
+/// Prints what its model's server does, its open turns and tool calls, what it waits for and who
+/// asked it to stop.
 void print_pending(const nlohmann::json& document);
 
 }  // namespace watchdog::monitor

@@ -360,6 +360,8 @@ std::string situation_line(const json& document) try {
   if (const auto iteration = shown(document, "iteration"); iteration != "–")
     line += "; iteration " + iteration;
   if (const auto phase = shown(document, "currentPhase"); phase != "–") line += " in " + phase;
+  if (const auto server = server_brief_in(document); !server.empty())
+    line += "; model server " + server;
   if (document.contains("progress")) {
     const auto& progress = document["progress"];
     line += "; " + shown(progress, "stateChanges") + " state changes, " +

@@ -40,6 +40,8 @@ std::vector<std::string> told_of(Endpoint& endpoint, const std::string& session,
     if (const auto text = shown(document, name); text != "–")
       lines.push_back("  " + std::string(name) + ": " + text);
   }
+  if (const auto server = server_in(document); !server.empty())
+    lines.push_back("  model server: " + server);
   for (const auto& proof : document["evidence"])
     lines.push_back("  event " + shown(proof, "seq") + ": " + shown(proof, "note"));
   lines.emplace_back();

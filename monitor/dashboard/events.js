@@ -3,13 +3,14 @@
 import { get } from './api.js';
 import { spoken } from './clock.js';
 import { el } from './element.js';
+import { serverBrief } from './health.js';
 import { atWall } from './timeline.js';
 
 const pageSize = 100;
 const shownMax = 2000;
 export const kinds = ['start', 'heartbeat', 'state_change', 'tool_call', 'tool_result', 'error', 'message', 'wait', 'idle',
                       'user_input', 'compaction', 'policy', 'cancel', 'exited', 'gap', 'end', 'opinion', 'chant', 'retry',
-                      'budget', 'limit', 'turn', 'tool_progress', 'tool_timeout'];
+                      'budget', 'limit', 'turn', 'tool_progress', 'tool_timeout', 'evidence'];
 const verdicts = { A: 'progressing', B: 'looping', C: 'blocked', D: 'failed', inconclusive: 'inconclusive' };
 
 export const verdictOf = (event) => verdicts[event.status] ?? event.state ?? 'asked';
@@ -20,7 +21,7 @@ const words = (...parts) => parts.filter((part) => part !== undefined && part !=
 function beatWords({ count = 1, iteration, iteration_first: first, phase, source, span_ms: span, counters }) {
   const rounds = iteration !== undefined && `iteration ${first !== undefined && first !== iteration ? `${first}–` : ''}${iteration}`;
   const told = Object.entries(counters ?? {}).map(([name, value]) => `${name} ${value}`).join(', ');
-  return words(count > 1 && `${count} times`, rounds, phase, source === 'sidecar' && 'of a helper',
+  return words(count > 1 && `${count} times`, rounds, phase, source === 'sidecar' && 'of a helper', source === 'relay' && 'of the relay',
                span > 0 && `within ${spoken(span)}`, told).replaceAll('false · ', '').replaceAll(' · false', '');
 }
 
@@ -41,6 +42,7 @@ export function told(event) {
     case 'turn': return words(name, event.call_id, event.reason);
     case 'tool_progress': return words(name, text, event.value !== undefined ? `${event.value}${event.total ? ` of ${event.total}` : ''}` : null);
     case 'tool_timeout': return words(name, `${event.limit_kind} limit of ${spoken(event.limit_ms ?? 0)}`, text);
+    case 'evidence': return words(serverBrief({ ...event, done: event.done ?? 0, leftMs: event.left_ms ?? null }) || event.state, event.call_id, text);
     case 'start': return words(event.pid && `process ${event.pid}`, event.host);
     case 'exited': return `process ${event.pid} is gone`;
     case 'gap': return `${event.count} reports were lost`;

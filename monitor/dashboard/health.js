@@ -29,6 +29,34 @@ export function setBadge(node, word) {
   put(node.lastChild, word);
 }
 
+/** A time that is left, as people say it. */
+function roughly(ms) {
+  const seconds = Math.ceil(ms / 1000);
+  if (seconds < 100) return `${seconds} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+}
+
+/** What the model's server does, for a cell: `reading 41,216 / 61,440, ~2 min`. */
+export function serverBrief(server) {
+  if (!server || server.state === 'unknown') return '';
+  const { state, done, total, leftMs } = server;
+  const counted = total ? ` ${done.toLocaleString()} / ${total.toLocaleString()}` : done ? ` ${done.toLocaleString()}` : '';
+  return `${state}${counted}${leftMs === null ? '' : `, ~${roughly(leftMs)}`}`;
+}
+
+const serverWords = {
+  loading: 'loads the model', queued: 'has queued the request', reading: 'reads the prompt', writing: 'writes the answer',
+  working: 'is busy and tells nothing of how far it is', quiet: 'is quiet', hung: 'hangs', restarted: 'was started anew',
+  gone: 'is gone', unknown: 'tells nothing',
+};
+
+/** Likewise in words: `reads the prompt: 41,216 of 61,440 tokens (67 %), about 2 min left`. */
+export function serverSaid({ state, done, total, leftMs }) {
+  const tokens = total ? `: ${done.toLocaleString()} of ${total.toLocaleString()} tokens (${Math.floor(100 * done / total)} %)`
+    : done ? `: ${done.toLocaleString()} tokens so far` : '';
+  return `${serverWords[state] ?? state}${tokens}${leftMs === null ? '' : `${tokens ? ', ' : ': '}about ${roughly(leftMs)} left`}`;
+}
+
 /** How long a call runs, and what that is called. Long is not wrong. */
 export function pace(ms) {
   if (ms < 10000) return 'brief';

@@ -2,7 +2,7 @@
 
 import { ago, heard, now, spoken, wall } from './clock.js';
 import { el, linkTo, mark, put } from './element.js';
-import { badge, hasEnded, healths, isTrouble, lifecycles, pace, setBadge, wordOf } from './health.js';
+import { badge, hasEnded, healths, isTrouble, lifecycles, pace, serverBrief, setBadge, wordOf } from './health.js';
 import { onKey } from './keys.js';
 import { Rows, searchOf, wishFrom } from './rows.js';
 import { announce, connection, showChannels } from './top.js';
@@ -69,7 +69,7 @@ function fillRow(tr, { row, depth }) {
     put(part.running, `${row.tool.name || 'a tool'} ${spoken(elapsed)}`);
     mark(part.running, 'class', `pace ${pace(elapsed)}`);
   } else {
-    put(part.running, row.cancelling && !hasEnded(row) ? 'asked to stop' : '');
+    put(part.running, row.cancelling && !hasEnded(row) ? 'asked to stop' : serverBrief(row.server));
     mark(part.running, 'class', null);
   }
   put(part.iteration, row.iteration ?? '–');

@@ -5,7 +5,7 @@ import { hasEnded, inTrouble, rank, wordOf } from './health.js';
 const keys = {
   session: (row) => row.sessionId,
   health: (row) => rank(wordOf(row)) * 1e14 - row.healthSince,
-  doing: (row) => row.tool?.name ?? row.currentPhase ?? '',
+  doing: (row) => row.tool?.name ?? row.currentPhase ?? row.server?.state ?? '',
   iteration: (row) => row.iteration ?? -1,
   changes: (row) => row.stateChanges ?? -1,
   changed: (row) => -(row.lastChangeAt ?? 0),
@@ -45,7 +45,7 @@ export function searchOf(wish) {
 
 function textOf(row) {
   row.text ??= [row.sessionId, row.agent, row.task, row.parentSessionId, row.reason, row.currentPhase,
-                row.tool?.name, ...Object.entries(row.labels ?? {}).map((label) => label.join(':'))].filter(Boolean).join('\n').toLowerCase();
+                row.tool?.name, row.server?.state, ...Object.entries(row.labels ?? {}).map((label) => label.join(':'))].filter(Boolean).join('\n').toLowerCase();
   return row.text;
 }
 

@@ -5,7 +5,7 @@ import { find, get } from './api.js';
 import { agoElement, heard, now, spoken } from './clock.js';
 import { el, linkTo, mark, put } from './element.js';
 import { Events, verdictOf } from './events.js';
-import { badge, hasEnded, pace, setBadge, wordOf } from './health.js';
+import { badge, hasEnded, pace, serverSaid, setBadge, wordOf } from './health.js';
 import { onKey } from './keys.js';
 import { Stream } from './stream.js';
 import { Timeline, atWall } from './timeline.js';
@@ -31,6 +31,7 @@ const parts = {
   since: el('span'),
   reason: el('p', { class: 'reason' }),
   culprit: el('p', { hidden: true }),
+  server: el('p', { class: 'server', hidden: true }),
   outcome: el('p', { class: 'notice', hidden: true }),
   cancel: el('p', { class: 'notice', hidden: true }),
   about: el('p', { class: 'about' }),
@@ -123,6 +124,17 @@ function showBudget(budget) {
   parts.budget.replaceChildren(...bars, ...stage);
 }
 
+/** What the model's server does: in words, and as a bar where it is known how much there is to do. */
+function showServer(server) {
+  parts.server.hidden = !server;
+  if (!server) return;
+  const { done, total, since, why } = server;
+  parts.server.replaceChildren(...[
+    el('span', {}, `Its model’s server ${serverSaid(server)}`), el('small', {}, `for ${spoken(now() - since)}`),
+    total && el('progress', { max: total, value: Math.min(done, total), 'aria-label': 'The prompt is read' }),
+    why && el('small', { class: 'why' }, why)].filter(Boolean));
+}
+
 let evidenceShown = '';
 function showEvidence(session) {
   const calm = hasEnded(session) || ['starting', 'progressing'].includes(session.health);
@@ -176,6 +188,7 @@ function show() {
   if (cancel) {
     parts.cancel.replaceChildren(`${cancel.by} asked it to stop `, agoElement(cancel.at), cancel.reason ? `: ${cancel.reason}` : '');
   }
+  showServer(ended ? null : session.server);
   showAbout(session);
   showFacts(session);
   showEvidence(session);
@@ -278,7 +291,7 @@ export function startSession(main) {
     el('nav', { 'aria-label': 'Back' }, el('a', { href: back(), class: 'back' }, '← Sessions')),
     el('div', { class: 'title' }, el('h1', { class: 'id' }, id), el('p', { class: 'now' }, parts.health, ' ', parts.since),
        el('div', { class: 'buttons' }, check, stop)),
-    parts.reason, parts.culprit, parts.outcome, parts.cancel, parts.about, parts.labels,
+    parts.reason, parts.culprit, parts.server, parts.outcome, parts.cancel, parts.about, parts.labels,
     el('div', { class: 'columns' },
        el('div', {}, timeline.node, sections.running, sections.evidence),
        el('aside', { 'aria-label': 'Facts' }, el('section', {}, el('h2', {}, 'Figures'), parts.facts), sections.budget,
@@ -299,6 +312,7 @@ export function startSession(main) {
   setInterval(() => {
     if (connection.paused || !shown) return;
     tickRunning();
+    if (!hasEnded(shown)) showServer(shown.server);
     drawTimeline();
     if (!hasEnded(shown)) parts.since.replaceChildren(`for ${spoken(now() - shown.healthSince)}`);
   }, 1000);

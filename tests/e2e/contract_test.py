@@ -377,7 +377,7 @@ EVERY_KIND = [
     {"kind": "heartbeat", "source": "loop", "iteration": 1, "phase": "plan", "counters": {"a": 1, "b": 0.5}, "ts_ms": 5},
     {"kind": "heartbeat", "source": "loop", "iteration": 2, "phase": "plan", "event_id": "e2"},
     *({"kind": "heartbeat", "source": "loop", "iteration": iteration, "phase": "plan"} for iteration in (3, 4)),
-    *({"kind": "heartbeat", "source": source} for source in ("sidecar", "unsaid", None)),
+    *({"kind": "heartbeat", "source": source} for source in ("sidecar", "relay", "unsaid", None)),
     {"kind": "state_change", "type": "plan_generated", "data": {"steps": [1, 2]}},
     {"kind": "state_change", "name": "edited", "text": "a file", "seq": "any"},
     {"kind": "tool_call", "name": "sh", "args": {"do": "make"}, "args_hash": "a", "call_id": "c", "deadline_ms": 9},
@@ -407,6 +407,9 @@ EVERY_KIND = [
     {"kind": "tool_timeout", "name": "sh", "call_id": "d", "text": "[TIMEOUT] sh", "limit_kind": "hard",
      "limit_ms": 6000, "elapsed_ms": 6001, "still_running": True},
     {"kind": "tool_timeout"},
+    {"kind": "evidence", "call_id": "r", "state": "reading", "done": 41216, "total": 61440, "left_ms": 118000,
+     "text": "the prompt moves"},
+    *({"kind": "evidence", "state": state} for state in ("hung", "over")),
     {"kind": "turn", "name": "turn_abort", "call_id": "u", "reason": "timeout"},
     {"kind": "turn", "name": "turn_end", "call_id": "u", "reason": "aborted", "tool_calls": 1},
     {"kind": "end", "outcome": "failed", "reason": "error", "error": "no disk"},
@@ -466,6 +469,8 @@ def events_are_refused(contract):
     refuse({"kind": "turn", "call_id": "t"}, 400, field="name")
     refuse({"kind": "turn", "name": "turn_pause", "call_id": "t"}, 422, field="name")
     refuse({"kind": "turn", "name": "turn_end"}, 400, field="call_id")
+    refuse({"kind": "evidence"}, 400, field="state")
+    refuse({"kind": "evidence", "state": "asleep"}, 422, field="state")
     refuse('{"kind":"tool_progress","value":1e999}', 400)
     refuse({"kind": "heartbeat", "counters": {"a": "1"}}, 400, field="counters")
     for counters in ({str(i): i for i in range(17)}, {"x" * 65: 1}):

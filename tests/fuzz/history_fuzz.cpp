@@ -80,7 +80,7 @@ PolicyPatch some_patch(Bytes& bytes) {
 }
 
 Detail some_beats(Bytes& bytes) {
-  Beats beats{.source = static_cast<Source>(bytes.below(3))};
+  Beats beats{.source = static_cast<Source>(bytes.below(4))};
   beats.count = 1 + static_cast<std::int64_t>(bytes.below(3));
   beats.max_gap = Millis{bytes.below(100) * 1'000};
   if (bytes.below(2) == 0) beats.iteration = beats.iteration_first = bytes.one_of(odd_numbers);
@@ -117,6 +117,15 @@ Report some_report(Bytes& bytes, Seq seq) {
       report.content = bytes.text();
       report.call_id = bytes.text();
       report.detail = ToolProgress{.accepted = bytes.one_of(odd_numbers)};
+      break;
+    case ReportKind::evidence:
+      report.content = bytes.text();
+      report.call_id = bytes.text();
+      report.detail = Evidence{
+          .state = static_cast<ServerState>(bytes.below(std::size(Names<ServerState>::all))),
+          .done = bytes.one_of(odd_numbers),
+          .total = bytes.one_of(odd_numbers),
+          .left = Millis{bytes.one_of(odd_numbers)}};
       break;
     case ReportKind::turn:
       report.name = bytes.one_of(

@@ -270,7 +270,9 @@ TEST(Json, turns_progress_and_timeouts_are_read_and_written_back_as_they_were) {
        R"({"kind":"turn","name":"turn_end","call_id":"t","reason":"completed","tool_calls":3})",
        R"({"kind":"tool_call","name":"sh","args":{"a":1},"call_id":"c","turn_id":"t","deadline_ms":9})",
        R"({"kind":"tool_progress","name":"sh","text":"half","call_id":"c","elapsed_ms":5,"value":0.5,"total":1,"output_bytes":7,"accepted":2})",
-       R"({"kind":"tool_timeout","name":"sh","text":"[TIMEOUT]","call_id":"c","limit_kind":"queue","limit_ms":6,"elapsed_ms":7,"still_running":true})"}) {
+       R"({"kind":"tool_timeout","name":"sh","text":"[TIMEOUT]","call_id":"c","limit_kind":"queue","limit_ms":6,"elapsed_ms":7,"still_running":true})",
+       R"({"kind":"evidence","text":"it moves","call_id":"r","state":"reading","done":41216,"total":61440,"left_ms":118000})",
+       R"({"kind":"evidence","state":"over"})"}) {
     Event event{.seq = 1, .session = 1, .report = parsed(text)};
     const auto written = to_json(event);
     EXPECT_EQ(written.substr(written.find(R"("kind")")), text + 1) << "behind seq and time";
@@ -313,6 +315,12 @@ TEST(Json, numbers_of_turns_and_calls_are_bounded) {
        ErrorCode::invalid},
       {R"({"kind":"tool_timeout","limit_kind":"late"})", "limit_kind", ErrorCode::invalid},
       {R"({"kind":"tool_timeout","still_running":1})", "still_running", ErrorCode::malformed},
+      {R"({"kind":"evidence","call_id":"r"})", "state", ErrorCode::malformed},
+      {R"({"kind":"evidence","state":"asleep"})", "state", ErrorCode::invalid},
+      {R"({"kind":"evidence","state":"reading","done":-1})", "done", ErrorCode::invalid},
+      {R"({"kind":"evidence","state":"reading","total":1.5})", "total", ErrorCode::malformed},
+      {R"({"kind":"evidence","state":"reading","left_ms":"soon"})", "left_ms",
+       ErrorCode::malformed},
       {R"({"kind":"tool_call","turn_id":5})", "turn_id", ErrorCode::malformed}};
   for (const auto& [text, field, code] : wrong) {
     const auto refused = report_from_json(text);
@@ -332,6 +340,36 @@ TEST(Json, progress_beyond_all_bounds_is_written_within_them) {
   Report again{.kind = ReportKind::tool_progress};
   ASSERT_TRUE(read_facts(again, facts_of(report, {}), {}).ok());
   EXPECT_EQ(facts_of(again, {}), facts_of(report, {}));
+}
+
+TEST(Json, evidence_beyond_all_bounds_is_read_and_written_within_them) {
+  const auto report = parsed(
+      R"({"kind":"evidence","state":"reading","done":9000000000000000,"total":5000000000000,"left_ms":9000000000000})");
+  const Evidence most{ServerState::reading, 1'000'000'000'000, 1'000'000'000'000,
+                      Millis{604'800'000}};
+  EXPECT_EQ(std::get<Evidence>(report.detail), most);
+  Report wild{.kind = ReportKind::evidence};
+  wild.detail = Evidence{ServerState::hung, INT64_MIN, -1, Millis::min()};
+  EXPECT_EQ(facts_of(wild, {}), R"({"state":"hung","left_ms":0})");
+}
+
+TEST(Json, progress_document_tells_what_the_model_server_does) {
+  const auto document = [](const test::Told& told) {
+    return progress_document("s", told.judged, description_of({}), told.now + Millis{5},
+                             WallTime{Millis{5'000'000}});
+  };
+  const auto busy = document(test::tell("S R R"));
+  EXPECT_NE(
+      busy.find(
+          R"("server":{"state":"reading","done":2,"total":61440,"leftMs":118000,"since":4998995,"why":"as it was seen"})"),
+      std::string::npos)
+      << busy;
+  const auto hung = document(test::tell("S H"));
+  EXPECT_NE(hung.find(R"("stuck":true)"), std::string::npos) << hung;
+  EXPECT_NE(hung.find(R"("stuckBy":"F5")"), std::string::npos) << hung;
+  for (const char* letters : {"S", "S R O", "S R E", "S R !"}) {
+    EXPECT_NE(document(test::tell(letters)).find(R"("server":null)"), std::string::npos) << letters;
+  }
 }
 
 TEST(Json, progress_document_tells_which_turns_run) {
@@ -378,7 +416,7 @@ TEST(Json, policy_is_checked_with_the_field_named) {
 
 TEST(Json, snapshot_restores_a_case_exactly) {
   std::mt19937 random(test::random_seed());
-  constexpr std::string_view alphabet = "hsbSccrewiux!+mEBttTakkppl";
+  constexpr std::string_view alphabet = "hsbSccrewiux!+mEBttTakkpplRRqHOy";
   for (int i = 0; i < test::repetitions(10'000); ++i) {
     std::string letters;
     for (auto n = random() % 30; n > 0; --n) letters += alphabet[random() % alphabet.size()];

@@ -226,7 +226,7 @@ TEST(Health, answer_does_not_change_before_valid_until_and_may_at_it) {
   std::mt19937 random(test::random_seed());
   int expiring = 0;
   for (int i = 0; i < test::repetitions(20'000); ++i) {
-    const auto letters = random_letters(random, "hsbSccrewiux!+mEtTakpl", 20);
+    const auto letters = random_letters(random, "hsbSccrewiux!+mEtTakplRqQHOy", 20);
     const auto told = tell(letters);
     if (is_end(told.judged.history.lifecycle)) continue;
     const auto& health = told.judged.health;
@@ -249,7 +249,7 @@ TEST(Health, answer_does_not_change_before_valid_until_and_may_at_it) {
 TEST(Health, looking_in_between_changes_nothing_that_is_concluded) {
   std::mt19937 random(test::random_seed());
   for (int i = 0; i < test::repetitions(20'000); ++i) {
-    const auto letters = random_letters(random, "hsbSccrewiux!+++mEtTakpl", 30);
+    const auto letters = random_letters(random, "hsbSccrewiux!+++mEtTakplRqQHOy", 30);
     const auto events = events_of(letters);
     const auto at_once = tell(events);
     Case watched;

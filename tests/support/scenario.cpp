@@ -15,7 +15,35 @@ Report report_of(char letter, std::int64_t& iteration, Instant tick) {
     if (source == Source::loop) row.iteration = row.iteration_first = ++iteration;
     report.detail = row;
   };
+  const auto evidence = [&](ServerState state) {
+    report.kind = ReportKind::evidence;
+    report.call_id = "request";
+    report.content = "as it was seen";
+    report.detail = Evidence{.state = state};
+  };
   switch (letter) {
+    case 'R':
+      evidence(ServerState::reading);
+      report.detail = Evidence{.state = ServerState::reading,
+                               .done = ++iteration,
+                               .total = 61'440,
+                               .left = Millis{118'000}};
+      break;
+    case 'q':
+      evidence(ServerState::queued);
+      break;
+    case 'Q':
+      evidence(ServerState::quiet);
+      break;
+    case 'H':
+      evidence(ServerState::hung);
+      break;
+    case 'O':
+      evidence(ServerState::over);
+      break;
+    case 'y':
+      beats(Source::relay);
+      break;
     case 'h':
       beats(Source::loop);
       break;

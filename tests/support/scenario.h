@@ -7,6 +7,8 @@
 ///   x its process is gone             + ten seconds pass               B budget
 ///   t a turn begins    T it ends    a somebody wants it to stop    k a tool call of it
 ///   p the call says that it got further    l nobody waits for it any longer
+///   R the model's server reads its prompt further    q queues it    H hangs    O it is over
+///   Q is quiet         y heartbeat of who relays the request
 ///   (blank) nothing
 #pragma once
 

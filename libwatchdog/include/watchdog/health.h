@@ -101,7 +101,18 @@ struct PaceNow {
 };
 [[nodiscard]] PaceNow pace_now(const History& history, const Policy& policy) noexcept;
 
-/// How many independent confirmations a suspicion has: repetition, models, the agent itself.
+/// Until when what is known of the model's server counts: where whoever relays the requests sends
+/// heartbeats, `call_idle_max` after it was heard last, because it may be gone itself; else
+/// `never`.
+[[nodiscard]] Instant server_known_until(const History& history, const Policy& policy) noexcept;
+/// What the model's server does, in a few words; empty where there is nothing to tell: `reads the
+/// prompt: 41,216 of 61,440 tokens, about 2 min left`.
+[[nodiscard]] std::string server_in_words(const ServerNote& note);
+/// Likewise for a cell of a table: `reading 41,216 / 61,440, ~2 min`.
+[[nodiscard]] std::string server_in_brief(const Evidence& evidence);
+
+/// How many independent confirmations a suspicion has: repetition, models, the agent itself, its
+/// model's server.
 [[nodiscard]] int confirmations(const History& history, const Policy& policy);
 
 /// The pattern's own kind of trouble: looping where it is a repetition, else stuck.
@@ -118,6 +129,6 @@ struct PaceNow {
 [[nodiscard]] std::string evidence_note(const Health& health, std::size_t at);
 
 /// Version of these rules; transitions carry it.
-inline constexpr std::string_view detector_version = "4";
+inline constexpr std::string_view detector_version = "5";
 
 }  // namespace watchdog

@@ -150,6 +150,16 @@ struct BudgetNote {
   WallTime at{};
 };
 
+/// What was said last of the model's server and one open request.
+struct ServerNote {
+  std::string request;  ///< The reports' call id, its first 64 characters; empty: not named.
+  Evidence evidence;
+  std::string why;  ///< The proof for people, its first 200 characters.
+  Seq seq = 0;
+  Instant since{};  ///< When this state began.
+};
+inline constexpr std::size_t server_notes_max = 8;
+
 /// Facts few sessions have; kept apart so that the others stay small.
 struct Notes {
   std::string waiting_for;
@@ -165,6 +175,9 @@ struct Notes {
   Suspicion suspicion;
   Boxed<BudgetNote> budget;
   Boxed<std::vector<OpenTurn>> turns;  ///< Oldest first, at most `open_turns_max`.
+  /// A request each, the oldest first, at most `server_notes_max`.
+  Boxed<std::vector<ServerNote>> server;
+  Instant relay_at{};  ///< Whoever relays its requests was heard; zero: nobody beats for that.
 };
 
 /// When the observer was away last.
@@ -231,6 +244,12 @@ void apply(History& history, const Event& event, const Policy& policy);
 [[nodiscard]] const OpenTurn* find_turn(const History& history, std::string_view id) noexcept;
 /// The newest running call of a turn; null: none runs.
 [[nodiscard]] const OpenCall* newest_call(const History& history, std::string_view turn) noexcept;
+
+/// What is known of the model's server. Of several requests the one that is best off counts: a
+/// session is only stuck where none of them moves. Null: none is open.
+[[nodiscard]] const ServerNote* server_note(const History& history) noexcept;
+/// The same within bounds: 10^12 tokens, a week.
+[[nodiscard]] Evidence bounded(const Evidence& evidence) noexcept;
 
 /// True if something new happened after that event: what was thought of the session up to it is out
 /// of date.

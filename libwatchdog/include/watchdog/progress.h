@@ -24,6 +24,10 @@ void write_evidence(JsonWriter& out, const Health& health);
 /// null.
 void write_turn(JsonWriter& out, const OpenTurn& turn, const OpenCall* running, Instant now);
 
+/// What the model's server does, as an object; null where nothing is known by now. `now` and `wall`
+/// are the same moment on both clocks.
+void write_server(JsonWriter& out, const Case& judged, Instant now, WallTime wall);
+
 /// Another session, whose health explains why one waits. A plain value.
 struct Explanation {
   std::string session;

@@ -105,6 +105,22 @@ void write_evidence(JsonWriter& out, const Health& health) {
   out.close_array();
 }
 
+void write_server(JsonWriter& out, const Case& judged, Instant now, WallTime wall) {
+  const auto* note = server_note(judged.history);
+  if (note == nullptr || now >= server_known_until(judged.history, *judged.policy)) {
+    out.value(nullptr);
+    return;
+  }
+  const auto& [state, done, total, left] = note->evidence;
+  out.open_object().field("state", name_of(state)).field("done", done).key("total");
+  total > 0 ? out.value(total) : out.value(nullptr);
+  out.key("leftMs");
+  left ? out.value(std::int64_t{left->count()}) : out.value(nullptr);
+  out.field("since", (wall - (now - note->since)).time_since_epoch().count());
+  write_text(out, "why", note->why);
+  out.close_object();
+}
+
 std::string progress_document(std::string_view session_id, const Case& judged,
                               std::string_view description, Instant now, WallTime wall,
                               const std::optional<Explanation>& explained_by) {
@@ -132,7 +148,8 @@ std::string progress_document(std::string_view session_id, const Case& judged,
   out.close_object();
   out.key("currentPhase");
   history.phase.empty() ? out.value(nullptr) : out.value(history.phase);
-  out.field("iteration", history.iteration);
+  out.field("iteration", history.iteration).key("server");
+  write_server(out, judged, now, wall);
 
   out.field("lifecycle", name_of(history.lifecycle)).field("health", name_of(health.kind));
   out.field("healthSince", judged.health_since.time_since_epoch().count());

@@ -247,6 +247,12 @@ Result<std::optional<Report>> report_from(const json& object) {
     case ReportKind::tool_timeout:
       report.timeout = read_timeout(fields);
       break;
+    case ReportKind::evidence:
+      report.detail = read_evidence(fields);
+      if (fields.find("state") == nullptr && !fields.error()) {
+        fields.fail(ErrorCode::malformed, "state", "is missing: what does the model's server do?");
+      }
+      break;
     default:
       break;
   }
@@ -410,12 +416,7 @@ struct DetailWriter {
   }
   void operator()(const TurnFacts& turn) const { write_turn(out, turn); }
   void operator()(const ToolProgress& progress) const { write_progress(out, progress); }
-  void operator()(const Evidence& evidence) const {
-    out.field("state", name_of(evidence.state));
-    if (evidence.done > 0) out.field("done", evidence.done);
-    if (evidence.total > 0) out.field("total", evidence.total);
-    if (evidence.left) out.field("left_ms", evidence.left->count());
-  }
+  void operator()(const Evidence& evidence) const { write_evidence(out, evidence); }
   void operator()(const Marks&) const {}  // have a column of their own, and are nobody's business
 };
 
@@ -546,6 +547,9 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
       break;
     case ReportKind::tool_timeout:
       if (parsed->contains("limit_kind")) report.timeout = read_timeout(fields);
+      break;
+    case ReportKind::evidence:
+      report.detail = read_evidence(fields);
       break;
     case ReportKind::observer:
       fields.integer("gap_ms", number);

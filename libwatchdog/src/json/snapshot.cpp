@@ -110,6 +110,11 @@ void write_notes(JsonWriter& out, const Notes& notes) {
     out.key("turns");
     PartWriter{out}.put(parts.turns.edit());
   }
+  if (!notes.server->empty()) {
+    out.key("server");
+    PartWriter{out}.put(parts.server.edit());
+  }
+  if (notes.relay_at != Instant{}) out.field("relay_at", as_integer(notes.relay_at));
 }
 
 void read_notes(const json& from, History& history) {
@@ -157,6 +162,14 @@ void read_notes(const json& from, History& history) {
   if (const auto turns = from.find("turns"); turns != from.end()) {
     PartReader::take(*turns, history.notes.edit().turns.edit());
   }
+  if (const auto server = from.find("server"); server != from.end()) {
+    auto& requests = history.notes.edit().server.edit();
+    PartReader::take(*server, requests);
+    for (auto& note : requests) note.evidence = bounded(note.evidence);
+  }
+  if (const auto relay = from.find("relay_at"); relay != from.end()) {
+    from_integer(*relay, history.notes.edit().relay_at);
+  }
 }
 
 /// What was written within bounds is read within bounds, whoever wrote it.
@@ -184,7 +197,8 @@ bool is_bounded(const History& history) {
          fits(repetition.round.sum) &&
          std::all_of(repetition.steps.begin(), repetition.steps.end(), fits) &&
          few(history.pace->samples, Pace::kinds_max + 1) &&
-         few(*history.open_calls, open_calls_max) && few(*history.notes->turns, open_turns_max);
+         few(*history.open_calls, open_calls_max) && few(*history.notes->turns, open_turns_max) &&
+         few(*history.notes->server, server_notes_max);
 }
 
 History history_from(const json& from) {

@@ -41,6 +41,8 @@ template <class V> void each_part(Pace::Samples& x, V&& v) { v(x.kind, x.count, 
 template <class V> void each_part(Pace& x, V&& v) { v(x.samples); }
 template <class V> void each_part(Opinions& x, V&& v) { v(x.newest, x.looping, x.blocked, x.self, x.seq); }
 template <class V> void each_part(Absence& x, V&& v) { v(x.back, x.gap); }
+template <class V> void each_part(Evidence& x, V&& v) { v(x.state, x.done, x.total, x.left); }
+template <class V> void each_part(ServerNote& x, V&& v) { v(x.request, x.evidence, x.why, x.seq, x.since); }
 template <class V> void each_part(Suspicion& x, V&& v) { v(x.seq, x.further); }
 // clang-format on
 
@@ -170,8 +172,12 @@ struct PartReader {
   }
   template <class T>
   static void take_members(const nlohmann::json& value, std::optional<T>& part) {
-    // An iteration: the agent's own number, only compared.
-    if (!value.empty()) part = value.at(0).get<T>();
+    if (value.empty()) return;
+    if constexpr (std::is_same_v<T, Millis>) {
+      take(value.at(0), part.emplace());
+    } else {
+      part = value.at(0).get<T>();  // an iteration: the agent's own number, only compared
+    }
   }
   template <class T>
   static void take_members(const nlohmann::json& value, T& part) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "json/counts.h"
+#include "watchdog/history.h"
 
 namespace watchdog {
 namespace {
@@ -77,6 +78,24 @@ void write_timeout(JsonWriter& out, const ToolTimeoutFacts& timeout) {
   out.field("limit_ms", counted(timeout.limit.count()));
   out.field("elapsed_ms", counted(timeout.elapsed.count()));
   out.field("still_running", timeout.still_running);
+}
+
+Evidence read_evidence(Fields& fields) {
+  Counts counts(fields);
+  std::optional<ServerState> state;
+  fields.choice("state", state);
+  return bounded({.state = state.value_or(ServerState::unknown),
+                  .done = counts.integer("done").value_or(0),
+                  .total = counts.integer("total").value_or(0),
+                  .left = counts.ms("left_ms")});
+}
+
+void write_evidence(JsonWriter& out, const Evidence& evidence) {
+  const auto said = bounded(evidence);
+  out.field("state", name_of(said.state));
+  if (said.done > 0) out.field("done", said.done);
+  if (said.total > 0) out.field("total", said.total);
+  if (said.left) out.field("left_ms", said.left->count());
 }
 
 }  // namespace watchdog

@@ -1,6 +1,6 @@
 /// \file
-/// What reports of turns, and of calls that run or were given up, say beside their content; named
-/// as in the trace format. What was written is read back as it was.
+/// What reports of turns, of calls that run or were given up, and of a model's server say beside
+/// their content; named as in the trace format. What was written is read back as it was.
 #pragma once
 
 #include "json/fields.h"
@@ -17,5 +17,9 @@ void write_progress(JsonWriter& out, const ToolProgress& progress);
 
 [[nodiscard]] ToolTimeoutFacts read_timeout(Fields& fields);
 void write_timeout(JsonWriter& out, const ToolTimeoutFacts& timeout);
+
+/// Numbers are brought within bounds, by either.
+[[nodiscard]] Evidence read_evidence(Fields& fields);
+void write_evidence(JsonWriter& out, const Evidence& evidence);
 
 }  // namespace watchdog

@@ -31,8 +31,10 @@ void Case::remember() {
   } else if (!suspected && history.notes->suspicion.seq != 0) {
     history.notes.edit().suspicion = {};
   }
-  const bool convicted = health.kind == HealthKind::looping ||
-                         (health.kind == HealthKind::stuck && health.pattern != Pattern::F1);
+  // The next word of the model's server or the next state change acquits at once.
+  const bool revocable = health.pattern == Pattern::F1 || health.pattern == Pattern::F5;
+  const bool convicted =
+      health.kind == HealthKind::looping || (health.kind == HealthKind::stuck && !revocable);
   if (convicted && history.repetition->alarm.pattern == Pattern::none) {
     auto& repetition = history.repetition.edit();
     auto found = repetition.finding(*policy);

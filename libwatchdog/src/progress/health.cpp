@@ -84,18 +84,37 @@ Health awake(const History& history, const Policy& policy, Instant now) {
             .evidence = {found.first, found.last}};
   }
   Instant until = never;
-  if (base_rule(history, policy) && history.loop_beats_since_rise >= policy.stuck_threshold) {
+  const auto* server = server_note(history);
+  if (server != nullptr) {
+    const auto known_until = server_known_until(history, policy);
+    if (now >= known_until) {
+      server = nullptr;
+    } else {
+      until = known_until;
+    }
+  }
+  const bool busy = server != nullptr && is_busy(server->evidence.state);
+  if (server != nullptr && server->evidence.state == ServerState::hung) {
+    return {.kind = HealthKind::stuck,
+            .pattern = Pattern::F5,
+            .valid_until = until,
+            .evidence = {server->seq}};
+  }
+  if (!busy && base_rule(history, policy) &&
+      history.loop_beats_since_rise >= policy.stuck_threshold) {
     const auto excused = history.open_calls->empty() ? now : excused_until(history, policy);
     if (now >= excused) {
       return {.kind = HealthKind::stuck,
               .pattern = Pattern::F1,
               .evidence = {history.streak_seq, history.change_seq}};
     }
-    until = excused;
+    until = std::min(until, excused);
   }
   const auto pace = pace_now(history, policy);
-  if (found.level == Level::suspect || now >= pace.suspect_at) {
+  if (found.level == Level::suspect || (!busy && now >= pace.suspect_at)) {
     health = doubted(history, policy, found);
+  } else if (busy && now >= std::min(pace.slow_at, pace.suspect_at)) {
+    health = {.kind = HealthKind::slow, .pattern = Pattern::F5, .evidence = {server->seq}};
   } else if (now >= pace.slow_at) {
     health = {.kind = HealthKind::slow, .pattern = Pattern::F3, .evidence = {history.change_seq}};
   }
@@ -171,11 +190,20 @@ PaceNow pace_now(const History& history, const Policy& policy) noexcept {
   return now;
 }
 
+Instant server_known_until(const History& history, const Policy& policy) noexcept {
+  const auto heard = history.notes->relay_at;
+  if (heard == Instant{}) return never;
+  return unless_away(history, heard + policy.call_idle_max, policy.call_idle_max);
+}
+
 int confirmations(const History& history, const Policy& policy) {
   const bool repeats =
       history.repetition.has() && history.repetition->finding(policy).level != Level::none;
   const auto& opinions = history.notes->opinions;
-  return (repeats ? 1 : 0) + (counts(opinions.looping, repeats) ? 1 : 0) + (opinions.self ? 1 : 0);
+  const auto* server = server_note(history);
+  const bool hung = server != nullptr && server->evidence.state == ServerState::hung;
+  return (repeats ? 1 : 0) + (counts(opinions.looping, repeats) ? 1 : 0) + (opinions.self ? 1 : 0) +
+         (hung ? 1 : 0);
 }
 
 HealthKind trouble_of(Pattern pattern) noexcept {
@@ -267,6 +295,14 @@ std::string pace_in(const History& history, const Policy& policy, bool suspect) 
          (suspect ? ", and nothing else moves" : "");
 }
 
+std::string server_in(const Health& health, const History& history) {
+  const auto* server = server_note(history);
+  const auto words = server == nullptr ? std::string() : server_in_words(*server);
+  if (!words.empty()) return "its model's server " + words;
+  return health.kind == HealthKind::stuck ? "its model's server hung"
+                                          : "its model's server was busy";
+}
+
 std::string doubt_in(const Health& health, const History& history, const Policy& policy) {
   if (!is_repetition(health.pattern)) return pace_in(history, policy, true);
   return repetition_in(history.repetition->finding(policy), *history.repetition);
@@ -286,6 +322,7 @@ std::string reason_of(const Health& health, const History& history, const Policy
                  : "its newest state change is " + history.last_change_type + "; it is calling " +
                        history.open_calls->back().name;
     case HealthKind::slow:
+      if (health.pattern == Pattern::F5) return server_in(health, history);
       return pace_in(history, policy, false);
     case HealthKind::suspect:
       return doubt_in(health, history, policy);
@@ -296,6 +333,7 @@ std::string reason_of(const Health& health, const History& history, const Policy
         return "its loop went round " + counted(history.loop_beats_since_change, "time") +
                " without a state change (limit " + std::to_string(policy.stuck_threshold) + ")";
       }
+      if (health.pattern == Pattern::F5) return server_in(health, history);
       return doubt_in(health, history, policy);
     case HealthKind::blocked:
       if (health.pattern == Pattern::F6) return "a model that was asked says that it cannot go on";
@@ -312,6 +350,7 @@ std::string reason_of(const Health& health, const History& history, const Policy
 }
 
 std::string evidence_note(const Health& health, std::size_t at) {
+  if (health.pattern == Pattern::F5) return "what its model's server does";
   switch (health.kind) {
     case HealthKind::suspect:
     case HealthKind::looping:

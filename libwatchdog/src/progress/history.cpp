@@ -29,6 +29,7 @@ namespace {
 constexpr std::size_t kept_name_bytes = 64;
 constexpr std::size_t turn_id_chars = 256;
 constexpr int turn_depth_max = 1'000;
+constexpr std::size_t why_chars_max = 200;
 
 /// No deadline and no announcement is longer than a week.
 Millis bounded(Millis time) {
@@ -115,6 +116,12 @@ void forget_turns(History& history) {
   if (history.notes->turns.has()) history.notes.edit().turns = {};
 }
 
+/// No request is open any more.
+void forget_server(History& history) {
+  if (history.notes->server.has()) history.notes.edit().server = {};
+  if (history.notes->relay_at != Instant{}) history.notes.edit().relay_at = {};
+}
+
 /// Forgets calls that will get no result any more.
 template <class Which>
 void drop_calls(History& history, Seq seq, const Policy& policy, Which&& which) {
@@ -162,6 +169,12 @@ void open_call(History& history, const Event& event, const Policy& policy) {
   notes.deadline = bounded(report.deadline.value_or(Millis{0}));
 }
 
+/// Something moves, as if a counter rose.
+void note_movement(History& history, Instant at) {
+  history.loop_beats_since_rise = 0;
+  history.last_rise = at;
+}
+
 /// A running call got further: it is quiet no longer, and its deadline counts from now.
 void take_progress(History& history, const Event& event) {
   const auto* progress = std::get_if<ToolProgress>(&event.report.detail);
@@ -174,8 +187,7 @@ void take_progress(History& history, const Event& event) {
   const auto accepted = std::min(progress->accepted, budget_max);
   if (accepted <= notes.accepted) return;
   notes.accepted = accepted;
-  history.loop_beats_since_rise = 0;
-  history.last_rise = event.tick;
+  note_movement(history, event.tick);
 }
 
 void take_turn(History& history, const Event& event, const Policy& policy) {
@@ -245,6 +257,52 @@ void change_state(History& history, const Event& event, const Policy& policy) {
   history.pace_from = event.tick;
 }
 
+/// Who waits for the model's server waits no longer.
+void resume_from_backend(History& history, Instant now) {
+  if (history.lifecycle == Lifecycle::waiting && history.notes->waiting_for == backend) {
+    resume(history, now);
+  }
+}
+
+void take_evidence(History& history, const Event& event) {
+  const auto* said = std::get_if<Evidence>(&event.report.detail);
+  if (said == nullptr) return;
+  const auto evidence = bounded(*said);
+  const auto request = first_characters(event.report.call_id, kept_name_bytes);
+  const auto& known = *history.notes->server;
+  const auto named = [&](const ServerNote& note) { return note.request == request; };
+  const auto found = std::find_if(known.begin(), known.end(), named);
+  const auto before = found == known.end() ? Evidence{} : found->evidence;
+  const bool moved =
+      is_busy(evidence.state) && (evidence.state != before.state || evidence.done > before.done);
+  // What was busy was so until now: its quiet begins here.
+  if (moved || is_busy(before.state)) note_movement(history, event.tick);
+  if (moved) resume_from_backend(history, event.tick);
+  if (history.notes->relay_at != Instant{}) history.notes.edit().relay_at = event.tick;
+
+  if (evidence.state == ServerState::over) {
+    if (found == known.end()) return;
+    std::erase_if(history.notes.edit().server.edit(), named);
+    if (history.notes->server->empty()) history.notes.edit().server = {};
+    return;
+  }
+  const auto since =
+      found != known.end() && evidence.state == before.state ? found->since : event.tick;
+  auto& requests = history.notes.edit().server.edit();
+  auto note = std::find_if(requests.begin(), requests.end(), named);
+  if (note == requests.end()) {
+    if (requests.size() == server_notes_max) {
+      requests.erase(std::min_element(requests.begin(), requests.end(),
+                                      [](auto& a, auto& b) { return a.seq < b.seq; }));
+    }
+    note = requests.insert(requests.end(), {.request = std::string(request)});
+  }
+  note->evidence = evidence;
+  note->why = first_characters(event.report.content, why_chars_max);
+  note->seq = event.seq;
+  note->since = since;
+}
+
 void take_cancel(History& history, const Event& event, const CancelRequest& request) {
   if (request.turn.empty()) {
     auto& notes = history.notes.edit();
@@ -275,7 +333,12 @@ void take_opinion(History& history, const Event& event, const Opinion& opinion) 
 
 void take_beats(History& history, const Event& event, const Beats& beats, const Policy& policy) {
   const auto loops = loop_beats_in(history, beats);
-  const auto periodic = beats.count - loops;
+  const bool relayed = beats.source == Source::relay;
+  const auto periodic = relayed ? 0 : beats.count - loops;
+  if (relayed) {
+    auto& heard = history.notes.edit().relay_at;
+    heard = std::max(heard, beats.last);
+  }
 
   if (periodic > 0) {
     if (history.periodic_beats > 0) history.gaps.add(beats.first - history.last_periodic, 1);
@@ -291,10 +354,7 @@ void take_beats(History& history, const Event& event, const Beats& beats, const 
   if (rises(*history.counters, beats.counters)) {
     history.loop_beats_since_rise = added(0, std::min(loops, beats.quiet));
     history.last_rise = beats.last;
-    // The model's server answers again.
-    if (history.lifecycle == Lifecycle::waiting && history.notes->waiting_for == backend) {
-      resume(history, event.tick);
-    }
+    resume_from_backend(history, event.tick);
   }
   if (!beats.counters.empty()) history.counters.edit() = beats.counters;
 
@@ -313,6 +373,10 @@ void take_beats(History& history, const Event& event, const Beats& beats, const 
     }
   }
 
+  if (relayed) {  // it knows less of where the agent is than the agent itself
+    if (!beats.phase.empty() && !history.gives_position) history.phase = beats.phase;
+    return;
+  }
   history.gives_position |= beats.iteration.has_value() || !beats.phase.empty();
   if (beats.iteration) history.iteration = beats.iteration;
   if (!beats.phase.empty()) history.phase = beats.phase;
@@ -329,6 +393,7 @@ void take_up(History& history, const Event& event, const ProcessFacts* process,
   // What another process of this session had open died with it.
   drop_calls(history, event.seq, policy, [](const OpenCall&) { return true; });
   forget_turns(history);
+  forget_server(history);
   resume(history, event.tick);
   history.pace_from = event.tick;
   if (process != nullptr && process->pid > 0 && process->pid <= INT32_MAX) {
@@ -352,6 +417,7 @@ bool said_by_agent(const History& history, const Report& report) {
     case ReportKind::observer:
     case ReportKind::opinion:
     case ReportKind::limit:
+    case ReportKind::evidence:
       return false;
     default:
       return true;
@@ -430,6 +496,7 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
         history.lifecycle = lifecycle_of(outcome->kind);
         history.open_calls = {};
         forget_turns(history);
+        forget_server(history);
         auto& notes = history.notes.edit();
         notes.outcome = *outcome;
         notes.outcome_at = event.at;
@@ -459,6 +526,9 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
           figures != nullptr && report.call_id.empty()) {
         history.notes.edit().budget.edit() = {.figures = bounded(*figures), .at = event.at};
       }
+      break;
+    case ReportKind::evidence:
+      take_evidence(history, event);
       break;
     case ReportKind::policy:
     case ReportKind::gap:
@@ -490,7 +560,7 @@ bool is_outdated(const History& history, Seq seen) noexcept {
 
 std::int64_t loop_beats_in(const History& before, const Beats& beats) noexcept {
   if (beats.source == Source::loop) return beats.count;
-  if (beats.source == Source::sidecar) return 0;
+  if (beats.source == Source::sidecar || beats.source == Source::relay) return 0;
   if (!before.gives_position && !beats.iteration && beats.phase.empty()) return beats.count;
   const bool first_is_new = (!beats.phase.empty() && beats.phase != before.phase) ||
                             (beats.iteration_first && beats.iteration_first != before.iteration);
