@@ -131,6 +131,14 @@ TEST(Board, reads_what_the_monitor_answers_and_survives_what_it_does_not) {
   EXPECT_EQ(rows[0].doing, "sh");
   EXPECT_EQ(rows[0].changed_ago_ms, 2'500);
   EXPECT_FALSE(rows[0].ended);
+  const auto served = board_rows(
+      R"({"sessions":[{"currentPhase":"p","server":{"state":"reading","done":41216,"total":61440,"leftMs":118000}},
+      {"currentPhase":"p","server":{"state":"asleep","done":"x","total":-1,"leftMs":1e99}},
+      {"currentPhase":"p","server":3}]})");
+  ASSERT_EQ(served.size(), 3U);
+  EXPECT_EQ(served[0].doing, "reading 41,216 / 61,440, ~2 min");
+  EXPECT_EQ(served[1].doing, "p");
+  EXPECT_EQ(served[2].doing, "p");
   for (const char* text : {"", "[]", "null", R"({"sessions":3})", R"({"sessions":null})", "{"})
     EXPECT_TRUE(board_rows(text).empty()) << text;
 }

@@ -113,6 +113,11 @@ class WithAMonitor(unittest.TestCase):
         self.assertEqual(said.returncode, DONE)
         self.assertIn("cancel", said.stdout)
 
+    def test_what_the_model_server_does_is_said(self):
+        self.report("runs", {"kind": "evidence", "call_id": "r", "state": "reading", "done": 41216, "total": 61440, "left_ms": 118000})
+        said = run("status", "runs", *self.where)
+        self.assertIn("model server     reads the prompt: 41,216 of 61,440 tokens, about 2 min left\n", said.stdout)
+
     def test_what_is_not_there_is_said(self):
         for command in ("status", "events", "explain", "cancel", "events --follow"):
             with self.subTest(command):

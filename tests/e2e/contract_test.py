@@ -433,7 +433,7 @@ def events_are_taken(contract):
     ask("PATCH", f"{SESSIONS}/kinds", {"policy": {"stuckThreshold": 3}}, status=200)
     whole = ask("GET", f"{events}?limit=1000", status=200)["events"]
     same("pages make the whole", contract.pages(f"{events}?limit=7", "events"), whole)
-    same("neighbours share an event", [e["count"] for e in whole if e["kind"] == "heartbeat"], [1, 1, 2, 1, 2])
+    same("neighbours share an event", [e["count"] for e in whole if e["kind"] == "heartbeat"], [1, 1, 2, 1, 1, 2])
     same("late ones are marked", [e["text"] for e in whole if "late" in e], ["late"])
     same("secrets are not kept", [e["text"] for e in whole if e.get("name") == "user"], ["password=[redacted]"])
     changes = ask("GET", f"{events}?kind=state_change", status=200)["events"]
@@ -556,6 +556,21 @@ def situations_are_told(contract):
     same("children", [child["parent"] for child in known["process"]["children"]], [agent.pid])
 
 
+def what_the_model_server_does_is_told(contract):
+    same = contract.tally.same
+    said = {"kind": "evidence", "call_id": "r", "state": "reading", "done": 41216, "total": 61440, "left_ms": 118000}
+    contract.post("served", [{"kind": "state_change", "type": "begun"}, said])
+    contract.until("served", "reading", lambda d: d["server"] and d["server"]["state"] == "reading")
+    shown = contract.ask("GET", f"{PROGRESS}/served", status=200)["server"]
+    same("how far it is", [shown[name] for name in ("done", "total", "leftMs", "why")], [41216, 61440, 118000, None])
+    row = contract.ask("GET", f"{SESSIONS}?q=served", status=200)["sessions"][0]
+    same("in the list likewise", row["server"] | {"since": None}, shown | {"since": None})
+    contract.post("served", [said | {"state": "hung", "text": "no token for 9 min, no CPU"}])
+    contract.until("served", "hung", lambda d: d["stuckBy"] == "F5" and d["server"]["state"] == "hung")
+    contract.post("served", [{"kind": "evidence", "call_id": "r", "state": "over"}])
+    contract.until("served", "well again", lambda d: d["server"] is None and d["health"] == "progressing")
+
+
 def silence_and_death_are_told(contract):
     ask, same, until = contract.ask, contract.tally.same, contract.until
     ask("POST", SESSIONS, {"sessionId": "unserved"}, status=201)
@@ -636,7 +651,8 @@ def main():
     tally.check("openapi.yaml is well formed", list(lint(specification)))
     contract = Contract(specification, tally)
     parts = (pages_are_served, sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused,
-             a_life_is_told, turns_are_told, hooks_are_told, rows_and_streams_are_told, situations_are_told, silence_and_death_are_told,
+             a_life_is_told, turns_are_told, hooks_are_told, rows_and_streams_are_told, situations_are_told,
+             what_the_model_server_does_is_told, silence_and_death_are_told,
              sessions_are_forgotten, work_is_counted, alerts_are_told, sweep_for_undocumented)
     model = Model()
     asks_model = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_SHARE_SERVER": "true",

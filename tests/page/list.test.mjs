@@ -45,7 +45,10 @@ const until = async (what, holds) => {
 onPage('a change of health shows at once, and is announced', {}, async (page) => {
   await monitor.report('fresh', ...lives.progressing(1));
   await row(page, 'fresh').locator('.health.progressing').waitFor();
-  await monitor.report('fresh', ...beats(8, 'reflection', 9));
+  const request = { kind: 'evidence', call_id: 'r' };
+  await monitor.report('fresh', { ...request, state: 'reading', done: 41216, total: 61440, left_ms: 118000 });
+  await row(page, 'fresh').getByText('reading 41,216 / 61,440, ~2 min').waitFor();
+  await monitor.report('fresh', { ...request, state: 'over' }, ...beats(8, 'reflection', 9));
   await row(page, 'fresh').locator('.health.stuck').waitFor();
   assert.match(await row(page, 'fresh').textContent(), /its loop went round \d+ times/);
   await page.locator('#said', { hasText: 'fresh is stuck: its loop' }).waitFor({ state: 'attached' });

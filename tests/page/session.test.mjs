@@ -105,6 +105,30 @@ onSession('running tools tick, and end', [...beats(1, 'testing'), { kind: 'turn'
   await page.locator('.running .turn').waitFor();
 });
 
+onSession('what the model server does is said in words, with a bar where the end is known', lives.progressing(1), async (page, id) => {
+  const server = page.locator('.server');
+  assert.ok(await server.isHidden());
+  const reading = (done, more) => ({ kind: 'evidence', call_id: 'r', state: 'reading', done, total: 61440, ...more });
+  await monitor.report(id, reading(2048, { text: 'the <b>prompt</b> moves' }));
+  await server.getByText('reads the prompt: 2,048 of 61,440 tokens (3 %)').waitFor();
+  await server.getByText('the <b>prompt</b> moves').waitFor();
+  await monitor.report(id, reading(41216, { left_ms: 118000 }));
+  await server.getByText('reads the prompt: 41,216 of 61,440 tokens (67 %), about 2 min left').waitFor();
+  const bar = server.getByRole('progressbar');
+  assert.deepEqual(await bar.evaluate(({ value, max }) => [value, max]), [41216, 61440]);
+  assert.deepEqual(await barriers(page), []);
+  await page.locator('.event.evidence .told', { hasText: 'reading 41,216 / 61,440, ~2 min' }).waitFor();
+  await monitor.report(id, { kind: 'evidence', call_id: 'r', state: 'writing', done: 312 });
+  await server.getByText('writes the answer: 312 tokens so far').waitFor();
+  assert.equal(await bar.count(), 0);
+  await monitor.report(id, { kind: 'evidence', call_id: 'r', state: 'hung', text: 'no token, no CPU' });
+  await page.locator('.now .health.stuck').waitFor();
+  assert.equal(await page.locator('.reason').textContent(), "its model's server hangs: no token, no CPU");
+  await monitor.report(id, { kind: 'evidence', call_id: 'r', state: 'over' });
+  await server.waitFor({ state: 'hidden' });
+  await page.locator('.now .health.progressing').waitFor();
+});
+
 onSession('cancelling asks first, says what happens, and tells the agent why', lives.stuck(), async (page, id) => {
   const button = page.getByRole('button', { name: 'Cancel session' });
   await button.click();
