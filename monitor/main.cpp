@@ -439,6 +439,23 @@ int run(int argc, char** argv) {
   backup_command->add_flag("--json", backup_options.json, "Print one object");
   backup_command->callback([&] { code = backup(backup_options); });
 
+  DoctorOptions doctor_options;
+  auto* doctor_command = app.add_subcommand(
+      "doctor",
+      "What a model's server is, what can be known of it, which clients will give up, what to "
+      "change");
+  doctor_command
+      ->add_option("--upstream", doctor_options.upstream,
+                   "URL of the model's server, with or without /v1")
+      ->required();
+  doctor_command->add_option("--key-file", doctor_options.key_file,
+                             "File whose first line is the key to show to the server");
+  doctor_command->add_option("--ca-file", doctor_options.ca_file,
+                             "Certificates (PEM) that it may have besides those that the system "
+                             "trusts");
+  doctor_command->add_flag("--json", doctor_options.json, "Print one object");
+  doctor_command->callback([&] { code = doctor(doctor_options); });
+
   WrapOptions wrap_options;
   auto* wrap_command = app.add_subcommand(
       "run", "Run any command as a session; it notices nothing, and no limit of time ends it");

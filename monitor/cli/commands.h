@@ -176,6 +176,15 @@ struct AlertsOptions {
 /// What people were told and by which channels.
 int alerts(const AlertsOptions& options);
 
+struct DoctorOptions {
+  std::string upstream;            ///< URL of a model's server.
+  std::filesystem::path key_file;  ///< Its first line is the key to show; empty: none.
+  std::filesystem::path ca_file;
+  bool json = false;
+};
+/// What a model's server is, what it tells, and which limits of clients will bite.
+int doctor(const DoctorOptions& options);
+
 struct WrapOptions {
   Endpoint::Options endpoint;
   std::string session;  ///< Empty: a fresh id.

@@ -92,6 +92,11 @@ std::string chunk_of(std::string_view bytes) {
 }
 constexpr std::string_view last_chunk = "0\r\n\r\n";
 
+std::string spoken_seconds(Millis time) {
+  const auto tenths = time.count() / 100;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
 /// A request, and what became of it.
 struct Exchange {
   RequestId id = 0;
@@ -784,7 +789,13 @@ class ClientPassage final : public Passage, public std::enable_shared_from_this<
     const auto time = ProxyClock::now();
     const auto lasted = std::chrono::duration_cast<Millis>(time - now.since);
     const auto quiet = std::chrono::duration_cast<Millis>(time - now.last_byte);
-    return sentence_of_leaving(header_in(now.headers, "user-agent"), lasted, quiet, now.head_sent);
+    const auto limit = probable_limit(header_in(now.headers, "user-agent"), lasted, quiet,
+                                      now.head_sent);
+    std::string why = "the client hung up after " + spoken_seconds(lasted);
+    if (quiet != lasted) why += ", " + spoken_seconds(quiet) + " after the last byte";
+    if (!limit) return why;
+    return why + ": probably " + std::string(limit->name) + " of " + std::string(limit->client) +
+           " (change it with " + std::string(limit->setting) + ")";
   }
 
   /// The exchange is over, whatever the client still has to be sent.

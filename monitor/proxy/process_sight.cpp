@@ -43,12 +43,6 @@ std::optional<Number> number_from(std::string_view text, int base = 10) {
   return number;
 }
 
-bool is_loopback_host(const std::string& host) {
-  boost::system::error_code error;
-  const auto address = boost::asio::ip::make_address(host, error);
-  return error ? host == "localhost" : address.is_loopback();
-}
-
 /// The numbers of the sockets that listen at a port.
 std::set<std::string> listeners_at(int port) {
   std::set<std::string> sockets;
@@ -135,9 +129,15 @@ std::optional<std::int64_t> read_bytes_of(pid_t pid) {
 
 }  // namespace
 
+bool is_this_machine(const Url& server) {
+  boost::system::error_code error;
+  const auto address = boost::asio::ip::make_address(server.host, error);
+  return error ? server.host == "localhost" : address.is_loopback();
+}
+
 std::optional<ServerProcess> process_behind(const Url& server) {
   const auto port = number_from<int>(server.port);
-  if (!port || !is_loopback_host(server.host)) return std::nullopt;
+  if (!port || !is_this_machine(server)) return std::nullopt;
   const auto sockets = listeners_at(*port);
   if (sockets.empty()) return std::nullopt;
   for (const pid_t pid : all_processes()) {

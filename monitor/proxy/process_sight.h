@@ -22,6 +22,9 @@ struct ServerProcess {
   std::string name{};  ///< As `comm` has it.
 };
 
+/// True if its host is this machine by loopback. Thread-safe.
+[[nodiscard]] bool is_this_machine(const Url& server);
+
 /// Who accepts connections at the server's port, if its host is this machine by loopback and we may
 /// look into it. Nothing for programs that only pass on what another machine or a container does
 /// (ssh, docker-proxy, …): their idleness says nothing. Reads the descriptors of all processes:

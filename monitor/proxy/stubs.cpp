@@ -1,5 +1,4 @@
 #include "proxy/chronicle.h"
-#include "proxy/client_limits.h"
 namespace watchdog::monitor {
 struct Chronicle::State {};
 Chronicle::Chronicle(Options) {}
@@ -10,7 +9,6 @@ std::vector<Batch> Chronicle::take(Observation) {
 std::vector<Batch> Chronicle::beat(WallTime) {
   return {};
 }
-std::string sentence_of_leaving(std::string_view, Millis, Millis, bool) {
   return "left";
 }
 }  // namespace watchdog::monitor

@@ -81,6 +81,15 @@ class OfThemselves(unittest.TestCase):
         self.assertEqual(run("status", "x", "--server", "ftp://x").returncode, REFUSED)
         self.assertEqual(run("status", "x", "--server", "http://a", "--db", "b").returncode, USAGE)
 
+    def test_the_doctor_needs_a_server_that_answers(self):
+        for upstream, code in (("http://127.0.0.1:1", UNREACHABLE), ("ftp://x", USAGE)):
+            said = run("doctor", "--upstream", upstream)
+            self.assertEqual((said.returncode, said.stdout), (code, ""))
+            self.assertIn("http://", said.stderr)
+        self.assertEqual(run("doctor", "--upstream", "http://127.0.0.1:1", "--key-file", "/nowhere").returncode, USAGE)
+        said = run("doctor", "--upstream", "http://127.0.0.1:1", "--json")
+        self.assertEqual((said.returncode, json.loads(said.stdout)["reachable"]), (UNREACHABLE, False))
+
 
 class WithAMonitor(unittest.TestCase):
     def setUp(self):
@@ -113,10 +122,23 @@ class WithAMonitor(unittest.TestCase):
         self.assertEqual(said.returncode, DONE)
         self.assertIn("cancel", said.stdout)
 
+<<<<<<< HEAD
     def test_what_the_model_server_does_is_said(self):
         self.report("runs", {"kind": "evidence", "call_id": "r", "state": "reading", "done": 41216, "total": 61440, "left_ms": 118000})
         said = run("status", "runs", *self.where)
         self.assertIn("model server     reads the prompt: 41,216 of 61,440 tokens, about 2 min left\n", said.stdout)
+=======
+    def test_the_doctor_tells_what_it_found_and_which_limits_bite(self):
+        said = run("doctor", "--upstream", self.where[1] + "/v1", "--json")
+        self.assertEqual((said.returncode, said.stderr), (DONE, ""))
+        found = json.loads(said.stdout)
+        self.assertEqual((found["url"], found["kind"], found["reachable"]), (self.where[1], "unknown", True))
+        self.assertIn("bodyTimeout", [limit["name"] for limit in found["clientLimits"]])
+        said = run("doctor", "--upstream", self.where[1])
+        self.assertEqual(said.returncode, DONE)
+        for words in ("prompt progress", "What to change", "stream_chunk_timeout"):
+            self.assertIn(words, said.stdout)
+>>>>>>> 67b2170 (doctor: what a model's server is, what can be known of it, which limits of clients will bite)
 
     def test_what_is_not_there_is_said(self):
         for command in ("status", "events", "explain", "cancel", "events --follow"):

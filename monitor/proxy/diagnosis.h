@@ -1,0 +1,40 @@
+/// \file
+/// What kind of server it is, what it tells of itself, and what that means for slow answers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proxy/process_sight.h"
+#include "proxy/server_questions.h"
+
+namespace watchdog::monitor {
+
+/// A plain value.
+struct Diagnosis {
+  bool is_reachable = false;
+  std::string trouble{};         ///< Why not; empty if it is.
+  std::string kind = "unknown";  ///< As of Names<ServerKind>, or `sglang`.
+  std::string version{};         ///< Empty: not told, like what follows.
+  std::vector<std::string> models{};
+  bool needs_key = false, is_loading = false, is_sleeping = false;
+  std::optional<std::int64_t> context{};  ///< Tokens of a slot, or of the loaded model.
+  Asked slots = Asked::unasked;           ///< `waiting`: not within 2 s.
+  std::size_t slots_total = 0, slots_busy = 0;
+  bool shows_reading = false;      ///< Slots tell how far a prompt is.
+  Asked metrics = Asked::unasked;  ///< `unsupported`: off, or there is no such thing.
+  bool tells_prompt_progress = false;
+  std::string progress_why{};  ///< Why it does or does not.
+  bool is_local = false;       ///< Its host is this machine.
+  std::optional<ServerProcess> process{};
+};
+
+/// Asks the server about itself, for some seconds at most, and looks for its process. Does not wake
+/// a model that sleeps. Thread-safe.
+[[nodiscard]] Diagnosis diagnose(const Url& server, ServerQuestions& questions);
+
+/// What to change, a sentence each.
+[[nodiscard]] std::vector<std::string> advice_for(const Diagnosis& diagnosis);
+
+}  // namespace watchdog::monitor
