@@ -53,6 +53,7 @@ const std::map<std::string, Set, std::less<>> may_include = {
 // examples may include all of them.
 const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"content.h", "base"},
+    {"digest.h", "base"},
     {"redaction.h", "base"},
     {"ids.h", "base"},
     {"names.h", "base"},
@@ -92,6 +93,8 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"http_client.h", "http"},
     {"url.h", "http"},
     {"web_request.h", "http"},
+    {"answer_stream.h", "llm"},
+    {"model_request.h", "llm"},
     {"model.h", "llm"},
     {"model_client.h", "llm"},
     {"server_probe.h", "llm"},

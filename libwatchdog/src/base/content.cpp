@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/digest.h"
 #include "base/redactor.h"
+#include "watchdog/digest.h"
 #include "watchdog/redaction.h"
 
 namespace watchdog {

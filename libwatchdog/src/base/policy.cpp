@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/digest.h"
+#include "watchdog/digest.h"
 
 namespace watchdog {
 namespace {

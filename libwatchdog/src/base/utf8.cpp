@@ -23,6 +23,15 @@ std::size_t character_bytes(std::string_view text) noexcept {
   return 0;
 }
 
+void drop_half_character(std::string& text) {
+  for (std::size_t back = 1; back <= std::min<std::size_t>(text.size(), 3); ++back) {
+    const auto at = text.size() - back;
+    if ((static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U) continue;
+    if (character_bytes(std::string_view(text).substr(at)) == 0) text.resize(at);
+    return;
+  }
+}
+
 bool is_utf8(std::string_view text) noexcept {
   while (!text.empty()) {
     const auto bytes = character_bytes(text);

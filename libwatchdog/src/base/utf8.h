@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace watchdog {
@@ -10,6 +11,9 @@ namespace watchdog {
 /// Bytes of the UTF-8 character that begins the text, or 0 if none does (RFC 3629: no overlong
 /// forms, no surrogates, nothing above U+10FFFF).
 [[nodiscard]] std::size_t character_bytes(std::string_view text) noexcept;
+
+/// Takes off the end what a cut left of a character.
+void drop_half_character(std::string& text);
 
 [[nodiscard]] bool is_utf8(std::string_view text) noexcept;
 

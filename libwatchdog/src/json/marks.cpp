@@ -7,8 +7,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "base/digest.h"
 #include "watchdog/content.h"
+#include "watchdog/digest.h"
 #include "watchdog/json.h"
 #include "watchdog/text_loop.h"
 

@@ -135,66 +135,11 @@ void AnswerAssembler::read_choice(const json& choice) {
 void AnswerAssembler::read_call(const json& call) {
   const json* function = object_member(call, "function");
   const json& said = function != nullptr ? *function : call;
-  const auto id = text_member(call, "id");
-  const auto name = text_member(said, "name");
-  const auto at = place_of(call, id, name);
-  auto& request = answer_.tool_calls[at];
-  if (request.id.empty() && !id.empty()) {
-    request.id = id;
-    count(2 * id.size());
-    by_id_.insert_or_assign(request.id, at);
-  }
-  if (request.name.empty()) {
-    request.name = name;
-    count(name.size());
-  }
   const json* arguments = member(said, "arguments");
-  if (arguments == nullptr) return;
-  const std::string piece = arguments->is_string()
-                                ? arguments->get<std::string>()
-                                : arguments->dump(-1, ' ', false, json::error_handler_t::replace);
-  request.arguments += piece;
-  places_[at].arguments.grow(piece);
-  count(piece.size());
+  const std::string piece = arguments == nullptr ? std::string() : text_or_json(*arguments);
+  count(calls_.take(integer_member(call, "index"), text_member(call, "id"),
+                    text_member(said, "name"), piece));
   progress_.bytes += static_cast<std::int64_t>(piece.size());
-}
-
-/// Which call it belongs to, if to a known one. An index tells, unless the same index comes with
-/// another call's id or name; without an index the id tells, and without both a name begins a new
-/// call.
-std::optional<std::size_t> AnswerAssembler::known_place(std::optional<std::int64_t> index,
-                                                        std::string_view id,
-                                                        std::string_view name) const {
-  const auto& calls = answer_.tool_calls;
-  const auto with_id = by_id_.find(id);
-  if (!index) {
-    if (with_id != by_id_.end()) return with_id->second;
-    if (id.empty() && name.empty() && !calls.empty()) return calls.size() - 1;
-    return std::nullopt;
-  }
-  const auto newest = newest_by_index_.find(*index);
-  if (newest == newest_by_index_.end()) return std::nullopt;
-  const std::size_t at = newest->second;
-  const ToolRequest& known = calls[at];
-  if (!id.empty() && !known.id.empty()) {
-    if (id == known.id) return at;
-    if (with_id != by_id_.end() && places_[with_id->second].index == index) return with_id->second;
-    return std::nullopt;
-  }
-  const bool another = !name.empty() && !known.name.empty() && places_[at].arguments.is_whole();
-  return another ? std::nullopt : std::optional(at);
-}
-
-std::size_t AnswerAssembler::place_of(const json& call, std::string_view id,
-                                      std::string_view name) {
-  const auto index = integer_member(call, "index");
-  if (const auto known = known_place(index, id, name)) return *known;
-  const std::size_t at = answer_.tool_calls.size();
-  answer_.tool_calls.emplace_back();
-  places_.push_back({.index = index});
-  if (index) newest_by_index_[*index] = at;
-  count(sizeof(ToolRequest) + sizeof(CallPlace));
-  return at;
 }
 
 void AnswerAssembler::read_tokens(const json& choice) {
@@ -253,40 +198,11 @@ void AnswerAssembler::count(std::size_t bytes) {
 }
 
 bool AnswerAssembler::is_too_large() const {
-  return bytes_kept_ > bounds_.bytes_max || answer_.tool_calls.size() > answer_calls_max;
-}
-
-void AnswerAssembler::ObjectText::grow(std::string_view piece) {
-  for (const char c : piece) grow(c);
-}
-
-void AnswerAssembler::ObjectText::grow(char c) {
-  switch (state_) {
-    case State::empty:
-      state_ = c == '{' ? State::begun : State::other;
-      depth_ = 1;
-      return;
-    case State::begun:
-      if (c == '"') state_ = State::in_string;
-      if (c == '{' || c == '[') ++depth_;
-      if ((c == '}' || c == ']') && --depth_ == 0) state_ = State::whole;
-      return;
-    case State::in_string:
-      if (c == '"') state_ = State::begun;
-      if (c == '\\') state_ = State::escaped;
-      return;
-    case State::escaped:
-      state_ = State::in_string;
-      return;
-    case State::whole:
-      if (c != ' ' && c != '\n' && c != '\r' && c != '\t') state_ = State::other;
-      return;
-    case State::other:
-      return;
-  }
+  return bytes_kept_ > bounds_.bytes_max || calls_.size() > answer_calls_max;
 }
 
 ChatAnswer AnswerAssembler::take() {
+  answer_.tool_calls = calls_.release();
   keep_tokens_of_text(answer_);
   give_ids(answer_.tool_calls, response_id_);
   return std::move(answer_);

@@ -5,13 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "llm/call_assembler.h"
 #include "llm/error_body.h"
 #include "watchdog/model.h"
 
@@ -22,9 +20,6 @@ struct AnswerBounds {
   std::size_t bytes_max = 0;   ///< Of what is kept.
   bool probabilities = false;  ///< Of tokens: otherwise they are passed over.
 };
-
-/// More calls at once are no answer that anybody can use.
-inline constexpr std::size_t answer_calls_max = 1'000;
 
 /// Takes what the OpenAI API's servers send, as they send it: tool calls in fragments or whole,
 /// with or without index and id; reasoning under either name. The work is linear in what comes. Use
@@ -58,10 +53,6 @@ class AnswerAssembler {
  private:
   void read_choice(const nlohmann::json& choice);
   void read_call(const nlohmann::json& call);
-  [[nodiscard]] std::optional<std::size_t> known_place(std::optional<std::int64_t> index,
-                                                       std::string_view id,
-                                                       std::string_view name) const;
-  std::size_t place_of(const nlohmann::json& call, std::string_view id, std::string_view name);
   void read_tokens(const nlohmann::json& choice);
   void read_usage(const nlohmann::json& chunk);
   bool read_prompt(const nlohmann::json& chunk);
@@ -69,31 +60,11 @@ class AnswerAssembler {
   void count(std::size_t bytes);
   [[nodiscard]] bool is_too_large() const;
 
-  /// Whether a text that grows is one whole object by now, as its brackets tell.
-  class ObjectText {
-   public:
-    void grow(std::string_view piece);
-    [[nodiscard]] bool is_whole() const noexcept { return state_ == State::whole; }
-
-   private:
-    enum class State : std::uint8_t { empty, begun, in_string, escaped, whole, other };
-    void grow(char c);
-    State state_ = State::empty;
-    std::size_t depth_ = 0;
-  };
-  /// What is known of a call besides what it says.
-  struct CallPlace {
-    std::optional<std::int64_t> index;
-    ObjectText arguments{};
-  };
-
   AnswerBounds bounds_;
   std::size_t bytes_kept_ = 0;  ///< With what a call or a token costs besides its text.
   ChatAnswer answer_;
   std::string response_id_;
-  std::vector<CallPlace> places_;                            ///< Of each call.
-  std::map<std::int64_t, std::size_t> newest_by_index_;      ///< Calls.
-  std::map<std::string, std::size_t, std::less<>> by_id_{};  ///< Calls.
+  CallAssembler calls_;
   ChatProgress progress_;
   std::string newest_;
   ErrorBody error_;

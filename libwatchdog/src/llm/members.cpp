@@ -36,6 +36,11 @@ std::string_view text_member(const json& value, std::string_view name) {
   return found->get_ref<const std::string&>();
 }
 
+std::string text_or_json(const json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 std::optional<std::int64_t> integer_member(const json& value, std::string_view name) {
   const json* found = member(value, name);
   if (found == nullptr || !found->is_number_integer()) return std::nullopt;

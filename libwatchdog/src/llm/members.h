@@ -25,6 +25,8 @@ inline constexpr std::size_t told_values_max = 100'000;
                                                  std::string_view name);
 /// Valid as long as `value`. Empty: absent.
 [[nodiscard]] std::string_view text_member(const nlohmann::json& value, std::string_view name);
+/// A text as it is, anything else as its JSON.
+[[nodiscard]] std::string text_or_json(const nlohmann::json& value);
 [[nodiscard]] std::optional<std::int64_t> integer_member(const nlohmann::json& value,
                                                          std::string_view name);
 [[nodiscard]] std::optional<double> number_member(const nlohmann::json& value,

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/digest.h"
 #include "watchdog/content.h"
+#include "watchdog/digest.h"
 
 namespace watchdog {
 

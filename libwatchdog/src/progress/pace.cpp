@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/digest.h"
+#include "watchdog/digest.h"
 
 namespace watchdog {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/digest.h"
+#include "watchdog/digest.h"
 
 namespace watchdog {
 namespace {

@@ -10,10 +10,10 @@
 #include <unordered_set>
 #include <utility>
 
-#include "base/digest.h"
 #include "base/process.h"
 #include "json/situation.h"
 #include "store/lock.h"
+#include "watchdog/digest.h"
 #include "watchdog/json.h"
 #include "watchdog/progress.h"
 

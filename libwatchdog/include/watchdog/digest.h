@@ -7,6 +7,7 @@
 
 namespace watchdog {
 
+/// Thread-safe.
 [[nodiscard]] std::uint64_t digest_of(std::string_view bytes) noexcept;
 
 /// One digest of two; their order matters.

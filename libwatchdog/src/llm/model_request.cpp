@@ -1,0 +1,317 @@
+#include "watchdog/model_request.h"
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/utf8.h"
+#include "json/fields.h"
+#include "llm/members.h"
+#include "watchdog/digest.h"
+#include "watchdog/json_writer.h"
+
+namespace watchdog {
+namespace {
+
+using nlohmann::json;
+using Who = MessageMark::Who;
+
+/// A conversation of some thousand messages has as many; each may take 160 bytes.
+constexpr std::size_t request_values_max = 400'000;
+/// An event may have as much.
+constexpr std::size_t content_bytes_max = 1U << 20U;
+constexpr std::size_t name_bytes_max = 1'024;
+
+/// Paths that ask for an answer end so, with any prefix; those of Ollama stream unless they are
+/// told not to.
+struct Endpoint {
+  std::string_view path;
+  bool streams;
+};
+constexpr Endpoint endpoints[] = {
+    {"/chat/completions", false},  // OpenAI, and whoever speaks like it
+    {"/completions", false},      {"/responses", false},  {"/v1/messages", false},  // Anthropic
+    {"/api/chat", true},                                                            // Ollama
+    {"/api/generate", true},      {"/completion", false},                           // llama.cpp
+};
+
+std::string short_text(const json& object, std::string_view name) {
+  return std::string(text_member(object, name).substr(0, name_bytes_max));
+}
+
+void cut(std::string& content) {
+  if (content.size() <= content_bytes_max) return;
+  content.resize(content_bytes_max);
+  drop_half_character(content);
+}
+
+/// One message, or part of one, as it is being read.
+struct Heard {
+  Who who = Who::other;
+  std::uint64_t digest = 0;
+  std::string text;
+  std::vector<ToolRequest> calls;
+  std::vector<ToolAnswer> results;
+
+  void add(std::uint64_t piece) { digest = combined(digest, piece); }
+  void add_text(std::string_view piece) {
+    add(digest_of(piece));
+    say(piece);
+  }
+  void say(std::string_view piece) {
+    if (!text.empty() && !piece.empty()) text += '\n';
+    text.append(piece);
+  }
+  void add_call(std::string_view id, std::string_view name, const json* arguments) {
+    ToolRequest call{.id = std::string(id), .name = std::string(name), .arguments = {}};
+    if (arguments != nullptr) call.arguments = text_or_json(*arguments);
+    add(combined(digest_of(id), combined(digest_of(name), digest_of(call.arguments))));
+    calls.push_back(std::move(call));
+  }
+  void add_result(ToolAnswer result) {
+    add(combined(digest_of(result.call_id), digest_of(result.content)));
+    cut(result.content);
+    results.push_back(std::move(result));
+  }
+};
+
+/// Pictures and the like, as a word that tells one from the other.
+std::string shown(const json& part) {
+  const auto type = text_member(part, "type");
+  return "[" + std::string(type.empty() ? "part" : type.substr(0, 32)) + " " +
+         hexadecimal(digest_of(text_or_json(part))) + "]";
+}
+
+/// A text, or parts of which some are texts.
+std::string content_of(const json* content) {
+  if (content == nullptr) return {};
+  if (content->is_string()) return content->get<std::string>();
+  if (!content->is_array()) return text_or_json(*content);
+  std::string all;
+  for (const json& part : *content) {
+    if (!all.empty()) all += '\n';
+    const auto text = text_member(part, "text");
+    all += part.is_string() ? part.get<std::string>()
+           : text.empty()   ? shown(part)
+                            : std::string(text);
+  }
+  return all;
+}
+
+void read_part(Heard& heard, const json& part) {
+  const auto type = text_member(part, "type");
+  if (part.is_string()) {
+    heard.add_text(part.get_ref<const std::string&>());
+  } else if (type == "tool_result") {  // Anthropic
+    const json* failed = member(part, "is_error");
+    heard.add_result(
+        {.call_id = short_text(part, "tool_use_id"),
+         .name = {},
+         .content = content_of(member(part, "content")),
+         .is_error = failed != nullptr && failed->is_boolean() && failed->get<bool>()});
+  } else if (type == "tool_use") {
+    heard.add_call(text_member(part, "id"), text_member(part, "name"), member(part, "input"));
+  } else if (const json* text = member(part, "text"); text != nullptr && text->is_string()) {
+    heard.add_text(text->get_ref<const std::string&>());
+  } else if (type != "thinking" && type != "redacted_thinking") {
+    const auto word = shown(part);
+    heard.add_text(word);
+  }
+}
+
+void read_content(Heard& heard, const json* content) {
+  if (content == nullptr) return;
+  if (content->is_array()) {
+    for (const json& part : *content) read_part(heard, part);
+  } else {
+    read_part(heard, *content);
+  }
+}
+
+Who who_is(std::string_view role) {
+  if (role == "assistant" || role == "model") return Who::agent;
+  if (role == "system" || role == "developer") return Who::system;
+  if (role == "tool" || role == "function" || role == "ipython") return Who::tool;
+  return Who::other;
+}
+
+/// A message of the chat APIs.
+Heard read_message(const json& message) {
+  Heard heard{.who = who_is(text_member(message, "role"))};
+  if (heard.who == Who::tool) {
+    auto name = short_text(message, "name");
+    if (name.empty()) name = short_text(message, "tool_name");
+    heard.add_result({.call_id = short_text(message, "tool_call_id"),
+                      .name = std::move(name),
+                      .content = content_of(member(message, "content"))});
+    return heard;
+  }
+  read_content(heard, member(message, "content"));
+  if (const json* images = array_member(message, "images")) {  // Ollama
+    for (const json& image : *images) heard.add_text(shown(image));
+  }
+  if (const json* calls = array_member(message, "tool_calls")) {
+    for (const json& call : *calls) {
+      const json* function = object_member(call, "function");
+      const json& said = function != nullptr ? *function : call;
+      heard.add_call(text_member(call, "id"), text_member(said, "name"), member(said, "arguments"));
+    }
+  }
+  if (const json* call = object_member(message, "function_call"))
+    heard.add_call({}, text_member(*call, "name"), member(*call, "arguments"));
+  return heard;
+}
+
+/// An item of the Responses API's input.
+Heard read_item(const json& item) {
+  const auto type = text_member(item, "type");
+  if (type.ends_with("_call_output")) {
+    Heard heard{.who = Who::tool};
+    heard.add_result({.call_id = short_text(item, "call_id"),
+                      .name = {},
+                      .content = content_of(member(item, "output"))});
+    return heard;
+  }
+  if (type.ends_with("_call")) {
+    Heard heard{.who = Who::agent};
+    const json* asked = nullptr;
+    for (const char* name : {"arguments", "input", "action"})
+      if (asked == nullptr) asked = member(item, name);
+    const auto name = text_member(item, "name");
+    heard.add_call(text_member(item, "call_id"), name.empty() ? type : name, asked);
+    return heard;
+  }
+  if (type == "reasoning") return {.who = Who::agent};
+  return read_message(item);
+}
+
+/// Keeps of each message what is needed.
+void keep(ModelRequest& request, std::vector<Heard> all) {
+  // The agent's own words at the end are the beginning of what is asked for.
+  while (!all.empty() && all.back().who == Who::agent) all.pop_back();
+  for (auto& heard : all) {
+    heard.add(static_cast<std::uint64_t>(heard.who));
+    request.messages.push_back({.who = heard.who, .digest = heard.digest});
+    if (heard.who == Who::agent) request.newest = request.messages.size();
+  }
+  auto spoke = request.newest;  // where the agent began to
+  while (spoke > 0 && all[spoke - 1].who == Who::agent) --spoke;
+  for (auto at = spoke; at < request.newest; ++at)
+    std::ranges::move(all[at].calls, std::back_inserter(request.calls));
+  for (auto at = request.newest; at < all.size(); ++at) {
+    if (all[at].who == Who::system) all[at].text.clear();
+    cut(all[at].text);
+    request.unanswered.push_back(
+        {.text = std::move(all[at].text), .results = std::move(all[at].results)});
+  }
+}
+
+/// Digest of a text in which every number is the same.
+std::uint64_t without_numbers(std::string_view text) {
+  std::string folded;
+  folded.reserve(text.size());
+  for (const char c : text) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit || folded.empty() || folded.back() != '0') folded += digit ? '0' : c;
+  }
+  return digest_of(folded);
+}
+
+/// Anthropic: `user_…_account_…_session_UUID`, or an object as text that has a `session_id`.
+std::string session_in(std::string_view user) {
+  if (const auto at = user.rfind("_session_"); at != std::string_view::npos)
+    return std::string(user.substr(at + 9));
+  if (!user.starts_with('{')) return {};
+  const auto object = json_from(user);
+  return object ? short_text(*object, "session_id") : std::string();
+}
+
+void read_names(ConversationNames& names, const json& body) {
+  names.cache_key = short_text(body, "prompt_cache_key");
+  names.previous_response = short_text(body, "previous_response_id");
+  names.user = short_text(body, "user");
+  names.conversation = short_text(body, "conversation");
+  if (const json* conversation = object_member(body, "conversation"))
+    names.conversation = short_text(*conversation, "id");
+  if (const json* metadata = object_member(body, "metadata")) {
+    names.session = short_text(*metadata, "session_id");
+    if (names.session.empty()) names.session = session_in(text_member(*metadata, "user_id"));
+  }
+}
+
+std::uint64_t names_of_tools(const json& body) {
+  const json* tools = array_member(body, "tools");
+  std::uint64_t all = 0;
+  if (tools == nullptr) return all;
+  for (const json& tool : *tools) {
+    const json* function = object_member(tool, "function");
+    auto name = text_member(function != nullptr ? *function : tool, "name");
+    if (name.empty()) name = text_member(tool, "type");
+    all = combined(all, digest_of(name));
+  }
+  return all;
+}
+
+std::vector<Heard> messages_in(const json& body) {
+  std::vector<Heard> all;
+  for (const char* name : {"system", "instructions"}) {  // Anthropic and Ollama; Responses
+    if (const json* prompt = member(body, name)) {
+      all.push_back({.who = Who::system});
+      read_content(all.back(), prompt);
+    }
+  }
+  if (const json* messages = array_member(body, "messages")) {
+    for (const json& message : *messages) all.push_back(read_message(message));
+    return all;
+  }
+  if (const json* items = array_member(body, "input")) {
+    for (const json& item : *items) all.push_back(read_item(item));
+    return all;
+  }
+  for (const char* name : {"input", "prompt"}) {
+    const json* prompt = member(body, name);
+    if (prompt == nullptr || *prompt == "") continue;
+    all.push_back({.who = Who::other});
+    read_content(all.back(), prompt);
+    break;
+  }
+  return all;
+}
+
+}  // namespace
+
+std::optional<ModelRequest> model_request_from(std::string_view method, std::string_view target,
+                                               std::string_view body) {
+  const auto path = target.substr(0, target.find('?'));
+  const auto* endpoint = std::ranges::find_if(
+      endpoints, [&](const Endpoint& row) { return path.ends_with(row.path); });
+  if (method != "POST" || endpoint == std::end(endpoints)) return std::nullopt;
+
+  ModelRequest request;
+  request.stream = endpoint->streams;
+  const auto parsed = parse_json(body, request_values_max);
+  if (!parsed || !parsed->is_object()) return request;
+  request.readable = true;
+  request.model = std::string(text_member(*parsed, "model").substr(0, 128));
+  if (const json* stream = member(*parsed, "stream"); stream != nullptr && stream->is_boolean())
+    request.stream = stream->get<bool>();
+  read_names(request.names, *parsed);
+
+  auto all = messages_in(*parsed);
+  request.setup = names_of_tools(*parsed);
+  std::uint64_t system = 0;
+  bool addressed = false;
+  for (const auto& heard : all) {
+    const bool is_system = heard.who == Who::system;
+    if (is_system && !addressed) system = combined(system, without_numbers(heard.text));
+    if (!is_system && !std::exchange(addressed, true))
+      request.opening = without_numbers(heard.text);
+  }
+  request.opening = combined(system, request.opening);
+  if (request.setup == 0) request.setup = system;
+  keep(request, std::move(all));
+  return request;
+}
+
+}  // namespace watchdog

@@ -1,0 +1,593 @@
+#include "proxy/chronicle.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "support/manual_clock.h"
+#include "support/scenario.h"
+#include "watchdog/json.h"
+#include "watchdog/observer.h"
+
+namespace watchdog::monitor {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using How = ExchangeEnded::How;
+
+json user(const std::string& text) {
+  return {{"role", "user"}, {"content", text}};
+}
+json agent(const std::string& text) {
+  return {{"role", "assistant"}, {"content", text}};
+}
+json asked_call(const std::string& id, const std::string& arguments = "{}",
+                const std::string& tool = "run") {
+  return {{"id", id}, {"function", {{"name", tool}, {"arguments", arguments}}}};
+}
+json calls(const std::vector<json>& list) {
+  return {{"role", "assistant"}, {"tool_calls", list}};
+}
+json result(const std::string& id, const std::string& text) {
+  return {{"role", "tool"}, {"tool_call_id", id}, {"content", text}};
+}
+
+/// A report as a word or two.
+std::string shown(const Report& report) {
+  std::string word(name_of(report.kind));
+  if (const auto* beats = std::get_if<Beats>(&report.detail)) {
+    word = std::string(name_of(beats->source));
+    if (beats->iteration) word += " " + std::to_string(*beats->iteration);
+    if (!beats->phase.empty()) word += " " + beats->phase;
+    for (const auto& [name, count] : beats->counters)
+      if (count > 0) word += " " + name + "=" + std::to_string(static_cast<int>(count));
+    return word;
+  }
+  if (const auto* evidence = std::get_if<Evidence>(&report.detail)) {
+    word += " " + std::string(name_of(evidence->state));
+    if (evidence->done > 0) word += " " + std::to_string(evidence->done);
+  }
+  if (!report.name.empty()) word += " " + report.name;
+  if (!report.call_id.empty()) word += " #" + report.call_id;
+  if (!report.content.empty()) word += " '" + report.content.substr(0, 60) + "'";
+  return word;
+}
+
+/// A proxy's side of things: feeds a chronicle and keeps what it says.
+class Relaying : public testing::Test {
+ protected:
+  Chronicle chronicle;
+  WallTime now{Millis{1'700'000'000'000}};
+  std::uint64_t exchanges = 0;
+  std::vector<Batch> told;
+  std::string session = "s";
+  std::map<std::string, std::string> extra;  ///< Headers.
+
+  void hear(std::vector<Batch> batches) {
+    for (auto& batch : batches) {
+      EXPECT_EQ(batch.creation, Creation::attach);
+      EXPECT_TRUE(check(batch.spec).ok());
+      told.push_back(std::move(batch));
+    }
+  }
+  void see(std::uint64_t exchange, decltype(Observation::what) what) {
+    hear(chronicle.take({.exchange = exchange, .at = now, .what = std::move(what)}));
+  }
+  /// What was told since the last call.
+  std::string news() {
+    std::string all;
+    for (const auto& batch : std::exchange(told, {}))
+      for (const auto& report : batch.reports)
+        all += (all.empty() ? "" : "; ") + (batch.session == "s" ? "" : batch.session + ": ") +
+               shown(report);
+    return all;
+  }
+
+  std::uint64_t begin(const std::vector<json>& messages,
+                      const char* target = "/v1/chat/completions") {
+    ExchangeBegan began{.method = "POST", .target = target, .session = session, .peer = "::1"};
+    for (const auto& [name, value] : extra) began.headers.emplace_back(name, value);
+    began.body = std::make_shared<std::string>(
+        json{{"model", "m"}, {"stream", true}, {"messages", messages}}.dump());
+    see(++exchanges, std::move(began));
+    return exchanges;
+  }
+  void head(std::uint64_t exchange, int status = 200, std::string coding = {}) {
+    see(exchange, AnswerBegan{.status = status,
+                              .content_type = "text/event-stream",
+                              .content_encoding = std::move(coding)});
+  }
+  void delta(std::uint64_t exchange, const json& delta, const char* finish = nullptr) {
+    json choice = {{"index", 0}, {"delta", delta}};
+    if (finish != nullptr) choice["finish_reason"] = finish;
+    see(exchange,
+        AnswerPiece{
+            "data: " + json{{"id", "c" + std::to_string(exchange)}, {"choices", {choice}}}.dump() +
+            "\n\n"});
+  }
+  void end(std::uint64_t exchange, How how = How::answered, std::string message = {}) {
+    see(exchange, ExchangeEnded{.how = how, .message = std::move(message)});
+  }
+  void answer_text(std::uint64_t exchange, const std::string& text) {
+    head(exchange);
+    delta(exchange, {{"content", text}}, "stop");
+    end(exchange);
+  }
+  void answer_calls(std::uint64_t exchange, const std::vector<json>& list) {
+    head(exchange);
+    json numbered = list;
+    for (std::size_t at = 0; at < numbered.size(); ++at) numbered[at]["index"] = at;
+    delta(exchange, {{"tool_calls", numbered}}, "tool_calls");
+    end(exchange);
+  }
+};
+
+TEST_F(Relaying, an_exchange_with_a_tool_is_told_in_order) {
+  const auto one = begin({user("Do it")});
+  EXPECT_EQ(told.at(0).session, "s");
+  EXPECT_EQ(told.at(0).spec.labels.at("via"), "proxy");
+  EXPECT_EQ(told.at(0).spec.labels.at("model"), "m");
+  EXPECT_EQ(told.at(0).reports.at(0).at, now);
+  EXPECT_EQ(news(), "state_change input 'Do it'; loop 1 model");
+  answer_calls(one, {asked_call("a", R"({"x":1})"), asked_call("b", "{}", "look")});
+  EXPECT_EQ(news(), R"(tool_call run #a '{"x":1}'; tool_call look #b '{}'; relay tools tokens=1)");
+  const auto two = begin({user("Do it"), calls({asked_call("a"), asked_call("b", "{}", "look")}),
+                          result("a", "A"), result("b", "B")});
+  EXPECT_EQ(news(), "tool_result run #a 'A'; tool_result look #b 'B'; loop 2 model tokens=1");
+  answer_text(two, "Done");
+  EXPECT_EQ(news(), "relay tokens=2; message assistant 'Done'; idle");
+}
+
+TEST_F(Relaying, results_that_failed_are_errors_and_words_beside_results_no_change) {
+  ExchangeBegan began{.method = "POST", .target = "/v1/messages", .session = "s"};
+  began.body = std::make_shared<std::string>(
+      R"({"messages":[{"role":"user","content":"U"},{"role":"assistant","content":[{"type":"tool_use","id":"u","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"u","content":"no such file","is_error":true},{"type":"text","text":"<reminder>"}]}]})");
+  see(1, std::move(began));
+  EXPECT_EQ(news(), "error f #u 'no such file'; message user '<reminder>'; loop 1 model");
+}
+
+TEST_F(Relaying, an_open_request_beats_quiet_or_not_and_never_more_often_than_asked) {
+  const auto one = begin({user("U")});
+  news();
+  for (int second = 1; second <= 20; ++second) {
+    now += 1s;
+    hear(chronicle.beat(now));
+  }
+  EXPECT_EQ(news(), "relay model; relay model; relay model; relay model");
+  head(one);
+  for (int n = 1; n <= 1'000; ++n) {
+    now += 10ms;
+    see(one, AnswerPiece{"data: {\"prompt_progress\":{\"total\":2000,\"processed\":" +
+                         std::to_string(n) + "}}\n\n"});
+  }
+  EXPECT_EQ(news(),
+            "relay model prompt_read=500 prompt_tokens=2000; "
+            "relay model prompt_read=1000 prompt_tokens=2000");
+  for (int n = 1; n <= 500; ++n) {
+    now += 10ms;
+    delta(one, {{"content", "word" + std::to_string(n * n) + " "}});
+  }
+  EXPECT_EQ(news(), "relay model tokens=500 prompt_read=1000 prompt_tokens=2000");
+  end(one, How::client_gone, "the client hung up");
+  news();
+  now += 60s;
+  hear(chronicle.beat(now));
+  EXPECT_EQ(news(), "") << "nothing is open";
+}
+
+TEST_F(Relaying, running_totals_never_fall) {
+  double before = 0;
+  for (int n = 0; n < 5; ++n) {
+    const auto one = begin({user("U" + std::to_string(n))});
+    head(one);
+    for (int piece = 0; piece < 100; ++piece) {
+      now += 1s;
+      delta(one, {{"content", "a"}});
+    }
+    see(one, AnswerPiece{"data: {\"choices\":[],\"usage\":{\"completion_tokens\":60}}\n\n"});
+    end(one);
+  }
+  for (const auto& batch : told) {
+    for (const auto& report : batch.reports) {
+      if (const auto* beats = std::get_if<Beats>(&report.detail)) {
+        for (const auto& [name, count] : beats->counters) {
+          if (name != "tokens") continue;
+          EXPECT_GE(count, before);
+          before = count;
+        }
+      }
+    }
+  }
+  EXPECT_GE(before, 300);
+}
+
+TEST_F(Relaying, evidence_is_told_when_it_changes_and_its_numbers_now_and_then) {
+  const auto one = begin({user("U")});
+  news();
+  const auto look = [&](ServerState state, std::int64_t done) {
+    see(one, ExchangeEvidence{{.state = state, .done = done, .total = 900}, "why"});
+  };
+  look(ServerState::unknown, 0);
+  EXPECT_EQ(news(), "") << "that is no evidence";
+  look(ServerState::queued, 0);
+  look(ServerState::queued, 0);
+  look(ServerState::reading, 10);
+  EXPECT_EQ(news(), "evidence queued #request-1 'why'; evidence reading 10 #request-1 'why'");
+  for (int n = 2; n <= 11; ++n) {
+    now += 1s;
+    look(ServerState::reading, 10 * n);
+  }
+  EXPECT_EQ(news(), "evidence reading 60 #request-1 'why'; evidence reading 110 #request-1 'why'");
+  look(ServerState::gone, 0);
+  EXPECT_EQ(news(), "evidence gone #request-1 'why'; wait backend 'why'");
+  end(one, How::lost, "the server broke off");
+  EXPECT_EQ(news(), "relay; evidence over #request-1; message server 'the server broke off'")
+      << "it waits already";
+}
+
+TEST_F(Relaying, each_way_to_fail_is_told_in_its_own_words) {
+  struct Row {
+    How how;
+    int status;
+    std::string body;
+    const char* told;
+  };
+  const std::string error = R"({"error":{"message":"no"}})";
+  const Row rows[] = {
+      {How::answered, 503, error,
+       "relay; message server 'HTTP 503: no'; wait backend 'HTTP 503: no'"},
+      {How::answered, 429, error,
+       "relay; message server 'HTTP 429: no'; wait backend 'HTTP 429: no'"},
+      {How::answered, 400, error, "relay; message server 'HTTP 400: no'; idle"},
+      {How::answered, 500, "", "relay; message server 'HTTP 500: no reason given'; idle"},
+      {How::answered, 200, "data: " + error + "\n\n", "relay; message server 'no'; idle"},
+      {How::answered, 200, "data: {\"choices\":[{\"delta\":{}}]}\n\n",
+       "relay; message server 'the answer broke off before its end'; "
+       "wait backend 'the answer broke off before its end'"},
+      {How::answered, 200, "<html>", "relay"},
+      {How::client_gone, 200, "", "relay; message client 'because'; idle"},
+      {How::refused, 0, "", "relay; message server 'because'; wait backend 'because'"},
+      {How::lost, 200, "", "relay; message server 'because'; wait backend 'because'"},
+      {How::malformed, 0, "", "relay; message server 'because'; wait backend 'because'"},
+      {How::failed, 0, "", "relay; message server 'because'; wait backend 'because'"},
+      {How::stopped, 0, "", "relay"},
+  };
+  for (const auto& row : rows) {
+    Chronicle fresh;
+    const auto take = [&](auto what) {
+      hear(fresh.take({.exchange = 1, .at = now, .what = std::move(what)}));
+    };
+    take(ExchangeBegan{.method = "POST", .target = "/v1/messages", .session = "s"});
+    if (row.status != 0)
+      take(AnswerBegan{.status = row.status, .content_type = "text/event-stream"});
+    if (row.status == 200 && row.body == "<html>") take(AnswerSkipped{.bytes = 6});
+    news();
+    std::string pieces = row.body;
+    if (!pieces.empty() && row.body != "<html>")
+      (void)fresh.take({.exchange = 1, .at = now, .what = AnswerPiece{pieces}});
+    take(ExchangeEnded{.how = row.how, .message = "because"});
+    auto got = news();
+    if (const auto tokens = got.find(" tokens=1"); tokens != std::string::npos)
+      got.erase(tokens, 9);
+    EXPECT_EQ(got, row.told) << name_of(row.how) << row.status;
+  }
+}
+
+TEST_F(Relaying, what_was_not_seen_whole_claims_nothing) {
+  const auto one = begin({user("U")});
+  head(one);
+  delta(one, {{"content", "Hi"}});
+  see(one, AnswerSkipped{.bytes = 100});
+  delta(one, {}, "stop");
+  news();
+  end(one);
+  EXPECT_EQ(news(), "relay tokens=1");
+  const auto two = begin({user("U"), calls({asked_call("k", R"({"x":1})")}), result("k", "K")});
+  EXPECT_EQ(news(), R"(tool_call run #k '{"x":1}'; tool_result run #k 'K'; loop 2 model tokens=1)");
+  head(two, 200, "gzip");
+  see(two, AnswerPiece{"\x1F\x8B"});
+  end(two);
+  EXPECT_EQ(news(), "relay tokens=2");
+}
+
+TEST_F(Relaying, a_retry_is_no_round_unless_the_answer_was_one) {
+  end(begin({user("U")}), How::refused, "refused");
+  news();
+  const auto two = begin({user("U")});
+  EXPECT_EQ(news(), "retry; relay model");
+  answer_calls(two, {asked_call("a")});
+  news();
+  begin({user("U")});
+  EXPECT_EQ(news(), "retry; loop 3 model tokens=1");
+}
+
+TEST_F(Relaying, a_helpers_requests_neither_end_nor_overtake_the_agents_calls) {
+  answer_calls(begin({user("U")}), {asked_call("a")});
+  news();
+  const auto title = begin({user("A title for U")});
+  EXPECT_EQ(news(), "state_change input 'A title for U'; loop model tokens=1");
+  answer_text(title, "U");
+  EXPECT_EQ(news(), "relay tokens=2; message assistant 'U'") << "the agent's call runs: not idle";
+}
+
+TEST_F(Relaying, a_session_is_idle_once_all_of_its_requests_are_over) {
+  const auto one = begin({user("1")});
+  const auto two = begin({user("2")});
+  answer_text(two, "B");
+  EXPECT_EQ(news().find("idle"), std::string::npos);
+  answer_text(one, "A");
+  EXPECT_NE(news().find("idle"), std::string::npos);
+}
+
+TEST_F(Relaying, a_text_that_repeats_itself_is_heard_while_it_comes) {
+  const auto one = begin({user("U")});
+  head(one);
+  news();
+  for (int n = 0; n < 30; ++n) delta(one, {{"content", "I will now do it again. "}});
+  EXPECT_EQ(news().substr(0, 24), "chant 'I will now do it ");
+  delta(one, {}, "stop");
+  end(one);
+  const auto* marks = std::get_if<Marks>(&told.back().reports.at(1).detail);
+  ASSERT_NE(marks, nullptr);
+  EXPECT_EQ(marks->chants, 0) << "and not once more at its end";
+}
+
+TEST_F(Relaying, what_is_no_conversation_has_no_session_of_its_own) {
+  see(1, ExchangeBegan{.method = "GET", .target = "/v1/models", .session = "s"});
+  EXPECT_EQ(news(), "relay");
+  ExchangeBegan nobody{.method = "POST", .target = "/v1/embeddings"};
+  nobody.body = std::make_shared<std::string>(R"({"user":"u","input":"x"})");
+  see(2, std::move(nobody));
+  see(1, AnswerPiece{"x"});
+  see(1, ExchangeEnded{});
+  see(99, ExchangeEnded{});
+  see(99, AnswerPiece{"x"});
+  see(99, AnswerSkipped{});
+  see(99, ExchangeEvidence{});
+  EXPECT_EQ(news(), "");
+}
+
+TEST_F(Relaying, the_last_request_ends_its_session_and_another_begins_it_anew) {
+  session.clear();
+  extra = {{"x-dynamo-session-id", "s"}, {"x-dynamo-session-final", "true"}};
+  const auto one = begin({user("Bye")});
+  news();
+  answer_text(one, "Bye");
+  EXPECT_EQ(news(), "relay tokens=1; message assistant 'Bye'; end");
+  extra.erase("x-dynamo-session-final");
+  begin({user("Hi again")});
+  EXPECT_EQ(news(), "start; state_change input 'Hi again'; loop 2 model tokens=1");
+}
+
+TEST_F(Relaying, what_goes_on_from_an_answer_is_the_same_session) {
+  session.clear();
+  const auto ask = [&](const char* body) {
+    ExchangeBegan began{.method = "POST", .target = "/v1/responses", .peer = "::1"};
+    began.body = std::make_shared<std::string>(body);
+    see(++exchanges, std::move(began));
+    const auto name = told.back().session;
+    see(exchanges, AnswerBegan{.status = 200, .content_type = "application/json"});
+    see(exchanges, AnswerPiece{R"({"object":"response","id":"resp_)" + std::to_string(exchanges) +
+                               R"(","status":"completed","output":[]})"});
+    see(exchanges, ExchangeEnded{});
+    return name;
+  };
+  const auto first = ask(R"({"input":"Go"})");
+  EXPECT_EQ(ask(R"({"input":"On","previous_response_id":"resp_1"})"), first);
+  EXPECT_EQ(ask(R"({"input":"On","previous_response_id":"resp_2"})"), first);
+  EXPECT_NE(ask(R"({"input":"On","previous_response_id":"resp_9"})"), first);
+}
+
+TEST_F(Relaying, two_clients_of_one_session_do_not_mix_their_exchanges) {
+  const auto one = begin({user("1")});
+  const auto two = begin({user("2")});
+  head(one);
+  head(two);
+  news();
+  const std::string a = R"(data: {"choices":[{"delta":{"content":"one"},"finish_reason":"stop"}]})";
+  const std::string b = R"(data: {"choices":[{"delta":{"content":"two"},"finish_reason":"stop"}]})";
+  for (std::size_t at = 0; at < a.size(); ++at) {
+    see(one, AnswerPiece{a.substr(at, 1)});
+    see(two, AnswerPiece{b.substr(at, 1)});
+  }
+  end(one);
+  end(two);
+  const auto all = news();
+  EXPECT_NE(all.find("assistant 'one'"), std::string::npos) << all;
+  EXPECT_NE(all.find("assistant 'two'"), std::string::npos) << all;
+}
+
+TEST_F(Relaying, a_hundred_thousand_exchanges_take_bounded_memory) {
+  Chronicle small({.sessions_max = 64, .beat_every = 5s});
+  const auto body = [](int n) {
+    return std::make_shared<std::string>(
+        json{{"messages", {user("U" + std::to_string(n))}}}.dump());
+  };
+  std::size_t reports = 0;
+  const auto take = [&](std::uint64_t exchange, auto what) {
+    for (const auto& batch : small.take({.exchange = exchange, .at = now, .what = std::move(what)}))
+      reports += batch.reports.size();
+  };
+  for (int n = 1; n <= 100'000; ++n) {
+    const auto exchange = static_cast<std::uint64_t>(n);
+    now += 10ms;
+    take(exchange, ExchangeBegan{.method = "POST",
+                                 .target = "/v1/chat/completions",
+                                 .session = "s" + std::to_string(n % 1'000),
+                                 .body = body(n)});
+    take(exchange, AnswerBegan{.status = 200, .content_type = "application/json"});
+    take(exchange,
+         AnswerPiece{R"({"id":"r)" + std::to_string(n) +
+                     R"(","choices":[{"message":{"content":"A"},"finish_reason":"stop"}]})"});
+    if (n % 7 != 0) take(exchange, ExchangeEnded{});  // some are never heard of again
+  }
+  EXPECT_GT(reports, 300'000U);
+  EXPECT_LE(small.beat(now + 1h).size(), 64U + 16'384U);
+}
+
+// Seen through to the judge: an agent without code, and what is concluded of it.
+
+class Judged : public Relaying {
+ protected:
+  test::ManualClock clock;
+  Store store = std::move(*Store::open({.database = ":memory:", .clock = &clock}));
+  std::unique_ptr<Observer> observer = std::move(*Observer::start(store, {}));
+  std::vector<json> history;
+
+  void judge() {
+    auto batches = std::exchange(told, {});
+    const auto receipts = store.append(batches);
+    ASSERT_TRUE(receipts.ok());
+    for (const auto& receipt : *receipts)
+      ASSERT_TRUE(receipt.ok()) << (receipt.ok() ? "" : receipt.error().message);
+    ASSERT_TRUE(observer->look().ok());
+  }
+  void pass(Millis time) {
+    for (; time > 0ms; time -= 1s) {
+      now += 1s;
+      clock.advance(1s);
+      hear(chronicle.beat(now));
+      judge();
+    }
+  }
+  /// Asks with all that was said, and is answered after a while with one call that gets a result.
+  void round(const std::string& arguments, const std::string& text) {
+    const auto exchange = begin(history);
+    judge();
+    pass(3s);
+    const auto id = "call_" + std::to_string(exchange);
+    answer_calls(exchange, {asked_call(id, arguments)});
+    judge();
+    pass(1s);
+    history.push_back(calls({asked_call(id, arguments)}));
+    history.push_back(result(id, text));
+  }
+  HealthKind health() { return observer->find("s")->judged.health.kind; }
+  Lifecycle lifecycle() { return observer->find("s")->judged.history.lifecycle; }
+  /// All healths that it ever had.
+  std::string path() {
+    std::string all;
+    const auto row = store.reader().session("s");
+    const auto changes = store.reader().transitions(row->key, 0, 1'000);
+    for (const auto& change : *changes) {
+      if (!all.empty()) all += ' ';
+      all += name_of(change.transition.health.kind);
+    }
+    return all;
+  }
+};
+
+TEST_F(Judged, an_agent_that_does_the_same_again_and_again_is_looping) {
+  history = {user("Fix the build")};
+  for (int n = 0; n < 8; ++n)
+    round(R"({"command":"make"})",
+          "make: *** No rule to make target 'all'. Stop. " + std::string(200, '.'));
+  EXPECT_EQ(health(), HealthKind::looping) << path();
+}
+
+TEST_F(Judged, an_agent_that_works_progresses) {
+  history = {user("Fix the build")};
+  for (int n = 0; n < 30; ++n)
+    round("{\"path\":\"src/file" + std::to_string(n * 7919) + ".cpp\"}",
+          "contents of another file, number " + std::to_string(n) + ": " +
+              std::string(200, static_cast<char>('a' + n % 26)));
+  EXPECT_EQ(health(), HealthKind::progressing) << path();
+  EXPECT_EQ(path(), "progressing");
+}
+
+TEST_F(Judged, a_chat_is_idle_between_its_questions) {
+  for (int n = 0; n < 5; ++n) {
+    history.push_back(user("Question " + std::to_string(n)));
+    const auto exchange = begin(history);
+    judge();
+    EXPECT_EQ(lifecycle(), Lifecycle::running);
+    pass(5s);
+    answer_text(exchange, "Answer " + std::to_string(n));
+    history.push_back(agent("Answer " + std::to_string(n)));
+    judge();
+    EXPECT_EQ(lifecycle(), Lifecycle::idle);
+    pass(900s);
+  }
+  EXPECT_EQ(path(), "progressing");
+}
+
+TEST_F(Judged, an_agent_whose_tools_are_plain_text_with_ever_new_inputs_is_never_stuck) {
+  history = {user("You have tools: <read path=…/>")};
+  for (int n = 0; n < 40; ++n) {
+    const auto exchange = begin(history);
+    judge();
+    pass(4s);
+    answer_text(exchange, "<read path='file" + std::to_string(n) + "'/>");
+    judge();
+    history.push_back(agent("<read path='file" + std::to_string(n) + "'/>"));
+    history.push_back(user("<result>line of file " + std::to_string(n) + " " +
+                           std::string(100, static_cast<char>('a' + n % 26)) + "</result>"));
+  }
+  EXPECT_EQ(path(), "progressing");
+}
+
+TEST_F(Judged, a_tool_that_runs_for_an_hour_between_requests_is_no_trouble) {
+  history = {user("Train it")};
+  round(R"({"command":"prepare"})", "prepared");
+  const auto exchange = begin(history);
+  judge();
+  pass(3s);
+  answer_calls(exchange, {asked_call("train", R"({"command":"train"})")});
+  judge();
+  pass(3'600s);
+  history.push_back(calls({asked_call("train", R"({"command":"train"})")}));
+  history.push_back(result("train", "accuracy 0.93"));
+  answer_text(begin(history), "It is trained.");
+  judge();
+  for (const char* trouble : {"silent", "suspect", "stuck", "looping", "dead"})
+    EXPECT_EQ(path().find(trouble), std::string::npos) << path();
+}
+
+TEST_F(Judged, a_server_that_is_away_is_waited_for_and_retries_are_no_loop) {
+  history = {user("Hi")};
+  for (int n = 0; n < 20; ++n) {
+    end(begin(history), How::refused, "connection refused");
+    judge();
+    EXPECT_EQ(lifecycle(), Lifecycle::waiting);
+    EXPECT_EQ(health(), HealthKind::blocked);
+    pass(8s);
+  }
+  const auto exchange = begin(history);
+  head(exchange);
+  delta(exchange, {{"content", "Hello"}});
+  pass(10s);
+  EXPECT_EQ(health(), HealthKind::progressing) << path();
+  EXPECT_EQ(path(), "progressing blocked progressing");
+}
+
+TEST_F(Judged, pieces_of_any_size_are_judged_alike) {
+  std::mt19937 random(test::random_seed());
+  const std::string stream =
+      "data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"Hm\"}}]}\n\n"
+      "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{"
+      "\"name\":\"f\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n"
+      "data: [DONE]\n\n";
+  std::string whole;
+  for (int times = 0; times <= test::repetitions(100); ++times) {
+    const auto exchange = begin({user("U" + std::to_string(times))});
+    head(exchange);
+    news();
+    for (std::size_t at = 0; at < stream.size();) {
+      const auto bytes = times == 0 ? stream.size() : 1 + random() % 50;
+      see(exchange, AnswerPiece{stream.substr(at, bytes)});
+      at += bytes;
+    }
+    end(exchange);
+    const auto got = news();
+    const auto call = got.substr(0, got.find(';'));
+    if (times == 0) whole = call;
+    EXPECT_EQ(call, whole);
+  }
+  EXPECT_EQ(whole, "tool_call f #a '{}'");
+}
+
+}  // namespace
+}  // namespace watchdog::monitor
