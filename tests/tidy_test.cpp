@@ -131,7 +131,7 @@ const std::map<std::string, Set, std::less<>> foreign = {
      {"json", "llm", "tools", "run", "config", "examples", "monitor/ingest", "monitor/proxy",
       "monitor/cli"}},
     {"toml++/", {"config"}},
-    {"openssl/", {"http", "tools", "monitor/api"}},
+    {"openssl/", {"http", "tools", "monitor/api", "monitor/proxy"}},
     {"boost/asio/",
      {"http", "tools", "llm", "run", "monitor/http", "monitor/watch", "monitor/proxy",
       "monitor/cli"}},
@@ -139,7 +139,7 @@ const std::map<std::string, Set, std::less<>> foreign = {
     {"boost/beast/", {"http", "monitor/http", "monitor/proxy"}},
     {"sys/socket.h", {"store", "tools", "monitor/http", "monitor/watch", "monitor/run"}},
     {"sys/un.h", {"store", "tools", "monitor/http", "monitor/watch"}},
-    {"netinet/", {"monitor/http"}},
+    {"netinet/", {"monitor/http", "monitor/proxy"}},
     {"arpa/", {"monitor/http"}},
     {"netdb.h", {"monitor/http"}},
 };

@@ -38,7 +38,7 @@ class ProxyTest(unittest.TestCase):
         self.begin_before(self.upstream.url, *arguments, more_environment=more_environment)
 
     def begin_before(self, url, *arguments, more_environment=None):
-        arguments = ["--upstream", url, "--proxy-port", "0", *arguments]
+        arguments = ["--upstream", url, "--proxy-port", "0", "--no-probe", *arguments]
         self.server = self.enterContext(Server(PROGRAM, more_environment, arguments))
         for line in self.server.process.stdout:
             if found := re.search(r"their model at https?://127\.0\.0\.1:(\d+)/v1", line):
