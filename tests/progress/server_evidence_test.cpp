@@ -5,9 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <random>
-
-#include "support/scenario.h"
 
 namespace watchdog {
 namespace {
@@ -448,110 +445,6 @@ TEST(ServerEvidence, who_is_over_is_forgotten) {
   bench.open[1] = {.since = bench.sight.at, .pieces = 0};
   bench.look();
   EXPECT_EQ(bench.state(), S::unknown);
-}
-
-// --- whatever comes ----------------------------------------------------------------------------
-
-/// Looks of a server that does anything, for a few requests.
-class Anything {
- public:
-  explicit Anything(unsigned seed) : random_(seed) {
-    sight_.at = Instant{Millis{1'000}};
-    const auto requests = static_cast<RequestId>(pick(1, 4));
-    for (RequestId id = 1; id <= requests; ++id)
-      open_[id] = {.since = sight_.at + Millis{static_cast<std::int64_t>(id)}};
-  }
-  int pick(int from, int to) { return std::uniform_int_distribution<int>(from, to)(random_); }
-  std::optional<std::int64_t> maybe() {
-    return pick(0, 2) == 0 ? std::nullopt : std::optional<std::int64_t>(pick(0, 3));
-  }
-  void step() {
-    sight_.at += Millis{pick(1, 4'000)};
-    sight_.reachable = static_cast<Asked>(pick(0, 4));
-    sight_.slots = static_cast<Asked>(pick(0, 4));
-    sight_.metrics = static_cast<Asked>(pick(0, 4));
-    sight_.is_loading = pick(0, 9) == 0;
-    sight_.is_sleeping = pick(0, 9) == 0;
-    sight_.slot.clear();
-    for (int id = pick(0, 3); id > 0; --id)
-      sight_.slot.push_back({.id = id,
-                             .is_processing = pick(0, 1) == 1,
-                             .task = maybe(),
-                             .prompt_read = maybe(),
-                             .written = maybe()});
-    for (auto field : {&ServerSight::decodes, &ServerSight::running, &ServerSight::queued})
-      sight_.*field = maybe();
-    for (auto& [id, request] : open_) {
-      if (pick(0, 9) == 0) ++request.pieces;
-      if (pick(0, 9) == 0) ++request.prompt_read;
-    }
-  }
-  std::mt19937 random_;
-  ServerSight sight_;
-  std::map<RequestId, RequestSight> open_;
-};
-
-TEST(ServerEvidence, movement_within_the_patience_is_never_hung) {
-  for (int round = 0; round < test::repetitions(1'000); ++round) {
-    Anything any(test::random_seed() + static_cast<unsigned>(round));
-    ServerWatch watch;
-    int silent = 0;
-    const int silent_max = any.pick(0, 7);
-    for (int i = 0; i < 300; ++i) {
-      any.step();
-      any.sight_.cpu = Millis{0};
-      if (++silent >= silent_max) {
-        silent = 0;
-        for (auto& [id, request] : any.open_) ++request.pieces;
-      }
-      for (const auto& finding : watch.look(any.sight_, any.open_)) {
-        ASSERT_NE(finding.evidence.state, S::hung) << finding.why;
-        ASSERT_FALSE(finding.why.empty());
-      }
-    }
-  }
-}
-
-TEST(ServerEvidence, hung_needs_both_signs) {
-  for (int round = 0; round < test::repetitions(1'000); ++round) {
-    Anything any(test::random_seed() + static_cast<unsigned>(round));
-    ServerWatch watch;
-    const bool busy = any.pick(0, 1) == 1;  // else nothing but its streams can be seen
-    any.sight_.cpu = Millis{0};
-    for (int i = 0; i < 300; ++i) {
-      any.step();
-      if (busy) *any.sight_.cpu += Millis{5'000};
-      if (!busy) any.sight_.cpu.reset();
-      // Slots and totals that tell nothing.
-      if (any.sight_.slots == Asked::answered) any.sight_.slots = Asked::waiting;
-      any.sight_.running.reset();
-      for (auto& [id, request] : any.open_) request.pieces = request.prompt_read = 0;
-      for (const auto& finding : watch.look(any.sight_, any.open_))
-        ASSERT_NE(finding.evidence.state, S::hung) << finding.why;
-    }
-  }
-}
-
-TEST(ServerEvidence, ids_are_nothing_but_names) {
-  for (int round = 0; round < test::repetitions(500); ++round) {
-    Anything any(test::random_seed() + static_cast<unsigned>(round));
-    ServerWatch one, other;
-    const auto renamed = [](RequestId id) { return 1'000 - id * 7; };
-    any.sight_.cpu = Millis{0};
-    for (int i = 0; i < 200; ++i) {
-      any.step();
-      if (any.pick(0, 1) == 1) *any.sight_.cpu += Millis{100};
-      std::map<RequestId, RequestSight> same;
-      for (const auto& [id, request] : any.open_) same[renamed(id)] = request;
-      std::map<RequestId, ServerFinding> found;
-      for (auto& finding : other.look(any.sight_, same)) found[finding.request] = finding;
-      for (const auto& finding : one.look(any.sight_, any.open_)) {
-        const auto& again = found.at(renamed(finding.request));
-        ASSERT_EQ(finding.evidence, again.evidence);
-        ASSERT_EQ(finding.why, again.why);
-      }
-    }
-  }
 }
 
 }  // namespace

@@ -1,18 +1,15 @@
 #include "watchdog/server_evidence.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include "progress/figures.h"
+#include "progress/process_sign.h"
 
 namespace watchdog {
 namespace {
 
 /// So much later than usual, and a look says more of who looks than of the server.
 constexpr int late_factor = 4;
-/// A process that reads or takes so much between two looks does something.
-constexpr std::int64_t growth_min = 1 << 20;
 /// A stream that did not move for one look may only have been looked at too early.
 constexpr int own_looks_max = 2;
 /// Answers that come so often while a process does nothing are not of its making: it passes on what
@@ -43,8 +40,6 @@ std::string words_for(const Evidence& evidence) {
   return "the prompt is read: " + grouped(evidence.done) + " of " + grouped(evidence.total) +
          " tokens";
 }
-
-enum class Process : std::uint8_t { unseen, idle, busy };
 
 /// Looks in a row that showed the same.
 struct Stretch {
@@ -96,9 +91,7 @@ struct ServerWatch::State {
   std::optional<Millis> reading_gap, writing_gap;  ///< The longest so far.
 
   // Of the look that is being taken:
-  Process process = Process::unseen;
-  double cores = 0;         ///< That the process used since the look before.
-  std::int64_t growth = 0;  ///< Bytes that it read or took.
+  ProcessSign process;
   bool any_moved = false, totals_moved = false;
   bool has_slots = false, has_free_slots = false;
   bool is_refused = false, is_answered = false, is_restarted = false;
@@ -111,7 +104,7 @@ struct ServerWatch::State {
   void take_process(const ServerSight& sight);
   void take_totals(const ServerSight& sight);
   void take_slots(const ServerSight& sight);
-  void take_own(Kept& kept, const RequestSight& sight);
+  void take_own(Kept& kept, RequestSight sight);
   std::vector<Kept*> silent_ones();
   void give_slots();
   void give_totals();
@@ -119,25 +112,27 @@ struct ServerWatch::State {
   void extend(Stretch& run) const {
     if (run.looks++ == 0) run.from = before;
   }
+  [[nodiscard]] bool is_seen() const { return process.does != ProcessSign::unseen; }
+  [[nodiscard]] bool is_idle() const { return process.does == ProcessSign::idle; }
   [[nodiscard]] Stretch begun() const { return {.from = now}; }
   [[nodiscard]] Millis lasts(const Stretch& run) const { return now - run.from; }
-  [[nodiscard]] Millis gap_of(const Kept& kept) const {
-    return (kept.is_writing ? writing_gap : reading_gap).value_or(patience.gap_prior);
-  }
   /// Longer than what is patience for. Without a second sign that is sure, it is longer.
   [[nodiscard]] bool is_over(const Stretch& run, Millis time, bool sure) const {
     const int times = sure ? 1 : std::max(patience.remote_factor, 1);
     return run.looks >= patience.looks_min * times && lasts(run) >= time * times;
   }
-  [[nodiscard]] Millis bound_of(const Kept& kept) const {
+  [[nodiscard]] Millis bound_of(bool writing) const {
+    const auto longest = (writing ? writing_gap : reading_gap).value_or(patience.gap_prior);
     return Millis{
-        static_cast<std::int64_t>(static_cast<double>(gap_of(kept).count()) * patience.gap_factor)};
+        static_cast<std::int64_t>(static_cast<double>(longest.count()) * patience.gap_factor)};
   }
+  [[nodiscard]] Millis bound_of(const Kept& kept) const { return bound_of(kept.is_writing); }
   [[nodiscard]] bool is_held(const Kept& kept) const {
-    return kept.held && !is_over(kept.quiet, bound_of(kept), process != Process::unseen);
+    return kept.held && !is_over(kept.quiet, bound_of(kept), is_seen());
   }
-  [[nodiscard]] bool others_move(const Kept& kept) const {
-    return any_moved || lasts(still) < bound_of(kept);
+  /// Whoever is served may need that long from one movement to the next.
+  [[nodiscard]] bool others_move() const {
+    return any_moved || !is_over(still, std::max(bound_of(true), bound_of(false)), is_seen());
   }
   [[nodiscard]] bool waits_for_others(const Kept& kept) const;
   [[nodiscard]] bool tells_totals() const {
@@ -162,23 +157,9 @@ void ServerWatch::State::take_time(Instant at) {
 }
 
 void ServerWatch::State::take_process(const ServerSight& sight) {
-  process = Process::unseen;
-  cores = 0;
-  growth = 0;
-  if (sight.cpu && last && last->cpu) {
-    const auto elapsed = std::max(sight.at - last->at, Millis{1});
-    const auto used = *sight.cpu - *last->cpu;
-    cores = static_cast<double>(used.count()) / static_cast<double>(elapsed.count());
-    if (sight.io_bytes && last->io_bytes) growth = *sight.io_bytes - *last->io_bytes;
-    if (sight.memory_bytes && last->memory_bytes)
-      growth = std::max(growth, *sight.memory_bytes - *last->memory_bytes);
-    const bool is_busy = used < Millis{}  // a part of it ended
-                         || cores >= patience.cpu_idle || growth >= growth_min ||
-                         sight.gpu_percent.value_or(0) > patience.gpu_idle_percent;
-    process = is_busy ? Process::busy : Process::idle;
-  }
-  if (idle_moves >= idle_moves_max && process == Process::idle) process = Process::unseen;
-  process == Process::idle ? extend(idle) : void(idle = begun());
+  process = last ? process_sign(*last, sight, patience) : ProcessSign{};
+  if (idle_moves >= idle_moves_max && is_idle()) process = {};
+  is_idle() ? extend(idle) : void(idle = begun());
 }
 
 void ServerWatch::State::take_totals(const ServerSight& sight) {
@@ -265,7 +246,8 @@ void ServerWatch::State::excuse(Kept& kept) const {
 }
 
 /// S1 and S2: what its own connection shows.
-void ServerWatch::State::take_own(Kept& kept, const RequestSight& sight) {
+void ServerWatch::State::take_own(Kept& kept, RequestSight sight) {
+  sight.prompt_read = std::max<std::int64_t>(sight.prompt_read, 0);
   const bool reads = sight.prompt_read > kept.seen.prompt_read;
   const bool has_moved = reads || sight.pieces > kept.seen.pieces;
   const bool in_prompt = sight.prompt_read < sight.prompt_tokens || sight.pieces == 0;
@@ -355,22 +337,13 @@ void ServerWatch::State::give_totals() {
 
 /// S5: queued requests are in no slot.
 bool ServerWatch::State::waits_for_others(const Kept& kept) const {
-  if (!others_move(kept)) return false;
+  if (!others_move()) return false;
   if (has_slots) return kept.slotless.looks > 0 && (queued.value_or(0) > 0 || !has_free_slots);
   return queued.value_or(0) > 0 && !kept.held;
 }
 
 std::string ServerWatch::State::process_words() const {
-  if (process == Process::unseen) return "its process cannot be seen";
-  if (process == Process::idle) return "its process has done nothing for " + span_of(lasts(idle));
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f", std::max(cores, 0.0));
-  if (cores >= patience.cpu_idle)
-    return "its process computes on " + std::string(text.data()) + " cores";
-  if (growth >= growth_min) return "its process loads data";
-  return last->gpu_percent.value_or(0) > patience.gpu_idle_percent
-             ? "its GPU is busy by " + std::to_string(*last->gpu_percent) + " %"
-             : "its processes come and go";
+  return is_idle() ? "its process has done nothing for " + span_of(lasts(idle)) : in_words(process);
 }
 
 std::string ServerWatch::State::silence_of(const Kept& kept) const {
@@ -382,35 +355,34 @@ std::string ServerWatch::State::silence_of(const Kept& kept) const {
 
 /// The second sign, the first being that the request does not move; empty: there is none.
 std::string ServerWatch::State::sign_of_hang(const Kept& kept, const ServerSight& sight) const {
-  const bool is_idle = process == Process::idle;
   if (has_free_slots && kept.slotless.looks > 0 && queued.value_or(0) == 0 &&
-      is_over(kept.slotless, patience.gap_prior, is_idle) &&
-      is_over(kept.quiet, patience.gap_prior, is_idle))
+      is_over(kept.slotless, patience.gap_prior, is_idle()) &&
+      is_over(kept.quiet, patience.gap_prior, is_idle()))
     return "swallowed: no slot works on it and nothing is queued, " +
            counted_as(kept.slotless.looks, "look") + " in a row";
   const auto bound = bound_of(kept);
-  if (!is_over(kept.quiet, bound, process != Process::unseen)) return {};
-  if (is_idle && is_over(idle, bound, true)) {
+  if (!is_over(kept.quiet, bound, is_seen())) return {};
+  if (is_idle() && is_over(idle, bound, true)) {
     if (sight.slots == Asked::waiting)
       return "/slots is unanswered for " + span_of(sight.slots_waiting) + ", and " +
              process_words();
     if (sight.is_loading) return "it says that it loads its model, and " + process_words();
     return process_words();
   }
-  if (has_slots && kept.slot && is_over(kept.flat, bound, process != Process::unseen)) {
+  if (has_slots && kept.slot && is_over(kept.flat, bound, is_seen())) {
     const auto where = "slot " + std::to_string(kept.slot->id);
     const bool is_alone = lasts(still) >= bound;
     // What is not told does not stand still.
-    if (process == Process::unseen && (writes(*kept.slot) || (kept.slot->prompt_read && is_alone)))
+    if (!is_seen() && (writes(*kept.slot) || (kept.slot->prompt_read && is_alone)))
       return where + " says that it works, and stands still, " +
              counted_as(kept.flat.looks, "look") + " in a row";
     // Each batch takes a token of every answer along, so that the others' work explains nothing.
-    if (process == Process::busy && writes(*kept.slot) && !is_alone)
+    if (process.does == ProcessSign::busy && writes(*kept.slot) && !is_alone)
       return where + " stands still while others move, " + counted_as(kept.flat.looks, "look") +
              " in a row";
   }
-  if (process == Process::unseen && !has_slots && sight.slots != Asked::waiting &&
-      running.value_or(0) > 0 && is_over(still, bound, false))
+  if (!is_seen() && !has_slots && sight.slots != Asked::waiting && running.value_or(0) > 0 &&
+      is_over(still, bound, false))
     return "the server counts " + counted_as(*running, "request") +
            " that it works on, and its totals of tokens stand still";
   return {};
@@ -424,6 +396,7 @@ Evidence ServerWatch::State::with_estimate(const Kept& kept) const {
     return told;
   const auto took = static_cast<double>((kept.read_at - *kept.read_since).count());
   const auto left = took / static_cast<double>(read) * static_cast<double>(told.total - told.done);
+  if (left > 1e12) return told;  // ms; whatever it is, it is no estimate
   told.left = std::max(Millis{static_cast<std::int64_t>(left)} - (now - kept.read_at), Millis{});
   return told;
 }
@@ -451,7 +424,7 @@ void ServerWatch::State::conclude(Kept& kept, const ServerSight& sight, ServerFi
     return is(ServerState::hung,
               sign.starts_with("swallowed") ? sign : silence_of(kept) + ", and " + sign);
   if (!moves_now && (sight.is_loading || sight.is_sleeping)) {
-    if (process != Process::idle) excuse(kept);
+    if (!is_idle()) excuse(kept);
     return is(ServerState::loading, sight.is_loading
                                         ? "the server loads its model"
                                         : "the server had unloaded its model, and has to wake up");
@@ -470,9 +443,10 @@ void ServerWatch::State::conclude(Kept& kept, const ServerSight& sight, ServerFi
     if (kept.quiet.looks > 1) finding.why += ", " + silence_of(kept);
     return;
   }
-  if (process == Process::busy) {
-    if (growth >= growth_min && !has_slots && !kept.seen.pieces && !decodes)
-      return is(ServerState::loading, "the server's process loads " + grouped(growth / growth_min) +
+  if (process.does == ProcessSign::busy) {
+    if (process.loads() && !has_slots && !kept.seen.pieces && !decodes)
+      return is(ServerState::loading, "the server's process loads " +
+                                          grouped(process.growth >> 20) +
                                           " MiB since the last look");
     return is(ServerState::working,
               (sight.slots == Asked::waiting
@@ -480,7 +454,7 @@ void ServerWatch::State::conclude(Kept& kept, const ServerSight& sight, ServerFi
                    : "nothing tells how far it is, and ") +
                   process_words());
   }
-  const bool tells_nothing = process == Process::unseen && !has_slots && !tells_totals();
+  const bool tells_nothing = !is_seen() && !has_slots && !tells_totals();
   if (tells_nothing && !kept.has_moved)
     return is(ServerState::unknown, "the server tells nothing of what it does");
   is(ServerState::quiet, silence_of(kept) + "; " + process_words());
@@ -515,8 +489,8 @@ std::vector<ServerFinding> ServerWatch::look(const ServerSight& sight,
     state.give_totals();
   }
   state.any_moved ? void(state.still = state.begun()) : state.extend(state.still);
-  if (state.any_moved && state.process != Process::unseen)
-    state.idle_moves = state.process == Process::idle ? state.idle_moves + 1 : 0;
+  if (state.any_moved && state.is_seen())
+    state.idle_moves = state.is_idle() ? state.idle_moves + 1 : 0;
   std::vector<ServerFinding> findings;
   for (auto& [request, kept] : state.open)
     state.conclude(kept, sight, findings.emplace_back(ServerFinding{.request = request}));
