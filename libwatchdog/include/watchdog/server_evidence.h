@@ -80,6 +80,9 @@ struct EvidencePatience {
   double cpu_idle = 0.02;    ///< Of one core: below it a process does nothing.
   int gpu_idle_percent = 3;  ///< Likewise of a GPU.
   int remote_factor = 4;     ///< Times all of this where no process can be seen.
+  /// So many looks in a row with answers and an idle process, and they are not of its making: it
+  /// passes on what another machine does, and is no witness.
+  int idle_moves_max = 3;
 };
 
 /// Concluded of one request. `why` proves it in a sentence for people, with numbers.

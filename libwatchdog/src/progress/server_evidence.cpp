@@ -12,9 +12,6 @@ namespace {
 constexpr int late_factor = 4;
 /// A stream that did not move for one look may only have been looked at too early.
 constexpr int own_looks_max = 2;
-/// Answers that come so often while a process does nothing are not of its making: it passes on what
-/// another machine does.
-constexpr int idle_moves_max = 3;
 
 /// True if it was told before, and is another number now; remembers it.
 bool is_changed(std::optional<std::int64_t>& known, const std::optional<std::int64_t>& now,
@@ -158,7 +155,7 @@ void ServerWatch::State::take_time(Instant at) {
 
 void ServerWatch::State::take_process(const ServerSight& sight) {
   process = last ? process_sign(*last, sight, patience) : ProcessSign{};
-  if (idle_moves >= idle_moves_max && is_idle()) process = {};
+  if (idle_moves >= patience.idle_moves_max && is_idle()) process = {};
   is_idle() ? extend(idle) : void(idle = begun());
 }
 
