@@ -40,7 +40,8 @@ const std::map<std::string, Set, std::less<>> may_include = {
     {"monitor/http", {"monitor/api", "monitor/ingest"}},
     {"monitor/watch", {"monitor/api", "monitor/http", "monitor/ingest"}},
     {"monitor/run", {}},  // a command and its terminal
-    {"monitor/proxy", {"monitor/api", "monitor/http", "monitor/ingest"}},  // between agents and their model's server
+    // between agents and their model's server
+    {"monitor/proxy", {"monitor/api", "monitor/http", "monitor/ingest"}},
     {"monitor/cli",
      {"monitor/api", "monitor/http", "monitor/watch", "monitor/ingest", "monitor/run",
       "monitor/proxy"}},
@@ -97,7 +98,6 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"model_request.h", "llm"},
     {"model.h", "llm"},
     {"model_client.h", "llm"},
-    {"server_probe.h", "llm"},
     {"checks.h", "run"},
     {"old_limits.h", "run"},
     {"plan.h", "run"},

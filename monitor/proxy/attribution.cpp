@@ -111,7 +111,7 @@ std::string agent_of(std::string_view client) {
   return lower.substr(0, lower.find_first_of("/ "));
 }
 
-struct Found {
+struct NamedSession {
   std::string session;
   std::string parent;
   std::string agent;
@@ -128,7 +128,7 @@ std::string_view generic_name(std::string_view header) {
   return name.ends_with("parent") ? std::string_view{} : name;
 }
 
-Found native_session(const ExchangeBegan& began) {
+NamedSession native_session(const ExchangeBegan& began) {
   for (const auto& row : native_headers) {
     const auto value = header(began, row.session);
     if (value.empty()) continue;

@@ -28,7 +28,7 @@ namespace {
 using How = ExchangeEnded::How;
 
 /// Open ones. The engine has fewer connections than that.
-constexpr std::size_t exchanges_max = 16'384;
+constexpr std::size_t open_exchanges_max = 16'384;
 /// Answers whose sessions are remembered, for each session that may be.
 constexpr std::size_t answers_per_session = 4;
 
@@ -46,7 +46,7 @@ constexpr bool is_unavailable(int status) {
 }
 
 /// What is remembered of a session.
-struct Talk {
+struct SessionMemory {
   SessionSpec spec;
   Conversation conversation;
   std::int64_t requests = 0;
@@ -60,7 +60,7 @@ struct Talk {
 };
 
 /// An exchange that is not over.
-struct Exchange {
+struct OpenExchange {
   std::string session;
   std::uint64_t thread = 0;
   bool final = false;
@@ -79,9 +79,9 @@ struct Exchange {
 
 struct Chronicle::State {
   Options options;
-  std::unordered_map<std::string, Talk> talks;
+  std::unordered_map<std::string, SessionMemory> talks;
   std::list<std::string> by_use;  ///< The latest first.
-  std::map<std::uint64_t, Exchange> exchanges;
+  std::map<std::uint64_t, OpenExchange> exchanges;
   std::unordered_map<std::uint64_t, std::string> owners;  ///< Sessions, by digests of answers' ids.
   std::deque<std::uint64_t> owned;                        ///< The same, the oldest first.
 
@@ -102,7 +102,8 @@ struct Chronicle::State {
     batches.back().reports.push_back(std::move(report));
   }
 
-  Talk& talk_of(const std::string& session, const Attribution& from, const std::string& model) {
+  SessionMemory& talk_of(const std::string& session, const Attribution& from,
+                         const std::string& model) {
     if (const auto found = talks.find(session); found != talks.end()) {
       by_use.splice(by_use.begin(), by_use, found->second.place);
       return found->second;
@@ -136,7 +137,7 @@ struct Chronicle::State {
   // Heartbeats.
 
   /// What the session's requests got so far.
-  Counters counters_of(Talk& talk) const {
+  Counters counters_of(SessionMemory& talk) const {
     double read = 0;
     double prompt = 0;
     double tokens = talk.tokens;
@@ -154,13 +155,15 @@ struct Chronicle::State {
     return counters;
   }
 
-  static double tokens_of(const Exchange& exchange) {
-    if (!exchange.answer) return static_cast<double>(exchange.pieces);
+  static double tokens_of(const OpenExchange& exchange) {
+    const auto pieces = exchange.is_read && exchange.answer ? 0 : exchange.pieces;
+    if (!exchange.answer) return static_cast<double>(pieces);
     const auto& heard = exchange.answer->heard();
-    return static_cast<double>(heard.output_tokens > 0 ? heard.output_tokens : heard.pieces);
+    const auto told = heard.output_tokens > 0 ? heard.output_tokens : heard.pieces;
+    return static_cast<double>(std::max(told, pieces));
   }
 
-  void beat(const std::string& session, Talk& talk, Source source, std::string phase,
+  void beat(const std::string& session, SessionMemory& talk, Source source, std::string phase,
             std::optional<std::int64_t> iteration = {}) {
     auto report = said(ReportKind::heartbeat);
     report.detail = Beats{.iteration_first = iteration,
@@ -172,7 +175,7 @@ struct Chronicle::State {
     say(session, std::move(report));
   }
 
-  void beat_if_due(const std::string& session, Talk& talk) {
+  void beat_if_due(const std::string& session, SessionMemory& talk) {
     if (now - talk.beat_at >= options.beat_every) beat(session, talk, Source::relay, "model");
   }
 
@@ -190,7 +193,7 @@ struct Chronicle::State {
     auto& talk = talk_of(from.session, from, request ? request->model : std::string());
     if (!request) return beat(from.session, talk, Source::relay, {});
 
-    if (exchanges.size() >= exchanges_max) forget(exchanges.begin()->first);
+    if (exchanges.size() >= open_exchanges_max) forget(exchanges.begin()->first);
     if (std::exchange(talk.is_over, false)) {
       auto start = said(ReportKind::start);
       start.detail = ProcessFacts{};
@@ -236,7 +239,7 @@ struct Chronicle::State {
     return report;
   }
 
-  void take(Exchange& exchange, const AnswerBegan& began) {
+  void take(OpenExchange& exchange, const AnswerBegan& began) {
     exchange.status = began.status;
     const auto& coding = began.content_encoding;
     exchange.is_read = coding.empty() || coding == "identity";
@@ -247,7 +250,7 @@ struct Chronicle::State {
         [loop = exchange.loop.get()](std::string_view text) { (void)loop->feed(text); });
   }
 
-  void take(Exchange& exchange, const AnswerPiece& piece) {
+  void take(OpenExchange& exchange, const AnswerPiece& piece) {
     ++exchange.pieces;
     auto& talk = talks.at(exchange.session);
     if (exchange.answer && exchange.is_read) {
@@ -258,13 +261,13 @@ struct Chronicle::State {
   }
 
   /// Those that were not told yet, after the text's last piece.
-  void tell_chants(Exchange& exchange, std::string_view last) {
+  void tell_chants(OpenExchange& exchange, std::string_view last) {
     (void)exchange.loop->feed(last);
     for (; exchange.chants < exchange.loop->hits(); ++exchange.chants)
       say(exchange.session, said(ReportKind::chant, {}, std::string(exchange.loop->repeated())));
   }
 
-  void tell_evidence(std::uint64_t number, Exchange& exchange, const Evidence& evidence,
+  void tell_evidence(std::uint64_t number, OpenExchange& exchange, const Evidence& evidence,
                      const std::string& why) {
     if (!exchange.evidence && evidence.state <= ServerState::unknown) return;
     const bool is_new = !exchange.evidence || exchange.evidence->state != evidence.state;
@@ -280,7 +283,7 @@ struct Chronicle::State {
       wait(exchange, why);
   }
 
-  void wait(Exchange& exchange, const std::string& why) {
+  void wait(OpenExchange& exchange, const std::string& why) {
     if (std::exchange(exchange.waits, true)) return;
     say(exchange.session, said(ReportKind::wait, std::string(backend), why));
   }
@@ -294,7 +297,7 @@ struct Chronicle::State {
     std::string text;    ///< For people; empty: it is none.
     bool waits = false;  ///< The server is not available.
   };
-  static Fault fault_of(const Exchange& exchange, const ExchangeEnded& ended) {
+  static Fault fault_of(const OpenExchange& exchange, const ExchangeEnded& ended) {
     if (ended.how != How::answered) {
       return {.text = ended.message.empty() ? std::string(name_of(ended.how)) : ended.message,
               .waits = ended.how != How::client_gone && ended.how != How::stopped};
@@ -311,7 +314,7 @@ struct Chronicle::State {
     return {.text = "the answer broke off before its end", .waits = true};
   }
 
-  void end(std::uint64_t number, Exchange& exchange, const ExchangeEnded& ended) {
+  void end(std::uint64_t number, OpenExchange& exchange, const ExchangeEnded& ended) {
     const std::string session = exchange.session;
     auto& talk = talks.at(session);
     if (exchange.answer) exchange.answer->end();
@@ -353,7 +356,7 @@ struct Chronicle::State {
     }
   }
 
-  void tell_answer(const Exchange& exchange, Talk& talk, const HeardAnswer& heard) {
+  void tell_answer(const OpenExchange& exchange, SessionMemory& talk, const HeardAnswer& heard) {
     if (!heard.text.empty()) {
       auto report = said(ReportKind::message, "assistant", heard.text);
       // What was heard while it came is not heard again.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "watchdog/digest.h"
+#include "watchdog/json.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -21,11 +22,13 @@ std::uint64_t first_of(const ModelRequest& request) {
   return found == request.messages.end() ? 0 : found->digest;
 }
 
-/// Of the first so many of the messages that are not answered yet.
+/// Of the first so many of the messages that are not answered yet, but for system prompts, which
+/// tell the time.
 std::uint64_t newest_of(const ModelRequest& request, std::size_t count) {
   std::uint64_t digest = 0;
   for (auto at = request.newest; at < request.newest + count; ++at)
-    digest = combined(digest, request.messages[at].digest);
+    if (request.messages[at].who != Who::system)
+      digest = combined(digest, request.messages[at].digest);
   return digest;
 }
 
@@ -129,7 +132,7 @@ void Conversation::take_results(Thread& thread, const ModelRequest& request, std
       }
       news.results.push_back(std::move(result));
     }
-    if (message.text.empty()) continue;
+    if (message.text.empty() || news.words.size() + message.text.size() > event_bytes_max) continue;
     if (!news.words.empty()) news.words += "\n\n";
     news.words += message.text;
   }

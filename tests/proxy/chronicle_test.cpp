@@ -1,6 +1,7 @@
 #include "proxy/chronicle.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -284,13 +285,13 @@ TEST_F(Relaying, what_was_not_seen_whole_claims_nothing) {
   delta(one, {}, "stop");
   news();
   end(one);
-  EXPECT_EQ(news(), "relay tokens=1");
+  EXPECT_EQ(news(), "relay tokens=2");
   const auto two = begin({user("U"), calls({asked_call("k", R"({"x":1})")}), result("k", "K")});
-  EXPECT_EQ(news(), R"(tool_call run #k '{"x":1}'; tool_result run #k 'K'; loop 2 model tokens=1)");
+  EXPECT_EQ(news(), R"(tool_call run #k '{"x":1}'; tool_result run #k 'K'; loop 2 model tokens=2)");
   head(two, 200, "gzip");
   see(two, AnswerPiece{"\x1F\x8B"});
   end(two);
-  EXPECT_EQ(news(), "relay tokens=2");
+  EXPECT_EQ(news(), "relay tokens=3");
 }
 
 TEST_F(Relaying, a_retry_is_no_round_unless_the_answer_was_one) {
@@ -400,18 +401,20 @@ TEST_F(Relaying, two_clients_of_one_session_do_not_mix_their_exchanges) {
   EXPECT_NE(all.find("assistant 'two'"), std::string::npos) << all;
 }
 
-TEST_F(Relaying, a_hundred_thousand_exchanges_take_bounded_memory) {
+TEST_F(Relaying, many_exchanges_take_bounded_memory) {
   Chronicle small({.sessions_max = 64, .beat_every = 5s});
   const auto body = [](int n) {
     return std::make_shared<std::string>(
         json{{"messages", {user("U" + std::to_string(n))}}}.dump());
   };
   std::size_t reports = 0;
+  std::size_t half = 0;  // bytes of memory then; with a sanitizer always none
   const auto take = [&](std::uint64_t exchange, auto what) {
     for (const auto& batch : small.take({.exchange = exchange, .at = now, .what = std::move(what)}))
       reports += batch.reports.size();
   };
-  for (int n = 1; n <= 100'000; ++n) {
+  const int count = test::repetitions(100'000);
+  for (int n = 1; n <= count; ++n) {
     const auto exchange = static_cast<std::uint64_t>(n);
     now += 10ms;
     take(exchange, ExchangeBegan{.method = "POST",
@@ -422,9 +425,12 @@ TEST_F(Relaying, a_hundred_thousand_exchanges_take_bounded_memory) {
     take(exchange,
          AnswerPiece{R"({"id":"r)" + std::to_string(n) +
                      R"(","choices":[{"message":{"content":"A"},"finish_reason":"stop"}]})"});
-    if (n % 7 != 0) take(exchange, ExchangeEnded{});  // some are never heard of again
+    // Some are never heard of again.
+    if (n % 7 != 0 || n > count / 4) take(exchange, ExchangeEnded{});
+    if (n == count / 2) half = mallinfo2().uordblks;
   }
-  EXPECT_GT(reports, 300'000U);
+  EXPECT_GT(reports, 3U * static_cast<std::size_t>(count));
+  EXPECT_LT(mallinfo2().uordblks, half + half / 8 + 1) << "as much after all of them as after half";
   EXPECT_LE(small.beat(now + 1h).size(), 64U + 16'384U);
 }
 
@@ -561,6 +567,36 @@ TEST_F(Judged, a_server_that_is_away_is_waited_for_and_retries_are_no_loop) {
   pass(10s);
   EXPECT_EQ(health(), HealthKind::progressing) << path();
   EXPECT_EQ(path(), "progressing blocked progressing");
+}
+
+TEST_F(Judged, a_client_that_gives_up_on_a_slow_server_again_and_again_is_not_called_stuck) {
+  history = {user("Hi")};
+  for (int n = 0; n < 12; ++n) {
+    const auto exchange = begin(history);
+    judge();
+    pass(30s);
+    end(exchange, How::client_gone, "the client hung up after 30 s");
+    judge();
+  }
+  EXPECT_EQ(path().find("stuck"), std::string::npos) << path();
+}
+
+TEST_F(Judged, a_prompt_that_is_read_for_long_is_slow_and_a_server_that_hangs_is_named) {
+  const auto exchange = begin({user("U")});
+  for (int n = 1; n <= 120; ++n) {
+    see(exchange,
+        ExchangeEvidence{{.state = ServerState::reading, .done = 500 * n, .total = 90'000},
+                         "the prompt is read"});
+    pass(10s);
+  }
+  EXPECT_EQ(path(), "progressing slow");
+  see(exchange, ExchangeEvidence{{.state = ServerState::hung}, "no slot works on it"});
+  pass(1s);
+  EXPECT_EQ(health(), HealthKind::stuck);
+  see(exchange, ExchangeEvidence{{.state = ServerState::writing, .done = 3}, "it writes"});
+  answer_text(exchange, "Here it is.");
+  judge();
+  EXPECT_EQ(health(), HealthKind::progressing) << path();
 }
 
 TEST_F(Judged, pieces_of_any_size_are_judged_alike) {

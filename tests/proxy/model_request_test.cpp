@@ -147,5 +147,16 @@ TEST(ModelRequest, of_a_huge_history_only_what_is_new_is_kept) {
   EXPECT_EQ(request.unanswered[0].text.size(), 1U << 20U);
 }
 
+TEST(ModelRequest, more_results_than_anybody_asks_for_are_passed_over) {
+  json messages = {{{"role", "user"}, {"content", "U"}}};
+  for (int n = 0; n < 50'000; ++n)
+    messages.push_back({{"role", "tool"}, {"tool_call_id", "c"}, {"content", "A"}});
+  const auto request = read("/v1/chat/completions", json{{"messages", messages}}.dump());
+  std::size_t results = 0;
+  for (const auto& message : request.unanswered) results += message.results.size();
+  EXPECT_EQ(results, 1'000U);
+  EXPECT_EQ(request.messages.size(), 50'001U);
+}
+
 }  // namespace
 }  // namespace watchdog

@@ -54,9 +54,10 @@ struct ModelRequest {
   std::uint64_t opening = 0;  ///< Of the system prompt and the first message of the user, without
                               ///< numbers: they hold dates.
   std::vector<MessageMark> messages;
-  std::size_t newest = 0;              ///< Where the messages begin that are not answered yet.
-  std::vector<NewMessage> unanswered;  ///< From there on.
-  std::vector<ToolRequest> calls;      ///< Asked for in the agent's words right before.
+  std::size_t newest = 0;  ///< Where the messages begin that are not answered yet.
+  /// From there on, with at most 1,000 results.
+  std::vector<NewMessage> unanswered;
+  std::vector<ToolRequest> calls;  ///< Asked for in the agent's words right before.
   ConversationNames names;
 };
 

@@ -21,7 +21,9 @@ using Who = MessageMark::Who;
 constexpr std::size_t request_values_max = 400'000;
 /// An event may have as much.
 constexpr std::size_t content_bytes_max = 1U << 20U;
-constexpr std::size_t name_bytes_max = 1'024;
+constexpr std::size_t client_name_bytes_max = 1'024;
+/// As many calls as an answer may have.
+constexpr std::size_t request_calls_max = 1'000;
 
 /// Paths that ask for an answer end so, with any prefix; those of Ollama stream unless they are
 /// told not to.
@@ -30,17 +32,24 @@ struct Endpoint {
   bool streams;
 };
 constexpr Endpoint endpoints[] = {
-    {"/chat/completions", false},  // OpenAI, and whoever speaks like it
-    {"/completions", false},      {"/responses", false},  {"/v1/messages", false},  // Anthropic
-    {"/api/chat", true},                                                            // Ollama
-    {"/api/generate", true},      {"/completion", false},                           // llama.cpp
+    // OpenAI, and whoever speaks like it
+    {"/chat/completions", false},
+    {"/completions", false},
+    {"/responses", false},
+    // Anthropic
+    {"/v1/messages", false},
+    // Ollama
+    {"/api/chat", true},
+    {"/api/generate", true},
+    // llama.cpp
+    {"/completion", false},
 };
 
 std::string short_text(const json& object, std::string_view name) {
-  return std::string(text_member(object, name).substr(0, name_bytes_max));
+  return std::string(text_member(object, name).substr(0, client_name_bytes_max));
 }
 
-void cut(std::string& content) {
+void cut_content(std::string& content) {
   if (content.size() <= content_bytes_max) return;
   content.resize(content_bytes_max);
   drop_half_character(content);
@@ -64,20 +73,22 @@ struct Heard {
     text.append(piece);
   }
   void add_call(std::string_view id, std::string_view name, const json* arguments) {
-    ToolRequest call{.id = std::string(id), .name = std::string(name), .arguments = {}};
+    ToolRequest call{.id = std::string(id.substr(0, client_name_bytes_max)),
+                     .name = std::string(name.substr(0, client_name_bytes_max)),
+                     .arguments = {}};
     if (arguments != nullptr) call.arguments = text_or_json(*arguments);
     add(combined(digest_of(id), combined(digest_of(name), digest_of(call.arguments))));
     calls.push_back(std::move(call));
   }
   void add_result(ToolAnswer result) {
     add(combined(digest_of(result.call_id), digest_of(result.content)));
-    cut(result.content);
+    cut_content(result.content);
     results.push_back(std::move(result));
   }
 };
 
 /// Pictures and the like, as a word that tells one from the other.
-std::string shown(const json& part) {
+std::string part_shown(const json& part) {
   const auto type = text_member(part, "type");
   return "[" + std::string(type.empty() ? "part" : type.substr(0, 32)) + " " +
          hexadecimal(digest_of(text_or_json(part))) + "]";
@@ -93,7 +104,7 @@ std::string content_of(const json* content) {
     if (!all.empty()) all += '\n';
     const auto text = text_member(part, "text");
     all += part.is_string() ? part.get<std::string>()
-           : text.empty()   ? shown(part)
+           : text.empty()   ? part_shown(part)
                             : std::string(text);
   }
   return all;
@@ -115,7 +126,7 @@ void read_part(Heard& heard, const json& part) {
   } else if (const json* text = member(part, "text"); text != nullptr && text->is_string()) {
     heard.add_text(text->get_ref<const std::string&>());
   } else if (type != "thinking" && type != "redacted_thinking") {
-    const auto word = shown(part);
+    const auto word = part_shown(part);
     heard.add_text(word);
   }
 }
@@ -149,7 +160,7 @@ Heard read_message(const json& message) {
   }
   read_content(heard, member(message, "content"));
   if (const json* images = array_member(message, "images")) {  // Ollama
-    for (const json& image : *images) heard.add_text(shown(image));
+    for (const json& image : *images) heard.add_text(part_shown(image));
   }
   if (const json* calls = array_member(message, "tool_calls")) {
     for (const json& call : *calls) {
@@ -187,7 +198,7 @@ Heard read_item(const json& item) {
 }
 
 /// Keeps of each message what is needed.
-void keep(ModelRequest& request, std::vector<Heard> all) {
+void keep_messages(ModelRequest& request, std::vector<Heard> all) {
   // The agent's own words at the end are the beginning of what is asked for.
   while (!all.empty() && all.back().who == Who::agent) all.pop_back();
   for (auto& heard : all) {
@@ -199,11 +210,15 @@ void keep(ModelRequest& request, std::vector<Heard> all) {
   while (spoke > 0 && all[spoke - 1].who == Who::agent) --spoke;
   for (auto at = spoke; at < request.newest; ++at)
     std::ranges::move(all[at].calls, std::back_inserter(request.calls));
+  if (request.calls.size() > request_calls_max) request.calls.resize(request_calls_max);
+  auto room = request_calls_max;
   for (auto at = request.newest; at < all.size(); ++at) {
     if (all[at].who == Who::system) all[at].text.clear();
-    cut(all[at].text);
-    request.unanswered.push_back(
-        {.text = std::move(all[at].text), .results = std::move(all[at].results)});
+    cut_content(all[at].text);
+    auto& results = all[at].results;
+    if (results.size() > room) results.resize(room);
+    room -= results.size();
+    request.unanswered.push_back({.text = std::move(all[at].text), .results = std::move(results)});
   }
 }
 
@@ -310,7 +325,7 @@ std::optional<ModelRequest> model_request_from(std::string_view method, std::str
   }
   request.opening = combined(system, request.opening);
   if (request.setup == 0) request.setup = system;
-  keep(request, std::move(all));
+  keep_messages(request, std::move(all));
   return request;
 }
 
