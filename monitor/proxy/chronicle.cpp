@@ -298,11 +298,14 @@ struct Chronicle::State {
     bool waits = false;  ///< The server is not available.
   };
   static Fault fault_of(const OpenExchange& exchange, const ExchangeEnded& ended) {
-    if (ended.how != How::answered) {
+    const auto heard = exchange.answer ? exchange.answer->heard() : HeardAnswer{};
+    // Some clients hang up as soon as they have read that this is all.
+    const bool all_said = exchange.is_read && heard.complete && heard.error.empty() &&
+                          (ended.how == How::client_gone || ended.how == How::lost);
+    if (ended.how != How::answered && !all_said) {
       return {.text = ended.message.empty() ? std::string(name_of(ended.how)) : ended.message,
               .waits = ended.how != How::client_gone && ended.how != How::stopped};
     }
-    const auto heard = exchange.answer ? exchange.answer->heard() : HeardAnswer{};
     if (exchange.status >= 400) {
       return {.text = "HTTP " + std::to_string(exchange.status) +
                       (heard.error.empty() ? "" : ": " + heard.error),

@@ -3,128 +3,13 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
-#include <map>
-#include <nlohmann/json.hpp>
-#include <random>
-
-#include "support/manual_clock.h"
+#include "proxy/relaying.h"
 #include "support/scenario.h"
-#include "watchdog/json.h"
-#include "watchdog/observer.h"
 
-namespace watchdog::monitor {
+namespace watchdog::test {
 namespace {
 
 using namespace std::chrono_literals;
-using nlohmann::json;
-using How = ExchangeEnded::How;
-
-json user(const std::string& text) {
-  return {{"role", "user"}, {"content", text}};
-}
-json agent(const std::string& text) {
-  return {{"role", "assistant"}, {"content", text}};
-}
-json asked_call(const std::string& id, const std::string& arguments = "{}",
-                const std::string& tool = "run") {
-  return {{"id", id}, {"function", {{"name", tool}, {"arguments", arguments}}}};
-}
-json calls(const std::vector<json>& list) {
-  return {{"role", "assistant"}, {"tool_calls", list}};
-}
-json result(const std::string& id, const std::string& text) {
-  return {{"role", "tool"}, {"tool_call_id", id}, {"content", text}};
-}
-
-/// A report as a word or two.
-std::string shown(const Report& report) {
-  std::string word(name_of(report.kind));
-  if (const auto* beats = std::get_if<Beats>(&report.detail)) {
-    word = std::string(name_of(beats->source));
-    if (beats->iteration) word += " " + std::to_string(*beats->iteration);
-    if (!beats->phase.empty()) word += " " + beats->phase;
-    for (const auto& [name, count] : beats->counters)
-      if (count > 0) word += " " + name + "=" + std::to_string(static_cast<int>(count));
-    return word;
-  }
-  if (const auto* evidence = std::get_if<Evidence>(&report.detail)) {
-    word += " " + std::string(name_of(evidence->state));
-    if (evidence->done > 0) word += " " + std::to_string(evidence->done);
-  }
-  if (!report.name.empty()) word += " " + report.name;
-  if (!report.call_id.empty()) word += " #" + report.call_id;
-  if (!report.content.empty()) word += " '" + report.content.substr(0, 60) + "'";
-  return word;
-}
-
-/// A proxy's side of things: feeds a chronicle and keeps what it says.
-class Relaying : public testing::Test {
- protected:
-  Chronicle chronicle;
-  WallTime now{Millis{1'700'000'000'000}};
-  std::uint64_t exchanges = 0;
-  std::vector<Batch> told;
-  std::string session = "s";
-  std::map<std::string, std::string> extra;  ///< Headers.
-
-  void hear(std::vector<Batch> batches) {
-    for (auto& batch : batches) {
-      EXPECT_EQ(batch.creation, Creation::attach);
-      EXPECT_TRUE(check(batch.spec).ok());
-      told.push_back(std::move(batch));
-    }
-  }
-  void see(std::uint64_t exchange, decltype(Observation::what) what) {
-    hear(chronicle.take({.exchange = exchange, .at = now, .what = std::move(what)}));
-  }
-  /// What was told since the last call.
-  std::string news() {
-    std::string all;
-    for (const auto& batch : std::exchange(told, {}))
-      for (const auto& report : batch.reports)
-        all += (all.empty() ? "" : "; ") + (batch.session == "s" ? "" : batch.session + ": ") +
-               shown(report);
-    return all;
-  }
-
-  std::uint64_t begin(const std::vector<json>& messages,
-                      const char* target = "/v1/chat/completions") {
-    ExchangeBegan began{.method = "POST", .target = target, .session = session, .peer = "::1"};
-    for (const auto& [name, value] : extra) began.headers.emplace_back(name, value);
-    began.body = std::make_shared<std::string>(
-        json{{"model", "m"}, {"stream", true}, {"messages", messages}}.dump());
-    see(++exchanges, std::move(began));
-    return exchanges;
-  }
-  void head(std::uint64_t exchange, int status = 200, std::string coding = {}) {
-    see(exchange, AnswerBegan{.status = status,
-                              .content_type = "text/event-stream",
-                              .content_encoding = std::move(coding)});
-  }
-  void delta(std::uint64_t exchange, const json& delta, const char* finish = nullptr) {
-    json choice = {{"index", 0}, {"delta", delta}};
-    if (finish != nullptr) choice["finish_reason"] = finish;
-    see(exchange,
-        AnswerPiece{
-            "data: " + json{{"id", "c" + std::to_string(exchange)}, {"choices", {choice}}}.dump() +
-            "\n\n"});
-  }
-  void end(std::uint64_t exchange, How how = How::answered, std::string message = {}) {
-    see(exchange, ExchangeEnded{.how = how, .message = std::move(message)});
-  }
-  void answer_text(std::uint64_t exchange, const std::string& text) {
-    head(exchange);
-    delta(exchange, {{"content", text}}, "stop");
-    end(exchange);
-  }
-  void answer_calls(std::uint64_t exchange, const std::vector<json>& list) {
-    head(exchange);
-    json numbered = list;
-    for (std::size_t at = 0; at < numbered.size(); ++at) numbered[at]["index"] = at;
-    delta(exchange, {{"tool_calls", numbered}}, "tool_calls");
-    end(exchange);
-  }
-};
 
 TEST_F(Relaying, an_exchange_with_a_tool_is_told_in_order) {
   const auto one = begin({user("Do it")});
@@ -294,6 +179,15 @@ TEST_F(Relaying, what_was_not_seen_whole_claims_nothing) {
   EXPECT_EQ(news(), "relay tokens=3");
 }
 
+TEST_F(Relaying, whoever_hangs_up_after_the_last_word_has_the_whole_answer) {
+  const auto one = begin({user("U")});
+  head(one);
+  delta(one, {{"content", "Hi"}}, "stop");
+  news();
+  end(one, How::client_gone, "the client hung up");
+  EXPECT_EQ(news(), "relay tokens=1; message assistant 'Hi'; idle");
+}
+
 TEST_F(Relaying, a_retry_is_no_round_unless_the_answer_was_one) {
   end(begin({user("U")}), How::refused, "refused");
   news();
@@ -413,7 +307,7 @@ TEST_F(Relaying, many_exchanges_take_bounded_memory) {
     for (const auto& batch : small.take({.exchange = exchange, .at = now, .what = std::move(what)}))
       reports += batch.reports.size();
   };
-  const int count = test::repetitions(100'000);
+  const int count = repetitions(100'000);
   for (int n = 1; n <= count; ++n) {
     const auto exchange = static_cast<std::uint64_t>(n);
     now += 10ms;
@@ -434,196 +328,5 @@ TEST_F(Relaying, many_exchanges_take_bounded_memory) {
   EXPECT_LE(small.beat(now + 1h).size(), 64U + 16'384U);
 }
 
-// Seen through to the judge: an agent without code, and what is concluded of it.
-
-class Judged : public Relaying {
- protected:
-  test::ManualClock clock;
-  Store store = std::move(*Store::open({.database = ":memory:", .clock = &clock}));
-  std::unique_ptr<Observer> observer = std::move(*Observer::start(store, {}));
-  std::vector<json> history;
-
-  void judge() {
-    auto batches = std::exchange(told, {});
-    const auto receipts = store.append(batches);
-    ASSERT_TRUE(receipts.ok());
-    for (const auto& receipt : *receipts)
-      ASSERT_TRUE(receipt.ok()) << (receipt.ok() ? "" : receipt.error().message);
-    ASSERT_TRUE(observer->look().ok());
-  }
-  void pass(Millis time) {
-    for (; time > 0ms; time -= 1s) {
-      now += 1s;
-      clock.advance(1s);
-      hear(chronicle.beat(now));
-      judge();
-    }
-  }
-  /// Asks with all that was said, and is answered after a while with one call that gets a result.
-  void round(const std::string& arguments, const std::string& text) {
-    const auto exchange = begin(history);
-    judge();
-    pass(3s);
-    const auto id = "call_" + std::to_string(exchange);
-    answer_calls(exchange, {asked_call(id, arguments)});
-    judge();
-    pass(1s);
-    history.push_back(calls({asked_call(id, arguments)}));
-    history.push_back(result(id, text));
-  }
-  HealthKind health() { return observer->find("s")->judged.health.kind; }
-  Lifecycle lifecycle() { return observer->find("s")->judged.history.lifecycle; }
-  /// All healths that it ever had.
-  std::string path() {
-    std::string all;
-    const auto row = store.reader().session("s");
-    const auto changes = store.reader().transitions(row->key, 0, 1'000);
-    for (const auto& change : *changes) {
-      if (!all.empty()) all += ' ';
-      all += name_of(change.transition.health.kind);
-    }
-    return all;
-  }
-};
-
-TEST_F(Judged, an_agent_that_does_the_same_again_and_again_is_looping) {
-  history = {user("Fix the build")};
-  for (int n = 0; n < 8; ++n)
-    round(R"({"command":"make"})",
-          "make: *** No rule to make target 'all'. Stop. " + std::string(200, '.'));
-  EXPECT_EQ(health(), HealthKind::looping) << path();
-}
-
-TEST_F(Judged, an_agent_that_works_progresses) {
-  history = {user("Fix the build")};
-  for (int n = 0; n < 30; ++n)
-    round("{\"path\":\"src/file" + std::to_string(n * 7919) + ".cpp\"}",
-          "contents of another file, number " + std::to_string(n) + ": " +
-              std::string(200, static_cast<char>('a' + n % 26)));
-  EXPECT_EQ(health(), HealthKind::progressing) << path();
-  EXPECT_EQ(path(), "progressing");
-}
-
-TEST_F(Judged, a_chat_is_idle_between_its_questions) {
-  for (int n = 0; n < 5; ++n) {
-    history.push_back(user("Question " + std::to_string(n)));
-    const auto exchange = begin(history);
-    judge();
-    EXPECT_EQ(lifecycle(), Lifecycle::running);
-    pass(5s);
-    answer_text(exchange, "Answer " + std::to_string(n));
-    history.push_back(agent("Answer " + std::to_string(n)));
-    judge();
-    EXPECT_EQ(lifecycle(), Lifecycle::idle);
-    pass(900s);
-  }
-  EXPECT_EQ(path(), "progressing");
-}
-
-TEST_F(Judged, an_agent_whose_tools_are_plain_text_with_ever_new_inputs_is_never_stuck) {
-  history = {user("You have tools: <read path=…/>")};
-  for (int n = 0; n < 40; ++n) {
-    const auto exchange = begin(history);
-    judge();
-    pass(4s);
-    answer_text(exchange, "<read path='file" + std::to_string(n) + "'/>");
-    judge();
-    history.push_back(agent("<read path='file" + std::to_string(n) + "'/>"));
-    history.push_back(user("<result>line of file " + std::to_string(n) + " " +
-                           std::string(100, static_cast<char>('a' + n % 26)) + "</result>"));
-  }
-  EXPECT_EQ(path(), "progressing");
-}
-
-TEST_F(Judged, a_tool_that_runs_for_an_hour_between_requests_is_no_trouble) {
-  history = {user("Train it")};
-  round(R"({"command":"prepare"})", "prepared");
-  const auto exchange = begin(history);
-  judge();
-  pass(3s);
-  answer_calls(exchange, {asked_call("train", R"({"command":"train"})")});
-  judge();
-  pass(3'600s);
-  history.push_back(calls({asked_call("train", R"({"command":"train"})")}));
-  history.push_back(result("train", "accuracy 0.93"));
-  answer_text(begin(history), "It is trained.");
-  judge();
-  for (const char* trouble : {"silent", "suspect", "stuck", "looping", "dead"})
-    EXPECT_EQ(path().find(trouble), std::string::npos) << path();
-}
-
-TEST_F(Judged, a_server_that_is_away_is_waited_for_and_retries_are_no_loop) {
-  history = {user("Hi")};
-  for (int n = 0; n < 20; ++n) {
-    end(begin(history), How::refused, "connection refused");
-    judge();
-    EXPECT_EQ(lifecycle(), Lifecycle::waiting);
-    EXPECT_EQ(health(), HealthKind::blocked);
-    pass(8s);
-  }
-  const auto exchange = begin(history);
-  head(exchange);
-  delta(exchange, {{"content", "Hello"}});
-  pass(10s);
-  EXPECT_EQ(health(), HealthKind::progressing) << path();
-  EXPECT_EQ(path(), "progressing blocked progressing");
-}
-
-TEST_F(Judged, a_client_that_gives_up_on_a_slow_server_again_and_again_is_not_called_stuck) {
-  history = {user("Hi")};
-  for (int n = 0; n < 12; ++n) {
-    const auto exchange = begin(history);
-    judge();
-    pass(30s);
-    end(exchange, How::client_gone, "the client hung up after 30 s");
-    judge();
-  }
-  EXPECT_EQ(path().find("stuck"), std::string::npos) << path();
-}
-
-TEST_F(Judged, a_prompt_that_is_read_for_long_is_slow_and_a_server_that_hangs_is_named) {
-  const auto exchange = begin({user("U")});
-  for (int n = 1; n <= 120; ++n) {
-    see(exchange,
-        ExchangeEvidence{{.state = ServerState::reading, .done = 500 * n, .total = 90'000},
-                         "the prompt is read"});
-    pass(10s);
-  }
-  EXPECT_EQ(path(), "progressing slow");
-  see(exchange, ExchangeEvidence{{.state = ServerState::hung}, "no slot works on it"});
-  pass(1s);
-  EXPECT_EQ(health(), HealthKind::stuck);
-  see(exchange, ExchangeEvidence{{.state = ServerState::writing, .done = 3}, "it writes"});
-  answer_text(exchange, "Here it is.");
-  judge();
-  EXPECT_EQ(health(), HealthKind::progressing) << path();
-}
-
-TEST_F(Judged, pieces_of_any_size_are_judged_alike) {
-  std::mt19937 random(test::random_seed());
-  const std::string stream =
-      "data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"Hm\"}}]}\n\n"
-      "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{"
-      "\"name\":\"f\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n"
-      "data: [DONE]\n\n";
-  std::string whole;
-  for (int times = 0; times <= test::repetitions(100); ++times) {
-    const auto exchange = begin({user("U" + std::to_string(times))});
-    head(exchange);
-    news();
-    for (std::size_t at = 0; at < stream.size();) {
-      const auto bytes = times == 0 ? stream.size() : 1 + random() % 50;
-      see(exchange, AnswerPiece{stream.substr(at, bytes)});
-      at += bytes;
-    }
-    end(exchange);
-    const auto got = news();
-    const auto call = got.substr(0, got.find(';'));
-    if (times == 0) whole = call;
-    EXPECT_EQ(call, whole);
-  }
-  EXPECT_EQ(whole, "tool_call f #a '{}'");
-}
-
 }  // namespace
-}  // namespace watchdog::monitor
+}  // namespace watchdog::test

@@ -1,0 +1,207 @@
+// Seen through to the judge: an agent without code, and what is concluded of it.
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "proxy/relaying.h"
+#include "support/manual_clock.h"
+#include "support/scenario.h"
+#include "watchdog/observer.h"
+
+namespace watchdog::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Judged : public Relaying {
+ protected:
+  ManualClock clock;
+  Store store = std::move(*Store::open({.database = ":memory:", .clock = &clock}));
+  std::unique_ptr<Observer> observer = std::move(*Observer::start(store, {}));
+  std::vector<json> history;
+
+  void judge() {
+    auto batches = std::exchange(told, {});
+    const auto receipts = store.append(batches);
+    ASSERT_TRUE(receipts.ok());
+    for (const auto& receipt : *receipts)
+      ASSERT_TRUE(receipt.ok()) << (receipt.ok() ? "" : receipt.error().message);
+    ASSERT_TRUE(observer->look().ok());
+  }
+  void pass(Millis time) {
+    for (; time > 0ms; time -= 1s) {
+      now += 1s;
+      clock.advance(1s);
+      hear(chronicle.beat(now));
+      judge();
+    }
+  }
+  /// Asks with all that was said, and is answered after a while with one call that gets a result.
+  void round(const std::string& arguments, const std::string& text) {
+    const auto exchange = begin(history);
+    judge();
+    pass(3s);
+    const auto id = "call_" + std::to_string(exchange);
+    answer_calls(exchange, {asked_call(id, arguments)});
+    judge();
+    pass(1s);
+    history.push_back(calls({asked_call(id, arguments)}));
+    history.push_back(result(id, text));
+  }
+  HealthKind health() { return observer->find("s")->judged.health.kind; }
+  Lifecycle lifecycle() { return observer->find("s")->judged.history.lifecycle; }
+  /// All healths that it ever had.
+  std::string path() {
+    std::string all;
+    const auto row = store.reader().session("s");
+    const auto changes = store.reader().transitions(row->key, 0, 1'000);
+    for (const auto& change : *changes) {
+      if (!all.empty()) all += ' ';
+      all += name_of(change.transition.health.kind);
+    }
+    return all;
+  }
+};
+
+TEST_F(Judged, an_agent_that_does_the_same_again_and_again_is_looping) {
+  history = {user("Fix the build")};
+  for (int n = 0; n < 8; ++n)
+    round(R"({"command":"make"})",
+          "make: *** No rule to make target 'all'. Stop. " + std::string(200, '.'));
+  EXPECT_EQ(health(), HealthKind::looping) << path();
+}
+
+TEST_F(Judged, an_agent_that_works_progresses) {
+  history = {user("Fix the build")};
+  for (int n = 0; n < 30; ++n)
+    round("{\"path\":\"src/file" + std::to_string(n * 7919) + ".cpp\"}",
+          "contents of another file, number " + std::to_string(n) + ": " +
+              std::string(200, static_cast<char>('a' + n % 26)));
+  EXPECT_EQ(health(), HealthKind::progressing) << path();
+  EXPECT_EQ(path(), "progressing");
+}
+
+TEST_F(Judged, a_chat_is_idle_between_its_questions) {
+  for (int n = 0; n < 5; ++n) {
+    history.push_back(user("Question " + std::to_string(n)));
+    const auto exchange = begin(history);
+    judge();
+    EXPECT_EQ(lifecycle(), Lifecycle::running);
+    pass(5s);
+    answer_text(exchange, "Answer " + std::to_string(n));
+    history.push_back(agent("Answer " + std::to_string(n)));
+    judge();
+    EXPECT_EQ(lifecycle(), Lifecycle::idle);
+    pass(900s);
+  }
+  EXPECT_EQ(path(), "progressing");
+}
+
+TEST_F(Judged, an_agent_whose_tools_are_plain_text_with_ever_new_inputs_is_never_stuck) {
+  history = {user("You have tools: <read path=…/>")};
+  for (int n = 0; n < 40; ++n) {
+    const auto exchange = begin(history);
+    judge();
+    pass(4s);
+    answer_text(exchange, "<read path='file" + std::to_string(n) + "'/>");
+    judge();
+    history.push_back(agent("<read path='file" + std::to_string(n) + "'/>"));
+    history.push_back(user("<result>line of file " + std::to_string(n) + " " +
+                           std::string(100, static_cast<char>('a' + n % 26)) + "</result>"));
+  }
+  EXPECT_EQ(path(), "progressing");
+}
+
+TEST_F(Judged, a_tool_that_runs_for_an_hour_between_requests_is_no_trouble) {
+  history = {user("Train it")};
+  round(R"({"command":"prepare"})", "prepared");
+  const auto exchange = begin(history);
+  judge();
+  pass(3s);
+  answer_calls(exchange, {asked_call("train", R"({"command":"train"})")});
+  judge();
+  pass(3'600s);
+  history.push_back(calls({asked_call("train", R"({"command":"train"})")}));
+  history.push_back(result("train", "accuracy 0.93"));
+  answer_text(begin(history), "It is trained.");
+  judge();
+  for (const char* trouble : {"silent", "suspect", "stuck", "looping", "dead"})
+    EXPECT_EQ(path().find(trouble), std::string::npos) << path();
+}
+
+TEST_F(Judged, a_server_that_is_away_is_waited_for_and_retries_are_no_loop) {
+  history = {user("Hi")};
+  for (int n = 0; n < 20; ++n) {
+    end(begin(history), How::refused, "connection refused");
+    judge();
+    EXPECT_EQ(lifecycle(), Lifecycle::waiting);
+    EXPECT_EQ(health(), HealthKind::blocked);
+    pass(8s);
+  }
+  const auto exchange = begin(history);
+  head(exchange);
+  delta(exchange, {{"content", "Hello"}});
+  pass(10s);
+  EXPECT_EQ(health(), HealthKind::progressing) << path();
+  EXPECT_EQ(path(), "progressing blocked progressing");
+}
+
+TEST_F(Judged, a_client_that_gives_up_on_a_slow_server_again_and_again_is_not_called_stuck) {
+  history = {user("Hi")};
+  for (int n = 0; n < 12; ++n) {
+    const auto exchange = begin(history);
+    judge();
+    pass(30s);
+    end(exchange, How::client_gone, "the client hung up after 30 s");
+    judge();
+  }
+  EXPECT_EQ(path().find("stuck"), std::string::npos) << path();
+}
+
+TEST_F(Judged, a_prompt_that_is_read_for_long_is_slow_and_a_server_that_hangs_is_named) {
+  const auto exchange = begin({user("U")});
+  for (int n = 1; n <= 120; ++n) {
+    see(exchange,
+        ExchangeEvidence{{.state = ServerState::reading, .done = 500 * n, .total = 90'000},
+                         "the prompt is read"});
+    pass(10s);
+  }
+  EXPECT_EQ(path(), "progressing slow");
+  see(exchange, ExchangeEvidence{{.state = ServerState::hung}, "no slot works on it"});
+  pass(1s);
+  EXPECT_EQ(health(), HealthKind::stuck);
+  see(exchange, ExchangeEvidence{{.state = ServerState::writing, .done = 3}, "it writes"});
+  answer_text(exchange, "Here it is.");
+  judge();
+  EXPECT_EQ(health(), HealthKind::progressing) << path();
+}
+
+TEST_F(Judged, pieces_of_any_size_are_judged_alike) {
+  std::mt19937 random(random_seed());
+  const std::string stream =
+      "data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"Hm\"}}]}\n\n"
+      "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{"
+      "\"name\":\"f\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n"
+      "data: [DONE]\n\n";
+  std::string whole;
+  for (int times = 0; times <= repetitions(100); ++times) {
+    const auto exchange = begin({user("U" + std::to_string(times))});
+    head(exchange);
+    news();
+    for (std::size_t at = 0; at < stream.size();) {
+      const auto bytes = times == 0 ? stream.size() : 1 + random() % 50;
+      see(exchange, AnswerPiece{stream.substr(at, bytes)});
+      at += bytes;
+    }
+    end(exchange);
+    const auto got = news();
+    const auto call = got.substr(0, got.find(';'));
+    if (times == 0) whole = call;
+    EXPECT_EQ(call, whole);
+  }
+  EXPECT_EQ(whole, "tool_call f #a '{}'");
+}
+
+}  // namespace
+}  // namespace watchdog::test
