@@ -7,11 +7,14 @@
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
+#include <cerrno>
+#include <condition_variable>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 namespace watchdog::test {
 namespace {
@@ -46,17 +49,31 @@ struct ModelServer::State {
   Handler handler;
   std::optional<asio::ssl::context> tls;
   asio::io_context context;
-  tcp::acceptor acceptor{context, {asio::ip::address_v4::loopback(), 0}};
-  std::uint16_t port = acceptor.local_endpoint().port();
+  tcp::acceptor acceptor{context};
+  std::uint16_t port = 0;
   std::thread accepting;
 
   mutable std::mutex mutex;
+  std::condition_variable back;  ///< It is to accept connections again, or to stop.
   bool stopping = false;
+  bool away = false;
   std::vector<ServedRequest> requests;
   std::set<int> open;  ///< Sockets, by their number.
   std::vector<std::thread> threads;
 
+  void listen() {
+    const tcp::endpoint place{asio::ip::address_v4::loopback(), port};
+    acceptor.open(place.protocol());
+    acceptor.set_option(tcp::acceptor::reuse_address(true));
+    acceptor.bind(place);
+    acceptor.listen();
+    port = acceptor.local_endpoint().port();
+  }
   void accept();
+  void break_off() {
+    for (const int socket : open) ::shutdown(socket, SHUT_RDWR);
+    ::shutdown(acceptor.native_handle(), SHUT_RDWR);
+  }
   void note(const ServedRequest& request) {
     const std::lock_guard guard(mutex);
     requests.push_back(request);
@@ -64,8 +81,9 @@ struct ModelServer::State {
   /// False: the server stops.
   bool opened(int socket) {
     const std::lock_guard guard(mutex);
-    if (!stopping) open.insert(socket);
-    return !stopping;
+    if (stopping || away) return false;
+    open.insert(socket);
+    return true;
   }
   void closing(int socket) {
     const std::lock_guard guard(mutex);
@@ -109,6 +127,12 @@ class ModelServer::State::Connection : public ModelServer::Exchange {
     }
   }
 
+  bool is_gone() override {
+    char byte = 0;
+    const auto count = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
+  }
+
   void reset() override {
     ErrorOf ignored;
     socket_.set_option(asio::socket_base::linger(true, 0), ignored);
@@ -150,6 +174,7 @@ class ModelServer::State::Connection : public ModelServer::Exchange {
                 .head = received_.substr(line_end + 2, head_end - line_end),
                 .connection = number_};
     received_.erase(0, head_end + 4);
+    if (header_of(request_.head, "transfer-encoding") == "chunked") return read_chunks();
     const std::string length = header_of(request_.head, "content-length");
     const std::size_t bytes = length.empty() ? 0 : std::strtoull(length.c_str(), nullptr, 10);
     while (received_.size() < bytes) {
@@ -158,6 +183,21 @@ class ModelServer::State::Connection : public ModelServer::Exchange {
     request_.body = received_.substr(0, bytes);
     received_.erase(0, bytes);
     return true;
+  }
+
+  /// The body without what frames it.
+  bool read_chunks() {
+    for (;;) {
+      std::size_t end = 0;
+      while ((end = received_.find("\r\n")) == std::string::npos)
+        if (!read_some()) return false;
+      const std::size_t size = std::strtoull(received_.c_str(), nullptr, 16);
+      while (received_.size() < end + size + 4)
+        if (!read_some()) return false;
+      request_.body.append(received_, end + 2, size);
+      received_.erase(0, end + size + 4);
+      if (size == 0) return true;
+    }
   }
 
   State& server_;
@@ -173,16 +213,25 @@ void ModelServer::State::accept() {
     ErrorOf error;
     tcp::socket socket(context);
     acceptor.accept(socket, error);
-    const std::lock_guard guard(mutex);
-    if (error || stopping) return;
+    std::unique_lock guard(mutex);
+    if (stopping) return;
+    if (error || away) {
+      acceptor.close();
+      back.wait(guard, [this] { return stopping || !away; });
+      if (stopping) return;
+      listen();
+      continue;
+    }
     threads.emplace_back([this, number, accepted = std::move(socket)]() mutable {
       Connection(*this, std::move(accepted), number).serve();
     });
   }
 }
 
-ModelServer::ModelServer(Handler handler, const Certificate* certificate)
+ModelServer::ModelServer(Handler handler, const Certificate* certificate, std::uint16_t port)
     : state_(std::make_unique<State>()) {
+  state_->port = port;
+  state_->listen();
   state_->handler = std::move(handler);
   if (certificate != nullptr) {
     auto& tls = state_->tls.emplace(asio::ssl::context::tls_server);
@@ -196,9 +245,9 @@ ModelServer::~ModelServer() {
   {
     const std::lock_guard guard(state_->mutex);
     state_->stopping = true;
-    for (const int socket : state_->open) ::shutdown(socket, SHUT_RDWR);
-    ::shutdown(state_->acceptor.native_handle(), SHUT_RDWR);
+    state_->break_off();
   }
+  state_->back.notify_all();
   state_->accepting.join();
   for (auto& thread : state_->threads) thread.join();
 }
@@ -206,6 +255,20 @@ ModelServer::~ModelServer() {
 std::string ModelServer::base_url(std::string_view host) const {
   return std::string(state_->tls ? "https://" : "http://") + std::string(host) + ":" +
          std::to_string(state_->port) + "/v1";
+}
+
+void ModelServer::leave() {
+  const std::lock_guard guard(state_->mutex);
+  if (std::exchange(state_->away, true)) return;
+  state_->break_off();
+}
+
+void ModelServer::come_back() {
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->away = false;
+  }
+  state_->back.notify_all();
 }
 
 std::vector<ServedRequest> ModelServer::requests() const {
@@ -229,9 +292,10 @@ bool ModelServer::Exchange::respond(int status, std::string_view body,
   return write(wire.append(more_headers).append("\r\n").append(body));
 }
 
-bool ModelServer::Exchange::begin_stream(std::string_view more_headers) {
-  std::string wire =
-      "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n";
+bool ModelServer::Exchange::begin_stream(std::string_view more_headers,
+                                         std::string_view content_type) {
+  std::string wire = "HTTP/1.1 200 OK\r\nContent-Type: ";
+  wire.append(content_type).append("\r\nTransfer-Encoding: chunked\r\n");
   return write(wire.append(more_headers).append("\r\n"));
 }
 

@@ -34,6 +34,8 @@ class ModelServer {
     virtual bool write(std::string_view bytes) = 0;
     /// Returns when the client has closed, or the server stops.
     virtual void wait_gone() = 0;
+    /// True if it has. What it may have sent before that stays to be read.
+    [[nodiscard]] virtual bool is_gone() = 0;
     /// The client sees that the connection is broken off.
     virtual void reset() = 0;
     /// The client sees an orderly end.
@@ -44,8 +46,9 @@ class ModelServer {
     bool respond(int status, std::string_view body,
                  std::string_view content_type = "application/json; charset=utf-8",
                  std::string_view more_headers = {});
-    /// The head of a stream of events, chunked.
-    bool begin_stream(std::string_view more_headers = {});
+    /// The head of a stream, chunked.
+    bool begin_stream(std::string_view more_headers = {},
+                      std::string_view content_type = "text/event-stream");
     /// One chunk of a chunked body.
     bool chunk(std::string_view bytes);
     /// `data: …` and an empty line, as a chunk.
@@ -56,9 +59,11 @@ class ModelServer {
   /// Called for each request on a thread of its connection.
   using Handler = std::function<void(Exchange&)>;
 
-  explicit ModelServer(Handler handler) : ModelServer(std::move(handler), nullptr) {}
+  /// `port` 0: any.
+  explicit ModelServer(Handler handler, std::uint16_t port = 0)
+      : ModelServer(std::move(handler), nullptr, port) {}
   ModelServer(Handler handler, const Certificate& certificate)
-      : ModelServer(std::move(handler), &certificate) {}
+      : ModelServer(std::move(handler), &certificate, 0) {}
   /// Breaks off what is under way and waits for its handlers.
   ~ModelServer();
   ModelServer(const ModelServer&) = delete;
@@ -70,9 +75,14 @@ class ModelServer {
   /// The bodies of the questions asked so far.
   [[nodiscard]] std::vector<std::string> chats() const;
 
+  /// Breaks off every connection, and refuses new ones.
+  void leave();
+  /// Accepts connections again, on the same port.
+  void come_back();
+
  private:
   struct State;
-  ModelServer(Handler handler, const Certificate* certificate);
+  ModelServer(Handler handler, const Certificate* certificate, std::uint16_t port);
   std::unique_ptr<State> state_;
 };
 

@@ -60,6 +60,14 @@ void SimulatedServer::end_process(bool comes_back, Millis lasts) {
   boot(comes_back ? time_ + std::max<Ms>(1, static_cast<Ms>(lasts.count())) : forever);
 }
 
+void SimulatedServer::set(const SimulatedModel& model) {
+  const bool is_another = model.build != model_.build || model.slots != model_.slots;
+  model_ = model;
+  if (!is_another) return;
+  end_process(true, {});
+  boot(time_);
+}
+
 void SimulatedServer::mend() {
   faults_.clear();
   swallowed_cpu_ = 0;

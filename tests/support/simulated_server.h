@@ -169,7 +169,8 @@ class SimulatedServer {
   [[nodiscard]] ServerView view() const;
   [[nodiscard]] const SimulatedModel& model() const { return model_; }
 
-  void set(const SimulatedModel& model) { model_ = model; }
+  /// From now on it is like this. Another build, or another number of slots, is a restart.
+  void set(const SimulatedModel& model);
   void fail(const SimulatedFault& fault) { faults_.push_back(fault); }
   /// A fault has come true.
   [[nodiscard]] bool has_failed() const { return failed_; }
