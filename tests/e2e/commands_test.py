@@ -122,12 +122,11 @@ class WithAMonitor(unittest.TestCase):
         self.assertEqual(said.returncode, DONE)
         self.assertIn("cancel", said.stdout)
 
-<<<<<<< HEAD
     def test_what_the_model_server_does_is_said(self):
         self.report("runs", {"kind": "evidence", "call_id": "r", "state": "reading", "done": 41216, "total": 61440, "left_ms": 118000})
         said = run("status", "runs", *self.where)
         self.assertIn("model server     reads the prompt: 41,216 of 61,440 tokens, about 2 min left\n", said.stdout)
-=======
+
     def test_the_doctor_tells_what_it_found_and_which_limits_bite(self):
         said = run("doctor", "--upstream", self.where[1] + "/v1", "--json")
         self.assertEqual((said.returncode, said.stderr), (DONE, ""))
@@ -138,7 +137,6 @@ class WithAMonitor(unittest.TestCase):
         self.assertEqual(said.returncode, DONE)
         for words in ("prompt progress", "What to change", "stream_chunk_timeout"):
             self.assertIn(words, said.stdout)
->>>>>>> 67b2170 (doctor: what a model's server is, what can be known of it, which limits of clients will bite)
 
     def test_what_is_not_there_is_said(self):
         for command in ("status", "events", "explain", "cancel", "events --follow"):
