@@ -171,6 +171,7 @@ struct ProxySettings {
   Millis keep_alive_every{10'000};
   HungAnswer on_hung = HungAnswer::wait;
   bool probe = true;
+  Millis look_every{2'000};              ///< At first; rarer while nothing changes.
   std::filesystem::path ca_file{};       ///< Trusted besides the system's authorities. PEM.
   std::filesystem::path api_key_file{};  ///< Of the key for looking at the server.
   std::map<std::string, ProxyUpstream> upstreams{};
