@@ -85,6 +85,7 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"text_loop.h", "progress"},
     {"wait_rule.h", "progress"},
     {"server_evidence.h", "progress"},
+    {"server_probe.h", "llm"},
     {"wait.h", "wait"},
     {"termination.h", "wait"},
     {"gtest.h", "wait"},

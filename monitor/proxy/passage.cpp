@@ -316,7 +316,7 @@ void ClientPassage::client_left() {
   close();
 }
 
-std::string ClientPassage::why_it_left(const Exchange& now) {
+std::string ClientPassage::why_it_left(const OpenExchange& now) {
   const auto time = ProxyClock::now();
   const auto lasted = std::chrono::duration_cast<Millis>(time - now.since);
   const auto quiet = std::chrono::duration_cast<Millis>(time - now.last_byte);

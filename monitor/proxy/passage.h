@@ -18,7 +18,7 @@
 namespace watchdog::monitor {
 
 /// A request, and what became of it.
-struct Exchange {
+struct OpenExchange {
   RequestId id = 0;
   ModelApi api = ModelApi::other;
   std::string method;
@@ -144,7 +144,7 @@ class ClientPassage final : public Passage, public std::enable_shared_from_this<
   void leave_or_go_on();
   void client_left();
 
-  [[nodiscard]] static std::string why_it_left(const Exchange& now);
+  [[nodiscard]] static std::string why_it_left(const OpenExchange& now);
 
   /// The exchange is over, whatever the client still has to be sent.
   void end(ExchangeEnded::How how, std::string message);
@@ -168,7 +168,7 @@ class ClientPassage final : public Passage, public std::enable_shared_from_this<
   std::array<char, 4'096> client_buffer_{};
   std::string client_bytes_;  ///< Came, and nobody took them yet.
   std::optional<boost::beast::http::request_parser<PieceBody>> request_;
-  std::optional<Exchange> exchange_;
+  std::optional<OpenExchange> exchange_;
   std::string out_;   ///< To be sent, and
   std::string wire_;  ///< under way.
   std::function<void(Self)> then_;
