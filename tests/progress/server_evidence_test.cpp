@@ -380,7 +380,7 @@ TEST(ServerEvidence, one_slot_that_stands_still_among_others_is_found) {
     bench.open[2].pieces += 5;
     bench.shows({writing_slot(0, 7, 40), writing_slot(1, 8, bench.open[2].pieces)});
   });
-  EXPECT_GT(looks, 8);
+  EXPECT_GE(looks, 8);
   EXPECT_TRUE(says(bench.why(), "slot 0 stands still while others move")) << bench.why();
   EXPECT_EQ(bench.state(2), S::writing);
 }

@@ -99,9 +99,10 @@ struct ServerFinding {
 /// A request moves if its own stream did, or a slot of the server that no stream accounts for, or,
 /// where the server shows no slots, its running totals. It stays what it was for as long as its
 /// server may need from one movement to the next. Beyond, it is `hung` only on a second sign: its
-/// server's process is idle; no slot works on it, and it is not queued; its slot is shown, and
-/// stands still while no process explains it or while others move; or the server counts it as
-/// running while its totals stand still and its process cannot be seen. A busy process alone makes
+/// server's process is idle; no slot works on it though the server could have given it one, and it
+/// is not queued; a slot that can only be its own stands still while others move; or its process
+/// cannot be seen, and all of its slots stand still at a pace that each of them has shown before,
+/// or its totals while it writes for nobody else. A busy process alone makes
 /// it `working`, however long, and one that is idle while answers come only passes them on, and
 /// counts as not seen. That the server answers is no sign of anything.
 class ServerWatch {

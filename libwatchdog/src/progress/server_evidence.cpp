@@ -1,9 +1,11 @@
 #include "watchdog/server_evidence.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "progress/figures.h"
 #include "progress/process_sign.h"
+#include "progress/slot_history.h"
 
 namespace watchdog {
 namespace {
@@ -21,10 +23,6 @@ bool is_changed(std::optional<std::int64_t>& known, const std::optional<std::int
   fell = fell || (known && *now < *known);
   known = now;
   return differs;
-}
-
-bool writes(const SlotSight& slot) {
-  return slot.written.value_or(0) > 0;
 }
 
 std::string words_for(const Evidence& evidence) {
@@ -51,8 +49,13 @@ struct Kept {
   bool is_writing = false;
   bool has_moved = false;          ///< So that the time until it moves again is a gap of its phase.
   std::optional<Evidence> held{};  ///< As of its latest movement.
-  std::optional<SlotSight> slot{};  ///< One that stands still, and is probably its own.
-  Stretch quiet{}, slotless{}, flat{};
+  std::optional<WorkingSlot> slot{};  ///< One that stands still, and
+  bool owns_slot = false;             ///< is surely its own.
+  bool has_no_slot = false;
+  Stretch quiet{};
+  Stretch slotless{};     ///< Looks without a slot at which the server could have given it one.
+  int written_moves = 0;  ///< Of its own stream.
+  bool is_new = true;     ///< No look before has seen it.
   bool was_gone = false;  ///< The server was, while it was open.
   bool is_lost = false;   ///< The server was started anew since.
   // Of reading:
@@ -63,13 +66,15 @@ struct Kept {
 };
 
 /// Of a request whose slot moves; what its own stream tells is more.
-Evidence evidence_of(const Kept& kept, const std::optional<SlotSight>& slot) {
+Evidence evidence_of(const Kept& kept, const WorkingSlot* slot) {
   const auto& own = kept.seen;
-  if (slot ? writes(*slot) : kept.is_writing)
-    return {.state = ServerState::writing, .done = std::max(slot ? *slot->written : 0, own.pieces)};
+  if (slot != nullptr ? slot->writes() : kept.is_writing)
+    return {.state = ServerState::writing,
+            .done = std::max(slot != nullptr ? *slot->seen.written : 0, own.pieces)};
   if (own.prompt_tokens > 0)
     return {.state = ServerState::reading, .done = own.prompt_read, .total = own.prompt_tokens};
-  return {.state = ServerState::reading, .done = slot ? slot->prompt_read.value_or(0) : 0};
+  return {.state = ServerState::reading,
+          .done = slot != nullptr ? slot->seen.prompt_read.value_or(0) : 0};
 }
 
 }  // namespace
@@ -82,7 +87,7 @@ struct ServerWatch::State {
   Millis now{}, before{};           ///< All of it, by this look and by the one before.
   Stretch idle, still;              ///< Of the process; of everybody's requests.
   int idle_moves = 0;               ///< Looks in a row with movement and an idle process.
-  std::vector<SlotSight> slots;     ///< As last told, like what follows.
+  SlotHistory slots;                ///< As last told, like what follows.
   std::optional<std::int64_t> decodes, prompt_total, written_total, started, running, queued;
   int queue_looks = 0;                             ///< Since the latter two were told.
   std::optional<Millis> reading_gap, writing_gap;  ///< The longest so far.
@@ -90,11 +95,9 @@ struct ServerWatch::State {
   // Of the look that is being taken:
   ProcessSign process;
   bool any_moved = false, totals_moved = false;
-  bool has_slots = false, has_free_slots = false;
-  bool is_refused = false, is_answered = false, is_restarted = false;
-  std::vector<SlotSight> working;  ///< The slots at work; the task that came first first,
-  std::vector<bool> moved_slot;    ///< and whether each moved.
-  std::int64_t own = 0;            ///< Requests whose own streams move.
+  bool has_slots = false;  ///< It shows them now.
+  bool is_refused = false, is_answered = false, is_restarted = false, is_late = false;
+  std::int64_t own = 0;  ///< Requests whose own streams move.
 
   void take(const ServerSight& sight);
   void take_time(Instant at);
@@ -104,6 +107,8 @@ struct ServerWatch::State {
   void take_own(Kept& kept, RequestSight sight);
   std::vector<Kept*> silent_ones();
   void give_slots();
+  void give_slot_that_stands(Kept& kept, const WorkingSlot* likely,
+                             const std::vector<Kept*>& silent);
   void give_totals();
 
   void extend(Stretch& run) const {
@@ -118,26 +123,31 @@ struct ServerWatch::State {
     const int times = sure ? 1 : std::max(patience.remote_factor, 1);
     return run.looks >= patience.looks_min * times && lasts(run) >= time * times;
   }
-  [[nodiscard]] Millis bound_of(bool writing) const {
-    const auto longest = (writing ? writing_gap : reading_gap).value_or(patience.gap_prior);
-    return Millis{
-        static_cast<std::int64_t>(static_cast<double>(longest.count()) * patience.gap_factor)};
+  [[nodiscard]] Millis gap_of(bool writing) const {
+    return (writing ? writing_gap : reading_gap).value_or(patience.gap_prior);
   }
-  [[nodiscard]] Millis bound_of(const Kept& kept) const { return bound_of(kept.is_writing); }
+  [[nodiscard]] Millis bound_of(Millis longest_gap) const {
+    return Millis{
+        static_cast<std::int64_t>(static_cast<double>(longest_gap.count()) * patience.gap_factor)};
+  }
+  [[nodiscard]] Millis bound_of(const Kept& kept) const {
+    return bound_of(gap_of(kept.is_writing));
+  }
   [[nodiscard]] bool is_held(const Kept& kept) const {
     return kept.held && !is_over(kept.quiet, bound_of(kept), is_seen());
   }
   /// Whoever is served may need that long from one movement to the next.
   [[nodiscard]] bool others_move() const {
-    return any_moved || !is_over(still, std::max(bound_of(true), bound_of(false)), is_seen());
+    return any_moved || !is_over(still, bound_of(std::max(gap_of(true), gap_of(false))), is_seen());
   }
   [[nodiscard]] bool waits_for_others(const Kept& kept) const;
   [[nodiscard]] bool tells_totals() const {
     return decodes || prompt_total || written_total || running || queued;
   }
 
-  void moves(Kept& kept, const Evidence& to);
+  void moves(Kept& kept, const Evidence& to, bool is_own);
   void excuse(Kept& kept) const;
+  [[nodiscard]] std::string sign_of_slot(const Kept& kept) const;
   [[nodiscard]] std::string sign_of_hang(const Kept& kept, const ServerSight& sight) const;
   [[nodiscard]] std::string silence_of(const Kept& kept) const;
   [[nodiscard]] std::string process_words() const;
@@ -149,12 +159,16 @@ void ServerWatch::State::take_time(Instant at) {
   const auto real = last ? std::max(at - last->at, Millis{}) : Millis{};
   before = now;
   // A late look counts as a usual one. Should they stay that rare, that is the usual gap.
-  now += gap > Millis{} && real >= late_factor * gap ? gap : real;
+  is_late = gap > Millis{} && real >= late_factor * gap;
+  now += is_late ? gap : real;
   gap = real;
 }
 
 void ServerWatch::State::take_process(const ServerSight& sight) {
+  const auto does_before = process.does;
   process = last ? process_sign(*last, sight, patience) : ProcessSign{};
+  // Of a long time that nobody looked at, an average says little.
+  if (is_late && is_idle()) process.does = does_before;
   if (idle_moves >= patience.idle_moves_max && is_idle()) process = {};
   is_idle() ? extend(idle) : void(idle = begun());
 }
@@ -179,30 +193,15 @@ void ServerWatch::State::take_totals(const ServerSight& sight) {
 }
 
 void ServerWatch::State::take_slots(const ServerSight& sight) {
-  working.clear();
-  moved_slot.clear();
   has_slots = sight.slots == Asked::answered;
-  has_free_slots = false;
   if (!has_slots) return;
-  for (const auto& slot : sight.slot) {
-    if (slot.is_processing) {
-      working.push_back(slot);
-      continue;
-    }
-    // Its counters are of a task that is over. If that was not so at the look before, it is news.
-    has_free_slots = true;
-    const auto known = std::ranges::find(slots, slot.id, &SlotSight::id);
-    any_moved = any_moved || (known != slots.end() && known->is_processing);
+  slots.take(sight.slot, sight.at, now);
+  any_moved = any_moved || slots.has_news();
+  for (const WorkingSlot& slot : slots.working()) {
+    if (!slot.has_moved || slot.moves < 2) continue;
+    auto& longest = slot.writes() ? writing_gap : reading_gap;
+    longest = std::max(longest.value_or(Millis{}), slot.gap);
   }
-  std::ranges::stable_sort(working, {}, &SlotSight::task);
-  for (const auto& slot : working) {
-    const auto known = std::ranges::find(slots, slot.id, &SlotSight::id);
-    const bool stands = known != slots.end() && known->is_processing && known->task == slot.task &&
-                        known->written == slot.written && known->prompt_read == slot.prompt_read;
-    moved_slot.push_back(!stands);
-    any_moved = any_moved || !stands;
-  }
-  slots = sight.slot;
 }
 
 /// Brings what is known of the server up to this look.
@@ -221,17 +220,18 @@ void ServerWatch::State::take(const ServerSight& sight) {
   last->slot.clear();
 }
 
-void ServerWatch::State::moves(Kept& kept, const Evidence& to) {
+/// `is_own`: by what it shows itself, so that the time since it last did is its pace.
+void ServerWatch::State::moves(Kept& kept, const Evidence& to, bool is_own) {
   const bool is_writing = to.state == ServerState::writing;
   const bool tells_phase = is_writing || to.state == ServerState::reading;
-  if (kept.has_moved && tells_phase && kept.is_writing == is_writing) {
+  if (is_own && kept.has_moved && tells_phase && kept.is_writing == is_writing) {
     auto& longest = is_writing ? writing_gap : reading_gap;
     longest = std::max(longest.value_or(Millis{}), lasts(kept.quiet));
   }
-  kept.has_moved = tells_phase;
+  kept.has_moved = is_own && tells_phase;
   if (tells_phase) kept.is_writing = is_writing;
   kept.held = to;
-  kept.quiet = kept.slotless = kept.flat = begun();
+  kept.quiet = kept.slotless = begun();
   kept.is_lost = kept.was_gone = false;
 }
 
@@ -239,7 +239,7 @@ void ServerWatch::State::moves(Kept& kept, const Evidence& to) {
 void ServerWatch::State::excuse(Kept& kept) const {
   kept.has_moved = false;
   kept.held.reset();
-  kept.quiet = kept.slotless = kept.flat = begun();
+  kept.quiet = kept.slotless = begun();
 }
 
 /// S1 and S2: what its own connection shows.
@@ -262,9 +262,11 @@ void ServerWatch::State::take_own(Kept& kept, RequestSight sight) {
   any_moved = true;
   if (in_prompt) {
     moves(kept,
-          {.state = ServerState::reading, .done = sight.prompt_read, .total = sight.prompt_tokens});
+          {.state = ServerState::reading, .done = sight.prompt_read, .total = sight.prompt_tokens},
+          /*is_own=*/true);
   } else {
-    moves(kept, {.state = ServerState::writing, .done = sight.pieces});
+    ++kept.written_moves;
+    moves(kept, {.state = ServerState::writing, .done = sight.pieces}, /*is_own=*/true);
   }
 }
 
@@ -273,6 +275,7 @@ std::vector<Kept*> ServerWatch::State::silent_ones() {
   std::vector<Kept*> silent;
   for (auto& [request, kept] : open) {
     kept.slot.reset();
+    kept.has_no_slot = kept.owns_slot = false;
     if (kept.looks_since_own >= own_looks_max) silent.push_back(&kept);
   }
   std::ranges::stable_sort(silent, {}, [](const Kept* kept) { return kept->seen.since; });
@@ -282,40 +285,54 @@ std::vector<Kept*> ServerWatch::State::silent_ones() {
 /// S3: who is silent has the slots that no stream accounts for: first those that move, for we may
 /// be wrong about whose they are, then those that stand still. The newest have none.
 void ServerWatch::State::give_slots() {
-  const auto moving = std::ranges::count(moved_slot, true);
+  const auto& working = slots.working();
+  const auto moves_now = [](const WorkingSlot& slot) { return slot.has_moved || slot.is_new; };
+  const auto moving = std::ranges::count_if(working, moves_now);
   const auto all = static_cast<std::int64_t>(working.size());
   // What slots do not tell, as those of older builds do not of reading, the totals may.
   const bool by_totals = totals_moved && moving == 0 && own == 0;
   auto to_move = std::max<std::int64_t>(moving - own, 0);
   auto to_stand = std::max<std::int64_t>(all - own - to_move, 0);
   // Unless somebody else uses the server too, tasks are numbered as requests came.
-  const auto slot_of = [&](const Kept& kept, bool that_moves) -> std::optional<SlotSight> {
+  const auto slot_of = [&](const Kept& kept, bool that_moves) -> const WorkingSlot* {
     const auto rank = std::ranges::count_if(
         open, [&](const auto& other) { return other.second.seen.since < kept.seen.since; });
-    if (all <= static_cast<std::int64_t>(open.size()) && rank < all &&
-        moved_slot[static_cast<std::size_t>(rank)] == that_moves)
-      return working[static_cast<std::size_t>(rank)];
-    return std::nullopt;
+    if (all > static_cast<std::int64_t>(open.size()) || rank >= all) return nullptr;
+    const auto& slot = working[static_cast<std::size_t>(rank)];
+    return moves_now(slot) == that_moves ? &slot : nullptr;
   };
-  auto next_flat = moved_slot.begin();
-  for (Kept* kept : silent_ones()) {
+  const auto silent = silent_ones();
+  for (Kept* kept : silent) {
+    kept->has_no_slot = false;
     if (to_move-- > 0) {
-      moves(*kept, evidence_of(*kept, slot_of(*kept, true)));
+      moves(*kept, evidence_of(*kept, slot_of(*kept, true)), /*is_own=*/false);
     } else if (to_stand-- > 0) {
-      next_flat = std::find(next_flat, moved_slot.end(), false);
-      kept->slot = slot_of(*kept, false);
-      if (next_flat != moved_slot.end()) {
-        const auto at = static_cast<std::size_t>(next_flat++ - moved_slot.begin());
-        if (!kept->slot) kept->slot = working[at];
-      }
-      kept->slotless = begun();
-      extend(kept->flat);
-      if (by_totals && kept->slot) moves(*kept, evidence_of(*kept, kept->slot));
+      give_slot_that_stands(*kept, slot_of(*kept, false), silent);
+      if (by_totals && kept->slot) moves(*kept, evidence_of(*kept, &*kept->slot), /*is_own=*/true);
     } else {
-      kept->flat = begun();
-      extend(kept->slotless);
+      kept->has_no_slot = true;
+      // While a batch runs, no request is given one.
+      if (working.empty() || slots.has_moved()) extend(kept->slotless);
     }
   }
+}
+
+/// `likely`: by the order in which they came; null: that does not tell.
+void ServerWatch::State::give_slot_that_stands(Kept& kept, const WorkingSlot* likely,
+                                               const std::vector<Kept*>& silent) {
+  kept.slotless = begun();
+  const auto may_own = [](const Kept& who, const WorkingSlot& slot) {
+    return who.seen.since <= slot.first && !slot.has_moved && !slot.is_new;
+  };
+  if (likely == nullptr || !may_own(kept, *likely)) {
+    const auto fits = [&](const WorkingSlot& slot) { return may_own(kept, slot); };
+    const auto found = std::ranges::find_if(slots.working(), fits);
+    if (found == slots.working().end()) return;
+    likely = &*found;
+  }
+  kept.slot = *likely;
+  kept.owns_slot =
+      std::ranges::count_if(silent, [&](const Kept* who) { return may_own(*who, *likely); }) == 1;
 }
 
 /// S4, where no slots are told: what others do is no movement of ours.
@@ -328,14 +345,14 @@ void ServerWatch::State::give_totals() {
   if (!running && own > 0) served = 0;
   for (Kept* kept : silent) {
     if (served-- <= 0) return;
-    moves(*kept, {.state = ServerState::working});
+    moves(*kept, {.state = ServerState::working}, /*is_own=*/false);
   }
 }
 
 /// S5: queued requests are in no slot.
 bool ServerWatch::State::waits_for_others(const Kept& kept) const {
   if (!others_move()) return false;
-  if (has_slots) return kept.slotless.looks > 0 && (queued.value_or(0) > 0 || !has_free_slots);
+  if (has_slots) return kept.has_no_slot && (queued.value_or(0) > 0 || !slots.has_free());
   return queued.value_or(0) > 0 && !kept.held;
 }
 
@@ -350,35 +367,55 @@ std::string ServerWatch::State::silence_of(const Kept& kept) const {
          (longest ? " (longest gap before: " + span_of(*longest) + ")" : "");
 }
 
+/// What its slot shows.
+std::string ServerWatch::State::sign_of_slot(const Kept& kept) const {
+  const WorkingSlot& slot = *kept.slot;
+  const auto where = "slot " + std::to_string(slot.seen.id);
+  const auto stands_for = [&](Millis time) {
+    return is_over({.looks = slot.looks, .from = slot.changed}, time, is_seen());
+  };
+  const auto looks = ", " + counted_as(slot.looks, "look") + " in a row";
+  // Each batch takes a token of every answer along, so that the others' work explains nothing.
+  if (kept.owns_slot && slot.writes() && slot.looks_of_others >= patience.looks_min &&
+      stands_for(bound_of(kept)))
+    return where + " stands still while others move" + looks;
+  if (is_seen()) return {};
+  // A batch may take as long as the prompts in it: what each slot has shown itself bounds it.
+  auto longest = gap_of(kept.is_writing);
+  for (const WorkingSlot& other : slots.working()) {
+    if (!other.writes() && other.moves < 2) return {};
+    longest = std::max(longest, other.gap);
+  }
+  // While others move, it may not be its own; and their prompts fill the batches until they are
+  // read.
+  if (lasts(still) < bound_of(longest)) return {};
+  return stands_for(bound_of(longest)) ? where + " says that it works, and stands still" + looks
+                                       : std::string();
+}
+
 /// The second sign, the first being that the request does not move; empty: there is none.
 std::string ServerWatch::State::sign_of_hang(const Kept& kept, const ServerSight& sight) const {
-  if (has_free_slots && kept.slotless.looks > 0 && queued.value_or(0) == 0 &&
-      is_over(kept.slotless, patience.gap_prior, is_idle()) &&
+  const auto no_slot = "swallowed: no slot works on it and nothing is queued, " +
+                       counted_as(kept.slotless.looks, "look") + " in a row";
+  const bool has_no_slot =
+      has_slots && slots.has_free() && kept.has_no_slot && queued.value_or(0) == 0;
+  if (has_no_slot && is_over(kept.slotless, patience.gap_prior, is_idle()) &&
       is_over(kept.quiet, patience.gap_prior, is_idle()))
-    return "swallowed: no slot works on it and nothing is queued, " +
-           counted_as(kept.slotless.looks, "look") + " in a row";
+    return no_slot;
   const auto bound = bound_of(kept);
   if (!is_over(kept.quiet, bound, is_seen())) return {};
   if (is_idle() && is_over(idle, bound, true)) {
     if (sight.slots == Asked::waiting)
       return "/slots is unanswered for " + span_of(sight.slots_waiting) + ", and " +
              process_words();
+    if (has_no_slot) return no_slot;
     if (sight.is_loading) return "it says that it loads its model, and " + process_words();
     return process_words();
   }
-  if (has_slots && kept.slot && is_over(kept.flat, bound, is_seen())) {
-    const auto where = "slot " + std::to_string(kept.slot->id);
-    const bool is_alone = lasts(still) >= bound;
-    // What is not told does not stand still.
-    if (!is_seen() && (writes(*kept.slot) || (kept.slot->prompt_read && is_alone)))
-      return where + " says that it works, and stands still, " +
-             counted_as(kept.flat.looks, "look") + " in a row";
-    // Each batch takes a token of every answer along, so that the others' work explains nothing.
-    if (process.does == ProcessSign::busy && writes(*kept.slot) && !is_alone)
-      return where + " stands still while others move, " + counted_as(kept.flat.looks, "look") +
-             " in a row";
-  }
-  if (!is_seen() && !has_slots && sight.slots != Asked::waiting && running.value_or(0) > 0 &&
+  if (has_slots && kept.slot) return sign_of_slot(kept);
+  // A prompt may be counted when it is read whole, and anybody's may be read now.
+  const bool is_known = kept.written_moves >= 2 && running.value_or(0) == 1;
+  if (!is_seen() && !has_slots && sight.slots != Asked::waiting && is_known &&
       is_over(still, bound, false))
     return "the server counts " + counted_as(*running, "request") +
            " that it works on, and its totals of tokens stand still";
@@ -404,14 +441,15 @@ void ServerWatch::State::conclude(Kept& kept, const ServerSight& sight, ServerFi
     finding.why = std::move(why);
   };
   const bool moves_now = kept.held && kept.quiet.looks == 0;
+  // What came since the look before may have come before that.
+  kept.is_lost = kept.is_lost || (is_restarted && !kept.is_new);
   if (!moves_now) {
     if (is_refused) {
       kept.was_gone = true;
       return is(ServerState::gone, sight.process_gone ? "the server's process is gone"
                                                       : "the server accepts no connections");
     }
-    kept.is_lost =
-        kept.is_lost || (is_restarted && kept.quiet.looks > 0) || (kept.was_gone && is_answered);
+    kept.is_lost = kept.is_lost || (kept.was_gone && is_answered);
     if (kept.is_lost)
       return is(ServerState::restarted, "the server was started anew while the request was open");
     if (kept.was_gone) return is(ServerState::gone, "the server was gone, and does not answer yet");
@@ -473,8 +511,9 @@ std::vector<ServerFinding> ServerWatch::look(const ServerSight& sight,
   for (const auto& [request, shows] : open) {
     const auto [place, is_new] = state.open.try_emplace(request);
     Kept& kept = place->second;
+    kept.is_new = is_new;
     if (is_new) {
-      kept.quiet = kept.slotless = kept.flat = state.begun();
+      kept.quiet = kept.slotless = state.begun();
     } else {
       state.extend(kept.quiet);
     }
