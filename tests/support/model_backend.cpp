@@ -1,9 +1,7 @@
 // A model server for tests, as a program: `model_backend [--KEY VALUE …]` with keys of
-// backend_scenario.h and --port, --time-scale, --burn, --scenario JSON. It prints its URL. Where
-// its standard input is a pipe, it ends with that.
+// backend_scenario.h and --port, --time-scale, --burn, --scenario JSON. It prints its URL.
 
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -23,10 +21,8 @@ using nlohmann::json;
 int serve(const watchdog::test::ModelBackend::Options& options) {
   const watchdog::test::ModelBackend backend(options);
   std::cout << backend.url() << std::endl;
-  struct stat in {};
-  if (::fstat(STDIN_FILENO, &in) != 0 || !S_ISFIFO(in.st_mode)) {
-    for (;;) ::pause();
-  }
+  while (!options.is_child) ::pause();
+  // A child ends with whoever started it.
   std::array<char, 256> ignored{};
   while (::read(STDIN_FILENO, ignored.data(), ignored.size()) > 0) {
   }

@@ -1,0 +1,56 @@
+/// \file
+/// Looks at a simulated server as a prober looks at a real one: at what can be seen from where it
+/// is, and when.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "support/simulated_server.h"
+#include "watchdog/server_evidence.h"
+
+namespace watchdog::test {
+
+/// From where one looks. A plain value.
+struct Standpoint {
+  bool is_local = true;  ///< Its process can be seen.
+  bool has_slots = true;
+  bool has_metrics = false;
+  bool notices_loss = true;  ///< A connection that broke is seen to be broken.
+};
+
+/// Use from one thread at a time.
+class ServerLooker {
+ public:
+  ServerLooker(SimulatedServer& server, Standpoint from) : server_(server), from_(from) {}
+
+  void opened(std::uint64_t request);
+  /// One look, now. Requests that are over by then are not among the open ones.
+  [[nodiscard]] std::vector<ServerFinding> look();
+
+  [[nodiscard]] bool is_open(std::uint64_t request) const { return open_.contains(request); }
+  /// The latest look saw something move.
+  [[nodiscard]] bool has_changed() const { return changed_; }
+
+ private:
+  void read_streams();
+  [[nodiscard]] std::optional<ServerView> answer_to(std::optional<std::uint64_t>& asked,
+                                                    Question question);
+  void ask_slots(ServerSight& sight);
+  void ask_metrics(ServerSight& sight);
+  void see_process(ServerSight& sight);
+
+  SimulatedServer& server_;
+  Standpoint from_;
+  ServerWatch watch_;
+  std::map<RequestId, RequestSight> open_;
+  ServerSight last_;
+  std::optional<std::uint64_t> health_, slots_, metrics_;  // asked, and not answered
+  Instant slots_since_{};
+  Instant metrics_due_{};
+  std::optional<std::int64_t> process_;  // which one it is
+  bool changed_ = false;
+};
+
+}  // namespace watchdog::test
