@@ -189,7 +189,8 @@ int run(int argc, char** argv) {
   DemoOptions demo_options;
   auto* demo_command =
       app.add_subcommand("demo",
-                         "Start a monitor with nine agents: a real one, one whose tools hang, a "
+                         "Start a monitor with ten agents: a real one, one whose tools hang, one "
+                         "that knows nothing of it, a "
                          "quick, a slow, a stuck, a looping, a frozen, a waiting and a dying one");
   demo_command->add_option("--db", demo_options.database,
                            "Database file (default: a temporary one)");

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -25,6 +26,7 @@ using namespace std::chrono_literals;
 
 constexpr auto word_time = 250ms;
 constexpr auto prompt_piece_time = 400ms;
+constexpr int batch_tokens = 2'048;
 
 json chunk(json delta, json finish = nullptr) {
   return {{"object", "chat.completion.chunk"},
@@ -36,10 +38,13 @@ json chunk(json delta, json finish = nullptr) {
 /// Reads the prompt in pieces, and says how far it is, as llama.cpp does.
 bool read_prompt(Exchange& exchange, std::size_t bytes) {
   const auto total = static_cast<int>(bytes / 4);
-  for (int piece = 0; piece <= 4; ++piece) {
+  const int pieces = std::clamp(total / batch_tokens, 4, 40);
+  for (int piece = 0; piece <= pieces; ++piece) {
     auto progress = chunk({{"role", "assistant"}, {"content", nullptr}});
-    progress["prompt_progress"] = {
-        {"total", total}, {"cache", 0}, {"processed", total * piece / 4}, {"time_ms", 400 * piece}};
+    progress["prompt_progress"] = {{"total", total},
+                                   {"cache", 0},
+                                   {"processed", total * piece / pieces},
+                                   {"time_ms", 400 * piece}};
     if (!exchange.event(progress.dump())) return false;
     std::this_thread::sleep_for(prompt_piece_time);
   }

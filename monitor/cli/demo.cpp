@@ -34,9 +34,12 @@ struct Role {
 constexpr const char* example = "example";  ///< A real agent, with a model over HTTP.
 constexpr const char* unruly = "unruly";    ///< One with real tools, of the worst kind.
 
+constexpr const char* stranger = "stranger";  ///< One that is seen through the proxy alone.
+
 constexpr std::array roles{
     Role{example, "reads files and ends when its model has an answer: completed"},
     Role{unruly, "its tools hang, fork daemons and take long; it gets by: completed"},
+    Role{stranger, "knows nothing of watchdogs; its requests pass through the proxy: progressing"},
     Role{"quick", "works step by step: progressing"},
     Role{"thinker", "thinks for 30 seconds at a time; slow is not stuck: progressing"},
     Role{"spinner", "its loop goes round and gets nowhere: stuck"},
@@ -201,7 +204,7 @@ Result<std::filesystem::path> scratch_folder() {
 /// Starts the scripted agents, and the real one.
 Result<void> start_agents(Programs& programs, const DemoOptions& options,
                           const std::filesystem::path& database, const std::filesystem::path& files,
-                          const std::string& model) {
+                          const std::string& model, const std::string& proxy) {
   const auto script =
       options.agent.empty() ? std::string("watchdog-demo-agent") : options.agent.string();
   // What they find is on the page.
@@ -217,6 +220,9 @@ Result<void> start_agents(Programs& programs, const DemoOptions& options,
           {"OPENAI_BASE_URL=" + model, "WATCHDOG_MODEL=" + options.settings.model.model, own[0],
            own[1], "WATCHDOG_TOOLS_CONFIRM_WRITES=false"},
           nowhere);
+    } else if (name == stranger) {
+      started = programs.start(name, {"watchdog-stranger", files.string()},
+                               {"OPENAI_BASE_URL=" + proxy + "/s/stranger/v1"}, nowhere);
     } else if (name == unruly) {
       started = programs.start(name, {"watchdog-unruly-agent", files.string()},
                                {"AGENT_TOOL_TIMEOUT=5", own[0], own[1]}, nowhere);
@@ -255,6 +261,9 @@ int demo(const DemoOptions& options, const std::filesystem::path& self) {
     settings.checks.share_server = true;
   }
   const auto model = settings.model.base_url;
+  settings.proxy.upstream = model;
+  settings.proxy.port = 0;
+  settings.proxy.upstreams.clear();
   boost::asio::io_context context(1);
   auto monitor = Monitor::start(context, {.settings = std::move(settings)});
   if (!monitor) {
@@ -262,7 +271,9 @@ int demo(const DemoOptions& options, const std::filesystem::path& self) {
   }
   (*monitor)->announce();
 
-  if (auto started = start_agents(programs, options, database, files, model); !started) {
+  if (auto started =
+          start_agents(programs, options, database, files, model, (*monitor)->proxy_url());
+      !started) {
     complain(started.error());
     return exit_failed;
   }

@@ -223,6 +223,10 @@ std::string Monitor::login_url() const {
   return state_->secret.empty() ? url() : url() + "/#token=" + state_->secret;
 }
 
+std::string Monitor::proxy_url() const {
+  return state_->through ? state_->through->proxy().url() : "";
+}
+
 void Monitor::announce() const {
   // Programs read the first line. The journal is read by more people than the token is for.
   struct stat facts {};

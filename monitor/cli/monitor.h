@@ -36,6 +36,8 @@ class Monitor {
   [[nodiscard]] std::string url() const;
   /// The same with the token that the page logs in with, where it is for this machine alone.
   [[nodiscard]] std::string login_url() const;
+  /// Where agents reach their model; empty: no model server was named.
+  [[nodiscard]] std::string proxy_url() const;
   /// Says on standard output where it listens and what to open.
   void announce() const;
   [[nodiscard]] const Sweeper& sweeper() const noexcept;

@@ -563,7 +563,8 @@ TEST_F(Monitor, demo_shows_its_agents_as_they_are) {
   std::map<std::string, std::string> expected{
       {"example", "progressing"}, {"quick", "progressing"}, {"thinker", "progressing"},
       {"spinner", "stuck"},       {"looper", "looping"},    {"frozen", "suspect"},
-      {"approval", "blocked"},    {"doomed", "dead"},       {"unruly", "progressing"}};
+      {"approval", "blocked"},    {"doomed", "dead"},       {"unruly", "progressing"},
+      {"stranger", "progressing"}};
   while (!expected.empty()) {
     const auto line = demo.line();
     ASSERT_FALSE(line.empty()) << "it ended";

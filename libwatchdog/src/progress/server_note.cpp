@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <iterator>
 
+#include "progress/figures.h"
 #include "watchdog/health.h"
 #include "watchdog/history.h"
 
@@ -24,15 +24,6 @@ int standing(ServerState state) noexcept {
     default:
       return 0;
   }
-}
-
-/// 41216 as 41,216.
-std::string grouped(std::int64_t number) {
-  auto digits = std::to_string(number);
-  for (auto at = std::ssize(digits) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), 1, ',');
-  }
-  return digits;
 }
 
 std::string roughly(Millis time) {
