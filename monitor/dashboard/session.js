@@ -262,7 +262,7 @@ function take(name, data) {
     refresh();
     show();
   } else if (name === 'session') {
-    shown = data;
+    shown = { now: now(), ...data };  // a document says how long ago, not when
     show();
   } else if (name === 'event') {
     events.add(data);

@@ -97,7 +97,11 @@ export class Stream {
         clearTimeout(quiet);
         quiet = setTimeout(() => attempt.abort(), quietMax);
         records.feed(piece.value, (name, data, id) => {
-          this.#on.record(name, data);
+          try {
+            this.#on.record(name, data);
+          } catch (fault) {  // the page's own, and no reason to ask for it again
+            console.error(`a record of kind ${name} cannot be shown`, fault);
+          }
           if (id) this.#last = id;
         });
       }
