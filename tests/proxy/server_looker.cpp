@@ -15,19 +15,21 @@ void ServerLooker::opened(std::uint64_t request) {
   open_[request] = {.since = server_.now()};
 }
 
-void ServerLooker::read_streams() {
+void ServerLooker::hear() {
   for (auto at = open_.begin(); at != open_.end();) {
     bool over = false;
     auto& [request, sight] = *at;
     for (const Piece& piece : server_.received(request)) {
-      changed_ = changed_ || piece.kind != PieceKind::ping;
+      heard_ = heard_ || piece.kind != PieceKind::ping;
       if (piece.kind == PieceKind::progress) {
         sight.prompt_read = piece.read;
         sight.prompt_tokens = piece.total;
       }
       if (piece.kind == PieceKind::token) ++sight.pieces;
       const bool is_loss = piece.kind >= PieceKind::lost;
-      over = over || (piece.kind >= PieceKind::done && (from_.notices_loss || !is_loss));
+      if (is_loss && !from_.notices_loss) continue;
+      over = over || piece.kind >= PieceKind::done;
+      if (hearer_) hearer_(request, piece);
     }
     at = over ? open_.erase(at) : std::next(at);
   }
@@ -102,8 +104,8 @@ void ServerLooker::see_process(ServerSight& sight) {
 }
 
 std::vector<ServerFinding> ServerLooker::look() {
-  changed_ = false;
-  read_streams();
+  hear();
+  changed_ = std::exchange(heard_, false);
   ServerSight sight{.at = server_.now()};
   const ServerBuild build = server_.model().build;
   const bool is_vllm = build == ServerBuild::vllm;

@@ -3,6 +3,7 @@
 /// is, and when.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -23,9 +24,15 @@ struct Standpoint {
 /// Use from one thread at a time.
 class ServerLooker {
  public:
-  ServerLooker(SimulatedServer& server, Standpoint from) : server_(server), from_(from) {}
+  /// Gets each piece that an open request's connection is seen to get.
+  using Hearer = std::function<void(std::uint64_t request, const Piece& piece)>;
+
+  ServerLooker(SimulatedServer& server, Standpoint from, Hearer hearer = {})
+      : server_(server), from_(from), hearer_(std::move(hearer)) {}
 
   void opened(std::uint64_t request);
+  /// Takes what the connections of the open requests got by now, as looks do too.
+  void hear();
   /// One look, now. Requests that are over by then are not among the open ones.
   [[nodiscard]] std::vector<ServerFinding> look();
 
@@ -34,7 +41,6 @@ class ServerLooker {
   [[nodiscard]] bool has_changed() const { return changed_; }
 
  private:
-  void read_streams();
   [[nodiscard]] std::optional<ServerView> answer_to(std::optional<std::uint64_t>& asked,
                                                     Question question);
   void ask_slots(ServerSight& sight);
@@ -43,6 +49,7 @@ class ServerLooker {
 
   SimulatedServer& server_;
   Standpoint from_;
+  Hearer hearer_;
   ServerWatch watch_;
   std::map<RequestId, RequestSight> open_;
   ServerSight last_;
@@ -50,6 +57,7 @@ class ServerLooker {
   Instant slots_since_{};
   Instant metrics_due_{};
   std::optional<std::int64_t> process_;  // which one it is
+  bool heard_ = false;                   // something, since the look before
   bool changed_ = false;
 };
 
