@@ -275,12 +275,16 @@ struct Chronicle::State {
     if (!is_new && !(moved && now - exchange.evidence_at >= options.beat_every)) return;
     exchange.evidence = evidence;
     exchange.evidence_at = now;
+    const bool is_lost =
+        evidence.state == ServerState::gone || evidence.state == ServerState::restarted;
+    // What it got before: told later, it would end the wait.
+    if (is_lost && !exchange.waits)
+      beat(exchange.session, talks.at(exchange.session), Source::relay, {});
     auto report = said(ReportKind::evidence, {}, why);
     report.call_id = name_of_request(number);
     report.detail = evidence;
     say(exchange.session, std::move(report));
-    if (evidence.state == ServerState::gone || evidence.state == ServerState::restarted)
-      wait(exchange, why);
+    if (is_lost) wait(exchange, why);
   }
 
   void wait(OpenExchange& exchange, const std::string& why) {

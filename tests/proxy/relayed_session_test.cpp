@@ -147,6 +147,17 @@ TEST_F(Judged, a_server_that_is_away_is_waited_for_and_retries_are_no_loop) {
   EXPECT_EQ(path(), "progressing blocked progressing");
 }
 
+TEST_F(Judged, a_server_that_goes_while_it_writes_is_waited_for) {
+  history = {user("Hi")};
+  const auto exchange = begin(history);
+  head(exchange);
+  delta(exchange, {{"content", "Hel"}});
+  see(exchange, ExchangeEvidence{{.state = ServerState::gone}, "its process is gone"});
+  end(exchange, How::lost, "its process is gone");
+  pass(900s);
+  EXPECT_EQ(path(), "progressing blocked") << "words that came before end no wait";
+}
+
 TEST_F(Judged, a_client_that_gives_up_on_a_slow_server_again_and_again_is_not_called_stuck) {
   history = {user("Hi")};
   for (int n = 0; n < 12; ++n) {
