@@ -14,6 +14,7 @@ export class Monitor {
   #folder = mkdtempSync(join(tmpdir(), 'watchdog-page-'));
   #process = null;
   url = null;
+  models = null;  // where agents reach the server of WATCHDOG_PROXY_UPSTREAM
 
   static async start(more = {}) {
     const monitor = new Monitor();
@@ -29,7 +30,8 @@ export class Monitor {
                           { env: { ...environment, ...more }, stdio: ['ignore', 'pipe', 'ignore'] });
     for await (const line of createInterface({ input: this.#process.stdout })) {
       this.url = line.match(/^listening on (\S+)/)?.[1] ?? this.url;
-      if (!line.startsWith('open ')) continue;
+      this.models = line.match(/^agents reach their model at (\S+)\/v1 /)?.[1] ?? this.models;
+      if (!line.startsWith(more.WATCHDOG_PROXY_UPSTREAM ? 'agents ' : 'open ')) continue;
       this.token = readFileSync(join(this.#folder, 'w.db-token'), 'utf8').trim().split(/\s/).at(-1);
       return;
     }

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Runs real clients of model servers against a slow one, straight and through the proxy. They are fetched with npm as
+# package-lock.json says, into FOLDER, once (80 MB).
+# Usage: models_test.sh MONITOR MODEL_BACKEND FOLDER
+set -euo pipefail
+
+monitor=$(realpath "$1")
+backend=$(realpath "$2")
+source=$(dirname "$(realpath "$0")")
+mkdir -p "$3"
+cd "$3"
+cp "$source"/*.mjs "$source"/package.json "$source"/package-lock.json "$source"/.npmrc "$source"/../../page/{monitor,model_backend}.mjs .
+if ! cmp -s package-lock.json node_modules/installed; then
+  npm ci --no-audit --no-fund --loglevel=error
+  cp package-lock.json node_modules/installed
+fi
+ln -sfn "$(realpath "$source/../../../clients/javascript")" node_modules/watchdog-client
+WATCHDOG_MONITOR=$monitor WATCHDOG_MODEL_BACKEND=$backend exec node --test --test-timeout=120000 models.test.mjs
