@@ -175,8 +175,13 @@ struct Chronicle::State {
     say(session, std::move(report));
   }
 
+  /// So long after it was told last; the wall's clock may also have been set back.
+  [[nodiscard]] bool is_due(WallTime told) const {
+    return now - told >= options.beat_every || now < told;
+  }
+
   void beat_if_due(const std::string& session, SessionMemory& talk) {
-    if (now - talk.beat_at >= options.beat_every) beat(session, talk, Source::relay, "model");
+    if (is_due(talk.beat_at)) beat(session, talk, Source::relay, "model");
   }
 
   // One exchange.
@@ -272,7 +277,7 @@ struct Chronicle::State {
     if (!exchange.evidence && evidence.state <= ServerState::unknown) return;
     const bool is_new = !exchange.evidence || exchange.evidence->state != evidence.state;
     const bool moved = !is_new && *exchange.evidence != evidence;
-    if (!is_new && !(moved && now - exchange.evidence_at >= options.beat_every)) return;
+    if (!is_new && !(moved && is_due(exchange.evidence_at))) return;
     exchange.evidence = evidence;
     exchange.evidence_at = now;
     const bool is_lost =
@@ -337,8 +342,6 @@ struct Chronicle::State {
 
     // With what it cost, before anything says that it is over.
     if (heard.calls.empty()) beat(session, talk, Source::relay, {});
-    if (exchange.evidence && exchange.evidence->state != ServerState::over)
-      tell_evidence(number, exchange, Evidence{.state = ServerState::over}, {});
     if (is_whole) tell_answer(exchange, talk, heard);
     if (is_whole) remember_answer(heard.id, session);
     if (!fault.text.empty() && ended.how != How::stopped)
@@ -348,18 +351,22 @@ struct Chronicle::State {
 
     talk.tokens += tokens_of(exchange);
     talk.is_closing |= exchange.final;
+    std::erase(talk.open, number);
+    const bool closes = talk.open.empty() && std::exchange(talk.is_closing, false);
     const bool rests = answer != Answer::unread && ended.how != How::stopped && !exchange.waits;
+    if (!closes && rests && talk.open.empty() && !talk.conversation.has_open_calls())
+      say(session, said(ReportKind::idle));
+    // Last: what was slow is not to be judged by its pace before it is known to be over.
+    if (exchange.evidence && exchange.evidence->state != ServerState::over)
+      tell_evidence(number, exchange, Evidence{.state = ServerState::over}, {});
     forget(number);
-    if (!talk.open.empty()) return;
-    if (std::exchange(talk.is_closing, false)) {
+    if (closes) {
       auto report = said(ReportKind::end);
       report.detail = Outcome{.kind = OutcomeKind::completed,
                               .reason = std::string(reasons::task_complete),
                               .error = {}};
       say(session, std::move(report));
       talk.is_over = true;
-    } else if (rests && !talk.conversation.has_open_calls()) {
-      say(session, said(ReportKind::idle));
     }
   }
 

@@ -110,7 +110,7 @@ TEST_F(Relaying, evidence_is_told_when_it_changes_and_its_numbers_now_and_then) 
   look(ServerState::gone, 0);
   EXPECT_EQ(news(), "relay; evidence gone #request-1 'why'; wait backend 'why'");
   end(one, How::lost, "the server broke off");
-  EXPECT_EQ(news(), "relay; evidence over #request-1; message server 'the server broke off'")
+  EXPECT_EQ(news(), "relay; message server 'the server broke off'; evidence over #request-1")
       << "it waits already";
 }
 

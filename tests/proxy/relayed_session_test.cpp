@@ -188,6 +188,15 @@ TEST_F(Judged, a_prompt_that_is_read_for_long_is_slow_and_a_server_that_hangs_is
   EXPECT_EQ(health(), HealthKind::progressing) << path();
 }
 
+TEST_F(Judged, an_answer_that_was_slow_is_over_at_once) {
+  const auto exchange = begin({user("U")});
+  see(exchange, ExchangeEvidence{{.state = ServerState::working}, "its process computes"});
+  pass(1'000s);
+  answer_text(exchange, "Here it is.");
+  pass(10s);
+  EXPECT_EQ(path(), "progressing slow progressing") << "slow once, and by its server";
+}
+
 TEST_F(Judged, pieces_of_any_size_are_judged_alike) {
   std::mt19937 random(random_seed());
   const std::string stream =

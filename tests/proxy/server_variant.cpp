@@ -41,7 +41,7 @@ Variant variant(unsigned seed, double patience) {
              .busy_cpu = v.between(0.05, 8),
              .idle_cpu = v.between(0.0005, 0.005)};
   v.request = {.prompt = v.whole(100, 200'000),
-               .answer = v.whole(5, 2'000),
+               .answer = v.whole(5, 2'000 * patience),
                .stream = v.maybe(0.8),
                .return_progress = true};
   // Nobody waits for longer than a working day.

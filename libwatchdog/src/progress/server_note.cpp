@@ -38,7 +38,7 @@ std::string tokens_of(const Evidence& evidence) {
   if (evidence.total > 0) {
     text = ": " + grouped(evidence.done) + " of " + grouped(evidence.total) + " tokens";
   } else if (evidence.done > 0) {
-    text = ": " + grouped(evidence.done) + (evidence.done == 1 ? " token" : " tokens") + " so far";
+    text = ": " + counted_as(evidence.done, "token") + " so far";
   }
   if (evidence.left) {
     text += (text.empty() ? ": about " : ", about ") + roughly(*evidence.left) + " left";
