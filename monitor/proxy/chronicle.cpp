@@ -307,7 +307,8 @@ struct Chronicle::State {
     bool waits = false;  ///< The server is not available.
   };
   static Fault fault_of(const OpenExchange& exchange, const ExchangeEnded& ended) {
-    const auto heard = exchange.answer ? exchange.answer->heard() : HeardAnswer{};
+    static const HeardAnswer none;
+    const auto& heard = exchange.answer ? exchange.answer->heard() : none;
     // Some clients hang up as soon as they have read that this is all.
     const bool all_said = exchange.is_read && heard.complete && heard.error.empty() &&
                           (ended.how == How::client_gone || ended.how == How::lost);
@@ -420,8 +421,8 @@ std::vector<Batch> Chronicle::take(Observation observation) {
 std::vector<Batch> Chronicle::beat(WallTime now) {
   State& state = *state_;
   state.now = now;
-  for (auto& [session, talk] : state.talks)
-    if (!talk.open.empty()) state.beat_if_due(session, talk);
+  for (const auto& [number, exchange] : state.exchanges)
+    state.beat_if_due(exchange.session, state.talks.at(exchange.session));
   return std::exchange(state.batches, {});
 }
 
