@@ -75,7 +75,10 @@ Result<void> Proxy::State::open() {
     if (auto ready = trust_for(server); !ready) return ready;
     if (!options.settings.probe) continue;
     auto prober = Prober::start(
-        {.server = upstream.url, .api_key = upstream.api_key, .ca_file = upstream.ca_file},
+        {.server = upstream.url,
+         .api_key = upstream.api_key,
+         .ca_file = upstream.ca_file,
+         .look_every = options.settings.look_every},
         [this](const ServerFinding& finding) {
           asio::post(context, [this, finding] {
             const auto found = exchanges.find(finding.request);
