@@ -64,7 +64,8 @@ void ClientPassage::learn(const ServerFinding& finding) {
   const bool given_up = finding.evidence.state == ServerState::hung &&
                         proxy_->options.settings.on_hung == HungAnswer::fail;
   if (lost) fail(502, "server_lost", finding.why, ExchangeEnded::How::lost);
-  if (given_up) fail(504, "server_hangs", finding.why, ExchangeEnded::How::failed);
+  if (given_up)
+    fail(504, "server_hangs", "the model server hangs: " + finding.why, ExchangeEnded::How::failed);
 }
 
 void ClientPassage::expect(int seconds) {

@@ -74,17 +74,18 @@ Result<void> Proxy::State::open() {
     server.upstream = upstream;
     if (auto ready = trust_for(server); !ready) return ready;
     if (!options.settings.probe) continue;
-    auto prober = Prober::start(
-        {.server = upstream.url,
-         .api_key = upstream.api_key,
-         .ca_file = upstream.ca_file,
-         .look_every = options.settings.look_every},
-        [this](const ServerFinding& finding) {
-          asio::post(context, [this, finding] {
-            const auto found = exchanges.find(finding.request);
-            if (found != exchanges.end()) found->second->learn(finding);
-          });
-        });
+    auto prober = Prober::start({.server = upstream.url,
+                                 .api_key = upstream.api_key,
+                                 .ca_file = upstream.ca_file,
+                                 .look_every = options.settings.look_every,
+                                 // Who looks twice as often thinks of a server twice as fast.
+                                 .patience = {.gap_prior = 30 * options.settings.look_every}},
+                                [this](const ServerFinding& finding) {
+                                  asio::post(context, [this, finding] {
+                                    const auto found = exchanges.find(finding.request);
+                                    if (found != exchanges.end()) found->second->learn(finding);
+                                  });
+                                });
     if (!prober) return prober.error();
     server.prober = std::move(*prober);
   }
