@@ -11,7 +11,7 @@ export class ModelBackend {
   static async start(scenario, scale = 1) {
     const backend = new ModelBackend();
     backend.#process = spawn(process.env.WATCHDOG_MODEL_BACKEND,
-                             ['--time-scale', `${scale}`, '--burn', '0.05', '--scenario', JSON.stringify(scenario)],
+                             ['--time-scale', `${scale}`, '--burn', '0.1', '--scenario', JSON.stringify(scenario)],
                              { stdio: ['ignore', 'pipe', 'inherit'] });
     const [url] = await once(backend.#process.stdout, 'data');
     backend.url = `${url}`.trim();

@@ -93,11 +93,14 @@ export async function langGraph(base) {
   const calls = [];
   const read = graphTool(({ path }) => calls.push(['read_file', { path }]) && 'some words',
                          { name: 'read_file', description, schema: z.object({ path: z.string() }) });
-  const llm = new ChatOpenAI({ model: 'small', apiKey: 'none', streaming: true, maxRetries: 0, configuration: { baseURL: `${base}/v1` } });
-  llm.getNumTokens = async (text) => text.length / 4;  // its own way fetches a table from the internet
+  const llm = new ChatOpenAI({ model: 'small', apiKey: 'none', maxRetries: 0, configuration: { baseURL: `${base}/v1` } });
   const agent = createReactAgent({ llm, tools: [read] });
-  const state = await agent.invoke({ messages: [{ role: 'user', content: `${call}\nTHEN\nSAY ${words}` }] });
-  return { text: state.messages.at(-1).content, calls };
+  let text;
+  const asked = { messages: [{ role: 'user', content: `${call}\nTHEN\nSAY ${words}` }] };
+  for await (const [mode, state] of await agent.stream(asked, { streamMode: ['messages', 'values'] })) {
+    if (mode === 'values') text = state.messages.at(-1).content;
+  }
+  return { text, calls };
 }
 
 /** Gives up when no event came for so long, as LangChain's stream_chunk_timeout and Codex's stream_idle_timeout_ms do. */

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { Agent, setGlobalDispatcher } from 'undici';
 import { Monitor as Client } from 'watchdog-client';
 import * as clients from './clients.mjs';
@@ -31,7 +32,7 @@ async function behind(t, scenario, settings = {}) {
     WATCHDOG_PROXY_PORT: '0',
     WATCHDOG_PROXY_KEEP_ALIVE_AFTER_SECONDS: '0',  // each second: the shortest there is
     WATCHDOG_PROXY_KEEP_ALIVE_EVERY_SECONDS: '0',
-    WATCHDOG_PROXY_LOOK_EVERY_MS: '100',
+    WATCHDOG_PROXY_LOOK_EVERY_MS: '200',
     ...settings,
   });
   t.after(() => monitor.end());
@@ -40,10 +41,15 @@ async function behind(t, scenario, settings = {}) {
     server,
     told,
     session: (name) => `${monitor.models}/s/${name}`,
-    async events(name) {
-      const all = [];
-      for await (const event of told.events(name)) all.push(event);
-      return all;
+    /** The first such event of the session, as soon as it is there. */
+    async event(name, like) {
+      for (;; await setTimeout(50)) {
+        try {
+          for await (const event of told.events(name)) if (like(event)) return event;
+        } catch (error) {
+          if (error.status !== 404) throw error;  // it is not there yet
+        }
+      }
     },
   };
 }
@@ -60,6 +66,7 @@ async function failure(promise) {
   throw new Error('it did not fail');
 }
 
+const said = [{ role: 'user', content: 'SAY One word, and another.' }];
 const inOnePiece = { WATCHDOG_PROXY_KEEP_ALIVE_WHITESPACE: 'true' };
 const emptyDelta = { WATCHDOG_PROXY_KEEP_ALIVE: 'empty_delta' };
 const headers = /UND_ERR_HEADERS_TIMEOUT|Request timed out/;  // the latter tells no cause
@@ -81,13 +88,22 @@ const survivors = [
   ['Anthropic, in one piece, by the 300 s of fetch', silent, headers, clients.anthropicWhole, inOnePiece],
 ];
 
-describe('model clients', { concurrency: true }, () => {
+describe('model clients', { concurrency: 8 }, () => {
   const straight = new Map();  // a server of each kind
   before(async () => {
     for (const scenario of [silent, ollama, early]) straight.set(scenario, await ModelBackend.start({ ...scenario, cache: false }, scale));
   });
   after(async () => {
     for (const server of straight.values()) await server.end();
+  });
+
+  // The longest: it comes first. Those limits are known by their seconds, so this one is not scaled.
+  test('a client that hangs up at a well-known limit is told with the setting', async (t) => {
+    const there = await behind(t, { ...ollama, prompt_tokens: 900_000 }, { WATCHDOG_PROXY_KEEP_ALIVE: 'off' });
+    const impatient = (url, init) => fetch(url, { ...init, dispatcher: patient, signal: AbortSignal.timeout(30_000) });
+    assert.match(await failure(clients.ollamaStream(there.session('one'), impatient)), /timeout/i);
+    const { text } = await there.event('one', ({ kind, name }) => kind === 'message' && name === 'client');
+    assert.match(text, /^the client hung up after (29|30)\.\d s: probably .* of Cline \(change it with .*requestTimeoutMs/);
   });
 
   for (const [name, scenario, limit, ask, settings] of survivors) {
@@ -98,12 +114,12 @@ describe('model clients', { concurrency: true }, () => {
       assert.deepEqual(got, clients.whole);
       const log = (await there.server.log()).filter(({ method }) => method === 'POST');
       assert.deepEqual(log.map(({ state }) => state), log.map(() => 'answered'));
-      await there.told.wait('one', 'state-change=tool_call');
+      await there.event('one', ({ kind, name: tool }) => kind === 'tool_call' && tool === 'read_file');
     });
   }
 
   test('openai by default asks three times, and throws away what was read each time', async (t) => {
-    const server = await ModelBackend.start(silent, scale);
+    const server = await ModelBackend.start({ ...silent, cache: false }, scale);
     t.after(() => server.end());
     assert.match(await failure(clients.openAiStream(server.url, { maxRetries: undefined })), headers);
     const log = await server.log();
@@ -130,26 +146,52 @@ describe('model clients', { concurrency: true }, () => {
     });
   }
 
+  const isHung = ({ kind, state }) => kind === 'evidence' && state === 'hung';
+  const shown = /no movement for \d+ s .*\/slots is unanswered for \d+ s, and its process has done nothing/;
   const hangs = { ...early, fault: { kind: 'hang', phase: 'reading', after: 20_000 } };
   test('once the server hangs nobody is fed: the client ends by its own limit, and the session is stuck for that', async (t) => {
     const there = await behind(t, hangs);
-    assert.match(await failure(clients.openAiStream(there.session('one'))), /UND_ERR_BODY_TIMEOUT/);
-    const events = await there.events('one');
-    const hung = events.find(({ kind, state }) => kind === 'evidence' && state === 'hung');
-    assert.ok(hung, JSON.stringify(events.filter(({ kind }) => kind === 'evidence')));
-    assert.match(hung.text, /no movement for/);
+    const failed = failure(clients.openAiStream(there.session('one')));
+    const hung = await there.event('one', isHung);
+    assert.match(hung.text, shown);
+    const { health, stuckBy, reason } = await there.told.progress('one');
+    assert.deepEqual([health, stuckBy], ['stuck', 'F5']);
+    assert.match(reason, /^its model's server hangs: no movement for/);
+    assert.match(await failed, /UND_ERR_BODY_TIMEOUT/);
   });
 
   test('with on_hung = fail the client of a server that hangs is told so, with what shows it', async (t) => {
     const there = await behind(t, hangs, { WATCHDOG_PROXY_ON_HUNG: 'fail' });
     const failed = await failure(clients.openAiStream(there.session('one')));
-    assert.match(failed, /no movement for/);
-    await there.told.wait('one', 'stuck');
+    assert.match(failed, /504 the model server hangs: /);
+    assert.match(failed, shown);
+    await there.event('one', isHung);
   });
 
-  test('a client that hangs up at a well-known limit is told with the setting', async (t) => {
-    const there = await behind(t, ollama, { WATCHDOG_PROXY_KEEP_ALIVE: 'off' });
-    const impatient = (url, init) => fetch(url, { ...init, dispatcher: patient, signal: AbortSignal.timeout(30_000) });
-    assert.match(await failure(clients.ollamaStream(there.session('one'), impatient)), /timeout/i);
-  });
+  const paths = [
+    [early, ['/v1/chat/completions', '/v1/completions', '/v1/responses', '/v1/messages', '/completion', '/v1/embeddings']],
+    [ollama, ['/api/chat', '/api/generate', '/v1/chat/completions']],
+  ];
+  for (const [scenario, all] of paths) {
+    const kind = scenario.kind ?? 'llama_cpp';
+    test(`${kind}: but for comments, pings and blanks every answer is the server's, byte by byte`, async (t) => {
+      const short = { ...scenario, prompt_tokens: 5_000, cache: false };
+      const there = await behind(t, short, inOnePiece);
+      const quick = await ModelBackend.start({ ...short, parallel: 1 }, 100 * scale);
+      t.after(() => quick.end());
+      let fed = 0;
+      await Promise.all(all.flatMap((path) => [true, false].map(async (stream) => {
+        const body = JSON.stringify({ model: 'small', stream, messages: said, prompt: said[0].content, input: said[0].content });
+        const ask = async (base) => {
+          const answer = await fetch(base + path, { method: 'POST', body, dispatcher: patient });
+          return [answer.status, await answer.text()];
+        };
+        const [straight, [status, text]] = await Promise.all([ask(quick.url), ask(there.session('one'))]);
+        const own = text.replaceAll(/^:.*\n\n/gm, '').replaceAll('event: ping\ndata: {"type": "ping"}\n\n', '').replaceAll(/^ +/gm, '');
+        fed += text.length - own.length;
+        assert.deepEqual([status, own], straight, path);
+      })));
+      assert.ok(fed > 10);
+    });
+  }
 });

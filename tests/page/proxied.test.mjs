@@ -1,0 +1,53 @@
+// A session that nobody reports: its agent only talks to its model, through the proxy.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { launch, live, open } from './browser.mjs';
+import { ModelBackend } from './model_backend.mjs';
+import { Monitor } from './monitor.mjs';
+
+const scale = 100;
+
+/** The usual loop: asks, calls the tool, tells its result, and asks again, until `more` says that it is enough. */
+async function agent(base, more) {
+  const messages = [{ role: 'user', content: 'CALL read_file {"path": "src/main.cpp"}\nAGAIN' }];
+  while (more()) {
+    const answer = await fetch(`${base}/v1/chat/completions`, { method: 'POST', body: JSON.stringify({ model: 'small', messages, stream: true }) });
+    const call = { id: '', type: 'function', function: { name: '', arguments: '' } };
+    for (const line of (await answer.text()).split('\n')) {
+      const [piece] = line.startsWith('data: {') ? JSON.parse(line.slice(6)).choices[0]?.delta.tool_calls ?? [] : [];
+      call.id = piece?.id ?? call.id;
+      call.function.name += piece?.function.name ?? '';
+      call.function.arguments += piece?.function.arguments ?? '';
+    }
+    messages.push({ role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', tool_call_id: call.id, content: 'int main() {}' });
+  }
+}
+
+test('a session seen by its requests alone: what its server does, its tokens, its calls, and that it goes round', async () => {
+  const model = await ModelBackend.start({ prompt_tokens: 61_440, prefill: 100, batch: 1_024 }, scale);
+  const monitor = await Monitor.start({ WATCHDOG_PROXY_UPSTREAM: model.url, WATCHDOG_PROXY_PORT: '0', WATCHDOG_PROXY_LOOK_EVERY_MS: '100' });
+  const browser = await launch();
+  let goes_on = true;
+  const run = agent(`${monitor.models}/s/alone`, () => goes_on);
+  const page = await open(browser, `${monitor.url}/#token=${monitor.token}`);
+  await page.getByRole('link', { name: 'alone', exact: true }).waitFor();
+  if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/proxied_list.png` });
+  await page.goto(`${monitor.url}/sessions/alone`);
+  await live(page);
+  await page.getByText(/reads the prompt: [\d,]+ of 61,440 tokens \(\d+ %\)/).waitFor();
+  if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/proxied.png`, fullPage: true });
+  await model.change({ prompt_tokens: 100 });
+  await page.locator('.event.tool_call .told', { hasText: 'read_file' }).first().waitFor();
+  await page.locator('.now .health.looping').waitFor();
+  goes_on = false;
+  const { progress, labels } = await monitor.ask('/api/autonomous/progress/alone');
+  assert.equal(labels.via, 'proxy');
+  assert.ok(progress.heartbeats > 0);
+  assert.match(await page.locator('main').innerText(), /tokens/);
+  assert.deepEqual(page.faults, []);
+  await run;
+  await browser.close();
+  await monitor.end();
+  await model.end();
+});
