@@ -88,7 +88,6 @@ void Link::end_writing() {
 
 void Link::close() {
   LinkError ignored;
-  socket_.shutdown(LinkSocket::shutdown_both, ignored);
   socket_.close(ignored);
 }
 

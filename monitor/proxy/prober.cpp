@@ -333,13 +333,16 @@ bool Prober::tells_progress() const {
   return state_->tells_progress;
 }
 
+// Whoever passes requests on is not to wake this thread with each.
 void Prober::opened(RequestId request) {
+  bool hurries = false;
   {
     const std::lock_guard guard(state_->mutex);
+    hurries = state_->open.empty() || state_->interval != state_->options.look_every;
     state_->open[request] = {.since = Instant{since_boot()}};
     state_->interval = state_->options.look_every;
   }
-  state_->changed.notify_all();
+  if (hurries) state_->changed.notify_all();
 }
 
 void Prober::moved(RequestId request, const RequestSight& sight) {
@@ -358,11 +361,12 @@ void Prober::moved(RequestId request, const RequestSight& sight) {
 }
 
 void Prober::closed(RequestId request) {
+  bool was_last = false;
   {
     const std::lock_guard guard(state_->mutex);
-    state_->open.erase(request);
+    was_last = state_->open.erase(request) > 0 && state_->open.empty();
   }
-  state_->changed.notify_all();
+  if (was_last) state_->changed.notify_all();
 }
 
 }  // namespace watchdog::monitor

@@ -13,6 +13,8 @@ namespace watchdog::monitor {
 namespace {
 
 constexpr Millis turn{1'000};
+/// What comes together is read and kept together: a turn for each piece would cost more than that.
+constexpr Millis gathering{20};
 /// Together one transaction.
 constexpr std::size_t observations_at_once_max = 4'096;
 
@@ -38,11 +40,13 @@ struct Scribe::State {
 
   Chronicle chronicle;  ///< Of the thread alone, as what follows.
   std::vector<Batch> unkept;
+  Millis beat_due{};
   std::thread thread;
 
   std::deque<Observation> next() {
     std::unique_lock guard(mutex);
     changed.wait_for(guard, turn, [this] { return stopping || !waiting.empty(); });
+    if (!waiting.empty()) changed.wait_for(guard, gathering, [this] { return stopping; });
     std::deque<Observation> taken;
     if (waiting.size() <= observations_at_once_max) {
       taken.swap(waiting);
@@ -57,7 +61,14 @@ struct Scribe::State {
   }
 
   void add(std::vector<Batch> batches) {
-    std::move(batches.begin(), batches.end(), std::back_inserter(unkept));
+    for (auto& batch : batches) {
+      if (unkept.empty() || unkept.back().session != batch.session) {
+        unkept.push_back(std::move(batch));
+      } else {
+        auto& reports = unkept.back().reports;
+        std::move(batch.reports.begin(), batch.reports.end(), std::back_inserter(reports));
+      }
+    }
   }
 
   void run() {
@@ -65,7 +76,11 @@ struct Scribe::State {
       // What cannot be kept waits as observations: there its room is bounded.
       if (unkept.empty()) {
         for (auto& observation : next()) add(chronicle.take(std::move(observation)));
-        add(chronicle.beat(system_clock().wall()));
+        const auto now = system_clock().since_boot();
+        if (now >= beat_due) {
+          add(chronicle.beat(system_clock().wall()));
+          beat_due = now + turn;
+        }
       } else {
         std::unique_lock guard(mutex);
         changed.wait_for(guard, turn, [this] { return stopping; });

@@ -102,6 +102,8 @@ class Stamps:
                 await reader.readexactly(len(BODY))
                 writer.write(BEGIN)
                 for _ in range(self.events):
+                    if writer.is_closing():
+                        return
                     if self.pause:
                         await asyncio.sleep(self.pause)
                     event = b"data: %020d\n\n" % time.perf_counter_ns()
