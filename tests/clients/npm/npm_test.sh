@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs real clients of model servers against a slow one, straight and through the proxy. They are fetched with npm as
 # package-lock.json says, into FOLDER, once (80 MB).
-# Usage: models_test.sh MONITOR MODEL_BACKEND FOLDER
+# Usage: npm_test.sh MONITOR MODEL_BACKEND FOLDER
 set -euo pipefail
 
 monitor=$(realpath "$1")
@@ -15,4 +15,4 @@ if ! cmp -s package-lock.json node_modules/installed; then
   cp package-lock.json node_modules/installed
 fi
 ln -sfn "$(realpath "$source/../../../clients/javascript")" node_modules/watchdog-client
-WATCHDOG_MONITOR=$monitor WATCHDOG_MODEL_BACKEND=$backend exec node --test --test-timeout=120000 models.test.mjs
+WATCHDOG_MONITOR=$monitor WATCHDOG_MODEL_BACKEND=$backend exec node --test --test-timeout=120000 npm.test.mjs
