@@ -14,6 +14,8 @@ namespace http = boost::beast::http;
 
 /// What a client may send ahead of its turn; it is not read on before that.
 constexpr std::size_t ahead_bytes_max = 65'536;
+/// As many times as far apart as looks at the server are.
+constexpr int looks_to_be_sure = 5;
 /// For its last words.
 constexpr int goodbye_seconds_max = 5;
 
@@ -39,7 +41,13 @@ void ClientPassage::tick(ProxyClock::time_point now) {
   // A client owes us a request; the rest of one is awaited only while it is read.
   const bool owes = !exchange_ || !exchange_->began || (reading_ && !request_->is_done());
   if (owes && now >= expires_) return client_left();
-  if (exchange_ && exchange_->began && !exchange_->over) feed_client(now);
+  if (!exchange_ || !exchange_->began || exchange_->over) return;
+  // One look may be wrong, where several servers share an address; the looks since agree.
+  const auto& lost = exchange_->lost_at;
+  if (lost && now - *lost >= looks_to_be_sure * proxy_->options.settings.look_every) {
+    return fail(502, "server_lost", exchange_->lost_why, ExchangeEnded::How::lost);
+  }
+  feed_client(now);
 }
 
 void ClientPassage::stop() {
@@ -63,7 +71,12 @@ void ClientPassage::learn(const ServerFinding& finding) {
                     finding.evidence.state == ServerState::restarted;
   const bool given_up = finding.evidence.state == ServerState::hung &&
                         proxy_->options.settings.on_hung == HungAnswer::fail;
-  if (lost) fail(502, "server_lost", finding.why, ExchangeEnded::How::lost);
+  if (lost && !exchange_->lost_at) {
+    exchange_->lost_at = ProxyClock::now();
+    exchange_->lost_why = finding.why;
+  } else if (!lost) {
+    exchange_->lost_at.reset();
+  }
   if (given_up)
     fail(504, "server_hangs", "the model server hangs: " + finding.why, ExchangeEnded::How::failed);
 }

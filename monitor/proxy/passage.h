@@ -56,6 +56,8 @@ struct OpenExchange {
   bool body_came = false;
   RequestSight told{};  ///< What the prober knows.
   ServerState state = ServerState::unknown;
+  std::optional<ProxyClock::time_point> lost_at{};  ///< Since then its server is said to be.
+  std::string lost_why{};
   ProxyClock::time_point since;
   ProxyClock::time_point last_byte;
   bool over = false;

@@ -284,6 +284,7 @@ bool ClientPassage::contradicts() const {
 void ClientPassage::take_piece(std::string piece) {
   auto& now = *exchange_;
   if (!piece.empty()) {
+    now.lost_at.reset();
     proxy_->tell(now.id, AnswerPiece{piece});
     if (contradicts()) {
       if (now.body.size() < error_bytes_max) now.body += piece;
