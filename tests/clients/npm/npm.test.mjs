@@ -23,9 +23,12 @@ const silent = { ...slow, kind: 'llama_cpp_2025' };  // its head comes with the 
 const ollama = { ...slow, kind: 'ollama' };
 const early = { ...slow, ping_s: 0 };  // its head comes at once, and then nothing
 
-/** A server, and a monitor that passes on to it. */
-async function behind(t, scenario, settings = {}) {
-  const server = await ModelBackend.start({ ...scenario, parallel: 1 }, scale);
+/** What waits for something that does not come ends too. */
+const it = (name, run) => test(name, { timeout: 60_000 }, run);
+
+/** A server, and a monitor that passes on to it and knows it by now. */
+async function behind(t, { fault, prompt_tokens, ...scenario }, settings = {}) {
+  const server = await ModelBackend.start({ ...scenario, prompt_tokens: 900_000, parallel: 1 }, scale);
   t.after(() => server.end());
   const monitor = await Monitor.start({
     WATCHDOG_PROXY_UPSTREAM: server.url,
@@ -37,21 +40,27 @@ async function behind(t, scenario, settings = {}) {
   });
   t.after(() => monitor.end());
   const told = new Client({ server: monitor.url, token: monitor.token });
-  return {
-    server,
-    told,
-    session: (name) => `${monitor.models}/s/${name}`,
-    /** The first such event of the session, as soon as it is there. */
-    async event(name, like) {
-      for (;; await setTimeout(50)) {
-        try {
-          for await (const event of told.events(name)) if (like(event)) return event;
-        } catch (error) {
-          if (error.status !== 404) throw error;  // it is not there yet
-        }
+  const session = (name) => `${monitor.models}/s/${name}`;
+  /** The first such event of the session, as soon as it is there. */
+  const event = async (name, like) => {
+    for (; !t.signal.aborted; await setTimeout(50)) {
+      try {
+        for await (const one of told.events(name)) if (like(one)) return one;
+      } catch (error) {
+        if (error.status !== 404) throw error;  // it is not there yet
       }
-    },
+    }
+    throw t.signal.reason;
   };
+  // To find a server's process takes a while; at this speed that would be many minutes of the first request.
+  const enough = new AbortController();
+  const first = fetch(`${session('before')}/v1/completions`, { method: 'POST', body: '{"prompt":"", "stream": true}', signal: enough.signal });
+  const ended = first.then((answer) => answer.text()).catch(() => {});
+  await event('before', ({ kind }) => kind === 'evidence');
+  enough.abort();
+  await ended;
+  await server.change({ prompt_tokens, ...(fault && { fault }) });
+  return { server, told, session, event };
 }
 
 /** All that an error and its causes say; fails if there was none. */
@@ -98,7 +107,7 @@ describe('model clients', { concurrency: 8 }, () => {
   });
 
   // The longest: it comes first. Those limits are known by their seconds, so this one is not scaled.
-  test('a client that hangs up at a well-known limit is told with the setting', async (t) => {
+  it('a client that hangs up at a well-known limit is told with the setting', async (t) => {
     const there = await behind(t, { ...ollama, prompt_tokens: 900_000 }, { WATCHDOG_PROXY_KEEP_ALIVE: 'off' });
     const impatient = (url, init) => fetch(url, { ...init, dispatcher: patient, signal: AbortSignal.timeout(30_000) });
     assert.match(await failure(clients.ollamaStream(there.session('one'), impatient)), /timeout/i);
@@ -107,19 +116,19 @@ describe('model clients', { concurrency: 8 }, () => {
   });
 
   for (const [name, scenario, limit, ask, settings] of survivors) {
-    test(`${name}: fails straight, and has it all through the proxy`, async (t) => {
+    it(`${name}: fails straight, and has it all through the proxy`, async (t) => {
       const there = await behind(t, scenario, settings);
       const [failed, got] = await Promise.all([failure(ask(straight.get(scenario).url)), ask(there.session('one'))]);
       assert.match(failed, limit);
       assert.deepEqual(got, clients.whole);
       let log;  // the client may be done a moment before the server
-      do log = (await there.server.log()).filter(({ method }) => method === 'POST'); while (log.some(({ state }) => state === 'open'));
+      do log = (await there.server.log()).filter(({ method, body }) => method === 'POST' && body.includes('CALL')); while (log.some(({ state }) => state === 'open'));
       assert.deepEqual(log.map(({ state }) => state), log.map(() => 'answered'));
       await there.event('one', ({ kind, name: tool }) => kind === 'tool_call' && tool === 'read_file');
     });
   }
 
-  test('openai by default asks three times, and throws away what was read each time', async (t) => {
+  it('openai by default asks three times, and throws away what was read each time', async (t) => {
     const server = await ModelBackend.start({ ...silent, cache: false }, scale);
     t.after(() => server.end());
     assert.match(await failure(clients.openAiStream(server.url, { maxRetries: undefined })), headers);
@@ -129,7 +138,7 @@ describe('model clients', { concurrency: 8 }, () => {
   });
 
   // Comments are no events: who counts these must be sent some.
-  test('a limit from event to event fires in spite of comments, and not with pieces without content', async (t) => {
+  it('a limit from event to event fires in spite of comments, and not with pieces without content', async (t) => {
     const [comments, pieces] = await Promise.all([behind(t, silent), behind(t, silent, emptyDelta)]);
     const ask = (there) => clients.impatientWithEvents(there.session('one'), seconds(300));
     const [failed, text] = await Promise.all([failure(ask(comments)), ask(pieces)]);
@@ -141,7 +150,7 @@ describe('model clients', { concurrency: 8 }, () => {
     ['chunkMs of the AI SDK cannot be defused: it counts its own parts, and a piece without content makes none', { chunkMs: seconds(300) }],
     ['totalMs of the AI SDK cannot be defused: nothing that is sent resets it', { totalMs: seconds(600) }],
   ]) {
-    test(name, async (t) => {
+    it(name, async (t) => {
       const there = await behind(t, silent, emptyDelta);
       assert.match(await failure(clients.aiStream(there.session('one'), { timeout })), /abort|timeout/i);
     });
@@ -150,7 +159,7 @@ describe('model clients', { concurrency: 8 }, () => {
   const isHung = ({ kind, state }) => kind === 'evidence' && state === 'hung';
   const shown = /no movement for \d+ s .*\/slots is unanswered for \d+ s, and its process has done nothing/;
   const hangs = { ...early, fault: { kind: 'hang', phase: 'reading', after: 20_000 } };
-  test('once the server hangs nobody is fed: the client ends by its own limit, and the session is stuck for that', async (t) => {
+  it('once the server hangs nobody is fed: the client ends by its own limit, and the session is stuck for that', async (t) => {
     const there = await behind(t, hangs);
     const failed = failure(clients.openAiStream(there.session('one')));
     const hung = await there.event('one', isHung);
@@ -161,7 +170,7 @@ describe('model clients', { concurrency: 8 }, () => {
     assert.match(await failed, /UND_ERR_BODY_TIMEOUT/);
   });
 
-  test('with on_hung = fail the client of a server that hangs is told so, with what shows it', async (t) => {
+  it('with on_hung = fail the client of a server that hangs is told so, with what shows it', async (t) => {
     const there = await behind(t, hangs, { WATCHDOG_PROXY_ON_HUNG: 'fail' });
     const failed = await failure(clients.openAiStream(there.session('one')));
     assert.match(failed, /504 the model server hangs: /);
@@ -175,7 +184,7 @@ describe('model clients', { concurrency: 8 }, () => {
   ];
   for (const [scenario, all] of paths) {
     const kind = scenario.kind ?? 'llama_cpp';
-    test(`${kind}: but for comments, pings and blanks every answer is the server's, byte by byte`, async (t) => {
+    it(`${kind}: but for comments, pings and blanks every answer is the server's, byte by byte`, async (t) => {
       const short = { ...scenario, prompt_tokens: 5_000, cache: false };
       const there = await behind(t, short, inOnePiece);
       const quick = await ModelBackend.start({ ...short, parallel: 1 }, 100 * scale);
