@@ -172,7 +172,7 @@ describe('model clients', { concurrency: 8 }, () => {
 
   it('with on_hung = fail the client of a server that hangs is told so, with what shows it', async (t) => {
     const there = await behind(t, hangs, { WATCHDOG_PROXY_ON_HUNG: 'fail' });
-    const failed = await failure(clients.openAiStream(there.session('one')));
+    const failed = await failure(clients.openAiStream(there.session('one'), { fetchOptions: { dispatcher: patient } }));
     assert.match(failed, /504 the model server hangs: /);
     assert.match(failed, shown);
     await there.event('one', isHung);
