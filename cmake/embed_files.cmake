@@ -1,11 +1,12 @@
-# embed_files(TARGET FOLDER NAME...): puts the files into the target as api/assets.h has them, as they
-# are and compressed.
-function(embed_files target folder)
+# embed_files(TARGET FILE...): puts the files into the target as api/assets.h has them, under the last
+# part of their names, as they are and compressed.
+function(embed_files target)
   set(out ${CMAKE_CURRENT_BINARY_DIR}/embedded)
   file(MAKE_DIRECTORY ${out})
   set(number 0)
-  foreach(name IN LISTS ARGN)
-    set(file ${folder}/${name})
+  foreach(path IN LISTS ARGN)
+    get_filename_component(file ${path} ABSOLUTE)
+    get_filename_component(name ${path} NAME)
     add_custom_command(OUTPUT ${out}/${name}.gz COMMAND gzip -9nc ${file} > ${out}/${name}.gz
                        DEPENDS ${file} VERBATIM)
     list(APPEND parts ${file} ${out}/${name}.gz)
@@ -33,7 +34,7 @@ std::span<const watchdog::monitor::EmbeddedFile> watchdog::monitor::embedded_fil
   return files;
 }
 ]])
-  # Within a larger unit it would not be made anew with them.
+  # Within a larger unit it would not be built again with them.
   set_source_files_properties(${out}/embedded_files.cpp PROPERTIES OBJECT_DEPENDS "${parts}"
                               SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${out}/embedded_files.cpp)

@@ -4,7 +4,9 @@
 -- sessions are judged: CLOCK_BOOTTIME plus the offset of its boot, never decreasing with seq.
 
 -- first_seq: events below it were dropped by retention. next_seq, last_tick_ms: floors for what is
--- given out next, written when the newest events may have been deleted.
+-- given out next, written when the newest events may have been deleted. erasing: how far an erasure
+-- came (1: the rows are deleted, 2: the file is rewritten, 0: done). leap_tick_ms: when a boot began
+-- whose clock was more than an hour ahead of the newest event; retention by age waits an hour then.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE boots (

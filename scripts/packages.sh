@@ -4,7 +4,10 @@ build_packages=(
   ca-certificates cmake g++ libboost1.81-dev libcli11-dev libre2-dev libspdlog-dev libsqlite3-dev libssl-dev
   libtomlplusplus-dev libxxhash-dev ninja-build nlohmann-json3-dev
   pkg-config)
-test_packages=(chromium ed git groff-base libgtest-dev make python3 python3-jsonschema python3-pytest python3-yaml sqlite3 vim-tiny)
+# With sanitizers clang compiles faster than g++.
+test_packages=(chromium clang lld libclang-rt-dev ed fish git groff-base libgtest-dev make python3 python3-jsonschema python3-pip python3-pytest python3-venv python3-yaml sqlite3 vim-tiny zsh)
+docs_packages=(codespell doxygen furo python3-breathe python3-myst-parser python3-sphinx python3-sphinx-copybutton python3-yaml)
+fuzz_packages=(clang lld libclang-rt-dev libgtest-dev)
 # A Node from elsewhere is as good, and Debian's npm could not be installed beside it.
 if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
   test_packages+=(nodejs npm)
@@ -40,8 +43,8 @@ ensure_packages() {
   fi
 
   if ! command -v apt-get >/dev/null; then
-    echo "This is no Debian system. Install what these Debian packages hold, then build with CMake" \
-      "(README): ${missing[*]}" >&2
+    echo "This is not a Debian system. Install what these Debian packages hold, then build with CMake" \
+      "(docs/how-to/install.md): ${missing[*]}" >&2
     exit 3
   fi
   if [[ $(id -u) != 0 ]]; then

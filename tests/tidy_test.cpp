@@ -13,134 +13,116 @@
 #include <string_view>
 #include <vector>
 
+#include "layers.h"
+
 namespace watchdog {
 namespace {
 
 namespace fs = std::filesystem;
-using Set = std::set<std::string, std::less<>>;
-
-// Includes point down: whom each folder of sources may include besides itself.
-const std::map<std::string, Set, std::less<>> may_include = {
-    {"base", {}},
-    {"progress", {"base"}},
-    {"json", {"base", "progress"}},
-    {"http", {"base"}},
-    {"store", {"base", "progress", "json"}},
-    {"tools", {"base", "progress", "json", "http"}},
-    {"llm", {"base", "progress", "json", "http"}},
-    {"tracker", {"base", "progress", "json", "store"}},
-    {"c", {"base", "progress", "json", "store", "tracker"}},
-    {"wait", {"base", "progress", "json", "store", "tracker"}},
-    {"run", {"base", "progress", "json", "http", "store", "tools", "llm", "tracker"}},
-    {"config", {"base", "progress", "json", "http", "store", "tools", "llm", "tracker", "run"}},
-    {"support", {}},  // of the tests; the demo's model is made of it
-    {"examples", {"support"}},
-    {"monitor/ingest", {}},              // what others say, as reports
-    {"monitor/api", {"monitor/ingest"}},  // requests and responses, no socket
-    {"monitor/http", {"monitor/api", "monitor/ingest"}},
-    {"monitor/watch", {"monitor/api", "monitor/http", "monitor/ingest"}},
-    {"monitor/run", {}},  // a command and its terminal
-    // between agents and their model's server
-    {"monitor/proxy", {"monitor/api", "monitor/http", "monitor/ingest"}},
-    {"monitor/cli",
-     {"monitor/api", "monitor/http", "monitor/watch", "monitor/ingest", "monitor/run",
-      "monitor/proxy"}},
-    {"monitor",
-     {"monitor/api", "monitor/http", "monitor/watch", "monitor/ingest", "monitor/run",
-      "monitor/proxy", "monitor/cli"}},
-};
+using test::may_include;
+using test::Set;
 
 // A public header belongs to the layer of the source that implements it. The monitor and the
 // examples may include all of them.
 const std::map<std::string, std::string, std::less<>> layer_of_header = {
-    {"content.h", "base"},
-    {"digest.h", "base"},
-    {"redaction.h", "base"},
-    {"ids.h", "base"},
-    {"names.h", "base"},
-    {"policy.h", "base"},
-    {"reasons.h", "base"},
-    {"report.h", "base"},
-    {"result.h", "base"},
-    {"session.h", "base"},
-    {"time.h", "base"},
-    {"alert_rule.h", "progress"},
+    {"content.h", "privacy"},
+    {"redaction.h", "privacy"},
+    {"digest.h", "facts"},
+    {"ids.h", "facts"},
+    {"names.h", "facts"},
+    {"policy.h", "facts"},
+    {"reasons.h", "facts"},
+    {"report.h", "facts"},
+    {"result.h", "facts"},
+    {"session.h", "facts"},
+    {"time.h", "facts"},
+    {"pattern.h", "facts"},
+    {"audit.h", "facts"},
+    {"budget.h", "facts"},
+    {"failure.h", "facts"},
+    {"nearest.h", "text"},
+    {"terminal_text.h", "text"},
+    {"json_writer.h", "text"},
+    {"alert_rule.h", "judge"},
+    {"pace.h", "judge"},
+    {"repetition.h", "judge"},
+    {"history.h", "judge"},
+    {"health.h", "judge"},
+    {"case.h", "judge"},
+    {"text_loop.h", "judge"},
+    {"wait_rule.h", "judge"},
+    {"attention.h", "judge"},
+    {"server_evidence.h", "server"},
+    {"json.h", "codec"},
+    {"forget_request.h", "codec"},
+    {"progress.h", "codec"},
     {"alerts.h", "store"},
-    {"pace.h", "progress"},
-    {"pattern.h", "base"},
-    {"repetition.h", "progress"},
-    {"history.h", "progress"},
-    {"health.h", "progress"},
-    {"case.h", "progress"},
-    {"forget_request.h", "json"},
-    {"json.h", "json"},
-    {"json_writer.h", "json"},
-    {"progress.h", "json"},
-    {"audit.h", "base"},
-    {"bell.h", "store"},
-    {"observer.h", "store"},
+    {"change_notifier.h", "store"},
     {"store.h", "store"},
     {"store_reader.h", "store"},
-    {"tracker.h", "tracker"},
-    {"text_loop.h", "progress"},
-    {"wait_rule.h", "progress"},
-    {"server_evidence.h", "progress"},
-    {"server_probe.h", "llm"},
+    {"observer.h", "observer"},
+    {"tracker.h", "report"},
+    {"watchdog.h", "report"},
+    {"budget_report.h", "report"},
     {"wait.h", "wait"},
     {"termination.h", "wait"},
     {"gtest.h", "wait"},
-    {"watchdog.h", "c"},
-    {"budget.h", "base"},
-    {"failure.h", "base"},
-    {"http_client.h", "http"},
-    {"url.h", "http"},
-    {"web_request.h", "http"},
+    {"http_client.h", "net"},
+    {"url.h", "net"},
+    {"web_request.h", "net"},
+    {"server_probe.h", "llm"},
+    {"retry_after.h", "llm"},
     {"answer_stream.h", "llm"},
     {"model_request.h", "llm"},
     {"model.h", "llm"},
     {"model_client.h", "llm"},
-    {"checks.h", "run"},
-    {"old_limits.h", "run"},
-    {"plan.h", "run"},
-    {"run.h", "run"},
-    {"task_tool.h", "run"},
-    {"regular_file.h", "config"},
+    {"checks.h", "loop"},
+    {"old_limits.h", "loop"},
+    {"plan.h", "loop"},
+    {"run.h", "loop"},
+    {"task_tool.h", "loop"},
+    {"tool_runner.h", "loop"},
+    {"regular_file.h", "files"},
     {"settings.h", "config"},
-    {"budget_report.h", "tracker"},
-    {"subprocess.h", "tools"},
-    {"artifact_store.h", "tools"},
-    {"tool_output.h", "tools"},
-    {"checkpoint_store.h", "tools"},
-    {"workspace.h", "tools"},
-    {"deadline.h", "tools"},
-    {"descendants.h", "tools"},
-    {"cancel_scope.h", "tools"},
-    {"tool_outcome.h", "tools"},
-    {"tool.h", "tools"},
-    {"write_gate.h", "tools"},
-    {"turns.h", "tools"},
-    {"executor.h", "tools"},
-    {"workspace_tools.h", "tools"},
-    {"tool_runner.h", "run"},
+    {"subprocess.h", "process"},
+    {"descendants.h", "process"},
+    {"artifact_store.h", "outputs"},
+    {"tool_output.h", "outputs"},
+    {"checkpoint_store.h", "workspace"},
+    {"workspace.h", "workspace"},
+    {"deadline.h", "calls"},
+    {"cancel_scope.h", "calls"},
+    {"tool_outcome.h", "calls"},
+    {"tool.h", "calls"},
+    {"write_fence.h", "calls"},
+    {"write_gate.h", "calls"},
+    {"turns.h", "calls"},
+    {"executor.h", "calls"},
+    {"workspace_tools.h", "calls"},
 };
 
 // What not everybody may include, and who may. The library's public headers include none of it.
 const std::map<std::string, Set, std::less<>> foreign = {
-    {"xxhash.h", {"base"}},
+    {"xxhash.h", {"facts"}},
     {"sqlite3.h", {"store"}},
     {"nlohmann/",
-     {"json", "llm", "tools", "run", "config", "examples", "monitor/ingest", "monitor/proxy",
-      "monitor/cli"}},
+     {"codec", "judge", "llm", "outputs", "calls", "loop", "config", "examples", "monitor/ingest",
+      "monitor/proxy/connection", "monitor/proxy/server", "monitor/proxy/sessions", "monitor/cli",
+      "monitor/terminal"}},
     {"toml++/", {"config"}},
-    {"openssl/", {"http", "tools", "monitor/api", "monitor/proxy"}},
+    {"openssl/",
+     {"net", "files", "calls", "monitor/api", "monitor/ingest", "monitor/proxy/connection"}},
     {"boost/asio/",
-     {"http", "tools", "llm", "run", "monitor/http", "monitor/watch", "monitor/proxy",
+     {"net", "llm", "loop", "calls", "process", "monitor/http", "monitor/core", "monitor/alerts",
+      "monitor/service", "monitor/process", "monitor/proxy/connection", "monitor/proxy/server",
       "monitor/cli"}},
-    {"boost/asio/ip/", {"http", "monitor/http", "monitor/proxy"}},
-    {"boost/beast/", {"http", "monitor/http", "monitor/proxy"}},
-    {"sys/socket.h", {"store", "tools", "monitor/http", "monitor/watch", "monitor/run"}},
-    {"sys/un.h", {"store", "tools", "monitor/http", "monitor/watch"}},
-    {"netinet/", {"monitor/http", "monitor/proxy"}},
+    {"boost/asio/ip/",
+     {"net", "monitor/http", "monitor/process", "monitor/proxy/connection",
+      "monitor/proxy/server"}},
+    {"boost/beast/", {"net", "monitor/http", "monitor/proxy/connection"}},
+    {"sys/socket.h", {"store", "process", "monitor/http", "monitor/service", "monitor/wrapper"}},
+    {"sys/un.h", {"store", "process", "monitor/http", "monitor/service"}},
+    {"netinet/", {"monitor/http", "monitor/proxy/connection"}},
     {"arpa/", {"monitor/http"}},
     {"netdb.h", {"monitor/http"}},
 };
@@ -161,7 +143,8 @@ std::vector<Source> read_sources() {
                        ".html", ".sql", ".cmake", ".txt", ""};
   const fs::path root = PROJECT_ROOT;
   std::vector<Source> sources;
-  for (const char* top : {"libwatchdog", "monitor", "tests", "scripts", "schemas", "cmake"}) {
+  for (const char* top :
+       {"libwatchdog", "monitor", "tests", "tools", "scripts", "schemas", "cmake"}) {
     if (!fs::exists(root / top)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
       const fs::path path = fs::relative(entry.path(), root);
@@ -185,7 +168,7 @@ const std::vector<Source>& sources() {
 std::string layer_of(const std::string& path) {
   static const std::regex header("libwatchdog/include/(?:watchdog/)?([^/]+)");
   static const std::regex folder("(?:libwatchdog/src/|libwatchdog/(?=examples/))([^/]+)/.*");
-  static const std::regex monitor("(monitor(?:/[^/]+)?)/[^/]+");
+  static const std::regex monitor("(monitor(?:/[^/]+)*)/[^/]+");
   std::smatch found;
   if (std::regex_match(path, found, header)) {
     const auto layer = layer_of_header.find(found.str(1));
@@ -205,8 +188,8 @@ struct Include {
 /// The folder of the table that an include leads to; empty: none (a generated header, one beside
 /// the source, or a foreign one).
 std::string target_of(const Include& include) {
-  const auto slash = include.name.find('/');
-  if (slash == std::string::npos) return "";
+  if (include.name.find('/') == std::string::npos) return "";
+  const auto slash = include.from_monitor ? include.name.rfind('/') : include.name.find('/');
   const std::string folder = include.name.substr(0, slash);
   if (folder == "watchdog") return layer_of("libwatchdog/include/" + include.name);
   if (!include.quoted) return "";
@@ -284,16 +267,16 @@ TEST(Layers, the_table_has_no_cycle) {
 }
 
 TEST(Layers, a_wrong_include_is_named_with_its_line) {
-  const Source source{"libwatchdog/src/progress/case.cpp",
-                      {"#include \"watchdog/case.h\"", "#include \"json/fields.h\""}};
+  const Source source{"libwatchdog/src/judge/case.cpp",
+                      {"#include \"watchdog/case.h\"", "#include \"codec/fields.h\""}};
   EXPECT_EQ(faults(source),
-            std::vector<std::string>{source.at(1) + ": progress must not include json"});
+            std::vector<std::string>{source.at(1) + ": judge must not include codec"});
 
   const std::vector<std::pair<const char*, const char*>> wrong = {
-      {"libwatchdog/src/base/ids.cpp", "\"watchdog/tracker.h\""},
-      {"libwatchdog/src/store/bell.cpp", "\"watchdog/unlisted.h\""},
+      {"libwatchdog/src/facts/ids.cpp", "\"watchdog/tracker.h\""},
+      {"libwatchdog/src/store/change_notifier.cpp", "\"watchdog/unlisted.h\""},
       {"libwatchdog/src/unlisted/a.cpp", "<string>"},
-      {"libwatchdog/src/tracker/tracker.cpp", "<sqlite3.h>"},
+      {"libwatchdog/src/report/tracker.cpp", "<sqlite3.h>"},
       {"libwatchdog/include/watchdog/json.h", "<nlohmann/json.hpp>"},
       {"libwatchdog/include/watchdog/store.h", "\"store/sqlite.h\""},
       {"libwatchdog/include/watchdog/unlisted.h", "<string>"},
@@ -356,6 +339,29 @@ TEST(Habits, nothing_sleeps) {
       });
 }
 
+TEST(Habits, text_goes_to_a_terminal_in_one_place) {
+  // Each of these makes text safe before it writes it.
+  const Set writers{"monitor/terminal/output.cpp", "monitor/terminal/wait_display.cpp",
+                    "libwatchdog/src/report/writer.h"};
+  static const std::regex writing(
+      ".*(\\b(v?f?printf|fputs|fputc|puts|putc|putchar|fwrite|perror)\\(|std::(cout|cerr|clog)\\b)."
+      "*");
+  EXPECT_TRUE(std::regex_match("  std::fprintf(stderr, \"%s\", text);", writing));
+  EXPECT_FALSE(std::regex_match("  std::snprintf(text.data(), 3, \"%d\", 1);", writing));
+  Set found;
+  for (const Source& source : sources()) {
+    const bool example = source.path.starts_with("libwatchdog/examples/");
+    if (!source.is_cpp() || layer_of(source.path) == source.path || example) continue;
+    for (std::size_t line = 0; line < source.lines.size(); ++line) {
+      if (!std::regex_match(source.lines[line], writing)) continue;
+      found.insert(source.path);
+      EXPECT_TRUE(writers.contains(source.path))
+          << source.at(line) << ": write with monitor/terminal/output.h";
+    }
+  }
+  EXPECT_EQ(found, writers);
+}
+
 TEST(Habits, nothing_is_left_for_later) {
   const auto everywhere = [](const Source&) { return true; };
   expect_no_line(
@@ -368,6 +374,40 @@ TEST(Habits, nothing_is_left_for_later) {
       everywhere);
 }
 
+/// Lines of a header that declare a member of a struct without an initializer.
+std::vector<std::size_t> bare_members(const Source& header) {
+  static const std::regex member(R"(^\s+(const )?[A-Za-z_][\w:]*(<.*>)?\s*\*?\s[a-z]\w*;.*)");
+  static const std::regex no_member(
+      R"(^\s+(return|using|typedef|friend|static|extern|enum|struct|class)\b.*)");
+  static const std::regex begins_struct(R"(.*\bstruct\s+\w+[^;()=]*$)");
+  std::vector<std::size_t> found;
+  std::vector<bool> is_struct;  // for each open brace
+  for (std::size_t line = 0; line < header.lines.size(); ++line) {
+    const std::string code = header.lines[line].substr(0, header.lines[line].find("//"));
+    if (!is_struct.empty() && is_struct.back() && std::regex_match(code, member) &&
+        !std::regex_match(code, no_member))
+      found.push_back(line);
+    for (std::size_t at = 0; at < code.size(); ++at) {
+      if (code[at] == '{') is_struct.push_back(std::regex_match(code.substr(0, at), begins_struct));
+      if (code[at] == '}' && !is_struct.empty()) is_struct.pop_back();
+    }
+  }
+  return found;
+}
+
+// Else `{.first = 1}` is a warning for users who compile with -Wextra.
+TEST(Habits, members_of_public_structs_have_initializers) {
+  EXPECT_EQ(bare_members({"a.h",
+                          {"struct A {", "  int bare;", "  int set{};", "  int f();", "};",
+                           "class B {", "  int hidden;", "};"}}),
+            std::vector<std::size_t>{1});
+  for (const Source& source : sources()) {
+    if (!source.path.starts_with("libwatchdog/include/") || !source.is_cpp()) continue;
+    for (const auto line : bare_members(source))
+      ADD_FAILURE() << source.at(line) << ": give this member an initializer: {}";
+  }
+}
+
 TEST(Habits, a_public_header_says_what_it_is) {
   for (const Source& source : sources()) {
     if (!source.is_public()) continue;
@@ -378,6 +418,18 @@ TEST(Habits, a_public_header_says_what_it_is) {
 
 TEST(Habits, a_file_can_be_read_in_one_sitting) {
   for (const Source& source : sources()) EXPECT_LE(source.lines.size(), 700U) << source.path;
+}
+
+TEST(Habits, a_long_source_opens_with_its_idea) {
+  std::string without;
+  for (const Source& source : sources()) {
+    if (!source.path.ends_with(".cpp") || source.path.starts_with("tests/")) continue;
+    const auto comment = std::ranges::find_if(
+        source.lines, [](const std::string& line) { return !line.starts_with("// "); });
+    if (source.lines.size() > 150 && comment - source.lines.begin() < 3)
+      without += source.path + "\n";
+  }
+  EXPECT_LE(std::ranges::count(without, '\n'), 2) << without;
 }
 
 TEST(Habits, columns_with_a_unit_or_a_trap_are_explained) {

@@ -1,97 +1,101 @@
 // Environment: $WATCHDOG_SERVER (default http://127.0.0.1:3000; empty: report nothing), $WATCHDOG_SESSION, $WATCHDOG_TOKEN.
-// In a browser they are options, and the page must come from the monitor's own address, which answers no other.
+// In a browser give them as options. The page must come from the monitor's own address: it answers no other origin.
 
 export interface Asked { by: string; reason: string; at: number }
 export interface Abort extends Asked { turnId: string; toolId: string | null }
 
 /** schemas/progress.schema.json. */
 export interface Progress {
-  sessionId: string; alive: boolean; stuck: boolean;
+  sessionId: string; title: string; shortId: string; directory: string | null; alive: boolean; stuck: boolean;
   progress: { heartbeats: number; stateChanges: number; lastChange: string | null; lastChangeAgo: number | null };
   currentPhase: string | null; iteration: number | null;
+  state: string; attention: 'needs_you' | 'watch' | 'working' | 'resting'; stateSince: number; lastMessage: string | null;
   lifecycle: 'running' | 'waiting' | 'idle' | Outcome; health: Health; healthSince: number; reason: string;
-  outcome: { kind: Outcome; reason: string; at: number; error: string | null } | null;
-  waitingFor: string | null; agent: string | null; task: string | null; labels: Record<string, string>;
+  wastedCalls: number | null;
+  outcome: { kind: Outcome; reason: string; subject: string | null; at: number; error: string | null } | null;
+  waitingFor: string | null; waitUntil: number | null; agent: string | null; task: string | null; labels: Record<string, string>;
   cancel: Asked | null; lastSeq: number;
   [more: string]: unknown;
 }
 export type Outcome = 'completed' | 'failed' | 'incomplete' | 'cancelled';
-export type Health = 'unknown' | 'starting' | 'progressing' | 'slow' | 'suspect' | 'stuck' | 'looping' | 'blocked' | 'silent' | 'dead';
-/** One event as the monitor keeps it: schemas/stored_event.schema.json. */
+export type Health = 'unknown' | 'starting' | 'progressing' | 'slow' | 'suspect' | 'stuck' | 'looping' | 'blocked' | 'silent' | 'dead' | 'idle';
+/** One event as the monitor stores it: schemas/stored_event.schema.json. */
 export interface StoredEvent { seq: number; at_ms: number; kind: string; [more: string]: any }
 
 export interface ReporterOptions {
   agent?: string;
   task?: string;
+  /** Its name for people; without one the first line of the task, else of its first prompt. */
+  title?: string;
   labels?: Record<string, string>;
   /** The session that started this one. */
   parent?: string;
   /** schemas/policy.schema.json. */
   policy?: object;
-  /** How much of arguments, results and data the monitor keeps. */
+  /** How much of arguments, results and data the monitor stores. */
   content?: 'none' | 'digest' | 'preview' | 'full';
   server?: string;
   token?: string;
   /**
-   * Milliseconds. How often the process says by itself that it lives, and hears of a cancel while the agent is silent; 0: never.
+   * Milliseconds between two sidecar heartbeats, which also fetch a cancel while the agent is silent; 0: never.
    * Default: the policy's heartbeatInterval, else 10,000.
    */
   interval?: number;
-  /** Milliseconds. How long `run` may wait at its end until all is told; Infinity: as long as it takes. */
+  /** Milliseconds that `run` may wait at its end until all reports are sent; Infinity: no limit. */
   exit?: number;
-  /** Reports that may wait. Beyond that heartbeats go first, the end never. */
+  /** Size of the queue. When it is full, heartbeats are dropped first, the end never. */
   queueMax?: number;
   onCancel?: (cancel: Asked) => void;
-  /** A turn or a call is to stop. Calls made with `tool` have a signal of their own. */
+  /** Called when a turn or a call must stop. Calls made with `tool` have a signal of their own. */
   onAbort?: (abort: Abort) => void;
-  /** Gets a sentence when reports cannot be delivered; null: nobody does. Default: console.warn. */
+  /** Gets a sentence when reports cannot be delivered; null: no log. Default: console.warn. */
   log?: ((text: string) => void) | null;
 }
 
 export interface ToolCall {
   callId: string;
-  /** Aborted when somebody wants the session, the turn or this call to stop. */
+  /** Aborted when somebody asks the session, the turn or this call to stop. */
   signal: AbortSignal;
-  /** The call got further; its deadline counts anew. */
+  /** Reports that the call made progress. Its deadline starts again. */
   progress(text?: string, how?: { value?: number; total?: number }): void;
 }
 
 /**
- * Reports one session, beside its agent: no method waits for the monitor (but `flush`, `close` and the end of `run`) or throws.
- * What was not acknowledged is sent again with the same event_id, so nothing counts twice. Its timers keep no process alive.
+ * Reports one session. Only `flush`, `close` and the end of `run` wait for the monitor; no method throws.
+ * Unacknowledged reports are sent again with the same event_id, so nothing counts twice. Its timers keep no process alive.
  */
 export class Reporter {
   constructor(session?: string, options?: ReporterOptions);
   readonly session: string;
-  /** Once somebody asked the agent to stop. */
+  /** Set after somebody asked the agent to stop. */
   readonly cancel: Asked | null;
   readonly cancelled: boolean;
-  /** Likewise; its reason is a `Cancelled`. */
+  /** Aborted after somebody asked the agent to stop; its reason is a `Cancelled`. */
   readonly signal: AbortSignal;
-  /** Turns and calls that are to stop, and have not. */
+  /** Turns and calls that must stop and have not stopped. */
   readonly aborts: Abort[];
-  /** Reports that were given up because the queue was full. */
+  /** Number of reports lost because the queue was full. */
   readonly dropped: number;
-  /** Reports that the monitor did not understand. */
+  /** Number of reports that the monitor refused. */
   readonly rejected: number;
 
-  /** One pass of the agent's loop. `counters` are running totals (tokens, bytes, items) within an operation. */
+  /** Reports one iteration of the agent's loop. `counters` are running totals (tokens, bytes, items) within an operation. */
   heartbeat(iteration?: number, phase?: string,
             more?: { counters?: Record<string, number>; source?: 'loop' | 'sidecar'; expectQuietMs?: number }): void;
-  /** The agent got somewhere. What is new about it belongs into `content`: the same again is no progress. */
+  /** Reports progress. Put what is new into `content`: the same content again is not progress. */
   stateChange(name: string, content?: unknown): void;
-  /** Adds to running totals (`count({ tokens: 1 })`), told once a second: the current operation works. */
+  /** Adds to running totals (`count({ tokens: 1 })`), sent once a second. They show that the current operation works. */
   count(more: Record<string, number>): void;
-  /** A call of a tool around `work`; what that throws is its error, and goes on. */
+  /** Reports a tool call around `work`. An exception of `work` is reported as the error of the call, and thrown again. */
   tool<T>(name: string, args: unknown, work: (call: ToolCall) => T | Promise<T>,
           more?: { callId?: string; turnId?: string; deadlineMs?: number }): Promise<T>;
   toolCall(name: string, args?: unknown, callId?: string, more?: { turnId?: string; deadlineMs?: number }): void;
   toolResult(name: string, result?: unknown, callId?: string): void;
   toolError(name: string, error: unknown, callId?: string): void;
   message(role: string, text: string): void;
-  /** It waits on purpose: for input, approval, quota, dependency, human, backend, … */
+  /** Reports that the agent waits on purpose: for input, approval, quota, backend, … */
   waitFor(what: string, text?: string): void;
-  /** Any event of schemas/event.schema.json: turn, budget, user_input, idle, retry, opinion, … */
+  /** Reports any event of schemas/event.schema.json: turn, budget, user_input, idle, retry, opinion, … */
   report(kind: string, fields?: Record<string, unknown>): void;
 
   /** The first end counts. */
@@ -99,16 +103,16 @@ export class Reporter {
   failed(error?: unknown, reason?: string): void;
   incomplete(reason: string): void;
   end(outcome: Outcome, more?: { reason?: string; error?: unknown }): void;
-  /** The agent as a whole: ends completed, failed with what it throws, or cancelled if somebody asked for that. */
+  /** Runs the whole agent. The session ends completed, failed with the exception, or cancelled if somebody asked for that. */
   run<T>(work: (reporter: Reporter) => T | Promise<T>): Promise<T>;
 
-  /** Until the monitor has acknowledged all; false if that took more milliseconds than the caller wants. */
+  /** Waits until the monitor has acknowledged all reports. False: that took more than `ms` milliseconds. */
   flush(ms?: number): Promise<boolean>;
-  /** As `flush`; then nothing is sent any more. Ends no session. */
+  /** Like `flush`; then sends nothing more. Does not end the session. */
   close(ms?: number): Promise<boolean>;
 }
 
-/** The reason of a signal: somebody asked for it. */
+/** The reason of a signal that somebody caused. */
 export class Cancelled extends Error {}
 
 /** The monitor answered with an error. */
@@ -121,23 +125,23 @@ export type Awaited =
 
 export interface WaitOptions {
   /**
-   * What becomes of it once the session has stayed stuck or looping: fail; keep (go on); or a function that says whether to
-   * go on, asked again after as many further iterations.
+   * What to do when the session stays stuck or looping: fail, keep waiting, or call a function that says whether to
+   * go on. It is called again after the same number of iterations.
    */
   onStuck?: 'fail' | 'keep' | ((progress: Progress) => boolean | Promise<boolean>);
-  /** For how many further iterations. Default 3. */
+  /** Number of further iterations before that. Default 3. */
   furtherMax?: number;
-  /** Only state changes after this event count: `lastSeq` of a wait before. */
+  /** Only state changes after this event count: `lastSeq` of an earlier wait. */
   after?: number;
-  /** The process (of node:child_process) that is to report: once it is gone and has not ended the session, nothing will come. */
+  /** The process (of node:child_process) that reports. If it exits without ending the session, the wait fails. */
   child?: { exitCode: number | null; signalCode: string | null; once(name: string, act: (error: Error) => void): unknown; off(name: string, act: (error: Error) => void): unknown };
-  /** Calls the wait off. */
+  /** Ends the wait. */
   signal?: AbortSignal;
   /** Gets each new progress document. */
   seen?: (progress: Progress) => void;
 }
 
-/** What was waited for will not come. The message says what was expected, how the session was last, why, and what happened. */
+/** The session cannot become what was expected. The message says what was expected, how the session was last, why, and what happened. */
 export class WaitFailed extends Error {
   readonly end: 'ended' | 'dead' | 'stuck' | 'user_cancelled_stuck' | 'no_session' | 'interrupted' | 'unavailable' | 'refused';
   readonly why: string;
@@ -146,21 +150,21 @@ export class WaitFailed extends Error {
 
 export class Monitor {
   constructor(where?: { server?: string; token?: string });
-  /** Any request; throws MonitorError, or what fetch throws. */
+  /** Sends any request. Throws MonitorError, or what fetch throws. */
   ask(method: string, path: string, body?: unknown): Promise<any>;
   progress(session: string): Promise<Progress>;
-  /** What it reported, the oldest first. */
+  /** The session's events, the oldest first. */
   events(session: string, which?: { kind?: string; after?: number }): AsyncGenerator<StoredEvent>;
-  /** Asks its agent to stop; needs a token. */
+  /** Asks the agent to stop. Needs a token. */
   cancel(session: string, why?: { reason?: string; by?: string }): Promise<unknown>;
   /**
-   * Waits until the session is as asked for (default: completed), and gives its progress document then. Throws WaitFailed as
-   * soon as it is clear that it will not be: it ended otherwise, is dead, or stayed stuck; and TypeError where it could
-   * never be. Time alone ends nothing. A monitor that restarts is waited for, and a session that is not there yet. A function
-   * is asked at once, with each change, and else once a second while something is reported.
+   * Waits until the session is as wanted (default: completed), and returns its progress document. Throws WaitFailed as soon
+   * as the session cannot become that: it ended otherwise, is dead, or stays stuck. Throws TypeError if `wanted` is invalid.
+   * There is no time limit. A monitor that restarts is waited for, and a session that does not exist yet. A function is
+   * called at once, with each change, and once a second while something is reported.
    */
   wait(session: string, wanted?: Awaited, options?: WaitOptions): Promise<Progress>;
 }
 
-/** `Monitor.wait` at the monitor of the environment. */
+/** Like `Monitor.wait`, with the monitor of the environment. */
 export function wait(session: string, wanted?: Awaited, options?: WaitOptions & { server?: string; token?: string }): Promise<Progress>;

@@ -200,8 +200,8 @@ export class Reporter {
     this.#door = new Door(options.server, options.token);
     const wanted = session || environment.WATCHDOG_SESSION || `${options.agent ?? 'agent'}-${Date.now().toString(16)}-${random(3)}`;
     this.session = printed(wanted).replace(/[^A-Za-z0-9._:@-]/g, '-').slice(0, 128);
-    const { agent, task, labels, parent, policy, content: kept } = options;
-    this.#spec = { agent, task, labels, parentSessionId: parent, policy, content: kept };
+    const { agent, task, title, labels, parent, policy, content: kept } = options;
+    this.#spec = { agent, task, title, labels, parentSessionId: parent, policy, content: kept };
     if (!this.#door.server) return;
     this.#ready = processFacts().then((facts) => {
       this.#queue.unshift(this.#pending('start', facts));
@@ -546,7 +546,7 @@ export class Reporter {
 // --- Waiting ----------------------------------------------------------------------------------------------------------
 
 const outcomes = ['completed', 'failed', 'incomplete', 'cancelled'];
-const healths = ['unknown', 'starting', 'progressing', 'slow', 'suspect', 'stuck', 'looping', 'blocked', 'silent', 'dead'];
+const healths = ['unknown', 'starting', 'progressing', 'slow', 'suspect', 'stuck', 'looping', 'blocked', 'silent', 'dead', 'idle'];
 const troubles = ['stuck', 'looping'];
 const [firstMax, lastMax] = [4, 12];  // of a timeline
 
@@ -612,7 +612,7 @@ class Wait {
   #changeSeq;
 
   constructor(monitor, door, session, wanted, { onStuck = 'fail', furtherMax = 3, after = 0, child, signal, seen }) {
-    if (!/^[A-Za-z0-9._:@-]{1,128}$/.test(session)) throw new TypeError(`'${session}' is no session: 1 to 128 characters of A-Z a-z 0-9 . _ : @ -`);
+    if (!/^[A-Za-z0-9._:@-]{1,128}$/.test(session)) throw new TypeError(`'${session}' is not a session id: 1 to 128 characters of A-Z a-z 0-9 . _ : @ -`);
     const [goal, what] = typeof wanted === 'function' ? [wanted, ''] : `${wanted}`.split(/=(.*)/s);
     const known = typeof wanted === 'function' || outcomes.includes(wanted) || ['end', 'state-change'].includes(wanted) ||
       (goal === 'health' && healths.includes(what)) || (goal === 'state-change' && what);
@@ -900,7 +900,7 @@ class Wait {
 function lastly(progress) {
   if (!progress) return 'there was no such session';
   const { outcome } = progress;
-  const how = outcome ? `${outcome.kind} (${outcome.reason})${outcome.error ? `: ${outcome.error}` : ''}` : progress.lifecycle;
+  const how = outcome ? `${outcome.kind} (${outcome.reason}${outcome.subject ? `: ${outcome.subject}` : ''})${outcome.error ? `: ${outcome.error}` : ''}` : progress.lifecycle;
   const at = (progress.currentPhase === null ? '' : `, phase ${progress.currentPhase}`) +
     (progress.iteration === null ? '' : `, iteration ${progress.iteration}`);
   return `${how}; ${progress.health}: ${progress.reason}${at}`;
@@ -908,7 +908,7 @@ function lastly(progress) {
 
 function described(event) {
   const said = event.error ?? event.text ?? event.args ?? event.data ?? event.waiting_for ?? '';
-  const words = [event.kind, event.type ?? event.name ?? event.outcome ?? '', event.reason ?? '',
+  const words = [event.kind, event.type ?? event.name ?? event.outcome ?? '', event.reason ?? '', event.subject ?? '',
                  typeof said === 'string' ? said : JSON.stringify(said), event.late ? 'after the end' : ''];
   const text = words.join(' ').split(/\s+/).filter(Boolean).join(' ');
   return text.length <= 100 ? text : `${text.slice(0, 100)}…`;

@@ -13,8 +13,8 @@
             threading.Thread(target=deploy, args=[reporter]).start()
             watchdog.wait("health=blocked")
 
-A wait that fails fails the test, and tells what was expected, how the session was last, why, and what happened. The
-monitor is that of $WATCHDOG_SERVER (and $WATCHDOG_TOKEN), else http://127.0.0.1:3000.
+A wait that fails, fails the test. It says what was expected, how the session was last, why, and what happened. The
+monitor is $WATCHDOG_SERVER (with $WATCHDOG_TOKEN), else http://127.0.0.1:3000.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class WatchdogFixture:
 
     @property
     def environment(self) -> Dict[str, str]:
-        """Of a process that reports to this session."""
+        """The environment of a process that reports to this session."""
         return {**os.environ, "WATCHDOG_SESSION": self.session}
 
     def start(self, command: Sequence[str], **how: Any) -> subprocess.Popen[Any]:
-        """Starts the agent; a wait fails once it is gone without having ended its session."""
+        """Starts the agent. A wait fails if the agent exits without ending its session."""
         self._processes.append(subprocess.Popen(command, env={**self.environment, **how.pop("env", {})}, **how))
         return self._processes[-1]
 
@@ -52,7 +52,7 @@ class WatchdogFixture:
         return self._reporters[-1]
 
     def wait(self, for_: Awaited = "completed", **how: Any) -> Json:
-        """As `watchdog_client.wait`."""
+        """Like `watchdog_client.wait`."""
         __tracebackhide__ = True
         how.setdefault("process", self._processes[-1] if self._processes else None)
         return self.monitor.wait(self.session, for_, **how)

@@ -11,15 +11,15 @@
                 call.result = search("stuck")
             watchdog.state_change("plan_generated", {"steps": 4})
 
-Reports are handed to a thread of the reporter: no call waits for the monitor or raises. An absent, slow, restarting or
-refusing monitor costs reports only once the queue is full (`dropped`): then heartbeats go first, and the end never does.
-What was not acknowledged is sent again with the same `event_id`, so nothing counts twice.
+A thread of the reporter sends the reports: no call waits for the monitor or raises. If the monitor is absent, slow or
+restarting, reports are queued. They are lost only when the queue is full (`dropped`): heartbeats first, the end never.
+Unacknowledged reports are sent again with the same `event_id`, so nothing counts twice.
 
-    watchdog_client.wait("my-run")                        # until it completes; raises WaitFailed once it is clear that it will not
+    watchdog_client.wait("my-run")                        # until it completes; raises WaitFailed once it cannot
     watchdog_client.wait("my-run", "health=blocked")
     watchdog_client.wait("my-run", lambda progress: progress["iteration"] == 7)
 
-Names come from $WATCHDOG_SERVER (default http://127.0.0.1:3000; empty: report nothing), $WATCHDOG_SESSION and
+The defaults are $WATCHDOG_SERVER (default http://127.0.0.1:3000; empty: report nothing), $WATCHDOG_SESSION and
 $WATCHDOG_TOKEN, which `watchdog-monitor run` sets for the command that it wraps.
 """
 
@@ -115,7 +115,7 @@ def _name(value: Any) -> str:
 
 
 def _process_facts() -> Json:
-    """Who runs the session, so that a monitor on this machine notices a death."""
+    """The process that runs the session, so that a monitor on this machine notices its death."""
     facts: Json = {"pid": os.getpid(), "host": socket.gethostname()}
     with contextlib.suppress(OSError, ValueError, IndexError):  # no /proc
         with open("/proc/self/stat", encoding="utf-8", errors="replace") as stat:
@@ -211,11 +211,11 @@ def _settings(server: Optional[str], token: Optional[str]) -> Tuple[str, str]:
 # --- Reporting -------------------------------------------------------------------------------------------------------
 
 class Cancelled(Exception):
-    """Somebody asked the agent to stop. Within `with Reporter(…)` it ends the session as cancelled."""
+    """Raised after somebody asked the agent to stop. Within `with Reporter(…)` it ends the session as cancelled."""
 
 
 class ToolCall:
-    """One call of a tool: what `Reporter.tool` gives. Set `result`, or raise."""
+    """One call of a tool, as `Reporter.tool` returns it. Set `result`, or raise an exception."""
 
     def __init__(self, reporter: Reporter, name: str, call_id: str, turn_id: Optional[str]):
         self._reporter, self.name, self.call_id, self.turn_id = reporter, name, call_id, turn_id
@@ -223,14 +223,14 @@ class ToolCall:
         self._accepted = 0
 
     def progress(self, text: str = "", value: Optional[float] = None, total: Optional[float] = None) -> None:
-        """The call got further; its deadline counts anew."""
+        """Reports that the call made progress. Its deadline starts again."""
         self._accepted += 1
         self._reporter.report("tool_progress", name=self.name, call_id=self.call_id, text=text, value=value, total=total,
                               accepted=self._accepted)
 
     @property
     def aborted(self) -> bool:
-        """Somebody wants this call, its turn or the session to stop."""
+        """Whether somebody asked this call, its turn or the session to stop."""
         aborts = self._reporter.aborts
         return self._reporter.cancelled or any(
             abort.get("toolId") == self.call_id or (abort.get("toolId") is None and abort.get("turnId") == self.turn_id)
@@ -248,11 +248,12 @@ _ranks = {"heartbeat": _BEAT, "state_change": _CHANGE, "start": _END, "end": _EN
 
 
 class Reporter:
-    """Reports one session. No method waits for the monitor (but `flush` and `close`) or raises (but `check`).
+    """Reports one session. Only `flush` and `close` wait for the monitor, and only `check` raises.
 
-    Thread-safe. After a fork the child has an empty queue and reports to the same session by a thread of its own.
-    `interval_s` is how often the process says by itself that it lives, and hears of a cancel while the agent is silent;
-    None: the policy's heartbeatInterval, else 10; 0: never. `exit_s` is how long the process may wait at its exit until all is told; None: as long as it takes.
+    Thread-safe. After a fork the child has an empty queue and reports to the same session with a thread of its own.
+    `interval_s`: seconds between two sidecar heartbeats, which also fetch a cancel while the agent is silent. None: the
+    policy's heartbeatInterval, else 10. 0: never. `exit_s`: seconds that the process may wait at its exit until all
+    reports are sent. None: no limit.
     """
 
     def __init__(self, session: Optional[str] = None, *, agent: Optional[str] = None, task: Optional[str] = None,
@@ -260,20 +261,20 @@ class Reporter:
                  policy: Optional[Json] = None, content: Optional[str] = None, server: Optional[str] = None,
                  token: Optional[str] = None, interval_s: Optional[float] = None, exit_s: Optional[float] = 2.0,
                  queue_max: int = _QUEUE_MAX, on_cancel: Optional[Callable[[Json], None]] = None,
-                 on_abort: Optional[Callable[[Json], None]] = None):
+                 on_abort: Optional[Callable[[Json], None]] = None, title: Optional[str] = None):
         self._server, self._token = _settings(server, token)
         wanted = session or os.environ.get("WATCHDOG_SESSION") or f"{agent or 'agent'}-{time.time_ns() // 10**6:x}-{os.urandom(3).hex()}"
         self.session = re.sub(r"[^A-Za-z0-9._:@-]", "-", wanted)[:128]
-        spec = {"agent": agent, "task": task, "labels": dict(labels or {}), "parentSessionId": parent, "policy": policy, "content": content}
+        spec = {"agent": agent, "task": task, "title": title, "labels": dict(labels or {}), "parentSessionId": parent, "policy": policy, "content": content}
         self._spec = {key: value for key, value in spec.items() if value}
         usual = (policy or {}).get("heartbeatInterval") or 10_000
         self._interval_s = usual / 1000 if interval_s is None else interval_s
         self._exit_s, self._queue_max = exit_s, max(queue_max, 16)
         self._on_cancel, self._on_abort = on_cancel, on_abort
-        self.cancel: Optional[Json] = None  #: {"by", "reason", "at"} once somebody asked the agent to stop.
-        self.aborts: List[Json] = []  #: [{"turnId", "toolId", "by", "reason", "at"}]: turns and calls that are to stop.
-        self.dropped = 0  #: Reports that were given up because the queue was full.
-        self.rejected = 0  #: Reports that the monitor did not understand.
+        self.cancel: Optional[Json] = None  #: {"by", "reason", "at"} after somebody asked the agent to stop.
+        self.aborts: List[Json] = []  #: [{"turnId", "toolId", "by", "reason", "at"}]: turns and calls that must stop.
+        self.dropped = 0  #: Number of reports lost because the queue was full.
+        self.rejected = 0  #: Number of reports that the monitor refused.
         self._totals: Dict[str, float] = {}
         self._ended = False
         self._begin()
@@ -281,7 +282,7 @@ class Reporter:
         self.report("start", **_process_facts())
 
     def _begin(self) -> None:
-        """What a forked child has anew."""
+        """Begins with an empty queue, as a forked child does as well."""
         self._lock = threading.RLock()  # Signal handlers report as well.
         self._wake = threading.Condition(self._lock)
         self._queue: Deque[_Pending] = collections.deque()
@@ -303,7 +304,7 @@ class Reporter:
     def heartbeat(self, iteration: Optional[int] = None, phase: Optional[str] = None,
                   counters: Optional[Mapping[str, float]] = None, source: str = "loop",
                   expect_quiet_s: Optional[float] = None) -> None:
-        """One pass of the agent's loop. `counters` are running totals (tokens, bytes, items) within an operation."""
+        """Reports one iteration of the agent's loop. `counters` are running totals (tokens, bytes, items) within an operation."""
         if type(iteration) is int and type(phase) is str and len(phase) <= 64 and source == "loop" and not counters and expect_quiet_s is None:
             # The usual one, by hand: a third of the time.
             return self._put(_BEAT, f'{{"kind":"heartbeat","source":"loop","iteration":{iteration},"phase":{_quoted(phase)},'
@@ -320,11 +321,11 @@ class Reporter:
         self._push("heartbeat", fields, phase)
 
     def state_change(self, name: str, content: Any = None) -> None:
-        """The agent got somewhere. What is new about it belongs into `content`: the same again is no progress."""
+        """Reports progress. Put what is new into `content`: the same content again is not progress."""
         self.report("state_change", type=name, data=content)
 
     def count(self, **more: float) -> None:
-        """Adds to running totals (`count(tokens=1)`), told once a second: the current operation works."""
+        """Adds to running totals (`count(tokens=1)`), sent once a second. They show that the current operation works."""
         try:
             for name, number in more.items():
                 self._totals[name] = self._totals.get(name, 0) + number
@@ -337,7 +338,7 @@ class Reporter:
     @contextlib.contextmanager
     def tool(self, name: str, arguments: Any = None, *, call_id: Optional[str] = None, turn_id: Optional[str] = None,
              deadline_s: Optional[float] = None) -> Iterator[ToolCall]:
-        """A call of a tool as a block; what the block raises is its error, and goes on."""
+        """Reports a tool call around a block. An exception in the block is reported as the error of the call, and raised again."""
         call = ToolCall(self, name, call_id or f"call-{os.urandom(6).hex()}", turn_id)
         self.tool_call(name, arguments, call.call_id, turn_id=turn_id, deadline_s=deadline_s)
         try:
@@ -362,11 +363,11 @@ class Reporter:
         self.report("message", name=role, text=text)
 
     def wait_for(self, what: str, text: Optional[str] = None) -> None:
-        """It waits on purpose: for input, approval, quota, dependency, human, backend, …"""
+        """Reports that the agent waits on purpose: for input, approval, quota, backend, …"""
         self.report("wait", waiting_for=what, text=text)
 
     def report(self, kind: str, **fields: Any) -> None:
-        """Any event of event.schema.json: turn, budget, user_input, idle, retry, opinion, …"""
+        """Reports any event of event.schema.json: turn, budget, user_input, idle, retry, opinion, …"""
         try:
             event: Json = {}
             for key, value in fields.items():
@@ -394,7 +395,7 @@ class Reporter:
         self.end("incomplete", reason)
 
     def end(self, outcome: str, reason: Optional[str] = None, error: Any = None) -> None:
-        """outcome: completed, failed, incomplete or cancelled."""
+        """Ends the session. `outcome`: completed, failed, incomplete or cancelled."""
         if not self._ended:
             text = None if error is None else (error if isinstance(error, str) else _unprintable(error))[:8000]
             if self._counted:
@@ -418,18 +419,18 @@ class Reporter:
 
     @property
     def cancelled(self) -> bool:
-        """Somebody asked the agent to stop."""
+        """Whether somebody asked the agent to stop."""
         return self.cancel is not None
 
     def check(self) -> None:
-        """Raises `Cancelled` once somebody asked the agent to stop."""
+        """Raises `Cancelled` if somebody asked the agent to stop."""
         if self.cancel is not None:
             raise Cancelled(f"{self.cancel.get('by')}: {self.cancel.get('reason')}")
 
     # Until all is told.
 
     def flush(self, timeout_s: Optional[float] = None) -> bool:
-        """Waits until the monitor has acknowledged all; false if that took longer than the caller wants."""
+        """Waits until the monitor has acknowledged all reports. False: that took longer than `timeout_s`."""
         with self._wake:
             told = lambda: not (self._queue or self._flight or self._counted)
             if self._thread and self._thread is not threading.current_thread():
@@ -438,7 +439,7 @@ class Reporter:
             return told()
 
     def close(self, timeout_s: Optional[float] = None) -> bool:
-        """As `flush`; then the thread ends. Ends no session."""
+        """Like `flush`; then ends the thread. Does not end the session."""
         done = self.flush(timeout_s)
         with self._wake:
             self._closed = True
@@ -475,7 +476,7 @@ class Reporter:
                 self._rouse(time.monotonic() + _HEARTBEAT_LINGER_S)
 
     def _shed(self) -> None:
-        """Makes room: heartbeats first, then what is no change, then the oldest changes. Ends stay."""
+        """Makes room. Drops heartbeats first, then other events, then the oldest changes. Ends stay."""
         before = len(self._queue)
         for rank in (_BEAT, _REST, _CHANGE):
             kept: Deque[_Pending] = collections.deque()
@@ -543,7 +544,7 @@ class Reporter:
                         return self._connection.close()
 
     def _take(self) -> bool:
-        """Whether there is something to send. What is under way stays as it is until it is acknowledged."""
+        """Whether there is something to send. A batch stays as it is until it is acknowledged."""
         lost = self.dropped - self._told_dropped
         if lost and not self._flight:
             self._told_dropped = self.dropped
@@ -653,13 +654,13 @@ atexit.register(_at_exit)
 # --- Waiting ---------------------------------------------------------------------------------------------------------
 
 _outcomes = ("completed", "failed", "incomplete", "cancelled")
-_healths = ("unknown", "starting", "progressing", "slow", "suspect", "stuck", "looping", "blocked", "silent", "dead")
+_healths = ("unknown", "starting", "progressing", "slow", "suspect", "stuck", "looping", "blocked", "silent", "dead", "idle")
 _trouble = ("stuck", "looping")
 _first_max, _last_max = 4, 12  # of a timeline
 
 
 class WaitFailed(AssertionError):
-    """What was waited for will not come. The text says what was expected, how the session was last, why, and what happened.
+    """The session cannot become what was expected. The text says what was expected, how the session was last, why, and what happened.
 
     `end`: ended, dead, stuck, user_cancelled_stuck, no_session, interrupted, unavailable or refused.
     """
@@ -673,13 +674,13 @@ Awaited = Union[str, Callable[[Json], bool]]
 
 
 class Monitor:
-    """Asks a monitor. Thread-safe."""
+    """A monitor. Thread-safe."""
 
     def __init__(self, server: Optional[str] = None, token: Optional[str] = None):
         self._server, self._token = _settings(server, token)
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Errors: MonitorError, OSError."""
+        """Sends any request. Errors: MonitorError, OSError."""
         connection = _Connection(self._server, self._token)
         try:
             return connection.ask(method, path, None if body is None else _json(body).encode("utf-8", "replace"))
@@ -687,11 +688,11 @@ class Monitor:
             connection.close()
 
     def progress(self, session: str) -> Json:
-        """The session's progress document."""
+        """Returns the session's progress document."""
         return self.ask("GET", f"/api/autonomous/progress/{session}")
 
     def events(self, session: str, kind: str = "", after: int = 0) -> Iterator[Json]:
-        """What it reported, the oldest first."""
+        """Yields the session's events, the oldest first."""
         while True:
             page = self.ask("GET", f"{_sessions}/{session}/events?after={after}&limit=1000&kind={kind}")
             yield from page["events"]
@@ -700,29 +701,30 @@ class Monitor:
             after = page["next"]
 
     def cancel(self, session: str, reason: str = "", by: str = "") -> Json:
-        """Asks its agent to stop; needs a token."""
+        """Asks the agent to stop. Needs a token."""
         return self.ask("POST", f"{_sessions}/{session}/cancel", {"reason": reason, "by": by})
 
     def wait(self, session: str, for_: Awaited = "completed", *, on_stuck: Union[str, Callable[[Json], bool]] = "fail",
              further_max: int = 3, after: int = 0, process: Optional[subprocess.Popen[Any]] = None,
              seen: Optional[Callable[[Json], None]] = None) -> Json:
-        """Waits until the session is as asked for, and gives its progress document then; raises `WaitFailed` as soon as
-        it is clear that it will not be, and ValueError where it could never be. Time alone ends nothing.
+        """Waits until the session is as wanted, and returns its progress document. There is no time limit.
 
-        for_: completed, failed, incomplete, cancelled, end, health=NAME, state-change, state-change=TYPE, or a function
-        of the progress document, asked about the session as it is, with each change, and else once a second while
-        something is reported. Fails when the session ends otherwise or is dead, and when it has been stuck or looping for
-        `further_max` further iterations. on_stuck: fail; keep (go on); or a function that says whether to go on, asked
-        again after as many further iterations. `process` is one that is to report: once it is gone and the session has
-        not ended, nothing more will come. Only changes after event `after` count (progress["lastSeq"] of a wait before).
-        `seen` gets each new progress document. A monitor that restarts is waited for; a session that is not there yet too.
+        Raises `WaitFailed` as soon as the session cannot become that: it ended otherwise, is dead, or stays stuck or
+        looping for `further_max` more iterations. Raises ValueError if `for_` is invalid. A monitor that restarts is
+        waited for, and a session that does not exist yet.
+
+        `for_`: completed, failed, incomplete, cancelled, end, health=NAME, state-change, state-change=TYPE, or a function
+        of the progress document. The function is called at once, with each change, and once a second while something is
+        reported. `on_stuck`: fail, keep (go on), or a function that says whether to go on. `process`: the process that
+        reports; if it exits without ending the session, the wait fails. `after`: only changes after this event count
+        (progress["lastSeq"] of an earlier wait). `seen` gets each new progress document.
         """
         __tracebackhide__ = True
         return _Wait(self, session, for_, on_stuck, further_max, after, process, seen).run()
 
 
 def wait(session: str, for_: Awaited = "completed", *, server: Optional[str] = None, token: Optional[str] = None, **how: Any) -> Json:
-    """`Monitor.wait` at the monitor of the environment."""
+    """Like `Monitor.wait`, with the monitor of the environment."""
     __tracebackhide__ = True
     return Monitor(server, token).wait(session, for_, **how)
 
@@ -742,7 +744,7 @@ class _Wait:
     def __init__(self, monitor: Monitor, session: str, for_: Awaited, on_stuck: Union[str, Callable[[Json], bool]],
                  further_max: int, after: int, process: Optional[subprocess.Popen[Any]], seen: Optional[Callable[[Json], None]]):
         if not re.fullmatch(r"[A-Za-z0-9._:@-]{1,128}", session):
-            raise ValueError(f"{session!r} is no session: 1 to 128 characters of A-Z a-z 0-9 . _ : @ -")
+            raise ValueError(f"{session!r} is not a session id: 1 to 128 characters of A-Z a-z 0-9 . _ : @ -")
         self._goal, _, self._what = (for_, "", "") if callable(for_) else for_.partition("=")
         if not callable(for_) and not (for_ in _outcomes or for_ in ("end", "state-change") or
                                        (self._goal == "health" and self._what in _healths) or
@@ -927,7 +929,7 @@ class _Wait:
         return self._look()
 
     def _records(self, response: http.client.HTTPResponse) -> Iterator[List[Tuple[str, Json]]]:
-        """What has come, as many records as there are."""
+        """Yields the records that have arrived, as many as there are."""
         rest = b""
         while not self._gone.is_set():
             piece = response.read1(1 << 16)
@@ -1030,7 +1032,8 @@ def _last(progress: Optional[Json]) -> str:
     outcome = progress["outcome"]
     how = progress["lifecycle"]
     if outcome:
-        how = f"{outcome['kind']} ({outcome['reason']})" + (f": {outcome['error']}" if outcome["error"] else "")
+        about = f": {outcome['subject']}" if outcome.get("subject") else ""  # Monitors before gave none.
+        how = f"{outcome['kind']} ({outcome['reason']}{about})" + (f": {outcome['error']}" if outcome["error"] else "")
     at = "".join(f", {name} {progress[key]}" for name, key in (("phase", "currentPhase"), ("iteration", "iteration"))
                  if progress[key] is not None)
     return f"{how}; {progress['health']}: {progress['reason']}{at}"
@@ -1038,7 +1041,7 @@ def _last(progress: Optional[Json]) -> str:
 
 def _line(event: Json) -> str:
     said = next((event[key] for key in ("error", "text", "args", "data", "waiting_for") if event.get(key)), "")
-    words = [event["kind"], event.get("type") or event.get("name") or event.get("outcome") or "", event.get("reason") or "",
+    words = [event["kind"], event.get("type") or event.get("name") or event.get("outcome") or "", event.get("reason") or "", event.get("subject") or "",
              said if isinstance(said, str) else _json(said), "after the end" if event.get("late") else ""]
     text = " ".join(" ".join(words).split())
     return text if len(text) <= 100 else text[:100] + "…"

@@ -14,9 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "usage.h"
 #include "watchdog/model_client.h"
 #include "watchdog/run.h"
 #include "watchdog/settings.h"
+#include "watchdog/terminal_text.h"
 #include "watchdog/tool_runner.h"
 #include "watchdog/workspace_tools.h"
 
@@ -29,7 +31,7 @@ Confirmation ask_person(const ToolCall&, const Tool::Preview& preview,
                         const std::stop_token& stop) {
   static std::mutex terminal;  // calls may run at the same time; questions may not
   const std::lock_guard one_at_a_time(terminal);
-  std::cerr << preview.diff << "\nDo it? [y/N] ";
+  std::cerr << terminal_text(preview.diff) << "\nDo it? [y/N] ";
   pollfd input{.fd = STDIN_FILENO, .events = POLLIN};
   while (!stop.stop_requested()) {
     if (poll(&input, 1, 100) == 0) continue;
@@ -40,9 +42,9 @@ Confirmation ask_person(const ToolCall&, const Tool::Preview& preview,
   return Confirmation::deny;
 }
 
-std::shared_ptr<ToolRegistry> tools_for(Workspace&& directory,
-                                        const std::shared_ptr<ArtifactStore>& outputs,
-                                        bool confirm) {
+Result<std::shared_ptr<ToolRegistry>> tools_for(Workspace&& directory,
+                                                const std::shared_ptr<ArtifactStore>& outputs,
+                                                bool confirm) {
   const auto workspace = std::make_shared<const Workspace>(std::move(directory));
   auto tools = std::make_shared<ToolRegistry>();
   std::vector all{list_files_tool(workspace), read_file_tool(workspace),
@@ -50,7 +52,7 @@ std::shared_ptr<ToolRegistry> tools_for(Workspace&& directory,
                   shell_tool(workspace, outputs, {.confirm = confirm})};
   if (outputs) all.push_back(artifact_read_tool(outputs));
   for (auto& tool : all) {
-    if (const auto added = tools->add(tool); !added) std::cerr << added.error().message << '\n';
+    if (auto added = tools->add(tool); !added) return added.error();
   }
   return tools;
 }
@@ -75,7 +77,7 @@ class Agent {
                               answer->tool_calls.front().arguments};
   }
 
-  /// Acts: carries out what the model asked for, and tells it what came of each call.
+  /// Acts: runs the calls that the model requested, and adds their results to the conversation.
   Result<Act, Failure> act(Iteration& now, const Reflection&) {
     const auto calls = talk_.back().tool_calls;
     for (auto& result : tool_messages(tools_.carry_out(now, calls))) {
@@ -84,7 +86,7 @@ class Agent {
     return Act{.reported = true};
   }
 
-  /// Repeats itself: goes back to the question, and tells the model to try something else.
+  /// Repeats itself: goes back to the question, and asks the model to try something else.
   void recover(const Trouble& trouble) {
     talk_.resize(2);
     talk_.push_back({.role = "user", .content = trouble.advice});
@@ -96,20 +98,21 @@ class Agent {
 };
 
 int fail(const std::string& why) {
-  std::cerr << why << '\n';
+  std::cerr << terminal_text(why) << '\n';
   return 3;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  constexpr auto usage =
+      "Usage: watchdog-example-agent [TASK] [DIRECTORY]\n"
+      "An agent that looks into a directory, runs commands and changes files there until its "
+      "model\n"
+      "has an answer. The model is at $OPENAI_BASE_URL; `watchdog-monitor config` shows all "
+      "settings.\n";
+  if (const auto done = answer_about("watchdog-example-agent", usage, argc, argv, 2)) return *done;
   const std::string task = argc > 1 ? argv[1] : "What is in this directory?";
-  if (argc > 3 || task.starts_with("-")) {
-    std::cerr
-        << "usage: watchdog-example-agent [TASK] [DIRECTORY]\n"
-           "The model is at $OPENAI_BASE_URL; `watchdog-monitor config` shows all settings.\n";
-    return 2;
-  }
   const auto configuration = Configuration::load({});
   if (!configuration) return fail(to_text(configuration.error()));
   const auto& settings = configuration->settings();
@@ -120,22 +123,26 @@ int main(int argc, char** argv) {
   if (!directory) return fail(directory.error().message);
 
   const char* session = std::getenv("WATCHDOG_SESSION");
-  ProgressTracker tracker(
-      {.session = session != nullptr ? session : "",
-       .spec = {.agent = "example-agent", .task = task, .policy = settings.policy},
-       .database = settings.monitor.db});
+  const ProgressTracker::Config recorded{
+      .session = session != nullptr ? session : "",
+      .spec = {.agent = "example-agent", .task = task, .policy = settings.policy},
+      .database = settings.monitor.db};
+  if (auto valid = check(recorded); !valid) return fail(valid.error().message);
+  ProgressTracker tracker(recorded);
   std::shared_ptr<ArtifactStore> outputs;  // without it, what is too long is cut for good
   if (auto opened = open_artifacts(settings, tracker.session())) {
     outputs = std::make_shared<ArtifactStore>(std::move(*opened));
   } else {
-    std::cerr << opened.error().message << '\n';
+    std::cerr << terminal_text(opened.error().message) << '\n';
   }
+  auto registry = tools_for(std::move(*directory), outputs, settings.tools.confirm_writes);
+  if (!registry) return fail(registry.error().message);
   const auto budget = std::make_shared<ExecutionBudget>(system_clock(), settings.budget.limits,
                                                         settings.budget.thresholds);
   const bool is_attended = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
   ToolRunner tools(
       {.tracker = tracker,
-       .tools = tools_for(std::move(*directory), outputs, settings.tools.confirm_writes),
+       .tools = *registry,
        .budget = budget,
        .agent = "example-agent",
        .executor = {.artifacts = outputs, .confirm = is_attended ? ask_person : Confirmer{}}},
@@ -153,8 +160,8 @@ int main(int argc, char** argv) {
            .checker = settings.checks.enabled ? checker.get() : nullptr},
           settings.run);
   const auto end = run.go();
-  std::cout << end.last.data << '\n';
-  std::cerr << tracker.session() << ": " << name_of(end.outcome.kind) << ", " << end.outcome.reason
-            << ". " << end.outcome.error << '\n';
+  std::cout << terminal_text(end.last.data) << '\n';
+  std::cerr << tracker.session() << ": " << name_of(end.outcome.kind) << ", "
+            << terminal_text(reason_and_subject(end.outcome) + ". " + end.outcome.error) << '\n';
   return end.outcome.kind == OutcomeKind::completed ? 0 : 1;
 }

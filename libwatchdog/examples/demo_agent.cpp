@@ -1,5 +1,7 @@
 // Plays one of seven agents for `watchdog-monitor demo`, and shows how an agent reports: all it
-// needs is a ProgressTracker. What a model would do is scripted here.
+// needs is a ProgressTracker. The model's part is scripted here. Each role is a function that runs
+// until `busy` returns false, which happens once somebody cancels the session. `main` then ends the
+// session as cancelled. The kernel ends an agent whose starter dies.
 #include <signal.h>
 #include <sys/prctl.h>
 
@@ -11,6 +13,8 @@
 #include <string>
 #include <thread>
 
+#include "usage.h"
+#include "watchdog/terminal_text.h"
 #include "watchdog/tracker.h"
 
 namespace {
@@ -19,7 +23,7 @@ using namespace std::chrono_literals;
 using watchdog::Advice;
 using watchdog::ProgressTracker;
 
-/// Works for so long, listening for a cancel. False once somebody asked for one.
+/// Works for this time and checks for a cancel. Returns false once one was requested.
 bool busy(ProgressTracker& tracker, std::chrono::milliseconds time) {
   for (; time > 0ms; time -= 100ms) {
     if (tracker.directive().cancel) return false;
@@ -53,7 +57,7 @@ void thinker(ProgressTracker& tracker) {
   }
 }
 
-/// Goes round and round and gets nowhere.
+/// Repeats its loop without progress.
 void spinner(ProgressTracker& tracker) {
   tracker.state_change("plan_generated", R"({"steps":3})");
   for (int iteration = 1;; ++iteration) {
@@ -65,7 +69,7 @@ void spinner(ProgressTracker& tracker) {
 /// Busy without getting anywhere: the same file, the same test, nearly the same fix, all over
 /// again.
 void looper(ProgressTracker& tracker) {
-  // True while nobody asked for a cancel.
+  // Returns true while no cancel was requested.
   const auto call = [&](const char* tool, const std::string& arguments, const char* result,
                         const char* error) {
     tracker.tool_call(tool, arguments);
@@ -126,13 +130,16 @@ watchdog::PolicyPatch policy_of(const std::string& role) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // `doomed` works like `quick`; whoever started it kills it.
+  // `doomed` works like `quick`; its starter kills it.
   const std::map<std::string, std::function<void(ProgressTracker&)>> roles{
       {"quick", quick},   {"thinker", thinker},   {"spinner", spinner}, {"looper", looper},
       {"frozen", frozen}, {"approval", approval}, {"doomed", quick}};
+  constexpr auto usage =
+      "Usage: watchdog-demo-agent quick|thinker|spinner|looper|frozen|approval|doomed --db FILE\n"
+      "Plays one of seven agents and reports to a database. `watchdog-monitor demo` starts it.\n";
+  if (const auto done = answer_about("watchdog-demo-agent", usage, argc, argv, 3)) return *done;
   if (argc != 4 || std::strcmp(argv[2], "--db") != 0 || !roles.contains(argv[1])) {
-    std::cerr << "usage: watchdog-demo-agent quick|thinker|spinner|looper|frozen|approval|doomed "
-                 "--db FILE\n";
+    std::cerr << usage;
     return 2;
   }
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // a demo that is killed leaves no agents behind
@@ -144,7 +151,7 @@ int main(int argc, char** argv) {
        .database = argv[3]});
   roles.at(role)(tracker);
   if (const auto ended = tracker.cancelled("user"); !ended) {
-    std::cerr << ended.error().message << '\n';
+    std::cerr << watchdog::terminal_text(ended.error().message) << '\n';
     return 1;
   }
   return 0;

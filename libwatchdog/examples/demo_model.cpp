@@ -16,6 +16,7 @@
 
 #include "support/model_replies.h"
 #include "support/model_server.h"
+#include "usage.h"
 
 namespace {
 
@@ -124,7 +125,12 @@ void answer(Exchange& exchange) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  constexpr auto usage =
+      "Usage: watchdog-demo-model\n"
+      "A model server that plays a slow model. It prints its URL and runs until SIGTERM.\n"
+      "`watchdog-monitor demo` starts it.\n";
+  if (const auto done = answer_about("watchdog-demo-model", usage, argc, argv, 0)) return *done;
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   sigset_t ends;
   sigemptyset(&ends);

@@ -11,7 +11,9 @@
 #include <sstream>
 #include <string>
 
+#include "usage.h"
 #include "watchdog/model_client.h"
+#include "watchdog/terminal_text.h"
 
 namespace {
 
@@ -19,12 +21,12 @@ using namespace watchdog;
 namespace fs = std::filesystem;
 
 constexpr const char* tools = R"([
-  {"type":"function","function":{"name":"list_files","description":"The files' names, a line each.",
+  {"type":"function","function":{"name":"list_files","description":"The names of the files, one per line.",
    "parameters":{"type":"object","properties":{}}}},
-  {"type":"function","function":{"name":"read_file","description":"What is in a file.",
+  {"type":"function","function":{"name":"read_file","description":"Reads a file.",
    "parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}}])";
 
-/// Some fifty thousand tokens, as agents of the day send them with each request.
+/// About fifty thousand tokens, as today's agents send them with each request.
 std::string long_instructions() {
   constexpr int rules = 2'600;
   std::string text = "Do what the user asks for, and keep to these rules.\n";
@@ -54,10 +56,15 @@ std::string result_of(const ToolRequest& call, const fs::path& directory) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  constexpr auto usage =
+      "Usage: watchdog-stranger [DIRECTORY]\n"
+      "An agent that knows nothing of watchdogs: it asks the model at $OPENAI_BASE_URL about the\n"
+      "files of a directory. `watchdog-monitor demo` starts it.\n";
+  if (const auto done = answer_about("watchdog-stranger", usage, argc, argv, 1)) return *done;
   const char* server = std::getenv("OPENAI_BASE_URL");  // NOLINT(concurrency-mt-unsafe): one thread
   auto model = ModelClient::to({.base_url = server != nullptr ? server : ""});
   if (!model) {
-    std::cerr << "OPENAI_BASE_URL: " << model.error().message << '\n';
+    std::cerr << "OPENAI_BASE_URL: " << terminal_text(model.error().message) << '\n';
     return 2;
   }
   const fs::path directory = argc > 1 ? argv[1] : ".";
@@ -66,7 +73,7 @@ int main(int argc, char** argv) {
   while (true) {
     auto answer = model->chat({.messages = talk, .tools = tools});
     if (!answer) {
-      std::cerr << answer.error().message << '\n';
+      std::cerr << terminal_text(answer.error().message) << '\n';
       return 1;
     }
     talk.push_back(
@@ -77,6 +84,6 @@ int main(int argc, char** argv) {
           {.role = "tool", .content = result_of(call, directory), .tool_call_id = call.id});
     }
   }
-  std::cout << talk.back().content << '\n';
+  std::cout << terminal_text(talk.back().content) << '\n';
   return 0;
 }

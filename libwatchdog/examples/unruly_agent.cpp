@@ -12,8 +12,10 @@
 #include <thread>
 #include <vector>
 
+#include "usage.h"
 #include "watchdog/run.h"
 #include "watchdog/settings.h"
+#include "watchdog/terminal_text.h"
 #include "watchdog/tool_runner.h"
 #include "watchdog/workspace_tools.h"
 
@@ -23,7 +25,7 @@ using namespace watchdog;
 
 /// A bug that every framework meets one day. Only its process can end it.
 std::shared_ptr<Tool> hanging_tool() {
-  return make_tool({.name = "hang", .description = "Never returns."},
+  return make_tool({.name = "hang", .description = "Never returns.", .effect = Effect::none},
                    [](ToolContext&) -> ToolReply {
                      while (true) std::this_thread::sleep_for(std::chrono::hours(1));
                    });
@@ -31,7 +33,9 @@ std::shared_ptr<Tool> hanging_tool() {
 
 /// Takes several times as long as it may go without progress.
 std::shared_ptr<Tool> slow_tool(Millis patience) {
-  return make_tool({.name = "build", .description = "Takes long, and says how far it is."},
+  return make_tool({.name = "build",
+                    .description = "Takes long, and says how far it is.",
+                    .effect = Effect::none},
                    [patience](ToolContext& now) -> ToolReply {
                      constexpr Millis a_step{100};
                      const auto steps = static_cast<int>(4 * patience / a_step);
@@ -49,7 +53,7 @@ constexpr const char* daemon_left =
 constexpr const char* daemon_and_hang =
     R"({"command":"setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' & sleep 100000"})";
 
-/// All four at once; then it says what it was told of them.
+/// All four at once; then it prints the results.
 Result<ChatAnswer, Failure> scripted(const ChatRequest& request, const ChatSink& sink,
                                      const std::stop_token&) {
   ChatAnswer answer{.output_tokens = 1};
@@ -67,13 +71,18 @@ Result<ChatAnswer, Failure> scripted(const ChatRequest& request, const ChatSink&
 }
 
 int fail(const std::string& why) {
-  std::cerr << why << '\n';
+  std::cerr << terminal_text(why) << '\n';
   return 3;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  constexpr auto usage =
+      "Usage: watchdog-unruly-agent [DIRECTORY]\n"
+      "An agent whose tools hang, take long and leave processes behind. `watchdog-monitor demo`\n"
+      "starts it.\n";
+  if (const auto done = answer_about("watchdog-unruly-agent", usage, argc, argv, 1)) return *done;
   const auto configuration = Configuration::load({});
   if (!configuration) return fail(to_text(configuration.error()));
   const auto& settings = configuration->settings();
@@ -114,8 +123,8 @@ int main(int argc, char** argv) {
            .model = scripted},
           settings.run);
   const auto end = run.go();
-  std::cout << end.last.data << name_of(end.outcome.kind) << ", " << end.outcome.reason
-            << std::endl;
+  std::cout << terminal_text(end.last.data) << name_of(end.outcome.kind) << ", "
+            << terminal_text(end.outcome.reason) << std::endl;
   // Its end is stored. The thread that hangs would only be waited for.
   std::quick_exit(end.outcome.kind == OutcomeKind::completed ? 0 : 1);
 }

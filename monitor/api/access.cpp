@@ -13,7 +13,7 @@ bool is_this_machine(const std::string& peer) {
          peer.starts_with("::ffff:127.");
 }
 
-/// Whoever has one IPv6 address has all of its network: what its first four groups say.
+/// Returns the network of an IPv6 address, its first four groups: one client usually has all of it.
 std::string network_of(const std::string& peer) {
   if (peer.find('.') != std::string::npos) return peer;
   std::size_t end = 0;
@@ -34,35 +34,50 @@ Response too_many(std::string_view what, Millis wait) {
 
 }  // namespace
 
-Access::Access(Gate gate, double requests_per_second_max, const Clock& clock)
-    : gate_(std::move(gate)),
-      clock_(clock),
+Access::Access(AccessPolicy gate, double requests_per_second_max, const Clock& clock)
+    : clock_(clock),
       requests_per_second_max_(requests_per_second_max),
+      gate_(std::make_shared<const AccessPolicy>(std::move(gate))),
       requests_(requests_per_second_max, 2 * requests_per_second_max),
       wrong_tokens_(wrong_tokens_max / minute, wrong_tokens_max),
       wrong_tokens_in_all_(wrong_tokens_in_all_max / minute, wrong_tokens_in_all_max),
-      bursts_(1 / minute, 1) {}
+      bursts_(1 / minute, 1),
+      refused_acts_(1 / minute, 10),
+      refused_acts_in_all_(10 / minute, 60) {}
+
+std::shared_ptr<const AccessPolicy> Access::gate() const {
+  const std::lock_guard guard(gate_mutex_);
+  return gate_;
+}
+
+void Access::renew(std::vector<Token> tokens) {
+  auto next = *gate();
+  next.tokens = std::move(tokens);
+  auto shared = std::make_shared<const AccessPolicy>(std::move(next));
+  const std::lock_guard guard(gate_mutex_);
+  gate_ = std::move(shared);
+}
 
 std::optional<Response> Access::refuse(const Request& request) {
-  const auto peer = gate_.peer(request);
+  const auto peer = gate()->peer(request);
   if (requests_per_second_max_ > 0 && !is_this_machine(peer)) {
     const std::lock_guard guard(mutex_);
     auto& limit = requests_.of(network_of(peer), now());
     if (!limit.take(now())) return too_many("requests of this address", limit.wait(now()));
   }
-  return gate_.refuse_foreign(request);
+  return gate()->refuse_foreign(request);
 }
 
 Caller Access::caller(const Request& request) const {
-  return gate_.caller(request, clock_.wall());
+  return gate()->caller(request, clock_.wall());
 }
 
 std::optional<Response> Access::refuse(const Request& request, const Caller& caller,
                                        std::optional<Scope> scope) {
-  auto refusal = gate_.refuse(caller, scope);
+  auto refusal = gate()->refuse(caller, scope);
   if (refusal && caller.wrong_token) {
     const std::lock_guard guard(mutex_);
-    const auto peer = gate_.peer(request);
+    const auto peer = gate()->peer(request);
     if (const auto wait = patience_with(peer); wait > Millis{0}) {
       return too_many("wrong tokens", wait);
     }
@@ -71,15 +86,31 @@ std::optional<Response> Access::refuse(const Request& request, const Caller& cal
   return refusal;
 }
 
+bool Access::takes_refused_act(const Request& request) {
+  const auto peer = network_of(gate()->peer(request));
+  const std::lock_guard guard(mutex_);
+  return refused_acts_.of(peer, now()).take(now()) && refused_acts_in_all_.take(now());
+}
+
+std::function<bool()> Access::lasting(const Request& request, Scope scope) const {
+  const bool known = caller(request).known;
+  return [this, scope, known,
+          shown = Request{.authorization = request.authorization, .cookie = request.cookie}] {
+    const auto now = caller(shown);
+    return now.scopes.contains(scope) && (now.known || !known);
+  };
+}
+
 Access::Login Access::log_in(const Request& request, std::string_view secret) {
   const std::lock_guard guard(mutex_);
-  const auto peer = gate_.peer(request);
+  const auto peer = gate()->peer(request);
   if (const auto wait = patience_with(peer); wait > Millis{0}) {
     return {.refusal = too_many("wrong tokens", wait), .burst = bursts_.take(now())};
   }
-  if (const auto* token = find_token(gate_.tokens, secret)) return {.token = token};
+  const auto gate = this->gate();
+  if (const auto* token = find_token(gate->tokens, secret)) return {.token = *token};
   count_wrong(peer);
-  return {.refusal = *gate_.refuse({.wrong_token = true}, Scope::act)};
+  return {.refusal = *gate->refuse({.wrong_token = true}, Scope::act)};
 }
 
 Millis Access::patience_with(const std::string& peer) {

@@ -13,16 +13,16 @@ void log_in(const CallPtr& call, std::string_view secret, Response welcome,
             Response (*refuse)(Response)) {
   auto login = call->access.log_in(call->request, secret);
   AuditEntry entry{.actor = "local",
-                   .peer = call->access.gate().peer(call->request),
+                   .peer = call->access.gate()->peer(call->request),
                    .action = AuditAction::login};
-  if (login.token == nullptr) {
+  if (!login.token) {
     auto response = refuse(std::move(login.refusal));
     if (!login.burst) return call->reply(std::move(response));
     entry.action = AuditAction::logins_refused;
     return keep_and_reply(call->backend, std::move(entry), std::move(response), call->reply);
   }
   entry.actor = login.token->name;
-  welcome.extra_headers += call->access.gate().log_in(*login.token, system_clock().wall());
+  welcome.extra_headers += call->access.gate()->log_in(*login.token, system_clock().wall());
   keep_and_reply(call->backend, std::move(entry), std::move(welcome), call->reply);
 }
 
@@ -36,7 +36,10 @@ void get_access(const CallPtr& call) {
   }
   out.close_array().key("name");
   call->actor == "local" ? out.value(nullptr) : out.value(call->actor);
-  out.field("tokenNeeded", call->scopes != Scopes::all()).close_object();
+  out.field("tokenNeeded", call->scopes != Scopes::all()).key("proxyUrl");
+  const bool shows = !call->proxy_url.empty() && call->scopes.contains(Scope::read);
+  !shows ? out.value(nullptr) : out.value(call->proxy_url);
+  out.close_object();
   call->reply(json_response(out));
 }
 
@@ -51,7 +54,7 @@ void post_login(const CallPtr& call) {
 
 void post_logout(const CallPtr& call) {
   call->reply(
-      {.status = 204, .extra_headers = call->access.gate().log_out(call->request, WallTime{})});
+      {.status = 204, .extra_headers = call->access.gate()->log_out(call->request, WallTime{})});
 }
 
 void get_login_page(const CallPtr& call) {

@@ -1,8 +1,13 @@
+// The list comes from a reader. A change runs as one write, and the same write makes the JSON of
+// the answer, so a client sees what was stored. The reply follows the write. Then the feed
+// announces the session, because an acknowledged failure needs nobody any more. A delivery is shown
+// as `held` also while it is pending and its alert has no message yet.
 #include <charconv>
 #include <utility>
 
 #include "api/routes.h"
 #include "watchdog/json.h"
+#include "watchdog/nearest.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -18,7 +23,7 @@ void text_or_null(JsonWriter& out, std::string_view name, const std::string& tex
   text.empty() ? out.value(nullptr) : out.value(text);
 }
 
-/// As people are told: what is not in a message yet is held.
+/// The delivery's state for clients: an alert without a message is held.
 DeliveryState shown_state(const Alert& alert, const Delivery& delivery) {
   const bool waits = !alert.told && delivery.state == DeliveryState::pending;
   return waits ? DeliveryState::held : delivery.state;
@@ -74,14 +79,18 @@ void change_alert(const CallPtr& call, Change change) {
   const auto id = alert_id(*call);
   if (!id) return call->reply(error_response(id.error()));
   const auto changed = std::make_shared<JsonWriter>();
+  const auto session = std::make_shared<std::string>();
   call->backend.write(
-      [id = *id, change = std::move(change), changed](Store& store) -> Result<void> {
+      [id = *id, change = std::move(change), changed, session](Store& store) -> Result<void> {
         const auto alert = change(store, id);
         if (!alert) return alert.error();
         write_alert(*changed, *alert);
+        *session = alert->session;
         return {};
       },
-      [call, changed](const Result<void>& done) {
+      [call, changed, session](const Result<void>& done) {
+        // A failed end that somebody knows of needs nobody any more.
+        if (done && call->feed != nullptr) call->feed->touched(*session);
         call->reply(done ? json_response(*changed) : error_response(done.error()));
       });
 }
@@ -141,6 +150,22 @@ void snooze_alert(const CallPtr& call) {
   change_alert(call, [time = Millis{**minutes * 60'000}](Store& store, std::int64_t id) {
     return store.snooze_alert(id, time);
   });
+}
+
+void test_channel(const CallPtr& call) {
+  const bool known = call->backend.test_channel(call->id, [call](const ChannelTrial& trial) {
+    JsonWriter out;
+    out.open_object().field("channel", call->id).field("sent", trial.sent);
+    out.field("answer", trial.answer).close_object();
+    call->reply(json_response(out));
+  });
+  if (known) return;
+  std::vector<std::string> names;
+  for (const auto& channel : call->backend.channels()) names.push_back(channel.name);
+  call->reply(error_response(
+      {ErrorCode::not_found,
+       names.empty() ? "this monitor has no channels" : unknown_word("channel", call->id, names),
+       "channel"}));
 }
 
 }  // namespace watchdog::monitor

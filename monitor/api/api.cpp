@@ -1,27 +1,27 @@
+// A request passes twice. `refuse` sees the headers alone and decides whether the body is read.
+// `handle` finds the route, checks access, parameters and room for reports in this order, and calls
+// the route's function last. For an act, `handle` wraps the reply: a success goes out only after
+// its audit entry is stored, a refusal at once. Refused acts of unknown callers are stored in
+// limited number, so strangers cannot fill the disk. The first row of `routes` that fits path and
+// method wins.
 #include "api/api.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
 
 #include "api/login_page.h"
+#include "api/page.h"
 #include "api/routes.h"
+#include "watchdog/nearest.h"
 
 namespace watchdog::monitor {
 namespace {
 
-/// Alerts that did not reach anybody for so long are a trouble of their own.
-constexpr Millis unsent_max{60'000};
-
+/// The answer itself is all: other failures are reported elsewhere, of reports by /readyz, of
+/// alerts by /metrics and /api/alerts.
 void get_healthz(const CallPtr& call) {
-  const auto now = call->backend.now();
-  for (const auto& channel : call->backend.channels()) {
-    if (!channel.unsent_since || now - *channel.unsent_since <= unsent_max) continue;
-    return call->reply(error_response(
-        {ErrorCode::unavailable,
-         "alerts do not reach channel " + channel.name + ": the oldest one waits for " +
-             std::to_string((now - *channel.unsent_since).count() / 1'000) + " s"}));
-  }
   call->reply({.body = R"({"status":"ok"})"});
 }
 
@@ -35,54 +35,68 @@ struct Route {
   Method method;
   std::string_view path;  ///< `:id` stands for a session, check, turn, agent or folder; `:tool` for
                           ///< what is in it.
-  std::optional<Scope> scope;  ///< What a caller needs; empty: nothing.
+  std::optional<Scope> scope;  ///< The permission that a caller needs; empty: none.
   void (*answer)(const CallPtr&);
-  std::optional<AuditAction> act{};  ///< How the trail calls it; empty: it is not in there.
+  std::string_view query{};          ///< Names of its parameters, a blank between two; `*`: any.
+  std::optional<AuditAction> act{};  ///< Its name in the audit log; empty: it is not logged.
 };
 
 constexpr auto anybody = std::optional<Scope>{};
+constexpr std::string_view session_parameters =
+    "health lifecycle agent parent label q search attention state sort after limit";
 constexpr std::array routes{
     Route{Method::get, "api/autonomous/progress/:id", Scope::read, get_progress},
-    Route{Method::get, "api/autonomous/progress", Scope::read, list_progress},
-    Route{Method::get, "api/chat/autonomous/status", Scope::read, get_status},
+    Route{Method::get, "api/autonomous/progress", Scope::read, list_progress, session_parameters},
+    Route{Method::get, "api/chat/autonomous/status", Scope::read, get_status, "sessionId"},
     Route{Method::post, "api/autonomous/sessions", Scope::report, create_session},
     Route{Method::patch, "api/autonomous/sessions/:id", Scope::report, patch_session},
-    Route{Method::post, "api/autonomous/sessions/:id/events", Scope::report, post_events},
-    Route{Method::get, "api/autonomous/sessions/:id/events", Scope::read, get_events},
-    Route{Method::get, "api/autonomous/sessions/:id/transitions", Scope::read, get_transitions},
-    Route{Method::post, "api/autonomous/sessions/:id/cancel", Scope::act, cancel_session,
+    Route{Method::post, "api/autonomous/sessions/:id/events", Scope::report, post_events, "create"},
+    Route{Method::get, "api/autonomous/sessions/:id/events", Scope::read, get_events,
+          "after before limit kind"},
+    Route{Method::get, "api/autonomous/sessions/:id/transitions", Scope::read, get_transitions,
+          "after limit"},
+    Route{Method::post, "api/autonomous/sessions/:id/cancel", Scope::act, cancel_session, "",
           AuditAction::cancel},
-    Route{Method::get, "api/autonomous/sessions", Scope::read, list_sessions},
-    Route{Method::get, "api/autonomous/sessions/:id/stream", Scope::read, stream_session},
-    Route{Method::get, "api/autonomous/stream", Scope::read, stream_all},
-    Route{Method::post, "api/hooks/:id", Scope::report, post_hook},
-    Route{Method::get, "api/turns/active", Scope::read, list_turns},
-    Route{Method::post, "api/turns/:id/abort", Scope::act, abort_turn, AuditAction::abort},
-    Route{Method::post, "api/turns/:id/abort-tool/:tool", Scope::act, abort_turn,
+    Route{Method::get, "api/autonomous/sessions", Scope::read, list_sessions, session_parameters},
+    Route{Method::get, "api/autonomous/summary", Scope::read, get_summary},
+    Route{Method::get, "api/autonomous/history", Scope::read, get_history, "minutes"},
+    Route{Method::get, "api/autonomous/sessions/:id/stream", Scope::read, stream_session,
+          "include after"},
+    Route{Method::get, "api/autonomous/stream", Scope::read, stream_all, "include after"},
+    Route{Method::post, "api/hooks/:id", Scope::report, post_hook, "session pid"},
+    Route{Method::get, "api/turns/active", Scope::read, list_turns, "limit"},
+    Route{Method::post, "api/turns/:id/abort", Scope::act, abort_turn, "", AuditAction::abort},
+    Route{Method::post, "api/turns/:id/abort-tool/:tool", Scope::act, abort_turn, "",
           AuditAction::abort_tool},
-    Route{Method::get, "api/alerts", Scope::read, list_alerts},
-    Route{Method::post, "api/alerts/:id/acknowledge", Scope::act, acknowledge_alert,
+    Route{Method::get, "api/alerts", Scope::read, list_alerts, "sessionId state after limit"},
+    Route{Method::post, "api/alerts/:id/acknowledge", Scope::act, acknowledge_alert, "",
           AuditAction::acknowledge},
-    Route{Method::post, "api/alerts/:id/snooze", Scope::act, snooze_alert, AuditAction::snooze},
+    Route{Method::post, "api/alerts/:id/snooze", Scope::act, snooze_alert, "", AuditAction::snooze},
+    Route{Method::post, "api/alerts/channels/:id/test", Scope::act, test_channel, "",
+          AuditAction::test_channel},
     Route{Method::post, "api/autonomous/check-status", Scope::report, post_check},
     Route{Method::get, "api/autonomous/check-status/:id", Scope::read, get_check},
     Route{Method::get, "api/access", anybody, get_access},
     Route{Method::post, "api/login", anybody, post_login},
     Route{Method::post, "api/logout", anybody, post_logout},
-    Route{Method::get, "api/audit", Scope::act, list_audit},
-    Route{Method::get, "login", anybody, get_login_page},
-    Route{Method::post, "login", anybody, post_login_form},
-    Route{Method::post, "api/autonomous/sessions/:id/forget", Scope::act, forget_session,
+    Route{Method::get, "api/audit", Scope::act, list_audit, "after limit"},
+    Route{Method::get, "login", anybody, get_login_page, "*"},
+    Route{Method::post, "login", anybody, post_login_form, "*"},
+    Route{Method::post, "api/autonomous/sessions/:id/forget", Scope::act, forget_session, "",
           AuditAction::forget},
-    Route{Method::post, "api/autonomous/forget", Scope::act, forget_sessions, AuditAction::forget},
-    Route{Method::get, "metrics", Scope::read, get_metrics},
-    Route{Method::get, "healthz", anybody, get_healthz},
-    Route{Method::get, "readyz", Scope::read, get_readyz},
-    Route{Method::get, "assets/:id/:tool", anybody, get_asset},
-    Route{Method::get, "sessions/:id", Scope::read, get_session_page},
-    Route{Method::get, "", Scope::read, get_sessions_page}};
+    Route{Method::post, "api/autonomous/forget", Scope::act, forget_sessions, "",
+          AuditAction::forget},
+    Route{Method::get, "metrics", Scope::read, get_metrics, "*"},
+    Route{Method::get, "healthz", anybody, get_healthz, "*"},
+    Route{Method::get, "readyz", Scope::read, get_readyz, "*"},
+    Route{Method::get, "assets/:id/:tool", anybody, get_asset, "*"},
+    Route{Method::get, "schemas/:id", anybody, get_schema, "*"},
+    Route{Method::get, "sessions/:id", Scope::read, get_session_page, "*"},
+    Route{Method::get, "alerts", Scope::read, get_alerts_page, "*"},
+    Route{Method::get, "overview", Scope::read, get_overview_page, "*"},
+    Route{Method::get, "", Scope::read, get_sessions_page, "*"}};
 
-/// True if the path is the route's; `id` and `tool` get what stands there.
+/// Returns true if the path is the route's; sets `id` and `tool`.
 bool matches(std::string_view route, const std::vector<std::string>& segments, std::string& id,
              std::string& tool) {
   std::size_t at = 0;
@@ -119,7 +133,7 @@ Method asked(Method method) {
   return method == Method::head ? Method::get : method;
 }
 
-/// What a path leads to.
+/// The result of a look-up of a path.
 struct Found {
   const Route* route = nullptr;  ///< Null: nothing, or nothing by this method.
   std::string allowed;           ///< Then: the methods that it takes; empty: none.
@@ -140,17 +154,73 @@ Found find(const Target& target, Method method) {
   return found;
 }
 
+/// The refusal of a parameter that the route does not have. A typing error in a filter would be
+/// answered with what was not asked for.
+std::optional<Error> unknown_parameter(const Route& route, const Target& target) {
+  if (route.query == "*") return std::nullopt;
+  std::vector<std::string> known;
+  for (auto rest = route.query; !rest.empty();) {
+    known.emplace_back(rest.substr(0, rest.find(' ')));
+    rest.remove_prefix(std::min(known.back().size() + 1, rest.size()));
+  }
+  for (const auto& name : target.names()) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    return Error{
+        ErrorCode::malformed,
+        known.empty() ? "this path has no parameters" : unknown_word("parameter", name, known),
+        name};
+  }
+  return std::nullopt;
+}
+
+bool is_in(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+/// True if a person's browser asks for a page, not a program for an answer.
+bool wants_page(const Request& request) {
+  const bool is_api = request.target.starts_with("/api/");
+  return !is_api && request.accept.find("text/html") != std::string::npos;
+}
+
 /// Of a body, without a token where one is needed for everything else.
 constexpr std::size_t stranger_bytes_max = 4'096;
+
+AuditEntry entry_of(const Found& found, const Caller& caller, std::string peer) {
+  AuditEntry entry{
+      .actor = caller.name, .peer = std::move(peer), .action = found.route->act.value()};
+  // Not even the name of an erased session is kept.
+  if (entry.action != AuditAction::forget) {
+    entry.target = found.tool.empty() ? found.id : found.id + "/" + found.tool;
+  }
+  return entry;
+}
 
 }  // namespace
 
 std::optional<Response> Api::refuse(const Request& request) {
-  // Whether it lives may be asked by anybody who can reach it, by whatever name.
+  // Any client that can connect may check that it lives, by any host name.
   if (request.target == "/healthz") return std::nullopt;
+  auto refusal = refuse_by_headers(request);
+  if (refusal) keep_refusal(request, *refusal);
+  return refusal;
+}
+
+/// Acts that were refused before anything was looked up are in the trail as well.
+void Api::keep_refusal(const Request& request, const Response& refusal) {
+  if (refusal.status != 401 && refusal.status != 403) return;
+  const auto target = Target::parse(request.target);
+  if (!target) return;
+  const auto found = find(*target, asked(request.method));
+  if (found.route == nullptr || !found.route->act || !access_.takes_refused_act(request)) return;
+  keep_and_reply(backend_, entry_of(found, access_.caller(request), access_.gate()->peer(request)),
+                 {.status = refusal.status}, [](const Response&) {});
+}
+
+std::optional<Response> Api::refuse_by_headers(const Request& request) {
   if (auto refusal = access_.refuse(request)) return refusal;
-  if (!access_.gate().without_token.empty()) return std::nullopt;
-  // What nobody may without a token is refused before its body is read.
+  if (!access_.gate()->without_token.empty()) return std::nullopt;
+  // A request that needs a token is refused before its body is read.
   const auto caller = access_.caller(request);
   if (caller.known) return std::nullopt;
   const auto target = Target::parse(request.target);
@@ -158,7 +228,8 @@ std::optional<Response> Api::refuse(const Request& request) {
   const auto found = find(*target, asked(request.method));
   const auto scope = found.route == nullptr ? Scope::read : found.route->scope;
   if (auto refusal = access_.refuse(request, caller, scope)) {
-    const bool for_people = target->segments.empty() || target->segments.front() == "sessions";
+    const bool for_people = target->segments.empty() || wants_page(request) ||
+                            is_in(target->segments.front(), {"sessions", "alerts", "overview"});
     return for_people && refusal->status == 401 ? login_page(*refusal) : refusal;
   }
   if (request.body_bytes <= stranger_bytes_max) return std::nullopt;
@@ -172,6 +243,8 @@ void Api::handle(Request request, Reply reply) {
   if (!target) return reply(error_response(target.error()));
   auto found = find(*target, asked(request.method));
   if (found.route == nullptr && found.allowed.empty()) {
+    if (wants_page(request))
+      return reply(notice_page(404, "Page not found", "There is no page at " + request.target));
     return reply(error_response(404, "not_found", "there is nothing at " + request.target));
   }
   if (found.route == nullptr) {
@@ -182,22 +255,28 @@ void Api::handle(Request request, Reply reply) {
   const auto& route = *found.route;
   auto caller = access_.caller(request);
   auto refusal = access_.refuse(request, caller, route.scope);
-  if (refusal && !caller.known) return reply(std::move(*refusal));
+  if (refusal && !caller.known) {
+    keep_refusal(request, *refusal);
+    return reply(std::move(*refusal));
+  }
   if (route.act) {
-    AuditEntry entry{
-        .actor = caller.name, .peer = access_.gate().peer(request), .action = *route.act};
-    // Of what is to be forgotten not even the name is kept.
-    if (*route.act != AuditAction::forget) {
-      entry.target = found.tool.empty() ? found.id : found.id + "/" + found.tool;
-    }
+    auto entry = entry_of(found, caller, access_.gate()->peer(request));
     reply = [&backend = backend_, entry = std::move(entry), reply](Response response) {
       keep_and_reply(backend, entry, std::move(response), reply);
     };
   }
   if (refusal) return reply(std::move(*refusal));
+  if (const auto error = unknown_parameter(route, *target)) return reply(error_response(*error));
+  if (route.scope == Scope::report && !backend_.has_room()) {
+    const auto error = no_room();
+    auto response = error_response(507, name_of(error.code), error.message);
+    response.extra_headers = "Retry-After: 2\r\n";
+    return reply(std::move(response));
+  }
   route.answer(std::make_shared<Call>(
       Call{backend_, desk_, access_, std::move(request), std::move(*target), std::move(found.id),
-           std::move(found.tool), std::move(caller.name), caller.scopes, std::move(reply), feed_}));
+           std::move(found.tool), std::move(caller.name), caller.scopes, std::move(reply), feed_,
+           &hints_, proxy_url_}));
 }
 
 }  // namespace watchdog::monitor

@@ -2,11 +2,18 @@
 /// The HTTP API without HTTP: a request goes in, a response comes out.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "api/access.h"
-#include "api/backend.h"
-#include "api/check_desk.h"
-#include "api/feed.h"
+#include "api/check_service.h"
+#include "api/hints.h"
 #include "api/message.h"
+#include "core/backend.h"
+#include "core/feed.h"
 
 namespace watchdog::monitor {
 
@@ -14,27 +21,38 @@ namespace watchdog::monitor {
 class Api {
  public:
   /// All must outlive this and every reply under way. Without a feed there are no streams.
-  /// `requests_per_second_max`: of each other machine; 0: no limit.
-  Api(Backend& backend, CheckDesk& desk, Gate gate, Feed* feed = nullptr,
-      double requests_per_second_max = 0)
+  /// `requests_per_second_max`: of each other machine; 0: no limit. `proxy_url`: where agents reach
+  /// their model through this monitor; empty: nowhere.
+  Api(Backend& backend, CheckService& desk, AccessPolicy gate, Feed* feed = nullptr,
+      double requests_per_second_max = 0, std::string proxy_url = {})
       : backend_(backend),
         desk_(desk),
         access_(std::move(gate), requests_per_second_max),
-        feed_(feed) {}
+        feed_(feed),
+        proxy_url_(std::move(proxy_url)) {}
 
-  /// Whether the request may go on to have its body read, judged by its headers alone: the refusal,
-  /// or nothing. What its caller may do is looked at again when it is handled.
+  /// Decides by the headers alone whether the body may be read: the refusal, or nothing. The
+  /// permission is checked again when the request is handled.
   [[nodiscard]] std::optional<Response> refuse(const Request& request);
 
   /// Answers a request that `refuse` let pass. A question about a running session is answered from
   /// memory, before this returns; everything else from wherever the backend works.
   void handle(Request request, Reply reply);
 
+  /// See Access::renew.
+  void renew(std::vector<Token> tokens) { access_.renew(std::move(tokens)); }
+  [[nodiscard]] std::shared_ptr<const AccessPolicy> gate() const { return access_.gate(); }
+
  private:
+  [[nodiscard]] std::optional<Response> refuse_by_headers(const Request& request);
+  void keep_refusal(const Request& request, const Response& refusal);
+
   Backend& backend_;
-  CheckDesk& desk_;
+  CheckService& desk_;
   Access access_;
   Feed* feed_;
+  Hints hints_;
+  const std::string proxy_url_;
 };
 
 }  // namespace watchdog::monitor

@@ -8,6 +8,7 @@ namespace watchdog::monitor {
 namespace {
 
 constexpr std::string_view folder = "/assets/";
+constexpr std::string_view for_ever = "public, max-age=31536000, immutable";
 
 std::string place_of_all() {
   std::uint64_t hash = 14'695'981'039'346'656'037U;  // FNV-1a
@@ -26,7 +27,53 @@ std::string place_of_all() {
 std::string_view type_of(std::string_view name) {
   if (name.ends_with(".js")) return "text/javascript; charset=utf-8";
   if (name.ends_with(".css")) return "text/css; charset=utf-8";
+  if (name.ends_with(".json")) return "application/schema+json";
+  if (name.ends_with(".yaml")) return "application/yaml";
   return "image/svg+xml";
+}
+
+/// The page's icon with the number of sessions that need a person, which is in the name of the
+/// file: `count-7.svg`. Nothing where the name is another.
+std::optional<std::string> counting_icon(std::string_view name) {
+  constexpr std::string_view begin = "count-", end = ".svg";
+  if (!name.starts_with(begin) || !name.ends_with(end)) return std::nullopt;
+  const auto digits = name.substr(begin.size(), name.size() - begin.size() - end.size());
+  const bool is_number = !digits.empty() && digits.size() <= 3 &&
+                         std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+  if (!is_number) return std::nullopt;
+  const auto shown = digits.size() == 3 ? std::string("99+") : std::string(digits);
+  const std::string size = shown.size() == 3 ? "15" : "20";
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 32 32\">" +
+         std::string("<rect width=\"32\" height=\"32\" rx=\"8\" fill=\"#c81e2b\"/>") +
+         "<text x=\"16\" y=\"23\" fill=\"#fff\" font-family=\"sans-serif\" " +
+         "font-weight=\"700\" text-anchor=\"middle\" font-size=\"" + size + "\">" + shown +
+         "</text></svg>";
+}
+
+bool is_schema(std::string_view name) {
+  return name.ends_with(".yaml") || name.ends_with(".json");
+}
+
+/// Returns the file, compressed if the request accepts that; 304 if the client has it. Returns
+/// nothing for an unknown name.
+std::optional<Response> embedded_file(std::string_view name, const Request& request,
+                                      std::string_view cache_control) {
+  const auto files = embedded_files();
+  const auto file = std::ranges::find(files, name, &EmbeddedFile::name);
+  if (file == files.end()) return std::nullopt;
+  const bool gzip = request.accept_encoding.find("gzip") != std::string::npos;
+  const auto version = std::string_view(assets_path()).substr(folder.size());
+  const auto tag = '"' + std::string(version) + (gzip ? "-gzip\"" : "\"");
+  Response response{.content_type = std::string(type_of(name)),
+                    .extra_headers = "ETag: " + tag + "\r\nVary: Accept-Encoding\r\n",
+                    .cache_control = std::string(cache_control)};
+  if (request.if_none_match.find(tag) != std::string::npos) {
+    response.status = 304;
+    return response;
+  }
+  if (gzip) response.extra_headers += "Content-Encoding: gzip\r\n";
+  response.body = gzip ? file->gzipped : file->content;
+  return response;
 }
 
 }  // namespace
@@ -39,21 +86,15 @@ const std::string& assets_path() {
 std::optional<Response> asset(std::string_view place, std::string_view name,
                               const Request& request) {
   if (place != std::string_view(assets_path()).substr(folder.size())) return std::nullopt;
-  const auto files = embedded_files();
-  const auto file = std::ranges::find(files, name, &EmbeddedFile::name);
-  if (file == files.end()) return std::nullopt;
-  const bool gzip = request.accept_encoding.find("gzip") != std::string::npos;
-  const auto tag = '"' + std::string(place) + (gzip ? "-gzip\"" : "\"");
-  Response response{.content_type = std::string(type_of(name)),
-                    .extra_headers = "ETag: " + tag + "\r\nVary: Accept-Encoding\r\n",
-                    .cache_control = "public, max-age=31536000, immutable"};
-  if (request.if_none_match.find(tag) != std::string::npos) {
-    response.status = 304;
-    return response;
-  }
-  if (gzip) response.extra_headers += "Content-Encoding: gzip\r\n";
-  response.body = gzip ? file->gzipped : file->content;
-  return response;
+  if (auto icon = counting_icon(name))
+    return Response{.body = std::move(*icon),
+                    .content_type = std::string(type_of(name)),
+                    .cache_control = std::string(for_ever)};
+  return is_schema(name) ? std::nullopt : embedded_file(name, request, for_ever);
+}
+
+std::optional<Response> schema_file(std::string_view name, const Request& request) {
+  return is_schema(name) ? embedded_file(name, request, "no-cache") : std::nullopt;
 }
 
 }  // namespace watchdog::monitor

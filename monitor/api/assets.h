@@ -1,5 +1,6 @@
 /// \file
-/// The files that the pages load: styles, scripts, an icon. They are part of the program.
+/// The files that are part of the program: the styles, scripts and icon of the page, and the
+/// schemas of the API.
 #pragma once
 
 #include <optional>
@@ -21,13 +22,17 @@ struct EmbeddedFile {
 /// All of them; the build writes this function.
 [[nodiscard]] std::span<const EmbeddedFile> embedded_files();
 
-/// Where the files are, for example `/assets/0123456789abcdef`: another place whenever one of them
-/// has changed, so that a browser may keep what it has for ever. Thread-safe.
+/// Returns the path of the files, for example `/assets/0123456789abcdef`. It changes with each of
+/// them, so a browser may keep them for ever. Thread-safe.
 [[nodiscard]] const std::string& assets_path();
 
-/// The file of this name under `place`, the last part of `assets_path()`; 304 where the browser has
-/// it. Nothing where there is no such file, or not there.
+/// Returns the file of this name under `place`, the last part of `assets_path()`; 304 if the
+/// browser has it. Nothing if there is no such file.
 [[nodiscard]] std::optional<Response> asset(std::string_view place, std::string_view name,
                                             const Request& request);
+
+/// Returns `openapi.yaml`, or one of the schemas that it refers to; 304 if the client has it.
+/// Returns nothing for an unknown name.
+[[nodiscard]] std::optional<Response> schema_file(std::string_view name, const Request& request);
 
 }  // namespace watchdog::monitor

@@ -30,7 +30,7 @@ Result<std::string> document_of(Backend& backend, std::string_view id, const Wat
 
 Result<SessionFilter> filter_of(const Target& target, int limit_max) {
   SessionFilter filter;
-  const auto health = target.choice<HealthKind>("health");
+  const auto health = target.choices<HealthKind>("health");
   if (!health) return health.error();
   const auto lifecycle = target.choice<Lifecycle>("lifecycle");
   if (!lifecycle) return lifecycle.error();
@@ -38,13 +38,18 @@ Result<SessionFilter> filter_of(const Target& target, int limit_max) {
   if (!after) return after.error();
   const auto limit = target.number("limit", 100, 1, limit_max);
   if (!limit) return limit.error();
-  filter.health = *health;
+  filter.healths = *health;
   filter.lifecycle = *lifecycle;
   filter.after = *after;
   filter.limit = static_cast<int>(*limit);
   filter.agent = target.text("agent");
   filter.parent = target.text("parent");
   filter.text = target.text("q");
+  if (const auto search = target.text("search"); !search.empty()) {
+    if (!filter.text.empty())
+      return Error{ErrorCode::malformed, "search means the same as q; give one of them", "search"};
+    filter.text = search;
+  }
   if (const auto label = target.text("label"); !label.empty()) {
     const auto colon = label.find(':');
     if (colon == std::string::npos || colon == 0) {
@@ -59,14 +64,6 @@ Result<SessionFilter> filter_of(const Target& target, int limit_max) {
 void reading(const CallPtr& call, std::function<void(StoreReader&)> work) {
   call->backend.read(std::move(work),
                      [call](const Error& error) { call->reply(error_response(error)); });
-}
-
-Result<Watched> look_up(const Backend& backend, StoreReader& reader, const SessionRow& row) {
-  if (auto watched = backend.watched(row.id)) return std::move(*watched);
-  auto judged = judged_at(reader, row, backend.now());
-  if (!judged) return judged.error();
-  return Watched{.judged = std::move(*judged),
-                 .description = std::make_shared<const std::string>(description_of(row.spec))};
 }
 
 void with_session(const CallPtr& call, std::function<Response(const Watched&)> answer) {

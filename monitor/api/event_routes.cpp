@@ -1,12 +1,67 @@
+// `post_events` appends all lines of a body as one batch and answers from the receipt. It ignores
+// kinds that only newer clients know, but refuses a body that has nothing else. A page of events is
+// made in parts, because it may have megabytes; `EventsPage` keeps its place between two parts. A
+// part without a match ends the page with a place to continue, so a rare kind cannot hold the
+// reader. Transitions that no judge recorded are concluded for the answer.
+#include <algorithm>
 #include <utility>
 
+#include "api/hints.h"
+#include "api/parts.h"
 #include "api/routes.h"
-#include "api/transition.h"
+#include "core/transition.h"
 #include "watchdog/json.h"
 #include "watchdog/progress.h"
 
 namespace watchdog::monitor {
 namespace {
+
+/// Writes a page of a session's events, part by part.
+struct EventsPage {
+  std::string session;
+  std::optional<ReportKind> kind;
+  Seq after = 0;
+  Seq before = 0;  ///< 0: those after `after`.
+  int left = 0;    ///< How many events at most.
+  SessionKey key = observer_key;
+  bool begun = false;
+  std::size_t bytes = 0;
+  Seq last = 0;  ///< The newest one written.
+
+  Result<bool> operator()(StoreReader& reader, JsonWriter& out) {
+    if (!std::exchange(begun, true)) {
+      const auto row = reader.session(session);
+      if (!row) return row.error();
+      key = row->key;
+      out.open_object().key("events").open_array();
+    }
+    const auto page = before > 0 ? reader.page_before(key, before, left, kind, part_bytes_max)
+                                 : reader.page(key, after, left, kind, part_bytes_max);
+    if (!page) return page.error();
+    const bool full = !write(page->events, out);
+    const auto next = full ? std::optional(last) : page->next;
+    // A part in which nothing was found ends the page: the walk was long.
+    if (next && !full && left > 0 && !page->events.empty()) {
+      (before > 0 ? before : after) = *next;
+      return true;
+    }
+    out.close_array().field("next", next).close_object();
+    return false;
+  }
+
+  /// False: the page is full before the end of these.
+  bool write(const std::vector<Event>& events, JsonWriter& out) {
+    for (const auto& event : events) {
+      const auto text = to_json(event);
+      if (bytes > 0 && bytes + text.size() > page_bytes_max) return false;
+      out.raw(text);
+      bytes += text.size();
+      last = event.seq;
+      --left;
+    }
+    return true;
+  }
+};
 
 /// The members that a cancel and an abort have in common.
 void write_request(JsonWriter& out, const CancelRequest& request) {
@@ -38,12 +93,13 @@ void write_directive(JsonWriter& out, const Directive& directive) {
   out.close_array().close_object();
 }
 
-/// A session's transitions after an id: those written down, then those that nobody has yet.
+/// Returns a session's transitions after an id: the recorded ones, then those that no judge has
+/// recorded.
 Result<std::vector<TransitionRow>> transitions_of(const Backend& backend, StoreReader& reader,
                                                   const SessionRow& session, std::int64_t after,
                                                   int limit) {
   auto rows = reader.transitions(session.key, after, limit);
-  // What is in memory has its judge, who writes them down.
+  // A session in memory has a judge, which records them.
   if (!rows || static_cast<int>(rows->size()) == limit || backend.watched(session.id)) return rows;
   auto more = reader.unwritten(session, backend.now());
   if (!more) return more;
@@ -60,23 +116,35 @@ void post_events(const CallPtr& call) {
   auto list = reports_from_json(call->request.body);
   call->request.body = {};
   if (!list) return call->reply(error_response(list.error()));
+  // Newer clients may send kinds of which nothing is known here, but not those alone.
+  if (list->reports.empty() && list->unknown) return call->reply(error_response(*list->unknown));
   const auto wanted = call->target.number("create", 1, 0, 1);
   if (!wanted) return call->reply(error_response(wanted.error()));
   const bool create = *wanted == 1 && !list->reports.empty();
   const auto ignored = list->ignored;
-  call->backend.append({.session = call->id,
-                        .creation = create ? Creation::allow : Creation::refuse,
-                        .reports = std::move(list->reports)},
-                       [call, ignored](Result<Receipt> receipt) {
-                         if (!receipt) return call->reply(error_response(receipt.error()));
-                         JsonWriter out;
-                         out.open_object().field("accepted", receipt->accepted);
-                         out.field("duplicates", receipt->duplicates).field("late", receipt->late);
-                         out.field("ignored", ignored);
-                         write_directive(out, receipt->directive);
-                         out.close_object();
-                         call->reply(json_response(out));
-                       });
+  std::string hint;
+  const auto give = [call](std::string& text, HintKind kind, const std::string& about = {}) {
+    if (call->hints == nullptr || !call->hints->is_first(call->id, kind)) return;
+    text += (text.empty() ? "" : " ") + hint_text(kind, about);
+  };
+  if (list->unknown) give(hint, HintKind::unknown_kind, list->unknown->message);
+  if (std::ranges::any_of(list->reports, is_bare_heartbeat)) give(hint, HintKind::bare_heartbeats);
+  call->backend.append(
+      {.session = call->id,
+       .creation = create ? Creation::allow : Creation::refuse,
+       .reports = std::move(list->reports)},
+      [call, ignored, give, hint = std::move(hint)](Result<Receipt> receipt) mutable {
+        if (!receipt) return call->reply(error_response(receipt.error()));
+        JsonWriter out;
+        out.open_object().field("accepted", receipt->accepted);
+        out.field("duplicates", receipt->duplicates).field("late", receipt->late);
+        out.field("ignored", ignored).key("hint");
+        if (receipt->cut > 0) give(hint, HintKind::cut_content);
+        hint.empty() ? out.value(nullptr) : out.value(hint);
+        write_directive(out, receipt->directive);
+        out.close_object();
+        call->reply(json_response(out));
+      });
 }
 
 void get_events(const CallPtr& call) {
@@ -88,19 +156,11 @@ void get_events(const CallPtr& call) {
                             limit ? nullptr : &limit.error(), kind ? nullptr : &kind.error()}) {
     if (error != nullptr) return call->reply(error_response(*error));
   }
-  reading(call, [call, after = *after, before = *before, limit = static_cast<int>(*limit),
-                 kind = *kind](StoreReader& reader) {
-    const auto row = reader.session(call->id);
-    if (!row) return call->reply(error_response(row.error()));
-    const auto page = before > 0 ? reader.page_before(row->key, before, limit, kind)
-                                 : reader.page(row->key, after, limit, kind);
-    if (!page) return call->reply(error_response(page.error()));
-    JsonWriter out;
-    out.open_object().key("events").open_array();
-    for (const auto& event : page->events) out.raw(to_json(event));
-    out.close_array().field("next", page->next).close_object();
-    call->reply(json_response(out));
-  });
+  reply_in_parts(call, EventsPage{.session = call->id,
+                                  .kind = *kind,
+                                  .after = *after,
+                                  .before = *before,
+                                  .left = static_cast<int>(*limit)});
 }
 
 void get_transitions(const CallPtr& call) {

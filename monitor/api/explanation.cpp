@@ -28,7 +28,7 @@ bool waits(const Case& judged) {
   }
 }
 
-/// A session on the way down, in a list in which everybody stands behind their parent.
+/// A session below another one, in a list in which each follows its parent.
 struct Relative {
   std::size_t parent = 0;  ///< Its place in the list.
   std::string id;
@@ -78,7 +78,7 @@ Result<std::optional<Explanation>> explanation(Backend& backend, std::string_vie
   auto family = family_of(backend, session);
   if (!family) return family.error();
   auto& all = *family;
-  // From behind, so that everybody has heard from all below. Of equals the first listed wins.
+  // From the end, so that each has the results of all below it. Of equals the first listed wins.
   for (auto at = all.size() - 1; at > 0; --at) {
     auto& culprit = all[at].below ? all[at].below : all[at].own;
     auto& worst = all[all[at].parent].below;

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "api/backend.h"
+#include "core/backend.h"
 #include "watchdog/progress.h"
 
 namespace watchdog::monitor {

@@ -7,7 +7,7 @@
 namespace watchdog::monitor {
 namespace {
 
-/// A backslash, a line's end and, in a label's value, a quote would end what they stand in.
+/// Escapes backslashes, ends of lines and, in a label's value, quotes.
 void append_escaped(std::string& into, std::string_view text, bool quoted) {
   for (const char c : text) {
     if (c == '\n') {

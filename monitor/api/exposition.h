@@ -17,7 +17,7 @@ class Exposition {
 
   static constexpr std::string_view content_type = "text/plain; version=0.0.4; charset=utf-8";
 
-  /// What follows is of this family. `type`: counter, gauge or histogram.
+  /// Begins a family of metrics. `type`: counter, gauge or histogram.
   Exposition& family(std::string_view name, std::string_view type, std::string_view help);
   Exposition& sample(std::int64_t value, Labels labels = {}, std::string_view suffix = {});
   Exposition& sample(double value, Labels labels = {}, std::string_view suffix = {});

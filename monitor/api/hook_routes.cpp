@@ -1,35 +1,163 @@
+// A hook's event takes four steps: read it, look for the agent's process, store the reports,
+// answer. The process is looked for while the client waits, because an open connection is what
+// leads to it. Only a process that began before the session, or before the loss of its last
+// process, counts: a later one was started for this hook. The receipt says whether the session is
+// cancelled, and the answer then stops the agent. Subagents seldom report their end, so it follows
+// from their parent's.
+#include <algorithm>
 #include <utility>
 
 #include "api/routes.h"
-#include "ingest/hooks.h"
+#include "ingest/hook_answer.h"
+#include "process/process_sample.h"
 #include "watchdog/ids.h"
+#include "watchdog/json.h"
+#include "watchdog/nearest.h"
+#include "watchdog/reasons.h"
 
 namespace watchdog::monitor {
 namespace {
 
-/// What agents take for an answer of their hook: to go on, or to stop and why.
-Response hook_answer(const Directive& directive) {
-  JsonWriter out;
-  out.open_object();
-  if (directive.cancel) {
-    const auto& cancel = *directive.cancel;
-    out.field("continue", false);
-    out.field("stopReason",
-              "cancelled by " + cancel.by + (cancel.reason.empty() ? "" : ": " + cancel.reason));
+Response response_of(HookAnswer answer) {
+  return {.body = std::move(answer.body)};
+}
+
+/// Answers an event of a cancelled session, and stores what follows from the answer.
+void answer_cancelled(const CallPtr& call, const HookEvent& event, HookAnswer answer,
+                      const CancelRequest& cancel, bool is_over) {
+  auto reports = is_over ? std::vector<Report>{} : reports_after(answer, event, cancel);
+  if (reports.empty()) return call->reply(response_of(std::move(answer)));
+  // The agent must stop, whether or not that can be stored.
+  call->backend.append({.session = event.session,
+                        .creation = Creation::refuse,
+                        .reports = std::move(reports),
+                        .by = ReportOrigin::hooks},
+                       [call, answer = std::move(answer)](const Result<Receipt>&) {
+                         call->reply(response_of(answer));
+                       });
+}
+
+/// Ends the subagents of a session that was interrupted or ended. They seldom report that.
+void end_subagents(const CallPtr& call, const std::string& session) {
+  constexpr std::string_view parent = "parent";
+  constexpr std::size_t subagents_max = 100;
+  const auto children = call->backend.children(session, subagents_max);
+  if (!children) return;
+  for (const auto& child : *children) {
+    if (!child.id.starts_with(session + ":")) continue;
+    const bool rests = child.judged.history.lifecycle == Lifecycle::idle;
+    Report end;
+    end.kind = ReportKind::end;
+    end.detail = rests ? Outcome{.kind = OutcomeKind::completed,
+                                 .reason = std::string(reasons::task_complete),
+                                 .error = {},
+                                 .stated = false}
+                       : Outcome{.kind = OutcomeKind::cancelled,
+                                 .reason = std::string(reasons::cancelled),
+                                 .error = {},
+                                 .subject = std::string(parent)};
+    call->backend.append({.session = child.id,
+                          .creation = Creation::refuse,
+                          .reports = {std::move(end)},
+                          .by = ReportOrigin::hooks},
+                         [call](const Result<Receipt>&) {});
   }
-  out.close_object();
-  return json_response(out);
+}
+
+/// Names the call for which the agent asks permission, where the event only describes it.
+void name_asked_call(HookEvent& event, const std::optional<Watched>& watched) {
+  if (!event.asks_for || !watched) return;
+  auto& asked = *event.asks_for;
+  mark(asked);
+  const auto& policy = *watched->judged.policy;
+  const auto wanted = Repetition().begin_call(asked, 0, policy);
+  const OpenCall* found = nullptr;
+  for (const auto& open : *watched->judged.history.open_calls) {
+    if (open.call_id.empty() || open.mark.tool != wanted.tool) continue;
+    const bool same = open.mark.call == wanted.call;
+    if (found == nullptr || same || found->mark.call != wanted.call) found = &open;
+  }
+  if (found != nullptr) event.reports.front().call_id = found->call_id;
+}
+
+/// Restarts a subagent that makes another call after its end was reported.
+void begin_again(const CallPtr& call, const HookEvent& event) {
+  const bool works = std::ranges::any_of(
+      event.reports, [](const Report& report) { return report.kind == ReportKind::tool_call; });
+  if (!works) return;
+  Report start;
+  start.kind = ReportKind::start;
+  start.detail = ProcessFacts{};
+  call->backend.append({.session = event.session,
+                        .creation = Creation::refuse,
+                        .reports = {std::move(start)},
+                        .by = ReportOrigin::hooks},
+                       [call](const Result<Receipt>&) {});
+}
+
+/// The reports of one hook, on their way into the store.
+struct Told {
+  HookAgent agent;
+  HookEvent event;
+  std::vector<Report> reports;  ///< Those of the event, and which process it is.
+};
+
+void store(const CallPtr& call, Told told) {
+  const bool is_subagent = !told.event.spec.parent.empty();
+  Batch batch{.session = told.event.session,
+              .creation = Creation::attach,
+              .spec = std::move(told.event.spec),
+              .reports = std::move(told.reports),
+              .by = ReportOrigin::hooks};
+  call->backend.append(
+      std::move(batch), [call, is_subagent, agent = told.agent,
+                         event = std::move(told.event)](const Result<Receipt>& receipt) {
+        if (!receipt) return call->reply(error_response(receipt.error()));
+        if (event.ends_subagents) end_subagents(call, event.session);
+        const auto& cancel = receipt->directive.cancel;
+        if (receipt->late > 0 && is_subagent && !cancel) begin_again(call, event);
+        auto answer = hook_answer(agent, event.name, cancel);
+        if (!cancel) return call->reply(response_of(std::move(answer)));
+        answer_cancelled(call, event, std::move(answer), *cancel, receipt->late > 0);
+      });
+}
+
+/// True if the session's process is not known, or is another one than its agent says.
+bool wants_process(const Call& call, const std::optional<Watched>& watched, pid_t claimed) {
+  if (!watched || !is_loopback(call.request.peer)) return false;
+  const auto& history = watched->judged.history;
+  if (is_end(history.lifecycle)) return false;
+  const bool known = history.pid > 0 && history.notes->exited_seq == 0;
+  return !known || (claimed > 0 && history.pid != claimed);
+}
+
+/// Returns the agent of a hook: its sender, or, for a command that the agent runs, the process that
+/// the command names as its parent. An agent runs before its session begins, or goes on in another
+/// process. A process that started after `began` (since boot) was started for a single hook: its
+/// end is not the agent's.
+std::optional<ServerProcess> agent_behind(const Request& request, pid_t claimed, Millis began) {
+  constexpr Millis margin{30};  // three ticks of the clock that processes are stamped by
+  static SocketOwners owners;   // of the machine, as its processes are
+  auto process = owners.find(
+      {.peer = request.peer, .peer_port = request.peer_port, .own_port = request.own_port});
+  if (!process) return std::nullopt;
+  if (claimed > 0) {
+    if (!comes_from(process->pid, claimed)) return std::nullopt;
+    process = process_now(claimed);
+  }
+  if (!process || started_at(*process) + margin >= began) return std::nullopt;
+  return process;
 }
 
 }  // namespace
 
 void post_hook(const CallPtr& call) {
+  const auto claimed = call->target.number("pid", 0, 0, INT32_MAX);
+  if (!claimed) return call->reply(error_response(claimed.error()));
   const auto agent = named<HookAgent>(call->id);
   if (!agent) {
-    std::string known;
-    for (const auto name : Names<HookAgent>::all) known.append(" ").append(name);
     return call->reply(error_response(
-        {ErrorCode::not_found, "no hooks are known of " + call->id + ", but of" + known, "agent"}));
+        {ErrorCode::not_found, unknown_word("agent", call->id, all_names<HookAgent>()), "agent"}));
   }
   const auto session = call->target.text("session");
   if (!session.empty() && !is_session_id(session)) {
@@ -39,15 +167,37 @@ void post_hook(const CallPtr& call) {
   auto event = hook_event(*agent, call->request.body, session);
   call->request.body = {};
   if (!event) return call->reply(error_response(event.error()));
-  if (event->reports.empty()) return call->reply(hook_answer({}));
-  call->backend.append(
-      {.session = std::move(event->session),
-       .creation = Creation::attach,
-       .spec = std::move(event->spec),
-       .reports = std::move(event->reports)},
-      [call](Result<Receipt> receipt) {
-        call->reply(receipt ? hook_answer(receipt->directive) : error_response(receipt.error()));
-      });
+  if (event->reports.empty()) return call->reply(response_of({}));
+  if (!is_loopback(call->request.peer) && !call->request.peer.empty())
+    event->spec.labels["process"] = "unknown: its hooks come from " + call->request.peer;
+  const auto watched = call->backend.watched(event->session);
+  name_asked_call(*event, watched);
+  Told told{.agent = *agent, .event = std::move(*event), .reports = {}};
+  told.reports = told.event.reports;
+  const auto pid = static_cast<pid_t>(*claimed);
+  const auto& reports = told.reports;
+  const bool begins = std::ranges::any_of(
+      reports, [](const Report& report) { return report.kind == ReportKind::start; });
+  // A new session's process is not known to be the agent before the next event.
+  if (begins || !wants_process(*call, watched, pid)) return store(call, std::move(told));
+  const auto shared = std::make_shared<Told>(std::move(told));
+  const auto lost = watched->judged.history.notes->process_lost;
+  const auto age =
+      lost == Instant{} ? system_clock().wall() - watched->created : call->backend.now() - lost;
+  const auto began = system_clock().since_boot() - age;
+  // Reads /proc, while the client waits for its answer and so still runs.
+  call->backend.read(
+      [call, shared, pid, began](StoreReader&) {
+        if (const auto process = agent_behind(call->request, pid, began)) {
+          Report found;
+          found.kind = ReportKind::start;
+          found.name = found_process;
+          found.detail = facts_of(*process);
+          shared->reports.insert(shared->reports.begin(), std::move(found));
+        }
+        store(call, std::move(*shared));
+      },
+      [call, shared](const Error&) { store(call, std::move(*shared)); });
 }
 
 }  // namespace watchdog::monitor

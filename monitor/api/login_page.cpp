@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "api/shell.h"
+#include "api/layout.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -1,5 +1,5 @@
 /// \file
-/// Where a browser shows its token: HTML without JavaScript.
+/// The page on which a browser submits its token: HTML without JavaScript.
 #pragma once
 
 #include <string_view>

@@ -26,13 +26,15 @@ int status_of(ErrorCode code) {
   return 500;
 }
 
-Response written(int status, std::string_view code, const Error& error) {
+Response written(int status, std::string_view code, const Error& error,
+                 std::string_view token_file = {}) {
   JsonWriter out;
   out.open_object().key("error").open_object();
   // It may repeat what was sent.
   out.field("code", code).field("message", redact(error.message));
   if (!error.field.empty()) out.field("field", redact(error.field));
   if (error.line > 0) out.field("line", error.line);
+  if (!token_file.empty()) out.field("tokenFile", token_file);
   out.close_object().close_object();
   return {.status = status, .body = out.take()};
 }
@@ -43,8 +45,9 @@ Response error_response(const Error& error) {
   return written(status_of(error.code), name_of(error.code), error);
 }
 
-Response error_response(int status, std::string_view code, std::string_view message) {
-  return written(status, code, {.message = std::string(message)});
+Response error_response(int status, std::string_view code, std::string_view message,
+                        std::string_view token_file) {
+  return written(status, code, {.message = std::string(message)}, token_file);
 }
 
 }  // namespace watchdog::monitor

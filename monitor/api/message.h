@@ -25,16 +25,25 @@ struct Request {
   std::string cookie;
   std::string fetch_site;     ///< Sec-Fetch-Site
   std::string forwarded_for;  ///< X-Forwarded-For, its last line.
+  std::string accept;
   std::string accept_encoding;
   std::string if_none_match;
   std::string last_event_id;
-  std::string peer;            ///< Address that it came from, without its port; empty: no socket.
-  std::size_t body_bytes = 0;  ///< As announced; of a body of unknown length SIZE_MAX.
+  std::string peer;             ///< Address that it came from, without its port; empty: no socket.
+  std::uint16_t peer_port = 0;  ///< Its port; 0: no socket.
+  std::uint16_t own_port = 0;   ///< Where it came in.
+  std::size_t body_bytes = 0;   ///< As announced; of a body of unknown length SIZE_MAX.
   std::string body;
 };
 
-/// What a response goes on with after its head, for as long as the client stays. Use from one
-/// thread at a time.
+enum class BodyState : std::uint8_t {
+  open,      ///< More may come.
+  complete,  ///< What was taken is all.
+  broken     ///< The rest cannot be had.
+};
+
+/// The rest of a response after its head, for as long as the client stays. Use from one thread at a
+/// time.
 class BodySource {
  public:
   using Piece = std::shared_ptr<const std::string>;
@@ -46,8 +55,13 @@ class BodySource {
   /// Once, before anything else: `wake` may be called from any thread whenever there is more, until
   /// this is gone.
   virtual void begin(std::function<void()> wake) = 0;
-  /// What there is now, in order; empty: nothing at the moment.
+  /// Returns the present pieces in order; empty: none at the moment. Called again when the client
+  /// has taken them.
   [[nodiscard]] virtual std::vector<Piece> take() = 0;
+  /// After what was taken last.
+  [[nodiscard]] virtual BodyState state() const { return BodyState::open; }
+  /// Asked about once a second; false: the client may not have more.
+  [[nodiscard]] virtual bool allowed() { return true; }
 };
 
 /// A plain value.
@@ -57,14 +71,17 @@ struct Response {
   std::string content_type = "application/json";
   std::string extra_headers;  ///< Complete lines, each with its CRLF.
   std::string cache_control = "no-store";
-  std::shared_ptr<BodySource> source;  ///< Instead of `body`, until either side closes; null: none.
+  std::shared_ptr<BodySource> source;  ///< Instead of `body`; null: none.
+  bool ends = false;  ///< The source's body has an end; else it goes on until either side closes.
 };
 
 /// Called exactly once, from any thread.
 using Reply = std::function<void(Response)>;
 
-/// `{"error": {"code", "message", "field"?, "line"?}}` with the status that fits.
+/// `{"error": {"code", "message", "field"?, "line"?, "tokenFile"?}}` with the status that fits.
 [[nodiscard]] Response error_response(const Error& error);
-[[nodiscard]] Response error_response(int status, std::string_view code, std::string_view message);
+/// `token_file` is where the tokens are, for programs of the same machine; empty: not said.
+[[nodiscard]] Response error_response(int status, std::string_view code, std::string_view message,
+                                      std::string_view token_file = {});
 
 }  // namespace watchdog::monitor

@@ -1,9 +1,16 @@
+// All values come from memory, so a scrape is answered while the disk is not. Labels have only
+// values of enums and fixed lists: no agent can multiply the series. Usual combinations are written
+// at zero as well, because a series that appears with its first event does not show that event as a
+// rise. Rare ones appear when they happen. Blocked sessions are split in two: those that wait for a
+// person have another state.
 #include <algorithm>
 
 #include "api/exposition.h"
-#include "api/metrics.h"
 #include "api/routes.h"
+#include "core/metrics.h"
+#include "watchdog/attention.h"
 #include "watchdog/health.h"
+#include "watchdog/reasons.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -44,50 +51,87 @@ void tell_histogram(Exposition& out, std::string_view name, std::string_view hel
   out.sample(histogram.sum_seconds(), {}, "_sum").sample(count, {}, "_count");
 }
 
-void tell_sessions(Exposition& out, const Tally& sessions) {
+void tell_sessions(Exposition& out, const Tally& tally) {
   out.family("watchdog_sessions", "gauge", "Sessions that have not ended.");
-  for (std::size_t lifecycle = 0; lifecycle < sessions.size(); ++lifecycle) {
-    for (std::size_t health = 0; health < sessions[lifecycle].size(); ++health) {
-      out.sample(sessions[lifecycle][health], {{"lifecycle", name_of(each<Lifecycle>(lifecycle))},
-                                               {"health", name_of(each<HealthKind>(health))}});
+  for (std::size_t at = 0; at < tally.healths.size(); ++at) {
+    const auto lifecycle = each<Lifecycle>(at);
+    for (std::size_t to = 0; to < tally.healths[at].size(); ++to) {
+      const auto health = each<HealthKind>(to);
+      const auto sample = [&](std::int64_t count, std::string_view waits_for) {
+        const auto state =
+            standing_of({.lifecycle = lifecycle, .health = health, .waits_for = waits_for}).state;
+        out.sample(count, {{"lifecycle", name_of(lifecycle)},
+                           {"health", name_of(health)},
+                           {"state", name_of(state)}});
+      };
+      // Only of those that wait it depends on what for.
+      const bool waits = lifecycle == Lifecycle::waiting && health == HealthKind::blocked;
+      const auto count = tally.healths[at][to];
+      sample(waits ? count - tally.blocked_on_people : count, "");
+      if (waits) sample(tally.blocked_on_people, wait_reports::input);
+    }
+  }
+}
+
+void tell_ends(Exposition& out, const Metrics& metrics) {
+  out.family("watchdog_sessions_ended_total", "counter",
+             "Sessions that ended while this monitor ran. Reasons that are not the library's own "
+             "count as other.");
+  for (std::size_t at = 0; at < std::size(Names<OutcomeKind>::all); ++at) {
+    const auto outcome = each<OutcomeKind>(at);
+    for (std::size_t reason = 0; reason <= std::size(reasons::all); ++reason) {
+      const auto count = metrics.ended[reason][outcome].count();
+      // What is not there before its first event is not seen to rise by it. Only those that end
+      // badly have many reasons.
+      const bool is_bad = outcome == OutcomeKind::failed || outcome == OutcomeKind::incomplete;
+      if (count == 0 && !is_bad && reason != std::size(reasons::all)) continue;
+      const auto word = reason == std::size(reasons::all) ? "other" : reasons::all[reason];
+      out.sample(count, {{"outcome", name_of(outcome)}, {"reason", word}});
     }
   }
 }
 
 void tell_work(Exposition& out, const Metrics& metrics) {
-  tell(out, "watchdog_transitions_total", "health", "Changes of health, by the new one.",
+  tell(out, "watchdog_transitions_total", "health", "Changes of health, by the new health.",
        metrics.transitions);
   tell(out, "watchdog_events_total", "kind",
-       "Events accepted, whoever wrote them; of heartbeats the rows that they became.",
+       "Events accepted from all writers; heartbeats count by the rows that hold them.",
        metrics.events);
   out.family("watchdog_heartbeats_total", "counter", "Heartbeats accepted.")
       .sample(metrics.heartbeats.count());
-  out.family("watchdog_late_events_total", "counter", "Events that came after the end.")
+  out.family("watchdog_late_events_total", "counter",
+             "Events that came after the end of their session.")
       .sample(metrics.late.count());
-  out.family("watchdog_duplicate_events_total", "counter", "Events that had come before.")
+  out.family("watchdog_duplicate_events_total", "counter", "Events that were stored already.")
       .sample(metrics.duplicates.count());
-  out.family("watchdog_checks_total", "counter", "Questions to a model, by what came of them.");
-  for (const auto verdict : {Verdict::A, Verdict::B, Verdict::C, Verdict::D})
+  out.family("watchdog_checks_total", "counter", "Questions to a model, by result.");
+  for (const auto verdict :
+       {Verdict::progressing, Verdict::looping, Verdict::blocked, Verdict::failed})
     out.sample(metrics.verdicts[verdict].count(), {{"result", name_of(verdict)}});
   for (const auto state : {CheckState::inconclusive, CheckState::failed, CheckState::superseded})
     out.sample(metrics.unanswered[state].count(), {{"result", name_of(state)}});
 }
 
 void tell_store(Exposition& out, const Metrics& metrics, const Vitals& vitals) {
-  out.family("watchdog_store_up", "gauge", "1: what comes in can be kept.")
+  out.family("watchdog_store_up", "gauge", "1 if reports can be stored.")
       .sample(std::int64_t{vitals.keeps ? 1 : 0});
   out.family("watchdog_store_look_age_seconds", "gauge",
-             "Since the store was looked at the last time; about a second where all is well.")
+             "Seconds since the last pass of the storage thread; about 1 in normal operation.")
       .sample(seconds(vitals.since_look));
   out.family("watchdog_oldest_due_seconds", "gauge",
-             "How late the judgement is that is due the longest.")
+             "Seconds by which the oldest due evaluation is late.")
       .sample(seconds(vitals.overdue));
-  out.family("watchdog_store_size_bytes", "gauge", "The database file.").sample(vitals.file_bytes);
-  out.family("watchdog_store_wal_bytes", "gauge", "Its write-ahead log.").sample(vitals.log_bytes);
-  out.family("watchdog_queue_bytes", "gauge", "Reports that wait for the disk.")
+  out.family("watchdog_retention_waiting", "gauge",
+             "1 if retention by age waits, because the clock and the database differ.")
+      .sample(std::int64_t{vitals.retention_waits ? 1 : 0});
+  out.family("watchdog_store_size_bytes", "gauge", "Size of the database file.")
+      .sample(vitals.file_bytes);
+  out.family("watchdog_store_wal_bytes", "gauge", "Size of the write-ahead log.")
+      .sample(vitals.log_bytes);
+  out.family("watchdog_queue_bytes", "gauge", "Bytes of reports that wait for the disk.")
       .sample(vitals.queue_bytes);
   tell_histogram(out, "watchdog_commit_seconds",
-                 "From having reports in hand to having them on disk.", metrics.commit);
+                 "Seconds from receiving reports to having them on disk.", metrics.commit);
 }
 
 void tell_server(Exposition& out, const Metrics& metrics) {
@@ -100,13 +144,14 @@ void tell_server(Exposition& out, const Metrics& metrics) {
       out.sample(count, {{"group", name_of(each<RouteGroup>(group))}, {"code", name_of(code)}});
     }
   }
-  out.family("watchdog_http_connections", "gauge", "Connections that are open.")
+  out.family("watchdog_http_connections", "gauge", "Open connections.")
       .sample(metrics.connections_opened.count() - metrics.connections_closed.count());
   out.family("watchdog_http_connections_total", "counter", "Connections accepted.")
       .sample(metrics.connections_opened.count());
-  out.family("watchdog_http_connections_refused_total", "counter", "Closed: there were too many.")
+  out.family("watchdog_http_connections_refused_total", "counter",
+             "Connections closed because there were too many.")
       .sample(metrics.connections_refused.count());
-  out.family("watchdog_streams", "gauge", "Event streams that are open.")
+  out.family("watchdog_streams", "gauge", "Open event streams.")
       .sample(metrics.streams_opened.count() - metrics.streams_closed.count());
   out.family("watchdog_streams_total", "counter", "Event streams begun.")
       .sample(metrics.streams_opened.count());
@@ -114,7 +159,7 @@ void tell_server(Exposition& out, const Metrics& metrics) {
 
 void tell_alerts(Exposition& out, const Metrics& metrics,
                  const std::vector<ChannelStatus>& channels, Instant now) {
-  out.family("watchdog_alert_channels", "gauge", "Channels by which people are told.");
+  out.family("watchdog_alert_channels", "gauge", "Alert channels, by state.");
   Millis waited{};
   for (std::size_t at = 0; at < std::size(Names<ChannelCondition>::all); ++at) {
     const auto condition = static_cast<ChannelCondition>(at);
@@ -124,17 +169,18 @@ void tell_alerts(Exposition& out, const Metrics& metrics,
   for (const auto& channel : channels) {
     if (channel.unsent_since) waited = std::max(waited, now - *channel.unsent_since);
   }
-  out.family("watchdog_alerts_total", "counter", "Alerts that were sent, or given up.")
+  out.family("watchdog_alerts_total", "counter", "Alerts sent, or abandoned.")
       .sample(metrics.alerts_sent.count(), {{"state", "sent"}})
       .sample(metrics.alerts_given_up.count(), {{"state", "dead"}});
-  out.family("watchdog_alert_oldest_unsent_seconds", "gauge", "How long the oldest waits.")
+  out.family("watchdog_alert_oldest_unsent_seconds", "gauge",
+             "Seconds that the oldest unsent alert has been waiting.")
       .sample(seconds(waited));
 }
 
 void tell_program(Exposition& out, const Metrics& metrics) {
   out.family("watchdog_start_time_seconds", "gauge", "When the monitor started, in Unix time.")
       .sample(seconds(metrics.started.time_since_epoch()));
-  out.family("watchdog_build_info", "gauge", "1; what it is stands in the labels.")
+  out.family("watchdog_build_info", "gauge", "Always 1; the labels name the version.")
       .sample(std::int64_t{1}, {{"version", WATCHDOG_VERSION}, {"detector", detector_version}});
 }
 
@@ -148,6 +194,7 @@ void get_metrics(const CallPtr& call) {
   }
   Exposition out;
   tell_sessions(out, vitals->sessions);
+  tell_ends(out, *metrics);
   tell_work(out, *metrics);
   tell_store(out, *metrics, *vitals);
   tell_server(out, *metrics);

@@ -1,3 +1,7 @@
+// Each helper returns finished HTML, so a text of an agent is escaped exactly where it enters: by
+// `escaped`, `link_to` or `small`. Only words of enums and numbers enter as they are. Evidence
+// links to `#event-N`, the rows of the table of newest events; an older event is not on the page.
+// Times are in UTC, because no script converts them.
 #include "api/page.h"
 
 #include <algorithm>
@@ -5,16 +9,20 @@
 #include <span>
 #include <string>
 
-#include "api/shell.h"
+#include "api/layout.h"
 #include "watchdog/content.h"
 #include "watchdog/health.h"
+#include "watchdog/progress.h"
 
 namespace watchdog::monitor {
 namespace {
 
+std::string link_to(std::string_view session, std::string_view text) {
+  return "<a href=\"/sessions/" + escaped(session) + "\">" + escaped(text) + "</a>";
+}
+
 std::string link_to(std::string_view session) {
-  const auto id = escaped(session);
-  return "<a href=\"/sessions/" + id + "\">" + id + "</a>";
+  return link_to(session, session);
 }
 
 std::string small(std::string_view text) {
@@ -23,6 +31,15 @@ std::string small(std::string_view text) {
 
 std::string number(const std::string& text) {
   return "<td class=\"number\">" + text + "</td>";
+}
+
+std::string utc_of(WallTime at) {
+  const std::time_t seconds = at.time_since_epoch().count() / 1'000;
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  std::string text(32, '\0');
+  text.resize(std::strftime(text.data(), text.size(), "%b %d, %H:%M:%S", &utc));
+  return text;
 }
 
 std::string time_of(WallTime at) {
@@ -35,23 +52,16 @@ std::string time_of(WallTime at) {
   return "<time datetime=\"" + text + "\">" + text + "</time>";
 }
 
-/// What stands for how it is: the health, or how it ended. Word, icon and colour, by the style of
-/// that name.
-std::string badge_of(const PageRow& session) {
-  const auto lifecycle = session.judged.history.lifecycle;
-  const std::string word(is_end(lifecycle) ? name_of(lifecycle)
-                                           : name_of(session.judged.health.kind));
-  return "<span class=\"health " + word + "\"><span class=\"icon\" aria-hidden=\"true\"></span>" +
-         word + "</span>";
+/// Word, icon and colour, by the style of that name.
+std::string badge_of(std::string_view state) {
+  std::string name(state);
+  std::ranges::replace(name, '_', ' ');
+  return "<span class=\"health " + std::string(state) +
+         "\"><span class=\"icon\" aria-hidden=\"true\"></span>" + name + "</span>";
 }
 
-std::string reason_in(const PageRow& session) {
-  const auto& judged = session.judged;
-  const auto& outcome = judged.history.notes->outcome;
-  if (is_end(judged.history.lifecycle) && outcome) {
-    return outcome->reason + (outcome->error.empty() ? "" : ": " + outcome->error);
-  }
-  return reason_of(judged.health, judged.history, *judged.policy);
+std::string badge_of(const PageRow& session) {
+  return badge_of(name_of(session.urgency.standing.state));
 }
 
 std::string explanation_of(const PageRow& session) {
@@ -64,9 +74,13 @@ std::string explanation_of(const PageRow& session) {
 std::string row_of(const PageRow& session, Instant now) {
   const auto& row = session.row;
   const auto& history = session.judged.history;
-  std::string html = "<tr><th scope=\"row\">" + link_to(row.id) + small(row.spec.agent);
+  const auto description = description_of(row.spec);
+  const auto title = title_of(row.id, description, *history.notes->words);
+  std::string html = "<tr><th scope=\"row\">" + link_to(row.id, title);
+  html += small(row.spec.agent) + small(title == row.id ? "" : short_id(row.id));
   if (!row.spec.parent.empty()) html += "<small>child of " + link_to(row.spec.parent) + "</small>";
-  html += "</th><td>" + badge_of(session) + "</td><td>" + escaped(reason_in(session));
+  html += "</th><td>" + badge_of(session) + small("since " + utc_of(session.urgency.since)) +
+          "</td><td>" + escaped(reason_of(session.judged, now));
   html += explanation_of(session) + small(row.spec.task) + "</td><td>" + escaped(history.phase);
   if (const auto* server = server_note(history)) html += small(server_in_brief(server->evidence));
   html += "</td>" + number(history.iteration ? std::to_string(*history.iteration) : "–");
@@ -130,20 +144,18 @@ std::string spoken(Millis time) {
   return std::to_string(seconds / 86'400) + " d";
 }
 
-Response sessions_page(const std::vector<PageRow>& sessions, Instant now) {
-  const auto ailing = std::ranges::count_if(sessions, [](const PageRow& session) {
-    const auto kind = session.judged.health.kind;
-    return !is_end(session.judged.history.lifecycle) &&
-           (kind == HealthKind::stuck || kind == HealthKind::looping ||
-            kind == HealthKind::silent || kind == HealthKind::dead);
+Response sessions_page(const std::vector<PageRow>& sessions, bool are_all, Instant now) {
+  const auto needed = std::ranges::count_if(sessions, [](const PageRow& session) {
+    return session.urgency.standing.attention == Attention::needs_you;
   });
-  std::string html = "<h1>Sessions</h1>\n<p>" + std::to_string(sessions.size()) +
-                     (sessions.size() == 1 ? " session, " : " sessions, ") +
-                     std::to_string(ailing) + " in trouble. Time alone never ends one.</p>\n";
+  std::string html = "<h1>" + std::to_string(needed) +
+                     (needed == 1 ? " session needs you" : " sessions need you") + "</h1>\n<p>" +
+                     (are_all ? "" : "The newest ") + std::to_string(sessions.size()) +
+                     (sessions.size() == 1 ? " session." : " sessions.") + " Times are UTC.</p>\n";
   if (sessions.empty()) {
     html += "<p>Nothing has reported yet.</p>\n";
   } else {
-    static constexpr std::string_view names[] = {"Session",     "Health",        "Why",
+    static constexpr std::string_view names[] = {"Session",     "State",         "Why",
                                                  "Phase",       "Iteration",     "State changes",
                                                  "Last change", "Last heartbeat"};
     html += "<div class=\"wide\"><table>\n" + heads_of(names);
@@ -156,10 +168,11 @@ Response sessions_page(const std::vector<PageRow>& sessions, Instant now) {
 Response session_page(const PageRow& session, const std::vector<Event>& events, Instant now) {
   const auto& row = session.row;
   const auto& history = session.judged.history;
-  std::string html = "<h1>" + escaped(row.id) + "</h1>\n<p>" + badge_of(session) + " since " +
-                     time_of(session.judged.health_since) + ", " +
-                     std::string(name_of(history.lifecycle)) + "</p>\n<p>" +
-                     escaped(reason_in(session)) + explanation_of(session) + "</p>\n<p>";
+  const auto title = title_of(row.id, description_of(row.spec), *history.notes->words);
+  std::string html =
+      "<h1>" + escaped(title) + "</h1>\n<p>" + escaped(row.id) + "</p>\n<p>" + badge_of(session) +
+      " since " + time_of(session.urgency.since) + ", " + std::string(name_of(history.lifecycle)) +
+      "</p>\n<p>" + escaped(reason_of(session.judged, now)) + explanation_of(session) + "</p>\n<p>";
   if (!row.spec.parent.empty()) html += "Child of " + link_to(row.spec.parent) + ". ";
   if (!row.spec.agent.empty()) html += "Agent " + escaped(row.spec.agent) + ". ";
   html += escaped(row.spec.task);
@@ -168,7 +181,7 @@ Response session_page(const PageRow& session, const std::vector<Event>& events, 
           std::to_string(history.state_changes) + " state changes";
   if (history.state_changes > 0) html += ", the last " + spoken(now - history.last_change) + " ago";
   html += ".</p>\n" + evidence_of(session.judged.health) + running_in(history, now);
-  return in_shell("session", row.id + " – Watchdog", html + events_in(events));
+  return in_shell("session", title + " – Watchdog", html + events_in(events));
 }
 
 Response notice_page(int status, std::string_view title, std::string_view text) {

@@ -1,6 +1,5 @@
 /// \file
-/// The pages for people, as they are readable without scripts. What agents say never becomes markup
-/// in them.
+/// The pages for people, readable without scripts. Agents' texts never become markup in them.
 #pragma once
 
 #include <optional>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "api/message.h"
+#include "watchdog/attention.h"
 #include "watchdog/progress.h"
 #include "watchdog/store_reader.h"
 
@@ -17,11 +17,13 @@ namespace watchdog::monitor {
 struct PageRow {
   SessionRow row;
   Case judged;
+  Urgency urgency;
   std::optional<Explanation> explained_by;
 };
 
-/// The list at `/`.
-[[nodiscard]] Response sessions_page(const std::vector<PageRow>& sessions, Instant now);
+/// The list at `/`. `are_all`: there are no others.
+[[nodiscard]] Response sessions_page(const std::vector<PageRow>& sessions, bool are_all,
+                                     Instant now);
 
 /// One session, with its newest events, the newest first.
 [[nodiscard]] Response session_page(const PageRow& session, const std::vector<Event>& events,

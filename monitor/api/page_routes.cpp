@@ -1,10 +1,13 @@
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "api/assets.h"
 #include "api/explanation.h"
+#include "api/layout.h"
 #include "api/page.h"
 #include "api/routes.h"
+#include "core/summary.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -17,7 +20,9 @@ Result<PageRow> page_row(const CallPtr& call, StoreReader& reader, const Session
   if (!watched) return watched.error();
   auto explained_by = explanation(call->backend, row.id, watched->judged);
   if (!explained_by) return explained_by.error();
-  return PageRow{row, std::move(watched->judged), std::move(*explained_by)};
+  const auto urgency = urgency_of(call->backend, reader, row, system_clock().wall());
+  if (!urgency) return urgency.error();
+  return PageRow{row, std::move(watched->judged), *urgency, std::move(*explained_by)};
 }
 
 }  // namespace
@@ -32,7 +37,9 @@ void get_sessions_page(const CallPtr& call) {
       if (!session) return call->reply(error_response(session.error()));
       sessions.push_back(std::move(*session));
     }
-    call->reply(sessions_page(sessions, call->backend.now()));
+    std::ranges::stable_sort(sessions, is_before, &PageRow::urgency);
+    const bool are_all = static_cast<int>(rows->size()) < sessions_shown;
+    call->reply(sessions_page(sessions, are_all, call->backend.now()));
   });
 }
 
@@ -50,10 +57,29 @@ void get_session_page(const CallPtr& call) {
   });
 }
 
+void get_alerts_page(const CallPtr& call) {
+  call->reply(in_shell("alerts", "Alerts – Watchdog",
+                       "<h1>Alerts</h1>\n<p>This page needs JavaScript. "
+                       "<code>watchdog-monitor alerts</code> shows the same.</p>\n"));
+}
+
+void get_overview_page(const CallPtr& call) {
+  call->reply(in_shell("overview", "Overview – Watchdog",
+                       "<h1>The last 24 hours</h1>\n<p>This page needs JavaScript. "
+                       "<code>watchdog-monitor report</code> shows more.</p>\n"));
+}
+
 void get_asset(const CallPtr& call) {
   auto response = asset(call->id, call->tool, call->request);
   call->reply(response ? std::move(*response)
                        : error_response(404, "not_found", "there is no such file"));
+}
+
+void get_schema(const CallPtr& call) {
+  auto response = schema_file(call->id, call->request);
+  call->reply(response
+                  ? std::move(*response)
+                  : error_response(404, "not_found", "the schema " + call->id + " does not exist"));
 }
 
 }  // namespace watchdog::monitor

@@ -1,5 +1,5 @@
 /// \file
-/// How often somebody may do something.
+/// A limit on how often something may happen.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,8 @@
 
 namespace watchdog::monitor {
 
-/// So many a second in the long run, and so many at once. Full at the beginning. The caller says
-/// what time it is: the time since some moment, the same for every call; if it runs backwards it
-/// stands still. A plain value.
+/// A token bucket, full at the start. The caller passes the time since some fixed moment; if it
+/// runs backwards it counts as unchanged. A plain value.
 class RateLimit {
  public:
   RateLimit(double per_second, double at_once) noexcept

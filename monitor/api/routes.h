@@ -1,5 +1,5 @@
 /// \file
-/// What answers a request, by its path. Each replies exactly once.
+/// The handlers of requests, by their paths. Each replies exactly once.
 #pragma once
 
 #include "api/call.h"
@@ -15,8 +15,12 @@ void patch_session(const CallPtr& call);
 void cancel_session(const CallPtr& call);
 /// Many, a row each.
 void list_sessions(const CallPtr& call);
+/// The changes of health of all sessions in the newest time.
+void get_history(const CallPtr& call);
+/// How many there are of each state.
+void get_summary(const CallPtr& call);
 
-// What happens, as it happens
+// Streams of events
 void stream_all(const CallPtr& call);
 void stream_session(const CallPtr& call);
 
@@ -25,7 +29,7 @@ void post_events(const CallPtr& call);
 void get_events(const CallPtr& call);
 void get_transitions(const CallPtr& call);
 
-// What coding agents tell through their hooks
+// Hooks of coding agents
 void post_hook(const CallPtr& call);
 
 // Turns
@@ -36,9 +40,13 @@ void abort_turn(const CallPtr& call);
 // Pages for people, and what they load
 void get_sessions_page(const CallPtr& call);
 void get_session_page(const CallPtr& call);
+/// What people were told, and how the last day was: both are made by their scripts.
+void get_alerts_page(const CallPtr& call);
+void get_overview_page(const CallPtr& call);
 void get_asset(const CallPtr& call);
+void get_schema(const CallPtr& call);
 
-// Who asks, and who did what
+// The caller, and the audit log
 void get_access(const CallPtr& call);
 void post_login(const CallPtr& call);
 void post_logout(const CallPtr& call);
@@ -52,10 +60,11 @@ void get_metrics(const CallPtr& call);
 void forget_session(const CallPtr& call);
 void forget_sessions(const CallPtr& call);
 
-// What people are told
+// Alerts
 void list_alerts(const CallPtr& call);
 void acknowledge_alert(const CallPtr& call);
 void snooze_alert(const CallPtr& call);
+void test_channel(const CallPtr& call);
 
 // Questions to a model
 void post_check(const CallPtr& call);

@@ -1,5 +1,5 @@
 /// \file
-/// What somebody may do.
+/// The permissions of a token.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace watchdog::monitor {
 enum class Scope : std::uint8_t {
   read,    ///< See sessions, their events and healths.
   report,  ///< Say what an agent does; ask a model about it.
-  act      ///< Stop what runs, quieten what alerts, see who did.
+  act      ///< Cancel sessions, silence alerts, read the audit log.
 };
 
 /// A set of scopes. A plain value.

@@ -1,18 +1,59 @@
+// A change of a session is a report: the function reads the session, checks, and appends one batch.
+// A new policy is checked as a whole, but only the patch is stored. The start of a session has an
+// id made of its process, so a repeated request adds no second start. A cancel also ends a session
+// that no process serves, or that rests, in the same batch. Otherwise the agent must see the
+// request, and the reply says by which way it will.
 #include <utility>
 
+#include "api/parts.h"
 #include "api/routes.h"
+#include "api/session_list.h"
 #include "watchdog/ids.h"
 #include "watchdog/json.h"
 #include "watchdog/progress.h"
+#include "watchdog/reasons.h"
 #include "watchdog/redaction.h"
 
 namespace watchdog::monitor {
 namespace {
 
+constexpr int documents_per_part = 50;  ///< In one part of an answer.
+
 Error has_ended(const SessionRow& row) {
   return {ErrorCode::conflict,
           "session " + row.id + " has ended already: " + std::string(name_of(row.lifecycle)),
           "sessionId"};
+}
+
+/// How an agent receives a cancel, and a sentence about it.
+struct Reach {
+  std::string_view by;
+  std::string message;
+};
+
+Reach reach_of(const SessionRow& row, const History& history, bool ends) {
+  const auto label = row.spec.labels.find("via");
+  const std::string_view via =
+      label == row.spec.labels.end() ? "" : std::string_view(label->second);
+  const bool rested = history.lifecycle == Lifecycle::idle;
+  const std::string process =
+      history.pid > 0 ? " `cancel --kill` ends its process." : " Its process is not known, either.";
+  if (ends && !rested) return {"ended", "cancelled at once: no process was working on it"};
+  if (via == "hooks")
+    return {"hooks", std::string(ends ? "cancelled at once: it was idle." : "cancel requested.") +
+                         " Each further call and prompt that its hooks ask for is denied."};
+  if (via == "proxy")
+    return {"proxy", std::string(ends ? "cancelled at once: it was idle." : "cancel requested.") +
+                         " Its next request to its model is denied."};
+  if (via == "notify")
+    return {"nothing",
+            "nothing reaches this agent: it only reports its answers, and takes none." + process};
+  return {"report", "cancel requested; the agent will see it with its next report"};
+}
+
+/// True if an agent that does not report by itself rests: there is nothing to stop.
+bool rests(const SessionRow& row, const History& history) {
+  return history.lifecycle == Lifecycle::idle && row.spec.labels.contains("via");
 }
 
 }  // namespace
@@ -48,26 +89,15 @@ void get_status(const CallPtr& call) {
 }
 
 void list_progress(const CallPtr& call) {
-  auto filter = filter_of(call->target, page_max);
-  if (!filter) return call->reply(error_response(filter.error()));
-  reading(call, [call, filter = std::move(*filter)](StoreReader& reader) {
-    const auto rows = reader.sessions(filter);
-    if (!rows) return call->reply(error_response(rows.error()));
-    JsonWriter out;
-    out.open_object().key("sessions").open_array();
-    for (const auto& row : *rows) {
-      const auto watched = look_up(call->backend, reader, row);
-      if (!watched) return call->reply(error_response(watched.error()));
-      const auto document = document_of(call->backend, row.id, *watched);
-      if (!document) return call->reply(error_response(document.error()));
-      out.raw(*document);
-    }
-    out.close_array().key("next");
-    const bool more = static_cast<int>(rows->size()) == filter.limit;
-    more ? out.value(rows->back().key) : out.value(nullptr);
-    out.close_object();
-    call->reply(json_response(out));
-  });
+  auto query = query_of(call->target, page_max);
+  if (!query) return call->reply(error_response(query.error()));
+  const auto begin = [](JsonWriter& out) { out.open_object().key("sessions").open_array(); };
+  reply_with_sessions(call, std::move(*query), documents_per_part, begin,
+                      [call](StoreReader& reader, const SessionRow& row) -> Result<std::string> {
+                        const auto watched = look_up(call->backend, reader, row);
+                        if (!watched) return watched.error();
+                        return document_of(call->backend, row.id, *watched);
+                      });
 }
 
 void create_session(const CallPtr& call) {
@@ -129,7 +159,9 @@ void cancel_session(const CallPtr& call) {
     const auto watched = look_up(call->backend, reader, *row);
     if (!watched) return call->reply(error_response(watched.error()));
     if (is_end(row->lifecycle)) return call->reply(error_response(has_ended(*row)));
-    const bool ends = unserved(watched->judged);
+    const auto& history = watched->judged.history;
+    const bool ends = unserved(watched->judged) || rests(*row, history);
+    const auto reach = reach_of(*row, history, ends);
     Batch batch{.session = call->id, .creation = Creation::refuse};
     Report& request = batch.reports.emplace_back();
     request.kind = ReportKind::cancel;
@@ -138,14 +170,15 @@ void cancel_session(const CallPtr& call) {
       Report& end = batch.reports.emplace_back();
       end.kind = ReportKind::end;
       end.detail = Outcome{.kind = OutcomeKind::cancelled,
-                           .reason = "cancelled_by_" + asked.by,
-                           .error = asked.reason};
+                           .reason = std::string(reasons::cancelled),
+                           .error = asked.reason,
+                           .subject = asked.by};
     }
-    call->backend.append(std::move(batch), [call, ends](Result<Receipt> receipt) {
+    call->backend.append(std::move(batch), [call, ends, reach](Result<Receipt> receipt) {
       if (!receipt) return call->reply(error_response(receipt.error()));
       JsonWriter out;
       out.open_object().field("ok", true).field("sessionId", call->id).field("ended", ends);
-      out.close_object();
+      out.field("reach", reach.by).field("message", reach.message).close_object();
       call->reply(json_response(out));
     });
   });

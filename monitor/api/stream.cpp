@@ -1,3 +1,8 @@
+// `take` decides what comes next: what a read left, the snapshot, the feed, or a page of the file.
+// A stream reads the file until the feed still has all that follows its cursor. It then takes the
+// feed and skips what it has sent already. A listener that falls behind returns to the file. While
+// `reading_` is set, only the reading thread uses the cursor. `read_replay` asks for the newest
+// transition before the newest event: the events behind a transition are stored before it.
 #include "api/stream.h"
 
 #include <algorithm>
@@ -5,7 +10,8 @@
 #include <utility>
 
 #include "api/call.h"
-#include "api/session_row.h"
+#include "core/session_row.h"
+#include "core/summary.h"
 #include "watchdog/json_writer.h"
 
 namespace watchdog::monitor {
@@ -13,7 +19,8 @@ namespace {
 
 constexpr int page_events = 500;
 constexpr int page_rows = 500;
-/// Written at once, so that one who reads slowly holds little.
+constexpr std::size_t replay_bytes = 1024 * 1024;  ///< Of events: held for a slow reader.
+/// Written at once, so that a slow reader holds little.
 constexpr std::size_t records_at_once = 256;
 
 /// Sessions' ids by their keys, each looked up once.
@@ -99,7 +106,7 @@ void Stream::start(Task task) {
                 [done](const Error& error) { done(error); });
 }
 
-/// How things are, a page at a time. What comes after it may tell some of it again.
+/// Reads the present state, a page at a time. Later records may repeat some of it.
 Result<void> Stream::read_snapshot(StoreReader& reader) {
   if (rows_told_ == 0) {
     if (auto placed = place(reader); !placed) return placed;
@@ -117,12 +124,21 @@ Result<void> Stream::read_snapshot(StoreReader& reader) {
     } else {
       const auto rows = reader.sessions({.after = below_, .limit = page_rows});
       if (!rows) return rows.error();
-      for (const auto& row : *rows) out.raw(session_row(backend_, row, wall));
+      for (const auto& row : *rows) {
+        const auto text = session_row(backend_, reader, row, wall);
+        if (!text) return text.error();
+        out.raw(*text);
+      }
       rows_told_ += static_cast<int>(rows->size());
       complete = static_cast<int>(rows->size()) < page_rows || rows_told_ >= rows_max;
       if (!rows->empty()) below_ = rows->back().key;
     }
     out.close_array();
+  }
+  if (complete && options_.summary) {
+    const auto summary = summary_of(backend_, reader, wall);
+    if (!summary) return summary.error();
+    out.key("summary").raw(*summary);
   }
   out.field("complete", complete).field("resumed", resumed_).field("missed", missed_);
   out.close_object();
@@ -135,7 +151,7 @@ Result<void> Stream::read_snapshot(StoreReader& reader) {
   return {};
 }
 
-/// Whether the file still knows what came after the cursor.
+/// Returns whether the file still has what followed the cursor.
 Result<void> Stream::place(StoreReader& reader) {
   resumed_ = missed_ = false;
   if (live_) return {};
@@ -152,8 +168,8 @@ Result<void> Stream::place(StoreReader& reader) {
   return {};
 }
 
-/// The next page of what happened after the cursor. At the end of the file the cursor stands at its
-/// newest, whoever's that is, so that the feed can go on from there.
+/// Reads the next page after the cursor. At the end of the file the cursor is at its newest event,
+/// of any session, so that the feed can continue there.
 Result<void> Stream::read_replay(StoreReader& reader) {
   // In this order: what a transition was concluded of is in the file before it.
   const auto newest_transition = reader.newest_transition();
@@ -164,12 +180,12 @@ Result<void> Stream::read_replay(StoreReader& reader) {
 
   EventPage page;
   if (options_.session.empty()) {
-    auto events = reader.events_after(cursor_.seq, page_events);
+    auto events = reader.events_after(cursor_.seq, page_events, replay_bytes);
     if (!events) return events.error();
     page.events = std::move(*events);
-    if (page.events.size() == page_events) page.next = page.events.back().seq;
+    if (!page.events.empty()) page.next = page.events.back().seq;
   } else {
-    auto own = reader.page(options_.key, cursor_.seq, page_events);
+    auto own = reader.page(options_.key, cursor_.seq, page_events, {}, replay_bytes);
     if (!own) return own.error();
     page = std::move(*own);
   }
@@ -225,9 +241,9 @@ void Stream::take_live(std::vector<Piece>& pieces) {
   std::vector<RecordPtr> records;
   while (true) {
     if (!listener_->take(records, records_at_once)) {
-      // Told from the file; what sessions looked like meanwhile is told as it is now.
+      // Continues from the file; rows of sessions are sent in their present state.
       live_ = false;
-      snapshot_due_ = options_.sessions;
+      snapshot_due_ = options_.sessions || options_.summary;
       return wake_();
     }
     bool look = false;
@@ -237,6 +253,10 @@ void Stream::take_live(std::vector<Piece>& pieces) {
         if (!own || !options_.sessions) continue;
         if (options_.session.empty()) pieces.emplace_back(record, &record->text);
         look = !options_.session.empty();
+        continue;
+      }
+      if (record->kind == Record::Kind::summary) {
+        if (options_.summary) pieces.emplace_back(record, &record->text);
         continue;
       }
       // After a replay the feed tells some of it again.

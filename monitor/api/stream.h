@@ -2,31 +2,35 @@
 /// Server-sent events: first how things are, then what happens, from any place on.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "api/backend.h"
-#include "api/feed.h"
 #include "api/message.h"
+#include "core/backend.h"
+#include "core/feed.h"
 
 namespace watchdog::monitor {
 
-/// What is told. A plain value.
+/// The contents of a stream. A plain value.
 struct StreamOptions {
   std::string session;  ///< Only of this one; empty: of all.
   SessionKey key = observer_key;
   bool events = true;
   bool transitions = true;
   bool sessions = true;         ///< How they look, at most once a second each.
+  bool summary = false;         ///< How many there are of each state, likewise.
   std::optional<Cursor> after;  ///< Goes on after it; empty: from now on.
+  /// Returns false when the client's permission has ended; null: no check. From any thread.
+  std::function<bool()> allowed{};
 };
 
-/// One listener's stream. What happens is told exactly once and in order, also over restarts of the
-/// monitor, as long as the file keeps it. Who reads slowly is told from the file; what sessions
-/// looked like in between it is not told.
+/// One listener's stream. Each record comes exactly once and in order, also over restarts of the
+/// monitor, as long as the file keeps it. A slow reader gets records from the file, and skips rows
+/// of sessions in between.
 class Stream final : public BodySource, public std::enable_shared_from_this<Stream> {
  public:
   /// Both must outlive it.
@@ -35,6 +39,7 @@ class Stream final : public BodySource, public std::enable_shared_from_this<Stre
 
   void begin(std::function<void()> wake) override;
   [[nodiscard]] std::vector<Piece> take() override;
+  [[nodiscard]] bool allowed() override { return !options_.allowed || options_.allowed(); }
 
  private:
   using Task = Result<void> (Stream::*)(StoreReader&);
@@ -57,13 +62,13 @@ class Stream final : public BodySource, public std::enable_shared_from_this<Stre
   std::vector<Piece> pending_;
   bool reading_ = false;
 
-  // Of whoever reads, while somebody does; else of who takes:
-  Cursor cursor_;  ///< What was told.
+  // Used by the reading thread while one reads, else by the one that takes:
+  Cursor cursor_;  ///< The place of the stream.
   bool snapshot_due_ = true;
-  bool live_ = false;  ///< The feed tells what comes after the cursor.
+  bool live_ = false;  ///< The feed continues after the cursor.
   bool resumed_ = false;
   bool missed_ = false;
-  SessionKey below_ = 0;  ///< Where the snapshot goes on.
+  SessionKey below_ = 0;  ///< Where the snapshot continues.
   int rows_told_ = 0;
 };
 

@@ -10,7 +10,8 @@ namespace watchdog::monitor {
 Result<Target> Target::parse(std::string_view text) {
   const auto url = boost::urls::parse_origin_form({text.data(), text.size()});
   if (!url) {
-    return Error{ErrorCode::malformed, "the request's target is no path: " + url.error().message()};
+    return Error{ErrorCode::malformed,
+                 "the request's target is not a path: " + url.error().message()};
   }
   Target target;
   for (auto segment : url->segments()) {
@@ -18,6 +19,12 @@ Result<Target> Target::parse(std::string_view text) {
   }
   for (auto parameter : url->params()) target.parameters_[parameter.key] = parameter.value;
   return target;
+}
+
+std::vector<std::string> Target::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : parameters_) names.push_back(name);
+  return names;
 }
 
 std::string Target::text(const std::string& name) const {

@@ -2,6 +2,7 @@
 /// The path and query of a request, decoded.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "watchdog/nearest.h"
 #include "watchdog/result.h"
 
 namespace watchdog::monitor {
@@ -21,6 +23,8 @@ class Target {
 
   std::vector<std::string> segments;  ///< Of the path, without empty ones.
 
+  /// Names of the parameters that are there.
+  [[nodiscard]] std::vector<std::string> names() const;
   /// The parameter's text; empty if it is absent or empty.
   [[nodiscard]] std::string text(const std::string& name) const;
   /// The parameter as a number. Errors: `malformed` (no integer), `invalid` (out of range).
@@ -32,8 +36,24 @@ class Target {
     const auto word = text(name);
     if (word.empty()) return std::optional<Enum>{};
     const auto value = named<Enum>(word);
-    if (!value) return Error{ErrorCode::invalid, name + " does not know " + word, name};
+    if (!value) return Error{ErrorCode::invalid, unknown_word(name, word, all_names<Enum>()), name};
     return value;
+  }
+  /// The parameter as names of enumerators, with commas between; none if absent. Errors: `invalid`.
+  template <class Enum>
+  [[nodiscard]] Result<std::vector<Enum>> choices(const std::string& name) const {
+    std::vector<Enum> values;
+    const auto words = text(name);
+    for (std::size_t from = 0; from < words.size();) {
+      const auto to = std::min(words.find(',', from), words.size());
+      const auto word = words.substr(from, to - from);
+      const auto value = named<Enum>(word);
+      if (!value)
+        return Error{ErrorCode::invalid, unknown_word(name, word, all_names<Enum>()), name};
+      values.push_back(*value);
+      from = to + 1;
+    }
+    return values;
   }
 
  private:

@@ -1,3 +1,8 @@
+// Secrets are compared by their digests in constant time, and with all tokens, so the time shows
+// neither length nor place. A login is a name, an expiry and their HMAC under the token's secret,
+// so nothing is stored for it. Browsers send cookies to all ports of a host; the cookie's name
+// comes from the secret too, so two monitors do not overwrite each other's. One wrong line makes
+// the whole text unusable: a token is never dropped in silence.
 #include "api/token.h"
 
 #include <openssl/crypto.h>
@@ -92,7 +97,7 @@ Result<Token> token_from(const std::vector<std::string_view>& words) {
   } else if (words.size() != 1) {
     return Error{ErrorCode::invalid, "it must be TOKEN, or NAME SCOPE[,SCOPE] TOKEN"};
   }
-  // Those two are said of callers who have no token of a file.
+  // Those two names mean callers without a token of a file.
   if (!is_name(token.name) || token.name == "local" || token.name == "environment") {
     return Error{ErrorCode::invalid,
                  "a name is made of letters, digits, _ and -, and not local or environment"};

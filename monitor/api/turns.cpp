@@ -16,7 +16,7 @@ Error no_turn(std::string_view id) {
   return {ErrorCode::not_found, "there is no active turn " + std::string(id), "turnId"};
 }
 
-/// True if it is the turn, or was begun by it, whatever stands between.
+/// Returns true if it is the turn, or one below it.
 bool belongs_to(const History& history, const OpenTurn& turn, std::string_view ancestor) {
   const OpenTurn* at = &turn;
   for (std::size_t level = 0; at != nullptr && level < open_turns_max; ++level) {
@@ -48,14 +48,24 @@ Report end_of(const OpenTurn& turn) {
 Response turns_response(const std::vector<ActiveTurn>& turns, Instant now) {
   JsonWriter out;
   out.open_object().key("turns").open_array();
-  for (const auto& [session, agent, turn, call] : turns) {
+  for (const auto& [session, agent, turn, calls] : turns) {
+    const auto* newest = calls.empty() ? nullptr : &calls.back();
     const auto then = std::max(now, turn.since);
     out.open_object().field("sessionId", session).key("nousId");
     agent.empty() ? out.value(nullptr) : out.value(agent);
-    write_turn(out, turn, call ? &*call : nullptr, then);
+    const auto elapsed = [&](const OpenCall& call) {
+      return std::max(then - call.since, Millis{0}).count();
+    };
+    write_turn(out, turn, newest, then);
     out.key("currentToolElapsedMs");
-    call ? out.value(std::max(then - call->since, Millis{0}).count()) : out.value(nullptr);
-    out.close_object();
+    newest != nullptr ? out.value(elapsed(*newest)) : out.value(nullptr);
+    out.key("tools").open_array();
+    for (const auto& call : calls) {
+      out.open_object().field("name", call.name).key("callId");
+      call.call_id.empty() ? out.value(nullptr) : out.value(call.call_id);
+      out.field("elapsedMs", elapsed(call)).close_object();
+    }
+    out.close_array().close_object();
   }
   out.close_array().close_object();
   return {.body = out.take()};

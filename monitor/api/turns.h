@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "api/backend.h"
 #include "api/message.h"
+#include "core/backend.h"
 
 namespace watchdog::monitor {
 
@@ -17,9 +17,9 @@ namespace watchdog::monitor {
 /// id).
 [[nodiscard]] Result<std::string> session_of_turn(Backend& backend, std::string_view turn);
 
-/// What is to be reported so that a turn, or one of its calls, stops; nothing if that was asked for
-/// already. `unserved`: nobody is there to do it, so the turn is over, with all that it began.
-/// Errors: `not_found` (no such turn, or call, is open).
+/// Returns the reports that stop a turn, or one of its calls; nothing if that was requested
+/// already. `unserved`: no process can do it, so the turn is over, with all that it began. Errors:
+/// `not_found` (no such turn, or call, is open).
 [[nodiscard]] Result<std::vector<Report>> reports_to_abort(const Case& judged,
                                                            const Directive& directive,
                                                            const CancelRequest& asked,

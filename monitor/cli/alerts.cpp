@@ -1,13 +1,33 @@
+// Listing and changing ask the API, of a file or of a monitor. `--test` differs: without `--server`
+// this process sends the message itself, with its own settings. So a channel can be tried before
+// any monitor runs. With `--server` the monitor sends it. After a full page the command asks for
+// the next one, only to say that alerts are missing.
+#include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/monitor.h"
-#include "cli/phrases.h"
-#include "cli/table.h"
+#include "cli/usage.h"
+#include "terminal/output.h"
+#include "terminal/phrases.h"
+#include "terminal/table.h"
 #include "watchdog/ids.h"
+#include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {
 namespace {
+
+struct AlertsOptions {
+  Endpoint::Options endpoint;
+  Sources sources;                     ///< For `test` alone.
+  std::string session;                 ///< Only its alerts.
+  std::string test;                    ///< Try this channel instead.
+  std::int64_t acknowledge = 0;        ///< This alert instead; 0: none.
+  std::vector<std::int64_t> snooze{};  ///< Likewise, for the given minutes.
+  int limit = 50;
+  bool json = false;
+};
 
 using nlohmann::json;
 
@@ -21,7 +41,7 @@ std::string deliveries_of(const json& alert) {
   return text.empty() ? "–" : text;
 }
 
-/// Who knows of it, or until when it is quiet.
+/// Returns who acknowledged it, or until when it is silenced.
 std::string known_by(const json& alert) {
   if (alert["acknowledged"].is_object()) return shown(alert["acknowledged"], "by");
   if (alert["snoozedUntil"].is_number()) return "until " + local_time(alert["snoozedUntil"]);
@@ -29,7 +49,7 @@ std::string known_by(const json& alert) {
 }
 
 void print_alerts(const json& list) {
-  Table table({"ID", "SINCE", "SESSION", "HEALTH", "TOLD", "KNOWN", "WHY"});
+  Table table({"ID", "SINCE", "SESSION", "HEALTH", "SENT", "KNOWN", "WHY"}, {4, 5});
   for (const auto& alert : list["alerts"]) {
     const bool over = alert.value("kind", "") == "recovery";
     const auto word = alert.value("health", "?");
@@ -37,7 +57,7 @@ void print_alerts(const json& list) {
                over ? "over: " + word : coloured(word), deliveries_of(alert), known_by(alert),
                shown(alert, "reason")});
   }
-  print(table.text(terminal_width()));
+  print(table.is_empty() ? "no alerts\n" : table.text(terminal_width()));
   if (list["channels"].empty()) return;
   Table channels({"CHANNEL", "TYPE", "STATE", "WAITS", "ERROR"});
   for (const auto& channel : list["channels"]) {
@@ -49,33 +69,51 @@ void print_alerts(const json& list) {
   print(channels.text(terminal_width()));
 }
 
+int show_trial(const json& trial, bool as_json) {
+  const bool sent = trial.value("sent", false);
+  if (as_json) {
+    print_json(trial.dump(-1, ' ', false, json::error_handler_t::replace));
+  } else {
+    print_line((sent ? "sent: " : "not sent: ") + shown(trial, "answer"));
+  }
+  return sent ? exit_done : exit_failed;
+}
+
+/// By the monitor that was named, with its settings.
+int try_channel_of_monitor(const AlertsOptions& options) {
+  auto endpoint_options = options.endpoint;
+  endpoint_options.writes = true;
+  auto endpoint = Endpoint::open(endpoint_options);
+  if (!endpoint) return complain(endpoint.error());
+  const auto body =
+      endpoint->ask(Method::post, "/api/alerts/channels/" + url_encoded(options.test) + "/test");
+  return body ? show_trial(json::parse(*body), options.json) : complain(body.error());
+}
+
 int try_channel(const AlertsOptions& options) {
   const auto settings = configured(options.sources);
   if (!settings) return settings.error();
   const auto& channels = settings->alerts.channels;
   const auto found = channels.find(options.test);
   if (found == channels.end()) {
-    return complain({ErrorCode::not_found, "there is no channel " + printable(options.test) +
+    return complain({ErrorCode::not_found, "there is no channel " + terminal_line(options.test) +
                                                " in the settings, [alerts.channels.NAME]"});
   }
   const auto secrets = channel_secrets({.channels = {*found}});
   if (!secrets) return complain({ErrorCode::invalid, to_text(secrets.error())});
   const auto sender = alert_sender(*settings, found->first, secrets->at(found->first), {});
   const auto result = sender.send({.key = "test-" + new_ulid(system_clock().wall())});
-  const bool taken = result.kind == SendResult::Kind::taken;
-  if (options.json) {
-    const json said{{"channel", found->first}, {"sent", taken}, {"answer", result.answer}};
-    print_line(said.dump(-1, ' ', false, json::error_handler_t::replace));
-  } else {
-    print_line((taken ? "sent: " : "not sent: ") + printable(result.answer));
-  }
-  return taken ? exit_done : exit_failed;
+  return show_trial({{"channel", found->first},
+                     {"sent", result.kind == SendResult::Kind::taken},
+                     {"answer", result.answer}},
+                    options.json);
 }
 
 }  // namespace
 
-int alerts(const AlertsOptions& options) {
-  if (!options.test.empty()) return try_channel(options);
+static int alerts(const AlertsOptions& options) {
+  if (!options.test.empty())
+    return options.endpoint.server.empty() ? try_channel(options) : try_channel_of_monitor(options);
   const bool changes = options.acknowledge != 0 || !options.snooze.empty();
   auto endpoint_options = options.endpoint;
   endpoint_options.writes = changes;
@@ -90,17 +128,64 @@ int alerts(const AlertsOptions& options) {
             : endpoint->ask(Method::post, target + "/snooze",
                             json{{"minutes", options.snooze.back()}}.dump());
     if (!body) return complain(body.error());
-    print_line(options.json             ? *body
-               : options.snooze.empty() ? "known: nothing more of it until it is over"
-                                        : "quiet " + known_by(json::parse(*body)));
+    if (options.json) {
+      print_json(*body);
+    } else {
+      print_line(options.snooze.empty() ? "acknowledged: silenced until it resolves"
+                                        : "silenced " + known_by(json::parse(*body)));
+    }
     return exit_done;
   }
   auto target = "/api/alerts?limit=" + std::to_string(options.limit);
   if (!options.session.empty()) target += "&sessionId=" + url_encoded(options.session);
   const auto body = endpoint->ask(Method::get, target);
   if (!body) return complain(body.error());
-  options.json ? print_line(*body) : print_alerts(json::parse(*body));
+  const auto list = json::parse(*body);
+  options.json ? print_json(*body) : print_alerts(list);
+  if (!list["next"].is_null()) {
+    const auto older = endpoint->ask(Method::get, target + "&after=" + list["next"].dump());
+    if (older && !json::parse(*older)["alerts"].empty())
+      note("older alerts are not shown; use --limit COUNT or --session ID", options.json);
+  }
   return exit_done;
+}
+
+void add_alerts(CommandLine& line) {
+  const auto options = std::make_shared<AlertsOptions>();
+  auto* command = line.app.add_subcommand(
+      "alerts", "List alerts and channel status; acknowledge, snooze, test");
+  command->add_option("--session", options->session, "Only alerts of this session");
+  command->add_option("--limit", options->limit, "Largest number to show")
+      ->capture_default_str()
+      ->check(integer(1, 1'000));
+  auto* alerts_ack = command
+                         ->add_option("--ack", options->acknowledge,
+                                      "Acknowledge this alert: silent until it resolves")
+                         ->check(integer(1));
+  auto* alerts_snooze =
+      command
+          ->add_option("--snooze", options->snooze, "Silence an alert's session for some minutes")
+          ->type_name("ID MINUTES")
+          ->expected(2)
+          ->check(integer(1))
+          ->excludes(alerts_ack);
+  auto* alerts_test =
+      command
+          ->add_option("--test", options->test,
+                       "Send a test message through this channel of the settings, or of the "
+                       "monitor that --server names")
+          ->excludes(alerts_ack)
+          ->excludes(alerts_snooze);
+  auto* alerts_config =
+      command
+          ->add_option_function<std::string>(
+              "--config", [options](const std::string& path) { options->sources.file = path; },
+              "Settings file, as for serve")
+          ->needs(alerts_test);
+  command->add_flag("--json", options->json, "Print one JSON object");
+  add_endpoint(*command, options->endpoint);
+  alerts_config->excludes(command->get_option("--server"));
+  command->callback([&line, options] { line.code = alerts(*options); });
 }
 
 }  // namespace watchdog::monitor

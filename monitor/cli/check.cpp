@@ -1,17 +1,27 @@
 #include <poll.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/phrases.h"
-#include "cli/table.h"
+#include "terminal/output.h"
+#include "terminal/phrases.h"
+#include "terminal/table.h"
 
 namespace watchdog::monitor {
 namespace {
 
+struct CheckOptions {
+  Endpoint::Options endpoint;
+  std::string session;
+  bool no_wait = false;
+  bool json = false;
+};
+
 using nlohmann::json;
 
-constexpr int look_again_ms = 250;
+constexpr int look_at_check_again_ms = 250;
 
 /// The letters of a check, in words.
 std::string meaning(const std::string& letter) {
@@ -23,7 +33,7 @@ std::string meaning(const std::string& letter) {
 
 }  // namespace
 
-int check(const CheckOptions& options) {
+static int check(const CheckOptions& options) {
   auto endpoint = Endpoint::open(options.endpoint);
   if (!endpoint) return complain(endpoint.error());
   auto body = endpoint->ask(Method::post, "/api/autonomous/check-status",
@@ -32,14 +42,14 @@ int check(const CheckOptions& options) {
   auto asked = json::parse(*body);
   const std::string id = asked["checkId"];
   while (!options.no_wait && asked["state"] == "pending") {
-    poll(nullptr, 0, look_again_ms);
+    poll(nullptr, 0, look_at_check_again_ms);
     body = endpoint->ask(Method::get, "/api/autonomous/check-status/" + url_encoded(id));
     if (!body) return complain(body.error());
     asked = json::parse(*body);
   }
   const std::string state = asked["state"];
   if (options.json) {
-    print_line(*body);
+    print_json(*body);
   } else {
     auto line = id + "  " + state;
     if (state == "done") line += ": " + meaning(asked["status"]);
@@ -49,9 +59,20 @@ int check(const CheckOptions& options) {
               " % sure";
     }
     print_line(line);
-    if (asked["reason"].is_string()) print_line("  " + printable(asked["reason"]));
+    if (asked["reason"].is_string()) print_line("  " + shown(asked, "reason"));
   }
   return state == "failed" ? exit_failed : exit_done;
+}
+
+void add_check(CommandLine& line) {
+  const auto options = std::make_shared<CheckOptions>();
+  auto* command = line.app.add_subcommand("check", "Ask a model whether a session makes progress");
+  command->add_option("session", options->session, "Session id")->required();
+  command->add_flag("--no-wait", options->no_wait,
+                    "Do not wait for the answer, which becomes an event of the session");
+  command->add_flag("--json", options->json, "Print the check as JSON");
+  add_endpoint(*command, options->endpoint);
+  command->callback([&line, options] { line.code = check(*options); });
 }
 
 }  // namespace watchdog::monitor

@@ -1,22 +1,51 @@
-#include <cstdio>
+// `configured` serves the other commands and prints all mistakes at once. The exit code is 2 only
+// if every mistake is on the command line, because a wrong file or variable must refuse to start.
+// `--check` also reads the secrets of channels, which loading does not. `--write` creates the file
+// with O_EXCL, so it never replaces one, and removes a file that it could not complete.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <system_error>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/phrases.h"
-#include "cli/table.h"
+#include "terminal/output.h"
+#include "terminal/phrases.h"
+#include "terminal/table.h"
+#include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {
 namespace {
 
+struct ConfigOptions {
+  Sources sources;
+  bool check = false;   ///< Only say whether it is right.
+  bool sample = false;  ///< A file with every setting instead.
+  bool write = false;   ///< The sample goes to the place where settings are looked for.
+  bool json = false;
+};
+
+constexpr const char* config_footer =
+    "Later sources override earlier ones: default, file, environment (WATCHDOG_<SECTION>_<KEY>, "
+    "and the variables that --sample names), command line. All mistakes are reported at once; the "
+    "exit code is 2 if only the command line is wrong, 3 if the file or a variable is.\n"
+    "\n"
+    "--json: {\"file\": path or null, \"settings\": [{\"key\", \"value\" (null: none; of a secret "
+    "\"set\"), \"origin\", \"where\", \"variables\", \"flag\"}]}\n"
+    "\n";
+
 using nlohmann::json;
 
-int complain(const Mistakes& mistakes) {
+int print_mistakes(const Mistakes& mistakes) {
   bool usage = true;
   std::istringstream lines(to_text(mistakes));
-  for (std::string line; std::getline(lines, line);)
-    std::fprintf(stderr, "watchdog-monitor: %s\n", printable(line).c_str());
+  for (std::string line; std::getline(lines, line);) warn(line);
   for (const auto& mistake : mistakes) usage = usage && mistake.origin == Origin::command_line;
   return usage ? exit_usage : exit_refused;
 }
@@ -40,41 +69,98 @@ json object_of(const Configuration& configuration) {
   return {{"file", file.empty() ? json() : json(file)}, {"settings", std::move(settings)}};
 }
 
+/// Makes the file that settings are read from, and its directory.
+int write_sample(const Sources& sources) {
+  const auto path = sources.file ? *sources.file : usual_settings_file(sources.environment);
+  if (path.empty()) {
+    warn("there is no place for the settings: name a file with --config, or set HOME");
+    return exit_usage;
+  }
+  const auto refuse = [&](const std::string& why) {
+    warn("cannot write " + path.string() + ": " + why);
+    return exit_refused;
+  };
+  std::error_code failed;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failed);
+  if (failed) return refuse(failed.message());
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (file < 0 && errno == EEXIST)
+    return refuse("it exists and stays as it is. Move it away, or name another file with --config");
+  if (file < 0) return refuse(std::generic_category().message(errno));
+  const auto sample = sample_configuration();
+  const bool written =
+      ::write(file, sample.data(), sample.size()) == static_cast<ssize_t>(sample.size()) &&
+      fsync(file) == 0;
+  const int cause = errno;
+  close(file);
+  if (!written) {
+    unlink(path.c_str());
+    return refuse(std::generic_category().message(cause));
+  }
+  print_line("wrote " + path.string() + "; `watchdog-monitor config --check` checks it");
+  return exit_done;
+}
+
 }  // namespace
 
 Result<Settings, int> configured(const Sources& sources) {
   auto loaded = Configuration::load(sources);
-  if (!loaded) return complain(loaded.error());
+  if (!loaded) return print_mistakes(loaded.error());
+  if (auto added = add_redactions(loaded->settings().privacy); !added)
+    return complain(added.error());
   return loaded->settings();
 }
 
-int config(const ConfigOptions& options) {
+static int config(const ConfigOptions& options) {
+  if (options.write) return write_sample(options.sources);
   if (options.sample) {
     print(sample_configuration());
     return exit_done;
   }
   const auto loaded = Configuration::load(options.sources);
-  if (!loaded) return complain(loaded.error());
+  if (!loaded) return print_mistakes(loaded.error());
   if (options.check) {
     const auto secrets = channel_secrets(loaded->settings().alerts);
-    if (!secrets) return complain(secrets.error());
+    if (!secrets) return print_mistakes(secrets.error());
   }
   if (options.json) {
-    print_line(object_of(*loaded).dump(-1, ' ', false, json::error_handler_t::replace));
+    print_json(object_of(*loaded).dump(-1, ' ', false, json::error_handler_t::replace));
     return exit_done;
   }
   const auto file = loaded->file().string();
   if (options.check) {
-    print_line((file.empty() ? "no file" : printable(file)) + ": nothing is wrong");
+    print_line((file.empty() ? "no config file" : terminal_line(file)) + ": settings are valid");
     return exit_done;
   }
   Table table({"SETTING", "VALUE", "FROM"});
   for (const auto& value : loaded->values())
-    table.add({printable(value.key), value.text.empty() ? "–" : printable(value.text),
+    table.add({terminal_line(value.key), value.text.empty() ? "–" : terminal_line(value.text),
                std::string(name_of(value.origin)) +
-                   (value.where.empty() ? "" : " " + printable(value.where))});
+                   (value.where.empty() ? "" : " " + terminal_line(value.where))});
   print(table.text(terminal_width()));
   return exit_done;
+}
+
+void add_config(CommandLine& line) {
+  const auto options = std::make_shared<ConfigOptions>();
+  auto* command = line.app.add_subcommand(
+      "config", "Show effective settings and their source; check or print a config file");
+  add_settings(*command, line.settings, options->sources);
+  auto* config_json = command->add_flag("--json", options->json, "Print one JSON object");
+  auto* config_check = command->add_flag("--check", options->check,
+                                         "Only check the settings; exit code 0 if they are valid");
+  auto* config_sample = command
+                            ->add_flag("--sample", options->sample,
+                                       "Print a settings file with every setting explained")
+                            ->excludes(config_json)
+                            ->excludes(config_check);
+  command
+      ->add_flag("--write", options->write,
+                 "Write the sample to the settings file (see --config), which must not exist yet")
+      ->needs(config_sample);
+  config_check->excludes(config_json);
+  command->callback([&line, options] { line.code = config(*options); });
+  command->footer(std::string(config_footer) + exit_codes);
 }
 
 }  // namespace watchdog::monitor

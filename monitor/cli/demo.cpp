@@ -1,3 +1,7 @@
+// The demo's own model starts first, because the settings need its URL. The monitor follows, then
+// signals are caught, and then the agents start. Otherwise an early signal would leave agents
+// running. The main thread does the rest by timers: it draws once a second and kills the doomed
+// agent. The objects are destroyed in reverse, so the agents end before the temporary folder does.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -13,18 +17,33 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/page.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/monitor.h"
-#include "cli/table.h"
-#include "watch/sweeper.h"
+#include "core/store_thread.h"
+#include "http/event_loop.h"
+#include "terminal/output.h"
+#include "terminal/table.h"
+#include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {
 namespace {
+
+struct DemoOptions {
+  Settings settings;               ///< Except `monitor.db`: the demo has its own.
+  std::filesystem::path database;  ///< Empty: a fresh temporary one.
+  std::filesystem::path agent;     ///< The demo agent's program; empty: beside this one.
+  /// Whether `proxy.upstream` and `proxy.port` of the settings hold: they were asked for. Else the
+  /// proxy has the demo's model and a free port.
+  bool has_upstream = false;
+  bool has_proxy_port = false;
+};
 
 struct Role {
   const char* session;  ///< Also the role's name for the agent program.
@@ -42,7 +61,7 @@ constexpr std::array roles{
     Role{stranger, "knows nothing of watchdogs; its requests pass through the proxy: progressing"},
     Role{"quick", "works step by step: progressing"},
     Role{"thinker", "thinks for 30 seconds at a time; slow is not stuck: progressing"},
-    Role{"spinner", "its loop goes round and gets nowhere: stuck"},
+    Role{"spinner", "its loop repeats without progress: stuck"},
     Role{"looper", "reads, edits and tests the same all over again: looping"},
     Role{"frozen", "its loop froze, its heartbeat thread lives on: slow, then suspect"},
     Role{"approval", "waits for a person to approve: blocked"},
@@ -75,7 +94,7 @@ class Programs {
     std::vector<char*> environment_of;
     for (auto& variable : variables) environment_of.push_back(variable.data());
     for (char** inherited = environ; *inherited != nullptr; ++inherited) {
-      // Agents report; they stop nobody.
+      // Agents only report, so they need no token.
       if (std::string_view(*inherited).starts_with("WATCHDOG_TOKEN=")) continue;
       environment_of.push_back(*inherited);  // the first of a name counts
     }
@@ -126,24 +145,25 @@ class Programs {
   std::map<std::string, pid_t> pids_;
 };
 
-/// What it waits for: `shell for 3 s`.
+/// Returns the session's present call: `shell for 3 s`.
 std::string tool_of(const History& history, Instant now) {
   if (history.open_calls->empty()) return "–";
   const auto& oldest = history.open_calls->front();
-  return oldest.name + " for " + spoken(now - oldest.since);
+  return terminal_line(oldest.name) + " for " + spoken(now - oldest.since);
 }
 
 /// Shows the sessions once a second: in place on a terminal, else a line at each change of health.
 class Screen {
  public:
-  Screen(const Sweeper& sweeper, std::string url)
-      : sweeper_(sweeper), url_(std::move(url)), in_place_(isatty(STDOUT_FILENO) == 1) {}
+  Screen(const StoreThread& store_thread, std::string url)
+      : store_thread_(store_thread), url_(std::move(url)), in_place_(isatty(STDOUT_FILENO) == 1) {}
 
   void draw() {
-    const auto now = sweeper_.now();
-    Table table({"SESSION", "HEALTH", "ITERATION", "CHANGES", "LAST CHANGE", "TOOL", "STORY"});
+    const auto now = store_thread_.now();
+    Table table({"SESSION", "HEALTH", "ITERATION", "CHANGES", "CHANGED", "TOOL", "STORY"}, {5},
+                Table::Last::cut);
     for (const auto& role : roles) {
-      const auto watched = sweeper_.watched(role.session);
+      const auto watched = store_thread_.watched(role.session);
       if (!watched) continue;
       const auto& history = watched->judged.history;
       const std::string health(name_of(watched->judged.health.kind));
@@ -153,19 +173,20 @@ class Screen {
                  history.state_changes > 0 ? spoken(now - history.last_change) + " ago" : "–",
                  tool_of(history, now), role.story});
       if (!in_place_ && shown_[role.session] != health) {
-        std::printf("%-9s %s: %s\n", role.session, health.c_str(),
-                    reason_of(watched->judged.health, history, *watched->judged.policy).c_str());
+        print_line(std::string(role.session) + " " + health + ": " +
+                   reason_of(watched->judged.health, history, *watched->judged.policy));
       }
       shown_[role.session] = health;
     }
-    if (in_place_)
-      std::printf("\x1b[H\x1b[2J%s\n\n%s\nCtrl-C ends it.\n", url_.c_str(),
-                  table.text(terminal_width()).c_str());
+    if (in_place_) {
+      clear_terminal();
+      print(url_ + "\n\n" + table.text(terminal_width()) + "\nCtrl-C ends it.\n");
+    }
     std::fflush(stdout);
   }
 
  private:
-  const Sweeper& sweeper_;
+  const StoreThread& store_thread_;
   std::string url_;
   bool in_place_;
   std::map<std::string, std::string> shown_;
@@ -207,7 +228,7 @@ Result<void> start_agents(Programs& programs, const DemoOptions& options,
                           const std::string& model, const std::string& proxy) {
   const auto script =
       options.agent.empty() ? std::string("watchdog-demo-agent") : options.agent.string();
-  // What they find is on the page.
+  // Their findings are on the page.
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   for (const auto& role : roles) {
     const std::string name = role.session;
@@ -252,8 +273,8 @@ int demo(const DemoOptions& options, const std::filesystem::path& self) {
   // The same token as of this user's own monitor: that is where commands look for it.
   settings.monitor.token_file = token_file(settings);
   settings.monitor.db = database;
-  settings.alerts.channels.clear();  // its troubles are nobody's
-  // Unless somebody has a model, the demo's own.
+  settings.alerts.channels.clear();  // no alerts for the demo's troubles
+  // The demo's own model, unless the owner has one.
   if (settings.model.base_url.empty()) {
     auto url = programs.line_of("watchdog-demo-model");
     if (!url) return complain(url.error());
@@ -261,14 +282,21 @@ int demo(const DemoOptions& options, const std::filesystem::path& self) {
     settings.checks.share_server = true;
   }
   const auto model = settings.model.base_url;
-  settings.proxy.upstream = model;
-  settings.proxy.port = 0;
+  if (!options.has_upstream) settings.proxy.upstream = model;
+  if (!options.has_proxy_port) settings.proxy.port = 0;
   settings.proxy.upstreams.clear();
   boost::asio::io_context context(1);
-  auto monitor = Monitor::start(context, {.settings = std::move(settings)});
+  auto monitor = Monitor::start(context, settings);
   if (!monitor) {
     return complain(monitor.error());
   }
+  boost::asio::steady_timer tick(context);
+  boost::asio::steady_timer end(context, doom);
+  // Before the agents start: a signal that ends this program at once would leave them running.
+  (*monitor)->stop_on_signal([&] {
+    tick.cancel();
+    end.cancel();
+  });
   (*monitor)->announce();
 
   if (auto started =
@@ -277,9 +305,7 @@ int demo(const DemoOptions& options, const std::filesystem::path& self) {
     complain(started.error());
     return exit_failed;
   }
-  Screen screen((*monitor)->sweeper(), (*monitor)->login_url());
-  boost::asio::steady_timer tick(context);
-  boost::asio::steady_timer end(context, doom);
+  Screen screen((*monitor)->store_thread(), (*monitor)->login_url());
   std::function<void(const boost::system::error_code&)> draw =
       [&](const boost::system::error_code& error) {
         if (error) return;
@@ -291,12 +317,31 @@ int demo(const DemoOptions& options, const std::filesystem::path& self) {
     if (!error) programs.slay("doomed");
   });
   draw({});
-  (*monitor)->stop_on_signal([&] {
-    tick.cancel();
-    end.cancel();
-  });
-  context.run();
+  run_to_end(context);
   return exit_done;
+}
+
+void add_demo(CommandLine& line) {
+  const auto sources = std::make_shared<Sources>();
+  const auto options = std::make_shared<DemoOptions>();
+  auto* command = line.app.add_subcommand(
+      "demo",
+      "Run a monitor with ten demo agents: working, slow, stuck, looping, frozen, waiting, dying");
+  command->add_option("--db", options->database, "Database file (default: a temporary one)");
+  command->add_option(
+      "--agent", options->agent,
+      "Program that plays the agents (default: watchdog-demo-agent beside this one)");
+  auto demo_settings = line.settings;
+  std::erase_if(demo_settings, [](const auto& setting) { return setting.key == "monitor.db"; });
+  add_settings(*command, demo_settings, *sources);
+  command->callback([&line, options, sources] {
+    auto settings = configured(*sources);
+    if (settings) options->settings = std::move(*settings);
+    options->has_upstream = sources->flags.contains("proxy.upstream");
+    options->has_proxy_port = sources->flags.contains("proxy.port");
+    line.code = settings ? demo(*options, std::filesystem::read_symlink("/proc/self/exe"))
+                         : settings.error();
+  });
 }
 
 }  // namespace watchdog::monitor

@@ -1,15 +1,35 @@
-#include <cstdio>
+// `diagnose` asks the server; this file puts its findings into words or JSON. The path loses a
+// final `/v1`, because the questions are asked beside the API. The process is looked for on this
+// machine, so the result depends on where the command runs. Without an answer the command still
+// prints JSON, or the check of Codex's hooks, which needs no server. The limits of clients are the
+// proxy's own table.
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/phrases.h"
-#include "cli/table.h"
-#include "proxy/client_limits.h"
-#include "proxy/diagnosis.h"
+#include "ingest/codex_trust.h"
+#include "proxy/connection/client_limits.h"
+#include "proxy/server/diagnosis.h"
+#include "terminal/output.h"
+#include "terminal/phrases.h"
+#include "terminal/table.h"
 #include "watchdog/json_writer.h"
+#include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {
 namespace {
+
+struct DoctorOptions {
+  std::string upstream;            ///< URL of a model's server.
+  std::filesystem::path key_file;  ///< Its first line is the key to show; empty: none.
+  std::filesystem::path ca_file;
+  bool json = false;
+};
 
 /// The first line of a file; empty where it has none.
 Result<std::string> key_in(const std::filesystem::path& path) {
@@ -29,7 +49,7 @@ Result<Url> upstream_from(const std::string& text) {
 }
 
 int misuse_of_doctor(const Error& error) {
-  std::fprintf(stderr, "watchdog-monitor: %s\n", error.message.c_str());
+  warn(error.message);
   return exit_usage;
 }
 
@@ -40,13 +60,22 @@ std::string_view asked_in_words(Asked asked) {
     case Asked::unsupported:
       return "off";
     case Asked::waiting:
-      return "unanswered";
+      return "no answer";
     case Asked::refused:
       return "refused";
     case Asked::unasked:
       break;
   }
   return "not asked";
+}
+
+/// As people write it.
+std::string name_in_words(const std::string& kind) {
+  if (kind == name_of(ServerKind::llama_cpp)) return "llama.cpp";
+  if (kind == name_of(ServerKind::ollama)) return "Ollama";
+  if (kind == name_of(ServerKind::vllm)) return "vLLM";
+  if (kind == "sglang") return "SGLang";
+  return "unknown server";
 }
 
 std::string slots_in_words(const Diagnosis& of) {
@@ -61,13 +90,13 @@ std::string slots_in_words(const Diagnosis& of) {
 
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ", ") + printable(name);
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + terminal_line(name);
   return text.empty() ? "–" : text;
 }
 
 void print_diagnosis(const Url& server, const Diagnosis& of) {
-  print_line(of.kind + (of.version.empty() ? "" : " " + printable(of.version)) + " at " +
-             server.text());
+  print_line(name_in_words(of.kind) + (of.version.empty() ? "" : " " + terminal_line(of.version)) +
+             " at " + server.text());
   print_fact("state", of.is_loading    ? "loads its model"
                       : of.is_sleeping ? "sleeps: the model is unloaded"
                                        : "reachable");
@@ -77,7 +106,7 @@ void print_diagnosis(const Url& server, const Diagnosis& of) {
   print_fact("prompt progress",
              std::string(of.tells_prompt_progress ? "yes: " : "no: ") + of.progress_why);
   print_fact("metrics", std::string(asked_in_words(of.metrics)));
-  print_fact("process", of.process ? printable(of.process->name) + " (" +
+  print_fact("process", of.process ? terminal_line(of.process->name) + " (" +
                                          std::to_string(of.process->pid) + ") on this machine"
                         : of.is_local ? "not to be seen"
                                       : "on another machine");
@@ -93,6 +122,69 @@ void print_limits() {
   print(table.text(terminal_width()));
 }
 
+/// Returns the folder of Codex's files; empty: unknown.
+std::filesystem::path codex_home() {
+  const auto variable = [](const char* name) -> std::string {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
+    return value == nullptr ? "" : value;
+  };
+  if (auto own = variable("CODEX_HOME"); !own.empty()) return own;
+  const auto home = variable("HOME");
+  return home.empty() ? std::filesystem::path() : std::filesystem::path(home) / ".codex";
+}
+
+std::string text_of_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Nothing: Codex has no hooks of its user here.
+std::optional<CodexHooks> codex_hooks_here(const std::filesystem::path& home) {
+  std::error_code ignored;
+  if (home.empty() || !std::filesystem::is_regular_file(home / "hooks.json", ignored))
+    return std::nullopt;
+  return codex_hooks(text_of_file(home / "hooks.json"), text_of_file(home / "config.toml"));
+}
+
+void print_hooks() {
+  const auto home = codex_home();
+  const auto hooks = codex_hooks_here(home);
+  if (!hooks) return;
+  print_line("\nHooks of Codex in " + terminal_line((home / "hooks.json").string()));
+  if (!hooks->is_json) return print_line("  the file is no JSON: Codex runs none of its hooks");
+  if (hooks->reporting.empty())
+    return print_line(
+        "  none reports to a monitor; docs/how-to/clients/codex.md has hooks that do");
+  print_fact("report here", joined(hooks->reporting));
+  if (!hooks->missing.empty()) print_fact("no hook for", joined(hooks->missing));
+  print_fact("not trusted", joined(hooks->untrusted));
+  if (!hooks->untrusted.empty()) {
+    print_line(
+        "  Codex runs no hook that is not trusted, and says nothing of it. Start codex in a "
+        "terminal "
+        "and choose \"Trust all\"; a changed command needs that again.");
+  }
+}
+
+void write_hooks(JsonWriter& out) {
+  const auto hooks = codex_hooks_here(codex_home());
+  out.key("codexHooks");
+  if (!hooks) {
+    out.value(nullptr);
+    return;
+  }
+  out.open_object().field("readable", hooks->is_json);
+  const auto list = [&](std::string_view name, const std::vector<std::string>& events) {
+    out.key(name).open_array();
+    for (const auto& event : events) out.value(event);
+    out.close_array();
+  };
+  list("reporting", hooks->reporting);
+  list("missing", hooks->missing);
+  list("untrusted", hooks->untrusted);
+  out.close_object();
+}
+
 std::string as_json(const Url& server, const Diagnosis& of) {
   JsonWriter out;
   out.open_object().field("url", server.text()).field("reachable", of.is_reachable);
@@ -101,9 +193,12 @@ std::string as_json(const Url& server, const Diagnosis& of) {
   for (const auto& model : of.models) out.value(model);
   out.close_array().field("needsKey", of.needs_key).field("loading", of.is_loading);
   out.field("sleeping", of.is_sleeping).field("context", of.context).key("slots").open_object();
-  out.field("asked", asked_in_words(of.slots)).field("total", of.slots_total);
+  const auto code = [](Asked asked) {
+    return asked == Asked::waiting ? "unanswered" : asked_in_words(asked);
+  };
+  out.field("asked", code(of.slots)).field("total", of.slots_total);
   out.field("busy", of.slots_busy).field("tellReading", of.shows_reading).close_object();
-  out.field("metrics", asked_in_words(of.metrics)).key("promptProgress").open_object();
+  out.field("metrics", code(of.metrics)).key("promptProgress").open_object();
   out.field("available", of.tells_prompt_progress).field("why", of.progress_why).close_object();
   out.field("local", of.is_local).key("process");
   if (of.process) {
@@ -119,15 +214,18 @@ std::string as_json(const Url& server, const Diagnosis& of) {
   }
   out.close_array().key("advice").open_array();
   for (const auto& line : advice_for(of)) out.value(line);
-  out.close_array().close_object();
+  out.close_array();
+  write_hooks(out);
+  out.close_object();
   return out.take();
 }
 
 }  // namespace
 
-int doctor(const DoctorOptions& options) {
+static int doctor(const DoctorOptions& options) {
   const auto server = upstream_from(options.upstream);
-  if (!server) return misuse_of_doctor(server.error());
+  if (!server)
+    return misuse_of_doctor({server.error().code, "--upstream: " + server.error().message});
   const auto key =
       options.key_file.empty() ? Result<std::string>(std::string()) : key_in(options.key_file);
   if (!key) return misuse_of_doctor(key.error());
@@ -135,11 +233,13 @@ int doctor(const DoctorOptions& options) {
       ServerQuestions::to({.server = *server, .api_key = *key, .ca_file = options.ca_file});
   if (!questions) return misuse_of_doctor(questions.error());
   const auto diagnosis = diagnose(*server, *questions);
-  if (options.json) print_line(as_json(*server, diagnosis));
+  if (options.json) print_json(as_json(*server, diagnosis));
   if (!diagnosis.is_reachable) {
-    if (!options.json)
+    if (!options.json) {
+      print_hooks();
       (void)complain(
           {ErrorCode::unavailable, "no answer from " + server->text() + ": " + diagnosis.trouble});
+    }
     return exit_unreachable;
   }
   if (options.json) return exit_done;
@@ -148,7 +248,23 @@ int doctor(const DoctorOptions& options) {
   for (const auto& line : advice_for(diagnosis)) print_line("  " + line);
   print_line("\nTime limits of clients");
   print_limits();
+  print_hooks();
   return exit_done;
+}
+
+void add_doctor(CommandLine& line) {
+  const auto options = std::make_shared<DoctorOptions>();
+  auto* command = line.app.add_subcommand(
+      "doctor", "Inspect a model server; list client time limits and what to change");
+  command
+      ->add_option("--upstream", options->upstream, "URL of the model server, with or without /v1")
+      ->required();
+  command->add_option("--key-file", options->key_file,
+                      "File whose first line is the server's API key");
+  command->add_option("--ca-file", options->ca_file,
+                      "Certificates (PEM) to trust besides those of the system");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->callback([&line, options] { line.code = doctor(*options); });
 }
 
 }  // namespace watchdog::monitor

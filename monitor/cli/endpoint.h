@@ -1,6 +1,5 @@
 /// \file
-/// Where a command's answers come from: a monitor that runs, or a database file. Both give the
-/// same.
+/// The source of a command's answers: a running monitor, or a database file. Both give the same.
 #pragma once
 
 #include <filesystem>
@@ -33,11 +32,11 @@ class Endpoint {
   struct Options {
     std::string server;    ///< Empty: none was named.
     std::string database;  ///< Empty: none was named.
-    /// Whose token is shown unless `$WATCHDOG_TOKEN` has one. Empty: to a monitor of this machine
-    /// that of the settings, to others none.
+    /// The file of the token, unless `$WATCHDOG_TOKEN` has one. Empty: a monitor of this machine
+    /// that requires one gets that of its own file; others get none.
     std::filesystem::path token_file;
     std::filesystem::path ca_file;  ///< Trusted besides the system's authorities. PEM.
-    bool writes = false;            ///< Whether the command changes anything.
+    bool writes = false;            ///< The command changes something.
   };
   /// A server if one is named (or `$WATCHDOG_SERVER`), else the database if one is named (or
   /// `$WATCHDOG_DB`), else the monitor on this machine.
@@ -58,13 +57,19 @@ class Endpoint {
 
  private:
   Endpoint() = default;
+  /// Shows a token, if this user has one, and asks once more. REQUIRES: a 401.
+  [[nodiscard]] Result<Response> ask_with_token(Method method, const std::string& target,
+                                                const std::string& body, Response refusal);
+
   std::optional<MonitorClient> client_;
+  Options options_;
+  bool is_searched_ = false;  ///< No token was named, so one is looked for.
   std::unique_ptr<FileBackend> file_;
-  std::unique_ptr<CheckDesk> desk_;
+  std::unique_ptr<CheckService> desk_;
   std::unique_ptr<Api> api_;
 };
 
-/// What is wrong, as a response that is not good says it.
+/// Returns the error in a failed response.
 [[nodiscard]] Error error_from(const Response& response);
 
 /// Text as one segment or value of a URL.

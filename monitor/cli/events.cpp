@@ -1,15 +1,36 @@
+// `Printing` keeps the number of the last event and skips all up to it, so a repeated page or a
+// resumed stream prints nothing twice. `--follow` prints the stored events first. Then it reads a
+// file every 250 ms, or opens the monitor's stream behind the last event, again and again. It ends
+// with an error of the file, with a refusal of the monitor, or when nobody reads the output. A
+// monitor that is away is reported once for each absence.
 #include <poll.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/phrases.h"
 #include "cli/sse_reader.h"
+#include "cli/usage.h"
+#include "terminal/output.h"
+#include "terminal/phrases.h"
+#include "watchdog/nearest.h"
 
 namespace watchdog::monitor {
 namespace {
+
+struct EventsOptions {
+  Endpoint::Options endpoint;
+  std::string session;
+  std::string kind;
+  Seq after = 0;
+  int limit = 100;
+  bool all = false;
+  bool follow = false;  ///< All of them, and then those that come.
+  bool json = false;
+};
 
 using nlohmann::json;
 
@@ -29,10 +50,10 @@ class Printing {
     after_ = seq;
     if (!options_.kind.empty() && event.value("kind", "") != options_.kind) return;
     event.erase("sessionId");  // of whom is known
-    print_line(options_.json ? event.dump() : event_line(event));
+    options_.json ? print_json(event.dump()) : print_line(event_line(event));
   }
 
-  /// What there is, at most so many. Errors: what the endpoint says.
+  /// Prints the present events, at most `count_max`. Errors: the endpoint's.
   Result<void> print_pages(Endpoint& endpoint, std::int64_t count_max) {
     while (count_max > 0) {
       std::string target = path() + "/events?after=" + std::to_string(after_) +
@@ -48,6 +69,14 @@ class Printing {
     return {};
   }
 
+  /// Returns whether there are events after the printed ones.
+  [[nodiscard]] bool has_more(Endpoint& endpoint) const {
+    std::string target = path() + "/events?limit=1&after=" + std::to_string(after_);
+    if (!options_.kind.empty()) target += "&kind=" + url_encoded(options_.kind);
+    const auto body = endpoint.ask(Method::get, target);
+    return body && !json::parse(*body)["events"].empty();
+  }
+
   [[nodiscard]] std::string path() const {
     return "/api/autonomous/sessions/" + url_encoded(options_.session);
   }
@@ -57,7 +86,7 @@ class Printing {
   Seq after_;
 };
 
-/// Until it is interrupted, or nobody reads.
+/// Follows until it is interrupted, or its reader is gone.
 int follow_file(Endpoint& endpoint, Printing& printing) {
   while (std::fflush(stdout) == 0) {
     poll(nullptr, 0, look_again_ms);
@@ -88,25 +117,51 @@ int follow_server(MonitorClient& client, Printing& printing) {
     if (!read) return exit_done;
     if (response && response->status != 503) return complain(error_from(*response));
     if (!response && !std::exchange(told, true))
-      std::fputs("watchdog-monitor: the monitor does not answer; it is waited for\n", stderr);
+      warn("the monitor does not answer; retrying until it does");
     poll(nullptr, 0, look_again_ms);
   }
 }
 
 }  // namespace
 
-int events(const EventsOptions& options) {
+static int events(const EventsOptions& options) {
   auto endpoint = Endpoint::open(options.endpoint);
   if (!endpoint) return complain(endpoint.error());
   Printing printing(options);
   const bool all = options.all || options.follow;
   if (auto printed = printing.print_pages(*endpoint, all ? INT64_MAX : options.limit); !printed)
     return complain(printed.error());
-  if (!options.follow) return exit_done;
+  if (!options.follow) {
+    if (!all && printing.has_more(*endpoint)) {
+      note("later events are not shown; use --all, or --after " + std::to_string(printing.after()),
+           options.json);
+    }
+    return exit_done;
+  }
   if (Endpoint::address_of(options.endpoint).server.empty())
     return follow_file(*endpoint, printing);
   auto client = Endpoint::connect(options.endpoint);
   return client ? follow_server(*client, printing) : complain(client.error());
+}
+
+void add_events(CommandLine& line) {
+  const auto options = std::make_shared<EventsOptions>();
+  auto* command = line.app.add_subcommand("events", "List a session's events, oldest first");
+  command->add_option("session", options->session, "Session id")->required();
+  command->add_option("--kind", options->kind, "Only events of this kind, e.g. state_change")
+      ->type_name("KIND")
+      ->check(one_of("kind", all_names<ReportKind>(), Listed::no));
+  command->add_option("--after", options->after, "Only events after this number (seq)")
+      ->check(integer(0));
+  auto* events_limit = command->add_option("--limit", options->limit, "Largest number to show")
+                           ->capture_default_str()
+                           ->check(integer(1, INT32_MAX));
+  command->add_flag("--all", options->all, "Show all")->excludes(events_limit);
+  command->add_flag("--follow,-f", options->follow, "All events, then new ones as they come")
+      ->excludes(events_limit);
+  command->add_flag("--json", options->json, "Print one event (JSON) per line");
+  add_endpoint(*command, options->endpoint);
+  command->callback([&line, options] { line.code = events(*options); });
 }
 
 }  // namespace watchdog::monitor

@@ -1,16 +1,33 @@
+// The API gives transitions oldest first, so all pages are read and only the newest are kept. The
+// last one left out leaves its policy's digest, which shows whether thresholds changed before the
+// first shown. Evidence is asked for event by event, and once each, because neighbours share it.
+// For a missing event the API gives the next one, so the numbers are compared.
 #include <deque>
 #include <limits>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/phrases.h"
-#include "cli/situation.h"
-#include "cli/table.h"
+#include "cli/usage.h"
+#include "terminal/output.h"
+#include "terminal/phrases.h"
+#include "terminal/situation.h"
+#include "terminal/table.h"
 #include "watchdog/content.h"
+#include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {
 namespace {
+
+struct ExplainOptions {
+  Endpoint::Options endpoint;
+  std::string session;
+  int limit = 50;  ///< Of the newest changes of health.
+  bool all = false;
+  bool json = false;
+};
 
 using nlohmann::json;
 
@@ -22,8 +39,8 @@ struct Timeline {
   json policy_before;  ///< Digest of the thresholds at the newest of those left out.
 };
 
-/// The newest `count_max` transitions of a session. There is no shorter way to their end than past
-/// all of them, a thousand at a time; their events are asked for afterwards.
+/// Returns the newest `count_max` transitions of a session. They are reached only past all earlier
+/// ones, a thousand at a time; their events are requested afterwards.
 Result<Timeline> newest_changes(Endpoint& endpoint, const std::string& base,
                                 std::size_t count_max) {
   Timeline timeline;
@@ -50,12 +67,12 @@ Result<json> event_of(Endpoint& endpoint, const std::string& base, std::int64_t 
       endpoint.ask(Method::get, base + "/events?limit=1&after=" + std::to_string(seq - 1));
   if (!body) return body.error();
   auto found = json::parse(*body)["events"];
-  // Where it is missing, the one that follows it answers.
+  // If it was dropped, the next one is the answer.
   return found.empty() || found.front()["seq"] != seq ? json() : std::move(found.front());
 }
 
-/// `event` caused the change, or `expiry`: what was concluded before had held long enough. Null:
-/// the newest event then is not kept any more, so nobody knows.
+/// Returns `event`, or `expiry`: the earlier state held long enough. Null: the newest event of that
+/// time was dropped, so it is not known.
 json cause_of(const json& change) {
   if (change["quietMs"].is_null()) return nullptr;
   return change["quietMs"] == 0 ? "event" : "expiry";
@@ -103,7 +120,7 @@ std::string turn_in_words(const json& event) {
   if (event.contains("tool_calls")) {
     text += (text.empty() ? "" : ", ") + counted_calls(event["tool_calls"]);
   }
-  return printable(text);
+  return terminal_line(text);
 }
 
 /// `5 of 20 after 3.0 s: copying`
@@ -117,7 +134,7 @@ std::string progress_in_words(const json& event) {
   return text;
 }
 
-/// What an event says beside its kind and name.
+/// Returns an event's text besides its kind and name.
 std::string content_of(const json& event) {
   if (event["kind"] == "heartbeat") return beats_in_words(event);
   if (event["kind"] == "turn") return turn_in_words(event);
@@ -129,7 +146,7 @@ std::string content_of(const json& event) {
   for (const char* known : {"seq", "at_ms", "ts_ms", "kind", "digest", "bytes", "event_id", "type",
                             "waiting_for", "name"})
     rest.erase(known);
-  return rest.empty() ? "" : printable(rest.dump());
+  return rest.empty() ? "" : terminal_json(rest.dump());
 }
 
 /// Kind, name and the beginning of what it says.
@@ -149,7 +166,7 @@ std::string cause_in_words(const json& change) {
   const auto newest = "event " + shown(change, "seq");
   if (change["cause"].is_null()) return newest + " was the newest then; it is no longer kept";
   if (change["cause"] == "event") return "caused by " + newest;
-  return "after " + lasting(change["quietMs"]) + " without news since " + newest;
+  return "after " + lasting(change["quietMs"]) + " without an event since " + newest;
 }
 
 void print_heading(const std::string& session, const json& document) {
@@ -162,9 +179,10 @@ void print_heading(const std::string& session, const json& document) {
   print_fact("health",
              coloured(shown(document, "health")) + " since " + local_time(document["healthSince"]));
   if (document["outcome"].is_object()) return;
-  print_fact("holds", document["validUntil"].is_null()
-                          ? "until something is heard of it"
-                          : "until " + local_time(document["validUntil"]) + " without news");
+  print_fact("next look",
+             document["validUntil"].is_null()
+                 ? "when the next event arrives"
+                 : local_time(document["validUntil"]) + ", or earlier if an event arrives");
 }
 
 void print_change(const json& change, const json& policy_before) {
@@ -177,14 +195,14 @@ void print_change(const json& change, const json& policy_before) {
     print_line("    event " + shown(proof, "seq") + "  " + preview(proof["event"]) + "  (" +
                shown(proof, "note") + ")");
   }
-  // An older server does not tell it.
+  // An older server does not report it.
   for (const auto& line : situation_in_words(change.value("situation", json())))
     print_line("    " + line);
   if (!policy_before.is_null() && policy_before != change["policyDigest"])
-    print_line("    by other thresholds than before: " + shown(change, "policyDigest"));
+    print_line("    thresholds changed: " + shown(change, "policyDigest"));
 }
 
-/// What is known now.
+/// Prints the present state.
 void print_ending(const json& document) {
   const auto& outcome = document["outcome"];
   if (outcome.is_object()) {
@@ -199,7 +217,7 @@ void print_ending(const json& document) {
 
 }  // namespace
 
-int explain(const ExplainOptions& options) {
+static int explain(const ExplainOptions& options) {
   auto endpoint = Endpoint::open(options.endpoint);
   if (!endpoint) return complain(endpoint.error());
   const auto body =
@@ -209,7 +227,7 @@ int explain(const ExplainOptions& options) {
   const auto timeline = timeline_of(*endpoint, options);
   if (!timeline) return complain(timeline.error());
   if (options.json) {
-    print_line(json{{"session", options.session},
+    print_json(json{{"session", options.session},
                     {"progress", document},
                     {"timeline", timeline->changes},
                     {"leftOut", timeline->left_out}}
@@ -219,7 +237,7 @@ int explain(const ExplainOptions& options) {
   print_heading(options.session, document);
   print_line("");
   if (timeline->left_out > 0)
-    print_line(std::to_string(timeline->left_out) + " earlier changes left out; --all shows them");
+    print_line(std::to_string(timeline->left_out) + " earlier changes are not shown; use --all");
   if (timeline->left_out == 0 && timeline->changes.empty()) print_line("no change of health yet");
   auto policy_before = timeline->policy_before;
   for (const auto& change : timeline->changes) {
@@ -229,6 +247,21 @@ int explain(const ExplainOptions& options) {
   print_line("");
   print_ending(document);
   return exit_done;
+}
+
+void add_explain(CommandLine& line) {
+  const auto options = std::make_shared<ExplainOptions>();
+  auto* command = line.app.add_subcommand(
+      "explain", "List the changes of a session's health and the events behind them");
+  command->add_option("session", options->session, "Session id")->required();
+  auto* explain_limit =
+      command->add_option("--limit", options->limit, "Number of newest changes to show")
+          ->capture_default_str()
+          ->check(integer(1, INT32_MAX));
+  command->add_flag("--all", options->all, "Show all")->excludes(explain_limit);
+  command->add_flag("--json", options->json, "Print one JSON object");
+  add_endpoint(*command, options->endpoint);
+  command->callback([&line, options] { line.code = explain(*options); });
 }
 
 }  // namespace watchdog::monitor

@@ -8,9 +8,10 @@
 #include <ctime>
 #include <memory>
 
-#include "cli/table.h"
+#include "terminal/table.h"
 #include "watchdog/content.h"
 #include "watchdog/json_writer.h"
+#include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -49,9 +50,10 @@ class Lines final : public spdlog::formatter {
       JsonWriter out;
       out.open_object().field("time", time_of(line)).field("level", level_of(line));
       out.field("message", message_of(line)).close_object();
-      text = out.take();
+      text = terminal_json(out.take());
     } else {
-      text = time_of(line) + " " + std::string(level_of(line)) + ": " + printable(message_of(line));
+      text = time_of(line) + " " + std::string(level_of(line)) + ": " +
+             terminal_line(message_of(line));
     }
     text += '\n';
     into.append(text.data(), text.data() + text.size());

@@ -1,5 +1,5 @@
 /// \file
-/// How the monitor's log is written. It goes to standard error: standard output carries data.
+/// The form of the monitor's log. It goes to standard error: standard output carries data.
 #pragma once
 
 #include "watchdog/settings.h"

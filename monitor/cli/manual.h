@@ -1,5 +1,5 @@
 /// \file
-/// What the commands say of themselves, for other programs: bash's completion, and man.
+/// The commands' descriptions for man, and their synopses.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -7,9 +7,8 @@
 
 namespace watchdog::monitor {
 
-/// A script for bash: commands, their options, the words that an option allows, files, and the ids
-/// of sessions where one is asked for.
-[[nodiscard]] std::string bash_completion(const CLI::App& app);
+/// Returns the text after the command's name: ` [OPTION]... session`.
+[[nodiscard]] std::string synopsis(const CLI::App& command);
 
 /// The manual page, in man's macros (man(7)).
 [[nodiscard]] std::string man_page(const CLI::App& app);

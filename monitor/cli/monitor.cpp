@@ -1,7 +1,11 @@
+// `start` builds from the store upwards: store thread, proxy, checks, API, server, pings, alerts.
+// `~State` goes the other way. First nothing new comes in: server and proxy end, and the proxy's
+// observations are stored. Then alerts and checks end, and the store thread records their results
+// before it stops as the last. So each part may use the ones below it for as long as it lives. The
+// first signal lets requests under way end; a second one ends the process at once.
 #include "cli/monitor.h"
 
 #include <spdlog/spdlog.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
@@ -11,15 +15,20 @@
 #include <future>
 #include <optional>
 
-#include "api/check_desk.h"
-#include "cli/entrance.h"
+#include "alerts/alert_dispatcher.h"
+#include "api/api.h"
+#include "api/check_service.h"
+#include "api/unasked_check.h"
+#include "cli/endpoint.h"
+#include "cli/listen_config.h"
 #include "cli/log.h"
 #include "cli/pass_through.h"
 #include "cli/token_file.h"
+#include "core/store_thread.h"
+#include "http/event_loop.h"
 #include "http/server.h"
-#include "watch/courier.h"
-#include "watch/liveness.h"
-#include "watch/sweeper.h"
+#include "service/liveness.h"
+#include "terminal/output.h"
 #include "watchdog/model_client.h"
 
 namespace watchdog::monitor {
@@ -27,44 +36,47 @@ namespace watchdog::monitor {
 struct Monitor::State {
   explicit State(boost::asio::io_context& context) : signals(context) {}
   ~State() {
+    tokens.reset();
     liveness.reset();
     server.reset();
-    through.reset();  // what it saw is still to be written down
-    for (const auto& courier : couriers) courier->stop();
-    if (sweeper) sweeper->listen_for_messages(nullptr);
+    through.reset();  // its observations are still to be stored
+    for (const auto& dispatcher : couriers) dispatcher->stop();
+    if (store_thread) store_thread->listen_for_messages(nullptr);
     couriers.clear();
-    // What is still being asked ends as failed, which the sweeper writes down before it goes.
-    if (sweeper) sweeper->listen(nullptr);
+    // Running checks end as failed, which the store thread records before it stops.
+    if (store_thread) store_thread->listen(nullptr);
     desk.reset();
-    sweeper.reset();
+    store_thread.reset();
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
   Feed feed;
   Metrics metrics;
-  const std::shared_ptr<AlertBoard> board = std::make_shared<AlertBoard>();
-  std::unique_ptr<Sweeper> sweeper;
-  std::vector<std::unique_ptr<Courier>> couriers;
+  CancelledSessions cancelled;
+  const std::shared_ptr<ChannelStatusRegistry> board = std::make_shared<ChannelStatusRegistry>();
+  std::unique_ptr<StoreThread> store_thread;
+  std::vector<std::unique_ptr<AlertDispatcher>> couriers;
   std::optional<ModelClient> model;
-  std::unique_ptr<CheckDesk> desk;
+  std::unique_ptr<CheckService> desk;
   std::unique_ptr<Api> api;
   std::unique_ptr<HttpServer> server;
   std::unique_ptr<PassThrough> through;  ///< Null: no model server was named.
   std::unique_ptr<Liveness> liveness;
   boost::asio::signal_set signals;
-  std::string secret;  ///< The page's, where it is for this machine alone.
+  std::unique_ptr<TokenWatch> tokens;
+  std::string secret_place;  ///< The place of the token for people.
 };
 
 namespace {
 
-/// True if asking disturbs no agent, or somebody said that it may.
+/// Returns true if checks disturb no agent, or the owner allowed it.
 bool has_own_server(const CheckSettings& checks) {
   return checks.share_server || !checks.base_url.empty();
 }
 
-/// Whom to ask about sessions; empty: nobody, because no server was named or somebody said so.
-/// `client` becomes who it asks.
+/// Returns the model for checks; empty: no server is set, or checks are disabled. `client` becomes
+/// its client.
 Result<Model> model_for_checks(const Settings& settings, std::optional<ModelClient>& client) {
   const auto& checks = settings.checks;
   const auto options = check_client(settings);
@@ -75,22 +87,14 @@ Result<Model> model_for_checks(const Settings& settings, std::optional<ModelClie
   return has_own_server(checks) ? client->model() : client->model_beside();
 }
 
-/// Unasked, what agents said does not go to a service that nobody named for it. Those speak https;
-/// the servers of one's own network hardly ever do.
-bool asks_unasked(const Settings& settings) {
-  const auto& checks = settings.checks;
-  return checks.on_suspicion &&
-         (has_own_server(checks) || settings.model.base_url.starts_with("http://"));
-}
-
 /// Appends batches, waits until they are kept, and takes those out that are, or never will be.
-void keep_all(Sweeper& sweeper, std::vector<Batch>& batches) {
+void keep_all(StoreThread& store_thread, std::vector<Batch>& batches) {
   std::vector<std::future<Result<Receipt>>> receipts;
   receipts.reserve(batches.size());
   for (const auto& batch : batches) {
     auto promise = std::make_shared<std::promise<Result<Receipt>>>();
     receipts.push_back(promise->get_future());
-    sweeper.append(batch, [promise](Result<Receipt> receipt) { promise->set_value(receipt); });
+    store_thread.append(batch, [promise](Result<Receipt> receipt) { promise->set_value(receipt); });
   }
   std::vector<Batch> left;
   for (std::size_t at = 0; at < batches.size(); ++at) {
@@ -99,7 +103,7 @@ void keep_all(Sweeper& sweeper, std::vector<Batch>& batches) {
     if (receipt.error().code == ErrorCode::unavailable) {
       left.push_back(std::move(batches[at]));
     } else {
-      spdlog::warn("session {} of the pass-through: {}", batches[at].session,
+      spdlog::warn("proxy cannot store session {}: {}", batches[at].session,
                    receipt.error().message);
     }
   }
@@ -128,53 +132,65 @@ Monitor::Monitor(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Monitor::~Monitor() = default;
 
 Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context,
-                                                const ServeOptions& options) {
-  const auto& own = options.settings.monitor;
+                                                const Settings& settings) {
+  const auto& own = settings.monitor;
   const auto tls = tls_files(own);
   if (!tls) return tls.error();
   log_as(own.log_format);
-  if (auto added = add_redactions(options.settings.privacy); !added) return added.error();
-  const auto& alerts = options.settings.alerts;
+  const auto& alerts = settings.alerts;
   auto secrets = channel_secrets(alerts);
   if (!secrets) return Error{ErrorCode::invalid, to_text(secrets.error())};
   auto state = std::make_unique<State>(context);
-  auto sweeper = Sweeper::start({.database = own.db.empty() ? default_database() : own.db,
-                                 .retention = {.ended_for = Millis{static_cast<std::int64_t>(
-                                                   own.retention_days * 86'400'000.0)},
-                                               .bytes_max = own.retention_bytes},
-                                 .alerts = rules_of(alerts),
-                                 .board = state->board,
-                                 .log = [](const std::string& sentence) { spdlog::warn(sentence); },
-                                 .feed = &state->feed,
-                                 .artifacts = options.settings.tools.artifacts,
-                                 .metrics = &state->metrics});
-  if (!sweeper) return sweeper.error();
-  state->sweeper = std::move(*sweeper);
-  auto gate = gate_for(options.settings);
+  auto store_thread = StoreThread::start(
+      {.database = own.db.empty() ? default_database() : own.db,
+       .retention = {.ended_for =
+                         Millis{static_cast<std::int64_t>(own.retention_days * 86'400'000.0)},
+                     .bytes_max = own.retention_bytes},
+       .alerts = rules_of(alerts),
+       .board = state->board,
+       .log = [](const std::string& sentence) { spdlog::warn(sentence); },
+       .feed = &state->feed,
+       .artifacts = settings.tools.artifacts,
+       .cancelled = &state->cancelled,
+       .metrics = &state->metrics});
+  if (!store_thread) return store_thread.error();
+  state->store_thread = std::move(*store_thread);
+  auto gate = gate_for(settings);
   if (!gate) return gate.error();
-  if (!options.settings.proxy.upstream.empty()) {
-    auto through =
-        PassThrough::start(options.settings, *gate,
-                           {.keep = [sweeper = state->sweeper.get()](std::vector<Batch>& batches) {
-                             keep_all(*sweeper, batches);
-                           }});
+  if (!settings.proxy.upstream.empty()) {
+    auto through = PassThrough::start(
+        settings, *gate, state->cancelled,
+        {.keep = [store_thread = state->store_thread.get()](std::vector<Batch>& batches) {
+          keep_all(*store_thread, batches);
+        }});
     if (!through) return through.error();
     state->through = std::move(*through);
   }
-  if (!gate->without_token.empty()) state->secret = acting_secret(gate->tokens);
-  const auto& checks = options.settings.checks;
-  auto ask = model_for_checks(options.settings, state->model);
+  state->secret_place =
+      environment("WATCHDOG_TOKEN").empty() ? token_file(settings).string() : "$WATCHDOG_TOKEN";
+  const auto& checks = settings.checks;
+  auto ask = model_for_checks(settings, state->model);
   if (!ask) return ask.error();
-  state->desk = std::make_unique<CheckDesk>(
-      *state->sweeper, std::move(*ask),
-      CheckDesk::Options{.checker = checks.options,
-                         .on_suspicion = asks_unasked(options.settings),
-                         .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
-  state->sweeper->listen(
+  state->desk = std::make_unique<CheckService>(
+      *state->store_thread, std::move(*ask),
+      CheckService::Options{.checker = checks.options,
+                            .on_suspicion =
+                                [settings = settings](const SessionSpec& session) {
+                                  return may_ask_unasked(settings, session);
+                                },
+                            .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
+  state->store_thread->listen(
       [desk = state->desk.get()](const Transition& change) { desk->notice(change); });
   state->desk->look_around();
-  state->api = std::make_unique<Api>(*state->sweeper, *state->desk, std::move(*gate), &state->feed,
-                                     own.requests_per_second_max);
+  state->api = std::make_unique<Api>(*state->store_thread, *state->desk, *gate, &state->feed,
+                                     own.requests_per_second_max,
+                                     state->through ? state->through->proxy().url() : "");
+  state->tokens = watch_tokens(
+      settings, *gate,
+      [api = state->api.get(), through = state->through.get()](std::vector<Token> tokens) {
+        if (through != nullptr) through->renew(tokens);
+        api->renew(std::move(tokens));
+      });
   auto server = HttpServer::listen(
       context, own.bind, own.port,
       [api = state->api.get(), metrics = &state->metrics](const Request& request) {
@@ -193,25 +209,26 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   if (!server) return server.error();
   state->server = std::move(*server);
   state->liveness = std::make_unique<Liveness>(
-      context, *state->sweeper,
+      context, *state->store_thread,
       Liveness::Options{.url = own.ping_url,
                         .every = own.ping_interval,
                         .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
   for (const auto& [name, channel] : alerts.channels) {
-    state->couriers.push_back(std::make_unique<Courier>(
-        *state->sweeper, *state->board,
-        alert_sender(options.settings, name, secrets->at(name), state->server->url()),
-        Courier::Options{.name = name,
-                         .type = channel.type,
-                         .retry_first = alerts.retry_first,
-                         .retry_longest = alerts.retry_longest,
-                         .metrics = &state->metrics,
-                         .log = [](const std::string& sentence) { spdlog::warn(sentence); }}));
+    state->couriers.push_back(std::make_unique<AlertDispatcher>(
+        *state->store_thread, *state->board,
+        alert_sender(settings, name, secrets->at(name), state->server->url()),
+        AlertDispatcher::Options{
+            .name = name,
+            .type = channel.type,
+            .retry_first = alerts.retry_first,
+            .retry_longest = alerts.retry_longest,
+            .metrics = &state->metrics,
+            .log = [](const std::string& sentence) { spdlog::warn(sentence); }}));
   }
   const auto wake_all = [couriers = &state->couriers] {
-    for (const auto& courier : *couriers) courier->wake();
+    for (const auto& dispatcher : *couriers) dispatcher->wake();
   };
-  state->sweeper->listen_for_messages(wake_all);
+  state->store_thread->listen_for_messages(wake_all);
   wake_all();  // for what came before anybody listened
   return std::unique_ptr<Monitor>(new Monitor(std::move(state)));
 }
@@ -220,7 +237,9 @@ std::string Monitor::url() const {
   return state_->server->url();
 }
 std::string Monitor::login_url() const {
-  return state_->secret.empty() ? url() : url() + "/#token=" + state_->secret;
+  const auto gate = state_->api->gate();
+  const auto secret = gate->without_token.empty() ? std::string() : acting_secret(gate->tokens);
+  return secret.empty() ? url() : url() + "/#token=" + secret;
 }
 
 std::string Monitor::proxy_url() const {
@@ -228,18 +247,19 @@ std::string Monitor::proxy_url() const {
 }
 
 void Monitor::announce() const {
-  // Programs read the first line. The journal is read by more people than the token is for.
-  struct stat facts {};
-  const bool journal = fstat(STDOUT_FILENO, &facts) == 0 &&
-                       environment("JOURNAL_STREAM") ==
-                           std::to_string(facts.st_dev) + ":" + std::to_string(facts.st_ino);
-  std::printf("listening on %s\nopen %s\n", url().c_str(), (journal ? url() : login_url()).c_str());
-  if (state_->through) std::printf("%s\n", base_url_advice(state_->through->proxy()).c_str());
+  // Programs read the first line. Output to a file or pipe may be stored and read by people who
+  // must not have the token.
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  print_line("listening on " + url() + "\nopen " + (terminal ? login_url() : url()));
+  if (!terminal && login_url() != url()) {
+    print_line("log in with the token in " + state_->secret_place);
+  }
+  if (state_->through) print_line(base_url_advice(state_->through->proxy()));
   std::fflush(stdout);
 }
 
-const Sweeper& Monitor::sweeper() const noexcept {
-  return *state_->sweeper;
+const StoreThread& Monitor::store_thread() const noexcept {
+  return *state_->store_thread;
 }
 
 void Monitor::stop() {
@@ -259,33 +279,12 @@ void Monitor::stop_on_signal(std::function<void()> before) {
   state_->signals.async_wait(
       [this, before = std::move(before)](const boost::system::error_code& error, int) {
         if (error) return;
-        // Whoever asks a second time does not want to wait.
+        // A second signal ends the process at once.
         std::signal(SIGINT, [](int) { std::_Exit(exit_interrupted); });
         std::signal(SIGTERM, [](int) { std::_Exit(exit_interrupted); });
         if (before) before();
         stop();
       });
-}
-
-int serve(const ServeOptions& options) {
-  boost::asio::io_context context(1);
-  auto monitor = Monitor::start(context, options);
-  if (!monitor) {
-    spdlog::error(monitor.error().message);
-    const auto code = monitor.error().code;
-    return code == ErrorCode::conflict || code == ErrorCode::invalid ? exit_refused : exit_failed;
-  }
-  (*monitor)->stop_on_signal();
-  (*monitor)->announce();
-  const auto& database = options.settings.monitor.db;
-  spdlog::info("watching {}", (database.empty() ? default_database() : database).string());
-  if (std::error_code ignored; std::filesystem::exists(token_file(options.settings), ignored)) {
-    spdlog::info("tokens are in {}", token_file(options.settings).string());
-  }
-  context.run();
-  (*monitor)->wait_for_answers();
-  spdlog::info("stopping");
-  return exit_done;
 }
 
 }  // namespace watchdog::monitor

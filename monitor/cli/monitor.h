@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "cli/commands.h"
-#include "watch/alert_sender.h"
+#include "alerts/alert_sender.h"
+#include "watchdog/settings.h"
 
 namespace boost::asio {
 class io_context;
@@ -15,7 +15,7 @@ class io_context;
 
 namespace watchdog::monitor {
 
-class Sweeper;
+class StoreThread;
 
 /// One of the settings' channels, ready to be used; `url`: where the monitor listens. REQUIRES: it
 /// is in the settings.
@@ -28,7 +28,7 @@ class Monitor {
  public:
   /// Errors: `invalid`, `conflict`, `corrupt`, `unavailable`.
   [[nodiscard]] static Result<std::unique_ptr<Monitor>> start(boost::asio::io_context& context,
-                                                              const ServeOptions& options);
+                                                              const Settings& settings);
   ~Monitor();
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
@@ -36,11 +36,11 @@ class Monitor {
   [[nodiscard]] std::string url() const;
   /// The same with the token that the page logs in with, where it is for this machine alone.
   [[nodiscard]] std::string login_url() const;
-  /// Where agents reach their model; empty: no model server was named.
+  /// Returns the agents' base URL of their model; empty: no model server is set.
   [[nodiscard]] std::string proxy_url() const;
-  /// Says on standard output where it listens and what to open.
+  /// Says on standard output where it listens and what to open; on a terminal with the token.
   void announce() const;
-  [[nodiscard]] const Sweeper& sweeper() const noexcept;
+  [[nodiscard]] const StoreThread& store_thread() const noexcept;
   /// Ends the io_context's run once everything under way is answered. A second signal ends the
   /// process at once.
   void stop();

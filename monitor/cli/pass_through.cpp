@@ -3,7 +3,10 @@
 #include <spdlog/spdlog.h>
 
 #include "api/access.h"
-#include "cli/entrance.h"
+#include "cli/listen_config.h"
+#include "process/process_sample.h"
+#include "proxy/sessions/attribution.h"
+#include "watchdog/model_request.h"
 #include "watchdog/regular_file.h"
 
 namespace watchdog::monitor {
@@ -52,14 +55,29 @@ Result<std::vector<Upstream>> upstreams_in(const ProxySettings& settings) {
   return upstreams;
 }
 
+/// Returns the cancel of a request's session, if any. Without cancelled sessions, which is nearly
+/// always, the request is not read for that.
+std::optional<CancelRequest> cancel_of(const ExchangeBegan& began,
+                                       const CancelledSessions& cancelled,
+                                       const ObservationWriter& observation_writer) {
+  if (!cancelled.any()) return std::nullopt;
+  const auto request = model_request_from(began.method, began.target,
+                                          began.body ? std::string_view(*began.body) : "");
+  const auto from =
+      attribution_of(began, request ? &*request : nullptr,
+                     [&](std::string_view answer) { return observation_writer.owner_of(answer); });
+  return cancelled.find(from.session);
+}
+
 }  // namespace
 
 PassThrough::~PassThrough() {
-  proxy_.reset();  // tells the scribe what it ends
+  proxy_.reset();  // its last observations go to the observation writer
 }
 
-Result<std::unique_ptr<PassThrough>> PassThrough::start(const Settings& settings, Gate gate,
-                                                        Scribe::Options scribe) {
+Result<std::unique_ptr<PassThrough>> PassThrough::start(
+    const Settings& settings, AccessPolicy gate, const CancelledSessions& cancelled,
+    ObservationWriter::Options observation_writer) {
   auto upstreams = upstreams_in(settings.proxy);
   if (!upstreams) return upstreams.error();
   auto tls = tls_files(settings.monitor);
@@ -67,7 +85,18 @@ Result<std::unique_ptr<PassThrough>> PassThrough::start(const Settings& settings
   std::unique_ptr<PassThrough> made(new PassThrough());
   made->access_ =
       std::make_unique<Access>(std::move(gate), settings.monitor.requests_per_second_max);
-  made->scribe_ = std::make_unique<Scribe>(std::move(scribe));
+  const auto client_of = [](const std::shared_ptr<SocketOwners>& owners,
+                            const ClientConnection& client) -> std::optional<ProcessFacts> {
+    const auto owner = owners->find(client);
+    if (!owner) return std::nullopt;
+    return facts_of(*owner);
+  };
+  observation_writer.process_of =
+      [client_of, owners = std::make_shared<SocketOwners>()](const ExchangeBegan& began) {
+        return client_of(
+            owners, {.peer = began.peer, .peer_port = began.peer_port, .own_port = began.own_port});
+      };
+  made->observation_writer_ = std::make_unique<ObservationWriter>(std::move(observation_writer));
   auto proxy = Proxy::start(
       {.address = settings.monitor.bind,
        .port = settings.proxy.port,
@@ -79,11 +108,25 @@ Result<std::unique_ptr<PassThrough>> PassThrough::start(const Settings& settings
          if (auto refusal = access->refuse(request)) return refusal;
          return access->refuse(request, access->caller(request), Scope::report);
        },
-       .listener = [scribe = made->scribe_.get()](
-                       Observation observation) { scribe->take(std::move(observation)); }});
+       .cancelled =
+           [observation_writer = made->observation_writer_.get(),
+            &cancelled](const ExchangeBegan& began) {
+             return cancel_of(began, cancelled, *observation_writer);
+           },
+       // With a bound of its own: what others searched for must not make it miss a client.
+       .client_of = [client_of, owners = std::make_shared<SocketOwners>()](
+                        const ClientConnection& client) { return client_of(owners, client); },
+       .listener =
+           [observation_writer = made->observation_writer_.get()](Observation observation) {
+             observation_writer->take(std::move(observation));
+           }});
   if (!proxy) return proxy.error();
   made->proxy_ = std::move(*proxy);
   return made;
+}
+
+void PassThrough::renew(std::vector<Token> tokens) {
+  access_->renew(std::move(tokens));
 }
 
 void PassThrough::stop() {
@@ -92,8 +135,8 @@ void PassThrough::stop() {
 
 void PassThrough::wait_until_done() {
   if (const auto open = proxy_->load().exchanges; open > 0) {
-    spdlog::warn("waiting for {} that agents still get answers to; a second signal ends at once",
-                 open == 1 ? "a request" : std::to_string(open) + " requests");
+    spdlog::warn("waiting for {} to end; a second signal stops at once",
+                 open == 1 ? "an open request" : std::to_string(open) + " open requests");
   }
   proxy_->wait_until_done();
 }

@@ -1,14 +1,16 @@
 /// \file
-/// A proxy and who writes down what it sees, made of the settings.
+/// A proxy and its observation writer, made from the settings.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
-#include "api/gate.h"
-#include "proxy/proxy.h"
-#include "proxy/scribe.h"
+#include "api/access_policy.h"
+#include "core/cancelled_sessions.h"
+#include "proxy/connection/proxy.h"
+#include "proxy/sessions/observation_writer.h"
 #include "watchdog/settings.h"
 
 namespace watchdog::monitor {
@@ -16,14 +18,17 @@ namespace watchdog::monitor {
 /// Thread-safe.
 class PassThrough {
  public:
-  /// `gate` says who may come. Errors: `invalid` (settings, files), `unavailable` (the port).
-  [[nodiscard]] static Result<std::unique_ptr<PassThrough>> start(const Settings& settings,
-                                                                  Gate gate,
-                                                                  Scribe::Options scribe);
+  /// `gate` is the access policy; requests of sessions in `cancelled` (which must outlive this) are
+  /// denied. Errors: `invalid` (settings, files), `unavailable` (the port).
+  [[nodiscard]] static Result<std::unique_ptr<PassThrough>> start(
+      const Settings& settings, AccessPolicy gate, const CancelledSessions& cancelled,
+      ObservationWriter::Options observation_writer);
   ~PassThrough();
   PassThrough(const PassThrough&) = delete;
   PassThrough& operator=(const PassThrough&) = delete;
 
+  /// From now on these tokens count. Requests that were let in go on.
+  void renew(std::vector<Token> tokens);
   [[nodiscard]] const Proxy& proxy() const noexcept { return *proxy_; }
   /// Accepts nothing new; requests that are open go on.
   void stop();
@@ -32,12 +37,12 @@ class PassThrough {
 
  private:
   PassThrough() = default;
-  std::unique_ptr<Scribe> scribe_;
+  std::unique_ptr<ObservationWriter> observation_writer_;
   std::unique_ptr<class Access> access_;
   std::unique_ptr<Proxy> proxy_;
 };
 
-/// What agents are to use instead of the model server's address, in a sentence.
+/// Returns the base URL for agents, in a sentence.
 [[nodiscard]] std::string base_url_advice(const Proxy& proxy);
 
 }  // namespace watchdog::monitor

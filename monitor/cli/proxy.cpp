@@ -1,25 +1,42 @@
+// `Teller` sends batches in their order, and stops at the first that the receiver cannot take now:
+// the rest comes again. Batches that are refused for another reason are logged and dropped, because
+// they would be refused again. Each report except a heartbeat gets its event id before the first
+// try, so a repeated one is stored once. Texts are redacted here, because the monitor may have
+// other patterns. The answers also say which sessions are cancelled.
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <unordered_set>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/entrance.h"
+#include "cli/listen_config.h"
 #include "cli/log.h"
 #include "cli/pass_through.h"
+#include "http/event_loop.h"
+#include "terminal/output.h"
 #include "watchdog/ids.h"
 #include "watchdog/json.h"
+#include "watchdog/redaction.h"
 
 namespace watchdog::monitor {
 namespace {
 
-/// Tells a monitor, or a database, what passes through.
+struct ProxyOptions {
+  Settings settings;
+  Endpoint::Options endpoint;  ///< The receiver of the reports.
+};
+
+/// Reports observed traffic to a monitor, or a database.
 class Teller {
  public:
-  explicit Teller(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
+  Teller(Endpoint endpoint, CancelledSessions& cancelled)
+      : endpoint_(std::move(endpoint)), cancelled_(cancelled) {}
 
   /// Takes out what is kept, and what never will be.
   void keep(std::vector<Batch>& batches) {
@@ -30,11 +47,12 @@ class Teller {
         complain_once(told.error());
         break;
       }
-      if (!told) spdlog::warn("session {}: {}", batch.session, told.error().message);
+      if (!told)
+        spdlog::warn("proxy cannot store session {}: {}", batch.session, told.error().message);
       ++kept;
     }
     if (kept == batches.size() && silent_) {
-      spdlog::info("what passes through is kept again");
+      spdlog::info("proxy stores observations again");
       silent_ = false;
     }
     batches.erase(batches.begin(), batches.begin() + static_cast<std::ptrdiff_t>(kept));
@@ -44,50 +62,67 @@ class Teller {
   Result<void> tell(Batch& batch) {
     constexpr std::size_t known_max = 65'536;
     if (!known_.contains(batch.session)) {
+      redact(batch.spec);
       auto spec = to_json(batch.spec);
       spec.insert(1, "\"sessionId\":\"" + batch.session + "\"" + (spec == "{}" ? "" : ","));
       const auto made = endpoint_.ask(Method::post, "/api/autonomous/sessions", spec);
-      // Conflict: it is there, as somebody else described it.
+      // Conflict: it exists with other properties.
       if (!made && made.error().code != ErrorCode::conflict) return made.error();
       if (known_.size() >= known_max) known_.clear();
       known_.insert(batch.session);
     }
     std::string lines;
     for (auto& report : batch.reports) {
-      // Told twice, it happened once.
+      // A repeated report is stored once.
       if (report.event_id.empty() && report.kind != ReportKind::heartbeat)
         report.event_id = new_uuid7(system_clock().wall());
       Event event;
       event.report = report;
+      redact(event.report);  // the monitor may have other patterns
       lines += to_json(event) + "\n";
     }
     if (lines.empty()) return {};
     const auto answer = endpoint_.ask(
         Method::post, "/api/autonomous/sessions/" + url_encoded(batch.session) + "/events", lines);
-    return answer.ok() ? Result<void>{} : Result<void>(answer.error());
+    if (!answer) return answer.error();
+    learn(batch.session, *answer);
+    return {};
+  }
+
+  /// The answer shows whether the session was cancelled.
+  void learn(const std::string& session, const std::string& answer) {
+    const auto parsed = nlohmann::json::parse(answer, nullptr, false);
+    if (!parsed.is_object()) return;
+    Directive directive;
+    const auto cancel = nlohmann::json::json_pointer("/directive/cancel");
+    const bool is_told = parsed.value("directive", nlohmann::json()).is_object();
+    if (is_told && parsed.contains(cancel) && parsed[cancel].is_object())
+      directive.cancel = CancelRequest{.by = parsed[cancel].value("by", ""),
+                                       .reason = parsed[cancel].value("reason", "")};
+    cancelled_.learn(session, directive);
   }
 
   void complain_once(const Error& error) {
     if (!silent_)
-      spdlog::warn("what passes through cannot be kept now: {}. Requests go on", error.message);
+      spdlog::warn("proxy cannot store observations: {}; requests are still forwarded",
+                   error.message);
     silent_ = true;
   }
 
   Endpoint endpoint_;
+  CancelledSessions& cancelled_;
   std::unordered_set<std::string> known_;
   bool silent_ = false;
 };
 
 }  // namespace
 
-int proxy(const ProxyOptions& options) {
+static int proxy(const ProxyOptions& options) {
   log_as(options.settings.monitor.log_format);
   if (options.settings.proxy.upstream.empty()) {
-    std::fprintf(stderr,
-                 "watchdog-monitor: --upstream URL is needed: where is the model server?\n");
+    warn("--upstream URL is needed: where is the model server?");
     return exit_usage;
   }
-  if (auto added = add_redactions(options.settings.privacy); !added) return complain(added.error());
   // As agents that share a file do, it makes one that is missing.
   if (const auto database = Endpoint::address_of(options.endpoint).database; !database.empty()) {
     if (auto made = Store::open({.database = database}); !made) return complain(made.error());
@@ -96,14 +131,18 @@ int proxy(const ProxyOptions& options) {
   if (!endpoint) return complain(endpoint.error());
   auto gate = gate_for(options.settings);
   if (!gate) return complain(gate.error());
-  Teller teller(std::move(*endpoint));
+  CancelledSessions cancelled;
+  Teller teller(std::move(*endpoint), cancelled);
   auto through =
-      PassThrough::start(options.settings, std::move(*gate),
+      PassThrough::start(options.settings, *gate, cancelled,
                          {.keep = [&](std::vector<Batch>& batches) { teller.keep(batches); }});
   if (!through) {
     spdlog::error(through.error().message);
     return through.error().code == ErrorCode::invalid ? exit_refused : exit_failed;
   }
+  const auto tokens = watch_tokens(options.settings, *gate, [&](std::vector<Token> renewed) {
+    (*through)->renew(std::move(renewed));
+  });
   boost::asio::io_context context(1);
   boost::asio::signal_set signals(context, SIGINT, SIGTERM);
   signals.async_wait([&](const boost::system::error_code&, int) {
@@ -111,12 +150,36 @@ int proxy(const ProxyOptions& options) {
     std::signal(SIGTERM, [](int) { std::_Exit(exit_interrupted); });
     (*through)->stop();
   });
-  std::printf("listening on %s\n%s\n", (*through)->proxy().url().c_str(),
-              base_url_advice((*through)->proxy()).c_str());
+  print_line("listening on " + (*through)->proxy().url() + "\n" +
+             base_url_advice((*through)->proxy()));
   std::fflush(stdout);
-  context.run();
+  run_to_end(context);
   (*through)->wait_until_done();
   return exit_done;
+}
+
+void add_proxy(CommandLine& line) {
+  const auto sources = std::make_shared<Sources>();
+  const auto options = std::make_shared<ProxyOptions>();
+  options->endpoint.writes = true;
+  auto* command = line.app.add_subcommand("proxy",
+                                          "Forward requests to a model server and report them to "
+                                          "a monitor (serve --upstream does both)");
+  auto proxy_settings = line.settings;
+  std::erase_if(proxy_settings, [](const auto& setting) {
+    return !setting.key.starts_with("proxy.") && setting.flag != "--bind" &&
+           !setting.flag.starts_with("--tls-") && setting.flag != "--log-format" &&
+           setting.flag != "--behind-proxy";
+  });
+  for (auto& setting : proxy_settings)
+    if (setting.key == "proxy.port") setting.flag = "--port";
+  add_settings(*command, proxy_settings, *sources);
+  add_endpoint(*command, options->endpoint);
+  command->callback([&line, options, sources] {
+    auto settings = configured(*sources);
+    if (settings) options->settings = std::move(*settings);
+    line.code = settings ? proxy(*options) : settings.error();
+  });
 }
 
 }  // namespace watchdog::monitor

@@ -1,25 +1,42 @@
+// A trace goes the normal way into a store, on a clock that the trace moves. Reports of one moment
+// are one batch; the observer looks after each batch. Each line gets an event id, and repeated ids
+// are left out, so the session's n-th event is the n-th line fed. That is how a transition leads
+// back to its line and its count of calls. A session that is in the database already is refused,
+// because it would break that count.
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
+#include <memory>
 #include <thread>
 #include <unordered_set>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/table.h"
+#include "cli/usage.h"
 #include "ingest/trace.h"
+#include "terminal/output.h"
+#include "terminal/table.h"
 #include "watchdog/ids.h"
 #include "watchdog/json_writer.h"
 #include "watchdog/observer.h"
+#include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {
 namespace {
 
-/// Reports of one moment are appended together, up to so many.
+struct ReplayOptions {
+  std::vector<std::filesystem::path> traces;
+  std::filesystem::path database;  ///< Empty: a private one in memory.
+  std::string pace = "max";        ///< Or "recorded".
+  int first_calls = 0;             ///< 0: all.
+  bool json = false;
+};
+
+/// The limit of reports of one moment that are appended together.
 constexpr std::size_t batch_reports = 500;
 
-/// Time as the traces tell it: it stands still where they are silent.
+/// The traces' time: it stands still where they have none.
 class TraceClock final : public Clock {
  public:
   Millis since_boot() const noexcept override { return now_; }
@@ -43,7 +60,7 @@ class TraceClock final : public Clock {
   std::string boot_ = "replay-" + new_ulid(system_clock().wall());
 };
 
-/// Where in a trace something was first seen.
+/// The place in a trace where something was first seen.
 struct Sighting {
   std::int64_t seq = 0;
   int call = 0;
@@ -96,7 +113,7 @@ class Player {
       : options_(options), clock_(clock), store_(std::move(store)) {}
 
   Result<void> begin() {
-    // Time in a trace may leap; whoever replays it was never away.
+    // Time in a trace may jump; that is not an absence of the observer.
     auto observer = Observer::start(store_, {.late_max = Millis::max()});
     if (!observer) return observer.error();
     observer_ = std::move(*observer);
@@ -121,7 +138,7 @@ class Player {
   }
 
  private:
-  /// What became of a line: its number, and how many calls had begun by then.
+  /// A line's number, and the calls that had begun by then.
   struct Fed {
     std::int64_t seq;
     int calls;
@@ -218,7 +235,7 @@ class Player {
 
 }  // namespace
 
-int replay(const ReplayOptions& options) {
+static int replay(const ReplayOptions& options) {
   TraceClock clock;
   auto store = Store::open(
       {.database = options.database.empty() ? ":memory:" : options.database, .clock = &clock});
@@ -227,31 +244,51 @@ int replay(const ReplayOptions& options) {
   if (auto begun = player.begin(); !begun) return complain(begun.error());
 
   Table table({"CALLS", "OUTCOME", "HEALTH", "SUSPECT", "STUCK", "TRACE"});
-  const bool show_progress = isatty(STDERR_FILENO) == 1 && options.traces.size() > 1;
+  const TraceCount count(options.traces.size());
   std::size_t done = 0;
   int code = exit_done;
   for (const auto& file : options.traces) {
     const auto summary = player.play(file);
     ++done;
-    if (show_progress) std::fprintf(stderr, "\r%zu of %zu traces", done, options.traces.size());
+    count.show(done);
     if (!summary) {
-      if (show_progress) std::fputc('\n', stderr);
+      count.end_line();
       code = std::max(code, complain(summary.error()) == exit_not_found
                                 ? static_cast<int>(exit_not_found)
                                 : static_cast<int>(exit_failed));
       continue;
     }
     if (options.json) {
-      std::printf("%s\n", json_of(*summary).c_str());
+      print_json(json_of(*summary));
     } else {
       table.add({std::to_string(summary->calls), summary->outcome.empty() ? "–" : summary->outcome,
                  coloured(std::string(name_of(summary->health))), shown(summary->suspect),
-                 shown(summary->stuck), summary->trace});
+                 shown(summary->stuck), terminal_line(summary->trace)});
     }
   }
-  if (show_progress) std::fputc('\n', stderr);
-  if (!options.json) std::printf("%s", table.text(terminal_width()).c_str());
+  count.end_line();
+  if (!options.json && !table.is_empty()) print(table.text(terminal_width()));
   return code;
+}
+
+void add_replay(CommandLine& line) {
+  const auto sources = std::make_shared<Sources>();
+  const auto options = std::make_shared<ReplayOptions>();
+  auto* command = line.app.add_subcommand("replay", "Re-run the detector on recorded traces");
+  command->add_option("traces", options->traces, "Trace files with one JSON object per line")
+      ->required();
+  command->add_option("--db", options->database,
+                      "Database file to replay into (default: in memory)");
+  command->add_option("--pace", options->pace, "Speed: as fast as possible, or as recorded")
+      ->capture_default_str()
+      ->check(one_of("pace", {"max", "recorded"}));
+  command->add_option("--first-calls", options->first_calls, "Stop after this many tool calls")
+      ->check(integer(1, INT32_MAX));
+  command->add_flag("--json", options->json, "Print one JSON object per line");
+  add_config(*command, *sources);
+  command->callback([&line, options, sources] {
+    line.code = with_settings(*sources, [&] { return replay(*options); });
+  });
 }
 
 }  // namespace watchdog::monitor

@@ -1,11 +1,26 @@
+// Runs that are compared report events of the kind `limit`. `began` opens an attempt and replaces
+// the earlier one; each further event is an old limit that the run passed. A session without
+// `began` was never compared and is left out. The agent notices a limit at its next look, so the
+// time over the limit is taken off again. The old limits would have killed a run that passed any of
+// them, and wrongly so if it completed.
+#include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/phrases.h"
-#include "cli/table.h"
+#include "terminal/output.h"
+#include "terminal/phrases.h"
+#include "terminal/table.h"
+#include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {
 namespace {
+
+struct ReportOptions {
+  Endpoint::Options endpoint;
+  std::string agent;  ///< Empty: of all.
+  bool json = false;
+};
 
 using nlohmann::json;
 
@@ -44,7 +59,7 @@ void take(Compared& run, bool& compared, const json& event) {
   if (!compared) return;
   const auto value = event.value("limit_value", std::int64_t{0});
   const auto reached = event.value("reached", std::int64_t{0});
-  // Noticed later than it was passed, where nobody looked in between.
+  // Noticed late, because no look was in between.
   const auto late = name == "health_attempts" ? 0 : std::max<std::int64_t>(reached - value, 0);
   run.limits.push_back({{"limit", name},
                         {"value", value},
@@ -81,11 +96,11 @@ std::string first_limit(const Compared& run) {
   const auto name = limit.value("limit", std::string());
   const auto value = limit.value("value", std::int64_t{0});
   const auto most = name == "health_attempts" ? std::to_string(value) + " tries" : lasting(value);
-  return printable(name) + " " + most + ", after " +
+  return terminal_line(name) + " " + most + ", after " +
          lasting(limit.value("afterMs", std::int64_t{0}));
 }
 
-/// How many the old limits would have killed, and how many of those finished.
+/// The runs that the old limits would have ended, and those of them that finished.
 struct Totals {
   std::size_t killed = 0;
   std::size_t completed = 0;
@@ -111,7 +126,7 @@ void print_runs(const std::vector<Compared>& runs) {
              " of which finished.");
   Table table({"SESSION", "OLD LIMIT", "ENDED", "LASTED"});
   for (const auto& run : runs) {
-    table.add({printable(run.session), first_limit(run),
+    table.add({terminal_line(run.session), first_limit(run),
                run.ended.empty() ? "runs still" : run.ended, lasting(run.lasted_ms)});
   }
   print(table.text(terminal_width()));
@@ -119,7 +134,7 @@ void print_runs(const std::vector<Compared>& runs) {
 
 }  // namespace
 
-int report(const ReportOptions& options) {
+static int report(const ReportOptions& options) {
   auto endpoint = Endpoint::open(options.endpoint);
   if (!endpoint) return complain(endpoint.error());
   std::vector<Compared> runs;
@@ -144,13 +159,23 @@ int report(const ReportOptions& options) {
   const Totals totals(runs);
   json all = json::array();
   for (const auto& run : runs) all.push_back(run.to_json());
-  print_line(json{
+  print_json(json{
       {"runs", runs.size()},
       {"killed", totals.killed},
       {"killedButCompleted", totals.completed},
       {"sessions",
        all}}.dump());
   return exit_done;
+}
+
+void add_report(CommandLine& line) {
+  const auto options = std::make_shared<ReportOptions>();
+  auto* command =
+      line.app.add_subcommand("report", "Show what the old time limits would have cost");
+  command->add_option("--agent", options->agent, "Only sessions of this agent");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  add_endpoint(*command, options->endpoint);
+  command->callback([&line, options] { line.code = report(*options); });
 }
 
 }  // namespace watchdog::monitor

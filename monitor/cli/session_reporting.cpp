@@ -1,8 +1,12 @@
+// Into a file a `ProgressTracker` reports. To a monitor one thread posts a queue of finished texts.
+// The first `sending` of them are under way; they leave the queue when they are stored or refused
+// for good. Reports have ids and times before they wait, so a repeated post changes nothing. Of
+// beats only the newest waits, and it goes behind all reports. The thread owns its state with the
+// object, so a destructor that must not wait can leave it behind.
 #include "cli/session_reporting.h"
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstdio>
 #include <deque>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -10,8 +14,10 @@
 #include <thread>
 #include <utility>
 
+#include "terminal/output.h"
 #include "watchdog/ids.h"
 #include "watchdog/json.h"
+#include "watchdog/redaction.h"
 #include "watchdog/tracker.h"
 
 namespace watchdog::monitor {
@@ -52,6 +58,7 @@ constexpr Millis retry_first{100};
 constexpr Millis retry_max{2'000};
 
 std::string as_posted(Report report) {
+  redact(report);  // the monitor may have other patterns
   Event event;
   event.report = std::move(report);
   return to_json(event);
@@ -71,7 +78,7 @@ class ServerReporting final : public Reporting {
     std::unique_lock guard(state_->mutex);
     state_->stopping = true;
     state_->changed.notify_all();
-    // A monitor that does not answer must not hold whoever waits for the command.
+    // A monitor that does not answer must not delay the command's end.
     const bool came_back =
         state_->changed.wait_for(guard, retry_first, [this] { return state_->finished; });
     guard.unlock();
@@ -82,7 +89,7 @@ class ServerReporting final : public Reporting {
 
   void beat(const Counters& counters) override {
     Report report;
-    report.detail = Beats{.phase = {}, .source = Source::sidecar, .counters = counters};
+    report.detail = Heartbeats{.phase = {}, .source = Source::sidecar, .counters = counters};
     auto text = as_posted(std::move(report));
     const std::lock_guard guard(state_->mutex);
     state_->beat = std::move(text);
@@ -123,10 +130,12 @@ class ServerReporting final : public Reporting {
   }
 
  private:
-  /// What the thread needs, for as long as it runs.
+  /// The thread's state, for as long as it runs.
   struct State {
     State(const ReportedSession& session, Endpoint to) : id(session.id), endpoint(std::move(to)) {
-      creation = to_json(session.spec);
+      auto spec = session.spec;
+      redact(spec);
+      creation = to_json(spec);
       creation.insert(1, "\"sessionId\":\"" + id + "\"" + (creation == "{}" ? "" : ","));
     }
 
@@ -179,7 +188,7 @@ class ServerReporting final : public Reporting {
     bool send(const std::string& body) {
       const auto answer = ask(body);
       const std::lock_guard guard(mutex);
-      // What is refused for what it is will be refused again.
+      // A report that is refused as invalid will be refused again.
       const bool is_done = answer.ok() || answer.error().code != ErrorCode::unavailable;
       if (!answer.ok()) complain_once(answer.error());
       if (answer.ok()) learn(*answer);
@@ -195,7 +204,7 @@ class ServerReporting final : public Reporting {
     Result<std::string> ask(const std::string& body) {
       if (!creation.empty()) {
         auto made = endpoint.ask(Method::post, "/api/autonomous/sessions", creation);
-        // Conflict: it is there, as somebody else described it.
+        // Conflict: it exists with other properties.
         if (!made && made.error().code != ErrorCode::conflict) return made.error();
         creation.clear();
       }
@@ -205,12 +214,12 @@ class ServerReporting final : public Reporting {
     /// REQUIRES: mutex held.
     void complain_once(const Error& error) {
       if (refusal.empty())
-        std::fprintf(stderr, "watchdog: session %s is not reported: %s. The command goes on\n",
-                     id.c_str(), error.message.c_str());
+        print_error("watchdog: session " + id + " is not reported: " + error.message +
+                    ". The command goes on\n");
       refusal = error.message;
     }
 
-    /// What the monitor wants of the session. REQUIRES: mutex held.
+    /// Reads the monitor's directive. REQUIRES: mutex held.
     void learn(const std::string& answer) {
       const auto parsed = nlohmann::json::parse(answer, nullptr, false);
       const auto asked = nlohmann::json::json_pointer("/directive/cancel");

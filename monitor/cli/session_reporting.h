@@ -7,8 +7,8 @@
 #include <string>
 
 #include "cli/endpoint.h"
-#include "run/reporting.h"
 #include "watchdog/session.h"
+#include "wrapper/reporting.h"
 
 namespace watchdog::monitor {
 
@@ -18,7 +18,7 @@ struct ReportedSession {
   SessionSpec spec;
 };
 
-/// How long its end is waited for.
+/// The longest wait for its end.
 inline constexpr Millis end_wait_max{2'000};
 
 /// Into a database, which agents and a monitor share.

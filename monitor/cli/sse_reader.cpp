@@ -7,7 +7,7 @@ namespace watchdog::monitor {
 bool SseReader::feed(std::string_view bytes, const std::function<bool(const SseRecord&)>& told) {
   while (!bytes.empty()) {
     const auto end = bytes.find('\n');
-    line_ += bytes.substr(0, end);
+    take_piece(bytes.substr(0, end));
     if (end == bytes.npos) return true;
     bytes.remove_prefix(end + 1);
     const auto line = std::exchange(line_, {});
@@ -16,10 +16,17 @@ bool SseReader::feed(std::string_view bytes, const std::function<bool(const SseR
       continue;
     }
     const auto record = std::exchange(record_, {});
+    if (std::exchange(too_long_, false)) continue;
     if (!id_.empty()) last_id_ = std::exchange(id_, {});
     if (!record.data.empty() && !told(record)) return false;
   }
   return true;
+}
+
+void SseReader::take_piece(std::string_view piece) {
+  const auto room = line_bytes_max - line_.size();
+  too_long_ = too_long_ || piece.size() > room;
+  line_ += piece.substr(0, room);
 }
 
 void SseReader::take_line(std::string_view line) {
@@ -34,6 +41,7 @@ void SseReader::take_line(std::string_view line) {
 
 void SseReader::restart() {
   line_.clear();
+  too_long_ = false;
   id_.clear();
   record_ = {};
 }

@@ -1,3 +1,6 @@
+// Waits for a session of a monitor. The progress document gives the state at the start and after
+// a reconnection; events and transitions of the stream update it. `ruling` decides, as for a
+// file.
 #include "cli/stream_wait.h"
 
 #include <algorithm>
@@ -9,10 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/phrases.h"
 #include "cli/sse_reader.h"
-#include "cli/table.h"
+#include "terminal/phrases.h"
+#include "terminal/table.h"
 #include "watchdog/json.h"
+#include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -43,8 +47,8 @@ Event event_from(const json& object) {
   }
   event.report.kind = kind.value_or(ReportKind::compaction);
   if (event.report.kind != ReportKind::heartbeat) return event;
-  auto* said = std::get_if<Beats>(&event.report.detail);
-  Beats beats = said != nullptr ? std::move(*said) : Beats{};
+  auto* said = std::get_if<Heartbeats>(&event.report.detail);
+  Heartbeats beats = said != nullptr ? std::move(*said) : Heartbeats{};
   beats.count = number_in(object, "count", 1);
   beats.fresh = number_in(object, "fresh");
   if (beats.iteration)
@@ -76,7 +80,9 @@ class StreamWaiting {
       if (asked_.stop.stop_requested()) {
         look();
         if (over_) return std::move(*over_);
-        return failure(WaitEnd::interrupted, "the wait was called off");
+        return failure(WaitEnd::interrupted,
+                       there_ ? "wait interrupted; session was " + std::string(name_of(now_.health))
+                              : "wait interrupted before the session started");
       }
       if (auto end = without_stream(response)) return std::move(*end);
       pause();
@@ -95,7 +101,7 @@ class StreamWaiting {
                            ". Is a monitor running? Start one with `watchdog-monitor serve`, name "
                            "it with --server, or read a database with --db FILE");
       }
-      tell("the monitor does not answer; it is waited for");
+      tell("the monitor does not answer; retrying until it does");
       return {};
     }
     reached_ = true;
@@ -118,7 +124,7 @@ class StreamWaiting {
     if (asked_.seen) asked_.seen(line);
   }
 
-  /// False once the wait is over. What another program or version says otherwise is passed over.
+  /// Returns false once the wait is over. Records of other programs or versions are skipped.
   bool understand(const SseRecord& record) {
     try {
       take(record);
@@ -152,14 +158,17 @@ class StreamWaiting {
   void sight_document(const json& document) {
     if (!document.is_object() || !document.contains("lifecycle")) return;
     take_document(document);
-    told_ = std::max(told_, number_in(document, "lastSeq"));
-    if (!std::exchange(there_, true)) look_back();
+    // Later documents may overtake events of the stream, which then still count.
+    if (!std::exchange(there_, true)) {
+      told_ = number_in(document, "lastSeq");
+      look_back();
+    }
     tell(situation_line(document));
     sight();
   }
 
   void sight_event(const Event& event) {
-    if (event.seq <= told_ || event.late) return;  // a document told it already
+    if (event.seq <= told_ || event.late) return;  // a document had it already
     const auto& report = event.report;
     if (asked_.until.goal == Goal::state_change) {
       now_.holds |= is_change(report, asked_.until.what);
@@ -200,7 +209,7 @@ class StreamWaiting {
         return;
       case Ruling::ask:
         if (asked_.ask) {
-          // What is asked about is how it is now.
+          // The question is about the present state.
           if (last_look() != Ruling::ask) return judge_now();
           if (asked_.ask(situation_line(document_))) return forgive(vigil_);
           fail_unless_over(WaitEnd::user_cancelled_stuck,
@@ -244,7 +253,7 @@ class StreamWaiting {
     if (!failing_) judge_now();
   }
 
-  /// The session's events after one, oldest first, until somebody has enough.
+  /// Passes the session's events after one, oldest first, until the receiver has enough.
   void each_event(Seq seq, const std::function<bool(const Event&)>& take_one) {
     for (std::string after = std::to_string(seq); !after.empty();) {
       const auto body = endpoint_->ask(Method::get, base_ + "/events?limit=1000&after=" + after);
@@ -280,7 +289,7 @@ class StreamWaiting {
     return changes;
   }
 
-  /// What is waited for may have come before the wait, and so may have its trouble.
+  /// The goal may have been met before the wait, and trouble may have begun.
   void look_back() {
     if (asked_.until.goal == Goal::state_change) {
       each_event(0, [&](const Event& event) {
@@ -305,7 +314,7 @@ class StreamWaiting {
     each_event(0, [&](const Event& event) {
       for (; change != changed.end() && change->seq < event.seq; ++change)
         timeline.add(timeline_entry(*change));
-      if (const auto* beats = std::get_if<Beats>(&event.report.detail)) {
+      if (const auto* beats = std::get_if<Heartbeats>(&event.report.detail)) {
         timeline.heartbeats += beats->count;
       } else {
         timeline.add(timeline_entry(event));
@@ -325,7 +334,7 @@ class StreamWaiting {
     WaitFailure failed{.end = end,
                        .session = asked_.session,
                        .expected = text_of(asked_.until),
-                       .why = printable(why),
+                       .why = terminal_line(why),
                        .lifecycle = now_.lifecycle};
     if (there_ && endpoint_) {
       failed.timeline = timeline();
@@ -345,8 +354,8 @@ class StreamWaiting {
   bool failing_ = false;  ///< The last look is under way.
   json document_ = json::object();
   std::int64_t told_ = 0;  ///< Events up to this one are in a document.
-  Sighting now_;
-  Vigil vigil_;
+  SessionSample now_;
+  WaitMemory vigil_;
   IterationCount iterations_;
   End over_;
 };
@@ -379,7 +388,7 @@ Result<std::string, WaitFailure> wait_on_stream(const StreamWait& asked) {
     return WaitFailure{.end = WaitEnd::misuse,
                        .session = asked.session,
                        .expected = text_of(asked.until),
-                       .why = "what answers there is no monitor that this program understands"};
+                       .why = "not a watchdog-monitor, or an incompatible version"};
   }
 }
 

@@ -19,7 +19,8 @@ constexpr std::size_t file_bytes_max = 64 * 1024;
 
 constexpr std::string_view heading =
     "# Who may do what with this monitor: a token a line, as TOKEN (of every scope) or\n"
-    "# NAME SCOPE[,SCOPE] TOKEN. Scopes: read, report, act. A new monitor reads what is changed.\n";
+    "# NAME SCOPE[,SCOPE] TOKEN. Scopes: read, report, act. A change takes effect within "
+    "seconds.\n";
 
 Error named_error(const std::filesystem::path& path, Error error) {
   error.message = "the token file " + path.string() + " " + error.message;
@@ -53,7 +54,7 @@ Result<void> make_token_file(const std::filesystem::path& path) {
   if (!directory.empty() && mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return failed(path);
   }
-  // Under another name first: nobody, not even after a crash, finds half of it.
+  // Under another name first: an incomplete file is never visible, not even after a crash.
   auto draft = path.string() + "-XXXXXX";
   const int fd = mkostemp(draft.data(), O_CLOEXEC);  // mode 0600
   if (fd < 0) return failed(path);

@@ -10,12 +10,12 @@
 
 namespace watchdog::monitor {
 
-/// Errors: `not_found`, `unavailable`, `invalid` (others can read it; a line is wrong). Their
-/// messages name the file. Thread-safe.
+/// Errors: `not_found`, `unavailable`, `invalid` (others can read it or own it; a line is wrong).
+/// Their messages name the file. Thread-safe.
 [[nodiscard]] Result<std::vector<Token>> read_token_file(const std::filesystem::path& path);
 
-/// Makes the file, mode 0600, with one new token of every scope, and its directory with mode 0700
-/// if that is missing. One that is there stays as it is; of two who make it at once the first wins.
+/// Creates the file, mode 0600, with one new token of every scope, and its directory with mode 0700
+/// if that is missing. An existing file stays as it is; of two concurrent creators the first wins.
 /// Errors: `unavailable`. Thread-safe.
 [[nodiscard]] Result<void> make_token_file(const std::filesystem::path& path);
 

@@ -1,3 +1,8 @@
+// Each session waits on its own thread. The main thread polls a descriptor for signals and one for
+// sessions that are over. Signals are blocked before any thread starts, so only the descriptor gets
+// them. The first deciding result sets the exit code and stops the other waits, which then print
+// nothing. With `--any` a success decides, else a failure. The first signal stops all waits, the
+// second ends the process at once.
 #include "watchdog/wait.h"
 
 #include <poll.h>
@@ -7,22 +12,67 @@
 #include <unistd.h>
 
 #include <array>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/phrases.h"
 #include "cli/stream_wait.h"
-#include "cli/wait_display.h"
+#include "cli/usage.h"
+#include "terminal/output.h"
+#include "terminal/phrases.h"
+#include "terminal/wait_display.h"
 #include "watchdog/ids.h"
+#include "watchdog/wait_rule.h"
 
 namespace watchdog::monitor {
 
 using nlohmann::json;
 
 namespace {
+
+struct WaitOptions {
+  Endpoint::Options endpoint;
+  std::vector<std::string> sessions;
+  std::string until = "completed";  ///< As awaited_from() reads it.
+  std::string on_stuck = "ask";
+  bool any = false;         ///< Over with the first that comes; else all are to.
+  bool must_exist = false;  ///< A missing session is an error.
+  bool restarts = false;    ///< As of Awaited.
+  bool json = false;
+};
+
+constexpr const char* wait_footer =
+    "--for takes: completed, failed, incomplete, cancelled, end (any end), health=NAME, "
+    "state-change (any, also a finished call), state-change=TYPE.\n"
+    "\n"
+    "The wait goes on as long as the agent works. It fails at once if a session ends differently "
+    "or is dead, and after three more iterations if a session stays stuck or looping. All sessions "
+    "must succeed; the first that fails decides.\n"
+    "\n"
+    "Exit codes:\n"
+    "  0  success (with end: completed)\n"
+    "  1  completed, but something else was waited for\n"
+    "  2  usage\n"
+    "  3  refused\n"
+    "  4  monitor unreachable\n"
+    "  5  session not found\n"
+    "  10  failed\n"
+    "  11  incomplete\n"
+    "  12  cancelled\n"
+    "  13  stuck or looping\n"
+    "  14  dead\n"
+    "  15  stuck, and you did not want to go on (user_cancelled_stuck)\n"
+    "  130  interrupted\n"
+    "\n"
+    "--json: one object per line for each session that is over: {\"session\", \"expected\", "
+    "\"came\", \"end\" (null: success; ended, dead, stuck, user_cancelled_stuck, no_session, "
+    "interrupted, unavailable, misuse), \"why\", \"exitCode\", \"progress\", \"timeline\": "
+    "[{\"at\", \"text\"}], \"omitted\"}\n"
+    "Data goes to standard output, failures and the progress to standard error.";
 
 enum WaitCode : int {
   wait_ended_failed = 10,
@@ -75,10 +125,10 @@ Lifecycle lifecycle_in(const json& document) {
   return named<Lifecycle>(found->get_ref<const std::string&>()).value_or(Lifecycle::completed);
 }
 
-/// Waits for all sessions at once, each on a thread of its own; this one hears signals and ends.
-class Attendance {
+/// Waits for all sessions at once, each on its own thread; this one receives signals and ends.
+class SessionPresence {
  public:
-  Attendance(const WaitOptions& options, Awaited until)
+  SessionPresence(const WaitOptions& options, Awaited until)
       : options_(options), until_(std::move(until)) {
     sigset_t signals;
     sigemptyset(&signals);
@@ -87,12 +137,12 @@ class Attendance {
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC);
     ended_ = eventfd(0, EFD_CLOEXEC);
   }
-  ~Attendance() {
+  ~SessionPresence() {
     close(signals_);
     close(ended_);
   }
-  Attendance(const Attendance&) = delete;
-  Attendance& operator=(const Attendance&) = delete;
+  SessionPresence(const SessionPresence&) = delete;
+  SessionPresence& operator=(const SessionPresence&) = delete;
 
   int run() {
     std::vector<std::jthread> threads;
@@ -111,7 +161,7 @@ class Attendance {
   }
 
  private:
-  /// At the second signal there is no more patience.
+  /// The second signal ends the wait at once.
   void interrupted() {
     signalfd_siginfo signal{};
     [[maybe_unused]] const auto got = read(signals_, &signal, sizeof signal);
@@ -193,7 +243,7 @@ class Attendance {
   }
 
   void conclude(const std::string& session, const Result<std::string, WaitFailure>& result) {
-    // Those that are only called off because another one decided have nothing to tell.
+    // Waits that are cancelled because another one decided print nothing.
     const bool called_off = !result && result.error().end == WaitEnd::interrupted;
     {
       const std::lock_guard guard(mutex_);
@@ -238,7 +288,7 @@ class Attendance {
         line["omitted"] = timeline.omitted;
       }
       display_.leave();
-      print_line(line.dump(-1, ' ', false, json::error_handler_t::replace));
+      print_json(line.dump(-1, ' ', false, json::error_handler_t::replace));
     } else if (result) {
       display_.leave();
       print_line(session + "  " + text_of(until_) + "  " + situation_line(document));
@@ -256,23 +306,52 @@ class Attendance {
   int ended_ = -1;
   std::mutex mutex_;         ///< Guards what follows, and standard output.
   std::optional<int> code_;  ///< Once it is decided.
-  std::optional<int> last_;  ///< Where any will do: of the first that did not come.
+  std::optional<int> last_;  ///< With any-of: the result of the first that did not succeed.
 };
 
 }  // namespace
 
-int wait(const WaitOptions& options) {
+static int wait(const WaitOptions& options) {
   auto until = awaited_from(options.until);
   if (!until) return complain(until.error());
   for (const auto& session : options.sessions) {
     if (!is_session_id(session)) {
-      complain({ErrorCode::invalid, "'" + session + "' is no session id"});
+      complain({ErrorCode::invalid, "'" + session + "' is not a session id"});
       return exit_usage;
     }
   }
   until->on_stuck = named<OnStuck>(options.on_stuck).value_or(OnStuck::ask);
   until->restarts = options.restarts;
-  return Attendance(options, *until).run();
+  return SessionPresence(options, *until).run();
+}
+
+void add_wait(CommandLine& line) {
+  const auto options = std::make_shared<WaitOptions>();
+  auto* command = line.app.add_subcommand(
+      "wait", "Wait until sessions end or reach a state; there is no time limit");
+  command->add_option("session", options->sessions, "Session ids")->required();
+  command->add_option("--for", options->until, "What to wait for")
+      ->capture_default_str()
+      ->check([](const std::string& text) {
+        const auto until = awaited_from(text);
+        return until ? std::string() : until.error().message;
+      });
+  command
+      ->add_option("--on-stuck", options->on_stuck,
+                   "When a session stays stuck: ask on the terminal (fail if there is none), fail, "
+                   "or keep waiting")
+      ->capture_default_str()
+      ->check(one_of("answer", {"ask", "fail", "keep"}));
+  command->add_flag("--any", options->any, "Succeed with the first session that does");
+  command->add_flag("--must-exist", options->must_exist,
+                    "Fail (5) if a session does not exist, instead of waiting for it");
+  command->add_flag("--restarts", options->restarts,
+                    "The agent is restarted when it dies: a process that is gone is not an "
+                    "end until the health is dead");
+  command->add_flag("--json", options->json, "Print one JSON object per line");
+  add_endpoint(*command, options->endpoint);
+  command->callback([&line, options] { line.code = wait(*options); });
+  command->footer(wait_footer);
 }
 
 }  // namespace watchdog::monitor

@@ -1,19 +1,33 @@
+// One loop reads the rows when a second is over, draws, and waits for a key until the next read.
+// `SessionListModel` decides what a key means. If the read fails, the last rows stay and the error
+// is a line at the bottom: the monitor may only be restarting. `--json` needs no screen: it prints
+// a row that differs from its last one, apart from the time of reading.
 #include <poll.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/board.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/phrases.h"
-#include "cli/screen.h"
-#include "cli/table.h"
+#include "cli/usage.h"
+#include "terminal/output.h"
+#include "terminal/phrases.h"
+#include "terminal/screen.h"
+#include "terminal/session_list_model.h"
+#include "terminal/table.h"
 
 namespace watchdog::monitor {
 namespace {
+
+struct WatchOptions {
+  Endpoint::Options endpoint;
+  int limit = 1'000;
+  bool json = false;
+};
 
 using nlohmann::json;
 using SteadyClock = std::chrono::steady_clock;
@@ -25,7 +39,7 @@ Result<std::string> ask_rows(Endpoint& endpoint, const WatchOptions& options) {
                       "/api/autonomous/sessions?limit=" + std::to_string(options.limit));
 }
 
-/// What is told of one session that is open.
+/// Returns the lines of one open session.
 std::vector<std::string> told_of(Endpoint& endpoint, const std::string& session,
                                  std::size_t events_max) {
   const auto path = "/api/autonomous/sessions/" + url_encoded(session);
@@ -58,10 +72,11 @@ std::string cancelled(Endpoint& endpoint, const std::string& session) {
   const auto body =
       endpoint.ask(Method::post, "/api/autonomous/sessions/" + url_encoded(session) + "/cancel",
                    R"({"reason":"cancelled from the terminal"})");
-  return body ? session + " is asked to stop" : body.error().message;
+  if (!body) return body.error().message;
+  return json::parse(*body).value("message", session + " is asked to stop");
 }
 
-/// Prints each row whenever it changed, until nobody reads or somebody interrupts.
+/// Prints each changed row, until its reader is gone or it is interrupted.
 int watch_as_lines(Endpoint& endpoint, const WatchOptions& options) {
   std::map<std::string, std::string> known;
   while (true) {
@@ -76,7 +91,7 @@ int watch_as_lines(Endpoint& endpoint, const WatchOptions& options) {
       if (last == text) continue;
       last = std::move(text);
       row["now"] = now;
-      print_line(row.dump());
+      print_json(row.dump());
     }
     if (std::fflush(stdout) != 0) return exit_done;
     poll(nullptr, 0, static_cast<int>(look_again_every.count()));
@@ -85,7 +100,7 @@ int watch_as_lines(Endpoint& endpoint, const WatchOptions& options) {
 
 }  // namespace
 
-int watch(const WatchOptions& options) {
+static int watch(const WatchOptions& options) {
   auto endpoint_options = options.endpoint;
   endpoint_options.writes = !options.json && !endpoint_options.database.empty();
   auto endpoint = Endpoint::open(endpoint_options);
@@ -95,11 +110,11 @@ int watch(const WatchOptions& options) {
   if (options.json) return watch_as_lines(*endpoint, options);
   auto screen = Screen::take();
   if (!screen) {
-    std::fputs("watchdog-monitor: watch needs a terminal; use sessions, or watch --json\n", stderr);
+    warn("watch needs a terminal; use sessions, or watch --json");
     return exit_usage;
   }
 
-  Board board;
+  SessionListModel board;
   bool open = false;
   auto next = SteadyClock::now();
   while (true) {
@@ -116,20 +131,33 @@ int watch(const WatchOptions& options) {
     const auto key = screen->key(std::max(left, std::chrono::milliseconds(0)));
     if (!key) continue;
     switch (board.press(*key)) {
-      case Board::Act::none:
+      case SessionListModel::Act::none:
         break;
-      case Board::Act::quit:
+      case SessionListModel::Act::quit:
         return *key == "interrupt" ? exit_interrupted : exit_done;
-      case Board::Act::open:
-      case Board::Act::look:
+      case SessionListModel::Act::open:
+      case SessionListModel::Act::look:
         next = SteadyClock::now();
         break;
-      case Board::Act::cancel:
+      case SessionListModel::Act::cancel:
         board.note(cancelled(*endpoint, board.selected()));
         break;
     }
     open = board.is_open();
   }
+}
+
+void add_watch(CommandLine& line) {
+  const auto options = std::make_shared<WatchOptions>();
+  auto* command = line.app.add_subcommand(
+      "watch", "Show sessions as a live list, with keys to sort, filter, open and cancel");
+  command->add_option("--limit", options->limit, "Number of newest sessions to show")
+      ->capture_default_str()
+      ->check(integer(1, 10'000));
+  command->add_flag("--json", options->json,
+                    "Print a session as JSON whenever it changes, one per line; needs no terminal");
+  add_endpoint(*command, options->endpoint);
+  command->callback([&line, options] { line.code = watch(*options); });
 }
 
 }  // namespace watchdog::monitor

@@ -26,7 +26,7 @@ function logInForm(done) {
     }
   } },
   el('label', { for: 'token' }, 'Token'), token,
-  el('p', { class: 'hint' }, 'It stands in the address that the monitor printed when it was started, and in its token file.'),
+  el('p', { class: 'hint' }, 'It is in the address that the monitor printed when it started, and in its token file.'),
   trouble, el('button', { class: 'main' }, 'Log in'));
 }
 
@@ -49,6 +49,8 @@ export async function act(what) {
   const result = el('p', { class: 'result', role: 'status' });
   const go = el('button', { class: what.harm ? 'main harm' : 'main' }, what.verb);
   const back = el('button', { type: 'button', onclick: () => dialog.close() }, 'Back');
+  // What was asked goes once it is done.
+  const question = [el('p', {}, what.happens), ...(what.reasoned ? [el('label', { for: 'reason' }, 'Reason (may be empty)'), reason] : [])];
   const form = el('form', { onsubmit: async (event) => {
     event.preventDefault();
     go.disabled = true;
@@ -57,7 +59,10 @@ export async function act(what) {
     try {
       const reply = await post(what.path, { ...what.body, ...(reason.value ? { reason: reason.value } : {}) });
       result.textContent = what.answer(reply);
+      for (const asked of question) asked.remove();
+      title.textContent = what.title.replace(/\?$/, '');
       go.remove();
+      what.done?.(reply);
       back.textContent = 'Close';
       back.focus();
     } catch (refusal) {
@@ -67,10 +72,10 @@ export async function act(what) {
       if ([401, 403].includes(refusal.status)) await askAccess();
     }
   } },
-  el('p', {}, what.happens),
-  what.reasoned ? el('label', { for: 'reason' }, 'Reason (may be empty)') : null, what.reasoned ? reason : null,
+  ...question,
   result, el('div', { class: 'buttons' }, back, go));
-  const dialog = el('dialog', { 'aria-labelledby': 'act-title' }, el('h2', { id: 'act-title' }, what.title), form);
+  const title = el('h2', { id: 'act-title' }, what.title);
+  const dialog = el('dialog', { 'aria-labelledby': 'act-title' }, title, form);
   open(dialog);
   if (what.reasoned) reason.focus();
 }
@@ -79,10 +84,10 @@ const path = (...parts) => parts.map(encodeURIComponent).join('/');
 
 export const cancelSession = (session) => act({
   title: `Cancel session ${session}?`,
-  happens: 'Its agent is told to stop with its next answer, and stops when it can. Where its process is gone, the session ends at once.',
+  happens: 'Its agent is asked to stop: by the reply to its next report, its hooks, or the answer of its model. A session that rests, or whose process is gone, ends at once.',
   verb: 'Cancel the session', harm: true, reasoned: true,
   path: `/api/autonomous/sessions/${path(session)}/cancel`,
-  answer: ({ ended }) => ended ? 'Nobody was there to stop it: the session is cancelled.' : 'Its agent is asked to stop.',
+  answer: ({ message }) => message,
 });
 
 export const abortTurn = (turn) => act({
@@ -103,9 +108,9 @@ export const abortTool = (turn, call, name) => act({
 
 export const askForCheck = (session) => act({
   title: `Ask a model about ${session}?`,
-  happens: 'A model reads what the session did last and says whether it gets anywhere. The agent is not disturbed, and nothing is stopped.',
+  happens: 'A model reads what the session did last and says whether it makes progress. The agent is not disturbed, and nothing is stopped.',
   verb: 'Ask for a check', scope: 'report', path: '/api/autonomous/check-status', body: { sessionId: session },
-  answer: ({ state }) => state === 'pending' ? 'The model is being asked. Its answer will stand under Opinions.' : `The check is ${state}.`,
+  answer: ({ state }) => state === 'pending' ? 'The model is being asked. Its answer will be under Model checks.' : `The check is ${state}.`,
 });
 
 export const acknowledge = (alert, session) => act({

@@ -1,7 +1,9 @@
 // Where every page begins: who is here, and which page it is.
 
 import { access, askAccess, logIn } from './api.js';
+import { startAlerts } from './alerts.js';
 import { startList } from './list.js';
+import { startOverview } from './overview.js';
 import { startSession } from './session.js';
 import { buildTop } from './top.js';
 
@@ -19,7 +21,7 @@ async function begin() {
   await useToken();
   await askAccess().catch(() => {});  // it cannot be reached: the stream says so
   const { page } = main.dataset;
-  const start = { list: startList, session: startSession }[page];
+  const start = { list: startList, session: startSession, alerts: startAlerts, overview: startOverview }[page];
   if (start) {
     buildTop();
     start(main);

@@ -12,13 +12,6 @@ export function el(tag, attributes, ...children) {
   return node;
 }
 
-/** A shape of an SVG. */
-export function shape(tag, attributes) {
-  const node = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  for (const [name, value] of Object.entries(attributes ?? {})) node.setAttribute(name, value);
-  return node;
-}
-
 /** Changes the text only where it differs: what is shown again costs nothing. */
 export function put(node, text) {
   const now = text ?? '';

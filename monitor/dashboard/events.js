@@ -8,9 +8,12 @@ import { atWall } from './timeline.js';
 
 const pageSize = 100;
 const shownMax = 2000;
+const quiet = 'quiet';  // the kind that stands for all but heartbeats
+const fewest = 20;
+const pagesMax = 5;
 export const kinds = ['start', 'heartbeat', 'state_change', 'tool_call', 'tool_result', 'error', 'message', 'wait', 'idle',
                       'user_input', 'compaction', 'policy', 'cancel', 'exited', 'gap', 'end', 'opinion', 'chant', 'retry',
-                      'budget', 'limit', 'turn', 'tool_progress', 'tool_timeout', 'evidence'];
+                      'budget', 'limit', 'turn', 'tool_progress', 'tool_timeout', 'evidence', 'resume'];
 const verdicts = { A: 'progressing', B: 'looping', C: 'blocked', D: 'failed', inconclusive: 'inconclusive' };
 
 export const verdictOf = (event) => verdicts[event.status] ?? event.state ?? 'asked';
@@ -21,7 +24,7 @@ const words = (...parts) => parts.filter((part) => part !== undefined && part !=
 function beatWords({ count = 1, iteration, iteration_first: first, phase, source, span_ms: span, counters }) {
   const rounds = iteration !== undefined && `iteration ${first !== undefined && first !== iteration ? `${first}–` : ''}${iteration}`;
   const told = Object.entries(counters ?? {}).map(([name, value]) => `${name} ${value}`).join(', ');
-  return words(count > 1 && `${count} times`, rounds, phase, source === 'sidecar' && 'of a helper', source === 'relay' && 'of the relay',
+  return words(count > 1 && `${count} times`, rounds, phase, source === 'sidecar' && 'sidecar', source === 'relay' && 'proxy',
                span > 0 && `within ${spoken(span)}`, told).replaceAll('false · ', '').replaceAll(' · false', '');
 }
 
@@ -35,7 +38,7 @@ export function told(event) {
     case 'wait': return words(event.waiting_for && `for ${event.waiting_for}`, text);
     case 'policy': return plain(event.policy);
     case 'cancel': return words(`by ${event.by}`, event.turn_id && `turn ${event.turn_id}`, event.call_id && `call ${event.call_id}`, event.reason);
-    case 'end': return words(event.outcome, event.reason, event.error);
+    case 'end': return words(event.outcome, event.reason, event.subject, event.error);
     case 'opinion': return words(name, verdictOf(event), text);
     case 'budget': return words(name, event.stage, event.axis, `${Math.round(event.max_pressure ?? 0)} % used`);
     case 'limit': return words(event.limit, `${event.reached} of ${event.limit_value}`);
@@ -50,13 +53,22 @@ export function told(event) {
   }
 }
 
-function item(event) {
+/** As JSON, but texts of several lines below it as they are. */
+function readable(event) {
+  const texts = Object.entries(event).filter(([, value]) => typeof value === 'string' && value.includes('\n'));
+  const rest = Object.fromEntries(Object.entries(event).filter(([, value]) => !(typeof value === 'string' && value.includes('\n'))));
+  return [JSON.stringify(rest, null, 2), ...texts.map(([name, value]) => `${name}:\n${value}`)].join('\n\n');
+}
+
+/** An event in a line, which opens to the whole of it. */
+export function detailsOf(event) {
   const whole = el('pre', { tabindex: '0' });
-  const details = el('details', { ontoggle: () => { whole.textContent ||= JSON.stringify(event, null, 2); } },
+  return el('details', { ontoggle: () => { whole.textContent ||= readable(event); } },
     el('summary', {}, atWall(event.at_ms), el('span', { class: 'kind' }, event.kind),
        el('span', { class: 'told' }, told(event))), whole);
-  return el('li', { id: `event-${event.seq}`, class: `event ${event.kind}`, 'data-seq': event.seq }, details);
 }
+
+const item = (event) => el('li', { id: `event-${event.seq}`, class: `event ${event.kind}`, 'data-seq': event.seq }, detailsOf(event));
 
 export class Events {
   node = el('section', { class: 'events', 'aria-labelledby': 'events-title' });
@@ -73,7 +85,7 @@ export class Events {
 
   constructor(session) {
     this.#path = `/api/autonomous/sessions/${encodeURIComponent(session)}/events`;
-    this.#kind.append(new Option('All kinds', ''), ...kinds.map((kind) => new Option(kind, kind)));
+    this.#kind.append(new Option('All but heartbeats', quiet), new Option('All kinds', ''), ...kinds.map((kind) => new Option(kind, kind)));
     this.node.append(el('div', { class: 'heading' }, el('h2', { id: 'events-title' }, 'Events'), this.#kind, this.#newest),
                      this.#trouble, this.#list, this.#more);
   }
@@ -91,19 +103,25 @@ export class Events {
 
   async #page() {
     const turn = this.#turn;
-    const query = new URLSearchParams({ before: this.#before, limit: pageSize });
-    if (this.#kind.value) query.set('kind', this.#kind.value);
     this.#more.disabled = true;
     try {
-      const page = await get(`${this.#path}?${query}`);
-      if (turn !== this.#turn) return;
-      this.#trouble.textContent = '';
-      this.#before = page.next;
-      this.#list.append(...page.events.filter(({ seq }) => !this.#seen.has(seq)).map((event) => {
-        this.#seen.add(event.seq);
-        return item(event);
-      }));
-      this.#more.hidden = page.next === null;
+      // Pages of heartbeats alone show nothing: then the next ones, but not for ever.
+      for (let [added, pages] = [0, 0]; added < fewest && pages < pagesMax; ++pages) {
+        const query = new URLSearchParams({ before: this.#before, limit: pageSize });
+        if (this.#kind.value && this.#kind.value !== quiet) query.set('kind', this.#kind.value);
+        const page = await get(`${this.#path}?${query}`);
+        if (turn !== this.#turn) return;
+        this.#trouble.textContent = '';
+        this.#before = page.next;
+        const fresh = page.events.filter((event) => !this.#seen.has(event.seq) && this.#wants(event));
+        added += fresh.length;
+        this.#list.append(...fresh.map((event) => {
+          this.#seen.add(event.seq);
+          return item(event);
+        }));
+        this.#more.hidden = page.next === null;
+        if (page.next === null) break;
+      }
     } catch (refusal) {
       this.#trouble.textContent = refusal.message;
     } finally {
@@ -111,9 +129,14 @@ export class Events {
     }
   }
 
+  #wants({ kind }) {
+    const { value } = this.#kind;
+    return value === quiet ? kind !== 'heartbeat' : !value || value === kind;
+  }
+
   /** One that just came. */
   add(event) {
-    if (!this.#live || this.#seen.has(event.seq) || (this.#kind.value && this.#kind.value !== event.kind)) return;
+    if (!this.#live || this.#seen.has(event.seq) || !this.#wants(event)) return;
     this.#seen.add(event.seq);
     this.#list.prepend(item(event));
     for (let last; this.#list.children.length > shownMax && (last = this.#list.lastChild);) {

@@ -1,32 +1,35 @@
-// What a session is like, in one word: its health, or how it ended.
+// What a session is in one word. The monitor says so, and who must act; here it only gets its look.
 
 import { el, mark, put } from './element.js';
 
-export const healths = ['stuck', 'looping', 'dead', 'silent', 'suspect', 'blocked', 'slow', 'unknown',
-                        'starting', 'progressing'];
+/** The worst first, as the monitor sorts them. */
+export const states = ['dead', 'stuck', 'looping', 'silent', 'failed', 'needs_input', 'incomplete', 'suspect', 'waiting',
+                       'slow', 'unknown', 'starting', 'progressing', 'idle', 'cancelled', 'completed'];
+export const attentions = ['needs_you', 'watch', 'working', 'resting'];
+export const attentionNames = { needs_you: 'Needs you', watch: 'Watch', working: 'Working', resting: 'Resting' };
 export const ends = ['failed', 'incomplete', 'cancelled', 'completed'];
 export const lifecycles = ['running', 'waiting', 'idle', ...ends];
 const trouble = new Set(['stuck', 'looping', 'silent', 'dead']);
-const order = new Map([...healths, ...ends].map((word, at) => [word, at]));
+const order = new Map(states.map((word, at) => [word, at]));
+const names = { needs_input: 'needs input' };
 
 export const hasEnded = (session) => ends.includes(session.lifecycle);
-/** Health of who runs, lifecycle of who has ended. */
-export const wordOf = (session) => (hasEnded(session) ? session.lifecycle : session.health);
-export const inTrouble = (session) => !hasEnded(session) && trouble.has(session.health);
+export const needsYou = (session) => session.attention === 'needs_you';
 export const isTrouble = (health) => trouble.has(health);
 /** The worst first. */
 export const rank = (word) => order.get(word) ?? order.size;
+export const nameOf = (word) => names[word] ?? word;
 
 /** Word, icon and colour together. */
 export function badge(word) {
   const node = el('span', { class: `health ${word}` }, el('span', { class: 'icon', 'aria-hidden': 'true' }),
-                  el('span', {}, word));
+                  el('span', {}, nameOf(word)));
   return node;
 }
 
 export function setBadge(node, word) {
   mark(node, 'class', `health ${word}`);
-  put(node.lastChild, word);
+  put(node.lastChild, nameOf(word));
 }
 
 /** A time that is left, as people say it. */
@@ -46,8 +49,8 @@ export function serverBrief(server) {
 
 const serverWords = {
   loading: 'loads the model', queued: 'has queued the request', reading: 'reads the prompt', writing: 'writes the answer',
-  working: 'is busy and tells nothing of how far it is', quiet: 'is quiet', hung: 'hangs', restarted: 'was started anew',
-  gone: 'is gone', unknown: 'tells nothing',
+  working: 'is busy; its progress is not known', quiet: 'shows no activity', hung: 'hangs', restarted: 'was restarted',
+  gone: 'is gone', unknown: 'has not been seen yet',
 };
 
 /** Likewise in words: `reads the prompt: 41,216 of 61,440 tokens (67 %), about 2 min left`. */

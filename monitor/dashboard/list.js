@@ -2,28 +2,38 @@
 
 import { ago, heard, now, spoken, wall } from './clock.js';
 import { el, linkTo, mark, put } from './element.js';
-import { badge, hasEnded, healths, isTrouble, lifecycles, pace, serverBrief, setBadge, wordOf } from './health.js';
+import { attentionNames, attentions, badge, hasEnded, isTrouble, lifecycles, nameOf, needsYou, pace, serverBrief, setBadge, states } from './health.js';
 import { onKey } from './keys.js';
-import { Rows, searchOf, wishFrom } from './rows.js';
-import { announce, connection, showChannels } from './top.js';
+import { get } from './api.js';
+import { History } from './history.js';
+import { palette } from './paint.js';
+import { Rows, isFiltered, searchOf, wishFrom } from './rows.js';
+import { announce, connection, showChannels, showCount } from './top.js';
 import { Stream } from './stream.js';
 import { Table } from './table.js';
+import { Ways } from './ways.js';
 
 const columns = [
   { key: 'session', name: 'Session' },
-  { key: 'health', name: 'Health' },
+  { key: 'state', name: 'State' },
   { key: null, name: 'Why' },
+  { key: null, name: '30 minutes' },
   { key: 'doing', name: 'Doing' },
+  { key: 'changed', name: 'Last change', number: true },
   { key: 'iteration', name: 'Iteration', number: true },
   { key: 'changes', name: 'Changes', number: true },
-  { key: 'changed', name: 'Last change', number: true },
   { key: 'heard', name: 'Heartbeat', number: true },
 ];
+const growMs = 10000;  // how often reasons that say how long are asked for again
 const orderMs = 1000;  // a long list is put in order at most so often
 
+const stripMs = 30 * 60000;
+const growing = 'slow,suspect,silent';  // states whose reasons say how long
+const past = new History();
 const rows = new Rows();
 let wish = wishFrom(location.search);
 let counts = rows.counts();
+const ways = new Ways();
 let table = null;
 
 function makeRow() {
@@ -31,39 +41,78 @@ function makeRow() {
   const about = el('span');
   const parent = el('a');
   const since = el('small');
-  const reason = el('span');
-  const task = el('small');
+  const reason = el('span', { class: 'why' });
+  const message = el('small', { class: 'message' });
+  const strip = el('canvas', { class: 'strip', role: 'img' });
   const doing = el('span');
   const running = el('small');
   const health = badge('');
   const cell = (...parts) => el('td', { role: 'cell' }, el('div', {}, ...parts));
   const counted = (label) => el('td', { role: 'cell', class: 'number', 'data-label': label });
-  const [iteration, changes, changed, beat] = ['iteration', 'changes', 'changed', 'heartbeat'].map(counted);
+  const [changed, iteration, changes, beat] = ['changed', 'iteration', 'changes', 'heartbeat'].map(counted);
   const row = el('tr', { role: 'row' },
     el('th', { scope: 'row', role: 'rowheader' }, el('div', {}, id, el('small', {}, about, parent))),
-    cell(health, since), cell(reason, task), cell(doing, running), iteration, changes, changed, beat);
-  row.parts = { id, about, parent, since, reason, task, doing, running, health, iteration, changes, changed, beat };
+    cell(health, since), cell(reason, message), el('td', { role: 'cell' }, strip), cell(doing, running), changed, iteration, changes, beat);
+  row.parts = { id, about, parent, since, reason, message, strip, doing, running, health, iteration, changes, changed, beat };
   return row;
 }
+
+const beside = (text, other) => (text && text !== other ? text : '');
+
+/** What stands under the reason: what the session said last where it waits for somebody, else what it is for. */
+function secondLine(row) {
+  if (row.lastMessage) return beside(row.lastMessage, row.reason);
+  return beside(row.task, row.title);
+}
+
+/** The states of its last half hour, or of its life where that is shorter. */
+function paintStrip(canvas, row, time) {
+  const begin = Math.max(row.createdAt, time - stripMs);
+  const width = canvas.clientWidth;
+  // A pixel's worth later it looks the same.
+  const key = [row.sessionId, row.state, past.changesOf(row.sessionId).length, Math.floor(time / (stripMs / 100)), width, scheme.matches].join(' ');
+  if (canvas.key === key || width === 0) return;
+  canvas.key = key;
+  canvas.width = width;
+  canvas.height = 14;
+  const pen = canvas.getContext('2d');
+  const colour = palette();
+  const span = Math.max(time - begin, 1);
+  const pieces = past.pieces(row, begin, time);
+  for (const { look, begin: from, end } of pieces) {
+    pen.fillStyle = colour(look);
+    pen.globalAlpha = ['idle', 'completed', 'cancelled', 'unknown'].includes(look) ? 0.35 : 1;
+    pen.fillRect((from - begin) / span * width, 0, Math.max(1, (end - from) / span * width), 14);
+  }
+  mark(canvas, 'aria-label', `Last ${spoken(span)}: ${[...new Set(pieces.map(({ look }) => nameOf(look)))].join(', then ')}`);
+}
+
+const scheme = matchMedia('(prefers-color-scheme: dark)');
 
 function fillRow(tr, { row, depth }) {
   const part = tr.parts;
   const time = now();
-  put(part.id, row.sessionId);
+  put(part.id, row.title);
   mark(part.id, 'href', linkTo(row.sessionId));
+  mark(part.id, 'title', row.title === row.sessionId ? row.sessionId : `${row.title}\n${row.sessionId}`);
   mark(tr, 'data-depth', depth || null);
+  mark(tr, 'class', `row-${row.attention}`);
   const children = counts.children.get(row.sessionId);
-  put(part.about, [row.agent, children && `${children} ${children === 1 ? 'child' : 'children'}`,
+  put(part.about, [row.agent, row.directory, beside(row.shortId, row.title), children && `${children} ${children === 1 ? 'child' : 'children'}`,
                    row.parentSessionId && 'child of '].filter(Boolean).join(' · '));
-  put(part.parent, row.parentSessionId);
+  const parent = row.parentSessionId && rows.all.get(row.parentSessionId);
+  put(part.parent, parent ? parent.title : row.parentSessionId);
   mark(part.parent, 'href', row.parentSessionId && linkTo(row.parentSessionId));
-  setBadge(part.health, wordOf(row));
-  put(part.since, hasEnded(row) ? ago(row.endedAt) : `for ${spoken(time - row.healthSince)}`);
-  const reason = row.reason ?? (row.health === 'unknown' && !hasEnded(row) ? 'it has not reported anything yet' : '');
-  put(part.reason, reason);
-  mark(part.reason, 'title', reason || null);
-  put(part.task, row.task);
-  put(part.doing, row.currentPhase ?? (row.lifecycle === 'running' ? '' : row.lifecycle));
+  setBadge(part.health, row.state);
+  put(part.since, hasEnded(row) ? ago(row.endedAt) : `for ${spoken(time - row.stateSince)}`);
+  mark(part.since, 'title', wall(row.stateSince));
+  put(part.reason, row.reason);
+  mark(part.reason, 'title', row.reason || null);
+  const more = secondLine(row);
+  put(part.message, more);
+  mark(part.message, 'title', more || null);
+  paintStrip(part.strip, row, time);
+  put(part.doing, row.currentPhase ?? '');
   if (row.tool && !hasEnded(row)) {
     const elapsed = time - row.tool.startedAt;
     put(part.running, `${row.tool.name || 'a tool'} ${spoken(elapsed)}`);
@@ -81,14 +130,14 @@ function fillRow(tr, { row, depth }) {
 /** The buttons, fields and the table's head; what they change is in `wish`. */
 function build(main) {
   const summary = el('p', { id: 'summary' });
-  const chips = el('div', { class: 'chips', role: 'group', 'aria-label': 'Healths to show' },
-    ...healths.map((health) => {
-      const chip = el('button', { type: 'button', 'data-health': health, onclick: () => {
-        wish.healths.delete(health) || wish.healths.add(health);
-        changed();
-      } }, badge(health), el('b'));
-      return chip;
-    }));
+  const chip = (word, chosen, attributes, ...parts) =>
+    el('button', { type: 'button', ...attributes, onclick: () => {
+      wish[chosen].delete(word) || wish[chosen].add(word);
+      changed();
+    } }, ...parts, el('b'));
+  const chips = el('div', { class: 'chips', role: 'group', 'aria-label': 'Sessions to show' },
+    ...attentions.map((word) => chip(word, 'attentions', { class: `attention ${word}`, 'data-attention': word }, el('span', {}, attentionNames[word]))),
+    ...states.map((word) => chip(word, 'states', { 'data-state': word }, badge(word))));
   const search = el('input', { type: 'search', id: 'search', placeholder: 'Search', 'aria-label': 'Search sessions',
     'aria-keyshortcuts': '/', autocomplete: 'off', spellcheck: 'false',
     oninput: () => { wish.text = search.value; changed(); } });
@@ -116,17 +165,18 @@ function build(main) {
       changed();
     } }, ...(number ? [sign, name] : [name, sign])));
   });
-  const sessions = el('table', { class: 'sessions', role: 'table', tabindex: '-1', 'aria-labelledby': 'title' },
+  const sessions = el('table', { class: 'sessions', role: 'table', tabindex: '-1', 'aria-label': 'Sessions' },
     el('thead', { role: 'rowgroup' }, el('tr', { role: 'row', 'aria-rowindex': '1' }, ...heads)),
     el('tbody', { role: 'rowgroup' }));
+  const title = el('h1', { id: 'title' });
   const none = el('p', { class: 'none', hidden: true });
   main.replaceChildren(
-    el('div', { class: 'title' }, el('h1', { id: 'title' }, 'Sessions'), summary), chips,
+    el('div', { class: 'title' }, title, summary), chips,
     el('div', { class: 'filters' }, search, lifecycle, agent,
-       el('label', {}, together, ' Families together'), clear),
-    sessions, none);
+       el('label', {}, together, ' Group by parent'), clear),
+    ways.node, sessions, none);
   table = new Table(sessions, { make: makeRow, fill: fillRow });
-  return { summary, chips, search, lifecycle, agent, together, clear, heads, none };
+  return { title, summary, chips, search, lifecycle, agent, together, clear, heads, none };
 }
 
 let page = null;
@@ -136,14 +186,19 @@ function showControls() {
   counts = rows.counts();
   const total = rows.all.size;
   const shown = table.items.length;
+  const { needed } = counts;
+  put(page.title, needed > 0 ? `${needed.toLocaleString()} ${needed === 1 ? 'session needs' : 'sessions need'} you` : 'No session needs you');
+  mark(page.title, 'class', needed > 0 ? 'needed' : null);
   put(page.summary, `${total.toLocaleString()} ${total === 1 ? 'session' : 'sessions'}` +
-    `${shown === total ? '' : `, ${shown.toLocaleString()} shown`}, ${counts.trouble.toLocaleString()} in trouble`);
-  document.title = counts.trouble > 0 ? `(${counts.trouble}) Watchdog` : 'Watchdog';
+    `${shown === total ? '' : `, ${shown.toLocaleString()} shown`}`);
+  showCount(needed);
   for (const chip of page.chips.children) {
-    const { health } = chip.dataset;
-    put(chip.lastChild, (counts.words.get(health) ?? 0).toLocaleString());
-    mark(chip, 'aria-pressed', wish.healths.has(health));
-    chip.classList.toggle('empty', !counts.words.get(health));
+    const { attention, state } = chip.dataset;
+    const count = counts.words.get(attention ?? state) ?? 0;
+    const pressed = attention ? wish.attentions.has(attention) : wish.states.has(state);
+    put(chip.lastChild, count.toLocaleString());
+    mark(chip, 'aria-pressed', pressed);
+    chip.classList.toggle('empty', count === 0);
   }
   if (page.search.value !== wish.text) page.search.value = wish.text;
   page.lifecycle.value = wish.lifecycle;
@@ -154,13 +209,14 @@ function showControls() {
   if (page.agent.options.length === 0 || known.join('\n') !== agents.join('\n'))
     page.agent.replaceChildren(new Option('All agents', ''), ...agents.map((name) => new Option(name, name)));
   page.agent.value = wish.agent;
-  page.clear.hidden = !(wish.text || wish.healths.size || wish.lifecycle || wish.agent);
+  page.clear.hidden = !isFiltered(wish);
   for (const head of page.heads) {
     const sorted = head.dataset.key === wish.sort;
     mark(head, 'aria-sort', sorted ? (wish.descending ? 'descending' : 'ascending') : null);
   }
   page.none.hidden = shown > 0 || page.main.hasAttribute('aria-busy');
-  put(page.none, total > 0 ? 'No session matches these filters.' : 'Nothing has reported yet.');
+  put(page.none, total > 0 ? 'No session matches these filters.' : '');
+  if (!page.main.hasAttribute('aria-busy')) ways.show(rows.all);
 }
 
 function order() {
@@ -199,10 +255,15 @@ function take(name, data) {
     if (data.complete) restore();
   } else if (name === 'session') {
     heard(data.now);
+    const before = rows.all.get(data.sessionId);
     rows.set(data);
+    // Trouble is announced with its transition.
+    if (needsYou(data) && !(before && needsYou(before)) && !isTrouble(data.state)) announce(data.sessionId, data.title, data.state, data.reason);
     renew();
-  } else if (name === 'transition' && isTrouble(data.health)) {
-    announce(data);
+  } else if (name === 'transition') {
+    past.add(data);
+    if (!isTrouble(data.health)) return;
+    announce(data.sessionId, rows.all.get(data.sessionId)?.title ?? data.sessionId, data.health, data.reason);
   }
 }
 
@@ -238,8 +299,9 @@ export function startList(main) {
   history.scrollRestoration = 'manual';
   addEventListener('pagehide', () => {
     sessionStorage.setItem('list', location.pathname + location.search);
-    const focused = document.activeElement?.closest('tr')?.parts?.id.textContent;
-    sessionStorage.setItem(placeKey(), JSON.stringify({ top: scrollY, id: focused }));
+    const focused = document.activeElement?.closest('tr');
+    const id = focused ? table.items[table.indexOf(focused)]?.row.sessionId : undefined;
+    sessionStorage.setItem(placeKey(), JSON.stringify({ top: scrollY, id }));
   });
   addEventListener('popstate', () => { wish = wishFrom(location.search); order(); });
   onKey(['/'], 'search', () => page.search.focus());
@@ -255,6 +317,13 @@ export function startList(main) {
   setInterval(() => {
     if (!connection.paused) table.draw();
   }, 1000);
+  get(`/api/autonomous/history?minutes=${stripMs / 60000}`).then((given) => { past.fill(given); table.draw(); }).catch(() => {});
+  setInterval(async () => {
+    if (document.hidden || connection.paused || connection.state !== 'live') return;
+    const fresh = await get(`/api/autonomous/sessions?state=${growing}&sort=attention&limit=200`).catch(() => null);
+    for (const row of fresh?.sessions ?? []) rows.set(row);
+    if (fresh?.sessions.length > 0) renew();
+  }, growMs);
   new Stream('/api/autonomous/stream?include=sessions,transitions', { record: take, state: connection.is });
   showChannels(main);
 }

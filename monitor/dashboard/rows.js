@@ -1,10 +1,12 @@
 // The sessions of the list: which are shown, and in which order. Knows nothing of the page.
 
-import { hasEnded, inTrouble, rank, wordOf } from './health.js';
+import { attentions, needsYou, rank, states } from './health.js';
 
 const keys = {
-  session: (row) => row.sessionId,
-  health: (row) => rank(wordOf(row)) * 1e14 - row.healthSince,
+  session: (row) => row.title.toLowerCase(),
+  // Of those that need a person the one first that has waited longest; else what changed last.
+  state: (row) => (attentions.indexOf(row.attention) * 100 + rank(row.state)) * 1e14 +
+    (attentions.indexOf(row.attention) < 2 ? row.stateSince : 1e13 - row.stateSince),
   doing: (row) => row.tool?.name ?? row.currentPhase ?? row.server?.state ?? '',
   iteration: (row) => row.iteration ?? -1,
   changes: (row) => row.stateChanges ?? -1,
@@ -15,17 +17,24 @@ const keys = {
 
 const generationsMax = 5;
 
+/** Words of an address, those alone that are among `known`. */
+const chosen = (text, known) => new Set((text ?? '').split(',').filter((word) => known.includes(word)));
+
+/** Older addresses name healths, of which `blocked` is two states. */
+const ofHealths = (text) => (text ?? '').replace(/\bblocked\b/, 'needs_input,waiting');
+
 /** What is asked of the list, as its address has it. */
 export function wishFrom(search) {
   const given = new URLSearchParams(search);
-  const sort = given.get('sort') ?? 'health';
+  const sort = given.get('sort') ?? 'state';
   const key = sort.replace(/^-/, '');
   return {
-    text: given.get('q') ?? '',
-    healths: new Set((given.get('health') ?? '').split(',').filter(Boolean)),
+    text: given.get('q') ?? given.get('search') ?? '',
+    attentions: chosen(given.get('attention'), attentions),
+    states: chosen(given.get('state') ?? ofHealths(given.get('health')), states),
     lifecycle: given.get('lifecycle') ?? '',
     agent: given.get('agent') ?? '',
-    sort: key in keys ? key : 'health',
+    sort: key in keys ? key : 'state',
     descending: sort.startsWith('-'),
     families: given.get('families') === '1',
   };
@@ -34,24 +43,31 @@ export function wishFrom(search) {
 export function searchOf(wish) {
   const given = new URLSearchParams();
   if (wish.text) given.set('q', wish.text);
-  if (wish.healths.size > 0) given.set('health', [...wish.healths].join(','));
+  if (wish.attentions.size > 0) given.set('attention', [...wish.attentions].join(','));
+  if (wish.states.size > 0) given.set('state', [...wish.states].join(','));
   if (wish.lifecycle) given.set('lifecycle', wish.lifecycle);
   if (wish.agent) given.set('agent', wish.agent);
-  if (wish.sort !== 'health' || wish.descending) given.set('sort', (wish.descending ? '-' : '') + wish.sort);
+  if (wish.sort !== 'state' || wish.descending) given.set('sort', (wish.descending ? '-' : '') + wish.sort);
   if (wish.families) given.set('families', '1');
   const text = given.toString().replaceAll('%2C', ',');
   return text ? `?${text}` : '';
 }
 
+export const isFiltered = (wish) =>
+  Boolean(wish.text || wish.attentions.size || wish.states.size || wish.lifecycle || wish.agent);
+
 function textOf(row) {
-  row.text ??= [row.sessionId, row.agent, row.task, row.parentSessionId, row.reason, row.currentPhase,
-                row.tool?.name, row.server?.state, ...Object.entries(row.labels ?? {}).map((label) => label.join(':'))].filter(Boolean).join('\n').toLowerCase();
+  row.text ??= [row.title, row.sessionId, row.agent, row.directory, row.task, row.parentSessionId, row.reason, row.lastMessage,
+                row.currentPhase, row.tool?.name, row.server?.state,
+                ...Object.entries(row.labels ?? {}).map((label) => label.join(':'))].filter(Boolean).join('\n').toLowerCase();
   return row.text;
 }
 
 function matches(row, wish) {
-  if (wish.lifecycle === 'open' ? hasEnded(row) : wish.lifecycle && row.lifecycle !== wish.lifecycle) return false;
-  if (wish.healths.size > 0 && (hasEnded(row) || !wish.healths.has(row.health))) return false;
+  if (wish.lifecycle === 'open' ? row.endedAt : wish.lifecycle && row.lifecycle !== wish.lifecycle) return false;
+  // Chips of both kinds add up: needs you, and besides those that are slow.
+  const any = wish.attentions.size + wish.states.size === 0;
+  if (!any && !wish.attentions.has(row.attention) && !wish.states.has(row.state)) return false;
   if (wish.agent && row.agent !== wish.agent) return false;
   return !wish.text || textOf(row).includes(wish.text.toLowerCase());
 }
@@ -133,19 +149,20 @@ export class Rows {
     return wish.families ? families(sorted) : sorted.map((row) => ({ row, depth: 0 }));
   }
 
-  /** How many there are of each word, of those with children how many, and the agents. */
+  /** How many there are of each state and attention, of those with children how many, and the agents. */
   counts() {
     const words = new Map();
     const children = new Map();
     const agents = new Set();
-    let trouble = 0;
+    const add = (to, word) => to.set(word, (to.get(word) ?? 0) + 1);
+    let needed = 0;
     for (const row of this.all.values()) {
-      const word = wordOf(row);
-      words.set(word, (words.get(word) ?? 0) + 1);
-      if (row.parentSessionId) children.set(row.parentSessionId, (children.get(row.parentSessionId) ?? 0) + 1);
+      add(words, row.state);
+      add(words, row.attention);
+      if (row.parentSessionId) add(children, row.parentSessionId);
       if (row.agent) agents.add(row.agent);
-      if (inTrouble(row)) ++trouble;
+      if (needsYou(row)) ++needed;
     }
-    return { words, children, agents: [...agents].sort(), trouble };
+    return { words, children, agents: [...agents].sort(), needed };
   }
 }

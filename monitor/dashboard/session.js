@@ -5,10 +5,12 @@ import { find, get } from './api.js';
 import { agoElement, heard, now, spoken } from './clock.js';
 import { el, linkTo, mark, put } from './element.js';
 import { Events, verdictOf } from './events.js';
-import { badge, hasEnded, pace, serverSaid, setBadge, wordOf } from './health.js';
+import { badge, hasEnded, nameOf, pace, serverSaid, setBadge } from './health.js';
 import { onKey } from './keys.js';
 import { Stream } from './stream.js';
+import { Activity } from './activity.js';
 import { Timeline, atWall } from './timeline.js';
+import { roundDetails } from './round.js';
 import { announce, connection } from './top.js';
 
 const id = decodeURIComponent(location.pathname.split('/').at(-1));
@@ -28,6 +30,7 @@ function section(name, ...parts) {
 
 const parts = {
   health: badge('unknown'),
+  title: el('h1', { class: 'name' }, id),
   since: el('span'),
   reason: el('p', { class: 'reason' }),
   culprit: el('p', { hidden: true }),
@@ -35,6 +38,7 @@ const parts = {
   outcome: el('p', { class: 'notice', hidden: true }),
   cancel: el('p', { class: 'notice', hidden: true }),
   about: el('p', { class: 'about' }),
+  said: el('blockquote', { class: 'said', hidden: true }),
   labels: el('ul', { class: 'labels', 'aria-label': 'Labels' }),
   facts: el('dl', { class: 'facts' }),
   evidence: el('ul', { class: 'evidence' }),
@@ -48,12 +52,13 @@ const sections = {
   evidence: section('Evidence', parts.evidence),
   running: section('Running', parts.running),
   budget: section('Budget', parts.budget),
-  opinions: section('Opinions', parts.opinions),
+  opinions: section('Model checks', parts.opinions),
   children: section('Children', parts.children),
   alerts: section('Alerts', parts.alerts),
 };
 const timeline = new Timeline();
 const events = new Events(id);
+const activity = new Activity(id, (seq) => events.reveal(seq));
 const check = el('button', { type: 'button', onclick: () => askForCheck(id) }, 'Ask for a check');
 const stop = el('button', { type: 'button', class: 'harm', onclick: () => cancelSession(id) }, 'Cancel session');
 
@@ -67,7 +72,8 @@ const running = new Map();
 function showRunning(session) {
   const wanted = new Map();
   for (const turn of session.turns) wanted.set(`turn ${turn.turnId}`, { turn, since: turn.startedAt });
-  for (const tool of session.tools) wanted.set(`tool ${tool.callId} ${tool.startedAt} ${tool.name}`, { tool, since: tool.startedAt });
+  // Nothing runs any more where the process is gone.
+  for (const tool of session.state === 'dead' ? [] : session.tools) wanted.set(`tool ${tool.callId} ${tool.startedAt} ${tool.name}`, { tool, since: tool.startedAt });
   for (const [key, { node }] of running) {
     if (!wanted.has(key)) {
       node.remove();
@@ -95,7 +101,7 @@ function showRunning(session) {
 function tickRunning() {
   for (const { since, time, isTool } of running.values()) {
     const elapsed = now() - since;
-    put(time, isTool ? `${spoken(elapsed)}, ${pace(elapsed)}` : spoken(elapsed));
+    put(time, isTool ? spoken(elapsed) : spoken(elapsed));
     mark(time, 'class', isTool ? `pace ${pace(elapsed)}` : 'pace');
   }
 }
@@ -130,14 +136,17 @@ function showServer(server) {
   if (!server) return;
   const { done, total, since, why } = server;
   parts.server.replaceChildren(...[
-    el('span', {}, `Its model’s server ${serverSaid(server)}`), el('small', {}, `for ${spoken(now() - since)}`),
+    el('span', {}, `The model server ${serverSaid(server)}`), el('small', {}, `for ${spoken(now() - since)}`),
     total && el('progress', { max: total, value: Math.min(done, total), 'aria-label': 'The prompt is read' }),
     why && el('small', { class: 'why' }, why)].filter(Boolean));
 }
 
+const round = roundDetails(id);
+sections.evidence.append(round);
 let evidenceShown = '';
 function showEvidence(session) {
   const calm = hasEnded(session) || ['starting', 'progressing'].includes(session.health);
+  round.hidden = calm || session.health !== 'looping';
   const proof = JSON.stringify(calm ? [] : session.evidence);
   if (proof === evidenceShown) return;
   evidenceShown = proof;
@@ -145,12 +154,24 @@ function showEvidence(session) {
     el('a', { href: `#event-${seq}` }, `event ${seq}`))));
 }
 
+const taskBrief = 200;  // characters; more opens on demand, so that the page shows how the session is
+let taskOpen = false;
+
+function aboutTask(task, title) {
+  if (!task || task === title) return null;
+  if (task.length <= taskBrief) return el('span', { class: 'task' }, task);
+  return el('details', { class: 'task', open: taskOpen, ontoggle: (event) => { taskOpen = event.target.open; } },
+            el('summary', {}, `${task.slice(0, taskBrief)}…`), el('p', {}, task));
+}
+
 function showAbout(session) {
-  const { agent, task, parentSessionId: parent, labels, attempt } = session;
+  const { agent, task, parentSessionId: parent, labels, attempt, lastMessage } = session;
   parts.about.replaceChildren(...[
-    parent && el('span', {}, 'Child of ', el('a', { href: linkTo(parent) }, parent)),
+    el('span', { class: 'id' }, session.sessionId), parent && el('span', {}, 'Child of ', el('a', { href: linkTo(parent) }, parent)),
     agent && el('span', {}, `Agent ${agent}`), attempt > 1 && el('span', {}, `Attempt ${attempt}`),
-    task && el('span', { class: 'task' }, task)].filter(Boolean));
+    aboutTask(task, session.title)].filter(Boolean));
+  parts.said.hidden = !lastMessage || !['resting', 'needs_you'].includes(session.attention);
+  put(parts.said, lastMessage);
   parts.labels.replaceChildren(...Object.entries(labels).map(([key, value]) => el('li', {}, `${key}: ${value}`)));
 }
 
@@ -158,11 +179,11 @@ function showFacts(session) {
   const { progress, currentPhase, iteration, validUntil, waitingFor, lifecycle } = session;
   const changed = progress.lastChangeAgo === null ? null : session.now - progress.lastChangeAgo;
   const facts = [
-    ['Lifecycle', lifecycle], ['Waits for', waitingFor], ['Phase', currentPhase], ['Iteration', iteration],
+    ['Lifecycle', session.state === 'dead' ? null : lifecycle], ['Waits for', waitingFor], ['Phase', currentPhase], ['Iteration', iteration],
     ['State changes', progress.stateChanges],
     ['Last change', changed === null ? null : [progress.lastChange, agoElement(changed)]],
     ['Heartbeats', progress.heartbeats],
-    ['Holds until', validUntil === null || hasEnded(session) ? null : [atWall(validUntil)]],
+    ['Re-checked at', validUntil === null || hasEnded(session) ? null : [atWall(validUntil)]],
   ].filter(([, value]) => value !== null && value !== undefined);
   parts.facts.replaceChildren(...facts.flatMap(([name, value]) =>
     [el('dt', {}, name), el('dd', {}, ...(Array.isArray(value) ? value : [String(value)]))]));
@@ -172,17 +193,19 @@ function show() {
   const session = shown;
   if (!session || connection.paused) return;
   const ended = hasEnded(session);
-  setBadge(parts.health, wordOf(session));
-  parts.since.replaceChildren(...(ended ? [`, was ${session.health}`] : [`for ${spoken(now() - session.healthSince)}`]));
-  document.title = `${wordOf(session)}: ${id} – Watchdog`;
+  setBadge(parts.health, session.state);
+  put(parts.title, session.title);
+  parts.since.replaceChildren(...(ended ? [agoElement(session.outcome?.at ?? session.healthSince)] : [`for ${spoken(now() - session.stateSince)}`]));
+  document.title = `${nameOf(session.state)}: ${session.title} – Watchdog`;
   const { outcome, explainedBy, cancel } = session;
-  put(parts.reason, ended && outcome ? [outcome.reason, outcome.error].filter(Boolean).join(': ') : session.reason);
+  put(parts.reason, session.reason);
   parts.culprit.hidden = !explainedBy;
   if (explainedBy) {
     parts.culprit.replaceChildren('Because its child ', el('a', { href: linkTo(explainedBy.sessionId) }, explainedBy.sessionId),
                                   ' is ', badge(explainedBy.health), `: ${explainedBy.reason}`);
   }
   parts.outcome.hidden = !outcome;
+  mark(parts.outcome, 'class', `notice ${outcome?.kind ?? ''}`);
   if (outcome) parts.outcome.replaceChildren(`Ended as ${outcome.kind} `, agoElement(outcome.at));
   parts.cancel.hidden = !cancel || ended;
   if (cancel) {
@@ -200,7 +223,10 @@ function show() {
 }
 
 function drawTimeline() {
-  if (begin !== null) timeline.draw({ begin, transitions, end: hasEnded(shown) ? shown.outcome?.at ?? null : null });
+  if (begin === null) return;
+  const life = { begin, transitions, end: hasEnded(shown) ? shown.outcome?.at ?? null : null };
+  timeline.draw(life);
+  activity.draw(life);
 }
 
 function showOpinions() {
@@ -217,8 +243,9 @@ function showOpinions() {
 async function showRelatives() {
   const path = `parent=${encodeURIComponent(id)}&limit=100`;
   const page = await find(`/api/autonomous/sessions?${path}`).catch(() => null);
-  fillList('children', (page?.sessions ?? []).map((child) => el('li', {}, badge(wordOf(child)),
-    el('a', { href: linkTo(child.sessionId) }, child.sessionId), el('small', {}, child.reason))));
+  activity.family(page?.sessions ?? []);
+  fillList('children', (page?.sessions ?? []).map((child) => el('li', {}, badge(child.state),
+    el('a', { href: linkTo(child.sessionId) }, child.title), el('small', {}, child.reason))));
 }
 
 async function showAlerts() {
@@ -249,6 +276,7 @@ async function loadPast() {
   for (const event of (await get(`${own}/events?kind=opinion&before=9223372036854775807&limit=50`)).events) opinions.set(event.seq, event);
   showOpinions();
   await events.load();
+  activity.load();
   show();
   if (location.hash.startsWith('#event-')) await events.reveal(Number(location.hash.slice(7)));
 }
@@ -266,6 +294,7 @@ function take(name, data) {
     show();
   } else if (name === 'event') {
     events.add(data);
+    activity.add(data);
     if (data.kind === 'opinion') {
       opinions.set(data.seq, data);
       showOpinions();
@@ -273,7 +302,7 @@ function take(name, data) {
   } else if (name === 'transition') {
     if (transitions.some((change) => change.id === data.id)) return;
     transitions.push(data);
-    announce({ ...data, sessionId: id });
+    announce(id, shown?.title ?? id, data.health, data.reason);
     show();
   }
 }
@@ -289,12 +318,12 @@ const back = () => sessionStorage.getItem('list') ?? '/';
 export function startSession(main) {
   main.replaceChildren(
     el('nav', { 'aria-label': 'Back' }, el('a', { href: back(), class: 'back' }, '← Sessions')),
-    el('div', { class: 'title' }, el('h1', { class: 'id' }, id), el('p', { class: 'now' }, parts.health, ' ', parts.since),
+    el('div', { class: 'title' }, parts.title, el('p', { class: 'now' }, parts.health, ' ', parts.since),
        el('div', { class: 'buttons' }, check, stop)),
-    parts.reason, parts.culprit, parts.server, parts.outcome, parts.cancel, parts.about, parts.labels,
+    parts.reason, parts.culprit, parts.server, parts.outcome, parts.cancel, parts.said, parts.about, parts.labels,
     el('div', { class: 'columns' },
-       el('div', {}, timeline.node, sections.running, sections.evidence),
-       el('aside', { 'aria-label': 'Facts' }, el('section', {}, el('h2', {}, 'Figures'), parts.facts), sections.budget,
+       el('div', {}, sections.running, activity.node, sections.evidence, timeline.node),
+       el('aside', { 'aria-label': 'Facts' }, el('section', {}, el('h2', {}, 'Details'), parts.facts), sections.budget,
           sections.opinions, sections.children, sections.alerts)),
     events.node);
   onKey(['Escape'], 'back to the list', () => { location.href = back(); });
@@ -314,7 +343,7 @@ export function startSession(main) {
     tickRunning();
     if (!hasEnded(shown)) showServer(shown.server);
     drawTimeline();
-    if (!hasEnded(shown)) parts.since.replaceChildren(`for ${spoken(now() - shown.healthSince)}`);
+    if (!hasEnded(shown)) parts.since.replaceChildren(`for ${spoken(now() - shown.stateSince)}`);
   }, 1000);
   setInterval(refresh, refreshMs);
   new Stream(`${own}/stream`, { record: take, state: connection.is });

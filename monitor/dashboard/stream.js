@@ -1,6 +1,8 @@
 // Server-sent events over fetch: unlike EventSource it sees the comments that keep a connection
 // alive, so a connection that died without a word is noticed, and it sees why it was refused.
 
+import { isNotifying } from './notify.js';
+
 const quietMax = 40_000;  // ms without any byte; comments come every 15 s
 const waits = [300, 1000, 2000, 4000];  // ms before the next try
 const hiddenMax = 15_000;  // ms; a browser allows few connections to one server, for all its tabs
@@ -59,7 +61,7 @@ export class Stream {
   #seen() {
     clearTimeout(this.#hidden);
     if (document.visibilityState === 'visible') this.#wake.abort();
-    else this.#hidden = setTimeout(() => this.#attempt.abort(), hiddenMax);
+    else if (!isNotifying()) this.#hidden = setTimeout(() => this.#attempt.abort(), hiddenMax);
   }
 
   async #follow() {

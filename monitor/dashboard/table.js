@@ -14,7 +14,7 @@ export class Table {
   #body;
   #make;
   #fill;
-  #above = el('tr', { class: 'gap', 'aria-hidden': 'true' }, el('td', { colspan: 8 }));
+  #above = el('tr', { class: 'gap', 'aria-hidden': 'true' }, el('td'));
   #below = this.#above.cloneNode(true);
   #rows = [];
   #begin = 0;

@@ -1,14 +1,13 @@
-// The healths of a session over its time, as a bar and in words.
+// The healths of a session over its time, in words.
 
 import { agoElement, fullWall, now, spoken, wall } from './clock.js';
-import { el, shape } from './element.js';
-import { badge, rank } from './health.js';
+import { el } from './element.js';
+import { badge } from './health.js';
 
-const piecesMax = 400;  // more cannot be told apart
 const changesShown = 8;
 
 /** Pieces of one health each: {health, begin, end, reason}. */
-function pieces(begin, transitions, end) {
+export function pieces(begin, transitions, end) {
   const list = [];
   let at = begin;
   let health = transitions[0]?.from ?? 'unknown';
@@ -22,28 +21,11 @@ function pieces(begin, transitions, end) {
   return list;
 }
 
-/** At most so many pieces, each with the worst health of its time. */
-function thinned(list, begin, end) {
-  if (list.length <= piecesMax) return list;
-  const step = (end - begin) / piecesMax;
-  const thin = [];
-  for (const piece of list) {
-    const last = thin.at(-1);
-    if (last && piece.end - last.begin < step) {
-      last.end = piece.end;
-      if (rank(piece.health) < rank(last.health)) Object.assign(last, { health: piece.health, reason: piece.reason });
-    } else {
-      thin.push({ ...piece });
-    }
-  }
-  return thin;
-}
-
 const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800,
                604800].map((seconds) => seconds * 1000);
 
 /** Full moments between begin and end, at most five. */
-function moments(begin, end) {
+export function moments(begin, end) {
   const step = steps.find((size) => (end - begin) / size <= 5) ?? (end - begin) / 4;
   const zone = new Date(begin).getTimezoneOffset() * 60000;
   const list = [];
@@ -54,8 +36,6 @@ function moments(begin, end) {
 /** `draw({begin, transitions, end})` shows it anew. */
 export class Timeline {
   node = el('section', { class: 'timeline', 'aria-labelledby': 'timeline-title' });
-  #bar = shape('svg', { role: 'img', height: '34', width: '100%' });
-  #axis = el('div', { class: 'axis', 'aria-hidden': 'true' });
   #sums = el('ul', { class: 'sums' });
   #changes = el('ol', { class: 'changes', reversed: true });
   #all = el('button', { type: 'button', class: 'plain', hidden: true, onclick: () => { this.#shown = Infinity; this.#list(); } });
@@ -64,7 +44,7 @@ export class Timeline {
   #listed = null;
 
   constructor() {
-    this.node.append(el('h2', { id: 'timeline-title' }, 'Timeline'), this.#bar, this.#axis, this.#sums,
+    this.node.append(el('h2', { id: 'timeline-title' }, 'Health over time'), this.#sums,
                      el('h3', {}, 'Changes of health'), this.#changes, this.#all);
   }
 
@@ -72,25 +52,10 @@ export class Timeline {
     const until = end ?? now();
     const list = pieces(begin, transitions, until);
     const span = list.at(-1).end - begin || 1;
-    const percent = (ms) => `${Math.max(0, 100 * ms / span).toFixed(3)}%`;
-    this.#bar.replaceChildren(...thinned(list, begin, until).map((piece) => {
-      const rect = shape('rect', { x: percent(piece.begin - begin), y: 0, height: 34,
-                                   width: percent(piece.end - piece.begin), class: `fill ${piece.health}` });
-      const title = shape('title');
-      title.textContent = `${piece.health} for ${spoken(piece.end - piece.begin)}, from ${wall(piece.begin)}` +
-        (piece.reason ? `: ${piece.reason}` : '');
-      rect.append(title);
-      return rect;
-    }));
     const sums = new Map();
     for (const { health, begin: from, end: to } of list) sums.set(health, (sums.get(health) ?? 0) + to - from);
     const told = [...sums].map(([health, ms]) => `${health} ${spoken(ms)}`);
-    this.#bar.setAttribute('aria-label', `Healths over ${spoken(span)}: ${told.join(', ')}. Now ${list.at(-1).health}.`);
-    this.#axis.replaceChildren(...moments(begin, list.at(-1).end).map((at) => {
-      const text = el('span', {}, wall(at).replace(/^.*, /, span > 1728e5 ? '$&' : ''));
-      text.style.left = percent(at - begin);
-      return text;
-    }));
+    this.#sums.setAttribute('aria-label', `Healths over ${spoken(span)}: ${told.join(', ')}. Now ${list.at(-1).health}.`);
     this.#sums.replaceChildren(...[...sums].map(([health, ms]) => el('li', {}, badge(health), ` ${spoken(ms)}`)));
     this.#transitions = transitions;
     this.#list();

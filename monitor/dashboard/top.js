@@ -3,9 +3,11 @@
 
 import { access, find, logOut, may } from './api.js';
 import { logInDialog } from './actions.js';
-import { agoElement, now, tick, wall } from './clock.js';
-import { el, put } from './element.js';
+import { agoElement, now, spoken, tick, wall } from './clock.js';
+import { el, mark, put } from './element.js';
+import { nameOf } from './health.js';
 import { onKey, showKeys } from './keys.js';
+import { notify, notifyButton } from './notify.js';
 
 const announceMs = 5000;  // between two announcements
 
@@ -62,18 +64,28 @@ let waiting = [];
 let announced = -announceMs;
 let timer = null;
 
-/** Tells of a session in trouble; several at once in one sentence. */
-export function announce(transition) {
-  waiting.push(transition);
+/** Reports a session that needs somebody; several at once in one sentence. */
+export function announce(session, title, state, reason) {
+  notify({ session, title, state, reason });
+  waiting.push({ title, state, reason });
   timer ??= setTimeout(() => {
     timer = null;
     announced = performance.now();
     const [first] = waiting;
-    put(said, waiting.length === 1 ? `${first.sessionId} is ${first.health}: ${first.reason}`
-      : `${waiting.length} changes into trouble: ` +
-        [...new Set(waiting.map((one) => `${one.sessionId} ${one.health}`))].slice(0, 5).join(', '));
+    put(said, waiting.length === 1 ? `${first.title}: ${nameOf(first.state)}: ${first.reason}`
+      : `${waiting.length} sessions need you: ` +
+        [...new Set(waiting.map((one) => `${one.title} ${nameOf(one.state)}`))].slice(0, 5).join(', '));
     waiting = [];
   }, Math.max(100, announced + announceMs - performance.now()));
+}
+
+const favicon = document.querySelector('link[rel=icon]');
+const calm = favicon?.getAttribute('href');
+
+/** How many sessions need somebody: in the tab, where the page is not looked at. */
+export function showCount(needed) {
+  document.title = needed > 0 ? `(${needed}) Watchdog` : 'Watchdog';
+  if (favicon) mark(favicon, 'href', needed > 0 ? calm.replace('icon.svg', `count-${Math.min(needed, 100)}.svg`) : calm);
 }
 
 function showAccount() {
@@ -90,12 +102,22 @@ function showAccount() {
 }
 
 export function buildTop() {
+  for (const link of document.querySelectorAll('.pages a'))
+    mark(link, 'aria-current', link.pathname === location.pathname ? 'page' : null);
   document.getElementById('top').replaceChildren(live, pauseButton,
-    el('button', { type: 'button', class: 'plain', 'aria-label': 'Keys', title: 'Keys (?)', onclick: showKeys }, '?'), account);
+    el('button', { type: 'button', class: 'plain', 'aria-label': 'Keys', title: 'Keys (?)', onclick: showKeys }, '?'), ...notifyButton(), account);
   document.body.append(said);
   showAccount();
   onKey(['p'], 'pause or resume live updates', () => connection.pause());
   setInterval(() => { if (!connection.paused) tick(); else tick(live); }, 1000);
+}
+
+const unsentMs = 60000;  // an alert that waits longer is said to wait
+
+/** What is wrong with a channel, in a sentence; empty: nothing is. A service that does not answer at all fails late. */
+function troubleOf({ name, state, error, oldestUnsentMs }) {
+  if (state !== 'ok') return `Alerts by ${name} do not get through (${state}${error ? `: ${error}` : ''}).`;
+  return oldestUnsentMs > unsentMs ? `The oldest alert by ${name} has been waiting for ${spoken(oldestUnsentMs)}.` : '';
 }
 
 /** Says so where alerts do not get through. */
@@ -105,10 +127,9 @@ export async function showChannels(main) {
   const look = async () => {
     const alerts = await find('/api/alerts?limit=1').catch(() => null);
     if (!alerts) return false;
-    const broken = alerts.channels.filter(({ state }) => state !== 'ok');
+    const broken = alerts.channels.map(troubleOf).filter(Boolean);
     note.hidden = broken.length === 0;
-    put(note, broken.map(({ name, state, error }) =>
-      `Alerts by ${name} do not get through (${state}${error ? `: ${error}` : ''}).`).join(' '));
+    put(note, broken.join(' '));
     return true;
   };
   if (await look()) setInterval(() => { if (!document.hidden) look(); }, 60000);

@@ -9,7 +9,7 @@
 namespace watchdog::monitor {
 namespace {
 
-/// No answer of a monitor is so long.
+/// No answer of a monitor is longer.
 constexpr std::size_t answer_bytes_max = 256U * 1024 * 1024;
 
 std::string_view verb_of(Method method) {

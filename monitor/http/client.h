@@ -19,7 +19,7 @@ namespace watchdog::monitor {
 class MonitorClient {
  public:
   struct Options {
-    std::string token{};              ///< What is shown; empty: nothing.
+    std::string token{};              ///< The token to send; empty: none.
     std::filesystem::path ca_file{};  ///< Trusted besides the system's authorities. PEM.
   };
   /// `url` is `http[s]://HOST[:PORT]`. Connects at the first request. Errors: `invalid`.

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "api/message.h"
-#include "api/metrics.h"
+#include "core/metrics.h"
 #include "watchdog/result.h"
 
 namespace boost::asio {
@@ -30,7 +30,7 @@ struct ServerLimits {
   int handshake_seconds_max = 10;
 };
 
-/// What it proves its name with, both PEM. A plain value.
+/// The server's certificate and key, both PEM. A plain value.
 struct TlsFiles {
   std::filesystem::path certificate;  ///< With the chain that leads to it.
   std::filesystem::path key;
@@ -59,8 +59,9 @@ class HttpServer {
   /// Accepts no more; answers what is under way and closes.
   void stop();
 
- private:
   struct State;
+
+ private:
   explicit HttpServer(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
 };

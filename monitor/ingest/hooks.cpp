@@ -1,3 +1,7 @@
+// Maps hook events to reports. `table` gives the meaning of each event name, whichever agent sent
+// it. A function for each meaning reads the members under all names that the agents use. It has no
+// clock and no state. Reports get event ids from what identifies their event, so a repeated hook is
+// stored once.
 #include "ingest/hooks.h"
 
 #include <algorithm>
@@ -7,6 +11,7 @@
 #include <utility>
 
 #include "watchdog/content.h"
+#include "watchdog/digest.h"
 #include "watchdog/ids.h"
 #include "watchdog/json.h"
 #include "watchdog/reasons.h"
@@ -46,6 +51,7 @@ class Members {
     const auto* value = find(names);
     return value == nullptr ? std::string() : text_of(*value);
   }
+  [[nodiscard]] const json& all() const { return object_; }
   /// At most so many bytes of it.
   [[nodiscard]] std::string word(Aliases names, std::size_t bytes_max) const {
     auto text = this->text(names);
@@ -57,7 +63,7 @@ class Members {
   const json& object_;
 };
 
-/// What an event means.
+/// The meaning of an event.
 enum class Meaning : std::uint8_t {
   nothing,  ///< too many of them, and nothing that others do not say
   begin,
@@ -67,8 +73,16 @@ enum class Meaning : std::uint8_t {
   failure,
   wait,
   notice,
-  stop,        ///< the answer is complete
-  stop_error,  ///< there will be none
+  answered,        ///< what was waited for has come
+  status,          ///< of opencode: idle, busy or retry
+  part,            ///< of opencode: a piece of a message; only this reports a tool call that failed
+  request,         ///< of Gemini CLI: what its model is asked; a compression is seen only here
+  answer,          ///< the text of an answer
+  stop,            ///< the answer is complete
+  stop_by_status,  ///< of Cursor: the turn is over, and `status` is how
+  rest,            ///< the agent is at rest, and says so more than once
+  stop_error,      ///< there will be none
+  interrupt,       ///< a person stopped the turn
   sub_begin,
   sub_end,
   task_done,
@@ -102,15 +116,17 @@ constexpr Row table[] = {
     {"TaskCompleted", Meaning::task_done},
     {"PreCompact", Meaning::compact},
     {"SessionEnd", Meaning::finish},
-    // Codex: its `notify` program
+    // Codex alone
+    {"Interrupt", Meaning::interrupt},
+    // and its `notify` program
     {"agent-turn-complete", Meaning::stop},
     // Gemini CLI
     {"BeforeAgent", Meaning::prompt},
     {"AfterAgent", Meaning::stop},
     {"BeforeTool", Meaning::call},
     {"AfterTool", Meaning::result},
-    {"PreCompress", Meaning::compact},
-    {"BeforeModel", Meaning::nothing},
+    {"PreCompress", Meaning::nothing},  // comes before every model call
+    {"BeforeModel", Meaning::request},
     {"AfterModel", Meaning::nothing},
     {"BeforeToolSelection", Meaning::nothing},
     // opencode: the events of its plugins, `{"type", "properties"}`
@@ -120,17 +136,70 @@ constexpr Row table[] = {
     {"tool.execute.after", Meaning::result},
     {"permission.updated", Meaning::wait},
     {"permission.asked", Meaning::wait},
-    {"session.idle", Meaning::stop},
+    {"permission.v2.asked", Meaning::wait},
+    {"permission.replied", Meaning::answered},
+    {"permission.v2.replied", Meaning::answered},
+    {"question.asked", Meaning::wait},
+    {"question.replied", Meaning::answered},
+    {"question.rejected", Meaning::answered},
+    {"session.status", Meaning::status},
+    {"session.idle", Meaning::rest},
     {"session.error", Meaning::stop_error},
     {"session.compacted", Meaning::compact},
     {"session.deleted", Meaning::finish},
-    {"message.updated", Meaning::nothing},
-    {"message.part.updated", Meaning::nothing},
+    {"message.part.updated", Meaning::part},
+    // Cursor (cursor.com/docs/agent/hooks). What it tells of shells, files and MCP is in the events
+    // of its tools, too.
+    {"sessionStart", Meaning::begin},
+    {"beforeSubmitPrompt", Meaning::prompt},
+    {"preToolUse", Meaning::call},
+    {"postToolUse", Meaning::result},
+    {"postToolUseFailure", Meaning::failure},
+    {"afterAgentResponse", Meaning::answer},
+    {"stop", Meaning::stop_by_status},
+    {"subagentStart", Meaning::sub_begin},
+    {"subagentStop", Meaning::sub_end},
+    {"preCompact", Meaning::compact},
+    {"sessionEnd", Meaning::finish},
+    // GitHub Copilot CLI alone (docs.github.com, CLI hooks reference); its other events have the
+    // names of Claude Code's.
+    {"ErrorOccurred", Meaning::stop_error},
+    // Any other agent
+    {"session_start", Meaning::begin},
+    {"prompt", Meaning::prompt},
+    {"tool_call", Meaning::call},
+    {"tool_result", Meaning::result},
+    {"tool_error", Meaning::failure},
+    {"permission", Meaning::wait},
+    {"question", Meaning::wait},
+    {"answered", Meaning::answered},
+    {"turn_end", Meaning::stop},
+    {"turn_failed", Meaning::stop_error},
+    {"interrupted", Meaning::interrupt},
+    {"session_end", Meaning::finish},
 };
 
-Meaning meaning_of(std::string_view name) {
+/// Tools by which an agent asks a person, and what for.
+struct Asking {
+  std::string_view tool;
+  std::string_view waits_for;
+};
+constexpr Asking asking_tools[] = {
+    {"AskUserQuestion", wait_reports::input},     // Claude Code
+    {"ExitPlanMode", wait_reports::approval},     // Claude Code: its plan is to be approved
+    {"request_user_input", wait_reports::input},  // Codex
+    {"ask_user", wait_reports::input},            // Gemini CLI
+    {"exit_plan_mode", wait_reports::approval},   // Gemini CLI
+    {"question", wait_reports::input},            // opencode
+    {"plan_exit", wait_reports::approval},        // opencode
+};
+
+/// Opencode's bus sends dozens of events a second that do not concern the session's state.
+Meaning meaning_of(HookAgent agent, std::string_view name) {
   const auto* row = std::ranges::find(table, name, &Row::name);
-  return row == std::end(table) ? Meaning::other : row->meaning;
+  if (row != std::end(table)) return row->meaning;
+  const bool is_chatty = agent == HookAgent::opencode || agent == HookAgent::cursor;
+  return is_chatty ? Meaning::nothing : Meaning::other;
 }
 
 Report make(ReportKind kind, std::string name = {}, std::string content = {}) {
@@ -150,32 +219,249 @@ Report close_of(std::string reason) {
   return report;
 }
 
+/// The agent is gone, whatever it was doing.
+Report end_by_answer(std::string reason) {
+  auto report = close_of(std::move(reason));
+  std::get<Outcome>(report.detail).by_answer = true;
+  return report;
+}
+
+Report rest_of(std::string_view why) {
+  return make(ReportKind::idle, std::string(why));
+}
+
 /// Of a tool's answer the part that says that it failed; null: it did not, or does not say so.
 const json* failure_in(const json& response) {
   if (!response.is_object()) return nullptr;
+  // Copilot CLI says in a word how it went.
+  if (const auto type = response.find("result_type");
+      type != response.end() && type->is_string() && *type != "success")
+    return response.contains("text_result_for_llm") ? &response["text_result_for_llm"] : &*type;
   const auto error = response.find("error");
   return error != response.end() && !error->is_null() ? &*error : nullptr;
 }
 
+/// Returns the tool's text. Gemini CLI shows a person the same in other words.
+std::string result_text(const json* response) {
+  if (response == nullptr) return {};
+  if (response->is_object()) {
+    for (const auto* name : {"llmContent", "text_result_for_llm"}) {
+      const auto told = response->find(name);
+      if (told != response->end() && told->is_string()) return text_of(*told);
+    }
+  }
+  return text_of(*response);
+}
+
 Report call_report(Meaning meaning, const Members& members) {
-  const auto* response = members.find({"tool_response", "tool_output", "output"});
+  const auto* response = members.find({"tool_response", "tool_output", "tool_result", "output"});
   const auto* error = response == nullptr ? nullptr : failure_in(*response);
   const bool failed = meaning == Meaning::failure || error != nullptr;
   Report report;
   if (meaning == Meaning::call) {
     report = make(ReportKind::tool_call, {}, members.text({"tool_input", "args"}));
   } else if (failed) {
-    report = make(ReportKind::error, {},
-                  error != nullptr ? text_of(*error) : members.text({"error", "reason"}));
+    report = make(
+        ReportKind::error, {},
+        error != nullptr ? text_of(*error) : members.text({"error", "error_message", "reason"}));
   } else {
-    report = make(ReportKind::tool_result, {}, response == nullptr ? "" : text_of(*response));
+    report = make(ReportKind::tool_result, {}, result_text(response));
   }
   report.name = members.word({"tool_name", "tool"}, word_bytes_max);
   report.call_id = members.word({"tool_use_id", "callID"}, id_bytes_max);
   return report;
 }
 
-/// What a notification asks for. Older agents say it in words alone.
+/// The question that a call puts to a person.
+std::string question_in(const Members& members) {
+  const auto* input = members.find({"tool_input", "args"});
+  const auto* questions = input != nullptr && input->is_object()
+                              ? Members(*input).find({"questions"})
+                              : members.find({"questions"});
+  if (questions != nullptr && questions->is_array() && !questions->empty() &&
+      questions->front().is_object())
+    return Members(questions->front()).text({"question", "header"});
+  if (input == nullptr || !input->is_object()) return {};
+  return Members(*input).text({"question", "plan"});
+}
+
+/// Returns the question to a person: the tool, and the purpose.
+std::string asked_in(const Members& members) {
+  if (auto question = question_in(members); !question.empty()) return question;
+  auto asked = members.text({"tool_name", "title", "message", "permission"});
+  for (const auto* name : {"tool_input", "metadata"}) {
+    const auto* input = members.find({name});
+    if (input == nullptr || !input->is_object()) continue;
+    const auto what = Members(*input).text({"description", "command"});
+    if (!what.empty()) return asked.empty() ? what : asked + ": " + what;
+  }
+  return asked;
+}
+
+/// A wait for what a person says to one call.
+Report wait_at(std::string call_id, std::string_view waits_for, std::string question) {
+  auto wait = make(ReportKind::wait, std::string(waits_for), std::move(question));
+  wait.call_id = std::move(call_id);
+  return wait;
+}
+
+/// The call for which a person is asked; empty: the event does not name it.
+std::string call_asked_for(const Members& members) {
+  const auto* tool = members.find({"tool"});  // opencode
+  const json& where = tool != nullptr && tool->is_object() ? *tool : members.all();
+  return Members(where).word({"tool_use_id", "callID"}, id_bytes_max);
+}
+
+/// A call, and the wait for a person where it asks one.
+std::vector<Report> call_reports(const Members& members) {
+  std::vector<Report> reports{call_report(Meaning::call, members)};
+  const auto* asks = std::ranges::find(asking_tools, reports.front().name, &Asking::tool);
+  if (asks != std::end(asking_tools))
+    reports.push_back(wait_at(reports.front().call_id, asks->waits_for, question_in(members)));
+  return reports;
+}
+
+/// True if a person stopped the call, and with it the turn.
+bool is_interrupted(const Members& members) {
+  if (const auto* flag = members.find({"is_interrupt"}); flag != nullptr && flag->is_boolean())
+    return flag->get<bool>();
+  const auto* response = members.find({"tool_response"});
+  if (response == nullptr || !response->is_object()) return false;
+  return Members(*response).text({"returnDisplay"}) == "Command cancelled by user.";
+}
+
+/// The end of a call, and of its turn where a person stopped both.
+std::vector<Report> result_reports(Meaning meaning, const Members& members) {
+  const bool interrupted = is_interrupted(members);
+  std::vector<Report> reports{call_report(meaning, members)};
+  if (interrupted) {
+    reports.front().kind = ReportKind::error;
+    reports.push_back(rest_of(idle_reports::interrupted));
+  }
+  return reports;
+}
+
+/// `limit reached|1755806400`: a time as Claude Code writes it, in seconds since 1970.
+std::optional<WallTime> time_in(std::string_view text) {
+  const auto bar = text.find('|');
+  if (bar == text.npos) return std::nullopt;
+  const auto digits = text.substr(bar + 1, 10);
+  const bool is_time = digits.size() == 10 && std::ranges::all_of(digits, [](char letter) {
+                         return letter >= '0' && letter <= '9';
+                       });
+  if (!is_time) return std::nullopt;
+  return WallTime{std::chrono::seconds(std::stoll(std::string(digits)))};
+}
+
+/// Why a turn has no answer: as a word if the agent has one, and in its text.
+struct TurnFailure {
+  std::string kind;
+  std::string text;
+  std::int64_t status = 0;  ///< HTTP; 0: not said.
+};
+
+TurnFailure turn_failure_in(const Members& members) {
+  TurnFailure failure;
+  const auto* error = members.find({"error"});
+  if (error == nullptr || !error->is_object()) {
+    failure.kind = members.word({"error_type", "error"}, word_bytes_max);
+    failure.text =
+        members.text({"error_message", "error_details", "last_assistant_message", "message"});
+    return failure;
+  }
+  const Members said(*error);  // opencode
+  failure.kind = said.word({"name"}, word_bytes_max);
+  failure.text = said.text({"message"});
+  if (const auto* data = said.find({"data"}); data != nullptr && data->is_object()) {
+    if (failure.text.empty()) failure.text = Members(*data).text({"message"});
+    if (const auto* status = Members(*data).find({"statusCode"});
+        status != nullptr && status->is_number_integer())
+      failure.status = status->get<std::int64_t>();
+  }
+  return failure;
+}
+
+/// Returns the subject of the wait after a failed turn: only a person resumes it.
+std::string_view wait_after(const TurnFailure& failure) {
+  constexpr std::string_view logins[] = {"authentication_failed", "oauth_org_not_allowed",
+                                         "ProviderAuthError"};
+  if (std::ranges::find(logins, failure.kind) != std::end(logins) || failure.status == 401 ||
+      failure.status == 403)
+    return wait_reports::login;
+  if (failure.kind == "billing_error" || failure.status == 402) return wait_reports::billing;
+  if (failure.kind == "rate_limit" || failure.status == 429) return wait_reports::quota;
+  return wait_reports::input;
+}
+
+std::vector<Report> failure_reports(const Members& members) {
+  const auto failure = turn_failure_in(members);
+  if (failure.kind == "MessageAbortedError") return {rest_of(idle_reports::interrupted)};
+  const auto text = failure.text.empty() ? failure.kind : failure.kind + ": " + failure.text;
+  if (const auto* goes_on = members.find({"recoverable"}); goes_on != nullptr && *goes_on == true)
+    return {make(ReportKind::message, "error", text)};
+  const auto waits_for = wait_after(failure);
+  auto wait = make(ReportKind::wait, std::string(waits_for),
+                   waits_for == wait_reports::input ? "the turn failed: " + text : text);
+  if (waits_for == wait_reports::quota) wait.until = time_in(failure.text);
+  // The turn is over, and so are its calls. The wait follows the error that it is for.
+  return {make(ReportKind::idle), make(ReportKind::message, "error", text), std::move(wait)};
+}
+
+/// Returns reports for opencode's states: idle, busy, or a later retry.
+std::vector<Report> status_reports(const Members& members) {
+  const auto* status = members.find({"status"});
+  if (status == nullptr || !status->is_object()) return {};
+  const Members said(*status);
+  const auto type = said.text({"type"});
+  if (type == "idle") return {rest_of(idle_reports::reminder)};
+  if (type == "busy") return {make(ReportKind::resume, std::string(wait_reports::retry))};
+  if (type != "retry") return {};
+  auto wait = make(ReportKind::wait, std::string(wait_reports::retry), said.text({"message"}));
+  if (const auto* next = said.find({"next"}); next != nullptr && next->is_number_integer()) {
+    constexpr std::int64_t year_2001 = 978'307'200'000;
+    if (const auto ms = next->get<std::int64_t>(); ms > year_2001)
+      wait.until = WallTime{Millis{ms}};
+  }
+  return {std::move(wait)};
+}
+
+/// opencode has no hook for a failed call. Its message parts report that end.
+std::vector<Report> part_reports(const Members& members) {
+  const auto* part = members.find({"part"});
+  if (part == nullptr || !part->is_object()) return {};
+  const Members said(*part);
+  const auto* state = said.find({"state"});
+  if (said.text({"type"}) != "tool" || state == nullptr || !state->is_object()) return {};
+  if (Members(*state).text({"status"}) != "error") return {};
+  auto report =
+      make(ReportKind::error, said.word({"tool"}, word_bytes_max), Members(*state).text({"error"}));
+  report.call_id = said.word({"callID"}, id_bytes_max);
+  if (!report.call_id.empty()) report.event_id = "hook:message.part.updated:" + report.call_id;
+  if (report.event_id.size() > id_bytes_max) report.event_id.clear();
+  return {std::move(report)};
+}
+
+/// A conversation that Gemini CLI shortened begins with a snapshot of what it left out. The same
+/// snapshot comes with every request from then on: it counts once.
+std::vector<Report> request_reports(const Members& members) {
+  constexpr std::size_t messages_looked_at = 4;
+  const auto* request = members.find({"llm_request"});
+  if (request == nullptr || !request->is_object()) return {};
+  const auto* messages = Members(*request).find({"messages"});
+  if (messages == nullptr || !messages->is_array()) return {};
+  for (std::size_t at = 0; at < std::min(messages->size(), messages_looked_at); ++at) {
+    const auto& message = (*messages)[at];
+    if (!message.is_object()) continue;
+    const auto text = Members(message).text({"content"});
+    if (text.find("<state_snapshot>") == text.npos) continue;
+    auto report = make(ReportKind::compaction);
+    report.event_id = "hook:snapshot:" + std::to_string(digest_of(text));
+    return {std::move(report)};
+  }
+  return {};
+}
+
+/// Returns the report of a notification. Older agents have only its text.
 Report notice_report(const Members& members) {
   const auto type = members.text({"notification_type"});
   const auto message = members.text({"message"});
@@ -185,17 +471,27 @@ Report notice_report(const Members& members) {
   if (type == "permission_prompt" || type == "ToolPermission" ||
       (type.empty() && says("permission")))
     return make(ReportKind::wait, "approval", message);
-  if (type == "elicitation_dialog") return make(ReportKind::wait, "input", message);
+  if (type == "elicitation_dialog" || type == "agent_needs_input")
+    return make(ReportKind::wait, "input", message);
+  if (type == "elicitation_complete" || type == "elicitation_response")
+    return make(ReportKind::resume, "input");
+  // It comes some time after the answer, and while a question is open too.
   if (type == "idle_prompt" || (type.empty() && says("waiting for your input")))
-    return make(ReportKind::idle);
+    return rest_of(idle_reports::reminder);
   return make(ReportKind::message, "notification", message);
 }
 
-/// What was asked last.
+/// Returns the newest prompt.
 std::string prompt_in(const Members& members) {
   const auto* list = members.find({"input-messages"});
   if (list != nullptr && list->is_array()) return list->empty() ? "" : text_of(list->back());
   return members.text({"prompt", "user_response", "text"});
+}
+
+/// For what an event says that the session waits, or waited.
+std::string_view waits_for(std::string_view event) {
+  const bool is_question = event == "Elicitation" || event.starts_with("question");
+  return is_question ? wait_reports::input : wait_reports::approval;
 }
 
 std::vector<Report> reports_of(Meaning meaning, const std::string& name, const Members& members) {
@@ -212,14 +508,35 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
     case Meaning::prompt:
       return {make(ReportKind::user_input, {}, prompt_in(members))};
     case Meaning::call:
+      return call_reports(members);
     case Meaning::result:
     case Meaning::failure:
-      return {call_report(meaning, members)};
+      return result_reports(meaning, members);
     case Meaning::wait:
-      return {make(ReportKind::wait, name == "Elicitation" ? "input" : "approval",
-                   members.text({"tool_name", "title", "message"}))};
+      return {wait_at(call_asked_for(members), waits_for(name), asked_in(members))};
+    case Meaning::answered:
+      return {make(ReportKind::resume, name == "answered" ? "" : std::string(waits_for(name)),
+                   members.text({"reply"}))};
+    case Meaning::status:
+      return status_reports(members);
+    case Meaning::part:
+      return part_reports(members);
+    case Meaning::request:
+      return request_reports(members);
+    case Meaning::rest:
+      return {rest_of(idle_reports::reminder)};
+    case Meaning::interrupt:
+      return {rest_of(idle_reports::interrupted)};
     case Meaning::notice:
       return {notice_report(members)};
+    case Meaning::answer:
+      return {make(ReportKind::message, "assistant", members.text({"text"}))};
+    case Meaning::stop_by_status: {
+      const auto status = members.text({"status"});
+      if (status == "aborted") return {rest_of(idle_reports::interrupted)};
+      return status == "error" ? failure_reports(members)
+                               : std::vector<Report>{make(ReportKind::idle)};
+    }
     case Meaning::stop: {
       std::vector<Report> reports;
       if (name == "agent-turn-complete")
@@ -231,15 +548,8 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
       reports.push_back(make(ReportKind::idle));
       return reports;
     }
-    case Meaning::stop_error: {
-      const auto why = members.word({"error_type", "error"}, word_bytes_max);
-      const auto details = members.text({"error_details", "last_assistant_message", "message"});
-      std::vector<Report> reports{
-          make(ReportKind::message, "error", details.empty() ? why : why + ": " + details)};
-      reports.push_back(why == "rate_limit" ? make(ReportKind::wait, "quota")
-                                            : make(ReportKind::idle));
-      return reports;
-    }
+    case Meaning::stop_error:
+      return failure_reports(members);
     case Meaning::sub_begin: {
       auto start = make(ReportKind::start);
       start.detail = ProcessFacts{};
@@ -259,14 +569,14 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
     case Meaning::compact:
       return {make(ReportKind::compaction)};
     case Meaning::finish:
-      return {close_of(members.word({"reason"}, word_bytes_max))};
+      return {end_by_answer(members.word({"reason"}, word_bytes_max))};
     case Meaning::other:
       break;
   }
   return {make(ReportKind::message, "hook", name)};
 }
 
-/// What tells this event from the next one of its name; empty: nothing does.
+/// Returns what distinguishes this event from the next one of its name; empty: nothing.
 std::string identity_of(Meaning meaning, const Members& members) {
   switch (meaning) {
     case Meaning::call:
@@ -280,7 +590,7 @@ std::string identity_of(Meaning meaning, const Members& members) {
       break;
     case Meaning::sub_begin:
     case Meaning::sub_end:
-      if (auto id = members.text({"agent_id"}); !id.empty()) return id;
+      if (auto id = members.text({"agent_id", "subagent_id"}); !id.empty()) return id;
       break;
     default:
       break;
@@ -292,7 +602,8 @@ void identify(std::vector<Report>& reports, const std::string& name, const std::
   if (identity.empty()) return;
   for (std::size_t at = 0; at < reports.size(); ++at) {
     auto id = "hook:" + name + ":" + identity + (at == 0 ? "" : ":" + std::to_string(at));
-    if (id.size() <= id_bytes_max) reports[at].event_id = std::move(id);
+    if (id.size() <= id_bytes_max && reports[at].event_id.empty())
+      reports[at].event_id = std::move(id);
   }
 }
 
@@ -323,40 +634,65 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
     return Error{ErrorCode::malformed, "a hook's event must be a JSON object"};
   const auto name = Members(parsed).word({"hook_event_name", "type"}, word_bytes_max / 2);
   if (name.empty()) return missing("hook_event_name", "which event is it?");
-  const auto meaning = meaning_of(name);
+  const auto meaning = meaning_of(agent, name);
   const Members members(members_in(parsed));
 
   HookEvent event;
+  event.name = name;
   event.session = session;
   if (session.empty()) {
-    auto own = members.text({"session_id", "thread-id", "sessionID"});
+    auto own =
+        members.text({"session_id", "conversation_id", "thread-id", "sessionID", "sessionId"});
     if (const auto* info = members.find({"info"});
         own.empty() && info != nullptr && info->is_object())
       own = Members(*info).text({"id"});
     event.session = session_id_of(std::move(own));
   }
+  if (event.session.empty() && meaning == Meaning::nothing) return event;  // of the whole program
   if (event.session.empty()) return missing("session_id", "whose event is it?");
 
   event.spec.agent = name_of(agent);
-  const auto subagent = members.text({"agent_id"});
+  if (agent == HookAgent::generic)
+    if (auto own = members.word({"agent"}, label_bytes_max); !own.empty())
+      event.spec.agent = std::move(own);
+  if (const auto* info = members.find({"info"}); info != nullptr && info->is_object()) {
+    auto parent = session_id_of(Members(*info).text({"parentID"}));  // an opencode subagent's
+    if (session.empty() && parent != event.session) event.spec.parent = std::move(parent);
+  }
+  event.spec.labels["via"] = name == "agent-turn-complete" ? "notify" : "hooks";
+  const auto subagent = members.text({"agent_id", "subagent_id"});
   if (!subagent.empty()) {
     event.spec.parent = event.session;
     event.session = session_id_of(event.session + ":" + subagent);
-    if (auto type = members.word({"agent_type"}, word_bytes_max); !type.empty())
+    if (auto type = members.word({"agent_type", "subagent_type"}, word_bytes_max); !type.empty())
       event.spec.agent = std::move(type);
   }
   for (const auto* label : {"cwd", "model"})
     if (auto text = members.word({label}, label_bytes_max); !text.empty())
       event.spec.labels[label] = std::move(text);
 
+  if (const auto* roots = members.find({"workspace_roots"}); roots != nullptr &&
+                                                             roots->is_array() && !roots->empty() &&
+                                                             !event.spec.labels.contains("cwd"))
+    if (auto text = text_of(roots->front()); text.size() <= label_bytes_max)
+      event.spec.labels["cwd"] = std::move(text);
+
   const bool nameless_subagent =
       subagent.empty() && (meaning == Meaning::sub_begin || meaning == Meaning::sub_end);
-  // A session that is somebody else's is begun and ended by them.
+  // A session of another owner is begun and ended by that one.
   const bool not_ours = !session.empty() && subagent.empty() &&
                         (meaning == Meaning::begin || meaning == Meaning::finish);
   event.reports =
       reports_of(nameless_subagent || not_ours ? Meaning::other : meaning, name, members);
   identify(event.reports, name, identity_of(meaning, members));
+  if (meaning == Meaning::wait && members.find({"tool_input"}) != nullptr &&
+      event.reports.front().call_id.empty())
+    event.asks_for = call_report(Meaning::call, members);
+  event.ends_subagents =
+      subagent.empty() &&
+      (meaning == Meaning::finish || std::ranges::any_of(event.reports, [](const Report& report) {
+         return report.kind == ReportKind::idle && report.name == idle_reports::interrupted;
+       }));
   return event;
 }
 

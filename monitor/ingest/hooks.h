@@ -1,8 +1,9 @@
 /// \file
-/// What coding agents tell of themselves through their hooks, as reports.
+/// Turns the events of coding agents' hooks into reports.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,19 +16,34 @@
 namespace watchdog::monitor {
 
 /// Whose hooks are understood.
-enum class HookAgent : std::uint8_t { claude_code, codex, gemini_cli, opencode };
+/// `generic`: of an agent that has no table here; its events have the names in docs.
+enum class HookAgent : std::uint8_t {
+  claude_code,
+  codex,
+  gemini_cli,
+  opencode,
+  cursor,
+  copilot_cli,
+  generic
+};
 
 /// One hook's event. A plain value.
 struct HookEvent {
-  std::string session;  ///< The agent's own id; of a subagent, with the subagent's behind it.
-  SessionSpec spec;     ///< How the session is made if it is not there.
+  std::string name;  ///< As the agent calls it.
+  /// The agent's own id; of a subagent, with the subagent's behind it. Empty only where nothing is
+  /// kept: the event is of the whole program.
+  std::string session;
+  SessionSpec spec;             ///< How the session is made if it is not there.
   std::vector<Report> reports;  ///< Empty: nothing is kept of such an event.
+  /// Of a request for permission that names no call by its id: the call as the agent describes it.
+  std::optional<Report> asks_for{};
+  bool ends_subagents = false;  ///< What works within the session's process does so no longer.
 };
 
-/// An event that a hook sent, as reports. `session`: tell it of this one instead of the agent's
-/// own; empty: do not. Events of unknown names are a message that says so. Tool calls, and whatever
-/// else has an id or a time of its own, get an event id: told twice, they happened once. Errors:
-/// `malformed`: no JSON object, or without the event's name or the session's id. Thread-safe.
+/// Returns the reports of a hook's event. `session`: report to this one instead of the agent's own;
+/// empty: the agent's own. Events of unknown names become a message. Tool calls, and other events
+/// with an id or a time of their own, get an event id, so a repeated one is stored once. Errors:
+/// `malformed`: not a JSON object, or without the event's name or the session's id. Thread-safe.
 [[nodiscard]] Result<HookEvent> hook_event(HookAgent agent, std::string_view body,
                                            const std::string& session = {});
 
@@ -36,6 +52,7 @@ struct HookEvent {
 namespace watchdog {
 template <>
 struct Names<monitor::HookAgent> {
-  static constexpr std::string_view all[] = {"claude-code", "codex", "gemini-cli", "opencode"};
+  static constexpr std::string_view all[] = {"claude-code", "codex",       "gemini-cli", "opencode",
+                                             "cursor",      "copilot-cli", "generic"};
 };
 }  // namespace watchdog

@@ -30,7 +30,7 @@ class Trace {
   /// naming file and line.
   [[nodiscard]] Result<std::optional<TraceLine>> next();
 
-  /// The session id that the file's name stands for.
+  /// Returns the session id in the file's name.
   [[nodiscard]] std::string session() const;
 
  private:

@@ -10,6 +10,7 @@
 #include "watchdog/case.h"
 #include "watchdog/content.h"
 #include "watchdog/json.h"
+#include "watchdog/repetition.h"
 #include "watchdog/text_loop.h"
 
 namespace watchdog::bench {
@@ -90,7 +91,7 @@ class Writer {
   }();
 };
 
-/// As it comes through the door.
+/// As `Store::append` treats it.
 Event event_of(Report report) {
   mark(report);
   seal(report, ContentLevel::preview);
@@ -251,7 +252,7 @@ class Hoarder {
 
   void begin() {
     Report beat;
-    beat.detail = Beats{.phase = "act", .source = Source::loop};
+    beat.detail = Heartbeats{.phase = "act", .source = Source::loop};
     Event beats = event_of(std::move(beat));
     for (int i = 0; i < 100; ++i) take(beats);
     take(step_);

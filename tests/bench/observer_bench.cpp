@@ -20,12 +20,13 @@ std::string session_name(int session) {
   return name.data();
 }
 
-const Beats from_loop{.iteration_first = 1, .iteration = 1, .phase = "act", .source = Source::loop};
+const Heartbeats from_loop{
+    .iteration_first = 1, .iteration = 1, .phase = "act", .source = Source::loop};
 /// A helper's: whoever sends several is missed when they stop.
-const Beats from_helper{.count = 2, .source = Source::sidecar};
+const Heartbeats from_helper{.count = 2, .source = Source::sidecar};
 
 /// Each session changes its state and sends a heartbeat.
-void append(Store& store, int sessions, const Beats& beats) {
+void append(Store& store, int sessions, const Heartbeats& beats) {
   for (int from = 0; from < sessions; from += per_transaction) {
     std::vector<Batch> batches;
     for (int session = from; session < std::min(sessions, from + per_transaction); ++session) {

@@ -1,5 +1,6 @@
 /// \file
-/// What heartbeats leave behind once retention has been through them.
+/// What heartbeats leave behind once retention has been through them, how quickly it makes a file
+/// smaller, and whether it keeps up with what comes in.
 #include <sqlite3.h>
 
 #include <array>
@@ -53,12 +54,12 @@ void heartbeat_bytes(Table& table) {
       clock.advance(10s);
       const Instant now{clock.since_boot()};
       Report beat;
-      beat.detail = Beats{.first = now,
-                          .last = now,
-                          .iteration_first = sent,
-                          .iteration = sent,
-                          .phase = "act",
-                          .source = Source::loop};
+      beat.detail = Heartbeats{.first = now,
+                               .last = now,
+                               .iteration_first = sent,
+                               .iteration = sent,
+                               .phase = "act",
+                               .source = Source::loop};
       batch = {.session = "agent", .reports = {std::move(beat)}};
       ++sent;
     }
@@ -78,11 +79,82 @@ void heartbeat_bytes(Table& table) {
   table.add("heartbeat_trim_cpu", "us", 1e6 * seconds / beats);
 }
 
+constexpr double mib = 1024.0 * 1024.0;
+
+/// Sessions of 50 events each; all but the last have ended.
+std::vector<Batch> work_of(int& number, int events) {
+  std::vector<Batch> batches;
+  for (int at = 0; at < events; at += 50, ++number) {
+    Batch batch{.session = "agent-" + std::to_string(number)};
+    for (int step = 0; step < 49; ++step) {
+      batch.reports.push_back({.kind = ReportKind::state_change,
+                               .name = "step",
+                               .content = std::to_string(number) + std::string(180, 'd')});
+    }
+    batch.reports.push_back(
+        {.kind = ReportKind::end, .detail = Outcome{.reason = "task_complete"}});
+    batches.push_back(std::move(batch));
+  }
+  return batches;
+}
+
+void shrink_rate(Table& table) {
+  const test::TempDir dir;
+  Store store = must(Store::open({.database = dir / "bench.db"}));
+  const auto observer = must(Observer::start(store, {}));
+  for (int number = 0; number < 4'000;) {
+    auto work = work_of(number, 5'000);
+    must(store.append(work));
+    (void)must(observer->look());
+  }
+  const auto before = store.bytes();
+  const Retention retention{.bytes_max = before / 10, .folded_through = observer->folded()};
+  const double seconds = wall_of([&] {
+    while (must(store.trim(retention))) {
+    }
+  });
+  table.add("retention_shrinks", "MiB/s",
+            static_cast<double>(before - store.bytes()) / mib / seconds);
+}
+
+/// As the monitor's store thread does: what came in, a look, a piece of retention.
+void keeping_up(Table& table) {
+  constexpr double events_per_second = 8'000;
+  constexpr double seconds = 10;
+  constexpr std::int64_t limit = 10'000'000;
+  const test::TempDir dir;
+  Store store = must(Store::open({.database = dir / "bench.db"}));
+  const auto observer = must(Observer::start(store, {}));
+  std::int64_t largest = 0;
+  double sent = 0;
+  int number = 0;
+  const double began = seconds_of(CLOCK_MONOTONIC);
+  const auto passed = [&] { return seconds_of(CLOCK_MONOTONIC) - began; };
+  while (passed() < seconds) {
+    const auto due = passed() * events_per_second - sent;
+    if (due >= 50) {
+      const int events = static_cast<int>(due) / 50 * 50;
+      auto work = work_of(number, events);
+      must(store.append(work));
+      (void)must(observer->look());
+      sent += events;
+    }
+    if (store.bytes() > limit) {
+      (void)must(store.trim({.bytes_max = limit, .folded_through = observer->folded()}));
+    }
+    largest = std::max(largest, store.bytes());
+  }
+  table.add("retention_keeps_up_bytes", "MB", static_cast<double>(largest) / 1e6, at_most(13.5));
+  table.add("retention_keeps_up_events", "1/s", sent / seconds);
+}
+
 }  // namespace
 }  // namespace watchdog::bench
 
 int main(int argc, char** argv) {
   watchdog::bench::Table table(argc, argv);
   watchdog::bench::heartbeat_bytes(table);
+  watchdog::bench::shrink_rate(table);
+  watchdog::bench::keeping_up(table);
   return table.exit_code();
 }

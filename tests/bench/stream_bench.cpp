@@ -221,8 +221,8 @@ void fan_out(Table& table) {
   table.add("stream_fan_out_in_all", "cores", with, at_most(1));
 }
 
-/// From the beginning of the commit to the reader, beside a commit to a file that nobody watches and
-/// its text through a bare socket. Each round finds everybody asleep, as a change does in life.
+/// From the beginning of the commit to the reader, beside a commit to a file that nobody watches
+/// and its text through a bare socket. Each round finds everybody asleep, as a change does in life.
 void latency(Table& table) {
   constexpr int rounds = 400;
   const test::TempDir dir;

@@ -74,7 +74,7 @@ class Agents {
   void begin(const std::string& session) { say(session, {.kind = ReportKind::start}); }
   void beat(const std::string& session) {
     Report report;
-    report.detail = Beats{.source = Source::sidecar};
+    report.detail = Heartbeats{.source = Source::sidecar};
     say(session, std::move(report));
   }
   /// Returns when it is on disk, and says when its commit began.

@@ -413,9 +413,9 @@ describe('bad monitors', () => {
   });
 });
 
-test('the example of the readme runs', async () => {
-  const text = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-  const example = text.slice(text.indexOf('## From Python and JavaScript')).match(/```js\n([^]*?)```/)[1].replace("'watchdog-client'", `'${library}watchdog.js'`);
+test('the example of the documentation runs', async () => {
+  const text = readFileSync(new URL('../../docs/how-to/report-from-code.md', import.meta.url), 'utf8');
+  const example = text.slice(text.indexOf('## JavaScript')).match(/```js\n([^]*?)```/)[1].replace("'watchdog-client'", `'${library}watchdog.js'`);
   const env = { WATCHDOG_SERVER: server };
   await run(process.execPath, ['--input-type=module', '-e', `const reflect = async (step) => ({ step });\n${example}`], { env });
   assert.equal((await monitor.progress('my-run')).lifecycle, 'completed');

@@ -242,6 +242,7 @@ class Waits(WithMonitor):
                 reporter.flush(PATIENCE_S)
                 iteration += 1
         self.begin(rounds)
+        self.addCleanup(stop.set)  # before the thread is joined, also where the test failed
         return stop
 
     def test_what_stays_stuck_fails_after_three_further_iterations_unless_told_otherwise(self):
@@ -251,9 +252,10 @@ class Waits(WithMonitor):
         text = self.assertFails("stuck")
         self.assertRegex(text, r"it is stuck and stayed so for \d+ further iterations\n")
         asked = []
-        self.assertFails("user_cancelled_stuck", on_stuck=lambda progress: (asked.append(progress["iteration"]), len(asked) < 3)[1])
+        text = self.assertFails("user_cancelled_stuck", on_stuck=lambda progress: (asked.append(progress["iteration"]), len(asked) < 3)[1])
+        self.assertRegex(text, r"stayed so for ([3-9]|\d\d+) further iterations; who was asked")
         self.assertEqual(len(asked), 3)
-        self.assertTrue(all(later - before >= 3 for before, later in zip(asked, asked[1:])), asked)
+        self.assertEqual(asked, sorted(asked))  # documents may be ahead of the stream that counts
         self.wait(lambda progress: progress["iteration"] > asked[-1] + 10, on_stuck="keep")
         stop.set()
 
@@ -412,9 +414,9 @@ class BadMonitors(unittest.TestCase):
 
 
 class Documentation(WithMonitor):
-    def test_the_example_of_the_readme_runs(self):
-        text = (ROOT / "README.md").read_text()
-        section = text[text.index("## From Python and JavaScript"):]
+    def test_the_example_of_the_documentation_runs(self):
+        text = (ROOT / "docs" / "how-to" / "report-from-code.md").read_text()
+        section = text[text.index("## Python"):]
         example = re.search(r"```python\n(.*?)```", section, re.S)[1]
         self.assertIn("watchdog_client", example)
         environment = {"PATH": "", "PYTHONPATH": str(CLIENT), "WATCHDOG_SERVER": self.url}

@@ -10,40 +10,77 @@ case ${1:-} in
 esac
 build=$1
 here=$(cd "$(dirname "$0")" && pwd)
+root=${here%/tests/consumer}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+unset WATCHDOG_EXEC  # an agent finds the helper without it
 
 quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "$*"; }; }
 fail() { echo "FAILED: $*" >&2; exit 1; }
+find_here=(-DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
 
-quietly cmake --install "$build" --prefix "$work/prefix"
-quietly cmake -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" \
-  -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
-quietly cmake --build "$work/build"
-grep -q "watchdog_DIR:PATH=$work/prefix/" "$work/build/CMakeCache.txt" ||
-  fail "the package found is not the one installed"
-
-# An installed package can be moved: nothing in it says where it was built.
-if grep -rqF -e "$build" -e "${here%/tests/consumer}/" "$work"/prefix/lib*/; then
-  grep -rlF -e "$build" -e "${here%/tests/consumer}/" "$work"/prefix/lib*/ >&2
+# To a prefix other than the configured one, then moved: the place of an installation is known
+# only when it is used.
+quietly cmake --install "$build" --prefix "$work/first"
+mv "$work/first" "$work/prefix"
+if grep -rqF -e "$build" -e "$root/" "$work"/prefix/lib*/; then
+  grep -rlF -e "$build" -e "$root/" "$work"/prefix/lib*/ >&2
   fail "installed files name the build or the source directory"
 fi
 
+# CMake, in C++ with the warnings of a careful user.
+quietly cmake -S "$here" -B "$work/build" "${find_here[@]}"
+quietly cmake --build "$work/build"
+grep -q "watchdog_DIR:PATH=$work/prefix/" "$work/build/CMakeCache.txt" ||
+  fail "CMake found a package other than the installed one"
 said=$("$work/build/consumer" "$work/w.db") || fail "the consumer: $said"
 [[ $said == ok:* ]] || fail "the consumer said: $said"
+"$work/build/in_c" "$work/c.db" c >"$work/log" || fail "the agent in C: $(cat "$work/log")"
 
-in_c=$("$work/build/in_c" "$work/c.db" c) || fail "the agent in C: $in_c"
-
-# Not where it was to be installed, and the agent is not installed at all.
-exec=$(echo "$work"/prefix/*/watchdog/watchdog-exec)
-ran=$(WATCHDOG_EXEC=$exec "$work/build/agent" "$work/agent.db") || fail "the agent: $ran"
+# Its shell calls work although it lies outside of the prefix.
+ran=$("$work/build/agent" "$work/agent.db") || fail "the agent: $ran"
 [[ $ran == "ok: task_complete" ]] || fail "the agent said: $ran"
+# Without the helper program it says so at its start.
+exec=$(echo "$work"/prefix/*/watchdog/watchdog-exec)
+mv "$exec" "$work/hidden"
+if ran=$("$work/build/agent" "$work/agent.db"); then fail "an agent without its helper ran"; fi
+[[ $ran == *watchdog-exec* ]] || fail "the agent without its helper said: $ran"
+mv "$work/hidden" "$exec"
+
+# CMake, in a project that knows C only.
+quietly cmake -S "$here/in_c" -B "$work/in_c" "${find_here[@]}"
+quietly cmake --build "$work/in_c"
+"$work/in_c/in_c" "$work/c.db" c2 >"$work/log" || fail "the C project: $(cat "$work/log")"
+
+# pkg-config, with the C compiler for C.
+export PKG_CONFIG_PATH
+PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name watchdog-progress.pc)")
+# shellcheck disable=SC2046  # its words are to be split
+quietly cc "$root/tests/report/agent.c" -o "$work/by_pc_c" $(pkg-config --cflags --libs watchdog-progress)
+"$work/by_pc_c" "$work/c.db" c3 >"$work/log" || fail "C by pkg-config: $(cat "$work/log")"
+# shellcheck disable=SC2046
+quietly "${CXX:-c++}" -std=c++20 "$here/agent.cpp" -o "$work/by_pc" \
+  $(pkg-config --cflags --libs watchdog-agent)
+ran=$("$work/by_pc" "$work/pc.db") || fail "the agent by pkg-config: $ran"
+[[ $ran == "ok: task_complete" ]] || fail "the agent by pkg-config said: $ran"
 
 # Agents link this: SQLite and the runtime, nothing else.
 needed=$(ldd "$work/build/consumer" | sed -E 's,^\s*(\S*/)?([^ /]+) .*,\2,' | sort)
 grep -q '^libsqlite3\.so' <<<"$needed" || fail "libsqlite3 is not among: $needed"
 strange=$(grep -vE '^(linux-(vdso|gate)|ld-linux[^.]*|libsqlite3|libstdc\+\+|libgcc_s|libm|libc|libpthread|libdl|librt)\.so' \
   <<<"$needed") && fail "it needs more than SQLite and the runtime: $strange"
+
+# The examples of the documentation, with the compilers that people have.
+quietly python3 "$here/examples.py" "$work/prefix/include" g++,clang++ "$root/README.md" "$root"/docs/how-to/*.md
+
+# Only what reports can be configured where neither Boost nor OpenSSL nor RE2 is.
+quietly cmake -S "$root" -B "$work/alone" -DWATCHDOG_MONITOR=OFF -DWATCHDOG_TESTS=OFF \
+  -DWATCHDOG_AGENT=OFF -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON -DCMAKE_DISABLE_FIND_PACKAGE_OpenSSL=ON \
+  -DRE2_LIBRARY=RE2_LIBRARY-NOTFOUND -DRE2_INCLUDE_DIR=RE2_INCLUDE_DIR-NOTFOUND
+quietly cmake -S "$root" -B "$work/library" -DWATCHDOG_MONITOR=OFF -DWATCHDOG_TESTS=OFF
+if cmake --build "$work/library" --target help | grep -q watchdog-monitor; then
+  fail "the library alone builds the monitor"
+fi
 
 # A component that does not exist is refused.
 mkdir "$work/unknown"
@@ -52,10 +89,10 @@ cmake_minimum_required(VERSION 3.25)
 project(unknown LANGUAGES CXX)
 find_package(watchdog REQUIRED COMPONENTS nonexistent)
 CMAKE
-if cmake -S "$work/unknown" -B "$work/unknown/build" -DCMAKE_PREFIX_PATH="$work/prefix" \
-  >"$work/log" 2>&1; then
+if cmake -S "$work/unknown" -B "$work/unknown/build" "${find_here[@]}" >"$work/log" 2>&1; then
   fail "find_package accepted an unknown component"
 fi
-grep -q 'set watchdog_FOUND to FALSE' "$work/log" || { cat "$work/log" >&2; fail "of another cause"; }
+grep -q 'watchdog has no component nonexistent' "$work/log" ||
+  { cat "$work/log" >&2; fail "of another cause"; }
 
 echo "$said"

@@ -2,10 +2,15 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -13,6 +18,7 @@
 #include "support/process.h"
 #include "support/server.h"
 #include "support/temp_dir.h"
+#include "support/text_file.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -161,6 +167,51 @@ TEST_F(Entrance, scopes_are_kept_to) {
   EXPECT_EQ(server.progress("s")["cancel"].is_null(), false);
 }
 
+TEST_F(Entrance, acts_refused_for_want_of_a_token_are_in_the_trail) {
+  for (const bool exposed : {false, true}) {
+    const auto own = dir / (exposed ? "exposed.db" : "open.db");
+    Server server(
+        own, exposed ? std::vector<std::string>{"--behind-proxy"} : std::vector<std::string>{});
+    const std::vector<std::string> acts{cancel_s,
+                                        "/api/turns/t/abort",
+                                        "/api/turns/t/abort-tool/c",
+                                        "/api/alerts/1/acknowledge",
+                                        "/api/alerts/1/snooze",
+                                        "/api/autonomous/sessions/s/forget",
+                                        "/api/autonomous/forget"};
+    for (const auto& act : acts) EXPECT_EQ(status(server.url(), "", Method::post, act, "{}"), 401);
+    EXPECT_EQ(status(server.url(), std::string(32, 'x'), Method::post, cancel_s, "{}"), 401);
+    // Whatever else is refused is no act.
+    EXPECT_EQ(status(server.url(), "", Method::get, "/api/audit"), 401);
+    EXPECT_EQ(status(server.url(), "", Method::post, "/api/nothing", "{}"), exposed ? 401 : 404);
+    // The trail of what was refused is written behind its answer, in order.
+    const auto trail_up_to_a_known_act = [&](int known) {
+      EXPECT_EQ(server.post(cancel_s, "{}").status, 404);
+      while (true) {
+        auto kept = json::parse(server.get("/api/audit?limit=100").body)["audit"];
+        if (std::ranges::count(kept, json("404"),
+                               [](const json& entry) { return entry["outcome"]; }) == known) {
+          return kept;
+        }
+      }
+    };
+    const auto kept = trail_up_to_a_known_act(1);
+    ASSERT_EQ(kept.size(), acts.size() + 2) << kept;
+    EXPECT_EQ(kept.back()["outcome"], "404");
+    std::vector<std::string> actions;
+    for (std::size_t at = 0; at + 1 < kept.size(); ++at) {
+      EXPECT_EQ(kept[at]["outcome"], "401") << kept[at];
+      EXPECT_EQ(kept[at]["peer"], "127.0.0.1");
+      EXPECT_EQ(kept[at]["actor"], "local");
+      actions.push_back(kept[at]["action"]);
+    }
+    EXPECT_EQ(actions, (std::vector<std::string>{"cancel", "abort", "abort_tool", "acknowledge",
+                                                 "snooze", "forget", "forget", "cancel"}));
+    for (int i = 0; i < 50; ++i) (void)status(server.url(), "", Method::post, cancel_s, "{}");
+    EXPECT_LT(trail_up_to_a_known_act(2).size(), 20U) << "a stranger does not fill the disk";
+  }
+}
+
 TEST_F(Entrance, commands_take_the_token_of_their_owners_monitor_by_themselves) {
   Server server(path);
   const std::vector<std::string> own{"WATCHDOG_DB=" + path.string(), "WATCHDOG_CONFIG="};
@@ -175,9 +226,7 @@ TEST_F(Entrance, commands_take_the_token_of_their_owners_monitor_by_themselves) 
   EXPECT_EQ(server.progress("s")["cancel"]["by"], "user");
   const std::vector<std::string> stranger{"WATCHDOG_DB=" + (dir / "other.db").string(),
                                           "WATCHDOG_CONFIG="};
-  const auto refused = ask({"cancel", "s"}, stranger);
-  EXPECT_EQ(refused.code, 3);
-  EXPECT_NE(refused.output.find("--token-file"), std::string::npos) << refused.output;
+  EXPECT_EQ(ask({"cancel", "s"}, stranger).code, 0) << "the monitor names its file";
   EXPECT_EQ(ask({"status", "s"}, stranger).code, 0) << "who reads needs none";
   EXPECT_EQ(ask({"cancel", "s", "--token-file", token_file.string()}, stranger).code, 0);
   EXPECT_EQ(ask({"cancel", "s", "--token-file", (dir / "none").string()}, stranger).code, 5);
@@ -185,11 +234,15 @@ TEST_F(Entrance, commands_take_the_token_of_their_owners_monitor_by_themselves) 
   with_variable.push_back("WATCHDOG_TOKEN=" + server.secret());
   EXPECT_EQ(ask({"cancel", "s"}, with_variable).code, 0);
   with_variable.back() += "x";
-  EXPECT_EQ(ask({"cancel", "s"}, with_variable).code, 3);
+  const auto refused = ask({"cancel", "s"}, with_variable);
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_NE(refused.output.find("--token-file"), std::string::npos) << refused.output;
   // The file is its owner's: no token is needed, and the trail is the same.
   EXPECT_EQ(run({program, "cancel", "s", "--db", path.string()}).code, 0);
   const auto trail = run({program, "audit", "--json", "--limit", "1", "--db", path.string()});
-  const auto last = json::parse(trail.output);
+  // A remark that there are more is beside it, on standard error.
+  const auto row = trail.output.substr(trail.output.find('{'));
+  const auto last = json::parse(row.substr(0, row.find('\n')));
   EXPECT_EQ(last["actor"], "local");
   EXPECT_EQ(last["peer"], nullptr);
 }
@@ -212,21 +265,83 @@ TEST_F(Entrance, act_that_left_no_trail_is_said_to_be_done_without_one) {
   EXPECT_EQ(answer_to({.status = 409}).status, 409);
 }
 
-TEST_F(Entrance, address_with_the_token_is_said_but_not_to_the_journal) {
-  for (const bool journal : {false, true}) {
-    // A shell within a service has the variable too, for an output that is not its own.
-    const std::string stream = journal ? "$(stat -L -c %d:%i /proc/$$/fd/1)" : "8:1";
-    Process serve({"/bin/bash", "-c",
-                   "JOURNAL_STREAM=" + stream + " exec \"$0\" serve --db \"$1\" --port 0", program,
-                   path.string()});
-    const auto url = serve.line().substr(std::string("listening on ").size());
-    const auto opened = serve.line();
-    const auto text = content();
-    const auto secret = text.substr(text.size() - 65, 64);
-    EXPECT_EQ(opened, "open " + url + (journal ? "" : "/#token=" + secret));
+/// A terminal; what programs write to it is read here.
+class PrintedTerminal {
+ public:
+  PrintedTerminal() : fd_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+    EXPECT_EQ(grantpt(fd_), 0);
+    EXPECT_EQ(unlockpt(fd_), 0);
+    std::array<char, 64> name{};
+    EXPECT_EQ(ptsname_r(fd_, name.data(), name.size()), 0);
+    name_ = name.data();
+  }
+  ~PrintedTerminal() { close(fd_); }
+  PrintedTerminal(const PrintedTerminal&) = delete;
+  PrintedTerminal& operator=(const PrintedTerminal&) = delete;
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] std::string line() const {
+    std::string text;
+    for (char c = 0; read(fd_, &c, 1) == 1 && c != '\n';) text += c;
+    while (text.ends_with('\r')) text.pop_back();
+    return text;
+  }
+
+ private:
+  int fd_;
+  std::string name_;
+};
+
+TEST_F(Entrance, acting_token_is_printed_on_a_terminal_and_nowhere_else) {
+  const PrintedTerminal terminal;
+  const auto start = [&](const std::string& redirection) {
+    // The variable of a service is inherited by shells whose output is a terminal.
+    return std::make_unique<Process>(std::vector<std::string>{
+        "/bin/bash", "-c",
+        "JOURNAL_STREAM=8:1 exec \"$0\" serve --db \"$1\" --port 0 " + redirection, program,
+        path.string()});
+  };
+  const auto end = [](Process& serve) {
     serve.signal(SIGTERM);
     EXPECT_EQ(serve.wait(), 0);
+  };
+  const auto shown = start(">" + terminal.name());
+  const auto url = terminal.line().substr(std::string("listening on ").size());
+  const auto text = content();
+  const auto secret = text.substr(text.size() - 65, 64);
+  EXPECT_EQ(terminal.line(), "open " + url + "/#token=" + secret);
+  end(*shown);
+
+  const auto place = "log in with the token in " + token_file.string();
+  const auto piped = start("2>&1");
+  std::string printed = piped->line() + "\n";
+  while (printed.find(place) == std::string::npos) printed += piped->line() + "\n";
+  end(*piped);
+  printed += piped->rest();
+  EXPECT_NE(printed.find("\nopen http://127.0.0.1:"), std::string::npos) << printed;
+  EXPECT_EQ(printed.find(secret), std::string::npos) << printed;
+
+  const auto log = (dir / "log").string();
+  const auto filed = start(">" + log + " 2>&1");
+  while (test::content_of(log).find(place) == std::string::npos) std::this_thread::yield();
+  end(*filed);
+  EXPECT_EQ(test::content_of(log).find(secret), std::string::npos) << test::content_of(log);
+}
+
+TEST_F(Entrance, token_file_of_another_user_is_refused) {
+  // Whoever planted it would know the token.
+  write_tokens(std::string(32, 'a') + "\n");
+  if (chown(token_file.c_str(), 65'534, static_cast<gid_t>(-1)) != 0) {
+    ASSERT_NE(geteuid(), 0U) << "only root gives files away";
+    return;
   }
+  const auto refused = serve({});
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_NE(refused.output.find("w.db-token belongs to user 65534"), std::string::npos)
+      << refused.output;
+  ASSERT_EQ(chown(token_file.c_str(), geteuid(), static_cast<gid_t>(-1)), 0);
+  const Server server(path);
+  EXPECT_EQ(status(server.url(), std::string(32, 'a'), Method::post, cancel_s, "{}"), 404);
 }
 
 TEST_F(Entrance, two_who_start_at_once_agree_on_one_token) {

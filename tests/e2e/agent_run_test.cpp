@@ -33,10 +33,50 @@ TEST_F(AgentRun, uses_its_tools_and_ends_with_an_answer) {
             std::string::npos);
 }
 
+TEST_F(AgentRun, that_is_cut_off_is_incomplete_and_keeps_its_answer) {
+  Server server(path);
+  // It calls the same tool for as long as it is offered one.
+  const ModelServer model(answering([](Exchange& exchange) {
+    if (!json::parse(exchange.request().body).contains("tools"))
+      return test::stream(exchange, "It is about patience.");
+    exchange.begin_stream();
+    exchange.event(tool_call("read_file", R"({"path":"note.txt"})"));
+    exchange.event(test::delta("{}", "\"tool_calls\""));
+    exchange.end_stream();
+  }));
+  int number = 0;
+  for (const auto& [limit, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"WATCHDOG_RUN_MAX_ITERATIONS=6", "max_iterations_reached"},
+           {"WATCHDOG_BUDGET_STEPS=6", "max_iterations_reached"},
+           {"WATCHDOG_BUDGET_TOOL_CALLS=3", "budget_exhausted: tool_calls"}}) {
+    const auto session = "cut-off-" + std::to_string(++number);
+    auto options = with(model.base_url(), {limit});
+    std::erase(options.environment, "WATCHDOG_SESSION=agent");
+    options.environment.push_back("WATCHDOG_SESSION=" + session);
+    const auto ran = test::run(agent(), options);
+    EXPECT_EQ(ran.code, 1) << limit << ran.output;
+    EXPECT_NE(ran.output.find("It is about patience."), std::string::npos) << ran.output;
+    EXPECT_NE(ran.output.find("incomplete, " + reason), std::string::npos) << ran.output;
+    std::vector<std::string> wait{WATCHDOG_MONITOR, "wait", session, "--for", "completed"};
+    const auto where = server.flags();
+    wait.insert(wait.end(), where.begin(), where.end());
+    EXPECT_EQ(test::run(wait).code, 11) << limit;
+    const auto document = json::parse(server.get("/api/autonomous/progress/" + session).body);
+    EXPECT_EQ(document["outcome"]["kind"], "incomplete");
+    const auto& ended = document["outcome"];
+    const auto subject =
+        ended["subject"].is_null() ? "" : ": " + ended["subject"].get<std::string>();
+    EXPECT_EQ(ended["reason"].get<std::string>() + subject, reason);
+    EXPECT_NE(server.get("/api/autonomous/sessions/" + session + "/events")
+                  .body.find("It is about patience."),
+              std::string::npos);
+  }
+}
+
 TEST_F(AgentRun, is_not_hurried_by_28_seconds_of_reflection) {
   Server server(path);
   // It answers after 28 heartbeats of the agent's process, a second apart. A busy machine may hold
-  // up some of them.
+  // up some of them for most of a minute.
   const ModelServer model(answering([&](Exchange& exchange) {
     Server* watched = &server;
     until(*watched, "/api/autonomous/progress/agent",
@@ -45,7 +85,7 @@ TEST_F(AgentRun, is_not_hurried_by_28_seconds_of_reflection) {
   }));
   const auto ran =
       test::run(agent(), with(model.base_url(), {"WATCHDOG_POLICY_HEARTBEAT_INTERVAL=1000",
-                                                 "WATCHDOG_POLICY_SILENCE_INTERVALS=20"}));
+                                                 "WATCHDOG_POLICY_SILENCE_INTERVALS=100"}));
   EXPECT_EQ(ran.code, 0) << ran.output;
   EXPECT_EQ(outcome(server)["kind"], "completed");
   const auto changes =
@@ -117,7 +157,8 @@ TEST_F(AgentRun, lives_while_its_model_never_answers_and_hears_a_cancel) {
   EXPECT_EQ(cancelled.code, 0) << cancelled.output;
   EXPECT_EQ(running.wait(), 1);
   EXPECT_EQ(outcome(server)["kind"], "cancelled");
-  EXPECT_EQ(outcome(server)["reason"], "cancelled_by_user");
+  EXPECT_EQ(outcome(server)["reason"], "cancelled");
+  EXPECT_EQ(outcome(server)["subject"], "user");
 }
 
 TEST_F(AgentRun, tells_what_old_limits_would_have_cost) {
@@ -157,6 +198,12 @@ TEST_F(AgentRun, says_what_is_wrong_with_its_settings) {
   const auto wrong = test::run(agent(), with("http://a", {"WATCHDOG_RUN_MAX_ITERATIONS=0"}));
   EXPECT_EQ(wrong.code, 3);
   EXPECT_NE(wrong.output.find("run.max_iterations"), std::string::npos) << wrong.output;
+  auto no_id = with("http://a");
+  std::erase(no_id.environment, "WATCHDOG_SESSION=agent");
+  no_id.environment.emplace_back("WATCHDOG_SESSION=two words");
+  const auto refused = test::run(agent(), no_id);
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_NE(refused.output.find("sessionId"), std::string::npos) << refused.output;
 }
 
 class MonitorChecks : public AgentRun {

@@ -41,6 +41,11 @@ def alerts_are_told(contract):
             pass
         channel = newest()["channels"][0]
         same("and why it waits", (channel["error"].split(":")[0], channel["oldestUnsentMs"] >= 0), ("http", True))
+        for name, sent in (("log", True), ("away", False)):
+            tried = ask("POST", f"{ALERTS}/channels/{name}/test", status=200)
+            same(f"{name} is tried", (tried["channel"], tried["sent"], bool(tried["answer"])), (name, sent, True))
+        missing = ask("POST", f"{ALERTS}/channels/lag/test", status=404, field="channel", fits=True)["error"]["message"]
+        same("the nearest is named", missing, 'unknown channel "lag"; did you mean log? Use one of: away, log')
         path = f"{ALERTS}/{alert['alertId']}"
         for body in ("{", "[]", "5"):
             ask("POST", f"{path}/acknowledge", body, status=400)

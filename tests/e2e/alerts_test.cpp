@@ -25,7 +25,8 @@ TEST_F(Alerts, reach_a_webhook_with_what_a_person_wants_to_know) {
   get_stuck("s-1");
   const auto first = hook.wait_for(1)[0];
   const auto text = first.body["text"].get<std::string>();
-  EXPECT_TRUE(text.starts_with("s-1 (coder) is stuck: its loop went round 5 times")) << text;
+  EXPECT_TRUE(text.starts_with("s-1 (coder) is stuck: 5 iterations without a state change"))
+      << text;
   EXPECT_TRUE(text.ends_with("\n" + server->url() + "/sessions/s-1")) << text;
   EXPECT_EQ(first.body["alerts"][0]["health"], "stuck");
   EXPECT_EQ(first.body["alerts"][0]["sessionId"], "s-1");
@@ -68,7 +69,7 @@ TEST_F(Alerts, are_written_as_slack_and_pagerduty_want_them) {
   server->report("a", R"({"kind":"end","outcome":"failed","reason":"tool_error"})");
   const auto chat = slack.wait_for(1)[0];
   EXPECT_EQ(chat.body["text"].get<std::string>().substr(0, 58),
-            "a (&lt;!channel&gt; &amp; co) failed: tool_error, since 20");
+            "a (&lt;!channel&gt; &amp; co) failed: tool error, since 20");
   EXPECT_NE(chat.raw.find("/sessions/a|Open the monitor>"), std::string::npos) << chat.raw;
   const auto page = pager.wait_for(1)[0];
   EXPECT_EQ(page.body["routing_key"], "R0UTE");
@@ -108,7 +109,7 @@ TEST_F(Alerts, many_at_once_are_one_message) {
       batch.reports.push_back({.kind = ReportKind::state_change, .name = "step"});
       for (int beat = 0; beat < 5; ++beat) {
         Report report;
-        report.detail = Beats{.source = Source::loop};
+        report.detail = Heartbeats{.source = Source::loop};
         batch.reports.push_back(report);
       }
     }
@@ -231,6 +232,42 @@ TEST_F(Alerts, a_channel_can_be_tried) {
   EXPECT_EQ(ran.code, 3) << ran.output;
   ran = test::run({program, "serve", "--config", config.string(), "--db", path.string()});
   EXPECT_EQ(ran.code, 3) << ran.output;
+}
+
+TEST_F(Alerts, a_channel_of_a_monitor_is_tried_by_that_monitor) {
+  Hook hook([](Exchange& exchange, int count) {
+    count == 1 ? ok(exchange) : void(exchange.respond(404, "no_service"));
+  });
+  configure(webhook("team", hook, "format = \"slack\"\n"));
+  start();
+  const auto test_it = [&](const std::string& channel, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {program, "alerts", "--test", channel});
+    const auto where = server->flags();
+    more.insert(more.end(), where.begin(), where.end());
+    // The settings of whoever asks know no channel.
+    return test::run(more, {.environment = {"WATCHDOG_CONFIG="}});
+  };
+  auto ran = test_it("team");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_EQ(ran.output, "sent: it answered 200: ok\n");
+  EXPECT_TRUE(hook.got()[0].body["text"].get<std::string>().starts_with(
+      "A test of this channel by watchdog-monitor: it works.\n<" + server->url()))
+      << hook.got()[0].body;
+  ran = test_it("team", {"--json"});
+  EXPECT_EQ(ran.code, 1);
+  const auto said = json::parse(ran.output);
+  EXPECT_EQ(said["sent"], false);
+  EXPECT_EQ(said["answer"], "it answered 404: no_service");
+  ran = test_it("taem");
+  EXPECT_EQ(ran.code, 5);
+  EXPECT_NE(ran.output.find("did you mean team?"), std::string::npos) << ran.output;
+  EXPECT_EQ(test::run({program, "alerts", "--test", "team", "--server", "http://127.0.0.1:1"}).code,
+            4);
+  const auto trail = json::parse(server->get("/api/audit").body)["audit"];
+  ASSERT_EQ(trail.size(), 3U) << trail;
+  EXPECT_EQ(trail[0]["action"], "test_channel");
+  EXPECT_EQ(trail[0]["target"], "team");
+  EXPECT_EQ(list()["channels"][0]["state"], "ok") << "a test says nothing of alerts";
 }
 
 }  // namespace

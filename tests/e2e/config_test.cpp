@@ -70,7 +70,7 @@ TEST_F(Config, its_sample_is_a_file_it_accepts) {
   std::ofstream(file) << sample.output;
   const auto checked = with({"config", "--config", file, "--check"});
   EXPECT_EQ(checked.code, 0);
-  EXPECT_EQ(checked.output, file.string() + ": nothing is wrong\n");
+  EXPECT_EQ(checked.output, file.string() + ": settings are valid\n");
 }
 
 TEST_F(Config, what_is_wrong_is_said_at_once_and_nothing_starts) {

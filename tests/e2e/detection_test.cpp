@@ -1,10 +1,13 @@
 // Loops and pace as an operator meets them: over HTTP, over restarts, with thresholds that change.
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <csignal>
+#include <thread>
 
 #include "support/server.h"
 #include "support/temp_dir.h"
+#include "watchdog/store.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -86,6 +89,50 @@ TEST_F(Detection, agent_may_say_of_itself_that_it_gets_nowhere) {
   ASSERT_EQ(server.progress("s")["health"], "suspect");
   server.report("s", R"({"kind":"opinion","status":"B","text":"I go in circles"})");
   EXPECT_EQ(server.progress("s")["health"], "looping") << "two who say so independently";
+}
+
+// While the monitor stands still, what its agents say waits in its sockets.
+TEST_F(Detection, monitor_that_was_stopped_calls_nobody_silent) {
+  Server server(path);
+  constexpr int sessions = 8;
+  const std::string beat = R"({"kind":"heartbeat","source":"sidecar"})";
+  for (int at = 0; at < sessions; ++at) {
+    const auto session = "s" + std::to_string(at);
+    ASSERT_EQ(
+        server
+            .post("/api/autonomous/sessions",
+                  json({{"sessionId", session}, {"policy", {{"heartbeatInterval", 1'000}}}}).dump())
+            .status,
+        201);
+    ASSERT_EQ(server.report(session, "[" + beat + "," + beat + "]").status, 200);
+  }
+  for (int at = 0; at < sessions; ++at) {
+    ASSERT_EQ(server.report("s" + std::to_string(at), beat).status, 200);
+  }
+  server.process().stop();
+  std::vector<std::thread> agents;
+  for (int at = 0; at < sessions; ++at) {
+    agents.emplace_back([&, at] {
+      auto client = MonitorClient::to(server.url(), {.token = server.secret()});
+      const auto answer = client->ask(
+          Method::post, "/api/autonomous/sessions/s" + std::to_string(at) + "/events", beat);
+      EXPECT_TRUE(answer.ok() && answer->status == 200);
+    });
+  }
+  ASSERT_EQ(poll(nullptr, 0, 4'000), 0);  // silence begins after 3 s; time is what is tested
+  server.process().signal(SIGCONT);
+  for (auto& agent : agents) agent.join();
+  auto store = Store::open({.database = path});
+  ASSERT_TRUE(store.ok());
+  auto& reader = store->reader();
+  for (int at = 0; at < sessions; ++at) {
+    const auto row = reader.session("s" + std::to_string(at));
+    ASSERT_TRUE(row.ok());
+    const auto changes = reader.transitions(row->key, 0, 100);
+    for (const auto& change : *changes) {
+      EXPECT_NE(change.transition.health.kind, HealthKind::silent) << row->id;
+    }
+  }
 }
 
 }  // namespace

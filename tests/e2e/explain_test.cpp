@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <thread>
 
 #include "support/process.h"
@@ -68,10 +69,10 @@ TEST_F(Explain, tells_each_change_with_what_proves_it) {
   const auto of_server = run({program, "explain", "s", "--server", server.url()});
   EXPECT_EQ(of_server.code, 0) << of_server.output;
   for (const char* part :
-       {"s  stuck  its loop went round 5 times", "coder", "tidy", "unknown → progressing",
-        "progressing → stuck  F1  its loop", "event 1  state_change step: {\"n\":1}  (the newest",
-        "caused by event 2",
-        "event 2  heartbeat: loop, iteration 1 to 5, 5 times  (first pass of its loop",
+       {"s  stuck  5 iterations without a state change", "coder", "tidy", "unknown → progressing",
+        "progressing → stuck  F1  5 iterations",
+        "event 1  state_change step: {\"n\":1}  (the newest", "caused by event 2",
+        "event 2  heartbeat: loop, iteration 1 to 5, 5 times  (first iteration without",
         "running          no tool call"})
     EXPECT_NE(of_server.output.find(part), std::string::npos) << part << "\n" << of_server.output;
   EXPECT_EQ(run({program, "explain", "s", "--db", path}).output, of_server.output);
@@ -104,8 +105,9 @@ TEST_F(Explain, tells_what_time_alone_concluded) {
   } while (healths(whole).back() != "silent");
   EXPECT_EQ(whole["timeline"].back()["cause"], "expiry");
   EXPECT_EQ(whole["timeline"].back()["quietMs"], 300);
-  EXPECT_NE(run({program, "explain", "s", "--db", path}).output.find("after 0.3 s without news"),
-            std::string::npos);
+  EXPECT_NE(
+      run({program, "explain", "s", "--db", path}).output.find("after 0.3 s without an event"),
+      std::string::npos);
 }
 
 TEST_F(Explain, tells_what_was_known_when_trouble_began) {
@@ -135,12 +137,17 @@ TEST_F(Explain, tells_what_was_known_when_trouble_began) {
   EXPECT_EQ(child["pid"], sleeper.pid);
   const auto text = run({program, "explain", "s", "--server", server.url()}).output;
   for (const auto& part :
-       {std::string("    running: task for 0."),
+       {std::string("    running: task for "),
         "    process " + std::to_string(agent.pid()) + " was sleeping",
         "; its child sleep " + child["pid"].dump() + " sleeping",
-        std::string("    bounds: silent from 0.3 s on; task took 0."), std::string(", phi 0.")})
+        std::string("    silent after 0.3 s without a heartbeat\n    pace of task: "),
+        std::string("; slow after ")})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
-  EXPECT_EQ(run({program, "explain", "s", "--db", path}).output, text);
+  // Elapsed times grow between the two.
+  const auto timeless = [](const std::string& said) {
+    return std::regex_replace(said, std::regex("[0-9.]+ s\\b"), "T");
+  };
+  EXPECT_EQ(timeless(run({program, "explain", "s", "--db", path}).output), timeless(text));
 }
 
 TEST_F(Explain, long_histories_are_cut_at_their_beginning) {
@@ -155,8 +162,8 @@ TEST_F(Explain, long_histories_are_cut_at_their_beginning) {
   EXPECT_EQ(newest["leftOut"], 28);
   EXPECT_EQ(newest["timeline"].back(), told()["timeline"].back());
   const auto text = run({program, "explain", "s", "--limit", "1", "--db", path}).output;
-  EXPECT_NE(text.find("30 earlier changes left out"), std::string::npos) << text;
-  EXPECT_NE(text.find("by other thresholds than before"), std::string::npos) << text;
+  EXPECT_NE(text.find("30 earlier changes are not shown"), std::string::npos) << text;
+  EXPECT_NE(text.find("thresholds changed: "), std::string::npos) << text;
   // Nothing is lost where pages end.
   json paged = json::array();
   for (json after = 0; !after.is_null();) {
@@ -220,7 +227,7 @@ TEST_F(Explain, what_agents_say_does_not_steer_the_terminal) {
   server.report("s", R"({"kind":"wait","waiting_for":"\u001b[31m"})");
   const auto text = run({program, "explain", "s", "--server", server.url()}).output;
   EXPECT_EQ(text.find_first_of("\x1b\x07"), std::string::npos) << text;
-  EXPECT_NE(text.find("waits for        ?[31m"), std::string::npos) << text;
+  EXPECT_NE(text.find("waits for        <U+001B>[31m"), std::string::npos) << text;
 }
 
 TEST_F(Explain, exit_codes_are_those_of_the_others) {
@@ -253,9 +260,9 @@ TEST_F(Explain, stuck_child_explains_a_waiting_parent_until_it_gets_on) {
   EXPECT_EQ(document["explainedBy"], expected);
   const auto list = json::parse(server.get("/api/autonomous/progress?q=parent").body);
   EXPECT_EQ(list["sessions"][0]["explainedBy"], expected);
-  const std::string words = "because its child child is stuck: its loop went round 5 times";
+  const std::string words = "because its child child is stuck: 5 iterations without a state change";
   for (const char* page : {"/", "/sessions/parent"})
-    EXPECT_NE(server.get(page).body.find("is stuck: its loop went round 5 times"),
+    EXPECT_NE(server.get(page).body.find("is stuck: 5 iterations without a state change"),
               std::string::npos);
   for (const char* command : {"status", "explain"}) {
     const auto of_server = run({program, command, "parent", "--server", server.url()}).output;

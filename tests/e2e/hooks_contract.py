@@ -5,18 +5,22 @@ import os
 import pathlib
 import re
 import subprocess
+import time
 import tomllib
 
 SESSIONS = "/api/autonomous/sessions"
 HOOKS = "/api/hooks"
-README = pathlib.Path(__file__).parent.parent.parent / "README.md"
+PAGES = pathlib.Path(__file__).parent.parent.parent / "docs" / "how-to" / "clients"
 RECORDED = pathlib.Path(__file__).parent.parent / "data" / "hooks"
 
 
 def hooks_are_told(contract):
     """What coding agents send becomes sessions; nothing of it breaks them."""
     ask, same = contract.ask, contract.tally.same
-    events = lambda session: ask("GET", f"{SESSIONS}/{session}/events?limit=1000", status=200)["events"]
+    # This very process sends them, so it is taken for the agent's.
+    is_process = lambda event: (event["kind"], event.get("name")) == ("start", "process")
+    events = lambda session: [event for event in ask("GET", f"{SESSIONS}/{session}/events?limit=1000", status=200)["events"]
+                              if not is_process(event)]
     for path in sorted(RECORDED.glob("*.jsonl")):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         for line in lines:
@@ -26,7 +30,7 @@ def hooks_are_told(contract):
             same(f"{path.stem} told of {session}", [event["kind"] for event in events(session)], wanted)
     claude = "0d0b7a1e-5f1c-4c63-9b1e-2a8f6d1c9e11"
     document = lambda session: ask("GET", f"/api/autonomous/progress/{session}", status=200)
-    same("it is over", (document(claude)["agent"], document(claude)["outcome"]["kind"]), ("claude-code", "completed"))
+    same("it is over, after an error of its model", (document(claude)["agent"], document(claude)["outcome"]["kind"]), ("claude-code", "failed"))
     child = document(f"{claude}:a54165b")
     same("its subagent", (child["parentSessionId"], child["agent"], child["outcome"]["kind"]), (claude, "Explore", "completed"))
 
@@ -41,41 +45,82 @@ def hooks_are_told(contract):
     hook("PostToolUse", **call | {"tool_response": "x" * (2 << 20)})
     same("a long answer is an answer", events("hooked")[-1]["kind"], "tool_result")
     ask("POST", f"{SESSIONS}/hooked/cancel", {"by": "ann", "reason": "enough"}, status=200)
-    same("it is to stop", hook("Stop"), {"continue": False, "stopReason": "cancelled by ann: enough"})
+    reason = "cancelled by ann: enough"
+    same("it is to stop", hook("Stop"), {"continue": False, "stopReason": reason})
+    same("and has stopped", [document("hooked")["outcome"][key] for key in ("kind", "subject", "error")], ["cancelled", "ann", "enough"])
+    same("a further call is denied", hook("PreToolUse", **call | {"tool_use_id": "t2"})["hookSpecificOutput"]["permissionDecision"], "deny")
+    hook("UserPromptSubmit", "denied", "codex", prompt="go")
+    hook("PreToolUse", "denied", "codex", **call)
+    ask("POST", f"{SESSIONS}/denied/cancel", {"by": "ann", "reason": "enough"}, status=200)
+    for number in (2, 3):
+        told = hook("PreToolUse", "denied", "codex", **call | {"tool_use_id": f"t{number}"})
+        same("Codex obeys this alone", (list(told), told["hookSpecificOutput"]["permissionDecision"]), (["hookSpecificOutput"], "deny"))
+    same("it goes on until it stops", (events("denied")[-1]["kind"], document("denied")["outcome"]), ("error", None))
+    same("its end is no answer", hook("SessionEnd", "denied", "codex"), {})
+    same("it was cancelled", document("denied")["outcome"]["kind"], "cancelled")
     ask("POST", f"{SESSIONS}", {"sessionId": "wrapper", "agent": "run"}, status=201)
     for name in ("SessionStart", "PreToolUse", "SessionEnd"):
         hook(name, query="?session=wrapper", tool_name="Bash")
     same("told of another session", [event["kind"] for event in events("wrapper")], ["message", "tool_call", "message"])
     same("which is not over", document("wrapper")["outcome"], None)
+    waits = lambda session: (document(session)["state"], document(session)["waitingFor"])
+    for number, command in (("a", "ls"), ("b", "rm -rf /")):
+        hook("PreToolUse", "parallel", tool_name="Bash", tool_use_id=number, tool_input={"command": command})
+    hook("PermissionRequest", "parallel", tool_name="Bash", tool_input={"command": "ls"})
+    hook("PostToolUse", "parallel", tool_name="Bash", tool_use_id="b", tool_response="gone")
+    same("the result of another call is no approval", waits("parallel"), ("needs_input", "approval"))
+    hook("PreToolUse", "parallel", tool_name="Read", tool_use_id="c")
+    same("and neither is its begin", waits("parallel"), ("needs_input", "approval"))
+    hook("PostToolUse", "parallel", tool_name="Bash", tool_use_id="a", tool_response="text")
+    same("its own result is", waits("parallel"), ("progressing", None))
+    hook("PreToolUse", "parent", "codex", tool_name="Task", tool_use_id="t")
+    hook("PreToolUse", "parent", "codex", agent_id="sub", tool_name="Read", tool_use_id="r")
+    hook("Interrupt", "parent", "codex")
+
+    def sub_is(ended):
+        """What follows for a subagent is stored after the hook's answer."""
+        end = time.monotonic() + 60
+        while bool((found := document("parent:sub"))["outcome"]) != ended and time.monotonic() < end:
+            time.sleep(0.02)
+        return found
+
+    outcome = sub_is(True)["outcome"]
+    same("what was interrupted with it is over", (outcome["kind"], outcome["subject"]), ("cancelled", "parent"))
+    same("and is not waited for", document("parent")["state"], "idle")
+    hook("PreToolUse", "parent", "codex", agent_id="sub", tool_name="Read", tool_use_id="r2")
+    same("unless it goes on", (sub_is(False)["attempt"], sub_is(False)["outcome"]), (2, None))
+    hook("SessionEnd", "parent", "codex")
+    same("its end is theirs", sub_is(True)["outcome"]["kind"], "cancelled")
     for body in ("", "{", "[]", {}, {"session_id": "s"}, {"hook_event_name": "Stop"}, b'{"type":"\xff"}', "[" * 65 + "]" * 65):
         named = isinstance(body, dict)
         field = ("session_id" if "hook_event_name" in body else "hook_event_name") if named else None
         ask("POST", f"{HOOKS}/codex", body, status=400, field=field, fits=True if field == "session_id" else None)
     ask("POST", f"{HOOKS}/nobody", {}, status=404, field="agent", fits="unread")
     ask("POST", f"{HOOKS}/codex?session=a%20b", {}, status=422, field="session", fits="unread")
-    what_the_readme_says_works(contract)
+    what_the_pages_say_works(contract)
 
 
-def what_the_readme_says_works(contract):
+def what_the_pages_say_works(contract):
     """Each block that is to be copied is read, and what it names is run or asked."""
     here = lambda text: text.replace("127.0.0.1:3000", contract.server.host)
-    blocks = re.findall(r"```(json|toml)\n(.*?)```", README.read_text(), re.S)
+    blocks = [block for page in sorted(PAGES.glob("*.md")) for block in re.findall(r"```(json|toml)\n(.*?)```", page.read_text(), re.S)]
+    blocks = [(kind, text) for kind, text in blocks if "/api/hooks/" in text]
+    contract.tally.same("hooks of three agents, and a program for Codex", [kind for kind, _ in blocks].count("json") >= 3 and ("toml" in dict(blocks)), True)
     for kind, text in blocks:
-        if "/api/hooks/" not in text:
-            continue
         if kind == "toml":
             words = tomllib.loads(here(text))["notify"]
             told = {"type": "agent-turn-complete", "thread-id": "readme-notify", "turn-id": "1", "input-messages": ["it's"]}
             run_hook(contract, [*words, json.dumps(told)], None)
             continue
         for name, groups in json.loads(here(text))["hooks"].items():
-            for hook in (hook for group in groups for hook in group["hooks"]):
+            # Claude Code and others group the hooks of an event, Cursor and Copilot CLI list them.
+            for hook in (hook for group in groups for hook in group.get("hooks", [group])):
                 body = {"session_id": "readme", "hook_event_name": name, "tool_name": "Bash", "tool_use_id": name}
-                if hook["type"] == "http":
+                if hook.get("type") == "http":
                     path = hook["url"].removeprefix(f"http://{contract.server.host}")
                     contract.ask("POST", path, body, status=200, count=False)
                 else:
-                    run_hook(contract, ["sh", "-c", hook["command"]], json.dumps(body))
+                    run_hook(contract, ["sh", "-c", hook.get("command") or hook["bash"]], json.dumps(body))
     for session in ("readme", "readme-notify"):
         contract.tally.same("it arrived", contract.ask("GET", f"{SESSIONS}/{session}/events", status=200)["events"] != [], True)
 

@@ -3,12 +3,16 @@
 
 import contextlib
 import http.client
+import json
+import os
 import re
 import resource
+import select
 import socket
 import sys
 import unittest
 
+import endless
 from server import Server
 
 PROGRAM = sys.argv.pop(1)
@@ -34,6 +38,9 @@ class HostileTest(unittest.TestCase):
 
     def statuses(self, text):
         return [int(status) for status in re.findall(rb"HTTP/1.1 (\d{3}) [^\r]*\r\n", self.say(text))]
+
+    def chunked_head(self):
+        return f"POST /api/autonomous/sessions HTTP/1.1\r\nHost: {self.server.host}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
 
     def is_served(self):
         with contextlib.closing(http.client.HTTPConnection(self.server.host, timeout=PATIENCE_S)) as connection:
@@ -87,14 +94,109 @@ class HostileTest(unittest.TestCase):
             self.assertEqual(self.statuses(head + body), [400], body)
         self.assertEqual(self.statuses(head + "2\r\n{}\r\n0\r\n\r\n"), [201])
 
+    def test_framing_without_end_is_refused(self):
+        endless.assert_bounded(self, self.server, self.connect, self.chunked_head())
+        self.assertTrue(self.is_served())
+
+    def test_framing_of_a_usual_size_is_understood(self):
+        head = "POST /api/autonomous/sessions HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding: chunked\r\n\r\n"
+        for body in (f"2;a=\"{'b' * 8_000}\"\r\n{{}}\r\n0\r\n\r\n", f"2\r\n{{}}\r\n0\r\nX: {'y' * 8_000}\r\nZ: z\r\n\r\n"):
+            self.assertEqual(self.statuses(head + body), [201], body[:20])
+
+    def test_a_body_in_tiny_chunks_is_not_read_beyond_its_limit(self):
+        connection = self.connect()
+        connection.sendall(self.chunked_head())
+        sent = endless.send_until_answered(connection, b"1\r\n \r\n" * 20_000)
+        self.assertEqual(connection.recv(12), b"HTTP/1.1 413")
+        self.assertLess(sent, 48 * 2**20)  # its limit and what the kernel holds
+
+    def test_a_request_for_which_no_memory_is_left_fails_alone(self):
+        if os.environ.get("WATCHDOG_SANITIZE"):
+            return  # a sanitizer ends the program where an allocation fails
+        self.assertTrue(self.is_served())
+        pid = self.server.process.pid
+        limit = endless.status_bytes(self.server, "VmSize") + 40 * 2**20
+        resource.prlimit(pid, resource.RLIMIT_AS, (limit, limit))
+        answers = []
+        connections = [self.connect() for _ in range(12)]
+        head = f"POST /api/autonomous/sessions HTTP/1.1\r\nHost: {self.server.host}\r\nContent-Length: {15 * 2**20}\r\n\r\n".encode()
+        for connection in connections:
+            connection.sendall(head + b"{" * 5_000)
+        self.assertTrue(self.is_served())
+        for connection in connections:
+            if select.select([connection], [], [], 0.5)[0]:
+                with contextlib.suppress(ConnectionResetError):
+                    answers.append(connection.recv(12))
+            connection.close()
+        self.assertGreater(len(answers), 0, "there was memory for all")
+        self.assertEqual(set(answers), {b"HTTP/1.1 503"})
+        self.assertTrue(self.is_served())
+        self.assertEqual(self.statuses("POST /api/autonomous/sessions HTTP/1.1\r\nHost: HOST\r\nContent-Length: 2\r\n\r\n{}"), [201])
+        self.assertIsNone(self.server.process.poll())
+
+    def test_long_pages_hold_nobody_up_and_take_little_memory(self):
+        sessions, count, size = "/api/autonomous/sessions", 120, 95_000
+        texts = [f"{number:06}" + "\u00e9" * (size // 2) for number in range(count)]
+        with contextlib.closing(http.client.HTTPConnection(self.server.host, timeout=PATIENCE_S)) as connection:
+            def ask(path, body=None):
+                connection.request("POST" if body else "GET", path, body and json.dumps(body))
+                response = connection.getresponse()
+                text = response.read()
+                self.assertLess(response.status, 300, text)
+                return response, text
+
+            ask(sessions, {"sessionId": "s", "content": "full"})
+            for at in range(0, count, 20):
+                ask(f"{sessions}/s/events", [{"kind": "message", "text": text} for text in texts[at:at + 20]])
+            socket_before = connection.sock
+            for cursor, order in (("after", 1), ("before", -1)):
+                found, place = [], 0 if order == 1 else 2**62
+                while place is not None:
+                    response, text = ask(f"{sessions}/s/events?kind=message&limit=1000&{cursor}={place}")
+                    self.assertEqual(response.getheader("Transfer-Encoding"), "chunked")
+                    self.assertLessEqual(len(text), 4 * 2**20 + 1_000)
+                    page = json.loads(text)
+                    found += [event["text"] for event in page["events"]]
+                    place = page["next"]
+                self.assertEqual(found, texts[::order], cursor)
+            self.assertIs(connection.sock, socket_before, "one connection for all of them")
+        request = f"GET {sessions}/s/events?limit=1000 HTTP/1.1\r\nHost: HOST\r\n\r\n"
+        self.assertEqual(self.say(request.replace("GET", "HEAD")).count(b"\r\n\r\n"), 1)
+        head, _, body = self.say(request.replace("HTTP/1.1", "HTTP/1.0")).partition(b"\r\n\r\n")
+        self.assertNotIn(b"chunked", head)
+        self.assertGreater(len(json.loads(body)["events"]), 10)
+        before = endless.status_bytes(self.server, "VmHWM")
+        slow = [self.connect() for _ in range(60)]
+        for connection in slow:
+            connection.sendall(request.replace("HOST", self.server.host).encode())
+        for connection in slow:
+            self.assertEqual(connection.recv(12), b"HTTP/1.1 200")
+        with contextlib.closing(http.client.HTTPConnection(self.server.host, timeout=PATIENCE_S)) as connection:
+            connection.request("GET", sessions)
+            self.assertEqual(len(json.loads(connection.getresponse().read())["sessions"]), 1)
+        self.assertLess(endless.status_bytes(self.server, "VmHWM") - before, 96 * 2**20)  # whole pages are 240 MiB
+
+    def test_a_chunked_body_is_refused_as_soon_as_it_is_too_long(self):
+        for size, again in ((2**20, b"%x\r\n" % 2**20 + b" " * 2**20 + b"\r\n"), (2**34, b"%x\r\n" % 2**34 + b" " * 2**20)):
+            connection = self.connect()
+            connection.sendall(self.chunked_head())
+            sent = endless.send_until_answered(connection, again)
+            self.assertEqual(connection.recv(12), b"HTTP/1.1 413", size)
+            self.assertLess(sent, 32 * 2**20)  # its limit and what the kernel holds
+
     def test_a_request_is_never_taken_for_two(self):
         hidden = "GET /readyz HTTP/1.1\r\nHost: HOST\r\n\r\n"
         head = "POST /api/autonomous/sessions HTTP/1.1\r\nHost: HOST\r\n"
         for fields in ("Content-Length: 2\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 2",
                        "Content-Length: 2\r\nContent-Length: 3", "Content-Length: +2", "Content-Length: 2, 3",
                        "Transfer-Encoding: xchunked", "Transfer-Encoding: gzip", "Transfer-Encoding : chunked",
+                       "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: chunked;q=1", "Transfer-Encoding: chunked, chunked",
+                       "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked", "Transfer-Encoding: identity, chunked",
+                       "Transfer-Encoding: chunked,", "Transfer-Encoding: ",
                        "Content-Length : 2", " Content-Length: 2", "Host: other"):
             self.assertEqual(self.statuses(f"{head}{fields}\r\n\r\n{{}}0\r\n\r\n{hidden}"), [400], fields)
+        old = head.replace("HTTP/1.1", "HTTP/1.0") + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+        self.assertEqual(self.statuses(old), [400])
 
     def test_what_is_no_http_is_refused(self):
         for text in ("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "HELO there\r\n\r\n", "GET /healthz\r\n\r\n",

@@ -130,7 +130,7 @@ TEST_F(Keeping, file_without_a_monitor_is_told_to_forget_and_one_with_a_monitor_
   EXPECT_EQ(run({program, "forget", "gone", "--yes", "--db", path.string()}).code, 5);
   EXPECT_EQ(run({program, "forget", "--yes", "--db", path.string()}).code, 2);
   EXPECT_EQ(run({program, "forget", "--ended-before", "1", "--yes", "--db", path.string()}).output,
-            "there is none to forget\n");
+            "no session to forget\n");
 }
 
 TEST_F(Keeping, backup_is_made_while_agents_write_and_can_be_watched_in_its_place) {
@@ -148,12 +148,42 @@ TEST_F(Keeping, backup_is_made_while_agents_write_and_can_be_watched_in_its_plac
   EXPECT_EQ(server.report("s1", R"({"kind":"heartbeat"})").status, 200);
   const auto again = run({program, "backup", copy.string(), "--db", path.string()});
   EXPECT_EQ(again.code, 3);
-  EXPECT_NE(again.output.find("File exists"), std::string::npos) << again.output;
+  EXPECT_NE(again.output.find("exists already, and a backup replaces no file"), std::string::npos)
+      << again.output;
   EXPECT_EQ(
       run({program, "backup", (dir / "x.db").string(), "--db", (dir / "none.db").string()}).code,
       5);
   Server restored(copy);
   EXPECT_EQ(restored.progress("s3")["agent"], "wordagent");
+}
+
+TEST_F(Keeping, reports_without_room_are_answered_507_until_there_is_some) {
+  constexpr std::int64_t limit = 1'000'000;
+  Server server(path, {"--retention-bytes", std::to_string(limit)});
+  server.post("/api/autonomous/sessions", R"({"sessionId":"large","content":"full"})");
+  int stored = 0;
+  Response refused;
+  for (; stored < 1'000; ++stored) {
+    // It runs, and its newest thousand events are kept: retention can drop none of them.
+    refused =
+        server.report("large", json{{"kind", "state_change"},
+                                    {"type", "step"},
+                                    {"data", std::to_string(stored) + std::string(100'000, 'd')}}
+                                   .dump());
+    if (refused.status != 200) break;
+  }
+  ASSERT_EQ(refused.status, 507) << refused.body;
+  EXPECT_NE(refused.body.find("retention_bytes"), std::string::npos) << refused.body;
+  const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
+  EXPECT_LT(bytes, 3 * limit) << "after " << stored << " reports";
+  EXPECT_EQ(server.get("/readyz").status, 503);
+  EXPECT_EQ(server.get("/healthz").status, 200);
+  EXPECT_EQ(server.progress("large")["progress"]["stateChanges"], stored) << "reading goes on";
+  const auto forgotten = run(words(server, {"forget", "large", "--force", "--yes"}));
+  ASSERT_EQ(forgotten.code, 0) << forgotten.output;
+  while (server.report("other", R"({"kind":"heartbeat"})").status == 507) {
+  }
+  EXPECT_EQ(server.get("/readyz").status, 200);
 }
 
 }  // namespace

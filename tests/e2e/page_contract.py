@@ -12,9 +12,18 @@ def pages_are_served(contract):
     for operation in contract.specification.operations:
         if operation.path.startswith("/assets/"):
             operation.known = files[0]
+        if operation.path.startswith("/schemas/"):
+            operation.known = "/schemas/openapi.yaml"
     for name in files:
         ask("GET", name, status=200)
     for name in ("/assets/0123456789abcdef/app.js", files[0].rpartition("/")[0] + "/none.js", files[0] + "%2f..%2fapp.js"):
         ask("GET", name, status=404)
+    document = ask("GET", "/schemas/openapi.yaml", status=200)
+    referred = set(re.findall(r"\$ref: ([a-z_]+\.schema\.json)", document))
+    same("the document refers to schemas", len(referred) > 3, True)
+    for name in referred:
+        ask("GET", f"/schemas/{name}", status=200)
+    for name in ("none.json", "app.js", "store.sql", "..%2fopenapi.yaml"):
+        ask("GET", f"/schemas/{name}", status=404)
     ask("GET", "/sessions/nobody", status=404)
     same("nothing stands in the page itself", re.findall(r"<style|<script>|\sstyle=|\son\w+=", page), [])

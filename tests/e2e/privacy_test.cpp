@@ -1,4 +1,4 @@
-// Secrets that agents say are found nowhere afterwards.
+// Secrets of over a hundred shapes come in by every entrance, and are found nowhere afterwards.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -13,6 +13,7 @@
 #include "support/model_replies.h"
 #include "support/model_server.h"
 #include "support/process.h"
+#include "support/secret_samples.h"
 #include "support/temp_dir.h"
 #include "support/text_file.h"
 #include "watchdog/artifact_store.h"
@@ -27,93 +28,94 @@ using nlohmann::json;
 using test::ModelServer;
 using test::TempDir;
 
-/// A text as an agent may say it, and the part of it that must be found nowhere.
-struct Secret {
-  std::string text;
-  std::string core;
-};
+using Secret = test::SecretSample;
 
-/// Each written in two halves, so that nobody who looks for secrets finds one here.
 std::vector<Secret> planted() {
-  const auto whole = [](const std::string& begin, const std::string& core) {
-    return Secret{begin + core, core};
+  auto secrets = test::secret_samples();
+  secrets.push_back({"CUST-20260024", "20260024"});  // the deployment's own
+  return secrets;
+}
+
+/// A request for a chat in whose every part the text is.
+std::string chat_with(const std::string& text, const std::string& id, bool streams) {
+  const json call = {
+      {"id", "call-" + id},
+      {"type", "function"},
+      {"function", {{"name", "shell"}, {"arguments", json{{"command", text}}.dump()}}}};
+  return json{
+      {"model", "m"},
+      {"stream", streams},
+      {"messages",
+       {{{"role", "system"}, {"content", "Be good. " + text}},
+        {{"role", "user"}, {"content", "Do it with " + text}},
+        {{"role", "assistant"}, {"content", "I use " + text}, {"tool_calls", {call}}},
+        {{"role", "tool"}, {"tool_call_id", "call-" + id}, {"content", "It said " + text}}}}}
+      .dump();
+}
+
+/// A model that says what it was told, in its words and in a call.
+void repeat(ModelServer::Exchange& exchange) {
+  const auto asked = json::parse(exchange.request().body, nullptr, false);
+  if (!exchange.is_chat() || !asked.is_object()) return test::be_unknown(exchange);
+  const auto said = asked["messages"].back()["content"].get<std::string>();
+  const auto arguments = json{{"command", said}}.dump();
+  const json call = {{"index", 0},
+                     {"id", "answer-" + std::to_string(exchange.request().body.size())},
+                     {"type", "function"},
+                     {"function", {{"name", "shell"}, {"arguments", arguments}}}};
+  if (!asked.value("stream", false)) {
+    exchange.respond(
+        200,
+        json{{"choices",
+              {{{"index", 0},
+                {"finish_reason", "tool_calls"},
+                {"message", {{"role", "assistant"}, {"content", said}, {"tool_calls", {call}}}}}}}}
+            .dump());
+    return;
+  }
+  const auto piece = [&](const json& delta) {
+    exchange.event(json{{"choices", {{{"index", 0}, {"delta", delta}}}}}.dump());
   };
-  const auto within = [](const std::string& begin, const std::string& core,
-                         const std::string& end) {
-    return Secret{begin + core + end, core};
+  exchange.begin_stream();
+  for (std::size_t at = 0; at < said.size(); at += 7) piece({{"content", said.substr(at, 7)}});
+  auto begun = call;
+  begun["function"]["arguments"] = "";
+  piece({{"tool_calls", {begun}}});
+  for (std::size_t at = 0; at < arguments.size(); at += 7)
+    piece(
+        {{"tool_calls", {{{"index", 0}, {"function", {{"arguments", arguments.substr(at, 7)}}}}}}});
+  exchange.event(R"({"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]})");
+  exchange.end_stream();
+}
+
+/// What coding agents tell by hooks, with the text wherever one can be.
+std::vector<json> hooks_with(const std::string& text, const std::string& id) {
+  const json input = {{"command", text}};
+  std::vector<json> hooks{
+      {{"hook_event_name", "SessionStart"}, {"source", text}},
+      {{"hook_event_name", "UserPromptSubmit"}, {"prompt", "do " + text}},
+      {{"hook_event_name", "PreToolUse"},
+       {"tool_name", "Bash"},
+       {"tool_use_id", "t"},
+       {"tool_input", input}},
+      {{"hook_event_name", "PostToolUse"},
+       {"tool_name", "Bash"},
+       {"tool_use_id", "t"},
+       {"tool_input", input},
+       {"tool_response", {{"stdout", text}}}},
+      {{"hook_event_name", "PreToolUse"},
+       {"tool_name", text},
+       {"tool_use_id", text},
+       {"tool_input", input}},
+      {{"hook_event_name", "PostToolUseFailure"},
+       {"tool_name", text},
+       {"tool_use_id", text},
+       {"error", text}},
+      {{"hook_event_name", "Notification"}, {"message", "needs " + text}},
+      {{"hook_event_name", "Stop"}, {"last_assistant_message", "done with " + text}},
   };
-  return {
-      whole("AK"
-            "IA",
-            "J4QZ7PLANTED1AAA"),
-      within("aws_secret_access_"
-             "key = ",
-             "wJalrXUtnFEMI/K7MDENG/planted2", "\n"),
-      whole("gh"
-            "p_",
-            "planted3abcdefghijklmnopqrstuvwx"),
-      whole("github_"
-            "pat_",
-            "11AAplanted4_abcdefghijklmnop"),
-      whole("sk"
-            "-proj-",
-            "planted5-abcdefghijklmnop_qr"),
-      whole("sk"
-            "-ant-api03-",
-            "planted6-abcdefghijklmnop"),
-      whole("xox"
-            "b-",
-            "planted7-1234567890-abcdefghijk"),
-      whole("AI"
-            "za",
-            "SyPlanted8abcdefghijklmnopqrstuv01"),
-      whole("sk_"
-            "live_",
-            "planted9abcdefghijklmn"),
-      whole("npm"
-            "_",
-            "planted10abcdefghijklmnopqrstuvwxyz"),
-      whole("eyJ"
-            "hbGciOiJIUzI1NiJ9.eyJzdWIiOiJwbGFudGVk",
-            "MTEifQ.planted11signature"),
-      within("-----BEGIN RSA PRIVATE "
-             "KEY-----\n",
-             "MIIEplanted12\nabcdefplanted12",
-             "\n-----END RSA PRIVATE "
-             "KEY-----"),
-      within("https://bob:", "planted13word", "@example.org/x"),
-      whole("Authorization: Bea"
-            "rer ",
-            "planted14abcdef"),
-      whole("pass"
-            "word=",
-            "planted15hunter"),
-      within("postgres"
-             "ql://app:",
-             "planted16word", "@db.example/main"),
-      within("Server=db;User=app;Pass"
-             "word=",
-             "planted17word", ";Timeout=5"),
-      whole("glp"
-            "at-",
-            "planted18abcdefghij"),
-      whole("https://hooks.slack.com/"
-            "services/",
-            "T0PLANTED19/B0000/abcdefghijkl"),
-      within("DefaultEndpointsProtocol=https;Account"
-             "Key=",
-             "planted20abcdefgh==", ";"),
-      whole("hf"
-            "_",
-            "planted21abcdefghijklmnop"),
-      within("{\"client_sec"
-             "ret\": \"",
-             "planted22value", "\"}"),
-      whole("Authorization: Ba"
-            "sic ",
-            "cGxhbnRlZDIzOnB3"),
-      whole("CUST-", "20260024"),  // the deployment's own
-  };
+  for (auto& hook : hooks) hook["session_id"] = "hook-" + id;
+  return hooks;
 }
 
 /// Every kind of report that agents send, with the text wherever one can be.
@@ -174,6 +176,9 @@ class Privacy : public testing::Test {
     exchange.respond(200, R"({"choices":[{"finish_reason":"stop","index":0,"message":{"role":)"
                           R"("assistant","content":"{\"status\":\"B\",\"reason\":\"loop\"}"}}]})");
   }};
+  ModelServer upstream{repeat};
+  ModelServer hook{
+      [](ModelServer::Exchange& exchange) { exchange.respond(200, "ok", "text/plain"); }};
   /// What was answered, by where.
   std::map<std::string, std::string> seen;
 
@@ -196,30 +201,56 @@ class Privacy : public testing::Test {
 /// The monitor with its log in a file.
 struct Watched {
   Watched(const std::filesystem::path& database, const std::filesystem::path& log,
-          const std::string& model, const std::filesystem::path& config)
-      : process({"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>" + log.string(), WATCHDOG_MONITOR, "serve",
-                 "--db", database.string(), "--port", "0", "--log-format", "json", "--llm-base-url",
-                 model, "--config", config.string()},
+          const std::string& model, const std::string& upstream,
+          const std::filesystem::path& config)
+      : process({"/bin/sh",
+                 "-c",
+                 "exec \"$0\" \"$@\" 2>" + log.string(),
+                 WATCHDOG_MONITOR,
+                 "serve",
+                 "--db",
+                 database.string(),
+                 "--port",
+                 "0",
+                 "--log-format",
+                 "json",
+                 "--llm-base-url",
+                 model,
+                 "--config",
+                 config.string(),
+                 "--upstream",
+                 upstream,
+                 "--proxy-port",
+                 "0",
+                 "--no-probe"},
                 {.environment = {"WATCHDOG_PRIVACY_PATTERNS=CUST-[0-9]{8}",
                                  "WATCHDOG_CHECKS_SHARE_SERVER=1"}}) {
     const auto first = process.line();
     url = first.substr(first.find("http"));
+    auto line = process.line();
+    while (line.find("their model") == std::string::npos && !line.empty()) line = process.line();
+    const auto at = line.find("http://");
+    proxy_url = line.substr(at, line.find("/v1", at) - at);
   }
   test::Process process;
   std::string url;
+  std::string proxy_url;
 };
 
 TEST_F(Privacy, planted_secrets_are_in_no_file_log_answer_page_or_check) {
-  ASSERT_GE(secrets.size(), 20U);
+  ASSERT_GE(secrets.size(), 100U);
   const auto log = dir / "log";
   {
     std::ofstream(dir / "watchdog.toml")
-        << "[alerts]\ncontent = true\nmessages_max = 1000\n[alerts.channels.log]\ntype = 'log'\n";
-    Watched monitor(path, log, model.base_url(), dir / "watchdog.toml");
+        << "[alerts]\ncontent = true\nmessages_max = 1000\n[alerts.channels.log]\ntype = 'log'\n"
+        << "[alerts.channels.team]\ntype = 'webhook'\nurl = '" << hook.base_url() << "'\n";
+    Watched monitor(path, log, model.base_url(), upstream.base_url(), dir / "watchdog.toml");
     const auto tokens = read_token_file(path.string() + "-token");
     ASSERT_TRUE(tokens.ok());
     auto client = MonitorClient::to(monitor.url, {.token = acting_secret(*tokens)});
     ASSERT_TRUE(client.ok());
+    auto agent = MonitorClient::to(monitor.proxy_url, {});
+    ASSERT_TRUE(agent.ok()) << monitor.proxy_url;
     std::string last;
     const auto ask = [&](Method method, const std::string& target, const std::string& body = {}) {
       const auto response = client->ask(method, target, body);
@@ -255,16 +286,42 @@ TEST_F(Privacy, planted_secrets_are_in_no_file_log_answer_page_or_check) {
                     json{{"policy", {{"tools", {{text, {{"use", "poll"}}}}}}}}.dump()),
                 200)
           << text << last;
+      for (const auto& told : hooks_with(text, id))
+        ASSERT_EQ(ask(Method::post, "/api/hooks/claude-code", told.dump()), 200) << told << last;
+      for (const bool streams : {false, true}) {
+        const auto answer =
+            agent->ask(Method::post, "/v1/chat/completions", chat_with(text, id, streams));
+        ASSERT_TRUE(answer.ok()) << text;
+        ASSERT_EQ(answer->status, 200) << text;
+      }
       // It goes in circles, and somebody asks about it.
-      for (int beat = 0; beat < 6; ++beat) {
+      for (int beat = 0; at % 4 == 0 && beat < 6; ++beat) {
         ask(Method::post, base + "/events",
             json{{"kind", "heartbeat"}, {"source", "loop"}, {"iteration", beat}, {"phase", text}}
                 .dump());
       }
-      ask(Method::post, "/api/autonomous/check-status", json{{"sessionId", id}}.dump());
+      if (at % 4 == 0)
+        ask(Method::post, "/api/autonomous/check-status", json{{"sessionId", id}}.dump());
       ASSERT_EQ(ask(Method::post, base + "/cancel", json{{"by", text}, {"reason", text}}.dump()),
                 200);
       ask(Method::post, "/api/turns/nothing/abort", json{{"by", text}, {"reason", text}}.dump());
+    }
+    // Wrapped commands print them, a line each or several.
+    const TempDir outside;
+    for (const bool to_file : {false, true}) {
+      for (std::size_t from = 0; from < secrets.size(); from += 60) {
+        const auto output = outside / "output";
+        std::ofstream lines(output);
+        for (auto at = from; at < std::min(secrets.size(), from + 60); ++at)
+          lines << "a line with " << secrets[at].text << "\n";
+        lines.close();
+        const auto ran =
+            test::run({WATCHDOG_MONITOR, "run", to_file ? "--db" : "--server",
+                       to_file ? path.string() : monitor.url, "--state-change-on", ".", "--task",
+                       "print " + secrets[from].text, "--", "cat", output.string()},
+                      {.environment = {"WATCHDOG_PRIVACY_PATTERNS=CUST-[0-9]{8}"}});
+        ASSERT_EQ(ran.code, 0) << ran.output;
+      }
     }
     // The library writes to the same file; its process has the same patterns.
     ASSERT_TRUE(add_redactions({.patterns = {"CUST-[0-9]{8}"}}).ok());
@@ -321,6 +378,11 @@ TEST_F(Privacy, planted_secrets_are_in_no_file_log_answer_page_or_check) {
     seen["standard output"] = monitor.process.rest();
   }
   for (const auto& chat : model.chats()) expect_clean("a question to the model", chat);
+  EXPECT_GE(hook.requests().size(), 10U);
+  for (const auto& request : hook.requests()) {
+    expect_clean("a webhook", request.head);
+    expect_clean("a webhook", request.body);
+  }
   for (const auto& [where, text] : seen) expect_clean(where, text);
   int files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(dir.path())) {

@@ -9,6 +9,11 @@ import sys
 import tempfile
 
 
+def memory(mib):
+    """A limit on memory in KiB. A sanitizer keeps records of all memory, and what was freed for a while."""
+    return mib * 1024 * (5 if os.environ.get("WATCHDOG_SANITIZE") else 1)
+
+
 class Server:
     """A monitor on a database of its own; gone with the block."""
 

@@ -57,12 +57,6 @@ class Manager {
 class Pinged {
  public:
   std::atomic<int> status{200};
-  ModelServer server{[this](ModelServer::Exchange& exchange) {
-    exchange.respond(status, "ok");
-    const std::lock_guard guard(mutex_);
-    targets_.push_back(exchange.request().method + " " + exchange.request().target);
-    came_.notify_all();
-  }};
 
   /// Waits for one more than there were.
   std::string next() {
@@ -77,7 +71,7 @@ class Pinged {
     return came_.wait_for(guard, patience, [this] { return targets_.size() > seen_; });
   }
   [[nodiscard]] std::string url() const {
-    const auto base = server.base_url();
+    const auto base = server_.base_url();
     return base.substr(0, base.size() - 3) + "/ping/b9c2?who=me";
   }
 
@@ -86,6 +80,12 @@ class Pinged {
   std::condition_variable came_;
   std::vector<std::string> targets_;
   std::size_t seen_ = 0;
+  ModelServer server_{[this](ModelServer::Exchange& exchange) {  // last: its threads use the others
+    exchange.respond(status, "ok");
+    const std::lock_guard guard(mutex_);
+    targets_.push_back(exchange.request().method + " " + exchange.request().target);
+    came_.notify_all();
+  }};
 };
 
 /// Another process's writer that does not come to its end: the store thread waits for it.
@@ -144,8 +144,13 @@ TEST_F(Service, is_not_said_to_live_while_its_store_thread_hangs) {
     EXPECT_EQ(manager.hear({1, 600'000}), "");
     EXPECT_FALSE(pinged.comes_within(std::chrono::seconds(2)));
     EXPECT_EQ(server.get("/healthz").status, 200);
+    const auto ready = server.get("/readyz");
+    EXPECT_EQ(ready.status, 503) << "no report can be stored";
+    EXPECT_NE(ready.body.find("could not be written for "), std::string::npos) << ready.body;
+    EXPECT_NE(server.get("/metrics").body.find("\nwatchdog_store_up 0\n"), std::string::npos);
   }
   EXPECT_EQ(manager.hear(), "WATCHDOG=1");
+  EXPECT_EQ(server.get("/readyz").status, 200);
   pinged.next();
 }
 
@@ -179,8 +184,8 @@ TEST_F(Service, log_is_an_object_a_line_and_tells_once_that_pings_fail) {
     return std::count_if(messages.begin(), messages.end(),
                          [&](const auto& message) { return message.starts_with(begin); });
   };
-  EXPECT_EQ(said("nobody hears that this monitor works: the ping's server says 503"), 1);
-  EXPECT_EQ(said("pings are heard again"), 1);
+  EXPECT_EQ(said("ping failed: the ping's server says 503"), 1);
+  EXPECT_EQ(said("ping recovered"), 1);
   EXPECT_EQ(said("watching " + (dir / "a\"b\n\xEF\xBF\xBD").string()), 1) << "the place as it is";
   EXPECT_EQ(said("stopping"), 1);
   EXPECT_EQ(test::content_of(log).find("b9c2"), std::string::npos) << "who knows the URL may ping";
@@ -192,14 +197,12 @@ TEST_F(Service, nobody_to_ping_is_told_once_and_never_fatal) {
                          "serve", "--db", path.string(), "--port", "0", "--config", "",
                          "--ping-url", "http://127.0.0.1:1/x"});
   EXPECT_TRUE(process.line().starts_with("listening on "));
-  while (test::content_of(log).find("nobody hears") == std::string::npos) {
+  while (test::content_of(log).find("ping failed") == std::string::npos) {
   }
   process.signal(SIGTERM);
   EXPECT_EQ(process.wait(), 0);
   const auto text = test::content_of(log);
-  EXPECT_NE(text.find("warning: nobody hears that this monitor works: http://127.0.0.1:1: "),
-            std::string::npos)
-      << text;
+  EXPECT_NE(text.find("warning: ping failed: http://127.0.0.1:1: "), std::string::npos) << text;
 }
 
 TEST_F(Service, what_agents_say_ends_no_line_of_the_log_and_steers_no_terminal) {
@@ -213,7 +216,7 @@ TEST_F(Service, what_agents_say_ends_no_line_of_the_log_and_steers_no_terminal) 
   process.signal(SIGTERM);
   EXPECT_EQ(process.wait(), 0);
   const auto text = test::content_of(log);
-  EXPECT_NE(text.find("a?[31m b/watchdog"), std::string::npos) << text;
+  EXPECT_NE(text.find("a<U+001B>[31m b/watchdog"), std::string::npos) << text;
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }
 

@@ -2,6 +2,8 @@
 
 SESSIONS = "/api/autonomous/sessions"
 STREAM = "/api/autonomous/stream"
+PROGRESS = "/api/autonomous/progress"
+SUMMARY = "/api/autonomous/summary"
 
 
 def rows_and_streams_are_told(contract):
@@ -19,6 +21,8 @@ def rows_and_streams_are_told(contract):
     same("what is left of an ended one", (row["outcome"], row["reason"], row["iteration"]), ("failed", "broke", None))
     for query, status, field in (("limit=10001", 422, "limit"), ("limit=x", 400, "limit"), ("health=fine", 422, "health")):
         ask("GET", f"{SESSIONS}?{query}", status=status, field=field)
+    lists_are_sorted_by_attention(contract)
+    hints_are_given_once(contract)
     for path in (STREAM, f"{SESSIONS}/row/stream"):
         ask("HEAD", f"{path}?include=events,transitions&after=0.0", status=200)
         ask("GET", f"{path}?include=all", status=422, field="include")
@@ -27,3 +31,55 @@ def rows_and_streams_are_told(contract):
         ask("GET", path, status=400, field="Last-Event-ID", headers={"Last-Event-ID": "x"}, fits="unread")
     ask("HEAD", f"{SESSIONS}/nobody/stream", status=404)
     ask("GET", f"{SESSIONS}/nobody/stream", status=404, field="sessionId")
+
+
+def hints_are_given_once(contract):
+    """A developer reads why reports bring less than they could."""
+    same, post = contract.tally.same, contract.post
+    ask = contract.ask
+    ask("POST", SESSIONS, {"sessionId": "hinted"}, status=201)
+    for event, words in (({"kind": "heartbeat"}, "Heartbeats without iteration"), ({"kind": "message", "text": "x" * 500}, "first 200 characters")):
+        said = [post("hinted", [event])["hint"] for _ in range(2)]
+        same(f"hint about {event['kind']}", (words in (said[0] or ""), said[1]), (True, None))
+    said = [post("hinted", [{"kind": "dream"}, {"kind": "heartbeat", "source": "sidecar"}])["hint"] for _ in range(2)]
+    same("hint about a kind", ('"dream"' in said[0], said[1]), (True, None))
+    same("none about one that is numbered", post("unhinted", [{"kind": "heartbeat", "iteration": 1}, {"kind": "heartbeat", "phase": "plan"}])["hint"], None)
+
+
+def lists_are_sorted_by_attention(contract):
+    """Who needs a person comes first, and is counted."""
+    ask, same = contract.ask, contract.tally.same
+    before = ask("GET", SUMMARY, status=200)
+    lives = {"calm": [{"kind": "state_change", "type": "t"}],
+             "asks": [{"kind": "user_input", "text": "Mend the gate\nand more"}, {"kind": "message", "name": "assistant", "text": "So it is."},
+                      {"kind": "wait", "waiting_for": "approval", "text": "May I?"}],
+             "queues": [{"kind": "wait", "waiting_for": "quota"}], "rests": [{"kind": "user_input", "text": "hello"}, {"kind": "idle"}],
+             "through": [{"kind": "end", "outcome": "completed"}]}
+    for session, events in lives.items():
+        ask("POST", SESSIONS, {"sessionId": session, "agent": "sorted", "labels": {"cwd": "/home/me/gate"}}, status=201)
+        contract.post(session, events)
+    found = lambda query: [row["sessionId"] for row in ask("GET", f"{SESSIONS}?agent=sorted&{query}", status=200)["sessions"]]
+    same("those first that need a person", found("sort=attention"), ["asks", "queues", "calm", "through", "rests"][:3] + found("attention=resting&sort=attention"))
+    same("by attention", sorted(found("attention=needs_you,watch")), ["asks", "queues"])
+    same("by state", sorted(found("state=needs_input,idle")), ["asks", "rests"])
+    same("by health", sorted(found("health=blocked,idle")), ["asks", "queues", "rests"])
+    same("by its title", found("search=MEND%20THE"), ["asks"])
+    same("by its directory", len(found("q=/home/me/gate")), 5)
+    same("the newest first", found("attention=watch,working&sort=newest"), ["queues", "calm"])
+    page = ask("GET", f"{SESSIONS}?agent=sorted&sort=attention&limit=2", status=200)
+    same("how many there are", (len(page["sessions"]), page["total"], page["next"]), (2, 5, None))
+    page = ask("GET", f"{SESSIONS}?agent=sorted&attention=needs_you,watch,working,resting&limit=2", status=200)
+    rest = ask("GET", f"{SESSIONS}?agent=sorted&attention=needs_you,watch,working,resting&after={page['next']}", status=200)
+    same("a page follows", [row["sessionId"] for row in page["sessions"] + rest["sessions"]], found("limit=100"))
+    documents = ask("GET", f"{PROGRESS}?agent=sorted&sort=attention", status=200)["sessions"]
+    same("documents likewise", [document["sessionId"] for document in documents], found("sort=attention"))
+    row, = ask("GET", f"{SESSIONS}?agent=sorted&state=needs_input", status=200)["sessions"]
+    same("what it is called", [row[key] for key in ("title", "shortId", "directory", "lastMessage")], ["Mend the gate", "asks", "gate", "So it is."])
+    after = ask("GET", SUMMARY, status=200)
+    same("counted", {word: after["states"][word] - before["states"][word] for word in after["states"] if after["states"][word] != before["states"][word]},
+         {"needs_input": 1, "waiting": 1, "idle": 1, "progressing": 1, "completed": 1})
+    same("in all", (after["total"] - before["total"], sum(after["attention"].values()), sum(after["states"].values())), (5, after["total"], after["total"]))
+    for query, status, field in (("attention=me", 422, "attention"), ("state=blocked", 422, "state"), ("sort=size", 422, "sort"),
+                                 ("sort=attention&after=3", 422, "after"), ("q=a&search=b", 400, "search")):
+        ask("GET", f"{SESSIONS}?{query}", status=status, field=field, fits="unread")
+    ask("GET", f"{SUMMARY}?limit=1", status=400, field="limit", fits="unread")

@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import json
 import os
+import pathlib
 import random
 import signal
 import socket
@@ -26,8 +27,8 @@ PATIENCE_S = 60
 class Reader:
     """One stream, record by record."""
 
-    def __init__(self, server, path, cursor=None):
-        headers = {"Last-Event-ID": cursor} if cursor else {}
+    def __init__(self, server, path, cursor=None, headers=None):
+        headers = {"Last-Event-ID": cursor} if cursor else headers or {}
         self.connection = http.client.HTTPConnection(server.host, timeout=PATIENCE_S)
         self.connection.request("GET", path, headers=headers)
         self.response = self.connection.getresponse()
@@ -145,7 +146,7 @@ class StreamTest(unittest.TestCase):
         next(reader), next(own)
         say(self.server, "a", {"kind": "end", "outcome": "failed", "reason": "broke", "error": "no disk"})
         row = reader.until(lambda kind, data: kind == "session" and data["lifecycle"] == "failed")
-        self.assertEqual((row["outcome"], row["reason"]), ("failed", "broke"))
+        self.assertEqual((row["outcome"], row["reason"]), ("failed", "broke: no disk"))
         document = own.until(lambda kind, data: kind == "session" and data["lifecycle"] == "failed")
         self.assertEqual(document["outcome"]["error"], "no disk")
 
@@ -255,6 +256,79 @@ class StreamTest(unittest.TestCase):
             with contextlib.closing(Reader(self.server, STREAM)) as again:
                 if again.response.status == 200:
                     break
+
+
+class CredentialTest(unittest.TestCase):
+    """A stream lasts as long as the token or login that opened it. Tokens count as they are in the file now."""
+
+    def setUp(self):
+        self.server = self.enterContext(Server(PROGRAM, arguments=["--behind-proxy"]))
+        self.file = os.path.join(self.server.folder.name, "w.db-token")
+
+    def write(self, text, said="are in force"):
+        """Returns when the monitor says what it makes of it. Asking it with a token that is not known yet would count as wrong."""
+        os.truncate(self.server.log.name, 0)
+        with open(self.file + "-new", "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write(text)
+        os.rename(self.file + "-new", self.file)
+        self.until_said(said)
+
+    def ask(self, method, path, headers, body=None):
+        with contextlib.closing(http.client.HTTPConnection(self.server.host, timeout=PATIENCE_S)) as connection:
+            connection.request(method, path, body and json.dumps(body), headers)
+            response = connection.getresponse()
+            response.read()
+            return response
+
+    def until_said(self, words):
+        end = time.monotonic() + PATIENCE_S
+        while words not in pathlib.Path(self.server.log.name).read_text(encoding="utf-8"):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+
+    def lets_in(self, headers):
+        return self.ask("GET", "/readyz", headers).status == 200
+
+    def open(self, headers):
+        reader = Reader(self.server, STREAM, headers=headers)
+        self.addCleanup(reader.close)
+        self.assertEqual(reader.response.status, 200)
+        self.assertEqual(next(reader)[0], "snapshot")
+        return reader
+
+    def test_it_ends_with_what_opened_it(self):
+        ann, ben, eve = ({"Authorization": f"Bearer {letter * 32}"} for letter in "abe")
+        self.write(f"ann read,report,act {'a' * 32}\nben read {'b' * 32}\n")
+        self.assertTrue(self.lets_in(ann) and self.lets_in(ben))
+        self.assertFalse(self.lets_in({"Authorization": f"Bearer {self.server.secret}"}), "the first token is withdrawn")
+        cookie = self.ask("POST", "/api/login", {}, {"token": "a" * 32}).getheader("Set-Cookie").partition(";")[0]
+        by_cookie = {"Cookie": cookie, "Sec-Fetch-Site": "same-origin"}
+        streams = {"ann": self.open(ann), "login": self.open(by_cookie)}
+        bens = self.open(ben)
+
+        def all_hear(number):
+            self.assertEqual(self.ask("POST", f"{SESSIONS}/s/events", ann, change(number)).status, 200)
+            for reader in streams.values():
+                reader.until(lambda kind, data: kind == "event" and data.get("data") == {"n": number})
+
+        all_hear(1)
+        self.write(f"ann read,report,act {'a' * 32}\neve read {'e' * 32}\n")
+        list(bens)  # ends
+        self.assertFalse(self.lets_in(ben))
+        self.assertTrue(self.lets_in(eve))
+        all_hear(2)
+        for broken in ("half a", f"ann read,report,act {'a' * 32}\nann read {'n' * 32}\n"):
+            self.write(broken, "stay in force")
+            all_hear(3)
+        self.write(f"ann read,report,act {'n' * 32}\n")
+        for reader in streams.values():
+            list(reader)  # ends
+        self.assertFalse(self.lets_in(ann) or self.lets_in(by_cookie) or self.lets_in(eve))
+        os.truncate(self.server.log.name, 0)
+        os.remove(self.file)
+        self.until_said("are in force")
+        made = pathlib.Path(self.file).read_text(encoding="utf-8").split()[-1]
+        self.assertTrue(self.lets_in({"Authorization": f"Bearer {made}"}))
 
 
 if __name__ == "__main__":

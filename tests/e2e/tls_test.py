@@ -45,6 +45,17 @@ class TlsTest(unittest.TestCase):
         connection.request("POST", "/api/autonomous/sessions/a/events", body)
         self.assertEqual(json.load(connection.getresponse())["accepted"], 500)
 
+    def test_browsers_are_told_to_come_by_tls_alone(self):
+        for host, expected in (("127.0.0.1", "max-age=31536000"), ("monitor.example:1", "max-age=31536000"), ("localhost:3000", None)):
+            for path, status in (("/healthz", 200), ("/", 401), ("/nothing", 404), ("/api/autonomous/stream", 200)):
+                connection = self.connection()
+                connection.request("GET", path, headers={"Host": host, "Authorization": f"Bearer {self.server.secret}"})
+                self.assertEqual(connection.getresponse().getheader("Strict-Transport-Security"), expected, (host, path))
+        with Server(PROGRAM) as plain:
+            connection = http.client.HTTPConnection(plain.host, timeout=PATIENCE_S)
+            connection.request("GET", "/healthz")
+            self.assertIsNone(connection.getresponse().getheader("Strict-Transport-Security"), "nobody may say so in the clear")
+
     def test_streams_and_ends_with_a_good_bye(self):
         connection = self.connection()
         connection.request("GET", "/api/autonomous/stream")

@@ -50,6 +50,12 @@ class ToolsRun : public AgentRun {
     EXPECT_TRUE(reader.ok());
     return reader ? test::all_events(*reader, session) : std::vector<Event>{};
   }
+  /// Runs the agent. The model's server has ended when this returns.
+  test::Ran run_against(std::function<void(Exchange&)> answer,
+                        std::vector<std::string> settings = {}) {
+    const ModelServer model(answering(std::move(answer)));
+    return test::run(agent(), with(model.base_url(), std::move(settings)));
+  }
 
  private:
   [[nodiscard]] std::string mark() const { return (dir / "of-the-tools").string(); }
@@ -100,7 +106,7 @@ TEST_F(ToolsRun, gets_by_with_tools_that_hang_and_fork_and_leaves_nothing) {
 
 TEST_F(ToolsRun, changes_nothing_unasked_where_it_has_to_ask_and_nobody_is_there) {
   std::string told;
-  const ModelServer model(answering([&](Exchange& exchange) {
+  const auto ran = run_against([&](Exchange& exchange) {
     const auto& body = exchange.request().body;
     if (body.find("tool_call_id") != std::string::npos) {
       told = body;
@@ -111,8 +117,7 @@ TEST_F(ToolsRun, changes_nothing_unasked_where_it_has_to_ask_and_nobody_is_there
     exchange.event(tool_call("shell", R"({"command":"rm note.txt"})", 2));
     exchange.event(test::delta("{}", "\"tool_calls\""));
     exchange.end_stream();
-  }));
-  const auto ran = test::run(agent(), with(model.base_url()));
+  });
   EXPECT_EQ(ran.code, 0) << ran.output;
   for (const char* tool : {"write_file", "shell"})
     EXPECT_NE(told.find("[DENIED] Tool \\\"" + std::string(tool) +
@@ -128,25 +133,26 @@ const std::vector<std::string> unasked{"WATCHDOG_TOOLS_CONFIRM_WRITES=false"};
 
 TEST_F(ToolsRun, keeps_a_long_output_whole_and_reads_it_page_by_page) {
   std::string told;
-  const ModelServer model(answering([&](Exchange& exchange) {
-    const auto& body = exchange.request().body;
-    const auto handle = body.find("art_");
-    const bool was_read = body.find("call_2") != std::string::npos;
-    if (was_read) {
-      told = body;
-      return test::stream(exchange, "Read.");
-    }
-    exchange.begin_stream();
-    if (body.find("tool_call_id") == std::string::npos) {
-      exchange.event(tool_call("shell", R"({"command":"seq 100000"})"));
-    } else {
-      const json arguments{{"id", body.substr(handle, 16)}, {"offset", 348'888}, {"limit", 12}};
-      exchange.event(tool_call("artifact_read", arguments.dump(), 2));
-    }
-    exchange.event(test::delta("{}", "\"tool_calls\""));
-    exchange.end_stream();
-  }));
-  const auto ran = test::run(agent(), with(model.base_url(), unasked));
+  const auto ran = run_against(
+      [&](Exchange& exchange) {
+        const auto& body = exchange.request().body;
+        const auto handle = body.find("art_");
+        const bool was_read = body.find("call_2") != std::string::npos;
+        if (was_read) {
+          told = body;
+          return test::stream(exchange, "Read.");
+        }
+        exchange.begin_stream();
+        if (body.find("tool_call_id") == std::string::npos) {
+          exchange.event(tool_call("shell", R"({"command":"seq 100000"})"));
+        } else {
+          const json arguments{{"id", body.substr(handle, 16)}, {"offset", 348'888}, {"limit", 12}};
+          exchange.event(tool_call("artifact_read", arguments.dump(), 2));
+        }
+        exchange.event(test::delta("{}", "\"tool_calls\""));
+        exchange.end_stream();
+      },
+      unasked);
   EXPECT_EQ(ran.code, 0) << ran.output;
   EXPECT_NE(told.find("60000\\n60001\\n"), std::string::npos) << told.substr(told.size() - 2'000);
   EXPECT_TRUE(std::filesystem::is_directory(dir / "artifacts"));
@@ -226,7 +232,7 @@ TEST_P(Aborting, a_turn_from_another_process_lets_the_run_go_on) {
   const auto asked = steady_clock::now();
   const auto ran = command({"cancel", "--turn", id, "--reason", "too slow"});
   EXPECT_EQ(ran.code, 0) << ran.output;
-  EXPECT_EQ(ran.output, "asked to stop\n");
+  EXPECT_EQ(ran.output, "abort requested; the agent will see it with its next report\n");
   EXPECT_EQ(running.wait(), 0);
   expect_soon(asked);
   expect_none_left();

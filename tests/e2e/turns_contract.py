@@ -22,6 +22,8 @@ def turns_are_told(contract):
     outer, inner = active()
     same("the outer turn", (outer["turnId"], outer["nousId"], outer["currentTool"], outer["toolCallCount"]), ("outer", "coder", None, 0))
     same("the inner one", (inner["parentTurnId"], inner["depth"], inner["currentTool"], inner["toolCallCount"]), ("outer", 1, "shell", 2))
+    same("all its calls, by which they are stopped", [(t["name"], t["callId"]) for t in inner["tools"]], [("shell", "c1"), ("shell", "c2")])
+    same("and the newest", (inner["currentToolId"], outer["currentToolId"], outer["tools"]), ("c2", None, []))
     until("turns", "in two turns", lambda d: [t["turnId"] for t in d["turns"]] == ["outer", "in ner"])
     until("turns", "half there", lambda d: (d["tools"][0]["message"], d["tools"][0]["turnId"]) == ("half", "in ner"))
     for path, field in (("none/abort", "turnId"), ("none/abort-tool/c1", "turnId"), ("outer/abort-tool/c1", "toolId"),

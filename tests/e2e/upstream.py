@@ -22,9 +22,14 @@ class Upstream:
         threading.Thread(target=self.accept, daemon=True).start()
         return self
 
+    def stop(self):
+        """From here on it refuses connections."""
+        if self.listener.fileno() >= 0:
+            self.listener.shutdown(socket.SHUT_RDWR)
+            self.listener.close()
+
     def __exit__(self, *_):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
+        self.stop()
         for connection in self.open:
             connection.close()
 

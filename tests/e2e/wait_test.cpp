@@ -146,13 +146,13 @@ TEST_P(WaitCommand, its_exit_code_says_how_it_ended) {
     int code;
     std::string said;
   } table[] = {
-      {{"well"}, 0, "well  completed  completed (task_complete)"},
+      {{"well"}, 0, "well  completed  completed (task complete)"},
       {{"failed"}, 10, "the disk is full"},
       {{"half"}, 11, "it ended as incomplete instead"},
       {{"called-off"}, 12, "it ended as cancelled instead"},
       {{"stuck"}, 13, "it has been stuck for"},
       {{"stuck", "--on-stuck", "fail"}, 13, "(limit 3)"},
-      {{"failed", "--for", "failed"}, 0, "failed  failed  failed (error: the disk is full)"},
+      {{"failed", "--for", "failed"}, 0, "failed  failed  failed (the disk is full)"},
       {{"failed", "--for", "end"}, 10, "failed  end  "},
       {{"well", "--for", "end"}, 0, "well  end  "},
       {{"well", "--for", "failed"}, 1, "expected  failed"},
@@ -160,8 +160,10 @@ TEST_P(WaitCommand, its_exit_code_says_how_it_ended) {
       {{"failed", "--for", "state-change=plan"}, 0, "state-change=plan"},
       {{"failed", "--for", "state-change=deployed"}, 10, "expected  state-change=deployed"},
       {{"nobody", "--must-exist"}, 5, "there is no session nobody"},
-      {{"no body"}, 2, "no session id"},
-      {{"well", "--for", "health=fine"}, 2, "nobody can wait for 'health=fine'"},
+      {{"no body"}, 2, "not a session id"},
+      {{"well", "--for", "health=fine"},
+       2,
+       "unknown health \"fine\"; use one of: unknown, starting"},
       {{"well", "--on-stuck", "panic"}, 2, "--on-stuck"},
       {{}, 2, "session"},
   };
@@ -224,9 +226,9 @@ TEST_P(WaitCommand, control_c_ends_it_with_the_timeline) {
   Process quiet(agent("s", {"state:plan", "say:ready", "stay"}));
   EXPECT_EQ(quiet.line(), "ready");
   OnTerminal waiter(words({"s"}));
-  EXPECT_TRUE(waiter.hears("s: progressing (its newest state change is plan)"));
+  EXPECT_TRUE(waiter.hears("s: progressing (last progress: plan)"));
   waiter.types("\x03");
-  EXPECT_TRUE(waiter.hears("session s: the wait was called off"));
+  EXPECT_TRUE(waiter.hears("session s: wait interrupted; session was progressing"));
   EXPECT_TRUE(waiter.hears("state_change plan"));
   EXPECT_EQ(waiter.ends(), 130);
 }
@@ -273,7 +275,7 @@ TEST(WaitOnStream, a_monitor_that_restarts_is_waited_for_and_nothing_is_missed) 
   OnTerminal waiter({test::program, "wait", "s", "--server", url});
   EXPECT_TRUE(waiter.hears("s: progressing"));
   server->process().signal(SIGKILL);
-  EXPECT_TRUE(waiter.hears("s: the monitor does not answer; it is waited for"));
+  EXPECT_TRUE(waiter.hears("s: the monitor does not answer; retrying until it does"));
   close(open(go.c_str(), O_WRONLY | O_CLOEXEC));
   EXPECT_EQ(agent.wait(), 0);
   Process again(

@@ -69,7 +69,7 @@ class Wrapped(unittest.TestCase):
 
     def outcome(self, session="s"):
         end = self.progress(session)["outcome"]
-        return end["kind"], end["reason"], end["error"]
+        return end["kind"], ": ".join(filter(None, (end["reason"], end["subject"]))), end["error"]
 
     def state_changes(self):
         return self.progress()["progress"]["stateChanges"]

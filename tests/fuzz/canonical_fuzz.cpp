@@ -10,6 +10,7 @@
 
 #include "fuzz/fuzz.h"
 #include "watchdog/json.h"
+#include "watchdog/repetition.h"
 
 using nlohmann::json;
 using watchdog::Marks;
@@ -114,8 +115,7 @@ std::vector<Marks::Field> sorted(std::vector<Marks::Field> fields) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+void try_input(std::string_view text) {
   for (const auto kind : {ReportKind::tool_call, ReportKind::tool_result, ReportKind::error,
                           ReportKind::state_change, ReportKind::message}) {
     const auto marks = marks_of(kind, text);
@@ -132,8 +132,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
 
   const auto object = object_in(text);
-  if (!object) return 0;
-  std::mt19937 random(static_cast<unsigned>(size));
+  if (!object) return;
+  std::mt19937 random(static_cast<unsigned>(text.size()));
   std::string other;
   write(*object, random, other);
   const auto call = marks_of(ReportKind::tool_call, text);
@@ -143,5 +143,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (object->size() <= Marks::fields_max) {
     FUZZ_REQUIRE(sorted(call->fields) == sorted(rewritten->fields));
   }
-  return 0;
 }

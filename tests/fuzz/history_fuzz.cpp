@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "codec/facts.h"
 #include "fuzz/fuzz.h"
-#include "json/facts.h"
 #include "support/agent.h"
 #include "watchdog/session.h"
 
@@ -18,11 +18,11 @@ namespace {
 /// Takes an input apart: zeros where it is over.
 class Bytes {
  public:
-  Bytes(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  explicit Bytes(std::string_view bytes) : bytes_(bytes) {}
 
-  [[nodiscard]] bool empty() const { return at_ == size_; }
+  [[nodiscard]] bool empty() const { return at_ == bytes_.size(); }
   std::size_t below(std::size_t bound) {
-    const std::size_t byte = empty() ? 0 : data_[at_++];
+    const std::size_t byte = empty() ? 0 : static_cast<std::uint8_t>(bytes_[at_++]);
     return byte % bound;
   }
   template <class T, std::size_t n>
@@ -53,8 +53,7 @@ class Bytes {
   }
 
  private:
-  const std::uint8_t* data_;
-  std::size_t size_;
+  std::string_view bytes_;
   std::size_t at_ = 0;
 };
 
@@ -80,12 +79,14 @@ PolicyPatch some_patch(Bytes& bytes) {
 }
 
 Detail some_beats(Bytes& bytes) {
-  Beats beats{.source = static_cast<Source>(bytes.below(4))};
+  Heartbeats beats{.source = static_cast<Source>(bytes.below(4))};
   beats.count = 1 + static_cast<std::int64_t>(bytes.below(3));
   beats.max_gap = Millis{bytes.below(100) * 1'000};
   if (bytes.below(2) == 0) beats.iteration = beats.iteration_first = bytes.one_of(odd_numbers);
   if (bytes.below(3) == 0) beats.phase = bytes.text();
   if (bytes.below(3) == 0) beats.counters = {{"tokens", static_cast<double>(bytes.below(100))}};
+  if (bytes.below(8) == 0)
+    beats.counters = {{"odd", static_cast<double>(bytes.one_of(odd_numbers))}};
   return beats;
 }
 
@@ -95,7 +96,10 @@ Report some_report(Bytes& bytes, Seq seq) {
   switch (report.kind) {
     case ReportKind::start:
     case ReportKind::exited:
-      report.detail = ProcessFacts{.pid = static_cast<std::int64_t>(bytes.below(3))};
+      report.detail =
+          ProcessFacts{.pid = bytes.below(3) == 0 ? bytes.one_of(odd_numbers)
+                                                  : static_cast<std::int64_t>(bytes.below(3)),
+                       .start_ticks = bytes.one_of(odd_numbers)};
       break;
     case ReportKind::heartbeat:
       report.detail = some_beats(bytes);
@@ -144,6 +148,16 @@ Report some_report(Bytes& bytes, Seq seq) {
     case ReportKind::observer:
       report.detail = ObserverGap{};
       break;
+    case ReportKind::budget: {
+      BudgetFigures figures;
+      figures.steps = bytes.one_of(odd_numbers);
+      figures.tokens = bytes.one_of(odd_numbers);
+      figures.elapsed = Millis{bytes.one_of(odd_numbers)};
+      figures.limits.steps = bytes.one_of(odd_numbers);
+      figures.limits.duration = Millis{bytes.one_of(odd_numbers)};
+      report.detail = figures;
+      break;
+    }
     case ReportKind::gap:
       report.detail = LostReports{bytes.one_of(odd_numbers)};
       break;
@@ -248,11 +262,11 @@ std::vector<std::string> fuzz_seeds() {
   return seeds;
 }
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+void try_input(std::string_view input) {
   constexpr std::size_t events_max = 100;
   constexpr std::array<std::int64_t, 9> pauses{
       0, 1, 100, 5'000, 60'000, 1'000'000, 86'400'000, 1'000'000'000, 30'000'000'000};
-  Bytes bytes(data, size);
+  Bytes bytes(input);
   test::Agent agent(bytes.below(2) == 0 ? Policy{} : patched(Policy{}, some_patch(bytes)));
   const Policy policy = *agent.judged.policy;
   const auto restart_at = bytes.below(events_max);
@@ -278,12 +292,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } else if (agent.events.size() > restart_at || bytes.empty()) {
       snapshot = snapshot_of(agent.judged);
       restarted.emplace().session = agent.judged.session;
-      FUZZ_REQUIRE(read_snapshot(*restarted, snapshot).ok());
+      const auto read = read_snapshot(*restarted, snapshot);
+      if (!read) std::fprintf(stderr, "%s\n", read.error().message.c_str());
+      FUZZ_REQUIRE(read.ok());
       FUZZ_REQUIRE(snapshot_of(*restarted) == snapshot);
       known = agent.changes.size();
     }
   }
-  if (!restarted) return 0;
+  if (!restarted) return;
   agent.pass(Millis{1});
   restarted->expire(agent.now, later);
   expect_same({agent.changes.begin() + static_cast<std::ptrdiff_t>(known), agent.changes.end()},
@@ -296,9 +312,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   expect_same(again.changes, agent.changes);
 
   std::mt19937 random(static_cast<unsigned>(std::hash<std::string>{}(snapshot)));
-  std::array<std::uint8_t, 64> dice{};
-  for (auto& byte : dice) byte = static_cast<std::uint8_t>(random());
-  Bytes damages(dice.data(), dice.size());
+  std::string dice(64, ' ');
+  for (auto& byte : dice) byte = static_cast<char>(random());
+  Bytes damages(dice);
   auto damaged = json::parse(snapshot);
   for (auto times = 1 + damages.below(3); times > 0; --times) damage(damaged, damages);
   Case read;
@@ -306,5 +322,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (read_snapshot(read, damaged.dump())) go_on(std::move(read), agent.events, agent.now);
   snapshot[damages.below(256) * snapshot.size() / 256] = static_cast<char>(damages.below(256));
   if (read_snapshot(read, snapshot)) go_on(std::move(read), agent.events, agent.now);
-  return 0;
 }

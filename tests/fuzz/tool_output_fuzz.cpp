@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include "base/utf8.h"
 #include "fuzz/fuzz.h"
+#include "text/utf8.h"
 #include "watchdog/json.h"
 #include "watchdog/tool_output.h"
 
@@ -24,8 +24,7 @@ std::vector<std::string> fuzz_seeds() {
       "token=abcdefghijklmnop"};
 }
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view raw(reinterpret_cast<const char*>(data), size);
+void try_input(std::string_view raw) {
   const auto text = watchdog::readable(raw);
   FUZZ_REQUIRE(watchdog::is_utf8(text));
   FUZZ_REQUIRE(watchdog::readable(text) == text);
@@ -50,5 +49,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (watchdog::is_json(raw))
       FUZZ_REQUIRE(watchdog::is_json(watchdog::compacted(raw, roomy).text));
   }
-  return 0;
 }

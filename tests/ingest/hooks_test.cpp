@@ -1,9 +1,8 @@
-#include "ingest/hooks.h"
-
 #include <filesystem>
 #include <fstream>
 #include <set>
 
+#include "ingest/hook_answer.h"
 #include "watchdog/ids.h"
 #include "watchdog/json.h"
 
@@ -65,6 +64,44 @@ TEST(Hooks, a_subagent_is_a_child_session_of_its_kind) {
   EXPECT_EQ(event->spec.agent, "Explore");
 }
 
+TEST(Hooks, a_wait_names_the_call_that_it_is_for) {
+  struct Row {
+    HookAgent agent;
+    const char* event;
+    const char* call;  // its id
+    const char* asks;  // the tool of a call without one; empty: none
+  };
+  const Row rows[] = {
+      {HookAgent::claude_code,
+       R"({"session_id":"s","hook_event_name":"PermissionRequest","tool_name":"Bash",)"
+       R"("tool_input":{"command":"ls"}})",
+       "", "Bash"},
+      {HookAgent::claude_code,
+       R"({"session_id":"s","hook_event_name":"PermissionRequest","tool_name":"Bash",)"
+       R"("tool_input":{"command":"ls"},"tool_use_id":"t1"})",
+       "t1", ""},
+      {HookAgent::claude_code,
+       R"({"session_id":"s","hook_event_name":"PreToolUse","tool_name":"AskUserQuestion",)"
+       R"("tool_input":{"questions":[{"question":"Why?"}]},"tool_use_id":"t2"})",
+       "t2", ""},
+      {HookAgent::claude_code,
+       R"({"session_id":"s","hook_event_name":"Notification",)"
+       R"("notification_type":"permission_prompt"})",
+       "", ""},
+      {HookAgent::opencode,
+       R"({"type":"permission.asked","properties":{"sessionID":"s","permission":"bash",)"
+       R"("tool":{"messageID":"m","callID":"call_3"}}})",
+       "call_3", ""},
+  };
+  for (const auto& row : rows) {
+    const auto event = hook_event(row.agent, row.event);
+    ASSERT_TRUE(event.ok()) << row.event;
+    EXPECT_EQ(event->reports.back().kind, ReportKind::wait) << row.event;
+    EXPECT_EQ(event->reports.back().call_id, row.call) << row.event;
+    EXPECT_EQ(event->asks_for ? event->asks_for->name : "", row.asks) << row.event;
+  }
+}
+
 TEST(Hooks, an_event_told_of_another_session_neither_begins_nor_ends_it) {
   for (const auto* name : {"SessionStart", "SessionEnd"}) {
     const auto body =
@@ -80,7 +117,9 @@ TEST(Hooks, event_ids_within_a_session_differ) {
     const auto agent = static_cast<HookAgent>(at);
     std::set<std::string> seen;
     for (const auto& line : recorded(agent)) {
-      for (const auto& report : hook_event(agent, line["hook"].dump())->reports) {
+      const auto read = hook_event(agent, line["hook"].dump());
+      ASSERT_TRUE(read.ok());
+      for (const auto& report : read->reports) {
         if (report.event_id.empty()) continue;
         EXPECT_TRUE(seen.insert(report.event_id).second) << report.event_id;
       }
@@ -118,7 +157,9 @@ TEST(Hooks, no_value_of_any_member_breaks_them) {
           hook[name] = value;
           const auto event = hook_event(agent, hook.dump());
           if (!event) continue;
-          EXPECT_TRUE(is_session_id(event->session)) << event->session;
+          if (!event->reports.empty()) {
+            EXPECT_TRUE(is_session_id(event->session)) << event->session;
+          }
           EXPECT_TRUE(check(event->spec).ok()) << name;
           for (const auto& report : event->reports) {
             EXPECT_LE(report.name.size(), 256U);
@@ -127,6 +168,100 @@ TEST(Hooks, no_value_of_any_member_breaks_them) {
       }
     }
   }
+}
+
+const CancelRequest by_ann{.by = "ann", .reason = "enough"};
+
+json answered(HookAgent agent, std::string_view event) {
+  return json::parse(hook_answer(agent, event, by_ann).body);
+}
+
+TEST(HookAnswers, nothing_is_said_while_nobody_cancels) {
+  for (const auto agent : {HookAgent::claude_code, HookAgent::codex, HookAgent::gemini_cli})
+    for (const auto* event : {"PreToolUse", "BeforeTool", "Stop", "UserPromptSubmit"})
+      EXPECT_EQ(hook_answer(agent, event, std::nullopt).body, "{}");
+}
+
+TEST(HookAnswers, each_agent_is_told_to_stop_in_the_form_that_it_obeys) {
+  const std::string sentence = "cancelled by ann: enough";
+  const std::string advice = sentence + ". Every further call of this session is denied: stop.";
+  const json stops{{"continue", false}, {"stopReason", sentence}};
+  const json denied{{"hookEventName", "PreToolUse"},
+                    {"permissionDecision", "deny"},
+                    {"permissionDecisionReason", advice}};
+  const json refused{{"hookEventName", "PermissionRequest"},
+                     {"decision", {{"behavior", "deny"}, {"message", advice}}}};
+  // Codex takes an answer for invalid, and goes on, if it holds anything else at these two.
+  EXPECT_EQ(answered(HookAgent::codex, "PreToolUse"), (json{{"hookSpecificOutput", denied}}));
+  EXPECT_EQ(answered(HookAgent::codex, "PermissionRequest"),
+            (json{{"hookSpecificOutput", refused}}));
+  for (const auto* event : {"UserPromptSubmit", "PostToolUse", "Stop"})
+    EXPECT_EQ(answered(HookAgent::codex, event), stops) << event;
+  for (const auto* event : {"SessionStart", "SessionEnd", "Interrupt", "PreCompact"})
+    EXPECT_EQ(answered(HookAgent::codex, event), json::object()) << event;
+
+  auto both = stops;
+  both["hookSpecificOutput"] = denied;
+  EXPECT_EQ(answered(HookAgent::claude_code, "PreToolUse"), both);
+  both["hookSpecificOutput"] = refused;
+  EXPECT_EQ(answered(HookAgent::claude_code, "PermissionRequest"), both);
+  auto blocked = stops;
+  blocked["decision"] = "block";
+  blocked["reason"] = sentence;
+  EXPECT_EQ(answered(HookAgent::claude_code, "UserPromptSubmit"), blocked);
+  EXPECT_EQ(answered(HookAgent::claude_code, "Stop"), stops);
+
+  for (const auto* event : {"BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent"})
+    EXPECT_EQ(answered(HookAgent::gemini_cli, event), stops) << event;
+  EXPECT_EQ(answered(HookAgent::cursor, "beforeSubmitPrompt"), stops);
+  const json forbidden{
+      {"permission", "deny"}, {"user_message", sentence}, {"agent_message", advice}};
+  for (const auto* event : {"preToolUse", "beforeShellExecution", "beforeMCPExecution"})
+    EXPECT_EQ(answered(HookAgent::cursor, event), forbidden) << event;
+  EXPECT_EQ(answered(HookAgent::cursor, "postToolUse"), json::object());
+  // Its plugin aborts the session, whatever it was that it told.
+  for (const auto* event : {"tool.execute.before", "chat.message", "message.part.updated"})
+    EXPECT_EQ(answered(HookAgent::opencode, event), stops) << event;
+}
+
+/// What follows, as `KIND` or `KIND OUTCOME`.
+std::vector<std::string> after(HookAgent agent, const json& hook) {
+  const auto event = hook_event(agent, hook.dump());
+  EXPECT_TRUE(event.ok()) << hook;
+  std::vector<std::string> kinds;
+  const auto answer = hook_answer(agent, event->name, by_ann);
+  for (const auto& report : reports_after(answer, *event, by_ann)) {
+    kinds.emplace_back(name_of(report.kind));
+    if (const auto* outcome = std::get_if<Outcome>(&report.detail))
+      kinds.back() += " " + std::string(name_of(outcome->kind)) + " by " + outcome->subject;
+  }
+  return kinds;
+}
+
+TEST(HookAnswers, a_denied_call_is_over_and_an_agent_that_stopped_is_cancelled) {
+  using Kinds = std::vector<std::string>;
+  const auto event = [](const char* name) {
+    return json{{"session_id", "s"},
+                {"hook_event_name", name},
+                {"tool_name", "Bash"},
+                {"tool_use_id", "t1"}};
+  };
+  const std::string end = "end cancelled by ann";
+  // Codex's model reads the denial, and the turn goes on until it stops.
+  EXPECT_EQ(after(HookAgent::codex, event("PreToolUse")), Kinds{"error"});
+  EXPECT_EQ(after(HookAgent::codex, event("Stop")), Kinds{end});
+  EXPECT_EQ(after(HookAgent::codex, event("UserPromptSubmit")), Kinds{end});
+  EXPECT_EQ(after(HookAgent::codex, event("SessionStart")), Kinds{});
+  EXPECT_EQ(after(HookAgent::claude_code, event("PreToolUse")), (Kinds{"error", end}));
+  EXPECT_EQ(after(HookAgent::gemini_cli, event("BeforeTool")), (Kinds{"error", end}));
+  EXPECT_EQ(after(HookAgent::gemini_cli, event("AfterTool")), Kinds{end});
+  // opencode is over once it says that it is.
+  const json before{{"type", "tool.execute.before"},
+                    {"properties", {{"sessionID", "s"}, {"tool", "bash"}, {"callID", "c"}}}};
+  EXPECT_EQ(after(HookAgent::opencode, before), Kinds{"error"});
+  EXPECT_EQ(
+      after(HookAgent::opencode, {{"type", "session.idle"}, {"properties", {{"sessionID", "s"}}}}),
+      Kinds{end});
 }
 
 TEST(Hooks, an_answer_that_is_too_long_for_an_event_is_cut) {

@@ -155,7 +155,7 @@ TEST(Answer, calls_are_put_together_as_servers_send_them) {
        {call_delta(R"({"index":0,"id":"a","function":{"name":"read","arguments":"{}"}},)"
                    R"({"index":1,"id":"a","function":{"name":"write","arguments":"{}"}})")},
        "a read({}) chatcmpl-7a_2 write({}) "},
-      {"arguments that are no text",
+      {"arguments that are not text",
        {call_delta(R"({"id":"a","function":{"name":"read","arguments":{"x":[1]}}})")},
        R"(a read({"x":[1]}) )"},
       {"without a function around them",
@@ -357,7 +357,7 @@ TEST(Answer, the_work_for_tokens_grows_with_them_alone) {
             "application/json");
   ASSERT_TRUE(answer.ok());
   EXPECT_TRUE(answer->tokens.empty());
-  EXPECT_LT(seconds, 5);
+  EXPECT_LT(seconds, 15);  // with a sanitizer; work that grows with the square takes minutes
 }
 
 TEST(Answer, the_work_for_calls_grows_with_their_pieces_alone) {

@@ -119,7 +119,7 @@ TEST(Failures, errors_within_a_stream_are_classed_like_those_before_it) {
 
 TEST(Failures, what_went_wrong_on_the_way_has_its_class) {
   const std::vector<std::tuple<HttpTrouble, std::string_view, bool>> rows = {
-      {HttpTrouble::cancelled, reasons::cancelled_by_user, false},
+      {HttpTrouble::cancelled, reasons::cancelled, false},
       {HttpTrouble::late, reasons::connection_lost, true},
       {HttpTrouble::host_not_found, reasons::host_not_found, false},
       {HttpTrouble::no_name_service, reasons::host_not_found, true},

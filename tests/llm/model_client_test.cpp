@@ -136,7 +136,7 @@ TEST(ModelClient, a_question_is_called_off_while_the_server_says_nothing) {
   stop.request_stop();
   const auto failure = answer.get();
   ASSERT_FALSE(failure.ok());
-  EXPECT_EQ(failure.error().reason, reasons::cancelled_by_user);
+  EXPECT_EQ(failure.error().reason, reasons::cancelled);
   gone.wait();  // the server learns of it
 }
 
@@ -154,7 +154,7 @@ TEST(ModelClient, a_question_is_called_off_in_mid_answer) {
       question(), [&](const ChatProgress&, std::string_view) { stop.request_stop(); },
       stop.get_token());
   ASSERT_FALSE(answer.ok());
-  EXPECT_EQ(answer.error().reason, reasons::cancelled_by_user);
+  EXPECT_EQ(answer.error().reason, reasons::cancelled);
   gone.wait();
 }
 
@@ -164,7 +164,7 @@ TEST(ModelClient, a_question_that_is_called_off_already_is_not_asked) {
   stop.request_stop();
   const auto answer = client_to(server).chat(question(), {}, stop.get_token());
   ASSERT_FALSE(answer.ok());
-  EXPECT_EQ(answer.error().reason, reasons::cancelled_by_user);
+  EXPECT_EQ(answer.error().reason, reasons::cancelled);
   EXPECT_TRUE(server.requests().empty());
 }
 

@@ -94,7 +94,7 @@ TEST(ServerKind, the_question_is_called_off_as_well) {
   auto client = client_to(server);
   const auto answer = client.chat(question(), {}, stop.get_token());
   ASSERT_FALSE(answer.ok());
-  EXPECT_EQ(answer.error().reason, reasons::cancelled_by_user);
+  EXPECT_EQ(answer.error().reason, reasons::cancelled);
 }
 
 /// A llama.cpp server with slots that a test sets.
@@ -256,7 +256,7 @@ TEST(Beside, as_a_function_it_asks_on_the_slot_that_it_may_use) {
   stop.request_stop();
   const auto cancelled = model(question(), {}, stop.get_token());
   ASSERT_FALSE(cancelled.ok());
-  EXPECT_EQ(cancelled.error().reason, reasons::cancelled_by_user);
+  EXPECT_EQ(cancelled.error().reason, reasons::cancelled);
   EXPECT_EQ(beside.server.chats().size(), 2U);
 }
 

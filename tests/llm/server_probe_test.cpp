@@ -50,6 +50,23 @@ TEST(ServerProbe, a_slots_next_token_is_an_array_or_an_object_or_missing) {
     EXPECT_FALSE(slot_sights_from(other)) << other;
 }
 
+TEST(ServerProbe, a_slots_parameters_are_those_of_its_task) {
+  const auto slots = slot_sights_from(
+      R"([{"id":0,"is_processing":true,"id_task":7,"params":{"n_predict":-1,"seed":4294967295,)"
+      R"("temperature":0.20000000298023224,"top_k":40,"top_p":0.949999988079071,"min_p":0.05,)"
+      R"("stream":false}},{"id":1,"is_processing":true,"params":{"temperature":"x","stream":1}},)"
+      R"({"id":2,"is_processing":true,"params":[]}])");
+  ASSERT_TRUE(slots);
+  const auto& shown = (*slots)[0].parameters;
+  EXPECT_TRUE(may_be_of({.stream = false, .temperature = 0.2, .top_p = 0.95}, shown));
+  EXPECT_FALSE(may_be_of({.stream = true}, shown));
+  EXPECT_FALSE(may_be_of({.temperature = 0.3}, shown));
+  EXPECT_EQ(shown.max_tokens, -1);
+  EXPECT_EQ(shown.seed, 4'294'967'295);
+  EXPECT_FALSE((*slots)[1].parameters.temperature || (*slots)[1].parameters.stream);
+  EXPECT_FALSE((*slots)[2].parameters.stream);
+}
+
 TEST(ServerProbe, more_slots_than_anybody_has_are_left_out) {
   std::string list = "[";
   for (int id = 0; id < 3'000; ++id) list += (id > 0 ? "," : "") + test::llama_slot(id, false);

@@ -105,7 +105,7 @@ TEST(Tls, a_question_is_called_off_in_mid_answer) {
       question(), [&](const ChatProgress&, std::string_view) { stop.request_stop(); },
       stop.get_token());
   ASSERT_FALSE(answer.ok());
-  EXPECT_EQ(answer.error().reason, reasons::cancelled_by_user);
+  EXPECT_EQ(answer.error().reason, reasons::cancelled);
   gone.wait();
 }
 

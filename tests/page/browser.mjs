@@ -38,11 +38,17 @@ export async function live(page) {
   await page.locator('#main:not([aria-busy])').waitFor();
 }
 
-/** What axe-core finds serious or critical. */
-export async function barriers(page) {
+/** All that axe-core finds, with the rules that are off by default and named here. */
+export async function violations(page, ...more) {
   // By the debugger: the page itself allows no foreign script.
   await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
-  return violations.filter(({ impact }) => ['serious', 'critical'].includes(impact))
-    .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.slice(0, 5).map((node) => `${node.html} ${node.failureSummary}`).join(' | ')}`);
+  const rules = Object.fromEntries(more.map((rule) => [rule, { enabled: true }]));
+  return (await page.evaluate((asked) => globalThis.axe.run(document, { resultTypes: ['violations'], rules: asked }), rules)).violations;
 }
+
+/** What axe-core finds serious or critical, in words. */
+export async function barriers(page) {
+  return inWords((await violations(page)).filter(({ impact }) => ['serious', 'critical'].includes(impact)));
+}
+
+export const inWords = (found) => found.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.slice(0, 5).map((node) => `${node.html} ${node.failureSummary}`).join(' | ')}`);

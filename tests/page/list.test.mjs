@@ -31,7 +31,7 @@ function onPage(name, options, run) {
 }
 
 const row = (page, session) => page.locator('.sessions tbody tr:not(.gap)', { has: page.locator(`a.id[href="/sessions/${session}"]`) });
-const ids = (page) => page.locator('.sessions a.id').allTextContents();
+const ids = (page) => page.locator('.sessions a.id').evaluateAll((links) => links.map(({ pathname }) => decodeURIComponent(pathname.split('/').at(-1))));
 const words = (page) => page.locator('.sessions tbody .health').allTextContents();
 const until = async (what, holds) => {
   const end = Date.now() + 15000;
@@ -50,30 +50,100 @@ onPage('a change of health shows at once, and is announced', {}, async (page) =>
   await row(page, 'fresh').getByText('reading 41,216 / 61,440, ~2 min').waitFor();
   await monitor.report('fresh', { ...request, state: 'over' }, ...beats(8, 'reflection', 9));
   await row(page, 'fresh').locator('.health.stuck').waitFor();
-  assert.match(await row(page, 'fresh').textContent(), /its loop went round \d+ times/);
-  await page.locator('#said', { hasText: 'fresh is stuck: its loop' }).waitFor({ state: 'attached' });
-  assert.match(await page.title(), /^\(\d+\) Watchdog$/);
+  assert.match(await row(page, 'fresh').textContent(), /\d+ iterations without a state change/);
+  await page.locator('#said', { hasText: 'fresh: stuck: ' }).waitFor({ state: 'attached' });
 });
 
-onPage('the worst stand first', {}, async (page) => {
+test('notifications are off until somebody turns them on, and show only what is not seen', async () => {
+  // A browser without a screen asks nobody and shows nothing.
+  const page = await open(browser, 'about:blank');
+  await page.addInitScript(() => {
+    globalThis.shown = [];
+    globalThis.Notification = class {
+      static permission = 'default';
+      static async requestPermission() { return (this.permission = 'granted'); }
+      constructor(title, options) { globalThis.shown.push({ title, ...options }); }
+      close() {}
+    };
+  });
+  await page.goto(monitor.url);
+  await live(page);
+  const failing = async (session) => {
+    await monitor.report(session, ...lives.progressing(1), { kind: 'end', outcome: 'failed', reason: 'error', error: 'disk is full' });
+    await row(page, session).locator('.health.failed').waitFor();
+  };
+  const shown = () => page.evaluate(() => globalThis.shown);
+  const button = page.getByRole('button', { name: 'Notify me' });
+  assert.equal(await button.getAttribute('aria-pressed'), 'false');
+  await failing('unwanted');
+  await button.click();
+  await page.locator('#notify[aria-pressed=true]').waitFor();
+  await failing('seen');
+  assert.deepEqual(await shown(), []);
+  await page.evaluate(() => Object.defineProperty(document, 'hidden', { get: () => true }));
+  await failing('hidden');
+  const [one] = await until('it is shown', async () => (await shown()).length > 0 && shown());
+  assert.equal(one.title, 'hidden: failed');
+  assert.match(one.body, /disk is full/);
+  await button.click();
+  await failing('unwanted-again');
+  assert.equal((await shown()).length, 1);
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+});
+
+onPage('sessions that need a person come first, and are counted everywhere', {}, async (page) => {
   const shown = await words(page);
-  const order = ['stuck', 'looping', 'blocked', 'unknown', 'starting', 'progressing'];
+  const order = ['stuck', 'looping', 'failed', 'needs input', 'waiting', 'unknown', 'starting', 'progressing', 'completed'];
   const places = shown.map((word) => order.indexOf(word)).filter((at) => at >= 0);
-  assert.deepEqual(places, [...places].sort());
-  assert.equal(shown[0], 'stuck');
+  assert.deepEqual(places, [...places].sort((a, b) => a - b));
+  const { attention: { needs_you: needed }, states } = await monitor.ask('/api/autonomous/summary');
+  assert.equal(needed, states.stuck + states.looping + states.failed + states.needs_input);
+  assert.equal(await page.locator('h1').textContent(), `${needed} sessions need you`);
+  assert.equal(await page.title(), `(${needed}) Watchdog`);
+  assert.match(await page.locator('link[rel=icon]').getAttribute('href'), new RegExp(`/count-${needed}.svg$`));
+  assert.equal(await page.locator('.chips [data-attention=needs_you]').textContent(), `Needs you${needed}`);
+  const { sessions } = await monitor.ask('/api/autonomous/sessions?sort=attention&limit=1000');
+  const seen = (await words(page)).map((word) => word.replace(' ', '_'));
+  assert.deepEqual(seen, sessions.map(({ state }) => state).slice(0, seen.length), 'the page sorts as the monitor does');
+  await page.locator('.chips [data-attention=needs_you]').click();
+  assert.equal(new URL(page.url()).search, '?attention=needs_you');
+  await page.locator(`.sessions[aria-rowcount="${needed + 1}"]`).waitFor();
 });
 
-onPage('healths filter, and the address keeps them', {}, async (page) => {
-  const chip = page.locator('.chips button[data-health=looping]');
+onPage('a row has its title, and what it asks under the reason', { path: '/?q=0f8fad5b' }, async (page) => {
+  const id = '0f8fad5b-d9cb-469f-a165-70867728950e';
+  await monitor.make(id, { agent: 'claude-code', labels: { cwd: '/home/me/shop' } });
+  await monitor.report(id, { kind: 'user_input', text: 'Split the checkout module\nand keep the tests green' }, change('planned'),
+                       { kind: 'message', name: 'assistant', text: 'The old module has no users left.' },
+                       { kind: 'wait', waiting_for: 'approval', text: 'May I delete the old module?' });
+  const one = row(page, id);
+  await one.locator('.health.needs_input').waitFor();
+  assert.equal(await one.locator('.id').textContent(), 'Split the checkout module');
+  assert.match(await one.locator('th').textContent(), /claude-code · shop · 0f8fad5b/);
+  assert.match(await one.locator('.why').textContent(), /May I delete the old module\?/);
+  assert.equal(await one.locator('.message').textContent(), 'The old module has no users left.');
+});
+
+onPage('a reason of two lines is not cut at 1280 px', { path: '/?q=wordy' }, async (page) => {
+  const text = 'the server of the staging cluster asks for a password again, which nobody but its owner may give, and so the deploy waits';
+  await monitor.report('wordy', change('built'), { kind: 'wait', waiting_for: 'approval', text });
+  const why = row(page, 'wordy').locator('.why');
+  await why.waitFor();
+  assert.ok(await why.evaluate((node) => node.scrollHeight <= node.clientHeight + 1), await why.textContent());
+});
+
+onPage('states filter, and the address keeps them', {}, async (page) => {
+  const chip = page.locator('.chips button[data-state=looping]');
   assert.equal(await chip.textContent(), 'looping3');
   await chip.click();
   assert.equal(await chip.getAttribute('aria-pressed'), 'true');
   assert.deepEqual(await words(page), ['looping', 'looping', 'looping']);
-  await page.locator('.chips button[data-health=blocked]').click();
-  assert.equal(new URL(page.url()).search, '?health=looping,blocked');
+  await page.locator('.chips button[data-state=needs_input]').click();
+  assert.equal(new URL(page.url()).search, '?state=looping,needs_input');
   await page.reload();
   await live(page);
-  await until('six', async () => (await words(page)).length === 6);
+  await until('eight', async () => (await words(page)).length === 8);
   await page.getByRole('button', { name: 'Clear filters' }).click();
   assert.equal(new URL(page.url()).search, '');
   assert.ok((await words(page)).length > 6);
@@ -93,7 +163,7 @@ onPage('lifecycle, agent and text filter together', { path: '/?lifecycle=complet
   assert.equal(new URL(page.url()).search, '?q=no+such+text&lifecycle=open&agent=coder');
 });
 
-onPage('every column sorts both ways', {}, async (page) => {
+onPage('every column sorts both ways', { viewport: { width: 1700, height: 900 } }, async (page) => {
   for (const name of ['Session', 'Doing', 'Iteration', 'Changes', 'Last change', 'Heartbeat']) {
     const head = page.locator('thead th', { has: page.getByRole('button', { name, exact: true }) });
     await head.getByRole('button').click();
@@ -107,8 +177,9 @@ onPage('every column sorts both ways', {}, async (page) => {
 
 onPage('children stand under their parents', { path: '/?q=incident-009' }, async (page) => {
   const child = row(page, 'release-010');
-  assert.match(await child.textContent(), /child of incident-009/);
-  await page.getByLabel('Families together').check();
+  assert.match(await child.textContent(), /child of /);
+  assert.equal(await child.locator('small a').getAttribute('href'), '/sessions/incident-009');
+  await page.getByLabel('Group by parent').check();
   await page.locator('tr[data-depth="1"]').first().waitFor();
   const shown = await ids(page);
   assert.equal(shown.indexOf('release-010'), shown.indexOf('incident-009') + 1);
@@ -123,7 +194,7 @@ onPage('everything goes by keyboard', {}, async (page) => {
   await page.keyboard.press('j');  // in a select it chooses, so out of there first
   await page.locator('.sessions').focus();
   const shown = await ids(page);
-  const focused = () => page.evaluate(() => document.activeElement.textContent);
+  const focused = () => page.evaluate(() => decodeURIComponent(document.activeElement.pathname?.split('/').at(-1) ?? ''));
   for (const [key, id] of [['j', shown[0]], ['ArrowDown', shown[1]], ['j', shown[2]], ['k', shown[1]], ['ArrowUp', shown[0]]]) {
     await page.keyboard.press(key);
     assert.equal(await focused(), id);
@@ -154,7 +225,7 @@ onPage('paused, nothing moves; resumed, all of it is there', {}, async (page) =>
   await row(page, 'later').waitFor();
 });
 
-onPage('a wrong clock of the browser changes no age', {}, async (page) => {
+onPage('a wrong clock of the browser changes no age', { viewport: { width: 1800, height: 800 } }, async (page) => {
   await page.addInitScript(() => {
     const RealDate = Date;
     globalThis.Date = class extends RealDate {
@@ -171,8 +242,9 @@ onPage('a wrong clock of the browser changes no age', {}, async (page) => {
   await page.locator('.changes time', { hasText: /^\d+ s ago$/ }).first().waitFor();
 });
 
-test('a monitor that is killed is missed, and met again', async () => {
+test('a monitor that is killed is missed, and met again', async (t) => {
   const mortal = await Monitor.start();
+  t.after(() => mortal.end());
   await mortal.report('s', change('begun'));
   const page = await open(browser, mortal.url);
   await live(page);
@@ -186,18 +258,17 @@ test('a monitor that is killed is missed, and met again', async () => {
   await row(page, 's').locator('.health.stuck').waitFor();
   assert.deepEqual(page.faults, []);
   await page.context().close();
-  await mortal.end();
 });
 
 test('without scripts it is a page to read', async () => {
   const page = await open(browser, monitor.url, { javaScriptEnabled: false });
   const text = await page.locator('main').innerText();
-  assert.match(text, /5\d sessions, \d+ in trouble/);
-  assert.match(text, /its loop went round 8 times/);
+  assert.match(text, /\d+ sessions need you\s+5\d sessions/);
+  assert.match(text, /8 iterations without a state change/);
   assert.equal(await page.locator('noscript meta[http-equiv=refresh]').count(), 1);
-  await page.getByRole('link', { name: 'release-004', exact: true }).click();
+  await page.locator('a[href="/sessions/release-004"]').first().click();
   await page.waitForURL('**/sessions/release-004');
-  assert.match(await page.locator('main').innerText(), /stuck.*Evidence.*first pass of its loop.*Newest events.*plan_generated/s);
+  assert.match(await page.locator('main').innerText(), /stuck.*Evidence.*first iteration without.*Newest events.*plan_generated/s);
   await page.context().close();
 });
 
@@ -217,7 +288,7 @@ for (const colorScheme of ['light', 'dark']) {
 onPage('a phone scrolls in one direction only', { path: '/?q=long', viewport: { width: 390, height: 844 } }, async (page) => {
   await monitor.make('p'.repeat(128), { agent: 'a'.repeat(200), task: `long ${'w'.repeat(400)}` });
   await monitor.report('p'.repeat(128), change('w'.repeat(200)));
-  await page.locator('.id', { hasText: 'ppp' }).waitFor();
+  await page.locator('.id', { hasText: 'long www' }).waitFor();
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
   await page.goto(`${monitor.url}/sessions/${'p'.repeat(128)}`);
   await live(page);

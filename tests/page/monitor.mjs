@@ -45,7 +45,7 @@ export class Monitor {
 
   async end() {
     await this.kill();
-    rmSync(this.#folder, { recursive: true });
+    rmSync(this.#folder, { recursive: true, force: true });
   }
 
   async ask(path, body, method = body === undefined ? 'GET' : 'POST') {

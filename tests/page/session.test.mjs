@@ -37,15 +37,31 @@ const many = (count) => Array.from({ length: count }, (_, at) => change(`step_${
 
 onSession('says how it is, why, and what proves it', lives.stuck(), async (page) => {
   await page.locator('.now .health.stuck').waitFor();
-  assert.match(await page.locator('.reason').textContent(), /its loop went round 8 times/);
+  assert.match(await page.locator('.reason').textContent(), /^8 iterations without a state change \(limit 5\)$/);
   const evidence = page.getByRole('region', { name: 'Evidence' });
   await evidence.getByRole('link').first().click();
   const event = page.locator('.event.meant');
   await event.waitFor();
   assert.match(await event.textContent(), /heartbeat8 times · iteration 1–8 · reflection.*"kind": "heartbeat"/s);
   assert.equal(await page.evaluate(() => document.activeElement.tagName), 'SUMMARY');
-  assert.match(await page.locator('.timeline svg').getAttribute('aria-label'), /^Healths over .*stuck.* Now stuck\.$/);
+  assert.match(await page.locator('.timeline .sums').getAttribute('aria-label'), /^Healths over .*stuck.* Now stuck\.$/);
   assert.match(await page.locator('.changes').innerText(), /stuck.*progressing/s);
+});
+
+const steps = [['read_file', '{"path": "a.cpp"}', 'int a;'], ['apply_patch', '{"path": "a.cpp"}', 'hunk 1 of 1 failed'], ['run_tests', '{}', '2 failed']];
+const rounds = Array.from({ length: 6 }, (_, at) => steps.map(([name, args, text]) =>
+  [call(name, `${name}${at}`, JSON.parse(args)), result(name, `${name}${at}`, text)])).flat(2);
+
+onSession('one round of a loop is opened', [...beats(1, 'editing'), ...rounds], async (page) => {
+  await page.locator('.now .health.looping').waitFor();
+  const evidence = page.getByRole('region', { name: 'Evidence' });
+  await evidence.getByText('One round').click();
+  await evidence.locator('.round .event').nth(5).waitFor();
+  const said = await evidence.locator('.round .told').allTextContents();
+  assert.deepEqual(said.map((text) => text.split(' · ')[0]), steps.flatMap(([name]) => [name, name]));
+  assert.match(said[3], /hunk 1 of 1 failed/);
+  await evidence.locator('.round summary').first().click();
+  await evidence.locator('.round pre', { hasText: '"call_id": "read_file4"' }).waitFor();
 });
 
 onSession('evidence far back is found, and the newest again', [...lives.stuck(), ...Array.from({ length: 150 }, (_, at) => ({ kind: 'message', text: `${at}` }))], async (page) => {
@@ -79,7 +95,7 @@ onSession('health and timeline follow the session', lives.progressing(1), async 
   await monitor.report(id, ...beats(8, 'reflection', 10));
   await page.locator('.now .health.stuck').waitFor();
   await page.locator('.changes .health.stuck').waitFor();
-  await page.locator('.timeline rect.stuck').waitFor();
+  await page.locator('.timeline .sums .stuck').waitFor();
   await monitor.report(id, { kind: 'end', outcome: 'failed', error: 'gave up' });
   await page.locator('.now .health.failed').waitFor();
   assert.match(await page.locator('.reason').textContent(), /gave up/);
@@ -89,7 +105,7 @@ onSession('health and timeline follow the session', lives.progressing(1), async 
 onSession('running tools tick, and end', [...beats(1, 'testing'), { kind: 'turn', name: 'turn_start', call_id: 't1' }, call('shell', 'c1', { command: 'make' }, 't1')], async (page, id) => {
   const tool = page.locator('.running .tool');
   await tool.locator('.pace.brief').waitFor();
-  const elapsed = async () => Number((await tool.locator('.pace').textContent()).match(/(\d+) s, brief/)[1]);
+  const elapsed = async () => Number((await tool.locator('.pace').textContent()).match(/(\d+) s/)[1]);
   const first = await elapsed();
   await page.waitForFunction((was) => Number(document.querySelector('.tool .pace').textContent.match(/\d+/)[0]) > was, first);
   const paces = await page.evaluate(async () => {
@@ -123,7 +139,7 @@ onSession('what the model server does is said in words, with a bar where the end
   assert.equal(await bar.count(), 0);
   await monitor.report(id, { kind: 'evidence', call_id: 'r', state: 'hung', text: 'no token, no CPU' });
   await page.locator('.now .health.stuck').waitFor();
-  assert.equal(await page.locator('.reason').textContent(), "its model's server hangs: no token, no CPU");
+  assert.equal(await page.locator('.reason').textContent(), 'the model server hangs: no token, no CPU');
   await monitor.report(id, { kind: 'evidence', call_id: 'r', state: 'over' });
   await server.waitFor({ state: 'hidden' });
   await page.locator('.now .health.progressing').waitFor();
@@ -132,14 +148,14 @@ onSession('what the model server does is said in words, with a bar where the end
 onSession('cancelling asks first, says what happens, and tells the agent why', lives.stuck(), async (page, id) => {
   const button = page.getByRole('button', { name: 'Cancel session' });
   await button.click();
-  const dialog = page.getByRole('dialog', { name: `Cancel session ${id}?` });
-  assert.match(await dialog.textContent(), /Its agent is told to stop/);
+  const dialog = page.getByRole('dialog', { name: `Cancel session ${id}` });
+  assert.match(await dialog.textContent(), /Its agent is asked to stop/);
   await dialog.getByRole('button', { name: 'Back' }).click();
   assert.equal((await monitor.ask(`/api/autonomous/progress/${id}`)).cancel, null);
   await button.click();
   await dialog.getByLabel('Reason').fill('it goes <b>round</b>');
   await dialog.getByRole('button', { name: 'Cancel the session' }).click();
-  await dialog.getByText('Its agent is asked to stop.').waitFor();
+  await dialog.getByText('cancel requested; the agent will see it with its next report').waitFor();
   await dialog.getByRole('button', { name: 'Close' }).click();
   await page.locator('.notice', { hasText: 'asked it to stop' }).filter({ hasText: 'it goes <b>round</b>' }).waitFor();
   const { directive } = await monitor.report(id, { kind: 'message', text: 'still here' });
@@ -173,7 +189,7 @@ onSession('budget, opinions, labels, parent and children are there', [change('be
   { kind: 'budget', name: 'update', current_step: 27, max_steps: 30, tokens: 5, max_tokens: 10 }, { kind: 'wait', waiting_for: 'dependency' }],
 async (page, id) => {
   assert.match(await page.getByRole('region', { name: 'Budget' }).textContent(), /steps27 of 30.*tokens5 of 10/);
-  assert.match(await page.getByRole('region', { name: 'Opinions' }).textContent(), /looping.*50 % sure.*in circles/);
+  assert.match(await page.getByRole('region', { name: 'Model checks' }).textContent(), /looping.*50 % sure.*in circles/);
   assert.match(await page.locator('.labels').textContent(), /team: apps/);
   await page.getByRole('link', { name: 'its-parent' }).waitFor();
   await monitor.make('its-child', { parentSessionId: id });
@@ -186,7 +202,9 @@ async (page, id) => {
 const alerts = {
   alerts: [{ alertId: 7, sessionId: 's', health: 'stuck', kind: 'alert', reason: 'its loop went round', at: Date.now() - 5000,
              channels: [{ name: 'team', state: 'dead', attempts: 9, error: 'no such host' }], acknowledged: null, snoozedUntil: null }],
-  channels: [{ name: 'team', kind: 'webhook', state: 'dead', error: 'no such host', oldestUnsentMs: 5 }],
+  channels: [{ name: 'team', kind: 'webhook', state: 'dead', error: 'no such host', oldestUnsentMs: 5 },
+             { name: 'slow', kind: 'webhook', state: 'ok', error: null, oldestUnsentMs: 90000 },
+             { name: 'well', kind: 'webhook', state: 'ok', error: null, oldestUnsentMs: 900 }],
   next: null,
 };
 onSession('what people were told of it is shown, acknowledged and put off', lives.stuck(), async (page, id) => {
@@ -212,7 +230,8 @@ onSession('channels that do not get through are shown, and what they were to tel
   assert.equal((await asked).method(), 'POST');
   await page.getByText('It is acknowledged.').waitFor();
   await page.goto(monitor.url);
-  await page.getByText('Alerts by team do not get through').waitFor();
+  await page.getByText('Alerts by team do not get through (dead: no such host). ' +
+                       'The oldest alert by slow has been waiting for 90 s.', { exact: true }).waitFor();
 }, { prepare: async (page) => {
   await page.route('**/api/alerts?*', (route) => route.fulfill({ json: alerts }));
   await page.route('**/api/alerts/*/*', (route) => route.fulfill({ json: { ok: true } }));
@@ -240,8 +259,9 @@ test('the token of the address is used once, and taken out of it', async () => {
   await page.context().close();
 });
 
-test('where reading needs a token too, there is nothing but a login before', async () => {
+test('where reading needs a token too, there is nothing but a login before', async (t) => {
   const shut = await Monitor.start({ WATCHDOG_MONITOR_BEHIND_PROXY: 'true' });
+  t.after(() => shut.end());
   await shut.report('s', change('begun'));
   for (const javaScriptEnabled of [true, false]) {
     const page = await open(browser, `${shut.url}/sessions/s`, { javaScriptEnabled });
@@ -257,7 +277,6 @@ test('where reading needs a token too, there is nothing but a login before', asy
   await live(page);
   await page.locator('.event .told', { hasText: 'begun' }).waitFor();
   await page.context().close();
-  await shut.end();
 });
 
 const hostile = '<img src=x onerror="globalThis.hit=1"><script>globalThis.hit=1</script>"\'>&lt;{{body}}</title><svg onload=globalThis.hit=1>';
@@ -277,7 +296,7 @@ test('what agents say never becomes markup', async () => {
       if (javaScriptEnabled) {
         await live(page);
         await page.locator(path.startsWith('/s') ? '.event' : '.sessions a.id').first().waitFor();
-        for (const summary of await page.locator('summary').all()) await summary.click();
+        for (const summary of await page.locator('summary:visible').all()) await summary.click();
       }
       const found = await page.locator('img, main script, main svg[onload], [onerror], [onload]').count();
       assert.equal(found, 0, path);

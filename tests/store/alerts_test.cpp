@@ -8,6 +8,7 @@
 #include "support/reports.h"
 #include "support/scenario.h"
 #include "support/temp_dir.h"
+#include "watchdog/attention.h"
 #include "watchdog/observer.h"
 
 namespace watchdog {
@@ -128,7 +129,7 @@ TEST_F(Alerting, an_end_brings_its_alert_along) {
   ASSERT_TRUE(say(*store, "c", {change(), ending()}).ok());
   look();
   EXPECT_EQ(told(), "f:failed");
-  EXPECT_EQ(alerts()[0].reason, "tool_error");
+  EXPECT_EQ(alerts()[0].reason, "tool error");
   EXPECT_EQ(alerts()[0].detail, "no disk");
   restart();
   ASSERT_TRUE(say(*store, "f", {change()}).ok());  // late
@@ -190,6 +191,27 @@ TEST_F(Alerting, a_commit_that_fails_leaves_neither_transition_nor_alert) {
   restart();
   EXPECT_EQ(told(), "s:stuck");
   EXPECT_EQ(store->reader().session("s")->health, HealthKind::stuck);
+}
+
+TEST_F(Alerting, a_wait_for_a_person_is_told_after_a_minute_whatever_it_waited_for_before) {
+  open();
+  Report quota{.kind = ReportKind::wait, .name = "quota"};
+  Report approval{.kind = ReportKind::wait, .name = "approval", .content = "May I deploy?"};
+  ASSERT_TRUE(say(*store, "w", {change(), quota}).ok());
+  look();
+  pass(300s);
+  EXPECT_EQ(told(), "");
+  ASSERT_TRUE(say(*store, "w", {approval}).ok());
+  look();
+  pass(58s);
+  EXPECT_EQ(told(), "");
+  restart();
+  pass(3s);
+  EXPECT_EQ(told(), "w:needs_input");
+  EXPECT_NE(alerts()[0].reason.find("May I deploy?"), std::string::npos);
+  ASSERT_TRUE(say(*store, "w", {change()}).ok());
+  look();
+  EXPECT_EQ(alerts().size(), 2U);
 }
 
 TEST_F(Alerting, time_alone_tells_what_holds_and_what_waits_for_long) {
@@ -280,6 +302,37 @@ TEST_F(Alerting, what_is_acknowledged_is_told_no_more) {
                   .ok());
   look();
   EXPECT_EQ(told(), "s:stuck");
+}
+
+TEST_F(Alerting, an_end_that_somebody_acknowledged_needs_nobody) {
+  open();
+  const auto fail = [&] {
+    ASSERT_TRUE(say(*store, "s",
+                    {change(), Report{.kind = ReportKind::end,
+                                      .detail = Outcome{.kind = OutcomeKind::failed}}})
+                    .ok());
+    look();
+  };
+  const auto attention = [&] {
+    const auto row = store->reader().session("s");
+    const auto judged = store->reader().fold(*row, nullptr, nullptr);
+    const auto standing = standing_of(*judged, clock.wall());
+    EXPECT_EQ(name_of(standing.state), "failed");
+    EXPECT_EQ(row->acknowledged, standing.attention == Attention::resting);
+    return std::string(name_of(standing.attention));
+  };
+  fail();
+  EXPECT_EQ(attention(), "needs_you");
+  ASSERT_TRUE(store->acknowledge_alert(alerts().front().id, "ann").ok());
+  EXPECT_EQ(attention(), "resting");
+  restart();
+  pass(5s);
+  EXPECT_EQ(attention(), "resting");
+  ASSERT_TRUE(say(*store, "s", {Report{.kind = ReportKind::start}}).ok());
+  look();
+  pass(rules.flap_window + 5s);
+  fail();
+  EXPECT_EQ(attention(), "needs_you") << "it is another end";
 }
 
 TEST_F(Alerting, what_is_snoozed_is_told_again_if_it_is_no_better) {

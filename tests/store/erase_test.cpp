@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <random>
 #include <thread>
 
+#include "support/faulty_files.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/scenario.h"
@@ -228,6 +230,89 @@ TEST_F(Erasing, nothing_in_a_files_schema_is_run) {
   ASSERT_TRUE(again.ok());
   ASSERT_TRUE(say(*again, "s", {change()}).ok());
   EXPECT_TRUE(again->reader().session("s").ok());
+}
+
+// Wherever an erasure is cut off, the session is still there, or the next judge finishes it.
+class ErasingInterrupted : public testing::Test {
+ protected:
+  test::TempDir dir;
+  std::filesystem::path path = dir / "w.db";
+  const std::string session = "planted-session";
+
+  void make(const std::filesystem::path& file) {
+    auto store = Store::open({.database = file});
+    std::mt19937 random(7);
+    for (int i = 0; i < 300; ++i) {
+      const bool own = i % 3 == 0;
+      const auto name = own ? session : "other" + std::to_string(i % 5);
+      (void)say(*store, name,
+                {with_id(change("step", std::string(own ? "planted" : "other") +
+                                            std::string(random() % 300, 'x')),
+                         std::to_string(i))});
+    }
+    (void)say(*store, session, {ending()});
+  }
+  /// Erases in a process for which the call with this number is the last one; its exit code.
+  int erase_until(test::FileCall call, int number) {
+    const pid_t child = fork();
+    if (child == 0) {
+      test::FaultyFiles files;
+      auto store = Store::open({.database = path});
+      files.fail(call, number, test::FaultyFiles::Failure::half_end);
+      _exit(store->erase({.sessions = {session}}).ok() ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+  }
+  bool is_planted_anywhere() {
+    for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
+      if (entry.is_regular_file() && entry.path() != dir / "template.db" &&
+          test::content_of(entry.path()).find("planted") != std::string::npos)
+        return true;
+    }
+    return false;
+  }
+};
+
+TEST_F(ErasingInterrupted, is_finished_by_the_next_erasure) {
+  const auto whole = dir / "template.db";
+  make(whole);
+  int half_gone = 0;
+  int there = 0;
+  for (const auto& [call, step] :
+       {std::pair{test::FileCall::write, std::max(1, 100 / test::repetitions(100))},
+        {test::FileCall::sync, 1},
+        {test::FileCall::truncate, 1}}) {
+    for (int number = 1;; number += step) {
+      SCOPED_TRACE(std::string(test::name_of(call)) + " " + std::to_string(number));
+      for (const char* suffix : {"-wal", "-shm"}) std::filesystem::remove(path.string() + suffix);
+      std::filesystem::copy_file(whole, path, std::filesystem::copy_options::overwrite_existing);
+      const int code = erase_until(call, number);
+      if (code == 0) break;
+      ASSERT_EQ(code, test::FaultyFiles::end_code);
+      auto store = Store::open({.database = path});
+      ASSERT_TRUE(store.ok()) << store.error().message;
+      const bool erased = !store->reader().session(session).ok();
+      const bool left = is_planted_anywhere();
+      const auto again = store->erase({.sessions = {session}});
+      if (erased) {
+        if (left) ++half_gone;
+        ASSERT_FALSE(again.ok());
+        EXPECT_EQ(again.error().code, ErrorCode::not_found);
+        EXPECT_TRUE(!left || again.error().message.find("is finished now") != std::string::npos)
+            << again.error().message;
+      } else {
+        ++there;
+        ASSERT_TRUE(again.ok()) << again.error().message;
+      }
+      EXPECT_FALSE(is_planted_anywhere());
+      EXPECT_EQ(store->reader().sessions({.limit = 100})->size(), 5U);
+      EXPECT_TRUE(store->erase({}).ok()) << "nothing is left to do";
+    }
+  }
+  EXPECT_GT(half_gone, 0) << "of some, pieces were left";
+  EXPECT_GT(there, 0);
 }
 
 TEST_F(Erasing, copies_are_whole_and_never_replace_anything) {

@@ -9,11 +9,13 @@
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/temp_dir.h"
+#include "support/text_file.h"
 #include "watchdog/observer.h"
 
 namespace watchdog {
 namespace {
 
+using namespace std::chrono_literals;
 using test::beat;
 using test::change;
 
@@ -149,13 +151,53 @@ TEST_F(OldFile, is_brought_up_to_date_by_a_writer) {
   expect_up_to_date();
 }
 
-TEST_F(OldFile, is_brought_up_to_date_by_a_reader) {
+// What a reader finds missing is empty, and the file stays as it is.
+TEST_F(OldFile, is_read_and_not_changed_by_a_reader) {
   make();
+  const auto before = test::content_of(path);
   {
     auto reader = StoreReader::open(path);
     ASSERT_TRUE(reader.ok()) << reader.error().message;
     expect_to_fold(*reader);
+    const auto row = reader->session("s");
+    ASSERT_TRUE(row.ok());
+    EXPECT_EQ(reader->sessions({.limit = 10})->size(), 1U);
+    EXPECT_EQ(reader->page(row->key, 0, 100)->events.size(), 6U);
+    EXPECT_EQ(reader->page_before(row->key, 7, 100)->events.size(), 6U);
+    EXPECT_EQ(reader->events_after(0, 100)->size(), 6U);
+    EXPECT_EQ(reader->events_up_to(6, 100)->size(), 6U);
+    EXPECT_EQ(reader->latest(row->key, 100)->size(), 1U);
+    EXPECT_EQ(reader->sessions_to_judge()->size(), 1U);
+    EXPECT_EQ(reader->transitions_after(0, 100, 100)->size(), 1U);
+    EXPECT_TRUE(reader->unwritten(*row, Instant{1h}).ok());
+    EXPECT_TRUE(reader->running_children("s", 10)->empty());
+    EXPECT_FALSE(reader->directive_of("s")->cancel);
+    EXPECT_TRUE(reader->sessions_with_turns(INT64_MAX, 10)->empty());
+    EXPECT_TRUE(reader->alerts({})->empty());
+    EXPECT_TRUE(reader->audit(0, 10)->empty());
+    EXPECT_TRUE(reader->next_message("any", false)->empty());
+    EXPECT_EQ(*reader->newest_transition(), 1);
+    EXPECT_EQ(reader->newest()->first, 6);
+    EXPECT_TRUE(reader->latest_tick().ok());
+    EXPECT_EQ(reader->copy_to(dir / "copy.db")->events, 6);
   }
+  EXPECT_EQ(test::content_of(path), before);
+  EXPECT_EQ(number("PRAGMA user_version"), 1000);
+}
+
+// A writer that comes meanwhile brings it up to date under the reader.
+TEST_F(OldFile, is_brought_up_to_date_under_a_reader) {
+  make();
+  auto reader = StoreReader::open(path);
+  expect_to_fold(*reader);
+  {
+    auto store = Store::open({.database = path});
+    ASSERT_TRUE(test::say(*store, "s", {change("step", R"({"n":1})")}));
+    ASSERT_TRUE(test::say(*store, "s", {test::turn(turn_reports::turn_start, "t")}));
+    ASSERT_TRUE(test::say(*store, "s", {test::abort_of("t")}).ok());
+  }
+  EXPECT_EQ(test::all_events(*reader, "s").size(), 9U);
+  EXPECT_EQ(reader->directive_of("s")->aborts.size(), 1U);
   expect_up_to_date();
 }
 

@@ -115,7 +115,7 @@ TEST_F(Keeping, heartbeats_of_weeks_merge_into_few_rows_with_their_counts) {
   EXPECT_LT(events.size(), 1'000U) << "rows left of " << beats;
   std::int64_t counted = 0;
   for (const auto& event : events) {
-    if (const auto* row = std::get_if<Beats>(&event.report.detail)) counted += row->count;
+    if (const auto* row = std::get_if<Heartbeats>(&event.report.detail)) counted += row->count;
   }
   EXPECT_EQ(counted, beats);
   EXPECT_EQ(store.reader().fold(*store.reader().session("s"))->history.heartbeats,
@@ -150,6 +150,181 @@ TEST_F(Keeping, who_acted_is_kept_as_long_as_sessions_and_the_newest_thousand_lo
   EXPECT_EQ(kept->back().target, "t/c");
   EXPECT_EQ(store.reader().audit(1'505, 3)->front().id, 1'506);
   EXPECT_EQ(store.reader().audit(1'505, 3)->size(), 3U);
+}
+
+constexpr Millis day{24LL * 3'600'000};
+
+// What is decided by age must not hang on a clock that anybody may set.
+TEST_F(Keeping, wrong_wall_clock_drops_nothing_and_is_reported) {
+  std::mt19937 random(test::random_seed());
+  const AuditEntry entry{.at = clock.wall(), .actor = "a", .target = "t", .outcome = "ok"};
+  const auto acted = store.alone([&]() -> Result<void> {  // in one transaction
+    for (int i = 0; i < 1'001; ++i)
+      if (auto kept = store.keep(entry); !kept) return kept;
+    return {};
+  });
+  ASSERT_TRUE(acted.ok());
+  (void)say(store, "ended", {change(), ending()});
+  (void)say(store, "running", {change()});
+  clock.advance(1h);
+  ASSERT_FALSE(store.retention_waits());
+  for (int round = 0; round < 20; ++round) {
+    const auto wrong = Millis{(random() % 2 == 0 ? 1 : -1) *
+                              static_cast<std::int64_t>(3'600'001 + random() % 10'000'000'000)};
+    clock.set_wrong(wrong);
+    const auto waits = store.retention_waits();
+    ASSERT_TRUE(waits) << wrong.count();
+    EXPECT_NE(waits->find(wrong > 0ms ? "ahead of" : "behind"), std::string::npos) << *waits;
+    trim({});
+    clock.advance(30s);
+  }
+  // Also what ended while it was wrong ages as it should.
+  clock.set_wrong(40 * day);
+  (void)say(store, "ended-wrong", {change(), ending()});
+  clock.set_wrong(0ms);
+  ASSERT_FALSE(store.retention_waits());
+  trim({});
+  EXPECT_TRUE(store.reader().session("ended").ok());
+  EXPECT_EQ(store.reader().audit(0, 10'000)->size(), 1'001U);
+  clock.advance(31 * day);
+  trim({});
+  EXPECT_FALSE(store.reader().session("ended").ok());
+  EXPECT_FALSE(store.reader().session("ended-wrong").ok());
+  EXPECT_TRUE(store.reader().session("running").ok());
+}
+
+TEST_F(Keeping, boot_with_a_wrong_clock_drops_nothing_while_it_may_be_set) {
+  (void)say(store, "ended", {change(), ending()});
+  ManualClock rebooted("second boot");
+  rebooted.set_wrong(40 * day);
+  auto again = Store::open({.database = path, .clock = &rebooted});
+  ASSERT_TRUE(again.ok());
+  const auto trim_again = [&] {
+    while (*again->trim({.folded_through = again->reader().newest()->first})) {
+    }
+  };
+  EXPECT_TRUE(again->retention_waits());
+  trim_again();
+  rebooted.advance(30s);
+  rebooted.set_wrong(0ms);
+  EXPECT_TRUE(again->retention_waits());
+  rebooted.advance(5 * day);
+  EXPECT_TRUE(again->retention_waits()) << "its time line is ahead of the clock for good";
+  trim_again();
+  EXPECT_TRUE(again->reader().session("ended").ok());
+  rebooted.set_wrong(40 * day);  // as it does after 40 days
+  EXPECT_FALSE(again->retention_waits());
+  trim_again();
+  EXPECT_FALSE(again->reader().session("ended").ok());
+}
+
+TEST_F(Keeping, limit_of_size_holds_whatever_the_clock_says) {
+  const std::vector<Report> many(2'000, change("x", std::string(180, 'd')));
+  (void)say(store, "older", many);
+  (void)say(store, "older", {ending()});
+  (void)say(store, "newer", many);
+  clock.set_wrong(-40 * day);
+  (void)say(store, "newer", {ending()});
+  const auto limit = store.bytes() * 2 / 3;
+  trim({.bytes_max = limit});
+  EXPECT_FALSE(store.reader().session("older").ok());
+  EXPECT_TRUE(store.reader().session("newer").ok()) << "the oldest goes first";
+  EXPECT_LE(store.bytes(), limit);
+}
+
+class Abandoned : public Keeping {
+ protected:
+  Result<std::unique_ptr<Observer>> observer = Observer::start(store, {});
+
+  std::size_t abandon(Millis quiet) {
+    EXPECT_TRUE((*observer)->look().ok());
+    const auto count = (*observer)->abandon(store.now() - quiet, 1'000);
+    EXPECT_TRUE(count.ok());
+    return count.ok() ? *count : 0;
+  }
+  Lifecycle lifecycle(const std::string& session) {
+    const auto row = store.reader().session(session);
+    return row ? row->lifecycle : Lifecycle::failed;
+  }
+};
+
+TEST_F(Abandoned, sessions_end_that_nobody_else_will_end_and_go_like_ended_ones) {
+  Report here{.kind = ReportKind::start};
+  here.detail = this_process();
+  auto elsewhere_facts = this_process();
+  elsewhere_facts.boot_id = "another boot";
+  Report elsewhere{.kind = ReportKind::start};
+  elsewhere.detail = elsewhere_facts;
+  (void)say(store, "no-process", {change()});
+  (void)say(store, "silent", {beat(Source::sidecar), beat(Source::sidecar)});
+  (void)say(store, "waits", {{.kind = ReportKind::wait, .name = "human"}});
+  (void)say(store, "empty", {});
+  (void)say(store, "of-another-boot", {elsewhere, change()});
+  (void)say(store, "runs-here", {here, change()});
+  clock.advance(20 * day);
+  (void)say(store, "younger", {change()});
+  clock.advance(11 * day);
+  EXPECT_EQ(abandon(30 * day), 5U);
+  EXPECT_EQ(lifecycle("runs-here"), Lifecycle::running);
+  EXPECT_EQ(lifecycle("younger"), Lifecycle::running);
+  for (const auto* session : {"no-process", "silent", "waits", "empty", "of-another-boot"}) {
+    EXPECT_EQ(lifecycle(session), Lifecycle::incomplete) << session;
+    EXPECT_EQ(store.reader().session(session)->outcome_reason, "abandoned") << session;
+  }
+  EXPECT_EQ(abandon(30 * day), 0U);
+  trim({});
+  for (const auto* session : {"no-process", "silent", "waits", "empty", "of-another-boot"})
+    EXPECT_FALSE(store.reader().session(session).ok()) << session;
+  EXPECT_TRUE(store.reader().session("runs-here").ok());
+  EXPECT_TRUE(store.reader().session("younger").ok());
+}
+
+TEST_F(Abandoned, quietest_come_first) {
+  for (int at = 0; at < 10; ++at) {
+    (void)say(store, "s" + std::to_string(at), {change()});
+    clock.advance(1min);
+  }
+  (void)say(store, "s0", {change()});
+  ASSERT_TRUE((*observer)->look().ok());
+  EXPECT_EQ(*(*observer)->abandon(store.now(), 3), 3U);
+  for (const int at : {1, 2, 3})
+    EXPECT_EQ(lifecycle("s" + std::to_string(at)), Lifecycle::incomplete);
+  for (const int at : {0, 4, 9}) EXPECT_EQ(lifecycle("s" + std::to_string(at)), Lifecycle::running);
+  // Whoever comes back is heard: it begins its next attempt.
+  (void)say(store, "s1", {{.kind = ReportKind::start}, change()});
+  EXPECT_EQ(lifecycle("s1"), Lifecycle::running);
+}
+
+TEST_F(Abandoned, many_that_never_end_stay_within_the_limit_of_size) {
+  constexpr int sessions = 6'000;
+  constexpr std::int64_t limit = 2'000'000;
+  for (int at = 0; at < sessions; at += 500) {
+    std::vector<Batch> batches;
+    for (int next = at; next < at + 500; ++next) {
+      batches.push_back({.session = "s" + std::to_string(next),
+                         .creation = Creation::attach,
+                         .spec = {.agent = "a", .labels = {{"run", std::to_string(next)}}},
+                         .reports = {change("step", std::to_string(next))}});
+    }
+    ASSERT_TRUE(store.append(batches).ok());
+    ASSERT_TRUE((*observer)->look().ok());
+  }
+  ASSERT_TRUE((*observer)->checkpoint().ok());
+  ASSERT_GT(store.bytes(), 2 * limit);
+  clock.advance(11min);
+  for (int piece = 0; piece < 10'000; ++piece) {
+    std::size_t ended = 0;
+    if (store.wants_room()) ended = abandon(10min);
+    const auto more = store.trim(
+        {.bytes_max = limit, .folded_through = (*observer)->folded(), .more_end = ended > 0});
+    ASSERT_TRUE(more.ok());
+    (*observer)->forget(store.take_dropped());
+    if (!*more && ended == 0) break;
+  }
+  EXPECT_LE(store.bytes(), limit);
+  EXPECT_FALSE(store.reader().session("s0").ok());
+  EXPECT_TRUE(store.reader().session("s" + std::to_string(sessions - 1)).ok()) << "the newest stay";
+  EXPECT_TRUE(store.reader().sessions({.label_key = "run", .label_value = "0"})->empty());
 }
 
 // Merging must not change what a replay from the beginning concludes.

@@ -19,7 +19,7 @@
 #include "support/reports.h"
 #include "support/scenario.h"
 #include "support/temp_dir.h"
-#include "watchdog/bell.h"
+#include "watchdog/change_notifier.h"
 
 namespace watchdog {
 namespace {
@@ -125,6 +125,51 @@ TEST_F(StoreFile, pages_backwards_are_the_same_events) {
   }
 }
 
+TEST_F(StoreFile, pages_end_with_their_bytes_as_well) {
+  auto store = open(path);
+  constexpr int count = 300;  // more than two blocks
+  for (int i = 0; i < count; ++i) {
+    const auto size = static_cast<std::size_t>(i % 17 == 0 ? 190 : i % 30);
+    (void)say(store, "a", {{.kind = ReportKind::message, .content = std::string(size, 'x')}});
+  }
+  auto& reader = store.reader();
+  const auto key = reader.session("a")->key;
+  for (const std::size_t bytes_max : {1U, 100U, 5'000U}) {
+    std::vector<Seq> forwards;
+    std::vector<Seq> backwards;
+    const auto take = [&](const EventPage& page, std::vector<Seq>& into) {
+      std::size_t bytes = 0;
+      for (const auto& event : page.events) {
+        EXPECT_TRUE(into.empty() || bytes < bytes_max) << "the page was full before this one";
+        bytes += event.report.content.size();
+        into.push_back(event.seq);
+      }
+      ASSERT_FALSE(page.events.empty());
+    };
+    for (std::optional<Seq> after = 0; after;) {
+      const auto page = reader.page(key, *after, count, {}, bytes_max);
+      take(*page, forwards);
+      after = page->next;
+    }
+    for (std::optional<Seq> before = INT64_MAX; before;) {
+      const auto page = reader.page_before(key, *before, count, {}, bytes_max);
+      if (page->events.empty()) break;  // the beginning
+      take(*page, backwards);
+      before = page->next;
+    }
+    EXPECT_EQ(forwards.size(), static_cast<std::size_t>(count)) << bytes_max;
+    std::reverse(backwards.begin(), backwards.end());
+    EXPECT_EQ(backwards, forwards) << bytes_max;
+    std::size_t found = 0;
+    for (Seq after = 0; found < count;) {
+      const auto events = reader.events_after(after, count, bytes_max);
+      ASSERT_FALSE(events->empty());
+      found += events->size();
+      after = events->back().seq;
+    }
+  }
+}
+
 TEST_F(StoreFile, heartbeats_that_follow_each_other_are_one_row) {
   ManualClock clock;
   auto store = open(path, clock);
@@ -132,8 +177,8 @@ TEST_F(StoreFile, heartbeats_that_follow_each_other_are_one_row) {
   EXPECT_EQ(receipt->accepted, 6U);
   const auto events = all_events(store.reader(), "s");
   ASSERT_EQ(events.size(), 4U);
-  EXPECT_EQ(std::get<Beats>(events[0].report.detail).count, 3);
-  EXPECT_EQ(std::get<Beats>(events[3].report.detail).source, Source::sidecar);
+  EXPECT_EQ(std::get<Heartbeats>(events[0].report.detail).count, 3);
+  EXPECT_EQ(std::get<Heartbeats>(events[3].report.detail).source, Source::sidecar);
 }
 
 TEST_F(StoreFile, ingesting_twice_is_ingesting_once) {
@@ -162,6 +207,82 @@ TEST_F(StoreFile, event_after_the_end_is_kept_and_late) {
   EXPECT_EQ(store.reader().session("s")->lifecycle, Lifecycle::completed);
   const auto folded = store.reader().fold(*store.reader().session("s"));
   EXPECT_EQ(folded->history.state_changes, 1);
+}
+
+TEST_F(StoreFile, an_end_that_says_nothing_is_what_the_latest_reports_show) {
+  using K = ReportKind;
+  const auto said = [](K kind, std::string name = {}, std::string content = {}) {
+    return Report{.kind = kind, .name = std::move(name), .content = std::move(content)};
+  };
+  const auto prompt = said(K::user_input, "", "go");
+  const auto result = said(K::tool_result, "read", "text");
+  const auto answer = said(K::message, "assistant", "Done.");
+  const auto rest = said(K::idle);
+  const auto refused = said(K::message, "server", "HTTP 401: invalid key");
+  struct Row {
+    std::vector<Report> reports;
+    const char* outcome;
+    const char* reason;
+    const char* error;
+  };
+  const auto unanswered = "the session ended before its answer was complete";
+  const Row rows[] = {
+      {{}, "completed", "exit", ""},
+      {{said(K::start)}, "completed", "exit", ""},
+      {{prompt, answer, rest}, "completed", "exit", ""},
+      {{prompt, result, rest, beat()}, "completed", "exit", ""},
+      {{prompt, answer, rest, said(K::message, "hook", "x")}, "completed", "exit", ""},
+      {{prompt, answer, rest, refused}, "completed", "exit", ""},
+      {{prompt, rest, said(K::wait, "children")}, "completed", "exit", ""},
+      {{prompt}, "incomplete", "no_answer", unanswered},
+      {{prompt, result}, "incomplete", "no_answer", unanswered},
+      {{prompt, refused, result}, "incomplete", "no_answer", unanswered},
+      {{prompt, result, beat(), beat()}, "incomplete", "no_answer", unanswered},
+      {{prompt, said(K::wait, "approval", "Bash")},
+       "incomplete",
+       "no_answer",
+       "the session ended while it waited for approval: Bash"},
+      {{prompt, said(K::wait, "input"), said(K::idle, "reminder")},
+       "incomplete",
+       "no_answer",
+       "the session ended while it waited for input"},
+      {{prompt, said(K::message, "error", "server_error"),
+        said(K::wait, "input", "the turn failed"), said(K::idle, "reminder")},
+       "failed",
+       "model_server_error",
+       "server_error"},
+      {{prompt, answer, rest, said(K::idle, "reminder")}, "completed", "exit", ""},
+      {{prompt, said(K::idle, "interrupted")}, "cancelled", "cancelled", ""},
+      {{prompt, refused}, "failed", "authentication", "HTTP 401: invalid key"},
+      {{prompt, said(K::idle, "error", "HTTP 400: no")}, "failed", "error", "HTTP 400: no"},
+      {{prompt, refused, rest}, "failed", "authentication", "HTTP 401: invalid key"},
+      {{prompt, said(K::wait, "login", "log in again")},
+       "failed",
+       "authentication",
+       "log in again"},
+      {{prompt, said(K::wait, "quota", "until nine")}, "failed", "rate_limited", "until nine"},
+      {{prompt, said(K::wait, "backend", "connection refused")},
+       "failed",
+       "connection_refused",
+       "connection refused"},
+  };
+  auto store = open(path);
+  int number = 0;
+  for (const auto& row : rows) {
+    const auto session = "s" + std::to_string(++number);
+    auto reports = row.reports;
+    auto& end = reports.emplace_back(Report{.kind = K::end});
+    end.detail = Outcome{.reason = "exit", .stated = false, .by_answer = true};
+    ASSERT_TRUE(say(store, session, reports).ok());
+    const auto found = store.reader().session(session);
+    const auto judged = store.reader().fold(*found);
+    ASSERT_TRUE(judged->history.notes->outcome) << number;
+    const auto& outcome = *judged->history.notes->outcome;
+    EXPECT_EQ(name_of(outcome.kind), row.outcome) << number;
+    EXPECT_EQ(outcome.reason, row.reason) << number;
+    EXPECT_EQ(outcome.error, row.error) << number;
+    EXPECT_EQ(found->outcome_reason, row.reason) << number;
+  }
 }
 
 TEST_F(StoreFile, start_after_the_end_opens_the_next_attempt) {
@@ -213,6 +334,35 @@ TEST_F(StoreFile, cancel_is_a_directive_until_the_end) {
 }
 
 /// Turn and call of each abort, the first with its reason.
+TEST_F(StoreFile, end_after_a_cancel_is_cancelled_unless_the_agent_states_that_it_completed) {
+  auto store = open(path);
+  const Report cancel{.kind = ReportKind::cancel, .detail = CancelRequest{"ann", "enough"}};
+  const struct {
+    const char* session;
+    Outcome said;
+    OutcomeKind stored;
+  } rows[] = {
+      {"closed", {.kind = OutcomeKind::completed, .stated = false}, OutcomeKind::cancelled},
+      {"failed", {.kind = OutcomeKind::failed, .error = "x"}, OutcomeKind::cancelled},
+      {"incomplete", {.kind = OutcomeKind::incomplete}, OutcomeKind::cancelled},
+      {"done", {.kind = OutcomeKind::completed}, OutcomeKind::completed},
+  };
+  for (const auto& row : rows) {
+    const Report end{.kind = ReportKind::end, .detail = row.said};
+    (void)say(store, row.session, {change(), cancel, end});
+    const auto events = all_events(store.reader(), row.session);
+    const auto& stored = std::get<Outcome>(events.back().report.detail);
+    EXPECT_EQ(stored.kind, row.stored) << row.session;
+    if (row.stored == OutcomeKind::cancelled) {
+      EXPECT_EQ(stored.subject, "ann") << row.session;
+      EXPECT_EQ(stored.error, "enough") << row.session;
+    }
+    (void)say(store, row.session, {{.kind = ReportKind::start}, end});
+    const auto again = all_events(store.reader(), row.session);
+    EXPECT_EQ(std::get<Outcome>(again.back().report.detail).kind, row.said.kind) << row.session;
+  }
+}
+
 std::string aborts_in(const Directive& directive) {
   std::string text;
   for (const auto& abort : directive.aborts) {
@@ -326,7 +476,7 @@ TEST_F(StoreFile, lists_by_health_lifecycle_agent_label_parent_and_text) {
   EXPECT_EQ(ids({.label_key = "team", .label_value = "x"}), "a");
   EXPECT_EQ(ids({.text = "100%"}), "a");
   EXPECT_EQ(ids({.text = "1_0"}), "");
-  EXPECT_EQ(ids({.health = HealthKind::stuck}), "");
+  EXPECT_EQ(ids({.healths = {HealthKind::stuck}}), "");
   EXPECT_EQ(ids({.limit = 2}), "cb");
   EXPECT_EQ(ids({.after = store.reader().session("b")->key}), "a");
 }
@@ -466,18 +616,18 @@ TEST(Store, default_database_follows_the_environment) {
   unsetenv("XDG_STATE_HOME");
 }
 
-TEST(Bell, rings_other_processes_and_only_those_addressed) {
+TEST(ChangeListener, rings_other_processes_and_only_those_addressed) {
   TempDir dir;
   auto store = open(dir / "w.db");
   const auto key = say(store, "s", {change()})->key;
-  auto all = Bell::for_all(dir / "w.db");
-  auto mine = Bell::for_session(dir / "w.db", key);
-  auto other = Bell::for_session(dir / "w.db", key + 1);
+  auto all = ChangeListener::for_all(dir / "w.db");
+  auto mine = ChangeListener::for_session(dir / "w.db", key);
+  auto other = ChangeListener::for_session(dir / "w.db", key + 1);
   ASSERT_TRUE(all.ok() && mine.ok() && other.ok());
-  const auto rang = [](Bell& bell) {
+  const auto rang = [](ChangeListener& listener) {
     char byte = 0;
-    const bool yes = read(bell.fd(), &byte, 1) == 1;
-    bell.hush();
+    const bool yes = read(listener.fd(), &byte, 1) == 1;
+    listener.clear();
     return yes;
   };
   (void)say(store, "s", {change()});

@@ -9,10 +9,11 @@
 #include "watchdog/case.h"
 #include "watchdog/content.h"
 #include "watchdog/json.h"
+#include "watchdog/repetition.h"
 
 namespace watchdog::test {
 
-/// Reports go the way they go through the door: marked, sealed, folded.
+/// Reports are treated as by `Store::append`: marked, sealed, folded.
 class Agent {
  public:
   explicit Agent(const Policy& policy = {}) {
@@ -24,7 +25,7 @@ class Agent {
     mark(report);
     seal(report, content);
     Event event{.seq = ++seq, .session = 1, .tick = now, .at = WallTime{now.time_since_epoch()}};
-    if (auto* beats = std::get_if<Beats>(&report.detail)) beats->first = beats->last = now;
+    if (auto* beats = std::get_if<Heartbeats>(&report.detail)) beats->first = beats->last = now;
     event.late = is_end(judged.history.lifecycle) && report.kind != ReportKind::start;
     event.report = std::move(report);
     events.push_back(event);
@@ -68,7 +69,7 @@ class Agent {
   }
   Agent& beat(Source source, Counters counters = {}) {
     Report report;
-    Beats beats{.source = source};
+    Heartbeats beats{.source = source};
     if (source == Source::loop) beats.iteration = beats.iteration_first = ++iteration;
     beats.counters = std::move(counters);
     report.detail = std::move(beats);
@@ -85,7 +86,7 @@ class Agent {
   [[nodiscard]] HealthKind health() const { return judged.health.kind; }
   [[nodiscard]] Pattern pattern() const { return judged.health.pattern; }
   [[nodiscard]] bool ever(HealthKind kind) const { return seen.contains(kind); }
-  [[nodiscard]] bool ever_convicted() const {
+  [[nodiscard]] bool ever_confirmed() const {
     return ever(HealthKind::stuck) || ever(HealthKind::looping);
   }
   [[nodiscard]] std::string story() const {
@@ -106,13 +107,13 @@ class Agent {
   Seq seq = 0;
   int calls = 0;
   std::int64_t iteration = 0;
-  int convicted_at = 0;  ///< Calls begun when it was first called stuck or looping.
+  int confirmed_at = 0;  ///< Calls begun when it was first called stuck or looping.
 
  private:
   Agent& note() {
     seen.insert(judged.health.kind);
     for (const auto& change : changes) seen.insert(change.health.kind);
-    if (convicted_at == 0 && ever_convicted()) convicted_at = calls;
+    if (confirmed_at == 0 && ever_confirmed()) confirmed_at = calls;
     return *this;
   }
 };

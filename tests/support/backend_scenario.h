@@ -25,9 +25,9 @@ struct BackendScenario {
 
 /// Changes what the object names. Returns what is wrong with it; empty: nothing. Keys: kind,
 /// parallel, context, batch, prefill, decode (tokens a second), jitter, loading_s, sleep_s, ping_s,
-/// busy_cpu, idle_cpu, slots, metrics, model, prompt_tokens, answer_tokens, reasoning_tokens,
-/// cache, api_key, mend, fault {kind, at_s from `now`, phase, after, slots_answer, health_answers,
-/// cpu, lasts_s}.
+/// busy_cpu, idle_cpu, slots, metrics, model, prompt_tokens, answer_tokens,
+/// reasoning_tokens, cache, api_key, mend, fault {kind, at_s from `now`, phase, after,
+/// slots_answer, health_answers, cpu, lasts_s}.
 [[nodiscard]] std::string apply(const nlohmann::json& change, Instant now,
                                 BackendScenario& scenario);
 

@@ -18,6 +18,10 @@ inline std::filesystem::path corpus() {
                            : std::filesystem::path(PROJECT_ROOT).parent_path() / "shared/corpus";
 }
 
+/// Why a test is skipped without them. They belong to other people, so a clone does not have them.
+inline constexpr const char* no_recorded_runs =
+    "the recorded runs are not part of the project; set WATCHDOG_CORPUS to their folder";
+
 /// Its traces, in order; says how many there are.
 inline std::vector<std::string> recorded_runs() {
   std::vector<std::string> traces;

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <stdexcept>
+#include <utility>
 
 namespace watchdog::test {
 

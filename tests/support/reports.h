@@ -14,7 +14,7 @@ inline Report change(std::string type = "step", std::string data = "{}") {
 }
 inline Report beat(Source source = Source::loop) {
   Report report;
-  report.detail = Beats{.source = source};
+  report.detail = Heartbeats{.source = source};
   return report;
 }
 inline Report ending(OutcomeKind kind = OutcomeKind::completed) {

@@ -1,5 +1,6 @@
 #include "support/scenario.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <random>
@@ -11,7 +12,7 @@ Report report_of(char letter, std::int64_t& iteration, Instant tick) {
   Report report;
   const auto beats = [&](Source source) {
     report.kind = ReportKind::heartbeat;
-    Beats row{.first = tick, .last = tick, .source = source};
+    Heartbeats row{.first = tick, .last = tick, .source = source};
     if (source == Source::loop) row.iteration = row.iteration_first = ++iteration;
     report.detail = row;
   };
@@ -196,8 +197,22 @@ unsigned random_seed() {
   return seed;
 }
 
-int repetitions(int whole) {
-  return std::getenv("WATCHDOG_FULL") != nullptr ? whole : whole / 10;
+namespace {
+
+#if defined(__has_feature)
+constexpr bool is_sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool is_sanitized = true;
+#else
+constexpr bool is_sanitized = false;
+#endif
+
+}  // namespace
+
+int repetitions(int whole, int share) {
+  if (std::getenv("WATCHDOG_FULL") != nullptr) return whole;
+  if (is_sanitized) share *= 5;
+  return std::max(1, whole / share);
 }
 
 }  // namespace watchdog::test

@@ -38,7 +38,8 @@ struct Told {
 
 /// Seed of random tests: from WATCHDOG_SEED, else fresh; printed once.
 [[nodiscard]] unsigned random_seed();
-/// How often random tests repeat: `whole`, or a tenth of it unless WATCHDOG_FULL is set.
-[[nodiscard]] int repetitions(int whole);
+/// How often random tests repeat: `whole` if WATCHDOG_FULL is set, else one `share`-th of it, and
+/// under a sanitizer, where all is slower, a fifth of that. At least once.
+[[nodiscard]] int repetitions(int whole, int share = 10);
 
 }  // namespace watchdog::test

@@ -377,7 +377,8 @@ SimulatedServer::Holder* SimulatedServer::victim_of(const SimulatedFault& fault)
 bool SimulatedServer::is_due(const SimulatedFault& fault) {
   if (fault.at > now() || fault.kind == FaultKind::swallow || up_ == Up::down) return false;
   const bool needs_nobody = fault.kind == FaultKind::restart || fault.kind == FaultKind::gone ||
-                            fault.kind == FaultKind::pause || fault.kind == FaultKind::hang;
+                            fault.kind == FaultKind::pause || fault.kind == FaultKind::hang ||
+                            fault.kind == FaultKind::stop;
   const bool names_nobody = fault.request == 0 && fault.phase == FaultPhase::any;
   return (needs_nobody && names_nobody) || victim_of(fault) != nullptr;
 }
@@ -400,6 +401,11 @@ void SimulatedServer::apply(const SimulatedFault& fault) {
   switch (fault.kind) {
     case FaultKind::hang:
       hang_ = fault;
+      break;
+    case FaultKind::stop:
+      hang_ = fault;
+      hang_->slots_answer = hang_->health_answers = false;
+      hang_->cpu = 0;
       break;
     case FaultKind::stall_slot:
       victim->stalled = true;
@@ -493,6 +499,7 @@ ServerView SimulatedServer::view() const {
 
 ProcessView SimulatedServer::process() const {
   return {.is_there = up_ != Up::down && up_ != Up::unloaded,
+          .is_stopped = hang_ && hang_->kind == FaultKind::stop && hang_->shows,
           .cpu = Millis{static_cast<std::int64_t>(cpu_)},
           .io_bytes = static_cast<std::int64_t>(io_),
           .memory_bytes = static_cast<std::int64_t>(process_bytes + loaded_ * model_bytes)};

@@ -45,6 +45,7 @@ struct SimulatedModel {
 
 enum class FaultKind : std::uint8_t {
   hang,          ///< a batch never ends
+  stop,          ///< its process is stopped: connections are accepted, and nothing is answered
   stall_slot,    ///< one slot gets no further; the others do
   swallow,       ///< the next request is accepted, and never given to a slot
   restart,       ///< its process ends, and another takes its place
@@ -65,6 +66,7 @@ struct SimulatedFault {
   bool slots_answer = false;  ///< Of a hang, of a build that can: `/slots` shows the same for ever.
   bool health_answers = true;  ///< Of a hang: what HTTP threads answer by themselves.
   double cpu = 0;              ///< Cores in use meanwhile: with one it is a livelock.
+  bool shows = true;           ///< Of a stop: the process is in state T (not frozen otherwise).
   Millis lasts{0};             ///< Of a pause; of a restart, until the port is open again.
 };
 
@@ -128,6 +130,7 @@ struct ServerView {
 /// What the operating system knows of its process. A plain value.
 struct ProcessView {
   bool is_there = true;
+  bool is_stopped = false;  ///< State T.
   Millis cpu{};
   std::int64_t io_bytes = 0;
   std::int64_t memory_bytes = 0;
@@ -256,8 +259,9 @@ struct Names<test::ServerBuild> {
 };
 template <>
 struct Names<test::FaultKind> {
-  static constexpr std::string_view all[] = {"hang", "stall_slot", "swallow",      "restart",
-                                             "gone", "truncate",   "stream_error", "pause"};
+  static constexpr std::string_view all[] = {"hang",     "stop",         "stall_slot",
+                                             "swallow",  "restart",      "gone",
+                                             "truncate", "stream_error", "pause"};
 };
 template <>
 struct Names<test::FaultPhase> {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/process.h"
+#include "facts/process.h"
 #include "watchdog/session.h"
 
 namespace watchdog::test {

@@ -4,16 +4,17 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 
 namespace watchdog::test {
 
 class TempDir {
  public:
-  TempDir() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "watchdog-test-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
+  explicit TempDir(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string pattern = (parent / "watchdog-test-XXXXXX").string();  // mkdtemp fills in the X
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make " + pattern);
+    path_ = pattern;
   }
   ~TempDir() {
     std::error_code ignored;

@@ -31,7 +31,7 @@ namespace watchdog::test {
   return true;
 }
 
-/// Holds handlers up until somebody opens it. A handle: copies are the same door.
+/// Blocks handlers until it is opened. A handle: copies share one state.
 class Door {
  public:
   void open() const {

@@ -433,6 +433,23 @@ TEST_F(WaitTest, a_file_that_is_replaced_is_followed) {
   EXPECT_COMES(question);
 }
 
+// The log alone is taken away: the tracker saves what it held, and goes on with another one.
+TEST_F(WaitTest, a_log_that_is_removed_is_followed) {
+  ProgressTracker tracker(tracked());
+  tracker.state_change("plan");
+  ASSERT_TRUE(tracker.flush().ok());
+  auto question = asked();
+  question.seen = [&, moved = false](const Observed* seen) mutable {
+    if (seen == nullptr || moved) return;
+    moved = true;
+    std::filesystem::remove(database_.string() + "-wal");
+    tracker.state_change("step");
+    EXPECT_TRUE(tracker.flush().ok());
+    EXPECT_TRUE(tracker.complete().ok());
+  };
+  EXPECT_COMES(question);
+}
+
 TEST_F(WaitTest, a_judge_who_comes_and_goes_changes_nothing) {
   const auto go = gate("go");
   Process process(agent({"state:plan", "go:" + go, "state:step", "complete"}));
@@ -459,7 +476,7 @@ TEST_F(WaitTest, what_cannot_end_well_is_misuse_and_says_so) {
     EXPECT_EQ(waits.error().end, WaitEnd::misuse);
     EXPECT_NE(said(waits).find(part), std::string::npos) << part;
   };
-  expect_misuse({.session = "no session"}, "'no session' is no session id");
+  expect_misuse({.session = "no session"}, "'no session' is not a session id");
   auto question = asked();
   question.until.goal = Goal::condition;
   expect_misuse(question, "there is no condition");
@@ -499,8 +516,9 @@ TEST_F(WaitTest, sigterm_from_outside_makes_it_tell_before_it_ends) {
   std::ifstream file(log);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   std::cout << text;
-  for (const auto* part : {"session s: SIGTERM came", "expected  completed", "running, progressing",
-                           "state_change plan", "tool_result read"}) {
+  for (const auto* part :
+       {"session s: wait interrupted by SIGTERM; session was progressing", "expected  completed",
+        "running, progressing", "state_change plan", "tool_result read"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part;
   }
 }

@@ -2,11 +2,11 @@
 
 #include <random>
 
-#include "run/lines.h"
-#include "run/output_watch.h"
-#include "run/recognition.h"
-#include "run/terminal_progress.h"
 #include "support/scenario.h"
+#include "wrapper/lines.h"
+#include "wrapper/output_watch.h"
+#include "wrapper/recognition.h"
+#include "wrapper/terminal_progress.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -109,7 +109,7 @@ TEST(Recognition, finds_expressions_and_events) {
 TEST(Recognition, what_is_no_expression_is_named) {
   const auto recognition = Recognition::of({"fine", "(a"}, false);
   ASSERT_FALSE(recognition.ok());
-  EXPECT_NE(recognition.error().message.find("(a is no regular expression"), std::string::npos);
+  EXPECT_NE(recognition.error().message.find("(a is not a regular expression"), std::string::npos);
 }
 
 TEST(OutputWatch, tells_so_many_lines_a_second_and_all_events) {

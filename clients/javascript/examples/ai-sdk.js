@@ -43,4 +43,6 @@ await watchdog.run(async () => {
   watchdog.signal.throwIfAborted();
   watchdog.stateChange('answered', text);
   console.log(text);
+  // `stopWhen` cut it off while it still wanted to call tools.
+  if (await result.finishReason === 'tool-calls') watchdog.incomplete('max_iterations_reached');
 });

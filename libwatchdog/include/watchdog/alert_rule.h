@@ -1,5 +1,5 @@
 /// \file
-/// What a person is told about sessions, and when: a rule over values.
+/// Decides which alerts follow from a session's state: pure functions over values.
 #pragma once
 
 #include <array>
@@ -17,13 +17,22 @@
 
 namespace watchdog {
 
-/// What somebody may want to be told.
-enum class AlertCause : std::uint8_t { stuck, looping, blocked, dead, failed, incomplete };
+/// The causes of an alert. `blocked` is a wait that lasts; `needs_input` one that only a person
+/// ends.
+enum class AlertCause : std::uint8_t {
+  stuck,
+  looping,
+  blocked,
+  dead,
+  failed,
+  incomplete,
+  needs_input
+};
 
 template <>
 struct Names<AlertCause> {
-  static constexpr std::string_view all[] = {"stuck", "looping", "blocked",
-                                             "dead",  "failed",  "incomplete"};
+  static constexpr std::string_view all[] = {"stuck",  "looping",    "blocked",    "dead",
+                                             "failed", "incomplete", "needs_input"};
 };
 
 /// An alert, or that what was alerted is over.
@@ -34,100 +43,108 @@ struct Names<AlertKind> {
   static constexpr std::string_view all[] = {"alert", "recovery"};
 };
 
-/// When what is told. A plain value.
+/// The rules of alerts. A plain value.
 struct AlertRules {
-  std::vector<AlertCause> on{AlertCause::stuck,  AlertCause::looping,    AlertCause::dead,
-                             AlertCause::failed, AlertCause::incomplete, AlertCause::blocked};
-  Millis hold{0};                 ///< A running session's trouble must hold so long first.
-  Millis blocked_for{1'800'000};  ///< So long may a session wait on purpose before that is told.
-  int flap_changes = 6;           ///< More changes to and fro than this (0: however many)
-  Millis flap_window{600'000};  ///< in this time are told once, and then nothing until it is calm.
-  int messages_max = 3;         ///< No more messages than this
-  Millis group_window{60'000};  ///< in this time: what comes more goes together in one.
-  std::vector<std::string> channels{};  ///< Names of those that messages go to.
+  std::vector<AlertCause> on{AlertCause::stuck,      AlertCause::looping,    AlertCause::dead,
+                             AlertCause::failed,     AlertCause::incomplete, AlertCause::blocked,
+                             AlertCause::needs_input};
+  Millis hold{0};                       ///< How long a running session's trouble must last first.
+  Millis blocked_for{1'800'000};        ///< How long a declared wait may last without an alert.
+  Millis needs_input_for{60'000};       ///< How long it may wait for a person without an alert.
+  int flap_changes = 6;                 ///< With more changes than this (0: no limit)
+  Millis flap_window{600'000};          ///< within this time a session is flapping.
+  int messages_max = 3;                 ///< At most this many messages
+  Millis group_window{60'000};          ///< within this time; further alerts are grouped.
+  std::vector<std::string> channels{};  ///< Names of the channels that get messages.
 
+  /// A rule for `blocked` includes waits for a person.
   [[nodiscard]] bool wants(AlertCause cause) const noexcept;
 };
 
-/// How a session is, as far as alerts go. A plain value.
+/// A session's state as far as alerts use it. A plain value.
 struct Condition {
   enum class Kind : std::uint8_t {
     calm,     ///< Nothing is wrong, or it is over.
     trouble,  ///< `cause`
-    unclear   ///< Neither: what was told before still stands.
+    unclear   ///< Neither: earlier alerts stay valid.
   };
   Kind kind = Kind::unclear;
   AlertCause cause = AlertCause::stuck;
-  std::string word;    ///< Its health or lifecycle, e.g. `looping`.
-  std::string reason;  ///< For a person.
+  std::string word{};    ///< Its health or lifecycle, e.g. `looping`.
+  std::string reason{};  ///< For a person.
   Instant tick{};
   WallTime at{};
 };
 
-/// Of a running session by its health, and of one that has ended by how it did.
-[[nodiscard]] Condition condition_of(HealthKind health, const AlertRules& rules);
+/// Returns the condition of a running session by its health, or of an ended one by its end.
+/// `for_person`: it waits for a person.
+[[nodiscard]] Condition condition_of(HealthKind health, const AlertRules& rules,
+                                     bool for_person = false);
 [[nodiscard]] Condition condition_of(Lifecycle end, const AlertRules& rules);
 
-/// What is remembered of a session. A plain value; a fresh one is of a session that is calm.
+/// The alert state of a session. A plain value; a default one belongs to a calm session.
 struct AlertState {
-  std::optional<AlertCause> trouble;  ///< What it is in now.
-  std::string word, reason;           ///< Of how it is now.
-  Instant since{};                    ///< Since when, and
-  WallTime at{};                      ///< the same by the calendar.
-  Instant blocked_since = never;      ///< It waits on purpose; after a time that is a trouble.
+  std::optional<AlertCause> trouble{};  ///< Its present trouble.
+  std::string word, reason;             ///< Of its present state.
+  Instant since{};                      ///< Since when,
+  WallTime at{};                        ///< the same by the calendar.
+  Instant blocked_since =
+      never;  ///< Since when it waits on purpose; after `blocked_for` that is a trouble.
 
-  /// The trouble told of began then: what belongs together, until it is over. `never`: nothing is
-  /// told.
+  /// When the trouble began that was alerted. All alerts until its end share it. `never`: none was
+  /// sent.
   Instant episode = never;
-  std::optional<AlertCause> told;  ///< The worst that was told since then, or since a snooze.
-  bool acknowledged = false;       ///< Somebody knows: nothing more until it is over.
-  Instant snoozed_until{};         ///< Nothing before that.
+  std::optional<AlertCause>
+      told{};                 ///< The worst cause that was alerted since then, or since a snooze.
+  bool acknowledged = false;  ///< A person acknowledged it: no more alerts until it is over.
+  Instant snoozed_until{};    ///< No alerts before that.
 
-  std::vector<Instant> changes;  ///< To trouble and back, the newest ones.
-  bool flapping = false;         ///< That it comes and goes is told; nothing more until it is calm.
+  std::vector<Instant> changes{};  ///< To trouble and back, the newest ones.
+  bool flapping =
+      false;  ///< An alert reported flapping. The next one waits until the session is calm.
 
-  /// True if it is no different from a fresh one, at `now`.
+  /// Returns true if it equals a default one at `now`.
   [[nodiscard]] bool is_forgettable(Instant now, const AlertRules& rules) const;
 };
 
-/// Something to tell. A plain value.
-struct Telling {
+/// An alert to send. A plain value.
+struct AlertNotice {
   AlertKind kind = AlertKind::alert;
   std::string word, reason;
-  WallTime at{};      ///< Since when it is so.
-  Instant episode{};  ///< The same for all that is told of one trouble.
+  WallTime at{};      ///< Since when the condition holds.
+  Instant episode{};  ///< All alerts about one trouble share it.
 };
 
-/// The session is like this from `condition.tick` on: what is to be told of that. What was due
-/// before must have been told (`tell_due`).
-[[nodiscard]] std::optional<Telling> take(AlertState& state, const Condition& condition,
-                                          const AlertRules& rules);
-/// When there will be something to tell although nothing changes; `never`: not without a change.
-[[nodiscard]] Instant due_of(const AlertState& state, const AlertRules& rules);
-/// Tells the next of what is due up to `now`; nothing if there is none left.
-[[nodiscard]] std::optional<Telling> tell_due(AlertState& state, Instant now,
+/// Returns the alert for the session's condition from `condition.tick` on, if one follows. Alerts
+/// that were due before must have been taken (`next_due_notice`).
+[[nodiscard]] std::optional<AlertNotice> take(AlertState& state, const Condition& condition,
                                               const AlertRules& rules);
-/// Somebody knows of it: quiet until it is over.
+/// Returns when an alert becomes due without another change; `never`: not without a change.
+[[nodiscard]] Instant due_of(const AlertState& state, const AlertRules& rules);
+/// Returns the next alert that is due up to `now`; nothing if none is left.
+[[nodiscard]] std::optional<AlertNotice> next_due_notice(AlertState& state, Instant now,
+                                                         const AlertRules& rules);
+/// Records that a person knows: no more alerts until the trouble is over.
 void acknowledge(AlertState& state);
-/// Quiet until then; if it is in trouble still, that is told again.
+/// Silences the session until then. If it is still in trouble, it is alerted again.
 void snooze(AlertState& state, Instant until);
 
 /// A message that went out. A plain value.
 struct MessageMade {
   Instant at{};
-  std::string parent;  ///< Of all its sessions; empty: they have none, or not the same.
+  std::string
+      parent{};  ///< The parent of all its sessions; empty: they have none, or different ones.
 };
 
 /// Which alerts go out together. A plain value.
 struct Grouping {
-  std::vector<std::vector<std::size_t>> messages;  ///< Each some of those that waited.
-  Instant next = never;                            ///< When to look again at those left.
+  std::vector<std::vector<std::size_t>> messages{};  ///< Indices of the alerts of each message.
+  Instant next = never;                              ///< When to group the remaining ones.
 };
 
-/// Groups alerts that wait, given by their sessions' parents (empty: none), the oldest first:
-/// alerts of one parent go together, and all of them if there would be too many messages. What
-/// comes too soon after others waits. `recent`: messages of the last `group_window`, the oldest
-/// first.
+/// Groups alerts that wait. `parents` has the parent of each alert's session (empty: none), the
+/// oldest first. Alerts of one parent go together, and all of them if there would be too many
+/// messages. Others wait. `recent`: messages of the last `group_window`, the oldest first.
 [[nodiscard]] Grouping group_alerts(const std::vector<std::string>& parents,
                                     const std::vector<MessageMade>& recent, Instant now,
                                     const AlertRules& rules);

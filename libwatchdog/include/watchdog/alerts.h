@@ -1,5 +1,5 @@
 /// \file
-/// What people were told, are told and are still to be told, as the store keeps it.
+/// Alerts and their deliveries as the store keeps them.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace watchdog {
 
-/// Where an alert is on its way to a channel.
+/// The state of an alert's delivery to one channel.
 enum class DeliveryState : std::uint8_t {
   pending,  ///< To be sent, again if that failed.
   sent,     ///< The channel took it.
   dead,     ///< Given up: the channel does not want this message.
-  held      ///< Not sent: somebody knew of it before.
+  held      ///< Not sent: a person acknowledged it before.
 };
 
 template <>
@@ -29,44 +29,45 @@ struct Names<DeliveryState> {
 
 /// A plain value.
 struct Delivery {
-  std::string channel;
+  std::string channel{};
   DeliveryState state = DeliveryState::pending;
   std::int64_t attempts = 0;
-  std::string error;  ///< Of the newest attempt; empty: there was none.
+  std::string error{};  ///< Of the newest attempt; empty: there was none.
 };
 
-/// Something told, and of whom. A plain value.
+/// An alert and its session. A plain value.
 struct Alert {
   std::int64_t id = 0;  ///< Rises, never used again.
   std::string session, agent, parent, task;
   AlertKind kind = AlertKind::alert;
-  std::string word;  ///< How the session is: a health or a lifecycle.
-  std::string reason;
-  std::string detail;   ///< The error that it ended with.
-  WallTime at{};        ///< Since when it is so.
-  Instant episode{};    ///< The same for all that is told of one trouble of the session.
-  std::string message;  ///< Alerts with the same one go out together; empty: it waits for others.
-  std::optional<Instant> told;  ///< When it became part of the message.
-  std::string acknowledged_by;  ///< Empty: nobody said that they know.
+  std::string word{};  ///< The session's health or lifecycle.
+  std::string reason{};
+  std::string detail{};  ///< The error with which it ended.
+  WallTime at{};         ///< Since when the condition holds.
+  Instant episode{};     ///< All alerts about one trouble share it.
+  std::string
+      message{};  ///< Alerts with the same one are sent together; empty: it waits for others.
+  std::optional<Instant> told{};  ///< When it became part of the message.
+  std::string acknowledged_by{};  ///< The person who acknowledged it; empty: nobody did.
   WallTime acknowledged_at{};
-  std::optional<WallTime> snoozed_until;
-  std::vector<Delivery> deliveries;
+  std::optional<WallTime> snoozed_until{};
+  std::vector<Delivery> deliveries{};
 };
 
-/// Which alerts to list; empty fields match all. Newest first.
+/// Selects alerts to list; empty fields match all. Newest first.
 struct AlertFilter {
-  std::optional<DeliveryState> state;  ///< To any channel.
-  std::string session;
+  std::optional<DeliveryState> state{};  ///< To any channel.
+  std::string session{};
   std::int64_t after = 0;  ///< Continue below this id; 0: from the newest.
   int limit = 100;
 };
 
-/// What became of an attempt to send alerts to a channel. A plain value.
+/// The result of one attempt to send alerts to a channel. A plain value.
 struct Attempt {
-  std::string channel;
-  std::vector<std::int64_t> alerts;
+  std::string channel{};
+  std::vector<std::int64_t> alerts{};
   DeliveryState state = DeliveryState::sent;
-  std::string error;
+  std::string error{};
 };
 
 }  // namespace watchdog

@@ -1,5 +1,5 @@
 /// \file
-/// Output too long to be shown, kept whole under its digest.
+/// Stores tool outputs that are too long to be shown, in full, under their digest.
 #pragma once
 
 #include <cstddef>
@@ -16,32 +16,34 @@ namespace watchdog {
 
 /// A stored output. A plain value.
 struct ArtifactRef {
-  std::string sha256;       ///< 64 hexadecimal digits, of all that was given without its secrets.
-  std::uint64_t bytes = 0;  ///< Of that, cut or not.
-  std::uint64_t kept = 0;   ///< Of them; fewer where it was above `artifact_bytes_max`.
-  std::string media_type;   ///< text/plain, application/json, application/octet-stream
-  std::string handle;       ///< What the model calls it: `art_` and the first digits.
+  std::string sha256{};      ///< 64 hexadecimal digits, of the whole output without its secrets.
+  std::uint64_t bytes = 0;   ///< The size of that.
+  std::uint64_t kept = 0;    ///< Stored bytes; fewer if it exceeded `artifact_bytes_max`.
+  std::string media_type{};  ///< text/plain, application/json, application/octet-stream
+  std::string handle{};      ///< Its name for the model: `art_` and the first digits.
 
   friend bool operator==(const ArtifactRef&, const ArtifactRef&) = default;
 };
 
-/// A piece of one. A plain value.
+/// A part of an artifact. A plain value.
 struct ArtifactPage {
-  std::string bytes;
+  std::string bytes{};
   std::uint64_t offset = 0;
-  std::uint64_t total = 0;  ///< Bytes that can be read.
+  std::uint64_t total = 0;       ///< Bytes that can be read.
+  std::uint64_t dropped = 0;     ///< Bytes that were not stored, and
+  std::uint64_t dropped_at = 0;  ///< the offset at which they are missing.
 };
 
 /// A plain value.
 struct ArtifactLimits {
-  /// Above it the first and the last half of so much are kept.
+  /// Of a longer output the first and the last half of this size are stored.
   std::uint64_t artifact_bytes_max = 64U << 20U;
   std::uint64_t total_bytes_max = std::uint64_t{2} << 30U;
   Millis keep_for{7LL * 24 * 3'600'000};
 };
 
-/// A directory of outputs, content-addressed by SHA-256, shared by processes and runs. What is in
-/// it is owned by its run until that is over, and dropped by age or when the quota is reached.
+/// A directory of outputs, addressed by SHA-256, shared by processes and runs. An output belongs to
+/// its run until that is over. Then it is dropped by age, or when the quota is reached.
 /// Thread-safe.
 class ArtifactStore {
  public:
@@ -57,13 +59,13 @@ class ArtifactStore {
   ArtifactStore(ArtifactStore&&) noexcept;
   ArtifactStore& operator=(ArtifactStore&&) noexcept;
 
-  /// Stores it durably, without its secrets (see redact); what is there already is not written
-  /// again. Errors: `exhausted` (quota or disk), `unavailable`.
+  /// Stores it durably, without its secrets (see redact). An output that is already stored is not
+  /// written again. Errors: `exhausted` (quota or disk), `unavailable`.
   [[nodiscard]] Result<ArtifactRef> put(std::string_view bytes, std::string_view media_type);
 
-  /// Takes an output as it comes and stores it at the end, so that memory does not grow with it.
-  /// After an error of the disk it goes on counting, and `finish` says what was wrong. Use from one
-  /// thread at a time; it must not outlive the store.
+  /// Receives an output piece by piece and stores it at the end, so memory does not grow with it.
+  /// After a disk error it only counts, and `finish` returns the error. Use from one thread at a
+  /// time; it must not outlive the store.
   class Sink {
    public:
     ~Sink();
@@ -80,22 +82,23 @@ class ArtifactStore {
   };
   [[nodiscard]] Sink sink();
 
-  /// At most `page_bytes_max` from `offset` on. `handle` is as the model wrote it; nothing of it is
-  /// used as a path. Errors: `invalid` (not a handle, offset beyond the end), `not_found`,
-  /// `conflict` (several begin so: more digits), `corrupt` (what is there is not what was put).
+  /// At most `page_bytes_max` from `offset` on, and not beyond the place where bytes were dropped.
+  /// `handle` is as the model wrote it; nothing of it is used as a path. Errors: `invalid` (not a
+  /// handle, offset beyond the end), `not_found`, `conflict` (several begin so: more digits),
+  /// `corrupt` (what is there is not what was put).
   [[nodiscard]] Result<ArtifactPage> read(std::string_view handle, std::uint64_t offset,
                                           std::size_t bytes_max = page_bytes_max) const;
 
-  /// Keeps it until this store is closed, whatever its age. What this store put is pinned already.
+  /// Keeps it until this store is closed, whatever its age. Outputs that this store put are pinned.
   [[nodiscard]] Result<void> pin(const ArtifactRef& artifact);
 
-  /// Drops what the run put and no other run owns. Gives how many. Errors: `conflict` (it still has
-  /// the store open), `unavailable`.
+  /// Drops the run's outputs that no other run owns. Returns their number. Errors: `conflict` (the
+  /// run still has the store open), `unavailable`.
   Result<std::size_t> forget(std::string_view run);
 
-  /// Drops what no run owns and is older than `keep_for`; then, while the quota is exceeded, the
-  /// oldest that no living run owns; and what a crash left half written. Gives how many. Also done
-  /// by `open` and when the quota is reached.
+  /// Drops outputs that no run owns and that are older than `keep_for`. While the quota is exceeded
+  /// it drops the oldest ones that no living run owns. It also removes incomplete files of a crash.
+  /// Returns the number. `open` also calls it, and `put` when the quota is reached.
   Result<std::size_t> collect_garbage();
 
  private:
@@ -103,8 +106,5 @@ class ArtifactStore {
   explicit ArtifactStore(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
 };
-
-/// SHA-256 of a text as 64 hexadecimal digits (FIPS 180-4; computed by OpenSSL). Thread-safe.
-[[nodiscard]] std::string sha256_of(std::string_view bytes);
 
 }  // namespace watchdog

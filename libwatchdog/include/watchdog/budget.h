@@ -1,5 +1,5 @@
 /// \file
-/// What a task may use up, and how its agent is told while there is still something left.
+/// Limits of a task, and the hints that its agent gets before they are reached.
 #pragma once
 
 #include <array>
@@ -16,9 +16,10 @@
 
 namespace watchdog {
 
-/// How far a budget is used up; the ladder is climbed only, but for `extend`. `low`: advice to wrap
-/// up. `warn`: parent and page are told. `finalize`: the next step must be the final answer.
-/// `exhausted`: there is no next step; the task ends as incomplete, with what it has.
+/// How far a budget is used up. The stage only rises, except after `extend`. `low`: advice to wrap
+/// up. `warn`: the parent and the page are notified. `finalize`: the next step must be the final
+/// answer. `exhausted`: there is no next step; the task ends as incomplete, with its results so
+/// far.
 enum class BudgetStage : std::uint8_t { nominal, low, warn, finalize, exhausted };
 
 template <>
@@ -38,12 +39,12 @@ inline constexpr std::array budget_axes{BudgetAxis::steps, BudgetAxis::tool_call
 /// Above what is counted: figures stay exact in JSON.
 inline constexpr std::int64_t budget_max = std::int64_t{1} << 53U;
 
-/// What is allowed; an empty one is not limited, and 0 allows nothing. A plain value.
+/// Limits; an empty one is unlimited, and 0 allows nothing. A plain value.
 struct BudgetLimits {
   std::optional<std::int64_t> steps{};       ///< Model responses with their tool calls.
-  std::optional<std::int64_t> tool_calls{};  ///< 0: the task is to be done without.
+  std::optional<std::int64_t> tool_calls{};  ///< 0: the task must not use tools.
   std::optional<std::int64_t> tokens{};
-  std::optional<double> cost{};  ///< In whatever currency the owner counts.
+  std::optional<double> cost{};  ///< In the owner's currency.
   std::optional<Millis> duration{};
 };
 
@@ -51,8 +52,8 @@ struct BudgetLimits {
 struct BudgetThresholds {
   double low = 0.70;
   double warn = 0.80;
-  /// Of steps, so many are kept back: at least one, so that the last step always is the one for the
-  /// final answer.
+  /// At this share the next step is the final one. At least one step is kept back, so the last step
+  /// is always for the final answer.
   double finalize = 0.90;
   /// False: time is shown and raises the stage to `warn` at most; it ends nothing.
   bool enforce_time = false;
@@ -60,36 +61,35 @@ struct BudgetThresholds {
 
 /// A budget's figures at one moment. A plain value.
 struct BudgetFigures {
-  BudgetLimits limits;
-  std::int64_t steps = 0;  ///< Used up, as of the next three.
+  BudgetLimits limits{};
+  std::int64_t steps = 0;  ///< Used, like the next three.
   std::int64_t tool_calls = 0;
   std::int64_t tokens = 0;
   double cost = 0;
   Millis elapsed{};  ///< Without pauses.
   bool enforce_time = false;
-  double pressure = 0;  ///< The largest share used of any axis, 0 …; above 1: overdrawn.
+  double pressure = 0;  ///< The largest used share of all axes, 0 …; above 1: overdrawn.
   BudgetAxis axis = BudgetAxis::steps;  ///< That axis.
   BudgetStage stage = BudgetStage::nominal;
 };
 
-/// The share of an axis that is used, 0 … 10⁹; 1 where nothing is allowed; empty where nothing
-/// limits it.
+/// Returns the used share of an axis, 0 … 10⁹; 1 if its limit is 0; empty without a limit.
 [[nodiscard]] std::optional<double> share_used(const BudgetFigures& figures, BudgetAxis axis);
-/// Sets `pressure` and `axis` from the rest. Without any limit both stay as they are.
+/// Sets `pressure` and `axis` from the other members. Without any limit both are unchanged.
 void weigh(BudgetFigures& figures);
-/// Where the figures by themselves are on the ladder.
+/// Returns the stage that follows from the figures alone.
 [[nodiscard]] BudgetStage stage_of(const BudgetFigures& figures,
                                    const BudgetThresholds& thresholds = {});
-/// The same within 0 and `budget_max`, and weighed.
+/// Returns the figures within 0 and `budget_max`, with `pressure` and `axis`.
 [[nodiscard]] BudgetFigures bounded(BudgetFigures figures);
-/// Never below 0; empty where nothing limits them.
+/// Returns the steps left, never below 0; empty without a limit.
 [[nodiscard]] std::optional<std::int64_t> steps_left(const BudgetFigures& figures);
 [[nodiscard]] std::int64_t elapsed_seconds(const BudgetFigures& figures);
-/// Rounded up, so that 0 means none; with `elapsed_seconds` it makes up a duration of whole
-/// seconds.
+/// Returns the seconds left, rounded up, so 0 means none; with `elapsed_seconds` they add up to the
+/// whole duration.
 [[nodiscard]] std::optional<std::int64_t> remaining_seconds(const BudgetFigures& figures);
 
-/// The text for the model:
+/// Returns the text for the model:
 ///
 ///     [EXECUTION BUDGET]
 ///     Current Progress: Step 15/30, Elapsed: 45/300 seconds
@@ -97,12 +97,11 @@ void weigh(BudgetFigures& figures);
 ///     Remaining: 255 seconds, 15 steps
 ///     Status: NOMINAL (Continue normally)
 ///
-/// Tokens, cost and tool calls follow in the same manner where they are limited. Time appears only
-/// where it is enforced, nothing urgent before `low`, and then a line of advice. Empty where there
-/// is nothing to say.
+/// Tokens, cost and tool calls follow in the same form if they are limited. Time appears only if it
+/// is enforced, and the advice from `low` on. Empty without a limit.
 [[nodiscard]] std::string prompt_block(const BudgetFigures& figures);
 
-/// How much of its budget the model is told.
+/// When the model gets the text.
 enum class BudgetVisibility : std::uint8_t {
   thresholds,  ///< at a change of stage (the first step is one), and at each step from `low` on
   always,
@@ -114,8 +113,8 @@ struct Names<BudgetVisibility> {
   static constexpr std::string_view all[] = {"thresholds", "always", "never"};
 };
 
-/// True if the model is to be told before its next step. `before`: the stage at the step before;
-/// empty at the first. What is enforced does not depend on it.
+/// Returns true if the model gets the text before its next step. `before`: the stage at the
+/// previous step; empty at the first. Enforcement does not depend on it.
 [[nodiscard]] constexpr bool is_told(BudgetVisibility visibility, std::optional<BudgetStage> before,
                                      BudgetStage now) noexcept {
   if (visibility != BudgetVisibility::thresholds) return visibility == BudgetVisibility::always;
@@ -138,21 +137,21 @@ inline constexpr int budget_depth_max = 5;
 
 /// Counts what a task uses. Thread-safe.
 ///
-/// A child's spending is its ancestors' too, and each of its limits is the smaller of its own and
-/// what is left above it at that moment, so a sibling's spending counts. Of steps every ancestor
-/// keeps one back for its own final answer. A child has to finalize, and is exhausted, as soon as
-/// an ancestor is; to be low is its own affair: a child with little to do need not hurry.
+/// A child's use counts for its ancestors too. Each of its limits is the smaller of its own and
+/// what is left above at that moment, so a sibling's use counts. Every ancestor keeps one step back
+/// for its own final answer. A child must finalize, and is exhausted, as soon as an ancestor is.
+/// `low` and `warn` do not pass down.
 ///
-/// Time is enforced for a child where it is for its parent or where the child's own thresholds say
-/// so; a parent's duration bounds the child's only where both are enforced or both are advice.
+/// Time is enforced for a child if it is for its parent, or if the child's own thresholds enforce
+/// it. A parent's duration bounds the child's only if both are enforced or neither is.
 class ExecutionBudget {
  public:
-  /// Starts now. REQUIRES: the clock outlives it. A limit below 0, or that is no number, counts as
-  /// 0; one above `budget_max` as that.
+  /// Starts now. REQUIRES: the clock outlives it. A limit below 0, or NaN, counts as 0; one above
+  /// `budget_max` as that.
   explicit ExecutionBudget(const Clock& clock, const BudgetLimits& limits = {},
                            const BudgetThresholds& thresholds = {});
-  /// Of a task that a task starts; with its parent's thresholds, unless others are given. Nested at
-  /// most `budget_depth_max` deep. Errors: `exhausted` (deeper). REQUIRES: `parent` is not null.
+  /// Creates the budget of a child task, with its parent's thresholds unless others are given. At
+  /// most `budget_depth_max` levels. Errors: `exhausted` (deeper). REQUIRES: `parent` is not null.
   [[nodiscard]] static Result<std::shared_ptr<ExecutionBudget>> child(
       const std::shared_ptr<ExecutionBudget>& parent, const BudgetLimits& limits,
       const std::optional<BudgetThresholds>& thresholds = {});
@@ -160,65 +159,65 @@ class ExecutionBudget {
   ExecutionBudget(const ExecutionBudget&) = delete;
   ExecutionBudget& operator=(const ExecutionBudget&) = delete;
 
-  /// Each charges all ancestors as well and returns the stage after it. Charges that are not above
-  /// 0 are ignored.
+  /// Charges the budget and all ancestors, and returns the stage. Charges of 0 or less are ignored.
   BudgetStage step();
   BudgetStage charge_tokens(std::int64_t count);
   BudgetStage charge_cost(double amount);
   BudgetStage charge_tool_call();
 
-  /// Time spent waiting for somebody else (a person, a quota, a stalled machine) does not count,
-  /// neither here nor for the ancestors, who wait for this. Pairs nest; a `resume` too many is
-  /// ignored.
+  /// Excludes the time of a wait (for a person, a quota, a stalled machine) here and in all
+  /// ancestors. Pairs nest; extra `resume` calls are ignored.
   void pause();
   void resume();
 
-  /// Allows more, on every axis that `extra` names. The only way to lower a stage. Errors:
-  /// `invalid` (nothing more, or an axis without a limit of its own); then nothing changes.
+  /// Raises the limit of every axis in `extra`. The only way to lower a stage. Errors: `invalid`
+  /// (nothing to add, or an axis without its own limit); then nothing changes.
   [[nodiscard]] Result<void> extend(const BudgetLimits& extra);
+  /// Returns the number of extensions of this budget itself.
+  [[nodiscard]] std::int64_t extensions() const;
 
   /// Called after each `step` taken here (not by children), on its thread, outside of any lock.
-  /// Null: nobody is called any more.
+  /// Null removes the listener.
   void on_step(std::function<void(const BudgetFigures&)> listener);
 
   [[nodiscard]] std::int64_t elapsed_seconds() const;
-  /// Until the duration; never below 0; empty without one.
+  /// Returns the seconds until the duration; never below 0; empty without one.
   [[nodiscard]] std::optional<std::int64_t> remaining_seconds() const;
-  /// 0 … 100, above: overdrawn; 0 without a limit.
+  /// Returns 0 … 100, above: overdrawn; 0 without a limit.
   [[nodiscard]] double time_percentage_used() const;
   [[nodiscard]] double steps_percentage_used() const;
   [[nodiscard]] BudgetStage stage() const;
   [[nodiscard]] bool should_wrap_up() const { return stage() >= BudgetStage::low; }
-  /// True if the next step must be the final answer, without further tools: the last step always,
-  /// whatever its number, and as soon as no tool call is left.
+  /// Returns true if the next step must be the final answer, without tools: always for the last
+  /// step, and when no tool call is left.
   [[nodiscard]] bool must_finalize() const { return stage() >= BudgetStage::finalize; }
-  /// The axis because of which the next step must be the final answer; empty before.
+  /// Returns the axis because of which the next step must be the final answer; empty before.
   [[nodiscard]] std::optional<BudgetAxis> finalizing() const {
     return axis_from(BudgetStage::finalize);
   }
-  /// The enforced axis that is used up, if one is. Tool calls are used up only when there was one
-  /// too many: the answer needs none.
+  /// Returns the enforced axis that is used up, if any. Tool calls are used up only by one call too
+  /// many: an answer needs none.
   [[nodiscard]] std::optional<BudgetAxis> exhausted() const {
     return axis_from(BudgetStage::exhausted);
   }
-  /// How long a tool call may take that is to start now: `cap`, or where time is enforced what is
-  /// left, at least `floor` and never above `cap`. A `cap` of 0: the call has no limit of its own.
-  /// Empty: time, steps, tokens, cost or tool calls are used up; start none.
+  /// Returns the time limit for a tool call that starts now: `cap`, or if time is enforced the
+  /// rest, at least `floor` and at most `cap`. A `cap` of 0: the call has no limit of its own.
+  /// Empty: a limit is used up; start no call.
   [[nodiscard]] std::optional<Millis> per_tool_remaining(Millis cap,
                                                          Millis floor = Millis{5'000}) const;
   [[nodiscard]] BudgetFigures figures() const;
   [[nodiscard]] const BudgetThresholds& thresholds() const noexcept;
-  /// How many budgets are above it: 0 … `budget_depth_max`.
+  /// Returns the number of budgets above it: 0 … `budget_depth_max`.
   [[nodiscard]] int depth() const noexcept;
 
-  /// The text for the model, to be appended to the last message of a request and not kept in the
-  /// conversation.
+  /// Returns the text for the model. Append it to the last message of a request, and do not keep it
+  /// in the conversation.
   [[nodiscard]] std::string prompt_block() const { return watchdog::prompt_block(figures()); }
 
  private:
   struct State;
   explicit ExecutionBudget(std::shared_ptr<State> state);
-  /// The axis that led to this stage or a later one, if it came so far.
+  /// Returns the axis that led to this stage or a later one, if it was reached.
   [[nodiscard]] std::optional<BudgetAxis> axis_from(BudgetStage stage) const;
   std::shared_ptr<State> state_;
 };

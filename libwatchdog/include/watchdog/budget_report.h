@@ -1,5 +1,5 @@
 /// \file
-/// Tells whoever watches a session what it has used up of its budget.
+/// Reports to a session how much of its budget is used.
 #pragma once
 
 #include <atomic>
@@ -10,25 +10,24 @@
 
 namespace watchdog {
 
-/// Reports a budget's figures as events of kind `budget`, named as in `budget_reports`. They count
-/// as signs of life and change no health. Thread-safe.
+/// Reports a budget's figures as events of kind `budget`, with names from `budget_reports`. They
+/// count as signs of life and change no health. Thread-safe.
 ///
-/// Each session tells its own figures, a child's spending among them; so the progress documents of
-/// a parent and of its children, which a list of sessions gives anyway, are all there is to read.
+/// Each session reports its own figures, including its children's use. So the progress documents in
+/// a list of sessions are enough to show a parent and its children.
 class BudgetReporter {
  public:
   /// REQUIRES: both outlive it.
   BudgetReporter(ProgressTracker& tracker, const ExecutionBudget& budget)
-      : tracker_(tracker), budget_(budget) {}
+      : tracker_(tracker), budget_(budget), extensions_said_(budget.extensions()) {}
 
-  /// After each step: `update`, then what `warn` has to say.
+  /// Call it after each step: reports `update`, then calls `warn`.
   void update();
-  /// For whoever looks at it between two steps, as often as they like. Once: `low_budget_warning`,
-  /// from the stage `warn` on. Once, where time is enforced: `timeout_warning`, when a fifth of it
-  /// is left, or the share at which `warn` begins is used if that is earlier.
+  /// Call it between two steps, at any rate. Reports `extended` if the budget was extended; both
+  /// warnings may then be repeated. Reports `low_budget_warning` once from the stage `warn` on. If
+  /// time is enforced, reports `timeout_warning` once, when a fifth of it is left, or when the
+  /// share of `warn` is used if that is earlier.
   void warn();
-  /// After an `extend`; both warnings are said again when it comes to that.
-  void extended();
   void paused() { tell(budget_reports::paused); }
   void resumed() { tell(budget_reports::resumed); }
 
@@ -37,11 +36,12 @@ class BudgetReporter {
 
   ProgressTracker& tracker_;
   const ExecutionBudget& budget_;
+  std::atomic<std::int64_t> extensions_said_ = 0;
   std::atomic<bool> low_said_ = false;
   std::atomic<bool> timeout_said_ = false;
 };
 
-/// A report of kind `budget`. `child`: the session whose figures they are; empty: its own.
+/// Returns a report of kind `budget`. `child`: the session of the figures; empty: its own.
 [[nodiscard]] Report budget_report(std::string_view name, const BudgetFigures& figures,
                                    std::string_view child = {});
 

@@ -1,5 +1,5 @@
 /// \file
-/// Calling off: a tree of scopes in which a cancel goes down, and never up or sideways.
+/// Cancellation: a tree of scopes in which a cancel goes down, and never up or sideways.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@
 namespace watchdog {
 
 struct Wakeup;
-class WriteGate;
+class WriteFence;
 
-/// Who called it off.
+/// The party that cancelled.
 enum class CancelOrigin : std::uint8_t {
   user,
   api,
@@ -44,47 +44,57 @@ struct Names<CancelScopeKind> {
   static constexpr std::string_view all[] = {"call", "wave", "turn", "run", "process"};
 };
 
-/// Why something was called off. A plain value.
+/// Why a scope was cancelled. A plain value.
 struct CancelReason {
   CancelOrigin origin = CancelOrigin::user;
-  /// Where the cancel was asked for: this scope, or one above it.
+  /// The scope of the cancel: this one, or one above it.
   CancelScopeKind scope = CancelScopeKind::run;
-  std::string text{};  ///< Who and why, for people.
+  std::string text{};  ///< The party and the cause, for people.
+  /// If `origin` is `parent`: the party that cancelled above.
+  std::optional<CancelOrigin> above{};
 };
 
-/// A node of the tree. Cancelled once and for good; the first reason stays. Cancelling flips flags
-/// and wakes waiting threads; stop callbacks and `on_cancel` run on threads of their own, so that
-/// whoever cancels may hold any lock and is never held up. Thread-safe, but for moving.
+/// Returns the party that first cancelled, here or above.
+[[nodiscard]] inline CancelOrigin first_origin(const CancelReason& why) noexcept {
+  return why.above.value_or(why.origin);
+}
+
+/// A node of the tree. It is cancelled once and for good; the first reason stays. A cancel sets
+/// flags and wakes waiting threads. Stop callbacks and `on_cancel` run on threads of their own, so
+/// the caller of `cancel` may hold any lock and never waits. Thread-safe, except moving.
 class CancelScope {
  public:
   [[nodiscard]] static CancelScope root(CancelScopeKind kind = CancelScopeKind::run);
-  /// A root that is cancelled when somebody asks that token.
+  /// A root that is cancelled with that token.
   [[nodiscard]] static CancelScope bound_to(const std::stop_token& stop, CancelReason reason,
                                             CancelScopeKind kind = CancelScopeKind::run);
-  /// Cancelled from the beginning if this one is.
+  /// The same; `why` is called when it is cancelled, on the thread that requests the stop.
+  [[nodiscard]] static CancelScope bound_to(const std::stop_token& stop,
+                                            std::function<CancelReason()> why,
+                                            CancelScopeKind kind = CancelScopeKind::run);
+  /// Cancelled from the start if this one is.
   [[nodiscard]] CancelScope child(CancelScopeKind kind) const;
   CancelScope(CancelScope&&) noexcept;
   CancelScope& operator=(CancelScope&&) noexcept;
   CancelScope(const CancelScope&) = delete;
   CancelScope& operator=(const CancelScope&) = delete;
-  /// Cancels nothing. What is below it stays in the tree, and is reached from above.
+  /// Cancels nothing. Scopes below it stay in the tree and follow their ancestors.
   ~CancelScope();
 
-  /// True if this call did it; false if it was cancelled before.
+  /// Returns true if this call cancelled it; false if it was cancelled before.
   bool cancel(CancelReason reason) noexcept;
   [[nodiscard]] bool cancelled() const noexcept;
-  /// Below the scope where the cancel was asked for, `origin` is `parent` and the text tells the
-  /// rest.
+  /// Returns the reason. Below the cancelled scope, `origin` is `parent` and the text has the rest.
   [[nodiscard]] std::optional<CancelReason> reason() const;
 
-  /// Asked for some microseconds after `cancelled()` turned true.
+  /// Requested some microseconds after `cancelled()` turned true.
   [[nodiscard]] std::stop_token token() const;
-  /// A descriptor (eventfd) that becomes readable with the cancel and stays so; -1 if there is none
-  /// to be had. The scope owns it.
+  /// A descriptor (eventfd) that becomes readable with the cancel and stays so; -1 if none is
+  /// available. The scope owns it.
   [[nodiscard]] int wait_fd() const;
 
-  /// A call that happens once, with the cancel; at once if that was before. Destroying the guard
-  /// takes it back, but does not wait for one under way. What it throws is dropped.
+  /// A callback that runs once, with the cancel, or at once if that was before. Destroying the
+  /// guard removes it, without waiting for a running one. Exceptions are dropped.
   class Guard {
    public:
     Guard() = default;
@@ -100,9 +110,9 @@ class CancelScope {
   };
   [[nodiscard]] Guard on_cancel(std::function<void(const CancelReason&)> call) const;
 
-  /// Clean-up that goes on although the scope is cancelled, for so long at most: then its token is
-  /// asked for, and it is not waited for any longer. Runs on a thread of its own, and must own what
-  /// it uses. True if it came to its end.
+  /// Runs a clean-up that continues although the scope is cancelled. After `at_most` its token is
+  /// requested and the wait ends. It runs on its own thread and must own what it uses. Returns true
+  /// if it completed.
   static bool shielded(Millis at_most, std::function<void(std::stop_token)> cleanup);
 
  private:
@@ -110,9 +120,9 @@ class CancelScope {
   struct Node;
   explicit CancelScope(std::shared_ptr<Node> node);
   void wake(std::weak_ptr<Wakeup> wakeup) const;
-  /// The gate is shut when the cancel returns, unless a deadline is its origin.
-  void shuts(const WriteGate& gate) const;
-  /// It and what it belongs to, upwards: to tell nodes apart as long as they are there.
+  /// Closes the fence with the cancel, before `cancel` returns, unless a deadline is the origin.
+  void shuts(const WriteFence& gate) const;
+  /// Returns pointers to this scope and its ancestors, usable as identities while the scopes live.
   [[nodiscard]] std::vector<const void*> lineage() const;
   struct Binding;
   std::shared_ptr<Node> node_;

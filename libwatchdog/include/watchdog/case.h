@@ -21,18 +21,19 @@ struct Transition {
   Millis quiet{};  ///< From that event to `tick`: 0 if it caused the change.
   WallTime at{};
   HealthKind from = HealthKind::unknown;
-  Health health;
-  std::string reason;
+  Health health{};
+  std::string reason{};
   std::uint64_t policy_digest = 0;
-  /// What its witness told, as JSON; empty: there was none, or it is no trouble. Nobody judges by
-  /// it, and the same events need not give the same.
-  std::string situation;
+  bool for_person = false;  ///< It waits for a person then. The file does not keep this.
+  /// What the `DetailProvider` returned, as JSON; empty: there was none, or the health is not
+  /// trouble. The judge does not use it, and the same events may give another text.
+  std::string situation{};
 };
 
 class Case;
-/// Says what is known of a session at the moment that trouble is concluded, before what is
-/// concluded changes anything.
-using Witness = std::function<std::string(const Case& judged, Instant now)>;
+/// Returns what is known of a session when the judge concludes trouble, before that conclusion
+/// changes the session.
+using DetailProvider = std::function<std::string(const Case& judged, Instant now)>;
 
 /// Folds events in order and says what changed. The same events give the same transitions, whenever
 /// and however often they are folded. Use from one thread at a time.
@@ -45,15 +46,17 @@ class Case {
   Health health;
   WallTime health_since{};
 
-  /// Takes the session's next event, or one of the observer. What expired before the event is
-  /// appended to `changes` first, then what the event changed. `witness` may be null.
-  void take(const Event& event, std::vector<Transition>& changes, const Witness* witness = nullptr);
+  /// Takes the session's next event, or one of the observer. Transitions that expired before the
+  /// event are appended to `changes` first, then those of the event. `details` may be null.
+  void take(const Event& event, std::vector<Transition>& changes,
+            const DetailProvider* details = nullptr);
 
   /// Concludes what follows from time alone up to and including `now`.
-  void expire(Instant now, std::vector<Transition>& changes, const Witness* witness = nullptr);
+  void expire(Instant now, std::vector<Transition>& changes,
+              const DetailProvider* details = nullptr);
 
  private:
-  void conclude(Instant now, std::vector<Transition>& changes, const Witness* witness);
+  void conclude(Instant now, std::vector<Transition>& changes, const DetailProvider* details);
   void remember();
 };
 

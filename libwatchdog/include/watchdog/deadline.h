@@ -1,6 +1,6 @@
 /// \file
-/// How long a tool call may go without progress before its caller gets control back. A deadline
-/// ends the waiting for one call, and never a run.
+/// How long a tool call may run without progress before its caller gets control back. A deadline
+/// ends the wait for one call, and never a run.
 #pragma once
 
 #include <array>
@@ -17,9 +17,9 @@
 
 namespace watchdog {
 
-/// What ran out. `idle`: no accepted progress for so long. `hard`: the whole time. `queue`: it
-/// never began. `budget`: the run's own enforced time. `ceiling`: the net below a tool that manages
-/// its own time.
+/// The limit that was reached. `idle`: no accepted progress for this time. `hard`: the whole time.
+/// `queue`: the call never began. `budget`: the run's enforced time. `ceiling`: the limit above a
+/// tool that manages its own time.
 enum class TimeoutKind : std::uint8_t { idle, hard, queue, budget, ceiling };
 
 template <>
@@ -27,7 +27,7 @@ struct Names<TimeoutKind> {
   static constexpr std::string_view all[] = {"idle", "hard", "queue", "budget", "ceiling"};
 };
 
-/// While one of them holds, no deadline runs.
+/// A deadline stands still while one of these holds.
 enum class PauseReason : std::uint8_t {
   awaiting_confirmation,
   awaiting_input,
@@ -41,30 +41,31 @@ struct Names<PauseReason> {
                                              "rate_limited", "host_stall"};
 };
 
-/// Whose word progress is. `trusted`: this process counts it (bytes of a subprocess, a tool's own
-/// code). `declared`: somebody remote says so; then there always is a hard limit.
+/// The source of progress. `trusted`: this process counts it (bytes of a subprocess, a tool's own
+/// code). `declared`: a remote party reports it; then there always is a hard limit.
 enum class ProgressTrust : std::uint8_t { trusted, declared };
 
-/// Longer is refused: a mistake in units, most likely.
+/// Longer values are refused: most likely a mistake in units.
 inline constexpr Millis deadline_max{24LL * 3'600'000};
-/// Of a call whose progress is only declared, where nobody set another hard limit.
+/// The hard limit of a call with declared progress if no other is set.
 inline constexpr Millis declared_hard_max{3'600'000};
 
-/// What a tool's author says of its deadlines. Empty: no word on it; 0: none. A plain value.
+/// The deadlines that a tool's author declares. Empty: not declared; 0: none. A plain value.
 struct DeadlinePolicy {
-  std::optional<Millis> idle{};    ///< Longest time without accepted progress.
-  std::optional<Millis> hard{};    ///< Longest time in all; progress does not move it.
-  std::optional<Millis> soft{};    ///< After so long it is called slow; nothing else happens.
+  std::optional<Millis> idle{};  ///< Longest time without accepted progress.
+  std::optional<Millis> hard{};  ///< Longest time in all; progress does not move it.
+  std::optional<Millis>
+      soft{};  ///< After this time the call is reported as slow; nothing else happens.
   bool extend_on_progress = true;  ///< False: `idle` is a plain timeout.
   ProgressTrust trust = ProgressTrust::trusted;
-  /// The tool has its own timeout. Then only `ceiling` is a net below it; it should be longer than
-  /// the tool's own by what it needs to clean up.
+  /// The tool has its own timeout. Then only `ceiling` limits it. Set it longer than the tool's own
+  /// timeout plus the time for its clean-up.
   bool tool_managed = false;
   std::optional<Millis> ceiling{};
 };
 
-/// Ready-made patience. `interactive`: 30 s idle and 45 s in all, for somebody who waits in front
-/// of it. `autonomous`: 120 s idle. `batch`: 600 s idle.
+/// Default limits. `interactive`: 30 s idle and 45 s in all, for a person who waits for the tool.
+/// `autonomous`: 120 s idle. `batch`: 600 s idle.
 enum class DeadlineProfile : std::uint8_t { autonomous, interactive, batch };
 
 template <>
@@ -72,78 +73,79 @@ struct Names<DeadlineProfile> {
   static constexpr std::string_view all[] = {"autonomous", "interactive", "batch"};
 };
 
-/// What an owner configured. A plain value.
+/// The owner's configuration. A plain value.
 struct DeadlineSettings {
   DeadlineProfile profile = DeadlineProfile::autonomous;
-  /// Instead of the profile's `idle`, for tools that say nothing themselves; 0: none.
+  /// Replaces the profile's `idle` for tools that declare none; 0: none.
   std::optional<Millis> timeout{};
-  std::string timeout_origin = "configuration";  ///< Who set it, for the provenance.
-  /// Of single tools, whatever they say themselves; 0: none.
+  std::string timeout_origin = "configuration";  ///< The source of `timeout`, for the provenance.
+  /// For single tools, before their own declaration; 0: none.
   std::map<std::string, Millis, std::less<>> per_tool{
       {"browser", Millis{180'000}}, {"web_fetch", Millis{60'000}}, {"web_search", Millis{60'000}}};
-  Millis hint_max{3'600'000};  ///< A model may ask for so much at most.
+  Millis hint_max{3'600'000};  ///< The longest time that a model may ask for.
 };
 
 /// Errors: `invalid`, naming the value: negative, or above `deadline_max`.
 [[nodiscard]] Result<void> check(const DeadlineSettings& settings);
 [[nodiscard]] Result<void> check(const DeadlinePolicy& policy);
 
-/// What a model asked for among a call's arguments. A plain value.
+/// The timeout that a model requests among a call's arguments. A plain value.
 struct TimeoutHint {
   std::optional<Millis> timeout{};
-  std::string note{};  ///< Why something that looked like a hint was ignored; empty: nothing was.
+  std::string note{};  ///< Why a hint was ignored; empty: none was.
 };
 
-/// Reads `_meta.timeout`, else `_timeout` (ms), else `timeout` (ms) where the tool declares an
-/// argument of that name, and takes out of the arguments what the tool does not declare.
-/// `arguments`: a JSON object as text; left alone where it is none. `declares`: names of the tool's
-/// own arguments.
+/// Reads `_meta.timeout`, else `_timeout` (ms), else `timeout` (ms) if the tool declares that
+/// argument, and removes the undeclared ones from the arguments. `arguments`: a JSON object as
+/// text; other text is not changed. `declares`: names of the tool's own arguments.
 [[nodiscard]] TimeoutHint take_hint(std::string& arguments,
                                     const std::vector<std::string>& declares);
 
-/// What holds for one call. A plain value.
+/// The deadline of one call. A plain value.
 struct ResolvedDeadline {
   std::optional<Millis> idle{};
   std::optional<Millis> hard{};
   std::optional<Millis> soft{};
-  TimeoutKind hard_kind = TimeoutKind::hard;  ///< What it is called when `hard` runs out.
+  TimeoutKind hard_kind = TimeoutKind::hard;  ///< The kind to report when `hard` is reached.
   bool extend_on_progress = true;
-  std::string provenance;  ///< Who had a say, in order: `default < tool < hint < cap`.
-  std::string note;        ///< For the model: what of its hint was changed; empty: nothing.
+  std::string
+      provenance{};    ///< The sources of the deadline in order: `default < tool < hint < cap`.
+  std::string note{};  ///< For the model: how its hint was changed; empty: it was not.
 };
 
-/// Who else bounds a call besides its tool. Empty: nobody. A plain value.
+/// Limits of a call besides its tool's. Empty: none. A plain value.
 struct DeadlineBounds {
   std::optional<Millis> cap{};     ///< The caller's.
-  std::optional<Millis> budget{};  ///< What the run's enforced time allows.
-  std::optional<Millis> scope{};   ///< What is left of the turn's own deadline.
+  std::optional<Millis> budget{};  ///< The time that the run's budget enforces.
+  std::optional<Millis> scope{};   ///< The rest of the turn's own deadline.
 };
 
-/// The one place where it is decided: default < profile < configured timeout < tool < configured
-/// for this tool < the model's hint (from 1 s to `hint_max`), and no more than the bounds. Pure.
+/// Computes a call's deadline: default < profile < configured timeout < tool < configured for this
+/// tool < the model's hint (from 1 s to `hint_max`), and at most the bounds. Pure.
 [[nodiscard]] ResolvedDeadline resolve(const DeadlineSettings& settings, std::string_view tool,
                                        const DeadlinePolicy& policy, const TimeoutHint& hint,
                                        const DeadlineBounds& bounds);
 
-/// One call's deadline as time goes by. Limits count active time: pauses and stalls of the machine
-/// are left out. A plain value; use from one thread at a time.
+/// One call's deadline at run time. Limits count active time, without pauses and stalls of the
+/// machine. A plain value; use from one thread at a time.
 class ActivityDeadline {
  public:
   ActivityDeadline(ResolvedDeadline limits, Instant start);
 
-  /// True if it was accepted: finite, and above every value before it. `idle` then begins anew.
+  /// Returns true if the value was accepted: finite, and above every earlier value. `idle` then
+  /// starts again.
   bool progress(double value, Instant now) noexcept;
-  /// True if the total rose.
+  /// Returns true if the total rose.
   bool progress_bytes(std::uint64_t total, Instant now) noexcept;
 
-  /// Each reason counts its pauses; time goes on when all have been resumed. A `resume` too many is
-  /// ignored.
+  /// Each reason counts its pauses; time continues when all have been resumed. Extra `resume` calls
+  /// are ignored.
   void pause(PauseReason reason, Instant now) noexcept;
   void resume(PauseReason reason, Instant now) noexcept;
-  /// The machine stood still for so long; that counts for nobody. Without effect while paused.
+  /// Moves the deadline by a stall of the machine. No effect while paused.
   void compensate(Millis stall) noexcept;
 
-  /// When it expires if nothing else happens; `never` while paused or without limits.
+  /// Returns when it expires without another event; `never` while paused or without limits.
   [[nodiscard]] Instant next_expiry() const noexcept;
   [[nodiscard]] std::optional<TimeoutKind> expired(Instant now) const noexcept;
   [[nodiscard]] bool paused() const noexcept { return holds_ > 0; }

@@ -1,6 +1,6 @@
 /// \file
-/// Carries out tool calls such that none of them can hold up a turn: not one that hangs for ever,
-/// throws, forks, floods, or comes back when nobody waits any more.
+/// Runs tool calls so that none can block a turn: not one that hangs for ever, throws, forks,
+/// floods, or returns too late.
 #pragma once
 
 #include <cstddef>
@@ -29,20 +29,20 @@ namespace watchdog {
 /// Calls that may run at the same time, as indices into their batch, ascending. A plain value.
 struct Wave {
   bool exclusive = false;
-  std::vector<std::size_t> calls;
+  std::vector<std::size_t> calls{};
 };
 
-/// Keeps the order of the calls: an exclusive one is a wave of its own, and so is what stands
+/// Keeps the order of the calls: an exclusive call is a wave of its own, and so are the calls
 /// between two of them. A call with `wait_for_previous: true` among its arguments, which its tool
 /// does not declare, begins a wave. Unknown tools count as parallel. Pure.
 [[nodiscard]] std::vector<Wave> plan_waves(std::span<const ToolCall> calls,
                                            const ToolRegistry& tools);
 
-/// The spec's own, else by its effect.
+/// Returns the spec's own concurrency, else the one of its effect.
 [[nodiscard]] Concurrency concurrency_of(const ToolSpec& spec) noexcept;
 
-/// Whether the same call may be made again: as its author says, else by what the tool is and how
-/// far it came.
+/// Returns whether the same call may be repeated: as its author declares, else by the tool and the
+/// state of its effects.
 [[nodiscard]] RetryAdvice retry_advice(const ToolSpec& spec, EffectState effects) noexcept;
 
 /// Something that happened to a call. A plain value; `output` is valid during the call.
@@ -53,16 +53,16 @@ struct ToolEvent {
     progress,  ///< At most every 5 s, once a call has run for 5 s.
     slow,      ///< The soft deadline is over.
     cancel_requested,
-    result,     ///< `report` has it, whatever it is.
-    late,       ///< It came back after its outcome was decided; what it brought is dropped.
-    abandoned,  ///< Its outcome is decided and its thread is not back.
-    reclaimed,  ///< That thread is back.
+    result,     ///< `report` has it, of any kind.
+    late,       ///< It returned after its outcome was decided; its result is dropped.
+    abandoned,  ///< Its outcome is decided and its thread has not returned.
+    reclaimed,  ///< That thread has returned.
     host_stall  ///< The machine stood still; deadlines were moved.
   };
   Kind kind = Kind::start;
-  std::string turn;
-  std::string call;
-  std::string tool;
+  std::string turn{};
+  std::string call{};
+  std::string tool{};
   std::string arguments{};  ///< Of `start`.
   Millis elapsed{};
   std::optional<Millis> deadline{};  ///< Of `start`: without progress.
@@ -81,16 +81,16 @@ struct Names<ToolEvent::Kind> {
       "result", "late",  "abandoned", "reclaimed", "host_stall"};
 };
 
-/// What does not come back, at one moment. A plain value.
+/// Threads that have not returned, at one moment. A plain value.
 struct LeakStats {
   std::size_t workers = 0;     ///< Threads, idle ones among them.
-  std::size_t busy = 0;        ///< With a call somebody waits for, and
-  std::size_t abandoned = 0;   ///< with one nobody waits for.
+  std::size_t busy = 0;        ///< With a call that is waited for, and
+  std::size_t abandoned = 0;   ///< with a call that was given up.
   std::size_t slots_free = 0;  ///< Calls that could begin now.
   std::uint64_t abandoned_total = 0;
   std::uint64_t reclaimed_total = 0;
   Millis oldest_abandoned{};
-  std::vector<std::string> quarantined;  ///< Tools.
+  std::vector<std::string> quarantined{};  ///< Tools.
 };
 
 /// A plain value.
@@ -101,23 +101,23 @@ struct ExecutorOptions {
   std::size_t quarantine_after = 2;  ///< Abandoned calls of one tool; then it is denied.
   /// Timeouts of one tool in a row, after which it is off for the turn.
   int timeouts_in_a_row_max = 3;
-  std::optional<Millis> cap{};                 ///< Of every call, whatever its tool says.
-  Millis queue_max{600'000};                   ///< How long a call may wait for its turn.
-  std::optional<Millis> confirm_max{600'000};  ///< For a person's answer; empty: for ever.
-  Millis cancel_grace{2'000};  ///< For a call to come back after it was told to stop, and
-  Millis commit_grace{250};    ///< for an effect under way then to be done.
+  std::optional<Millis> cap{};                 ///< Of every call, before its tool's own.
+  Millis queue_max{600'000};                   ///< How long a call may wait in the queue.
+  std::optional<Millis> confirm_max{600'000};  ///< For a person's answer; empty: no limit.
+  Millis cancel_grace{2'000};                  ///< For a call to return after a cancel request, and
+  Millis commit_grace{250};                    ///< for an effect under way to end after that.
   Millis shutdown_grace{5'000};
   Millis progress_every{5'000};
   /// The longest time between two looks at the clock; a later look shows that the machine stood
   /// still.
   Millis look_longest{1'000};
   OutputLimits output{};
-  /// Run tools that change something, cannot be stopped and do not use the gate.
+  /// Runs tools that have effects, cannot be stopped and do not use the write fence.
   bool allow_unfenced = false;
-  /// Others of a batch are called off when one goes wrong.
+  /// Cancels the other calls of a batch when one fails.
   bool cancel_siblings_on_failure = false;
-  bool fail_without_checkpoint = true;  ///< Where a store for them is given.
-  /// Two executors of one process with the same workspace keep each other's order.
+  bool fail_without_checkpoint = true;  ///< If a checkpoint store is given.
+  /// Executors of one process with the same workspace share one order of calls.
   std::string workspace{};
   std::size_t worker_stack_bytes = 1U << 20U;
   const Clock* clock = &system_clock();
@@ -127,37 +127,37 @@ struct ExecutorOptions {
 class ToolExecutor {
  public:
   struct Parts {
-    std::shared_ptr<const ToolRegistry> tools;
-    std::shared_ptr<ArtifactStore> artifacts{};      ///< Empty: what is too long is cut for good.
+    std::shared_ptr<const ToolRegistry> tools{};
+    std::shared_ptr<ArtifactStore> artifacts{};      ///< Empty: long outputs are cut for good.
     std::shared_ptr<CheckpointStore> checkpoints{};  ///< Empty: none are taken.
-    Confirmer confirm{};                             ///< Empty: who needs a confirmation is denied.
-    std::shared_ptr<EpochSource> epochs{};           ///< Empty: one of this process.
-    /// Why a call is not allowed now (a mode, a list); empty string: it is. May be empty.
+    Confirmer confirm{};                    ///< Empty: calls that need a confirmation are denied.
+    std::shared_ptr<EpochSource> epochs{};  ///< Empty: one of this process.
+    /// Returns why a call is not allowed now (a mode, a list); empty string: it is. May be empty.
     std::function<std::string(const ToolCall&)> policy{};
-    /// Gets each event, one at a time, from several threads, results in the order in which they
-    /// come. Must not throw nor wait. Not called any more when the executor is gone.
+    /// Receives each event, one at a time, from several threads, results in the order in which they
+    /// come. It must not throw or block. It is not called after the executor's destruction.
     std::function<void(const ToolEvent&)> observer{};
-    /// What goes wrong, for the agent's own code: called after the observer.
+    /// Receives failed calls, for the agent's own code, after the observer.
     std::function<void(const CallReport&)> on_tool_error{};
   };
   explicit ToolExecutor(Parts parts, ExecutorOptions options = {});
-  /// Waits `shutdown_grace` at most; threads that are not back then stay behind, and touch nothing
-  /// of this object. REQUIRES: no call is being executed.
+  /// Waits `shutdown_grace` at most. Threads that have not returned stay behind and do not touch
+  /// this object. REQUIRES: no call is being executed.
   ~ToolExecutor();
   ToolExecutor(const ToolExecutor&) = delete;
   ToolExecutor& operator=(const ToolExecutor&) = delete;
 
-  /// One call; see `execute_batch`.
+  /// Runs one call; see `execute_batch`.
   [[nodiscard]] CallReport execute(Turn& turn, const ToolCall& call) noexcept;
-  /// As many reports as calls, in their order. Returns when each has an outcome: at the latest
+  /// Returns one report for each call, in their order, when each has an outcome: at the latest
   /// `cancel_grace` + `commit_grace` after the last deadline or a cancel.
   [[nodiscard]] std::vector<CallReport> execute_batch(Turn& turn,
                                                       std::span<const ToolCall> calls) noexcept;
 
   [[nodiscard]] LeakStats leaks() const;
-  /// Lets a tool be called again although calls of it hang.
+  /// Ends a tool's quarantine although calls of it hang.
   void reset_quarantine(std::string_view tool);
-  /// For clocks that do not run by themselves: somebody moved it.
+  /// Notifies the executor that a manual clock was moved.
   void tick();
 
  private:

@@ -1,5 +1,5 @@
 /// \file
-/// What somebody wants to be forgotten, as it is asked for.
+/// A request to erase sessions, as clients send it.
 #pragma once
 
 #include <optional>
@@ -14,14 +14,14 @@ namespace watchdog {
 
 /// A plain value.
 struct ForgetRequest {
-  std::vector<std::string> sessions;
-  std::optional<WallTime> ended_before;
+  std::vector<std::string> sessions{};
+  std::optional<WallTime> ended_before{};
   bool force = false;
   bool dry_run = false;
 };
 
-/// `{"sessions"?, "endedBefore"?, "force"?, "dryRun"?}`; of one session alone, the first two mean
-/// nothing. An empty text is an empty object. Errors: `malformed`. Thread-safe.
+/// Reads `{"sessions"?, "endedBefore"?, "force"?, "dryRun"?}`; for a single session the first two
+/// have no meaning. An empty text is an empty object. Errors: `malformed`. Thread-safe.
 [[nodiscard]] Result<ForgetRequest> forget_request_from_json(std::string_view body);
 
 }  // namespace watchdog

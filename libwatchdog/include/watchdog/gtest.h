@@ -8,8 +8,8 @@
 ///   EXPECT_COMES({.session = "build-42", .until = *awaited_from("state-change=compiled")});
 ///   EXPECT_THAT(wait({.session = "build-42"}), WaitsInVain(WaitEnd::stuck));
 ///
-/// A failure says what was expected, how the session was last, why, and what happened to it. The
-/// same is written when the process is told to end meanwhile, by a limit of whoever runs the tests.
+/// A failure shows what was expected, the session's last state and its cause, and its timeline. The
+/// same is printed when a test runner's limit ends the process.
 #pragma once
 
 #include <gtest/gtest-matchers.h>
@@ -27,14 +27,14 @@
 
 namespace watchdog {
 
-/// What GoogleTest prints of it.
+/// Prints a wait's result for GoogleTest.
 inline void PrintTo(const Result<Waited, WaitFailure>& result, std::ostream* out) {
   *out << (result ? "it came, at event " + std::to_string(result->seq) : result.error().text());
 }
 
 namespace testing {
 
-/// Waits, and says what went wrong. Thread-safe.
+/// Waits, and describes a failure. Thread-safe.
 inline ::testing::AssertionResult comes(const Wait& asked) {
   const Termination on_termination;
   const auto result = wait(asked);
@@ -56,7 +56,7 @@ inline ::testing::AssertionResult completes(const ProgressTracker& tracker) {
   return completes(tracker.session(), tracker.database());
 }
 
-/// Matches what `wait` gives: that what was waited for came, or that it failed, and as what.
+/// Matches the result of `wait`: the goal was met, or the wait failed with this end.
 class WaitMatcher {
  public:
   using is_gtest_matcher = void;

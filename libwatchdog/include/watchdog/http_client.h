@@ -13,54 +13,52 @@
 #include <utility>
 #include <vector>
 
-#include "watchdog/url.h"
 #include "watchdog/names.h"
 #include "watchdog/result.h"
 #include "watchdog/time.h"
+#include "watchdog/url.h"
 
 namespace watchdog {
 
 struct HttpRequest {
   std::string_view method = "GET";
-  std::string target;
+  std::string target{};
   std::vector<std::pair<std::string, std::string>> headers{};
   std::string_view body{};
-  std::optional<Millis> at_most{};  ///< For all of it; nothing: as long as it takes.
+  std::optional<Millis> at_most{};  ///< For the whole request; empty: no limit.
 };
 
-/// What an answer begins with.
+/// The head of a response. A plain value.
 struct HttpHead {
   int status = 0;
-  std::vector<std::pair<std::string, std::string>> headers;
+  std::vector<std::pair<std::string, std::string>> headers{};
   bool from_internet = false;  ///< The peer's address is a public one.
 
   /// Empty if there is none. Names in any case.
   [[nodiscard]] std::string_view header(std::string_view name) const;
 };
 
-/// Gets the body piece by piece as it arrives, on the thread that asks. False: what still comes is
-/// of no interest.
+/// Receives the body piece by piece, on the calling thread. Returning false ends the request.
 using HttpSink = std::function<bool(const HttpHead& head, std::string_view piece)>;
 
-/// Why there was no answer, or not all of it.
+/// Why a response is missing or incomplete.
 enum class HttpTrouble : std::uint8_t {
-  cancelled,        ///< `stop` was asked for
-  late,             ///< `at_most` is over
+  cancelled,        ///< `stop` was requested
+  late,             ///< `at_most` has passed
   host_not_found,   ///< the name has no address
-  no_name_service,  ///< whether it has one cannot be found out now
-  refused,          ///< nobody accepts connections there
+  no_name_service,  ///< the name service does not answer
+  refused,          ///< no process accepts connections there
   untrusted,        ///< TLS: no trust, not the name's, or no TLS at all
   lost,             ///< closed or reset before the answer's end
-  malformed,        ///< what came is no HTTP
+  malformed,        ///< the response is not HTTP
 };
 
 struct HttpFault {
   HttpTrouble trouble = HttpTrouble::lost;
-  std::string message;  ///< For a person; what it was that failed, without the server's name.
+  std::string message{};  ///< For a person; the cause, without the server's name.
 };
 
-/// Thread-safe: each request that is under way has a connection of its own; idle ones are kept and
-/// used again.
+/// Thread-safe: each running request has its own connection; idle ones are kept and reused.
 class HttpClient {
  public:
   struct Options {
@@ -77,10 +75,10 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   /// Sends the request once; twice only if a kept connection turns out to be closed before a byte
-  /// of the answer came. Bodies have no bound but the sink's. Redirects are answers.
+  /// of the response came. Only the sink bounds the body. Redirects are returned.
   ///
-  /// `stop` ends it in every phase. A look-up of the name cannot be broken off: it is left behind
-  /// on a thread of its own, which ends when the system's resolver gives up.
+  /// `stop` ends it in every phase. A look-up of a name cannot be interrupted: it stays behind on
+  /// its own thread until the system's resolver gives up.
   [[nodiscard]] Result<HttpHead, HttpFault> ask(const HttpRequest& request, const HttpSink& sink,
                                                 const std::stop_token& stop = {});
 

@@ -1,5 +1,5 @@
 /// \file
-/// Names that agents and programs choose or are given.
+/// Ids that agents and programs choose or get.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ inline constexpr std::size_t session_id_bytes_max = 128;
 /// https://github.com/ulid/spec): unique, and sorted by time. Thread-safe.
 [[nodiscard]] std::string new_ulid(WallTime now);
 
-/// A fresh UUID version 7 (RFC 9562): what our clients send as `event_id`, because ids that rise
-/// with time cost an index least. Thread-safe.
+/// Returns a new UUID version 7 (RFC 9562). Our clients send these as `event_id`, because ids that
+/// rise with time cost an index least. Thread-safe.
 [[nodiscard]] std::string new_uuid7(WallTime now);
 
 }  // namespace watchdog

@@ -1,6 +1,6 @@
 /// \file
-/// Writes JSON text by appending. Reading is done by a library; writing by hand costs a twentieth
-/// of building a tree and dumping it, and the progress document is written at every request.
+/// Writes JSON text by appending. A library reads JSON. Appending costs a twentieth of building and
+/// dumping a tree, and the progress document is written at every request.
 #pragma once
 
 #include <concepts>
@@ -11,8 +11,8 @@
 
 namespace watchdog {
 
-/// Bytes that are no UTF-8 become U+FFFD, numbers that are not finite become null, so the text is
-/// valid JSON whatever went in. Use from one thread at a time.
+/// Invalid UTF-8 becomes U+FFFD and non-finite numbers become null, so the text is always valid
+/// JSON. Use from one thread at a time.
 class JsonWriter {
  public:
   JsonWriter& open_object() { return open('{'); }
@@ -35,7 +35,7 @@ class JsonWriter {
   JsonWriter& value(const std::optional<T>& maybe) {
     return maybe ? value(*maybe) : value(nullptr);
   }
-  /// Text that is JSON already.
+  /// Appends text that is already JSON.
   JsonWriter& raw(std::string_view json);
 
   template <class T>
@@ -56,10 +56,10 @@ class JsonWriter {
   bool comma_ = false;
 };
 
-/// A digest as text: 16 digits, because not every reader of JSON keeps 64 bits of a number.
+/// Returns a digest as 16 digits, because some readers of JSON do not keep 64 bits of a number.
 [[nodiscard]] std::string hexadecimal(std::uint64_t digest);
 
-/// The text as a JSON string, quotes included.
+/// Appends the text as a JSON string with quotes.
 void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace watchdog

@@ -1,5 +1,5 @@
 /// \file
-/// The judge of a store: folds every event in order and writes down each change of health.
+/// The judge of a store: folds every event in order and records each change of health.
 #pragma once
 
 #include <array>
@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "watchdog/attention.h"
 #include "watchdog/case.h"
+#include "watchdog/progress.h"
 #include "watchdog/result.h"
 #include "watchdog/store.h"
 
@@ -20,33 +22,40 @@ namespace watchdog {
 
 /// A session as the observer holds it. A plain value.
 struct Watched {
-  Case judged;
-  std::shared_ptr<const std::string> description;  ///< See description_of().
+  Case judged{};
+  std::shared_ptr<const Description> description{};
   WallTime created{};
 };
 
 /// A session that another one started. A plain value.
 struct Child {
-  std::string id;
-  Case judged;
+  std::string id{};
+  Case judged{};
 };
 
-/// A turn that is not over. A plain value.
+/// An open turn. A plain value.
 struct ActiveTurn {
-  std::string session;
-  std::string agent;  ///< Of the session; empty: not said.
-  OpenTurn turn;
-  std::optional<OpenCall> call;  ///< Its newest running call.
+  std::string session{};
+  std::string agent{};  ///< Of the session; empty: unknown.
+  OpenTurn turn{};
+  std::vector<OpenCall> calls{};  ///< Its running ones, oldest first.
 };
 
-/// Adds a session's open turns, oldest first, until there are `count_max`; only those of this id,
-/// unless it is empty. `description`: see description_of().
+/// Adds a session's open turns, oldest first, until there are `count_max`; with `id` only those of
+/// that id.
 void add_turns(std::vector<ActiveTurn>& turns, std::string_view session, const History& history,
-               std::string_view description, std::string_view id, std::size_t count_max);
+               const Description& description, std::string_view id, std::size_t count_max);
 
-/// How many sessions there are, by lifecycle (those before `completed`) and health.
-using Tally = std::array<std::array<std::int64_t, std::size(Names<HealthKind>::all)>,
-                         static_cast<std::size_t>(Lifecycle::completed)>;
+/// Numbers of sessions, by lifecycle (those before `completed`), health and state.
+struct Tally {
+  std::array<std::array<std::int64_t, std::size(Names<HealthKind>::all)>,
+             static_cast<std::size_t>(Lifecycle::completed)>
+      healths{};
+  std::array<std::int64_t, std::size(Names<SessionState>::all)> states{};
+  std::int64_t blocked_on_people = 0;  ///< Of those that wait and are blocked.
+
+  void add(const Case& judged);
+};
 
 /// One a file: the process that holds the judge's lock. Keeps the running sessions in memory, some
 /// hundred bytes each. All but `watched`, `find`, `children`, `turns` and `tally`: use from one
@@ -54,57 +63,68 @@ using Tally = std::array<std::array<std::int64_t, std::size(Names<HealthKind>::a
 class Observer {
  public:
   struct Options {
-    /// A longer time between two looks is an absence of the observer, which becomes an event. The
-    /// caller looks at least once a second.
+    /// A longer time between two looks is an absence of the observer, which becomes an event. So is
+    /// a shorter one, if it delayed a session that is due now and might have been heard. Look at
+    /// least once a second, and at the time that the previous look returned.
     Millis late_max{5'000};
-    /// Gets each change of health once it is written down, with its session's id, on the thread
-    /// that looks. It is not to wait for anything, as is the next one.
+    /// Receives each recorded change of health with its session's id, on the thread that looks. It
+    /// must not block, nor must the next one.
     std::function<void(const TransitionRow&, const std::string& session)> told{};
-    /// Gets each event once it is folded, in order; but none that was already in the file when the
-    /// sessions were loaded, for which there is `reloaded`.
+    /// Receives each event once it is folded, in order, except those that were in the file when the
+    /// sessions were loaded; `reloaded` covers these.
     std::function<void(const Event&, const std::string& session)> seen{};
-    /// Some were, and more is to be done before the look ends.
+    /// Called when some were folded and the look goes on.
     std::function<void()> seen_some{};
-    /// The sessions were loaded: what is told next follows this event and this transition.
+    /// The sessions were loaded: further calls follow this event and this transition.
     std::function<void(Seq, std::int64_t transition)> reloaded{};
-    /// When people are told of it; empty: never.
+    /// The rules of alerts; empty: no alerts.
     std::optional<AlertRules> alerts{};
   };
 
   /// Becomes the judge of the store's file. The store must outlive the observer. Errors:
-  /// `conflict`, naming the pid of the judge that is there already; or what the store says.
+  /// `conflict`, naming the pid of the present judge; or the store's errors.
   [[nodiscard]] static Result<std::unique_ptr<Observer>> start(Store& store, Options options);
   ~Observer();
   Observer(const Observer&) = delete;
   Observer& operator=(const Observer&) = delete;
 
-  /// Folds what was appended since the last look and concludes what follows from the time that
-  /// passed. Notices by itself when it was away too long. Returns when it must look again at the
-  /// latest; `never` if only an event can change anything.
+  /// Records that the observer is there, and an absence if it was away too long. A caller that
+  /// appends reports of others calls this first: events that are stamped after an absence must
+  /// follow it. Errors: the store's; then the absence continues.
+  [[nodiscard]] Result<void> arrive();
+
+  /// Folds what was appended since the last look, and concludes what follows from the time until
+  /// the latest arrival. It arrives by itself if the caller did not. Returns when it must look
+  /// again at the latest; `never` if only an event can change anything.
   [[nodiscard]] Result<Instant> look();
 
-  /// Writes all histories down, so that a restart or retention need not read their events.
+  /// Writes all snapshots, so that a restart or retention need not read their events.
   [[nodiscard]] Result<void> checkpoint();
 
-  /// Lets sessions go that retention dropped.
+  /// Ends running sessions as `incomplete / abandoned` that reported nothing since then and whose
+  /// process is not known to run here. Oldest activity first, at most `count_max`; returns their
+  /// number. No alerts follow.
+  [[nodiscard]] Result<std::size_t> abandon(Instant quiet_since, std::size_t count_max);
+
+  /// Removes sessions that retention dropped from memory.
   void forget(const std::vector<SessionKey>& sessions);
 
-  /// The newest event folded.
+  /// Returns the newest folded event.
   [[nodiscard]] Seq folded() const noexcept;
 
-  /// A running session.
+  /// Returns a running session.
   [[nodiscard]] std::optional<Watched> find(std::string_view session_id) const;
-  /// The running sessions that name this one as their parent, those first whose health is the most
-  /// severe, then the newest. Only the newest 1,000 are looked at.
+  /// Returns the running children of a session, the most severe health first, then the newest. Only
+  /// the newest 1,000 are considered.
   [[nodiscard]] std::vector<Child> children(std::string_view session_id,
                                             std::size_t count_max) const;
-  /// The open turns of running sessions, those of the newest session first, at most so many; only
-  /// those of this id, unless it is empty. Sessions without turns cost nothing.
+  /// Returns the open turns of running sessions, those of the newest session first, at most
+  /// `count_max`; with `id` only those of that id. Sessions without turns cost nothing.
   [[nodiscard]] std::vector<ActiveTurn> turns(std::size_t count_max,
                                               std::string_view id = {}) const;
-  /// Of those watched.
+  /// Returns the numbers of the sessions in memory.
   [[nodiscard]] Tally tally() const;
-  /// How many sessions are watched.
+  /// Returns the number of sessions in memory.
   [[nodiscard]] std::size_t watched() const;
 
  private:

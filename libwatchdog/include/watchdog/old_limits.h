@@ -1,5 +1,5 @@
 /// \file
-/// The time limits of before, for those who move away from them step by step.
+/// The former time limits, for owners who migrate step by step.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace watchdog {
 /// `AUTONOMOUS_STATUS_BASED_TIMEOUT`: 0, 1 or compare.
 enum class Migration : std::uint8_t {
   time_based,    ///< the old limits end the run, as `cancelled / legacy_time_limit`
-  status_based,  ///< the default: there are none
-  compare        ///< they end nothing; each moment at which they would have is recorded
+  status_based,  ///< the default: no time limits
+  compare        ///< the limits end nothing; each moment at which they would have is recorded
 };
 
 template <>
@@ -33,34 +33,34 @@ struct OldLimits {
   Millis planning{30'000};            ///< Phase `planning`.
   Millis implementation{120'000};     ///< Phase `implementation`.
   Millis deployment{180'000};         ///< Phase `deployment`.
-  Millis tool{30'000};                ///< One tool call; phase `execution` where none is reported.
+  Millis tool{30'000};                ///< One tool call; phase `execution` without reported calls.
   Millis task{600'000};               ///< The whole run.
   std::int64_t health_attempts = 15;  ///< Tries of one request to the model.
 };
 
-/// Watches what the old limits would have done. Each limit speaks once an operation. Times are
-/// those of one clock, since whatever it counts from. Thread-safe.
+/// Records which old limits would have fired, each at most once per operation. Times are on one
+/// clock, with any origin. Thread-safe.
 class LimitWatch {
  public:
   LimitWatch(OldLimits limits, Millis now) : limits_(limits), began_(now) {}
 
-  /// A phase begins, and the one before it ends. `execution` counts as a tool call until one
-  /// begins; of phases that no limit names nothing is watched. Empty: none begins.
+  /// Begins a phase and ends the previous one. `execution` counts as a tool call until a call
+  /// begins. A phase without a limit is not watched. Empty: no phase begins.
   void begin(std::string_view phase, Millis now);
-  /// A tool call begins and ends. At most 64 are watched at a time.
+  /// Begins or ends a tool call. At most 64 are watched at a time.
   void begin_call(std::string_view call, Millis now);
   void end_call(std::string_view call, Millis now);
-  /// So many tries of one request were made.
+  /// Records the number of tries of one request.
   void attempts(std::int64_t count, Millis now);
 
-  /// The limits that were passed since the last call, oldest first.
+  /// Returns the limits that were passed since the last call, oldest first.
   [[nodiscard]] std::vector<LimitPassed> take(Millis now);
-  /// When the next one will be; empty: none is near.
+  /// Returns when the next one will be passed; empty: none is near.
   [[nodiscard]] std::optional<Millis> next() const;
 
  private:
   struct Running {
-    std::string name;  ///< Of the limit.
+    std::string name{};  ///< Of the limit.
     Millis since{};
     Millis limit{};
     bool said = false;
@@ -68,7 +68,7 @@ class LimitWatch {
   };
   [[nodiscard]] Millis limit_of(std::string_view phase) const;
   void end(std::string_view call);
-  /// Notes what was passed by now. REQUIRES: mutex held.
+  /// Records what was passed by `now`. REQUIRES: mutex held.
   void look(Millis now);
 
   OldLimits limits_;

@@ -1,8 +1,9 @@
 /// \file
-/// How long a session usually takes for what it does, and what is long for it.
+/// How long a session usually takes for an activity, and what is long for it.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -11,29 +12,32 @@
 
 namespace watchdog {
 
-/// From when on an activity is slow, and suspect.
+/// The bounds from which an activity is slow, and suspect.
 struct PaceBounds {
-  Millis usual{};  ///< The median that is expected.
+  Millis usual{};  ///< The expected median.
   Millis slow{};
   Millis suspect{};
+  /// The median of its own intervals alone; empty: there are fewer than `pace_history_min`.
+  std::optional<Millis> own{};
 };
+inline constexpr int pace_history_min = 3;
 
-/// Intervals between changes, kept apart by activity: a phase or a tool. Their logarithms are taken
-/// as normally distributed: intervals of agents spread over magnitudes. Eight pseudo-samples of the
-/// policy's usual interval stand for a session that is not known yet; beyond 200 samples old ones
-/// fade. A plain value of at most 1 KiB.
+/// Intervals between changes, for each activity: a phase or a tool. Their logarithms are treated as
+/// normally distributed, because intervals of agents spread over magnitudes. Eight pseudo-samples
+/// of the policy's usual interval represent an unknown session; beyond 200 samples old ones fade. A
+/// plain value of at most 1 KiB.
 class Pace {
  public:
   static constexpr std::size_t kinds_max = 32;
 
-  /// The name that a phase or a tool has here.
+  /// Returns the key of a phase or a tool.
   [[nodiscard]] static std::uint32_t kind_of_phase(std::string_view phase) noexcept;
   [[nodiscard]] static std::uint32_t kind_of_tool(std::string_view tool) noexcept;
 
   void add(std::uint32_t kind, Millis interval);
   [[nodiscard]] PaceBounds bounds(std::uint32_t kind, const Policy& policy) const noexcept;
-  /// How surprising it is that an activity takes so long already, as the bounds see it: −log10 of
-  /// the share of intervals that are longer. 0 … `phi_max`, finite whatever went in.
+  /// Returns how surprising the duration of an activity is by the same bounds: −log10 of the share
+  /// of longer intervals. 0 … `phi_max`, always finite.
   [[nodiscard]] double phi(std::uint32_t kind, Millis elapsed, const Policy& policy) const noexcept;
   static constexpr double phi_max = 99;
 
@@ -44,11 +48,11 @@ class Pace {
     float mean = 0;
     float deviations = 0;
   };
-  /// The last one is for all kinds that found no room.
+  /// The last one is for all kinds beyond the limit.
   std::vector<Samples> samples;
 
  private:
-  /// What is expected of ln(seconds).
+  /// The expected ln(seconds).
   struct Expectation {
     double centre = 0;
     double spread = 0;

@@ -13,18 +13,18 @@
 
 namespace watchdog {
 
-/// What is to be done, in order. A plain value.
+/// A plan, in order. A plain value.
 struct Plan {
-  std::vector<std::string> steps;
-  bool simplified = false;  ///< The model could not make the whole plan, and made a simpler one.
+  std::vector<std::string> steps{};
+  bool simplified = false;  ///< The model could not make the whole plan and made a simpler one.
 };
 
 inline constexpr std::size_t plan_steps_max = 50;
 
-/// Asks the model for a plan and waits as long as it takes, reporting as phase `planning`. If that
-/// fails in a way that asking differently may help (no plan in the answer, half an answer, a prompt
-/// too long, the server's own error), asks for a simpler plan. Any other failure is returned as it
-/// is. Success is the state change `plan_generated`.
+/// Asks the model for a plan without a time limit, and reports the phase `planning`. After a
+/// failure that another question may avoid (no plan in the answer, half an answer, a prompt that is
+/// too long, the server's own error) it asks for a simpler plan. Any other failure is returned.
+/// Success is the state change `plan_generated`.
 [[nodiscard]] Result<Plan, Failure> plan(const Model& model, ProgressTracker& tracker,
                                          std::string_view task, std::string_view context = {},
                                          const std::stop_token& stop = {});

@@ -17,12 +17,12 @@
 
 namespace watchdog {
 
-/// How a tool's calls take part in the search for repetition.
+/// How a tool's calls count for repetition.
 enum class ToolUse : std::uint8_t {
   ordinary,
-  paging,  ///< asks for the next part again and again: a repeat counts half
-  poll,    ///< asks until something happens: the same answer again counts nothing
-  exempt   ///< takes no part at all
+  paging,  ///< requests the next part each time: a repeat counts half
+  poll,    ///< asks until something happens: a repeated answer counts nothing
+  exempt   ///< does not count
 };
 
 template <>
@@ -30,17 +30,17 @@ struct Names<ToolUse> {
   static constexpr std::string_view all[] = {"ordinary", "paging", "poll", "exempt"};
 };
 
-/// What is known of one tool. A plain value.
+/// A rule for one tool. A plain value.
 struct ToolRule {
   ToolUse use = ToolUse::ordinary;
-  /// Members of the arguments that tell two calls apart; empty: all. At most 16 names.
-  std::vector<std::string> identity;
+  /// Members of the arguments that identify a call; empty: all. At most 16 names.
+  std::vector<std::string> identity{};
 
   friend bool operator==(const ToolRule&, const ToolRule&) = default;
 };
 
-/// From which count on a pattern makes a session suspect, and from which it convicts it; `stuck` 0:
-/// never. Lower: loops are noticed earlier, and more work is called a loop wrongly.
+/// The counts of a pattern from which a session is suspect, and from which it is looping; `stuck`
+/// 0: never. Lower counts find loops earlier and raise more false alarms.
 struct Bounds {
   double suspect = 0;
   double stuck = 0;
@@ -52,60 +52,62 @@ inline constexpr std::size_t tools_max = 64;
 /// Thresholds of one session. A plain value. No field ends a session: they change a label, start a
 /// check or send a notice.
 struct Policy {
-  /// How often a live agent says so. 100 ms … 1 h. Longer: `alive` and `silent` notice later.
+  /// The usual interval of a live agent's heartbeats. 100 ms … 1 h. Longer: `alive` and `silent`
+  /// react later.
   Millis heartbeat_interval{10'000};
   /// Loop heartbeats without a state change that make a session stuck; as many rounds or heartbeats
-  /// without anything new turn a suspicion into a conviction. 2 … 10,000. Higher: loops that only
-  /// spin are noticed later; lower: agents with long phases are called stuck wrongly.
+  /// without anything new confirm a suspicion. 2 … 10,000. Higher: empty loops are found later;
+  /// lower: agents with long phases cause false alarms.
   std::int64_t stuck_threshold = 5;
   /// Missed intervals before silence, on top of the longest gap seen lately. 1 … 1,000.
   std::int64_t silence_intervals = 3;
   /// How long an open tool call without progress excuses missing state changes. 1 s … 7 days.
   Millis call_idle_max{120'000};
-  /// Whether a model may be asked about a suspicious session.
+  /// True: a model may be asked about a suspicious session.
   bool concurrent_checks = true;
 
-  /// The time between two changes that is expected before a session's own are known; they outweigh
-  /// it from the ninth on. 10 ms … 7 days.
+  /// The expected time between two changes before a session has its own; these outweigh it from the
+  /// ninth on. 10 ms … 7 days.
   Millis usual_interval{30'000};
-  /// Standard deviations of the logarithm of its own intervals from which on a session is slow, and
-  /// suspect; 0.1 … 10. The defaults stand for one interval in 1,000 and in 100,000 (phi 3 and 5 of
-  /// a normal distribution; Hayashibara et al., The phi accrual failure detector, 2004).
+  /// Standard deviations of the logarithm of its own intervals from which a session is slow, and
+  /// suspect; 0.1 … 10. The defaults mean one interval in 1,000 and in 100,000 (phi 3 and 5 of a
+  /// normal distribution; Hayashibara et al., The phi accrual failure detector, 2004).
   double slow_deviations = 3.09;
   double suspect_deviations = 4.265;
-  /// Nothing quicker is called slow, or suspect. 0 … 7 days.
+  /// Shorter durations are never slow, or suspect. 0 … 7 days.
   Millis slow_min{15'000};
   Millis suspect_min{45'000};
 
-  /// Per pattern of repetition; in R1 … R3, R5 … R11 counts (calls, laps, messages, hits, rounds),
-  /// in R4 the evidence of the window.
+  /// Bounds of each pattern of repetition. They are counts (calls, laps, messages, hits, rounds),
+  /// and for `repeated_calls` the score of the window.
   std::array<Bounds, pattern_count> patterns = default_patterns();
-  /// R4 also convicts at so many repeated pairs of call and result among the latest 20 rounds; one
-  /// that follows something new counts half. 0.5 … 19: the first of 20 repeats nothing.
+  /// Repeated pairs of call and result among the latest 20 rounds that make a session looping
+  /// (`repeated_calls`); a pair that follows something new counts half. 0.5 … 19: the first of 20
+  /// repeats nothing.
   double repeated_of_20 = 4.5;
   /// New states that revoke an alarm; two new calls count as one. 1 … 100. Higher: an agent that
   /// breaks out of its loop is called looping for longer; lower: the alarm flaps.
   std::int64_t recovery_changes = 2;
-  /// What is known of tools, by name. At most `tools_max`.
-  std::map<std::string, ToolRule> tools;
+  /// Rules of tools, by name. At most `tools_max`.
+  std::map<std::string, ToolRule> tools{};
 
   [[nodiscard]] static constexpr std::array<Bounds, pattern_count> default_patterns() {
     std::array<Bounds, pattern_count> bounds{};
     const auto set = [&](Pattern pattern, double suspect, double stuck) {
       bounds[static_cast<std::size_t>(pattern)] = {suspect, stuck};
     };
-    set(Pattern::R1, 3, 5);
-    set(Pattern::R2, 3, 5);
-    set(Pattern::R3, 3, 4);
-    set(Pattern::R4, 2.0, 2.75);
-    set(Pattern::R5, 5, 8);
-    set(Pattern::R6, 3, 8);
-    set(Pattern::R7, 3, 5);
-    set(Pattern::R7b, 6, 0);
-    set(Pattern::R8, 1, 2);
-    set(Pattern::R9, 3, 4);
-    set(Pattern::R10, 3, 10);
-    set(Pattern::R11, 8, 25);
+    set(Pattern::same_call, 3, 5);
+    set(Pattern::same_failing_call, 3, 5);
+    set(Pattern::cycle_of_calls, 3, 4);
+    set(Pattern::repeated_calls, 2.0, 2.75);
+    set(Pattern::same_error, 5, 8);
+    set(Pattern::invalid_calls, 3, 8);
+    set(Pattern::same_message, 3, 5);
+    set(Pattern::messages_only, 6, 0);
+    set(Pattern::repeated_text, 1, 2);
+    set(Pattern::recurring_states, 3, 4);
+    set(Pattern::repeated_compactions, 3, 10);
+    set(Pattern::nothing_new, 8, 25);
     return bounds;
   }
 
@@ -114,27 +116,27 @@ struct Policy {
 
 /// A change of one pattern's bounds.
 struct BoundsPatch {
-  std::optional<double> suspect;
-  std::optional<double> stuck;
+  std::optional<double> suspect{};
+  std::optional<double> stuck{};
   friend bool operator==(const BoundsPatch&, const BoundsPatch&) = default;
 };
 
 /// A change to a policy: only the fields that are set change. A plain value.
 struct PolicyPatch {
-  std::optional<Millis> heartbeat_interval;
-  std::optional<std::int64_t> stuck_threshold;
-  std::optional<std::int64_t> silence_intervals;
-  std::optional<Millis> call_idle_max;
-  std::optional<bool> concurrent_checks;
-  std::optional<Millis> usual_interval;
-  std::optional<double> slow_deviations;
-  std::optional<double> suspect_deviations;
-  std::optional<Millis> slow_min;
-  std::optional<Millis> suspect_min;
-  std::map<Pattern, BoundsPatch> patterns;
-  std::optional<double> repeated_of_20;
-  std::optional<std::int64_t> recovery_changes;
-  std::map<std::string, ToolRule> tools;  ///< Each replaces the rule of its tool.
+  std::optional<Millis> heartbeat_interval{};
+  std::optional<std::int64_t> stuck_threshold{};
+  std::optional<std::int64_t> silence_intervals{};
+  std::optional<Millis> call_idle_max{};
+  std::optional<bool> concurrent_checks{};
+  std::optional<Millis> usual_interval{};
+  std::optional<double> slow_deviations{};
+  std::optional<double> suspect_deviations{};
+  std::optional<Millis> slow_min{};
+  std::optional<Millis> suspect_min{};
+  std::map<Pattern, BoundsPatch> patterns{};
+  std::optional<double> repeated_of_20{};
+  std::optional<std::int64_t> recovery_changes{};
+  std::map<std::string, ToolRule> tools{};  ///< Each replaces the rule of its tool.
 
   friend bool operator==(const PolicyPatch&, const PolicyPatch&) = default;
 };
@@ -142,13 +144,12 @@ struct PolicyPatch {
 /// The policy with the patch applied.
 [[nodiscard]] Policy patched(Policy policy, const PolicyPatch& patch);
 
-/// Whether each field is in its range. Errors: `invalid`, naming the field and its range.
+/// Checks that each field is in its range. Errors: `invalid`, naming the field and its range.
 [[nodiscard]] Result<void> check(const PolicyPatch& patch);
-/// Whether the thresholds make sense together. Errors: `invalid`, naming the field and the reason.
+/// Checks that the thresholds are consistent. Errors: `invalid`, naming the field and the reason.
 [[nodiscard]] Result<void> check(const Policy& policy);
 
-/// A digest of all thresholds: transitions carry it, so that a later reader knows what they were
-/// judged by.
+/// Returns a digest of all thresholds. Transitions carry it, so readers know their policy.
 [[nodiscard]] std::uint64_t digest_of(const Policy& policy);
 
 }  // namespace watchdog

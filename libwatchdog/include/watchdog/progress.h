@@ -1,5 +1,5 @@
 /// \file
-/// The progress document: what anybody who asks is told about a session.
+/// Writes the progress document, the public view of a session.
 #pragma once
 
 #include <optional>
@@ -13,32 +13,49 @@
 
 namespace watchdog {
 
-/// The part of the document that does not change while a session runs: parent, agent, task, labels,
-/// as JSON members without braces.
-[[nodiscard]] std::string description_of(const SessionSpec& spec);
+/// What does not change while a session runs. A plain value.
+struct Description {
+  std::string members{};  ///< Parent, agent, task, labels, as JSON members without braces.
+  std::string agent{};
+  std::string title{};      ///< What its owner calls it, or asks of it. Empty: nothing was given.
+  std::string directory{};  ///< The last component of the one that it works in. Empty: not known.
+
+  friend bool operator==(const Description&, const Description&) = default;
+};
+[[nodiscard]] Description description_of(const SessionSpec& spec);
+
+/// What people call the session: what its owner gave, else the first line of its first prompt, else
+/// its agent and directory, else its short id.
+[[nodiscard]] std::string title_of(std::string_view session_id, const Description& description,
+                                   const Words& words);
+/// The first 8 characters of a UUID; other ids as they are.
+[[nodiscard]] std::string_view short_id(std::string_view session_id) noexcept;
+
+/// The members by which people tell sessions apart: title, shortId, directory.
+void write_title(JsonWriter& out, std::string_view session_id, const Description& description,
+                 const Words& words);
 
 /// The events that prove a health, each with what it shows, as an array.
 void write_evidence(JsonWriter& out, const Health& health);
 
-/// A turn's members without braces, as everybody who asks is told; `running`: its newest call, or
-/// null.
+/// Writes a turn's members without braces. `running`: its newest call, or null.
 void write_turn(JsonWriter& out, const OpenTurn& turn, const OpenCall* running, Instant now);
 
-/// What the model's server does, as an object; null where nothing is known by now. `now` and `wall`
-/// are the same moment on both clocks.
+/// Writes the model server's state as an object, or null if none is known. `now` and `wall` are the
+/// same moment on both clocks.
 void write_server(JsonWriter& out, const Case& judged, Instant now, WallTime wall);
 
 /// Another session, whose health explains why one waits. A plain value.
 struct Explanation {
-  std::string session;
+  std::string session{};
   HealthKind health = HealthKind::unknown;
-  std::string reason;
+  std::string reason{};
 };
 
 /// The whole document as JSON. `now` and `wall` are the same moment on both clocks. REQUIRES: `now`
 /// not before the newest event.
 [[nodiscard]] std::string progress_document(std::string_view session_id, const Case& judged,
-                                            std::string_view description, Instant now,
+                                            const Description& description, Instant now,
                                             WallTime wall,
                                             const std::optional<Explanation>& explained_by = {});
 

@@ -1,7 +1,8 @@
 /// \file
 /// The typed reasons for which a session ends. One constant for each way; `Outcome::reason` holds
-/// it. Elapsed time is not among them: the two that name a limit (`legacy_time_limit`,
-/// `budget_time`) exist only where the session's owner turned them on.
+/// it, and `Outcome::subject` what it is about. Elapsed time is not among them: the two that name a
+/// limit (`legacy_time_limit`, `budget_time`) exist only where the session's owner turned them on.
+/// Agents may give reasons of their own; those of the library are all here.
 #pragma once
 
 #include <string_view>
@@ -30,11 +31,48 @@ inline constexpr std::string_view process_exited = "process_exited";
 inline constexpr std::string_view error = "error";  ///< a failure its agent did not classify
 // incomplete
 inline constexpr std::string_view max_iterations_reached = "max_iterations_reached";
-inline constexpr std::string_view budget_exhausted = "budget_exhausted";
-inline constexpr std::string_view budget_time = "budget_time";  ///< opt-in
+inline constexpr std::string_view budget_exhausted = "budget_exhausted";  ///< subject: the axis
+inline constexpr std::string_view budget_time = "budget_time";            ///< opt-in
+inline constexpr std::string_view abandoned =
+    "abandoned";  ///< not ended by anybody and quiet for as long as ended sessions are kept
+inline constexpr std::string_view no_answer =
+    "no_answer";  ///< its agent went away before its answer was complete
+inline constexpr std::string_view unspecified = "unspecified";  ///< its agent did not say
 // cancelled
-inline constexpr std::string_view cancelled_by_user = "cancelled_by_user";
-inline constexpr std::string_view cancelled_by_parent = "cancelled_by_parent";
+inline constexpr std::string_view cancelled = "cancelled";                  ///< subject: by whom
 inline constexpr std::string_view legacy_time_limit = "legacy_time_limit";  ///< opt-in
+
+inline constexpr std::string_view all[] = {task_complete,
+                                           connection_refused,
+                                           host_not_found,
+                                           tls_failed,
+                                           connection_lost,
+                                           authentication,
+                                           context_exceeded,
+                                           model_client_error,
+                                           model_server_error,
+                                           rate_limited,
+                                           malformed_answer,
+                                           tool_error,
+                                           task_failed,
+                                           low_confidence,
+                                           confirmed_stuck,
+                                           process_exited,
+                                           error,
+                                           max_iterations_reached,
+                                           budget_exhausted,
+                                           budget_time,
+                                           abandoned,
+                                           no_answer,
+                                           unspecified,
+                                           cancelled,
+                                           legacy_time_limit};
+
+// Of failures that end nothing.
+inline constexpr std::string_view not_asked = "not_asked";  ///< a check that would disturb
+
+// Subjects of `cancelled` that the library gives itself.
+inline constexpr std::string_view user = "user";
+inline constexpr std::string_view parent = "parent";
 
 }  // namespace watchdog::reasons

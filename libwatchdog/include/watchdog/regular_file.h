@@ -1,5 +1,5 @@
 /// \file
-/// A small file, read whole.
+/// Reads a small file in full.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,13 @@
 
 namespace watchdog {
 
-/// Whose eyes a file may be for.
+/// Who may read a file. `owner`: it holds a secret, so it must belong to this process's user or
+/// root, and no other user may read it.
 enum class Readers : std::uint8_t { anybody, owner };
 
-/// Never waits, whatever the path names. Errors: `not_found`, `unavailable` (cannot be opened or
-/// read), `invalid` (no regular file; others may read it), `exhausted` (above `bytes_max`). The
-/// messages go on after the path.
+/// Never blocks, whatever the path names. Errors: `not_found`, `unavailable` (cannot be opened or
+/// read), `invalid` (not a regular file; others may read or own it), `exhausted` (above
+/// `bytes_max`). The messages are to follow the path.
 [[nodiscard]] Result<std::string> read_regular_file(const std::filesystem::path& path,
                                                     std::size_t bytes_max, Readers readers);
 

@@ -1,5 +1,5 @@
 /// \file
-/// What a session repeats: bounded, folded call by call, independent of how long it runs.
+/// The summary of a session's repetition: bounded, independent of the session's length.
 #pragma once
 
 #include <array>
@@ -11,25 +11,35 @@
 #include "watchdog/pattern.h"
 #include "watchdog/policy.h"
 #include "watchdog/report.h"
+#include "watchdog/session.h"
 
 namespace watchdog {
 
+/// Adds the `Marks` of a report's content, as far as the content is there. No effect on other kinds
+/// of reports, and the second time. Linear in the content, without recursion.
+void mark(Report& report);
+/// Returns true if enough of the content is kept to mark it when it is read: then marks need not be
+/// stored.
+[[nodiscard]] bool is_kept_whole(const Report& report, ContentLevel level);
+
 /// A finished round: a call with its result, or several calls that ran at once.
 struct Step {
-  Seq seq = 0;               ///< The event that finished it.
+  Seq seq = 0;               ///< The event that finished the round.
   std::uint64_t call = 0;    ///< Tools and arguments.
-  std::uint64_t result = 0;  ///< 0: there was none.
+  std::uint64_t result = 0;  ///< 0: none came.
   std::uint64_t exact = 0;   ///< Of the whole result by its source; 0: unknown.
   std::uint32_t tool = 0;
   bool failed = false;
   bool informative = false;  ///< Its result says more than "done".
-  bool blind = false;        ///< Its call or its result is not known: it convicts nobody.
+  bool blind = false;        ///< Its call or its result is not known: it confirms nothing.
   bool again = false;        ///< It repeated something.
-  float weight = 0;          ///< As a repeated pair of call and result.
-  std::vector<std::uint32_t> shingles;  ///< Of its arguments; only of the newest few, as
-  std::vector<Marks::Field> fields;     ///< these.
+  float weight = 0;          ///< Its weight as a repeated pair of call and result.
+  std::vector<std::uint32_t>
+      shingles{};  ///< Of its arguments, like the next one; the newest few steps only.
+  std::vector<Marks::Field> fields{};  ///< See above.
+  std::uint8_t exit_code = 0;          ///< The exit code of a failed command; 0: not known.
 
-  /// The results say the same: without what varies, or by the source's own digests.
+  /// Returns true for equal results: without what varies, or by the source's own digests.
   [[nodiscard]] bool same_result(const Step& other) const noexcept {
     return result == other.result || (exact != 0 && exact == other.exact);
   }
@@ -49,20 +59,20 @@ struct Streak {
   }
 };
 
-/// Whether things come in a cycle of one period: each lap is compared with the first, and one of
-/// three or more elements may be missing.
+/// Detects a cycle of one period. Each lap is compared with the first; one of three or more
+/// elements may be missing.
 class Cycle {
  public:
   static constexpr std::size_t period_max = 8;
-  /// The newest things, the last at the end; as many as there were, up to `period_max`.
+  /// The newest elements, the last at the end, up to `period_max`.
   using Recent = std::vector<std::pair<std::uint64_t, Seq>>;
 
-  /// Takes the newest of `recent`.
+  /// Takes the newest element of `recent`.
   void take(const Recent& recent, std::size_t period) noexcept;
 
   std::array<std::uint64_t, period_max> lap{};
-  std::uint8_t at = 0;    ///< Which element of the lap is expected.
-  bool missed = false;    ///< This lap misses an element already.
+  std::uint8_t at = 0;    ///< Index of the expected element of the lap.
+  bool missed = false;    ///< This lap already misses an element.
   std::int32_t laps = 0;  ///< Complete ones, the first among them.
   Seq first = 0;
 };
@@ -72,7 +82,7 @@ class Cycles {
  public:
   void take(std::uint64_t digest, Seq seq, std::size_t period_min, std::size_t period_max);
   void clear() noexcept { *this = {}; }
-  /// The cycle with the most laps, the shortest of several; none without two laps.
+  /// Returns the cycle with the most laps, the shortest of several; null without two laps.
   [[nodiscard]] const Cycle* longest() const noexcept;
 
   Cycle::Recent recent;
@@ -83,12 +93,12 @@ class Cycles {
 class Known {
  public:
   static constexpr std::size_t digests_max = 256;
-  /// True if it is new; then it is known from now on.
+  /// Adds a digest. Returns true if it is new.
   bool add(std::uint64_t digest);
   [[nodiscard]] bool has(std::uint64_t digest) const noexcept;
 
   std::vector<std::uint32_t> digests;
-  std::uint32_t at = 0;  ///< Where the next one goes once there are `digests_max`.
+  std::uint32_t at = 0;  ///< Index of the next one once there are `digests_max`.
 };
 
 /// Calls that run at once. They count as one step.
@@ -96,19 +106,19 @@ struct Round {
   std::uint32_t number = 0;
   std::int32_t open = 0;
   std::int32_t finished = 0;
-  Step sum;
+  Step sum{};
   bool malformed = false;
   bool unreachable = false;
   ToolUse use = ToolUse::ordinary;
-  std::vector<std::uint64_t> calls;  ///< Different ones; at most 16.
+  std::vector<std::uint64_t> calls{};  ///< Different ones; at most 16.
 };
 
-/// What is counted of messages; set back when an answer is asked for again.
-struct Talk {
+/// Counts about messages; restored when an answer is requested again.
+struct MessageRepetition {
   std::uint64_t newest = 0;
-  Streak same;
-  Streak any;
-  Streak chants;
+  Streak same{};
+  Streak any{};
+  Streak chants{};
 };
 
 /// A confirmed repetition, kept until enough is new.
@@ -120,34 +130,33 @@ struct Alarm {
   std::int32_t recovered = 0;  ///< New calls since; a new state counts as two.
 };
 
-/// How bad a finding is.
+/// The severity of a finding.
 enum class Level : std::uint8_t { none, suspect, stuck };
 
 struct Finding {
   Pattern pattern = Pattern::none;
   Level level = Level::none;
   double count = 0;
-  Seq first = 0;           ///< Where it began,
+  Seq first = 0;           ///< The event where it began,
   Seq last = 0;            ///< and its newest event.
-  bool conclusive = true;  ///< False: no confirmation makes more of it than a suspicion.
+  bool conclusive = true;  ///< False: no confirmation can make more of it than a suspicion.
 };
 
-/// How a call takes part: by its tool's rule.
+/// How a call counts, by its tool's rule.
 struct CallMark {
   std::uint64_t call = 0;
   std::uint32_t tool = 0;
-  std::uint32_t round = 0;  ///< 0: it takes no part.
+  std::uint32_t round = 0;  ///< 0: it does not count.
   ToolUse use = ToolUse::ordinary;
   bool malformed = false;
-  bool blind = false;  ///< What was asked is not known.
+  bool blind = false;  ///< Its arguments are not known.
   bool twin = false;   ///< The same call runs in this round already.
 };
 
-/// Of a result whose call is not known.
+/// Returns the mark of a result whose call is not known.
 [[nodiscard]] CallMark unknown_call(std::string_view tool);
 
-/// Everything that is remembered of a session to see what it repeats. A plain value of at most some
-/// 8 KiB.
+/// All that is remembered of a session to find repetition. A plain value of at most some 8 KiB.
 class Repetition {
  public:
   static constexpr std::size_t compared_max = 8;
@@ -155,51 +164,51 @@ class Repetition {
 
   [[nodiscard]] CallMark begin_call(const Report& report, Seq seq, const Policy& policy);
   void finish_call(const CallMark& call, const Report& result, Seq seq, const Policy& policy);
-  /// A result whose call is not known. One that says nothing is no step.
+  /// Takes a result whose call is not known. An uninformative one is not a step.
   void take_result(const Report& result, Seq seq, const Policy& policy);
-  /// A call that nothing more will be heard of.
+  /// Drops a call whose result will not come.
   void drop_call(const CallMark& call, Seq seq, const Policy& policy);
-  /// True if nobody gave up waiting for this tool with these arguments before; it is known from now
-  /// on.
+  /// Records a timeout. Returns true for the first one of this tool with these arguments.
   [[nodiscard]] bool add_timeout(const CallMark& call);
   void take_state(const Marks& marks, Seq seq, const Policy& policy);
-  /// A change of state that says only that there was one.
+  /// Takes a change of state without data.
   void take_bare_state(Seq seq, const Policy& policy);
   /// `marks` may be null.
   void take_message(std::string_view role, const Marks* marks, Seq seq, const Policy& policy);
   void take_chant(Seq seq);
   void take_compaction(Seq seq);
-  /// The newest answer is asked for again: it did not happen.
+  /// Takes back the newest answer, because it is requested again.
   void take_retry();
-  /// A user's word begins everything anew; what is known stays known.
+  /// Starts again after a user's input; known steps stay known.
   void take_user_input(Seq seq);
 
-  /// The worst of what is seen now. Confirmed ones stay until enough is new.
+  /// Returns the worst present finding. Confirmed ones stay until enough is new.
   [[nodiscard]] Finding finding(const Policy& policy) const;
   /// Keeps a confirmed repetition.
   void confirm(const Finding& found);
 
-  std::vector<Step> steps;  ///< Since the newest new state; oldest first.
-  double score = 0;         ///< Of R4.
-  double evidence = 0;      ///< What the newest step added to it.
-  bool echo = false;        ///< The newest step repeats the one right before it.
-  Streak same_result;       // R1
-  Streak same_error;        // R2
-  Streak thrash;            // R5
-  Streak unparsed;          // R6
-  Streak compactions;       // R10
-  Streak barren;            // R11
-  Cycles rounds;            // R3
-  Cycles states;            // R9
-  bool took_step = false;   ///< The newest event was a round, or a state that says enough.
-  Talk talk;                // R7, R7b, R8
-  Talk before_answer;       ///< The same before the newest message.
+  std::vector<Step> steps;          ///< Since the newest new state; oldest first.
+  double score = 0;                 ///< Of `repeated_calls`.
+  double evidence = 0;              ///< What the newest step added to the score.
+  bool echo = false;                ///< The newest step repeats the one right before it.
+  Streak same_result;               // same_call
+  Streak same_error;                // same_failing_call
+  Streak thrash;                    // same_error
+  Streak unparsed;                  // invalid_calls
+  Streak compactions;               // repeated_compactions
+  Streak barren;                    // nothing_new
+  Streak loop;                      ///< Calls of the present repetition, its first lap included.
+  Cycles rounds;                    // cycle_of_calls
+  Cycles states;                    // recurring_states
+  bool took_step = false;           ///< The newest event was a round, or an informative state.
+  MessageRepetition talk;           // same_message, messages_only, repeated_text
+  MessageRepetition before_answer;  ///< The same before the newest message.
   Known known_steps;
   Known known_states;
   Round round;
-  bool graced = false;  ///< A compaction was forgiven since the newest thing that was new.
-  bool novel = false;   ///< The newest event taken was something new.
-  Seq state_seq = 0;    ///< The newest change of state that was new, or did not say what changed.
+  bool graced = false;  ///< A compaction was forgiven since the newest new step.
+  bool novel = false;   ///< The newest event was something new.
+  Seq state_seq = 0;    ///< The newest change of state that was new, or had no data.
   Alarm alarm;
   std::string tool;  ///< The newest finished call's, its first 64 bytes.
 
@@ -212,11 +221,11 @@ class Repetition {
   void recover(std::int32_t by, const Policy& policy);
 };
 
-/// True if two rounds are about different targets: their arguments have the same members, and all
-/// that differ are atomic; or they are commands of which one word differs.
+/// Returns true if two rounds have different targets: their arguments have the same members and all
+/// that differ are atomic; or they are commands that differ in one word.
 [[nodiscard]] bool other_target(const Step& a, const Step& b) noexcept;
 
-/// The similarity of two samples of shingles, 0 … 1: what they have in common of all they have.
+/// Returns the similarity of two samples of shingles, 0 … 1: the common ones divided by all.
 [[nodiscard]] double similarity(const std::vector<std::uint32_t>& a,
                                 const std::vector<std::uint32_t>& b) noexcept;
 

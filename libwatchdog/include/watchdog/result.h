@@ -1,5 +1,5 @@
 /// \file
-/// What an operation that can fail because of the world returns: a value, or the reason why not.
+/// The result of an operation that can fail: a value, or an error.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,9 @@
 
 namespace watchdog {
 
-/// What the caller can do about it: write it properly (`malformed`: not of the shape), choose
-/// another value (`invalid`: of the shape, but not allowed), look elsewhere (`not_found`), read and
-/// decide again (`conflict`), send less (`exhausted`), stop (`cancelled`), try later
-/// (`unavailable`), restore a backup (`corrupt`).
+/// The caller's next step: correct the form (`malformed`), choose another value (`invalid`), look
+/// elsewhere (`not_found`), read and decide again (`conflict`), send less (`exhausted`), stop
+/// (`cancelled`), try later (`unavailable`), restore a backup (`corrupt`).
 enum class ErrorCode : std::uint8_t {
   malformed,
   invalid,
@@ -33,16 +32,15 @@ struct Names<ErrorCode> {
                                              "exhausted", "cancelled", "unavailable", "corrupt"};
 };
 
-/// Why an operation was not done. A plain value.
+/// Why an operation failed. A plain value.
 struct Error {
   ErrorCode code = ErrorCode::invalid;
-  std::string message;  ///< For a person; carries the numbers and names the file or field.
-  std::string field{};  ///< The input field at fault, if there is one.
-  int line = 0;         ///< The input line at fault, counted from 1; 0: the input has no lines.
+  std::string message{};  ///< For a person; has the numbers and names the file or field.
+  std::string field{};    ///< The input field at fault, if there is one.
+  int line = 0;           ///< The input line at fault, counted from 1; 0: the input has no lines.
 };
 
-/// A value or the reason why there is none. Dropping one silently is a compiler warning. A plain
-/// value.
+/// A value or an error. Ignoring it is a compiler warning. A plain value.
 template <class T, class E = Error>
 class [[nodiscard]] Result {
  public:
@@ -67,7 +65,7 @@ class [[nodiscard]] Result {
   std::variant<T, E> state_;
 };
 
-/// Done, or the reason why not.
+/// Success or an error.
 template <class E>
 class [[nodiscard]] Result<void, E> {
  public:

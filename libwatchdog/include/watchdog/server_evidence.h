@@ -1,7 +1,8 @@
 /// \file
-/// What a model's server does with the requests that are open, concluded from looks at it.
+/// Concludes what a model server does with the open requests, from samples.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,107 +16,156 @@
 
 namespace watchdog {
 
-/// What became of one question to the server.
+/// The result of one question to the server.
 enum class Asked : std::uint8_t {
   unasked,
-  unsupported,  ///< the server has no such thing, or wants a key for it
-  waiting,      ///< asked, and not answered yet
-  refused,      ///< nobody accepts the connection
+  unsupported,  ///< the server does not have it, or requires a key
+  waiting,      ///< asked, without an answer yet
+  refused,      ///< no process accepts the connection
   answered
 };
 
-/// A slot of llama.cpp as `/slots` shows it. While it is not processing the counters are those of
-/// its task before. A plain value.
-struct SlotSight {
+/// Parameters of a request. An unreported one is absent. A plain value.
+struct TaskParameters {
+  std::optional<bool> stream{};
+  std::optional<std::int64_t> seed{}, max_tokens{}, top_k{};
+  std::optional<double> temperature{}, top_p{}, min_p{};
+};
+/// Returns false if a slot with parameters `shown` cannot work on a request with `asked`.
+[[nodiscard]] bool may_be_of(const TaskParameters& asked, const TaskParameters& shown);
+
+/// A slot of llama.cpp as `/slots` shows it. While it is not processing, its counters are those of
+/// its previous task. A plain value.
+struct SlotSample {
   int id = 0;
   bool is_processing = false;
   std::optional<std::int64_t> task{};
-  std::optional<std::int64_t> prompt_read{};  ///< Older builds do not tell.
+  std::optional<std::int64_t> prompt_read{};  ///< Older builds do not report it.
   std::optional<std::int64_t> written{};
+  TaskParameters parameters{};
 };
 
-/// What one look at a server showed. What was not asked, or not told, is absent. A plain value.
-struct ServerSight {
+/// One sample of a server. Values that were not asked, or not reported, are absent. A plain value.
+struct ServerSample {
   Instant at{};
-  /// Of whatever is cheapest: health, properties, versions. An answer proves that it is reachable,
-  /// and never that anything moves.
+  /// The cheapest question: health, properties, versions. An answer proves that the server is
+  /// reachable, never that a request moves.
   Asked reachable = Asked::unasked;
-  bool is_loading = false;   ///< It says that it loads its model.
-  bool is_sleeping = false;  ///< It unloaded its model, and must not be woken by looking.
+  bool is_loading = false;   ///< It reports that it loads its model.
+  bool is_sleeping = false;  ///< It unloaded its model, and a sample must not wake it.
   Asked slots = Asked::unasked;
-  Millis slots_waiting{};  ///< Of `waiting`: for how long by now.
-  std::vector<SlotSight> slot{};
+  Millis slots_waiting{};  ///< Of `waiting`: the time so far.
+  std::vector<SlotSample> slot{};
   Asked metrics = Asked::unasked;
-  /// Running totals: of decodes, prompt tokens and answer tokens. For whom is not told.
+  /// Running totals of decodes, prompt tokens and answer tokens, for all requests.
   std::optional<std::int64_t> decodes{}, prompt_total{}, written_total{};
-  std::optional<std::int64_t> running{};  ///< Requests that it works on, and
-  std::optional<std::int64_t> queued{};   ///< those that wait for that.
-  std::optional<std::int64_t> started{};  ///< When its process began, in whatever unit it tells.
-  /// Of its process and all below it; absent: on another machine, or somebody else's.
+  std::optional<std::int64_t> running{};  ///< Requests in work, and
+  std::optional<std::int64_t> queued{};   ///< requests in the queue.
+  std::optional<std::int64_t> started{};  ///< When its process began, in the server's own unit.
+  /// Of its process and its descendants; absent: on another machine, or of another user.
   std::optional<Millis> cpu{};
   std::optional<std::int64_t> io_bytes{};      ///< Read so far.
   std::optional<std::int64_t> memory_bytes{};  ///< Resident.
   std::optional<int> gpu_percent{};            ///< Of the busiest.
-  bool process_gone = false;                   ///< It was there, and is not any more.
+  bool process_gone = false;                   ///< It was visible before and is gone.
+  std::int64_t stopped = 0;  ///< Pid of a serving process in state T (stopped); 0: none.
 };
 
-/// What an open request's own connection shows. Counters only rise. A plain value.
-struct RequestSight {
+/// An open request's own connection. Counters only rise. A plain value.
+struct RequestSample {
   Instant since{};                 ///< When it was sent.
-  std::int64_t pieces = 0;         ///< Of the answer, of whatever kind; pings are none.
-  std::int64_t prompt_read = 0;    ///< As the stream tells of its progress.
-  std::int64_t prompt_tokens = 0;  ///< Likewise; 0: not told.
+  std::int64_t pieces = 0;         ///< Of the answer, of any kind except pings.
+  std::int64_t prompt_read = 0;    ///< As the stream reports it.
+  std::int64_t prompt_tokens = 0;  ///< Likewise; 0: not reported.
+  TaskParameters parameters{};
 };
 
 using RequestId = std::uint64_t;
 
-/// How long nothing may move. It is counted in looks and in the time between them: no look that
-/// came late counts for more than a usual one, so that who looks suspects itself first. A plain
-/// value.
-struct EvidencePatience {
-  int looks_min = 8;         ///< At least so many looks in a row without any movement.
-  Millis gap_prior{60'000};  ///< What a server may need from one movement to the next,
+/// How long nothing may move before a hang. It is counted in samples and in the time between them.
+/// A late sample counts as a usual one, so a late observer suspects itself first. A plain value.
+struct HangThresholds {
+  int looks_min = 8;         ///< Samples in a row without any movement.
+  Millis gap_prior{60'000};  ///< The expected gap between two movements,
                              ///< before its own longest gap is known.
-  double gap_factor = 4;     ///< Times the longest gap that was seen, of reading and writing apart.
-  double cpu_idle = 0.02;    ///< Of one core: below it a process does nothing.
+  double gap_factor = 4;     ///< Times the longest gap seen, for reading and writing apart.
+  double cpu_idle = 0.02;    ///< Of one core: a process below it is idle.
   int gpu_idle_percent = 3;  ///< Likewise of a GPU.
-  int remote_factor = 4;     ///< Times all of this where no process can be seen.
-  /// So many looks in a row with answers and an idle process, and they are not of its making: it
-  /// passes on what another machine does, and is no witness.
+  int remote_factor = 4;     ///< Factor for all of this if no process is visible.
+  /// After this many samples in a row with answers and an idle process, the process only forwards
+  /// and proves nothing.
   int idle_moves_max = 3;
 };
 
-/// Concluded of one request. `why` proves it in a sentence for people, with numbers.
+/// Decides when a server is sampled next, and whether that sample may ask it. Samples take at most
+/// a tenth of the time, except questions without an answer: they are the first sign of a hang and
+/// earn no pause. After one, samples look at the process alone, `look_every` apart, and the server
+/// is asked again after 7.5 times that. Pure.
+class LookRhythm {
+ public:
+  explicit LookRhythm(Millis look_every = Millis{2'000})
+      : look_every_(look_every), interval_(look_every) {}
+
+  /// A finished sample. A plain value.
+  struct Look {
+    Instant ended{};
+    Millis took{};
+    Millis in_vain{};         ///< The part of it spent on questions without an answer.
+    bool changed = false;     ///< The state of some request changed.
+    bool asked = false;       ///< It asked the server, not only the process.
+    bool unanswered = false;  ///< A question has no answer.
+  };
+  void looked(const Look& look);
+  /// The next sample comes as soon as the first one would.
+  void hurry() { interval_ = look_every_; }
+  [[nodiscard]] bool is_hurried() const { return interval_ == look_every_; }
+  /// Returns the pause after the previous sample.
+  [[nodiscard]] Millis wait() const { return std::max(interval_, pause_); }
+  /// Returns false if a sample at `now` must not ask, because a question has no answer.
+  [[nodiscard]] bool may_ask(Instant now) const { return now >= ask_at_; }
+  /// The server is known to be alive: it may be asked.
+  void ask_again() { ask_at_ = {}; }
+
+ private:
+  Millis look_every_, interval_;
+  Millis pause_{};
+  Instant ask_at_{};
+};
+
+/// The conclusion about one request. `why` is the proof, a sentence with numbers.
 struct ServerFinding {
   RequestId request = 0;
   Evidence evidence{};
   std::string why{};
 };
 
-/// What is remembered of one server from look to look. Bounded by the requests that are open and
-/// the slots that it shows. Pure: no clock, no I/O; the same looks give the same findings. Use from
-/// one thread at a time.
+/// The memory of one server between samples. Bounded by the open requests and the shown slots.
+/// Pure: no clock, no I/O; the same samples give the same findings. Use from one thread at a time.
 ///
-/// A request moves if its own stream did, or a slot of the server that no stream accounts for, or,
-/// where the server shows no slots, its running totals. It stays what it was for as long as its
-/// server may need from one movement to the next. Beyond, it is `hung` only on a second sign: its
-/// server's process is idle; no slot works on it though the server could have given it one, and it
-/// is not queued; a slot that can only be its own stands still while others move; or its process
-/// cannot be seen, and all of its slots stand still at a pace that each of them has shown before,
-/// or its totals while it writes for nobody else. A busy process alone makes
-/// it `working`, however long, and one that is idle while answers come only passes them on, and
-/// counts as not seen. That the server answers is no sign of anything.
+/// A request moves if its own stream did, or a slot that no stream accounts for, or, without slots,
+/// the server's totals. Counts of a slot are shown only if they can be of no other request, by the
+/// time when its task was first seen and by its parameters. A request keeps its state for as long
+/// as its server may need between two movements. After that it is `hung` only on a second sign:
+///  * its server's process is idle;
+///  * no slot works on it though one was free, and it is not queued;
+///  * a slot that can only be its own stands still while others move;
+///  * its process is not visible, and all of its slots stand still at a pace that each has shown
+///    before, or its totals do while it is the only one that writes.
+/// A busy process alone makes it `working`, however long. One that is idle while answers come only
+/// forwards them, and counts as not visible. A stopped process is hung at once. An answer of the
+/// server is not a sign of movement. If it does not answer for longer than its longest gap, what is
+/// known of its requests ends, unless its process is busy.
 class ServerWatch {
  public:
-  explicit ServerWatch(EvidencePatience patience = {});
+  explicit ServerWatch(HangThresholds patience = {});
   ~ServerWatch();
   ServerWatch(ServerWatch&&) noexcept;
   ServerWatch& operator=(ServerWatch&&) noexcept;
 
-  /// Takes a look at the server together with what its open requests showed by then, and concludes
-  /// for each of them. REQUIRES: `sight.at` does not run backwards.
-  [[nodiscard]] std::vector<ServerFinding> look(const ServerSight& sight,
-                                                const std::map<RequestId, RequestSight>& open);
+  /// Takes a sample with the present state of its open requests, and returns a finding for each of
+  /// them. REQUIRES: `sight.at` does not run backwards.
+  [[nodiscard]] std::vector<ServerFinding> look(const ServerSample& sight,
+                                                const std::map<RequestId, RequestSample>& open);
 
  private:
   struct State;

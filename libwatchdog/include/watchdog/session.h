@@ -1,40 +1,51 @@
 /// \file
-/// What is known about a session before it says anything.
+/// The properties with which a session is created.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <string>
 
-#include "watchdog/content.h"
 #include "watchdog/policy.h"
 #include "watchdog/report.h"
 
 namespace watchdog {
 
+/// How much of arguments, results, data and messages is kept: nothing, digests and size, those and
+/// the first 200 characters (the default), or everything. Secrets are removed from what is kept.
+/// With `none`, repeated calls cannot be found.
+enum class ContentLevel : std::uint8_t { none, digest, preview, full };
+
+template <>
+struct Names<ContentLevel> {
+  static constexpr std::string_view all[] = {"none", "digest", "preview", "full"};
+};
+
 /// How a session is created. Every field is optional. A plain value.
 struct SessionSpec {
-  std::string parent;  ///< Session id of the parent; it need not exist yet.
-  std::string agent;   ///< Name of the program or kind of agent.
-  std::string task;    ///< What it is to do, for people.
-  std::map<std::string, std::string> labels;
-  PolicyPatch policy;  ///< On top of the defaults.
+  std::string parent{};  ///< Session id of the parent; it need not exist yet.
+  std::string agent{};   ///< Name of the program or kind of agent.
+  std::string task{};    ///< The task, for people.
+  std::string title{};   ///< Its name for people, one line. Empty: see title_of().
+  std::map<std::string, std::string> labels{};
+  PolicyPatch policy{};  ///< On top of the defaults.
   ContentLevel content = ContentLevel::preview;
-  std::optional<ProcessFacts> process;
+  std::optional<ProcessFacts> process{};
 };
 
 inline constexpr std::size_t labels_max = 64;
 inline constexpr std::size_t label_bytes_max = 256;
 inline constexpr std::size_t task_bytes_max = 4'096;
+inline constexpr std::size_t title_chars_max = 120;
 
 /// Errors: `invalid`, naming the field.
 [[nodiscard]] Result<void> check(const SessionSpec& spec);
 
-/// Facts about this very process.
+/// Returns the facts about this process.
 [[nodiscard]] ProcessFacts this_process();
 
-/// True if the process of these facts still runs on this machine; nothing where that cannot be
-/// known from here (another machine or boot, no pid). A zombie does not run.
+/// Returns true if the process still runs on this machine; nothing if that cannot be known here
+/// (another machine or boot, no pid). A zombie does not run.
 [[nodiscard]] std::optional<bool> is_running(const ProcessFacts& process);
 
 }  // namespace watchdog

@@ -1,6 +1,5 @@
 /// \file
-/// Everything that can be configured, and where each value came from: default < file < code <
-/// environment < command line.
+/// All settings, and the source of each value: default < file < code < environment < command line.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +28,11 @@ namespace watchdog {
 
 /// `[checks]`. A plain value.
 struct CheckSettings {
-  bool enabled = true;       ///< False: no model is ever asked.
-  bool on_suspicion = true;  ///< The monitor asks unasked, where a session's policy allows it.
-  /// A server for checks alone; empty: the agent's. It is not sent the agent's API key.
+  bool enabled = true;       ///< False: no model is asked.
+  bool on_suspicion = true;  ///< The monitor asks by itself, if a session's policy allows it.
+  /// A server for checks alone; empty: the agent's. It does not get the agent's API key.
   std::string base_url{};
-  /// True: the agent's own server is asked even where that makes it read the agent's prompt again.
+  /// True: the agent's own server is asked even if the agent must then read its prompt again.
   bool share_server = false;
   StatusChecker::Options options{};
 };
@@ -44,29 +43,28 @@ struct BudgetSettings {
   BudgetThresholds thresholds{};
 };
 
-/// `[tools]`: how an agent's tool calls are carried out. A plain value.
+/// `[tools]`: how an agent's tool calls are run. A plain value.
 struct ToolSettings {
   /// `deadlines.timeout_origin` names the file and line, or the variable, that set the timeout.
   DeadlineSettings deadlines{};
-  std::optional<Millis> cap{};  ///< Of every call, whatever its tool says; empty or 0: none.
+  std::optional<Millis> cap{};  ///< Of every call, before its tool's own; empty or 0: none.
   int parallel_max = 8;         ///< Calls of an answer that run at once.
   int workers_max = 16;         ///< Threads; one is free again only when its call returns.
-  std::optional<Millis> confirm_max{600'000};  ///< For a person's answer; empty or 0: for ever.
-  /// Ask a person before a tool changes something; where nobody can be asked, deny.
+  std::optional<Millis> confirm_max{600'000};  ///< For a person's answer; empty or 0: no limit.
+  /// Ask a person before a tool changes something; deny if no person can be asked.
   bool confirm_writes = true;
   std::filesystem::path artifacts{};  ///< Empty: `artifacts` beside the database.
-  std::int64_t artifact_bytes = std::int64_t{2} << 30U;  ///< Of all outputs that are kept.
-  double artifact_days = 7;                              ///< They are kept so long.
+  std::int64_t artifact_bytes = std::int64_t{2} << 30U;  ///< The total size of stored outputs.
+  double artifact_days = 7;                              ///< Days to keep stored outputs.
 };
 
 /// `[privacy]`. A plain value.
 struct PrivacySettings {
-  /// What is a secret besides what `redact` knows: regular expressions as RE2 has them. They hold
-  /// where `add_redactions` was called.
+  /// Regular expressions (RE2) of further secrets. They apply after `add_redactions` was called.
   std::vector<std::string> patterns{};
 };
 
-/// How a log line is written: for people, or an object a line.
+/// The form of log lines: for people, or one JSON object per line (NDJSON).
 enum class LogFormat : std::uint8_t { text, json };
 
 template <>
@@ -74,7 +72,7 @@ struct Names<LogFormat> {
   static constexpr std::string_view all[] = {"text", "json"};
 };
 
-/// How people are told.
+/// How alerts are sent.
 enum class ChannelType : std::uint8_t { webhook, command, log };
 
 template <>
@@ -82,7 +80,7 @@ struct Names<ChannelType> {
   static constexpr std::string_view all[] = {"webhook", "command", "log"};
 };
 
-/// Whom a webhook's body is written for.
+/// The recipient's form of a webhook's body.
 enum class AlertFormat : std::uint8_t { json, slack, pagerduty };
 
 template <>
@@ -94,19 +92,19 @@ struct Names<AlertFormat> {
 struct AlertChannel {
   ChannelType type = ChannelType::webhook;
   std::string url{};                         ///< Of a webhook; or
-  std::filesystem::path url_file{};          ///< a file with it, where it is a secret.
+  std::filesystem::path url_file{};          ///< a file with it, if it is secret.
   AlertFormat format = AlertFormat::json;    ///< Of a webhook.
   std::filesystem::path secret_file{};       ///< Signs the body; empty: it is not signed.
   std::filesystem::path routing_key_file{};  ///< Of PagerDuty.
-  std::filesystem::path ca_file{};           ///< Trusted besides the system's authorities. PEM.
+  std::filesystem::path ca_file{};           ///< Certificates to trust besides the system's. PEM.
   std::vector<std::string> command{};        ///< The program and its arguments; no shell.
   Millis timeout{10'000};                    ///< Of one attempt.
 };
 
 /// `[alerts]`. A plain value.
 struct AlertSettings {
-  AlertRules rules{};    ///< But `channels`, which are those below.
-  bool content = false;  ///< Whether messages say what the task and the error were.
+  AlertRules rules{};    ///< Except `channels`, which are those below.
+  bool content = false;  ///< Messages include the texts of the task and the error.
   Millis retry_first{1'000};
   Millis retry_longest{300'000};
   std::map<std::string, AlertChannel> channels{};
@@ -117,27 +115,28 @@ struct MonitorSettings {
   std::filesystem::path db{};  ///< Empty: default_database().
   std::string bind = "127.0.0.1";
   std::uint16_t port = 3'000;  ///< 0: a free one.
-  /// Who shows one of its tokens may act; empty: beside the database, see token_file().
+  /// File of the tokens for acting; empty: beside the database, see token_file().
   std::filesystem::path token_file{};
   std::filesystem::path tls_cert{};  ///< PEM, with its chain; with `tls_key` or not at all.
   std::filesystem::path tls_key{};   ///< PEM, for its owner only.
-  /// True: what comes in was sent by a proxy, which speaks TLS with everybody else.
+  /// True: requests come from a reverse proxy, which speaks TLS with the clients.
   bool behind_proxy = false;
-  std::vector<std::string> hosts{};   ///< Names it answers to beside loopback's and `bind`.
-  int requests_per_second_max = 200;  ///< Of each address but loopback's; 0: no limit.
-  std::string public_url{};           ///< As people reach it; empty: as it listens.
-  double retention_days = 30;         ///< Ended sessions are kept so long.
-  std::int64_t retention_bytes = 1'000'000'000;  ///< Of the database, whatever `retention_days`.
+  std::vector<std::string>
+      hosts{};  ///< Further host names of this server besides loopback's and `bind`.
+  int requests_per_second_max = 200;             ///< Of each address except loopback; 0: no limit.
+  std::string public_url{};                      ///< The URL for people; empty: the listening one.
+  double retention_days = 30;                    ///< Days to keep ended sessions.
+  std::int64_t retention_bytes = 1'000'000'000;  ///< Size of the database, before `retention_days`.
   LogFormat log_format = LogFormat::text;
-  std::string ping_url{};        ///< Asked for now and then, so that its owner notices when not.
-  Millis ping_interval{60'000};  ///< How often.
+  std::string ping_url{};        ///< URL to request regularly while the monitor works.
+  Millis ping_interval{60'000};  ///< Time between two of these requests.
 };
 
-/// What clients of the proxy are sent while they wait for a model that is known to be at work.
+/// The keep-alives for clients of the proxy while the model server is known to work.
 enum class KeepAliveMode : std::uint8_t {
   off,
-  comment,     ///< what parsers pass over: comments, the API's own pings, blanks before JSON
-  empty_delta  ///< pieces of an answer without content, for clients that count parsed pieces only
+  comment,     ///< bytes that parsers skip: comments, the API's own pings, blanks before JSON
+  empty_delta  ///< pieces of an answer without content, for clients that count only parsed pieces
 };
 
 template <>
@@ -156,14 +155,14 @@ struct Names<HungAnswer> {
 /// `[proxy.upstreams.NAME]`. A plain value.
 struct ProxyUpstream {
   std::string url{};
-  std::vector<std::string> models{};  ///< Names, in which a `*` stands for anything.
+  std::vector<std::string> models{};  ///< Names; `*` matches any text.
   std::filesystem::path ca_file{};
   std::filesystem::path api_key_file{};
 };
 
 /// `[proxy]`. A plain value.
 struct ProxySettings {
-  std::string upstream{};      ///< Of the server that gets what no other one does; empty: no proxy.
+  std::string upstream{};      ///< URL of the server for all other requests; empty: no proxy.
   std::uint16_t port = 3'001;  ///< 0: a free one.
   KeepAliveMode keep_alive = KeepAliveMode::comment;
   bool keep_alive_whitespace = false;
@@ -171,19 +170,19 @@ struct ProxySettings {
   Millis keep_alive_every{10'000};
   HungAnswer on_hung = HungAnswer::wait;
   bool probe = true;
-  Millis look_every{2'000};              ///< At first; rarer while nothing changes.
-  std::filesystem::path ca_file{};       ///< Trusted besides the system's authorities. PEM.
-  std::filesystem::path api_key_file{};  ///< Of the key for looking at the server.
+  Millis look_every{2'000};              ///< At first; longer while nothing changes.
+  std::filesystem::path ca_file{};       ///< Certificates to trust besides the system's. PEM.
+  std::filesystem::path api_key_file{};  ///< Key for questions to the server about its state.
   std::map<std::string, ProxyUpstream> upstreams{};
 };
 
-/// All of it. A plain value.
+/// All settings. A plain value.
 struct Settings {
   ModelClient::Options model{};          ///< `[model]`
-  std::filesystem::path api_key_file{};  ///< Where `model.api_key` was read; empty: nowhere.
+  std::filesystem::path api_key_file{};  ///< The source of `model.api_key`; empty: none.
   RunOptions run{};                      ///< `[run]`; `run.old_limits` is `[migration]`.
   CheckSettings checks{};
-  PolicyPatch policy{};  ///< `[policy]`, by the names that it has in JSON.
+  PolicyPatch policy{};  ///< `[policy]`, with the names in JSON.
   BudgetSettings budget{};
   TaskToolSettings task_tool{};
   ToolSettings tools{};
@@ -193,7 +192,7 @@ struct Settings {
   ProxySettings proxy{};
 };
 
-/// Who set a value; a later one wins.
+/// The source of a value; a later one wins.
 enum class Origin : std::uint8_t { built_in, file, code, environment, command_line };
 
 template <>
@@ -202,29 +201,29 @@ struct Names<Origin> {
                                              "command line"};
 };
 
-/// Why a configuration was refused, once for each thing that is wrong. A plain value.
+/// One mistake in a configuration. A plain value.
 struct Mistake {
   Origin origin = Origin::file;
-  std::string where{};  ///< `FILE:LINE[:COLUMN]`, a variable or a flag.
-  std::string key{};    ///< As in the file; empty: of the whole.
-  std::string message;  ///< For a person; names the key, what it is and what it may be.
+  std::string where{};    ///< `FILE:LINE[:COLUMN]`, a variable or a flag.
+  std::string key{};      ///< As in the file; empty: the whole file.
+  std::string message{};  ///< For a person; names the key, its value and the allowed ones.
 };
 using Mistakes = std::vector<Mistake>;
 
-/// A line each: `WHERE: MESSAGE`.
+/// One line for each: `WHERE: MESSAGE`.
 [[nodiscard]] std::string to_text(const Mistakes& mistakes);
 
 /// Names and values.
 using Environment = std::map<std::string, std::string>;
 [[nodiscard]] Environment process_environment();
 
-/// What a configuration is made of. A plain value.
+/// The sources of a configuration. A plain value.
 struct Sources {
   /// Empty path: none. Not set: `$WATCHDOG_CONFIG`, else `watchdog/watchdog.toml` in
-  /// `$XDG_CONFIG_HOME` (else `~/.config`) if it is there. Never a file of the working directory:
-  /// a repository that an agent works in could bring one.
+  /// `$XDG_CONFIG_HOME` (else `~/.config`) if it exists. Never a file of the working directory: a
+  /// repository in which an agent works could contain one.
   std::optional<std::filesystem::path> file{};
-  /// Changes what file and defaults say. May be empty.
+  /// Changes the settings of file and defaults. May be empty.
   std::function<void(Settings&)> code{};
   /// Empty variables count as absent.
   Environment environment = process_environment();
@@ -236,13 +235,13 @@ class Configuration {
  public:
   /// One value.
   struct Value {
-    std::string key;   ///< As in the file, e.g. `run.max_iterations`.
-    std::string text;  ///< As in the file; of a secret `set`; empty: there is none.
+    std::string key{};   ///< As in the file, e.g. `run.max_iterations`.
+    std::string text{};  ///< As in the file. `set` for a secret. Empty: no value.
     Origin origin = Origin::built_in;
-    std::string where;  ///< `FILE:LINE`, a variable or a flag; empty for a default and code.
+    std::string where{};  ///< `FILE:LINE`, a variable or a flag; empty for a default and code.
   };
 
-  /// Reads, checks and merges. Asks for the file system, and for nothing else of the machine.
+  /// Reads, checks and merges. Accesses the file system and nothing else of the machine.
   [[nodiscard]] static Result<Configuration, Mistakes> load(const Sources& sources);
 
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
@@ -262,48 +261,49 @@ class Configuration {
   std::map<std::string, Source> sources_;  // by key; absent: a default
 };
 
-/// What there is to set. A plain value.
+/// One setting. A plain value.
 struct SettingInfo {
-  std::string key;
-  std::string text;                    ///< Its default, as in the file; empty: none.
-  std::string help;                    ///< One sentence.
-  std::string allowed;                 ///< E.g. `an integer from 1 to 9`; empty: the policy knows.
-  std::vector<std::string> variables;  ///< Of the environment; of two that are set the last wins.
+  std::string key{};
+  std::string text{};     ///< Its default, as in the file; empty: none.
+  std::string help{};     ///< One sentence.
+  std::string allowed{};  ///< E.g. `an integer from 1 to 9`; empty: the policy checks it.
+  std::vector<std::string> variables{};  ///< Of the environment; if two are set the last one wins.
   std::string flag{};  ///< Of the command line; empty: none. `--no-…` takes no value.
 };
 
-/// The table that all of this is made from. Thread-safe.
+/// Returns the table of all settings. Thread-safe.
 [[nodiscard]] std::vector<SettingInfo> all_settings();
-/// A file with every setting: its meaning, and its default commented out. Thread-safe.
+/// Returns the default file of settings if `Sources::file` is not set; empty: none. Thread-safe.
+[[nodiscard]] std::filesystem::path usual_settings_file(const Environment& environment);
+/// Returns a file with every setting: its meaning, and its default as a comment. Thread-safe.
 [[nodiscard]] std::string sample_configuration();
 
-/// The client's options for checks: those of `[model]`, at `checks.base_url` if that is set (then
-/// without the API key). Thread-safe.
+/// Returns the client's options for checks: those of `[model]`, at `checks.base_url` if that is set
+/// (then without the API key). Thread-safe.
 [[nodiscard]] ModelClient::Options check_client(const Settings& settings);
 
-/// Where the tokens are: `monitor.token_file`, else the database's name with `-token` behind it.
-/// Thread-safe.
+/// Returns the file of the tokens: `monitor.token_file`, else the database's name with the suffix
+/// `-token`. Thread-safe.
 [[nodiscard]] std::filesystem::path token_file(const Settings& settings);
 
-/// Makes the patterns of `[privacy]` hold in this process, from now on and for good. Errors:
-/// `invalid`. Thread-safe.
+/// Adds the patterns of `[privacy]` to this process for good. Errors: `invalid`. Thread-safe.
 [[nodiscard]] Result<void> add_redactions(const PrivacySettings& privacy);
 
-/// What channels need that stands in files of its own. A plain value.
+/// Secrets of channels that are in files of their own. A plain value.
 struct ChannelSecrets {
   std::string url, secret, routing_key;
 };
-/// Of each channel; of what reads them alone, because agents that share a file of settings need not
-/// be able to. Errors: each file that cannot be read, is empty, or may be read by others.
-/// Thread-safe.
+/// Reads the secrets of each channel. Only the program that sends alerts needs them: agents that
+/// share the settings may not be able to read them. Errors: each file that cannot be read, is
+/// empty, or that others may read. Thread-safe.
 [[nodiscard]] Result<std::map<std::string, ChannelSecrets>, Mistakes> channel_secrets(
     const AlertSettings& alerts);
 
-/// The executor's options as `[tools]` has them. Thread-safe.
+/// Returns the executor's options of `[tools]`. Thread-safe.
 [[nodiscard]] ExecutorOptions executor_options(const Settings& settings);
 
-/// The store at `tools.artifacts`, for outputs of one run: its session's id. Makes the directory.
-/// Errors: as of ArtifactStore::open. Thread-safe.
+/// Opens the store at `tools.artifacts` for outputs of one run: its session's id. Creates the
+/// directory. Errors: as of ArtifactStore::open. Thread-safe.
 [[nodiscard]] Result<ArtifactStore> open_artifacts(const Settings& settings, std::string_view run);
 
 }  // namespace watchdog

@@ -1,5 +1,5 @@
 /// \file
-/// The one door: whatever happens to a session comes in here and becomes an event.
+/// Writes the database. Every report enters it through `Store::append` and becomes an event.
 #pragma once
 
 #include <cstdint>
@@ -22,61 +22,72 @@
 
 namespace watchdog {
 
-/// Where the database is unless somebody says otherwise: `$WATCHDOG_DB`, else
-/// `$XDG_STATE_HOME/watchdog/watchdog.db`, else `~/.local/state/watchdog/watchdog.db`.
+/// Returns the default database: `$WATCHDOG_DB`, else `$XDG_STATE_HOME/watchdog/watchdog.db`, else
+/// `~/.local/state/watchdog/watchdog.db`.
 [[nodiscard]] std::filesystem::path default_database();
 
-/// What is done with a session that is not there, or is there already.
+/// How to handle a session that is missing, or exists already.
 enum class Creation : std::uint8_t {
   refuse,  ///< it must exist
-  allow,   ///< made with default properties if it does not
-  attach,  ///< made with `spec` if it does not; an existing one is taken up as it is
-  demand   ///< made with `spec`; one that exists must have been made with the same
+  allow,   ///< created with default properties if it is missing
+  attach,  ///< created with `spec` if it is missing; an existing one is continued
+  demand   ///< created with `spec`; an existing one must have been created with the same
 };
+
+/// The source of a report: the agent itself, its hooks, or the model proxy. One session may have
+/// several sources.
+enum class ReportOrigin : std::uint8_t { agent, hooks, proxy };
 
 /// Reports of one session that are accepted together or not at all. A plain value.
 struct Batch {
-  std::string session;
+  std::string session{};
   Creation creation = Creation::allow;
-  SessionSpec spec;
-  std::vector<Report> reports;
+  SessionSpec spec{};
+  std::vector<Report> reports{};
+  ReportOrigin by = ReportOrigin::agent;
 };
 
-/// What became of a batch.
+/// The result of a batch.
 struct Receipt {
   SessionKey key = observer_key;
   bool created = false;
-  std::size_t accepted = 0;  ///< Late ones among them; not the duplicates.
+  std::size_t accepted = 0;  ///< Late ones included; duplicates not.
   std::size_t duplicates = 0;
   std::size_t late = 0;
-  Seq last = 0;  ///< The session's newest event now.
-  Directive directive;
+  std::size_t cut = 0;  ///< Contents that the level `preview` shortened.
+  Seq last = 0;         ///< The session's newest event now.
+  Directive directive{};
 };
 
-/// What a judge wrote down. A plain value.
-struct Verdicts {
-  std::vector<Transition> transitions;
-  std::vector<const Case*> snapshots;  ///< Cases to be kept whole; they must outlive the call.
-  const AlertRules* alerts = nullptr;  ///< By which people are told of them; null: they are not.
+/// The conclusions of a judge. A plain value.
+struct Conclusions {
+  std::vector<Transition> transitions{};
+  std::vector<const Case*>
+      snapshots{};                     ///< Cases to store as snapshots; they must outlive the call.
+  const AlertRules* alerts = nullptr;  ///< The rules of alerts; null sends none.
   [[nodiscard]] bool empty() const noexcept { return transitions.empty() && snapshots.empty(); }
 };
 
-/// What retention keeps.
+/// How long and how much retention keeps.
 struct Retention {
-  /// Ended sessions are kept so long; so is who acted, but for the newest 1,000 acts.
+  /// How long to keep ended sessions, and the audit log except its newest 1,000 entries.
   Millis ended_for{30LL * 24 * 3'600'000};
   std::int64_t bytes_max = 1'000'000'000;  ///< Of the database file.
   Millis heartbeats_for{3'600'000};        ///< Older heartbeat rows are merged.
-  /// Events up to this one are in snapshots: of running sessions, only these may go or be merged.
+  /// Events up to this one are in snapshots: of running sessions, only these may be dropped or
+  /// merged.
   Seq folded_through = 0;
+  /// The judge still ends abandoned sessions (see Observer::abandon). Until those are dropped,
+  /// running sessions keep their events.
+  bool more_end = false;
 };
 
-/// What is to be taken out of a store for good. A plain value.
+/// Sessions to erase for good. A plain value.
 struct Erasure {
-  std::vector<std::string> sessions;     ///< Their ids; each must be there.
-  std::optional<WallTime> ended_before;  ///< And all that ended, or died, until then.
-  bool running_too = false;              ///< Also those named that run; else they are refused.
-  bool only_say = false;                 ///< Nothing is done.
+  std::vector<std::string> sessions{};     ///< Their ids; each must exist.
+  std::optional<WallTime> ended_before{};  ///< And all that ended, or died, until then.
+  bool running_too = false;  ///< Also erase named sessions that run; else they are refused.
+  bool only_say = false;     ///< Only return the ids, erase nothing.
 };
 
 /// A store open for writing. Many processes may have the same file open; their writers take turns.
@@ -84,15 +95,15 @@ struct Erasure {
 class Store {
  public:
   struct Options {
-    /// A path, or ":memory:" for a private store that is gone with this object.
-    std::filesystem::path database;
+    /// A path, or ":memory:" for a private store that ends with this object.
+    std::filesystem::path database{};
     const Clock* clock = &system_clock();
     bool create =
-        true;  ///< Make the file (mode 0600, in a directory of mode 0700) if it is missing.
+        true;  ///< Create the file (mode 0600, in a directory of mode 0700) if it is missing.
   };
 
-  /// Errors: `invalid` (network filesystem, another program's file), `conflict` (a newer schema),
-  /// `corrupt`, `unavailable`, `not_found`.
+  /// Errors: `invalid` (network filesystem, another program's or another user's file, more than one
+  /// link, no regular file), `conflict` (a newer schema), `corrupt`, `unavailable`, `not_found`.
   [[nodiscard]] static Result<Store> open(Options options);
   ~Store();
   Store(Store&&) noexcept;
@@ -100,58 +111,74 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  /// Appends all batches in one transaction: durable when it returns. A batch that is refused
-  /// leaves the others untouched. Heartbeats that follow each other become one row. Waits its turn
-  /// behind the writers of other processes. The batches stay as they are but for what sealing cuts,
-  /// so that they may be given again after an error. Errors: `unavailable`, `corrupt`: then nothing
-  /// was stored.
+  /// Appends all batches in one transaction: durable when it returns. A refused batch does not
+  /// affect the others. Consecutive heartbeats become one row. It waits for the writers of other
+  /// processes. Sealing may cut the batches; otherwise they are unchanged, so they can be appended
+  /// again after an error. Errors: `unavailable`, `corrupt`: then nothing was stored.
   [[nodiscard]] Result<std::vector<Result<Receipt>>> append(std::span<Batch> batches);
 
   /// Appends one event of the observer itself.
   [[nodiscard]] Result<Seq> append_observer(ObserverGap absence);
 
-  /// Writes what the judge concluded, and what people are to be told of it. Returns the id of the first transition; the others follow it.
-  [[nodiscard]] Result<std::int64_t> record(const Verdicts& verdicts);
+  /// Stores the judge's conclusions, and the alerts that follow from them, in one transaction.
+  /// Returns the id of the first transition; the others follow it.
+  [[nodiscard]] Result<std::int64_t> record(const Conclusions& verdicts);
 
-  /// Adds to the trail of who acted; the entry's id is given here. Durable when it returns.
+  /// Adds an entry to the audit log and assigns its id. Durable when it returns.
   [[nodiscard]] Result<void> keep(const AuditEntry& entry);
 
-  /// Writes down what people are to be told because of the time that passed. Returns when it must
-  /// be called again at the latest. For the judge alone.
-  [[nodiscard]] Result<Instant> tell_due(const AlertRules& rules);
-  /// True if what there is to send changed since the last call.
+  /// Records the alerts that are due because time passed. Returns when to call it again at the
+  /// latest. For the judge alone.
+  [[nodiscard]] Result<Instant> next_due_notice(const AlertRules& rules);
+  /// Returns true if the alerts to send changed since the last call.
   [[nodiscard]] bool take_told();
-  /// What became of a delivery.
+  /// Records the result of a delivery.
   [[nodiscard]] Result<void> note(const Attempt& attempt);
-  /// Somebody knows of an alert: nothing more of that trouble until it is over. The first one
-  /// counts. Errors: `not_found`, `conflict` (it tells of a recovery).
+  /// Records that a person knows of an alert: no more alerts of that trouble until it is over. The
+  /// first person counts. Errors: `not_found`, `conflict` (it reports a recovery).
   [[nodiscard]] Result<Alert> acknowledge_alert(std::int64_t id, const std::string& by);
-  /// No more of its session for so long; then again, if it is in trouble still. Errors: likewise.
+  /// Silences the alert's session for `time`; after that it is alerted again if it is still in
+  /// trouble. Errors: likewise.
   [[nodiscard]] Result<Alert> snooze_alert(std::int64_t id, Millis time);
 
-  /// Holds the writers' queue while `work` runs, so that no event is stamped meanwhile: what `work`
-  /// reads is all there is up to now(). `work` may call `record` and the reader.
+  /// Holds the writers' lock while `work` runs, so no event is stamped meanwhile: what `work` reads
+  /// is everything up to now(). `work` may call `record` and the reader.
   [[nodiscard]] Result<void> alone(const std::function<Result<void>()>& work);
 
-  /// The file's time line now. Never below any event's tick.
+  /// Returns the present time of the file's time line. Never below any event's tick.
   [[nodiscard]] Instant now() const;
-  /// A reader on this connection: sees what this store wrote at once.
+  /// Returns a reader on this connection, which sees what this store wrote at once.
   [[nodiscard]] StoreReader& reader();
 
-  /// Does a bounded piece (some milliseconds) of what retention asks for; true while there is more.
+  /// Does a bounded piece (some milliseconds) of retention; returns true while there is more.
+  /// Sessions age by the file's time line, since their newest event.
   [[nodiscard]] Result<bool> trim(const Retention& retention);
+  /// Returns why nothing is dropped by age now, for a person: the machine's clock differs from the
+  /// file's time line, so one of them is wrong. Empty: no such problem. The limit of size always
+  /// holds.
+  [[nodiscard]] std::optional<std::string> retention_waits() const;
+  /// Returns true if the latest `trim` found the file too large and no ended session to drop.
+  [[nodiscard]] bool wants_room() const noexcept;
+  /// Returns the size of the database with its log; 0: it cannot be read now.
+  [[nodiscard]] std::int64_t bytes() const;
 
-  /// Takes sessions out so that no byte of them is left in the file and its log: deletes them,
-  /// writes the file anew and empties the log; other writers wait meanwhile. What children say of
-  /// their parent is theirs and stays. For the judge of the file. Gives the ids. Errors:
-  /// `not_found`, `conflict` (one runs): then nothing was done; `unavailable`.
+  /// Erases sessions so that no byte of them is left in the file and its log: deletes them,
+  /// rewrites the file and empties the log; other writers wait meanwhile. References in child
+  /// sessions stay. For the judge of the file. Returns the ids. First completes an interrupted
+  /// erasure; with an empty `erasure` it does only that. Errors: `not_found`, `conflict` (one
+  /// runs): then nothing of this one was done; `unavailable`.
   [[nodiscard]] Result<std::vector<std::string>> erase(const Erasure& erasure);
 
-  /// The sessions that `trim` and `erase` dropped since the last call.
+  /// Returns the sessions that `trim` and `erase` dropped since the last call.
   [[nodiscard]] std::vector<SessionKey> take_dropped();
 
-  /// True if the file is no longer the one that was opened (deleted or replaced).
+  /// Returns true if the database, its log (`-wal`) or the log's index (`-shm`) was removed or
+  /// replaced, or the store is closed. Nothing can be stored then.
   [[nodiscard]] bool vanished() const;
+  /// Closes the store; after that only vanished() may be called. If the log or its index vanished,
+  /// the log's content is first written into the database. Returns false if some of it is lost: the
+  /// database itself vanished, or another program already uses another log.
+  bool close();
   [[nodiscard]] const std::filesystem::path& path() const noexcept;
 
  private:
@@ -160,7 +187,7 @@ class Store {
   std::unique_ptr<State> state_;
 };
 
-/// Why a database must not lie on the filesystem of this type (statfs(2) f_type), or nothing.
+/// Returns why a database must not be on a filesystem of this type (statfs(2) f_type), or nothing.
 [[nodiscard]] std::optional<std::string> network_filesystem(std::int64_t type);
 
 }  // namespace watchdog

@@ -1,5 +1,5 @@
 /// \file
-/// Reading a store. Nothing here can change it, so whoever judges gets this and no more.
+/// Reads a store. Nothing here can change it.
 #pragma once
 
 #include <cstdint>
@@ -22,46 +22,55 @@ namespace watchdog {
 /// A session as the store lists it. A plain value.
 struct SessionRow {
   SessionKey key = observer_key;
-  std::string id;
-  SessionSpec spec;
+  std::string id{};
+  SessionSpec spec{};
   WallTime created{};
   WallTime updated{};  ///< Newest change of lifecycle or health; of an ended one, its end.
-  std::string outcome_reason;  ///< Empty while it runs.
+  std::string outcome_reason{};  ///< Empty while it runs.
+  // Of an ended session:
+  std::int32_t wasted_calls = 0;  ///< Of the loop in which it ended.
+  Words words{};
+  std::string error{};        ///< What it ended with, for people.
+  std::string subject{};      ///< What the reason is about.
+  bool acknowledged = false;  ///< A person acknowledged the alert about its end.
   std::int32_t attempt = 1;
   Lifecycle lifecycle = Lifecycle::running;
   HealthKind health = HealthKind::unknown;
   Seq head = 0;  ///< Its newest event; 0: none yet.
 };
 
-/// Which sessions to list; empty fields match all. Newest first.
+/// Selects sessions to list; empty fields match all. Newest first.
 struct SessionFilter {
-  std::optional<HealthKind> health;
-  std::optional<Lifecycle> lifecycle;
-  std::string agent;
-  std::string parent;
-  std::string label_key;
-  std::string label_value;
-  std::string text;      ///< Somewhere in id, agent or task.
+  std::vector<HealthKind> healths{};  ///< One of these.
+  std::optional<Lifecycle> lifecycle{};
+  std::string agent{};
+  std::string parent{};
+  std::string label_key{};
+  std::string label_value{};
+  std::string text{};    ///< Contained in id, agent, title, task or labels.
   SessionKey after = 0;  ///< Continue below this key; 0: from the newest.
   int limit = 100;
 };
 
+/// A page of events ends once it holds this much, or with its first event if that is larger.
+inline constexpr std::size_t page_bytes_max = 4 * 1024 * 1024;
+
 /// A part of a session's events.
 struct EventPage {
-  std::vector<Event> events;
-  std::optional<Seq> next;  ///< Where the part that follows begins; empty: that was all.
+  std::vector<Event> events{};
+  std::optional<Seq> next{};  ///< Where the next page begins; empty: this is the last.
 };
 
 struct TransitionRow {
   std::int64_t id = 0;
-  Transition transition;
-  std::string detector;
-  /// From the newest event then to the change: 0 if that event caused it, more if the health before
-  /// it expired. Empty: that event is not kept any more.
-  std::optional<Millis> quiet;
+  Transition transition{};
+  std::string detector{};
+  /// The time from the newest event then to the change: 0 if that event caused it, more if an
+  /// earlier health expired. Empty: that event was dropped.
+  std::optional<Millis> quiet{};
 };
 
-/// A copy of a store that was checked. A plain value.
+/// A verified copy of a store. A plain value.
 struct StoreCopy {
   std::int64_t bytes = 0;
   std::int64_t sessions = 0;
@@ -81,78 +90,96 @@ class StoreReader {
 
   [[nodiscard]] Result<SessionRow> session(std::string_view id);
   [[nodiscard]] Result<SessionRow> session(SessionKey key);
-  /// What the agent of a session is asked to do at the moment; nothing where there is no session.
+  /// Returns the present requests to the agent of a session; nothing if there is no session.
   [[nodiscard]] Result<Directive> directive_of(std::string_view id);
   [[nodiscard]] Result<std::vector<SessionRow>> sessions(const SessionFilter& filter);
-  /// Sessions that name this one as their parent and have not ended, those first whose listed
-  /// health is the most severe, then the newest. Only its newest 1,000 children are looked at.
+  /// How many sessions ended in each way, and how many of those that failed or are incomplete need
+  /// a person: they ended after `fresh_after`, and nobody acknowledged it.
+  struct Ends {
+    std::int64_t completed = 0, failed = 0, incomplete = 0, cancelled = 0;
+    std::int64_t fresh = 0;
+  };
+  [[nodiscard]] Result<Ends> ends(WallTime fresh_after);
+  /// Returns the children of a session that have not ended, the most severe health first, then the
+  /// newest. Only its newest 1,000 children are considered.
   [[nodiscard]] Result<std::vector<SessionRow>> running_children(std::string_view id,
                                                                  int count_max);
-  /// Running sessions that have begun a turn since they last started, below a key, newest first.
+  /// Returns running sessions that began a turn since their last start, below a key, newest first.
   [[nodiscard]] Result<std::vector<SessionRow>> sessions_with_turns(SessionKey below,
                                                                     int count_max);
-  /// Keys of the sessions that have not ended, or ended while nobody judged.
+  /// Returns the keys of the sessions that have not ended, or that ended without a judge.
   [[nodiscard]] Result<std::vector<SessionKey>> sessions_to_judge();
 
-  /// Events of all sessions after `seq`, in order.
-  [[nodiscard]] Result<std::vector<Event>> events_after(Seq seq, int count_max);
-  /// A session's events after `after`, oldest first; of one kind, if given. Cost: independent of
-  /// how many come before.
+  /// Returns events of all sessions after `seq`, in order: as many as are requested or fit, at
+  /// least one if there is one.
+  [[nodiscard]] Result<std::vector<Event>> events_after(Seq seq, int count_max,
+                                                        std::size_t bytes_max = SIZE_MAX);
+  /// Returns a session's events after `after`, oldest first; of one kind, if given. The cost does
+  /// not depend on the number of earlier events.
   [[nodiscard]] Result<EventPage> page(SessionKey session, Seq after, int count_max,
-                                       std::optional<ReportKind> kind = {});
-  /// Likewise those before `before`, newest first.
+                                       std::optional<ReportKind> kind = {},
+                                       std::size_t bytes_max = page_bytes_max);
+  /// Returns the events before `before`, newest first.
   [[nodiscard]] Result<EventPage> page_before(SessionKey session, Seq before, int count_max,
-                                              std::optional<ReportKind> kind = {});
-  /// The event and those of its session before it, at most so many, oldest first; fewer where they
-  /// are not kept any more.
+                                              std::optional<ReportKind> kind = {},
+                                              std::size_t bytes_max = page_bytes_max);
+  /// Returns the numbers of the event and of earlier ones of its session, at most `count_max`,
+  /// oldest first; fewer if they were dropped.
   [[nodiscard]] Result<std::vector<Seq>> events_up_to(Seq seq, int count_max);
-  /// A session's newest events, oldest first; of any kind but heartbeats.
+  /// Returns running sessions without any event that were created until then; at most `count_max`.
+  [[nodiscard]] Result<std::vector<std::string>> sessions_without_events(WallTime made_until,
+                                                                         std::size_t count_max);
+  /// Returns the event's tick; nothing: retention dropped it.
+  [[nodiscard]] Result<std::optional<Instant>> tick_of(Seq seq);
+  /// Returns a session's newest events without heartbeats, oldest first.
   [[nodiscard]] Result<std::vector<Event>> latest(SessionKey session, int count_max);
-  /// The newest opinion of a model with this `event_id`, of whatever session.
+  /// Returns the newest judgement of a model with this `event_id`, of any session.
   [[nodiscard]] Result<std::optional<Event>> opinion(std::string_view event_id);
-  /// A session's transitions after an id, oldest first.
+  /// Returns a session's transitions after an id, oldest first.
   [[nodiscard]] Result<std::vector<TransitionRow>> transitions(SessionKey session,
                                                                std::int64_t after, int count_max);
 
-  /// Transitions of all sessions after an id, in their order; none that was concluded of an event
+  /// Returns transitions of all sessions after an id, in order; none that follows from an event
   /// after `through`.
   [[nodiscard]] Result<std::vector<TransitionRow>> transitions_after(std::int64_t id, Seq through,
                                                                      int count_max);
-  /// The newest transition's id, also if it is not kept any more; 0: there was none.
+  /// Returns transitions of all sessions since then, the newest first.
+  [[nodiscard]] Result<std::vector<TransitionRow>> transitions_since(WallTime since, int count_max);
+  /// Returns the newest transition's id, also if it was dropped; 0: there was none.
   [[nodiscard]] Result<std::int64_t> newest_transition();
-  /// Events below it are not kept any more.
+  /// Returns the first event number that was not dropped.
   [[nodiscard]] Result<Seq> first_kept();
 
-  /// Who acted, after an id, oldest first.
+  /// Returns entries of the audit log after an id, oldest first.
   [[nodiscard]] Result<std::vector<AuditEntry>> audit(std::int64_t after, int count_max);
 
-  /// Those that follow from the events and from the time up to `now`, but that no judge has written
-  /// down. Their ids go on from the session's newest; the same events give the same ids.
+  /// Returns the transitions that follow from the events and from the time up to `now`, but that no
+  /// judge has recorded. Their ids continue the session's; the same events give the same ids.
   [[nodiscard]] Result<std::vector<TransitionRow>> unwritten(const SessionRow& row, Instant now);
 
-  /// The session as judged by all its events so far: from its snapshot and what came after it.
-  /// Nothing is stored. `changes`, where given, gets what the events after the snapshot changed, as
-  /// `witness` saw it.
+  /// Returns the session as judged by all its events: from its snapshot and later events. Nothing
+  /// is stored. `changes`, if given, gets the transitions after the snapshot, with the text of
+  /// `details`.
   [[nodiscard]] Result<Case> fold(const SessionRow& row, std::vector<Transition>* changes = nullptr,
-                                  const Witness* witness = nullptr);
+                                  const DetailProvider* details = nullptr);
 
   [[nodiscard]] Result<std::vector<Alert>> alerts(const AlertFilter& filter);
-  /// The alerts of the oldest message that a channel has not got; `single`: only the first of them.
-  /// Without their deliveries.
+  /// Returns the alerts of the oldest undelivered message of a channel, without their deliveries;
+  /// `single`: only the first.
   [[nodiscard]] Result<std::vector<Alert>> next_message(std::string_view channel, bool single);
 
-  /// The newest event's seq and tick, 0 in an empty store.
+  /// Returns the newest event's number and tick, 0 in an empty store.
   [[nodiscard]] Result<std::pair<Seq, Instant>> newest();
-  /// The latest tick of anything in the file, judgements by time included.
+  /// Returns the latest tick in the file, judgements by time included.
   [[nodiscard]] Result<Instant> latest_tick();
-  /// What `Clock::since_boot` must be raised by to become a tick. Empty: nobody has written since
-  /// the machine started.
+  /// Returns the offset from `Clock::since_boot` to ticks. Empty: no process has written since the
+  /// machine started.
   [[nodiscard]] Result<std::optional<Millis>> tick_offset(const std::string& boot_id);
-  /// Writes the store as it is at this moment into a new file (mode 0600), durably, and reads it
-  /// back. Writers go on meanwhile. Errors: `conflict` (the file is there already), `unavailable`,
-  /// `corrupt` (then the copy is deleted).
+  /// Writes the present store into a new file (mode 0600), durably, and verifies it. Writers go on
+  /// meanwhile. Errors: `conflict` (the file exists), `unavailable`, `corrupt` (then the copy is
+  /// deleted).
   [[nodiscard]] Result<StoreCopy> copy_to(const std::filesystem::path& file);
-  /// Changes whenever another connection committed.
+  /// Returns a number that changes with each commit of another connection.
   [[nodiscard]] Result<std::int64_t> version();
 
  private:

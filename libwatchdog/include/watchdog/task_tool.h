@@ -1,6 +1,6 @@
 /// \file
-/// The tool by which an agent gives a task to another agent: what it offers the model, and what its
-/// owner allows.
+/// The tool by which an agent gives a task to another agent: its form for the model, and its
+/// owner's limits.
 #pragma once
 
 #include <cstdint>
@@ -20,87 +20,88 @@
 
 namespace watchdog {
 
-/// What a task of one type of agent may use up where the model does not say. An empty one: steps
-/// are not limited, the timeout is the tool's own. A plain value.
+/// Limits of a task for one type of agent, if the model names none. Empty: steps are not limited,
+/// the timeout is the tool's own. A plain value.
 struct AgentLimits {
   std::optional<std::int64_t> steps{};
   std::optional<Millis> timeout{};
 };
 
-/// Configuration of the tool. Any positive value is allowed here; the ranges that the model has to
-/// keep to (30 to 3600 seconds, 5 to 200 steps) hold for its arguments only. A plain value.
+/// Configuration of the tool. Any positive value is allowed here; the ranges for the model (30 to
+/// 3600 seconds, 5 to 200 steps) apply to its arguments only. A plain value.
 struct TaskToolSettings {
   Millis default_timeout{600'000};
   /// The types of agents that the model may ask for.
   std::map<std::string, AgentLimits> agents{{"plan", {.steps = 50, .timeout = Millis{600'000}}},
                                             {"explore", {.steps = 30, .timeout = Millis{300'000}}}};
-  /// Of every task. Timeouts are advice unless `enforce_time` is set here, or where the parent's
-  /// time is enforced.
+  /// For every task. Timeouts are only shown to the model unless `enforce_time` is set here, or the
+  /// parent's time is enforced.
   BudgetThresholds thresholds{};
 };
 
-/// What the model may ask for. Both bounds inclusive.
+/// The ranges of the model's arguments, inclusive.
 inline constexpr std::int64_t task_timeout_seconds_min = 30;
 inline constexpr std::int64_t task_timeout_seconds_max = 3'600;
 inline constexpr std::int64_t task_steps_min = 5;
 inline constexpr std::int64_t task_steps_max = 200;
 
-/// The tool as the APIs of models want it, as JSON: a function `task` of `{prompt, agent_type,
-/// timeout_seconds, max_steps}`. Its description tells the model how budgets work.
+/// Returns the tool in the form of the models' APIs, as JSON: a function `task` of `{prompt,
+/// agent_type, timeout_seconds, max_steps}`. Its description explains budgets to the model.
 [[nodiscard]] std::string task_tool_definition(const TaskToolSettings& settings);
 
-/// A task, with the owner's limits where the model named none. A plain value.
+/// A task, with the owner's limits for those that the model left out. A plain value.
 struct TaskSpec {
-  std::string prompt;
-  std::string agent_type;
+  std::string prompt{};
+  std::string agent_type{};
   AgentLimits limits{};
 };
 
-/// What the model wrote, read. Errors, for the model, naming field and range: `malformed` (no JSON,
-/// a wrong type, a field missing), `invalid` (out of range, a type of agent that there is not).
+/// Reads the model's arguments. Errors, for the model, naming field and range: `malformed` (not
+/// JSON, a wrong type, a missing field), `invalid` (out of range, an unknown type of agent).
 [[nodiscard]] Result<TaskSpec> parse_task(std::string_view arguments,
                                           const TaskToolSettings& settings);
 
-/// Where an agent runs: the one that gives a task, and the one that carries it out, which may give
-/// tasks itself. A plain value; everything in it has to outlive the run.
+/// The surroundings of an agent: of the one that gives a task, and of the one that does it, which
+/// may give tasks itself. A plain value; everything in it must outlive the run.
 struct TaskSite {
   ProgressTracker& tracker;
-  /// What it may use up. Empty: nothing limits it.
+  /// Its limits. Empty: none.
   std::shared_ptr<ExecutionBudget> budget{};
-  std::stop_token stop{};  ///< Asked for when it is cancelled; its tasks are then too.
-  /// How its tasks report: database, clock, log, … Session, parent, agent and task are filled in.
+  std::stop_token stop{};  ///< Requested when it is cancelled; its tasks then are too.
+  /// How its tasks report: database, clock, log, … Session, parent, agent and task are set for
+  /// each.
   ProgressTracker::Config reporting{};
 };
 
-/// What a task came to, as the agent that carried it out says. A plain value.
+/// The result of a task, as its agent reports it. A plain value.
 struct TaskAnswer {
-  Outcome outcome;
-  std::string text;  ///< What it found or did; of an unfinished task, so far.
+  Outcome outcome{};
+  std::string text{};  ///< The findings; of an unfinished task, those so far.
 };
 
-/// Carries a task out in a session of its own, to its end: usually with a `Run` on the site's
-/// tracker, budget and stop. It counts steps and tokens at `site.budget`. Nothing of it may use the
-/// site after it returned.
+/// Does a task in a session of its own, to its end: usually with a `Run` on the site's tracker,
+/// budget and stop. It charges steps and tokens to `site.budget`. It must not use the site after it
+/// returned.
 using TaskRunner = std::function<TaskAnswer(const TaskSpec& task, const TaskSite& site)>;
 
-/// What the model that gave the task gets. A plain value.
+/// The result for the model that gave the task. A plain value.
 struct TaskResult {
-  std::string session{};  ///< Empty: it was not even started, because nothing was left for it.
-  Outcome outcome;
-  /// The runner's, where `ended_by` is set behind a line that says so.
-  std::string text;
-  BudgetFigures figures;                 ///< At the end.
-  std::optional<BudgetAxis> ended_by{};  ///< Its budget ended it: what is there is partial.
+  std::string session{};  ///< Empty: the task was not started, because its budget was used up.
+  Outcome outcome{};
+  /// The runner's text; with `ended_by`, after a line that says so.
+  std::string text{};
+  BudgetFigures figures{};               ///< At the end.
+  std::optional<BudgetAxis> ended_by{};  ///< Its budget ended it: the result is partial.
 };
 /// `{outcome, reason, error?, partial, ended_by?, session_id?, text, budget}`.
 [[nodiscard]] std::string to_json(const TaskResult& result);
 
-/// Carries a task out in a child session and within a child's budget, and returns when it is over.
-/// Meanwhile each of its steps is an event `subagent_step_progress` of the parent, of kind
-/// `budget`, with the child's session in `call_id` and the child's figures. What goes wrong in the
-/// task is an outcome, and a budget that ends it no failure but a partial result. If the runner did
-/// not end its session, that is done here; an exception ends it as `failed / error`. Errors:
-/// `exhausted` (tasks nested deeper than `budget_depth_max`). Thread-safe: several may run at once.
+/// Runs a task in a child session with a child's budget, and returns when it is over. Each of its
+/// steps is meanwhile an event `subagent_step_progress` of the parent, of kind `budget`, with the
+/// child's session in `call_id` and the child's figures. An error of the task is an outcome, and
+/// the end of a budget is a partial result. If the runner did not end its session, that is done
+/// here; an exception ends it as `failed / error`. Errors: `exhausted` (tasks nested deeper than
+/// `budget_depth_max`). Thread-safe: several may run at once.
 [[nodiscard]] Result<TaskResult> run_task(const TaskSpec& task, const TaskSite& parent,
                                           const TaskToolSettings& settings,
                                           const TaskRunner& runner);

@@ -1,15 +1,15 @@
 /// \file
-/// What a wait still tells when the process is told to end.
+/// What a wait prints when a signal ends the process.
 #pragma once
 
 namespace watchdog {
 
-/// While one lives, a wait of this process that SIGTERM, SIGINT or SIGHUP finds looks once more,
-/// writes to standard error what it saw, and only then lets the signal take its course: the
-/// handlers before are back, and the signal is raised again. Where nobody waits, or at the second
-/// signal, it takes its course at once. A signal that was ignored stays ignored. Of several objects
-/// the first one counts, and the last one to go puts the handlers back. For who sets handlers of
-/// these signals meanwhile it does nothing. Thread-safe.
+/// While an object lives, a wait of this process that gets SIGTERM, SIGINT or SIGHUP looks once
+/// more and writes its timeline to standard error. Then it restores the previous handlers and
+/// raises the signal again. Without a wait, or at the second signal, the signal acts at once. An
+/// ignored signal stays ignored. Of several objects the first one counts, and the last one to be
+/// destroyed restores the handlers. It has no effect for code that sets handlers of these signals
+/// meanwhile. Thread-safe.
 class Termination {
  public:
   Termination();

@@ -1,5 +1,5 @@
 /// \file
-/// Chanting: a text that repeats itself.
+/// Finds text that repeats itself.
 #pragma once
 
 #include <array>
@@ -9,30 +9,30 @@
 
 namespace watchdog {
 
-/// Finds where a model's text began to repeat itself, while the text arrives in pieces.
+/// Finds where a model's text begins to repeat itself, while the text arrives in pieces.
 ///
 /// A hit is one of
-///  * a short unit: the text ends in a unit of at most 16 tokens that stands there 4 times or more
-///    and amounts to 12 words, or, whatever it consists of, to 400 tokens;
-///  * a long one: the latest 50 bytes (of 4 words or more) stand 10 times within 9 × 250 bytes, and
-///    of the 9 texts from one to the next at most 5 differ. A list of different things that all
-///    begin alike is no chant.
+///  * a short unit: the text ends in a unit of at most 16 tokens, 4 times or more, with 12 words in
+///    all, or, of any kind, 400 tokens;
+///  * a long one: the latest 50 bytes (of 4 words or more) occur 10 times within 9 × 250 bytes, and
+///    of the 9 texts between them at most 5 differ. A list of different items that begin alike is
+///    not a hit.
 ///
 /// Tokens are words (ASCII letters and digits and characters of two bytes, ASCII case folded),
-/// single punctuation characters and symbols, and single characters of the scripts written in three
-/// bytes. White space separates. Only what has a letter counts as a word, so dots, dividers, rows
-/// of numbers and art made of punctuation must be very long to hit; a character of three bytes
-/// counts as half a word. Every 100 bytes of a longer word are a word, so "hahaha" hits after 1,200
-/// bytes. "Line 1", "line 2" differ.
+/// single punctuation characters and symbols, and single characters of scripts in three bytes.
+/// White space separates. Only tokens with a letter count as words, so dots, dividers, rows of
+/// numbers and punctuation art must be very long to hit; a character of three bytes counts as half
+/// a word. Every 100 bytes of a longer word are a word, so "hahaha" hits after 1,200 bytes. "Line
+/// 1", "line 2" differ.
 ///
-/// Code fences, tables, lists, headings, quotes and dividers (Markdown, also indented) are no text:
-/// what is repeated in them hits nothing. But what stands between two pieces of text separates them
-/// unless it stands there every time. A line, other than within a fence, is skipped for 1 KiB only.
+/// Code fences, tables, lists, headings, quotes and dividers (Markdown, also indented) are not
+/// text: repetition in them is not a hit. But they separate two pieces of text, unless the same
+/// ones are there every time. A line outside a fence is skipped for 1 KiB only.
 ///
-/// After a hit everything starts anew: the second one needs as much again.
+/// After a hit everything starts again: the second hit needs as much text.
 ///
-/// How the text is cut into fragments changes nothing, not even within a character. Any bytes will
-/// do. Linear in the text; the room is constant. Use from one thread at a time.
+/// The sizes of the fragments do not matter, not even within a character. Any bytes are allowed.
+/// Linear in the text, in constant memory. Use from one thread at a time.
 class TextLoop {
  public:
   static constexpr int period_max = 16;                   ///< Tokens of a short unit.
@@ -41,38 +41,38 @@ class TextLoop {
   static constexpr int tokens_min = 400;                  ///< In place of `words_min`.
   static constexpr std::size_t chunk_bytes = 50;          ///< Compared in long units.
   static constexpr int chunk_words_min = 4;               ///< In a chunk, else it is not compared.
-  static constexpr int chunks_min = 10;                   ///< How often a chunk stands there.
+  static constexpr int chunks_min = 10;                   ///< Occurrences of a chunk.
   static constexpr std::size_t chunk_distance = 250;      ///< Bytes, on average.
   static constexpr int chunk_texts_max = 5;               ///< Different ones between the chunks.
   static constexpr std::size_t word_bytes_max = 100;      ///< The next bytes are another word.
-  static constexpr std::size_t skipped_bytes_max = 1024;  ///< Of a line; what follows is text.
+  static constexpr std::size_t skipped_bytes_max = 1024;  ///< Of a line; the rest is text.
   static constexpr std::size_t repeated_bytes_max = 64;
 
   TextLoop() noexcept { begin(); }
 
-  /// Takes the next piece of the text; returns how many hits it completed. A word is complete when
-  /// something follows it, so a text that is over is ended with "\n".
+  /// Takes the next piece of the text; returns the number of hits that it completed. A word is
+  /// complete when another byte follows, so end a text with "\n".
   int feed(std::string_view fragment) noexcept;
 
-  /// Since the text began.
+  /// Returns the hits since the text began.
   [[nodiscard]] int hits() const noexcept { return hits_; }
 
-  /// The beginning of what was repeated at the newest hit, at most 64 bytes, white space as one
-  /// blank and skipped lines as "…"; empty before the first. Bytes as they came, secrets included;
+  /// Returns the beginning of the repeated text of the newest hit, at most 64 bytes, white space as
+  /// one blank and skipped lines as "…"; empty before the first. Original bytes, secrets included;
   /// no character is cut. Valid until the next call of feed() or begin().
   [[nodiscard]] std::string_view repeated() const noexcept {
     return {repeated_.data(), repeated_bytes_};
   }
 
-  /// A new text.
+  /// Begins a new text.
   void begin() noexcept;
 
  private:
   enum class Mode : std::uint8_t {
-    line_start,  // what kind of line it is cannot be told yet
+    line_start,  // the kind of the line is not known yet
     text,
     skipped,      // the rest of a line
-    fence_info,   // behind an opening fence
+    fence_info,   // after an opening fence
     fence_start,  // of a line within a fence
     fenced        // the rest of such a line
   };
@@ -113,9 +113,9 @@ class TextLoop {
   // The line so far, where it may still become any kind of line: `held_count_` times `mark_`, or
   // digits.
   Mode mode_ = Mode::line_start;
-  bool in_item_ = false;    // behind the marker of a list or a quote, where a fence may begin
+  bool in_item_ = false;    // after the marker of a list or a quote, where a fence may begin
   bool delimited_ = false;  // "1." or "1)"
-  bool gap_ = false;        // a blank behind the marks
+  bool gap_ = false;        // a blank after the marks
   char mark_ = 0;
   char fence_mark_ = 0;
   std::uint32_t fence_count_ = 0;
@@ -149,7 +149,7 @@ class TextLoop {
   std::array<char, repeated_bytes_max> repeated_{};
   std::array<char, 10> held_digits_{};
   std::array<char, 256> text_{};                    // ring
-  std::array<std::uint32_t, 2 * latest> digest_{};  // ring, twice, so that any 64 stand in a row
+  std::array<std::uint32_t, 2 * latest> digest_{};  // ring, twice, so that any 64 are adjacent
   std::array<std::uint8_t, latest> half_words_{};   // ring
   std::array<std::int32_t, period_max> run_{};  // [16 - p]: tokens in a row like the one p before
   std::array<std::uint16_t, window> tag_{};  // ring: digest of the chunk that ends with it; 0: none
@@ -158,7 +158,7 @@ class TextLoop {
 };
 static_assert(sizeof(TextLoop) <= 4096);
 
-/// Hits in a whole text.
+/// Returns the hits in a whole text.
 [[nodiscard]] int hits_in(std::string_view text) noexcept;
 [[nodiscard]] inline bool chants(std::string_view text) noexcept {
   return hits_in(text) > 0;

@@ -1,6 +1,6 @@
 /// \file
-/// Two kinds of time that cannot be mixed up: ticks, which judging uses, and wall time, which is
-/// only shown. Nothing but a Clock asks the machine what time it is.
+/// Two kinds of time as different types: ticks, which the judge uses, and wall time, which is only
+/// shown. Only a Clock asks the machine for the time.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@ namespace watchdog {
 
 using Millis = std::chrono::milliseconds;
 
-/// The time line of one store: CLOCK_BOOTTIME (it counts suspends) plus an offset kept for each
-/// boot, so that it never runs backwards in a file, not even across reboots.
+/// The time line of one store: CLOCK_BOOTTIME (it counts suspends) plus an offset for each boot, so
+/// it never decreases in a file, not even across reboots.
 struct TickClock {
   using duration = Millis;
   using rep = duration::rep;
@@ -26,7 +26,7 @@ using WallTime = std::chrono::time_point<std::chrono::system_clock, Millis>;
 /// Later than everything.
 inline constexpr Instant never = Instant::max();
 
-/// Where time comes from. Thread-safe.
+/// A source of time. Thread-safe.
 class Clock {
  public:
   Clock() = default;
@@ -34,11 +34,12 @@ class Clock {
   Clock& operator=(const Clock&) = delete;
   virtual ~Clock() = default;
 
-  /// Since this machine started, suspends included. Never runs backwards.
+  /// Returns the time since this machine started, suspends included. Never decreases.
   [[nodiscard]] virtual Millis since_boot() const noexcept = 0;
-  /// What a calendar says. May jump either way; shown to people and never judged by.
+  /// Returns calendar time. It may jump either way; it is shown to people and not used by the
+  /// judge.
   [[nodiscard]] virtual WallTime wall() const noexcept = 0;
-  /// Which start of which machine `since_boot` counts from.
+  /// Identifies the boot from which `since_boot` counts.
   [[nodiscard]] virtual std::string boot_id() const = 0;
 };
 

@@ -1,5 +1,5 @@
 /// \file
-/// What a tool is, as its author writes it: a function that may block, throw, or never return.
+/// The interface of a tool: a function that may block, throw, or never return.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 #include "watchdog/names.h"
 #include "watchdog/result.h"
 #include "watchdog/tool_outcome.h"
-#include "watchdog/write_gate.h"
+#include "watchdog/write_fence.h"
 
 namespace watchdog {
 
@@ -25,48 +25,57 @@ namespace watchdog {
 enum class Concurrency : std::uint8_t {
   parallel,
   exclusive,    ///< Alone.
-  by_resource,  ///< Beside those that use other things; see ToolSpec::resources.
+  by_resource,  ///< Beside calls that use other resources; see ToolSpec::resources.
 };
 
-enum class Effect : std::uint8_t { none, local_write, external_write, irreversible };
+/// The effects that a call may have. `unknown`: its author does not declare them. Then no text
+/// calls an interrupted call harmless, and it is not retried by itself; it runs beside others.
+enum class Effect : std::uint8_t { unknown, none, local_write, external_write, irreversible };
 
-/// Whether a second time changes nothing more; `keyed`: if it comes with the same idempotency key.
+/// Returns true for effects that change something.
+[[nodiscard]] constexpr bool writes(Effect effect) noexcept {
+  return effect != Effect::unknown && effect != Effect::none;
+}
+
+/// Whether a second call changes nothing more; `keyed`: if it has the same idempotency key.
 enum class Idempotency : std::uint8_t { no, keyed, yes };
 
-/// How a call can be ended. `cooperative`: it looks at its stop token. `killable`: it is a process.
+/// How a call can be ended. `cooperative`: it checks its stop token. `killable`: it is a process.
 enum class Stoppable : std::uint8_t { cooperative, killable, not_stoppable };
 
-/// Something that not everybody may use at once: the path of a file, or any other name. What begins
-/// with a slash is a path, and all names of one file are the same.
+/// A resource that calls must share: the path of a file, or any other name. A name that begins with
+/// a slash is a path, and all names of one file are the same.
 struct ResourceKey {
-  std::string key;
+  std::string key{};
   bool write = true;
 };
 
 /// A plain value.
 struct ToolSpec {
-  std::string name;
+  std::string name{};
   std::string description{};  ///< For the model.
   /// JSON schema of the arguments, for the model: an object with `properties`.
   std::string parameters = R"({"type":"object","properties":{}})";
-  /// Empty: parallel without effects, else exclusive.
+  /// Empty: exclusive if it is known to change something, else parallel.
   std::optional<Concurrency> concurrency{};
-  Effect effect = Effect::none;
+  Effect effect = Effect::unknown;
   Idempotency idempotency = Idempotency::no;
   Stoppable stoppable = Stoppable::cooperative;
-  /// Every effect goes through the write gate, so that nothing can come late.
+  /// Every effect uses the write fence, so none can come late.
   bool gated = false;
   DeadlinePolicy deadline{};
-  /// May be called again in the same turn after a timeout. Empty: as effect and idempotency say.
+  /// Whether it may be called again in the same turn after a timeout. Empty: by effect and
+  /// idempotency.
   std::optional<bool> retry_on_timeout{};
   bool needs_confirmation = false;
-  /// For tools that ask by their reply ("Write confirmation required") and want `confirm_write:
-  /// true` then. They are called first with the gate shut.
+  /// For tools that request a confirmation by their reply ("Write confirmation required") and then
+  /// expect `confirm_write: true`. The first call runs with a closed fence.
   bool confirms_by_reply = false;
   std::optional<std::size_t> inline_chars_max{};
   OutputShape shape = OutputShape::text;
   bool allowed_in_final_turn = false;
-  /// What a call uses. Gets the arguments. Called by whoever carries the calls out: must not wait.
+  /// Returns the resources of a call from its arguments. Called on the executor's thread; it must
+  /// not block.
   std::function<std::vector<ResourceKey>(std::string_view arguments)> resources{};
 };
 
@@ -74,16 +83,16 @@ struct ToolSpec {
 struct ToolReply {
   bool ok = true;
   std::string text{};  ///< Any bytes.
-  /// Where `ok` is false: why, and of a process its exit code.
+  /// If `ok` is false: the cause, and of a process its exit code.
   FailureKind failure = FailureKind::tool_error;
   std::optional<int> exit_code{};
-  std::optional<ArtifactRef> artifact{};  ///< All of the output, if the tool stored it itself.
+  std::optional<ArtifactRef> artifact{};  ///< The whole output, if the tool stored it itself.
 };
 
 struct CallState;
 
-/// A call as its tool sees it. Valid as long as somebody holds it, whether or not anybody still
-/// waits for the call. Thread-safe.
+/// A call as its tool sees it. Valid as long as a pointer to it exists, even after the call was
+/// given up. Thread-safe.
 class ToolContext {
  public:
   explicit ToolContext(std::shared_ptr<CallState> state);
@@ -91,23 +100,25 @@ class ToolContext {
   [[nodiscard]] const ToolCall& call() const noexcept;
   [[nodiscard]] const std::string& turn() const noexcept;
   [[nodiscard]] Epoch epoch() const noexcept;
-  /// Asked for when the call is called off or out of time. Soon after that nobody waits any more.
+  /// Requested when the call is cancelled or out of time. Soon after that the call is given up.
   [[nodiscard]] std::stop_token stop() const;
   [[nodiscard]] bool should_stop() const noexcept;
   /// Throws CallStopped if it should stop.
   void throw_if_stopped() const;
-  /// Until the deadline as it stands; empty: there is none.
+  /// Returns the time until the present deadline; empty: there is none.
   [[nodiscard]] std::optional<Millis> remaining() const;
 
-  /// It got further: `value` has to rise. Pushes the idle deadline out.
+  /// Reports progress: `value` has to rise. Extends the idle deadline.
   void progress(double value, std::optional<double> total = {}, std::string_view message = {});
-  /// So many bytes came in all.
+  /// Reports the total of bytes so far.
   void progress_bytes(std::uint64_t total);
-  /// It lives. Pushes nothing out.
+  /// Reports a sign of life. Extends nothing.
   void heartbeat(std::string_view message = {});
-  /// A piece of its result: it is kept whatever happens to the call, up to 1 MiB, and is progress.
+  /// Adds a part of the result: it is kept even if the call is given up, up to 1 MiB, and counts as
+  /// progress.
   void partial(std::string_view text);
-  /// Waits for somebody: neither deadline nor budget count until the guard is gone.
+  /// A wait for a person or another party: deadline and budget stand still until the guard is
+  /// destroyed.
   class Pause {
    public:
     ~Pause();
@@ -122,10 +133,10 @@ class ToolContext {
   };
   [[nodiscard]] Pause pause(PauseReason reason);
 
-  [[nodiscard]] WriteGate& writes() noexcept;
-  /// What became of its effects, where it knows better than the gate.
+  [[nodiscard]] WriteFence& writes() noexcept;
+  /// Sets the state of its effects, if the tool knows better than the fence.
   void effects(EffectState state);
-  /// Below it, for what the tool starts itself: other turns and their calls.
+  /// Returns a scope below this call's, for turns and calls that the tool starts itself.
   [[nodiscard]] CancelScope child_scope() const;
 
  private:
@@ -138,10 +149,10 @@ struct CallStopped {};
 /// Use from several threads at once: calls may run in parallel.
 class Tool {
  public:
-  /// What a call would do. A plain value.
+  /// The effects that a call would have. A plain value.
   struct Preview {
-    std::string diff;
-    std::vector<std::filesystem::path> paths;  ///< It will touch these, and no others.
+    std::string diff{};
+    std::vector<std::filesystem::path> paths{};  ///< It will touch these, and no others.
   };
 
   Tool() = default;
@@ -149,41 +160,45 @@ class Tool {
   Tool& operator=(const Tool&) = delete;
   virtual ~Tool() = default;
 
-  /// Does not change.
+  /// Returns the spec, which must not change.
   [[nodiscard]] virtual const ToolSpec& spec() const noexcept = 0;
   virtual ToolReply invoke(ToolContext& context) = 0;
-  /// For whoever has to confirm it. Nothing: it cannot tell.
+  /// Describes the call for a confirmation. Empty: the tool cannot.
   [[nodiscard]] virtual Result<Preview> preview(const ToolCall& call);
+  /// Checks that what the tool needs is available. Called once, when it is added to a registry, so
+  /// an agent fails at its start.
+  [[nodiscard]] virtual Result<void> ready() const { return {}; }
 };
 
-/// A tool made of a function.
+/// Returns a tool made of a function.
 [[nodiscard]] std::shared_ptr<Tool> make_tool(ToolSpec spec,
                                               std::function<ToolReply(ToolContext&)> invoke);
 
-/// The tools there are. Fill it first; then it may be used from several threads.
+/// The available tools. Fill it first; then several threads may use it.
 class ToolRegistry {
  public:
-  /// Errors: `conflict` (the name is taken), `invalid` (name, deadlines, or schema).
+  /// Errors: `conflict` (the name is taken), `invalid` (name, deadlines, or schema), and those of
+  /// Tool::ready.
   [[nodiscard]] Result<void> add(std::shared_ptr<Tool> tool);
   [[nodiscard]] std::shared_ptr<Tool> find(std::string_view name) const;
-  /// Names of the tool's own arguments.
+  /// Returns the names of the tool's own arguments.
   [[nodiscard]] const std::vector<std::string>& arguments_of(std::string_view name) const;
-  /// A JSON array of definitions as the chat APIs have them.
+  /// Returns a JSON array of definitions in the form of the chat APIs.
   [[nodiscard]] std::string definitions() const;
 
  private:
   struct Entry {
-    std::shared_ptr<Tool> tool;
-    std::vector<std::string> arguments;
+    std::shared_ptr<Tool> tool{};
+    std::vector<std::string> arguments{};
   };
   std::map<std::string, Entry, std::less<>> tools_;
 };
 
-/// What a person is asked.
+/// A person's answer.
 enum class Confirmation : std::uint8_t { approve, deny };
 
-/// Asks somebody; waits for as long as it takes, and returns early when `stop` is asked for (the
-/// answer is ignored then). Called on a worker's thread.
+/// Asks a person without a time limit; returns early when `stop` is requested (the answer is then
+/// ignored). Called on a worker's thread.
 using Confirmer = std::function<Confirmation(const ToolCall& call, const Tool::Preview& preview,
                                              const std::stop_token& stop)>;
 

@@ -1,5 +1,5 @@
 /// \file
-/// What a tool call came to: one of seven things, each with what is known of its effects.
+/// The outcome of a tool call: one of six kinds, each with the state of its effects.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 #include "watchdog/names.h"
 #include "watchdog/time.h"
 #include "watchdog/tool_output.h"
-#include "watchdog/write_gate.h"
+#include "watchdog/write_fence.h"
 
 namespace watchdog {
 
-/// What a model asked for. A plain value.
+/// A call as the model requested it. A plain value.
 struct ToolCall {
-  std::string id;         ///< The provider's, as it came.
-  std::string tool;       ///< Its name.
-  std::string arguments;  ///< A JSON object as text.
+  std::string id{};         ///< The provider's id, unchanged.
+  std::string tool{};       ///< Its name.
+  std::string arguments{};  ///< A JSON object as text.
 };
 
-/// How much of what a call was to change has changed.
+/// How much of a call's intended change was made.
 enum class EffectState : std::uint8_t { none, partial, complete, unknown };
 
 template <>
@@ -41,22 +41,22 @@ struct Names<RetryAdvice> {
   static constexpr std::string_view all[] = {"safe", "verify_first", "do_not", "not_applicable"};
 };
 
-/// Why a call was not made.
+/// Why a call was denied.
 enum class DenyReason : std::uint8_t {
-  deadline,              ///< No time is left of the turn or its budget.
+  deadline,              ///< No time of the turn or its budget is left.
   budget,                ///< Steps, tokens, cost or calls are used up.
-  write_denied,          ///< A person said no.
-  confirmation_expired,  ///< Nobody said anything.
+  write_denied,          ///< A person refused it.
+  confirmation_expired,  ///< No person answered in time.
   policy,                ///< The owner does not allow it.
   disabled,              ///< Off for the rest of the turn, after timeouts; or by a mode.
   unknown_tool,
   invalid_arguments,
   duplicate_call,     ///< Its id was in the same batch before.
-  quarantined,        ///< Earlier calls of it, or on the same thing, hang.
-  saturated,          ///< Every worker is taken by calls that do not return.
+  quarantined,        ///< Earlier calls of it, or on the same resource, hang.
+  saturated,          ///< All workers run calls that do not return.
   turn_cancelled,     ///< The turn is over.
-  final_turn,         ///< Now the answer is due.
-  stale_precondition  ///< What it was to change has changed meanwhile.
+  final_turn,         ///< The answer is due now.
+  stale_precondition  ///< The resource changed meanwhile.
 };
 
 template <>
@@ -68,12 +68,12 @@ struct Names<DenyReason> {
 };
 
 enum class FailureKind : std::uint8_t {
-  tool_error,  ///< The tool says so.
+  tool_error,  ///< The tool returned an error.
   exception,
   spawn_failed,
   exit_nonzero,
   killed_by_signal,
-  internal  ///< Ours.
+  internal  ///< An error of the library.
 };
 
 template <>
@@ -83,23 +83,23 @@ struct Names<FailureKind> {
 };
 
 struct ToolExecutionResult {
-  Output output;
+  Output output{};
 };
 
-/// A result that was too long to be shown whole: `preview.artifact` has all of it.
+/// A result that was too long to be shown: `preview.artifact` has all of it.
 struct ToolArtifactReference {
-  ArtifactRef artifact;
-  Output preview;
+  ArtifactRef artifact{};
+  Output preview{};
 };
 
 struct ToolFailure {
   FailureKind kind = FailureKind::tool_error;
-  std::string message;
+  std::string message{};
   std::optional<int> exit_code{};  ///< 128 + n: signal n.
   Output partial{};
 };
 
-/// Nobody waits for it any more. Whether it still runs, and what it has done, is said here.
+/// The call was given up. `effects` and `still_running` show its state.
 struct ToolTimeout {
   TimeoutKind kind = TimeoutKind::idle;
   Millis limit{};
@@ -112,7 +112,7 @@ struct ToolTimeout {
 };
 
 struct ToolCancelled {
-  CancelReason why;
+  CancelReason why{};
   bool started = false;  ///< The tool was invoked.
   EffectState effects = EffectState::none;
   bool still_running = false;
@@ -120,49 +120,42 @@ struct ToolCancelled {
   Output partial{};
 };
 
-/// It was not made; nothing happened.
+/// The call was not made; nothing happened.
 struct ToolDenied {
   DenyReason reason = DenyReason::policy;
-  std::string message;
-};
-
-/// It goes on by itself, and says later what became of it.
-struct ToolDetached {
-  std::string job;
-  Millis after{};
-  Output partial{};
+  std::string message{};
 };
 
 using ToolOutcome = std::variant<ToolExecutionResult, ToolArtifactReference, ToolFailure,
-                                 ToolTimeout, ToolCancelled, ToolDenied, ToolDetached>;
+                                 ToolTimeout, ToolCancelled, ToolDenied>;
 
-/// `result, artifact, failure, timeout, cancelled, denied, detached`.
+/// `result, artifact, failure, timeout, cancelled, denied`.
 [[nodiscard]] std::string_view name_of(const ToolOutcome& outcome) noexcept;
-/// True for all but results, artifacts and what was detached.
+/// True for all but results and artifacts.
 [[nodiscard]] bool is_error(const ToolOutcome& outcome) noexcept;
 
-/// A call and what became of it. A plain value.
+/// A call and its outcome. A plain value.
 struct CallReport {
-  ToolCall call;
-  std::string turn;
-  Epoch epoch = 0;     ///< 0: it never came so far.
-  bool began = false;  ///< It was given to a thread, and its start told.
-  ToolOutcome outcome;
+  ToolCall call{};
+  std::string turn{};
+  Epoch epoch = 0;     ///< 0: it did not get one.
+  bool began = false;  ///< A thread got it, and its start was reported.
+  ToolOutcome outcome{};
   Millis queued{};  ///< Until it began.
   Millis active{};
   Millis paused{};
   std::int64_t progress_accepted = 0;
   std::int64_t progress_rejected = 0;
   std::size_t wave = 0;
-  std::string deadline;    ///< Where its deadline came from; see ResolvedDeadline::provenance.
-  std::string note;        ///< For the model, besides the outcome: what of its hint was changed.
-  std::string checkpoint;  ///< What it changed can be brought back with this; empty: nothing.
+  std::string deadline{};    ///< The source of its deadline; see ResolvedDeadline::provenance.
+  std::string note{};        ///< For the model, besides the outcome: how its hint was changed.
+  std::string checkpoint{};  ///< The checkpoint that restores its changes; empty: none.
 };
 
-/// What the model is told, deterministic and without times of day: at most 1,200 characters before
-/// the output.
+/// Returns the text for the model, deterministic and without times of day: at most 1,200 characters
+/// before the output.
 [[nodiscard]] std::string render_for_model(const CallReport& report);
-/// One object: `tool, call_id, outcome, is_error, kind, output?`, and of what went wrong `error,
+/// Returns one object: `tool, call_id, outcome, is_error, kind, output?`, and of errors `error,
 /// error_type (timeout | execution_error | cancelled | denied), suggestion, effects?, retry?,
 /// still_running?, limit_s?, elapsed_s?, artifact?`.
 [[nodiscard]] std::string to_json(const CallReport& report);

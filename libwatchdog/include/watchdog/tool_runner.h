@@ -1,6 +1,6 @@
 /// \file
-/// The tools of an agent: what its model asks for is carried out, told to whoever watches the
-/// session, and can be called off from elsewhere.
+/// The tools of an agent: runs the calls that its model requests, reports them to the session, and
+/// accepts aborts from other processes.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,17 @@
 
 namespace watchdog {
 
-/// What the calls of a session came to so far. A plain value.
+/// The outcomes of a session's calls so far. A plain value.
 struct ToolTally {
-  std::int64_t calls = 0;  ///< That have an outcome.
+  std::int64_t calls = 0;  ///< Calls with an outcome.
   std::int64_t errors = 0;
   std::int64_t timeouts = 0;
   std::int64_t denied = 0;
-  std::map<std::string, std::int64_t> timed_out;  ///< How often each tool did, at most 100 tools.
+  std::map<std::string, std::int64_t> timed_out{};  ///< Timeouts of each tool, at most 100 tools.
 };
 
-/// Tells a session what happens to its turns and calls: each call and its result, progress every
-/// five seconds, timeouts, late returns. Thread-safe.
+/// Reports turns and calls to a session: each call and its result, progress every five seconds,
+/// timeouts, late returns. Thread-safe.
 class ToolReporter {
  public:
   /// REQUIRES: the tracker outlives it.
@@ -44,7 +44,7 @@ class ToolReporter {
 
   void take(const ToolEvent& event);
   void take(const TurnEvent& event);
-  /// From now on who aborts a turn or a call of the session, in whatever process, reaches it here.
+  /// From now on an abort of a turn or a call of the session, from any process, takes effect here.
   /// REQUIRES: the registry outlives this object.
   void obey(TurnRegistry& turns);
   [[nodiscard]] ToolTally tally() const;
@@ -63,13 +63,13 @@ class ToolRunner {
  public:
   struct Parts {
     ProgressTracker& tracker;
-    /// A tool `session_status` is added, by which the agent can look at itself.
-    std::shared_ptr<ToolRegistry> tools;
+    /// Gets a tool `session_status`, with which the agent can look at itself.
+    std::shared_ptr<ToolRegistry> tools{};
     std::shared_ptr<ExecutionBudget> budget{};  ///< The run's.
     std::string agent{};
     /// Of the executor; `tools` and `observer` are filled in.
     ToolExecutor::Parts executor{};
-    /// Sees each event as well. May be empty.
+    /// Receives each event as well. May be empty.
     std::function<void(const ToolEvent&)> observer{};
   };
   explicit ToolRunner(Parts parts, ExecutorOptions options = {});
@@ -77,11 +77,11 @@ class ToolRunner {
   ToolRunner(const ToolRunner&) = delete;
   ToolRunner& operator=(const ToolRunner&) = delete;
 
-  /// For ChatRequest::tools.
+  /// Returns the definitions for ChatRequest::tools.
   [[nodiscard]] std::string definitions() const;
 
-  /// What the model asked for in this iteration, as a turn that ends with the run: as many reports
-  /// as calls, in their order.
+  /// Runs the calls that the model requested in this iteration, as a turn that ends with the run.
+  /// Returns one report for each call, in their order.
   [[nodiscard]] std::vector<CallReport> carry_out(Iteration& now,
                                                   std::span<const ToolRequest> calls);
 
@@ -93,13 +93,12 @@ class ToolRunner {
   std::shared_ptr<State> state_;
 };
 
-/// The outcomes as the conversation keeps them: a message of role `tool` each.
+/// Returns the outcomes for the conversation: one message of role `tool` for each.
 [[nodiscard]] std::vector<ChatMessage> tool_messages(std::span<const CallReport> reports);
 
-/// Makes a conversation one that every API takes: behind each message with tool calls stands
-/// exactly one answer for each of them, in their order. What is missing was interrupted and is
-/// said to be cancelled; what answers nothing, or a second time, is dropped. True if something was
-/// changed.
+/// Repairs a conversation so that every API accepts it: each message with tool calls is followed by
+/// exactly one answer for each of them, in their order. A missing answer is added as cancelled; an
+/// answer without a call, or a second one, is dropped. Returns true if something was changed.
 bool repair_history(std::vector<ChatMessage>& conversation);
 
 }  // namespace watchdog

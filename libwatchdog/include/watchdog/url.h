@@ -12,13 +12,13 @@ namespace watchdog {
 /// A plain value.
 struct Url {
   bool tls = false;
-  std::string host;  ///< A name or an address, IPv6 without brackets.
-  std::string port;
-  std::string path;  ///< Empty, or begins with a slash and does not end with one.
+  std::string host{};  ///< A name or an address, IPv6 without brackets.
+  std::string port{};
+  std::string path{};  ///< Empty, or begins with a slash and does not end with one.
 
-  /// As a `Host` header has it: without the port where it is the scheme's own.
+  /// Returns the form of a `Host` header: without the scheme's own port.
   [[nodiscard]] std::string authority() const;
-  /// For people and for messages.
+  /// Returns the text for people and messages.
   [[nodiscard]] std::string text() const;
 };
 

@@ -17,20 +17,20 @@ namespace watchdog {
 
 /// Part of a file. A plain value.
 struct FilePart {
-  std::string bytes;
+  std::string bytes{};
   std::uint64_t offset = 0;
   std::uint64_t total = 0;  ///< Bytes of the file.
 };
 
 /// Names in a directory. A plain value.
 struct FileNames {
-  std::vector<std::string> names;  ///< Sorted; of directories with a slash behind.
-  std::size_t total = 0;           ///< Names that there are.
+  std::vector<std::string> names{};  ///< Sorted; directories end with a slash.
+  std::size_t total = 0;             ///< The number of all names.
 };
 
-/// Some directories, and what lies in them: neither `..` nor symbolic links lead out, also not if
-/// they are changed while a path is followed (part by part, each opened by itself; links that stay
-/// inside are followed by hand). Thread-safe.
+/// Directories that tools may use. Neither `..` nor symbolic links lead out of them, even if they
+/// change while a path is followed (each part is opened by itself; links that stay inside are
+/// followed by hand). Thread-safe.
 class Workspace {
  public:
   static constexpr std::size_t file_bytes_max = 16U << 20U;
@@ -44,7 +44,7 @@ class Workspace {
 
   [[nodiscard]] const std::filesystem::path& root() const noexcept;  ///< The first.
 
-  /// The path made absolute and free of `.`, `..` and links, whether or not its last part exists.
+  /// Returns the path, absolute and without `.`, `..` and links; its last part need not exist.
   /// Errors: `invalid` (leads out, holds a NUL, is too long).
   [[nodiscard]] Result<std::filesystem::path> resolve(std::string_view path) const;
 
@@ -52,21 +52,22 @@ class Workspace {
   /// `not_found`, `unavailable`.
   [[nodiscard]] Result<FilePart> read(std::string_view path, std::uint64_t offset = 0,
                                       std::size_t bytes_max = file_bytes_max) const;
-  /// The first `count_max` names in a directory. Errors: `invalid` (leads out, or is no directory),
-  /// `not_found`, `unavailable`.
+  /// The first `count_max` names in a directory. Errors: `invalid` (leads out, or is not a
+  /// directory), `not_found`, `unavailable`.
   [[nodiscard]] Result<FileNames> list(std::string_view path, std::size_t count_max) const;
-  /// SHA-256 of the file; empty: there is none. Errors as of `read`, and `exhausted` (above 1 GiB).
+  /// Returns the file's SHA-256; empty: there is no file. Errors as of `read`, and `exhausted`
+  /// (above 1 GiB).
   [[nodiscard]] Result<std::optional<std::string>> digest(std::string_view path) const;
 
-  /// Writes the content to a hidden file beside the target, durably, with the target's mode (else
-  /// 0644 less the umask); gives its path, which only the write gate renames. Makes directories on
-  /// the way. Errors as of `read`, and `exhausted`.
+  /// Writes the content durably to a hidden file beside the target, with the target's mode (else
+  /// 0644 less the umask), and returns its path; only the write fence renames it. Creates missing
+  /// directories. Errors as of `read`, and `exhausted`.
   [[nodiscard]] Result<std::filesystem::path> stage(std::string_view path,
                                                     std::string_view content) const;
 
-  /// What would change, as a unified diff with three lines of context (POSIX diff -u), at most
-  /// `chars_max` characters; of files that are not text, their sizes. Empty: nothing. Characters
-  /// that a terminal obeys are shown as signs of themselves.
+  /// Returns the change as a unified diff with three lines of context (POSIX diff -u), at most
+  /// `chars_max` characters; of files that are not text, their sizes. Empty: no change. Control
+  /// characters are shown as symbols.
   [[nodiscard]] Result<std::string> diff(std::string_view path, std::string_view content,
                                          std::size_t chars_max = 8'000) const;
 

@@ -1,5 +1,5 @@
 /// \file
-/// The tools that an agent needs to look around and change something, kept within its workspace.
+/// Tools to read and change files within a workspace, and a shell.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,9 @@
 #include "watchdog/tool.h"
 #include "watchdog/workspace.h"
 
+// Without a workspace, or without a store of artifacts to read, these return null, which
+// `ToolRegistry::add` refuses.
+
 namespace watchdog {
 
 /// `read_file {path, offset?, limit?}`: a page of a file, `limit` bytes at most.
@@ -19,12 +22,12 @@ namespace watchdog {
 /// `list_files {path?}`: names of a directory, directories with a slash; at most 1,000.
 [[nodiscard]] std::shared_ptr<Tool> list_files_tool(std::shared_ptr<const Workspace> workspace);
 
-/// `write_file {path, content}`: replaces a file or makes one, in one step, through the write gate.
-/// `confirm`: somebody is asked first, with a diff.
+/// `write_file {path, content}`: replaces or creates a file in one step, through the write fence.
+/// `confirm`: a person is asked first, with a diff.
 [[nodiscard]] std::shared_ptr<Tool> write_file_tool(std::shared_ptr<const Workspace> workspace,
                                                     bool confirm);
 
-/// How the shell is run. A plain value.
+/// Options of the shell tool. A plain value.
 struct ShellOptions {
   bool confirm = false;
   Survivors survivors = Survivors::kill;
@@ -32,9 +35,9 @@ struct ShellOptions {
   bool inherit_env = false;
 };
 
-/// `shell {command}`: a command line for /bin/sh in the workspace's first root. What it prints is
-/// progress. All of the output is kept in the store, if there is one, where it is too long to be
-/// shown. It is no prison: a command may touch whatever this user may.
+/// `shell {command}`: a command line for /bin/sh in the workspace's first root. Its output counts
+/// as progress. Long output is stored in full if there is a store. It is not a sandbox: a command
+/// may touch whatever this user may.
 [[nodiscard]] std::shared_ptr<Tool> shell_tool(std::shared_ptr<const Workspace> workspace,
                                                std::shared_ptr<ArtifactStore> artifacts,
                                                ShellOptions options = {});

@@ -93,7 +93,8 @@ Result<std::map<std::string, ChannelSecrets>, Mistakes> channel_secrets(
     secrets.url = channel.url;
     if (channel.url.empty() && channel.format == AlertFormat::pagerduty)
       secrets.url = pagerduty_url;
-    const auto read = [&](const char* field, const std::filesystem::path& path, std::string& into) {
+    const auto read = [&, &name = name](const char* field, const std::filesystem::path& path,
+                                        std::string& into) {
       if (path.empty()) return;
       const auto key = "alerts.channels." + name + "." + field;
       auto text = secret_in(path);

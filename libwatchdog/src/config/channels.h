@@ -1,5 +1,5 @@
 /// \file
-/// What may be wrong with `[alerts]` as a whole.
+/// Checks `[alerts]` as a whole.
 #pragma once
 
 #include <string>

@@ -1,15 +1,18 @@
+// Merges the layers of settings: defaults, file, code, environment, command line. Each layer
+// sets values through the table of rows, and the source of each value is kept. Mistakes are
+// collected, and a refused value leaves the earlier one.
 #include <unistd.h>
 
 #include <algorithm>
 #include <set>
 
-#include "base/ascii.h"
 #include "config/channels.h"
-#include "config/nearest.h"
 #include "config/table.h"
 #include "config/toml_leaf.h"
 #include "store/place.h"
+#include "text/ascii.h"
 #include "watchdog/json.h"
+#include "watchdog/nearest.h"
 #include "watchdog/regular_file.h"
 #include "watchdog/settings.h"
 #include "watchdog/store.h"
@@ -22,14 +25,14 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t file_bytes_max = 1U << 20U;
 constexpr std::size_t key_bytes_max = 4'096;
-constexpr std::size_t mistakes_max = 100;  // more help nobody
+constexpr std::size_t mistakes_max = 100;  // more do not help
 
 std::string variable(const Environment& environment, const std::string& name) {
   const auto found = environment.find(name);
   return found == environment.end() ? std::string{} : found->second;
 }
 
-/// Where the file is looked for if none is named; empty: nowhere.
+/// Where the file is looked for if no variable names it; empty: nowhere.
 fs::path default_file(const Environment& environment) {
   const fs::path config = variable(environment, "XDG_CONFIG_HOME");
   const fs::path home = variable(environment, "HOME");
@@ -42,11 +45,6 @@ std::vector<std::string> known_keys() {
   std::vector<std::string> keys;
   for (const auto& setting : all_settings()) keys.push_back(setting.key);
   return keys;
-}
-
-std::string suggestion(const std::string& given, const std::vector<std::string>& known) {
-  const auto near = nearest(given, known);
-  return near.empty() ? std::string{} : "; did you mean " + near + "?";
 }
 
 std::string text_of(const Setting& setting, const json& value) {
@@ -88,9 +86,7 @@ class ConfigurationLoader {
   void read_file() {
     const auto named = variable(sources_.environment, "WATCHDOG_CONFIG");
     const bool is_default = !sources_.file && named.empty();
-    const auto path = sources_.file ? *sources_.file
-                      : is_default  ? default_file(sources_.environment)
-                                    : fs::path(named);
+    const auto path = sources_.file ? *sources_.file : usual_settings_file(sources_.environment);
     if (path.empty()) return;
     const auto text = read_regular_file(path, file_bytes_max, Readers::anybody);
     if (!text) {
@@ -141,7 +137,7 @@ class ConfigurationLoader {
     assign(*setting, leaf.value, source);
   }
 
-  /// What the code changed must be allowed as well.
+  /// Changes by the code must be allowed as well.
   void run_code() {
     if (!sources_.code) return;
     const auto before = shown_values();
@@ -165,7 +161,7 @@ class ConfigurationLoader {
     }
   }
 
-  /// Of tools that nobody named before, all that is known is what variables call them.
+  /// Names of tools are known only from the variables.
   void name_tools() {
     constexpr std::string_view prefix = "WATCHDOG_TOOLS_TIMEOUTS_";
     for (const auto& [name, text] : sources_.environment) {
@@ -194,9 +190,8 @@ class ConfigurationLoader {
     for (const auto& [name, text] : sources_.environment) {
       if (!name.starts_with("WATCHDOG_") || text.empty() || known.contains(name)) continue;
       if (std::ranges::count(name, '_') < 2 || name == "WATCHDOG_CONFIG") continue;
-      if (const auto near = nearest(name, names); !near.empty())
-        add({Origin::environment, name}, {},
-            "there is no such variable; did you mean " + near + "?");
+      if (const auto near = suggestion(name, names); !near.empty())
+        add({Origin::environment, name}, {}, "there is no such variable" + near);
     }
   }
 
@@ -215,7 +210,7 @@ class ConfigurationLoader {
     }
   }
 
-  /// A file with the key stands for the key, with the rank of who named the file.
+  /// A file with the key counts as the key, with the rank of the file's source.
   void read_api_key() {
     const auto& path = made_.settings_.api_key_file;
     const auto source = source_of("model.api_key_file");
@@ -310,7 +305,7 @@ class ConfigurationLoader {
     return found == made_.sources_.end() ? Source{} : found->second;
   }
 
-  /// Who has the last word of the keys that begin so.
+  /// Returns the highest source of the keys with this prefix.
   [[nodiscard]] Source highest(std::string_view prefix) const {
     Source found;
     for (const auto& [key, source] : made_.sources_)
@@ -347,6 +342,11 @@ std::vector<Configuration::Value> Configuration::values() const {
         {key, text_of(setting, shown(setting.field(settings), key)), source.origin, source.where});
   }
   return all;
+}
+
+fs::path usual_settings_file(const Environment& environment) {
+  const auto named = variable(environment, "WATCHDOG_CONFIG");
+  return named.empty() ? default_file(environment) : fs::path(named);
 }
 
 std::string to_text(const Mistakes& mistakes) {

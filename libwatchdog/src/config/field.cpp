@@ -1,3 +1,7 @@
+// A Field is a pointer into the settings, and its type decides everything. `set`, `shown` and
+// `allowed_text` are visitors with one branch for each kind of type. The end of the key gives the
+// unit: `_seconds` and `_percent` are converted in both directions. Thresholds go through the
+// policy's own JSON, which has their types and ranges. A refused value leaves the field as it was.
 #include "config/field.h"
 
 #include <algorithm>
@@ -8,6 +12,7 @@
 #include "config/patterns.h"
 #include "watchdog/content.h"
 #include "watchdog/json.h"
+#include "watchdog/nearest.h"
 
 namespace watchdog {
 namespace {
@@ -77,7 +82,7 @@ std::string wanted(const Allowed& allowed) {
   }
 }
 
-/// A value in a refusal: what somebody wrote may be long.
+/// A value in an error message: a user's text may be long.
 std::string brief(const json& value) {
   const auto text = literal(value);
   const std::string begin(first_characters(text, 80));
@@ -121,6 +126,12 @@ struct Setter {
   template <class T>
   [[nodiscard]] Error wrong() const {
     if (allowed.secret) return refusal("must be " + wanted<T>(allowed));
+    if constexpr (Choice<T>) {
+      const auto near = given.is_string() ? nearest(given.get<std::string>(), all_names<T>()) : "";
+      if (!near.empty())
+        return refusal("is " + brief(given) + "; did you mean \"" + near + "\"? It must be " +
+                       wanted<T>(allowed));
+    }
     return refusal("is " + brief(given) + "; it must be " + wanted<T>(allowed));
   }
   [[nodiscard]] bool in_range(double number) const {
@@ -175,7 +186,7 @@ struct Setter {
     return {};
   }
 
-  /// By the door that every policy comes through: it has the types and ranges.
+  /// The policy's own JSON reader has the types and ranges.
   Result<void> operator()(const PolicyField& field) const {
     if (given.is_number_float() && !std::isfinite(given.get<double>()))
       return refusal("is " + brief(given) + "; it must be a finite number");
@@ -257,7 +268,7 @@ json parsed(const Field& field, const std::string& text) {
   const bool many =
       std::visit([]<class T>(const T&) { return is_list<std::remove_pointer_t<T>>; }, field);
   if (many) {
-    // What is no list is one alone: a pattern may begin with a bracket.
+    // A text that is not a list is one element: a pattern may begin with a bracket.
     auto list = json::parse(text, nullptr, false);
     return list.is_array() ? list : json::array({text});
   }

@@ -34,11 +34,11 @@ using Field = std::variant<bool*, int*, std::uint16_t*, std::int64_t*, double*, 
                            std::vector<AlertCause>*, BudgetVisibility*, DeadlineProfile*,
                            LogFormat*, KeepAliveMode*, HungAnswer*, SecondsField, PolicyField>;
 
-/// What a text must be, besides UTF-8 without control characters.
+/// The form of a text, besides UTF-8 without control characters.
 enum class Shape : std::uint8_t { text, url, pattern };
 
-/// What a field may hold. Numbers are in the unit of the file: of times it is the end of the key
-/// (`_ms`, `_seconds`), shares are `_percent`.
+/// The allowed values of a field. Numbers are in the unit of the file: times by the end of the key
+/// (`_ms`, `_seconds`), shares by `_percent`.
 struct Allowed {
   double min = 0;
   double max = 0;
@@ -53,8 +53,8 @@ struct Allowed {
 [[nodiscard]] nlohmann::json shown(const Field& field, std::string_view key);
 /// Type and range in words.
 [[nodiscard]] std::string allowed_text(const Field& field, const Allowed& allowed);
-/// A text of the environment or the command line as the value it stands for. What is none of the
-/// field's type stays a text, to be refused as such.
+/// Returns the value of a text from the environment or the command line. A text that is not of the
+/// field's type stays one, and is then refused.
 [[nodiscard]] nlohmann::json parsed(const Field& field, const std::string& text);
 
 /// A value as TOML has it, on one line.

@@ -27,7 +27,7 @@ std::string pattern_fault(const std::string& pattern) {
   if (pattern.size() > pattern_bytes_max)
     return "is longer than " + std::to_string(pattern_bytes_max) + " bytes";
   const auto expression = compiled(pattern);
-  if (!expression->ok()) return "is no regular expression: " + expression->error();
+  if (!expression->ok()) return "is not a regular expression: " + expression->error();
   // This is also what refuses those that match everything, and nothing.
   if (re2::RE2::PartialMatch(redact_identifier("://a:secret@") + std::string(secret_mask),
                              *expression))

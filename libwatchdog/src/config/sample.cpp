@@ -7,30 +7,29 @@ namespace watchdog {
 namespace {
 
 constexpr std::string_view head =
-    "# Settings of watchdog-monitor and of agents that use libwatchdog. What is commented out is "
-    "the default.\n"
+    "# Settings of watchdog-monitor and of agents that use libwatchdog. Commented values are the "
+    "defaults.\n"
     "#\n"
-    "# It is read from --config, else $WATCHDOG_CONFIG, else "
-    "$XDG_CONFIG_HOME/watchdog/watchdog.toml, else\n"
-    "# ~/.config/watchdog/watchdog.toml. A variable of the environment wins over it, a flag of the "
-    "command line over\n"
-    "# both. Each setting has the variable WATCHDOG_<SECTION>_<KEY>; others are named. Ranges of "
-    "[policy] stand in\n"
-    "# schemas/policy.schema.json.\n";
+    "# This file is --config, else $WATCHDOG_CONFIG, else $XDG_CONFIG_HOME/watchdog/watchdog.toml, "
+    "else\n"
+    "# ~/.config/watchdog/watchdog.toml. The environment overrides it, and the command line "
+    "overrides both.\n"
+    "# Each setting has the variable WATCHDOG_<SECTION>_<KEY>; other variables and flags are "
+    "named.\n"
+    "# The ranges of [policy] are in schemas/policy.schema.json.\n";
 
 /// Names of tools are the user's: nothing of it is a default.
 constexpr std::string_view tools =
     "\n[policy.tools.build_status]\n"
     "# What a tool does: ordinary, paging, poll or exempt.\n"
     "#use = \"ordinary\"\n"
-    "# An array of the arguments that tell two of its calls apart; empty: all.\n"
+    "# Array of the arguments that identify a call; empty: all.\n"
     "#identity = []\n";
 
 /// So are names of channels.
 constexpr std::string_view channels =
-    "\n# Channels have names of your own. A webhook (format json, slack or pagerduty), a program, "
-    "the "
-    "log:\n"
+    "\n# You choose the names of channels. A webhook (format json, slack or pagerduty), a program, "
+    "the log:\n"
     "#     [alerts.channels.team]\n"
     "#     type = \"webhook\"\n"
     "#     format = \"slack\"\n"
@@ -56,7 +55,7 @@ constexpr std::string_view channels =
 
 /// And names of further servers.
 constexpr std::string_view upstreams =
-    "\n# Further servers have names of your own, and the models that are asked for there:\n"
+    "\n# Further model servers, with names that you choose, and their models:\n"
     "#     [proxy.upstreams.small]\n"
     "#     url = \"http://127.0.0.1:11434\"\n"
     "#     models = [\"qwen3:*\", \"nomic-embed-text\"]\n";

@@ -1,3 +1,7 @@
+// Finds a row by comparing the key's parts with the row's parts, where `*` matches any name. It
+// compares parts, not texts, because a name may hold dots; `key_text` quotes those. The names for a
+// `*` come from the settings; those of patterns are fixed. A listing expands adjacent rows of one
+// table together, so all keys of a name follow each other. Variables are made from the key.
 #include "config/table.h"
 
 #include <algorithm>
@@ -25,7 +29,7 @@ bool matches(std::string_view pattern, const std::string& part) {
   return pattern == "*" ? !part.empty() && part.size() <= name_bytes_max : pattern == part;
 }
 
-/// What can stand for the `*` of a row.
+/// Returns the names for the `*` of a row.
 std::vector<std::string> names_for(const Row& row, const Settings& settings) {
   std::vector<std::string> names;
   if (row.key.starts_with("task_tool.agents.")) {

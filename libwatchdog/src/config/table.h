@@ -28,7 +28,7 @@ struct Row {
 /// All rows, in the order of the sample.
 [[nodiscard]] std::span<const Row> setting_rows() noexcept;
 
-/// A row, and the names that stand for its `*`.
+/// A row, and the names for its `*`.
 struct Setting {
   const Row* row;
   KeyPath path;

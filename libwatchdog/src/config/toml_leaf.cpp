@@ -1,8 +1,11 @@
 #include "config/toml_leaf.h"
 
-// Strangers' files reach what toml++ 3.3 takes for impossible: keys that begin with no letter
-// (behind its assertion stands the right error), and letters like "ä" where it looks for spaces
-// (they are none).
+// No setting is deeper than a list of texts. The parser calls itself for each level, with large
+// frames in programs that are not optimized.
+#define TOML_MAX_NESTED_VALUES 16
+// Files of strangers reach states that toml++ 3.3 asserts to be impossible: keys that do not begin
+// with a letter (the right error follows the assertion), and letters like "ä" where it expects
+// spaces.
 #define TOML_ASSERT(expression) static_assert(true)
 #include <toml++/impl/preprocessor.h>
 #pragma push_macro("TOML_UNREACHABLE")

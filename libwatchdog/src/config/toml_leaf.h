@@ -1,5 +1,5 @@
 /// \file
-/// What a TOML text sets: its leaves, each with its line.
+/// Reads a TOML text into its leaves, each with its line.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -18,7 +18,7 @@ struct TomlLeaf {
   int line = 0;
 };
 
-/// Where a text stops being TOML, and why.
+/// The place where a text stops being TOML, and the cause.
 struct TomlFault {
   int line = 0;
   int column = 0;

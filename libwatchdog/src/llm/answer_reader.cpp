@@ -10,7 +10,7 @@ using Fed = AnswerAssembler::Fed;
 
 constexpr std::size_t excerpt_bytes_max = 4'096;
 
-/// What an event's JSON and a document's may have around the answer itself.
+/// The limit of the JSON around the answer itself, in an event or a document.
 constexpr std::size_t around_bytes_max = 1U << 20U;
 
 bool is_decided(Fed fed) {

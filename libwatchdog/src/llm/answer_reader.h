@@ -15,11 +15,11 @@
 
 namespace watchdog {
 
-/// Why a body was no answer.
+/// Why a body is not an answer.
 struct AnswerFault {
   enum class Kind : std::uint8_t { malformed, too_large, cut_off, error, cancelled };
   Kind kind = Kind::malformed;
-  std::string excerpt{};  ///< Of what came, if it was no answer.
+  std::string excerpt{};  ///< Of a body that is not an answer.
   ErrorBody error{};      ///< If the server says itself what failed.
 };
 
@@ -30,7 +30,7 @@ class AnswerReader {
   AnswerReader(std::string_view content_type, AnswerBounds bounds, const ChatSink& sink,
                std::stop_token stop = {});
 
-  /// False: it is decided, or called off; nothing more need be read.
+  /// Returns false if it is decided, or cancelled; no more need be read.
   bool feed(std::string_view bytes);
   /// At the end of the body, or where it was `cut` off.
   [[nodiscard]] Result<ChatAnswer, AnswerFault> end(bool cut);

@@ -1,3 +1,6 @@
+// Reads answers of all usual model APIs. Bytes are events, lines or one document, by the content
+// type or by how they begin. Each JSON value is read by its members, whatever API it belongs to.
+// Texts, calls and tokens end up in the same members of `ObservedAnswer`.
 #include "watchdog/answer_stream.h"
 
 #include <algorithm>
@@ -5,12 +8,12 @@
 #include <optional>
 #include <utility>
 
-#include "base/utf8.h"
-#include "json/fields.h"
+#include "codec/fields.h"
 #include "llm/call_assembler.h"
 #include "llm/error_body.h"
 #include "llm/event_stream.h"
 #include "llm/members.h"
+#include "text/utf8.h"
 #include "watchdog/content.h"
 
 namespace watchdog {
@@ -39,7 +42,7 @@ struct AnswerStream::State {
 
   Form form = Form::unknown;
   TextSink sink;
-  HeardAnswer heard;
+  ObservedAnswer heard;
   CallAssembler calls{arguments_bytes_max};
   std::size_t calls_bytes = 0;
   EventStream events{answer_event_bytes_max};
@@ -104,7 +107,7 @@ struct AnswerStream::State {
         break;
       case Form::document:
         // A stream of lines whose server calls it a document.
-        if (!take(rest)) take_lines(std::exchange(rest, {}) + '\n');
+        if (!take(rest) && !take_array(rest)) take_lines(std::exchange(rest, {}) + '\n');
         break;
       case Form::error:
         fail(error_body_from(std::string_view(rest)).message);
@@ -145,6 +148,20 @@ struct AnswerStream::State {
     }
   }
 
+  /// Gemini's stream for clients that did not ask for events. False: it is no such array.
+  bool take_array(std::string_view data) {
+    const auto value = parse_json(data, answer_values_max);
+    if (!value || !value->is_array()) return false;
+    for (const json& piece : *value)
+      if (piece.is_object()) take_value(piece);
+    return true;
+  }
+  void take_value(const json& piece) {
+    moved = false;
+    read(piece);
+    if (moved) ++heard.pieces;
+  }
+
   /// An event, a line or a document. False: it is no JSON. Nothing that is not understood matters.
   bool take(std::string_view data) {
     if (data.starts_with("[DONE]")) {
@@ -157,9 +174,7 @@ struct AnswerStream::State {
       return false;
     }
     if (!value->is_object()) return false;
-    moved = false;
-    read(*value);
-    if (moved) ++heard.pieces;
+    take_value(*value);
     return true;
   }
 
@@ -172,6 +187,13 @@ struct AnswerStream::State {
       name(value);
       for (const json& choice : *choices)
         if (integer_member(choice, "index").value_or(0) == 0) read_choice(choice);
+    } else if (member(value, "candidates") != nullptr ||
+               member(value, "usageMetadata") != nullptr ||
+               member(value, "promptFeedback") != nullptr) {
+      read_gemini(value);
+    } else if (const json* inner = object_member(value, "response");
+               inner != nullptr && type.empty()) {  // Gemini's for users who logged in
+      read_gemini(*inner);
     } else if (type.starts_with("response.")) {
       read_response_event(type, value);
     } else if (text_member(value, "object") == "response") {
@@ -187,7 +209,7 @@ struct AnswerStream::State {
     }
   }
 
-  // What all of them say alike.
+  // -- common to all APIs
 
   void fail(std::string message) { heard.error = first_characters(message, error_chars_max); }
 
@@ -402,6 +424,46 @@ struct AnswerStream::State {
     finish(reason.empty() ? "stop" : reason);
   }
 
+  // Gemini.
+
+  void read_gemini(const json& value) {
+    heard.begun = true;
+    if (heard.id.empty()) heard.id = text_member(value, "responseId").substr(0, 256);
+    if (heard.model.empty()) heard.model = text_member(value, "modelVersion").substr(0, 128);
+    if (const json* usage = object_member(value, "usageMetadata")) {
+      count(heard.prompt_tokens, integer_member(*usage, "promptTokenCount"));
+      count(heard.output_tokens,
+            integer_member(*usage, "candidatesTokenCount").value_or(0) % INT32_MAX +
+                integer_member(*usage, "thoughtsTokenCount").value_or(0) % INT32_MAX);
+    }
+    if (const json* feedback = object_member(value, "promptFeedback")) {
+      const auto reason = text_member(*feedback, "blockReason");
+      if (!reason.empty()) fail("the model server blocked the prompt: " + std::string(reason));
+    }
+    const json* candidates = array_member(value, "candidates");
+    if (candidates == nullptr) return;
+    for (const json& candidate : *candidates)
+      if (integer_member(candidate, "index").value_or(0) == 0) read_candidate(candidate);
+  }
+
+  void read_candidate(const json& candidate) {
+    const json* content = object_member(candidate, "content");
+    const json* parts = content == nullptr ? nullptr : array_member(*content, "parts");
+    if (parts != nullptr) {
+      for (const json& part : *parts) {
+        if (const json* asked = object_member(part, "functionCall")) {
+          call(std::nullopt, text_member(*asked, "id"), text_member(*asked, "name"),
+               member(*asked, "args"));
+        } else if (flag_member(part, "thought")) {
+          say_reasoning(member(part, "text"));
+        } else {
+          say_text(member(part, "text"));
+        }
+      }
+    }
+    if (const auto reason = text_member(candidate, "finishReason"); !reason.empty()) finish(reason);
+  }
+
   // llama.cpp's own.
 
   void read_completion(const json& value) {
@@ -428,7 +490,7 @@ void AnswerStream::feed(std::string_view bytes) {
 void AnswerStream::end() {
   state_->end();
 }
-const HeardAnswer& AnswerStream::heard() const noexcept {
+const ObservedAnswer& AnswerStream::heard() const noexcept {
   return state_->heard;
 }
 

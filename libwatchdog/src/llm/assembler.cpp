@@ -1,3 +1,8 @@
+// A chunk of a stream and a whole answer take the same path: one has a `delta`, the other a
+// `message`. Each call of `feed` reads a server's error first, then prompt progress, the first
+// choice and the usage. The size limit counts what is kept, so a stream of pings may go on. Only
+// `take` gives calls their ids and drops the probabilities of tokens outside the text: both need
+// the whole answer.
 #include "llm/assembler.h"
 
 #include <algorithm>
@@ -6,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "json/fields.h"
+#include "codec/fields.h"
 #include "llm/members.h"
 
 namespace watchdog {
@@ -32,8 +37,8 @@ std::size_t last_place(std::string all, std::string part) {
   return all.size() - from_end - part.size();
 }
 
-/// Only the tokens that the text consists of: servers list those of the reasoning before it, too,
-/// and after it those that end it or are a call. Where that cannot be told, none.
+/// Keeps only the tokens of the text: servers list the reasoning's before it, and after it those
+/// that end it or make a call. If they cannot be separated, none.
 void keep_tokens_of_text(ChatAnswer& answer) {
   if (answer.tokens.empty()) return;
   std::string all;

@@ -15,9 +15,9 @@
 
 namespace watchdog {
 
-/// What may come, and what is wanted of it. A plain value.
+/// Limits of an answer, and its wanted parts. A plain value.
 struct AnswerBounds {
-  std::size_t bytes_max = 0;   ///< Of what is kept.
+  std::size_t bytes_max = 0;   ///< Of the kept part.
   bool probabilities = false;  ///< Of tokens: otherwise they are passed over.
 };
 
@@ -47,7 +47,7 @@ class AnswerAssembler {
   [[nodiscard]] bool complete() const noexcept {
     return begun_ && (ended_ || !answer_.finish_reason.empty());
   }
-  /// What was put together. To be called once.
+  /// Returns the complete answer. Call it once.
   [[nodiscard]] ChatAnswer take();
 
  private:

@@ -34,7 +34,7 @@ std::size_t CallAssembler::take(std::optional<std::int64_t> index, std::string_v
   return cost;
 }
 
-/// What is too long is folded block by block, so that fragments of any size give the same.
+/// Long arguments are digested block by block, so fragments of any size give the same.
 void CallAssembler::append(std::size_t at, std::string_view piece) {
   auto& kept = calls_[at].arguments;
   auto& place = places_[at];
@@ -64,9 +64,8 @@ std::vector<ToolRequest> CallAssembler::release() {
   return std::move(calls_);
 }
 
-/// Which call it belongs to, if to a known one. An index tells, unless the same index comes with
-/// another call's id or name; without an index the id tells, and without both a name begins a new
-/// call.
+/// Returns the place of a known call. An index decides, unless it comes with another call's id or
+/// name; without an index the id decides, and without both a name begins a new call.
 std::optional<std::size_t> CallAssembler::known_place(std::optional<std::int64_t> index,
                                                       std::string_view id,
                                                       std::string_view name) const {

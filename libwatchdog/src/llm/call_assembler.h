@@ -14,7 +14,7 @@
 
 namespace watchdog {
 
-/// More calls at once are no answer that anybody can use.
+/// An answer with more calls is malformed.
 inline constexpr std::size_t answer_calls_max = 1'000;
 
 /// Takes calls as servers send them: in fragments or whole, with or without index and id. Use from
@@ -36,7 +36,7 @@ class CallAssembler {
   [[nodiscard]] std::vector<ToolRequest> release();
 
  private:
-  /// Whether a text that grows is one whole object by now, as its brackets tell.
+  /// Finds whether a growing text is one complete object, by its brackets.
   class ObjectText {
    public:
     void grow(std::string_view piece);

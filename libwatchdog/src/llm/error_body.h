@@ -17,10 +17,10 @@ struct ErrorBody {
   int status = 0;    ///< As an HTTP status; 0: not told.
 };
 
-/// `{"error":{…}}`, `{"error":"…"}`, `{"object":"error",…}`, `{"detail":…}`; nothing: it is no
-/// error.
+/// Reads `{"error":{…}}`, `{"error":"…"}`, `{"object":"error",…}`, `{"detail":…}`; nothing: it is
+/// not an error.
 [[nodiscard]] std::optional<ErrorBody> error_body_from(const nlohmann::json& value);
-/// The same, and for text that is no JSON the text itself as message.
+/// The same, and for text that is not JSON the text itself as message.
 [[nodiscard]] ErrorBody error_body_from(std::string_view text);
 
 }  // namespace watchdog

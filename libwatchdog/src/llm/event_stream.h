@@ -9,9 +9,9 @@
 
 namespace watchdog {
 
-/// The text/event-stream format, and two ways out of it that model servers take to tell of an
-/// error: a field called `error`, and a line that is a JSON object. Both count as data. Use from
-/// one thread at a time.
+/// The text/event-stream format, and two deviations by which model servers report an error: a field
+/// called `error`, and a line that is a JSON object. Both count as data. Use from one thread at a
+/// time.
 class EventStream {
  public:
   /// The data of an event, its lines joined by newlines. False: nothing more is wanted.

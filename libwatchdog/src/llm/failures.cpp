@@ -1,3 +1,7 @@
+// Faults come from the connection, from a status, or from within an answer. Each gets a reason and
+// whether a retry can help. An error within a stream gets the status that it would have had before
+// it, so one rule judges both. A prompt that is too long is recognized first, because servers
+// answer it with different statuses. The key leaves a quote before the quote is shortened.
 #include "llm/failures.h"
 
 #include <algorithm>
@@ -5,11 +9,11 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
-#include "base/ascii.h"
 #include "llm/members.h"
-#include "llm/retry_after.h"
+#include "text/ascii.h"
 #include "watchdog/json_writer.h"
 #include "watchdog/reasons.h"
+#include "watchdog/retry_after.h"
 
 namespace watchdog {
 namespace {
@@ -89,7 +93,7 @@ Class class_of(int status, const ErrorBody& error) {
   if (status == 401 || status == 403) return {reasons::authentication, false};
   if (status == 408 || status == 425 || status == 429) {
     const bool unpaid = error.code == "insufficient_quota" || error.type == "insufficient_quota";
-    return {reasons::rate_limited, !unpaid};  // no patience brings money
+    return {reasons::rate_limited, !unpaid};  // waiting does not bring money
   }
   if (status >= 500) return {reasons::model_server_error, status != 501};
   return {reasons::model_client_error, false};
@@ -124,7 +128,7 @@ std::string ServerName::quote(std::string_view said) const {
 }
 
 Failure cancelled(const ServerName& server) {
-  return {.reason = std::string(reasons::cancelled_by_user),
+  return {.reason = std::string(reasons::cancelled),
           .message = "the question to the model server at " + server.url + " was called off"};
 }
 
@@ -182,7 +186,7 @@ Failure failure_of(const AnswerFault& fault, const HttpHead& head, const ServerN
     case AnswerFault::Kind::malformed:
       what = quote.empty()            ? "sent nothing but a head with status 200"
              : quote.starts_with('<') ? "answered with a web page"
-                                      : "answered with something that is no completion";
+                                      : "answered with something that is not a completion";
       break;
     case AnswerFault::Kind::too_large:
       what = "sent more than an answer may have";

@@ -1,19 +1,19 @@
 /// \file
-/// What went wrong between a model's client and its server, as a failure for the run.
+/// Errors between a model's client and its server, as a failure for the run.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "watchdog/http_client.h"
 #include "llm/answer_reader.h"
 #include "llm/error_body.h"
 #include "watchdog/failure.h"
+#include "watchdog/http_client.h"
 #include "watchdog/time.h"
 
 namespace watchdog {
 
-/// Who is named, and what must not be. A plain value.
+/// The server's name in a message, and the secret that must not be in it. A plain value.
 struct ServerName {
   std::string url;
   std::string secret{};  ///< Nowhere in a message.

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "json/fields.h"
+#include "codec/fields.h"
 
 namespace watchdog {
 

@@ -1,5 +1,5 @@
 /// \file
-/// What a server's JSON says, taken as it comes: a field of another type counts as absent.
+/// Reads members of a server's JSON: a field of another type counts as absent.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace watchdog {
 
-/// What a server tells of itself has fewer values by far.
+/// A server's report about itself has far fewer values.
 inline constexpr std::size_t told_values_max = 100'000;
 
 /// Nothing if the text is not JSON, nested too deeply or of more than `told_values_max` values.
 [[nodiscard]] std::optional<nlohmann::json> json_from(std::string_view text);
 
-/// The member, or nullptr: none of that name, null, or `value` is no object.
+/// Returns the member, or nullptr: none of that name, null, or `value` is not an object.
 [[nodiscard]] const nlohmann::json* member(const nlohmann::json& value, std::string_view name);
 [[nodiscard]] const nlohmann::json* object_member(const nlohmann::json& value,
                                                   std::string_view name);

@@ -1,3 +1,7 @@
+// `chat` finds out which server it is, shapes the request for it, and asks. If the server refuses a
+// field, it asks once more in a plainer shape. The status of the head decides whether the body is
+// an answer or a refusal. The kind of server is remembered, unless the server or its gateway failed
+// to answer. `beside` allows a check only where it can displace no agent's prompt.
 #include "watchdog/model_client.h"
 
 #include <algorithm>
@@ -5,15 +9,15 @@
 #include <random>
 #include <utility>
 
-#include "watchdog/http_client.h"
-#include "watchdog/url.h"
 #include "llm/answer_reader.h"
 #include "llm/failures.h"
 #include "llm/request.h"
 #include "llm/slots.h"
+#include "watchdog/http_client.h"
 #include "watchdog/reasons.h"
 #include "watchdog/server_probe.h"
 #include "watchdog/time.h"
+#include "watchdog/url.h"
 
 namespace watchdog {
 namespace {
@@ -33,7 +37,7 @@ bool is_header_text(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7F; });
 }
 
-/// Servers tell what they are beside the API, not within it.
+/// Servers describe themselves beside the API, not within it.
 std::string root_of(std::string_view path) {
   static constexpr std::string_view version = "/v1";
   if (!path.ends_with(version)) return {};
@@ -41,14 +45,14 @@ std::string root_of(std::string_view path) {
   return std::string(path);
 }
 
-/// What is known of the server.
+/// The known facts about the server.
 struct Found {
   ServerKind kind = ServerKind::unknown;
   bool from_internet = false;
 };
 
 Failure not_asked(std::string why) {
-  return {.reason = "not_asked", .message = std::move(why)};
+  return {.reason = std::string(reasons::not_asked), .message = std::move(why)};
 }
 
 }  // namespace
@@ -63,7 +67,7 @@ struct ModelClient::State {
 
   Options options;
   Url server;
-  std::string root;  ///< The path under which the server tells what it is.
+  std::string root;  ///< The path under which the server describes itself.
   ServerName name;
   HttpClient http;
 
@@ -84,7 +88,7 @@ struct ModelClient::State {
     std::string body;
   };
 
-  /// What the server tells of itself, if it does so before `until` (since boot).
+  /// Returns the server's answer about itself, if it comes before `until` (since boot).
   std::optional<Told> tell(std::string_view path, Millis until, const std::stop_token& stop) {
     auto question = request("GET", root + std::string(path));
     question.at_most = until - system_clock().since_boot();

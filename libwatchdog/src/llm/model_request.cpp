@@ -1,3 +1,6 @@
+// Reduces a model request to digests: of the setup, of the opening, and of each message. It
+// skips what clients change without meaning. The newest messages, after the agent's latest
+// words, are kept as text.
 #include "watchdog/model_request.h"
 
 #include <algorithm>
@@ -5,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/utf8.h"
-#include "json/fields.h"
+#include "codec/fields.h"
 #include "llm/members.h"
+#include "text/utf8.h"
 #include "watchdog/digest.h"
 #include "watchdog/json_writer.h"
 
@@ -25,14 +28,14 @@ constexpr std::size_t client_name_bytes_max = 1'024;
 /// As many calls as an answer may have.
 constexpr std::size_t request_calls_max = 1'000;
 
-/// Paths that ask for an answer end so, with any prefix; those of Ollama stream unless they are
-/// told not to.
+/// Ends of paths that request an answer, with any prefix; those of Ollama stream unless the request
+/// says otherwise.
 struct Endpoint {
   std::string_view path;
   bool streams;
 };
 constexpr Endpoint endpoints[] = {
-    // OpenAI, and whoever speaks like it
+    // OpenAI, and servers with the same API
     {"/chat/completions", false},
     {"/completions", false},
     {"/responses", false},
@@ -43,6 +46,22 @@ constexpr Endpoint endpoints[] = {
     {"/api/generate", true},
     // llama.cpp
     {"/completion", false},
+    // Gemini
+    {":generateContent", false},
+    {":streamGenerateContent", true},
+};
+
+/// How known agents begin the prompts of their helpers: those name conversations, sum them up, or
+/// look at single words of them. Prompts as opencode 1.18 and Claude Code 2 send them.
+constexpr std::string_view helper_prompts[] = {
+    "You are a title generator.",                            // opencode
+    "Summarize what was done in this conversation",          // opencode
+    "Generate a concise, sentence-case title",               // Claude Code
+    "Analyze if this message indicates a new conversation",  // Claude Code
+    "Summarize this coding conversation in under",           // Claude Code
+    "Extract any file paths that this command reads",        // Claude Code
+    "Your task is to process Bash commands that an AI",      // Claude Code
+    "You will generate a short title based on the first",    // Crush
 };
 
 std::string short_text(const json& object, std::string_view name) {
@@ -87,7 +106,7 @@ struct Heard {
   }
 };
 
-/// Pictures and the like, as a word that tells one from the other.
+/// Returns a word for a picture or similar, which distinguishes it from others.
 std::string part_shown(const json& part) {
   const auto type = text_member(part, "type");
   return "[" + std::string(type.empty() ? "part" : type.substr(0, 32)) + " " +
@@ -197,6 +216,40 @@ Heard read_item(const json& item) {
   return read_message(item);
 }
 
+/// A part of Gemini's contents.
+void read_gemini_part(Heard& heard, const json& part) {
+  const json* thought = member(part, "thought");
+  if (thought != nullptr && thought->is_boolean() && thought->get<bool>()) return;
+  if (const json* asked = object_member(part, "functionCall")) {
+    heard.add_call(text_member(*asked, "id"), text_member(*asked, "name"), member(*asked, "args"));
+  } else if (const json* told = object_member(part, "functionResponse")) {
+    ToolAnswer result{.call_id = short_text(*told, "id"), .name = short_text(*told, "name")};
+    if (const json* response = member(*told, "response")) {
+      const json* error = member(*response, "error");
+      const json* output = member(*response, "output");
+      result.is_error = error != nullptr;
+      if (error == nullptr) error = output != nullptr ? output : response;
+      result.content = text_or_json(*error);
+    }
+    heard.add_result(std::move(result));
+  } else {
+    read_part(heard, part);
+  }
+}
+
+/// One of Gemini's contents. Results come from the user there, or from a role of their own.
+Heard read_contents(const json& content) {
+  Heard heard{.who = who_is(text_member(content, "role"))};
+  const json* parts = member(content, "parts");
+  if (parts == nullptr) return heard;
+  if (!parts->is_array()) {
+    read_gemini_part(heard, *parts);
+    return heard;
+  }
+  for (const json& part : *parts) read_gemini_part(heard, part);
+  return heard;
+}
+
 /// Keeps of each message what is needed.
 void keep_messages(ModelRequest& request, std::vector<Heard> all) {
   // The agent's own words at the end are the beginning of what is asked for.
@@ -260,6 +313,11 @@ std::uint64_t names_of_tools(const json& body) {
   std::uint64_t all = 0;
   if (tools == nullptr) return all;
   for (const json& tool : *tools) {
+    for (const char* list : {"functionDeclarations", "function_declarations"}) {  // Gemini
+      const json* declared = array_member(tool, list);
+      if (declared == nullptr) continue;
+      for (const json& one : *declared) all = combined(all, digest_of(text_member(one, "name")));
+    }
     const json* function = object_member(tool, "function");
     auto name = text_member(function != nullptr ? *function : tool, "name");
     if (name.empty()) name = text_member(tool, "type");
@@ -268,8 +326,37 @@ std::uint64_t names_of_tools(const json& body) {
   return all;
 }
 
+/// Gemini: `…/models/MODEL:generateContent`.
+std::string model_in(std::string_view path) {
+  constexpr std::string_view models = "/models/";
+  const auto at = path.rfind(models);
+  const auto colon = path.rfind(':');
+  if (at == std::string_view::npos || colon == std::string_view::npos || colon < at) return {};
+  return std::string(path.substr(at + models.size(), colon - at - models.size()).substr(0, 128));
+}
+
+/// A line of the system prompt begins so: Claude Code says first who it is.
+bool is_of_helper(std::string_view prompt) {
+  return std::ranges::any_of(helper_prompts, [&](std::string_view begin) {
+    for (auto at = prompt.find(begin); at != std::string_view::npos;
+         at = prompt.find(begin, at + 1))
+      if (at == 0 || prompt[at - 1] == '\n') return true;
+    return false;
+  });
+}
+
 std::vector<Heard> messages_in(const json& body) {
   std::vector<Heard> all;
+  if (const json* contents = array_member(body, "contents")) {  // Gemini
+    for (const char* name : {"systemInstruction", "system_instruction"}) {
+      if (const json* prompt = member(body, name)) {
+        all.push_back(read_contents(*prompt));
+        all.back().who = Who::system;
+      }
+    }
+    for (const json& content : *contents) all.push_back(read_contents(content));
+    return all;
+  }
   for (const char* name : {"system", "instructions"}) {  // Anthropic and Ollama; Responses
     if (const json* prompt = member(body, name)) {
       all.push_back({.who = Who::system});
@@ -313,13 +400,20 @@ std::optional<ModelRequest> model_request_from(std::string_view method, std::str
     request.stream = stream->get<bool>();
   read_names(request.names, *parsed);
 
-  auto all = messages_in(*parsed);
-  request.setup = names_of_tools(*parsed);
+  // Gemini wraps the requests of users who logged in, and has the model in the path otherwise.
+  const json* wrapped = object_member(*parsed, "request");
+  const json& asked =
+      wrapped != nullptr && member(*wrapped, "contents") != nullptr ? *wrapped : *parsed;
+  if (request.model.empty()) request.model = model_in(path);
+  auto all = messages_in(asked);
+  request.setup = names_of_tools(asked);
+  request.has_tools = request.setup != 0;
   std::uint64_t system = 0;
   bool addressed = false;
   for (const auto& heard : all) {
     const bool is_system = heard.who == Who::system;
     if (is_system && !addressed) system = combined(system, without_numbers(heard.text));
+    request.is_helper |= !request.has_tools && is_system && is_of_helper(heard.text);
     if (!is_system && !std::exchange(addressed, true))
       request.opening = without_numbers(heard.text);
   }

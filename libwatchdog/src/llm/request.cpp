@@ -33,7 +33,7 @@ void write_thinking_off(JsonWriter& json, ServerKind server) {
   }
 }
 
-/// What a server may not know, and can be asked without.
+/// Writes fields that a server may not know, and that can be left out.
 void write_extras(JsonWriter& json, const ChatRequest& request, const RequestShape& shape) {
   if (shape.stream) {
     json.key("stream_options").open_object().field("include_usage", true).close_object();

@@ -26,8 +26,7 @@ struct RequestShape {
 /// The field that has to be JSON and is not; empty: none.
 [[nodiscard]] std::string_view wrong_field(const ChatRequest& request);
 
-/// How to ask once more, if a server that refused the request did so because of a field that it
-/// need not have.
+/// Returns the form for one more try, if a server refused the request because of an optional field.
 [[nodiscard]] std::optional<RequestShape> plainer(const RequestShape& shape, std::string_view sent,
                                                   int status, std::string_view refusal);
 

@@ -1,4 +1,4 @@
-#include "llm/retry_after.h"
+#include "watchdog/retry_after.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 namespace watchdog {
 namespace {
 
-/// Nobody means more than a year, and nothing overflows below it.
+/// No server means more than a year, and nothing overflows below it.
 constexpr std::int64_t seconds_max = 366LL * 24 * 3600;
 
 std::optional<int> digits(std::string_view text) {

@@ -1,3 +1,7 @@
+// Reads what servers say about themselves, and trusts none of it. Unknown members are skipped,
+// impossible counts are absent, texts and lists are cut. A server is recognized by its header, then
+// by what its paths answer. Metrics are read line by line: samples of one name with different
+// labels are added up. A page that names no known server gives nothing.
 #include "watchdog/server_probe.h"
 
 #include <algorithm>
@@ -39,6 +43,26 @@ const json* next_token_of(const json& slot) {
   if (const json* list = array_member(slot, "next_token"))
     return list->empty() ? nullptr : &list->front();
   return object_member(slot, "next_token");
+}
+
+std::optional<double> number_in(const json& object, std::string_view name) {
+  const json* found = member(object, name);
+  if (found == nullptr || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+TaskParameters parameters_of(const json& slot) {
+  const json* params = object_member(slot, "params");
+  if (params == nullptr) return {};
+  TaskParameters shown{.seed = integer_member(*params, "seed"),
+                       .max_tokens = integer_member(*params, "n_predict"),
+                       .top_k = integer_member(*params, "top_k"),
+                       .temperature = number_in(*params, "temperature"),
+                       .top_p = number_in(*params, "top_p"),
+                       .min_p = number_in(*params, "min_p")};
+  if (const json* stream = member(*params, "stream"); stream != nullptr && stream->is_boolean())
+    shown.stream = stream->get<bool>();
+  return shown;
 }
 
 /// A metric's name and the field that it is.
@@ -115,10 +139,10 @@ std::optional<ServerProps> props_from(std::string_view body) {
   return props;
 }
 
-std::optional<std::vector<SlotSight>> slot_sights_from(std::string_view body) {
+std::optional<std::vector<SlotSample>> slot_sights_from(std::string_view body) {
   const auto value = json_from(body);
   if (!value || !value->is_array()) return std::nullopt;
-  std::vector<SlotSight> slots;
+  std::vector<SlotSample> slots;
   for (const json& entry : *value) {
     const auto id = integer_member(entry, "id");
     const json* processing = member(entry, "is_processing");
@@ -131,7 +155,8 @@ std::optional<std::vector<SlotSight>> slot_sights_from(std::string_view body) {
                      .is_processing = processing->get<bool>(),
                      .task = count_in(entry, "id_task"),
                      .prompt_read = count_in(entry, "n_prompt_tokens_processed"),
-                     .written = next != nullptr ? count_in(*next, "n_decoded") : std::nullopt});
+                     .written = next != nullptr ? count_in(*next, "n_decoded") : std::nullopt,
+                     .parameters = parameters_of(entry)});
   }
   return slots;
 }

@@ -1,5 +1,5 @@
 /// \file
-/// The slots of a llama.cpp server: who holds a prompt that must not be displaced.
+/// The slots of a llama.cpp server, and which hold a prompt that must not be displaced.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ struct Slot {
   std::optional<std::int64_t> task{};  ///< Its latest; nothing: it was never used.
   std::optional<std::int64_t> seed{};  ///< Of the latest task; nothing: the server does not tell.
 };
-/// Nothing: it is no such list.
+/// Returns nothing if it is not such a list.
 [[nodiscard]] std::optional<std::vector<Slot>> slots_from(std::string_view body);
 
 /// The seeds that one client's checks are asked with, so that a slot shows whether one of them used
@@ -37,8 +37,8 @@ class CheckSeeds {
   std::atomic<std::uint32_t> given_ = 0;
 };
 
-/// An idle slot that holds nobody else's prompt: one that a check of ours used last, or one that
-/// nobody ever used. The first of those, because the server gives new agents the last one.
+/// Returns an idle slot without another client's prompt: one that our check used last, or one that
+/// was never used. The first of those, because the server gives new agents the last one.
 [[nodiscard]] std::optional<int> free_slot(const std::vector<Slot>& slots, const CheckSeeds& own);
 
 }  // namespace watchdog

@@ -1,19 +1,25 @@
+// Alerts in the store. In the transaction of a transition `alert_rule` gives the alerts; they
+// are inserted with one delivery for each channel. `make_messages` groups alerts into messages,
+// and `next_due_notice` does the same for what time alone makes due. The state of each session
+// is a row, so a command on the file and the monitor see the same one.
 #include "watchdog/alerts.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "json/fields.h"
+#include "codec/fields.h"
 #include "store/store_state.h"
+#include "watchdog/attention.h"
 #include "watchdog/content.h"
 #include "watchdog/ids.h"
 #include "watchdog/json.h"
 #include "watchdog/json_writer.h"
+#include "watchdog/reasons.h"
 
 namespace watchdog {
 namespace {
 
-/// Sessions told of in one transaction because of the time.
+/// Sessions whose alerts became due, for each transaction.
 constexpr int due_max = 1'000;
 /// Alerts of one message, and of those that wait, how many are looked at at once.
 constexpr std::size_t alerts_max = 1'000;
@@ -129,25 +135,39 @@ Instant Store::State::next_alert_due() {
   return query.step() ? instant(query.integer(0)) : never;
 }
 
-void Store::State::tell(const Verdicts& verdicts) {
+void Store::State::tell(const Conclusions& verdicts) {
   const auto& rules = *verdicts.alerts;
   new_alerts.clear();
   for (const auto& transition : verdicts.transitions) {
-    auto condition = condition_of(transition.health.kind, rules);
+    auto condition = condition_of(transition.health.kind, rules, transition.for_person);
     condition.reason = transition.reason;
     condition.tick = transition.tick;
     condition.at = transition.at;
     tell(transition.session, condition, {}, rules);
   }
-  for (const auto* judged : verdicts.snapshots) tell_of_end(*judged, rules);
+  for (const auto* judged : verdicts.snapshots) {
+    tell_of_wait(*judged, rules);
+    tell_of_end(*judged, rules);
+  }
   make_messages(rules);
+}
+
+/// One wait after another is no transition: the session is blocked all the time.
+void Store::State::tell_of_wait(const Case& judged, const AlertRules& rules) {
+  const auto& history = judged.history;
+  if (history.lifecycle != Lifecycle::waiting || judged.health.kind != HealthKind::blocked) return;
+  auto condition = condition_of(judged.health.kind, rules, waits_for_person(history));
+  condition.reason = reason_of(judged.health, history, *judged.policy);
+  condition.tick = history.notes->wait_since;
+  condition.at = standing_since(judged, history.tick, history.at);
+  tell(judged.session, condition, {}, rules);
 }
 
 void Store::State::tell_of_end(const Case& judged, const AlertRules& rules) {
   const auto& history = judged.history;
   Condition condition{.tick = history.tick, .at = history.at};
   if (!is_end(history.lifecycle)) {
-    // An end is no transition, and neither is what takes it back.
+    // An end is not a transition, nor is its revocation.
     const auto state = alert_state(judged.session);
     if (!state ||
         (state->trouble != AlertCause::failed && state->trouble != AlertCause::incomplete))
@@ -163,9 +183,14 @@ void Store::State::tell_of_end(const Case& judged, const AlertRules& rules) {
   condition.word = end.word;
   std::string detail;
   if (const auto& outcome = history.notes->outcome) {
-    condition.reason = outcome->reason;
+    // The error is content, which an alert has only where it may.
+    auto without_error = *outcome;
+    without_error.error.clear();
+    condition.reason = end_in_words(without_error, history.notes->wasted_calls);
     condition.at = history.notes->outcome_at;
     detail = outcome->error;
+    // It was not awaited for as long as ended sessions are kept.
+    if (outcome->reason == reasons::abandoned) condition.kind = Condition::Kind::calm;
   }
   tell(judged.session, condition, detail, rules);
 }
@@ -178,13 +203,13 @@ void Store::State::tell(SessionKey session, const Condition& condition, const st
     if (condition.kind == Condition::Kind::calm) return;
     state.emplace();
   }
-  while (const auto due = watchdog::tell_due(*state, condition.tick, rules))
+  while (const auto due = watchdog::next_due_notice(*state, condition.tick, rules))
     put_alert(session, *due, {}, rules);
   if (const auto news = take(*state, condition, rules)) put_alert(session, *news, detail, rules);
   keep_alert_state(session, *state, condition.tick, rules);
 }
 
-void Store::State::tell_due(Instant until, const AlertRules& rules) {
+void Store::State::next_due_notice(Instant until, const AlertRules& rules) {
   auto& query =
       sql("SELECT session FROM alert_states WHERE due_tick <= ? ORDER BY due_tick LIMIT ?");
   query.bind(1, ticks(until)).bind(2, due_max);
@@ -196,15 +221,15 @@ void Store::State::tell_due(Instant until, const AlertRules& rules) {
     if (session == observer_key) continue;  // for make_messages
     auto state = alert_state(session);
     if (!state) continue;
-    while (const auto due = watchdog::tell_due(*state, until, rules))
+    while (const auto due = watchdog::next_due_notice(*state, until, rules))
       put_alert(session, *due, {}, rules);
     keep_alert_state(session, *state, until, rules);
   }
   make_messages(rules);
 }
 
-void Store::State::put_alert(SessionKey session, const Telling& telling, const std::string& detail,
-                             const AlertRules& rules) {
+void Store::State::put_alert(SessionKey session, const AlertNotice& telling,
+                             const std::string& detail, const AlertRules& rules) {
   auto& alert = sql(
       "INSERT INTO alerts (session, kind, word, reason, detail, at_ms, episode_tick) VALUES (?, "
       "?, ?, ?, ?, ?, ?) RETURNING id");
@@ -297,13 +322,13 @@ void Store::State::make_messages(const AlertRules& rules) {
   if (next != waits_until) put_alert_state(observer_key, {}, next);
 }
 
-Result<Instant> Store::tell_due(const AlertRules& rules) {
+Result<Instant> Store::next_due_notice(const AlertRules& rules) {
   const auto due = state_->reader.state_->guarded<Instant>(
       [&]() -> Result<Instant> { return state_->next_alert_due(); });
   if (!due || *due > now()) return due;
   return state_->in_turn<Instant>([&]() -> Result<Instant> {
     state_->stamp();
-    state_->tell_due(state_->now, rules);
+    state_->next_due_notice(state_->now, rules);
     return state_->next_alert_due();
   });
 }
@@ -315,7 +340,7 @@ bool Store::take_told() {
 Result<void> Store::note(const Attempt& attempt) {
   const auto done = state_->in_turn<bool>([&]() -> Result<bool> {
     for (const auto id : attempt.alerts) {
-      // What is held meanwhile is not tried again; what was sent stays sent.
+      // Held deliveries are not tried again; sent ones stay sent.
       auto& update = state_->sql(
           "UPDATE deliveries SET attempts = attempts + 1, error = ?1, sent_ms = CASE WHEN ?2 = "
           "'sent' THEN ?3 END, state = CASE WHEN ?2 = 'pending' THEN state ELSE ?2 END WHERE "
@@ -347,7 +372,7 @@ Result<Alert> Store::State::change_alert(std::int64_t id, Change&& change) {
     if (!session) return session.error();
     auto state = alert_state(session->key).value_or(AlertState{});
     change(found->front(), state);
-    // What follows from that is for the judge, who has the rules, to find out at its next look.
+    // The judge has the rules and finds the consequences at its next look.
     put_alert_state(session->key, state, now);
     auto& hold = sql("UPDATE deliveries SET state = 'held' WHERE alert = ? AND state = 'pending'");
     hold.bind(1, id);

@@ -1,4 +1,4 @@
-// The trail of who acted.
+// The audit log.
 #include "watchdog/audit.h"
 
 #include "store/store_state.h"
@@ -26,6 +26,7 @@ Result<void> Store::keep(const AuditEntry& entry) {
 }
 
 void Store::State::drop_audit(const Retention& retention) {
+  if (!may_age()) return;
   auto& drop = sql("DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ? AND at_ms < ?");
   drop.bind(1, entries_kept).bind(2, (wall - retention.ended_for).time_since_epoch().count());
   drop.run();

@@ -3,8 +3,15 @@
 namespace watchdog {
 namespace {
 
-/// The log can be emptied while nobody reads; readers are done within moments.
+/// The log can be emptied while no reader is active; readers take moments.
 constexpr int tries = 5;
+
+/// The progress of an erasure. The file stores it (`meta.erasing`), so the next process continues
+/// after a crash.
+constexpr std::string_view stage_key = "erasing";
+constexpr std::int64_t done = 0;       ///< Nothing is left to do.
+constexpr std::int64_t deleted = 1;    ///< The rows are gone; the file may hold copies of them.
+constexpr std::int64_t rewritten = 2;  ///< The file holds none; its log may.
 
 Error still_runs(const std::string& session) {
   return {ErrorCode::conflict,
@@ -41,9 +48,25 @@ Result<std::map<SessionKey, std::string>> Store::State::to_erase(const Erasure& 
   return found;
 }
 
-/// Deleting overwrites a row, but rows that moved between pages may have left copies behind: only a
-/// file that is written anew has none. The log holds both until it is emptied.
-void Store::State::overwrite() {
+std::int64_t Store::State::erasure_stage() {
+  auto& query = sql("SELECT value FROM meta WHERE key = ?");
+  const ResetLater later(query);
+  query.bind(1, stage_key);
+  return query.step() ? query.integer(0) : done;
+}
+
+void Store::State::put_erasure_stage(std::int64_t stage) {
+  auto& put =
+      sql("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = "
+          "excluded.value");
+  put.bind(1, stage_key).bind(2, stage);
+  put.run();
+}
+
+/// Deleting overwrites a row, but rows that moved between pages may have left copies: only a
+/// rewritten file has none. The log holds both until it is emptied.
+bool Store::State::finish_erasure() {
+  if (erasure_stage() == done) return false;
   if (lock) lock->lock();
   struct Release {
     State& state;
@@ -51,15 +74,22 @@ void Store::State::overwrite() {
       if (state.lock) state.lock->unlock();
     }
   } const release{*this};
-  database->exec("VACUUM");
+  if (!files.in_place()) throw SqlFailure{replaced()};
+  if (erasure_stage() == deleted) {
+    database->exec("VACUUM");
+    put_erasure_stage(rewritten);
+  }
   for (int left = tries; database->pragma("wal_checkpoint(TRUNCATE)") != 0;) {
     if (--left == 0) {
       throw SqlFailure{
           Error{ErrorCode::unavailable,
                 "the sessions are deleted, but another program keeps reading the database, whose "
-                "log still holds bytes of them until it has finished"}};
+                "log still holds bytes of them until it has finished. The next start of the "
+                "monitor, or the next erasure, empties the log"}};
     }
   }
+  put_erasure_stage(done);
+  return true;
 }
 
 Result<std::vector<std::string>> Store::erase(const Erasure& erasure) {
@@ -83,16 +113,22 @@ Result<std::vector<std::string>> Store::erase(const Erasure& erasure) {
       trail.run();
     }
     if (!names.empty() && !erasure.only_say) {
+      state_->put_erasure_stage(deleted);
       state_->keep_floors();
       state_->heads.clear();
     }
     return names;
   });
-  if (!erased || erased->empty() || erasure.only_say) return erased;
+  if (erasure.only_say) return erased;
   try {
-    state_->overwrite();
+    const bool finished = state_->finish_erasure();
+    if (!erased && finished) {
+      auto error = erased.error();
+      error.message += ". An earlier erasure that was interrupted is finished now";
+      return error;
+    }
   } catch (const SqlFailure& failure) {
-    return failure.error;
+    if (erased) return failure.error;
   }
   return erased;
 }

@@ -1,9 +1,16 @@
 #include "store/event_row.h"
 
-#include "json/facts.h"
+#include "codec/facts.h"
 #include "watchdog/json.h"
+#include "watchdog/repetition.h"
 
 namespace watchdog {
+
+std::size_t event_bytes(const Statement& row) {
+  std::size_t bytes = 0;
+  for (const int column : {7, 8, 11, 12, 13}) bytes += row.bytes(column).size();
+  return bytes;
+}
 
 Event event_from(const Statement& row) {
   Event event{.seq = row.integer(0),
@@ -40,7 +47,7 @@ Event event_from(const Statement& row) {
 }
 
 void insert_event(Statement& statement, const Stamp& stamp, const Report& report) {
-  const auto* beats = std::get_if<Beats>(&report.detail);
+  const auto* beats = std::get_if<Heartbeats>(&report.detail);
   const auto facts = facts_of(report, stamp.tick);
   statement.reset();
   statement.bind(1, stamp.seq).bind(2, stamp.session).bind(3, stamp.prev);

@@ -7,7 +7,7 @@
 
 namespace watchdog {
 
-/// What the store adds to a report when it becomes an event.
+/// The store's additions to a report that becomes an event.
 struct Stamp {
   Seq seq = 0;
   SessionKey session = observer_key;
@@ -24,6 +24,8 @@ inline constexpr std::string_view event_columns =
     "marks";
 
 [[nodiscard]] Event event_from(const Statement& row);
+/// Returns the size of its texts.
+[[nodiscard]] std::size_t event_bytes(const Statement& row);
 
 /// `statement` must be prepared from `insert_event_sql`.
 inline constexpr std::string_view insert_event_sql =

@@ -23,6 +23,9 @@ namespace {
 struct OpenLocks {
   std::mutex mutex;
   std::vector<int> fds;
+  /// Of databases, given up while connections were open. Closing any descriptor of a file drops the
+  /// locks that SQLite holds on it for the whole process.
+  std::vector<int> given_up;
   std::atomic<int> generation{0};
   std::atomic<int> connections{0};
   std::atomic<bool> inherited{false};
@@ -35,7 +38,9 @@ OpenLocks& open_locks() {
                    [] {
                      auto& mine = open_locks();
                      for (const int fd : mine.fds) close(fd);
+                     for (const int fd : mine.given_up) close(fd);
                      mine.fds.clear();
+                     mine.given_up.clear();
                      ++mine.generation;
                      if (mine.connections > 0) mine.inherited = true;
                      mine.mutex.unlock();
@@ -52,16 +57,31 @@ int fork_generation() noexcept {
 }
 
 void count_connection(int change) noexcept {
-  open_locks().connections += change;
+  auto& locks = open_locks();
+  const std::lock_guard guard(locks.mutex);
+  locks.connections += change;
+  if (locks.connections > 0) return;
+  for (const int fd : locks.given_up) close(fd);
+  locks.given_up.clear();
 }
 bool inherited_connections() noexcept {
   return open_locks().inherited;
 }
 
 Result<FileLock> FileLock::open(const std::string& path) {
+  return open(path, O_RDWR | O_CREAT);
+}
+
+Result<FileLock> FileLock::open_database(const std::string& path) {
+  auto lock = open(path, O_RDONLY);
+  if (lock) lock->database_ = true;
+  return lock;
+}
+
+Result<FileLock> FileLock::open(const std::string& path, int flags) {
   auto& locks = open_locks();
   const std::lock_guard guard(locks.mutex);
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
   if (fd < 0) {
     return Error{ErrorCode::unavailable, "lock file " + path + ": " + std::strerror(errno)};
   }
@@ -79,12 +99,19 @@ FileLock::~FileLock() {
   const auto mine = std::find(locks.fds.begin(), locks.fds.end(), fd_);
   if (mine == locks.fds.end()) return;
   locks.fds.erase(mine);
-  close(fd_);
+  if (database_ && locks.connections > 0) {
+    flock(fd_, LOCK_UN);
+    locks.given_up.push_back(fd_);
+  } else {
+    close(fd_);
+  }
 }
 
-FileLock::FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+FileLock::FileLock(FileLock&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), database_(other.database_) {}
 FileLock& FileLock::operator=(FileLock&& other) noexcept {
   std::swap(fd_, other.fd_);
+  std::swap(database_, other.database_);
   return *this;
 }
 
@@ -103,7 +130,7 @@ void FileLock::unlock() {
 void FileLock::write_pid() {
   const auto text = std::to_string(getpid()) + "\n";
   if (ftruncate(fd_, 0) == 0 && pwrite(fd_, text.data(), text.size(), 0) < 0) {
-    // Only the message of whoever comes second is poorer for it.
+    // Only the error message for the second process then lacks the pid.
   }
 }
 

@@ -1,5 +1,5 @@
 /// \file
-/// A lock between processes: flock(2) on a file of its own. The kernel queues those who wait in
+/// A lock between processes: flock(2) on a file of its own. The kernel serves waiting processes in
 /// order.
 #pragma once
 
@@ -24,24 +24,29 @@ class FileLock {
   FileLock() = default;
   /// Opens (creates, mode 0600) the file without locking it. Errors: `unavailable`.
   [[nodiscard]] static Result<FileLock> open(const std::string& path);
+  /// Opens a database itself: whatever name it was found by, it is the same lock. Errors:
+  /// `unavailable`.
+  [[nodiscard]] static Result<FileLock> open_database(const std::string& path);
   ~FileLock();
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&& other) noexcept;
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
-  /// Waits for as long as somebody else holds it.
+  /// Waits until no other process holds it.
   void lock();
-  /// False if somebody else holds it.
+  /// Returns false if another process holds it.
   [[nodiscard]] bool try_lock();
   void unlock();
 
-  /// Writes the holder's pid into the file, for the message of whoever comes second.
+  /// Writes the holder's pid into the file, for the error message of a second process.
   void write_pid();
   [[nodiscard]] long read_pid() const;
 
  private:
+  [[nodiscard]] static Result<FileLock> open(const std::string& path, int flags);
   int fd_ = -1;
+  bool database_ = false;
 };
 
 }  // namespace watchdog

@@ -1,5 +1,5 @@
 /// \file
-/// Where databases lie.
+/// Checks the place of a database, and which files can be one.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,19 @@
 
 namespace watchdog {
 
-/// Makes the file (mode 0600) and its directory (mode 0700) if they are missing. Errors: `invalid`
-/// (a network filesystem), `unavailable`.
+/// Makes the file (mode 0600) and its directory (mode 0700) if they are missing. A file that is
+/// there must be one that this process can trust: a regular file with one link, owned by the
+/// effective user or by root; so must what SQLite and the store keep beside it. What others may
+/// read or write gets the mode 0600. Errors: `invalid` (not such a file, or a network filesystem),
+/// `unavailable`.
 [[nodiscard]] Result<void> make_file(const std::filesystem::path& path);
+
+/// Checks that the file can be read as a database, and changes nothing. Errors: `not_found`,
+/// `invalid` (no regular file, or more than one link), `unavailable`.
+[[nodiscard]] Result<void> check_file(const std::filesystem::path& path);
+
+/// Returns the file behind symbolic links, beside which all other files of a database are; the path
+/// itself if there is no file.
+[[nodiscard]] std::filesystem::path real_file(const std::filesystem::path& path);
 
 }  // namespace watchdog

@@ -1,5 +1,5 @@
 /// \file
-/// What a StoreReader and a Store on the same connection share.
+/// The state that a StoreReader and a Store on the same connection share.
 #pragma once
 
 #include <memory>
@@ -31,6 +31,7 @@ struct StoreReader::State {
   [[nodiscard]] Statement& prepared(std::string_view sql);
   /// Follows `prev` from `from` down to, not including, `after`; oldest first.
   [[nodiscard]] std::vector<Event> walk(Seq from, Seq after);
+  [[nodiscard]] std::vector<Seq> chain(Seq from, Seq after);
   [[nodiscard]] Seq head_of(SessionKey session);
   [[nodiscard]] Instant latest_tick();
   void add_unwritten(std::vector<Transition>& concluded, const Case& judged,

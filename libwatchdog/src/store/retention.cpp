@@ -1,16 +1,27 @@
+// Keeps the file small in bounded pieces. A piece does the first of these that has work: drop
+// ended sessions that are old, or for want of size; drop the oldest events of running sessions
+// if that is not enough; drop alerts; merge rows of heartbeats. The audit log and free pages
+// come last. `keep_floors` remembers the highest numbers, so none is used again.
 #include <algorithm>
 #include <limits>
 #include <unordered_set>
 #include <utility>
 
-#include "json/facts.h"
+#include "codec/facts.h"
 #include "store/store_state.h"
+#include "watchdog/json.h"
+#include "watchdog/reasons.h"
 
 namespace watchdog {
 namespace {
 
 /// Events handled in one piece: some milliseconds of the writers' queue.
 constexpr int trim_events = 1'000;
+/// The cost of a session besides its events, in events.
+constexpr int session_cost = 10;
+/// Gives some pages back to the filesystem.
+constexpr int give_back_pages = 500;
+constexpr const char* give_back = "PRAGMA incremental_vacuum(500)";
 
 bool may_merge(const Event& event) {
   return event.report.kind == ReportKind::heartbeat && event.report.event_id.empty() &&
@@ -18,12 +29,12 @@ bool may_merge(const Event& event) {
 }
 
 /// True if the newest rise of a counter is still known to be where it was.
-bool keeps_rise(const Beats& row, const Beats& next) {
+bool keeps_rise(const Heartbeats& row, const Heartbeats& next) {
   return (row.counters.empty() && next.counters.empty()) || rises(row.counters, next.counters);
 }
 
 /// True if the gaps in and between the rows move no bound, wherever in a merged row they are.
-bool regular(const Beats& row, const Beats& next, Millis interval) {
+bool regular(const Heartbeats& row, const Heartbeats& next, Millis interval) {
   return row.source == Source::loop ||
          2 * std::max({row.max_gap, next.max_gap, next.first - row.last}) < 3 * interval;
 }
@@ -43,13 +54,14 @@ void Store::State::keep_floors() {
   floor.run();
 }
 
-/// Deletes a piece of the session's events, and once they are gone the session itself.
-void Store::State::drop_session(SessionKey session) {
+/// Deletes at most `events_left` of the session's events, and once they are gone the session
+/// itself.
+void Store::State::drop_session(SessionKey session, int& events_left) {
   changed = true;
   auto& previous = sql("SELECT prev FROM events WHERE seq = ?");
   auto& drop = sql("DELETE FROM events WHERE seq = ?");
   Seq seq = reader.state_->head_of(session);
-  for (int count = 0; count < trim_events && seq != 0; ++count) {
+  for (; events_left > 0 && seq != 0; --events_left) {
     previous.reset().bind(1, seq);
     const Seq next = previous.step() ? previous.integer(0) : 0;
     previous.reset();
@@ -57,21 +69,47 @@ void Store::State::drop_session(SessionKey session) {
     drop.run();
     seq = next;
   }
-  auto& shorten = sql("UPDATE heads SET seq = ? WHERE session = ?");
-  shorten.bind(1, seq).bind(2, session);
-  shorten.run();
   dropping = seq != 0 ? session : observer_key;
-  if (seq != 0) return;
+  if (seq != 0) {
+    auto& shorten = sql("UPDATE heads SET seq = ? WHERE session = ?");
+    shorten.bind(1, seq).bind(2, session);
+    shorten.run();
+    return;
+  }
   drop_session_rows(session);
+  events_left -= session_cost;
+}
+
+/// No index leads from a session to its labels, but its properties name them.
+void Store::State::drop_labels(SessionKey session) {
+  auto& query = sql("SELECT spec FROM sessions WHERE id = ?");
+  const ResetLater later(query);
+  query.bind(1, session);
+  if (!query.step()) return;
+  std::string unused;
+  const auto spec = session_spec_from_json(query.text(0), unused);
+  query.reset();
+  if (!spec) {
+    auto& all = sql("DELETE FROM labels WHERE session = ?");
+    all.bind(1, session);
+    all.run();
+    return;
+  }
+  for (const auto& [key, value] : spec->labels) {
+    auto& drop = sql("DELETE FROM labels WHERE key = ? AND value = ? AND session = ?");
+    drop.bind(1, key).bind(2, value).bind(3, session);
+    drop.run();
+  }
 }
 
 /// All that is kept of a session but its events.
 void Store::State::drop_session_rows(SessionKey session) {
   dropped.push_back(session);
   merged.erase(session);
+  drop_labels(session);
   for (const std::string_view text :
        {"DELETE FROM blocks WHERE session = ?", "DELETE FROM transitions WHERE session = ?",
-        "DELETE FROM snapshots WHERE session = ?", "DELETE FROM labels WHERE session = ?",
+        "DELETE FROM snapshots WHERE session = ?",
         "DELETE FROM deliveries WHERE alert IN (SELECT id FROM alerts WHERE session = ?)",
         "DELETE FROM alerts WHERE session = ?", "DELETE FROM alert_states WHERE session = ?",
         "DELETE FROM heads WHERE session = ?", "DELETE FROM sessions WHERE id = ?"}) {
@@ -81,45 +119,79 @@ void Store::State::drop_session_rows(SessionKey session) {
   }
 }
 
-bool Store::State::drop_ended(const Retention& retention) {
-  if (dropping != observer_key) {
-    auto& again =
-        sql("SELECT 1 FROM sessions WHERE id = ? AND (ended_ms IS NOT NULL OR health = 'dead')");
-    const ResetLater later(again);
-    again.bind(1, dropping);
-    const bool still = again.step();  // unless somebody took it up again
-    again.reset();
-    if (still) {
-      drop_session(dropping);
-    } else {
-      dropping = observer_key;
-    }
-    return true;
-  }
-  const auto pages = database->pragma("page_count") - database->pragma("freelist_count");
-  const bool too_large = pages * database->pragma("page_size") > retention.bytes_max;
-  // Dead sessions count as ended since their death.
-  auto& query =
-      sql("SELECT id FROM sessions WHERE (ended_ms IS NOT NULL AND ended_ms <= ?1) OR "
-          "(health = 'dead' AND ended_ms IS NULL AND updated_ms <= ?1 AND "
-          "(SELECT seq FROM heads WHERE session = sessions.id) <= ?2) "
-          "ORDER BY coalesce(ended_ms, updated_ms) LIMIT 1");
+std::int64_t Store::State::bytes_used() {
+  return (database->pragma("page_count") - database->pragma("freelist_count")) *
+         database->pragma("page_size");
+}
+
+bool Store::State::may_age() const {
+  const auto difference = wall.time_since_epoch() - now.time_since_epoch();
+  return std::chrono::abs(difference) <= clocks_differ_max && now - leap > clocks_differ_max;
+}
+
+/// Finds the sessions that are over. By their newest event, because the wall clock that stamped
+/// their end may have been wrong; an abandoned one is as old as what it said last. Dead sessions
+/// count as ended.
+void Store::State::find_over(const Retention& retention) {
+  over.clear();
+  next_over = 0;
+  auto& query = sql(
+      "SELECT s.id, CASE WHEN s.outcome_reason = ?2 THEN (SELECT tick_ms FROM events WHERE seq "
+      "= e.prev) ELSE e.tick_ms END AS tick FROM (SELECT id FROM sessions WHERE ended_ms IS NOT "
+      "NULL UNION ALL SELECT id FROM sessions WHERE health = 'dead' AND ended_ms IS NULL) AS o "
+      "JOIN sessions s ON s.id = o.id LEFT JOIN heads h ON h.session = s.id LEFT JOIN events e "
+      "ON e.seq = h.seq WHERE s.ended_ms IS NOT NULL OR h.seq <= ?1 ORDER BY tick, h.seq");
   const ResetLater later(query);
-  const auto limit = too_large ? wall : wall - retention.ended_for;
-  query.bind(1, limit.time_since_epoch().count()).bind(2, retention.folded_through);
-  if (!query.step()) return false;
-  const auto session = query.integer(0);
-  query.reset();
-  drop_session(session);
-  return true;
+  query.bind(1, retention.folded_through).bind(2, reasons::abandoned);
+  while (query.step()) {
+    over.push_back({.session = query.integer(0), .tick = Instant{Millis{query.integer(1)}}});
+  }
+  searched = true;
+}
+
+std::optional<SessionKey> Store::State::next_to_drop(const Retention& retention) {
+  auto& again =
+      sql("SELECT 1 FROM sessions WHERE id = ? AND (ended_ms IS NOT NULL OR health = 'dead')");
+  const ResetLater later(again);
+  const auto is_over = [&](SessionKey session) {  // unless it was continued
+    again.reset().bind(1, session);
+    const bool found = again.step();
+    again.reset();
+    return found;
+  };
+  if (dropping != observer_key && is_over(dropping)) return dropping;
+  dropping = observer_key;
+  const bool too_large = bytes_used() > retention.bytes_max;
+  for (; next_over < over.size(); ++next_over) {
+    const auto& oldest = over[next_over];
+    if (!too_large && (!may_age() || oldest.tick > now - retention.ended_for)) break;
+    if (!is_over(oldest.session)) continue;
+    ++next_over;
+    return oldest.session;
+  }
+  wants_room = too_large;
+  return std::nullopt;
+}
+
+bool Store::State::drop_ended(const Retention& retention) {
+  wants_room = false;
+  int events_left = trim_events;
+  while (events_left > 0) {
+    const auto session = next_to_drop(retention);
+    if (!session) break;
+    drop_session(*session, events_left);
+  }
+  return events_left < trim_events;
 }
 
 /// Alerts are kept as long as ended sessions are, also those of sessions that run for ever.
 bool Store::State::drop_alerts(const Retention& retention) {
-  auto& query = sql(
-      "SELECT max(id) FROM (SELECT id, at_ms FROM alerts ORDER BY id LIMIT 100) WHERE at_ms <= ?");
+  if (!may_age()) return false;
+  auto& query =
+      sql("SELECT max(id) FROM (SELECT id, coalesce(told_tick, episode_tick) AS tick FROM alerts "
+          "ORDER BY id LIMIT 100) WHERE tick <= ?");
   const ResetLater later(query);
-  query.bind(1, (wall - retention.ended_for).time_since_epoch().count());
+  query.bind(1, (now - retention.ended_for).time_since_epoch().count());
   query.step();
   const auto last = query.integer(0);
   query.reset();
@@ -134,10 +206,9 @@ bool Store::State::drop_alerts(const Retention& retention) {
   return true;
 }
 
-/// Where ended sessions are not enough: the oldest events of the running ones.
+/// Drops the oldest events of running sessions, if ended sessions are not enough.
 bool Store::State::drop_oldest(const Retention& retention) {
-  const auto pages = database->pragma("page_count") - database->pragma("freelist_count");
-  if (pages * database->pragma("page_size") <= retention.bytes_max) return false;
+  if (retention.more_end || bytes_used() <= retention.bytes_max) return false;
   auto& query =
       sql("SELECT max(seq), count(*) FROM (SELECT seq FROM events WHERE seq <= ? ORDER BY seq "
           "LIMIT ?)");
@@ -162,9 +233,9 @@ bool Store::State::drop_oldest(const Retention& retention) {
   return true;
 }
 
-/// Looks at one block of one running session: heartbeat rows that stand side by side become one.
-/// A row at which a transition happened stays the end of its run, and rows with an absence of the
-/// observer between them stay apart, so that a replay concludes the same.
+/// Merges adjacent heartbeat rows in one block of one running session. A row with a transition
+/// stays the end of its run, and rows with an absence of the observer between them stay apart, so
+/// that a replay concludes the same.
 bool Store::State::merge_heartbeats(const Retention& retention) {
   auto& block =
       sql("SELECT session, seq FROM blocks WHERE (session, seq) > (?, ?) ORDER BY session, seq "
@@ -218,7 +289,7 @@ bool Store::State::merge_block(const Retention& retention, Seq end, Seq followin
   if (!session) throw SqlFailure{session.error()};
   const auto judged = reader.fold(*session);
   if (!judged) throw SqlFailure{judged.error()};
-  // What was judged by a shorter interval may have been silence.
+  // A shorter interval may have been judged as silence.
   const auto interval = std::min(judged->policy->heartbeat_interval,
                                  patched(Policy{}, session->spec.policy).heartbeat_interval);
 
@@ -232,8 +303,8 @@ bool Store::State::merge_block(const Retention& retention, Seq end, Seq followin
         turning_points.contains(event.seq) || observer_between(event.seq, next.seq)) {
       continue;
     }
-    auto& row = std::get<Beats>(event.report.detail);
-    const auto& newer = std::get<Beats>(next.report.detail);
+    auto& row = std::get<Heartbeats>(event.report.detail);
+    const auto& newer = std::get<Heartbeats>(next.report.detail);
     if (!same_row(row, newer) || !keeps_rise(row, newer) || !regular(row, newer, interval))
       continue;
     if (row.told == Instant{}) row.told = event.tick;
@@ -262,25 +333,73 @@ bool Store::State::merge_block(const Retention& retention, Seq end, Seq followin
 }
 
 Result<bool> Store::trim(const Retention& retention) {
-  auto more = state_->in_turn<bool>([&]() -> Result<bool> {
-    state_->stamp();
-    state_->changed = false;
-    const bool busy = state_->drop_ended(retention) || state_->drop_oldest(retention) ||
-                      state_->drop_alerts(retention) || state_->merge_heartbeats(retention);
-    if (!busy) state_->drop_audit(retention);
-    if (state_->changed) {
-      state_->keep_floors();
-      state_->heads.clear();
-    }
-    return busy;
-  });
-  if (!more || !state_->changed) return more;
+  State& state = *state_;
   try {
-    state_->database->exec("PRAGMA incremental_vacuum(100)");
+    const bool done = state.next_over == state.over.size();
+    if (!state.searched || (done && state.wants_room)) state.find_over(retention);
   } catch (const SqlFailure& failure) {
     return failure.error;
   }
-  return more;
+  auto more = state.in_turn<bool>([&]() -> Result<bool> {
+    state.stamp();
+    state.changed = false;
+    const bool busy = state.drop_ended(retention) || state.drop_oldest(retention) ||
+                      state.drop_alerts(retention) || state.merge_heartbeats(retention);
+    if (!busy) state.drop_audit(retention);
+    if (state.changed) {
+      state.keep_floors();
+      state.heads.clear();
+    }
+    return busy;
+  });
+  if (!more || vanished()) return more;  // a log without a name takes no more pages
+  try {
+    // New data takes free pages first, so they stay while there is more to drop.
+    const auto free_pages = state.database->pragma("freelist_count");
+    if (free_pages > 0 && (!*more || bytes() > retention.bytes_max)) {
+      state.database->exec(give_back);
+    }
+    if (*more || free_pages > give_back_pages) return true;
+  } catch (const SqlFailure& failure) {
+    return failure.error;
+  }
+  state.over = {};
+  state.next_over = 0;
+  state.searched = false;
+  return false;
+}
+
+std::optional<std::string> Store::retention_waits() const {
+  const auto line = now();
+  const auto difference =
+      state_->options.clock->wall().time_since_epoch() - line.time_since_epoch();
+  const auto hours = std::to_string(std::chrono::abs(difference) / std::chrono::hours(1)) + " h ";
+  if (std::chrono::abs(difference) > clocks_differ_max) {
+    return "retention by age waits: the clock of this machine is " + hours +
+           (difference > Millis{0} ? "ahead of" : "behind") +
+           " the time line of the database, so one of both is wrong. Nothing is dropped by its age "
+           "until they agree. Set the clock; if it is right, they agree " +
+           (difference > Millis{0} ? "after the next start of the machine"
+                                   : "as soon as it has caught up");
+  }
+  if (line - state_->leap <= clocks_differ_max) {
+    return "retention by age waits for an hour: since the newest event in the database the clock "
+           "of "
+           "this machine went far ahead. If it is wrong, set it now";
+  }
+  return std::nullopt;
+}
+
+bool Store::wants_room() const noexcept {
+  return state_->wants_room;
+}
+
+std::int64_t Store::bytes() const {
+  try {
+    return state_->database->pragma("page_count") * state_->database->pragma("page_size");
+  } catch (const SqlFailure&) {
+    return 0;
+  }
 }
 
 std::vector<SessionKey> Store::take_dropped() {

@@ -1,8 +1,12 @@
+// A thin layer over SQLite: statements, transactions, open modes, and the schema. An error is
+// thrown as `SqlFailure` and becomes an `Error` at the store's functions. `minor_steps` brings
+// older files up to date; readers see missing tables through temporary views instead.
 #include "store/sqlite.h"
 
 #include <sqlite3.h>
 
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -34,6 +38,23 @@ namespace {
     default:
       throw failure(ErrorCode::unavailable, what);
   }
+}
+
+/// For a file that does not change while it is open.
+std::string unchanging_uri(const std::string& path) {
+  std::string uri = "file://";
+  for (const char c : std::filesystem::absolute(path).string()) {
+    if (c == '%') {
+      uri += "%25";
+    } else if (c == '?') {
+      uri += "%3f";
+    } else if (c == '#') {
+      uri += "%23";
+    } else {
+      uri += c;
+    }
+  }
+  return uri + "?immutable=1";
 }
 
 }  // namespace
@@ -121,7 +142,7 @@ bool Statement::is_null(int column) const {
   return sqlite3_column_type(statement_, column) == SQLITE_NULL;
 }
 
-Database::Database(const std::string& path, OpenMode mode) : path_(path) {
+Database::Database(const std::string& path, OpenMode mode) : path_(path), mode_(mode) {
   if (inherited_connections()) {
     throw SqlFailure{Error{ErrorCode::unavailable,
                            "database " + path +
@@ -129,10 +150,13 @@ Database::Database(const std::string& path, OpenMode mode) : path_(path) {
                                "SQLite, which does not survive a fork; execute a program first, or "
                                "report over HTTP"}};
   }
+  const bool unchanging = mode == OpenMode::unchanging;
   const int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
-                    (mode == OpenMode::read_only ? SQLITE_OPEN_READONLY
-                                                 : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-  const int code = sqlite3_open_v2(path.c_str(), &connection_, flags, nullptr);
+                    (mode == OpenMode::read_write_create
+                         ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                         : SQLITE_OPEN_READONLY | (unchanging ? SQLITE_OPEN_URI : 0));
+  const auto name = unchanging ? unchanging_uri(path) : path;
+  const int code = sqlite3_open_v2(name.c_str(), &connection_, flags, nullptr);
   if (code != SQLITE_OK) {
     sqlite3* connection = std::exchange(connection_, nullptr);
     try {
@@ -141,6 +165,12 @@ Database::Database(const std::string& path, OpenMode mode) : path_(path) {
       sqlite3_close_v2(connection);
       throw;
     }
+  }
+  // SQLite opens what cannot be opened for writing for reading instead, and would never try again.
+  if (mode == OpenMode::read_write_create && sqlite3_db_readonly(connection_, "main") == 1) {
+    sqlite3_close_v2(std::exchange(connection_, nullptr));
+    throw SqlFailure{Error{ErrorCode::unavailable,
+                           "database " + path + ": it cannot be opened for writing now"}};
   }
   count_connection(+1);
   sqlite3_extended_result_codes(connection_, 1);
@@ -168,6 +198,19 @@ std::int64_t Database::pragma(const char* name) {
   return statement.step() ? statement.integer(0) : 0;
 }
 
+std::string Database::real_path() const {
+  return sqlite3_db_filename(connection_, "main");
+}
+
+std::string Database::journal_mode() {
+  auto statement = prepare("PRAGMA journal_mode");
+  return statement.step() ? statement.text(0) : "";
+}
+
+void Database::leave_log() noexcept {
+  sqlite3_db_config(connection_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+}
+
 Transaction::Transaction(Database& database, Kind kind) : database_(database), kind_(kind) {
   database_.exec(kind == Kind::read ? "SAVEPOINT view" : "BEGIN IMMEDIATE");
 }
@@ -187,17 +230,25 @@ void Transaction::commit() {
 
 namespace {
 
-/// What each minor version added, in order; a newer program brings an older file up to date.
-constexpr const char* minor_steps[] = {
-    "ALTER TABLE events ADD COLUMN marks BLOB;"
-    "ALTER TABLE transitions ADD COLUMN situation TEXT",
-    "ALTER TABLE sessions ADD COLUMN turns INTEGER;"
-    "ALTER TABLE sessions ADD COLUMN aborts TEXT",
-    nullptr,  // tables of its own: tables_of_1_3()
+/// The additions of a minor version.
+struct MinorStep {
+  const char* upgrade;  ///< Null: tables of its own, tables_of_1_3().
+  const char* show;     ///< Shows the same, empty, to a connection that changes no file.
+};
+/// In order. A newer program brings an older file up to date when it writes, and only then.
+constexpr MinorStep minor_steps[] = {
+    {"ALTER TABLE events ADD COLUMN marks BLOB;"
+     "ALTER TABLE transitions ADD COLUMN situation TEXT",
+     "CREATE TEMP VIEW events AS SELECT *, NULL AS marks FROM main.events;"
+     "CREATE TEMP VIEW transitions AS SELECT *, NULL AS situation FROM main.transitions"},
+    {"ALTER TABLE sessions ADD COLUMN turns INTEGER;"
+     "ALTER TABLE sessions ADD COLUMN aborts TEXT",
+     "CREATE TEMP VIEW sessions AS SELECT *, NULL AS turns, NULL AS aborts FROM main.sessions"},
+    {nullptr, nullptr},
 };
 static_assert(std::size(minor_steps) == schema_minor);
 
-/// Whole tables stand in the schema alone, behind everything older.
+/// New tables are at the end of the schema.
 const char* tables_of_1_3() {
   return std::strstr(schema_sql, "-- Since 1.3, all that follows");
 }
@@ -210,11 +261,29 @@ void bring_up_to_date(Database& database) {
   Transaction transaction(database);
   const auto minor = database.pragma("user_version") % 1000;  // nobody else was quicker
   for (auto step = minor; step < schema_minor; ++step) {
-    const auto* sql = minor_steps[step];
+    const auto* sql = minor_steps[step].upgrade;
     database.exec(sql != nullptr ? sql : tables_of_1_3());
   }
   if (minor < schema_minor) database.exec(version_pragma().c_str());
   transaction.commit();
+}
+
+/// Lets this connection read an older file as if it were up to date.
+void show_up_to_date(Database& database, std::int64_t minor) {
+  database.exec("PRAGMA temp_store = MEMORY");
+  for (; minor < schema_minor; ++minor) {
+    if (const auto* sql = minor_steps[minor].show; sql != nullptr) {
+      database.exec(sql);
+      continue;
+    }
+    std::string tables = tables_of_1_3();
+    constexpr std::string_view made = "CREATE TABLE";
+    constexpr std::string_view kept_in_memory = "CREATE TEMP TABLE";
+    for (auto at = tables.find(made); at != std::string::npos;
+         at = tables.find(made, at + kept_in_memory.size()))
+      tables.replace(at, made.size(), kept_in_memory);
+    database.exec(tables.c_str());
+  }
 }
 
 }  // namespace
@@ -229,10 +298,10 @@ void prepare_schema(Database& database, OpenMode mode) {
     return statement.step() ? statement.integer(0) : 0;
   };
   if (tables() == 0) {
-    if (mode == OpenMode::read_only) refuse(ErrorCode::not_found, "it holds nothing yet");
+    if (mode != OpenMode::read_write_create) refuse(ErrorCode::not_found, "it holds nothing yet");
     database.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL");
     Transaction transaction(database);
-    if (tables() == 0) {  // nobody else was quicker
+    if (tables() == 0) {  // no other process was faster
       database.exec(schema_sql);
       database.exec(("PRAGMA application_id = " + std::to_string(application_id)).c_str());
       database.exec(version_pragma().c_str());
@@ -250,15 +319,14 @@ void prepare_schema(Database& database, OpenMode mode) {
                std::to_string(schema_major) + ". Use a newer program or another file");
   }
   if (version % 1000 < schema_minor) {
-    if (mode == OpenMode::read_only) {
-      Database writable(database.path(), OpenMode::read_write_create);
-      bring_up_to_date(writable);
-    } else {
+    if (mode == OpenMode::read_write_create) {
       bring_up_to_date(database);
+    } else {
+      show_up_to_date(database, version % 1000);
     }
   }
   if (mode == OpenMode::read_write_create) {
-    // What is deleted is overwritten, so that a file that is handed on holds nothing else.
+    // Deleted data is overwritten, so a file that is handed on holds nothing else.
     database.exec(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON");
   }

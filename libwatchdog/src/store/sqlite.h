@@ -74,7 +74,11 @@ class ResetLater {
   Statement& statement_;
 };
 
-enum class OpenMode : std::uint8_t { read_only, read_write_create };
+enum class OpenMode : std::uint8_t {
+  read_only,
+  unchanging,  ///< Read without locks, log and index: no process writes to it.
+  read_write_create
+};
 
 /// A connection. Use from one thread at a time.
 class Database {
@@ -88,20 +92,28 @@ class Database {
   [[nodiscard]] Statement prepare(std::string_view sql) { return {connection_, sql}; }
   [[nodiscard]] std::int64_t pragma(const char* name);
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] OpenMode mode() const noexcept { return mode_; }
+  /// The file that SQLite found behind the path: absolute, without symbolic links.
+  [[nodiscard]] std::string real_path() const;
+  [[nodiscard]] std::string journal_mode();
+  /// Closing the connection neither empties nor removes the log. SQLite finds the log by its name,
+  /// which may belong to another file by then.
+  void leave_log() noexcept;
   /// Forgets the connection without closing it: what a forked child must do with its parent's.
   void abandon() noexcept { connection_ = nullptr; }
 
  private:
   std::string path_;
+  OpenMode mode_;
   sqlite3* connection_ = nullptr;
 };
 
-/// What happens in its scope happens in one transaction; left without commit(), in none.
+/// All statements in its scope are one transaction; without commit() it is rolled back.
 class Transaction {
  public:
   enum class Kind : std::uint8_t {
     write,  ///< Takes SQLite's write lock at once.
-    read    ///< One unchanging view; may stand inside another transaction.
+    read    ///< One unchanging view; may be nested in another transaction.
   };
   explicit Transaction(Database& database, Kind kind = Kind::write);
   ~Transaction();
@@ -121,7 +133,8 @@ inline constexpr int schema_minor = 3;
 inline constexpr std::int64_t application_id = 0x57444F47;  // "WDOG"
 
 /// Creates the tables if the file is empty, brings those of an older minor version up to date, and
-/// refuses what this program cannot work with.
+/// refuses what this program cannot work with. For a reader an older file stays as it is, and shows
+/// what it lacks as empty.
 void prepare_schema(Database& database, OpenMode mode);
 
 }  // namespace watchdog

@@ -1,26 +1,30 @@
+// Appends batches. `append` takes the writers' lock, stamps one tick for the transaction, and
+// for each report checks the event id, seals it, updates the session's row and inserts the
+// event. What the writer remembers of sessions is valid only until another process commits.
+// After any SQL error it is dropped and read again. Alerts, audit, retention and erasure are in
+// files of their own.
 #include "watchdog/store.h"
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <unordered_map>
 
-#include "json/facts.h"
-#include "json/fields.h"
+#include "codec/facts.h"
+#include "codec/fields.h"
 #include "store/event_row.h"
 #include "store/lock.h"
 #include "store/place.h"
 #include "store/reader_state.h"
 #include "store/store_state.h"
-#include "watchdog/bell.h"
+#include "watchdog/change_notifier.h"
+#include "watchdog/content.h"
 #include "watchdog/ids.h"
 #include "watchdog/json.h"
 #include "watchdog/json_writer.h"
+#include "watchdog/reasons.h"
 #include "watchdog/redaction.h"
+#include "watchdog/repetition.h"
 
 namespace watchdog {
 namespace {
@@ -35,6 +39,19 @@ void write_request(JsonWriter& out, const CancelRequest& request) {
   out.field("at", request.at.time_since_epoch().count()).close_object();
 }
 
+/// Makes a session's end a cancel if one was requested, whatever its agent reports. An agent that
+/// states that it completed was done before it received the request. Returns true if the outcome
+/// was changed.
+bool end_as_cancelled(Outcome& outcome, const CancelRequest& request) {
+  if (outcome.kind == OutcomeKind::cancelled) return false;
+  if (outcome.kind == OutcomeKind::completed && outcome.stated) return false;
+  outcome = {.kind = OutcomeKind::cancelled,
+             .reason = std::string(reasons::cancelled),
+             .error = request.reason,
+             .subject = request.by};
+  return true;
+}
+
 }  // namespace
 
 Store::State::State(Options chosen, std::shared_ptr<Database> opened)
@@ -44,13 +61,25 @@ Store::State::State(Options chosen, std::shared_ptr<Database> opened)
       reader(StoreReader(std::make_unique<StoreReader::State>(database))) {}
 
 Store::State::~State() {
-  if (file >= 0) close(file);
-  if (fork_generation() == generation) return;
-  insert.abandon();  // the reader abandons the connection
+  if (fork_generation() != generation) {
+    insert.abandon();  // the reader abandons the connection
+  } else if (!files.in_place()) {
+    if (lock) lock->lock();
+    (void)save_log();
+    if (lock) lock->unlock();
+  }
 }
 
 Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Store::~Store() = default;
+bool Store::close() {
+  if (!state_ || fork_generation() != state_->generation) return false;
+  if (state_->lock) state_->lock->lock();
+  const bool kept = state_->files.in_place() || state_->save_log();
+  if (state_->lock) state_->lock->unlock();
+  state_.reset();
+  return kept;
+}
 Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 
@@ -66,7 +95,7 @@ Result<Store> Store::open(Options options) {
   try {
     std::optional<FileLock> lock;
     if (on_disk) {
-      auto opened = FileLock::open(options.database.string() + "-writer");
+      auto opened = FileLock::open(real_file(options.database).string() + "-writer");
       if (!opened) return opened.error();
       lock = std::move(*opened);
       lock->lock();  // tables are made once
@@ -75,12 +104,17 @@ Result<Store> Store::open(Options options) {
         std::make_shared<Database>(options.database.string(), OpenMode::read_write_create);
     prepare_schema(*database, OpenMode::read_write_create);
     auto state = std::make_unique<State>(std::move(options), std::move(database));
-    if (on_disk) {
-      state->rope.emplace(state->options.database);
-      state->file = ::open(state->options.database.c_str(), O_PATH | O_CLOEXEC);
-    }
     state->lock = std::move(lock);
     state->settle_time();
+    if (on_disk) {
+      state->rope.emplace(state->options.database);
+      auto files = StoreFiles::of(state->options.database, *state->database);
+      if (!files) {
+        state->database->leave_log();
+        return files.error();
+      }
+      state->files = std::move(*files);
+    }
     if (state->lock) state->lock->unlock();
     return Store(std::move(state));
   } catch (const SqlFailure& failure) {
@@ -104,11 +138,22 @@ void Store::State::settle_time() {
     auto& remember = sql("INSERT INTO boots (boot_id, offset_ms) VALUES (?, ?)");
     remember.bind(1, std::string_view(boot_id)).bind(2, offset.count());
     remember.run();
+    const Instant begins{options.clock->since_boot() + offset};
+    if (last != Instant{} && begins - last > clocks_differ_max) {
+      auto& remember_leap =
+          sql("INSERT INTO meta (key, value) VALUES ('leap_tick_ms', ?) ON CONFLICT (key) DO "
+              "UPDATE SET value = excluded.value");
+      remember_leap.bind(1, begins.time_since_epoch().count());
+      remember_leap.run();
+    }
     transaction.commit();
   }
+  auto& newest_leap = sql("SELECT value FROM meta WHERE key = 'leap_tick_ms'");
+  const ResetLater later(newest_leap);
+  if (newest_leap.step()) leap = Instant{Millis{newest_leap.integer(0)}};
 }
 
-/// After somebody else wrote, what is remembered of the file must be read again.
+/// After a commit of another process, the cached state must be read again.
 void Store::State::look_again() {
   const auto version = database->pragma("data_version");
   if (version == seen_version) return;
@@ -122,13 +167,33 @@ void Store::State::look_again() {
   floor.reset();
 }
 
-/// What is remembered may be wrong after a failure.
+/// After a failure the cached state may be wrong.
 void Store::State::forget() {
   seen_version = -1;
   dirty.clear();
   addressed.clear();
   observer.dirty = false;
   heads.clear();
+}
+
+bool Store::State::save_log() {
+  database->leave_log();
+  if (saved) return true;
+  if (!files.can_save_log()) return false;
+  try {
+    if (database->pragma("wal_checkpoint(TRUNCATE)") != 0) return false;
+  } catch (const SqlFailure&) {
+    return false;
+  }
+  files.empty_new_log();
+  return saved = true;
+}
+
+Error Store::State::replaced() const {
+  return {ErrorCode::unavailable,
+          "database " + options.database.string() +
+              ": the file or its log (-wal) was removed or replaced while it was open, so this was "
+              "not stored; try again"};
 }
 
 Head* Store::State::find(const std::string& id) {
@@ -204,7 +269,7 @@ void Store::State::put_beats(Head& head) {
 }
 
 void Store::State::take_beats(Head& head, const Report& report) {
-  Beats beats = std::get<Beats>(report.detail);
+  Heartbeats beats = std::get<Heartbeats>(report.detail);
   std::erase_if(beats.counters, [](const auto& counter) { return !std::isfinite(counter.second); });
   const bool stamped = beats.first != Instant{};
   beats.first = stamped ? std::min(beats.first + offset, now) : now;
@@ -227,7 +292,7 @@ void Store::State::take_beats(Head& head, const Report& report) {
   }
 }
 
-/// What an event changes in its session's own row.
+/// Updates the session's own row for an event.
 void Store::State::touch_session(Head& head, const Stamp& stamp, const Report& report) {
   const auto at = stamp.at.time_since_epoch().count();
   if (!stamp.late) touch_turns(head, report);
@@ -242,7 +307,7 @@ void Store::State::touch_session(Head& head, const Stamp& stamp, const Report& r
   } else if (report.kind == ReportKind::end && !stamp.late) {
     const auto& outcome = std::get<Outcome>(report.detail);
     head.ended = true;
-    // An agent that was taken for dead and comes back must still hear that it was cancelled.
+    // An agent that was taken for dead and comes back must still receive the cancel.
     const bool heard = outcome.kind != OutcomeKind::cancelled;
     if (heard) head.directive.cancel.reset();
     auto& end =
@@ -265,7 +330,15 @@ void Store::State::touch_session(Head& head, const Stamp& stamp, const Report& r
   }
 }
 
-/// What is over need not stop any more.
+/// The request needs no more delivery.
+void Store::State::forget_cancel(Head& head) {
+  head.directive.cancel.reset();
+  auto& forget = sql("UPDATE sessions SET cancel = NULL WHERE id = ?");
+  forget.bind(1, head.key);
+  forget.run();
+}
+
+/// A turn or call that is over need not be stopped.
 void Store::State::touch_turns(Head& head, const Report& report) {
   auto& aborts = head.directive.aborts;
   const auto before = aborts.size();
@@ -334,6 +407,17 @@ bool Store::State::is_duplicate(const Head& head, const Report& report) {
   return query.step();
 }
 
+/// Keeps by which other name another source calls the tool of a call that is stored.
+void Store::State::put_also(const Head& head, const Report& report) {
+  if (report.kind != ReportKind::tool_call || report.name.empty()) return;
+  auto& update =
+      sql("UPDATE events SET facts = json_set(coalesce(facts, '{}'), '$.also', ?1) "
+          "WHERE event_id = ?2 AND session = ?3 AND kind = ?4 AND name <> ?1");
+  update.bind(1, report.name).bind(2, report.event_id).bind(3, head.key);
+  update.bind(4, static_cast<std::int64_t>(report.kind));
+  update.run();
+}
+
 Result<Receipt> Store::State::append(Batch& batch) {
   if (!is_session_id(batch.session)) {
     return Error{ErrorCode::invalid, "sessionId must match [A-Za-z0-9._:@-]{1,128}", "sessionId"};
@@ -346,7 +430,10 @@ Result<Receipt> Store::State::append(Batch& batch) {
     }
     if (auto allowed = check(batch.spec); !allowed) return allowed.error();
     redact(batch.spec);
-    head = &create(batch.session, batch.spec, wall);
+    // Its first report may have waited: nothing is concluded of it from before it began.
+    const bool came_late = !batch.reports.empty() && batch.reports.front().at;
+    head = &create(batch.session, batch.spec,
+                   came_late ? std::min(wall, *batch.reports.front().at) : wall);
     receipt.created = true;
   } else if (batch.creation == Creation::demand) {
     redact(batch.spec);
@@ -363,21 +450,34 @@ Result<Receipt> Store::State::append(Batch& batch) {
     } else if (std::holds_alternative<Marks>(report.detail)) {
       report.detail = {};
     }
+    bool heard = false;  // the agent ended by itself
+    if (auto* outcome = std::get_if<Outcome>(&report.detail);
+        outcome != nullptr && !head->ended && head->directive.cancel)
+      heard = end_as_cancelled(*outcome, *head->directive.cancel);
+    if (auto* outcome = std::get_if<Outcome>(&report.detail);
+        outcome != nullptr && outcome->by_answer && !head->ended)
+      *outcome = outcome_by_answer(*head, std::move(*outcome));
+    const auto whole = report.content.size();
     seal(report, head->content);
+    if (head->content == ContentLevel::preview && whole > preview_chars_max &&
+        report.content.size() < whole)
+      ++receipt.cut;
     if (is_duplicate(*head, report)) {
+      put_also(*head, report);
       ++receipt.duplicates;
       continue;
     }
     ++receipt.accepted;
     if (report.kind != ReportKind::start && head->ended) ++receipt.late;
     if (report.kind == ReportKind::heartbeat) {
-      if (!std::holds_alternative<Beats>(report.detail)) report.detail = Beats{};
+      if (!std::holds_alternative<Heartbeats>(report.detail)) report.detail = Heartbeats{};
       take_beats(*head, report);
       continue;
     }
     put_beats(*head);
     const auto stamp = put(*head, report, head->ended && report.kind != ReportKind::start);
     touch_session(*head, stamp, report);
+    if (heard) forget_cancel(*head);
   }
   put_beats(*head);
   receipt.key = head->key;
@@ -407,8 +507,8 @@ void Store::State::stamp() {
   last_tick = now;
 }
 
-void Store::State::ring() {
-  if (rope) rope->ring(addressed);
+void Store::State::notify() {
+  if (rope) rope->notify(addressed);
   addressed.clear();
 }
 
@@ -424,7 +524,7 @@ Result<std::vector<Result<Receipt>>> Store::append(std::span<Batch> batches) {
     state_->put_heads();
     return made;
   });
-  if (receipts) state_->ring();
+  if (receipts) state_->notify();
   return receipts;
 }
 
@@ -443,14 +543,14 @@ Result<Seq> Store::append_observer(ObserverGap absence) {
     state_->put_absence(absence.gap);
     return state_->observer.seq;
   });
-  if (seq) state_->ring();
+  if (seq) state_->notify();
   return seq;
 }
 
-Result<std::int64_t> Store::record(const Verdicts& verdicts) {
+Result<std::int64_t> Store::record(const Conclusions& verdicts) {
   auto first = state_->in_turn<std::int64_t>(
       [&]() -> Result<std::int64_t> { return state_->write(verdicts); });
-  if (first && !verdicts.transitions.empty() && !state_->alone) state_->ring();
+  if (first && !verdicts.transitions.empty() && !state_->alone) state_->notify();
   return first;
 }
 
@@ -463,7 +563,7 @@ std::int64_t Store::State::newest_transition() {
   return query.integer(0);
 }
 
-std::int64_t Store::State::write(const Verdicts& verdicts) {
+std::int64_t Store::State::write(const Conclusions& verdicts) {
   const auto first = verdicts.transitions.empty() ? 0 : newest_transition() + 1;
   auto id = first;
   auto& transition_sql =
@@ -499,7 +599,7 @@ std::int64_t Store::State::write(const Verdicts& verdicts) {
         .bind(3, snapshot_format)
         .bind(4, text);
     snapshot.run();
-    // The door alone writes an end; it may already have, in an event not judged yet.
+    // Only `append` writes an end; it may already have, in an event that is not judged yet.
     auto& session =
         sql("UPDATE sessions SET health = ?, lifecycle = CASE WHEN ended_ms IS NULL THEN ? "
             "ELSE lifecycle END, updated_ms = max(updated_ms, ?) WHERE id = ?");
@@ -525,7 +625,7 @@ Result<void> Store::alone(const std::function<Result<void>()>& work) {
     return true;
   });
   if (!done) return done.error();
-  state_->ring();
+  state_->notify();
   return {};
 }
 
@@ -538,11 +638,7 @@ StoreReader& Store::reader() {
 }
 
 bool Store::vanished() const {
-  if (!state_->lock) return false;
-  struct stat opened {};
-  struct stat there {};
-  return fstat(state_->file, &opened) != 0 || stat(state_->options.database.c_str(), &there) != 0 ||
-         opened.st_ino != there.st_ino || opened.st_dev != there.st_dev;
+  return !state_ || !state_->files.in_place();
 }
 
 const std::filesystem::path& Store::path() const noexcept {

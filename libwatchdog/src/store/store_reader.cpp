@@ -1,41 +1,28 @@
+// Queries on one connection. Lists use keyset paging. A session's events form a chain backwards by
+// `prev`, so a page forwards walks back from the next event in `blocks`. A missing event is the end
+// of the chain: older ones were trimmed. `fold` begins with the snapshot and merges the session's
+// later events with the observer's absences. Rows that cannot be decoded are shown as far as
+// possible.
 #include "watchdog/store_reader.h"
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
 #include <unordered_map>
 #include <utility>
 
-#include "json/facts.h"
-#include "json/fields.h"
+#include "codec/facts.h"
+#include "codec/fields.h"
 #include "store/event_row.h"
 #include "store/lock.h"
+#include "store/place.h"
 #include "store/reader_state.h"
 #include "watchdog/json.h"
 
 namespace watchdog {
 namespace {
-
-constexpr std::string_view session_columns =
-    "s.id, s.name, s.spec, s.created_ms, s.attempt, s.lifecycle, s.health, "
-    "coalesce((SELECT seq FROM heads WHERE session = s.id), 0), s.updated_ms, "
-    "s.outcome_reason";
-
-Result<SessionRow> session_from(const Statement& row) {
-  SessionRow session{.key = row.integer(0), .id = row.text(1)};
-  std::string unused;
-  auto spec = session_spec_from_json(row.text(2), unused);
-  if (!spec)
-    return Error{ErrorCode::corrupt, "session " + session.id + ": " + spec.error().message};
-  session.spec = std::move(*spec);
-  session.created = WallTime{Millis{row.integer(3)}};
-  session.attempt = static_cast<std::int32_t>(row.integer(4));
-  session.lifecycle = named<Lifecycle>(row.text(5)).value_or(Lifecycle::running);
-  session.health = named<HealthKind>(row.text(6)).value_or(HealthKind::unknown);
-  session.head = row.integer(7);
-  session.updated = WallTime{Millis{row.integer(8)}};
-  session.outcome_reason = row.text(9);
-  return session;
-}
 
 constexpr std::string_view transition_columns =
     "SELECT t.id, t.session, t.seq, t.tick_ms, t.at_ms, t.from_health, t.health, t.pattern, "
@@ -44,26 +31,6 @@ constexpr std::string_view transition_columns =
 
 /// A walk over more events than this ends the page early, so that no query runs away.
 constexpr int walk_max = 20'000;
-
-/// `%` and `_` stand for themselves.
-std::string like_pattern(const std::string& text) {
-  std::string pattern = "%";
-  for (const char c : text) {
-    if (c == '%' || c == '_' || c == '\\') pattern += '\\';
-    pattern += c;
-  }
-  return pattern + "%";
-}
-
-/// From the listed health, as an expression of SQL.
-std::string severity_sql() {
-  std::string sql = "CASE s.health";
-  for (const auto name : Names<HealthKind>::all) {
-    sql.append(" WHEN '").append(name).append("' THEN ");
-    sql.append(std::to_string(severity(*named<HealthKind>(name))));
-  }
-  return sql + " ELSE 0 END";
-}
 
 /// Of the column transitions.evidence.
 void read_evidence(const std::string& text, Health& health) {
@@ -144,40 +111,38 @@ StoreReader::~StoreReader() = default;
 StoreReader::StoreReader(StoreReader&&) noexcept = default;
 StoreReader& StoreReader::operator=(StoreReader&&) noexcept = default;
 
-Result<StoreReader> StoreReader::open(const std::filesystem::path& database) {
+namespace {
+
+/// Readers of a database share an index beside it (`-shm`). If there is none and none can be
+/// created, no process writes: it is a copy on a read-only medium.
+Result<OpenMode> mode_to_read(const std::filesystem::path& database) {
+  const auto real = real_file(database);
+  const auto log = real.string() + "-wal";
   std::error_code trouble;
-  if (!std::filesystem::exists(database, trouble)) {
-    return Error{ErrorCode::not_found, "there is no database " + database.string()};
-  }
+  if (faccessat(AT_FDCWD, real.parent_path().c_str(), W_OK, AT_EACCESS) == 0 ||
+      std::filesystem::exists(real.string() + "-shm", trouble))
+    return OpenMode::read_only;
+  const auto bytes = std::filesystem::file_size(log, trouble);
+  if (trouble || bytes == 0) return OpenMode::unchanging;
+  return Error{ErrorCode::unavailable,
+               "database " + database.string() + ": its log " + log +
+                   " holds events that can only be read where a file can be made beside it; copy "
+                   "both files to a directory that can be written"};
+}
+
+}  // namespace
+
+Result<StoreReader> StoreReader::open(const std::filesystem::path& database) {
+  if (auto checked = check_file(database); !checked) return checked.error();
+  const auto mode = mode_to_read(database);
+  if (!mode) return mode.error();
   try {
-    auto connection = std::make_shared<Database>(database.string(), OpenMode::read_only);
-    prepare_schema(*connection, OpenMode::read_only);
+    auto connection = std::make_shared<Database>(database.string(), *mode);
+    prepare_schema(*connection, *mode);
     return StoreReader(std::make_unique<State>(std::move(connection)));
   } catch (const SqlFailure& failure) {
     return failure.error;
   }
-}
-
-Result<SessionRow> StoreReader::session(std::string_view id) {
-  return state_->guarded<SessionRow>([&]() -> Result<SessionRow> {
-    auto& query = state_->prepared("SELECT " + std::string(session_columns) +
-                                   " FROM sessions s WHERE s.name = ?");
-    const ResetLater later(query);
-    query.bind(1, id);
-    if (query.step()) return session_from(query);
-    return Error{ErrorCode::not_found, "there is no session " + std::string(id), "sessionId"};
-  });
-}
-
-Result<SessionRow> StoreReader::session(SessionKey key) {
-  return state_->guarded<SessionRow>([&]() -> Result<SessionRow> {
-    auto& query = state_->prepared("SELECT " + std::string(session_columns) +
-                                   " FROM sessions s WHERE s.id = ?");
-    const ResetLater later(query);
-    query.bind(1, key);
-    if (query.step()) return session_from(query);
-    return Error{ErrorCode::not_found, "there is no session with key " + std::to_string(key)};
-  });
 }
 
 Result<Directive> StoreReader::directive_of(std::string_view id) {
@@ -186,83 +151,6 @@ Result<Directive> StoreReader::directive_of(std::string_view id) {
     const ResetLater later(query);
     query.bind(1, id);
     return query.step() ? directive_from(query.text(0), query.text(1)) : Directive{};
-  });
-}
-
-Result<std::vector<SessionRow>> StoreReader::sessions(const SessionFilter& filter) {
-  return state_->guarded<std::vector<SessionRow>>([&]() -> Result<std::vector<SessionRow>> {
-    std::string sql = "SELECT " + std::string(session_columns) + " FROM sessions s WHERE s.id < ?";
-    std::vector<std::string> texts;
-    const auto require = [&](std::string_view condition, std::string text) {
-      sql.append(" AND ").append(condition);
-      texts.push_back(std::move(text));
-    };
-    if (filter.health) require("s.health = ?", std::string(name_of(*filter.health)));
-    if (filter.lifecycle) require("s.lifecycle = ?", std::string(name_of(*filter.lifecycle)));
-    if (!filter.agent.empty()) require("s.agent = ?", filter.agent);
-    if (!filter.parent.empty()) require("s.parent = ?", filter.parent);
-    if (!filter.label_key.empty()) {
-      sql += " AND s.id IN (SELECT session FROM labels WHERE key = ? AND value = ?)";
-      texts.insert(texts.end(), {filter.label_key, filter.label_value});
-    }
-    if (!filter.text.empty()) {
-      require(
-          "(s.name || ' ' || coalesce(s.agent, '') || ' ' || coalesce(json_extract(s.spec, "
-          "'$.task'), '')) LIKE ? ESCAPE '\\'",
-          like_pattern(filter.text));
-    }
-    sql += " ORDER BY s.id DESC LIMIT ?";
-    auto& query = state_->prepared(sql);
-    const ResetLater later(query);
-    int at = 0;
-    query.bind(++at, filter.after > 0 ? filter.after : std::numeric_limits<std::int64_t>::max());
-    for (const auto& text : texts) query.bind(++at, text);
-    query.bind(++at, filter.limit);
-    std::vector<SessionRow> rows;
-    while (query.step()) {
-      auto row = session_from(query);
-      if (!row) return row.error();
-      rows.push_back(std::move(*row));
-    }
-    return rows;
-  });
-}
-
-Result<std::vector<SessionRow>> StoreReader::running_children(std::string_view id, int count_max) {
-  return state_->guarded<std::vector<SessionRow>>([&]() -> Result<std::vector<SessionRow>> {
-    static const std::string sql =
-        "SELECT " + std::string(session_columns) +
-        " FROM sessions s WHERE s.id IN (SELECT id FROM sessions WHERE parent = ? ORDER BY id DESC "
-        "LIMIT 1000) AND s.ended_ms IS NULL ORDER BY " +
-        severity_sql() + " DESC, s.id DESC LIMIT ?";
-    auto& query = state_->prepared(sql);
-    const ResetLater later(query);
-    query.bind(1, id).bind(2, count_max);
-    std::vector<SessionRow> rows;
-    while (query.step()) {
-      auto row = session_from(query);
-      if (!row) return row.error();
-      rows.push_back(std::move(*row));
-    }
-    return rows;
-  });
-}
-
-Result<std::vector<SessionRow>> StoreReader::sessions_with_turns(SessionKey below, int count_max) {
-  return state_->guarded<std::vector<SessionRow>>([&]() -> Result<std::vector<SessionRow>> {
-    static const std::string sql = "SELECT " + std::string(session_columns) +
-                                   " FROM sessions s WHERE s.turns = 1 AND s.ended_ms IS NULL AND "
-                                   "s.id < ? ORDER BY s.id DESC LIMIT ?";
-    auto& query = state_->prepared(sql);
-    const ResetLater later(query);
-    query.bind(1, below).bind(2, count_max);
-    std::vector<SessionRow> rows;
-    while (query.step()) {
-      auto row = session_from(query);
-      if (!row) return row.error();
-      rows.push_back(std::move(*row));
-    }
-    return rows;
   });
 }
 
@@ -279,14 +167,18 @@ Result<std::vector<SessionKey>> StoreReader::sessions_to_judge() {
   });
 }
 
-Result<std::vector<Event>> StoreReader::events_after(Seq seq, int count_max) {
+Result<std::vector<Event>> StoreReader::events_after(Seq seq, int count_max,
+                                                     std::size_t bytes_max) {
   return state_->guarded<std::vector<Event>>([&]() -> Result<std::vector<Event>> {
     auto& query = state_->prepared("SELECT " + std::string(event_columns) +
                                    " FROM events WHERE seq > ? ORDER BY seq LIMIT ?");
     const ResetLater later(query);
     query.bind(1, seq).bind(2, count_max);
     std::vector<Event> events;
-    while (query.step()) events.push_back(event_from(query));
+    for (std::size_t bytes = 0; bytes < bytes_max && query.step();) {
+      bytes += event_bytes(query);
+      events.push_back(event_from(query));
+    }
     return events;
   });
 }
@@ -304,6 +196,21 @@ std::vector<Event> StoreReader::State::walk(Seq from, Seq after) {
   query.reset();
   std::reverse(events.begin(), events.end());
   return events;
+}
+
+/// The same events without reading them.
+std::vector<Seq> StoreReader::State::chain(Seq from, Seq after) {
+  auto& query = prepared("SELECT prev FROM events WHERE seq = ?");
+  std::vector<Seq> seqs;
+  for (Seq seq = from; seq > after;) {
+    query.reset().bind(1, seq);
+    if (!query.step()) break;  // trimmed: the end of the chain
+    seqs.push_back(seq);
+    seq = query.integer(0);
+  }
+  query.reset();
+  std::reverse(seqs.begin(), seqs.end());
+  return seqs;
 }
 
 Seq StoreReader::State::head_of(SessionKey session) {
@@ -325,25 +232,34 @@ Instant StoreReader::State::latest_tick() {
 }
 
 Result<EventPage> StoreReader::page(SessionKey session, Seq after, int count_max,
-                                    std::optional<ReportKind> kind) {
+                                    std::optional<ReportKind> kind, std::size_t bytes_max) {
   return state_->guarded<EventPage>([&]() -> Result<EventPage> {
     const Transaction one_view(*state_->database, Transaction::Kind::read);
     const Seq head = state_->head_of(session);
     EventPage page;
+    std::size_t bytes = 0;
     Seq reached = after;
     for (int walked = 0; reached < head;) {
-      auto& query = state_->prepared(
+      auto& blocks = state_->prepared(
           "SELECT seq FROM blocks WHERE session = ? AND seq > ? ORDER BY seq LIMIT 1");
-      query.bind(1, session).bind(2, reached);
-      const Seq block_end = query.step() ? query.integer(0) : head;
-      query.reset();
-      auto events = state_->walk(block_end, reached);
-      walked += static_cast<int>(events.size()) + 1;
-      for (auto& event : events) {
-        reached = event.seq;
+      blocks.bind(1, session).bind(2, reached);
+      const Seq block_end = blocks.step() ? blocks.integer(0) : head;
+      blocks.reset();
+      // A block may hold more than a page: it is read from where the page goes on.
+      const auto seqs = state_->chain(block_end, reached);
+      walked += static_cast<int>(seqs.size()) + 1;
+      auto& query =
+          state_->prepared("SELECT " + std::string(event_columns) + " FROM events WHERE seq = ?");
+      const ResetLater later(query);
+      for (const Seq seq : seqs) {
+        query.reset().bind(1, seq);
+        if (!query.step()) break;
+        reached = seq;
+        auto event = event_from(query);
         if (kind && event.report.kind != *kind) continue;
+        bytes += event_bytes(query);
         page.events.push_back(std::move(event));
-        if (static_cast<int>(page.events.size()) == count_max) {
+        if (static_cast<int>(page.events.size()) == count_max || bytes >= bytes_max) {
           if (reached < head) page.next = reached;
           return page;
         }
@@ -359,7 +275,7 @@ Result<EventPage> StoreReader::page(SessionKey session, Seq after, int count_max
 }
 
 Result<EventPage> StoreReader::page_before(SessionKey session, Seq before, int count_max,
-                                           std::optional<ReportKind> kind) {
+                                           std::optional<ReportKind> kind, std::size_t bytes_max) {
   return state_->guarded<EventPage>([&]() -> Result<EventPage> {
     const Transaction one_view(*state_->database, Transaction::Kind::read);
     auto& block = state_->prepared(
@@ -371,8 +287,10 @@ Result<EventPage> StoreReader::page_before(SessionKey session, Seq before, int c
         state_->prepared("SELECT " + std::string(event_columns) + " FROM events WHERE seq = ?");
     const ResetLater later(query);
     EventPage page;
+    std::size_t bytes = 0;
     for (int walked = 0; seq > 0; ++walked) {
-      if (static_cast<int>(page.events.size()) == count_max || walked >= walk_max) {
+      if (static_cast<int>(page.events.size()) == count_max || walked >= walk_max ||
+          bytes >= bytes_max) {
         page.next = std::min(before, seq + 1);
         break;
       }
@@ -381,6 +299,7 @@ Result<EventPage> StoreReader::page_before(SessionKey session, Seq before, int c
       auto event = event_from(query);
       const Seq at = std::exchange(seq, event.prev);
       if (at >= before || (kind && event.report.kind != *kind)) continue;
+      bytes += event_bytes(query);
       page.events.push_back(std::move(event));
     }
     return page;
@@ -400,6 +319,31 @@ Result<std::vector<Seq>> StoreReader::events_up_to(Seq seq, int count_max) {
     }
     std::reverse(found.begin(), found.end());
     return found;
+  });
+}
+
+Result<std::vector<std::string>> StoreReader::sessions_without_events(WallTime made_until,
+                                                                      std::size_t count_max) {
+  using Names = std::vector<std::string>;
+  return state_->guarded<Names>([&]() -> Result<Names> {
+    auto& query = state_->prepared(
+        "SELECT name FROM sessions WHERE ended_ms IS NULL AND created_ms <= ? AND NOT EXISTS "
+        "(SELECT 1 FROM heads WHERE session = sessions.id) LIMIT ?");
+    const ResetLater later(query);
+    query.bind(1, made_until.time_since_epoch().count());
+    query.bind(2, static_cast<std::int64_t>(count_max));
+    Names names;
+    while (query.step()) names.push_back(query.text(0));
+    return names;
+  });
+}
+
+Result<std::optional<Instant>> StoreReader::tick_of(Seq seq) {
+  return state_->guarded<std::optional<Instant>>([&]() -> Result<std::optional<Instant>> {
+    auto& query = state_->prepared("SELECT tick_ms FROM events WHERE seq = ?");
+    const ResetLater later(query);
+    query.bind(1, seq);
+    return query.step() ? std::optional(Instant{Millis{query.integer(0)}}) : std::nullopt;
   });
 }
 
@@ -427,7 +371,7 @@ Result<std::vector<Event>> StoreReader::latest(SessionKey session, int count_max
 
 Result<std::optional<Event>> StoreReader::opinion(std::string_view event_id) {
   return state_->guarded<std::optional<Event>>([&]() -> Result<std::optional<Event>> {
-    // Agents choose event ids as well; what they say of themselves is no model's opinion.
+    // Agents choose event ids as well; their own statements are not a model's answer.
     auto& query =
         state_->prepared("SELECT " + std::string(event_columns) +
                          " FROM events WHERE event_id = ? AND kind = ? AND name <> 'self' "
@@ -461,6 +405,18 @@ Result<std::vector<TransitionRow>> StoreReader::transitions_after(std::int64_t i
     query.bind(1, id).bind(2, count_max);
     std::vector<TransitionRow> rows;
     while (query.step() && query.integer(2) <= through) rows.push_back(transition_from(query));
+    return rows;
+  });
+}
+
+Result<std::vector<TransitionRow>> StoreReader::transitions_since(WallTime since, int count_max) {
+  return state_->guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {
+    auto& query = state_->prepared(std::string(transition_columns) + "ORDER BY t.id DESC LIMIT ?");
+    const ResetLater later(query);
+    query.bind(1, count_max);
+    std::vector<TransitionRow> rows;
+    while (query.step() && query.integer(4) >= since.time_since_epoch().count())
+      rows.push_back(transition_from(query));
     return rows;
   });
 }
@@ -509,7 +465,7 @@ Result<std::vector<TransitionRow>> StoreReader::unwritten(const SessionRow& sess
 }
 
 Result<Case> StoreReader::fold(const SessionRow& row, std::vector<Transition>* changes,
-                               const Witness* witness) {
+                               const DetailProvider* details) {
   return state_->guarded<Case>([&]() -> Result<Case> {
     const Transaction one_view(*state_->database, Transaction::Kind::read);
     Case judged = state_->case_before_events(row);
@@ -530,9 +486,10 @@ Result<Case> StoreReader::fold(const SessionRow& row, std::vector<Transition>* c
     for (const auto& event : events) {
       if (event.session == observer_key && judged.history.seq == 0)
         continue;  // it was not there yet
-      judged.take(event, concluded, witness);
+      judged.take(event, concluded, details);
     }
     if (changes != nullptr) state_->add_unwritten(concluded, judged, *changes);
+    if (row.acknowledged) judged.history.notes.edit().acknowledged = true;
     return judged;
   });
 }
@@ -565,8 +522,8 @@ Result<std::int64_t> StoreReader::version() {
       [&]() -> Result<std::int64_t> { return state_->database->pragma("data_version"); });
 }
 
-/// Without a snapshot that can be read the events tell again what is written already. Only if
-/// other rules conclude otherwise from them, the last of it is told anew.
+/// Without a readable snapshot the events give the recorded transitions again. Only if other rules
+/// conclude otherwise, the last one is added.
 void StoreReader::State::add_unwritten(std::vector<Transition>& concluded, const Case& judged,
                                        std::vector<Transition>& changes) {
   auto& newest = prepared(

@@ -10,22 +10,25 @@
 #include <vector>
 
 #include "store/event_row.h"
+#include "store/files.h"
 #include "store/lock.h"
 #include "store/reader_state.h"
 #include "store/sqlite.h"
-#include "watchdog/bell.h"
+#include "watchdog/change_notifier.h"
 #include "watchdog/store.h"
 
 namespace watchdog {
 
-/// Every so many events of a session, one is entered in `blocks`: where paging starts.
+/// Distance of the events of a session in `blocks`, where paging starts.
 inline constexpr std::int64_t block_events = 128;
-/// A wait for the turn above this is an absence of everybody.
-inline constexpr Millis turn_late{5'000};
+/// A longer wait for the writers' lock is recorded as an absence for all sessions.
+inline constexpr Millis turn_late{1'000};
+/// Wall clock and the file's time line may differ by this much.
+inline constexpr Millis clocks_differ_max{3'600'000};
 /// Sessions remembered between transactions; beyond it all are forgotten and read again.
 inline constexpr std::size_t heads_max = 50'000;
 
-/// What the writer remembers of a session while nobody else writes.
+/// The writer's cached state of a session, valid while no other process writes.
 struct Head {
   SessionKey key = observer_key;
   std::string spec;
@@ -36,8 +39,8 @@ struct Head {
   bool turns = false;  ///< One has begun since it last started.
   Seq seq = 0;
   std::int64_t events = 0;
-  bool dirty = false;          ///< To be written at the end of the transaction.
-  std::optional<Beats> beats;  ///< Heartbeats gathered and not yet stored.
+  bool dirty = false;               ///< To be written at the end of the transaction.
+  std::optional<Heartbeats> beats;  ///< Heartbeats gathered and not yet stored.
   std::optional<WallTime> beats_at;
 };
 
@@ -52,11 +55,11 @@ struct Store::State {
   Statement insert;
   StoreReader reader;
   std::optional<FileLock> lock;  ///< Empty for a private store.
-  std::optional<BellRope> rope;
+  std::optional<ChangeNotifier> rope;
   int generation = fork_generation();
-  /// The file itself, held open so that its inode is not given to another one.
-  int file = -1;
-  Millis offset{};  ///< tick = since boot + offset
+  StoreFiles files;    ///< Nothing for a private store.
+  bool saved = false;  ///< The log lost its name, and what it held is in the database.
+  Millis offset{};     ///< tick = since boot + offset
   bool alone = false;
 
   std::int64_t seen_version = -1;
@@ -69,14 +72,18 @@ struct Store::State {
   Instant now{};
   WallTime wall{};
   std::vector<Head*> dirty;
-  std::vector<SessionKey> addressed;  ///< Whose own bell is to ring.
+  std::vector<SessionKey> addressed;  ///< Sessions whose own listeners are to be notified.
 
   [[nodiscard]] Statement& sql(std::string_view text) { return reader.state_->prepared(text); }
   void settle_time();
   void look_again();
   void forget();
+  /// The files lost their names: writes what the log holds into the database, if that is still
+  /// there. True if it is written. REQUIRES: the turn.
+  [[nodiscard]] bool save_log();
+  [[nodiscard]] Error replaced() const;
   void stamp();
-  void ring();
+  void notify();
   /// Runs `work` in a transaction, in turn with other processes' writers.
   template <class T, class Work>
   [[nodiscard]] Result<T> in_turn(Work&& work);
@@ -84,11 +91,14 @@ struct Store::State {
   [[nodiscard]] Head* find(const std::string& id);
   Head& create(const std::string& id, const SessionSpec& spec, WallTime at);
   [[nodiscard]] bool is_duplicate(const Head& head, const Report& report);
+  void put_also(const Head& head, const Report& report);
+  [[nodiscard]] Outcome outcome_by_answer(const Head& head, Outcome reported);
   [[nodiscard]] Result<Receipt> append(Batch& batch);
   Stamp put(Head& head, const Report& report, bool late);
   void put_beats(Head& head);
   void take_beats(Head& head, const Report& report);
   void touch_session(Head& head, const Stamp& stamp, const Report& report);
+  void forget_cancel(Head& head);
   void touch_turns(Head& head, const Report& report);
   void add_abort(Head& head, CancelRequest request);
   void put_aborts(const Head& head);
@@ -96,19 +106,20 @@ struct Store::State {
   void put_heads();
   void put_absence(Millis gap);
   /// The id of the first transition written.
-  std::int64_t write(const Verdicts& verdicts);
+  std::int64_t write(const Conclusions& verdicts);
   std::int64_t newest_transition();
 
-  // What people are told:
-  bool told = false;                     ///< Messages were made since somebody asked.
+  // Alerts:
+  bool told = false;                     ///< Messages were made since the last question.
   std::vector<std::int64_t> new_alerts;  ///< Of the transaction under way.
-  void tell(const Verdicts& verdicts);
+  void tell(const Conclusions& verdicts);
   void tell(SessionKey session, const Condition& condition, const std::string& detail,
             const AlertRules& rules);
+  void tell_of_wait(const Case& judged, const AlertRules& rules);
   void tell_of_end(const Case& judged, const AlertRules& rules);
-  /// Tells what is due of the sessions whose time has come.
-  void tell_due(Instant until, const AlertRules& rules);
-  void put_alert(SessionKey session, const Telling& telling, const std::string& detail,
+  /// Records the alerts that are due.
+  void next_due_notice(Instant until, const AlertRules& rules);
+  void put_alert(SessionKey session, const AlertNotice& telling, const std::string& detail,
                  const AlertRules& rules);
   [[nodiscard]] std::optional<AlertState> alert_state(SessionKey session);
   void put_alert_state(SessionKey session, const AlertState& state, Instant due);
@@ -128,21 +139,39 @@ struct Store::State {
     Seq from = std::numeric_limits<Seq>::max();  ///< Merged up to here, a remaining block end.
   } merging;
   std::unordered_map<SessionKey, Seq> merged;  ///< How far earlier rounds came.
-  bool changed = false;                        ///< Whether this piece changed the file.
-  std::vector<SessionKey> dropped;             ///< Since somebody asked.
+  bool changed = false;                        ///< This piece changed the file.
+  std::vector<SessionKey> dropped;             ///< Since the last question.
   SessionKey dropping = observer_key;          ///< Begun and not finished.
+  /// A session that is over, and its newest event.
+  struct Over {
+    SessionKey session = observer_key;
+    Instant tick{};
+  };
+  std::vector<Over> over;     ///< Of this round, oldest activity first.
+  std::size_t next_over = 0;  ///< Those before it are done.
+  bool searched = false;      ///< In this round.
+  bool wants_room = false;    ///< Of the latest piece.
+  Instant leap{};  ///< When a boot began whose clock was far ahead of the newest event then.
+  void find_over(const Retention& retention);
+  [[nodiscard]] std::optional<SessionKey> next_to_drop(const Retention& retention);
+  [[nodiscard]] std::int64_t bytes_used();
+  [[nodiscard]] bool may_age() const;
   [[nodiscard]] bool drop_ended(const Retention& retention);
   [[nodiscard]] bool drop_oldest(const Retention& retention);
   [[nodiscard]] bool drop_alerts(const Retention& retention);
   [[nodiscard]] bool merge_heartbeats(const Retention& retention);
   [[nodiscard]] bool merge_block(const Retention& retention, Seq end, Seq following);
-  void drop_session(SessionKey session);
+  void drop_session(SessionKey session, int& events_left);
   void drop_audit(const Retention& retention);
+  void drop_labels(SessionKey session);
   void drop_session_rows(SessionKey session);
 
   // Erasing:
   [[nodiscard]] Result<std::map<SessionKey, std::string>> to_erase(const Erasure& erasure);
-  void overwrite();
+  [[nodiscard]] std::int64_t erasure_stage();
+  void put_erasure_stage(std::int64_t stage);
+  /// Does what is left of an erasure; true if there was something. Throws SqlFailure.
+  bool finish_erasure();
 
   void keep_floors();
 };
@@ -159,11 +188,12 @@ Result<T> Store::State::in_turn(Work&& work) {
         if (state.lock) state.lock->unlock();
       }
     } const release{*this};
+    if (!files.in_place()) return replaced();
     Transaction transaction(*database);
     look_again();
     if (heads.size() > heads_max) heads.clear();
-    // A writer that was stopped within its turn kept everybody else from reporting. Who comes first
-    // after that says so, lest the silence be taken for theirs.
+    // A writer that stalled within its turn kept all others from reporting. The next one records
+    // that, so that their silence is not counted.
     const auto waited = options.clock->since_boot() - came;
     if (waited > turn_late &&
         Instant{options.clock->since_boot() + offset} - last_tick > turn_late) {
@@ -172,6 +202,11 @@ Result<T> Store::State::in_turn(Work&& work) {
     auto result = work();
     if (result) {
       transaction.commit();
+      // Data in a file without a name would be lost with this process.
+      if (!files.in_place() && !save_log()) {
+        forget();
+        return replaced();
+      }
     } else {
       forget();
     }

@@ -1,5 +1,5 @@
 /// \file
-/// Somebody else's process, whose end is heard of at once.
+/// Another process, whose end is noticed at once.
 #pragma once
 
 #include <poll.h>

@@ -1,5 +1,5 @@
 /// \file
-/// What agents say, fit to be shown.
+/// Makes agents' texts fit to be shown in one line.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace watchdog {
 
-/// In one line that steers no terminal, cut after so many bytes.
+/// Returns the text in one line without control characters, cut at `bytes_max`.
 [[nodiscard]] std::string one_line(std::string_view text, std::size_t bytes_max);
 
 }  // namespace watchdog

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "store/place.h"
+
 namespace watchdog {
 namespace {
 
@@ -29,21 +31,28 @@ Result<std::vector<Event>> events_between(StoreReader& reader, SessionKey sessio
 
 }  // namespace
 
-bool SessionView::was_replaced() const {
-  struct stat there {};
-  return stat(database_.c_str(), &there) != 0 || there.st_dev != device_ || there.st_ino != file_;
+SessionView::FileIds SessionView::files() const {
+  const auto real = real_file(database_).string();
+  FileIds found;
+  std::size_t at = 0;
+  for (const auto* suffix : {"", "-wal", "-shm"}) {
+    struct stat there {};
+    if (stat((real + suffix).c_str(), &there) == 0)
+      found.at(at) = {.device = there.st_dev, .file = there.st_ino};
+    ++at;
+  }
+  return found;
 }
 
 Result<bool> SessionView::open() {
   struct stat there {};
   if (stat(database_.c_str(), &there) != 0) return false;
   auto reader = StoreReader::open(database_);
-  // Whoever makes it is not done yet.
+  // Its creator has not finished.
   if (!reader && reader.error().code == ErrorCode::not_found) return false;
   if (!reader) return reader.error();
   reader_.emplace(std::move(*reader));
-  device_ = there.st_dev;
-  file_ = there.st_ino;
+  files_ = files();
   version_ = -1;
   row_ = {};
   offset_.reset();
@@ -51,10 +60,21 @@ Result<bool> SessionView::open() {
 }
 
 Result<bool> SessionView::look(const Each& each) {
-  if (reader_ && was_replaced()) reader_.reset();
+  if (reader_ && files() != files_) reader_.reset();
   if (!reader_) {
     if (auto opened = open(); !opened || !*opened) return opened;
   }
+  auto there = look_at(each);
+  // Data of files that lost their names may be anything.
+  if (!there && files() != files_) {
+    reader_.reset();
+    return Error{ErrorCode::unavailable,
+                 "database " + database_.string() + " was replaced while it was read"};
+  }
+  return there;
+}
+
+Result<bool> SessionView::look_at(const Each& each) {
   // Before anything is read, so that what is committed meanwhile is seen the next time.
   const auto version = reader_->version();
   if (!version) return version.error();
@@ -114,7 +134,7 @@ Result<void> SessionView::place_in_time() {
   if (!offset) return offset.error();
   offset_ = *offset;
   if (offset_) return {};
-  // Nobody wrote since the machine started: time goes on from the latest of what is there.
+  // No process wrote since the machine started: time continues from the latest tick.
   const auto latest = reader_->latest_tick();
   if (!latest) return latest.error();
   offset_ = latest->time_since_epoch() - clock_.since_boot();

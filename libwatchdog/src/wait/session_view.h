@@ -1,9 +1,10 @@
 /// \file
-/// One session of a file as its events tell it, followed as they are appended.
+/// One session of a file, followed as its events are appended.
 #pragma once
 
 #include <sys/types.h>
 
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -26,13 +27,13 @@ class SessionView {
   /// after that.
   using Each = std::function<void(const Event& event, const Case& after)>;
 
-  /// Takes in what was appended since the last look. False while there is no such file or session.
-  /// A file that was replaced is opened anew. Errors: what the store says; `not_found` if the
-  /// session was there and was taken out of the file.
+  /// Reads what was appended since the last look. Returns false while there is no such file or
+  /// session. A replaced file is opened again. Errors: the store's; `not_found` if the session was
+  /// erased.
   [[nodiscard]] Result<bool> look(const Each& each);
 
-  /// As the events tell it; what follows from time alone is not concluded. REQUIRES: it is there,
-  /// as for the next two.
+  /// Returns the session by its events, without conclusions by time alone. REQUIRES: it exists, as
+  /// for the next two.
   [[nodiscard]] const Case& judged() const noexcept { return judged_; }
   [[nodiscard]] const SessionRow& row() const noexcept { return row_; }
   /// The file's time line now; not before the newest event.
@@ -41,8 +42,18 @@ class SessionView {
   [[nodiscard]] StoreReader* reader() noexcept { return reader_ ? &*reader_ : nullptr; }
 
  private:
+  /// Which file is under a name; nothing: none.
+  struct FileId {
+    dev_t device = 0;
+    ino_t file = 0;
+    bool operator==(const FileId&) const = default;
+  };
+  /// The database, its log and the log's index. A process that has a file without a name open does
+  /// not see later writes.
+  using FileIds = std::array<FileId, 3>;
+  [[nodiscard]] FileIds files() const;
   [[nodiscard]] Result<bool> open();
-  [[nodiscard]] bool was_replaced() const;
+  [[nodiscard]] Result<bool> look_at(const Each& each);
   [[nodiscard]] Result<bool> begin(const SessionRow& row);
   [[nodiscard]] Result<void> follow(const Each& each);
   [[nodiscard]] Result<void> place_in_time();
@@ -51,8 +62,7 @@ class SessionView {
   std::string id_;
   const Clock& clock_;
   std::optional<StoreReader> reader_;
-  dev_t device_ = 0;  ///< With the next: of the file that is open.
-  ino_t file_ = 0;
+  FileIds files_{};            ///< Those that are open.
   std::int64_t version_ = -1;  ///< Of the file, when it was last read.
   SessionRow row_;             ///< Its key is 0 until it is there.
   Case judged_;

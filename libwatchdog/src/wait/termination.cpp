@@ -20,11 +20,11 @@ struct Caught {
   struct sigaction before;
 };
 
-// What the handler touches: lock-free, or written only while no handler is set.
+// State of the handler: lock-free, or written only while no handler is set.
 std::array<Caught, 3> caught{{{SIGTERM, {}}, {SIGINT, {}}, {SIGHUP, {}}}};
 std::atomic<int> waits{0};
 std::atomic<int> came{0};
-std::atomic<int> bell{-1};
+std::atomic<int> wake_fd{-1};
 static_assert(std::atomic<int>::is_always_lock_free);
 
 std::mutex mutex;  ///< Guards the number of objects.
@@ -42,7 +42,7 @@ void on_signal(int number) {
     raise(number);  // delivered when this handler returns
   } else {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = write(bell.load(), &one, sizeof one);
+    [[maybe_unused]] const auto written = write(wake_fd.load(), &one, sizeof one);
   }
   errno = kept;
 }
@@ -53,7 +53,7 @@ Termination::Termination() {
   const std::lock_guard guard(mutex);
   if (objects++ > 0) return;
   came = 0;
-  bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   // All are known before the first handler may ask for them.
   for (auto& one : caught) sigaction(one.number, nullptr, &one.before);
   struct sigaction action {};
@@ -69,12 +69,12 @@ Termination::~Termination() {
   const std::lock_guard guard(mutex);
   if (--objects > 0) return;
   put_back();
-  close(bell.exchange(-1));
+  close(wake_fd.exchange(-1));
 }
 
 TerminationWatch::TerminationWatch() {
   ++waits;
-  fd_ = bell;
+  fd_ = wake_fd;
 }
 
 TerminationWatch::~TerminationWatch() {

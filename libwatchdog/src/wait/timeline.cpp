@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/utf8.h"
+#include "text/utf8.h"
 #include "wait/one_line.h"
+#include "watchdog/terminal_text.h"
 #include "watchdog/wait.h"
 
 namespace watchdog {
@@ -13,7 +14,7 @@ constexpr std::size_t entry_bytes_max = 120;
 struct DetailText {
   std::string operator()(const Outcome& outcome) const {
     std::string text(name_of(outcome.kind));
-    if (!outcome.reason.empty()) text += " (" + outcome.reason + ")";
+    if (!outcome.reason.empty()) text += " (" + reason_and_subject(outcome) + ")";
     return outcome.error.empty() ? text : text + ": " + outcome.error;
   }
   std::string operator()(const ProcessFacts& process) const {
@@ -49,21 +50,11 @@ std::string after(WallTime at, WallTime start) {
 }  // namespace
 
 std::string one_line(std::string_view text, std::size_t bytes_max) {
-  std::string line;
-  while (!text.empty() && line.size() < bytes_max) {
-    const auto bytes = character_bytes(text);
-    const auto first = static_cast<unsigned char>(text.front());
-    // U+0080 … U+009F are control characters as well.
-    const bool control = first < 0x20 || first == 0x7F || bytes == 0 ||
-                         (first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0);
-    if (control) {
-      line += ' ';
-    } else {
-      line.append(text.substr(0, bytes));
-    }
-    text.remove_prefix(std::max<std::size_t>(bytes, 1));
-  }
-  return text.empty() ? line : line + "…";
+  auto line = terminal_line(text);
+  if (line.size() <= bytes_max) return line;
+  line.resize(bytes_max);
+  drop_half_character(line);
+  return line + "…";
 }
 
 void Timeline::add(TimelineEntry entry) {

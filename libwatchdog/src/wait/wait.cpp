@@ -1,3 +1,6 @@
+// Waits for a session in a file. A loop looks, applies `ruling`, and sleeps until a
+// notification, the end of the process, a signal, or the next due instant of the health. A look
+// reads the new events one by one, so short states are seen. Before it fails it looks once more.
 #include "watchdog/wait.h"
 
 #include <poll.h>
@@ -12,12 +15,12 @@
 #include <limits>
 #include <utility>
 
-#include "tracker/calling_out.h"
+#include "report/calling_out.h"
 #include "wait/far_process.h"
 #include "wait/one_line.h"
 #include "wait/session_view.h"
 #include "wait/termination_watch.h"
-#include "watchdog/bell.h"
+#include "watchdog/change_notifier.h"
 #include "watchdog/ids.h"
 #include "watchdog/progress.h"
 #include "watchdog/store.h"
@@ -27,9 +30,9 @@ namespace {
 
 /// A ring may be lost, and a process of another user may end unheard.
 constexpr Millis look_again{1'000};
-/// Of what is told of a session in one line.
+/// The limit of a line about a session.
 constexpr std::size_t line_bytes_max = 500;
-/// Who rings without end is not heard more often than this.
+/// Frequent notifications do not cause more looks than this.
 constexpr Millis between_looks{5};
 
 /// A callback threw, or the wait makes no sense.
@@ -41,7 +44,7 @@ std::string lifecycle_text(const Case& judged) {
   const auto& history = judged.history;
   std::string text(name_of(history.lifecycle));
   if (const auto& outcome = history.notes->outcome; is_end(history.lifecycle) && outcome) {
-    text += " (" + outcome->reason + ")";
+    text += " (" + reason_and_subject(*outcome) + ")";
     if (!outcome->error.empty()) text += ": " + outcome->error;
     text += "; its health was ";
   } else {
@@ -90,7 +93,7 @@ class Waiting {
 
   void check_use() const {
     if (!is_session_id(asked_.session)) {
-      throw Misuse{"'" + asked_.session + "' is no session id: [A-Za-z0-9._:@-]{1,128}"};
+      throw Misuse{"'" + asked_.session + "' is not a session id: [A-Za-z0-9._:@-]{1,128}"};
     }
     if (CallingOut::here()) {
       throw Misuse{
@@ -131,7 +134,7 @@ class Waiting {
     const auto there = look();
     if (met_) return Result<Waited, WaitFailure>(std::move(*met_));
     if (!there) {
-      // What could be read once may be so again.
+      // A file that was readable once may be so again.
       if (there.error().code == ErrorCode::unavailable && was_read_ && !called_off) return {};
       return failure(
           there.error().code == ErrorCode::not_found ? WaitEnd::no_session : WaitEnd::unavailable,
@@ -143,11 +146,13 @@ class Waiting {
       return end;
     }
     if (!called_off) return {};
-    const auto why = signal != 0 ? signal_text(signal) + " came" : "the wait was called off";
-    return failure(WaitEnd::interrupted,
-                   why + (*there ? " while it was " + std::string(name_of(vigil_.latest.health))
-                                 : ", and " + absence()),
-                   signal);
+    const auto why =
+        "wait interrupted" + (signal != 0 ? " by " + signal_text(signal) : std::string());
+    return failure(
+        WaitEnd::interrupted,
+        why + "; " +
+            (*there ? "session was " + std::string(name_of(vigil_.latest.health)) : absence()),
+        signal);
   }
 
   End judge_now() {
@@ -219,7 +224,7 @@ class Waiting {
 
   Result<bool> look() {
     looked_ = std::chrono::steady_clock::now();
-    bell_.hush();
+    listener_.clear();
     const bool gone = process_.gone();
     const bool was_there = there_;
     auto there = view_.look([this](const Event& event, const Case& after) {
@@ -256,7 +261,7 @@ class Waiting {
     return there;
   }
 
-  /// Whether what is waited for is so. What is met in passing counts as well.
+  /// Checks the goal. A goal that was met in passing counts as well.
   void sight(const Case& judged, Instant now) {
     counted_.lifecycle = judged.history.lifecycle;
     counted_.health = judged.health.kind;
@@ -271,7 +276,7 @@ class Waiting {
     }
   }
 
-  /// What is waited for may have come before the wait, and so may have its trouble.
+  /// The goal may have been met before the wait, and trouble may have begun.
   void look_back() {
     if (asked_.until.goal == Goal::state_change) {
       each_event(asked_.after, [&](const Event& event) {
@@ -289,7 +294,7 @@ class Waiting {
     });
   }
 
-  /// The session's events after one, until somebody has enough.
+  /// Passes the session's events after one, until the receiver has enough.
   void each_event(Seq after, const std::function<bool(const Event&)>& take) {
     for (std::optional<Seq> next = after; next;) {
       const auto page = view_.reader()->page(view_.row().key, *next, 1'000);
@@ -301,7 +306,7 @@ class Waiting {
     }
   }
 
-  /// All changes of health, those among them that no monitor has written down.
+  /// Returns all changes of health, also those that no monitor has recorded.
   std::vector<Transition> changes() {
     std::vector<Transition> changes;
     std::int64_t newest = 0;
@@ -345,10 +350,10 @@ class Waiting {
   void sleep_until_something_happens() {
     if (std::exchange(news_, false)) return;
     std::error_code trouble;
-    if (bell_.fd() < 0 && std::filesystem::is_directory(database_.parent_path(), trouble)) {
-      if (auto bell = Bell::for_all(database_)) {
-        bell_ = std::move(*bell);
-        return;  // what came before it was hung made no sound
+    if (listener_.fd() < 0 && std::filesystem::is_directory(database_.parent_path(), trouble)) {
+      if (auto listener = ChangeListener::for_all(database_)) {
+        listener_ = std::move(*listener);
+        return;  // an earlier notification was not received
       }
     }
     auto left = look_again;
@@ -358,7 +363,7 @@ class Waiting {
     std::array<pollfd, 5> fds{
         pollfd{called_off_.get(), POLLIN, 0}, pollfd{termination_.fd(), POLLIN, 0},
         pollfd{process_.fd(), POLLIN, 0}, pollfd{there_ ? -1 : starter_.fd(), POLLIN, 0},
-        pollfd{bell_.fd(), POLLIN, 0}};
+        pollfd{listener_.fd(), POLLIN, 0}};
     if (poll(fds.data(), fds.size(), static_cast<int>(left.count())) <= 0) return;
     const bool only_rang = std::all_of(fds.begin(), fds.end() - 1,
                                        [](const pollfd& other) { return other.revents == 0; });
@@ -381,7 +386,7 @@ class Waiting {
     };
     each_event(0, [&](const Event& event) {
       tell_changes_before(event.seq);
-      if (const auto* beats = std::get_if<Beats>(&event.report.detail)) {
+      if (const auto* beats = std::get_if<Heartbeats>(&event.report.detail)) {
         timeline.heartbeats += beats->count;
       } else {
         timeline.add(timeline_entry(event));
@@ -418,7 +423,7 @@ class Waiting {
   const std::string boot_ = self_.boot_id;
   const std::uint64_t machine_ = machine_of(self_);
   SessionView view_;
-  Bell bell_;
+  ChangeListener listener_;
   TerminationWatch termination_;
   OwnedFd called_off_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   FarProcess starter_;
@@ -428,9 +433,9 @@ class Waiting {
   bool there_ = false;
   bool told_absence_ = false;
   bool news_ = false;  ///< There is something to look at already.
-  Sighting counted_;
+  SessionSample counted_;
   IterationCount iterations_;  ///< Since the wait began, or the trouble that it found.
-  Vigil vigil_;
+  WaitMemory vigil_;
   Case shown_;  ///< The session as of the last look, at
   Instant now_{};
   std::optional<Waited> met_;

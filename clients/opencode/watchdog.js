@@ -1,0 +1,94 @@
+// The plugin that reports what opencode does to watchdog-monitor. Copy it to
+// ~/.config/opencode/plugin/ (every project) or to .opencode/plugin/ (this project).
+//
+// WATCHDOG_SERVER   the monitor's URL; default http://127.0.0.1:3000
+// WATCHDOG_SESSION  report the main session under this name, as `watchdog-monitor run` sets it
+// WATCHDOG_TOKEN    where the monitor asks for a token
+//
+// A missing or slow monitor stops nothing: each report gives up after two seconds, and after a
+// failure the plugin sends nothing for 30 seconds. Only a cancel makes the plugin stop opencode.
+
+const patience = 2_000;
+const pause = 30_000;
+
+/// What the monitor understands; the bus has much more, such as every fragment of an answer.
+const told = (type) =>
+  type.startsWith('permission.') ||
+  type.startsWith('question.') ||
+  [
+    'session.created',
+    'session.status',
+    'session.idle',
+    'session.error',
+    'session.compacted',
+    'session.deleted',
+  ].includes(type);
+
+/// True for a failed call. opencode has no hook for its end.
+const isFailedCall = ({ type, properties }) =>
+  type === 'message.part.updated' && properties?.part?.type === 'tool' && properties.part.state?.status === 'error';
+
+export const Watchdog = async ({ client }) => {
+  const server = (process.env.WATCHDOG_SERVER || 'http://127.0.0.1:3000').replace(/\/+$/, '');
+  const children = new Set();
+  let quietUntil = 0;
+  let last = Promise.resolve();
+
+  /// Sends one event. Returns why the session is cancelled, or nothing.
+  const send = async (event) => {
+    if (Date.now() < quietUntil) return undefined;
+    const session = event.properties?.sessionID;
+    const named = process.env.WATCHDOG_SESSION;
+    const query = named && !children.has(session) ? `?session=${encodeURIComponent(named)}` : '';
+    const headers = { 'Content-Type': 'application/json' };
+    if (process.env.WATCHDOG_TOKEN) headers.Authorization = `Bearer ${process.env.WATCHDOG_TOKEN}`;
+    try {
+      const reply = await fetch(`${server}/api/hooks/opencode${query}`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(event),
+        signal: AbortSignal.timeout(patience),
+      });
+      const answer = reply.ok ? await reply.json() : {};
+      if (answer.continue === false) return answer.stopReason || 'cancelled';
+    } catch {
+      quietUntil = Date.now() + pause;
+    }
+    return undefined;
+  };
+
+  /// The same in the order of the events; a cancelled session is aborted.
+  const report = (type, properties, id) => {
+    last = last.then(async () => {
+      const stop = await send(id ? { id, type, properties } : { type, properties });
+      if (stop && properties.sessionID) {
+        // The abort waits for the call that this event may belong to.
+        Promise.resolve(client.session.abort({ path: { id: properties.sessionID } })).catch(() => {});
+      }
+      return stop;
+    });
+    return last;
+  };
+
+  return {
+    event: async ({ event }) => {
+      if (event.type === 'session.created' && event.properties?.info?.parentID)
+        children.add(event.properties.info.id);
+      if (told(event.type) || isFailedCall(event)) await report(event.type, event.properties, event.id);
+    },
+    'chat.message': async (input, output) => {
+      const text = (output.parts ?? [])
+        .filter((part) => part.type === 'text' && !part.synthetic)
+        .map((part) => part.text)
+        .join('\n');
+      await report('chat.message', { sessionID: input.sessionID, text });
+    },
+    'tool.execute.before': async (input, output) => {
+      const stop = await report('tool.execute.before', { ...input, ...output });
+      if (stop) throw new Error(`${stop}. Every further call of this session is denied: stop.`);
+    },
+    'tool.execute.after': async (input, output) => {
+      await report('tool.execute.after', { ...input, ...output });
+    },
+  };
+};

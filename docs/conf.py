@@ -1,0 +1,73 @@
+"""How Sphinx builds these pages. It needs no network and loads nothing from one."""
+
+project = "watchdog-monitor"
+author = "the libwatchdog authors"
+html_title = "watchdog-monitor"
+extensions = ["myst_parser", "sphinx_copybutton", "breathe"]
+myst_enable_extensions = ["deflist", "colon_fence"]
+myst_heading_anchors = 4
+exclude_patterns = ["tools", "_build"]
+html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["docs.css"]
+html_show_copyright = False
+html_show_sphinx = False
+html_copy_source = False
+pygments_style = "friendly"
+# A prompt is not copied with its command.
+copybutton_prompt_text = "$ "
+# Blocks of output and of the formats below are not highlighted.
+suppress_warnings = ["misc.highlighting_failure"]
+
+
+def _without_outer_links(app, name, source):
+    """A link to a folder or a page outside of docs/ works on a repository's site. Here its name remains."""
+    import pathlib
+    import re
+
+    from sphinx.util import logging
+
+    page = pathlib.Path(app.srcdir, name)
+
+    def plain(found):
+        target = (page.parent / found[2].split("#")[0]).resolve()
+        if target.is_relative_to(app.srcdir) or (target.is_file() and target.suffix != ".md"):
+            return found[0]
+        if not target.exists():
+            logging.getLogger(__name__).warning("there is no %s", found[2], location=name)
+        return found[1] if "." in found[1] or "/" in found[1] else f"{found[1]} ({target.name})"
+
+    source[0] = re.sub(r"\[([^\]\n]+)\]\((\.\./[^)\s]+)\)", plain, source[0])
+
+
+# The C++ reference: doxygen reads the public headers, breathe shows what it found.
+HEADERS = ["tracker.h", "session.h", "policy.h", "wait.h", "settings.h", "run.h", "model_client.h", "tool.h", "tool_runner.h", "result.h"]
+breathe_default_project = "watchdog"
+breathe_default_members = ("members", "undoc-members")
+breathe_show_include = False
+# Types of the standard library, and of headers that are not shown.
+nitpick_ignore_regex = [("cpp:identifier", ".*")]
+
+
+def _read_headers(app):
+    import pathlib
+    import re
+    import subprocess
+
+    folder = pathlib.Path(app.doctreedir).parent / "doxygen"
+    folder.mkdir(parents=True, exist_ok=True)
+    include = pathlib.Path(app.srcdir).parent / "libwatchdog/include/watchdog"
+    options = {"INPUT": " ".join(str(include / name) for name in HEADERS), "OUTPUT_DIRECTORY": folder, "STRIP_FROM_PATH": include.parent,
+               "GENERATE_XML": "YES", "GENERATE_HTML": "NO", "GENERATE_LATEX": "NO", "XML_PROGRAMLISTING": "NO", "QUIET": "YES",
+               "WARN_IF_UNDOCUMENTED": "NO", "JAVADOC_AUTOBRIEF": "YES"}
+    subprocess.run(["doxygen", "-"], input="".join(f"{key} = {value}\n" for key, value in options.items()), text=True, check=True)
+    for file in (folder / "xml").glob("*.xml"):  # Sphinx does not read raw strings.
+        text = file.read_text()
+        if "R&quot;(" in text:
+            file.write_text(re.sub(r"= R&quot;\(.*?\)&quot;", "= {}", text))
+    app.config.breathe_projects = {"watchdog": str(folder / "xml")}
+
+
+def setup(app):
+    app.connect("builder-inited", _read_headers, priority=1)
+    app.connect("source-read", _without_outer_links)

@@ -1,0 +1,93 @@
+#include <cstring>
+
+#include "watchdog/report.h"
+
+namespace watchdog {
+namespace {
+
+/// Of the bytes below: form, flags, identity, count and entries of fields, of shingles; last the
+/// exit code, where there is one. Numbers as this machine has them: a store does not move between
+/// byte orders.
+constexpr char form = 1;
+
+enum Flag : unsigned {
+  informative = 1,
+  malformed = 2,
+  unreachable = 4,
+  exited = 8,
+  chants_shift = 4
+};
+
+template <class Number>
+void put(std::string& bytes, Number number) {
+  char raw[sizeof number];
+  std::memcpy(raw, &number, sizeof number);
+  bytes.append(raw, sizeof raw);
+}
+
+template <class Number>
+bool take(std::string_view& bytes, Number& number) {
+  if (bytes.size() < sizeof number) return false;
+  std::memcpy(&number, bytes.data(), sizeof number);
+  bytes.remove_prefix(sizeof number);
+  return true;
+}
+
+}  // namespace
+
+std::string encoded(const Marks& marks) {
+  std::string bytes;
+  bytes.reserve(20 + 13 * marks.fields.size() + 4 * marks.shingles.size());
+  bytes += form;
+  const unsigned flags =
+      (marks.informative ? informative : 0U) | (marks.malformed ? malformed : 0U) |
+      (marks.unreachable ? unreachable : 0U) | (marks.exit_code != 0 ? exited : 0U) |
+      static_cast<unsigned>(marks.chants) << chants_shift;
+  put(bytes, static_cast<std::uint8_t>(flags));
+  put(bytes, marks.identity);
+  put(bytes, marks.exact);
+  put(bytes, static_cast<std::uint8_t>(marks.fields.size()));
+  for (const auto& field : marks.fields) {
+    put(bytes, field.name);
+    put(bytes, field.value);
+    put(bytes, static_cast<std::uint8_t>(field.atomic));
+  }
+  put(bytes, static_cast<std::uint8_t>(marks.shingles.size()));
+  for (const auto shingle : marks.shingles) put(bytes, shingle);
+  if (marks.exit_code != 0) put(bytes, marks.exit_code);
+  return bytes;
+}
+
+std::optional<Marks> decoded_marks(std::string_view bytes) {
+  if (bytes.empty() || bytes.front() != form) return std::nullopt;
+  bytes.remove_prefix(1);
+  Marks marks;
+  std::uint8_t flags = 0;
+  std::uint8_t count = 0;
+  if (!take(bytes, flags) || !take(bytes, marks.identity) || !take(bytes, marks.exact) ||
+      !take(bytes, count)) {
+    return std::nullopt;
+  }
+  marks.informative = (flags & informative) != 0;
+  marks.malformed = (flags & malformed) != 0;
+  marks.unreachable = (flags & unreachable) != 0;
+  marks.chants = static_cast<std::uint8_t>(flags >> chants_shift & 3U);
+  if (count > Marks::fields_max) return std::nullopt;
+  marks.fields.resize(count);
+  for (auto& field : marks.fields) {
+    std::uint8_t atomic = 0;
+    if (!take(bytes, field.name) || !take(bytes, field.value) || !take(bytes, atomic)) {
+      return std::nullopt;
+    }
+    field.atomic = atomic != 0;
+  }
+  if (!take(bytes, count) || count > Marks::shingles_max) return std::nullopt;
+  marks.shingles.resize(count);
+  for (auto& shingle : marks.shingles) {
+    if (!take(bytes, shingle)) return std::nullopt;
+  }
+  if ((flags & exited) != 0 && !take(bytes, marks.exit_code)) return std::nullopt;
+  return marks;
+}
+
+}  // namespace watchdog

@@ -1,0 +1,287 @@
+// Decides when an alert, a repeated alert or a recovery is due. `take` moves a session's state
+// to a new condition; `next_due_notice` does what only time makes due. Both are pure, and the
+// store calls them in the transaction of the transition.
+#include "watchdog/alert_rule.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace watchdog {
+namespace {
+
+/// Ranks causes: after an alert, only a worse cause is alerted again.
+int gravity(AlertCause cause) {
+  switch (cause) {
+    case AlertCause::blocked:
+      return 1;
+    case AlertCause::stuck:
+    case AlertCause::looping:
+    case AlertCause::needs_input:
+      return 2;
+    case AlertCause::dead:
+    case AlertCause::failed:
+    case AlertCause::incomplete:
+      break;
+  }
+  return 3;
+}
+
+bool is_wait(AlertCause cause) {
+  return cause == AlertCause::blocked || cause == AlertCause::needs_input;
+}
+
+/// What it waits for is in the word alone, which is kept.
+AlertCause cause_of_wait(const AlertState& state) {
+  return state.word == name_of(AlertCause::needs_input) ? AlertCause::needs_input
+                                                        : AlertCause::blocked;
+}
+
+/// When the wait that it is in is a trouble.
+Instant ripe_at(const AlertState& state, const AlertRules& rules) {
+  if (state.blocked_since == never) return never;
+  const bool for_person = cause_of_wait(state) == AlertCause::needs_input;
+  return state.blocked_since + (for_person ? rules.needs_input_for : rules.blocked_for);
+}
+
+bool may_pass(AlertCause cause) {
+  return cause != AlertCause::failed && cause != AlertCause::incomplete;
+}
+
+Instant calm_again(const AlertState& state, const AlertRules& rules) {
+  return state.changes.back() + rules.flap_window;
+}
+
+/// Returns when the present trouble is to be alerted.
+Instant trouble_due(const AlertState& state, const AlertRules& rules) {
+  if (!state.trouble || state.acknowledged) return never;
+  if (state.told && gravity(*state.trouble) <= gravity(*state.told)) return never;
+  const bool holds = may_pass(*state.trouble) && !is_wait(*state.trouble);
+  return std::max(state.since + (holds ? rules.hold : Millis{0}), state.snoozed_until);
+}
+
+AlertNotice telling(AlertState& state, AlertKind kind) {
+  if (state.episode == never) state.episode = state.since;
+  return {.kind = kind,
+          .word = state.word,
+          .reason = state.reason,
+          .at = state.at,
+          .episode = state.episode};
+}
+
+AlertNotice tell_trouble(AlertState& state) {
+  auto told = telling(state, AlertKind::alert);
+  state.told = state.trouble;
+  state.snoozed_until = {};
+  return told;
+}
+
+AlertNotice tell_recovery(AlertState& state) {
+  auto told = telling(state, AlertKind::recovery);
+  state.episode = never;
+  state.told.reset();
+  state.acknowledged = false;
+  return told;
+}
+
+AlertNotice tell_flapping(AlertState& state, const AlertRules& rules) {
+  auto told = telling(state, AlertKind::alert);
+  told.reason = "it comes and goes, " + std::to_string(state.changes.size()) + " times within " +
+                std::to_string(rules.flap_window.count() / 60'000) + " min; now " + state.word +
+                ": " + state.reason;
+  state.flapping = true;
+  state.told = state.trouble;
+  return told;
+}
+
+/// Notes a change between calm and trouble; true if there were too many.
+bool is_change_too_many(AlertState& state, Instant tick, const AlertRules& rules) {
+  if (rules.flap_changes == 0) return false;
+  std::erase_if(state.changes, [&](Instant at) { return at + rules.flap_window <= tick; });
+  state.changes.push_back(tick);
+  const auto kept = static_cast<std::size_t>(rules.flap_changes) + 1;
+  if (state.changes.size() < kept) return false;
+  state.changes.erase(state.changes.begin(),
+                      state.changes.end() - static_cast<std::ptrdiff_t>(kept));
+  return true;
+}
+
+std::optional<AlertNotice> turn(AlertState& state, const Condition& now, const AlertRules& rules) {
+  const bool calm = now.kind == Condition::Kind::calm;
+  const auto trouble = calm ? std::nullopt : std::optional(now.cause);
+  if (trouble == state.trouble) return std::nullopt;
+  const bool changed = calm || !state.trouble;
+  if (changed || gravity(*trouble) > gravity(*state.trouble)) {
+    state.since = now.tick;
+    state.at = now.at;
+  }
+  state.trouble = trouble;
+  state.word = now.word;
+  state.reason = now.reason;
+  if (changed && is_change_too_many(state, now.tick, rules) && !state.flapping &&
+      !state.acknowledged && state.snoozed_until <= now.tick) {
+    return tell_flapping(state, rules);
+  }
+  return next_due_notice(state, now.tick, rules);
+}
+
+}  // namespace
+
+bool AlertRules::wants(AlertCause cause) const noexcept {
+  if (cause == AlertCause::needs_input && wants(AlertCause::blocked)) return true;
+  return std::ranges::find(on, cause) != on.end();
+}
+
+Condition condition_of(HealthKind health, const AlertRules& rules, bool for_person) {
+  Condition condition{.word = std::string(name_of(health))};
+  switch (health) {
+    case HealthKind::suspect:
+    case HealthKind::silent:
+      return condition;  // whatever it was in before, this is no recovery
+    case HealthKind::stuck:
+      condition.cause = AlertCause::stuck;
+      break;
+    case HealthKind::looping:
+      condition.cause = AlertCause::looping;
+      break;
+    case HealthKind::blocked:
+      condition.cause = for_person ? AlertCause::needs_input : AlertCause::blocked;
+      if (for_person) condition.word = name_of(condition.cause);
+      break;
+    case HealthKind::dead:
+      condition.cause = AlertCause::dead;
+      break;
+    default:
+      condition.kind = Condition::Kind::calm;
+      return condition;
+  }
+  if (rules.wants(condition.cause)) {
+    condition.kind = Condition::Kind::trouble;
+  } else if (health == HealthKind::blocked) {
+    condition.kind = Condition::Kind::calm;
+  }
+  return condition;
+}
+
+Condition condition_of(Lifecycle end, const AlertRules& rules) {
+  Condition condition{.kind = Condition::Kind::calm, .word = std::string(name_of(end))};
+  if (end != Lifecycle::failed && end != Lifecycle::incomplete) return condition;
+  condition.cause = end == Lifecycle::failed ? AlertCause::failed : AlertCause::incomplete;
+  if (rules.wants(condition.cause)) condition.kind = Condition::Kind::trouble;
+  return condition;
+}
+
+bool AlertState::is_forgettable(Instant now, const AlertRules& rules) const {
+  return !trouble && blocked_since == never && episode == never && snoozed_until <= now &&
+         !flapping && (changes.empty() || changes.back() + rules.flap_window <= now);
+}
+
+std::optional<AlertNotice> take(AlertState& state, const Condition& condition,
+                                const AlertRules& rules) {
+  if (condition.kind == Condition::Kind::unclear) return std::nullopt;
+  const auto blocked_since = std::exchange(state.blocked_since, never);
+  if (condition.kind == Condition::Kind::trouble && is_wait(condition.cause)) {
+    if (state.trouble == condition.cause) return std::nullopt;
+    if (blocked_since != never && state.word == condition.word) {  // for something else now
+      state.blocked_since = blocked_since;
+      state.reason = condition.reason;
+      return std::nullopt;
+    }
+    // To wait is no trouble until it lasts. A longer wait that turned into one for a person is no
+    // recovery.
+    auto calm = condition;
+    calm.kind = Condition::Kind::calm;
+    const bool is_worse = state.trouble && is_wait(*state.trouble) &&
+                          gravity(condition.cause) > gravity(*state.trouble);
+    auto told = is_worse ? std::nullopt : turn(state, calm, rules);
+    state.blocked_since = condition.tick;
+    state.word = condition.word;
+    state.reason = condition.reason;
+    state.at = condition.at;
+    return told;
+  }
+  return turn(state, condition, rules);
+}
+
+Instant due_of(const AlertState& state, const AlertRules& rules) {
+  const auto ripe = ripe_at(state, rules);
+  if (state.flapping) return std::min(ripe, calm_again(state, rules));
+  if (!state.trouble && state.episode != never) return state.since;
+  return std::min(ripe, trouble_due(state, rules));
+}
+
+std::optional<AlertNotice> next_due_notice(AlertState& state, Instant now,
+                                           const AlertRules& rules) {
+  while (due_of(state, rules) <= now) {
+    if (const auto ripe = ripe_at(state, rules); ripe <= now) {
+      Condition waits{.kind = Condition::Kind::trouble,
+                      .cause = cause_of_wait(state),
+                      .word = state.word,
+                      .reason = state.reason,
+                      .tick = ripe,
+                      .at = state.at};
+      state.blocked_since = never;
+      if (auto told = turn(state, waits, rules)) return told;
+    } else if (state.flapping) {
+      state.flapping = false;
+      state.told.reset();  // the rest of it is alerted once more
+      if (!state.trouble) state.reason = "it is calm: " + state.reason;
+    } else if (!state.trouble && state.episode != never) {
+      return tell_recovery(state);
+    } else {
+      return tell_trouble(state);
+    }
+  }
+  return std::nullopt;
+}
+
+void acknowledge(AlertState& state) {
+  state.acknowledged = true;
+  state.snoozed_until = {};
+}
+
+void snooze(AlertState& state, Instant until) {
+  state.acknowledged = false;
+  state.snoozed_until = until;
+  state.told.reset();
+}
+
+Grouping group_alerts(const std::vector<std::string>& parents,
+                      const std::vector<MessageMade>& recent, Instant now,
+                      const AlertRules& rules) {
+  Grouping grouping;
+  std::vector<const MessageMade*> fresh;
+  std::map<std::string, Instant> parent_free;
+  for (const auto& message : recent) {
+    const auto free = message.at + rules.group_window;
+    if (free <= now) continue;
+    fresh.push_back(&message);
+    if (!message.parent.empty()) parent_free[message.parent] = free;
+  }
+  const auto messages_max = static_cast<std::size_t>(rules.messages_max);
+  if (fresh.size() >= messages_max) {
+    if (!parents.empty())
+      grouping.next = fresh[fresh.size() - messages_max]->at + rules.group_window;
+    return grouping;
+  }
+  std::map<std::string, std::size_t> message_of;
+  for (std::size_t at = 0; at < parents.size(); ++at) {
+    const auto& parent = parents[at];
+    if (const auto waits = parent_free.find(parent); waits != parent_free.end()) {
+      grouping.next = std::min(grouping.next, waits->second);
+      continue;
+    }
+    const auto [known, is_new] = message_of.try_emplace(parent, grouping.messages.size());
+    if (is_new || parent.empty()) grouping.messages.emplace_back();
+    grouping.messages[parent.empty() ? grouping.messages.size() - 1 : known->second].push_back(at);
+  }
+  if (fresh.size() + grouping.messages.size() <= messages_max) return grouping;
+  std::vector<std::size_t> all;
+  for (const auto& message : grouping.messages)
+    all.insert(all.end(), message.begin(), message.end());
+  std::ranges::sort(all);
+  grouping.messages = {std::move(all)};
+  return grouping;
+}
+
+}  // namespace watchdog

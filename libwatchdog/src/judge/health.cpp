@@ -1,0 +1,241 @@
+// Judges a session. `judge` asks for silence and death first, then `awake` asks in this order: a
+// declared wait, rest, confirmed repetition, a hung server, the base rule, suspicion, pace. The
+// first match is the answer. Each answer names its evidence, and the instant until which it
+// holds. The sentences for people are at the end of the file.
+#include "watchdog/health.h"
+
+#include <algorithm>
+
+namespace watchdog {
+namespace {
+
+/// Returns when a bound that would be reached at `at` is reached without absences. An absent
+/// observer received nothing: after an absence it waits as long again, at most the bound itself.
+/// What was reached before the absence stays reached. The next absence may begin before that wait
+/// is over, so all of them count, in order.
+Instant unless_away(const History& history, Instant at, Millis bound) {
+  for (const auto& absence : *history.absences) {
+    if (at <= absence.back - absence.gap) continue;
+    at = std::max(at, absence.back + std::min(absence.gap, bound));
+  }
+  return at;
+}
+
+/// Until when open calls excuse the absence of state changes.
+Instant excused_until(const History& history, const Policy& policy) {
+  Instant until = Instant::min();
+  for (const auto& call : *history.open_calls) {
+    const auto deadline = call.notes->deadline;
+    const auto allowed = deadline.count() > 0 ? deadline : policy.call_idle_max;
+    const auto reached = std::max(call.since, history.last_rise) + allowed;
+    until = std::max(until, unless_away(history, reached, allowed));
+  }
+  return until;
+}
+
+Health without_trouble(const History& history) {
+  if (history.state_changes > 0)
+    return {.kind = HealthKind::progressing, .evidence = {history.change_seq}};
+  if (history.said_something) return {.kind = HealthKind::starting};
+  return {.kind = HealthKind::unknown};
+}
+
+/// A model's opinion counts if it was sure, said it twice, or something else says so too.
+bool counts(std::int32_t times, bool corroborated) {
+  return times >= 2 || (times == 1 && corroborated);
+}
+
+/// Something may be wrong, or is: repetition, and what was thought of it.
+Health doubted(const History& history, const Policy& policy, const Finding& found) {
+  const bool repeats = found.level != Level::none;
+  Health health{.kind = HealthKind::suspect,
+                .pattern = repeats ? found.pattern : Pattern::below_pace,
+                .evidence = repeats ? std::array{found.first, found.last}
+                                    : std::array{history.change_seq, Seq{0}}};
+  const auto& opinions = history.notes->opinions;
+  if (counts(opinions.blocked, false)) {
+    return {
+        .kind = HealthKind::blocked, .pattern = Pattern::model_check, .evidence = {opinions.seq}};
+  }
+  const auto& bounds = policy.patterns[static_cast<std::size_t>(health.pattern)];
+  const bool confirms = !repeats || (bounds.stuck > 0 && found.conclusive);
+  if (confirms && (confirmations(history, policy) >= 2 ||
+                   history.notes->suspicion.further >= policy.stuck_threshold)) {
+    health.kind = trouble_of(health.pattern);
+  }
+  return health;
+}
+
+/// Judges the session by everything except silence.
+Health awake(const History& history, const Policy& policy, Instant now) {
+  if (history.lifecycle == Lifecycle::waiting) {
+    return {.kind = HealthKind::blocked,
+            .pattern = Pattern::declared_wait,
+            .evidence = {history.notes->wait_seq}};
+  }
+  Health health = without_trouble(history);
+  if (history.lifecycle == Lifecycle::idle) {
+    const bool at_rest = history.open_calls->empty() && server_note(history) == nullptr;
+    if (at_rest) return {.kind = HealthKind::idle, .evidence = {history.change_seq}};
+    return health;
+  }
+
+  const auto found = history.repetition.has() ? history.repetition->finding(policy) : Finding{};
+  if (found.level == Level::stuck) {
+    return {.kind = trouble_of(found.pattern),
+            .pattern = found.pattern,
+            .evidence = {found.first, found.last}};
+  }
+  Instant until = never;
+  const auto* server = server_note(history);
+  if (server != nullptr) {
+    const auto known_until = server_known_until(history, policy);
+    if (now >= known_until) {
+      server = nullptr;
+    } else {
+      until = known_until;
+    }
+  }
+  const bool busy = server != nullptr && is_busy(server->evidence.state);
+  if (server != nullptr && server->evidence.state == ServerState::hung) {
+    return {.kind = HealthKind::stuck,
+            .pattern = Pattern::server_status,
+            .valid_until = until,
+            .evidence = {server->seq}};
+  }
+  if (!busy && base_rule(history, policy) &&
+      history.loop_beats_since_rise >= policy.stuck_threshold) {
+    const auto excused = history.open_calls->empty() ? now : excused_until(history, policy);
+    if (now >= excused) {
+      return {.kind = HealthKind::stuck,
+              .pattern = Pattern::no_state_change,
+              .evidence = {history.streak_seq, history.change_seq}};
+    }
+    until = std::min(until, excused);
+  }
+  const auto pace = pace_now(history, policy);
+  if (found.level == Level::suspect || (!busy && now >= pace.suspect_at)) {
+    health = doubted(history, policy, found);
+  } else if (busy && now >= std::min(pace.slow_at, pace.suspect_at)) {
+    health = {
+        .kind = HealthKind::slow, .pattern = Pattern::server_status, .evidence = {server->seq}};
+  } else if (now >= pace.slow_at) {
+    health = {
+        .kind = HealthKind::slow, .pattern = Pattern::below_pace, .evidence = {history.change_seq}};
+  }
+  for (const auto at : {pace.slow_at, pace.suspect_at}) {
+    if (at > now) until = std::min(until, at);
+  }
+  health.valid_until = until;
+  return health;
+}
+
+}  // namespace
+
+bool base_rule(const History& history, const Policy& policy) noexcept {
+  return history.loop_beats_since_change >= policy.stuck_threshold;
+}
+
+Millis silence_bound(const History& history, const Policy& policy) noexcept {
+  // Whole intervals, so that rows of regular heartbeats can be merged without moving the bound.
+  const auto interval = policy.heartbeat_interval;
+  const auto longest = (history.gaps.longest() + interval / 2) / interval;
+  return interval * (policy.silence_intervals + longest);
+}
+
+Instant silence_begins(const History& history, const Policy& policy) noexcept {
+  if (history.sign_seq == 0) return never;
+  const auto bound = silence_bound(history, policy);
+  return unless_away(history, history.last_sign + bound, bound);
+}
+
+bool is_alive(const History& history, const Policy& policy, Instant now) noexcept {
+  return !is_end(history.lifecycle) && history.heartbeats > 0 &&
+         now - history.last_beat < 2 * policy.heartbeat_interval;
+}
+
+PaceNow pace_now(const History& history, const Policy& policy) noexcept {
+  PaceNow now{.activity = history.phase, .since = history.pace_from};
+  if (!history.said_something) return now;
+  const auto& pace = *history.pace;
+  const auto quiet_until = history.notes->quiet_until;
+  const auto awaited = [](const OpenCall& call) { return call.passed < OpenCall::passed_max; };
+  if (std::none_of(history.open_calls->begin(), history.open_calls->end(), awaited)) {
+    now.kind = Pace::kind_of_phase(history.phase);
+    now.bounds = pace.bounds(now.kind, policy);
+    now.slow_at = unless_away(history, now.since + now.bounds.slow, now.bounds.slow);
+    now.suspect_at = unless_away(
+        history, std::max(now.since, history.last_rise) + now.bounds.suspect, now.bounds.suspect);
+  } else {
+    // The call that may take longest counts. Its own deadline decides whether it hangs; where it
+    // declared none, a tool that takes a day is slow, and its agent waits for it.
+    now.slow_at = Instant::min();
+    now.suspect_at = Instant::min();
+    for (const auto& call : *history.open_calls) {
+      if (!awaited(call)) continue;
+      const auto kind = Pace::kind_of_tool(call.name);
+      const auto bounds = pace.bounds(kind, policy);
+      const auto slow_at = unless_away(history, call.since + bounds.slow, bounds.slow);
+      if (slow_at >= now.slow_at) {
+        now.activity = call.name;
+        now.kind = kind;
+        now.bounds = bounds;
+        now.since = call.since;
+        now.slow_at = slow_at;
+      }
+      const auto deadline = call.notes->deadline;
+      const auto bound = std::max(bounds.suspect, deadline);
+      const auto quiet_since = std::max(call.since, history.last_rise);
+      now.suspect_at =
+          std::max(now.suspect_at,
+                   deadline.count() > 0 ? unless_away(history, quiet_since + bound, bound) : never);
+    }
+  }
+  now.slow_at = std::max(now.slow_at, quiet_until);
+  return now;
+}
+
+Instant server_known_until(const History& history, const Policy& policy) noexcept {
+  const auto heard = history.notes->relay_at;
+  if (heard == Instant{}) return never;
+  return unless_away(history, heard + policy.call_idle_max, policy.call_idle_max);
+}
+
+int confirmations(const History& history, const Policy& policy) {
+  const bool repeats =
+      history.repetition.has() && history.repetition->finding(policy).level != Level::none;
+  const auto& opinions = history.notes->opinions;
+  const auto* server = server_note(history);
+  const bool hung = server != nullptr && server->evidence.state == ServerState::hung;
+  return (repeats ? 1 : 0) + (counts(opinions.looping, repeats) ? 1 : 0) + (opinions.self ? 1 : 0) +
+         (hung ? 1 : 0);
+}
+
+HealthKind trouble_of(Pattern pattern) noexcept {
+  return is_repetition(pattern) && pattern != Pattern::nothing_new ? HealthKind::looping
+                                                                   : HealthKind::stuck;
+}
+
+Health judge(const History& history, const Policy& policy, Instant now) {
+  const auto exited_seq = history.notes->exited_seq;
+  const bool gone = exited_seq != 0;
+  // Only what beats by itself can fall silent; one gap must have been seen to know that it does.
+  const bool can_fall_silent = history.periodic_beats >= 2;
+  auto silence = gone || can_fall_silent ? silence_begins(history, policy) : never;
+  // An agent that does not know of watchdogs is not restarted by one that does.
+  if (gone && history.notes->process_found) silence = Instant::min();
+  if (now >= silence) {
+    if (gone) {
+      return {.kind = HealthKind::dead,
+              .pattern = Pattern::silence,
+              .evidence = {exited_seq, history.sign_seq}};
+    }
+    return {
+        .kind = HealthKind::silent, .pattern = Pattern::silence, .evidence = {history.sign_seq}};
+  }
+  Health health = awake(history, policy, now);
+  health.valid_until = std::min(health.valid_until, silence);
+  return health;
+}
+
+}  // namespace watchdog

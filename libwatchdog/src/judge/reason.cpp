@@ -1,0 +1,276 @@
+// Why a session's health is what it is, in a sentence for people: the cause, what was measured, and
+// the limit. All sentences of the page, the terminal, alerts and the API are made here. What is
+// measured is as of `now`; a state that nothing is wrong with says nothing that grows old.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "text/figures.h"
+#include "watchdog/attention.h"
+#include "watchdog/health.h"
+
+namespace watchdog {
+namespace {
+
+/// `0.4 s`, `84 s`, `12 min`
+std::string lasted(Millis time) {
+  const auto ms = std::max<std::int64_t>(time.count(), 0);
+  if (ms >= 10'000) return span_of(Millis{ms});
+  if (ms % 1'000 == 0) return std::to_string(ms / 1'000) + " s";
+  return std::to_string(ms / 1'000) + "." + std::to_string(ms % 1'000 / 100) + " s";
+}
+
+std::string counted(double count, const char* noun) {
+  return counted_as(static_cast<std::int64_t>(count), noun);
+}
+
+/// Where one failed, with how.
+std::string name_in(const RecentCall& call, const Words& words) {
+  const auto name = call.name.empty() ? std::string("a tool") : call.name;
+  if (!call.failed) return name;
+  return name + (words.failure.empty() ? " (fails)" : " (fails: " + words.failure + ")");
+}
+
+std::string newest_tool(const Repetition& repetition) {
+  return repetition.tool.empty() ? std::string("a tool") : repetition.tool;
+}
+
+/// The newest calls, as they follow each other: `read_file → shell (fails: no rule)`.
+std::string newest_calls(const Words& words, std::size_t count) {
+  std::string text;
+  const auto& calls = words.recent;
+  const auto from = calls.size() - std::min(count, calls.size());
+  for (auto at = from; at < calls.size(); ++at)
+    text += (text.empty() ? "" : " → ") + name_in(calls[at], words);
+  return text;
+}
+
+/// Each of the newest calls' tools once: `read_file, shell (fails: no rule)`.
+std::string newest_tools(const Words& words) {
+  constexpr std::size_t tools_max = 4;
+  std::vector<std::string> names;
+  for (auto at = words.recent.rbegin(); at != words.recent.rend(); ++at) {
+    const auto name = name_in(*at, words);
+    if (names.size() < tools_max && std::ranges::find(names, name) == names.end())
+      names.insert(names.begin(), name);
+  }
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+/// How many calls a lap of the cycle has that has come back most often.
+std::size_t lap_of(const Cycles& rounds) {
+  const auto* longest = rounds.longest();
+  if (longest == nullptr) return 0;
+  constexpr std::size_t period_min = 2;
+  return period_min + static_cast<std::size_t>(longest - rounds.by_period.data());
+}
+
+/// How the newest call failed; empty: it did not, or nothing is kept of that.
+std::string failure_in(const Words& words) {
+  const bool failed = !words.recent.empty() && words.recent.back().failed;
+  return failed && !words.failure.empty() ? ": " + words.failure : std::string();
+}
+
+/// What is repeated, how often, and what came of it.
+std::string repetition_in(const Finding& found, const History& history) {
+  const auto& repetition = *history.repetition;
+  const auto& words = *history.notes->words;
+  const auto tool = newest_tool(repetition);
+  const auto times = counted(found.count, "time");
+  switch (found.pattern) {
+    case Pattern::R1:
+      return tool + " " + times + " in a row, with the same arguments and the same result";
+    case Pattern::R2:
+      return tool + " " + times + " in a row with the same arguments; each fails" +
+             failure_in(words);
+    case Pattern::R3: {
+      const auto calls = newest_calls(words, lap_of(repetition.rounds));
+      return (calls.empty() ? std::string("the same cycle of calls") : calls) + ", " +
+             counted(found.count, "round");
+    }
+    case Pattern::R4: {
+      const auto tools = newest_tools(words);
+      return "repeats recent calls" + (tools.empty() ? "" : " of " + tools) +
+             (repetition.loop.count > 1
+                  ? ": " + counted(repetition.loop.count, "call") + " without anything new"
+                  : "");
+    }
+    case Pattern::R5:
+      return tool + " failed " + times + " in a row with the same error" + failure_in(words) +
+             ", whatever the arguments";
+    case Pattern::R6:
+      return counted(found.count, "call") + " in a row could not be understood";
+    case Pattern::R7:
+      return "the same message " + times + ", with no action in between";
+    case Pattern::R7b:
+      return counted(found.count, "message") + " with no action in between";
+    case Pattern::R8:
+      return "the text of the model repeats itself";
+    case Pattern::R9:
+      return "goes back and forth between the same states, " + counted(found.count, "round");
+    case Pattern::R10:
+      return "compacted its context " + times + ", with no action in between";
+    case Pattern::R11:
+      return counted(found.count, "round") + " of calls brought nothing new";
+    default:
+      return "makes no progress";
+  }
+}
+
+/// An answer that pauses for less is written.
+constexpr Millis silence_worth_telling{10'000};
+
+std::string pace_in(const History& history, const Policy& policy, bool suspect, Instant now) {
+  const auto pace = pace_now(history, policy);
+  auto limits = (suspect ? "suspect after " : "slow after ") +
+                lasted(suspect ? pace.bounds.suspect : pace.bounds.slow);
+  if (pace.bounds.own) limits += "; usually " + lasted(*pace.bounds.own);
+  // Whoever relays its requests knows until when nothing came of the answer.
+  const auto silent = now - std::max(pace.since, history.last_rise);
+  const bool calls = !history.open_calls->empty();
+  const bool asks = history.notes->relay_at != Instant{} && !calls && history.phase == "model";
+  if (asks && silent >= silence_worth_telling)
+    return "the model has been silent for " + lasted(silent) + " (" + limits + ")";
+  const auto what = pace.activity.empty() ? std::string("no state change for ")
+                    : calls               ? std::string(pace.activity) + " has run for "
+                            : "phase \"" + std::string(pace.activity) + "\" has lasted ";
+  return what + lasted(now - pace.since) + (suspect ? " with no other activity" : "") + " (" +
+         limits + ")";
+}
+
+std::string server_in(const Health& health, const History& history) {
+  const auto* server = server_note(history);
+  const auto words = server == nullptr ? std::string() : server_in_words(*server);
+  if (!words.empty()) return "the model server " + words;
+  return health.kind == HealthKind::stuck ? "the model server hung" : "the model server was busy";
+}
+
+std::string doubt_in(const Health& health, const History& history, const Policy& policy,
+                     Instant now) {
+  if (!is_repetition(health.pattern)) return pace_in(history, policy, true, now);
+  return repetition_in(history.repetition->finding(policy), history);
+}
+
+std::string wait_in(const Notes& notes) {
+  if (notes.waiting_for.empty()) return "waits for something that it did not name";
+  if (notes.wait_why.empty()) return "waits for " + notes.waiting_for;
+  if (notes.waiting_for == backend) return "waits for " + notes.wait_why;
+  return "waits for " + notes.waiting_for + ": " + notes.wait_why;
+}
+
+std::string rest_in(const History& history) {
+  const auto& why = history.notes->idle_why;
+  std::string text = "the answer is complete";
+  if (why == idle_reports::interrupted) text = "a person interrupted the turn";
+  if (why.starts_with(idle_reports::failed))
+    text = "the turn ended without an answer" + why.substr(idle_reports::failed.size());
+  // What the turn was convicted of stays visible until the next one.
+  const auto convicted = history.repetition->alarm.pattern;
+  if (convicted != Pattern::none)
+    text += "; last turn: " + std::string(name_of(trouble_of(convicted)));
+  return text;
+}
+
+std::string progress_in(const History& history) {
+  const auto& recent = history.notes->words->recent;
+  std::string text = "last progress: ";
+  if (history.last_change_type == "tool_call" && !recent.empty()) {
+    text += recent.back().name + (recent.back().failed ? " failed" : " finished");
+  } else {
+    text += history.last_change_type;
+  }
+  if (history.open_calls->empty()) return text;
+  const auto& call = history.open_calls->back();
+  return text + "; running " + (call.name.empty() ? "a tool" : call.name);
+}
+
+std::string iterations_in(const History& history, const Policy& policy) {
+  return counted(history.loop_beats_since_change, "iteration") + " without a state change (limit " +
+         std::to_string(policy.stuck_threshold) + ")";
+}
+
+}  // namespace
+
+std::string reason_of(const Health& health, const History& history, const Policy& policy,
+                      Instant now) {
+  now = std::max(now, history.tick);
+  switch (health.kind) {
+    case HealthKind::unknown:
+      return "no report yet";
+    case HealthKind::starting:
+      return "running; no progress reported yet";
+    case HealthKind::progressing:
+      return progress_in(history);
+    case HealthKind::slow:
+      if (health.pattern == Pattern::F5) return server_in(health, history);
+      return pace_in(history, policy, false, now);
+    case HealthKind::suspect:
+    case HealthKind::looping:
+      return doubt_in(health, history, policy, now);
+    case HealthKind::stuck:
+      if (health.pattern == Pattern::F1) return iterations_in(history, policy);
+      if (health.pattern == Pattern::F5) return server_in(health, history);
+      return doubt_in(health, history, policy, now);
+    case HealthKind::blocked:
+      if (health.pattern == Pattern::F6) return "a model check says that it cannot go on by itself";
+      return wait_in(*history.notes);
+    case HealthKind::idle:
+      return rest_in(history);
+    case HealthKind::silent:
+      return "no heartbeat for " + lasted(now - history.last_sign) + " (silent after " +
+             lasted(silence_bound(history, policy)) + ")";
+    case HealthKind::dead:
+      return (history.pid > 0 ? "process " + std::to_string(history.pid)
+                              : std::string("the process")) +
+             " exited without ending its session";
+  }
+  return std::string(name_of(health.kind));
+}
+
+std::string end_in_words(const Outcome& outcome, std::int32_t wasted_calls) {
+  const auto reason = [&] {
+    auto text = reason_and_subject(outcome);
+    std::ranges::replace(text, '_', ' ');
+    return text;
+  };
+  const auto error = outcome.error.substr(0, outcome.error.find_first_of("\r\n"));
+  // The word that stands for a failure without a class says nothing beside its error.
+  const bool is_plain = outcome.reason == "error" || outcome.reason.empty();
+  auto text = error.empty() ? reason() : is_plain ? error : reason() + ": " + error;
+  if (wasted_calls > 0)
+    text += (text.empty() ? "" : "; ") + counted(wasted_calls, "call") + " wasted in a loop";
+  return text.empty() ? std::string(name_of(outcome.kind)) : text;
+}
+
+std::string reason_of(const Case& judged, Instant now) {
+  const auto& notes = *judged.history.notes;
+  if (notes.outcome && is_end(judged.history.lifecycle))
+    return end_in_words(*notes.outcome, notes.wasted_calls);
+  return reason_of(judged.health, judged.history, *judged.policy, now);
+}
+
+std::string evidence_note(const Health& health, std::size_t at) {
+  if (health.pattern == Pattern::F5) return "what the model server does";
+  switch (health.kind) {
+    case HealthKind::suspect:
+    case HealthKind::looping:
+      if (is_repetition(health.pattern)) return at == 0 ? "where it began" : "the newest round";
+      return "the newest state change";
+    case HealthKind::stuck:
+      if (is_repetition(health.pattern)) return at == 0 ? "where it began" : "the newest round";
+      if (health.pattern != Pattern::F1) return "the newest state change";
+      return at == 0 ? "first iteration without a state change" : "the newest state change";
+    case HealthKind::blocked:
+      return health.pattern == Pattern::F6 ? "what the model answered" : "the wait it declared";
+    case HealthKind::dead:
+      return at == 0 ? "the process was found gone" : "the last sign of life";
+    case HealthKind::silent:
+      return "the last sign of life";
+    default:
+      return "the newest state change";
+  }
+}
+
+}  // namespace watchdog

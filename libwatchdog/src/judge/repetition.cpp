@@ -1,0 +1,590 @@
+// Finds repetition of calls, states and messages. Each finished round becomes a `Step`.
+// `take_step` compares it with the latest eight and adds to or subtracts from `score`; it also
+// feeds one streak or cycle for each other pattern. `finding` names the worst of them. A
+// confirmed one stays as `alarm` until `recover` has counted enough new steps. The state is
+// bounded, and the result depends only on the order of the calls of these functions.
+// REPETITION.md has the weights' reasons.
+#include "watchdog/repetition.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "facts/agent_tools.h"
+#include "watchdog/digest.h"
+
+namespace watchdog {
+namespace {
+
+// Weights of the window, chosen on recorded runs that people labelled. REPETITION.md beside this
+// file has the alternatives that were tried and their results.
+constexpr double repeated_once = 1.0;  ///< The same call and result, once in the window.
+constexpr double repeated_more = 1.5;  ///< And more than once.
+constexpr double nearly_once = 0.75;   ///< Other arguments, the same informative result.
+constexpr double nearly_more = 1.0;
+/// The same call, failing with the same exit code but another text. Alone it is a suspicion at
+/// most, because the number of failing tests may fall.
+constexpr double failed_alike = 0.5;
+constexpr double failed_alike_max = 2.5;
+constexpr double decay = 0.75;       ///< Subtracted by a step that repeats nothing.
+constexpr double similar_min = 0.3;  ///< Similarity of the arguments of a near-repetition.
+/// Factor for a repeat that follows something new: after an edit the same test is run again, and
+/// may fail as before. Such repeats alone never confirm a loop.
+constexpr double tested_again = 0.5;
+constexpr double tested_often = 0.25;  ///< For the third time, and more.
+/// A new state is worth more than an empty bucket: four rounds after it prove nothing yet.
+constexpr double credit = 1.5;
+
+constexpr std::size_t round_calls_max = 16;
+/// Replaces the result of every timed-out call, because their texts may differ.
+constexpr std::uint64_t timed_out = 0x74696D65642D6F75;
+/// Words and pairs of words of what may be a command rather than a text.
+constexpr std::size_t command_max = 32;
+
+/// Returns whether the role is the agent's.
+bool is_agents(std::string_view role) {
+  return role != "user" && role != "human" && role != "system" && role != "tool" &&
+         role != "developer";
+}
+
+/// Returns whether the role is a hook's own, besides the agent's and the user's.
+bool is_nobodys(std::string_view role) {
+  return role == "hook" || role == "notification";
+}
+
+/// Returns the finding for a streak; its level is `none` below both bounds.
+Finding judged(Pattern pattern, double count, Seq first, Seq last, const Policy& policy) {
+  const auto& bounds = policy.patterns[static_cast<std::size_t>(pattern)];
+  Finding found{.pattern = pattern, .count = count, .first = first, .last = last};
+  if (bounds.stuck > 0 && count >= bounds.stuck) {
+    found.level = Level::stuck;
+  } else if (count >= bounds.suspect) {
+    found.level = Level::suspect;
+  }
+  return found;
+}
+
+/// The same for every name of one tool.
+std::uint32_t tool_digest(std::string_view name) {
+  return static_cast<std::uint32_t>(digest_of(tool_family(name)) >> 32U);
+}
+
+std::uint64_t identity_of(const Marks& marks, const ToolRule* rule) {
+  if (rule == nullptr || rule->identity.empty() || marks.fields.empty()) return marks.identity;
+  std::uint64_t sum = 0;
+  for (std::string field : rule->identity) {
+    // Names are folded where they are marked.
+    std::transform(field.begin(), field.end(), field.begin(), [](char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+    });
+    const auto name = static_cast<std::uint32_t>(digest_of(field));
+    for (const auto& known : marks.fields) {
+      if (known.name == name) sum += combined(name, known.value);
+    }
+  }
+  return sum == 0 ? marks.identity : sum;
+}
+
+}  // namespace
+
+bool other_target(const Step& a, const Step& b) noexcept {
+  if (!a.fields.empty() && a.fields.size() == b.fields.size() &&
+      std::all_of(a.fields.begin(), a.fields.end(), [&](const Marks::Field& own) {
+        return std::any_of(b.fields.begin(), b.fields.end(), [&](const Marks::Field& other) {
+          return own.name == other.name &&
+                 (own.value == other.value || (own.atomic && other.atomic));
+        });
+      })) {
+    return true;
+  }
+  // A word and its two pairs.
+  constexpr std::size_t one_word = 3;
+  if (a.shingles.size() > command_max || b.shingles.size() > command_max) return false;
+  std::size_t common = 0;
+  for (const auto shingle : a.shingles) {
+    common += std::binary_search(b.shingles.begin(), b.shingles.end(), shingle) ? 1U : 0U;
+  }
+  return a.shingles.size() - common <= one_word && b.shingles.size() - common <= one_word;
+}
+
+double similarity(const std::vector<std::uint32_t>& a,
+                  const std::vector<std::uint32_t>& b) noexcept {
+  // Over the smallest of both together: only there is each sample known to be complete.
+  std::size_t all = 0;
+  std::size_t common = 0;
+  for (auto i = a.begin(), j = b.begin();
+       all < Marks::shingles_max && (i != a.end() || j != b.end()); ++all) {
+    if (j == b.end() || (i != a.end() && *i < *j)) {
+      ++i;
+    } else if (i == a.end() || *j < *i) {
+      ++j;
+    } else {
+      ++common;
+      ++i;
+      ++j;
+    }
+  }
+  return all == 0 ? 1.0 : static_cast<double>(common) / static_cast<double>(all);
+}
+
+void Cycle::take(const Recent& recent, std::size_t period) noexcept {
+  const auto digest = recent.back().first;
+  if (laps > 0) {
+    std::size_t steps = 0;
+    if (lap[at] == digest) {
+      steps = 1;
+    } else if (period >= 3 && !missed && lap[(at + 1U) % period] == digest) {
+      steps = 2;
+    }
+    if (steps != 0) {
+      missed = missed || steps == 2;
+      const auto next = at + steps;
+      if (next >= period) {
+        ++laps;
+        missed = false;
+      }
+      at = static_cast<std::uint8_t>(next % period);
+      return;
+    }
+  }
+  // The newest things may be the first lap of a new cycle, unless they are all the same.
+  laps = 0;
+  missed = false;
+  at = 0;
+  if (recent.size() < period) return;
+  const auto begin = recent.end() - static_cast<std::ptrdiff_t>(period);
+  if (period > 1 &&
+      std::all_of(begin, recent.end(), [&](const auto& item) { return item.first == digest; })) {
+    return;
+  }
+  std::transform(begin, recent.end(), lap.begin(), [](const auto& item) { return item.first; });
+  laps = 1;
+  first = begin->second;
+}
+
+void Cycles::take(std::uint64_t digest, Seq seq, std::size_t period_min, std::size_t period_max) {
+  if (recent.size() == Cycle::period_max) recent.erase(recent.begin());
+  recent.emplace_back(digest, seq);
+  by_period.resize(period_max - period_min + 1);
+  for (std::size_t i = 0; i < by_period.size(); ++i) by_period[i].take(recent, period_min + i);
+}
+
+const Cycle* Cycles::longest() const noexcept {
+  const Cycle* longest = nullptr;
+  for (const auto& cycle : by_period) {
+    if (cycle.laps >= 2 && (longest == nullptr || cycle.laps > longest->laps)) longest = &cycle;
+  }
+  return longest;
+}
+
+bool Known::has(std::uint64_t digest) const noexcept {
+  const auto part = static_cast<std::uint32_t>(digest >> 32U);
+  return std::find(digests.begin(), digests.end(), part) != digests.end();
+}
+
+bool Known::add(std::uint64_t digest) {
+  if (has(digest)) return false;
+  const auto part = static_cast<std::uint32_t>(digest >> 32U);
+  if (digests.size() < digests_max) {
+    digests.push_back(part);
+  } else {
+    digests[at] = part;
+    at = (at + 1U) % digests_max;
+  }
+  return true;
+}
+
+CallMark unknown_call(std::string_view tool) {
+  const auto digest = tool_digest(tool);
+  return {.call = digest, .tool = digest, .blind = true};
+}
+
+bool Repetition::add_timeout(const CallMark& call) {
+  return known_steps.add(combined(call.call, timed_out));
+}
+
+CallMark Repetition::begin_call(const Report& report, Seq seq, const Policy& policy) {
+  novel = false;
+  quieten();
+  const auto rule = policy.tools.find(report.name);
+  const auto* ruled = rule == policy.tools.end() ? nullptr : &rule->second;
+  CallMark mark{.tool = tool_digest(report.name)};
+  if (ruled != nullptr) mark.use = ruled->use;
+
+  const auto* marks = std::get_if<Marks>(&report.detail);
+  mark.call = combined(mark.tool, marks != nullptr ? identity_of(*marks, ruled) : 0);
+  if (mark.use == ToolUse::exempt) return mark;
+  mark.malformed = marks != nullptr && marks->malformed;
+  mark.blind = marks == nullptr;
+
+  if (round.finished > 0) complete_round(seq, policy);
+  if (round.open == 0) round = Round{.number = std::max(round.number + 1, 1U)};
+  mark.round = round.number;
+  ++round.open;
+  mark.twin = std::find(round.calls.begin(), round.calls.end(), mark.call) != round.calls.end();
+  if (mark.twin) return mark;
+  const bool alone = round.calls.empty();
+  round.sum.blind |= mark.blind;
+  if (round.calls.size() < round_calls_max) round.calls.push_back(mark.call);
+  round.use = alone || round.use == mark.use ? mark.use : ToolUse::ordinary;
+  round.sum.call += mark.call;
+  round.sum.tool += mark.tool;
+  round.malformed |= mark.malformed;
+  // Common arguments of several calls say little about any of them.
+  round.sum.shingles = alone && marks != nullptr ? marks->shingles : decltype(round.sum.shingles){};
+  round.sum.fields = alone && marks != nullptr ? marks->fields : decltype(round.sum.fields){};
+  return mark;
+}
+
+void Repetition::finish_call(const CallMark& call, const Report& result, Seq seq,
+                             const Policy& policy) {
+  novel = false;
+  took_step = false;
+  if (call.use == ToolUse::exempt) return;
+  const auto* marks = std::get_if<Marks>(&result.detail);
+  Step step{.seq = seq,
+            .call = call.call,
+            .result = marks != nullptr ? marks->identity : 0,
+            .exact = marks != nullptr ? marks->exact : 0,
+            .tool = call.tool,
+            .failed = is_failure(result.kind),
+            .informative = marks != nullptr && marks->informative,
+            .blind = marks == nullptr || call.blind,
+            .exit_code = marks != nullptr ? marks->exit_code : std::uint8_t{0}};
+  const bool unreachable = marks != nullptr && marks->unreachable;
+  if (call.round == 0 || call.round != round.number) {  // its round is over
+    if (!unreachable) take_step(std::move(step), call.use, call.malformed, policy);
+    return;
+  }
+  --round.open;
+  ++round.finished;
+  if (!call.twin) {
+    round.sum.result += step.result;
+    round.sum.exact = round.calls.size() == 1 ? step.exact : 0;
+    round.sum.exit_code = round.calls.size() == 1 ? step.exit_code : std::uint8_t{0};
+    round.sum.failed |= step.failed;
+    round.sum.informative |= step.informative;
+    round.sum.blind |= step.blind;
+    round.unreachable |= unreachable;
+  }
+  if (round.open == 0) complete_round(seq, policy);
+}
+
+void Repetition::take_result(const Report& result, Seq seq, const Policy& policy) {
+  const auto rule = policy.tools.find(result.name);
+  novel = false;
+  took_step = false;
+  // Whatever is called next is called after something came back.
+  if (round.open > 0) ++round.finished;
+  const auto* marks = std::get_if<Marks>(&result.detail);
+  if (marks == nullptr || !marks->informative) return;
+  auto call = unknown_call(result.name);
+  if (rule != policy.tools.end()) call.use = rule->second.use;
+  finish_call(call, result, seq, policy);
+}
+
+void Repetition::drop_call(const CallMark& call, Seq seq, const Policy& policy) {
+  if (call.round == 0 || call.round != round.number) return;
+  if (--round.open == 0) complete_round(seq, policy);
+}
+
+void Repetition::complete_round(Seq seq, const Policy& policy) {
+  Round done = std::exchange(round, Round{.number = round.number + 1});
+  if (done.unreachable) return;
+  done.sum.seq = seq;
+  done.sum.blind |= done.sum.result == 0;
+  take_step(std::move(done.sum), done.use, done.malformed, policy);
+}
+
+void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy& policy) {
+  if (step.blind && !step.informative) return;  // neither what was asked nor what came is known
+  const bool is_new = known_steps.add(combined(step.call, step.result));
+  if (use == ToolUse::poll && !is_new) return;  // it waits on purpose
+  const Step* before = steps.empty() ? nullptr : &steps.back();
+  const bool same_call = before != nullptr && before->call == step.call;
+  const bool failed_again = before != nullptr && before->failed && step.failed;
+
+  int equal = 0;
+  int similar = 0;
+  echo = same_call && failed_again;
+  for (std::size_t back = 1; back <= std::min(steps.size(), compared_max); ++back) {
+    const Step& other = steps[steps.size() - back];
+    if (!other.same_result(step)) continue;
+    if (other.call == step.call) {
+      ++equal;
+      echo |= back == 1;
+    } else if (other.tool == step.tool && step.informative && step.result != 0 &&
+               !step.shingles.empty() && !other.shingles.empty() && !other_target(other, step) &&
+               similarity(other.shingles, step.shingles) >= similar_min) {
+      ++similar;
+      echo |= back == 1;
+    }
+  }
+  // It follows something new; or does so again and again, and half of what lies between is new.
+  const auto match = std::find_if(steps.rbegin(), steps.rend(), [&](const Step& other) {
+    return other.call == step.call && other.same_result(step);
+  });
+  const bool seen = match != steps.rend();
+  const auto between = seen ? match - steps.rbegin() : 0;
+  const auto new_ones = std::count_if(steps.rbegin(), steps.rbegin() + between,
+                                      [](const Step& other) { return !other.again; });
+  const bool follows_new =
+      between > 0 && (!before->again || (2 * new_ones >= between && equal > 1));
+  const bool alike = equal == 0 && similar == 0 && same_call && !failed_again &&
+                     step.exit_code != 0 && before->exit_code == step.exit_code;
+  if (equal > 0) {
+    evidence = equal > 1 ? repeated_more : repeated_once;
+    if (follows_new) evidence *= equal > 1 ? tested_often : tested_again;
+  } else if (same_call && failed_again) {
+    evidence = repeated_once;
+  } else if (similar > 0) {
+    evidence = similar > 1 ? nearly_more : nearly_once;
+  } else {
+    evidence = alike ? failed_alike : 0;
+  }
+
+  step.again = seen || evidence > 0;
+  if (step.again && loop.count == 0) {
+    const auto lap = seen ? between : 0;
+    loop = {.count = static_cast<std::int32_t>(lap) + 1, .first = (steps.rbegin() + lap)->seq};
+  }
+  if (seen) step.weight = follows_new ? static_cast<float>(tested_again) : 1.0F;
+  if (use == ToolUse::paging) {
+    evidence /= 2;
+    step.weight /= 2;
+  }
+  if (alike) {
+    score = std::max(score, std::min(score + evidence, failed_alike_max));
+  } else {
+    score = evidence > 0 ? score + evidence : std::max(std::min(score, 0.0), score - decay);
+  }
+
+  if (step.again) {
+    loop.extend(step.seq);
+  } else if (score <= 0) {
+    loop = {};
+  }
+
+  const auto follow = [&](Streak& streak, bool goes_on, bool begins) {
+    if (goes_on) {
+      if (streak.count == 0) streak.restart(before->seq);
+      streak.extend(step.seq);
+    } else if (begins) {
+      streak.restart(step.seq);
+    } else {
+      streak = {};
+    }
+  };
+  follow(same_result, same_call && before->same_result(step), true);
+  follow(same_error, same_call && failed_again, step.failed);
+  follow(thrash, failed_again && before->tool == step.tool && before->same_result(step),
+         step.failed);
+  const bool refused = malformed && step.failed;
+  follow(unparsed, refused && unparsed.count > 0, refused);
+  if (is_new) {
+    barren = {};
+  } else {
+    barren.extend(step.seq);
+  }
+  rounds.take(combined(step.call, step.result), step.seq, 2, Cycle::period_max);
+  talk = {};
+  before_answer = {};
+
+  took_step = !alike;  // or it would confirm the suspicion that it is
+  novel = is_new && evidence == 0;
+  if (evidence > 0) alarm.recovered = 0;
+  if (novel && !step.failed) {
+    recover(1, policy);
+    states.clear();
+    graced = false;
+  }
+
+  if (steps.size() == steps_max) steps.erase(steps.begin());
+  if (steps.size() >= compared_max) {
+    Step& old = steps[steps.size() - compared_max];
+    // `= {}` would keep the room.
+    old.shingles = std::vector<std::uint32_t>();
+    old.fields = std::vector<Marks::Field>();
+  }
+  if (steps.size() == steps.capacity()) steps.reserve(std::min(2 * steps.size() + 1, steps_max));
+  steps.push_back(std::move(step));
+}
+
+/// Something happened between two messages.
+void Repetition::quieten() {
+  talk.newest = 0;
+  talk.same = {};
+  talk.any = {};
+  before_answer = talk;
+  compactions = {};
+}
+
+void Repetition::take_bare_state(Seq seq, const Policy& policy) {
+  novel = false;
+  state_seq = seq;
+  quieten();
+  recover(1, policy);
+}
+
+void Repetition::take_state(const Marks& marks, Seq seq, const Policy& policy) {
+  quieten();
+  novel = known_states.add(marks.identity);
+  took_step = marks.informative;
+  // `{"tool": "bash"}` comes back in good work too.
+  if (marks.informative) states.take(marks.identity, seq, 1, 4);
+  if (!novel) return;
+  state_seq = seq;
+  begin_anew();
+  score = -credit;
+  recover(2, policy);
+}
+
+void Repetition::take_message(std::string_view role, const Marks* marks, Seq seq,
+                              const Policy& policy) {
+  if (is_nobodys(role)) return;
+  novel = false;
+  compactions = {};
+  if (!is_agents(role)) {
+    quieten();
+    return;
+  }
+  // A whole answer without repeated text ends the count.
+  const bool chanted =
+      talk.chants.count != before_answer.chants.count || (marks != nullptr && marks->chants > 0);
+  if (!chanted) {
+    talk.chants = {};
+    if (alarm.pattern == Pattern::repeated_text) recover(1, policy);
+  }
+  before_answer = talk;
+  const auto digest = marks != nullptr ? marks->identity : 0;
+  if (digest != 0 && digest == talk.newest) {
+    talk.same.extend(seq);
+  } else {
+    talk.same.restart(seq);
+  }
+  talk.newest = digest;
+  talk.any.extend(seq);
+  for (int hit = 0; marks != nullptr && hit < marks->chants; ++hit) talk.chants.extend(seq);
+}
+
+void Repetition::take_chant(Seq seq) {
+  novel = false;
+  talk.chants.extend(seq);
+}
+
+void Repetition::take_compaction(Seq seq) {
+  novel = false;
+  compactions.extend(seq);
+  if (std::exchange(graced, true)) return;
+  forget_rounds();  // files are read again
+}
+
+void Repetition::take_retry() {
+  novel = false;
+  talk = before_answer;
+  if (round.finished == 0) round = Round{.number = round.number + 1};
+}
+
+void Repetition::take_user_input(Seq seq) {
+  state_seq = seq;
+  begin_anew();
+  score = 0;
+  states.clear();
+  alarm = {};
+  novel = true;
+}
+
+void Repetition::forget_rounds() {
+  steps.clear();
+  score = std::min(score, 0.0);
+  evidence = 0;
+  same_result = same_error = thrash = unparsed = loop = {};
+  rounds.clear();
+}
+
+void Repetition::begin_anew() {
+  forget_rounds();
+  compactions = barren = {};
+  talk = before_answer = {};
+  graced = false;
+}
+
+void Repetition::recover(std::int32_t by, const Policy& policy) {
+  if (alarm.pattern == Pattern::none) return;
+  alarm.recovered += by;
+  if (alarm.recovered < 2 * policy.recovery_changes) return;
+  alarm = {};
+  forget_rounds();  // the episode is over
+  talk = before_answer = {};
+  score = 0;
+}
+
+Finding Repetition::finding(const Policy& policy) const {
+  const Seq newest = steps.empty() ? 0 : steps.back().seq;
+  Finding found;
+  // Named after the first in this order that is seen at all, as bad as the worst of them is.
+  const auto look = [&](Pattern pattern, double count, Seq first, Seq last) {
+    const auto next = judged(pattern, count, first, last, policy);
+    if (next.level == Level::none) return;
+    const auto level = std::max(found.level, next.level);
+    if (found.pattern == Pattern::none) found = next;
+    found.level = level;
+  };
+  const auto streak = [&](Pattern pattern, const Streak& of) {
+    look(pattern, of.count, of.first, newest);
+  };
+  streak(Pattern::invalid_calls, unparsed);
+  streak(Pattern::same_call, same_result);
+  streak(Pattern::same_failing_call, same_error);
+  if (const auto* cycle = rounds.longest())
+    look(Pattern::cycle_of_calls, cycle->laps, cycle->first, newest);
+  streak(Pattern::same_error, thrash);
+  if (const auto* cycle = states.longest()) {
+    look(Pattern::recurring_states, cycle->laps, cycle->first, states.recent.back().second);
+  }
+  if (!steps.empty()) {
+    const auto begin =
+        std::find_if(steps.begin(), steps.end(), [](const Step& s) { return s.again; });
+    const Seq first = begin == steps.end() ? 0 : begin->seq;
+    look(Pattern::repeated_calls, score, first, newest);
+    double repeated = 0;
+    int in_a_row = 0;
+    for (const auto& step : steps) {
+      repeated += step.weight;
+      if (step.weight > tested_again) ++in_a_row;
+    }
+    if (steps.back().again && repeated >= policy.repeated_of_20 && in_a_row >= 2 &&
+        found.level != Level::stuck) {
+      if (found.pattern == Pattern::none) {
+        found = {
+            .pattern = Pattern::repeated_calls, .count = repeated, .first = first, .last = newest};
+      }
+      found.level = Level::stuck;
+    }
+  }
+  streak(Pattern::nothing_new, barren);
+  // Without calls and results it is not known whether they were equal.
+  if (found.level == Level::stuck && !steps.empty() && steps.back().blind) {
+    found.level = Level::suspect;
+  }
+  found.conclusive = steps.empty() || !steps.back().blind;
+  streak(Pattern::repeated_text, talk.chants);
+  look(Pattern::same_message, talk.same.count, talk.same.first, 0);
+  look(Pattern::messages_only, talk.any.count, talk.any.first, 0);
+  look(Pattern::repeated_compactions, compactions.count, compactions.first, 0);
+  if (alarm.pattern != Pattern::none) {
+    if (found.pattern != alarm.pattern) found.count = alarm.count;
+    found.pattern = alarm.pattern;
+    found.level = Level::stuck;
+    found.first = alarm.first;
+    found.last = std::max(found.last, alarm.last);
+  }
+  return found;
+}
+
+void Repetition::confirm(const Finding& found) {
+  if (alarm.pattern != Pattern::none) return;
+  alarm = {
+      .pattern = found.pattern, .first = found.first, .last = found.last, .count = found.count};
+}
+
+}  // namespace watchdog

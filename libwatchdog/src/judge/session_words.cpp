@@ -1,0 +1,58 @@
+#include "judge/session_words.h"
+
+#include <algorithm>
+
+#include "watchdog/content.h"
+#include "watchdog/session.h"
+
+namespace watchdog {
+namespace {
+
+/// The first line that says something. Agents put markup of their own before what a person wrote.
+std::string_view first_line(std::string_view text) {
+  std::string_view first;
+  while (!text.empty()) {
+    auto line = text.substr(0, text.find_first_of("\r\n"));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const auto begin = line.find_first_not_of(" \t#");
+    if (begin == line.npos) continue;
+    line.remove_prefix(begin);
+    line = line.substr(0, line.find_last_not_of(" \t") + 1);
+    if (line.front() != '<') return line;
+    if (first.empty()) first = line;
+  }
+  return first;
+}
+
+}  // namespace
+
+void note_call(History& history, const Report& report, std::string_view name) {
+  constexpr std::size_t name_chars = 32;
+  constexpr std::size_t failure_chars = 80;
+  auto& words = history.notes.edit().words.edit();
+  if (words.recent.size() == recent_calls_max) words.recent.erase(words.recent.begin());
+  const bool failed = is_failure(report.kind);
+  words.recent.push_back({std::string(first_characters(name, name_chars)), failed});
+  if (failed) words.failure = first_characters(first_line(report.content), failure_chars);
+}
+
+void take_words(History& history, const Report& report) {
+  constexpr std::size_t answer_chars = 200;
+  const auto& content = report.content;
+  // The proxy reports input as a text. Other data of a state change is JSON.
+  const bool is_input = report.kind == ReportKind::state_change && report.name == "input" &&
+                        !content.starts_with('{');
+  const bool is_message = report.kind == ReportKind::message;
+  const bool by_person =
+      report.kind == ReportKind::user_input || is_input || (is_message && report.name == "user");
+  if (content.empty() || !(by_person || (is_message && report.name == "assistant"))) return;
+  if (by_person && !history.notes->words->prompt.empty()) return;
+  auto& words = history.notes.edit().words.edit();
+  if (by_person) {
+    words.prompt = first_characters(first_line(content), title_chars_max);
+  } else {
+    words.answer = first_characters(content, answer_chars);
+  }
+}
+
+}  // namespace watchdog

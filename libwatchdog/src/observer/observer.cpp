@@ -1,0 +1,165 @@
+// The public functions of the observer, its lock as the judge, and the first absence after a
+// restart. observer_state.h has the look itself: catch up with the events, record what follows,
+// then let time pass for the sessions that are due.
+#include "observer/observer_state.h"
+
+namespace watchdog {
+
+void add_turns(std::vector<ActiveTurn>& turns, std::string_view session, const History& history,
+               const Description& description, std::string_view id, std::size_t count_max) {
+  for (const auto& turn : *history.notes->turns) {
+    if (turns.size() >= count_max) return;
+    if (!id.empty() && turn.id != id) continue;
+    auto& active = turns.emplace_back(
+        ActiveTurn{.session = std::string(session), .agent = description.agent, .turn = turn});
+    for (const auto& call : *history.open_calls) {
+      if (call.notes->turn == turn.id) active.calls.push_back(call);
+    }
+  }
+}
+
+void Tally::add(const Case& judged) {
+  const auto lifecycle = judged.history.lifecycle;
+  if (is_end(lifecycle)) return;
+  const auto state = standing_of(judged, WallTime{}).state;
+  ++healths[static_cast<std::size_t>(lifecycle)][static_cast<std::size_t>(judged.health.kind)];
+  ++states[static_cast<std::size_t>(state)];
+  if (lifecycle == Lifecycle::waiting && state == SessionState::needs_input) ++blocked_on_people;
+}
+
+Observer::Observer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Observer::~Observer() = default;
+
+Result<std::unique_ptr<Observer>> Observer::start(Store& store, Options options) {
+  auto state = std::make_unique<State>(store, std::move(options));
+  if (store.path() != ":memory:") {
+    auto lock = FileLock::open(real_file(store.path()).string() + "-judge");
+    if (!lock) return lock.error();
+    auto file_lock = FileLock::open_database(store.path().string());
+    if (!file_lock) return file_lock.error();
+    if (!lock->try_lock() || !file_lock->try_lock()) {
+      const auto holder = lock->read_pid();
+      return Error{ErrorCode::conflict,
+                   "database " + store.path().string() + " is watched by another monitor already" +
+                       (holder != 0 ? " (process " + std::to_string(holder) + ")" : "")};
+    }
+    lock->write_pid();
+    state->lock = std::move(*lock);
+    state->file_lock = std::move(*file_lock);
+  }
+  // The previous judge was there at least until the latest tick in the file.
+  const auto latest = store.reader().latest_tick();
+  if (!latest) return latest.error();
+  const auto gap = store.now() - *latest;
+  state->last_look = *latest;
+  if (*latest == Instant{} || gap > options.late_max) {
+    if (*latest != Instant{}) {
+      if (auto told = store.append_observer({gap}); !told) return told.error();
+    }
+    state->last_look = store.now();
+  }
+  if (auto loaded = state->reload(); !loaded) return loaded.error();
+  return std::unique_ptr<Observer>(new Observer(std::move(state)));
+}
+
+Result<void> Observer::arrive() {
+  auto done = state_->arrive();
+  state_->arrived = done.ok();
+  return done;
+}
+
+Result<Instant> Observer::look() {
+  State& state = *state_;
+  if (!std::exchange(state.arrived, false)) {
+    if (auto there = state.arrive(); !there) return there.error();
+  }
+  auto looked = state.look();
+  // Reports that cannot be stored are not received either: after a failure the absence goes on.
+  if (looked) state.last_look = state.here;
+  return looked;
+}
+
+Result<void> Observer::checkpoint() {
+  std::vector<SessionKey> sessions;
+  for (const auto& [session, entry] : state_->entries) {
+    if (entry.since_snapshot > 0) sessions.push_back(session);
+  }
+  for (std::size_t from = 0; from < sessions.size(); from += State::piece_events) {
+    const auto to = std::min(sessions.size(), from + State::piece_events);
+    state_->to_keep.assign(sessions.begin() + static_cast<std::ptrdiff_t>(from),
+                           sessions.begin() + static_cast<std::ptrdiff_t>(to));
+    if (auto kept = state_->keep(); !kept) return kept;
+  }
+  return {};
+}
+
+Result<std::size_t> Observer::abandon(Instant quiet_since, std::size_t count_max) {
+  return state_->abandon(quiet_since, count_max);
+}
+
+void Observer::forget(const std::vector<SessionKey>& sessions) {
+  const std::lock_guard guard(state_->mutex);
+  for (const auto session : sessions) state_->forget(session);
+}
+
+Seq Observer::folded() const noexcept {
+  return state_->cursor;
+}
+
+std::optional<Watched> Observer::find(std::string_view session_id) const {
+  const std::lock_guard guard(state_->mutex);
+  const auto found = state_->by_id.find(session_id);
+  if (found == state_->by_id.end()) return std::nullopt;
+  return Watched{.judged = (*found)->judged,
+                 .description = (*found)->description,
+                 .created = (*found)->created};
+}
+
+std::vector<Child> Observer::children(std::string_view session_id, std::size_t count_max) const {
+  const std::lock_guard guard(state_->mutex);
+  const auto& by_parent = state_->by_parent;
+  const auto oldest = by_parent.lower_bound({session_id, 0});
+  std::vector<std::pair<int, SessionKey>> order;
+  for (auto at = by_parent.upper_bound({session_id, std::numeric_limits<SessionKey>::max()});
+       at != oldest && order.size() < State::children_max;) {
+    const auto session = (--at)->second;
+    const auto& judged = state_->entries.at(session).judged;
+    if (!is_end(judged.history.lifecycle))
+      order.emplace_back(severity(judged.health.kind), session);
+  }
+  const auto count = std::min(order.size(), count_max);
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+                    std::greater<>());
+  std::vector<Child> children;
+  children.reserve(count);
+  for (std::size_t at = 0; at < count; ++at) {
+    const auto& entry = state_->entries.at(order[at].second);
+    children.push_back({.id = entry.id, .judged = entry.judged});
+  }
+  return children;
+}
+
+std::vector<ActiveTurn> Observer::turns(std::size_t count_max, std::string_view id) const {
+  const std::lock_guard guard(state_->mutex);
+  const auto& sessions = state_->with_turns;
+  std::vector<ActiveTurn> turns;
+  for (auto at = sessions.rbegin(); at != sessions.rend() && turns.size() < count_max; ++at) {
+    const auto& entry = state_->entries.at(*at);
+    add_turns(turns, entry.id, entry.judged.history, *entry.description, id, count_max);
+  }
+  return turns;
+}
+
+Tally Observer::tally() const {
+  Tally tally{};
+  const std::lock_guard guard(state_->mutex);
+  for (const auto& [session, entry] : state_->entries) tally.add(entry.judged);
+  return tally;
+}
+
+std::size_t Observer::watched() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->entries.size();
+}
+
+}  // namespace watchdog

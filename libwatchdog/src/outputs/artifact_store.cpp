@@ -1,0 +1,594 @@
+// `put` redacts an output and names it by its digest. A stored copy that is intact is used again.
+// Else the output is written and synced to `tmp` without the lock. Under the lock it gets room,
+// then a line in the run's manifest, then its place. So no object is visible before it has an
+// owner. `sweep` drops what is too old, and more for want of room, but nothing that a living run
+// owns.
+#include "watchdog/artifact_store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "files/objects.h"
+#include "files/open_file.h"
+#include "files/sha256.h"
+#include "outputs/artifact_file.h"
+#include "privacy/redactor.h"
+#include "watchdog/content.h"
+#include "watchdog/ids.h"
+
+// The directory:
+//   objects/ab/cdef…   an output; with `.cut` its first and last half
+//   runs/<run>~<id>    digests, a line each, of what one open store owns; locked while it lives
+//   tmp/<id>~<n>       what that store is writing
+//   lock               held for every change of objects and runs; says how many bytes there are
+
+namespace watchdog {
+namespace {
+
+constexpr std::string_view handle_mark = "art_";
+constexpr std::size_t handle_digits_min = 12;
+constexpr std::size_t sink_buffer_bytes = 64U << 10U;
+constexpr std::size_t manifest_bytes_max = 64U << 20U;
+constexpr std::size_t verified_max = 256;
+
+ObjectName whole(const std::string& digest) {
+  return {.digest = digest};
+}
+ObjectName cut(const std::string& digest) {
+  return {.digest = digest, .suffix = ".cut"};
+}
+
+/// Part of a name in `runs` or `tmp`: before or after the mark that no run's name has.
+std::string before_mark(const std::string& name) {
+  return name.substr(0, name.find('~'));
+}
+std::string after_mark(const std::string& name) {
+  const auto at = name.find('~');
+  return at == std::string::npos ? "" : name.substr(at + 1);
+}
+
+/// The outputs that runs own.
+struct Ownership {
+  std::set<std::string> holders;         ///< Ids of stores that are open.
+  std::set<std::string> living;          ///< Digests that living runs own.
+  std::map<std::string, WallTime> past;  ///< Digests of others, and when they last did.
+  std::vector<std::pair<std::string, WallTime>> ended;  ///< Names of the manifests of those.
+};
+
+/// An object that may go.
+struct Loose {
+  ObjectName name;
+  std::uint64_t bytes = 0;
+  WallTime owned{};
+};
+
+}  // namespace
+
+struct ArtifactStore::State {
+  State(const std::filesystem::path& path, ArtifactLimits bounds, const Clock& time)
+      : directory(path), limits(bounds), clock(time) {}
+  ~State();
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  const std::filesystem::path directory;
+  const ArtifactLimits limits;
+  const Clock& clock;
+  std::string manifest_name;
+  std::string holder;
+  OpenFile top;
+  OpenFile runs;
+  OpenFile temporary;
+  Objects objects;
+  OpenFile manifest;
+  std::atomic<std::uint64_t> temporaries{0};
+
+  std::mutex mutex;
+  std::set<std::string> owned;  ///< The contents of the manifest.
+  /// Objects that were read whole and found right: inode and time of the last change.
+  std::map<std::string, std::pair<ino_t, std::int64_t>> verified;
+
+  [[nodiscard]] Error failed(int number) const { return file_error(directory.string(), number); }
+  Result<void> prepare(std::string_view run);
+
+  [[nodiscard]] Result<OpenFile> locked() const;
+  [[nodiscard]] PendingFile new_file();
+  [[nodiscard]] Result<void> own(const std::string& digest);
+  [[nodiscard]] std::string handle_of(const std::string& digest) const;
+
+  [[nodiscard]] Result<void> require_intact(const OpenFile& file, const ArtifactLayout& layout,
+                                            const std::string& digest);
+  [[nodiscard]] std::optional<ArtifactRef> existing(const std::string& digest, std::uint64_t given);
+  [[nodiscard]] Result<ArtifactRef> add(PendingFile& pending, const ArtifactWriter& writer,
+                                        const std::string& digest);
+
+  [[nodiscard]] Ownership ownership() const;
+  std::size_t sweep(const OpenFile& lock, std::uint64_t needed);
+};
+
+// --- Opening ---------------------------------------------------------------------------------
+
+Result<void> ArtifactStore::State::prepare(std::string_view run) {
+  const auto shown = directory.string();
+  auto opened = open_chosen_directory(directory);
+  if (!opened) return opened.error();
+  top = std::move(*opened);
+  if (opened = open_private_directory(top, "runs", shown + "/runs"); !opened) return opened.error();
+  runs = std::move(*opened);
+  if (opened = open_private_directory(top, "tmp", shown + "/tmp"); !opened) return opened.error();
+  temporary = std::move(*opened);
+  auto made = Objects::open(top, shown);
+  if (!made) return made.error();
+  objects = std::move(*made);
+
+  auto lock = locked();  // the manifest must not be visible before it is locked
+  if (!lock) return lock.error();
+  holder = new_ulid(clock.wall());
+  manifest_name = std::string(run) + "~" + holder;
+  manifest = open_at(runs, manifest_name, O_RDWR | O_CREAT | O_EXCL | O_APPEND, 0600);
+  if (!manifest) return failed(errno);
+  if (const int number = lock_file(manifest)) return failed(number);
+  sweep(*lock, 0);
+  return {};
+}
+
+ArtifactStore::State::~State() {
+  if (!manifest) return;
+  if (owned.empty()) {
+    unlinkat(runs.fd(), manifest_name.c_str(), 0);
+  } else if (set_time(manifest, clock.wall()) != 0) {
+    // Its age counts from when it was last written to.
+  }
+}
+
+Result<OpenFile> ArtifactStore::State::locked() const {
+  auto file = open_at(top, "lock", O_RDWR | O_CREAT, 0600);
+  if (!file) return failed(errno);
+  if (const int number = lock_file(file)) return failed(number);
+  return file;
+}
+
+PendingFile ArtifactStore::State::new_file() {
+  return {temporary, holder + "~" + std::to_string(++temporaries)};
+}
+
+// --- Putting ---------------------------------------------------------------------------------
+
+/// REQUIRES: the lock is held.
+Result<void> ArtifactStore::State::own(const std::string& digest) {
+  const std::lock_guard guard(mutex);
+  if (owned.contains(digest)) return {};
+  // Not synced: it only has to outlive this process. After a crash of the machine no process is
+  // alive.
+  if (const int number = manifest.write(digest + "\n")) return failed(number);
+  if (const int number = set_time(manifest, clock.wall())) return failed(number);
+  owned.insert(digest);
+  return {};
+}
+
+std::string ArtifactStore::State::handle_of(const std::string& digest) const {
+  std::size_t digits = handle_digits_min;
+  for (const auto& other : objects.digests_from(digest.substr(0, digits))) {
+    const auto same = static_cast<std::size_t>(
+        std::mismatch(digest.begin(), digest.end(), other.begin()).first - digest.begin());
+    if (other != digest) digits = std::max(digits, same + 1);
+  }
+  return std::string(handle_mark) + digest.substr(0, digits);
+}
+
+/// Reads it whole, unless it has done so and the file was not changed since.
+Result<void> ArtifactStore::State::require_intact(const OpenFile& file,
+                                                  const ArtifactLayout& layout,
+                                                  const std::string& digest) {
+  struct stat facts {};
+  if (fstat(file.fd(), &facts) != 0) return failed(errno);
+  const std::pair<ino_t, std::int64_t> seen{
+      facts.st_ino, facts.st_ctim.tv_sec * 1'000'000'000LL + facts.st_ctim.tv_nsec};
+  {
+    const std::lock_guard guard(mutex);
+    const auto found = verified.find(digest);
+    if (found != verified.end() && found->second == seen) return {};
+  }
+  if (auto intact = verify(file, layout, digest); !intact) return intact;
+  const std::lock_guard guard(mutex);
+  if (verified.size() >= verified_max) verified.clear();
+  verified[digest] = seen;
+  return {};
+}
+
+/// Returns an output that is already stored correctly, and owns it from now on.
+std::optional<ArtifactRef> ArtifactStore::State::existing(const std::string& digest,
+                                                          std::uint64_t given) {
+  const bool may_be_cut = given > limits.artifact_bytes_max;
+  for (const auto& name : {whole(digest), cut(digest)}) {
+    const bool is_cut = !name.suffix.empty();
+    const auto file = objects.find(name);
+    if (!file || (is_cut && !may_be_cut)) continue;
+    const auto layout = layout_of(file, digest, is_cut);
+    if (!layout || !require_intact(file, *layout, digest)) continue;
+    const auto lock = locked();
+    if (!lock || !objects.find(name) || !own(digest)) return std::nullopt;
+    if (set_time(file, clock.wall()) != 0) return std::nullopt;
+    return ArtifactRef{.sha256 = digest,
+                       .bytes = given,
+                       .kept = layout->kept,
+                       .media_type = {},
+                       .handle = handle_of(digest)};
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+std::uint64_t read_total(const OpenFile& lock) {
+  std::array<char, 24> text{};
+  std::uint64_t total = 0;
+  if (const auto count = lock.read_at(text.data(), text.size(), 0); count > 0)
+    std::from_chars(text.data(), text.data() + count, total);
+  return total;
+}
+
+/// If it cannot be written, the next sweep counts again.
+void write_total(const OpenFile& lock, std::uint64_t total) {
+  if (lock.write_at(std::to_string(total) + "\n", 0) != 0 || ftruncate(lock.fd(), 24) != 0) return;
+}
+
+std::uint64_t bytes_of(const OpenFile& file) {
+  struct stat facts {};
+  return file && fstat(file.fd(), &facts) == 0 ? static_cast<std::uint64_t>(facts.st_size) : 0;
+}
+
+}  // namespace
+
+Result<ArtifactRef> ArtifactStore::State::add(PendingFile& pending, const ArtifactWriter& writer,
+                                              const std::string& digest) {
+  const auto layout = writer.layout();
+  if (const int number = writer.finish(pending.file(), digest)) return failed(number);
+  if (const int number = pending.file().sync()) return failed(number);  // the slow part, unlocked
+  if (const int number = set_time(pending.file(), clock.wall())) return failed(number);
+  const auto name = layout.cut() ? cut(digest) : whole(digest);
+  const auto needed = bytes_of(pending.file());
+
+  const auto lock = locked();
+  if (!lock) return lock.error();
+  const auto fits = [&] {
+    return read_total(*lock) + needed <= limits.total_bytes_max + bytes_of(objects.find(name));
+  };
+  if (!fits()) sweep(*lock, needed);
+  if (!fits()) {
+    return Error{ErrorCode::exhausted,
+                 directory.string() + ": " + std::to_string(needed) + " bytes more than the " +
+                     std::to_string(read_total(*lock)) + " that are kept there would exceed the " +
+                     std::to_string(limits.total_bytes_max) + " that are allowed"};
+  }
+  if (auto done = own(digest); !done) return done.error();
+  auto total = read_total(*lock) + needed;
+  total -= std::min(total, bytes_of(objects.find(name)));
+  if (const int number = objects.publish(pending, name)) return failed(number);
+  if (const auto half = bytes_of(objects.find(cut(digest))); half > 0 && !layout.cut()) {
+    if (objects.remove(cut(digest)) == 0) total -= std::min(total, half);
+  }
+  write_total(*lock, total);
+  return ArtifactRef{.sha256 = digest,
+                     .bytes = layout.given,
+                     .kept = layout.kept,
+                     .media_type = {},
+                     .handle = handle_of(digest)};
+}
+
+// --- Dropping --------------------------------------------------------------------------------
+
+/// REQUIRES: the lock is held.
+Ownership ArtifactStore::State::ownership() const {
+  struct Manifest {
+    std::string name;
+    OpenFile file;
+    bool open = false;
+  };
+  std::vector<Manifest> manifests;
+  Ownership found;
+  std::set<std::string> living_runs;
+  for (auto& name : names_in(runs)) {
+    auto file = open_at(runs, name, O_RDONLY);
+    if (!file || after_mark(name).empty()) continue;
+    const bool open = flock(file.fd(), LOCK_SH | LOCK_NB) != 0;
+    if (open) {
+      living_runs.insert(before_mark(name));
+      found.holders.insert(after_mark(name));
+    }
+    manifests.push_back({std::move(name), std::move(file), open});
+  }
+  for (const auto& [name, file, open] : manifests) {
+    struct stat facts {};
+    const auto text = read_whole(file, manifest_bytes_max, name);
+    if (fstat(file.fd(), &facts) != 0 || !text) continue;
+    const auto last = time_of(facts);
+    const bool lives = living_runs.contains(before_mark(name));
+    if (!lives) found.ended.emplace_back(name, last);
+    for (std::size_t at = 0; at + 65 <= text->size(); at += 65) {
+      auto digest = text->substr(at, 64);
+      if (lives) {
+        found.living.insert(std::move(digest));
+      } else {
+        auto& time = found.past[std::move(digest)];
+        time = std::max(time, last);
+      }
+    }
+  }
+  return found;
+}
+
+/// Makes room for `needed` bytes. REQUIRES: the lock is held.
+std::size_t ArtifactStore::State::sweep(const OpenFile& lock, std::uint64_t needed) {
+  const auto owners = ownership();
+  const auto now = clock.wall();
+  const auto too_old = [&](WallTime since) { return now - since > limits.keep_for; };
+  std::size_t dropped = 0;
+  for (const auto& name : names_in(temporary)) {
+    if (owners.holders.contains(before_mark(name))) continue;
+    if (unlinkat(temporary.fd(), name.c_str(), 0) == 0) ++dropped;
+  }
+  std::uint64_t total = 0;
+  std::uint64_t living = 0;
+  std::vector<Loose> loose;
+  objects.for_each([&](const ObjectFacts& object) {
+    total += object.bytes;
+    if (owners.living.contains(object.name.digest)) {
+      living += object.bytes;
+      return;
+    }
+    const auto past = owners.past.find(object.name.digest);
+    loose.push_back(
+        {object.name, object.bytes,
+         past == owners.past.end() ? object.touched : std::max(object.touched, past->second)});
+  });
+  std::sort(loose.begin(), loose.end(), [](const Loose& a, const Loose& b) {
+    return a.owned != b.owned ? a.owned < b.owned : a.name.digest < b.name.digest;
+  });
+  // Where there can be no room, nothing is dropped in vain.
+  if (living + needed > limits.total_bytes_max) needed = 0;
+  for (const auto& object : loose) {
+    if (!too_old(object.owned) && total + needed <= limits.total_bytes_max) break;
+    if (objects.remove(object.name) != 0) continue;
+    total -= object.bytes;
+    ++dropped;
+  }
+  for (const auto& [name, last] : owners.ended) {
+    if (too_old(last)) unlinkat(runs.fd(), name.c_str(), 0);
+  }
+  write_total(lock, total);
+  return dropped;
+}
+
+// --- The store -------------------------------------------------------------------------------
+
+Result<ArtifactStore> ArtifactStore::open(const std::filesystem::path& directory,
+                                          std::string_view run, ArtifactLimits limits,
+                                          const Clock& clock) {
+  if (!is_session_id(run)) {
+    return Error{ErrorCode::invalid,
+                 "a run's name has 1 to " + std::to_string(session_id_bytes_max) +
+                     " letters, digits and . _ - @ :; \"" + std::string(run.substr(0, 64)) +
+                     "\" has not",
+                 "run"};
+  }
+  auto state = std::make_shared<State>(directory, limits, clock);
+  if (auto prepared = state->prepare(run); !prepared) return prepared.error();
+  return ArtifactStore(std::move(state));
+}
+
+ArtifactStore::ArtifactStore(std::shared_ptr<State> state) : state_(std::move(state)) {}
+ArtifactStore::~ArtifactStore() = default;
+ArtifactStore::ArtifactStore(ArtifactStore&&) noexcept = default;
+ArtifactStore& ArtifactStore::operator=(ArtifactStore&&) noexcept = default;
+
+Result<ArtifactRef> ArtifactStore::put(std::string_view given, std::string_view media_type) {
+  const auto bytes = redact(given);
+  const auto digest = sha256_of(bytes);
+  auto ref = state_->existing(digest, bytes.size());
+  if (!ref) {
+    ArtifactWriter writer(state_->limits.artifact_bytes_max);
+    auto pending = state_->new_file();
+    if (!pending.file()) return state_->failed(errno);
+    if (const int number = writer.take(pending.file(), bytes)) return state_->failed(number);
+    auto added = state_->add(pending, writer, digest);
+    if (!added) return added.error();
+    ref = std::move(*added);
+  }
+  ref->media_type = media_type;
+  return *ref;
+}
+
+Result<ArtifactPage> ArtifactStore::read(std::string_view handle, std::uint64_t offset,
+                                         std::size_t bytes_max) const {
+  const auto digits = handle.substr(std::min(handle.size(), handle_mark.size()));
+  if (!handle.starts_with(handle_mark) || digits.size() < handle_digits_min || digits.size() > 64 ||
+      digits.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+    return Error{ErrorCode::invalid,
+                 "an artifact's name is art_ and 12 to 64 of the digits 0-9 and a-f, as it was "
+                 "given; this is not one",
+                 "id"};
+  }
+  const std::string shown(handle);
+  const auto digests = state_->objects.digests_from(digits);
+  if (digests.empty())
+    return Error{ErrorCode::not_found, shown + " is not there (any more); repeat the call", "id"};
+  if (digests.size() > 1) {
+    return Error{ErrorCode::conflict,
+                 std::to_string(digests.size()) + " artifacts begin with " + shown +
+                     "; more digits tell them apart",
+                 "id"};
+  }
+  const auto& digest = digests.front();
+  auto file = state_->objects.find(whole(digest));
+  const bool is_cut = !file;
+  if (is_cut) file = state_->objects.find(cut(digest));
+  if (!file && (errno == ENOENT || errno == ELOOP))
+    return Error{ErrorCode::not_found, shown + " is not there (any more); repeat the call", "id"};
+  if (!file) return state_->failed(errno);
+  const auto layout = layout_of(file, digest, is_cut);
+  if (!layout) return layout.error();
+  if (auto intact = state_->require_intact(file, *layout, digest); !intact) return intact.error();
+  if (offset > layout->kept) {
+    return Error{ErrorCode::invalid,
+                 "offset " + std::to_string(offset) + " lies beyond the " +
+                     std::to_string(layout->kept) + " bytes of " + shown,
+                 "offset"};
+  }
+  bytes_max = std::min(bytes_max, page_bytes_max);
+  // A page never joins what was not together.
+  if (layout->cut() && offset < layout->first) {
+    bytes_max =
+        static_cast<std::size_t>(std::min<std::uint64_t>(bytes_max, layout->first - offset));
+  }
+  auto bytes = read_part(file, *layout, offset, bytes_max);
+  if (!bytes) return bytes.error();
+  return ArtifactPage{.bytes = std::move(*bytes),
+                      .offset = offset,
+                      .total = layout->kept,
+                      .dropped = layout->given - layout->kept,
+                      .dropped_at = layout->cut() ? layout->first : 0};
+}
+
+Result<void> ArtifactStore::pin(const ArtifactRef& artifact) {
+  if (!is_sha256(artifact.sha256))
+    return Error{ErrorCode::invalid, "an artifact is named by 64 hexadecimal digits", "sha256"};
+  const auto lock = state_->locked();
+  if (!lock) return lock.error();
+  if (!state_->objects.find(whole(artifact.sha256)) && !state_->objects.find(cut(artifact.sha256)))
+    return Error{ErrorCode::not_found, artifact.handle + " is not there (any more)", "sha256"};
+  return state_->own(artifact.sha256);
+}
+
+Result<std::size_t> ArtifactStore::forget(std::string_view run) {
+  const auto lock = state_->locked();
+  if (!lock) return lock.error();
+  std::vector<std::string> manifests;
+  std::set<std::string> own;
+  std::set<std::string> others;
+  for (auto& name : names_in(state_->runs)) {
+    const auto file = open_at(state_->runs, name, O_RDONLY);
+    const auto text = read_whole(file, manifest_bytes_max, name);
+    if (!text) continue;
+    const bool is_own = before_mark(name) == run;
+    if (is_own && flock(file.fd(), LOCK_SH | LOCK_NB) != 0)
+      return Error{ErrorCode::conflict, std::string(run) + " still keeps its outputs open"};
+    for (std::size_t at = 0; at + 65 <= text->size(); at += 65)
+      (is_own ? own : others).insert(text->substr(at, 64));
+    if (is_own) manifests.push_back(std::move(name));
+  }
+  std::size_t dropped = 0;
+  for (const auto& digest : own) {
+    if (others.contains(digest)) continue;
+    for (const auto& name : {whole(digest), cut(digest)}) {
+      if (!state_->objects.find(name)) continue;
+      if (const int number = state_->objects.remove(name)) return state_->failed(number);
+      ++dropped;
+    }
+  }
+  for (const auto& name : manifests) unlinkat(state_->runs.fd(), name.c_str(), 0);
+  state_->sweep(*lock, 0);  // counts what is left
+  return dropped;
+}
+
+Result<std::size_t> ArtifactStore::collect_garbage() {
+  const auto lock = state_->locked();
+  if (!lock) return lock.error();
+  return state_->sweep(*lock, 0);
+}
+
+// --- Sink ------------------------------------------------------------------------------------
+
+struct ArtifactStore::Sink::State {
+  explicit State(std::shared_ptr<ArtifactStore::State> owner)
+      : store(std::move(owner)), writer(store->limits.artifact_bytes_max) {
+    buffer.reserve(sink_buffer_bytes);
+  }
+
+  void add(std::string_view clean) {
+    digest.add(clean);
+    given += clean.size();
+    if (buffer.size() + clean.size() > sink_buffer_bytes) flush();
+    if (clean.size() > sink_buffer_bytes) {
+      pass(clean);
+    } else {
+      buffer.append(clean);
+    }
+  }
+  /// Small outputs touch the disk at their end only.
+  void flush() noexcept {
+    if (trouble == 0 && !pending.file()) {
+      pending = store->new_file();
+      if (!pending.file()) trouble = errno;
+    }
+    pass(buffer);
+    buffer.clear();
+  }
+  void pass(std::string_view bytes) noexcept {
+    if (trouble == 0) trouble = writer.take(pending.file(), bytes);
+    if (trouble != 0) pending = {};  // what is there is of no use, and the disk may be full of it
+  }
+
+  std::shared_ptr<ArtifactStore::State> store;
+  ArtifactWriter writer;
+  PendingFile pending;
+  Redactor redactor;
+  Sha256 digest;
+  std::string buffer;
+  std::uint64_t given = 0;
+  int trouble = 0;
+  bool finished = false;
+};
+
+ArtifactStore::Sink::Sink(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ArtifactStore::Sink::~Sink() = default;
+ArtifactStore::Sink::Sink(Sink&&) noexcept = default;
+ArtifactStore::Sink& ArtifactStore::Sink::operator=(Sink&&) noexcept = default;
+
+ArtifactStore::Sink ArtifactStore::sink() {
+  return Sink(std::make_unique<Sink::State>(state_));
+}
+
+void ArtifactStore::Sink::write(std::string_view bytes) noexcept {
+  if (!state_->finished) state_->add(state_->redactor.take(bytes));
+}
+
+Result<ArtifactRef> ArtifactStore::Sink::finish(std::string_view media_type) {
+  if (std::exchange(state_->finished, true))
+    return Error{ErrorCode::invalid, "this output was stored already"};
+  state_->add(state_->redactor.rest());
+  const auto digest = state_->digest.digits();
+  auto& store = *state_->store;
+  auto ref = store.existing(digest, state_->given);
+  if (!ref) {
+    state_->flush();
+    if (state_->trouble != 0) {
+      auto error = store.failed(state_->trouble);
+      error.message += "; " + std::to_string(state_->given) + " bytes were to be kept";
+      return error;
+    }
+    auto added = store.add(state_->pending, state_->writer, digest);
+    if (!added) return added.error();
+    ref = std::move(*added);
+  }
+  ref->media_type = media_type;
+  state_->pending = {};
+  return *ref;
+}
+
+}  // namespace watchdog

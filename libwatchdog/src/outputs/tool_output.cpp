@@ -1,0 +1,215 @@
+// `presented` makes an output readable, redacts it and cuts it. If something was cut, it stores the
+// whole and cuts again, with a note on how to get the rest. JSON is cut value by value as long as
+// that fits; otherwise its text is cut in the middle. Such a cut has a line break, so nobody takes
+// it for JSON. Of more than 8 MiB only both ends are looked at.
+#include "watchdog/tool_output.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "outputs/json_cut.h"
+#include "text/utf8.h"
+#include "watchdog/content.h"
+#include "watchdog/json.h"
+
+namespace watchdog {
+namespace {
+
+std::string repaired(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const auto bytes = character_bytes(text);
+    out += bytes > 0 ? text.substr(0, bytes) : "\xEF\xBF\xBD";
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return out;
+}
+
+std::string notice_of(std::uint64_t shown, std::uint64_t total, std::string_view rest) {
+  const auto percent = shown * 100 / std::max<std::uint64_t>(total, 1);
+  std::string text = "[truncated: " + std::to_string(shown) + " of " + std::to_string(total) +
+                     " chars shown (" + (percent == 0 ? "<1" : std::to_string(percent)) + " %). ";
+  if (!rest.empty()) text.append(rest).append(1, ' ');
+  return text + "Repeating the call unchanged gives the same cut.]";
+}
+
+Truncation truncation_of(std::uint64_t shown, std::uint64_t total, std::string how,
+                         std::string_view rest) {
+  if (!rest.empty()) how.append(1, ' ').append(rest);
+  return {.total = total, .shown = shown, .how = std::move(how)};
+}
+
+/// The text in the gap, and the number of characters beside it.
+struct Gap {
+  std::string mark;
+  std::size_t shown = 0;
+};
+
+/// The best mark that has a place: it leaves at least half of it. All have an end of a line, which
+/// no JSON string holds: so what is cut as a text is not read as JSON afterwards.
+Gap gap_for(std::uint64_t total, std::size_t chars_max, std::string_view rest) {
+  const auto fitted = [&](const auto& mark_for) {
+    Gap gap{.mark = mark_for(chars_max), .shown = chars_max};
+    for (; gap.shown > 0 && gap.shown + characters_in(gap.mark) > chars_max; --gap.shown)
+      gap.mark = mark_for(gap.shown - 1);  // its own numbers change its length
+    return gap;
+  };
+  auto gap = fitted([&](std::size_t shown) { return "\n" + notice_of(shown, total, rest) + "\n"; });
+  if (gap.shown * 2 >= chars_max && gap.shown > 0) return gap;
+  gap = fitted([&](std::size_t shown) {
+    return "\n[… " + std::to_string(total - std::min<std::uint64_t>(shown, total)) +
+           " more chars]\n";
+  });
+  if (gap.shown * 2 >= chars_max && gap.shown > 0) return gap;
+  if (chars_max >= 4) return {.mark = "\n…\n", .shown = chars_max - 3};
+  return {.mark = chars_max > 0 ? "…" : "", .shown = 0};
+}
+
+/// REQUIRES: the text has more than `chars_max` characters.
+Output cut_text(std::string_view text, std::uint64_t total, std::size_t chars_max,
+                OutputShape shape, std::string_view rest) {
+  const auto gap = gap_for(total, chars_max, rest);
+  const auto head = gap.shown / (shape == OutputShape::shell ? 5 : 2);
+  const auto tail = gap.shown - head;
+  Output output{.text = std::string(first_characters(text, head))};
+  output.text.append(gap.mark).append(last_characters(text, tail));
+  output.truncation = truncation_of(gap.shown, total,
+                                    "Of " + std::to_string(total) + " characters the first " +
+                                        std::to_string(head) + " and the last " +
+                                        std::to_string(tail) + " are shown.",
+                                    rest);
+  return output;
+}
+
+std::string how_of(const JsonCut& cut, const OutputLimits& limits) {
+  std::string text;
+  const auto add = [&](std::size_t count, std::string_view noun) {
+    if (count == 0) return;
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + std::string(noun) +
+            (count == 1 ? "" : "s");
+  };
+  add(cut.strings, "string");
+  add(cut.lists, "list");
+  add(cut.objects, "object");
+  add(cut.deep, "value");
+  return "Of the JSON document were cut: " + text +
+         (cut.deep > 0 ? " (deeper than " + std::to_string(limits.depth) + " levels)." : ".");
+}
+
+std::string_view media_type_of(std::string_view raw) {
+  if (is_json(raw)) return "application/json";
+  return is_utf8(raw) && raw.find('\0') == std::string_view::npos ? "text/plain"
+                                                                  : "application/octet-stream";
+}
+
+std::string words_for(const ArtifactRef& ref) {
+  auto words = "Full output: " + ref.handle + "; read it with artifact_read(id, offset, limit).";
+  if (ref.kept < ref.bytes) {
+    words += " Of its " + std::to_string(ref.bytes) + " bytes the first and the last, " +
+             std::to_string(ref.kept) + " in all, are kept.";
+  }
+  return words;
+}
+
+/// Puts it into the store, and gives the words for how to get it.
+std::string keep(std::string_view raw, ArtifactStore* store, Output& output) {
+  if (store == nullptr) {
+    output.artifact_error = "there is no artifact store";
+  } else if (auto ref = store->put(raw, media_type_of(raw))) {
+    output.artifact = std::move(*ref);
+    return words_for(*output.artifact);
+  } else {
+    output.artifact_error = ref.error().message;
+  }
+  constexpr std::size_t reason_chars_max = 200;
+  return "The rest was not kept: " +
+         std::string(first_characters(output.artifact_error, reason_chars_max)) + ".";
+}
+
+}  // namespace
+
+Output compacted(std::string_view text, const OutputLimits& limits, OutputShape shape,
+                 std::string_view rest) {
+  if (!is_utf8(text)) return compacted(repaired(text), limits, shape, rest);
+  const auto total = characters_in(text);
+  if (!is_json(text)) {
+    if (total <= limits.inline_chars) return {.text = std::string(text)};
+    return cut_text(text, total, limits.inline_chars, shape, rest);
+  }
+  const auto plain = cut_json(text, limits);
+  if (!plain.cut()) {
+    if (total <= limits.inline_chars) return {.text = std::string(text)};
+    if (characters_in(plain.text) <= limits.inline_chars) return {.text = plain.text};
+  } else {
+    auto cut =
+        cut_json(text, limits, [&](std::size_t shown) { return notice_of(shown, total, rest); });
+    const auto chars = characters_in(cut.text);
+    if (chars <= limits.inline_chars) {
+      auto how = how_of(cut, limits);
+      return {.text = std::move(cut.text),
+              .truncation = truncation_of(chars - cut.mark_chars, total, std::move(how), rest)};
+    }
+    if (characters_in(plain.text) <= limits.inline_chars) {
+      // Only the notice has no place: what is cut is marked where it is.
+      return {.text = plain.text,
+              .truncation = truncation_of(characters_in(plain.text) - plain.mark_chars, total,
+                                          how_of(plain, limits), rest)};
+    }
+  }
+  return cut_text(plain.text, total, limits.inline_chars, shape, rest);
+}
+
+namespace {
+
+/// Of more, only both ends are looked at: nothing else would be shown, and a gigabyte that is made
+/// readable takes three.
+constexpr std::size_t looked_at_max = 8U << 20U;
+
+Output ends_of(std::string_view raw, const OutputLimits& limits, ArtifactStore* store,
+               OutputShape shape) {
+  constexpr auto half = looked_at_max / 2;
+  Output output;
+  const auto rest = keep(raw, store, output);
+  const auto ends = redact(readable(raw.substr(0, half))) + "\n" +
+                    redact(readable(raw.substr(raw.size() - half)));
+  const auto total = characters_in(raw);
+  if (characters_in(ends) > limits.inline_chars) {
+    auto cut = cut_text(ends, total, limits.inline_chars, shape, rest);
+    output.text = std::move(cut.text);
+    output.truncation = std::move(cut.truncation);
+  } else {
+    output.text = ends;
+    output.truncation = Truncation{.total = total, .shown = characters_in(ends), .how = rest};
+  }
+  return output;
+}
+
+}  // namespace
+
+Output presented(std::string_view raw, const OutputLimits& limits, ArtifactStore* store,
+                 OutputShape shape) {
+  if (raw.size() > looked_at_max && raw.size() / 4 > limits.inline_chars) {
+    return ends_of(raw, limits, store, shape);
+  }
+  const auto text = redact(readable(raw));
+  auto output = compacted(text, limits, shape);
+  const bool long_raw =
+      raw.size() > limits.inline_chars && characters_in(raw) > limits.inline_chars;
+  if (!output.truncation && !long_raw) return output;
+  Output kept;
+  const auto rest = keep(raw, store, kept);
+  if (output.truncation) output = compacted(text, limits, shape, rest);
+  output.artifact = std::move(kept.artifact);
+  if (output.truncation) output.artifact_error = std::move(kept.artifact_error);
+  return output;
+}
+
+Output presented(std::string_view raw, const OutputLimits& limits, ArtifactRef kept,
+                 OutputShape shape) {
+  auto output = compacted(redact(readable(raw)), limits, shape, words_for(kept));
+  output.artifact = std::move(kept);
+  return output;
+}
+
+}  // namespace watchdog

@@ -1,0 +1,149 @@
+// Decides how a session ended if its agent only reports that it is gone. Its latest reports show
+// it: a complete answer, an interruption, an open wait, an error of the model server, or unfinished
+// work. Otherwise the outcome is `incomplete`.
+#include <optional>
+#include <utility>
+
+#include "store/store_state.h"
+#include "watchdog/reasons.h"
+
+namespace watchdog {
+namespace {
+
+/// How many reports are read backwards; nearly always the latest few decide.
+constexpr int reports_looked_at = 1'000;
+
+/// The typed reason of what a model's server said, e.g. `HTTP 401: invalid key`.
+std::string_view reason_of_error(std::string_view text) {
+  constexpr std::pair<std::string_view, std::string_view> table[] = {
+      {"HTTP 401", reasons::authentication},         {"HTTP 403", reasons::authentication},
+      {"authentication", reasons::authentication},   {"HTTP 429", reasons::rate_limited},
+      {"rate_limit", reasons::rate_limited},         {"HTTP 5", reasons::model_server_error},
+      {"server_error", reasons::model_server_error}, {"refused", reasons::connection_refused},
+  };
+  for (const auto& [part, reason] : table)
+    if (text.find(part) != text.npos) return reason;
+  return reasons::error;
+}
+
+Outcome failed(std::string_view reason, std::string error) {
+  return {.kind = OutcomeKind::failed, .reason = std::string(reason), .error = std::move(error)};
+}
+
+Outcome unanswered(std::string error) {
+  return {.kind = OutcomeKind::incomplete,
+          .reason = std::string(reasons::no_answer),
+          .error = std::move(error)};
+}
+
+Outcome interrupted() {
+  return {.kind = OutcomeKind::cancelled,
+          .reason = std::string(reasons::cancelled),
+          .error = {},
+          .subject = std::string(reasons::user)};
+}
+
+/// Goes through the reports of a session, the newest first, until one decides.
+class LastWords {
+ public:
+  explicit LastWords(Outcome completed) : completed_(std::move(completed)) {}
+
+  [[nodiscard]] std::optional<Outcome> take(ReportKind kind, const std::string& name,
+                                            const std::string& content) {
+    if (kind == ReportKind::message) return take_message(name, content);
+    if (asked_ && decides(kind)) return asked_;
+    switch (kind) {
+      case ReportKind::idle:
+        if (name == idle_reports::interrupted) return interrupted();
+        if (name == idle_reports::failed && !content.empty())
+          return failed(reason_of_error(content), content);
+        at_rest_ = true;
+        // A reminder may have come while it waited.
+        may_wait_ = may_wait_ && name == idle_reports::reminder;
+        return std::nullopt;
+      case ReportKind::wait:
+        if (!may_wait_) return completed_;
+        at_rest_ = false;
+        return take_wait(name, content);
+      case ReportKind::start:
+        return error_.empty() ? completed_ : failed(reason_of_error(error_), error_);
+      case ReportKind::user_input:
+      case ReportKind::tool_call:
+      case ReportKind::tool_result:
+      case ReportKind::error:
+      case ReportKind::tool_timeout:
+      case ReportKind::state_change:
+        if (at_rest_) return completed_;
+        if (!error_.empty()) return failed(reason_of_error(error_), error_);
+        return unanswered("the session ended before its answer was complete");
+      default:
+        return std::nullopt;
+    }
+  }
+
+  /// If no report decided.
+  [[nodiscard]] Outcome otherwise() const { return asked_.value_or(completed_); }
+
+ private:
+  [[nodiscard]] static bool decides(ReportKind kind) {
+    return kind == ReportKind::idle || kind == ReportKind::wait || kind == ReportKind::start ||
+           kind == ReportKind::user_input || kind == ReportKind::tool_call ||
+           kind == ReportKind::tool_result || is_failure(kind) || kind == ReportKind::state_change;
+  }
+
+  std::optional<Outcome> take_message(const std::string& role, const std::string& content) {
+    if (role == "server" || role == "error") {
+      // Right before the turn was over: there was no answer.
+      if (at_rest_ || asked_) return failed(reason_of_error(content), content);
+      if (error_.empty())
+        error_ = content.empty() ? "the model server answered with an error" : content;
+    } else if (role == "assistant" && at_rest_) {
+      return completed_;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Outcome> take_wait(const std::string& name, const std::string& content) {
+    const auto& why = content.empty() ? error_ : content;
+    if (name == wait_reports::children) return completed_;
+    if (name == wait_reports::login) return failed(reasons::authentication, why);
+    if (name == wait_reports::quota || name == wait_reports::billing)
+      return failed(reasons::rate_limited, why);
+    if (name == wait_reports::overload || name == wait_reports::retry || name == backend)
+      return failed(reason_of_error(why), why);
+    if (!error_.empty()) return failed(reason_of_error(error_), error_);
+    asked_ = unanswered("the session ended while it waited for " + name +
+                        (content.empty() ? "" : ": " + content));
+    return std::nullopt;
+  }
+
+  Outcome completed_;
+  std::string error_;     ///< The newest that a model's server said.
+  bool at_rest_ = false;  ///< The newest that decides is that its turn is done.
+  bool may_wait_ = true;
+  /// The newest that decides is that it asks a person: then this, unless its turn had failed.
+  std::optional<Outcome> asked_;
+};
+
+}  // namespace
+
+Outcome Store::State::outcome_by_answer(const Head& head, Outcome reported) {
+  reported.by_answer = false;
+  LastWords words(reported);
+  Seq seq = head.seq;
+  for (int looked = 0; looked < reports_looked_at && seq != 0; ++looked) {
+    auto& query = sql("SELECT kind, name, content, prev FROM events WHERE seq = ?");
+    const ResetLater later(query);
+    query.bind(1, seq);
+    if (!query.step()) break;  // retention dropped it
+    const auto kind = query.integer(0);
+    if (kind >= 0 && kind < static_cast<std::int64_t>(std::size(Names<ReportKind>::all))) {
+      if (auto outcome = words.take(static_cast<ReportKind>(kind), query.text(1), query.text(2)))
+        return std::move(*outcome);
+    }
+    seq = query.integer(3);
+  }
+  return words.otherwise();
+}
+
+}  // namespace watchdog

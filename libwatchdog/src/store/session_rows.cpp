@@ -1,0 +1,209 @@
+// Sessions as lists show them; `sessions` goes on below the last key. One list of columns serves
+// all queries of sessions, and `session_from` reads them by number. The final words of an ended
+// session are in its snapshot, and SQLite extracts them from its JSON. A filter appends a condition
+// and its text together, because texts are bound in the order of the question marks.
+#include <limits>
+#include <utility>
+
+#include "codec/fields.h"
+#include "store/reader_state.h"
+#include "watchdog/json.h"
+#include "watchdog/store_reader.h"
+
+namespace watchdog {
+namespace {
+
+constexpr std::string_view session_columns =
+    "s.id, s.name, s.spec, s.created_ms, s.attempt, s.lifecycle, s.health, "
+    "coalesce((SELECT seq FROM heads WHERE session = s.id), 0), s.updated_ms, "
+    "s.outcome_reason, CASE WHEN s.ended_ms IS NULL THEN NULL ELSE (SELECT json_extract(text, "
+    "'$.history.wasted_calls', '$.history.prompt', '$.history.answer', "
+    "'$.history.outcome.error', '$.history.outcome.subject') FROM snapshots WHERE session = s.id) "
+    "END, s.ended_ms IS NOT NULL AND (SELECT acknowledged FROM alert_states WHERE session = s.id)";
+
+/// Of the column that session_columns makes of a snapshot.
+void read_last_facts(const std::string& text, SessionRow& session) {
+  const auto parsed = parse_json(text);
+  if (!parsed || !parsed->is_array() || parsed->size() != 5) return;
+  const auto& facts = *parsed;
+  const auto words = [&](std::size_t at) {
+    return facts[at].is_string() ? facts[at].get<std::string>() : std::string();
+  };
+  if (facts[0].is_number_integer()) session.wasted_calls = facts[0].get<std::int32_t>();
+  session.words = {.prompt = words(1), .answer = words(2)};
+  session.error = words(3);
+  session.subject = words(4);
+}
+
+Result<SessionRow> session_from(const Statement& row) {
+  SessionRow session{.key = row.integer(0), .id = row.text(1)};
+  std::string unused;
+  auto spec = session_spec_from_json(row.text(2), unused);
+  if (!spec)
+    return Error{ErrorCode::corrupt, "session " + session.id + ": " + spec.error().message};
+  session.spec = std::move(*spec);
+  session.created = WallTime{Millis{row.integer(3)}};
+  session.attempt = static_cast<std::int32_t>(row.integer(4));
+  session.lifecycle = named<Lifecycle>(row.text(5)).value_or(Lifecycle::running);
+  session.health = named<HealthKind>(row.text(6)).value_or(HealthKind::unknown);
+  session.head = row.integer(7);
+  session.updated = WallTime{Millis{row.integer(8)}};
+  session.outcome_reason = row.text(9);
+  if (!row.is_null(10)) read_last_facts(row.text(10), session);
+  session.acknowledged = row.integer(11) == 1;
+  return session;
+}
+
+/// `%` and `_` stand for themselves.
+std::string like_pattern(const std::string& text) {
+  std::string pattern = "%";
+  for (const char c : text) {
+    if (c == '%' || c == '_' || c == '\\') pattern += '\\';
+    pattern += c;
+  }
+  return pattern + "%";
+}
+
+/// From the listed health, as an expression of SQL.
+std::string severity_sql() {
+  std::string sql = "CASE s.health";
+  for (const auto name : Names<HealthKind>::all) {
+    sql.append(" WHEN '").append(name).append("' THEN ");
+    sql.append(std::to_string(severity(*named<HealthKind>(name))));
+  }
+  return sql + " ELSE 0 END";
+}
+
+}  // namespace
+
+Result<SessionRow> StoreReader::session(std::string_view id) {
+  return state_->guarded<SessionRow>([&]() -> Result<SessionRow> {
+    auto& query = state_->prepared("SELECT " + std::string(session_columns) +
+                                   " FROM sessions s WHERE s.name = ?");
+    const ResetLater later(query);
+    query.bind(1, id);
+    if (query.step()) return session_from(query);
+    return Error{ErrorCode::not_found, "there is no session " + std::string(id), "sessionId"};
+  });
+}
+
+Result<SessionRow> StoreReader::session(SessionKey key) {
+  return state_->guarded<SessionRow>([&]() -> Result<SessionRow> {
+    auto& query = state_->prepared("SELECT " + std::string(session_columns) +
+                                   " FROM sessions s WHERE s.id = ?");
+    const ResetLater later(query);
+    query.bind(1, key);
+    if (query.step()) return session_from(query);
+    return Error{ErrorCode::not_found, "there is no session with key " + std::to_string(key)};
+  });
+}
+
+Result<std::vector<SessionRow>> StoreReader::sessions(const SessionFilter& filter) {
+  return state_->guarded<std::vector<SessionRow>>([&]() -> Result<std::vector<SessionRow>> {
+    std::string sql = "SELECT " + std::string(session_columns) + " FROM sessions s WHERE s.id < ?";
+    std::vector<std::string> texts;
+    const auto require = [&](std::string_view condition, std::string text) {
+      sql.append(" AND ").append(condition);
+      texts.push_back(std::move(text));
+    };
+    if (!filter.healths.empty()) {
+      std::string any = "s.health IN (?";
+      for (std::size_t at = 1; at < filter.healths.size(); ++at) any += ", ?";
+      sql += " AND " + any + ")";
+      for (const auto health : filter.healths) texts.emplace_back(name_of(health));
+    }
+    if (filter.lifecycle) require("s.lifecycle = ?", std::string(name_of(*filter.lifecycle)));
+    if (!filter.agent.empty()) require("s.agent = ?", filter.agent);
+    if (!filter.parent.empty()) require("s.parent = ?", filter.parent);
+    if (!filter.label_key.empty()) {
+      sql += " AND s.id IN (SELECT session FROM labels WHERE key = ? AND value = ?)";
+      texts.insert(texts.end(), {filter.label_key, filter.label_value});
+    }
+    if (!filter.text.empty()) {
+      require(
+          "(s.name || ' ' || coalesce(s.agent, '') || ' ' || coalesce(json_extract(s.spec, "
+          "'$.task', '$.title', '$.labels'), '') || ' ' || coalesce((SELECT json_extract(text, "
+          "'$.history.prompt') FROM snapshots WHERE session = s.id), '')) LIKE ? ESCAPE '\\'",
+          like_pattern(filter.text));
+    }
+    sql += " ORDER BY s.id DESC LIMIT ?";
+    auto& query = state_->prepared(sql);
+    const ResetLater later(query);
+    int at = 0;
+    query.bind(++at, filter.after > 0 ? filter.after : std::numeric_limits<std::int64_t>::max());
+    for (const auto& text : texts) query.bind(++at, text);
+    query.bind(++at, filter.limit);
+    std::vector<SessionRow> rows;
+    while (query.step()) {
+      auto row = session_from(query);
+      if (!row) return row.error();
+      rows.push_back(std::move(*row));
+    }
+    return rows;
+  });
+}
+
+Result<StoreReader::Ends> StoreReader::ends(WallTime fresh_after) {
+  return state_->guarded<Ends>([&]() -> Result<Ends> {
+    Ends ends;
+    auto& query = state_->prepared(
+        "SELECT lifecycle, count(*) FROM sessions WHERE lifecycle IN ('completed', 'failed', "
+        "'incomplete', 'cancelled') GROUP BY lifecycle");
+    const ResetLater later(query);
+    while (query.step()) {
+      const auto end = named<Lifecycle>(query.text(0)).value_or(Lifecycle::completed);
+      (end == Lifecycle::failed       ? ends.failed
+       : end == Lifecycle::incomplete ? ends.incomplete
+       : end == Lifecycle::cancelled  ? ends.cancelled
+                                      : ends.completed) = query.integer(1);
+    }
+    auto& fresh = state_->prepared(
+        "SELECT count(*) FROM sessions s WHERE s.ended_ms > ? AND s.lifecycle IN ('failed', "
+        "'incomplete') AND coalesce((SELECT acknowledged FROM alert_states WHERE session = s.id), "
+        "0) = 0");
+    const ResetLater fresh_later(fresh);
+    fresh.bind(1, fresh_after.time_since_epoch().count());
+    if (fresh.step()) ends.fresh = fresh.integer(0);
+    return ends;
+  });
+}
+
+Result<std::vector<SessionRow>> StoreReader::running_children(std::string_view id, int count_max) {
+  return state_->guarded<std::vector<SessionRow>>([&]() -> Result<std::vector<SessionRow>> {
+    static const std::string sql =
+        "SELECT " + std::string(session_columns) +
+        " FROM sessions s WHERE s.id IN (SELECT id FROM sessions WHERE parent = ? ORDER BY id DESC "
+        "LIMIT 1000) AND s.ended_ms IS NULL ORDER BY " +
+        severity_sql() + " DESC, s.id DESC LIMIT ?";
+    auto& query = state_->prepared(sql);
+    const ResetLater later(query);
+    query.bind(1, id).bind(2, count_max);
+    std::vector<SessionRow> rows;
+    while (query.step()) {
+      auto row = session_from(query);
+      if (!row) return row.error();
+      rows.push_back(std::move(*row));
+    }
+    return rows;
+  });
+}
+
+Result<std::vector<SessionRow>> StoreReader::sessions_with_turns(SessionKey below, int count_max) {
+  return state_->guarded<std::vector<SessionRow>>([&]() -> Result<std::vector<SessionRow>> {
+    static const std::string sql = "SELECT " + std::string(session_columns) +
+                                   " FROM sessions s WHERE s.turns = 1 AND s.ended_ms IS NULL AND "
+                                   "s.id < ? ORDER BY s.id DESC LIMIT ?";
+    auto& query = state_->prepared(sql);
+    const ResetLater later(query);
+    query.bind(1, below).bind(2, count_max);
+    std::vector<SessionRow> rows;
+    while (query.step()) {
+      auto row = session_from(query);
+      if (!row) return row.error();
+      rows.push_back(std::move(*row));
+    }
+    return rows;
+  });
+}
+
+}  // namespace watchdog

@@ -1,0 +1,247 @@
+// One thread repeats a turn: it runs the tests that callers asked for, reads the next message, and
+// then waits or sends. It stores the result before it reads again, so no delivered message is sent
+// twice while the monitor runs. The back-off belongs to the channel, so a new alert wakes the
+// thread but does not shorten the pause. At a stop the message under way has 3 s. An aborted one is
+// not recorded, so the next start sends it again.
+#include "alerts/alert_dispatcher.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <new>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "watchdog/ids.h"
+
+namespace watchdog::monitor {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// After this many failures in a row a channel is dead until it works again.
+constexpr int failures_until_dead = 5;
+/// After this many refusals in a row by a working channel a message is given up.
+constexpr int refusals_max = 3;
+/// No server may ask for more.
+constexpr Millis retry_after_max{3'600'000};
+/// How long messages under way may take at a stop.
+constexpr Millis farewell{3'000};
+/// A look without being woken, should a ring be lost; and the pause after the store failed.
+constexpr Millis unrung_look_every{30'000};
+constexpr Millis store_pause{1'000};
+
+}  // namespace
+
+struct AlertDispatcher::State {
+  State(Backend& where_from, ChannelStatusRegistry& where_shown, AlertSender by, Options chosen)
+      : backend(where_from),
+        board(where_shown),
+        sender(std::move(by)),
+        options(std::move(chosen)) {}
+
+  Backend& backend;
+  ChannelStatusRegistry& board;
+  const AlertSender sender;
+  const Options options;
+
+  // Of the thread:
+  int failures = 0;
+  int refusals = 0;
+  std::string error;
+  Clock::time_point try_at{};
+  std::mt19937 random{std::random_device{}()};
+
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  bool woken = false;
+  bool stopped = false;
+  Clock::time_point stopped_at{};
+  bool finished = false;
+  std::vector<ChannelTried> trials;
+  std::stop_source abandon;
+  std::thread thread;
+
+  /// Waits until the time, a stop, or (`or_woken`) a notification.
+  void wait_until(Clock::time_point time, bool or_woken) {
+    std::unique_lock guard(mutex);
+    changed.wait_until(guard, time, [&] { return stopped || (or_woken && woken); });
+    if (or_woken) woken = false;
+  }
+
+  [[nodiscard]] bool is_stopped() {
+    const std::lock_guard guard(mutex);
+    return stopped;
+  }
+
+  Result<std::vector<Alert>> next() {
+    const auto found = std::make_shared<std::promise<Result<std::vector<Alert>>>>();
+    backend.read(
+        [this, found](StoreReader& reader) {
+          found->set_value(reader.next_message(options.name, sender.is_single()));
+        },
+        [found](Error why) { found->set_value(std::move(why)); });
+    return found->get_future().get();
+  }
+
+  Result<void> note(const Attempt& attempt) {
+    const auto done = std::make_shared<std::promise<Result<void>>>();
+    backend.write([attempt](Store& store) { return store.note(attempt); },
+                  [done](Result<void> noted) { done->set_value(std::move(noted)); });
+    return done->get_future().get();
+  }
+
+  void show(std::optional<Instant> unsent_since) {
+    board.put({.name = options.name,
+               .type = options.type,
+               .condition = failures >= failures_until_dead ? ChannelCondition::dead
+                            : failures > 0                  ? ChannelCondition::failing
+                                                            : ChannelCondition::ok,
+               .error = error,
+               .unsent_since = unsent_since});
+  }
+
+  /// Full of chance, so that many that failed together do not come back together.
+  void pause(std::optional<Millis> asked) {
+    auto time = options.retry_first;
+    for (int doubled = 1; doubled < failures && time < options.retry_longest; ++doubled) time *= 2;
+    time = std::min(time, options.retry_longest);
+    time -= Millis{std::uniform_int_distribution<Millis::rep>(0, time.count() / 2)(random)};
+    if (asked) time = std::max(time, std::min(*asked, retry_after_max));
+    try_at = Clock::now() + time;
+  }
+
+  void learn(const SendResult& result) {
+    using Kind = SendResult::Kind;
+    const bool was_dead = failures >= failures_until_dead;
+    failures = result.kind == Kind::failed ? failures + 1 : 0;
+    refusals = result.kind == Kind::refused ? refusals + 1 : 0;
+    error = result.kind == Kind::taken ? "" : result.answer;
+    if (was_dead && failures == 0) options.log("alerts reach channel " + options.name + " again");
+    if (failures == failures_until_dead)
+      options.log("alerts do not reach channel " + options.name +
+                  "; the monitor tries again with growing pauses: " + error);
+    if (result.kind != Kind::taken) pause(result.retry_after);
+  }
+
+  void deliver(std::vector<Alert> alerts) {
+    const auto& first = alerts.front();
+    AlertMessage message{.key = sender.is_single() ? first.message + "-" + std::to_string(first.id)
+                                                   : first.message};
+    Attempt attempt{.channel = options.name};
+    for (const auto& alert : alerts) attempt.alerts.push_back(alert.id);
+    message.alerts = std::move(alerts);
+    const auto result = sender.send(message, abandon.get_token());
+    if (abandon.stop_requested() && result.kind == SendResult::Kind::failed) return;
+    learn(result);
+    attempt.error = error;
+    attempt.state = error.empty() ? DeliveryState::sent : DeliveryState::pending;
+    if (refusals >= refusals_max) {
+      refusals = 0;
+      attempt.state = DeliveryState::dead;
+      options.log("channel " + options.name +
+                  " refused a message, so the monitor dropped it: " + error);
+    }
+    // A message whose result could not be stored must not be sent again.
+    for (auto done = note(attempt); !done && !is_stopped(); done = note(attempt))
+      wait_until(Clock::now() + store_pause, false);
+    if (options.metrics == nullptr) return;
+    if (attempt.state == DeliveryState::sent) options.metrics->alerts_sent.add();
+    if (attempt.state == DeliveryState::dead) options.metrics->alerts_given_up.add();
+  }
+
+  void try_it(const ChannelTried& done) {
+    const auto result =
+        sender.send({.key = "test-" + new_ulid(system_clock().wall())}, abandon.get_token());
+    done({.sent = result.kind == SendResult::Kind::taken, .answer = result.answer});
+  }
+
+  /// A caller waits for these: they come before failed ones.
+  void run_trials() {
+    std::vector<ChannelTried> asked;
+    {
+      const std::lock_guard guard(mutex);
+      asked.swap(trials);
+    }
+    for (const auto& done : asked) try_it(done);
+  }
+
+  void turn() {
+    run_trials();
+    auto alerts = next();
+    if (!alerts) {
+      error = alerts.error().message;
+      return wait_until(Clock::now() + store_pause, false);
+    }
+    show(alerts->empty() ? std::nullopt : alerts->front().told);
+    if (alerts->empty()) {
+      wait_until(Clock::now() + unrung_look_every, true);
+    } else if (Clock::now() < try_at) {
+      wait_until(std::min(try_at, Clock::now() + unrung_look_every), true);
+    } else {
+      deliver(std::move(*alerts));
+    }
+  }
+
+  void run() {
+    while (!is_stopped()) {
+      try {
+        turn();
+      } catch (const std::bad_alloc&) {
+        wait_until(Clock::now() + store_pause, false);
+      }
+    }
+    std::vector<ChannelTried> left;
+    {
+      const std::lock_guard guard(mutex);
+      left.swap(trials);
+    }
+    for (const auto& done : left) done({.answer = "the monitor stops"});
+    const std::lock_guard guard(mutex);
+    finished = true;
+    changed.notify_all();
+  }
+};
+
+AlertDispatcher::AlertDispatcher(Backend& backend, ChannelStatusRegistry& board, AlertSender sender,
+                                 Options options)
+    : state_(std::make_unique<State>(backend, board, std::move(sender), std::move(options))) {
+  state_->show({});
+  state_->thread = std::thread([state = state_.get()] { state->run(); });
+  state_->board.connect(state_->options.name, [state = state_.get()](ChannelTried done) {
+    const std::lock_guard alone(state->mutex);
+    state->trials.push_back(std::move(done));
+    state->woken = true;
+    state->changed.notify_all();
+  });
+}
+
+AlertDispatcher::~AlertDispatcher() {
+  state_->board.connect(state_->options.name, nullptr);
+  stop();
+  {
+    std::unique_lock guard(state_->mutex);
+    state_->changed.wait_until(guard, state_->stopped_at + farewell,
+                               [this] { return state_->finished; });
+  }
+  state_->abandon.request_stop();
+  state_->thread.join();
+}
+
+void AlertDispatcher::wake() {
+  const std::lock_guard guard(state_->mutex);
+  state_->woken = true;
+  state_->changed.notify_all();
+}
+
+void AlertDispatcher::stop() {
+  const std::lock_guard guard(state_->mutex);
+  if (std::exchange(state_->stopped, true)) return;
+  state_->stopped_at = Clock::now();
+  state_->changed.notify_all();
+}
+
+}  // namespace watchdog::monitor

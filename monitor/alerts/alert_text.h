@@ -1,0 +1,34 @@
+/// \file
+/// The texts of alerts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "watchdog/alerts.h"
+#include "watchdog/settings.h"
+
+namespace watchdog::monitor {
+
+/// A message to send. A plain value.
+struct AlertMessage {
+  std::string key;            ///< The same for each attempt: a receiver can recognise a repetition.
+  std::vector<Alert> alerts;  ///< Empty: a message that only tries the channel.
+};
+
+/// What alerts may include. A plain value.
+struct AlertWording {
+  bool content = false;  ///< Tasks and errors too.
+  std::string url;       ///< Of the monitor, for links, without a slash at its end.
+};
+
+/// Returns a sentence about one session: its name, its state, the reason, since when. Without
+/// secrets.
+[[nodiscard]] std::string sentence_of(const Alert& alert, const AlertWording& wording);
+/// All of it, a line each; many are cut short.
+[[nodiscard]] std::string text_of(const AlertMessage& message, const AlertWording& wording);
+/// The body as the channel wants it. REQUIRES for pagerduty: at most one alert.
+[[nodiscard]] std::string body_of(const AlertMessage& message, AlertFormat format,
+                                  const AlertWording& wording, const std::string& routing_key);
+
+}  // namespace watchdog::monitor

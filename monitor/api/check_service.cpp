@@ -1,0 +1,222 @@
+// `ask` looks for a check of the same id, then for one under way, and only then starts another. An
+// answer is stored before it is published. So `found` asks the memory first and the file after it,
+// where the answer `ID` counts before the question `?ID`. A stored question has failed if the
+// process that asked is gone. Callers share the lock `closing`; the destructor takes it alone, so
+// no call meets a checker that is being destroyed.
+#include "api/check_service.h"
+
+#include <algorithm>
+#include <array>
+#include <future>
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+
+#include "watchdog/ids.h"
+
+namespace watchdog::monitor {
+namespace {
+
+/// Marks questions of the monitor, to distinguish them from agents that ask about themselves.
+constexpr std::string_view asker = "monitor";
+
+constexpr std::array doubtful{HealthKind::suspect, HealthKind::stuck, HealthKind::looping};
+
+Error nobody() {
+  return {
+      ErrorCode::unavailable,
+      "there is no model to ask: start the monitor with --llm-base-url, or set OPENAI_BASE_URL"};
+}
+
+Error unknown(const std::string& id) {
+  return {ErrorCode::not_found, "there is no check " + id, "checkId"};
+}
+
+}  // namespace
+
+struct CheckService::State {
+  State(Backend& given, Options chosen) : backend(given), options(std::move(chosen)) {}
+
+  Backend& backend;
+  Options options;
+  std::shared_mutex closing;               ///< Held while the checker is used, alone to close it.
+  std::unique_ptr<StatusChecker> checker;  ///< Null: there is no model to ask, or not any more.
+
+  [[nodiscard]] bool may_start(std::string_view session) {
+    const std::shared_lock open(closing);
+    return checker && checker->may_start(session);
+  }
+
+  [[nodiscard]] std::optional<Check> known(std::string_view id) {
+    const std::shared_lock open(closing);
+    return checker ? checker->find(id) : std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<Check> under_way(std::string_view session) {
+    const std::shared_lock open(closing);
+    return checker ? checker->pending(session) : std::nullopt;
+  }
+
+  [[nodiscard]] Result<Check> started(CheckSubject subject, std::string id) {
+    const std::shared_lock open(closing);
+    if (!checker) return nobody();
+    return checker->start(std::move(subject), std::move(id));
+  }
+
+  void keep(const Check& check, std::string_view model, Done done) {
+    Batch batch{.session = check.session, .creation = Creation::refuse};
+    batch.reports.push_back(report_of(check, model));
+    backend.append(std::move(batch), [check, done = std::move(done)](const Result<Receipt>& kept) {
+      if (done) done(kept ? Result<Check>(check) : Result<Check>(kept.error()));
+    });
+  }
+
+  /// Returns when it is durable: a published answer stays readable.
+  void keep_now(const Check& check, std::string_view model) {
+    std::promise<Result<Check>> kept;
+    keep(check, model, [&](Result<Check> result) { kept.set_value(std::move(result)); });
+    const auto result = kept.get_future().get();
+    if (!result) options.log("check " + check.id + " cannot be kept: " + result.error().message);
+  }
+
+  /// `subject` is the session as in the file.
+  void start(CheckSubject subject, std::string id, const Done& done) {
+    auto check = started(std::move(subject), std::move(id));
+    if (!check) return done(check.error());
+    if (check->state != CheckState::pending) return done(*check);  // asked for again
+    keep(*check, asker, done);
+  }
+
+  /// Asks about a session in trouble, unless that is not wanted, or is done already.
+  void look_at(StoreReader& reader, const SessionRow& row) {
+    if (is_end(row.lifecycle) || !options.on_suspicion(row.spec) || !may_start(row.id)) return;
+    auto subject = check_subject(reader, row);
+    if (!subject || !subject->judged.policy->concurrent_checks || pending_check(*subject)) return;
+    start(std::move(*subject), {}, [this, id = row.id](const Result<Check>& check) {
+      if (!check) options.log("session " + id + " is not checked: " + check.error().message);
+    });
+  }
+
+  [[nodiscard]] bool is_outdated_now(const Check& check) const {
+    const auto watched = backend.watched(check.session);
+    return watched && is_outdated(watched->judged.history, check.seen);
+  }
+
+  /// Returns the check, from here or from the file: an answer is stored before it is known here.
+  [[nodiscard]] Result<Check> found(StoreReader& reader, const std::string& id) {
+    const auto here = known(id);
+    if (here && here->state != CheckState::pending) return *here;
+    auto kept = stored(reader, id, here.has_value());
+    return kept || !here ? kept : Result<Check>(*here);
+  }
+
+  /// `asked_here`: it is under way.
+  [[nodiscard]] Result<Check> stored(StoreReader& reader, const std::string& id,
+                                     bool asked_here) const {
+    for (const auto& event_id : {id, "?" + id}) {
+      const auto event = reader.opinion(event_id);
+      if (!event) return event.error();
+      if (!*event) continue;
+      const auto row = reader.session((*event)->session);
+      if (!row) return row.error();
+      auto check = check_of(**event, row->id);
+      if (!check) continue;
+      // The asking process is gone, and its answer with it.
+      const bool lost = !asked_here && ((*event)->report.name == asker || is_end(row->lifecycle));
+      if (check->state == CheckState::pending && lost) {
+        check->state = CheckState::failed;
+        check->reason = "the process that asked was gone before the answer came";
+      }
+      return *check;
+    }
+    return unknown(id);
+  }
+};
+
+CheckService::CheckService(Backend& backend, Model model, Options options)
+    : can_ask_(static_cast<bool>(model)),
+      state_(std::make_shared<State>(backend, std::move(options))) {
+  if (!model) return;
+  const auto name = state_->options.checker.model;
+  // The checker dies first: its calls never outlive the state.
+  auto* state = state_.get();
+  state->checker = std::make_unique<StatusChecker>(
+      StatusChecker::Parts{
+          .model = std::move(model),
+          .outdated = [state](const Check& check) { return state->is_outdated_now(check); },
+          .done = [state, name](const Check& check) { state->keep_now(check, name); }},
+      state->options.checker);
+}
+
+CheckService::~CheckService() {
+  const std::unique_lock alone(state_->closing);
+  state_->checker.reset();
+}
+
+void CheckService::ask(std::string session, std::string id, Done done) {
+  if (!can_ask_) return done(nobody());
+  if (!id.empty() && !is_session_id(id)) {
+    return done(Error{ErrorCode::invalid,
+                      "checkId must be 1 to 128 of the characters A-Z a-z 0-9 . _ : @ -",
+                      "checkId"});
+  }
+  state_->backend.read(
+      [state = state_, session, id, done](StoreReader& reader) {
+        const auto row = reader.session(session);
+        if (!row) return done(row.error());
+        if (!id.empty()) {
+          // The same question twice has one answer.
+          const auto earlier = state->found(reader, id);
+          if (earlier && earlier->session == session) return done(*earlier);
+          if (earlier) {
+            return done(
+                Error{ErrorCode::conflict, "check " + id + " is another session's", "checkId"});
+          }
+        }
+        if (is_end(row->lifecycle)) {
+          return done(Error{
+              ErrorCode::conflict,
+              "session " + session + " has ended already: " + std::string(name_of(row->lifecycle)),
+              "sessionId"});
+        }
+        // One question at a time: other callers wait for the same answer.
+        if (const auto check = state->under_way(session)) return done(*check);
+        auto subject = check_subject(reader, *row);
+        if (!subject) return done(subject.error());
+        state->start(std::move(*subject), id, done);
+      },
+      [done](Error error) { done(std::move(error)); });
+}
+
+void CheckService::find(std::string id, Done done) {
+  const auto here = state_->known(id);
+  if (here && here->state != CheckState::pending) return done(*here);
+  state_->backend.read(
+      [state = state_, id, done](StoreReader& reader) { done(state->found(reader, id)); },
+      [done](Error error) { done(std::move(error)); });
+}
+
+void CheckService::look_around() {
+  if (!can_ask_ || !state_->options.on_suspicion) return;
+  state_->backend.read(
+      [state = state_](StoreReader& reader) {
+        for (const auto health : doubtful) {
+          const auto rows = reader.sessions({.healths = {health}, .lifecycle = Lifecycle::running});
+          if (!rows) return;
+          for (const auto& row : *rows) state->look_at(reader, row);
+        }
+      },
+      [](const Error&) {});
+}
+
+void CheckService::notice(const Transition& change) {
+  if (!can_ask_ || !state_->options.on_suspicion) return;
+  if (std::find(doubtful.begin(), doubtful.end(), change.health.kind) == doubtful.end()) return;
+  state_->backend.read(
+      [state = state_, session = change.session](StoreReader& reader) {
+        if (const auto row = reader.session(session)) state->look_at(reader, *row);
+      },
+      [](const Error&) {});
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,54 @@
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "terminal/output.h"
+
+namespace watchdog::monitor {
+namespace {
+
+struct BackupOptions {
+  std::filesystem::path file;
+  std::filesystem::path database;  ///< Empty: the default one.
+  bool json = false;
+};
+
+}  // namespace
+
+using nlohmann::json;
+
+static int backup(const BackupOptions& options) {
+  const auto database = options.database.empty() ? default_database() : options.database;
+  auto reader = StoreReader::open(database);
+  if (!reader) return complain(reader.error());
+  const auto copy = reader->copy_to(options.file);
+  if (!copy) {
+    const int code = complain(copy.error());
+    return code == exit_unreachable ? exit_failed : code;  // the disk is no server
+  }
+  if (options.json) {
+    print_json(json{{"file", options.file.string()},
+                    {"bytes", copy->bytes},
+                    {"sessions", copy->sessions},
+                    {"events", copy->events}}
+                   .dump());
+  } else {
+    print_line(options.file.string() + ": " + std::to_string(copy->sessions) + " sessions, " +
+               std::to_string(copy->events) + " events, " + std::to_string(copy->bytes) +
+               " bytes, verified");
+  }
+  return exit_done;
+}
+
+void add_backup(CommandLine& line) {
+  const auto options = std::make_shared<BackupOptions>();
+  auto* command = line.app.add_subcommand("backup", "Copy the database while it is in use");
+  command->add_option("file", options->file, "The copy, which must not exist yet")->required();
+  command->add_option("--db", options->database,
+                      "Database file (default: $WATCHDOG_DB, else the usual one)");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->callback([&line, options] { line.code = backup(*options); });
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,114 @@
+#include "cli/command_line.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace watchdog::monitor {
+namespace {
+
+/// Where `--help` lists a setting.
+const char* group_of(const std::string& key) {
+  if (key.starts_with("proxy.")) return "Proxy";
+  if (key.starts_with("model.") || key.starts_with("checks.")) return "Model checks";
+  if (key == "monitor.db" || key.starts_with("monitor.retention_")) return "Storage";
+  if (key == "monitor.token_file" || key == "monitor.behind_proxy") return "Access";
+  if (key == "monitor.log_format" || key == "monitor.ping_url") return "Operation";
+  return key.starts_with("monitor.") ? "Network" : "Options";
+}
+
+/// The noun of a setting's value.
+const char* noun_of(const std::string& key) {
+  for (const auto& [end, noun] : {std::pair{".port", "PORT"},
+                                  {"_days", "DAYS"},
+                                  {"_bytes", "BYTES"},
+                                  {"url", "URL"},
+                                  {".upstream", "URL"},
+                                  {".db", "FILE"},
+                                  {"_file", "FILE"},
+                                  {"_cert", "FILE"},
+                                  {"_key", "FILE"},
+                                  {".bind", "ADDRESS"},
+                                  {".name", "NAME"}}) {
+    if (key.ends_with(end)) return noun;
+  }
+  return "WORD";
+}
+
+}  // namespace
+
+void add_endpoint(CLI::App& command, Endpoint::Options& endpoint) {
+  auto* server = command.add_option(
+      "--server", endpoint.server,
+      "URL of the monitor (default: $WATCHDOG_SERVER, else http://127.0.0.1:3000)");
+  command
+      .add_option("--db", endpoint.database,
+                  "Database file to use instead of a monitor (default: $WATCHDOG_DB)")
+      ->excludes(server);
+  command.add_option(
+      "--token-file", endpoint.token_file,
+      "File with the token (default: $WATCHDOG_TOKEN; for a monitor on this machine its own file)");
+  command.add_option("--ca-file", endpoint.ca_file,
+                     "Certificates (PEM) to trust besides those of the system");
+}
+
+void name_values(CLI::App& command) {
+  static const std::map<std::string, const char*, std::less<>> nouns{
+      {"--server", "URL"},        {"--db", "FILE"},          {"--token-file", "FILE"},
+      {"--ca-file", "FILE"},      {"--key-file", "FILE"},    {"--config", "FILE"},
+      {"--index", "FILE"},        {"--steps", "FILE"},       {"--upstream", "URL"},
+      {"--session", "ID"},        {"--parent", "ID"},        {"--turn", "ID"},
+      {"--call", "ID"},           {"--ack", "ID"},           {"--test", "CHANNEL"},
+      {"--limit", "COUNT"},       {"--grace", "SECONDS"},    {"--after", "SEQ"},
+      {"--first-calls", "COUNT"}, {"--agent", "NAME"},       {"--name", "NAME"},
+      {"--for", "GOAL"},          {"--ended-before", "DAYS"}};
+  for (auto* option : command.get_options([](const CLI::Option*) { return true; })) {
+    const auto noun = nouns.find(option->get_name());
+    if (noun != nouns.end()) option->type_name(noun->second);
+  }
+}
+
+void add_config(CLI::App& command, Sources& sources) {
+  command.add_option_function<std::string>(
+      "--config", [&](const std::string& path) { sources.file = path; },
+      "Settings file; \"\" for none (default: $WATCHDOG_CONFIG, else watchdog/watchdog.toml in "
+      "$XDG_CONFIG_HOME or ~/.config)");
+}
+
+void add_settings(CLI::App& command, const std::vector<SettingInfo>& settings, Sources& sources) {
+  add_config(command, sources);
+  for (const auto& setting : settings) {
+    if (setting.flag.empty()) continue;
+    auto& text = sources.flags;
+    if (setting.allowed == "true or false" && !setting.flag.starts_with("--no-")) {
+      command
+          .add_flag_callback(
+              setting.flag, [&text, key = setting.key] { text[key] = "true"; }, setting.help)
+          ->group(group_of(setting.key));
+      continue;
+    }
+    if (setting.flag.starts_with("--no-")) {
+      command
+          .add_flag_callback(
+              setting.flag, [&text, key = setting.key] { text[key] = "false"; },
+              "Set " + setting.key + " = false. " + setting.help)
+          ->group(group_of(setting.key));
+      continue;
+    }
+    auto* option = command.add_option_function<std::string>(
+        setting.flag, [&text, key = setting.key](const std::string& given) { text[key] = given; },
+        setting.help);
+    option->group(group_of(setting.key))->type_name(noun_of(setting.key));
+    auto usual = setting.text;
+    std::erase(usual, '"');
+    if (!usual.empty()) option->default_str(usual);
+  }
+}
+
+int with_settings(const Sources& sources, const std::function<int()>& action) {
+  const auto settings = configured(sources);
+  return settings ? action() : settings.error();
+}
+
+}  // namespace watchdog::monitor

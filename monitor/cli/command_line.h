@@ -1,0 +1,43 @@
+/// \file
+/// What the commands register themselves with, and the options that several of them share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <vector>
+
+#include "cli/endpoint.h"
+#include "watchdog/settings.h"
+
+namespace watchdog::monitor {
+
+/// The program's command line. It outlives the commands' callbacks, which run while it is parsed.
+struct CommandLine {
+  CLI::App& app;
+  const std::vector<SettingInfo>& settings;  ///< All that there are.
+  int code = 0;                              ///< The exit code of the command that ran.
+};
+
+/// The end of each command's help.
+inline constexpr const char* exit_codes =
+    "Exit codes: 0 done, 1 failed, 2 usage, 3 refused, 4 unreachable, 5 not found, 130 "
+    "interrupted.\n"
+    "Data goes to standard output, logs to standard error.";
+
+/// Adds `--server`, `--db`, `--token-file` and `--ca-file`.
+void add_endpoint(CLI::App& command, Endpoint::Options& endpoint);
+/// Adds `--config`.
+void add_config(CLI::App& command, Sources& sources);
+/// Adds `--config` and each of the settings that has a flag.
+void add_settings(CLI::App& command, const std::vector<SettingInfo>& settings, Sources& sources);
+/// Names the values of options that have no noun yet.
+void name_values(CLI::App& command);
+
+/// Returns the settings, or the exit code after it printed what is wrong: 2 if only the command
+/// line is wrong, else 3. From then on their patterns of secrets hold in this process. So every
+/// command that writes reads the settings first, even if it needs no other of them.
+[[nodiscard]] Result<Settings, int> configured(const Sources& sources);
+/// Runs the action if the settings are right; returns its exit code, or that of the settings.
+[[nodiscard]] int with_settings(const Sources& sources, const std::function<int()>& action);
+
+}  // namespace watchdog::monitor

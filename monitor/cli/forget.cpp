@@ -1,0 +1,103 @@
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/usage.h"
+#include "terminal/output.h"
+#include "terminal/phrases.h"
+#include "terminal/table.h"
+#include "watchdog/terminal_text.h"
+
+namespace watchdog::monitor {
+
+using nlohmann::json;
+
+namespace {
+
+struct ForgetOptions {
+  Endpoint::Options endpoint;
+  std::vector<std::string> sessions;
+  std::optional<double> ended_days;  ///< And all that ended this many days ago.
+  bool force = false;                ///< Also what runs.
+  bool yes = false;                  ///< Does not ask.
+  bool json = false;
+};
+
+constexpr double day_ms = 86'400'000;
+
+/// Asks on the terminal; false without one.
+bool is_agreed(const json& sessions) {
+  if (isatty(STDIN_FILENO) != 1) return false;
+  print_error("This cannot be undone. Forget " + std::to_string(sessions.size()) +
+              (sessions.size() == 1 ? " session" : " sessions") + "? [y/N] ");
+  std::string answer;
+  return std::getline(std::cin, answer) && (answer == "y" || answer == "yes");
+}
+
+}  // namespace
+
+static int forget(const ForgetOptions& options) {
+  auto endpoint_options = options.endpoint;
+  endpoint_options.writes = true;
+  auto endpoint = Endpoint::open(endpoint_options);
+  if (!endpoint) return complain(endpoint.error());
+  json request{{"sessions", options.sessions}, {"force", options.force}, {"dryRun", !options.yes}};
+  if (options.ended_days) {
+    const auto age = Millis{static_cast<std::int64_t>(*options.ended_days * day_ms)};
+    request["endedBefore"] = (system_clock().wall() - age).time_since_epoch().count();
+  }
+  const auto ask = [&] {
+    return endpoint->ask(Method::post, "/api/autonomous/forget", request.dump());
+  };
+  auto body = ask();
+  if (!body) return complain(body.error());
+  auto said = json::parse(*body);
+  if (!options.yes && !said["sessions"].empty()) {
+    if (!is_agreed(said["sessions"])) {
+      for (const auto& session : said["sessions"])
+        print_line(terminal_line(session.get<std::string>()));
+      return complain({ErrorCode::conflict, "nothing was forgotten; use --yes to forget them"});
+    }
+    // Exactly those that were agreed to.
+    request = {{"sessions", said["sessions"]}, {"force", options.force}};
+    body = ask();
+    if (!body) return complain(body.error());
+    said = json::parse(*body);
+  }
+  if (options.json) {
+    print_json(*body);
+    return exit_done;
+  }
+  for (const auto& session : said["sessions"])
+    print_line("forgotten: " + terminal_line(session.get<std::string>()));
+  if (said["sessions"].empty()) print_line("no session to forget");
+  return exit_done;
+}
+
+void add_forget(CommandLine& line) {
+  const auto options = std::make_shared<ForgetOptions>();
+  auto* command = line.app.add_subcommand(
+      "forget", "Delete ended sessions from the database so that no byte remains");
+  command->add_option("session", options->sessions, "Session ids");
+  command
+      ->add_option("--ended-before", options->ended_days,
+                   "Also all sessions that ended at least DAYS days ago")
+      ->check(amount());
+  command->add_flag("--force", options->force,
+                    "Delete running sessions too; their next report creates them again");
+  command->add_flag("--yes", options->yes, "Do not ask for confirmation");
+  command->add_flag("--json", options->json, "Print the answer as JSON");
+  add_endpoint(*command, options->endpoint);
+  command->callback([&line, options] {
+    if (options->sessions.empty() && !options->ended_days) {
+      throw CLI::RequiredError("session or --ended-before");
+    }
+    line.code = forget(*options);
+  });
+}
+
+}  // namespace watchdog::monitor

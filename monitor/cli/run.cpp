@@ -1,0 +1,187 @@
+// The order matters. Files 0 to 2 are opened first, so no later descriptor becomes standard output
+// by chance. All usage errors come before the wrapper is prepared, which needs a process with one
+// thread; the threads of the reporting start after it. A monitor or a database that is away only
+// causes a warning: the command runs, and its exit code is this program's. The database's path is
+// made absolute, because the command may work elsewhere.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/session_reporting.h"
+#include "terminal/output.h"
+#include "watchdog/ids.h"
+#include "watchdog/json_writer.h"
+#include "watchdog/terminal_text.h"
+#include "wrapper/wrapper.h"
+
+namespace watchdog::monitor {
+namespace {
+
+struct WrapOptions {
+  Endpoint::Options endpoint;
+  std::string session;  ///< Empty: a fresh id.
+  std::string name;     ///< Of the agent; empty: the command's.
+  std::string task;
+  std::vector<std::string> state_changes;  ///< Expressions: lines that say that it got somewhere.
+  bool json_events = false;                ///< Lines may be events.
+  bool json = false;                       ///< How it ended, to standard error.
+  std::vector<std::string> command;        ///< Not empty.
+};
+
+constexpr const char* wrap_footer =
+    "Usage: watchdog-monitor run [OPTIONS] -- COMMAND [ARGUMENTS]\n"
+    "\n"
+    "Exit codes:\n"
+    "  n  the command ended with this code\n"
+    "  128+n  signal n ended the command\n"
+    "  127  the command does not exist\n"
+    "  126  the command cannot be run\n"
+    "  2  usage\n"
+    "  3  settings are wrong\n"
+    "\n"
+    "The command also runs without a monitor or a database.\n"
+    "\n"
+    "The session ends completed with exit code 0, else failed (process_exited), or cancelled if "
+    "someone cancelled it: then the command gets SIGTERM, and SIGKILL one second later. Output and "
+    "CPU time show that the command works. Progress is shown by lines that match "
+    "--state-change-on, by --json-events, and by progress on the terminal's icon (OSC 9;4). HUP, "
+    "INT, QUIT, TERM, USR1 and USR2 are passed on, and so is the size of the terminal.\n"
+    "\n"
+    "The command's environment lets the programs that it runs report to the same session:\n"
+    "  WATCHDOG_SESSION  the session's id; a session that is run within it becomes its child\n"
+    "  WATCHDOG_DB  the database file, or\n"
+    "  WATCHDOG_SERVER  the monitor's URL; only one of the two is set\n"
+    "\n"
+    "--json: {\"session\", \"outcome\", \"reason\", \"error\", \"exitCode\", \"signal\", "
+    "\"status\", \"outputLines\", \"outputBytes\", \"cpuMs\", \"holders\": [processes left running "
+    "that hold its output]}";
+
+/// Files 0, 1 and 2 are what they seem to be from now on, also where the caller closed them.
+void open_standard_files() {
+  for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
+    if (fcntl(number, F_GETFD) < 0) open("/dev/null", O_RDWR);
+}
+
+int misused(const std::string& message) {
+  warn(message);
+  return exit_usage;
+}
+
+void print(const std::string& session, const Outcome& outcome, const WrapEnd& end) {
+  JsonWriter out;
+  out.open_object().field("session", session).field("outcome", name_of(outcome.kind));
+  out.field("reason", outcome.reason).key("subject");
+  outcome.subject.empty() ? out.value(nullptr) : out.value(outcome.subject);
+  out.key("error");
+  outcome.error.empty() ? out.value(nullptr) : out.value(outcome.error);
+  out.field("exitCode", end.code).field("signal", end.signal).field("status", end.status());
+  out.field("outputLines", end.lines).field("outputBytes", end.bytes).field("cpuMs", end.cpu_ms);
+  out.key("holders").open_array();
+  for (const auto& holder : end.holders) out.value(holder);
+  out.close_array().close_object();
+  print_error(terminal_json(out.text()) + "\n");
+}
+
+/// Returns a report of the processes that the command left running.
+Report left_running(const WrapEnd& end) {
+  Report report;
+  report.kind = ReportKind::message;
+  report.name = "watchdog";
+  report.content = "still holds the command's output:";
+  for (const auto& holder : end.holders) report.content += " " + holder;
+  return report;
+}
+
+}  // namespace
+
+static int wrap(const WrapOptions& options) {
+  open_standard_files();
+  ReportedSession session{
+      .id = options.session.empty() ? new_ulid(system_clock().wall()) : options.session,
+      .spec = {.agent = options.name, .task = options.task}};
+  if (!is_session_id(session.id))
+    return misused("--session must be 1 to 128 of A-Z a-z 0-9 . _ : @ -");
+  if (session.spec.agent.empty())
+    session.spec.agent = std::filesystem::path(options.command[0]).filename();
+  if (const auto parent = environment("WATCHDOG_SESSION");
+      is_session_id(parent) && parent != session.id)
+    session.spec.parent = parent;
+  if (const auto valid = check(session.spec); !valid) return misused(valid.error().message);
+
+  WrapSpec spec{.words = options.command, .set = {"WATCHDOG_SESSION=" + session.id}};
+  auto recognition = Recognition::of(options.state_changes, options.json_events);
+  if (!recognition) return misused("--state-change-on: " + recognition.error().message);
+  spec.recognition = std::move(*recognition);
+
+  // As in other commands, but a file needs no running monitor.
+  auto server = options.endpoint.server;
+  auto database = options.endpoint.database;
+  if (server.empty() && database.empty()) server = environment("WATCHDOG_SERVER");
+  std::optional<Endpoint> endpoint;
+  if (server.empty()) {
+    if (database.empty()) database = default_database();
+    // The command's own directory does not matter here.
+    database = std::filesystem::absolute(database);
+    spec.set.push_back("WATCHDOG_DB=" + database);
+    spec.unset.emplace_back("WATCHDOG_SERVER");
+  } else {
+    auto opened = Endpoint::open({.server = server, .token_file = options.endpoint.token_file});
+    if (!opened) return misused(opened.error().message);
+    endpoint.emplace(std::move(*opened));
+    spec.set.push_back("WATCHDOG_SERVER=" + server);
+    spec.unset.emplace_back("WATCHDOG_DB");
+  }
+
+  auto wrapper = Wrapper::prepare(std::move(spec));
+  if (!wrapper) return complain(wrapper.error());
+  const auto reporting = endpoint ? report_to_server(session, std::move(*endpoint))
+                                  : report_to_file(session, database);
+  const auto end = (*wrapper)->run(*reporting);
+  if (end.code && !end.error.empty()) warn(end.error);
+  if (!end.holders.empty()) reporting->say(left_running(end));
+  const auto outcome = end.outcome(reporting->cancelled());
+  if (auto kept = reporting->end(outcome); !kept)
+    warn("the end of session " + session.id + " is not kept: " + kept.error().message);
+  if (options.json) print(session.id, outcome, end);
+  return end.status();
+}
+
+void add_run(CommandLine& line) {
+  const auto sources = std::make_shared<Sources>();
+  const auto options = std::make_shared<WrapOptions>();
+  auto* command =
+      line.app.add_subcommand("run", "Run a command as a session; no time limit ends it");
+  command->add_option("--name", options->name, "Name of the agent in lists (default: the command)");
+  command->add_option("--task", options->task, "Task of the session, for people");
+  command->add_option("--session", options->session,
+                      "Session id (default: a new one); an ended session starts another attempt");
+  command
+      ->add_option("--state-change-on", options->state_changes,
+                   "A line that matches this expression (RE2) counts as a state change; may be "
+                   "given several times")
+      ->type_name("REGEX")
+      ->allow_extra_args(false);
+  command->add_flag("--json-events", options->json_events,
+                    "Report lines that are events in JSON as events");
+  command->add_flag("--json", options->json,
+                    "At the end print one JSON object about the run to standard error");
+  command->add_option("command", options->command, "The command and its arguments, after --")
+      ->required();
+  add_endpoint(*command, options->endpoint);
+  command->get_option("--server")
+      ->description("Monitor to report to (default: $WATCHDOG_SERVER, else the database)");
+  command->get_option("--db")->description(
+      "Database file to report to (default: $WATCHDOG_DB, else the usual one)");
+  add_config(*command, *sources);
+  command->callback([&line, options, sources] {
+    line.code = with_settings(*sources, [&] { return wrap(*options); });
+  });
+  command->footer(wrap_footer);
+}
+
+}  // namespace watchdog::monitor

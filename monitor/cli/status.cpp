@@ -1,0 +1,76 @@
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "terminal/output.h"
+#include "terminal/phrases.h"
+#include "terminal/table.h"
+
+namespace watchdog::monitor {
+
+using nlohmann::json;
+
+namespace {
+
+struct StatusOptions {
+  Endpoint::Options endpoint;
+  std::string session;
+  bool json = false;
+};
+
+/// Returns a text on the heartbeats of a session that sent some and has not ended.
+std::string heartbeats_now(const json& document) {
+  const bool ended = document["outcome"].is_object();
+  if (ended || document["progress"]["heartbeats"] == 0) return "";
+  return document["alive"] == true ? ", still coming" : ", none recently";
+}
+
+}  // namespace
+
+static int status(const StatusOptions& options) {
+  auto endpoint = Endpoint::open(options.endpoint);
+  if (!endpoint) return complain(endpoint.error());
+  const auto body =
+      endpoint->ask(Method::get, "/api/autonomous/progress/" + url_encoded(options.session));
+  if (!body) return complain(body.error());
+  if (options.json) {
+    print_json(*body);
+    return exit_done;
+  }
+  const auto document = json::parse(*body);
+  const auto& progress = document["progress"];
+  print_line(options.session + "  " + coloured(condition_of(document)) + "  " +
+             reason_in(document));
+  if (const auto because = explanation_in(document); !because.empty()) print_line("  " + because);
+  for (const auto& [name, field] :
+       {std::pair{"agent", "agent"}, {"task", "task"}, {"parent", "parentSessionId"}}) {
+    if (const auto text = shown(document, field); text != "–") print_fact(name, text);
+  }
+  print_fact("attention", shown(document, "attention"));
+  print_fact("lifecycle", shown(document, "lifecycle") + ", attempt " + shown(document, "attempt"));
+  print_fact("phase",
+             shown(document, "currentPhase") + ", iteration " + shown(document, "iteration"));
+  print_fact("state changes",
+             shown(progress, "stateChanges") + (progress["lastChangeAgo"].is_null()
+                                                    ? ""
+                                                    : ", last " + shown(progress, "lastChange") +
+                                                          " " + ago(progress["lastChangeAgo"])));
+  print_fact("heartbeats", shown(progress, "heartbeats") + heartbeats_now(document));
+  for (const auto& proof : document["evidence"]) {
+    print_fact("evidence", "event " + shown(proof, "seq") + ": " + shown(proof, "note"));
+  }
+  print_pending(document);
+  return exit_done;
+}
+
+void add_status(CommandLine& line) {
+  const auto options = std::make_shared<StatusOptions>();
+  auto* command = line.app.add_subcommand("status", "Show one session: its health, and why");
+  command->add_option("session", options->session, "Session id")->required();
+  command->add_flag("--json", options->json, "Print the progress document as JSON");
+  add_endpoint(*command, options->endpoint);
+  command->callback([&line, options] { line.code = status(*options); });
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,697 @@
+// The store thread. One turn takes the queue, arrives, commits all batches together, looks,
+// answers, and does a piece of retention. Callers on other threads only put tasks into the
+// queue. A second thread refuses tasks that wait too long.
+#include "core/store_thread.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/query_thread.h"
+#include "core/row_pace.h"
+#include "core/summary.h"
+#include "ingest/joiner.h"
+#include "watchdog/change_notifier.h"
+
+namespace watchdog::monitor {
+namespace {
+
+/// The observer wants to look at least once a second.
+constexpr Millis look_every{1'000};
+/// Interval of retention; a round then works in pieces until nothing is left.
+constexpr Millis trim_every{600'000};
+constexpr Millis piece_every{20};
+/// Interval of retention while the file is too large.
+constexpr Millis room_every{1'000};
+/// While room is needed, a session that reported within this time is not abandoned.
+constexpr Millis attended_for{600'000};
+/// Sessions abandoned at once: some milliseconds.
+constexpr std::size_t abandoned_at_once = 200;
+/// Above the limit of size and a quarter of it, reports are refused. Small limits get some pages.
+constexpr std::int64_t room_min = 1'000'000;
+
+/// About what a batch takes in memory.
+std::size_t weight(const Batch& batch) {
+  const auto& spec = batch.spec;
+  std::size_t bytes = sizeof(Batch) + spec.agent.size() + spec.task.size();
+  for (const auto& [key, value] : spec.labels) bytes += key.size() + value.size() + 64;
+  for (const auto& report : batch.reports) {
+    bytes += sizeof(Report) + report.content.size() + report.name.size() + report.call_id.size() +
+             report.hash.size() + report.event_id.size() + report.turn.size();
+    if (const auto* outcome = std::get_if<Outcome>(&report.detail)) {
+      bytes += outcome->error.size() + outcome->reason.size();
+    }
+  }
+  return bytes;
+}
+
+/// A task for the disk, with its callback.
+template <class T>
+struct Waiting {
+  std::function<void(Result<T>)> done;
+  std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+  std::atomic_flag answered = ATOMIC_FLAG_INIT;
+
+  void answer(Result<T> result) {
+    if (answered.test_and_set()) return;
+    std::exchange(done, {})(std::move(result));  // what it holds is not needed any more
+  }
+};
+
+struct Pending : Waiting<Receipt> {
+  Batch batch;
+  std::size_t bytes = 0;
+};
+
+struct Writing : Waiting<void> {
+  std::function<Result<void>(Store&)> work;
+};
+
+/// An erasure with its callback. It may take long, which is not a failure.
+struct StoreTask {
+  Erasure erasure;
+  std::function<void(Result<std::vector<std::string>>)> done;
+};
+
+}  // namespace
+
+struct StoreThread::State {
+  State(Options chosen, Store opened)
+      : options(std::move(chosen)),
+        wake_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        store(std::move(opened)),
+        room(options.database) {}
+  ~State() {
+    if (wake_fd >= 0) close(wake_fd);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  const Options options;
+  int wake_fd;
+
+  // Of the store thread:
+  Store store;
+  std::unique_ptr<Observer> observer;
+  ChangeListener appends;
+  Joiner joiner;
+  std::chrono::steady_clock::time_point next_trim =
+      std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  bool trimming = false;
+  Seq trim_through = 0;
+  bool log_saved = false;  ///< The log vanished, and the file is not open again yet.
+  bool trouble_said = false;
+  bool waiting_said = false;
+  bool abandoning = false;  ///< There may be more sessions to abandon.
+  RowPace pace;
+
+  std::atomic<bool> full = false;             ///< No room for reports.
+  std::atomic<bool> retention_waits = false;  ///< Nothing is dropped by its age.
+
+  mutable std::mutex mutex;
+  std::vector<std::shared_ptr<Pending>> inbox;
+  std::vector<std::shared_ptr<Pending>> in_hand;  ///< Taken, not yet answered.
+  std::vector<std::shared_ptr<Writing>> writings;
+  std::vector<std::shared_ptr<Writing>> writings_in_hand;
+  std::size_t pending_bytes = 0;
+  std::vector<StoreTask> errands;
+  std::optional<Error> trouble;
+  std::int64_t file_bytes = 0;
+  std::int64_t log_bytes = 0;
+  Instant next_due = never;
+  std::chrono::steady_clock::time_point came_round = std::chrono::steady_clock::now();
+  std::shared_ptr<Observer> seen;  ///< The observer, for questions of other threads.
+  Millis tick_offset{};
+  bool stopping = false;
+
+  std::mutex listening;
+  std::function<void(const Transition&)> listener;
+  std::function<void()> message_listener;
+
+  std::thread thread;
+  std::jthread patience;  ///< Answers requests that waited too long for the disk.
+  QueryThread room;       ///< Last, so that it closes first: what is read there asks for the rest.
+
+  void wake() const {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(wake_fd, &one, sizeof one);
+  }
+
+  [[nodiscard]] std::shared_ptr<Observer> observer_seen() const {
+    const std::lock_guard guard(mutex);
+    return seen;
+  }
+
+  Result<void> begin() {
+    Observer::Options told{
+        .told = [this](const TransitionRow& row,
+                       const std::string& session) { tell(row, session); },
+        .seen = [this](const Event& event, const std::string& session) { tell(event, session); },
+        .alerts = options.alerts};
+    if (options.feed != nullptr) {
+      told.seen_some = [feed = options.feed] { feed->flush(); };
+      told.reloaded = [feed = options.feed](Seq seq, std::int64_t transition) {
+        feed->restart({.seq = seq, .transition = transition});
+      };
+    }
+    auto started = Observer::start(store, std::move(told));
+    if (!started) return started.error();
+    // An erasure that a crash cut off is finished by the next judge.
+    if (auto finished = store.erase({}); !finished) options.log(finished.error().message);
+    const std::lock_guard guard(mutex);
+    seen = std::move(*started);
+    tick_offset = store.now() - Instant{system_clock().since_boot()};
+    if (auto bound = ChangeListener::for_all(options.database)) appends = std::move(*bound);
+    return {};
+  }
+
+  void tell(const Event& event, const std::string& session) {
+    if (options.feed != nullptr) options.feed->event(event, session);
+    if (options.metrics != nullptr) options.metrics->count_event(event);
+  }
+
+  void tell(const TransitionRow& row, const std::string& session) {
+    if (options.feed != nullptr) options.feed->transition(row, session);
+    if (options.metrics != nullptr) options.metrics->transitions[row.transition.health.kind].add();
+    const std::lock_guard guard(listening);
+    if (listener) listener(row.transition);
+  }
+
+  /// Wakes the listeners. Rows of sessions follow soon, from the thread that reads lists.
+  void feed_listeners(Backend& backend) {
+    if (options.feed == nullptr) return;
+    options.feed->flush();
+    const auto now = std::chrono::steady_clock::now();
+    const auto pending = options.feed->pending();
+    if (pending == Feed::Pending::none || now < pace.due(pending)) return;
+    pace.begin(now);
+    room.read(
+        [this, &backend](StoreReader& reader) {
+          const auto begin = std::chrono::steady_clock::now();
+          tell_changed(*options.feed, backend, reader);
+          pace.took(std::chrono::steady_clock::now() - begin);
+        },
+        [](const Error&) {});
+  }
+
+  void tell_of_messages() {
+    if (!store.take_told()) return;
+    const std::lock_guard guard(listening);
+    if (message_listener) message_listener();
+  }
+
+  /// Returns why a report would be refused now. REQUIRES: the mutex is held.
+  [[nodiscard]] std::optional<Error> trouble_now() const {
+    if (trouble) return trouble;
+    if (full.load()) return no_room();
+    const auto idle = std::chrono::steady_clock::now() - came_round;
+    if (idle <= look_every + options.refusal_max) return std::nullopt;
+    return Error{
+        ErrorCode::unavailable,
+        "the database could not be written for " +
+            std::to_string(std::chrono::duration_cast<std::chrono::seconds>(idle).count()) +
+            " s: another writer or the disk does not come to its end"};
+  }
+
+  void report(const Result<void>& result) {
+    {
+      const std::lock_guard guard(mutex);
+      trouble = result ? std::nullopt : std::optional(result.error());
+    }
+    if (!result && !trouble_said) options.log("cannot store reports: " + result.error().message);
+    if (result && trouble_said) options.log("reports are stored again");
+    trouble_said = !result;
+  }
+
+  /// The database or its log was removed or replaced: starts again with the present files. All
+  /// connections of this process are closed first: SQLite would share the old index among them.
+  Result<void> reopen_if_vanished() {
+    if (!store.vanished()) return seen ? Result<void>{} : begin();
+    room.close();
+    if (store.close()) log_saved = true;
+    {
+      const std::lock_guard guard(mutex);
+      seen.reset();
+    }
+    appends = ChangeListener();
+    auto opened = Store::open({.database = options.database});
+    if (!opened) return opened.error();
+    store = std::move(*opened);
+    if (auto begun = begin(); !begun) return begun;
+    options.log(std::exchange(log_saved, false)
+                    ? "the log of the database " + options.database.string() +
+                          " was removed or replaced; the monitor saved what it held"
+                    : "the database " + options.database.string() +
+                          " vanished, and the monitor made it again");
+    return {};
+  }
+
+  bool take() {
+    const std::lock_guard guard(mutex);
+    in_hand.swap(inbox);
+    return !in_hand.empty();
+  }
+
+  /// Tasks of this turn are done.
+  std::vector<std::shared_ptr<Pending>> settle() {
+    const std::lock_guard guard(mutex);
+    for (const auto& pending : in_hand) pending_bytes -= pending->bytes;
+    return std::exchange(in_hand, {});
+  }
+
+  /// Commits and answers what came in. `looked` is set if the observer looked meanwhile.
+  Result<void> commit(std::optional<Result<Instant>>& looked) {
+    if (!take()) return {};
+    std::vector<Batch> batches;
+    batches.reserve(in_hand.size());
+    for (const auto& pending : in_hand) {
+      joiner.join(pending->batch);
+      batches.push_back(std::move(pending->batch));
+    }
+    const auto began = std::chrono::steady_clock::now();
+    auto receipts = store.append(batches);
+    if (receipts && options.metrics != nullptr) {
+      options.metrics->commit.observe(std::chrono::steady_clock::now() - began);
+      for (const auto& receipt : *receipts) {
+        if (receipt)
+          options.metrics->duplicates.add(static_cast<std::int64_t>(receipt->duplicates));
+      }
+    }
+    // Judged before it is answered, so the next question of the client includes it.
+    if (receipts) looked = seen->look();
+    const auto settled = settle();
+    for (std::size_t at = 0; at < settled.size(); ++at) {
+      const bool made = receipts && (*receipts)[at] && (*receipts)[at]->created;
+      if (made && options.feed != nullptr) options.feed->created(batches[at].session);
+      // Before a cancel is answered: the session's next request is denied from then on.
+      if (options.cancelled != nullptr && receipts && (*receipts)[at])
+        options.cancelled->learn(batches[at].session, (*receipts)[at]->directive);
+      settled[at]->answer(receipts ? std::move((*receipts)[at])
+                                   : Result<Receipt>(receipts.error()));
+    }
+    return receipts ? Result<void>{} : receipts.error();
+  }
+
+  [[nodiscard]] bool take_writings() {
+    const std::lock_guard guard(mutex);
+    writings_in_hand.swap(writings);
+    return !writings_in_hand.empty();
+  }
+
+  /// Does what others want done with the store; `there` is why it cannot be.
+  void write_for_others(const Result<void>& there) {
+    if (!take_writings()) return;
+    for (const auto& writing : writings_in_hand) {
+      writing->answer(there ? writing->work(store) : there);
+    }
+    const std::lock_guard guard(mutex);
+    writings_in_hand.clear();
+  }
+
+  /// One bounded piece of retention. While the file is too large, one in each turn.
+  Result<void> trim() {
+    const auto bytes = store.bytes();
+    const bool too_large = bytes > options.retention.bytes_max;
+    tell_of_size(bytes);
+    const auto now = std::chrono::steady_clock::now();
+    if (too_large) next_trim = std::min(next_trim, now + room_every);
+    if (now < next_trim) return {};
+    if (!trimming) {
+      // Dropped events of running sessions must be in their snapshots.
+      if (auto kept = seen->checkpoint(); !kept) return kept;
+      trim_through = seen->folded();
+      trimming = true;
+      abandoning = true;
+    }
+    const auto waits = store.retention_waits();
+    tell_of_wait(waits);
+    if (abandoning || store.wants_room()) {
+      auto quiet_since = waits ? Instant{} : store.now() - options.retention.ended_for;
+      if (store.wants_room()) quiet_since = store.now() - attended_for;
+      const auto abandoned = seen->abandon(quiet_since, abandoned_at_once);
+      if (!abandoned) return abandoned.error();
+      abandoning = *abandoned > 0;
+    }
+    auto retention = options.retention;
+    retention.folded_through = trim_through;
+    retention.more_end = abandoning;
+    const auto more = store.trim(retention);
+    if (!more) return more.error();
+    seen->forget(store.take_dropped());
+    trimming = *more || abandoning;
+    // Between two pieces others get their turn.
+    if (too_large) {
+      next_trim = now + (trimming ? Millis{0} : room_every);
+    } else {
+      next_trim = now + (trimming ? piece_every : trim_every);
+    }
+    return {};
+  }
+
+  void tell_of_wait(const std::optional<std::string>& waits) {
+    if (waits && !waiting_said) options.log(*waits);
+    if (!waits && waiting_said) options.log("retention by age continues: the clocks agree");
+    waiting_said = waits.has_value();
+    retention_waits.store(waiting_said);
+  }
+
+  /// Reports are refused while retention cannot keep up.
+  void tell_of_size(std::int64_t bytes) {
+    const auto limit = options.retention.bytes_max;
+    const bool too_much = bytes > limit + limit / 4 + room_min;
+    if (too_much && !full.load()) {
+      options.log("the database is far above its limit of " + std::to_string(limit) +
+                  " bytes: reports are refused (507) until retention has made room");
+    }
+    if (!too_much && full.load()) options.log("the database has room again");
+    full.store(too_much);
+  }
+
+  /// Waiting callers get the error instead of silence.
+  Result<void> refuse_turn(const Result<void>& why) {
+    take();
+    for (const auto& pending : settle()) pending->answer(why.error());
+    write_for_others(why);
+    return why;
+  }
+
+  Result<void> turn(Instant& due) {
+    auto there = reopen_if_vanished();
+    if (!there) return refuse_turn(there);
+    // Before what came in is stamped: an absence of the monitor must not be taken for silence.
+    if (auto arrived = seen->arrive(); !arrived) return refuse_turn(arrived);
+    write_for_others({});
+    std::optional<Result<Instant>> looked;
+    auto committed = commit(looked);
+    // Reports that cannot be stored are not received: a session that tries meanwhile is not silent.
+    if (!committed) return committed;
+    if (!looked) looked = seen->look();
+    if (options.feed != nullptr) options.feed->flush();  // nothing else comes first
+    tell_of_messages();
+    if (*looked) due = **looked;
+    if (!*looked) return looked->error();
+    run_errands();
+    return trim();
+  }
+
+  [[nodiscard]] std::vector<StoreTask> take_errands() {
+    const std::lock_guard guard(mutex);
+    return std::exchange(errands, {});
+  }
+
+  void run_errands() {
+    for (const auto& errand : take_errands()) errand.done(erase(errand.erasure));
+  }
+
+  Result<std::vector<std::string>> erase(const Erasure& erasure) {
+    const auto artifacts =
+        options.artifacts.empty() ? artifacts_beside(options.database) : options.artifacts;
+    auto erased = erase_with_artifacts(store, erasure, artifacts);
+    seen->forget(store.take_dropped());
+    return erased;
+  }
+
+  /// Updates the values for other threads, once a turn.
+  void take_stock(Instant due) {
+    const auto size = [](const std::filesystem::path& file) {
+      std::error_code absent;
+      const auto bytes = std::filesystem::file_size(file, absent);
+      return absent ? std::int64_t{0} : static_cast<std::int64_t>(bytes);
+    };
+    const auto file = size(options.database);
+    const auto log = size(options.database.string() + "-wal");
+    const std::lock_guard guard(mutex);
+    file_bytes = file;
+    log_bytes = log;
+    next_due = due;
+    came_round = std::chrono::steady_clock::now();
+  }
+
+  /// A turn without memory is refused to its callers. The observer's memory may then be incomplete,
+  /// and is read from the file again.
+  Result<void> turn_or_refuse(Instant& due) {
+    try {
+      return turn(due);
+    } catch (const std::bad_alloc&) {
+      const Error error{ErrorCode::unavailable, "no memory is left to store reports; try again"};
+      for (const auto& pending : settle()) pending->answer(error);
+      refuse_writings_in_hand(error);
+      write_for_others(error);
+      const std::lock_guard guard(mutex);
+      seen.reset();
+      return error;
+    }
+  }
+
+  void refuse_writings_in_hand(const Error& error) {
+    for (const auto& writing : writings_in_hand) writing->answer(error);
+    const std::lock_guard guard(mutex);
+    writings_in_hand.clear();
+  }
+
+  void run(Backend& backend) {
+    while (true) {
+      Instant due = never;
+      const auto turned = turn_or_refuse(due);
+      if (!turned) {
+        for (const auto& errand : take_errands()) errand.done(turned.error());
+      }
+      try {
+        report(turned);
+        take_stock(due);
+        feed_listeners(backend);
+      } catch (const std::bad_alloc&) {
+        // The next turn.
+      }
+      bool stop = false;
+      {
+        const std::lock_guard guard(mutex);
+        stop = stopping && inbox.empty() && writings.empty() && errands.empty();
+      }
+      if (stop) break;
+      wait(due);
+    }
+    if (!seen) return;
+    if (auto kept = seen->checkpoint(); !kept) options.log(kept.error().message);
+  }
+
+  void wait(Instant due) const {
+    auto left = look_every;
+    if (due != never) left = std::clamp(due - store.now(), Millis{0}, look_every);
+    if (trimming) {
+      const auto pause = next_trim - std::chrono::steady_clock::now();
+      left = std::clamp(std::chrono::duration_cast<Millis>(pause), Millis{0}, left);
+    }
+    if (const auto pending = options.feed ? options.feed->pending() : Feed::Pending::none;
+        pending != Feed::Pending::none) {
+      const auto rows = pace.due(pending) - std::chrono::steady_clock::now();
+      left = std::min(left, std::max(std::chrono::ceil<Millis>(rows), Millis{1}));
+    }
+    std::array<pollfd, 2> fds{pollfd{wake_fd, POLLIN, 0}, pollfd{appends.fd(), POLLIN, 0}};
+    poll(fds.data(), fds.size(), static_cast<int>(left.count()) + (due != never ? 1 : 0));
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto got = ::read(wake_fd, &count, sizeof count);
+    if ((fds[1].revents & POLLIN) != 0) appends.clear();
+  }
+
+  /// A stopped writer of another process holds the lock while it is stopped. Callers here get an
+  /// error after a while; their reports stay in the queue.
+  void answer_the_impatient(const std::stop_token& stop) {
+    std::mutex sleeping;
+    std::condition_variable_any never_notified;
+    std::unique_lock guard(sleeping);
+    while (!stop.stop_requested()) {
+      never_notified.wait_for(guard, stop, std::chrono::milliseconds(500), [] { return false; });
+      try {
+        answer_the_late();
+      } catch (const std::bad_alloc&) {
+        // Half a second later.
+      }
+    }
+  }
+
+  void answer_the_late() {
+    std::vector<std::shared_ptr<Pending>> late;
+    std::vector<std::shared_ptr<Writing>> late_writings;
+    const auto limit = std::chrono::steady_clock::now() - options.refusal_max;
+    {
+      const std::lock_guard lock(mutex);
+      for (const auto* waiting : {&in_hand, &inbox}) {
+        for (const auto& pending : *waiting) {
+          if (pending->since < limit && !pending->answered.test()) late.push_back(pending);
+        }
+      }
+      for (const auto* waiting : {&writings_in_hand, &writings}) {
+        for (const auto& writing : *waiting) {
+          if (writing->since < limit && !writing->answered.test()) late_writings.push_back(writing);
+        }
+      }
+    }
+    for (const auto& pending : late) {
+      pending->answer(Error{ErrorCode::unavailable,
+                            "the database could not be written for " +
+                                std::to_string(options.refusal_max.count()) +
+                                " ms: another writer does not come to its end. The report stays "
+                                "queued; with an event_id it may be sent again safely"});
+    }
+    for (const auto& writing : late_writings) {
+      writing->answer(
+          Error{ErrorCode::unavailable, "the database could not be written for " +
+                                            std::to_string(options.refusal_max.count()) +
+                                            " ms: another writer does not come to its end"});
+    }
+  }
+};
+
+StoreThread::StoreThread(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Result<std::unique_ptr<StoreThread>> StoreThread::start(Options options) {
+  auto store = Store::open({.database = options.database});
+  if (!store) return store.error();
+  auto state = std::make_unique<State>(std::move(options), std::move(*store));
+  if (auto begun = state->begin(); !begun) return begun.error();
+  auto* running = state.get();
+  state->patience =
+      std::jthread([running](const std::stop_token& stop) { running->answer_the_impatient(stop); });
+  std::unique_ptr<StoreThread> store_thread(new StoreThread(std::move(state)));
+  running->thread =
+      std::thread([running, backend = store_thread.get()] { running->run(*backend); });
+  return store_thread;
+}
+
+StoreThread::~StoreThread() {
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->stopping = true;
+  }
+  state_->wake();
+  state_->thread.join();
+}
+
+void StoreThread::listen(std::function<void(const Transition&)> listener) {
+  const std::lock_guard guard(state_->listening);
+  state_->listener = std::move(listener);
+}
+
+void StoreThread::listen_for_messages(std::function<void()> listener) {
+  const std::lock_guard guard(state_->listening);
+  state_->message_listener = std::move(listener);
+}
+
+void StoreThread::append(Batch batch, std::function<void(Result<Receipt>)> done) {
+  auto pending = std::make_shared<Pending>();
+  pending->bytes = weight(batch);
+  pending->batch = std::move(batch);
+  pending->done = std::move(done);
+  {
+    const std::lock_guard guard(state_->mutex);
+    if (state_->pending_bytes + pending->bytes <= state_->options.pending_bytes_max ||
+        state_->pending_bytes == 0) {
+      state_->pending_bytes += pending->bytes;
+      state_->inbox.push_back(std::move(pending));
+    }
+  }
+  if (pending) {
+    return pending->answer(
+        Error{ErrorCode::unavailable, "too many reports wait for the disk; try again"});
+  }
+  state_->wake();
+}
+
+void StoreThread::write(std::function<Result<void>(Store&)> work,
+                        std::function<void(Result<void>)> done) {
+  auto writing = std::make_shared<Writing>();
+  writing->work = std::move(work);
+  writing->done = std::move(done);
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->writings.push_back(std::move(writing));
+  }
+  state_->wake();
+}
+
+void StoreThread::read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) {
+  state_->room.read(std::move(work), std::move(failed));
+}
+
+std::vector<ChannelStatus> StoreThread::channels() const {
+  return state_->options.board ? state_->options.board->channels() : std::vector<ChannelStatus>{};
+}
+
+bool StoreThread::test_channel(const std::string& name, ChannelTried done) {
+  return state_->options.board && state_->options.board->test(name, std::move(done));
+}
+
+std::optional<Watched> StoreThread::watched(std::string_view session) const {
+  const auto observer = state_->observer_seen();
+  return observer ? observer->find(session) : std::nullopt;
+}
+
+Result<Tally> StoreThread::tally() {
+  return vitals()->sessions;
+}
+
+Result<std::vector<Child>> StoreThread::children(std::string_view session, std::size_t count_max) {
+  const auto observer = state_->observer_seen();
+  return observer ? observer->children(session, count_max) : std::vector<Child>{};
+}
+
+Result<std::vector<ActiveTurn>> StoreThread::turns(std::size_t count_max, std::string_view id) {
+  const auto observer = state_->observer_seen();
+  return observer ? observer->turns(count_max, id) : std::vector<ActiveTurn>{};
+}
+
+void StoreThread::erase(Erasure erasure,
+                        std::function<void(Result<std::vector<std::string>>)> done) {
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->errands.push_back({std::move(erasure), std::move(done)});
+  }
+  state_->wake();
+}
+
+const Metrics* StoreThread::metrics() const {
+  return state_->options.metrics;
+}
+
+std::optional<Vitals> StoreThread::vitals() const {
+  Vitals vitals;
+  if (const auto observer = state_->observer_seen()) vitals.sessions = observer->tally();
+  const auto present = now();
+  const std::lock_guard guard(state_->mutex);
+  vitals.keeps = !state_->trouble_now();
+  vitals.retention_waits = state_->retention_waits.load();
+  vitals.file_bytes = state_->file_bytes;
+  vitals.log_bytes = state_->log_bytes;
+  vitals.queue_bytes = static_cast<std::int64_t>(state_->pending_bytes);
+  if (state_->next_due != never) vitals.overdue = std::max(present - state_->next_due, Millis{0});
+  vitals.since_look =
+      std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now() - state_->came_round);
+  return vitals;
+}
+
+Instant StoreThread::now() const {
+  const std::lock_guard guard(state_->mutex);
+  return Instant{system_clock().since_boot() + state_->tick_offset};
+}
+
+bool StoreThread::has_room() const {
+  return !state_->full.load();
+}
+
+std::optional<Error> StoreThread::trouble() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->trouble_now();
+}
+
+}  // namespace watchdog::monitor

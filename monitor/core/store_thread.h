@@ -1,0 +1,74 @@
+/// \file
+/// The monitor's store thread: the only one in this process that writes. It commits what comes in,
+/// folds what anybody appended, lets time pass for sessions that are due, and keeps the file small.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/backend.h"
+#include "core/cancelled_sessions.h"
+#include "core/feed.h"
+#include "watchdog/observer.h"
+#include "watchdog/store.h"
+
+namespace watchdog::monitor {
+
+/// Thread-safe.
+class StoreThread final : public Backend {
+ public:
+  struct Options {
+    std::filesystem::path database;
+    Retention retention;
+    AlertRules alerts;  ///< The rules of alerts.
+    std::shared_ptr<const ChannelStatusRegistry>
+        board;  ///< The state of the channels; null: there are none.
+    /// Gets what an operator should know. Called from the store thread.
+    std::function<void(const std::string&)> log;
+    Feed* feed = nullptr;                              ///< Receives events and changes; null: none.
+    std::size_t pending_bytes_max = 64 * 1024 * 1024;  ///< Reports waiting for the disk.
+    Millis refusal_max{5'000};        ///< The longest wait of a caller of `append` for the disk.
+    std::filesystem::path artifacts;  ///< Empty: beside the database.
+    CancelledSessions* cancelled =
+        nullptr;                 ///< Receives the cancelled sessions; must outlive this.
+    Metrics* metrics = nullptr;  ///< Gets what is counted; must outlive this.
+  };
+
+  /// Opens the store, becomes its judge and begins. Errors: what Store::open and Observer::start
+  /// say.
+  [[nodiscard]] static Result<std::unique_ptr<StoreThread>> start(Options options);
+  /// Sets the receiver of recorded changes of health, on the store thread; null: none.
+  void listen(std::function<void(const Transition&)> listener);
+  /// Called when there are messages to send, from the store thread; null: none.
+  void listen_for_messages(std::function<void()> listener);
+  /// Commits what has come in, writes histories down and stops.
+  ~StoreThread() override;
+
+  void append(Batch batch, std::function<void(Result<Receipt>)> done) override;
+  void write(std::function<Result<void>(Store&)> work,
+             std::function<void(Result<void>)> done) override;
+  void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) override;
+  [[nodiscard]] std::vector<ChannelStatus> channels() const override;
+  [[nodiscard]] bool test_channel(const std::string& name, ChannelTried done) override;
+  [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
+  [[nodiscard]] Result<Tally> tally() override;
+  [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,
+                                                    std::size_t count_max) override;
+  [[nodiscard]] Result<std::vector<ActiveTurn>> turns(std::size_t count_max,
+                                                      std::string_view id) override;
+  void erase(Erasure erasure, std::function<void(Result<std::vector<std::string>>)> done) override;
+  [[nodiscard]] Instant now() const override;
+  [[nodiscard]] std::optional<Error> trouble() const override;
+  [[nodiscard]] bool has_room() const override;
+  [[nodiscard]] const Metrics* metrics() const override;
+  [[nodiscard]] std::optional<Vitals> vitals() const override;
+
+ private:
+  struct State;
+  explicit StoreThread(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,23 @@
+/// \file
+/// How urgent sessions are, and how many there are of each state.
+#pragma once
+
+#include <string>
+
+#include "core/backend.h"
+#include "core/feed.h"
+#include "watchdog/attention.h"
+
+namespace watchdog::monitor {
+
+/// How urgent the session is, as it is now.
+[[nodiscard]] Result<Urgency> urgency_of(const Backend& backend, StoreReader& reader,
+                                         const SessionRow& row, WallTime wall);
+
+/// How many sessions there are of each state and attention, as a JSON object.
+[[nodiscard]] Result<std::string> summary_of(Backend& backend, StoreReader& reader, WallTime wall);
+
+/// Tells those who listen how the sessions that changed look now, and the summary.
+void tell_changed(Feed& feed, Backend& backend, StoreReader& reader);
+
+}  // namespace watchdog::monitor

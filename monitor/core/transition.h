@@ -1,0 +1,13 @@
+/// \file
+/// A change of health as JSON.
+#pragma once
+
+#include <string>
+
+#include "watchdog/store_reader.h"
+
+namespace watchdog::monitor {
+
+[[nodiscard]] std::string transition_json(const TransitionRow& row);
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,386 @@
+// What a session did, drawn on one time axis: its state, heartbeats, turns, waits, model requests and
+// calls. Zooms and pans by pointer and keyboard; the same is there as a table.
+
+import { find } from './api.js';
+import { now, spoken, wall } from './clock.js';
+import { el, linkTo, mark, put } from './element.js';
+import { nameOf } from './health.js';
+import { palette } from './paint.js';
+import { countersOf, inLanes, reduced, spansOf } from './spans.js';
+import { moments, pieces } from './timeline.js';
+
+const pageSize = 1000;
+const eventsMax = 40000;
+const lanesMax = 14;
+const lane = 15;   // px
+const strip = 12;
+const axis = 18;
+const spanMin = 200;  // ms in sight at least
+const tableRows = 300;
+const precise = (ms) => (ms < 10000 ? `${(ms / 1000).toFixed(ms < 1000 ? 2 : 1)} s` : spoken(ms));
+
+const looks = { ok: 'progressing', running: 'accent', failed: 'stuck', 'timed out': 'silent', lost: 'unknown', waiting: 'needs',
+                hung: 'stuck', gone: 'stuck', restarted: 'suspect' };
+
+export class Activity {
+  node = el('section', { class: 'activity', 'aria-labelledby': 'activity-title', hidden: true });
+  #path;
+  #canvas = el('canvas', { tabindex: '0', role: 'application', 'aria-roledescription': 'timeline', 'aria-describedby': 'activity-keys' });
+  #tip = el('p', { class: 'tip', role: 'status' });
+  #legend = el('ul', { class: 'sums' });
+  #table = el('tbody');
+  #more = el('p', { class: 'hint' });
+  #counters = el('div', { class: 'counters' });
+  #children = [];
+  #events = new Map();
+  #sorted = [];
+  #spans = spansOf([]);
+  #bars = [];        // as drawn, in order of time
+  #hit = [];         // {x, y, width, height, bar}
+  #transitions = [];
+  #begin = null;
+  #end = null;       // of the session; null while it runs
+  #from = null;      // what is in sight; null: all of it
+  #to = null;
+  #chosen = null;
+  #drawing = false;
+  #stale = false;
+  #open;
+
+  /** `reveal(seq)` shows an event. */
+  constructor(session, reveal) {
+    this.#path = `/api/autonomous/sessions/${encodeURIComponent(session)}/events`;
+    this.#open = reveal;
+    const button = (text, label, run) => el('button', { type: 'button', class: 'plain', 'aria-label': label, title: label, onclick: run }, text);
+    this.node.append(
+      el('div', { class: 'heading' }, el('h2', { id: 'activity-title' }, 'Activity'), button('+', 'Zoom in', () => this.#zoom(0.5)),
+         button('−', 'Zoom out', () => this.#zoom(2)), button('All', 'Show all of it', () => this.#show(null, null))),
+      this.#canvas, this.#tip,
+      el('p', { id: 'activity-keys', class: 'unseen' }, 'Arrow keys go from bar to bar, plus and minus zoom, shift with arrows pans, 0 shows all, Enter shows the event.'),
+      this.#legend, this.#counters,
+      el('details', { ontoggle: () => this.#list() }, el('summary', {}, 'As a table'), this.#more,
+         el('div', { class: 'wide' }, el('table', {}, el('thead', {}, el('tr', {}, ...['What', 'Name', 'Began', 'Took', 'Outcome', 'Turn']
+           .map((name) => el('th', { scope: 'col' }, name)))), this.#table))));
+    this.#listen();
+    new ResizeObserver(() => this.#soon()).observe(this.#canvas.parentNode);
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#soon());
+  }
+
+  /** All events, the newest first: what is there is drawn at once. */
+  async load() {
+    let before = '9223372036854775807';
+    while (before !== null && this.#events.size < eventsMax) {
+      const page = await find(`${this.#path}?limit=${pageSize}&before=${before}`).catch(() => null);
+      if (!page) return;
+      for (const event of page.events) this.#events.set(event.seq, reduced(event));
+      before = page.next;
+      this.#changed();
+    }
+  }
+
+  add(event) {
+    this.#events.set(event.seq, reduced(event));
+    this.#changed();
+  }
+
+  /** `children`: rows of the sessions that it started. */
+  family(children) {
+    this.#children = children.map((row) => ({ kind: 'child', name: row.title, session: row.sessionId, begin: row.createdAt, end: row.endedAt,
+                                              outcome: nameOf(row.state), look: row.state }));
+    this.#soon();
+  }
+
+  draw({ begin, transitions, end }) {
+    this.#begin = begin;
+    this.#end = end;
+    this.#transitions = transitions;
+    this.#soon();
+  }
+
+  #changed() {
+    this.#stale = true;
+    this.#soon();
+  }
+
+  #soon() {
+    if (this.#drawing) return;
+    this.#drawing = true;
+    requestAnimationFrame(() => {
+      this.#drawing = false;
+      this.#paint();
+    });
+  }
+
+  #rebuild() {
+    this.#stale = false;
+    this.#sorted = [...this.#events.values()].sort((a, b) => a.seq - b.seq);
+    this.#spans = spansOf(this.#sorted);
+    const { calls, requests, turns, waits } = this.#spans;
+    this.#bars = [...turns, ...waits, ...requests, ...calls].sort((a, b) => a.begin - b.begin);
+    if (this.#chosen) this.#chosen = this.#bars.find(({ seq, kind }) => seq === this.#chosen.seq && kind === this.#chosen.kind) ?? null;
+    this.#told();
+    this.#list();
+  }
+
+  /** In words: what is drawn. */
+  #told() {
+    const { calls, requests } = this.#spans;
+    const count = (outcome) => calls.filter((call) => call.outcome === outcome).length;
+    const outcomes = ['ok', 'failed', 'timed out', 'lost', 'running'].map((word) => [word, count(word)]).filter(([, number]) => number > 0);
+    this.#legend.replaceChildren(...outcomes.map(([word, number]) =>
+      el('li', {}, el('span', { class: `swatch ${looks[word]}`, 'aria-hidden': 'true' }), ` ${number.toLocaleString()} ${number === 1 ? 'call' : 'calls'} ${word}`)),
+      ...(requests.length > 0 ? [el('li', {}, el('span', { class: 'swatch blocked', 'aria-hidden': 'true' }), ` ${requests.length.toLocaleString()} model requests`)] : []));
+    mark(this.#canvas, 'aria-label', `Activity: ${calls.length} calls, ${outcomes.map(([word, number]) => `${number} ${word}`).join(', ')}; ${requests.length} model requests`);
+    this.node.hidden = this.#bars.length === 0 && this.#spans.beats.length === 0;
+  }
+
+  #list() {
+    if (!this.node.querySelector('details').open) return;
+    const newest = this.#bars.slice(-tableRows).reverse();
+    put(this.#more, this.#bars.length > newest.length ? `The newest ${newest.length} of ${this.#bars.length.toLocaleString()}.` : '');
+    this.#table.replaceChildren(...newest.map((bar) => el('tr', {}, el('td', {}, bar.kind), el('td', {}, bar.name),
+      el('td', {}, wall(bar.begin)), el('td', {}, bar.end === null ? `${precise(now() - bar.begin)} so far` : precise(bar.end - bar.begin)),
+      el('td', {}, bar.outcome), el('td', {}, bar.turn ?? ''))));
+  }
+
+  #range() {
+    const first = Math.min(this.#begin ?? Infinity, this.#sorted[0]?.at ?? Infinity);
+    const until = this.#end ?? now();
+    const begin = Number.isFinite(first) ? first : until - 1000;
+    return { begin, until: Math.max(until, begin + spanMin), from: this.#from ?? begin, to: Math.max(this.#to ?? until, (this.#from ?? begin) + spanMin) };
+  }
+
+  #paint() {
+    if (this.#stale) this.#rebuild();
+    if (this.node.hidden) return;
+    const width = this.#canvas.clientWidth;
+    if (width === 0) return;
+    const { from, to, until } = this.#range();
+    const { calls, requests, turns, waits, beats, end } = this.#spans;
+    const colour = palette();
+    const x = (at) => (at - from) / (to - from) * width;
+    const groups = [
+      [turns, Math.min(inLanes(turns, until), 4)], [waits, waits.length > 0 ? 1 : 0], [requests, Math.min(inLanes(requests, until), lanesMax)],
+      [calls, Math.min(inLanes(calls, until), lanesMax)], [this.#children, Math.min(inLanes(this.#children, until), lanesMax)]];
+    const height = axis + 2 * strip + groups.reduce((sum, [, lanes]) => sum + lanes * lane + (lanes > 0 ? 5 : 0), 0) + 4;
+    const scale = devicePixelRatio || 1;
+    if (this.#canvas.width !== Math.round(width * scale) || this.#canvas.height !== Math.round(height * scale)) {
+      this.#canvas.width = Math.round(width * scale);
+      this.#canvas.height = Math.round(height * scale);
+      this.#canvas.style.height = `${height}px`;
+    }
+    const pen = this.#canvas.getContext('2d');
+    pen.setTransform(scale, 0, 0, scale, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    pen.font = `11px ${getComputedStyle(document.body).fontFamily}`;
+    pen.textBaseline = 'middle';
+
+    let right = -Infinity;
+    for (const at of moments(from, to)) {
+      const left = x(at);
+      pen.fillStyle = colour('line');
+      pen.fillRect(left, 0, 1, height);
+      const text = wall(at).replace(/^.*, /, '');
+      if (left < right + 8) continue;
+      pen.fillStyle = colour('soft');
+      pen.fillText(text, left + 4, axis / 2);
+      right = left + pen.measureText(text).width + 4;
+    }
+    let y = axis;
+    for (const piece of pieces(this.#begin ?? from, this.#transitions, until)) {
+      if (piece.end < from || piece.begin > to) continue;
+      pen.fillStyle = colour(piece.health);
+      pen.fillRect(x(piece.begin), y, Math.max(1, x(piece.end) - x(piece.begin)), strip - 3);
+    }
+    y += strip;
+    this.#paintBeats(pen, beats, { from, to, width, y, colour });
+    y += strip;
+    this.#hit = [];
+    for (const [bars, lanes] of groups) {
+      if (lanes === 0) continue;
+      y += 5;
+      for (const bar of bars) this.#paintBar(pen, bar, { x, y, lanes, from, to, width, until, colour });
+      y += lanes * lane;
+    }
+    if (end && end.at >= from && end.at <= to) {
+      pen.fillStyle = colour(end.outcome === 'failed' ? 'stuck' : end.outcome === 'incomplete' ? 'slow' : 'soft');
+      const bad = end.outcome === 'failed' || end.outcome === 'incomplete';
+      pen.fillRect(Math.min(x(end.at), width - (bad ? 4 : 1)), axis, bad ? 4 : 1, height - axis);
+    }
+    this.#paintCounters(colour, from, to);
+  }
+
+  /** How many heartbeats came, never each. */
+  #paintBeats(pen, beats, { from, to, width, y, colour }) {
+    const cell = 3;
+    const counts = new Float64Array(Math.ceil(width / cell) + 1);
+    for (const { at, count, span } of beats) {
+      // A row of heartbeats spreads over its time.
+      const first = Math.max(0, Math.floor((at - span - from) / (to - from) * width / cell));
+      const last = Math.min(counts.length - 1, Math.floor((at - from) / (to - from) * width / cell));
+      if (last < 0 || first >= counts.length) continue;
+      for (let cellAt = first; cellAt <= last; ++cellAt) counts[cellAt] += count / (last - first + 1);
+    }
+    const most = Math.max(...counts, 1e-9);
+    pen.fillStyle = colour('starting');
+    counts.forEach((count, at) => {
+      if (count === 0) return;
+      pen.globalAlpha = 0.25 + 0.6 * count / most;
+      pen.fillRect(at * cell, y + 1, cell - 1, strip - 4);
+    });
+    pen.globalAlpha = 1;
+  }
+
+  #paintBar(pen, bar, { x, y, lanes, from, to, width, until, colour }) {
+    const end = bar.end ?? until;
+    if (end < from || bar.begin > to) return;
+    const left = Math.max(-2, x(bar.begin));
+    const wide = Math.max(2, Math.min(x(end), width + 2) - left);
+    const top = y + Math.min(bar.lane ?? 0, lanes - 1) * lane;
+    const look = bar.kind === 'turn' ? 'line' : bar.kind === 'request' && bar.outcome === 'ok' ? 'blocked' : bar.look ?? looks[bar.outcome] ?? 'unknown';
+    pen.fillStyle = colour(look);
+    pen.globalAlpha = bar === this.#chosen ? 1 : bar.kind === 'turn' ? 0.9 : 0.78;
+    pen.fillRect(left, top, wide, lane - 3);
+    pen.globalAlpha = 1;
+    if (bar === this.#chosen) {
+      pen.strokeStyle = colour('ink');
+      pen.strokeRect(left + 0.5, top + 0.5, Math.max(1, wide - 1), lane - 4);
+    }
+    this.#hit.push({ left, top, right: left + wide, bottom: top + lane - 2, bar });
+    if (wide < 28) return;
+    pen.save();
+    pen.beginPath();
+    pen.rect(left, top, wide - 3, lane);
+    pen.clip();
+    pen.fillStyle = bar.kind === 'turn' ? colour('ink') : colour('sheet');
+    pen.fillText(bar.name, Math.max(left, 0) + 4, top + lane / 2 - 1);
+    pen.restore();
+  }
+
+  #paintCounters(colour, from, to) {
+    const series = countersOf(this.#spans.beats).slice(0, 6);
+    const known = [...this.#counters.children];
+    if (known.length !== series.length) {
+      this.#counters.replaceChildren(...series.map(() => el('figure', {}, el('figcaption'), el('canvas', { role: 'img' }))));
+    }
+    series.forEach(({ name, points, rates }, at) => {
+      const [caption, canvas] = this.#counters.children[at].children;
+      const newest = rates.at(-1)?.[1] ?? 0;
+      const text = `${name.replaceAll('_', ' ')}: ${points.at(-1)[1].toLocaleString()}, ${newest.toLocaleString(undefined, { maximumFractionDigits: 1 })}/s`;
+      put(caption, text);
+      mark(canvas, 'aria-label', text);
+      const width = canvas.clientWidth;
+      const height = 36;
+      const scale = devicePixelRatio || 1;
+      canvas.width = width * scale;
+      canvas.height = height * scale;
+      const pen = canvas.getContext('2d');
+      pen.setTransform(scale, 0, 0, scale, 0, 0);
+      const most = Math.max(...rates.map(([, rate]) => rate), 1e-9);
+      pen.strokeStyle = colour('accent');
+      pen.beginPath();
+      rates.forEach(([when, rate], index) => {
+        const left = (when - from) / (to - from) * width;
+        const top = height - 2 - rate / most * (height - 6);
+        if (index === 0) pen.moveTo(left, top);
+        else pen.lineTo(left, top);
+      });
+      pen.stroke();
+    });
+  }
+
+  #show(from, to) {
+    const { begin, until } = this.#range();
+    const least = Math.min(spanMin, until - begin);
+    if (from === null || (from <= begin && to >= until)) {
+      this.#from = this.#to = null;
+    } else {
+      const span = Math.max(least, Math.min(to - from, until - begin));
+      this.#from = Math.min(Math.max(from, begin), until - span);
+      this.#to = this.#from + span;
+    }
+    this.#soon();
+  }
+
+  #zoom(by, share = 0.5) {
+    const { from, to } = this.#range();
+    const middle = from + (to - from) * share;
+    this.#show(middle - (middle - from) * by, middle + (to - middle) * by);
+  }
+
+  #pan(by) {
+    const { from, to } = this.#range();
+    this.#show(from + (to - from) * by, to + (to - from) * by);
+  }
+
+  #say(bar) {
+    if (!bar) return put(this.#tip, '');
+    const took = bar.end === null ? `${precise(now() - bar.begin)} so far` : precise(bar.end - bar.begin);
+    put(this.#tip, [bar.name, bar.kind === 'request' ? 'model request' : '', took, bar.outcome, `from ${wall(bar.begin)}`, bar.turn && `turn ${bar.turn}`,
+                    bar.text, bar.result].filter(Boolean).join(' · '));
+  }
+
+  #choose(bar) {
+    if (!bar) return;
+    this.#chosen = bar;
+    const { from, to } = this.#range();
+    if (bar.begin < from || bar.begin > to) this.#show(bar.begin - (to - from) / 2, bar.begin + (to - from) / 2);
+    this.#say(bar);
+    this.#soon();
+  }
+
+  #at(event) {
+    const { left, top } = this.#canvas.getBoundingClientRect();
+    const [x, y] = [event.clientX - left, event.clientY - top];
+    return this.#hit.findLast((one) => x >= one.left - 1 && x <= one.right + 1 && y >= one.top && y <= one.bottom)?.bar ?? null;
+  }
+
+  #follow(bar) {
+    if (bar?.kind === 'child') location.href = linkTo(bar.session);
+    else if (bar) this.#open(bar.seq);
+  }
+
+  #listen() {
+    const canvas = this.#canvas;
+    let grip = null;
+    canvas.addEventListener('wheel', (event) => {
+      if (!event.ctrlKey && !event.metaKey && Math.abs(event.deltaX) <= Math.abs(event.deltaY)) return;  // the page scrolls
+      event.preventDefault();
+      const { left, width } = canvas.getBoundingClientRect();
+      if (event.ctrlKey || event.metaKey) this.#zoom(Math.exp(event.deltaY / 300), (event.clientX - left) / width);
+      else this.#pan(event.deltaX / width);
+    }, { passive: false });
+    canvas.addEventListener('pointerdown', (event) => {
+      grip = { x: event.clientX, moved: false, ...this.#range() };
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener('pointermove', (event) => {
+      if (!grip) return this.#say(this.#at(event) ?? this.#chosen);
+      const by = (event.clientX - grip.x) / canvas.clientWidth;
+      if (Math.abs(event.clientX - grip.x) > 4) grip.moved = true;
+      if (grip.moved) this.#show(grip.from - by * (grip.to - grip.from), grip.to - by * (grip.to - grip.from));
+    });
+    canvas.addEventListener('pointerup', (event) => {
+      const moved = grip?.moved;
+      grip = null;
+      const bar = this.#at(event);
+      if (moved || !bar) return;
+      if (bar === this.#chosen) this.#follow(bar);
+      else this.#choose(bar);
+    });
+    canvas.addEventListener('keydown', (event) => {
+      const at = this.#bars.indexOf(this.#chosen);
+      const acts = {
+        ArrowRight: () => (event.shiftKey ? this.#pan(0.25) : this.#choose(this.#bars[Math.min(at + 1, this.#bars.length - 1)])),
+        ArrowLeft: () => (event.shiftKey ? this.#pan(-0.25) : this.#choose(at < 0 ? this.#bars.at(-1) : this.#bars[Math.max(at - 1, 0)])),
+        Home: () => this.#choose(this.#bars[0]), End: () => this.#choose(this.#bars.at(-1)),
+        '+': () => this.#zoom(0.5), '=': () => this.#zoom(0.5), '-': () => this.#zoom(2), 0: () => this.#show(null, null),
+        Enter: () => this.#follow(this.#chosen),
+      };
+      if (!acts[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      event.stopPropagation();
+      acts[event.key]();
+    });
+  }
+}

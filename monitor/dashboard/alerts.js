@@ -1,0 +1,66 @@
+// What people were told, the newest first, and what can be done about it.
+
+import { act } from './actions.js';
+import { find } from './api.js';
+import { agoElement, now, spoken } from './clock.js';
+import { el, linkTo, put } from './element.js';
+import { badge } from './health.js';
+import { onKey } from './keys.js';
+import { connection, showChannels } from './top.js';
+
+const refreshMs = 10000;
+const pageSize = 100;
+const hours = [['15 min', 15], ['1 h', 60], ['8 h', 480], ['24 h', 1440]];
+
+let limit = pageSize;
+const titles = new Map();
+const list = el('ol', { class: 'alerts all' });
+const none = el('p', { class: 'none', hidden: true });
+const note = el('p', { class: 'hint' });
+const more = el('button', { type: 'button', hidden: true, onclick: () => { limit += pageSize; load(); } }, 'Older alerts');
+const open = el('input', { type: 'checkbox', checked: true, onchange: () => load() });
+
+const change = (alert, verb, path, body, answer) => act({
+  title: `${verb}: ${titles.get(alert.sessionId) ?? alert.sessionId}`, verb, path: `/api/alerts/${alert.alertId}/${path}`, body, answer: () => answer,
+  happens: path === 'snooze' ? 'No more alerts of this session until then.' : 'No more alerts of this trouble until it is over.', done: load });
+
+function item(alert) {
+  const quiet = alert.snoozedUntil > now();
+  const isOpen = alert.kind === 'alert' && !alert.acknowledged;
+  const snooze = el('select', { 'aria-label': 'Snooze', onchange: () => {
+    const minutes = Number(snooze.value);
+    snooze.value = '';
+    if (minutes > 0) change(alert, 'Snooze', 'snooze', { minutes }, `Quiet for ${spoken(minutes * 60000)}.`);
+  } }, new Option('Snooze…', ''), ...hours.map(([name, minutes]) => new Option(name, minutes)));
+  return el('li', { class: isOpen ? 'open' : null }, badge(alert.health),
+    el('a', { href: linkTo(alert.sessionId) }, titles.get(alert.sessionId) ?? alert.sessionId),
+    el('span', { class: 'told' }, alert.kind === 'recovery' ? 'recovered' : alert.reason), agoElement(alert.at),
+    el('span', { class: 'buttons' }, ...(isOpen ? [
+      el('button', { type: 'button', onclick: () => change(alert, 'Acknowledge', 'acknowledge', {}, 'It is acknowledged.') }, 'Acknowledge'), snooze] : [])),
+    el('small', {}, [alert.acknowledged && `acknowledged by ${alert.acknowledged.by}`, quiet && `quiet for ${spoken(alert.snoozedUntil - now())}`,
+                     ...alert.channels.map(({ name, state, error }) => `${name}: ${state}${error ? ` (${error})` : ''}`)].filter(Boolean).join(' · ')));
+}
+
+async function load() {
+  const page = await find(`/api/alerts?limit=${Math.min(limit, 1000)}`).catch(() => null);
+  connection.is(page ? 'live' : 'lost');
+  if (!page) return;
+  const alerts = open.checked ? page.alerts.filter((one) => one.kind === 'alert' && !one.acknowledged) : page.alerts;
+  list.replaceChildren(...alerts.map(item));
+  more.hidden = page.next === null;
+  none.hidden = alerts.length > 0;
+  put(none, open.checked ? 'No alert is open.' : 'No alert yet.');
+  put(note, page.channels.length === 0 ? 'No channel is set up: alerts are shown here only. See alerts.channels in the settings.'
+    : `Alerts go to ${page.channels.map(({ name }) => name).join(', ')}.`);
+}
+
+export async function startAlerts(main) {
+  main.replaceChildren(el('nav', { 'aria-label': 'Back' }, el('a', { href: '/', class: 'back' }, '← Sessions')),
+    el('div', { class: 'title' }, el('h1', {}, 'Alerts'), note), el('div', { class: 'filters' }, el('label', {}, open, ' Only open ones')), list, none, more);
+  onKey(['Escape'], 'back to the list', () => { location.href = '/'; });
+  const rows = await find('/api/autonomous/sessions?limit=10000').catch(() => null);
+  for (const { sessionId, title } of rows?.sessions ?? []) titles.set(sessionId, title);
+  await load();
+  setInterval(() => { if (!document.hidden && !connection.paused && !document.querySelector('dialog[open], select:focus')) load(); }, refreshMs);
+  showChannels(main);
+}

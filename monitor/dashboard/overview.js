@@ -1,0 +1,106 @@
+// The last 24 hours of all sessions: how many were how, and what went wrong most.
+
+import { get } from './api.js';
+import { heard, now, wall } from './clock.js';
+import { el, mark } from './element.js';
+import { badge, nameOf, rank } from './health.js';
+import { History, countsOver, troubles } from './history.js';
+import { onKey } from './keys.js';
+import { palette } from './paint.js';
+import { moments } from './timeline.js';
+import { connection } from './top.js';
+
+const day = 24 * 3600 * 1000;
+const buckets = 144;
+const height = 220;
+const foot = 18;
+const refreshMs = 60000;
+
+const canvas = el('canvas', { role: 'img' });
+const legend = el('ul', { class: 'sums' });
+const table = el('tbody');
+const wrong = el('ol', { class: 'wrong' });
+const none = el('p', { class: 'none', hidden: true }, 'No session was there in the last 24 hours.');
+let shown = null;
+
+function paint() {
+  if (!shown || canvas.clientWidth === 0) return;
+  const { counts, begin, end } = shown;
+  const width = canvas.clientWidth;
+  const scale = devicePixelRatio || 1;
+  canvas.width = width * scale;
+  canvas.height = height * scale;
+  canvas.style.height = `${height}px`;
+  const pen = canvas.getContext('2d');
+  pen.setTransform(scale, 0, 0, scale, 0, 0);
+  pen.font = `11px ${getComputedStyle(document.body).fontFamily}`;
+  const colour = palette();
+  const looks = [...counts.keys()].sort((a, b) => rank(b) - rank(a));  // the worst on top, where it is seen
+  const totals = Array.from({ length: buckets }, (_, at) => looks.reduce((sum, look) => sum + counts.get(look)[at], 0));
+  const most = Math.max(...totals, 1);
+  const room = height - foot - 4;
+  const cell = width / buckets;
+  const base = new Array(buckets).fill(0);
+  for (const look of looks) {
+    pen.fillStyle = colour(look);
+    counts.get(look).forEach((count, at) => {
+      if (count === 0) return;
+      const tall = count / most * room;
+      base[at] += tall;
+      pen.fillRect(at * cell, height - foot - base[at], Math.max(1, cell - 0.6), tall);
+    });
+  }
+  pen.fillStyle = colour('soft');
+  pen.textBaseline = 'bottom';
+  let right = -Infinity;
+  for (const at of moments(begin, end)) {
+    const text = wall(at).replace(/^.*, /, '').replace(/:\d\d(?= |$)/, '');
+    const left = (at - begin) / (end - begin) * width;
+    if (left < right + 8 || left + pen.measureText(text).width > width) continue;
+    pen.fillText(text, left, height - 2);
+    right = left + pen.measureText(text).width;
+  }
+  pen.textBaseline = 'top';
+  pen.fillText(`${most}`, 2, 2);
+  mark(canvas, 'aria-label', `Sessions over the last 24 hours, at most ${most} at once; the table below has the numbers`);
+}
+
+async function load() {
+  try {
+    const [list, history] = await Promise.all([get('/api/autonomous/sessions?limit=10000'), get(`/api/autonomous/history?minutes=${day / 60000}`)]);
+    connection.is('live');
+    heard(list.now);
+    const known = new History();
+    known.fill(history);
+    const end = now();
+    const begin = end - day;
+    const counts = countsOver(list.sessions, known, begin, end, buckets);
+    shown = { counts, begin, end };
+    const looks = [...counts.keys()].sort((a, b) => rank(a) - rank(b));
+    none.hidden = looks.length > 0;
+    legend.replaceChildren(...looks.map((look) => el('li', {}, badge(look), ` ${counts.get(look).at(-1)} now, at most ${Math.max(...counts.get(look))}`)));
+    const hours = Array.from({ length: 24 }, (_, at) => at * buckets / 24 + buckets / 24 - 1);
+    table.parentNode.tHead.rows[0].replaceChildren(el('th', { scope: 'col' }, 'Until'), ...looks.map((look) => el('th', { scope: 'col' }, nameOf(look))));
+    table.replaceChildren(...hours.reverse().map((at) => el('tr', {}, el('th', { scope: 'row' }, wall(begin + (at + 1) * day / buckets)),
+      ...looks.map((look) => el('td', {}, String(counts.get(look)[at]))))));
+    const found = troubles(list.sessions, known).slice(0, 12);
+    wrong.replaceChildren(...(found.length > 0 ? found.map(({ what, agent, count }) =>
+      el('li', {}, el('b', {}, `${count} ×`), ` ${what} `, el('small', {}, agent))) : [el('li', {}, 'Nothing.')]));
+    paint();
+  } catch {
+    connection.is('lost');
+  }
+}
+
+export function startOverview(main) {
+  main.replaceChildren(el('nav', { 'aria-label': 'Back' }, el('a', { href: '/', class: 'back' }, '← Sessions')),
+    el('div', { class: 'title' }, el('h1', {}, 'The last 24 hours')), none,
+    el('section', { class: 'overview' }, el('h2', {}, 'Sessions by state'), canvas, legend,
+       el('details', {}, el('summary', {}, 'As a table'), el('div', { class: 'wide' }, el('table', {}, el('thead', {}, el('tr', {})), table)))),
+    el('section', {}, el('h2', {}, 'What went wrong most'), wrong));
+  onKey(['Escape'], 'back to the list', () => { location.href = '/'; });
+  new ResizeObserver(paint).observe(canvas.parentNode);
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', paint);
+  load();
+  setInterval(() => { if (!document.hidden && !connection.paused) load(); }, refreshMs);
+}

@@ -1,0 +1,133 @@
+// What happened in a session, as bars: calls, model requests, turns and waits, made of its events.
+// Knows nothing of the page.
+
+const failures = { error: 'failed', tool_timeout: 'timed out' };
+/** Calls whose later ones are done got lost; so the monitor sees it. */
+const passedMax = 8;
+
+/** Of an event only what a bar needs: ten thousand of them stay small. */
+export function reduced(event) {
+  const { seq, at_ms: at, kind, name, call_id: id, turn_id: turn } = event;
+  switch (kind) {
+    case 'tool_call': return { seq, at, kind, name, id, turn, text: event.args === undefined ? '' : JSON.stringify(event.args).slice(0, 120) };
+    case 'tool_result': return { seq, at, kind, name, id };
+    case 'error': case 'tool_timeout': return { seq, at, kind, name, id, text: event.text?.slice(0, 160) };
+    case 'evidence': return { seq, at, kind, id: id ?? '', state: event.state };
+    case 'turn': return { seq, at, kind, name, id };
+    case 'wait': return { seq, at, kind, name: event.waiting_for, text: event.text?.slice(0, 160) };
+    case 'end': return { seq, at, kind, name: event.outcome };
+    case 'heartbeat': return { seq, at, kind, count: event.count ?? 1, span: event.span_ms ?? 0, counters: event.counters };
+    case 'idle': return { seq, at, kind, name };
+    default: return { seq, at, kind };
+  }
+}
+
+/** Each bar gets the first lane in which nothing overlaps it. */
+export function inLanes(bars, until) {
+  const ends = [];
+  for (const bar of bars) {
+    const end = bar.end ?? until;
+    let lane = ends.findIndex((last) => last <= bar.begin);
+    if (lane < 0) lane = ends.push(0) - 1;
+    ends[lane] = Math.max(end, bar.begin + 1);
+    bar.lane = lane;
+  }
+  return ends.length;
+}
+
+/** `events` are reduced ones, oldest first. Bars that are still open have no end. */
+export function spansOf(events) {
+  const calls = [];
+  const requests = [];
+  const turns = [];
+  const waits = [];
+  const beats = [];
+  let open = [];
+  const asked = new Map();
+  const inTurn = new Map();
+  let wait = null;
+  let end = null;
+
+  const drop = (at, outcome, which = () => true) => {
+    for (const call of open.filter(which)) Object.assign(call, { end: at, outcome });
+    open = open.filter((call) => !which(call));
+  };
+  const finish = ({ at, kind, name, id, text }) => {
+    let found = id ? open.findIndex((call) => call.id === id) : -1;
+    if (found < 0) found = open.findIndex((call) => call.name === name && !(call.id && id));
+    if (found < 0) return;
+    const [call] = open.splice(found, 1);
+    Object.assign(call, { end: at, outcome: failures[kind] ?? 'ok', result: text });
+    for (const older of open) if (older.seq < call.seq) older.passed += 1;
+    drop(at, 'lost', (other) => other.passed >= passedMax);
+  };
+
+  for (const event of events) {
+    const { at, kind, name, id, seq } = event;
+    if (wait && !['heartbeat', 'evidence', 'wait', 'message', 'budget', 'opinion', 'limit', 'turn'].includes(kind)) {
+      wait.end = at;
+      wait = null;
+    }
+    if (kind === 'tool_call') {
+      const call = { kind: 'call', seq, name: name || 'a tool', id, turn: event.turn, begin: at, end: null, outcome: 'running', text: event.text, passed: 0 };
+      calls.push(call);
+      open.push(call);
+    } else if (kind === 'tool_result' || kind in failures) {
+      finish(event);
+    } else if (kind === 'evidence') {
+      const known = asked.get(id);
+      if (event.state === 'over') {
+        if (known) Object.assign(known, { end: at, outcome: known.outcome === 'running' ? 'ok' : known.outcome });
+        asked.delete(id);
+      } else if (known) {
+        if (['hung', 'gone', 'restarted'].includes(event.state)) known.outcome = event.state;
+        known.name = event.state;
+      } else {
+        const request = { kind: 'request', seq, name: event.state, id, begin: at, end: null, outcome: 'running' };
+        requests.push(request);
+        asked.set(id, request);
+      }
+    } else if (kind === 'turn') {
+      if (name === 'turn_start') {
+        const turn = { kind: 'turn', seq, name: id, id, begin: at, end: null, outcome: 'running' };
+        turns.push(turn);
+        inTurn.set(id, turn);
+      } else if (name === 'turn_end' && inTurn.has(id)) {
+        Object.assign(inTurn.get(id), { end: at, outcome: 'ok' });
+        inTurn.delete(id);
+        drop(at, 'lost', (call) => call.turn === id);
+      }
+    } else if (kind === 'wait') {
+      if (wait) wait.end = at;
+      wait = { kind: 'wait', seq, name: `waits for ${name || 'something'}`, begin: at, end: null, outcome: 'waiting', text: event.text };
+      waits.push(wait);
+    } else if (kind === 'heartbeat') {
+      beats.push(event);
+    } else if (kind === 'idle' && name !== 'relay') {
+      drop(at, 'lost');
+    } else if (kind === 'end' || kind === 'start') {
+      drop(at, 'lost');
+      for (const turn of inTurn.values()) turn.end = at;
+      for (const request of asked.values()) request.end = at;
+      inTurn.clear();
+      asked.clear();
+      end = kind === 'end' ? { at, outcome: name } : null;
+    }
+  }
+  return { calls, requests, turns, waits, beats, end };
+}
+
+/** Values of counters over time, and how fast each rises: {name, points: [[at, value]], rates: [[at, perSecond]]}. */
+export function countersOf(beats) {
+  const series = new Map();
+  for (const { at, counters } of beats) {
+    for (const [name, value] of Object.entries(counters ?? {})) {
+      if (!series.has(name)) series.set(name, { name, points: [], rates: [] });
+      const { points, rates } = series.get(name);
+      const last = points.at(-1);
+      if (last && at > last[0]) rates.push([at, Math.max(0, value - last[1]) * 1000 / (at - last[0])]);
+      points.push([at, value]);
+    }
+  }
+  return [...series.values()].filter(({ points }) => points.length > 1);
+}

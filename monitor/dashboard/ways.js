@@ -1,0 +1,57 @@
+// The empty page: five ways in which sessions come here, each to copy. A line turns green when a
+// session came that way.
+
+import { access } from './api.js';
+import { el, mark, put } from './element.js';
+
+/** `via`: the label of sessions that came so; `test`: of those without it. */
+function ways() {
+  const { origin } = location;
+  const proxy = access().proxyUrl;
+  return [
+    { name: 'Model proxy', via: 'proxy', listens: proxy ? `listening at ${proxy}` : 'not running: start the monitor with --upstream and the URL of your model server',
+      about: 'An unmodified agent reports by its requests to its model.', command: proxy ? `OPENAI_BASE_URL=${proxy}/v1 your-agent` : 'watchdog-monitor serve --upstream http://127.0.0.1:8080' },
+    { name: 'Hooks', via: 'hooks', listens: `listening at ${origin}/api/hooks/`,
+      about: 'A coding agent reports by its own hooks. Set this as the command of its hooks; codex, gemini-cli and opencode have paths of their own.',
+      command: `curl -s -d @- ${origin}/api/hooks/claude-code` },
+    { name: 'Wrapped command', via: 'run', listens: `listening at ${origin}`,
+      about: 'Any command is watched from outside.', command: `watchdog-monitor run --server ${origin} -- make test` },
+    { name: 'Client library', via: null, listens: `listening at ${origin}/api/autonomous/`,
+      about: 'A program reports by a few lines of its own.', command: `curl ${origin}/api/autonomous/sessions/first/events -d '{"kind":"state_change","type":"it_works"}'` },
+    { name: 'Demo', via: 'demo', listens: null, about: 'Ten agents that work, wait, loop and die.', command: 'watchdog-monitor demo --port 0' },
+  ];
+}
+
+const ofRow = (row) => row.labels?.via ?? (row.agent?.startsWith('demo') ? 'demo' : null);
+
+export class Ways {
+  node = el('section', { class: 'ways', hidden: true, 'aria-labelledby': 'ways-title' });
+  #lines = null;
+
+  #build() {
+    this.#lines = ways().map((way) => {
+      const copied = el('span', { role: 'status' });
+      const state = el('b', { class: 'way' }, 'not used yet');
+      const line = el('li', {}, el('h3', {}, way.name, ' ', state), el('p', {}, way.about), way.listens ? el('small', {}, way.listens) : null,
+        el('div', { class: 'copy' }, el('code', { tabindex: '0' }, way.command),
+           el('button', { type: 'button', onclick: async () => {
+             await navigator.clipboard?.writeText(way.command).then(() => put(copied, 'Copied.'), () => put(copied, 'Select it to copy.'));
+           } }, 'Copy'), copied));
+      return { way, line, state };
+    });
+    this.node.append(el('h2', { id: 'ways-title' }, 'No session has reported yet. Five ways to begin:'), el('ol', {}, ...this.#lines.map(({ line }) => line)));
+  }
+
+  /** Shown while there is nothing else, and then until the page is left. */
+  show(rows) {
+    if (rows.size > 0 && this.node.hidden) return;
+    if (!this.#lines) this.#build();
+    this.node.hidden = false;
+    const used = new Set([...rows.values()].slice(0, 1000).map(ofRow));
+    for (const { way, line, state } of this.#lines) {
+      const is = used.has(way.via);
+      mark(line, 'class', is ? 'used' : null);
+      put(state, is ? 'works: a session came' : 'not used yet');
+    }
+  }
+}

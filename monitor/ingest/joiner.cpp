@@ -1,0 +1,184 @@
+// A report joins an earlier one of the same thing that another source told and its own source has
+// not. `by` has a bit for each source. A second report from the same source is thus a new thing.
+// Calls are looked for from the newest, because some servers use call ids again; results without an
+// id go to calls in their order. The first report sets the event id for both. Nothing is dropped,
+// so a report that the store refused is not lost.
+#include "ingest/joiner.h"
+
+#include <algorithm>
+#include <bit>
+#include <string_view>
+
+#include "watchdog/content.h"
+#include "watchdog/digest.h"
+#include "watchdog/ids.h"
+#include "watchdog/json.h"
+#include "watchdog/repetition.h"
+
+namespace watchdog::monitor {
+namespace {
+
+/// As much of a prompt as is compared.
+constexpr std::size_t prompt_bytes_max = 4'096;
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r\n";
+  const auto begin = text.find_first_not_of(blanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
+/// A proxy sees what is new in a request, of which the prompt is a part.
+bool is_part(std::string_view one, std::string_view other) {
+  if (one.empty() || other.empty()) return false;
+  return one.find(other) != std::string_view::npos || other.find(one) != std::string_view::npos;
+}
+
+std::uint64_t identity_of(const Report& report) {
+  const auto* marks = std::get_if<Marks>(&report.detail);
+  return marks == nullptr ? 0 : marks->identity;
+}
+
+bool is_prompt(const Report& report) {
+  return report.kind == ReportKind::user_input ||
+         (report.kind == ReportKind::state_change && report.name == "input");
+}
+
+}  // namespace
+
+void Joiner::join(Batch& batch) {
+  auto& talk = talk_of(batch.session);
+  const auto by = 1U << static_cast<unsigned>(batch.by);
+  talk.by |= by;
+  if (batch.by != ReportOrigin::hooks && std::popcount(talk.by) == 1) return;
+  for (auto& report : batch.reports) {
+    switch (report.kind) {
+      case ReportKind::tool_call:
+        join_call(talk, report, by);
+        break;
+      case ReportKind::tool_result:
+      case ReportKind::error:
+        join_result(talk, report, by);
+        break;
+      case ReportKind::message:
+        if (report.name == "assistant") join_answer(talk, report, by);
+        break;
+      case ReportKind::idle:
+        join_once(talk.idle, report, by);
+        break;
+      case ReportKind::compaction:
+        join_once(talk.compaction, report, by);
+        break;
+      default:
+        if (is_prompt(report)) join_prompt(talk, report, by);
+        break;
+    }
+    // Reports of the same moment come before anything else begins.
+    const bool begins = report.kind == ReportKind::start && report.name.empty();
+    if (begins || report.kind == ReportKind::tool_call || is_prompt(report))
+      talk.idle = talk.compaction = {};
+  }
+}
+
+Joiner::Talk& Joiner::talk_of(const std::string& session) {
+  if (const auto found = talks_.find(session); found != talks_.end()) {
+    by_use_.splice(by_use_.begin(), by_use_, found->second.place);
+    return found->second;
+  }
+  if (talks_.size() == sessions_max) {
+    talks_.erase(by_use_.back());
+    by_use_.pop_back();
+  }
+  by_use_.push_front(session);
+  auto& talk = talks_[session];
+  talk.place = by_use_.begin();
+  return talk;
+}
+
+void Joiner::name(Told& told, Report& report, unsigned by) {
+  if (told.by != 0) {
+    report.event_id = told.event_id;
+  } else {
+    if (report.event_id.empty()) report.event_id = new_uuid7(system_clock().wall());
+    told.event_id = report.event_id;
+  }
+  told.by |= by;
+}
+
+void Joiner::join_once(Told& told, Report& report, unsigned by) {
+  if ((told.by & by) != 0) told = {};
+  name(told, report, by);
+}
+
+void Joiner::join_call(Talk& talk, Report& report, unsigned by) {
+  mark(report);
+  const auto arguments = identity_of(report);
+  // The newest: some servers of models give the same ids again and again.
+  const auto found = std::find_if(talk.calls.rbegin(), talk.calls.rend(), [&](const Call& call) {
+    if (!call.id.empty() && !report.call_id.empty()) return call.id == report.call_id;
+    return arguments != 0 && call.other_id.empty() && call.arguments == arguments &&
+           (call.told.by & by) == 0;
+  });
+  if (found != talk.calls.rend() && (found->told.by & by) == 0) {
+    name(found->told, report, by);
+    found->other_id = report.call_id;
+    return;
+  }
+  auto& call = added(talk);
+  call.id = report.call_id;
+  call.tool = report.name;
+  call.arguments = arguments;
+  name(call.told, report, by);
+}
+
+Joiner::Call& Joiner::added(Talk& talk) {
+  if (talk.calls.size() == calls_max) talk.calls.erase(talk.calls.begin());
+  return talk.calls.emplace_back();
+}
+
+void Joiner::join_result(Talk& talk, Report& report, unsigned by) {
+  const auto of = [&](const Call& call) {
+    if ((call.answered.by & by) != 0) return false;
+    const auto& id = call.id.empty() ? call.other_id : call.id;
+    if (!id.empty() && !report.call_id.empty()) return id == report.call_id;
+    return (call.told.by & by) != 0 && call.tool == report.name;
+  };
+  Call* call = nullptr;
+  if (report.call_id.empty()) {  // calls without ids are answered in their order
+    const auto found = std::ranges::find_if(talk.calls, of);
+    if (found != talk.calls.end()) call = &*found;
+  } else {
+    const auto found = std::find_if(talk.calls.rbegin(), talk.calls.rend(), of);
+    if (found != talk.calls.rend()) call = &*found;
+  }
+  if (call == nullptr) {
+    // Of a call that was told before the monitor started, or long ago: the others tell it as well.
+    if (report.call_id.empty()) return;
+    call = &added(talk);
+    call->id = report.call_id;
+    call->tool = report.name;
+  }
+  name(call->answered, report, by);
+  report.call_id = call->id;
+}
+
+void Joiner::join_prompt(Talk& talk, Report& report, unsigned by) {
+  const auto text = trimmed(report.content);
+  const bool same =
+      talk.prompt.by != 0 && (talk.prompt.by & by) == 0 && is_part(text, talk.prompt_text);
+  if (!same) {
+    talk.prompt = {};
+    talk.prompt_text = first_characters(text, prompt_bytes_max);
+  }
+  name(talk.prompt, report, by);
+}
+
+void Joiner::join_answer(Talk& talk, Report& report, unsigned by) {
+  const auto digest = digest_of(trimmed(report.content));
+  const bool same = (talk.answer.by & by) == 0 && digest == talk.answer_digest;
+  if (!same) talk.answer = {};
+  talk.answer_digest = digest;
+  name(talk.answer, report, by);
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,68 @@
+/// \file
+/// Joins reports of several sources about one session.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "watchdog/store.h"
+
+namespace watchdog::monitor {
+
+/// Hooks, the proxy and the agent itself may report the same call, result, prompt, answer or end of
+/// an answer. The joiner gives both reports the same event id, so the store keeps the first one,
+/// with both names of a call. The order does not matter. It remembers the newest reports of the
+/// newest sessions; older ones stay separate. Use from one thread at a time.
+class Joiner {
+ public:
+  static constexpr std::size_t sessions_max = 1'024;
+  static constexpr std::size_t calls_max = 64;  ///< Of a session.
+
+  /// Sets the event ids of `batch`. A session with one source stays as it is, except hooks, which
+  /// are mostly the first of two.
+  void join(Batch& batch);
+
+ private:
+  /// The sources of a report, and its event id.
+  struct Told {
+    unsigned by = 0;  ///< A bit each.
+    std::string event_id;
+  };
+  struct Call {
+    std::string id;  ///< Of the first report. Empty: hooks of some agents have none.
+    std::string other_id;
+    std::string tool;  ///< As the first called it.
+    std::uint64_t arguments = 0;
+    Told told;
+    Told answered;
+  };
+  struct Talk {
+    unsigned by = 0;          ///< All sources so far.
+    std::vector<Call> calls;  ///< The newest at the end.
+    Told prompt;
+    std::string prompt_text;
+    Told answer;
+    std::uint64_t answer_digest = 0;
+    Told idle;        ///< Until something begins.
+    Told compaction;  ///< Likewise.
+    std::list<std::string>::iterator place;
+  };
+
+  Talk& talk_of(const std::string& session);
+  /// Gives the report the id of an earlier one, or a new id.
+  static void name(Told& told, Report& report, unsigned by);
+  static void join_once(Told& told, Report& report, unsigned by);
+  static Call& added(Talk& talk);
+  static void join_call(Talk& talk, Report& report, unsigned by);
+  static void join_result(Talk& talk, Report& report, unsigned by);
+  static void join_prompt(Talk& talk, Report& report, unsigned by);
+  static void join_answer(Talk& talk, Report& report, unsigned by);
+
+  std::unordered_map<std::string, Talk> talks_;
+  std::list<std::string> by_use_;  ///< The latest first.
+};
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,210 @@
+// A limit fits if the request ended within 2 % of it. `LimitOf` says on which clock: until the
+// head, since the last byte, or in total. Limits of events fit on two clocks, because all bytes may
+// have been comments. The rows of clients whose names are in the User-Agent come first, in the
+// order of the table. After them come round figures for any client. No match means that the
+// disconnect stays unexplained.
+#include "proxy/connection/client_limits.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace watchdog::monitor {
+namespace {
+
+constexpr Millis of_seconds(std::int64_t count) {
+  return Millis{count * 1'000};
+}
+
+// As found in the clients' sources and documentation in August 2026.
+constexpr ClientLimit known_limits[] = {
+    {"Cline",
+     "Ollama request timeout, since August 2026",
+     LimitOf::headers,
+     of_seconds(300),
+     "\"Request Timeout\" of its Ollama provider (requestTimeoutMs)",
+     {"ollama-js", "cline"}},
+    {"Cline",
+     "Ollama request timeout, before August 2026",
+     LimitOf::headers,
+     of_seconds(30),
+     "\"Request Timeout\" of its Ollama provider (requestTimeoutMs)",
+     {"ollama-js", "cline"}},
+    {"Roo Code",
+     "API request timeout",
+     LimitOf::headers,
+     of_seconds(600),
+     "roo-cline.apiRequestTimeout",
+     {"roocode", "roo-code"}},
+    {"Kilo Code",
+     "API request timeout",
+     LimitOf::headers,
+     of_seconds(300),
+     "kilo-code.apiRequestTimeout",
+     {"kilocode", "kilo-code"}},
+    {"opencode",
+     "headerTimeout",
+     LimitOf::headers,
+     of_seconds(300),
+     "provider.<name>.options.headerTimeout",
+     {"opencode"}},
+    {"opencode",
+     "chunkTimeout",
+     LimitOf::bytes,
+     of_seconds(300),
+     "provider.<name>.options.chunkTimeout",
+     {"opencode"}},
+    {"gemini-cli",
+     "headers timeout",
+     LimitOf::headers,
+     of_seconds(60),
+     "none (fixed in its fetch.ts)",
+     {"geminicli", "gemini-cli"}},
+    {"gemini-cli",
+     "body timeout",
+     LimitOf::bytes,
+     of_seconds(300),
+     "none (fixed in its fetch.ts)",
+     {"geminicli", "gemini-cli"}},
+    {"Codex",
+     "stream_idle_timeout_ms",
+     LimitOf::events,
+     of_seconds(300),
+     "model_providers.<name>.stream_idle_timeout_ms",
+     {"codex"}},
+    {"Claude Code",
+     "API_TIMEOUT_MS",
+     LimitOf::headers,
+     of_seconds(600),
+     "environment API_TIMEOUT_MS",
+     {"claude-cli", "claude-code"}},
+    {"Open WebUI",
+     "AIOHTTP_CLIENT_TIMEOUT",
+     LimitOf::total,
+     of_seconds(300),
+     "environment AIOHTTP_CLIENT_TIMEOUT",
+     {"aiohttp"}},
+    {"OpenHands",
+     "LLM timeout",
+     LimitOf::bytes,
+     of_seconds(300),
+     "LLM_TIMEOUT, llm.timeout",
+     {"openhands", "litellm"}},
+    {"Aider",
+     "request_timeout",
+     LimitOf::bytes,
+     of_seconds(600),
+     "--timeout",
+     {"aider", "litellm"}},
+    {"LiteLLM",
+     "request_timeout",
+     LimitOf::bytes,
+     of_seconds(600),
+     "litellm_settings.request_timeout, timeout of a model",
+     {"litellm"}},
+    {"LangChain",
+     "stream_chunk_timeout",
+     LimitOf::events,
+     of_seconds(120),
+     "stream_chunk_timeout, environment LANGCHAIN_OPENAI_STREAM_CHUNK_TIMEOUT_S",
+     {"asyncopenai/python", "langchain"}},
+    {"Continue",
+     "request timeout",
+     LimitOf::total,
+     of_seconds(7'200),
+     "requestOptions.timeout",
+     {"continue"}},
+    {"openai-python",
+     "timeout",
+     LimitOf::bytes,
+     of_seconds(600),
+     "OpenAI(timeout=…)",
+     {"openai/python"}},
+    {"openai-node",
+     "timeout",
+     LimitOf::headers,
+     of_seconds(600),
+     "new OpenAI({timeout: …})",
+     {"openai/js"}},
+    {"Node's fetch (undici)",
+     "headersTimeout",
+     LimitOf::headers,
+     of_seconds(300),
+     "headersTimeout of an undici Agent that is given as dispatcher",
+     {"node", "undici", "ai-sdk", "openai/js"}},
+    {"Node's fetch (undici)",
+     "bodyTimeout",
+     LimitOf::bytes,
+     of_seconds(300),
+     "bodyTimeout of an undici Agent that is given as dispatcher",
+     {"node", "undici", "ai-sdk", "openai/js"}},
+};
+
+constexpr ClientLimit unknown_client(std::int64_t count) {
+  return {"an unknown client", "a limit of its own", LimitOf::total, of_seconds(count),
+          "its request timeout"};
+}
+constexpr ClientLimit round_figures[] = {
+    unknown_client(30),    unknown_client(60),    unknown_client(90),    unknown_client(120),
+    unknown_client(180),   unknown_client(300),   unknown_client(600),   unknown_client(900),
+    unknown_client(1'200), unknown_client(1'800), unknown_client(3'600),
+};
+
+bool is_near(Millis time, Millis limit) {
+  return std::chrono::abs(time - limit) * 50 <= limit;
+}
+
+bool contains_in_any_case(std::string_view text, std::string_view lower) {
+  return std::search(text.begin(), text.end(), lower.begin(), lower.end(), [](char c, char wanted) {
+           return std::tolower(static_cast<unsigned char>(c)) == wanted;
+         }) != text.end();
+}
+
+bool fired(const ClientLimit& limit, Millis lasted, Millis quiet, bool answer_began) {
+  switch (limit.of) {
+    case LimitOf::headers:
+      return !answer_began && is_near(lasted, limit.usual);
+    case LimitOf::bytes:
+      return is_near(quiet, limit.usual);
+    case LimitOf::events:  // of what went to it, comments may have been all
+      return is_near(quiet, limit.usual) || is_near(lasted, limit.usual);
+    case LimitOf::total:
+      break;
+  }
+  return is_near(lasted, limit.usual);
+}
+
+}  // namespace
+
+std::span<const ClientLimit> client_limits() noexcept {
+  return known_limits;
+}
+
+std::string_view defused_by(LimitOf of) noexcept {
+  switch (of) {
+    case LimitOf::headers:
+      return "early headers of the proxy reset it";
+    case LimitOf::bytes:
+      return "comments of the proxy reset it";
+    case LimitOf::events:
+      return "empty deltas of the proxy reset it, comments do not";
+    case LimitOf::total:
+      break;
+  }
+  return "nothing resets it: raise it";
+}
+
+std::optional<ClientLimit> probable_limit(std::string_view user_agent, Millis lasted, Millis quiet,
+                                          bool answer_began) {
+  for (const auto& limit : known_limits) {
+    const bool is_theirs = std::ranges::any_of(limit.agents, [&](std::string_view agent) {
+      return !agent.empty() && contains_in_any_case(user_agent, agent);
+    });
+    if (is_theirs && fired(limit, lasted, quiet, answer_began)) return limit;
+  }
+  for (const auto& limit : round_figures) {
+    if (is_near(lasted, limit.usual) || is_near(quiet, limit.usual)) return limit;
+  }
+  return std::nullopt;
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,502 @@
+// The server's side of a proxied connection: sends the request, passes on the answer with keep-
+// alives, and turns errors into the form of the client's API. If the client closes, the upstream
+// connection closes at once.
+#include <boost/asio/ip/tcp.hpp>
+#include <utility>
+
+#include "http/framing.h"
+#include "ingest/hook_answer.h"
+#include "proxy/connection/json_members.h"
+#include "proxy/connection/proxy_connection.h"
+#include "watchdog/retry_after.h"
+
+namespace watchdog::monitor {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using tcp = asio::ip::tcp;
+
+constexpr std::size_t read_bytes = 16'384;
+/// Of an error that must be converted.
+constexpr std::size_t error_bytes_max = 65'536;
+constexpr int interim_answers_max = 16;
+constexpr std::string_view upgrade_lines = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
+/// How often bytes of a WebSocket are reported.
+constexpr std::chrono::seconds tunnel_told_every{1};
+
+/// The members to find in a request's body.
+enum Member : std::size_t {
+  model,
+  stream,
+  return_progress,
+  seed,
+  max_tokens,
+  max_completion_tokens,
+  n_predict,
+  top_k,
+  temperature,
+  top_p,
+  min_p,
+  members
+};
+constexpr std::array<std::string_view, members> member_names{
+    "model",     "stream", "return_progress", "seed",  "max_tokens", "max_completion_tokens",
+    "n_predict", "top_k",  "temperature",     "top_p", "min_p"};
+using Members = std::array<std::string_view, members>;
+
+TaskParameters parameters_in(const Members& found, bool streams) {
+  auto limit = count_in(found[n_predict]);
+  if (!limit) limit = count_in(found[max_tokens]);
+  if (!limit) limit = count_in(found[max_completion_tokens]);
+  return {.stream = streams,
+          .seed = count_in(found[seed]),
+          .max_tokens = limit,
+          .top_k = count_in(found[top_k]),
+          .temperature = number_in(found[temperature]),
+          .top_p = number_in(found[top_p]),
+          .min_p = number_in(found[min_p])};
+}
+
+}  // namespace
+
+void ProxyConnection::pass_on(bool whole) {
+  auto& now = *exchange_;
+  now.began = true;
+  now.id = ++proxy_->last_exchange;
+  now.since = now.last_byte = ProxyClock::now();
+  proxy_->exchanges[now.id] = this;
+  ++proxy_->exchanges_open;
+  std::string named;  // the model
+  TaskParameters parameters;
+  std::string changed;  // the body as the server gets it, where that is another one
+  now.streams = streams_lines(now.api) || streams_by_target(now.api, now.target);
+  if (whole) {
+    now.whole = std::make_shared<const std::string>(std::move(now.body));
+    now.body.clear();
+    Members found;
+    const bool is_object = find_members(*now.whole, member_names, found);
+    now.model = found[model];
+    named = string_in(found[model]).value_or(std::string(model_in_target(now.api, now.target)));
+    now.streams = flag_in(found[stream]).value_or(now.streams);
+    now.server = &proxy_->server_for(named);
+    parameters = parameters_in(found, now.streams);
+    if (is_object && now.streams) changed = asking_for_progress(found[return_progress]);
+  } else {
+    now.server = &proxy_->server_for({});
+  }
+  ExchangeBegan told{.method = now.method,
+                     .target = now.target,
+                     .session = now.session,
+                     .peer = peer_,
+                     .peer_port = peer_port_,
+                     .own_port = own_port_,
+                     .connection = number_,
+                     .server = now.server->upstream.url.text(),
+                     .headers = without_secrets(now.headers),
+                     .key_digest = key_digest(now.headers),
+                     .body = now.whole,
+                     .is_tunnel = now.is_tunnel};
+  std::optional<CancelRequest> cancel;
+  if (proxy_->options.cancelled && (generates(now.api) || now.is_tunnel))
+    cancel = proxy_->options.cancelled(told);
+  if (now.is_tunnel) now.tunnel = std::make_unique<const ExchangeBegan>(told);
+  proxy_->tell(now.id, std::move(told));
+  if (cancel) return deny(std::move(*cancel));
+  if (now.server->prober && generates(now.api)) now.server->prober->opened(now.id, parameters);
+  const bool has_body = request_->get().has_content_length() || request_->get().chunked();
+  Framing framing;
+  if (whole || (has_body && request_->is_done())) {
+    framing = {Framing::Kind::length, !changed.empty() ? changed.size()
+                                      : now.whole      ? now.whole->size()
+                                                       : now.body.size()};
+  } else if (request_->get().chunked()) {
+    framing = {Framing::Kind::chunks};
+    now.chunks_up = true;
+  } else if (has_body) {
+    framing = {Framing::Kind::length, request_->content_length().value_or(0)};
+  }
+  if (framing.kind == Framing::Kind::length && framing.length == 0 && !has_body) framing = {};
+  now.up_wire = request_head(now.method, now.target, now.headers, now.server->upstream.url, framing,
+                             looks_into());
+  if (now.is_tunnel) now.up_wire.insert(now.up_wire.size() - 2, upgrade_lines);
+  if (!changed.empty()) {
+    now.whole = std::make_shared<const std::string>(std::move(changed));
+  }
+  now.uploaded = request_->is_done();
+  connect();
+  want_bytes();
+}
+
+void ProxyConnection::deny(CancelRequest cancel) {
+  // Clients try other errors again, or ask their user to log in.
+  constexpr int bad_request = 400;
+  const auto message = "this session was " + cancel_sentence(cancel) +
+                       ". Its further requests are denied; begin a new session to go on";
+  exchange_->cancel = std::move(cancel);
+  fail(bad_request, "cancelled", message, ExchangeEnded::How::denied);
+}
+
+void ProxyConnection::cut_if_cancelled() {
+  auto& now = *exchange_;
+  if (!proxy_->options.cancelled) return;
+  auto cancel = proxy_->options.cancelled(*now.tunnel);
+  if (!cancel) return;
+  now.cancel = std::move(*cancel);
+  // Its frames are not read, so no frame of ours can be put between them. Whoever connects again is
+  // told why.
+  end(ExchangeEnded::How::denied, "this session was " + cancel_sentence(now.cancel));
+  client_->reset();
+  close();
+}
+
+void ProxyConnection::see_client() {
+  const auto& now = *exchange_;
+  if (!proxy_->options.client_of || !now.began || now.over || !generates(now.api)) return;
+  auto process =
+      proxy_->options.client_of({.peer = peer_, .peer_port = peer_port_, .own_port = own_port_});
+  if (process) proxy_->tell(now.id, ClientSeen{std::move(*process)});
+}
+
+std::string ProxyConnection::asking_for_progress(std::string_view asked) {
+  auto& now = *exchange_;
+  const bool can = now.api == ModelApi::openai_chat || now.api == ModelApi::openai_completions ||
+                   now.api == ModelApi::llama_completion;
+  if (!can) return {};
+  if (!asked.empty()) {
+    if (asked == "true") now.progress = AnswerFilter::Progress::passed;
+    return {};
+  }
+  if (!now.server->prober || !now.server->prober->tells_progress()) return {};
+  now.progress = AnswerFilter::Progress::hidden;
+  return with_member(*now.whole, "\"return_progress\":true");
+}
+
+void ProxyConnection::connect() {
+  auto& now = *exchange_;
+  now.up = std::make_shared<UpstreamConnection>(LinkSocket(proxy_->context));
+  const auto& url = now.server->upstream.url;
+  LinkError error;
+  const auto port = static_cast<std::uint16_t>(std::stoi(url.port));
+  if (const auto literal = asio::ip::make_address(url.host, error); !error)
+    return connect_to({tcp::endpoint(literal, port)});
+  auto resolver = std::make_shared<tcp::resolver>(proxy_->context);
+  resolver->async_resolve(
+      url.host, url.port,
+      [self = shared_from_this(), id = now.id, resolver](const LinkError& failed,
+                                                         const auto& found) {
+        if (!self->is_under_way(id)) return;
+        if (failed)
+          return self->fail(502, "server_unreachable",
+                            "the name of the model server cannot be looked up: " + failed.message(),
+                            ExchangeEnded::How::refused);
+        std::vector<tcp::endpoint> addresses;
+        for (const auto& entry : found) addresses.push_back(entry.endpoint());
+        self->connect_to(addresses);
+      });
+}
+
+void ProxyConnection::connect_to(const std::vector<tcp::endpoint>& addresses) {
+  exchange_->up->connect(
+      addresses, guarded([](Self self, const LinkError& error, std::size_t) {
+        auto& now = *self->exchange_;
+        if (error) return self->cannot_connect(error.message());
+        now.up->tune();
+        if (!now.server->trust) return self->send_request();
+        now.up->begin_tls_as_client(
+            *now.server->trust, now.server->upstream.url.host,
+            self->guarded([](Self again, const LinkError& failed, std::size_t) {
+              if (!failed) return again->send_request();
+              const auto distrust = again->exchange_->up->distrust();
+              again->cannot_connect(distrust.empty() ? "TLS failed: " + failed.message()
+                                                     : "its certificate is refused: " + distrust);
+            }));
+      }));
+}
+
+void ProxyConnection::cannot_connect(const std::string& why) {
+  fail(502, "server_unreachable",
+       "the model server at " + exchange_->server->upstream.url.text() +
+           " cannot be reached: " + why,
+       ExchangeEnded::How::refused);
+}
+
+void ProxyConnection::send_request() {
+  auto& now = *exchange_;
+  now.connected = now.uploading = true;
+  proxy_->tell(now.id, ExchangeReached{});
+  now.up_buffer.resize(read_bytes);
+  begin_answer();
+  if (!now.whole && !now.body.empty()) {
+    now.up_wire += now.chunks_up ? chunk_of(now.body) : now.body;
+    now.body.clear();
+  }
+  if (now.chunks_up && now.uploaded) now.up_wire += last_chunk;
+  const auto body = now.whole ? now.whole : std::make_shared<const std::string>();
+  now.up->write({asio::buffer(now.up_wire), asio::buffer(*body)},
+                guarded([body](Self self, const LinkError& error, std::size_t) {
+                  self->exchange_->uploading = false;
+                  self->exchange_->up_wire.clear();
+                  self->exchange_->whole.reset();
+                  self->release_body();
+                  // A server may answer and close before it has read everything.
+                  if (!error) self->upload();
+                  if (self->exchange_->is_open) self->carry_up();
+                }));
+  read_answer();
+}
+
+void ProxyConnection::upload() {
+  auto& now = *exchange_;
+  if (now.uploaded || now.uploading || !now.connected) return;
+  auto piece = std::exchange(request_->get().body(), {});
+  now.uploaded = request_->is_done();
+  if (piece.empty() && !now.uploaded) return want_bytes();
+  if (now.chunks_up) {
+    now.up_wire = piece.empty() ? "" : chunk_of(piece);
+    if (now.uploaded) now.up_wire += last_chunk;
+  } else {
+    now.up_wire = std::move(piece);
+  }
+  if (now.up_wire.empty()) return;
+  now.uploading = true;
+  now.up->write({asio::buffer(now.up_wire), asio::const_buffer()},
+                guarded([](Self self, const LinkError& error, std::size_t) {
+                  self->exchange_->uploading = false;
+                  if (error) return;
+                  self->upload();
+                  self->want_bytes();
+                }));
+}
+
+void ProxyConnection::begin_answer() {
+  auto& now = *exchange_;
+  now.answer.emplace();
+  now.answer->header_limit(static_cast<std::uint32_t>(proxy_->options.limits.header_bytes_max));
+  now.answer->body_limit(boost::none);
+  if (now.is_head) now.answer->skip(true);
+}
+
+void ProxyConnection::read_answer() {
+  auto& now = *exchange_;
+  now.up->read(asio::buffer(now.up_buffer),
+               guarded([](Self self, const LinkError& error, std::size_t bytes) {
+                 auto& under_way = *self->exchange_;
+                 if (error) return self->server_left(error);
+                 under_way.up_bytes.append(under_way.up_buffer.data(), bytes);
+                 self->got_answer();
+               }));
+}
+
+void ProxyConnection::got_answer() {
+  auto& now = *exchange_;
+  while (true) {
+    LinkError error;
+    const bool had_head = now.answer->is_header_done();
+    if (!feed(*now.answer, now.up_bytes, error))
+      return fail(502, "server_malformed",
+                  "what the model server sends is no HTTP: " + error.message(),
+                  ExchangeEnded::How::malformed);
+    if (!now.answer->is_header_done()) {
+      if (now.up_bytes.size() <= 2 * proxy_->options.limits.header_bytes_max) return read_answer();
+      return fail(502, "server_malformed", "the head of its answer does not end",
+                  ExchangeEnded::How::malformed);
+    }
+    if (had_head) break;
+    const auto status = now.answer->get().result_int();
+    if (status >= 200) {
+      if (!is_framing_known(now.answer->get()))
+        return fail(502, "server_malformed", "its answer has an unknown transfer coding",
+                    ExchangeEnded::How::malformed);
+      answer_began();
+      if (now.answer->is_done() || now.up_bytes.empty()) break;
+      continue;
+    }
+    if (status == 101 && now.is_tunnel) return open_tunnel();
+    if (status == 101 || ++now.interim > interim_answers_max)
+      return fail(502, "server_malformed", "the model server wants to speak something else",
+                  ExchangeEnded::How::malformed);
+    begin_answer();
+  }
+  if (!now.answer->is_done() && now.up_bytes.size() > framing_bytes_max)
+    return fail(502, "server_malformed",
+                "a chunk's extension or the trailers of its answer are above " +
+                    std::to_string(framing_bytes_max) + " bytes",
+                ExchangeEnded::How::malformed);
+  take_piece(std::exchange(now.answer->get().body(), {}));
+}
+
+void ProxyConnection::answer_began() {
+  auto& now = *exchange_;
+  const auto& head = now.answer->get();
+  const auto status = static_cast<int>(head.result_int());
+  const auto type = std::string(view(head[http::field::content_type]));
+  now.answer_came = true;
+  constexpr int first_error = 400;
+  if (status >= first_error) see_client();
+  proxy_->tell(
+      now.id,
+      AnswerBegan{.status = status,
+                  .content_type = type,
+                  .content_encoding = std::string(view(head[http::field::content_encoding])),
+                  .retry_after = retry_after(
+                      [&head](std::string_view name) {
+                        return view(head[boost::beast::string_view(name.data(), name.size())]);
+                      },
+                      system_clock().wall())});
+  const bool events = type.starts_with("text/event-stream");
+  const bool lines = type.find("ndjson") != std::string::npos;
+  now.filter = AnswerFilter(events  ? AnswerFilter::Form::events
+                            : lines ? AnswerFilter::Form::lines
+                                    : AnswerFilter::Form::opaque,
+                            now.progress);
+  if (now.head_sent) return;  // one of ours: what the server says comes below it
+  now.head_sent = true;
+  const bool bodiless = now.is_head || status == 204 || status == 304;
+  if (bodiless) {
+    now.framing = {Framing::Kind::none};
+  } else if (const auto length = now.answer->content_length();
+             length && !(events && now.progress == AnswerFilter::Progress::hidden)) {
+    now.framing = {Framing::Kind::length, *length};
+  } else {
+    frame_freely();
+  }
+  const bool last = !now.keeps || now.framing.kind == Framing::Kind::close;
+  to_client(answer_head(status, view(head.reason()), headers_of(head), now.framing, last));
+}
+
+void ProxyConnection::frame_freely() {
+  auto& now = *exchange_;
+  now.framing = {now.version >= 11 ? Framing::Kind::chunks : Framing::Kind::close};
+  if (now.version < 11) now.keeps = false;
+}
+
+bool ProxyConnection::contradicts() const {
+  const auto& now = *exchange_;
+  if (!now.head_is_ours || !now.answer_came) return false;
+  const auto type = view(now.answer->get()[http::field::content_type]);
+  const bool streams =
+      type.starts_with("text/event-stream") || type.find("ndjson") != std::string_view::npos;
+  return now.answer->get().result_int() != 200 || (now.streams && !streams);
+}
+
+void ProxyConnection::take_piece(std::string piece) {
+  auto& now = *exchange_;
+  if (!piece.empty()) {
+    now.lost_at.reset();
+    proxy_->tell(now.id, AnswerPiece{piece});
+    if (contradicts()) {
+      if (now.body.size() < error_bytes_max) now.body += piece;
+    } else {
+      now.body_came = true;
+      send_body(now.filter.pass(std::move(piece)));
+    }
+    tell_prober();
+  }
+  if (now.answer->is_done()) return answer_over();
+  if (out_.empty()) return read_answer();
+  flush([](Self self) { self->read_answer(); });
+}
+
+void ProxyConnection::tell_prober() {
+  auto& now = *exchange_;
+  if (!now.server->prober || !generates(now.api)) return;
+  now.told.pieces = now.filter.pieces();
+  now.told.prompt_read = now.filter.prompt_read();
+  now.told.prompt_tokens = now.filter.prompt_tokens();
+  now.server->prober->moved(now.id, now.told);
+}
+
+void ProxyConnection::send_body(std::string_view bytes) {
+  if (bytes.empty() || exchange_->framing.kind == Framing::Kind::none) return;
+  exchange_->framing.kind == Framing::Kind::chunks ? to_client(chunk_of(bytes))
+                                                   : to_client(std::string(bytes));
+}
+
+void ProxyConnection::answer_over() {
+  auto& now = *exchange_;
+  if (contradicts()) {
+    send_body(now.streams ? error_in_stream(now.api, error_text()) : now.body);
+  } else {
+    send_body(now.filter.rest());
+  }
+  if (now.framing.kind == Framing::Kind::chunks) to_client(std::string(last_chunk));
+  end(ExchangeEnded::How::answered, "");
+  leave_or_go_on();
+}
+
+std::string ProxyConnection::error_text() const {
+  const auto& now = *exchange_;
+  if (!member_of(now.body, "error").empty()) return now.body;
+  return error_body(now.api, static_cast<int>(now.answer->get().result_int()), "server_error",
+                    now.body.empty() ? "the model server refused the request" : now.body);
+}
+
+void ProxyConnection::open_tunnel() {
+  auto& now = *exchange_;
+  const auto& head = now.answer->get();
+  now.answer_came = now.head_sent = now.is_open = true;
+  auto wire = answer_head(101, view(head.reason()), headers_of(head), {}, false);
+  wire.insert(wire.size() - 2, upgrade_lines);
+  tell_tunnel(now.up_bytes.size());
+  out_ += wire + std::exchange(now.up_bytes, {});
+  flush([](Self self) { self->carry_down(); });
+  carry_up();
+}
+
+void ProxyConnection::carry_down() {
+  auto& now = *exchange_;
+  if (now.over) return;
+  now.up->read(asio::buffer(now.up_buffer),
+               guarded([](Self self, const LinkError& error, std::size_t bytes) {
+                 if (error) {
+                   self->end(ExchangeEnded::How::answered, "");
+                   return self->flush([](Self last) { last->close(); });
+                 }
+                 self->tell_tunnel(bytes);
+                 self->out_.append(self->exchange_->up_buffer.data(), bytes);
+                 self->flush([](Self next) { next->carry_down(); });
+               }));
+}
+
+void ProxyConnection::carry_up() {
+  auto& now = *exchange_;
+  if (now.over) return;
+  if (now.uploading || client_bytes_.empty()) return want_bytes();
+  now.uploading = true;
+  now.up_wire = std::exchange(client_bytes_, {});
+  tell_tunnel(now.up_wire.size());
+  now.up->write({asio::buffer(now.up_wire), asio::const_buffer()},
+                guarded([](Self self, const LinkError& error, std::size_t) {
+                  self->exchange_->uploading = false;
+                  self->exchange_->up_wire.clear();
+                  if (!error) self->carry_up();
+                }));
+  want_bytes();
+}
+
+void ProxyConnection::tell_tunnel(std::size_t bytes) {
+  auto& now = *exchange_;
+  const auto time = ProxyClock::now();
+  now.last_byte = time;
+  now.unread += static_cast<std::int64_t>(bytes);
+  if (now.unread == 0 || time - now.told_at < tunnel_told_every) return;
+  now.told_at = time;
+  proxy_->tell(now.id, AnswerSkipped{std::exchange(now.unread, 0)});
+}
+
+void ProxyConnection::server_left(const LinkError& error) {
+  auto& now = *exchange_;
+  LinkError ended;
+  if (error == asio::error::eof && now.answer->is_header_done()) now.answer->put_eof(ended);
+  if (error == asio::error::eof && !ended && now.answer->is_done()) {
+    take_piece(std::exchange(now.answer->get().body(), {}));
+    return;
+  }
+  fail(502, "server_lost",
+       now.answer_came ? "the model server broke off within its answer"
+                       : "the model server closed the connection without an answer",
+       ExchangeEnded::How::lost);
+}
+
+}  // namespace watchdog::monitor

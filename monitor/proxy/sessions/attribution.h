@@ -1,0 +1,54 @@
+/// \file
+/// Finds the session of a request.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "proxy/sessions/observation.h"
+#include "watchdog/model_request.h"
+#include "watchdog/names.h"
+
+namespace watchdog::monitor {
+
+/// By what a request's session was recognised, the surest first.
+enum class AttributedBy : std::uint8_t {
+  header,   ///< `X-Watchdog-Session`
+  path,     ///< the path's `/s/SESSION`
+  native,   ///< a header of the client's own
+  body,     ///< a field of the request
+  chain,    ///< the answer that it goes on from
+  opening,  ///< the conversation's beginning, and its source
+};
+
+/// A plain value.
+struct Attribution {
+  std::string session;  ///< A valid id.
+  std::string parent;   ///< Likewise; empty: none is named.
+  std::string agent;    ///< The kind of program: `claude-code`, `openai-python`, …
+  std::string client;   ///< Its name and version, as it says.
+  AttributedBy by = AttributedBy::opening;
+  bool final = false;   ///< It is the session's last request.
+  bool helper = false;  ///< Its client says that it only wants a title.
+};
+
+/// Returns the session that got the answer of that id; empty: unknown.
+using AnswerOwner = std::function<std::string(std::string_view answer)>;
+
+/// `request` is null for what asks for no answer. Ids of clients stay as they are where they are
+/// valid ids and hold no secret; else they become their digest, behind what of them may be read.
+/// Equal requests give equal ids, now and in another process. Thread-safe if `owner` is.
+[[nodiscard]] Attribution attribution_of(const ExchangeBegan& began, const ModelRequest* request,
+                                         const AnswerOwner& owner = {});
+
+}  // namespace watchdog::monitor
+
+namespace watchdog {
+template <>
+struct Names<monitor::AttributedBy> {
+  static constexpr std::string_view all[] = {"header", "path",  "native",
+                                             "body",   "chain", "opening"};
+};
+}  // namespace watchdog

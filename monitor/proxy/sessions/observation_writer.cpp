@@ -1,0 +1,199 @@
+// The thread gathers observations for 20 ms, makes reports of them, and hands all to `keep`. A new
+// connection cuts the gathering short: its client may hang up soon, and only an open connection
+// leads to its process. While reports cannot be stored, the thread takes nothing, so all waits in
+// the queue, whose bytes are bounded. A full queue drops pieces of answers, bodies and evidence,
+// but never the begin or end of an exchange. Skipped bytes are counted.
+#include "proxy/sessions/observation_writer.h"
+
+#include <condition_variable>
+#include <deque>
+#include <iterator>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "proxy/sessions/session_recorder.h"
+#include "watchdog/session.h"
+
+namespace watchdog::monitor {
+namespace {
+
+constexpr Millis turn{1'000};
+/// Observations of this time are processed together: a turn for each piece would cost more.
+constexpr Millis gathering{20};
+/// The limit of remembered connections with their processes.
+constexpr std::size_t connections_max = 16'384;
+/// Together one transaction.
+constexpr std::size_t observations_at_once_max = 4'096;
+
+std::size_t bytes_of(const Observation& observation) {
+  std::size_t bytes = sizeof observation;
+  if (const auto* piece = std::get_if<AnswerPiece>(&observation.what)) bytes += piece->bytes.size();
+  if (const auto* began = std::get_if<ExchangeBegan>(&observation.what); began && began->body)
+    bytes += began->body->size();
+  return bytes;
+}
+
+}  // namespace
+
+struct ObservationWriter::State {
+  explicit State(Options given) : options(std::move(given)) {}
+
+  Options options;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Observation> waiting;
+  std::size_t waiting_bytes = 0;
+  bool stopping = false;
+  bool in_haste = false;  ///< A client waits whose process is not known yet.
+  std::uint64_t newest_connection = 0;
+
+  SessionRecorder recorder{{.is_gone = [](const ProcessFacts& process) {
+    return is_running(process) == false;
+  }}};  ///< Of the thread alone, as what follows.
+  std::vector<Batch> unkept;
+  std::unordered_map<std::uint64_t, ProcessFacts> by_connection;
+  std::unordered_map<std::uint64_t, ProcessFacts> asking;  ///< By exchange.
+  Millis beat_due{};
+  std::thread thread;
+
+  std::deque<Observation> next() {
+    std::unique_lock guard(mutex);
+    changed.wait_for(guard, turn, [this] { return stopping || !waiting.empty(); });
+    if (!waiting.empty())
+      changed.wait_for(guard, gathering, [this] { return stopping || in_haste; });
+    in_haste = false;
+    std::deque<Observation> taken;
+    if (waiting.size() <= observations_at_once_max) {
+      taken.swap(waiting);
+      waiting_bytes = 0;
+      return taken;
+    }
+    const auto end = waiting.begin() + observations_at_once_max;
+    std::move(waiting.begin(), end, std::back_inserter(taken));
+    waiting.erase(waiting.begin(), end);
+    for (const auto& observation : taken) waiting_bytes -= bytes_of(observation);
+    return taken;
+  }
+
+  void add(std::vector<Batch> batches) {
+    for (auto& batch : batches) {
+      if (unkept.empty() || unkept.back().session != batch.session) {
+        unkept.push_back(std::move(batch));
+      } else {
+        auto& reports = unkept.back().reports;
+        std::move(batch.reports.begin(), batch.reports.end(), std::back_inserter(reports));
+      }
+    }
+  }
+
+  /// Observations without memory are dropped: unread answers claim nothing.
+  template <class Step>
+  static void attempt(const Step& step) {
+    try {
+      step();
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
+  void understand(Observation observation) {
+    attempt([&] {
+      if (options.process_of) see_process(observation);
+      add(recorder.take(std::move(observation)));
+    });
+  }
+
+  /// Says whose request it is, and whether a client that hung up is gone. A connection stays with
+  /// its process, so that is looked for once for each.
+  void see_process(Observation& observation) {
+    if (auto* began = std::get_if<ExchangeBegan>(&observation.what)) {
+      if (!began->body && !began->is_tunnel) return;
+      auto found = by_connection.find(began->connection);
+      if (found == by_connection.end()) {
+        auto process = options.process_of(*began);
+        if (!process) return;
+        if (by_connection.size() >= connections_max) by_connection.clear();
+        found = by_connection.emplace(began->connection, std::move(*process)).first;
+      }
+      began->process = found->second;
+      if (asking.size() < connections_max) asking.emplace(observation.exchange, found->second);
+    } else if (const auto* seen = std::get_if<ClientSeen>(&observation.what)) {
+      if (asking.size() < connections_max) asking.emplace(observation.exchange, seen->process);
+    } else if (auto* ended = std::get_if<ExchangeEnded>(&observation.what)) {
+      const auto asked = asking.extract(observation.exchange);
+      if (asked.empty() || ended->how != ExchangeEnded::How::client_gone) return;
+      ended->client_died = is_running(asked.mapped()) == false;
+    }
+  }
+
+  void run() {
+    while (true) {
+      // Reports that cannot be stored wait as observations, whose memory is bounded.
+      if (unkept.empty()) {
+        for (auto& observation : next()) understand(std::move(observation));
+        const auto now = system_clock().since_boot();
+        if (now >= beat_due) {
+          beat_due = now + turn;
+          attempt([this] { add(recorder.beat(system_clock().wall())); });
+        }
+      } else {
+        std::unique_lock guard(mutex);
+        changed.wait_for(guard, turn, [this] { return stopping; });
+      }
+      if (!unkept.empty()) attempt([this] { options.keep(unkept); });
+      const std::lock_guard guard(mutex);
+      if (stopping && (waiting.empty() || !unkept.empty())) return;
+    }
+  }
+};
+
+ObservationWriter::ObservationWriter(Options options)
+    : state_(std::make_unique<State>(std::move(options))) {
+  state_->thread = std::thread([state = state_.get()] { state->run(); });
+}
+
+ObservationWriter::~ObservationWriter() {
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->stopping = true;
+    state_->changed.notify_all();
+  }
+  state_->thread.join();
+}
+
+std::string ObservationWriter::owner_of(std::string_view answer) const {
+  return state_->recorder.owner_of(answer);
+}
+
+void ObservationWriter::take(Observation observation) {
+  const std::lock_guard guard(state_->mutex);
+  auto bytes = bytes_of(observation);
+  if (state_->waiting_bytes + bytes > state_->options.waiting_bytes_max) {
+    if (const auto* piece = std::get_if<AnswerPiece>(&observation.what)) {
+      observation.what = AnswerSkipped{static_cast<std::int64_t>(piece->bytes.size())};
+      auto* last = state_->waiting.empty() ? nullptr : &state_->waiting.back();
+      auto* skipped = last != nullptr ? std::get_if<AnswerSkipped>(&last->what) : nullptr;
+      if (skipped != nullptr && last->exchange == observation.exchange) {
+        skipped->bytes += std::get<AnswerSkipped>(observation.what).bytes;
+        return;
+      }
+    }
+    if (auto* began = std::get_if<ExchangeBegan>(&observation.what)) began->body.reset();
+    if (std::holds_alternative<ExchangeEvidence>(observation.what)) return;
+    bytes = bytes_of(observation);
+  }
+  const auto* began = std::get_if<ExchangeBegan>(&observation.what);
+  // A client may close its connection as soon as it has its answer, and is not found then.
+  const bool is_new = began != nullptr && began->connection > state_->newest_connection;
+  if (is_new) {
+    state_->newest_connection = began->connection;
+    state_->in_haste = static_cast<bool>(state_->options.process_of);
+  }
+  state_->waiting_bytes += bytes;
+  state_->waiting.push_back(std::move(observation));
+  if (is_new || state_->waiting.size() == 1) state_->changed.notify_one();
+}
+
+}  // namespace watchdog::monitor

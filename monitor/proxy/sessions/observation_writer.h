@@ -1,0 +1,50 @@
+/// \file
+/// Turns the proxy's observations into reports.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proxy/sessions/observation.h"
+#include "watchdog/store.h"
+
+namespace watchdog::monitor {
+
+/// Has a thread of its own, which reads what passed through and makes reports of it. Thread-safe.
+class ObservationWriter {
+ public:
+  struct Options {
+    /// Stores batches, in order, and removes those that it stored or that can never be stored; may
+    /// wait for the disk. The others are passed again a second later. Called from the writer's
+    /// thread.
+    std::function<void(std::vector<Batch>&)> keep;
+    /// Returns the process behind a request's connection; may wait for /proc. From the writer's
+    /// thread; null: not looked for.
+    std::function<std::optional<ProcessFacts>(const ExchangeBegan&)> process_of{};
+    /// Limit of waiting observations. Above it, pieces of answers and requests are dropped, and
+    /// that is recorded.
+    std::size_t waiting_bytes_max = 64 * 1024 * 1024;
+  };
+  explicit ObservationWriter(Options options);
+  /// Writes down what came so far, if it can be kept.
+  ~ObservationWriter();
+  ObservationWriter(const ObservationWriter&) = delete;
+  ObservationWriter& operator=(const ObservationWriter&) = delete;
+
+  /// Returns the session that got the answer of that id; empty: unknown. Thread-safe.
+  [[nodiscard]] std::string owner_of(std::string_view answer) const;
+
+  /// Never waits.
+  void take(Observation observation);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace watchdog::monitor

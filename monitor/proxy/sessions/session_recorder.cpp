@@ -1,0 +1,700 @@
+// Turns observed requests and answers into reports. For each open exchange it keeps the reading
+// of its answer; for each session its conversation, waits and totals. Time comes with the
+// observations.
+#include "proxy/sessions/session_recorder.h"
+
+#include <algorithm>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "ingest/hook_answer.h"
+#include "process/process_sample.h"
+#include "proxy/sessions/attribution.h"
+#include "proxy/sessions/conversation.h"
+#include "watchdog/answer_stream.h"
+#include "watchdog/content.h"
+#include "watchdog/digest.h"
+#include "watchdog/history.h"
+#include "watchdog/json.h"
+#include "watchdog/model_request.h"
+#include "watchdog/reasons.h"
+#include "watchdog/repetition.h"
+#include "watchdog/text_loop.h"
+
+namespace watchdog::monitor {
+namespace {
+
+using How = ExchangeEnded::How;
+
+/// Open ones. The engine has fewer connections than that.
+constexpr std::size_t open_exchanges_max = 16'384;
+/// A server that has no room says so within this time.
+constexpr Millis refusal_time{1'000};
+/// An elapsed time is reported again when it grew by this part.
+constexpr int growth_parts = 8;
+/// Answers whose sessions are remembered, for each session that may be.
+constexpr std::size_t answers_per_session = 4;
+
+Report said(ReportKind kind, std::string name = {}, std::string content = {}) {
+  Report report;
+  report.kind = kind;
+  report.name = std::move(name);
+  report.content = std::move(content);
+  return report;
+}
+
+/// A client that was refused and asks nothing for this time, and for three times the interval of
+/// its latest tries, has given up.
+constexpr Millis patience{60'000};
+constexpr int patience_gaps = 3;
+
+std::string in_seconds(Millis time) {
+  return std::to_string((time.count() + 999) / 1'000) + " s";
+}
+
+/// Returns the subject of the wait after an error; empty: none. Some servers have only a text where
+/// others have a status.
+std::string_view wait_for(int status, std::string_view error) {
+  const auto says = [&](std::string_view words) {
+    return error.find(words) != std::string_view::npos;
+  };
+  if (status == 401 || status == 403 || status == 407) return wait_reports::login;
+  if (status == 402 || status == 429) return wait_reports::quota;
+  if (status >= 500) return backend;
+  if (says("API key not valid")) return wait_reports::login;          // Google, with 400
+  if (says("credit balance is too low")) return wait_reports::quota;  // Anthropic, likewise
+  return {};
+}
+
+/// These agents run as long as their turn, and offer tools with each request of their own. Requests
+/// without tools are their helpers': they name the conversation, sum it up, or ask who is next.
+bool is_coding_agent(std::string_view agent) {
+  return agent == "claude-code" || agent == "codex" || agent == "gemini-cli" || agent == "opencode";
+}
+
+/// The memory of a session.
+struct SessionMemory {
+  SessionSpec spec;
+  Conversation conversation;
+  std::int64_t requests = 0;
+  double tokens = 0;                ///< Of all answers that are over.
+  double tokens_told = 0;           ///< Running totals never fall.
+  std::vector<std::uint64_t> open;  ///< Exchanges.
+  WallTime beat_at{};
+  bool has_tools = false;                   ///< It offered some.
+  std::optional<ProcessFacts> process{};    ///< Its agent's, as reported.
+  std::optional<ProcessFacts> once_seen{};  ///< Asked once; maybe it does nothing else.
+  std::string waits_for{};                  ///< As reported because of its latest requests.
+  bool is_closing = false;                  ///< Its client said that this is the last request.
+  bool is_over = false;                     ///< And that was answered.
+  /// The latest requests came to nothing: since when, why, and how far apart they were.
+  std::optional<WallTime> refused_at{};
+  std::string refused_why{};
+  std::string_view refused_reason{};  ///< One of reasons.h.
+  Millis refused_gap{};
+  std::list<std::string>::iterator place;
+};
+
+/// An exchange that is not over.
+struct OpenExchange {
+  std::string session;
+  std::string server;                 ///< Its URL; empty: unknown.
+  std::optional<WallTime> reached{};  ///< When the server accepted it.
+  std::uint64_t thread = 0;
+  bool final = false;
+  std::optional<ProcessFacts> process{};
+  bool restarts = false;   ///< The session had ended with its process.
+  bool helps = false;      ///< Of a helper: the agent does not wait for the answer.
+  bool is_tunnel = false;  ///< A WebSocket: its requests are not known.
+  int status = 0;
+  bool is_read = true;  ///< The answer can be read, and all of it was.
+  bool waits = false;   ///< The session was reported to wait because of it.
+  std::optional<Millis> retry_after{};
+  std::int64_t pieces = 0;
+  std::optional<AnswerStream> answer;
+  std::unique_ptr<TextLoop> loop;
+  int chants = 0;                    ///< Reported ones.
+  std::optional<Evidence> evidence;  ///< As reported last,
+  std::string why;                   ///< with this reason,
+  WallTime evidence_at{};            ///< and when.
+  WallTime evidence_since{};         ///< When it was reported first.
+};
+
+}  // namespace
+
+struct SessionRecorder::State {
+  Options options;
+  std::unordered_map<std::string, SessionMemory> talks;
+  std::list<std::string> by_use;  ///< The latest first.
+  std::map<std::uint64_t, OpenExchange> exchanges;
+  mutable std::mutex owning;
+  std::unordered_map<std::uint64_t, std::string> owners;  ///< Sessions, by digests of answers' ids.
+  std::deque<std::uint64_t> owned;                        ///< The same, the oldest first.
+  std::set<std::string> refused;  ///< Sessions whose latest request came to nothing.
+
+  // Reports of the present call.
+  std::vector<Batch> batches;
+  WallTime now{};
+
+  explicit State(Options given) : options(std::move(given)) {}
+
+  void say(const std::string& session, Report report) {
+    report.at = now;
+    if (batches.empty() || batches.back().session != session) {
+      batches.push_back({.session = session,
+                         .creation = Creation::attach,
+                         .spec = talks.at(session).spec,
+                         .reports = {},
+                         .by = ReportOrigin::proxy});
+    }
+    batches.back().reports.push_back(std::move(report));
+  }
+
+  SessionMemory& talk_of(const std::string& session, const Attribution& from,
+                         const std::string& model, const std::string& server,
+                         const std::string& origin) {
+    if (const auto found = talks.find(session); found != talks.end()) {
+      by_use.splice(by_use.begin(), by_use, found->second.place);
+      return found->second;
+    }
+    for (auto at = by_use.end(); talks.size() >= options.sessions_max && at != by_use.begin();) {
+      --at;
+      if (!talks.at(*at).open.empty()) continue;
+      talks.erase(*at);
+      at = by_use.erase(at);
+    }
+    by_use.push_front(session);
+    auto& talk = talks[session];
+    talk.place = by_use.begin();
+    talk.spec.parent = from.parent;
+    talk.spec.agent = first_characters(from.agent, label_bytes_max / 4);
+    talk.spec.labels = {{"via", "proxy"}, {"attributed_by", std::string(name_of(from.by))}};
+    if (!origin.empty()) talk.spec.labels["process"] = "unknown: its requests come from " + origin;
+    if (!server.empty())
+      talk.spec.labels["server"] = redact(first_characters(server, label_bytes_max / 4));
+    if (!from.client.empty()) talk.spec.labels["client"] = from.client;
+    if (!model.empty())
+      talk.spec.labels["model"] = redact(first_characters(model, label_bytes_max / 4));
+    return talk;
+  }
+
+  void remember_answer(const std::string& id, const std::string& session) {
+    const std::lock_guard guard(owning);
+    if (id.empty() || !owners.insert_or_assign(digest_of(id), session).second) return;
+    owned.push_back(digest_of(id));
+    if (owned.size() <= answers_per_session * options.sessions_max) return;
+    owners.erase(owned.front());
+    owned.pop_front();
+  }
+
+  [[nodiscard]] std::string owner_of(std::string_view answer) const {
+    const std::lock_guard guard(owning);
+    const auto found = owners.find(digest_of(answer));
+    return found == owners.end() ? std::string() : found->second;
+  }
+
+  // Heartbeats.
+
+  /// Returns the totals of the session's requests so far.
+  Counters counters_of(SessionMemory& talk) const {
+    double read = 0;
+    double prompt = 0;
+    double tokens = talk.tokens;
+    for (const auto number : talk.open) {
+      const auto& exchange = exchanges.at(number);
+      tokens += tokens_of(exchange);
+      if (!exchange.answer) continue;
+      read += static_cast<double>(exchange.answer->heard().prompt_read);
+      prompt += static_cast<double>(exchange.answer->heard().prompt_tokens);
+    }
+    talk.tokens_told = std::max(talk.tokens_told, tokens);
+    Counters counters{{"tokens", talk.tokens_told}};
+    if (read > 0) counters.emplace_back("prompt_read", read);
+    if (prompt > 0) counters.emplace_back("prompt_tokens", prompt);
+    return counters;
+  }
+
+  static double tokens_of(const OpenExchange& exchange) {
+    const auto pieces = exchange.is_read && exchange.answer ? 0 : exchange.pieces;
+    if (!exchange.answer) return static_cast<double>(pieces);
+    const auto& heard = exchange.answer->heard();
+    const auto told = heard.output_tokens > 0 ? heard.output_tokens : heard.pieces;
+    return static_cast<double>(std::max(told, pieces));
+  }
+
+  void beat(const std::string& session, SessionMemory& talk, Source source, std::string phase,
+            std::optional<std::int64_t> iteration = {}) {
+    auto report = said(ReportKind::heartbeat);
+    report.detail = Heartbeats{.iteration_first = iteration,
+                               .iteration = iteration,
+                               .phase = std::move(phase),
+                               .source = source,
+                               .counters = counters_of(talk)};
+    talk.beat_at = now;
+    say(session, std::move(report));
+  }
+
+  /// Returns true after the interval, or if the wall clock was set back.
+  [[nodiscard]] bool is_due(WallTime told) const {
+    return now - told >= options.beat_every || now < told;
+  }
+
+  void beat_if_due(const std::string& session, SessionMemory& talk) {
+    if (is_due(talk.beat_at)) beat(session, talk, Source::relay, "model");
+  }
+
+  // One exchange.
+
+  void begin(std::uint64_t number, const ExchangeBegan& began) {
+    const auto request = model_request_from(began.method, began.target,
+                                            began.body ? std::string_view(*began.body) : "");
+    const auto from = attribution_of(began, request ? &*request : nullptr,
+                                     [this](std::string_view answer) { return owner_of(answer); });
+    if (!request && from.by > AttributedBy::native) return;
+    const auto known = talks.find(from.session);
+    const bool helps =
+        request && is_of_helper(*request, from, known == talks.end() ? nullptr : &known->second);
+    // Helpers alone do not make a session.
+    if (helps && known == talks.end()) return;
+    auto& talk = talk_of(from.session, from, request ? request->model : std::string(), began.server,
+                         is_loopback(began.peer) ? std::string() : began.peer);
+    if (!request && began.is_tunnel) begin_tunnel(number, from.session, talk);
+    if (!request) return beat(from.session, talk, Source::relay, {});
+
+    if (exchanges.size() >= open_exchanges_max) forget(exchanges.begin()->first);
+    // A request for a session whose process is gone begins it again.
+    const bool restarts = is_dead(talk);
+    if (restarts) {
+      talk.process.reset();
+      talk.once_seen.reset();
+    }
+    if (std::exchange(talk.is_over, false) || restarts) {
+      auto start = said(ReportKind::start);
+      start.detail = ProcessFacts{};
+      say(from.session, std::move(start));
+    }
+    auto& exchange = exchanges[number];
+    exchange.session = from.session;
+    exchange.server = began.server;
+    exchange.final = from.final;
+    exchange.helps = helps;
+    exchange.process = began.process;
+    exchange.restarts = restarts;
+    talk.open.push_back(number);
+    if (helps) return;
+    talk.has_tools |= request->has_tools;
+    const auto news = talk.conversation.ask(*request);
+    exchange.thread = news.thread;
+    ++talk.requests;
+    tell_news(from.session, news);
+
+    // A repeated request without an answer, or for another answer, is not an iteration.
+    const bool goes_round = !news.repeated || news.calling;
+    // A helper's request does not complete calls.
+    const bool alone = !talk.conversation.has_open_calls(news.thread);
+    beat(from.session, talk, goes_round ? Source::loop : Source::relay, "model",
+         goes_round && alone ? std::optional(talk.requests) : std::nullopt);
+  }
+
+  /// Its bytes are signs of life; other sources report their meaning.
+  void begin_tunnel(std::uint64_t number, const std::string& session, SessionMemory& talk) {
+    auto& exchange = exchanges[number];
+    exchange.session = session;
+    exchange.helps = exchange.is_tunnel = true;
+    talk.open.push_back(number);
+    say(session, said(ReportKind::message, "server",
+                      "a WebSocket passes through unread: calls, answers, tokens and errors in it "
+                      "are not seen here; the agent's hooks can report them"));
+  }
+
+  /// `talk`: of its session; null: not known.
+  static bool is_of_helper(const ModelRequest& request, const Attribution& from,
+                           const SessionMemory* talk) {
+    if (request.is_helper || from.helper) return true;
+    if (!request.readable || request.has_tools || !is_coding_agent(from.agent)) return false;
+    // The beginning of its conversation does not show whose helper it is.
+    return talk != nullptr ? talk->has_tools : from.by == AttributedBy::opening;
+  }
+
+  /// Requests of the agent itself are under way.
+  [[nodiscard]] bool asks(const SessionMemory& talk) const {
+    return std::ranges::any_of(talk.open,
+                               [this](auto number) { return !exchanges.at(number).helps; });
+  }
+
+  void tell_news(const std::string& session, const News& news) {
+    for (const auto& call : news.calls) say(session, call_report(call));
+    for (const auto& result : news.results) {
+      auto report = said(result.is_error ? ReportKind::error : ReportKind::tool_result, result.name,
+                         result.content);
+      report.call_id = result.call_id;
+      say(session, std::move(report));
+    }
+    // Words beside results are a comment; alone, they are new input.
+    if (!news.words.empty() && !news.results.empty())
+      say(session, said(ReportKind::message, "user", news.words));
+    if (!news.words.empty() && news.results.empty())
+      say(session, said(ReportKind::state_change, "input", news.words));
+    if (news.compacted) say(session, said(ReportKind::compaction));
+    if (news.repeated) say(session, said(ReportKind::retry));
+  }
+
+  static Report call_report(const ToolRequest& call) {
+    auto report = said(ReportKind::tool_call, call.name, call.arguments);
+    report.call_id = call.id;
+    return report;
+  }
+
+  void tell_process(const std::string& session, const ProcessFacts& process) {
+    talks.at(session).process = process;
+    auto report = said(ReportKind::start, std::string(found_process));
+    report.detail = process;
+    say(session, std::move(report));
+  }
+
+  /// A program that asks once may end with its answer, and its session goes on without it. One that
+  /// asks again is the session's agent, and so is a coding agent with its first request.
+  void see_process(const OpenExchange& exchange) {
+    if (!exchange.process) return;
+    auto& talk = talks.at(exchange.session);
+    if (talk.process == exchange.process) return;
+    if (talk.once_seen == exchange.process || is_coding_agent(talk.spec.agent)) {
+      talk.once_seen = exchange.process;
+      tell_process(exchange.session, *exchange.process);
+    } else {
+      talk.once_seen = exchange.process;
+    }
+  }
+
+  /// Ends the wait for the server as soon as that takes a request, and does not refuse it at once.
+  void resume_if_taken(std::uint64_t number, OpenExchange& exchange) {
+    auto& talk = talks.at(exchange.session);
+    if (talk.waits_for.empty() || !exchange.reached || exchange.waits || exchange.helps) return;
+    const bool is_answered = exchange.status > 0 && exchange.status < 400;
+    // To refuse a key or a limit may take any time.
+    const bool is_taken = talk.waits_for == backend && exchange.status == 0 &&
+                          now - *exchange.reached >= refusal_time;
+    if (!is_answered && !is_taken) return;
+    talk.waits_for.clear();
+    if (exchange.evidence) return;  // that ended it
+    const Evidence taken{.state = ServerState::unknown};
+    exchange.evidence = taken;
+    exchange.evidence_at = exchange.evidence_since = now;
+    auto report = said(ReportKind::evidence, {}, "the server takes requests again");
+    report.call_id = name_of_request(number);
+    report.detail = taken;
+    say(exchange.session, std::move(report));
+  }
+
+  void take(OpenExchange& exchange, const AnswerBegan& began) {
+    exchange.status = began.status;
+    exchange.retry_after = began.retry_after;
+    const auto& coding = began.content_encoding;
+    exchange.is_read = coding.empty() || coding == "identity";
+    if (!exchange.is_read) return;
+    exchange.loop = std::make_unique<TextLoop>();
+    exchange.answer.emplace(
+        began.status, began.content_type,
+        [loop = exchange.loop.get()](std::string_view text) { (void)loop->feed(text); });
+  }
+
+  void take(OpenExchange& exchange, const AnswerPiece& piece) {
+    ++exchange.pieces;
+    auto& talk = talks.at(exchange.session);
+    if (exchange.answer && exchange.is_read) {
+      exchange.answer->feed(piece.bytes);
+      if (!exchange.helps) tell_chants(exchange, {});
+    }
+    if (!exchange.helps) beat_if_due(exchange.session, talk);
+  }
+
+  /// Reports the ones that were not reported, after the text's last piece.
+  void tell_chants(OpenExchange& exchange, std::string_view last) {
+    (void)exchange.loop->feed(last);
+    for (; exchange.chants < exchange.loop->hits(); ++exchange.chants)
+      say(exchange.session, said(ReportKind::chant, {}, std::string(exchange.loop->repeated())));
+  }
+
+  void tell_evidence(std::uint64_t number, OpenExchange& exchange, const Evidence& evidence,
+                     const std::string& why) {
+    if (exchange.helps || (!exchange.evidence && evidence.state <= ServerState::unknown)) return;
+    const bool is_new = !exchange.evidence || exchange.evidence->state != evidence.state;
+    const bool moved = is_new || *exchange.evidence != evidence;
+    // The time without movement is reported, too, less often the longer it is.
+    const bool grows = exchange.why != why &&
+                       now - exchange.evidence_at >= (now - exchange.evidence_since) / growth_parts;
+    if (!is_new && !((moved || grows) && is_due(exchange.evidence_at))) return;
+    if (moved) exchange.evidence_since = now;
+    exchange.evidence = evidence;
+    exchange.why = why;
+    exchange.evidence_at = now;
+    const bool is_lost =
+        evidence.state == ServerState::gone || evidence.state == ServerState::restarted;
+    // Its answer so far: reported later, it would end the wait.
+    if (is_lost && !exchange.waits)
+      beat(exchange.session, talks.at(exchange.session), Source::relay, {});
+    auto report = said(ReportKind::evidence, {}, why);
+    report.call_id = name_of_request(number);
+    report.detail = evidence;
+    say(exchange.session, std::move(report));
+    if (is_lost) wait(exchange, backend, why);
+    if (is_busy(evidence.state)) talks.at(exchange.session).waits_for.clear();
+  }
+
+  void wait(OpenExchange& exchange, std::string_view what, const std::string& why) {
+    if (std::exchange(exchange.waits, true)) return;
+    auto& talk = talks.at(exchange.session);
+    talk.waits_for = what;
+    if (!exchange.reached) see_process(exchange);
+    // Some errors name the server themselves.
+    const bool is_named = exchange.server.empty() || why.find(exchange.server) != std::string::npos;
+    talk.refused_why = is_named ? why : "the model server at " + exchange.server + ": " + why;
+    talk.refused_gap = talk.refused_at ? std::max(now - *talk.refused_at, Millis{0}) : Millis{0};
+    talk.refused_at = now;
+    if (exchange.retry_after)
+      talk.refused_why += "; the server asks for a pause of " + in_seconds(*exchange.retry_after);
+    auto report = said(ReportKind::wait, std::string(what), talk.refused_why);
+    if (exchange.retry_after) {
+      report.until = now + *exchange.retry_after;
+      talk.refused_gap = std::max(talk.refused_gap, *exchange.retry_after);
+    }
+    talk.refused_reason = what == wait_reports::login   ? reasons::authentication
+                          : what == wait_reports::quota ? reasons::rate_limited
+                          : exchange.status > 0         ? reasons::model_server_error
+                          : exchange.reached            ? reasons::connection_lost
+                                                        : reasons::connection_refused;
+    refused.insert(exchange.session);
+    say(exchange.session, std::move(report));
+  }
+
+  [[nodiscard]] bool is_dead(const SessionMemory& talk) const {
+    return talk.process && options.is_gone && options.is_gone(*talk.process);
+  }
+
+  /// Ends waits of clients that were refused and do not ask again.
+  void notice_given_up() {
+    for (auto at = refused.begin(); at != refused.end();) {
+      const auto found = talks.find(*at);
+      const bool waits =
+          found != talks.end() && !found->second.waits_for.empty() && found->second.refused_at;
+      if (waits && !has_given_up(*at, found->second)) {
+        ++at;
+        continue;
+      }
+      if (waits) {
+        found->second.waits_for.clear();
+        found->second.refused_at.reset();
+      }
+      at = refused.erase(at);
+    }
+  }
+
+  /// Says so, too: an agent that ended had no answer, and one that lives needs a person.
+  bool has_given_up(const std::string& session, SessionMemory& talk) {
+    if (asks(talk)) {
+      talk.refused_at = now;
+      return false;
+    }
+    if (is_dead(talk)) {
+      auto end = said(ReportKind::end);
+      end.detail = Outcome{.kind = OutcomeKind::failed,
+                           .reason = std::string(talk.refused_reason),
+                           .error = talk.refused_why};
+      say(session, std::move(end));
+      talk.is_over = true;
+      return true;
+    }
+    const auto bound = std::max(patience, patience_gaps * talk.refused_gap);
+    // A login may take any time.
+    if (talk.waits_for == wait_reports::login || now - *talk.refused_at < bound) return false;
+    say(session, said(ReportKind::wait, std::string(wait_reports::input),
+                      talk.refused_why + "; no request for " + in_seconds(bound)));
+    return true;
+  }
+
+  static std::string name_of_request(std::uint64_t number) {
+    return "request-" + std::to_string(number);
+  }
+
+  /// Why an answer is incomplete.
+  struct Fault {
+    std::string text;  ///< For people; empty: it is none.
+    std::string_view
+        waits_for{};  ///< The subject of the session's wait because of it; empty: none.
+  };
+  static Fault fault_of(const OpenExchange& exchange, const ExchangeEnded& ended) {
+    static const ObservedAnswer none;
+    const auto& heard = exchange.answer ? exchange.answer->heard() : none;
+    // Some clients hang up as soon as they have read that this is all.
+    const bool all_said = exchange.is_read && heard.complete && heard.error.empty() &&
+                          (ended.how == How::client_gone || ended.how == How::lost);
+    if (ended.how != How::answered && !all_said) {
+      return {.text = ended.message.empty() ? std::string(name_of(ended.how)) : ended.message,
+              .waits_for = ended.how == How::client_gone || ended.how == How::stopped ||
+                                   ended.how == How::denied
+                               ? std::string_view()
+                               : backend};
+    }
+    if (exchange.status >= 400) {
+      return {.text = "HTTP " + std::to_string(exchange.status) +
+                      (heard.error.empty() ? "" : ": " + heard.error),
+              .waits_for = wait_for(exchange.status, heard.error)};
+    }
+    if (!heard.error.empty()) return {.text = heard.error};
+    const bool broke_off = exchange.is_read && heard.begun && !heard.complete && !heard.lost;
+    if (!broke_off) return {};
+    return {.text = "the answer broke off before its end", .waits_for = backend};
+  }
+
+  void end(std::uint64_t number, OpenExchange& exchange, const ExchangeEnded& ended) {
+    const std::string session = exchange.session;
+    auto& talk = talks.at(session);
+    if (exchange.answer) exchange.answer->end();
+    if (exchange.helps) return end_helper(number, exchange, ended);
+    if (exchange.answer && exchange.is_read) tell_chants(exchange, "\n");
+    const auto fault = fault_of(exchange, ended);
+    // It will be found dead, in the middle of this.
+    if (ended.client_died && exchange.process) tell_process(session, *exchange.process);
+    auto heard = exchange.answer ? exchange.answer->heard() : ObservedAnswer{};
+    const bool is_whole = fault.text.empty() && exchange.is_read && heard.complete && !heard.lost;
+    if (!is_whole) heard.calls.clear();
+    using Answer = Conversation::Answer;
+    auto answer = is_whole ? Answer::whole : Answer::unread;
+    if (!fault.text.empty()) answer = Answer::none;
+    talk.conversation.answer(exchange.thread, answer, heard.calls, name_of_request(number));
+
+    // With what it cost, before anything says that it is over.
+    if (heard.calls.empty()) beat(session, talk, Source::relay, {});
+    if (is_whole) tell_answer(exchange, talk, heard);
+    if (is_whole) remember_answer(heard.id, session);
+    if (!fault.text.empty() && ended.how != How::stopped && ended.how != How::denied)
+      say(session, said(ReportKind::message, ended.how == How::client_gone ? "client" : "server",
+                        fault.text));
+    if (!fault.waits_for.empty()) wait(exchange, fault.waits_for, fault.text);
+    if (fault.text.empty()) talk.refused_at.reset();
+
+    talk.tokens += tokens_of(exchange);
+    talk.is_closing |= exchange.final;
+    std::erase(talk.open, number);
+    const bool closes = !asks(talk) && std::exchange(talk.is_closing, false);
+    const bool rests = answer != Answer::unread && ended.how != How::stopped && !exchange.waits &&
+                       !ended.client_died;
+    if (ended.how == How::denied && !exchange.restarts) {
+      say(session, cancelled_end(ended.cancel));  // without its model, its agent cannot go on
+      talk.waits_for.clear();
+    } else if (!closes && rests && !asks(talk) && !talk.conversation.has_open_calls()) {
+      say(session, fault.text.empty() || ended.how != How::answered
+                       ? said(ReportKind::idle, std::string(idle_reports::relayed))
+                       : said(ReportKind::idle, std::string(idle_reports::failed), fault.text));
+    }
+    // Last: what was slow is not to be judged by its pace before it is known to be over.
+    if (exchange.evidence && exchange.evidence->state != ServerState::over)
+      tell_evidence(number, exchange, Evidence{.state = ServerState::over}, {});
+    forget(number);
+    if (closes) {
+      auto report = said(ReportKind::end);
+      report.detail = Outcome{.kind = OutcomeKind::completed,
+                              .reason = std::string(reasons::task_complete),
+                              .error = {}};
+      say(session, std::move(report));
+      talk.is_over = true;
+      talk.waits_for.clear();
+    }
+  }
+
+  /// Only its cost counts, reported with the agent's next sign. A denied WebSocket ends the session
+  /// like a denied request.
+  void end_helper(std::uint64_t number, const OpenExchange& exchange, const ExchangeEnded& ended) {
+    auto& talk = talks.at(exchange.session);
+    talk.tokens += tokens_of(exchange);
+    if (exchange.is_tunnel && ended.how == How::denied) {
+      say(exchange.session, cancelled_end(ended.cancel));
+      talk.waits_for.clear();
+    }
+    forget(number);
+  }
+
+  void tell_answer(const OpenExchange& exchange, SessionMemory& talk, const ObservedAnswer& heard) {
+    if (!heard.text.empty()) {
+      auto report = said(ReportKind::message, "assistant", heard.text);
+      // Repetition that was found while it streamed is not counted again.
+      mark(report);
+      if (auto* marks = std::get_if<Marks>(&report.detail)) marks->chants = 0;
+      say(exchange.session, std::move(report));
+    }
+    for (const auto& call : heard.calls) say(exchange.session, call_report(call));
+    if (!heard.calls.empty()) beat(exchange.session, talk, Source::relay, "tools");
+  }
+
+  void forget(std::uint64_t number) {
+    const auto found = exchanges.find(number);
+    std::erase(talks.at(found->second.session).open, number);
+    exchanges.erase(found);
+  }
+};
+
+SessionRecorder::SessionRecorder(Options options)
+    : state_(std::make_unique<State>(std::move(options))) {}
+SessionRecorder::~SessionRecorder() = default;
+
+std::vector<Batch> SessionRecorder::take(Observation observation) {
+  State& state = *state_;
+  state.now = observation.at;
+  const auto number = observation.exchange;
+  if (const auto* began = std::get_if<ExchangeBegan>(&observation.what)) {
+    state.begin(number, *began);
+    return std::exchange(state.batches, {});
+  }
+  const auto found = state.exchanges.find(number);
+  if (found == state.exchanges.end()) return {};
+  auto& exchange = found->second;
+  if (const auto* client = std::get_if<ClientSeen>(&observation.what)) {
+    if (!exchange.process) {
+      exchange.process = client->process;
+      if (exchange.reached) state.see_process(exchange);
+    }
+  } else if (std::holds_alternative<ExchangeReached>(observation.what)) {
+    exchange.reached = state.now;
+    state.see_process(exchange);
+  } else if (const auto* answer = std::get_if<AnswerBegan>(&observation.what)) {
+    state.take(exchange, *answer);
+    state.resume_if_taken(number, exchange);
+  } else if (const auto* piece = std::get_if<AnswerPiece>(&observation.what)) {
+    state.take(exchange, *piece);
+  } else if (std::holds_alternative<AnswerSkipped>(observation.what)) {
+    exchange.is_read = false;
+    if (exchange.is_tunnel) state.beat_if_due(exchange.session, state.talks.at(exchange.session));
+  } else if (const auto* seen = std::get_if<ExchangeEvidence>(&observation.what)) {
+    state.tell_evidence(number, exchange, seen->evidence, seen->why);
+  } else if (const auto* ended = std::get_if<ExchangeEnded>(&observation.what)) {
+    state.end(number, exchange, *ended);
+  }
+  return std::exchange(state.batches, {});
+}
+
+std::string SessionRecorder::owner_of(std::string_view answer) const {
+  return state_->owner_of(answer);
+}
+
+std::vector<Batch> SessionRecorder::beat(WallTime now) {
+  State& state = *state_;
+  state.now = now;
+  state.notice_given_up();
+  for (auto& [number, exchange] : state.exchanges) {
+    if (exchange.helps) continue;
+    state.resume_if_taken(number, exchange);
+    state.beat_if_due(exchange.session, state.talks.at(exchange.session));
+  }
+  return std::exchange(state.batches, {});
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,46 @@
+/// \file
+/// Sessions and their reports, made of what passes through the proxy.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proxy/sessions/observation.h"
+#include "watchdog/store.h"
+
+namespace watchdog::monitor {
+
+/// Remembers of each conversation what is needed to find the new parts of its next request.
+/// Bounded. Pure: no clock, no I/O except `is_gone`; the same observations give the same reports.
+/// Use from one thread at a time.
+class SessionRecorder {
+ public:
+  struct Options {
+    std::size_t sessions_max = 4'096;  ///< Beyond: the one is forgotten that was quiet longest.
+    /// True if a process is known to be gone; null: of none.
+    std::function<bool(const ProcessFacts&)> is_gone{};
+    Millis beat_every{
+        5'000};  ///< The shortest time between two reports of progress within an answer.
+  };
+  explicit SessionRecorder(Options options);
+  SessionRecorder() : SessionRecorder(Options{}) {}
+  ~SessionRecorder();
+  SessionRecorder(const SessionRecorder&) = delete;
+  SessionRecorder& operator=(const SessionRecorder&) = delete;
+
+  /// Returns the reports that follow from it; often none.
+  [[nodiscard]] std::vector<Batch> take(Observation observation);
+  /// Returns the session that got the answer of that id; empty: unknown. Thread-safe.
+  [[nodiscard]] std::string owner_of(std::string_view answer) const;
+  /// Returns reports that are due by time alone: heartbeats of open requests, quiet or not.
+  [[nodiscard]] std::vector<Batch> beat(WallTime now);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace watchdog::monitor

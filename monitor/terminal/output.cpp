@@ -1,0 +1,85 @@
+#include "terminal/output.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "terminal/table.h"
+#include "watchdog/terminal_text.h"
+
+namespace watchdog::monitor {
+namespace {
+
+void write(std::FILE* to, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), to);
+}
+
+}  // namespace
+
+std::string safe_text(std::string_view text) {
+  std::string safe;
+  while (!text.empty()) {
+    const auto own = std::ranges::find_if(
+        own_styles, [&](std::string_view style) { return text.starts_with(style); });
+    if (own != own_styles.end()) {
+      safe += *own;
+      text.remove_prefix(own->size());
+      continue;
+    }
+    // An escape that is not ours is one character of the text.
+    const auto part = text.substr(0, text.find('\x1b', 1));
+    safe += terminal_text(part);
+    text.remove_prefix(part.size());
+  }
+  return safe;
+}
+
+std::string safe_line(std::string_view text) {
+  auto line = safe_text(text);
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return line;
+}
+
+void print(const std::string& text) {
+  write(stdout, safe_text(text));
+}
+
+void print_line(const std::string& text) {
+  print(text + "\n");
+}
+
+void print_json(const std::string& json) {
+  write(stdout, terminal_json(json) + "\n");
+}
+
+void note(const std::string& text, bool json) {
+  json ? warn(text) : print_line(text);
+}
+
+void print_error(const std::string& text) {
+  write(stderr, terminal_text(text));
+}
+
+void warn(const std::string& text) {
+  print_error("watchdog-monitor: " + text + "\n");
+}
+
+void clear_terminal() {
+  write(stdout, "\x1b[H\x1b[2J");
+}
+
+TraceCount::TraceCount(std::size_t total)
+    : total_(total), is_shown_(isatty(STDERR_FILENO) == 1 && total > 1) {}
+
+void TraceCount::show(std::size_t done) const {
+  if (is_shown_)
+    write(stderr, "\r" + std::to_string(done) + " of " + std::to_string(total_) + " traces");
+}
+
+void TraceCount::end_line() const {
+  if (is_shown_) write(stderr, "\n");
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,135 @@
+#include "terminal/phrases.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "api/page.h"
+#include "terminal/output.h"
+#include "terminal/table.h"
+#include "watchdog/health.h"
+#include "watchdog/terminal_text.h"
+
+namespace watchdog::monitor {
+
+using nlohmann::json;
+
+void print_fact(const char* name, const std::string& text) {
+  std::string line = std::string("  ") + name;
+  line.resize(std::max<std::size_t>(line.size(), 18), ' ');
+  print_line(line + " " + text);
+}
+
+std::string shown(const json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || found->is_null()) return "–";
+  return found->is_string() ? terminal_line(found->get_ref<const std::string&>())
+                            : terminal_json(found->dump());
+}
+
+std::string lasting(std::int64_t ms) {
+  if (ms >= 10'000) return spoken(Millis{ms});
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f s", static_cast<double>(ms) / 1'000);
+  return text.data();
+}
+
+std::string ago(const json& milliseconds) {
+  return milliseconds.is_number() ? spoken(Millis{milliseconds.get<std::int64_t>()}) + " ago" : "–";
+}
+
+std::string local_time(std::int64_t ms) {
+  const std::time_t seconds = ms / 1000;
+  std::tm parts{};
+  localtime_r(&seconds, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts);
+  return text.data();
+}
+
+std::string counted_calls(std::int64_t count) {
+  return std::to_string(count) + (count == 1 ? " call" : " calls");
+}
+
+std::string event_line(const json& event) {
+  auto rest = event;
+  for (const char* known : {"seq", "at_ms", "kind", "digest", "bytes"}) rest.erase(known);
+  return shown(event, "seq") + "  " + local_time(event["at_ms"]) + "  " + shown(event, "kind") +
+         "  " + terminal_json(rest.dump());
+}
+
+std::string condition_of(const json& document) {
+  // An older monitor says the health only.
+  return document["outcome"].is_object() ? document["outcome"].value("kind", "?")
+                                         : document.value("state", document.value("health", "?"));
+}
+
+std::string reason_in(const json& document) {
+  return shown(document, "reason");
+}
+
+std::string explanation_in(const json& document) {
+  const auto found = document.find("explainedBy");
+  if (found == document.end() || !found->is_object()) return "";
+  return "because its child " + shown(*found, "sessionId") + " is " +
+         coloured(shown(*found, "health")) + ": " + shown(*found, "reason");
+}
+
+namespace {
+
+/// The state of its model server. An older monitor does not report it.
+ServerNote server_note_in(const json& document) {
+  ServerNote note;
+  const auto server = document.find("server");
+  if (server == document.end() || !server->is_object()) return note;
+  const auto number = [&](const char* name) {
+    const auto found = server->find(name);
+    return found != server->end() && found->is_number_integer()
+               ? std::optional(found->get<std::int64_t>())
+               : std::nullopt;
+  };
+  note.evidence.state = named<ServerState>(shown(*server, "state")).value_or(ServerState::unknown);
+  note.evidence.done = number("done").value_or(0);
+  note.evidence.total = number("total").value_or(0);
+  if (const auto left = number("leftMs")) note.evidence.left = Millis{*left};
+  note.evidence = bounded(note.evidence);
+  if (const auto why = shown(*server, "why"); why != "–") note.why = why;
+  return note;
+}
+
+}  // namespace
+
+std::string server_in(const json& document) {
+  return server_in_words(server_note_in(document));
+}
+
+std::string server_brief_in(const json& document) {
+  return server_in_brief(server_note_in(document).evidence);
+}
+
+void print_pending(const json& document) {
+  if (const auto server = server_in(document); !server.empty()) print_fact("model server", server);
+  // An older server does not report turns.
+  for (const auto& turn : document.value("turns", json::array())) {
+    print_fact("turn", shown(turn, "turnId") + " for " +
+                           spoken(Millis{turn["elapsedMs"].get<std::int64_t>()}) + ", " +
+                           counted_calls(turn["toolCallCount"]) +
+                           (turn.value("aborting", false) ? ", asked to stop" : ""));
+  }
+  for (const auto& tool : document["tools"]) {
+    const auto said = shown(tool, "message");
+    const auto id = shown(tool, "callId");
+    print_fact("running", shown(tool, "name") + " for " +
+                              spoken(Millis{tool["elapsedMs"].get<std::int64_t>()}) +
+                              (id == "–" ? "" : " (call " + id + ")") +
+                              (said == "–" ? "" : ": " + said));
+  }
+  if (const auto awaited = shown(document, "waitingFor"); awaited != "–")
+    print_fact("waits for", awaited);
+  if (const auto& cancel = document["cancel"]; cancel.is_object())
+    print_fact("cancel asked by", shown(cancel, "by") + ": " + shown(cancel, "reason"));
+}
+
+}  // namespace watchdog::monitor

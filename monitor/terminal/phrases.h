@@ -1,0 +1,43 @@
+/// \file
+/// Answers of a monitor in words for people.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace watchdog::monitor {
+
+/// One line of what is known of a session, indented below its heading.
+void print_fact(const char* name, const std::string& text);
+
+/// A field's text, safe for the terminal; `–` where it is null or missing.
+[[nodiscard]] std::string shown(const nlohmann::json& object, const char* name);
+/// `0.3 s`, `12 min`.
+[[nodiscard]] std::string lasting(std::int64_t ms);
+/// `1 call`, `3 calls`.
+[[nodiscard]] std::string counted_calls(std::int64_t count);
+/// `12 min ago`; `–` for null.
+[[nodiscard]] std::string ago(const nlohmann::json& milliseconds);
+/// Date and time in the user's time zone.
+[[nodiscard]] std::string local_time(std::int64_t ms);
+
+/// An event in a line: number, time, kind, and the rest as it is.
+[[nodiscard]] std::string event_line(const nlohmann::json& event);
+
+// Of a progress document: its end, or its state.
+[[nodiscard]] std::string condition_of(const nlohmann::json& document);
+/// The reason of that state.
+[[nodiscard]] std::string reason_in(const nlohmann::json& document);
+/// `because its child …`; empty if none explains it.
+[[nodiscard]] std::string explanation_in(const nlohmann::json& document);
+/// Returns the state of its model server, also of a row: `reads the prompt: 41,216 of 61,440
+/// tokens`; empty if unknown.
+[[nodiscard]] std::string server_in(const nlohmann::json& document);
+/// Likewise in brief: `reading 41,216 / 61,440`.
+[[nodiscard]] std::string server_brief_in(const nlohmann::json& document);
+/// Prints the state of its model server, its open turns and tool calls, its wait, and requests to
+/// stop.
+void print_pending(const nlohmann::json& document);
+
+}  // namespace watchdog::monitor

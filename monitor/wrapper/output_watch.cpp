@@ -1,0 +1,60 @@
+#include "wrapper/output_watch.h"
+
+#include <utility>
+
+#include "watchdog/json_writer.h"
+
+namespace watchdog::monitor {
+namespace {
+
+Report state_change(const char* type, std::string data) {
+  Report report;
+  report.kind = ReportKind::state_change;
+  report.name = type;
+  report.content = std::move(data);
+  return report;
+}
+
+}  // namespace
+
+OutputWatch::OutputWatch(Recognition recognition, OutputTally& tally,
+                         std::function<void(Report)> say)
+    : recognition_(std::move(recognition)), tally_(tally), say_(std::move(say)) {}
+
+bool OutputWatch::has_room() {
+  const auto now = system_clock().since_boot();
+  if (now - second_ >= Millis{1'000}) {
+    second_ = now;
+    told_ = 0;
+  }
+  return ++told_ <= told_per_second_max;
+}
+
+void OutputWatch::take_line(std::string_view line) {
+  if (auto event = recognition_.event_in(line)) {
+    say_(std::move(*event));
+  } else if (recognition_.finds(line) && has_room()) {
+    say_(state_change("output", redactor_.redacted(line)));
+  }
+  redactor_.pass(line);
+}
+
+void OutputWatch::take(std::string_view bytes) {
+  tally_.bytes += bytes.size();
+  tally_.lines += newlines_in(bytes);
+  if (!recognition_.is_idle())
+    lines_.feed(bytes, [this](std::string_view line) { take_line(line); });
+  const auto progress = sequence_.feed(bytes);
+  if (!progress || progress == progress_) return;
+  progress_ = progress;
+  JsonWriter data;
+  data.open_object().field("state", name_of(progress->state)).field("percent", progress->percent);
+  data.close_object();
+  say_(state_change("progress", data.take()));
+}
+
+void OutputWatch::finish() {
+  if (!recognition_.is_idle()) lines_.finish([this](std::string_view line) { take_line(line); });
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,55 @@
+/// \file
+/// Finds progress in a command's output while it passes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "watchdog/redaction.h"
+#include "watchdog/time.h"
+#include "wrapper/lines.h"
+#include "wrapper/recognition.h"
+#include "wrapper/terminal_progress.h"
+
+namespace watchdog::monitor {
+
+/// The output so far, of all streams together. Thread-safe.
+struct OutputTally {
+  std::atomic<std::uint64_t> bytes{0};
+  std::atomic<std::uint64_t> lines{0};
+};
+
+/// Looks at one stream. Use from one thread at a time.
+class OutputWatch {
+ public:
+  /// The limit of reported lines that match an expression: a command that prints millions of them
+  /// is not slowed.
+  static constexpr int told_per_second_max = 100;
+
+  /// `say` gets what the output says.
+  OutputWatch(Recognition recognition, OutputTally& tally, std::function<void(Report)> say);
+
+  void take(std::string_view bytes);
+  /// Ends the output.
+  void finish();
+
+ private:
+  void take_line(std::string_view line);
+  /// Returns true if another line may be reported in this second.
+  [[nodiscard]] bool has_room();
+
+  Recognition recognition_;
+  OutputTally& tally_;
+  std::function<void(Report)> say_;
+  LineReader lines_;
+  LineRedactor redactor_;
+  ProgressSequence sequence_;
+  std::optional<TerminalProgress> progress_;  ///< Reported last.
+  Millis second_{};                           ///< When the current one began.
+  int told_ = 0;                              ///< In it.
+};
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,333 @@
+// Runs a command and observes it. One loop polls signals, keys, news of the supervisor,
+// heartbeats and cancels; each output stream has a `Pump` on its own thread. At the end the
+// terminal is restored, the output drained, and the outcome reported.
+#include "wrapper/wrapper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "watchdog/reasons.h"
+
+namespace watchdog::monitor {
+namespace {
+
+constexpr std::size_t keys_bytes = 4'096;
+constexpr int pipe_bytes = 1'024 * 1'024;
+/// Between two looks at what does not want to end.
+constexpr Millis sight_every{20};
+/// Between two looks whether a job in the background was called to the front.
+constexpr Millis seat_look_every{200};
+/// Signals to pass on.
+constexpr int passed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+
+Millis now() {
+  return system_clock().since_boot();
+}
+
+std::string reason(int number) {
+  return std::generic_category().message(number);
+}
+
+std::string shown(const Descendant& process) {
+  std::string text;
+  for (const char* at = process.name.data(); *at != '\0'; ++at)
+    text += *at > ' ' && *at <= '~' ? *at : '?';
+  return text + " (" + std::to_string(process.pid) + ")";
+}
+
+/// True if the process has one of these files open.
+bool has_open(pid_t pid, const std::vector<std::string>& origins) {
+  std::error_code gone;
+  const auto folder = "/proc/" + std::to_string(pid) + "/fd";
+  for (std::filesystem::directory_iterator at(folder, gone), end; !gone && at != end;
+       at.increment(gone)) {
+    std::error_code unreadable;
+    const auto target = std::filesystem::read_symlink(at->path(), unreadable).string();
+    if (std::ranges::find(origins, target) != origins.end()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Outcome WrapEnd::outcome(const std::optional<CancelRequest>& cancel) const {
+  if (cancelled && cancel)
+    return {.kind = OutcomeKind::cancelled,
+            .reason = std::string(reasons::cancelled),
+            .error = cancel->reason,
+            .subject = cancel->by};
+  if (code == 0) return {OutcomeKind::completed, std::string(reasons::task_complete), {}};
+  auto how = error;
+  if (how.empty() && signal)
+    how = "signal " + std::to_string(*signal) + " (" + strsignal(*signal) + ")";
+  if (how.empty()) how = "exit code " + std::to_string(code.value_or(0));
+  return {OutcomeKind::failed, std::string(reasons::process_exited), std::move(how)};
+}
+
+Result<std::unique_ptr<Wrapper>> Wrapper::prepare(WrapSpec spec) {
+  std::unique_ptr<Wrapper> made(new Wrapper(std::move(spec)));
+  Launch launch{.words = made->spec_.words, .set = made->spec_.set, .unset = made->spec_.unset};
+  if (auto opened = made->open_files(launch); !opened) return opened.error();
+  made->cancel_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  made->block_signals(launch);
+  auto command = Command::prepare(launch);
+  for (const int file : launch.files)
+    if (file > STDERR_FILENO) close(file);
+  if (!command) return command.error();
+  made->command_.emplace(std::move(*command));
+  return made;
+}
+
+Wrapper::~Wrapper() = default;
+
+Result<void> Wrapper::open_files(Launch& launch) {
+  if (isatty(STDIN_FILENO) == 1) {
+    seat_.emplace(STDIN_FILENO);
+    auto terminal = PseudoTerminal::open(seat_->settings(), seat_->size());
+    if (!terminal) return terminal.error();
+    launch.has_terminal = true;
+    launch.seat = STDIN_FILENO;
+    launch.seat_settings = seat_->settings();
+    // The command's terminal echoes keys, also if its output goes elsewhere.
+    int screen = STDIN_FILENO;
+    for (const int number : {STDERR_FILENO, STDOUT_FILENO})
+      if (isatty(number) == 1) screen = number;
+    inner_ = std::move(terminal->ours);
+    launch.files.fill(fcntl(terminal->theirs.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    streams_.push_back({.from = FileDescriptor(fcntl(inner_.get(), F_DUPFD_CLOEXEC, 3)),
+                        .to = screen,
+                        .origin = terminal->name});
+    fcntl(inner_.get(), F_SETFL, O_RDWR | O_NONBLOCK);
+  }
+  for (const int number : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (launch.has_terminal && isatty(number) == 1) continue;
+    if (auto opened = open_pipe(launch, number); !opened) return opened;
+  }
+  return {};
+}
+
+Result<void> Wrapper::open_pipe(Launch& launch, int number) {
+  std::array<int, 2> ends{-1, -1};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0)
+    return Error{ErrorCode::exhausted, "no pipe for the command: " + reason(errno)};
+  fcntl(ends[0], F_SETPIPE_SZ, pipe_bytes);  // as large as it may be: the more, the fewer switches
+  struct stat facts {};
+  fstat(ends[0], &facts);
+  streams_.push_back({.from = FileDescriptor(ends[0]),
+                      .to = number,
+                      .origin = "pipe:[" + std::to_string(facts.st_ino) + "]"});
+  launch.files[static_cast<std::size_t>(number)] = ends[1];
+  return {};
+}
+
+void Wrapper::block_signals(Launch& launch) {
+  sigset_t taken;
+  sigemptyset(&taken);
+  for (const int number : passed_on) sigaddset(&taken, number);
+  if (seat_) {
+    sigaddset(&taken, SIGWINCH);
+    sigaddset(&taken, SIGCONT);
+    sigaddset(&taken, SIGTSTP);
+  }
+  sigprocmask(SIG_BLOCK, &taken, &launch.signals);
+  signals_ = FileDescriptor(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+WrapEnd Wrapper::run(Reporting& reporting) {
+  reporting_ = &reporting;
+  reporting.on_cancel([this] { eventfd_write(cancel_.get(), 1); });
+  for (auto& stream : streams_) {
+    auto& watch = watches_.emplace_back(std::make_unique<OutputWatch>(
+        spec_.recognition, tally_,
+        [&reporting](Report report) { reporting.say(std::move(report)); }));
+    const auto tap = [&watch = *watch](std::string_view bytes) {
+      bytes.empty() ? watch.finish() : watch.take(bytes);
+    };
+    pumps_.push_back(std::make_unique<Pump>(std::move(stream.from), stream.to, tap));
+  }
+  if (seat_) seat_->make_raw();
+  command_->begin();
+  while (!over_) turn();
+  drain();
+  if (seat_) seat_->restore();
+  end_.holders = holders();
+  beat();
+  pumps_.clear();
+  end_.lines = tally_.lines;
+  end_.bytes = tally_.bytes;
+  end_.cpu_ms = command_->cpu_ms();
+  command_.reset();
+  return end_;
+}
+
+int Wrapper::patience() const {
+  auto until = beat_at_;
+  if (kill_at_) until = std::min(until, *kill_at_);
+  // Shells do not notify a running job that it has the terminal now.
+  if (seat_ && !seat_->is_raw()) until = std::min(until, now() + seat_look_every);
+  return static_cast<int>(std::clamp<std::int64_t>((until - now()).count(), 0, INT_MAX));
+}
+
+void Wrapper::turn() {
+  if (now() >= beat_at_) beat();
+  if (kill_at_ && now() >= *kill_at_) climb();
+  if (over_) return;
+  if (seat_) seat_->make_raw();
+  const bool reads = seat_ && seat_->is_raw() && !keys_end_ && keys_.empty();
+  std::array<pollfd, 5> fds{{{signals_.get(), POLLIN, 0},
+                             {kill_at_ ? -1 : cancel_.get(), POLLIN, 0},
+                             {end_.code || end_.signal ? -1 : command_->news_fd(), POLLIN, 0},
+                             {reads ? STDIN_FILENO : -1, POLLIN, 0},
+                             {keys_.empty() ? -1 : inner_.get(), POLLOUT, 0}}};
+  if (poll(fds.data(), fds.size(), patience()) <= 0) return;
+  if (fds[0].revents != 0) take_signal();
+  if (fds[1].revents != 0) cancel();
+  if (fds[2].revents != 0) take_news();
+  if (fds[3].revents != 0) take_keys();
+  if (fds[4].revents != 0) write_keys();
+}
+
+void Wrapper::take_signal() {
+  signalfd_siginfo info{};
+  if (read(signals_.get(), &info, sizeof info) != sizeof info) return;
+  const auto number = static_cast<int>(info.ssi_signo);
+  if (number == SIGCONT || number == SIGWINCH) return take_seat();
+  // The terminal sends its signals to the whole job.
+  if (info.ssi_code == SI_KERNEL && !seat_) return;
+  command_->signal(number);
+}
+
+/// The terminal may have come back, or have another size.
+void Wrapper::take_seat() {
+  seat_->make_raw();
+  const auto size = seat_->size();
+  ioctl(inner_.get(), TIOCSWINSZ, &size);
+}
+
+void Wrapper::take_news() {
+  const auto news = command_->news();
+  if (!news) return;
+  switch (news->kind) {
+    case CommandNews::Kind::failed:
+      end_.error = "cannot run " + spec_.words[0] + ": " + reason(news->number);
+      break;
+    case CommandNews::Kind::stopped:
+      if (seat_) stop_with_command();
+      break;
+    case CommandNews::Kind::lost:
+      end_.error = "its leader was killed: nobody knows how it ended";
+      end_.code = 1;
+      over_ = true;
+      break;
+    case CommandNews::Kind::exited:
+      if (WIFEXITED(news->number)) end_.code = WEXITSTATUS(news->number);
+      if (WIFSIGNALED(news->number)) end_.signal = WTERMSIG(news->number);
+      over_ = !kill_at_ || command_->family().empty();
+      break;
+  }
+}
+
+/// As the command would have stopped with its job: this job stops instead, until its shell lets it
+/// go on.
+void Wrapper::stop_with_command() {
+  seat_->restore();
+  sigset_t stop;
+  sigset_t before;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTSTP);
+  sigprocmask(SIG_UNBLOCK, &stop, &before);
+  kill(0, SIGTSTP);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  take_seat();
+  command_->resume();
+}
+
+void Wrapper::take_keys() {
+  keys_.resize(keys_bytes);
+  const auto count = read(STDIN_FILENO, keys_.data(), keys_.size());
+  keys_end_ = count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN);
+  keys_.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  write_keys();
+}
+
+void Wrapper::write_keys() {
+  const auto count = write(inner_.get(), keys_.data(), keys_.size());
+  if (count > 0) keys_.erase(0, static_cast<std::size_t>(count));
+  if (count < 0 && errno != EAGAIN && errno != EINTR) keys_.clear();
+}
+
+void Wrapper::cancel() {
+  end_.cancelled = true;
+  const auto all = command_->family();
+  for (const auto& one : all) {
+    send_signal(one, SIGTERM);
+    send_signal(one, SIGCONT);
+  }
+  if (all.empty()) command_->signal(SIGTERM);  // no process is visible here
+  kill_at_ = now() + spec_.ladder.terminate;
+}
+
+/// Ends what did not end by itself, until nothing is left.
+void Wrapper::climb() {
+  if (!verified_) verified_ = now() + spec_.ladder.kill_verify;
+  const auto left = command_->family();
+  for (const auto& one : left) send_signal(one, SIGKILL);
+  if (left.empty()) command_->signal(SIGKILL);
+  kill_at_ = now() + sight_every;
+  const bool has_ended = end_.code || end_.signal;
+  if (!has_ended || (!left.empty() && now() < *verified_)) return;
+  over_ = true;
+}
+
+void Wrapper::beat() {
+  beat_at_ = now() + spec_.beat_every;
+  reporting_->beat({{"output_lines", static_cast<double>(tally_.lines)},
+                    {"output_bytes", static_cast<double>(tally_.bytes)},
+                    {"cpu_ms", static_cast<double>(command_->cpu_ms())}});
+}
+
+/// Passes on all output of the command, however slow the reader is, unless this process is ended
+/// meanwhile.
+void Wrapper::drain() {
+  for (auto& pump : pumps_) pump->drain();
+  for (auto& pump : pumps_) {
+    std::array<pollfd, 2> fds{{{pump->stopped_fd(), POLLIN, 0}, {signals_.get(), POLLIN, 0}}};
+    while (poll(fds.data(), fds.size(), -1) < 0 || fds[0].revents == 0) {
+      signalfd_siginfo info{};
+      if (read(signals_.get(), &info, sizeof info) != sizeof info) continue;
+      const auto number = static_cast<int>(info.ssi_signo);
+      if (number == SIGHUP || number == SIGINT || number == SIGTERM || number == SIGQUIT) {
+        for (auto& one : pumps_) one->give_up();
+        return;
+      }
+    }
+  }
+}
+
+std::vector<std::string> Wrapper::holders() const {
+  std::vector<std::string> origins;
+  for (std::size_t at = 0; at < pumps_.size(); ++at)
+    if (pumps_[at]->is_held()) origins.push_back(streams_[at].origin);
+  std::vector<std::string> found;
+  if (origins.empty()) return found;
+  for (const auto& one : command_->family())
+    if (has_open(one.pid, origins)) found.push_back(shown(one));
+  return found;
+}
+
+}  // namespace watchdog::monitor

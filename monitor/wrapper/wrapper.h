@@ -1,0 +1,110 @@
+/// \file
+/// Runs a command transparently, and reports what it does.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "watchdog/subprocess.h"
+#include "wrapper/command.h"
+#include "wrapper/output_watch.h"
+#include "wrapper/pump.h"
+#include "wrapper/recognition.h"
+#include "wrapper/reporting.h"
+#include "wrapper/terminal.h"
+
+namespace watchdog::monitor {
+
+/// The command, and how it is observed. A plain value.
+struct WrapSpec {
+  std::vector<std::string> words;  ///< The program and its arguments.
+  std::vector<std::string> set;    ///< NAME=VALUE of its environment,
+  std::vector<std::string> unset;  ///< NAME, not in it.
+  Recognition recognition;
+  KillLadder ladder{};  ///< After a cancel of the session.
+  Millis beat_every{2'000};
+};
+
+/// How a command ended. A plain value.
+struct WrapEnd {
+  std::optional<int> code;    ///< Its exit code; 126 and 127: it could not be run.
+  std::optional<int> signal;  ///< That ended it.
+  std::string error;          ///< Why it could not be run, or its fate; for people.
+  bool cancelled = false;     ///< The session was cancelled before its end.
+  std::uint64_t lines = 0;    ///< Of output,
+  std::uint64_t bytes = 0;    ///< likewise.
+  std::int64_t cpu_ms = 0;
+  std::vector<std::string> holders;  ///< `NAME (PID)`: what it left behind and holds its output.
+
+  /// The convention of shells: the code, or 128 + the signal.
+  [[nodiscard]] int status() const { return code ? *code : 128 + signal.value_or(0); }
+  /// As its session's.
+  [[nodiscard]] Outcome outcome(const std::optional<CancelRequest>& cancel) const;
+};
+
+/// One run. The command has the caller's standard input, or, where that is a terminal, one of its
+/// own that behaves like it; its output passes through. Signals to this process are passed on.
+/// There is no limit of time. Use from one thread at a time.
+class Wrapper {
+ public:
+  /// Makes all that is needed. REQUIRES: this process has one thread, and files 0, 1 and 2. From
+  /// now on signals are blocked in it. Errors: `exhausted`.
+  [[nodiscard]] static Result<std::unique_ptr<Wrapper>> prepare(WrapSpec spec);
+  ~Wrapper();
+  Wrapper(const Wrapper&) = delete;
+  Wrapper& operator=(const Wrapper&) = delete;
+
+  /// Runs the command to its end.
+  [[nodiscard]] WrapEnd run(Reporting& reporting);
+
+ private:
+  struct Stream {
+    FileDescriptor from;
+    int to = -1;
+    std::string origin;  ///< As /proc/PID/fd shows the other end.
+  };
+
+  explicit Wrapper(WrapSpec spec) : spec_(std::move(spec)) {}
+  Result<void> open_files(Launch& launch);
+  Result<void> open_pipe(Launch& launch, int number);
+  void block_signals(Launch& launch);
+
+  void turn();
+  void take_signal();
+  void take_news();
+  void take_keys();
+  void write_keys();
+  void stop_with_command();
+  void take_seat();
+  void cancel();
+  void climb();
+  void beat();
+  void drain();
+  [[nodiscard]] std::vector<std::string> holders() const;
+  [[nodiscard]] int patience() const;
+
+  WrapSpec spec_;
+  std::optional<Command> command_;
+  std::optional<Terminal> seat_;
+  FileDescriptor inner_;  ///< Our end of the command's terminal.
+  FileDescriptor signals_;
+  FileDescriptor cancel_;
+  std::vector<Stream> streams_;
+  std::vector<std::unique_ptr<OutputWatch>> watches_;
+  std::vector<std::unique_ptr<Pump>> pumps_;
+  OutputTally tally_;
+  Reporting* reporting_ = nullptr;
+  std::string keys_;  ///< Typed, and not taken by the command yet.
+  bool keys_end_ = false;
+  Millis beat_at_{};
+  std::optional<Millis> kill_at_;   ///< The next rung of the ladder.
+  std::optional<Millis> verified_;  ///< When to stop looking for remaining processes.
+  bool over_ = false;
+  WrapEnd end_;
+};
+
+}  // namespace watchdog::monitor

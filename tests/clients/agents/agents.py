@@ -1,0 +1,157 @@
+"""Real coding agents, set up to report in a way: by their hooks, through the proxy, or both at once."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import sys
+import time
+import uuid
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent.parent
+
+
+class Agent:
+    """An agent in a home and a project of its own. `monitor`: URL of the API. `model`: URL of its model's server."""
+
+    WAYS = ("hooks", "proxy", "both")
+
+    def __init__(self, packages, folder, monitor, model, way):
+        self.packages, self.way, self.monitor, self.model = pathlib.Path(packages), way, monitor, model
+        self.home, self.project = pathlib.Path(folder, "home"), pathlib.Path(folder, "project")
+        for path in (self.home, self.project):
+            path.mkdir(parents=True)
+        self.session = str(uuid.uuid4())
+        self.environment = {
+            "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "xterm-256color", "SHELL": "/bin/sh", "HOME": str(self.home),
+            "XDG_CONFIG_HOME": str(self.home / "config"), "XDG_DATA_HOME": str(self.home / "data"),
+            "XDG_CACHE_HOME": str(self.home / "cache"), "XDG_STATE_HOME": str(self.home / "state"),
+            "NO_PROXY": "*", "no_proxy": "*"}
+        self.set_up()
+
+    def escape(self, process, terminal):
+        """Somebody interrupts it."""
+        os.write(terminal, b"\x1b")
+
+    def calls(self):
+        """True while a shell works for it in the project."""
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if path.joinpath("cwd").readlink() == self.project and b"touch started" in path.joinpath("cmdline").read_bytes():
+                    return True
+            except OSError:
+                pass  # It is gone, or somebody else's.
+        return False
+
+    @property
+    def hooked(self):
+        return self.way != "proxy"
+
+    def write(self, name, content):
+        path = self.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+
+    def hooks(self, agent):
+        """As the documentation has them."""
+        page = ROOT / "docs" / "how-to" / "clients" / f"{agent}.md"
+        for text in re.findall(r"```json\n(.*?)```", page.read_text(), re.S):
+            if f"/api/hooks/{agent}" in text:
+                return json.loads(text.replace("http://127.0.0.1:3000", self.monitor))
+        raise LookupError(f"{page} has no hooks of {agent}")
+
+
+class Codex(Agent):
+    def set_up(self):
+        self.environment["CODEX_HOME"] = str(self.home / "codex")
+        self.write("codex/config.toml", f"""
+model = "scripted"
+model_provider = "scripted"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[model_providers.scripted]
+name = "scripted"
+base_url = "{self.model}/v1"
+wire_api = "responses"
+request_max_retries = 1
+stream_max_retries = 1
+[projects."{self.project}"]
+trust_level = "trusted"
+""")
+        if self.hooked:
+            self.write("codex/hooks.json", self.hooks("codex"))
+
+    def command(self, prompt, interactive):
+        return [self.packages / ".bin/codex", *([] if interactive else ["exec", "--skip-git-repo-check"]),
+                "--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-hook-trust", prompt]
+
+
+class OpenCode(Agent):
+    def set_up(self):
+        self.environment |= {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1",
+                             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1"}
+        self.write("config/opencode/opencode.json", {
+            "$schema": "https://opencode.ai/config.json", "model": "scripted/scripted", "autoupdate": False, "share": "disabled",
+            "provider": {"scripted": {
+                "npm": "@ai-sdk/openai-compatible", "name": "scripted", "options": {"baseURL": f"{self.model}/v1", "apiKey": "none"},
+                "models": {"scripted": {"name": "scripted", "tool_call": True, "limit": {"context": 100000, "output": 4000}}}}}})
+        # Where plugins are, it installs the package for their types at its first start, with npm.
+        for name in ("node_modules", "package.json", "package-lock.json"):
+            (self.home / "config/opencode" / name).symlink_to(self.packages.parent / "opencode" / name)
+        if self.hooked:
+            self.environment["WATCHDOG_SERVER"] = self.monitor
+            self.write("config/opencode/plugin/watchdog.js", (ROOT / "clients/opencode/watchdog.js").read_text())
+
+    def command(self, prompt, interactive):
+        return [self.packages / ".bin/opencode", *(["--prompt", prompt, "--auto"] if interactive else ["run", "--auto", prompt])]
+
+    def escape(self, process, terminal):
+        # It asks whether that was meant, for some seconds. On a busy machine it reads the answer too late.
+        for _ in range(5):
+            for _ in range(2):
+                os.write(terminal, b"\x1b")
+                time.sleep(0.5)
+            end = time.monotonic() + 3
+            while time.monotonic() < end:
+                if not self.calls():
+                    return
+                time.sleep(0.1)
+
+
+class Gemini(Agent):
+    def set_up(self):
+        at = f"{self.model}/s/{self.session}" if self.way == "both" else self.model
+        self.environment |= {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": at, "GEMINI_CLI_NO_RELAUNCH": "true"}
+        settings = {"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+                    "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False, "maxAttempts": 2},
+                    "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False},
+                    # It would stop after five equal calls by itself, and leave nothing to find.
+                    "model": {"disableLoopDetection": True}}
+        if self.hooked:
+            settings |= self.hooks("gemini-cli")
+        self.write(".gemini/settings.json", settings)
+
+    def command(self, prompt, interactive):
+        return ["node", self.packages / ".bin/gemini", "-m", "gemini-2.5-flash", "-y", "--skip-trust", "--session-id", self.session,
+                "-i" if interactive else "-p", prompt]
+
+
+class Claude(Agent):
+    """Played, from its documentation: it is no free software."""
+
+    WAYS = ("hooks",)
+
+    def set_up(self):
+        self.write(".claude/settings.json", self.hooks("claude-code"))
+
+    def command(self, prompt, interactive):
+        return [sys.executable, HERE / "claude.py", self.model, self.home / ".claude/settings.json", prompt]
+
+    def escape(self, process, terminal):
+        os.kill(process.pid, signal.SIGINT)
+
+
+AGENTS = {"codex": Codex, "opencode": OpenCode, "gemini": Gemini, "claude": Claude}

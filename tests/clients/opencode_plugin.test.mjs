@@ -1,0 +1,118 @@
+// The plugin for opencode, with the events that opencode gives it, against a monitor that a test plays.
+
+import assert from 'node:assert/strict';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, test } from 'node:test';
+
+let Watchdog;
+let server;
+let heard;
+let answer;
+let aborted;
+// opencode loads the file as a module whatever its name is; Node goes by the name.
+const directory = mkdtempSync(join(tmpdir(), 'plugin-'));
+
+before(async () => {
+  const module = join(directory, 'watchdog.mjs');
+  copyFileSync(new URL('../../clients/opencode/watchdog.js', import.meta.url), module);
+  ({ Watchdog } = await import(module));
+  server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (piece) => (body += piece));
+    request.on('end', () => {
+      heard.push({ url: request.url, ...JSON.parse(body) });
+      response.end(JSON.stringify(answer));
+    });
+  });
+  await new Promise((ready) => server.listen(0, '127.0.0.1', ready));
+});
+after(() => {
+  server.closeAllConnections();
+  server.close();
+  rmSync(directory, { recursive: true });
+});
+beforeEach(() => {
+  heard = [];
+  answer = {};
+  aborted = [];
+  process.env.WATCHDOG_SERVER = `http://127.0.0.1:${server.address().port}/`;
+  delete process.env.WATCHDOG_SESSION;
+});
+
+const plugin = () =>
+  Watchdog({ client: { session: { abort: async ({ path }) => void aborted.push(path.id) } } });
+const event = (type, properties, id = 'evt_1') => ({ event: { id, type, properties } });
+
+test('a run is reported in its order, in the form that the monitor reads', async () => {
+  const hooks = await plugin();
+  await hooks.event(event('session.created', { sessionID: 'a', info: { id: 'a' } }));
+  await hooks['chat.message'](
+    { sessionID: 'a' },
+    { parts: [{ type: 'text', text: 'Go' }, { type: 'text', text: 'seen', synthetic: true }] },
+  );
+  await hooks.event(event('message.part.delta', { sessionID: 'a', delta: 'H' }));
+  await hooks['tool.execute.before']({ tool: 'bash', sessionID: 'a', callID: 'c' }, { args: { x: 1 } });
+  await hooks['tool.execute.after']({ tool: 'bash', sessionID: 'a', callID: 'c' }, { output: 'ok' });
+  await hooks.event(event('session.idle', { sessionID: 'a' }));
+  assert.deepEqual(heard, [
+    {
+      url: '/api/hooks/opencode',
+      id: 'evt_1',
+      type: 'session.created',
+      properties: { sessionID: 'a', info: { id: 'a' } },
+    },
+    { url: '/api/hooks/opencode', type: 'chat.message', properties: { sessionID: 'a', text: 'Go' } },
+    {
+      url: '/api/hooks/opencode',
+      type: 'tool.execute.before',
+      properties: { tool: 'bash', sessionID: 'a', callID: 'c', args: { x: 1 } },
+    },
+    {
+      url: '/api/hooks/opencode',
+      type: 'tool.execute.after',
+      properties: { tool: 'bash', sessionID: 'a', callID: 'c', output: 'ok' },
+    },
+    { url: '/api/hooks/opencode', id: 'evt_1', type: 'session.idle', properties: { sessionID: 'a' } },
+  ]);
+  assert.deepEqual(aborted, []);
+});
+
+test('the session of a run is the main one; its children keep their own names', async () => {
+  process.env.WATCHDOG_SESSION = 'run 1';
+  const hooks = await plugin();
+  await hooks.event(event('session.created', { sessionID: 'a', info: { id: 'a' } }));
+  await hooks.event(event('session.created', { sessionID: 'b', info: { id: 'b', parentID: 'a' } }));
+  await hooks.event(event('session.idle', { sessionID: 'b' }));
+  await hooks.event(event('session.idle', { sessionID: 'a' }));
+  assert.deepEqual(
+    heard.map(({ url }) => url),
+    [
+      '/api/hooks/opencode?session=run%201',
+      '/api/hooks/opencode',
+      '/api/hooks/opencode',
+      '/api/hooks/opencode?session=run%201',
+    ],
+  );
+});
+
+test('a cancel denies the call and aborts the session', async () => {
+  const hooks = await plugin();
+  answer = { continue: false, stopReason: 'cancelled by ann: enough' };
+  await assert.rejects(
+    hooks['tool.execute.before']({ tool: 'bash', sessionID: 'a', callID: 'c' }, { args: {} }),
+    /cancelled by ann: enough/,
+  );
+  await hooks.event(event('session.status', { sessionID: 'a', status: { type: 'busy' } }));
+  assert.deepEqual(aborted, ['a', 'a']);
+});
+
+test('a monitor that is away stops nothing', async () => {
+  process.env.WATCHDOG_SERVER = 'http://127.0.0.1:1';
+  const hooks = await plugin();
+  await hooks['tool.execute.before']({ tool: 'bash', sessionID: 'a', callID: 'c' }, { args: {} });
+  await hooks.event(event('session.idle', { sessionID: 'a' }));
+  assert.deepEqual(heard, []);
+});

@@ -1,0 +1,315 @@
+// Runs of real agents, as their hooks told them, event by event: after each one the session is what
+// a person would say that it is. Claude Code's are made from its documentation.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+
+#include "ingest/hooks.h"
+#include "support/manual_clock.h"
+#include "support/temp_dir.h"
+#include "watchdog/attention.h"
+#include "watchdog/json.h"
+#include "watchdog/observer.h"
+
+namespace watchdog::monitor {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+std::vector<std::filesystem::path> recordings() {
+  std::vector<std::filesystem::path> files;
+  const auto directory = std::filesystem::path(PROJECT_ROOT) / "tests/data/recordings";
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
+  std::ranges::sort(files);
+  return files;
+}
+
+/// A file's name begins with its agent's.
+HookAgent agent_of(const std::string& name) {
+  if (name.starts_with("claude-code")) return HookAgent::claude_code;
+  if (name.starts_with("codex")) return HookAgent::codex;
+  return name.starts_with("gemini") ? HookAgent::gemini_cli : HookAgent::opencode;
+}
+
+/// A store that is watched, and what hooks put into it.
+class Replayed {
+ public:
+  explicit Replayed(HookAgent agent) : agent_(agent) {
+    auto opened = Store::open({.database = dir_ / "w.db", .clock = &clock_});
+    if (!opened) throw std::runtime_error(opened.error().message);
+    store_.emplace(std::move(*opened));
+    auto started = Observer::start(*store_, {});
+    if (!started) throw std::runtime_error(started.error().message);
+    observer_ = std::move(*started);
+  }
+
+  void take(const json& body) {
+    clock_.advance(1s);
+    auto event = hook_event(agent_, body.dump());
+    ASSERT_TRUE(event.ok()) << body << event.error().message;
+    if (session_.empty()) session_ = event->session;
+    if (!event->reports.empty()) {
+      Batch batch{.session = event->session,
+                  .creation = Creation::attach,
+                  .spec = event->spec,
+                  .reports = event->reports};
+      const auto receipts = store_->append({&batch, 1});
+      ASSERT_TRUE(receipts.ok() && receipts->front().ok()) << body;
+    }
+    ASSERT_TRUE(observer_->look().ok());
+  }
+
+  [[nodiscard]] std::string state() {
+    const auto row = store_->reader().session(session_);
+    if (!row) return "none";
+    const auto judged = store_->reader().fold(*row);
+    return std::string(name_of(standing_of(judged.value(), clock_.wall()).state));
+  }
+  [[nodiscard]] Case judged() {
+    return store_->reader().fold(store_->reader().session(session_).value()).value();
+  }
+  void pass(Millis time) {
+    for (; time > 0ms; time -= 1s) {
+      clock_.advance(1s);
+      ASSERT_TRUE(observer_->look().ok());
+    }
+  }
+
+ private:
+  HookAgent agent_;
+  test::TempDir dir_;
+  test::ManualClock clock_;
+  std::optional<Store> store_;
+  std::unique_ptr<Observer> observer_;
+  std::string session_;
+};
+
+TEST(HooksReplay, a_session_is_after_each_event_what_a_person_would_say) {
+  const auto files = recordings();
+  ASSERT_GE(files.size(), 14U);
+  for (const auto& path : files) {
+    const auto name = path.stem().string();
+    Replayed replayed(agent_of(name));
+    std::ifstream file(path);
+    int number = 0;
+    for (std::string line; std::getline(file, line);) {
+      ++number;
+      const auto row = json::parse(line);
+      const auto& event = row["event"];
+      replayed.take(event);
+      const auto kind =
+          event.contains("hook_event_name") ? event["hook_event_name"] : event["type"];
+      EXPECT_EQ(replayed.state(), row["state"].get<std::string>())
+          << name << " line " << number << ", after " << kind << ": "
+          << reason_of(replayed.judged().health, replayed.judged().history, {});
+    }
+    EXPECT_GT(number, 0);
+  }
+}
+
+TEST(HooksReplay, an_end_says_how_it_was) {
+  const std::pair<const char*, std::pair<const char*, const char*>> rows[] = {
+      {"codex-tools", {"completed", ""}},
+      {"codex-e401", {"incomplete", "the session ended before its answer was complete"}},
+      {"codex-approval", {"cancelled", ""}},
+      {"gemini-e401", {"incomplete", "the session ended before its answer was complete"}},
+      {"claude-code-failures", {"failed", "server_error: Overloaded"}},
+      {"claude-code-questions-at-the-end",
+       {"incomplete", "the session ended while it waited for input: Which database?"}},
+  };
+  for (const auto& [name, end] : rows) {
+    Replayed replayed(agent_of(name));
+    std::ifstream file(std::filesystem::path(PROJECT_ROOT) / "tests/data/recordings" /
+                       (std::string(name) + ".jsonl"));
+    for (std::string line; std::getline(file, line);) replayed.take(json::parse(line)["event"]);
+    const auto judged = replayed.judged();
+    ASSERT_TRUE(judged.history.notes->outcome) << name;
+    EXPECT_EQ(name_of(judged.history.notes->outcome->kind), end.first) << name;
+    EXPECT_EQ(judged.history.notes->outcome->error, end.second) << name;
+  }
+}
+
+json claude(const char* event, json more = json::object()) {
+  more["session_id"] = "s";
+  more["hook_event_name"] = event;
+  return more;
+}
+
+TEST(HooksReplay, a_wait_says_for_what_and_until_when) {
+  Replayed replayed(HookAgent::claude_code);
+  replayed.take(claude("UserPromptSubmit", {{"prompt", "go"}}));
+  replayed.take(claude("StopFailure", {{"error_type", "rate_limit"},
+                                       {"error_message", "usage limit reached|1795806400"}}));
+  auto judged = replayed.judged();
+  EXPECT_EQ(judged.history.notes->waiting_for, "quota");
+  EXPECT_EQ(judged.history.notes->wait_until, WallTime{1'795'806'400s});
+  replayed.take(claude("UserPromptSubmit", {{"prompt", "go"}}));
+  replayed.take(claude("StopFailure", {{"error_type", "authentication_failed"},
+                                       {"error_message", "the token has expired"}}));
+  judged = replayed.judged();
+  EXPECT_EQ(reason_of(judged.health, judged.history, {}),
+            "waits for login: authentication_failed: the token has expired");
+}
+
+// The recordings hold the other faults that users of dashboards reported: a finished turn shown as
+// work, a question shown as work, a stop while subagents run, a wait that outlives its answer.
+TEST(HooksReplay, time_makes_neither_an_approval_nor_a_delivered_result_trouble) {
+  Replayed replayed(HookAgent::claude_code);
+  const auto expect_for = [&](Millis time, const char* state) {
+    for (; time > 0ms; time -= 1min) {
+      replayed.pass(1min);
+      ASSERT_EQ(replayed.state(), state)
+          << reason_of(replayed.judged().health, replayed.judged().history, {});
+    }
+  };
+  replayed.take(claude("UserPromptSubmit", {{"prompt", "go"}}));
+  const json bash{{"tool_name", "Bash"}, {"tool_input", {{"command", "make"}}}};
+  auto call = bash;
+  call["tool_use_id"] = "a";
+  replayed.take(claude("PreToolUse", call));
+  replayed.take(claude("PermissionRequest", bash));
+  expect_for(15min, "needs_input");
+  replayed.take(claude("PostToolUse", call));
+  EXPECT_EQ(replayed.state(), "progressing");
+  replayed.take(claude("Stop", {{"last_assistant_message", "Done."}}));
+  expect_for(2h, "idle");
+}
+
+TEST(HooksReplay, a_failure_closes_the_calls_that_it_leaves) {
+  Replayed replayed(HookAgent::claude_code);
+  replayed.take(claude("UserPromptSubmit", {{"prompt", "go"}}));
+  replayed.take(claude("PreToolUse", {{"tool_name", "Bash"}, {"tool_use_id", "a"}}));
+  EXPECT_EQ(replayed.judged().history.open_calls->size(), 1U);
+  replayed.take(claude("StopFailure", {{"error_type", "authentication_failed"}}));
+  EXPECT_TRUE(replayed.judged().history.open_calls->empty());
+  EXPECT_EQ(replayed.state(), "needs_input");
+}
+
+json bus(const char* type, json properties) {
+  properties["sessionID"] = "s";
+  return {{"type", type}, {"properties", std::move(properties)}};
+}
+
+TEST(HooksReplay, opencode_that_tries_again_waits_until_then_and_goes_on) {
+  Replayed replayed(HookAgent::opencode);
+  replayed.take(bus("chat.message", {{"text", "go"}}));
+  replayed.take(bus("session.status", {{"status", {{"type", "busy"}}}}));
+  EXPECT_EQ(replayed.state(), "starting");
+  replayed.take(bus("session.status", {{"status",
+                                        {{"type", "retry"},
+                                         {"attempt", 1},
+                                         {"message", "Too Many Requests"},
+                                         {"next", 1'795'343'680'000}}}}));
+  EXPECT_EQ(replayed.state(), "waiting");
+  EXPECT_EQ(replayed.judged().history.notes->wait_until, WallTime{1'795'343'680'000ms});
+  replayed.take(bus("session.status", {{"status", {{"type", "busy"}}}}));
+  EXPECT_EQ(replayed.state(), "starting");
+  replayed.take(bus("session.status", {{"status", {{"type", "retry"}, {"message", "no"}}}}));
+  replayed.take(bus("session.status", {{"status", {{"type", "idle"}}}}));
+  EXPECT_EQ(replayed.state(), "idle") << "it gave up";
+}
+
+TEST(HooksReplay, opencode_errors_wait_for_whoever_can_end_them) {
+  const std::tuple<json, const char*, const char*> rows[] = {
+      {{{"name", "ProviderAuthError"}, {"data", {{"message", "no key"}}}}, "needs_input", "login"},
+      {{{"name", "APIError"}, {"data", {{"message", "Unauthorized"}, {"statusCode", 401}}}},
+       "needs_input",
+       "login"},
+      {{{"name", "APIError"}, {"data", {{"message", "slow down"}, {"statusCode", 429}}}},
+       "waiting",
+       "quota"},
+      {{{"name", "UnknownError"}, {"data", {{"message", "refused"}}}}, "needs_input", "input"},
+      {{{"name", "MessageAbortedError"}, {"data", {{"message", "Aborted"}}}}, "idle", ""},
+  };
+  for (const auto& [error, state, waits_for] : rows) {
+    Replayed replayed(HookAgent::opencode);
+    replayed.take(bus("chat.message", {{"text", "go"}}));
+    replayed.take(bus("session.error", {{"error", error}}));
+    EXPECT_EQ(replayed.state(), state) << error;
+    replayed.take(bus("session.idle", json::object()));
+    EXPECT_EQ(replayed.state(), state) << error;
+    if (*waits_for != 0) {
+      EXPECT_EQ(replayed.judged().history.notes->waiting_for, waits_for);
+    }
+  }
+}
+
+TEST(HooksReplay, a_rejected_permission_ends_the_wait_and_the_call) {
+  Replayed replayed(HookAgent::opencode);
+  replayed.take(bus("chat.message", {{"text", "go"}}));
+  replayed.take(bus("tool.execute.before", {{"tool", "bash"}, {"callID", "c1"}, {"args", {}}}));
+  replayed.take(bus("permission.asked", {{"id", "p1"}, {"permission", "bash"}}));
+  EXPECT_EQ(replayed.state(), "needs_input");
+  replayed.take(bus("permission.replied", {{"requestID", "p1"}, {"reply", "reject"}}));
+  EXPECT_EQ(replayed.state(), "starting");
+  const json part{{"type", "tool"},
+                  {"tool", "bash"},
+                  {"callID", "c1"},
+                  {"state", {{"status", "error"}, {"error", "rejected"}}}};
+  replayed.take(bus("message.part.updated", {{"part", part}}));
+  EXPECT_TRUE(replayed.judged().history.open_calls->empty());
+}
+
+TEST(HooksReplay, gemini_compresses_only_where_the_conversation_shrank) {
+  const auto request = [](const std::string& first) {
+    return claude("BeforeModel",
+                  {{"llm_request", {{"messages", {{{"role", "user"}, {"content", first}}}}}}});
+  };
+  const auto compactions = [](const HookEvent& event) { return event.reports.size(); };
+  EXPECT_EQ(compactions(*hook_event(HookAgent::gemini_cli, claude("PreCompress").dump())), 0U);
+  EXPECT_EQ(compactions(*hook_event(HookAgent::gemini_cli, request("hello").dump())), 0U);
+  const auto short_one = request("<state_snapshot><overall_goal>x</overall_goal>").dump();
+  const auto event = hook_event(HookAgent::gemini_cli, short_one);
+  ASSERT_EQ(compactions(*event), 1U);
+  EXPECT_EQ(event->reports.front().kind, ReportKind::compaction);
+  EXPECT_EQ(event->reports.front().event_id,
+            hook_event(HookAgent::gemini_cli, short_one)->reports.front().event_id)
+      << "the next request shows the same one";
+}
+
+/// Thirty different calls with different results, and what agents' hooks tell between them.
+TEST(HooksReplay, thirty_different_calls_are_never_suspect) {
+  for (const auto agent : {HookAgent::claude_code, HookAgent::codex, HookAgent::gemini_cli}) {
+    const bool gemini = agent == HookAgent::gemini_cli;
+    Replayed replayed(agent);
+    replayed.take(claude("SessionStart", {{"source", "startup"}}));
+    replayed.take(claude(gemini ? "BeforeAgent" : "UserPromptSubmit", {{"prompt", "go"}}));
+    for (int call = 0; call < 30; ++call) {
+      const auto n = std::to_string(call);
+      const std::string tool = call % 3 == 0 ? "read_file" : call % 3 == 1 ? "grep" : "shell";
+      if (gemini) replayed.take(claude("PreCompress", {{"trigger", "auto"}}));
+      for (int times = 0; times < 5; ++times) replayed.take(claude("SomethingOfNextYear"));
+      replayed.take(claude(gemini ? "BeforeTool" : "PreToolUse",
+                           {{"tool_name", tool}, {"tool_input", {{"path", "src/" + n}}}}));
+      replayed.take(claude(gemini ? "AfterTool" : "PostToolUse",
+                           {{"tool_name", tool}, {"tool_response", "what is in file " + n}}));
+      ASSERT_EQ(replayed.state(), "progressing") << name_of(agent) << call;
+    }
+  }
+  Replayed replayed(HookAgent::opencode);
+  replayed.take(bus("session.created", {{"info", {{"id", "s"}}}}));
+  replayed.take(bus("chat.message", {{"text", "go"}}));
+  for (int call = 0; call < 30; ++call) {
+    const auto n = std::to_string(call);
+    const json what{{"tool", "read"}, {"callID", "c" + n}, {"args", {{"path", n}}}};
+    auto done = what;
+    done["output"] = "what is in file " + n;
+    replayed.take(bus("session.status", {{"status", {{"type", "busy"}}}}));
+    replayed.take(bus("tool.execute.before", what));
+    for (const auto* noise : {"session.updated", "session.diff", "message.updated", "lsp.updated",
+                              "message.part.delta", "todo.updated"})
+      replayed.take(bus(noise, json::object()));
+    replayed.take(bus("tool.execute.after", done));
+    ASSERT_EQ(replayed.state(), "progressing") << call;
+  }
+}
+
+}  // namespace
+}  // namespace watchdog::monitor

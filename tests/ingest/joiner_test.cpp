@@ -1,0 +1,313 @@
+// Hooks and the proxy tell of one run: what is stored of it, and what is concluded.
+#include "ingest/joiner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "ingest/hooks.h"
+#include "support/agent.h"
+#include "support/reports.h"
+#include "support/temp_dir.h"
+#include "watchdog/store_reader.h"
+
+namespace watchdog::monitor {
+namespace {
+
+/// A store behind the joiner, and what a judge makes of it.
+class Joined {
+ public:
+  Joined() : store_(std::move(*Store::open({.database = dir_ / "watchdog.db"}))) {}
+
+  void tell(ReportOrigin by, std::vector<Report> reports) {
+    Batch batch{.session = "run",
+                .creation = Creation::attach,
+                .spec = {},
+                .reports = std::move(reports),
+                .by = by};
+    joiner_.join(batch);
+    auto receipts = store_.append({&batch, 1});
+    ASSERT_TRUE(receipts && receipts->front());
+  }
+  void hook(HookAgent agent, const std::string& body) {
+    auto event = hook_event(agent, body, "run");
+    ASSERT_TRUE(event) << event.error().message;
+    tell(ReportOrigin::hooks, std::move(event->reports));
+  }
+
+  /// What is stored, but for heartbeats.
+  std::vector<Event> events() {
+    auto reader = StoreReader::open(dir_ / "watchdog.db");
+    EXPECT_TRUE(reader);
+    auto all = test::all_events(*reader, "run");
+    std::erase_if(all, [](const Event& e) { return e.report.kind == ReportKind::heartbeat; });
+    return all;
+  }
+  int count(ReportKind kind) {
+    const auto all = events();
+    return static_cast<int>(
+        std::ranges::count_if(all, [&](const Event& e) { return e.report.kind == kind; }));
+  }
+  /// The call at which it was found to loop; 0: never.
+  int found_at() {
+    Case judged;
+    std::vector<Transition> changes;
+    int calls = 0;
+    for (const auto& event : events()) {
+      calls += event.report.kind == ReportKind::tool_call ? 1 : 0;
+      judged.take(event, changes);
+      if (judged.health.kind == HealthKind::looping) return calls;
+    }
+    return 0;
+  }
+
+ private:
+  test::TempDir dir_;
+  Store store_;
+  Joiner joiner_;
+};
+
+Report made(ReportKind kind, std::string name, std::string content, std::string id = {}) {
+  Report report;
+  report.kind = kind;
+  report.name = std::move(name);
+  report.content = std::move(content);
+  report.call_id = std::move(id);
+  return report;
+}
+
+const std::string failure = "make: *** No targets specified and no makefile found.  Stop.\n";
+
+/// One agent's call as it is told by its hooks, and by the proxy in front of its model.
+struct Manner {
+  HookAgent agent;
+  std::string (*call)(int);
+  std::string (*result)(int);
+  const char* tool;
+  const char* arguments;
+  std::string (*answer)(int);
+};
+
+const Manner manners[] = {
+    {HookAgent::codex,
+     [](int i) {
+       return R"({"hook_event_name":"PreToolUse","session_id":"s","turn_id":"t","tool_name":"Bash",)"
+              R"("tool_input":{"command":"make"},"tool_use_id":"call_)" +
+              std::to_string(i) + "\"}";
+     },
+     [](int i) {
+       return R"({"hook_event_name":"PostToolUse","session_id":"s","turn_id":"t",)"
+              R"("tool_name":"Bash","tool_input":{"command":"make"},"tool_response":)"
+              R"("make: *** No targets specified and no makefile found.  Stop.\n",)"
+              R"("tool_use_id":"call_)" +
+              std::to_string(i) + "\"}";
+     },
+     "exec_command", R"({"cmd":"make","yield_time_ms":60000})",
+     [](int i) {
+       return "Chunk ID: 01a5c" + std::to_string(i) + "\nWall time: 0.04" + std::to_string(i) +
+              " seconds\nProcess exited with code 2\nOriginal token count: 19\nOutput:\n" + failure;
+     }},
+    {HookAgent::opencode,
+     [](int i) {
+       return R"({"type":"tool.execute.before","properties":{"tool":"bash","sessionID":"s",)"
+              R"("callID":"call_)" +
+              std::to_string(i) + R"(","args":{"command":"make","description":"d"}}})";
+     },
+     [](int i) {
+       return R"({"type":"tool.execute.after","properties":{"tool":"bash","sessionID":"s",)"
+              R"("callID":"call_)" +
+              std::to_string(i) +
+              R"(","args":{"command":"make","description":"d"},"metadata":{"exit":2},"output":)"
+              R"("make: *** No targets specified and no makefile found.  Stop.\n"}})";
+     },
+     "bash", R"({"command":"make","description":"d"})", [](int) { return failure; }},
+    // It gives its calls no ids in its hooks.
+    {HookAgent::gemini_cli,
+     [](int i) {
+       return R"({"hook_event_name":"BeforeTool","session_id":"s","timestamp":"2026-11-22T10:27:1)" +
+              std::to_string(i % 10) + "." + std::to_string(100 + i) +
+              R"(Z","tool_name":"run_shell_command",)"
+              R"("tool_input":{"command":"make","description":"Runs it"}})";
+     },
+     [](int i) {
+       return R"({"hook_event_name":"AfterTool","session_id":"s","timestamp":"2026-11-22T10:27:1)" +
+              std::to_string(i % 10) + "." + std::to_string(500 + i) +
+              R"(Z","tool_name":"run_shell_command",)"
+              R"("tool_input":{"command":"make","description":"Runs it"},"tool_response":)"
+              R"({"llmContent":"<untrusted_context>\nOutput: make: *** No targets.  Stop.\n)"
+              R"(Exit Code: 2\nProcess Group PGID: 217)" +
+              std::to_string(i + 10) +
+              R"(\n</untrusted_context>","returnDisplay":"make: *** No targets.  Stop."}})";
+     },
+     "run_shell_command", R"({"command":"make","description":"Runs it"})",
+     [](int i) {
+       return "<untrusted_context>\nOutput: make: *** No targets.  Stop.\nExit Code: 2\nProcess "
+              "Group PGID: 217" +
+              std::to_string(i + 10) + "\n</untrusted_context>";
+     }},
+};
+
+enum class Way { hooks, proxy, both };
+
+/// Twelve equal failing calls. Who tells first of a call is left to chance.
+void loop(Joined& joined, const Manner& manner, Way way, std::mt19937& random) {
+  if (way != Way::proxy)
+    joined.tell(ReportOrigin::hooks, {made(ReportKind::user_input, "", "mend the build")});
+  if (way != Way::hooks) {
+    joined.tell(ReportOrigin::proxy,
+                {made(ReportKind::state_change, "input", "<context/>\n\nmend the build\n")});
+  }
+  const auto in_turn = [&](auto&& one, auto&& other) {
+    const bool first = random() % 2 == 0;
+    if (way != Way::proxy && first) one();
+    if (way != Way::hooks) other();
+    if (way != Way::proxy && !first) one();
+  };
+  for (int i = 0; i < 12; ++i) {
+    const auto id = "call_" + std::to_string(i);
+    in_turn([&] { joined.hook(manner.agent, manner.call(i)); },
+            [&] {
+              joined.tell(ReportOrigin::proxy,
+                          {made(ReportKind::tool_call, manner.tool, manner.arguments, id)});
+            });
+    if (way != Way::proxy) joined.hook(manner.agent, manner.result(i));
+    if (way != Way::hooks)
+      joined.tell(ReportOrigin::proxy,
+                  {made(ReportKind::tool_result, manner.tool, manner.answer(i), id)});
+  }
+}
+
+TEST(Joiner, twelve_equal_failing_calls_are_found_by_the_sixth_whoever_tells_of_them) {
+  for (const auto& manner : manners) {
+    for (const auto way : {Way::hooks, Way::proxy, Way::both}) {
+      for (std::uint32_t seed = 1; seed <= 5; ++seed) {
+        std::mt19937 random(seed);
+        Joined joined;
+        loop(joined, manner, way, random);
+        const auto where = std::string(name_of(manner.agent)) + ", way " +
+                           std::to_string(static_cast<int>(way)) + ", seed " + std::to_string(seed);
+        EXPECT_EQ(joined.count(ReportKind::tool_call), 12) << where;
+        EXPECT_EQ(joined.count(ReportKind::tool_result), 12) << where;
+        EXPECT_EQ(joined.count(ReportKind::user_input), way == Way::proxy ? 0 : 1) << where;
+        EXPECT_EQ(joined.count(ReportKind::state_change), way == Way::proxy ? 1 : 0) << where;
+        EXPECT_GT(joined.found_at(), 0) << where;
+        EXPECT_LE(joined.found_at(), 6) << where;
+        if (way != Way::both) break;
+      }
+    }
+  }
+}
+
+TEST(Joiner, call_is_kept_once_with_both_names_whoever_came_first) {
+  for (const bool hooks_first : {true, false}) {
+    Joined joined;
+    const auto hook = [&] {
+      joined.tell(ReportOrigin::hooks,
+                  {made(ReportKind::tool_call, "Bash", R"({"command":"ls"})", "c1")});
+    };
+    joined.tell(ReportOrigin::hooks, {made(ReportKind::start, "", "")});
+    if (hooks_first) hook();
+    joined.tell(ReportOrigin::proxy,
+                {made(ReportKind::tool_call, "exec_command", R"({"cmd":"ls"})", "c1")});
+    if (!hooks_first) hook();
+    const auto all = joined.events();
+    ASSERT_EQ(all.size(), 2U);
+    EXPECT_EQ(all[1].report.name, hooks_first ? "Bash" : "exec_command");
+    EXPECT_EQ(all[1].report.also, hooks_first ? "exec_command" : "Bash");
+    EXPECT_NE(to_json(all[1]).find(R"("also":")"), std::string::npos);
+  }
+}
+
+TEST(Joiner, ids_that_come_again_are_other_calls) {
+  // Some servers of models begin to count anew with each answer.
+  Joined joined;
+  joined.tell(ReportOrigin::hooks, {made(ReportKind::start, "", "")});
+  for (int i = 0; i < 3; ++i) {
+    const auto arguments = R"({"command":")" + std::to_string(i) + "\"}";
+    for (const auto by : {ReportOrigin::proxy, ReportOrigin::hooks})
+      joined.tell(by, {made(ReportKind::tool_call, "bash", arguments, "call_0")});
+    for (const auto by : {ReportOrigin::hooks, ReportOrigin::proxy})
+      joined.tell(by, {made(ReportKind::tool_result, "bash", std::to_string(i), "call_0")});
+  }
+  EXPECT_EQ(joined.count(ReportKind::tool_call), 3);
+  EXPECT_EQ(joined.count(ReportKind::tool_result), 3);
+}
+
+TEST(Joiner, what_one_alone_tells_stays_as_it_is) {
+  Joiner joiner;
+  for (const auto by : {ReportOrigin::agent, ReportOrigin::proxy}) {
+    Batch batch{.session = std::to_string(static_cast<int>(by)),
+                .creation = Creation::attach,
+                .spec = {},
+                .reports = {made(ReportKind::tool_call, "bash", "{}", "c1"),
+                            made(ReportKind::tool_call, "bash", "{}", "c1"),
+                            made(ReportKind::idle, "", "")},
+                .by = by};
+    joiner.join(batch);
+    for (const auto& report : batch.reports) EXPECT_EQ(report.event_id, "");
+  }
+  // Twice by the same one is twice.
+  Joined joined;
+  for (int i = 0; i < 2; ++i) {
+    joined.tell(
+        ReportOrigin::hooks,
+        {made(ReportKind::tool_call, "bash", "{}"), made(ReportKind::tool_result, "bash", "x"),
+         made(ReportKind::message, "assistant", "done"), made(ReportKind::idle, "", "")});
+  }
+  EXPECT_EQ(joined.count(ReportKind::tool_call), 2);
+  EXPECT_EQ(joined.count(ReportKind::tool_result), 2);
+  EXPECT_EQ(joined.count(ReportKind::message), 2);
+  EXPECT_EQ(joined.count(ReportKind::idle), 2);
+}
+
+TEST(Joiner, ends_of_answers_are_one_and_the_next_turn_is_another) {
+  Joined joined;
+  const auto turn = [&](const std::string& prompt, const std::string& answer) {
+    joined.tell(ReportOrigin::hooks, {made(ReportKind::user_input, "", prompt)});
+    joined.tell(ReportOrigin::proxy, {made(ReportKind::state_change, "input", prompt)});
+    joined.tell(ReportOrigin::proxy,
+                {made(ReportKind::message, "assistant", answer), made(ReportKind::idle, "", "")});
+    joined.tell(ReportOrigin::hooks, {made(ReportKind::message, "assistant", answer + "\n"),
+                                      made(ReportKind::idle, "", "")});
+  };
+  turn("one", "the same answer");
+  turn("two", "the same answer");
+  EXPECT_EQ(joined.count(ReportKind::user_input), 2);
+  EXPECT_EQ(joined.count(ReportKind::state_change), 0);
+  EXPECT_EQ(joined.count(ReportKind::message), 2);
+  EXPECT_EQ(joined.count(ReportKind::idle), 2);
+  joined.tell(ReportOrigin::proxy, {made(ReportKind::state_change, "input", "three")});
+  EXPECT_EQ(joined.count(ReportKind::state_change), 1) << "what only one tells is kept";
+}
+
+TEST(Joiner, the_result_of_a_call_from_before_a_restart_is_kept_once) {
+  Joined joined;  // knows nothing of the call
+  joined.tell(ReportOrigin::hooks, {made(ReportKind::tool_result, "Bash", "ok", "c1")});
+  joined.tell(ReportOrigin::proxy, {made(ReportKind::tool_result, "exec_command", "ok", "c1")});
+  joined.tell(ReportOrigin::proxy, {made(ReportKind::tool_result, "exec_command", "ok", "c2")});
+  joined.tell(ReportOrigin::hooks, {made(ReportKind::error, "Bash", "no", "c2")});
+  EXPECT_EQ(joined.events().size(), 2U);
+}
+
+TEST(Joiner, sessions_are_forgotten_the_oldest_first) {
+  Joiner joiner;
+  const auto tell = [&](const std::string& session, ReportOrigin by) {
+    Batch batch{.session = session,
+                .creation = Creation::attach,
+                .spec = {},
+                .reports = {made(ReportKind::tool_call, "bash", "{}", "c1")},
+                .by = by};
+    joiner.join(batch);
+    return batch.reports.front().event_id;
+  };
+  const auto first = tell("first", ReportOrigin::hooks);
+  for (std::size_t i = 1; i < Joiner::sessions_max; ++i)
+    tell(std::to_string(i), ReportOrigin::hooks);
+  EXPECT_EQ(tell("first", ReportOrigin::proxy), first);
+  tell("another", ReportOrigin::hooks);
+  EXPECT_EQ(tell("1", ReportOrigin::proxy), "") << "it was forgotten";
+}
+
+}  // namespace
+}  // namespace watchdog::monitor

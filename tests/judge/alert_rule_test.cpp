@@ -1,0 +1,325 @@
+#include "watchdog/alert_rule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <sstream>
+
+#include "support/scenario.h"
+
+namespace watchdog {
+namespace {
+
+using namespace std::chrono_literals;
+
+const Instant start{Millis{1'000'000}};
+
+/// A session by a line of text: a word for how it is, or `+SECONDS`, `ack`, `snooze SECONDS`.
+/// What was told, each as `SECOND:WORD`, recoveries with a `-` before the word.
+class Line {
+ public:
+  explicit Line(AlertRules rules = {}) : rules_(std::move(rules)) {}
+
+  std::string told(const std::string& text) {
+    std::istringstream words(text);
+    for (std::string word; words >> word;) {
+      if (word.front() == '+') {
+        pass(std::chrono::seconds(std::stoi(word.substr(1))));
+      } else if (word == "ack") {
+        acknowledge(state_);
+      } else if (word == "snooze") {
+        words >> word;
+        snooze(state_, now_ + std::chrono::seconds(std::stoi(word)));
+      } else {
+        note(take(state_, condition(word), rules_));
+      }
+    }
+    return told_;
+  }
+  [[nodiscard]] const AlertState& state() const { return state_; }
+  [[nodiscard]] const std::vector<AlertNotice>& tellings() const { return tellings_; }
+
+ private:
+  Condition condition(const std::string& word) {
+    const auto health = named<HealthKind>(word);
+    auto made = word == "needs_input" ? condition_of(HealthKind::blocked, rules_, true)
+                : health              ? condition_of(*health, rules_)
+                                      : condition_of(*named<Lifecycle>(word), rules_);
+    made.reason = "it is " + word;
+    made.tick = now_;
+    made.at = WallTime{now_.time_since_epoch()};
+    return made;
+  }
+  void pass(Millis time) {
+    const auto until = now_ + time;
+    while (due_of(state_, rules_) <= until) {
+      now_ = std::max(now_, due_of(state_, rules_));
+      note(next_due_notice(state_, now_, rules_));
+    }
+    now_ = until;
+  }
+  void note(const std::optional<AlertNotice>& telling) {
+    if (!telling) return;
+    tellings_.push_back(*telling);
+    if (!told_.empty()) told_ += ' ';
+    const auto second = (now_ - start).count() / 1'000;
+    told_ += std::to_string(second) + (telling->kind == AlertKind::recovery ? ":-" : ":") +
+             telling->word;
+    if (telling->reason.starts_with("it comes and goes")) told_ += "~";
+  }
+
+  AlertRules rules_;
+  AlertState state_;
+  Instant now_ = start;
+  std::string told_;
+  std::vector<AlertNotice> tellings_;
+};
+
+struct Announced {
+  const char* line;
+  const char* told;
+};
+
+TEST(AlertRule, tells_of_trouble_once_and_of_its_end_if_it_was_told) {
+  for (const auto& [line, told] : {
+           Announced{"progressing +10 slow +10 suspect +10 progressing", ""},
+           Announced{"stuck +99999", "0:stuck"},
+           Announced{"stuck +10 progressing +10 stuck", "0:stuck 10:-progressing 20:stuck"},
+           Announced{"stuck +5 looping +5 stuck +5 slow", "0:stuck 15:-slow"},
+           Announced{"stuck +5 suspect +5 silent +5 progressing", "0:stuck 15:-progressing"},
+           Announced{"stuck +5 silent +5 dead +5 progressing", "0:stuck 10:dead 15:-progressing"},
+           Announced{"stuck +5 failed", "0:stuck 5:failed"},
+           Announced{"stuck +5 completed", "0:stuck 5:-completed"},
+           Announced{"stuck +5 cancelled", "0:stuck 5:-cancelled"},
+           Announced{"dead +5 failed", "0:dead"},
+           Announced{"incomplete +5 unknown +5 failed", "0:incomplete 5:-unknown 10:failed"},
+           Announced{"silent +100 progressing", ""},
+           Announced{"blocked +1799 progressing", ""},
+           Announced{"blocked +1801 progressing", "1800:blocked 1801:-progressing"},
+           Announced{"blocked +1000 blocked +801", "1800:blocked"},
+           Announced{"stuck +5 blocked +2000 stuck", "0:stuck 5:-blocked 1805:blocked 2005:stuck"},
+       }) {
+    EXPECT_EQ(Line().told(line), told) << line;
+  }
+}
+
+TEST(AlertRule, tells_of_a_wait_for_a_person_after_a_minute) {
+  for (const auto& [line, told] : {
+           Announced{"needs_input +59 progressing +100", ""},
+           Announced{"needs_input +61 progressing", "60:needs_input 61:-progressing"},
+           Announced{"needs_input +30 needs_input +31", "60:needs_input"},
+           Announced{"needs_input +99999", "60:needs_input"},
+           // What it waits for changes while it waits.
+           Announced{"blocked +500 needs_input +61", "560:needs_input"},
+           Announced{"blocked +1900 needs_input +61 progressing",
+                     "1800:blocked 1960:needs_input 1961:-progressing"},
+           Announced{"needs_input +61 blocked +1801", "60:needs_input 61:-blocked 1861:blocked"},
+           Announced{"needs_input +30 blocked +40 progressing", ""},
+           Announced{"stuck +5 needs_input +61", "0:stuck 5:-needs_input 65:needs_input"},
+           Announced{"needs_input +61 dead", "60:needs_input 61:dead"},
+           Announced{"needs_input +61 ack +99999 progressing",
+                     "60:needs_input 100060:-progressing"},
+       }) {
+    EXPECT_EQ(Line().told(line), told) << line;
+  }
+  EXPECT_EQ(Line({.hold = 300s}).told("needs_input +61"), "60:needs_input");
+  EXPECT_EQ(Line({.needs_input_for = 5s}).told("needs_input +6"), "5:needs_input");
+  EXPECT_EQ(Line({.on = {AlertCause::blocked}}).told("needs_input +61"), "60:needs_input");
+  EXPECT_EQ(Line({.on = {AlertCause::needs_input}}).told("blocked +9999 needs_input +61"),
+            "10059:needs_input");
+  EXPECT_EQ(Line({.on = {AlertCause::dead}}).told("needs_input +9999"), "");
+}
+
+TEST(AlertRule, waits_until_a_trouble_holds_where_it_is_to) {
+  for (const auto& [line, told] : {
+           Announced{"stuck +59 progressing +100", ""},
+           Announced{"stuck +61", "60:stuck"},
+           Announced{"stuck +40 looping +40", "60:looping"},
+           Announced{"stuck +30 silent +31 progressing", "60:stuck 61:-progressing"},
+           Announced{"failed", "0:failed"},
+           Announced{"stuck +30 failed", "30:failed"},
+       }) {
+    EXPECT_EQ(Line({.hold = 60s}).told(line), told) << line;
+  }
+}
+
+TEST(AlertRule, tells_only_what_is_wanted) {
+  const AlertRules rules{.on = {AlertCause::dead}};
+  for (const auto& [line, told] : {
+           Announced{"stuck +10 failed", ""},
+           Announced{"dead +10 stuck +10 progressing", "0:dead 20:-progressing"},
+           Announced{"dead +10 incomplete", "0:dead 10:-incomplete"},
+           Announced{"blocked +9999", ""},
+           Announced{"dead +10 blocked", "0:dead 10:-blocked"},
+       }) {
+    EXPECT_EQ(Line(rules).told(line), told) << line;
+  }
+}
+
+TEST(AlertRule, is_quiet_once_somebody_knows) {
+  for (const auto& [line, told] : {
+           Announced{"stuck +5 ack +5 dead +5 progressing +5 stuck",
+                     "0:stuck 15:-progressing 20:stuck"},
+           Announced{"stuck +5 snooze 60 +99", "0:stuck 65:stuck"},
+           Announced{"stuck +5 snooze 60 +10 dead +99", "0:stuck 65:dead"},
+           Announced{"stuck +5 snooze 60 +10 progressing +99", "0:stuck 15:-progressing"},
+           Announced{"stuck +5 snooze 60 +10 progressing +10 stuck +10 progressing",
+                     "0:stuck 15:-progressing"},
+           Announced{"stuck +5 snooze 60 +10 progressing +10 stuck +99",
+                     "0:stuck 15:-progressing 65:stuck"},
+           Announced{"stuck +5 snooze 60 +5 ack +99", "0:stuck"},
+           Announced{"stuck +5 ack +5 snooze 60 +99", "0:stuck 70:stuck"},
+           Announced{"snooze 60 stuck +5 progressing +99", ""},
+       }) {
+    EXPECT_EQ(Line().told(line), told) << line;
+  }
+}
+
+TEST(AlertRule, says_once_that_something_comes_and_goes) {
+  const AlertRules rules{.flap_changes = 3, .flap_window = 100s};
+  for (const auto& [line, told] : {
+           Announced{"stuck +1 slow +1 stuck +1 slow +1 stuck +1 slow +99",
+                     "0:stuck 1:-slow 2:stuck 3:slow~"},
+           Announced{"stuck +1 slow +1 stuck +1 slow +1 stuck +1 slow +100",
+                     "0:stuck 1:-slow 2:stuck 3:slow~ 105:-slow"},
+           Announced{"stuck +1 slow +1 stuck +1 slow +1 stuck +100",
+                     "0:stuck 1:-slow 2:stuck 3:slow~ 104:stuck"},
+           Announced{"stuck +60 slow +60 stuck +60 slow +60 stuck",
+                     "0:stuck 60:-slow 120:stuck 180:-slow 240:stuck"},
+           Announced{"stuck +1 ack slow +1 stuck +1 ack +1 slow +1 stuck",
+                     "0:stuck 1:-slow 2:stuck 4:-slow 5:stuck~"},
+       }) {
+    EXPECT_EQ(Line(rules).told(line), told) << line;
+  }
+}
+
+TEST(AlertRule, gives_all_that_is_told_of_one_trouble_the_same_mark) {
+  Line line;
+  line.told("stuck +5 dead +5 progressing +5 stuck");
+  const auto& told = line.tellings();
+  ASSERT_EQ(told.size(), 4U);
+  EXPECT_EQ(told[1].episode, told[0].episode);
+  EXPECT_EQ(told[2].episode, told[0].episode);
+  EXPECT_NE(told[3].episode, told[0].episode);
+}
+
+TEST(AlertRule, forgets_sessions_that_are_calm) {
+  Line line({.flap_window = 10s});
+  line.told("stuck +1 progressing");
+  EXPECT_FALSE(line.state().is_forgettable(start + 10s, {.flap_window = 10s}));
+  EXPECT_TRUE(line.state().is_forgettable(start + 11s, {.flap_window = 10s}));
+}
+
+TEST(AlertRule, holds_its_promises_whatever_happens) {
+  std::mt19937 random(test::random_seed());
+  const auto pick = [&](int below) {
+    return static_cast<int>(random() % static_cast<unsigned>(below));
+  };
+  const std::vector<std::string> words{"progressing", "stuck",      "looping", "blocked",
+                                       "dead",        "suspect",    "silent",  "failed",
+                                       "completed",   "needs_input"};
+  for (int round = 0; round < test::repetitions(20'000); ++round) {
+    AlertRules rules{.hold = std::chrono::seconds(pick(2) * 20),
+                     .blocked_for = 50s,
+                     .needs_input_for = 20s,
+                     .flap_changes = pick(3) * 2,
+                     .flap_window = 60s};
+    AlertState state;
+    Instant now = start;
+    bool open = false;  // something was told that is not over
+    bool known = false;
+    Instant quiet_until{};
+    std::vector<Instant> alerts;
+    const auto check = [&](const std::optional<AlertNotice>& telling) {
+      if (!telling) return;
+      if (telling->kind == AlertKind::recovery) {
+        EXPECT_TRUE(open) << "a recovery of what was not told";
+        open = known = false;
+        return;
+      }
+      EXPECT_FALSE(known) << "somebody knew";
+      EXPECT_GE(now, quiet_until) << "it was snoozed";
+      open = true;
+      alerts.push_back(now);
+    };
+    for (int step = 0; step < 40; ++step) {
+      switch (pick(12)) {
+        case 0:
+          if (open && state.episode != never) {
+            acknowledge(state);
+            known = true;
+            quiet_until = {};
+          }
+          break;
+        case 1:
+          quiet_until = now + std::chrono::seconds(pick(100));
+          snooze(state, quiet_until);
+          known = false;
+          break;
+        default: {
+          const auto& word = words[static_cast<std::size_t>(pick(static_cast<int>(words.size())))];
+          const auto health = named<HealthKind>(word);
+          auto condition = word == "needs_input" ? condition_of(HealthKind::blocked, rules, true)
+                           : health              ? condition_of(*health, rules)
+                                                 : condition_of(*named<Lifecycle>(word), rules);
+          condition.word = word;
+          condition.tick = now;
+          check(take(state, condition, rules));
+        }
+      }
+      EXPECT_EQ(open, state.episode != never);
+      const auto until = now + std::chrono::seconds(pick(70));
+      for (int told = 0; due_of(state, rules) <= until; ++told) {
+        ASSERT_LT(told, 4) << "it does not come to an end";
+        EXPECT_FALSE(due_of(state, rules) > now &&
+                     next_due_notice(state, due_of(state, rules) - 1ms, rules))
+            << "before it is due";
+        now = std::max(now, due_of(state, rules));
+        check(next_due_notice(state, now, rules));
+      }
+      now = until;
+    }
+    if (rules.flap_changes == 0) continue;
+    for (std::size_t at = 0; at < alerts.size(); ++at) {
+      // To and fro so often, once that it does so, two that got worse each time, and snoozes.
+      const auto within = std::ranges::count_if(
+          alerts, [&](Instant other) { return alerts[at] <= other && other < alerts[at] + 60s; });
+      EXPECT_LE(within, 3 * (rules.flap_changes + 1) + 12);
+    }
+  }
+}
+
+TEST(AlertGrouping, sends_alerts_together_that_belong_together_or_are_too_many) {
+  const AlertRules rules{.messages_max = 3, .group_window = 60s};
+  const auto messages_of = [&](const std::vector<std::string>& parents,
+                               const std::vector<MessageMade>& recent) {
+    const auto grouping = group_alerts(parents, recent, start + 100s, rules);
+    std::string text;
+    for (const auto& message : grouping.messages) {
+      text += '[';
+      for (const auto at : message) text += std::to_string(at);
+      text += ']';
+    }
+    if (grouping.next != never)
+      text += "@" + std::to_string((grouping.next - start).count() / 1'000);
+    return text;
+  };
+  const MessageMade a{.at = start + 70s};
+  const MessageMade b{.at = start + 80s};
+  const MessageMade c{.at = start + 90s};
+  const MessageMade of_p{.at = start + 75s, .parent = "p"};
+  EXPECT_EQ(messages_of({}, {}), "");
+  EXPECT_EQ(messages_of({""}, {}), "[0]");
+  EXPECT_EQ(messages_of({"", "", ""}, {}), "[0][1][2]");
+  EXPECT_EQ(messages_of({"", "", "", ""}, {}), "[0123]");
+  EXPECT_EQ(messages_of({"p", "q", "p", "p", "q"}, {}), "[023][14]");
+  EXPECT_EQ(messages_of({"", ""}, {a, b}), "[01]");
+  EXPECT_EQ(messages_of({"", ""}, {a, b, c}), "@130");
+  EXPECT_EQ(messages_of({""}, {{.at = start + 40s}, a, b}), "[0]") << "the oldest counts no more";
+  EXPECT_EQ(messages_of({"p", "", "q", "p"}, {of_p}), "[1][2]@135");
+  EXPECT_EQ(messages_of({}, {a, b, c}), "") << "nobody waits";
+}
+
+}  // namespace
+}  // namespace watchdog

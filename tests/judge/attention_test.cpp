@@ -1,0 +1,233 @@
+#include "watchdog/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "codec/facts.h"
+#include "support/agent.h"
+#include "support/scenario.h"
+
+namespace watchdog {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Agent;
+using test::tell;
+
+TEST(Attention, every_session_has_one_state_and_one_group) {
+  using A = Attention;
+  using H = HealthKind;
+  using L = Lifecycle;
+  using S = SessionState;
+  struct Row {
+    StandingFacts facts;
+    S state;
+    A attention;
+  };
+  const Row rows[] = {
+      {{L::running, H::unknown}, S::unknown, A::working},
+      {{L::running, H::starting}, S::starting, A::working},
+      {{L::running, H::progressing}, S::progressing, A::working},
+      {{L::running, H::slow}, S::slow, A::working},
+      {{L::running, H::suspect}, S::suspect, A::watch},
+      {{L::running, H::stuck}, S::stuck, A::needs_you},
+      {{L::running, H::looping}, S::looping, A::needs_you},
+      {{L::running, H::blocked}, S::needs_input, A::needs_you},  // by a model's opinion
+      {{L::running, H::silent}, S::silent, A::needs_you},
+      {{L::running, H::dead}, S::dead, A::needs_you},
+      {{L::idle, H::idle}, S::idle, A::resting},
+      {{L::idle, H::dead}, S::dead, A::needs_you},
+      {{L::waiting, H::blocked, "approval"}, S::needs_input, A::needs_you},
+      {{L::waiting, H::blocked, "input"}, S::needs_input, A::needs_you},
+      {{L::waiting, H::blocked, "login"}, S::needs_input, A::needs_you},
+      {{L::waiting, H::blocked, "permission"}, S::needs_input, A::needs_you},
+      {{L::waiting, H::blocked, "quota"}, S::waiting, A::watch},
+      {{L::waiting, H::blocked, "overload"}, S::waiting, A::watch},
+      {{L::waiting, H::blocked, "retry"}, S::waiting, A::watch},
+      {{L::waiting, H::blocked, "backend"}, S::waiting, A::watch},
+      {{L::waiting, H::blocked, "children"}, S::waiting, A::watch},
+      {{L::waiting, H::blocked, ""}, S::waiting, A::watch},
+      {{L::waiting, H::silent, "approval"}, S::silent, A::needs_you},
+      {{L::completed, H::looping}, S::completed, A::resting},
+      {{L::cancelled, H::stuck}, S::cancelled, A::resting},
+      {{L::failed, H::progressing}, S::failed, A::needs_you},
+      {{L::failed, H::progressing, "", true}, S::failed, A::resting},
+      {{L::incomplete, H::idle}, S::incomplete, A::needs_you},
+      {{L::incomplete, H::idle, "", true}, S::incomplete, A::resting},
+  };
+  std::set<S> states;
+  for (const auto& row : rows) {
+    const auto standing = standing_of(row.facts);
+    EXPECT_EQ(name_of(standing.state), name_of(row.state));
+    EXPECT_EQ(name_of(standing.attention), name_of(row.attention)) << name_of(row.state);
+    states.insert(row.state);
+  }
+  EXPECT_EQ(states.size(), std::size(Names<S>::all));
+}
+
+TEST(Attention, lists_begin_with_what_needs_a_person_for_the_longest) {
+  const auto made = [](SessionState state, std::int64_t since) {
+    return Urgency{{state, attention_of(state)}, WallTime{Millis{since}}};
+  };
+  const std::vector order{made(SessionState::dead, 9),        made(SessionState::stuck, 3),
+                          made(SessionState::stuck, 5),       made(SessionState::needs_input, 1),
+                          made(SessionState::waiting, 2),     made(SessionState::waiting, 4),
+                          made(SessionState::progressing, 9), made(SessionState::progressing, 1),
+                          made(SessionState::idle, 7),        made(SessionState::completed, 8),
+                          made(SessionState::completed, 2)};
+  for (std::size_t a = 0; a < order.size(); ++a)
+    for (std::size_t b = 0; b < order.size(); ++b)
+      EXPECT_EQ(is_before(order[a], order[b]), a < b) << a << " " << b;
+}
+
+TEST(Attention, a_wait_that_follows_a_wait_begins_its_state) {
+  Agent agent;
+  agent.kind(ReportKind::wait, "quota");
+  const auto& history = agent.judged.history;
+  const auto first = standing_since(agent.judged, history.tick, history.at);
+  EXPECT_EQ(first, agent.judged.health_since);
+  agent.pass(90s).kind(ReportKind::wait, "approval");
+  EXPECT_EQ(standing_since(agent.judged, history.tick, history.at), history.at);
+  EXPECT_EQ(agent.judged.health_since, first) << "it is blocked all the time";
+}
+
+TEST(Attention, a_failed_end_needs_a_person_for_a_day) {
+  Agent agent;
+  Report end{.kind = ReportKind::end};
+  end.detail = Outcome{.kind = OutcomeKind::failed, .reason = "error"};
+  agent.say(std::move(end));
+  const auto at = agent.judged.history.notes->outcome_at;
+  EXPECT_EQ(standing_of(agent.judged, at + 24h - 1ms).attention, Attention::needs_you);
+  EXPECT_EQ(standing_of(agent.judged, at + 24h).attention, Attention::resting);
+}
+
+TEST(Idle, a_complete_answer_is_idle_whatever_came_before) {
+  for (const auto* letters : {"i", "mi", "Si", "cri", "c+++i", "uhhhhhhhhi", "wi", "tki", "wui"}) {
+    const auto told = tell(std::string("!") + letters);
+    EXPECT_EQ(name_of(told.judged.health.kind), "idle") << letters;
+    EXPECT_EQ(told.judged.health.valid_until, never) << letters;
+    EXPECT_TRUE(told.judged.history.open_calls->empty()) << letters;
+    const auto later = judge(told.judged.history, {}, told.now + 240h);
+    EXPECT_EQ(name_of(later.kind), "idle") << "pace does not count; " << letters;
+  }
+}
+
+TEST(Idle, the_next_sign_of_work_ends_it) {
+  EXPECT_EQ(path_of(tell("!uSiuS")), "starting progressing idle progressing");
+  EXPECT_EQ(path_of(tell("!uSicr")), "starting progressing idle progressing");
+  EXPECT_EQ(path_of(tell("!uSiw")), "starting progressing idle blocked");
+  EXPECT_EQ(path_of(tell("!uSiE")), "starting progressing idle");
+}
+
+TEST(Idle, what_a_relay_calls_idle_leaves_calls_open) {
+  Agent agent;
+  agent.begin("shell", "{}", "c1").kind(ReportKind::idle, "relay");
+  EXPECT_EQ(name_of(agent.health()), "starting") << "the agent still runs its call";
+  EXPECT_EQ(agent.judged.history.open_calls->size(), 1U);
+  agent.kind(ReportKind::idle);
+  EXPECT_EQ(name_of(agent.health()), "idle");
+}
+
+TEST(Idle, a_confirmed_loop_of_the_turn_that_ended_stays_visible_until_the_next) {
+  Agent agent;
+  for (int i = 0; i < 12; ++i) agent.fail("shell", R"({"command":"make"})", "no rule");
+  ASSERT_EQ(name_of(agent.health()), "looping");
+  agent.kind(ReportKind::idle);
+  EXPECT_EQ(name_of(agent.health()), "idle");
+  EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}),
+            "the answer is complete; last turn: looping");
+  agent.kind(ReportKind::user_input).kind(ReportKind::idle);
+  EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}), "the answer is complete");
+}
+
+TEST(Idle, an_interrupted_turn_says_so) {
+  Agent agent;
+  agent.begin("shell", "{}", "c1").kind(ReportKind::idle, "interrupted");
+  EXPECT_EQ(name_of(agent.health()), "idle");
+  EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}),
+            "a person interrupted the turn");
+  agent.kind(ReportKind::user_input).kind(ReportKind::idle);
+  EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}), "the answer is complete");
+}
+
+TEST(Idle, a_reminder_ends_no_wait_for_a_person) {
+  for (const auto* what : {"approval", "input", "login", "quota", "children"}) {
+    Agent agent;
+    agent.kind(ReportKind::wait, what).kind(ReportKind::idle, "reminder");
+    EXPECT_EQ(name_of(agent.health()), "blocked") << what;
+    EXPECT_EQ(name_of(agent.kind(ReportKind::idle).health()), "idle") << what;
+  }
+  Agent agent;
+  agent.kind(ReportKind::wait, "retry").kind(ReportKind::idle, "reminder");
+  EXPECT_EQ(name_of(agent.health()), "idle") << "nobody tries again";
+}
+
+TEST(Idle, said_again_it_keeps_its_first_reason_and_late_results_are_no_work) {
+  Agent agent;
+  agent.begin("shell", "{}", "c1").kind(ReportKind::idle, "interrupted");
+  agent.kind(ReportKind::idle, "reminder").done("shell", "aborted", "c1").kind(ReportKind::idle);
+  EXPECT_EQ(name_of(agent.health()), "idle");
+  EXPECT_EQ(agent.judged.history.state_changes, 0);
+  EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}),
+            "a person interrupted the turn");
+}
+
+TEST(Wait, ends_with_what_it_was_for_and_not_with_another) {
+  Agent agent;
+  agent.begin("shell", "{}", "c1").kind(ReportKind::wait, "approval");
+  EXPECT_EQ(name_of(agent.kind(ReportKind::resume, "retry").health()), "blocked");
+  EXPECT_EQ(name_of(agent.kind(ReportKind::resume, "approval").health()), "starting");
+  EXPECT_EQ(agent.judged.history.open_calls->size(), 1U) << "the call runs on";
+  agent.kind(ReportKind::wait, "input");
+  EXPECT_EQ(name_of(agent.kind(ReportKind::resume).health()), "starting");
+  agent.kind(ReportKind::idle);
+  EXPECT_EQ(name_of(agent.kind(ReportKind::resume).health()), "idle") << "it did not wait";
+}
+
+TEST(Wait, for_one_call_is_not_ended_by_another) {
+  Agent agent;
+  const auto ask = [&](const std::string& call) {
+    agent.say({.kind = ReportKind::wait, .name = "approval", .call_id = call});
+  };
+  agent.begin("read", "1", "c1").begin("shell", "2", "c2");
+  ask("c2");
+  agent.done("read", "text", "c1");
+  EXPECT_EQ(name_of(agent.health()), "blocked");
+  agent.begin("read", "3", "c3").failed("read", "no", "c3");
+  EXPECT_EQ(name_of(agent.health()), "blocked");
+  agent.kind(ReportKind::wait, "approval").begin("read", "4", "c4");
+  EXPECT_EQ(name_of(agent.health()), "blocked") << "said again without its name";
+
+  const auto text = snapshot_of(agent.judged);
+  agent.judged.history = {};
+  ASSERT_TRUE(read_snapshot(agent.judged, text));
+  agent.done("read", "text", "c4");
+  EXPECT_EQ(name_of(agent.health()), "blocked") << "a snapshot keeps it";
+  agent.done("shell", "done", "c2");
+  EXPECT_EQ(name_of(agent.health()), "progressing");
+
+  agent.begin("shell", "5", "c5");
+  ask("gone");
+  EXPECT_EQ(name_of(agent.begin("read", "6", "c6").health()), "progressing")
+      << "of a call that is not open the next call says that it is over";
+  ask("c5");
+  EXPECT_EQ(name_of(agent.kind(ReportKind::user_input).health()), "progressing");
+  ask("c5");
+  EXPECT_EQ(name_of(agent.state("further").health()), "progressing");
+}
+
+TEST(Wait, says_what_is_asked_and_until_when) {
+  Agent agent;
+  Report wait{.kind = ReportKind::wait, .name = "quota", .content = "resets at nine"};
+  wait.until = WallTime{std::chrono::seconds(1'795'806'400)};
+  agent.say(wait);
+  EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}),
+            "waits for quota: resets at nine");
+  EXPECT_EQ(agent.judged.history.notes->wait_until, wait.until);
+  agent.kind(ReportKind::user_input);
+  EXPECT_FALSE(agent.judged.history.notes->wait_until);
+}
+
+}  // namespace
+}  // namespace watchdog

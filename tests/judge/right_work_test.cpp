@@ -1,0 +1,186 @@
+// What agents report that work rightly, and looked like loops to a closer reader than they
+// deserved.
+
+#include <gtest/gtest.h>
+
+#include "support/agent.h"
+
+namespace watchdog {
+namespace {
+
+using test::Agent;
+using test::long_text;
+using namespace std::chrono_literals;
+
+TEST(RightWork, states_that_name_a_tool_only) {
+  Agent agent;
+  for (int i = 0; i < 40; ++i) {
+    agent.state(R"({"tool":"bash","timestamp":"2026-01-01T00:00:00Z","elapsed_ms":)" +
+                    std::to_string(12'000 + i) + "}",
+                "tool_call");
+    if (i % 3 == 0) agent.loop();
+  }
+  EXPECT_FALSE(agent.ever(HealthKind::suspect)) << agent.story();
+}
+
+TEST(RightWork, states_that_differ_by_an_id_or_a_time_of_their_own) {
+  Agent agent;
+  for (int i = 10; i < 40; ++i) {
+    const auto n = std::to_string(i);
+    agent.state(R"({"item":"123e4567-e89b-12d3-a456-4266141740)" + n +
+                R"(","from":"2026-01-01T10:00:)" + n + R"(Z","status":"processed without error"})");
+  }
+  EXPECT_FALSE(agent.ever(HealthKind::suspect)) << agent.story();
+}
+
+TEST(RightWork, identity_of_members_with_capitals_or_that_are_absent) {
+  Agent agent({.tools = {{"read", {.identity = {"fileName"}}}}});
+  for (int i = 0; i < 20; ++i) {
+    agent.call("read", R"({"fileName":"f)" + std::to_string(i) + "\"}", "ok");
+    agent.call("read", R"({"path":"g)" + std::to_string(i) + "\"}", "ok");
+  }
+  EXPECT_FALSE(agent.ever(HealthKind::suspect)) << agent.story();
+}
+
+TEST(RightWork, calls_that_are_reported_without_content) {
+  Agent agent;
+  Agent discreet;
+  discreet.content = ContentLevel::none;
+  for (int i = 0; i < 50; ++i) {
+    agent.call("bash", "", "");
+    discreet.call("bash", "make " + std::to_string(i), "done");
+  }
+  EXPECT_FALSE(agent.ever(HealthKind::suspect)) << agent.story();
+  EXPECT_FALSE(discreet.ever(HealthKind::suspect)) << discreet.story();
+}
+
+TEST(RightWork, what_takes_no_part_after_a_suspicion) {
+  Agent round;
+  Agent others({.tools = {{"poll", {.use = ToolUse::poll}}, {"think", {.use = ToolUse::exempt}}}});
+  for (auto* agent : {&round, &others}) {
+    for (int i = 0; i < 3; ++i) agent->call("read", "a", "b");
+    ASSERT_EQ(agent->health(), HealthKind::suspect);
+  }
+  for (int i = 0; i < 6; ++i) round.begin("get", std::to_string(i), std::to_string(i));
+  for (int i = 0; i < 6; ++i) round.done("get", "new " + std::to_string(i), std::to_string(i));
+  EXPECT_FALSE(round.ever_confirmed()) << round.story();
+  others.call("poll", "{}", "pending");
+  const auto further = others.judged.history.notes->suspicion.further;
+  for (int i = 0; i < 20; ++i) {
+    others.call("think", "{}", "hm").call("poll", "{}", "pending");
+    others.fail("ask", "{}", "HTTP 429 Too Many Requests");
+  }
+  EXPECT_EQ(others.judged.history.notes->suspicion.further, further);
+  EXPECT_FALSE(others.ever_confirmed()) << others.story();
+}
+
+TEST(RightWork, batches_that_run_in_parallel) {
+  Agent agent;
+  for (int i = 0; i < 30; ++i) {
+    for (const char* id : {"x", "y"}) {
+      agent.begin("delete",
+                  R"({"path":"/data/customers/region/file_)" + std::to_string(i) + id +
+                      R"(.csv","mode":"strict"})",
+                  id);
+    }
+    for (const char* id : {"y", "x"}) agent.done("delete", long_text("deletion"), id);
+  }
+  Agent staggered;
+  staggered.begin("get", R"({"id":0})", "0");
+  for (int i = 1; i < 30; ++i) {
+    staggered.begin("get", R"({"id":)" + std::to_string(i) + "}", std::to_string(i));
+    staggered.done("get", long_text("an answer"), std::to_string(i - 1));
+  }
+  EXPECT_FALSE(agent.ever(HealthKind::suspect)) << agent.story();
+  EXPECT_FALSE(staggered.ever(HealthKind::suspect)) << staggered.story();
+}
+
+TEST(RightWork, batches_of_commands) {
+  Agent tests;
+  Agent lint;
+  for (int i = 0; i < 7; ++i) {
+    const auto n = std::to_string(i);
+    tests.fail("bash", R"({"command":"python -m pytest tests/test_)" + n + R"(.py -q"})",
+               "exit code 1");
+    lint.call("bash", "eslint --fix src/components/file" + n + ".tsx", long_text("linting"));
+  }
+  EXPECT_FALSE(tests.ever_confirmed()) << tests.story();
+  EXPECT_FALSE(lint.ever(HealthKind::suspect)) << lint.story();
+}
+
+TEST(RightWork, same_commands_around_new_work) {
+  for (const int news : {1, 2}) {
+    Agent agent;
+    for (int lap = 0; lap < 40; ++lap) {
+      agent.call("git", "add -A", "").call("git", "push", "Everything up-to-date");
+      for (int i = 0; i < news; ++i) {
+        agent.call("edit", "patch " + std::to_string(lap) + " " + std::to_string(i), "edited");
+      }
+    }
+    EXPECT_FALSE(agent.ever_confirmed()) << news << ": " << agent.story();
+  }
+}
+
+TEST(RightWork, one_slip_into_a_chant) {
+  Agent agent;
+  for (int slip = 0; slip < 2; ++slip) {
+    agent.kind(ReportKind::chant);
+    for (int turn = 0; turn < 5; ++turn) {
+      agent.message("question " + std::to_string(turn), "user");
+      agent.message("answer " + std::to_string(turn));
+    }
+    EXPECT_EQ(agent.health(), HealthKind::starting) << agent.story();
+  }
+  EXPECT_FALSE(agent.ever_confirmed());
+}
+
+TEST(RightWork, whole_answers_after_an_alarm_about_a_chant) {
+  Agent agent;
+  agent.kind(ReportKind::chant).kind(ReportKind::chant);
+  ASSERT_EQ(agent.health(), HealthKind::looping);
+  for (int turn = 0; turn < 8; ++turn) {
+    agent.message("q" + std::to_string(turn), "user").message("a" + std::to_string(turn));
+  }
+  EXPECT_EQ(agent.health(), HealthKind::starting) << agent.story();
+}
+
+TEST(RightWork, commands_that_begin_with_a_bracket) {
+  Agent agent;
+  for (int i = 0; i < 9; ++i) {
+    const auto n = std::to_string(i);
+    agent.fail("bash", "[ -f file" + n + " ] && cat file" + n,
+               "line " + n + ": no file of that name");
+  }
+  EXPECT_FALSE(agent.ever(HealthKind::suspect)) << agent.story();
+}
+
+TEST(RightWork, deadlines_without_end) {
+  Agent agent;
+  Report call{.kind = ReportKind::tool_call, .name = "train", .content = "{}"};
+  call.deadline = Millis::max();
+  call.expect_quiet = Millis::max();
+  agent.say(std::move(call)).pass(1h);
+  EXPECT_EQ(agent.health(), HealthKind::starting) << agent.story();
+}
+
+TEST(RightWork, idleness_after_a_wait) {
+  Agent agent;
+  agent.state(R"({"n":1})").loop().kind(ReportKind::wait, "input").state(R"({"n":2})");
+  agent.kind(ReportKind::idle);
+  for (int i = 0; i < 9; ++i) agent.loop();
+  EXPECT_EQ(agent.health(), HealthKind::idle) << agent.story();
+}
+
+TEST(RightWork, opinions_count_by_what_was_said_surely_and_in_time) {
+  Agent agent;
+  for (int i = 0; i < 3; ++i) agent.call("read", "a", "b");
+  EXPECT_EQ(agent.opinion(Verdict::blocked, 0.3).opinion(Verdict::progressing, 0.95).health(),
+            HealthKind::suspect);
+  const Seq known = agent.seq;
+  agent.kind(ReportKind::user_input);
+  for (int i = 0; i < 3; ++i) agent.call("read", "c", "d");
+  EXPECT_EQ(agent.opinion(Verdict::looping, 0.99, known).health(), HealthKind::suspect);
+}
+
+}  // namespace
+}  // namespace watchdog

@@ -1,0 +1,195 @@
+// ARCHITECTURE.md names existing files and names, and its picture shows the layers. Each folder of
+// the table says what belongs there.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "layers.h"
+
+namespace watchdog {
+namespace {
+
+namespace fs = std::filesystem;
+using test::may_include;
+using test::Set;
+
+const fs::path root = PROJECT_ROOT;
+
+std::string text_of(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+/// What stands in backquotes.
+std::vector<std::string> quoted_in(const std::string& text) {
+  static const std::regex quoted("`([^`\n]+)`");
+  std::vector<std::string> found;
+  for (std::sregex_iterator at(text.begin(), text.end(), quoted), end; at != end; ++at)
+    found.push_back((*at)[1]);
+  return found;
+}
+
+bool is_path(const std::string& text) {
+  static const std::regex path("[A-Za-z_.0-9-]+(/[A-Za-z_.0-9-]*)+");
+  return std::regex_match(text, path);
+}
+
+/// What a page names and the tree does not have, each with its line.
+std::vector<std::string> faults_of_map(const std::string& page) {
+  static const std::regex recipe(R"(\* `([^`]+)`: (.*))");
+  std::vector<std::string> faults;
+  std::istringstream lines(page);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto place = std::to_string(++number) + ": ";
+    for (const auto& quoted : quoted_in(line))
+      if (is_path(quoted) && !fs::exists(root / quoted)) faults.push_back(place + quoted);
+    std::smatch match;
+    if (!std::regex_match(line, match, recipe)) continue;
+    const auto source = text_of(root / match.str(1));
+    for (const auto& name : quoted_in(match.str(2))) {
+      const bool is_there = is_path(name) || source.find(name) != std::string::npos;
+      if (!is_there) faults.push_back(place + name + " in " + match.str(1));
+    }
+  }
+  return faults;
+}
+
+/// An arrow for each include that does not follow from others.
+std::string picture_of_layers() {
+  std::ostringstream drawn;
+  drawn << "```mermaid\ngraph LR\n";
+  const auto node = [](std::string name) {
+    const auto id = std::regex_replace(name, std::regex("/"), "_");
+    return id == name ? id : id + "[" + name + "]";
+  };
+  for (const auto& [layer, below] : may_include) {
+    if (layer == "support" || layer == "examples") continue;
+    for (const auto& lower : below) {
+      const bool follows = std::any_of(below.begin(), below.end(), [&](const std::string& other) {
+        return may_include.at(other).contains(lower);
+      });
+      if (!follows) drawn << "  " << node(layer) << " --> " << node(lower) << "\n";
+    }
+  }
+  drawn << "```\n";
+  return drawn.str();
+}
+
+/// The folder in the tree for a row of the table of layers.
+fs::path place_of(const std::string& layer) {
+  if (layer == "support") return root / "tests" / layer;
+  if (layer == "examples") return root / "libwatchdog" / layer;
+  return layer.starts_with("monitor") ? root / layer : root / "libwatchdog/src" / layer;
+}
+
+/// The rest of the line of `text` that begins with this; empty: there is none.
+std::string line_after(const std::string& beginning, const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(beginning)) return line.substr(beginning.size());
+  return "";
+}
+
+/// Everything that is wrong with the three lines on a folder's page.
+std::vector<std::string> faults_of_folder(const std::string& page, const Set& below) {
+  std::vector<std::string> faults;
+  for (const char* beginning : {"- Belongs here: ", "- Does not belong here: "})
+    if (line_after(beginning, page).size() < 10) faults.push_back(std::string("no ") + beginning);
+  const std::string may = "- May include: ";
+  const auto line = line_after(may, page);
+  if (line.empty()) faults.push_back("no " + may);
+  const auto quoted = quoted_in(line);
+  for (const auto& layer : below)
+    if (std::ranges::count(quoted, layer) != 1) faults.push_back(may + layer + " is missing");
+  for (const auto& layer : quoted)
+    if (!below.contains(layer)) faults.push_back(may + layer + " is not in tests/layers.h");
+  return faults;
+}
+
+TEST(Map, each_folder_says_what_belongs_there) {
+  for (const auto& [layer, below] : may_include) {
+    const auto place = place_of(layer);
+    const auto design = text_of(place / "DESIGN.md");
+    const auto readme = text_of(place / "README.md");
+    EXPECT_NE(design.empty(), readme.empty()) << place << ": give it a DESIGN.md or a README.md";
+    for (const auto& fault : faults_of_folder(design + readme, below))
+      ADD_FAILURE() << place << ": " << fault;
+    EXPECT_LT(std::count(design.begin(), design.end(), '\n'), 200) << place;
+  }
+}
+
+/// The files that a page links to, without addresses of the web.
+std::vector<fs::path> linked_from(const fs::path& page) {
+  static const std::regex link(R"(\]\(([^)#:]+)(?:#[^)]*)?\))");
+  const auto text = text_of(page);
+  std::vector<fs::path> found;
+  for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at)
+    found.push_back((page.parent_path() / (*at)[1].str()).lexically_normal());
+  return found;
+}
+
+TEST(Map, the_indexes_of_design_pages_link_to_each_of_them) {
+  std::set<fs::path> linked{root / "libwatchdog/DESIGN.md", root / "monitor/DESIGN.md"};
+  for (const auto& index : {root / "libwatchdog/DESIGN.md", root / "monitor/DESIGN.md"}) {
+    for (const auto& page : linked_from(index)) {
+      EXPECT_TRUE(fs::exists(page)) << index << " links to " << page;
+      linked.insert(page);
+    }
+  }
+  for (const auto& [layer, below] : may_include) {
+    const auto page = place_of(layer) / "DESIGN.md";
+    if (!fs::exists(page)) continue;
+    EXPECT_TRUE(linked.contains(page)) << page << " is in no index";
+    for (const auto& target : linked_from(page))
+      EXPECT_TRUE(fs::exists(target)) << page << " links to " << target;
+  }
+  EXPECT_GT(linked.size(), 30U);
+}
+
+TEST(Map, a_wrong_line_of_a_folder_is_found) {
+  const std::string page =
+      "- Belongs here: requests of agents.\n- Does not belong here: x\n"
+      "- May include: `facts`, `store`.\n";
+  EXPECT_EQ(
+      faults_of_folder(page, {"facts", "text"}),
+      (std::vector<std::string>{"no - Does not belong here: ", "- May include: text is missing",
+                                "- May include: store is not in tests/layers.h"}));
+  EXPECT_EQ(faults_of_folder("", {}).size(), 3U);
+}
+
+TEST(Map, names_what_there_is) {
+  const auto page = text_of(root / "ARCHITECTURE.md");
+  EXPECT_GT(quoted_in(page).size(), 100U);
+  EXPECT_LE(std::count(page.begin(), page.end(), '\n'), 250);
+  for (const auto& fault : faults_of_map(page)) ADD_FAILURE() << "ARCHITECTURE.md:" << fault;
+}
+
+TEST(Map, what_is_not_there_is_found) {
+  EXPECT_EQ(faults_of_map("See `tests/nothing.cpp`.\n* `tests/layers.h`: `may_include`, `must`"),
+            (std::vector<std::string>{"1: tests/nothing.cpp", "2: must in tests/layers.h"}));
+}
+
+TEST(Map, draws_the_layers_that_are_held) {
+  auto page = text_of(root / "ARCHITECTURE.md");
+  const auto begin = page.find("```mermaid");
+  ASSERT_NE(begin, std::string::npos);
+  const auto end = page.find("```\n", begin + 3) + 4;
+  if (std::getenv("WATCHDOG_DRAW") != nullptr) {
+    page.replace(begin, end - begin, picture_of_layers());
+    std::ofstream(root / "ARCHITECTURE.md") << page;
+    return;
+  }
+  EXPECT_EQ(page.substr(begin, end - begin), picture_of_layers())
+      << "draw it anew: WATCHDOG_DRAW=1 tidy_test --gtest_filter='Map.*'";
+}
+
+}  // namespace
+}  // namespace watchdog

@@ -1,0 +1,167 @@
+// What is drawn: calls on a time axis, states over the last minutes and the last day. And the pages for
+// alerts, for the last day, and for a monitor that nobody has reported to.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { barriers, launch, live, open } from './browser.mjs';
+import { Monitor, call, change, populate, result } from './monitor.mjs';
+
+let browser;
+let monitor;
+before(async () => {
+  browser = await launch();
+  monitor = await Monitor.start();
+  await populate(monitor, 20);
+});
+after(async () => {
+  await browser.close();
+  await monitor.end();
+});
+
+function onPage(name, path, run, options = {}) {
+  test(name, async (t) => {
+    const page = await open(browser, `${monitor.url}${path}#token=${monitor.token}`, options);
+    await live(page);
+    await run(page, t);
+    assert.deepEqual(page.faults, []);
+    assert.deepEqual(await page.evaluate(() => globalThis.violations), []);
+    await page.context().close();
+  });
+}
+
+test('calls, requests, turns and waits become bars with their outcomes', async () => {
+  const page = await open(browser, monitor.url);
+  const events = [
+    { seq: 1, at_ms: 10, kind: 'turn', name: 'turn_start', call_id: 't' },
+    { seq: 2, at_ms: 11, kind: 'tool_call', name: 'read', call_id: 'a', turn_id: 't', args: { p: 1 } },
+    { seq: 3, at_ms: 12, kind: 'tool_call', name: 'read', call_id: 'b', turn_id: 't' },
+    { seq: 4, at_ms: 20, kind: 'error', name: 'read', call_id: 'b', text: 'no file' },
+    { seq: 5, at_ms: 30, kind: 'tool_result', name: 'read', call_id: 'a' },
+    { seq: 6, at_ms: 31, kind: 'tool_call', name: 'shell' },
+    { seq: 7, at_ms: 32, kind: 'evidence', call_id: 'r', state: 'reading' },
+    { seq: 8, at_ms: 40, kind: 'evidence', call_id: 'r', state: 'over' },
+    { seq: 9, at_ms: 41, kind: 'wait', waiting_for: 'approval', text: 'May I?' },
+    { seq: 10, at_ms: 50, kind: 'user_input', text: 'yes' },
+    { seq: 11, at_ms: 60, kind: 'tool_timeout', name: 'shell' },
+    { seq: 12, at_ms: 61, kind: 'tool_call', name: 'late', call_id: 'c', turn_id: 't' },
+    { seq: 13, at_ms: 70, kind: 'turn', name: 'turn_end', call_id: 't' },
+    { seq: 14, at_ms: 80, kind: 'end', outcome: 'failed' }];
+  const found = await page.evaluate(async (events) => {
+    const folder = document.querySelector('script[type=module]').src.replace(/[^/]*$/, '');
+    const { inLanes, reduced, spansOf } = await import(`${folder}spans.js`);
+    const spans = spansOf(events.map(reduced));
+    const lanes = inLanes(spans.calls, 100);
+    const brief = (bars) => bars.map(({ name, begin, end, outcome, lane }) => [name, begin, end, outcome, lane ?? null]);
+    return { lanes, calls: brief(spans.calls), requests: brief(spans.requests), turns: brief(spans.turns), waits: brief(spans.waits), end: spans.end };
+  }, events);
+  assert.deepEqual(found.calls, [['read', 11, 30, 'ok', 0], ['read', 12, 20, 'failed', 1], ['shell', 31, 60, 'timed out', 0], ['late', 61, 70, 'lost', 0]]);
+  assert.equal(found.lanes, 2, 'calls at the same time are below each other');
+  assert.deepEqual(found.requests, [['reading', 32, 40, 'ok', null]]);
+  assert.deepEqual(found.turns, [['t', 10, 70, 'ok', null]]);
+  assert.deepEqual(found.waits, [['waits for approval', 41, 50, 'waiting', null]]);
+  assert.deepEqual(found.end, { at: 80, outcome: 'failed' });
+  await page.context().close();
+});
+
+test('a session is counted where it was, from its beginning to its end', async () => {
+  const page = await open(browser, monitor.url);
+  const counts = await page.evaluate(async () => {
+    const folder = document.querySelector('script[type=module]').src.replace(/[^/]*$/, '');
+    const { History, countsOver } = await import(`${folder}history.js`);
+    const history = new History();
+    history.fill({ since: 0, changes: [{ sessionId: 'a', at: 40, from: 'starting', health: 'progressing' }, { sessionId: 'a', at: 80, from: 'progressing', health: 'stuck' }] });
+    const rows = [{ sessionId: 'a', createdAt: 20, endedAt: null, health: 'stuck' }, { sessionId: 'b', createdAt: -50, endedAt: 50, health: 'progressing', state: 'completed' },
+                  { sessionId: 'gone', createdAt: -90, endedAt: -1, health: 'dead', state: 'failed' }];
+    return Object.fromEntries(countsOver(rows, history, 0, 100, 10));
+  });
+  assert.deepEqual(counts.stuck, [0, 0, 0, 0, 0, 0, 0, 1, 1, 1]);
+  assert.equal(counts.dead, undefined);
+  assert.deepEqual(counts.progressing, [1, 1, 1, 2, 1, 1, 1, 0, 0, 0]);
+  await page.context().close();
+});
+
+const calls = (count) => Array.from({ length: count }, (_, at) => [call(['read', 'shell'][at % 2], `c${at}`, { at }),
+  at % 9 === 4 ? { kind: 'error', name: ['read', 'shell'][at % 2], call_id: `c${at}`, text: 'exit 1' } : result(['read', 'shell'][at % 2], `c${at}`, `out ${at}`)]).flat();
+
+test('the session page draws its calls, also for the keyboard and as a table', async () => {
+  await monitor.make('drawn', { agent: 'coder' });
+  await monitor.report('drawn', change('planned'), ...calls(30), call('shell', 'open', { command: 'make' }));
+  const page = await open(browser, `${monitor.url}/sessions/drawn`);
+  await live(page);
+  const section = page.getByRole('region', { name: 'Activity' });
+  await section.waitFor();
+  await section.locator('canvas[aria-label^="Activity: 31 calls, 27 ok, 3 failed, 1 running"]').waitFor();
+  assert.match(await section.locator('.sums').innerText(), /27 calls ok\s+3 calls failed\s+1 call running/);
+  const painted = await section.locator('canvas').first().evaluate((canvas) =>
+    canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value > 0));
+  assert.ok(painted);
+  await section.locator('canvas').first().focus();
+  await page.keyboard.press('End');
+  await section.locator('.tip', { hasText: /^shell · .* so far · running/ }).waitFor();
+  await page.keyboard.press('+');
+  await page.keyboard.press('0');
+  await page.keyboard.press('Enter');
+  await page.locator('.event.tool_call.meant').waitFor();
+  await section.getByText('As a table').click();
+  assert.equal(await section.locator('tbody tr').count(), 31);
+  assert.match(await section.locator('tbody tr').first().innerText(), /call\s+shell\s+.*so far\s+running/);
+  assert.deepEqual(await barriers(page), []);
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+});
+
+onPage('a row shows the states of its last half hour', '/?q=release-004', async (page) => {
+  await page.locator('.sessions .strip[aria-label*="stuck"]').first().waitFor();
+});
+
+onPage('the last day is drawn, and what went wrong most is named', '/overview', async (page) => {
+  await page.locator('.overview .sums .stuck').waitFor();
+  assert.match(await page.locator('.wrong').innerText(), /\d+ × (stuck|looping|failed)/);
+  await page.getByText('As a table').click();
+  assert.equal(await page.locator('.overview tbody tr').count(), 24);
+  assert.deepEqual(await barriers(page), []);
+});
+
+onPage('alerts are acknowledged, and then the session rests', '/alerts', async (page) => {
+  const { sessions } = await monitor.ask('/api/autonomous/sessions?state=failed');
+  const { title, sessionId } = sessions[0];
+  const line = page.locator('.alerts.all li', { has: page.locator(`a[href="/sessions/${sessionId}"]`) });
+  assert.equal(await line.getByRole('link').textContent(), title);
+  await line.getByRole('button', { name: 'Acknowledge' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('button', { name: 'Acknowledge' }).click();
+  await dialog.getByText('It is acknowledged.').waitFor();
+  assert.equal(await dialog.getByText('No more alerts').count(), 0, 'what was asked is gone once it is done');
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  await line.waitFor({ state: 'detached' });
+  const found = await monitor.ask(`/api/autonomous/sessions?q=${sessionId}`);
+  assert.deepEqual(found.sessions.map(({ state, attention }) => [state, attention]), [['failed', 'resting']]);
+  assert.deepEqual(await barriers(page), []);
+});
+
+test('an empty monitor shows five ways in, which turn green as they are used', async (t) => {
+  const empty = await Monitor.start();
+  t.after(() => empty.end());
+  const page = await open(browser, empty.url);
+  await live(page);
+  const ways = page.locator('.ways');
+  await ways.waitFor();
+  assert.equal(await ways.locator('li').count(), 5);
+  assert.ok((await ways.innerText()).includes(`${empty.url}/api/hooks/claude-code`));
+  assert.deepEqual(await barriers(page), []);
+  await empty.make('hooked', { agent: 'claude-code', labels: { via: 'hooks' } });
+  await empty.report('hooked', change('begun'));
+  await ways.locator('li.used', { hasText: 'Hooks' }).waitFor();
+  assert.equal(await ways.locator('li.used').count(), 1);
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+});
+
+test('a browser gets a page where there is nothing, a program an answer', async () => {
+  const page = await open(browser, `${monitor.url}/nothing/here`);
+  assert.equal(await page.locator('h1').textContent(), 'Page not found');
+  await page.context().close();
+  const answer = await fetch(`${monitor.url}/nothing/here`, { headers: { Accept: 'application/json' } });
+  assert.equal(answer.status, 404);
+  assert.equal((await answer.json()).error.code, 'not_found');
+});

@@ -1,0 +1,135 @@
+#include "proxy/connection/message_head.h"
+
+#include <gtest/gtest.h>
+
+#include "proxy/connection/model_api.h"
+
+namespace watchdog::monitor {
+namespace {
+
+const Url server{.host = "model.lan", .port = "8080", .path = ""};
+
+TEST(MessageHead, ARequestGoesUpAsItCameButForWhatIsBetweenNeighbours) {
+  const Headers came{{"Host", "127.0.0.1:3001"},
+                     {"authorization", "Bearer k"},
+                     {"X-Custom", "1"},
+                     {"x-custom", "2"},
+                     {"Connection", "close, X-Hop"},
+                     {"X-Hop", "gone"},
+                     {"Transfer-Encoding", "chunked"},
+                     {"Expect", "100-continue"},
+                     {"X-Watchdog-Session", "mine"},
+                     {"Accept-Encoding", "gzip"}};
+  EXPECT_EQ(request_head("POST", "/v1/x?y=1", came, server, {Framing::Kind::length, 7}, false),
+            "POST /v1/x?y=1 HTTP/1.1\r\nHost: model.lan:8080\r\nauthorization: Bearer k\r\n"
+            "X-Custom: 1\r\nx-custom: 2\r\nAccept-Encoding: gzip\r\nContent-Length: 7\r\n\r\n");
+  // What is looked into must not come compressed.
+  EXPECT_EQ(request_head("POST", "/", came, server, {Framing::Kind::chunks}, true)
+                .find("Accept-Encoding"),
+            std::string::npos);
+}
+
+TEST(MessageHead, AnAnswerComesDownWithItsOwnReasonAndOrder) {
+  const Headers came{
+      {"Server", "me"},      {"Content-Length", "5"},     {"Set-Cookie", "a=1"},
+      {"set-cookie", "b=2"}, {"Keep-Alive", "timeout=5"}, {"Connection", "keep-alive"}};
+  EXPECT_EQ(answer_head(418, "Short and stout", came, {Framing::Kind::length, 5}, false),
+            "HTTP/1.1 418 Short and stout\r\nServer: me\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\n"
+            "Content-Length: 5\r\n\r\n");
+  // To HEAD the length is told of a body that does not come.
+  EXPECT_EQ(answer_head(200, "OK", came, {}, true),
+            "HTTP/1.1 200 OK\r\nServer: me\r\nContent-Length: 5\r\nSet-Cookie: a=1\r\n"
+            "set-cookie: b=2\r\nConnection: close\r\n\r\n");
+}
+
+TEST(MessageHead, APathSaysWhoseRequestItIs) {
+  struct Row {
+    std::string_view target, session, token, rest;
+  };
+  for (const auto& row :
+       {Row{"/v1/chat/completions", "", "", "/v1/chat/completions"},
+        Row{"/s/run-7/v1/models?a=b", "run-7", "", "/v1/models?a=b"},
+        Row{"/t/secret/s/run-7/v1", "run-7", "secret", "/v1"},
+        Row{"/s/run-7/t/secret/v1", "run-7", "secret", "/v1"}, Row{"/s/a%20b/", "a b", "", "/"},
+        Row{"/s/run-7", "run-7", "", "/"}, Row{"/s/run-7?x", "run-7", "", "/?x"},
+        Row{"/s//v1", "", "", "/s//v1"}, Row{"/s/a/s/b/v1", "a", "", "/s/b/v1"},
+        Row{"/s/%zz/v1", "", "", "/s/%zz/v1"}, Row{"/system", "", "", "/system"}}) {
+    const auto found = prefix_in(row.target);
+    EXPECT_EQ(found.session, row.session) << row.target;
+    EXPECT_EQ(found.token, row.token) << row.target;
+    EXPECT_EQ(found.target, row.rest) << row.target;
+  }
+}
+
+TEST(MessageHead, NoCredentialIsKept) {
+  const Headers came{{"Authorization", "Bearer k"},
+                     {"X-Api-Key", "k"},
+                     {"api-key", "k"},
+                     {"Cookie", "c"},
+                     {"X-Auth-Token", "t"},
+                     {"My-Secret", "s"},
+                     {"User-Agent", "a"},
+                     {"x-session-id", "s"}};
+  EXPECT_EQ(without_secrets(came), (Headers{{"User-Agent", "a"}, {"x-session-id", "s"}}));
+  EXPECT_NE(key_digest(came), 0U);
+  EXPECT_NE(key_digest({{"Authorization", "Bearer other"}}), key_digest(came));
+  EXPECT_EQ(key_digest({{"User-Agent", "a"}}), 0U);
+}
+
+TEST(MessageHead, APatternNamesModels) {
+  EXPECT_TRUE(matches_model("qwen3", "qwen3"));
+  EXPECT_FALSE(matches_model("qwen3", "qwen3:8b"));
+  EXPECT_TRUE(matches_model("qwen3*", "qwen3:8b"));
+  EXPECT_TRUE(matches_model("*", ""));
+  EXPECT_TRUE(matches_model("*:8b", "qwen3:8b"));
+  EXPECT_TRUE(matches_model("a*b*c", "a-b-b-c"));
+  EXPECT_FALSE(matches_model("a*b*c", "a-b-b"));
+  EXPECT_FALSE(matches_model("", "x"));
+}
+
+TEST(ModelApi, IsKnownByMethodAndPath) {
+  EXPECT_EQ(api_of("POST", "/v1/chat/completions"), ModelApi::openai_chat);
+  EXPECT_EQ(api_of("POST", "/chat/completions?x"), ModelApi::openai_chat);
+  EXPECT_EQ(api_of("POST", "/v1/completions"), ModelApi::openai_completions);
+  EXPECT_EQ(api_of("POST", "/v1/responses"), ModelApi::openai_responses);
+  EXPECT_EQ(api_of("POST", "/v1/messages"), ModelApi::anthropic_messages);
+  EXPECT_EQ(api_of("POST", "/v1/messages/count_tokens"), ModelApi::other);
+  EXPECT_EQ(api_of("POST", "/api/chat"), ModelApi::ollama_chat);
+  EXPECT_EQ(api_of("POST", "/completion"), ModelApi::llama_completion);
+  EXPECT_EQ(api_of("POST", "/v1beta/models/g:streamGenerateContent?alt=sse"), ModelApi::gemini);
+  EXPECT_EQ(api_of("POST", "/v1beta/models/g:generateContent"), ModelApi::gemini);
+  EXPECT_EQ(api_of("POST", "/v1beta/models/g:countTokens"), ModelApi::other);
+  EXPECT_EQ(api_of("GET", "/v1/responses"), ModelApi::other);
+  EXPECT_EQ(api_of("GET", "/v1/models"), ModelApi::other);
+}
+
+TEST(ModelApi, GeminiSaysInThePathWhatOthersSayInTheBody) {
+  const auto streams = [](const char* target) {
+    return streams_by_target(api_of("POST", target), target);
+  };
+  const auto model = [](const char* target) {
+    return model_in_target(api_of("POST", target), target);
+  };
+  EXPECT_TRUE(streams("/v1beta/models/g:streamGenerateContent?alt=sse"));
+  EXPECT_FALSE(streams("/v1beta/models/g:streamGenerateContent")) << "one array";
+  EXPECT_FALSE(streams("/v1beta/models/g:generateContent?alt=sse"));
+  EXPECT_FALSE(streams("/v1/responses?alt=sse"));
+  EXPECT_EQ(model("/v1beta/models/gemini-2.5-flash:generateContent?key=k"), "gemini-2.5-flash");
+  EXPECT_EQ(model("/v1internal:generateContent"), "");
+  EXPECT_EQ(model("/models/m/responses"), "");
+}
+
+TEST(ModelApi, ErrorsAreWhatItsClientsRead) {
+  EXPECT_EQ(error_body(ModelApi::openai_chat, 502, "server_lost", "it is gone"),
+            R"({"error":{"message":"it is gone","type":"server_lost","code":502}})");
+  EXPECT_EQ(error_body(ModelApi::anthropic_messages, 502, "api_error", "it is gone"),
+            R"({"type":"error","error":{"message":"it is gone","type":"api_error"}})");
+  EXPECT_EQ(error_body(ModelApi::ollama_chat, 502, "x", "it is gone"), R"({"error":"it is gone"})");
+  EXPECT_EQ(error_in_stream(ModelApi::openai_chat, "{\n}"), "data: {}\n\n");
+  EXPECT_EQ(error_in_stream(ModelApi::anthropic_messages, "{}"), "event: error\ndata: {}\n\n");
+  EXPECT_EQ(error_in_stream(ModelApi::ollama_chat, "{}"), "{}\n");
+  EXPECT_EQ(error_in_stream(ModelApi::gemini, "{\n}"), "{}\n\n");
+}
+
+}  // namespace
+}  // namespace watchdog::monitor
