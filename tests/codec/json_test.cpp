@@ -11,7 +11,9 @@
 #include <regex>
 #include <set>
 
+#include "codec/budget.h"
 #include "codec/facts.h"
+#include "codec/fields.h"
 #include "support/agent.h"
 #include "support/scenario.h"
 #include "watchdog/json_writer.h"
@@ -20,6 +22,28 @@
 
 namespace watchdog {
 namespace {
+
+TEST(BudgetFigures, of_every_size_are_read_as_they_were_written) {
+  constexpr std::int64_t sizes[] = {0, 1, 999, 1'000, 1'001, budget_max - 1, budget_max};
+  for (const auto limit : sizes) {
+    for (const auto used : sizes) {
+      const auto figures = bounded({.limits = {.steps = limit, .duration = Millis{limit}},
+                                    .steps = used,
+                                    .tokens = used,
+                                    .elapsed = Millis{used}});
+      JsonWriter out;
+      out.open_object();
+      write_figures(out, figures);
+      const auto object = nlohmann::json::parse(out.close_object().take());
+      Fields fields(object);
+      const auto read = read_figures(fields);
+      ASSERT_FALSE(fields.error()) << fields.error()->message << " in " << object;
+      EXPECT_EQ(read.limits.duration, figures.limits.duration);
+      EXPECT_EQ(read.elapsed, figures.elapsed);
+      EXPECT_EQ(read.steps, figures.steps);
+    }
+  }
+}
 
 Report parsed(std::string_view text) {
   auto report = report_from_json(text);
@@ -170,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{R"({"kind":"state_change"})", ErrorCode::malformed, "type", 0},
         Mistake{R"({"kind":"budget","current_step":-1})", ErrorCode::invalid, "current_step", 0},
         Mistake{R"({"kind":"budget","max_steps":1.5})", ErrorCode::malformed, "max_steps", 0},
-        Mistake{R"({"kind":"budget","elapsed_seconds":9007199254741})", ErrorCode::invalid,
+        Mistake{R"({"kind":"budget","elapsed_seconds":9007199254742})", ErrorCode::invalid,
                 "elapsed_seconds", 0},
         Mistake{R"({"kind":"budget","cost":-0.1})", ErrorCode::invalid, "cost", 0},
         Mistake{R"({"kind":"budget","stage":"calm"})", ErrorCode::invalid, "stage", 0},
@@ -419,7 +443,7 @@ TEST(Json, turns_progress_and_timeouts_are_read_and_written_back_as_they_were) {
     Event event{.seq = 1, .session = 1, .report = parsed(text)};
     const auto written = to_json(event);
     EXPECT_EQ(written.substr(written.find(R"("kind")")), text + 1) << "behind seq and time";
-    // What the store keeps beside its columns gives the same.
+    // The facts that the store keeps beside its columns give the same text.
     Report stored{
         .kind = event.report.kind, .name = event.report.name, .content = event.report.content};
     ASSERT_TRUE(read_facts(stored, facts_of(event.report, {}), {}).ok());
@@ -557,7 +581,7 @@ TEST(Json, policy_is_checked_with_the_field_named) {
       Millis{60'000});
 }
 
-/// What a report may say with a number, where `#` stands.
+/// Reports that may contain numbers; each `#` is the place of one.
 constexpr std::string_view numbers_in_reports[] = {
     R"({"kind":"heartbeat","source":"loop","iteration":#})",
     R"({"kind":"heartbeat","source":"sidecar","counters":{"a":#}})",

@@ -2,6 +2,8 @@
 /// Numbers of a JSON object that cannot be below 0.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,9 +42,10 @@ class Counts {
     const auto value = integer(name);
     return value ? std::optional<Millis>(*value) : std::nullopt;
   }
+  /// Writers round up, so the largest number of seconds is a little more than the largest time.
   std::optional<Millis> seconds(std::string_view name) {
-    const auto value = integer(name, budget_max / 1'000);
-    return value ? std::optional<Millis>(*value * 1'000) : std::nullopt;
+    const auto value = integer(name, budget_max / 1'000 + 1);
+    return value ? std::optional<Millis>(std::min(*value * 1'000, budget_max)) : std::nullopt;
   }
 
  private:
