@@ -1,6 +1,7 @@
-// Runs a fuzz target on the files of a folder, on its seeds, and then for half a minute on inputs
-// made from both: the same ones for the same WATCHDOG_SEED. `FILE...` runs it on files alone.
-// `--write-seeds FOLDER` writes the seeds as files, for libFuzzer to begin with.
+// Runs a fuzz target on the files of a folder and on its seeds. Then it runs the target on inputs
+// made from both, for half a minute: the same WATCHDOG_SEED gives the same inputs. Without one the
+// seed is fixed, so that the result depends on the code. WATCHDOG_FULL takes a fresh one. `FILE...`
+// runs the target on files alone. `--write-seeds FOLDER` writes the seeds as files for libFuzzer.
 
 #include <algorithm>
 #include <chrono>
@@ -108,8 +109,10 @@ int main(int argc, char** argv) {
   auto seeds = one_folder ? contents_of(given[0]) : std::vector<std::string>{};
   for (auto& seed : fuzz_seeds()) seeds.push_back(std::move(seed));
   for (const auto& seed : seeds) run(seed);
-  const auto seconds = std::chrono::seconds(std::getenv("WATCHDOG_FULL") != nullptr ? 300 : 30);
-  std::mt19937 random(watchdog::test::random_seed());
+  const bool full = std::getenv("WATCHDOG_FULL") != nullptr;
+  const std::chrono::seconds seconds(full ? 300 : 30);
+  const bool chosen = full || std::getenv("WATCHDOG_SEED") != nullptr;
+  std::mt19937 random(chosen ? watchdog::test::random_seed() : 1);
   std::size_t inputs = 0;
   for (const auto end = std::chrono::steady_clock::now() + seconds;
        std::chrono::steady_clock::now() < end; ++inputs) {
