@@ -129,22 +129,35 @@ void post_events(const CallPtr& call) {
   };
   if (list->unknown) give(hint, HintKind::unknown_kind, list->unknown->message);
   if (std::ranges::any_of(list->reports, is_bare_heartbeat)) give(hint, HintKind::bare_heartbeats);
-  call->backend.append(
-      {.session = call->id,
-       .creation = create ? Creation::allow : Creation::refuse,
-       .reports = std::move(list->reports)},
-      [call, ignored, give, hint = std::move(hint)](Result<Receipt> receipt) mutable {
-        if (!receipt) return call->reply(error_response(receipt.error()));
-        JsonWriter out;
-        out.open_object().field("accepted", receipt->accepted);
-        out.field("duplicates", receipt->duplicates).field("late", receipt->late);
-        out.field("ignored", ignored).key("hint");
-        if (receipt->cut > 0) give(hint, HintKind::cut_content);
-        hint.empty() ? out.value(nullptr) : out.value(hint);
-        write_directive(out, receipt->directive);
-        out.close_object();
-        call->reply(json_response(out));
-      });
+  auto steps = call_steps(list->reports);
+  call->backend.append({.session = call->id,
+                        .creation = create ? Creation::allow : Creation::refuse,
+                        .reports = std::move(list->reports)},
+                       [call, ignored, give, hint = std::move(hint),
+                        steps = std::move(steps)](Result<Receipt> receipt) mutable {
+                         if (!receipt) return call->reply(error_response(receipt.error()));
+                         if (call->hints != nullptr) {
+                           if (receipt->created) call->hints->begin(call->id);
+                           // A report that came twice, or after the end, says nothing about the
+                           // order of calls.
+                           if (receipt->duplicates + receipt->late > 0)
+                             call->hints->leave(call->id);
+                           const auto unpaired = call->hints->follow(call->id, steps);
+                           if (!unpaired.call.empty())
+                             give(hint, HintKind::call_without_result, unpaired.call);
+                           if (!unpaired.result.empty())
+                             give(hint, HintKind::result_without_call, unpaired.result);
+                         }
+                         JsonWriter out;
+                         out.open_object().field("accepted", receipt->accepted);
+                         out.field("duplicates", receipt->duplicates).field("late", receipt->late);
+                         out.field("ignored", ignored).key("hint");
+                         if (receipt->cut > 0) give(hint, HintKind::cut_content);
+                         hint.empty() ? out.value(nullptr) : out.value(hint);
+                         write_directive(out, receipt->directive);
+                         out.close_object();
+                         call->reply(json_response(out));
+                       });
 }
 
 void get_events(const CallPtr& call) {

@@ -5,6 +5,7 @@
 // request, and the reply says by which way it will.
 #include <utility>
 
+#include "api/hints.h"
 #include "api/parts.h"
 #include "api/routes.h"
 #include "api/session_list.h"
@@ -118,6 +119,7 @@ void create_session(const CallPtr& call) {
   const auto id = batch.session;
   call->backend.append(std::move(batch), [call, id](Result<Receipt> receipt) {
     if (!receipt) return call->reply(error_response(receipt.error()));
+    if (receipt->created && call->hints != nullptr) call->hints->begin(id);
     JsonWriter out;
     out.open_object().field("sessionId", id).field("created", receipt->created).close_object();
     call->reply(json_response(out, receipt->created ? 201 : 200));

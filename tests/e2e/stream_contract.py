@@ -43,6 +43,12 @@ def hints_are_given_once(contract):
         same(f"hint about {event['kind']}", (words in (said[0] or ""), said[1]), (True, None))
     said = [post("hinted", [{"kind": "dream"}, {"kind": "heartbeat", "source": "sidecar"}])["hint"] for _ in range(2)]
     same("hint about a kind", ('"dream"' in said[0], said[1]), (True, None))
+    call, result = {"kind": "tool_call", "name": "t", "call_id": "c1"}, {"kind": "tool_result", "name": "t", "call_id": "c1"}
+    said = [post("hinted", [result])["hint"] for _ in range(2)]
+    same("hint about a result without its call", ('"c1" has no call' in (said[0] or ""), said[1]), (True, None))
+    said = post("hinted", [call | {"call_id": "c2"}, {"kind": "end"}])["hint"]
+    same("hint about a call without its result", '"c2" has no result' in (said or ""), True)
+    same("none about a pair", post("pairs", [call, result, {"kind": "end"}])["hint"], None)
     same("none about one that is numbered", post("unhinted", [{"kind": "heartbeat", "iteration": 1}, {"kind": "heartbeat", "phase": "plan"}])["hint"], None)
 
 
