@@ -1,7 +1,7 @@
 """Plain words for codes whose sources hold only a short comment. reference.py fails where one is missing or too many."""
 
 HEALTHS = {
-    "unknown": ("The session exists and has reported nothing yet.", "nothing"),
+    "unknown": ("There is no report yet. Or the last report is longer ago than usual, and nothing else shows whether the agent works: it sends no heartbeats, and its process is not known.", "nothing; or look whether the agent still runs"),
     "starting": ("The agent is alive and has reported no progress yet.", "nothing"),
     "progressing": ("The agent made progress, and nothing speaks against it.", "nothing"),
     "slow": ("The current phase or tool call takes longer than usual for this session. There is no sign of trouble.",

@@ -111,6 +111,28 @@ TEST(Health, loop_that_blocks_in_a_slow_model_is_never_silent) {
   EXPECT_EQ(judge(told.judged.history, {}, told.now + 24h).kind, HealthKind::suspect);
 }
 
+TEST(Health, is_unknown_after_the_usual_pace_where_only_reports_show_that_the_agent_works) {
+  const auto after_a_pause = [](bool beats, bool calls) {
+    test::Agent agent;
+    for (int step = 0; step < 8; ++step) {
+      if (beats) agent.loop();
+      agent.state(std::to_string(step)).pass(20s);
+    }
+    if (calls) agent.begin("make", "{}");
+    const auto slow_at = pace_now(agent.judged.history, {}).slow_at;
+    return judge(agent.judged.history, {}, slow_at);
+  };
+  EXPECT_EQ(name_of(after_a_pause(false, false).kind), "unknown");
+  EXPECT_EQ(name_of(after_a_pause(true, false).kind), "slow");
+  EXPECT_EQ(name_of(after_a_pause(false, true).kind), "slow");
+
+  test::Agent agent;
+  agent.state("1").pass(12min);
+  const auto reason = reason_of(agent.judged, agent.now);
+  EXPECT_EQ(reason.substr(0, 22), "last report 12 min ago") << reason;
+  EXPECT_EQ(name_of(agent.pass(24h).health()), "suspect") << "a hang is noticed all the same";
+}
+
 TEST(Health, prompt_of_330_seconds_is_slow_after_reflections_of_28) {
   test::Agent agent;
   for (int step = 0; step < 40; ++step) {

@@ -16,7 +16,7 @@ namespace watchdog {
 
 /// The conclusion about a running session. It never ends the session.
 enum class HealthKind : std::uint8_t {
-  unknown,      ///< created, has said nothing
+  unknown,      ///< no report yet; or none for long, and nothing else shows whether the agent works
   starting,     ///< alive, no state change yet
   progressing,  ///< made progress
   slow,         ///< alive, below its own pace, no sign of being stuck

@@ -9,10 +9,10 @@
 namespace watchdog {
 namespace {
 
-/// Returns when a bound that would be reached at `at` is reached without absences. An absent
-/// observer received nothing: after an absence it waits as long again, at most the bound itself.
-/// What was reached before the absence stays reached. The next absence may begin before that wait
-/// is over, so all of them count, in order.
+/// Returns when a bound is reached that would be reached at `at` without absences. An absent
+/// observer received nothing, so after an absence it waits as long again, at most the bound itself.
+/// A bound that was reached before the absence stays reached. The next absence may begin before
+/// that wait is over, so all of them count, in order.
 Instant unless_away(const History& history, Instant at, Millis bound) {
   for (const auto& absence : *history.absences) {
     if (at <= absence.back - absence.gap) continue;
@@ -64,6 +64,12 @@ Health doubted(const History& history, const Policy& policy, const Finding& foun
     health.kind = trouble_of(health.pattern);
   }
   return health;
+}
+
+/// True if something besides the next report would show that the agent works, or is gone.
+bool is_observable(const History& history) {
+  return history.heartbeats > 0 || history.pid > 0 || !history.open_calls->empty() ||
+         history.notes->relay_at != Instant{} || server_note(history) != nullptr;
 }
 
 /// Judges the session by everything except silence.
@@ -120,8 +126,9 @@ Health awake(const History& history, const Policy& policy, Instant now) {
     health = {
         .kind = HealthKind::slow, .pattern = Pattern::server_status, .evidence = {server->seq}};
   } else if (now >= pace.slow_at) {
-    health = {
-        .kind = HealthKind::slow, .pattern = Pattern::below_pace, .evidence = {history.change_seq}};
+    health = {.kind = is_observable(history) ? HealthKind::slow : HealthKind::unknown,
+              .pattern = Pattern::below_pace,
+              .evidence = {history.change_seq}};
   }
   for (const auto at : {pace.slow_at, pace.suspect_at}) {
     if (at > now) until = std::min(until, at);

@@ -1,6 +1,6 @@
-// Why a session's health is what it is, in a sentence for people: the cause, what was measured, and
-// the limit. All sentences of the page, the terminal, alerts and the API are made here. What is
-// measured is as of `now`; a state that nothing is wrong with says nothing that grows old.
+// Writes the reason of a session's health as a sentence for people. It has the cause, the measured
+// value, and the limit. All sentences of the page, the terminal, alerts and the API are made here.
+// Measured values are as of `now`. The sentence of a healthy state has no value that gets outdated.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -73,7 +73,7 @@ std::string failure_in(const Words& words) {
   return failed && !words.failure.empty() ? ": " + words.failure : std::string();
 }
 
-/// What is repeated, how often, and what came of it.
+/// The repeated action, how often it was repeated, and its result.
 std::string repetition_in(const Finding& found, const History& history) {
   const auto& repetition = *history.repetition;
   const auto& words = *history.notes->words;
@@ -127,7 +127,7 @@ std::string pace_in(const History& history, const Policy& policy, bool suspect, 
   auto limits = (suspect ? "suspect after " : "slow after ") +
                 lasted(suspect ? pace.bounds.suspect : pace.bounds.slow);
   if (pace.bounds.own) limits += "; usually " + lasted(*pace.bounds.own);
-  // Whoever relays its requests knows until when nothing came of the answer.
+  // A relay of the session's requests reports how long no part of the answer has come.
   const auto silent = now - std::max(pace.since, history.last_rise);
   const bool calls = !history.open_calls->empty();
   const bool asks = history.notes->relay_at != Instant{} && !calls && history.phase == "model";
@@ -138,6 +138,15 @@ std::string pace_in(const History& history, const Policy& policy, bool suspect, 
                             : "phase \"" + std::string(pace.activity) + "\" has lasted ";
   return what + lasted(now - pace.since) + (suspect ? " with no other activity" : "") + " (" +
          limits + ")";
+}
+
+/// Nothing but reports shows that this agent runs.
+std::string unheard_in(const History& history, const Policy& policy, Instant now) {
+  const auto pace = pace_now(history, policy);
+  return "last report " + lasted(now - history.tick) + " ago (unknown after " +
+         lasted(pace.bounds.slow) +
+         (pace.bounds.own ? "; usually " + lasted(*pace.bounds.own) : "") +
+         "); it sends no heartbeats, and its process is not known";
 }
 
 std::string server_in(const Health& health, const History& history) {
@@ -166,7 +175,7 @@ std::string rest_in(const History& history) {
   if (why == idle_reports::interrupted) text = "a person interrupted the turn";
   if (why.starts_with(idle_reports::failed))
     text = "the turn ended without an answer" + why.substr(idle_reports::failed.size());
-  // What the turn was convicted of stays visible until the next one.
+  // The confirmed repetition of a turn stays visible until the next turn.
   const auto convicted = history.repetition->alarm.pattern;
   if (convicted != Pattern::none)
     text += "; last turn: " + std::string(name_of(trouble_of(convicted)));
@@ -198,6 +207,7 @@ std::string reason_of(const Health& health, const History& history, const Policy
   now = std::max(now, history.tick);
   switch (health.kind) {
     case HealthKind::unknown:
+      if (health.pattern == Pattern::below_pace) return unheard_in(history, policy, now);
       return "no report yet";
     case HealthKind::starting:
       return "running; no progress reported yet";
