@@ -66,7 +66,7 @@ void spinner(ProgressTracker& tracker) {
   }
 }
 
-/// Busy without getting anywhere: the same file, the same test, nearly the same fix, all over
+/// Busy without progress: the same file, the same test, nearly the same fix, all over
 /// again.
 void looper(ProgressTracker& tracker) {
   // Returns true while no cancel was requested.
@@ -130,10 +130,19 @@ watchdog::PolicyPatch policy_of(const std::string& role) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  struct Role {
+    std::function<void(ProgressTracker&)> play;
+    const char* task;
+  };
   // `doomed` works like `quick`; its starter kills it.
-  const std::map<std::string, std::function<void(ProgressTracker&)>> roles{
-      {"quick", quick},   {"thinker", thinker},   {"spinner", spinner}, {"looper", looper},
-      {"frozen", frozen}, {"approval", approval}, {"doomed", quick}};
+  const std::map<std::string, Role> roles{
+      {"quick", {quick, "Document the library's headers"}},
+      {"thinker", {thinker, "Design the new storage layer"}},
+      {"spinner", {spinner, "Fix the failing build"}},
+      {"looper", {looper, "Make the parser accept empty files"}},
+      {"frozen", {frozen, "Translate the manual"}},
+      {"approval", {approval, "Deploy the web site"}},
+      {"doomed", {quick, "Rename the settings module"}}};
   constexpr auto usage =
       "Usage: watchdog-demo-agent quick|thinker|spinner|looper|frozen|approval|doomed --db FILE\n"
       "Plays one of seven agents and reports to a database. `watchdog-monitor demo` starts it.\n";
@@ -145,11 +154,11 @@ int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // a demo that is killed leaves no agents behind
 
   const std::string role = argv[1];
-  ProgressTracker tracker(
-      {.session = role,
-       .spec = {.agent = "demo-agent", .task = "tidy the repository", .policy = policy_of(role)},
-       .database = argv[3]});
-  roles.at(role)(tracker);
+  const auto& [play, task] = roles.at(role);
+  ProgressTracker tracker({.session = role,
+                           .spec = {.agent = "demo-agent", .task = task, .policy = policy_of(role)},
+                           .database = argv[3]});
+  play(tracker);
   if (const auto ended = tracker.cancelled("user"); !ended) {
     std::cerr << watchdog::terminal_text(ended.error().message) << '\n';
     return 1;
