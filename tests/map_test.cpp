@@ -27,7 +27,7 @@ std::string text_of(const fs::path& path) {
   return text.str();
 }
 
-/// What stands in backquotes.
+/// The texts in backquotes.
 std::vector<std::string> quoted_in(const std::string& text) {
   static const std::regex quoted("`([^`\n]+)`");
   std::vector<std::string> found;
@@ -41,7 +41,7 @@ bool is_path(const std::string& text) {
   return std::regex_match(text, path);
 }
 
-/// What a page names and the tree does not have, each with its line.
+/// The names on a page that the tree does not have, each with its line.
 std::vector<std::string> faults_of_map(const std::string& page) {
   static const std::regex recipe(R"(\* `([^`]+)`: (.*))");
   std::vector<std::string> faults;

@@ -101,7 +101,8 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"workspace_tools.h", "calls"},
 };
 
-// What not everybody may include, and who may. The library's public headers include none of it.
+// Headers that only some layers may include, with these layers. The library's public headers
+// include none of them.
 const std::map<std::string, Set, std::less<>> foreign = {
     {"xxhash.h", {"facts"}},
     {"sqlite3.h", {"store"}},
@@ -197,7 +198,7 @@ std::string target_of(const Include& include) {
                                                                            : folder;
 }
 
-/// What an include does wrong, or nothing.
+/// The fault of an include; nothing: it has none.
 std::optional<std::string> fault(const Source& source, const Include& include) {
   const std::string from = layer_of(source.path);
   const auto kept_from = [&](const auto& row) {

@@ -10,8 +10,8 @@
 //     await expect(watchdog).toComplete();                 // however long it takes
 //   }, Infinity);                                          // vitest's own limit would end it after 5 s
 //
-// `toBecome` takes whatever `wait` does: 'health=blocked', 'state-change=planned', a function of the progress document.
-// What fails tells what was expected, how the session was last, why, and what happened.
+// `toBecome` takes the goals of `wait`: 'health=blocked', 'state-change=planned', a function of the progress document.
+// The message of a failed test shows the expectation, the session's last state, the cause, and a timeline.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -37,7 +37,7 @@ export class TestSession {
 
   start(command, args = [], { env, ...options } = {}) {
     const child = spawn(command, args, { stdio: 'inherit', ...options, env: { ...this.environment, ...env } });
-    child.on('error', () => {});  // Told by the wait.
+    child.on('error', () => {});  // The wait reports it.
     this.#children.push(child);
     return child;
   }
@@ -50,7 +50,7 @@ export class TestSession {
 
   wait(wanted, options = {}) {
     const waiting = this.monitor.wait(this.session, wanted, { child: this.#children.at(-1), signal: this.#over.signal, ...options });
-    // Nobody hears of a wait that an outer limit ended, or that nobody awaited.
+    // No test shows the error of a wait that an outer limit ended, or that nobody awaited.
     this.#waits.push(waiting.catch((error) => { if (error.end === 'interrupted') console.error(error.message); }));
     return waiting;
   }

@@ -1,5 +1,5 @@
 // Reports an agent's progress to watchdog-monitor, and waits for sessions. One file for Node >= 18 and browsers, without
-// dependencies. What each part does stands in watchdog.d.ts.
+// dependencies. The file watchdog.d.ts documents each part.
 
 const queueMax = 10_000;  // events
 const queueCharsMax = 8 << 20;
@@ -7,7 +7,7 @@ const batchMax = 500;  // events
 const batchCharsMax = 1 << 19;
 const contentMax = 64 << 10;  // characters of arguments, results, data; beyond that the digest of the whole goes along
 const nameMax = 256;  // bytes
-const coalesceMin = 256;  // pending events; below that each heartbeat is told on its own
+const coalesceMin = 256;  // pending events; below that each heartbeat is sent on its own
 const heartbeatLinger = 50;  // ms
 const countLinger = 1000;
 const answerMax = 10_000;  // without an answer the request is given up, not the reports
@@ -213,7 +213,7 @@ export class Reporter {
     }
   }
 
-  // What agents say.
+  // The reports of agents.
 
   heartbeat(iteration, phase, { counters, source = 'loop', expectQuietMs } = {}) {
     const fields = { source, iteration: iteration ?? undefined, phase: phase == null ? undefined : name(phase) };
@@ -329,14 +329,14 @@ export class Reporter {
   get cancelled() { return this.cancel !== null; }
   get signal() { return this.#cancelled.signal; }
 
-  // Until all is told.
+  // Waiting until all reports are sent.
 
   async flush(ms = Infinity) {
     if (!this.#door.server) return true;
     await this.#ready;
     this.#rouse(0);
     if (!this.#told() && !this.#closed) {
-      this.#timer?.ref?.();  // Who waits keeps the process alive.
+      this.#timer?.ref?.();  // The timer keeps the process alive while a caller waits.
       let timer;
       const told = new Promise((done) => { this.#waiting.push(done); });
       const late = new Promise((done) => { if (ms !== Infinity) timer = setTimeout(done, ms); });
@@ -608,7 +608,7 @@ class Wait {
   #iteration = null;
   #since = null;  // beats and rounds when the trouble began
   #cursor = null;
-  #gone = new AbortController();  // its process is, or whoever waits is
+  #gone = new AbortController();  // aborted when its process or the waiting caller is gone
   #changeSeq;
 
   constructor(monitor, door, session, wanted, { onStuck = 'fail', furtherMax = 3, after = 0, child, signal, seen }) {
@@ -862,7 +862,7 @@ class Wait {
     this.#iteration = iteration ?? this.#iteration;
   }
 
-  // What is told when it fails.
+  // The error of a failed wait.
 
   async #failure(end, why) {
     const text = `session ${this.session}: ${why}\n  expected  ${this.expected}\n  last      ${lastly(this.#progress)}\n  ended as  ${end}`;

@@ -11,7 +11,7 @@
 const patience = 2_000;
 const pause = 30_000;
 
-/// What the monitor understands; the bus has much more, such as every fragment of an answer.
+/// True for events that the monitor understands. The bus has many more, such as parts of answers.
 const told = (type) =>
   type.startsWith('permission.') ||
   type.startsWith('question.') ||

@@ -57,7 +57,7 @@ _BATCH_MAX = 500  # events
 _BATCH_BYTES_MAX = 1 << 20
 _CONTENT_MAX = 64 << 10  # characters of arguments, results, data; beyond that the digest of the whole goes along
 _NAME_MAX = 256  # bytes
-_COALESCE_MIN = 256  # pending events; below that each heartbeat is told on its own
+_COALESCE_MIN = 256  # pending events; below that each heartbeat is sent on its own
 _HEARTBEAT_LINGER_S = 0.05
 _COUNT_LINGER_S = 1.0
 _ANSWER_S = 30.0  # without a byte of an answer the connection is given up, not the report
@@ -299,7 +299,7 @@ class Reporter:
         self._id_prefix = f"{time.time_ns() // 10**6:012x}-{os.urandom(4).hex()}-"
         self._complained = ""
 
-    # What agents say.
+    # The reports of agents.
 
     def heartbeat(self, iteration: Optional[int] = None, phase: Optional[str] = None,
                   counters: Optional[Mapping[str, float]] = None, source: str = "loop",
@@ -427,7 +427,7 @@ class Reporter:
         if self.cancel is not None:
             raise Cancelled(f"{self.cancel.get('by')}: {self.cancel.get('reason')}")
 
-    # Until all is told.
+    # Waiting until all reports are sent.
 
     def flush(self, timeout_s: Optional[float] = None) -> bool:
         """Waits until the monitor has acknowledged all reports. False: that took longer than `timeout_s`."""
@@ -980,7 +980,7 @@ class _Wait:
     def _trouble_grew(self) -> bool:
         return bool(self._since) and max(self._beats - self._since[0], self._rounds - self._since[1]) >= self._further_max  # type: ignore[index]
 
-    # What is told when it fails.
+    # The error of a failed wait.
 
     def _failure(self, end: str, why: str) -> WaitFailed:
         text = f"session {self._session}: {why}\n  expected  {self._expected}\n  last      {_last(self._progress)}\n  ended as  {end}"

@@ -107,7 +107,7 @@ def run_page(page, home, environment):
                         shell.run(comment[5:])
                         comment = ""
                 elif found["text"] is not None:
-                    # Prose between: what follows is no output of what came before.
+                    # Prose is between: the next block is not the output of the command before.
                     comment = ""
                     printed = None
                 else:

@@ -1,6 +1,6 @@
-// An agent in about a hundred lines. It looks around in a directory, runs commands and changes
-// files there until its model has an answer; what keeps it alive, tells slow from stuck, gets by
-// with tools that hang and ends it for a reason is in the library.
+// An agent in about a hundred lines. It reads files in a directory, runs commands and changes files
+// there until its model has an answer. The library does the rest: it retries failed requests,
+// distinguishes slow from stuck, handles tools that hang, and ends each run with a reason.
 //
 //   OPENAI_BASE_URL=http://127.0.0.1:8080/v1 watchdog-example-agent "What is in here?" [DIRECTORY]
 
@@ -147,7 +147,8 @@ int main(int argc, char** argv) {
        .agent = "example-agent",
        .executor = {.artifacts = outputs, .confirm = is_attended ? ask_person : Confirmer{}}},
       executor_options(settings));
-  // Asked beside the agent whether it gets anywhere, where that does not disturb it.
+  // The checker asks the model whether the agent makes progress. It asks only where that does not
+  // displace the agent's prompt.
   const auto checker = checker_for(tracker, client->model_beside(), settings.checks.options);
   Agent agent(task, tools);
   Run run({.tracker = tracker,

@@ -1,6 +1,6 @@
 // The model of the demo's example agent: a server that speaks the streaming protocol, at the speed
-// of a large model on a small machine. What it says is scripted; it looks into the files it is
-// shown, one after the other, and then has an answer.
+// of a large model on a small machine. A script decides its replies: it asks for a list of files,
+// then for each file, then for one command, and then gives an answer.
 
 #include <signal.h>
 #include <sys/prctl.h>

@@ -1,6 +1,6 @@
-// Tools at their worst, and an agent that gets by: one hangs for ever and does not listen, one
-// leaves a daemon behind that does not want to end, one does that and hangs, one takes long and
-// says how far it is. What a model would ask for is scripted here.
+// An agent that finishes although its tools misbehave. One tool hangs for ever and ignores a stop.
+// One leaves a daemon behind that ignores SIGTERM. One does the same, and hangs. One takes long and
+// reports its progress. A script replaces the model.
 //
 //   AGENT_TOOL_TIMEOUT=2 watchdog-unruly-agent [DIRECTORY]
 

@@ -16,16 +16,16 @@ struct AlertMessage {
   std::vector<Alert> alerts;  ///< Empty: a message that only tries the channel.
 };
 
-/// What alerts may include. A plain value.
+/// Settings for the text of alerts. A plain value.
 struct AlertWording {
-  bool content = false;  ///< Tasks and errors too.
+  bool content = false;  ///< The text contains tasks and errors.
   std::string url;       ///< Of the monitor, for links, without a slash at its end.
 };
 
 /// Returns a sentence about one session: its name, its state, the reason, since when. Without
 /// secrets.
 [[nodiscard]] std::string sentence_of(const Alert& alert, const AlertWording& wording);
-/// All of it, a line each; many are cut short.
+/// Returns the whole message, one line per alert. If there are many alerts, the list is cut short.
 [[nodiscard]] std::string text_of(const AlertMessage& message, const AlertWording& wording);
 /// The body as the channel wants it. REQUIRES for pagerduty: at most one alert.
 [[nodiscard]] std::string body_of(const AlertMessage& message, AlertFormat format,

@@ -38,7 +38,7 @@ struct Request {
 
 enum class BodyState : std::uint8_t {
   open,      ///< More may come.
-  complete,  ///< What was taken is all.
+  complete,  ///< The pieces that were taken are the whole body.
   broken     ///< The rest cannot be had.
 };
 

@@ -81,8 +81,8 @@ void tell_ends(Exposition& out, const Metrics& metrics) {
     const auto outcome = each<OutcomeKind>(at);
     for (std::size_t reason = 0; reason <= std::size(reasons::all); ++reason) {
       const auto count = metrics.ended[reason][outcome].count();
-      // What is not there before its first event is not seen to rise by it. Only those that end
-      // badly have many reasons.
+      // Prometheus sees the first event only if the counter existed before it. Only sessions that
+      // end badly have many reasons.
       const bool is_bad = outcome == OutcomeKind::failed || outcome == OutcomeKind::incomplete;
       if (count == 0 && !is_bad && reason != std::size(reasons::all)) continue;
       const auto word = reason == std::size(reasons::all) ? "other" : reasons::all[reason];

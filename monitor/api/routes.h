@@ -13,7 +13,7 @@ void list_progress(const CallPtr& call);
 void create_session(const CallPtr& call);
 void patch_session(const CallPtr& call);
 void cancel_session(const CallPtr& call);
-/// Many, a row each.
+/// Many sessions, one row per session.
 void list_sessions(const CallPtr& call);
 /// The changes of health of all sessions in the newest time.
 void get_history(const CallPtr& call);
@@ -40,7 +40,7 @@ void abort_turn(const CallPtr& call);
 // Pages for people, and what they load
 void get_sessions_page(const CallPtr& call);
 void get_session_page(const CallPtr& call);
-/// What people were told, and how the last day was: both are made by their scripts.
+/// The pages of the alerts and of the last day. Scripts fill both pages.
 void get_alerts_page(const CallPtr& call);
 void get_overview_page(const CallPtr& call);
 void get_asset(const CallPtr& call);

@@ -21,7 +21,7 @@ bool is_in(const std::vector<T>& list, T value) {
   return list.empty() || std::ranges::find(list, value) != list.end();
 }
 
-/// What a list by state found, in its order.
+/// The sessions that a list by state found, in the order of the list.
 struct Found {
   std::vector<std::pair<Urgency, SessionRow>> rows;
   std::size_t told = 0;

@@ -15,7 +15,7 @@ namespace watchdog::monitor {
 /// look at them, see is_before().
 enum class SessionOrder : std::uint8_t { newest, attention };
 
-/// What a list is asked for. A plain value.
+/// The sessions that a caller asks for, and their order. A plain value.
 struct SessionQuery {
   SessionFilter filter{};
   std::vector<Attention> attention{};  ///< Empty: any.
@@ -31,8 +31,9 @@ struct SessionQuery {
 /// Errors: `malformed`, `invalid`.
 [[nodiscard]] Result<SessionQuery> query_of(const Target& target, int limit_max);
 
-/// Replies with the sessions that are asked for, so many in a part: the array that `begin` opens
-/// gets what `text` makes of each; `next` comes after it, and `total` where it is known.
+/// Replies with the sessions that `query` asks for, at most `at_once` in each part. `begin` opens
+/// the array, and `text` writes the element of each session. After the array comes `next`, and
+/// `total` where it is known.
 void reply_with_sessions(const CallPtr& call, SessionQuery query, int at_once,
                          std::function<void(JsonWriter&)> begin,
                          std::function<Result<std::string>(StoreReader&, const SessionRow&)> text);

@@ -11,9 +11,11 @@ namespace watchdog::monitor {
 /// proxy sets it; agents that report themselves may.
 inline constexpr std::string_view server_label = "server";
 
-/// True if what the session's agent said may go to the server for checks unasked: it is named for
-/// checks, or one of this network (http), or the hosted one (https) that this agent uses anyway.
-/// There prompts do not displace each other. Pure.
+/// True if the monitor may send the agent's reports to a model for checks without being asked. The
+/// settings must allow checks on suspicion. They must also name a server for checks, or share the
+/// agent's. Otherwise the model's server must be in this network (http), or be the hosted one
+/// (https) that this agent uses anyway. On a hosted server, prompts do not displace each other.
+/// Pure.
 [[nodiscard]] bool may_ask_unasked(const Settings& settings, const SessionSpec& session);
 
 }  // namespace watchdog::monitor

@@ -25,7 +25,7 @@ static int backup(const BackupOptions& options) {
   const auto copy = reader->copy_to(options.file);
   if (!copy) {
     const int code = complain(copy.error());
-    return code == exit_unreachable ? exit_failed : code;  // the disk is no server
+    return code == exit_unreachable ? exit_failed : code;  // the disk is not a server
   }
   if (options.json) {
     print_json(json{{"file", options.file.string()},

@@ -81,7 +81,7 @@ std::string shell_quoted(std::string_view text) {
   return safe + "'";
 }
 
-/// What `_arguments` of zsh needs for one name of an option.
+/// The argument of zsh's `_arguments` for one name of an option.
 std::string zsh_option(const std::string& flag, const OptionWords& option) {
   std::string text = "*" + flag + (option.wants_value && flag.starts_with("--") ? "=[" : "[");
   for (const char c : option.help) {

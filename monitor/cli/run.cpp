@@ -27,7 +27,7 @@ struct WrapOptions {
   std::string session;  ///< Empty: a fresh id.
   std::string name;     ///< Of the agent; empty: the command's.
   std::string task;
-  std::vector<std::string> state_changes;  ///< Expressions: lines that say that it got somewhere.
+  std::vector<std::string> state_changes;  ///< Expressions for lines that show progress.
   bool json_events = false;                ///< Lines may be events.
   bool json = false;                       ///< How it ended, to standard error.
   std::vector<std::string> command;        ///< Not empty.

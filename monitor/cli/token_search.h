@@ -18,10 +18,10 @@ namespace watchdog::monitor {
 [[nodiscard]] std::optional<uid_t> listener_in(std::string_view table, std::uint16_t port);
 
 /// Returns a secret for a monitor that answered 401: from the file that the answer names, or else
-/// from that of the settings. Empty: there is none that this user may read. A file that the answer
-/// names is read only if its owner is also the user who listens at the URL, so that other users
-/// cannot get a secret by naming a file. REQUIRES: the URL is of loopback. Reads files.
-/// Thread-safe.
+/// from that of the settings. Empty: there is none that this user may read. The file that the
+/// answer names is read only if its owner is the user who listens at the URL. Otherwise another
+/// user who listens there could get a secret by naming a file. REQUIRES: the URL is of loopback.
+/// Reads files. Thread-safe.
 [[nodiscard]] std::string secret_after(const Response& refusal, const std::string& url);
 
 /// The file of tokens that a refusal names; empty: none. Thread-safe.

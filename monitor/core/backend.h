@@ -24,8 +24,8 @@ class Backend {
 
   /// Appends the batch; `done` is called once, from any thread, when it is durable or refused.
   virtual void append(Batch batch, std::function<void(Result<Receipt>)> done) = 0;
-  /// Runs `work` with the store, where it may wait for the disk; `done` is called once, from any
-  /// thread, with its result, or why it has not come to its turn yet.
+  /// Runs `work` with the store, where it may wait for the disk. `done` is called once, from any
+  /// thread, with the result of `work`, or with the reason why `work` has not run yet.
   virtual void write(std::function<Result<void>(Store&)> work,
                      std::function<void(Result<void>)> done) = 0;
   /// Runs `work` with a reader, on a thread that may wait for the disk; or `failed`, if the

@@ -89,7 +89,7 @@ struct Feed::State {
   std::vector<Listener*> listeners;
   std::unordered_set<std::string> changed;
   bool urgent = false;
-  std::string summary;  ///< As it was told last.
+  std::string summary;  ///< The one that was sent last.
 
   [[nodiscard]] std::uint64_t end() const { return first + records.size(); }
 

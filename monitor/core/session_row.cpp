@@ -19,7 +19,7 @@ void write_standing(JsonWriter& out, const Standing& standing, WallTime since) {
   out.field("stateSince", since.time_since_epoch().count());
 }
 
-/// What the assistant said last is worth a line while nobody works.
+/// The assistant's last message while the session rests or needs input; otherwise null.
 void write_last_message(JsonWriter& out, const Standing& standing, const Words& words) {
   const bool rests = standing.attention == Attention::resting;
   const bool asks = standing.state == SessionState::needs_input;

@@ -1,4 +1,4 @@
-// What a person may do to a session. Each says first what will happen, and then what came of it.
+// The actions that a person can take on a session. Each dialog says first what will happen, and then how it ended.
 
 import { askAccess, logIn, may, post } from './api.js';
 import { el } from './element.js';
@@ -49,7 +49,7 @@ export async function act(what) {
   const result = el('p', { class: 'result', role: 'status' });
   const go = el('button', { class: what.harm ? 'main harm' : 'main' }, what.verb);
   const back = el('button', { type: 'button', onclick: () => dialog.close() }, 'Back');
-  // What was asked goes once it is done.
+  // The question is removed once the action is done.
   const question = [el('p', {}, what.happens), ...(what.reasoned ? [el('label', { for: 'reason' }, 'Reason (may be empty)'), reason] : [])];
   const form = el('form', { onsubmit: async (event) => {
     event.preventDefault();

@@ -1,4 +1,4 @@
-// What people were told, the newest first, and what can be done about it.
+// The alerts, the newest first, and the buttons that acknowledge or snooze them.
 
 import { act } from './actions.js';
 import { find } from './api.js';

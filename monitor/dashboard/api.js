@@ -1,6 +1,6 @@
-// What the page asks the server. Everything but events comes by these.
+// The page's requests to the server. Everything but events comes through these functions.
 
-/** What the server said no with. */
+/** The error of a request that failed; status 0: the server cannot be reached. */
 export class Refusal extends Error {
   constructor(status, message) {
     super(message);

@@ -1,4 +1,4 @@
-// What a session is in one word. The monitor says so, and who must act; here it only gets its look.
+// The state of a session in one word. The monitor decides the state, and who must act. This file only decides the look.
 
 import { el, mark, put } from './element.js';
 

@@ -11,7 +11,7 @@ export class History {
     const known = this.#changes;
     this.#changes = new Map();
     for (const change of changes) this.add(change);
-    // What came by the stream meanwhile is newer than what was asked for.
+    // Meanwhile the stream may have brought changes that are newer than the answer.
     for (const [id, list] of known) {
       const newest = this.#changes.get(id)?.at(-1)?.at ?? 0;
       for (const change of list) if (change.at > newest) this.add({ sessionId: id, ...change });

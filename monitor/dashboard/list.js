@@ -25,7 +25,7 @@ const columns = [
   { key: 'heard', name: 'Heartbeat', number: true },
 ];
 const growMs = 10000;  // how often reasons that say how long are asked for again
-const orderMs = 1000;  // a long list is put in order at most so often
+const orderMs = 1000;  // how often, at most, a long list is put in order
 
 const stripMs = 30 * 60000;
 const growing = 'slow,suspect,silent';  // states whose reasons say how long
@@ -230,7 +230,7 @@ function changed() {
   order();
 }
 
-// What changed is shown at once where that is cheap, else a little later.
+// A short list shows its changes almost at once, a long list a little later.
 let ordered = 0;
 let planned = false;
 

@@ -1,5 +1,6 @@
-// Server-sent events over fetch: unlike EventSource it sees the comments that keep a connection
-// alive, so a connection that died without a word is noticed, and it sees why it was refused.
+// Server-sent events over fetch. Unlike EventSource, `Stream` sees the comments that keep a
+// connection alive, so it notices a connection that died silently. It also sees why the server
+// refused a connection.
 
 import { isNotifying } from './notify.js';
 

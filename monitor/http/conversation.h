@@ -535,7 +535,7 @@ class Conversation final : public Connection,
 
   // Of a body in pieces:
   std::shared_ptr<BodySource> source_;
-  bool ends_ = false;  ///< It is no stream: nothing but the body may be written.
+  bool ends_ = false;  ///< The body has an end: nothing else may be written.
   bool chunked_ = false;
   bool last_ = false;                      ///< The running write is the body's end.
   std::vector<BodySource::Piece> pieces_;  ///< Under way.

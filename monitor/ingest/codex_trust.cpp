@@ -76,7 +76,7 @@ std::string digest_of_hook(const CodexEvent& event, const json& group, const jso
   return "sha256:" + sha256(identity.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
-/// A line `trusted_hash = "DIGEST"` that is no comment.
+/// True if a line of the text is `trusted_hash = "DIGEST"` and is not a comment.
 bool is_trusted(std::string_view config, std::string_view digest) {
   for (auto at = config.find(digest); at != std::string_view::npos;
        at = config.find(digest, at + 1)) {

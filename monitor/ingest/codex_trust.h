@@ -16,9 +16,10 @@ struct CodexHooks {
   bool is_json = true;                 ///< False: `hooks.json` cannot be read, so nothing is known.
 };
 
-/// By the text of `hooks.json`, and of `config.toml`, where Codex keeps a digest of each hook that
-/// it trusts: of its event, matcher, command and time limit, with the limits that Codex 0.169
-/// applies. Another version may take another digest; then all are untrusted. Pure.
+/// Reads the texts of `hooks.json` and `config.toml`. In the second one, Codex keeps a digest of
+/// each hook that it trusts. The digest is of the event, the matcher, and the command with its
+/// options and its time limit, which Codex 0.169 bounds. Another version may compute another
+/// digest; then all hooks are untrusted. Pure.
 [[nodiscard]] CodexHooks codex_hooks(std::string_view hooks_json, std::string_view config_toml);
 
 }  // namespace watchdog::monitor

@@ -52,7 +52,7 @@ class Members {
     return value == nullptr ? std::string() : text_of(*value);
   }
   [[nodiscard]] const json& all() const { return object_; }
-  /// At most so many bytes of it.
+  /// The beginning of the text, at most `bytes_max` bytes.
   [[nodiscard]] std::string word(Aliases names, std::size_t bytes_max) const {
     auto text = this->text(names);
     while (text.size() > bytes_max) text = first_characters(text, text.size() / 2);
@@ -148,8 +148,8 @@ constexpr Row table[] = {
     {"session.compacted", Meaning::compact},
     {"session.deleted", Meaning::finish},
     {"message.part.updated", Meaning::part},
-    // Cursor (cursor.com/docs/agent/hooks). What it tells of shells, files and MCP is in the events
-    // of its tools, too.
+    // Cursor (cursor.com/docs/agent/hooks). Its events of shells, files and MCP repeat those of its
+    // tools.
     {"sessionStart", Meaning::begin},
     {"beforeSubmitPrompt", Meaning::prompt},
     {"preToolUse", Meaning::call},

@@ -37,7 +37,7 @@ struct HookEvent {
   std::vector<Report> reports;  ///< Empty: nothing is kept of such an event.
   /// Of a request for permission that names no call by its id: the call as the agent describes it.
   std::optional<Report> asks_for{};
-  bool ends_subagents = false;  ///< What works within the session's process does so no longer.
+  bool ends_subagents = false;  ///< Subagents within the session's process have stopped.
 };
 
 /// Returns the reports of a hook's event. `session`: report to this one instead of the agent's own;

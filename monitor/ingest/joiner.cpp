@@ -152,7 +152,8 @@ void Joiner::join_result(Talk& talk, Report& report, unsigned by) {
     if (found != talk.calls.rend()) call = &*found;
   }
   if (call == nullptr) {
-    // Of a call that was told before the monitor started, or long ago: the others tell it as well.
+    // The call was reported before the monitor started, or long ago. Other origins report its
+    // result, too.
     if (report.call_id.empty()) return;
     call = &added(talk);
     call->id = report.call_id;

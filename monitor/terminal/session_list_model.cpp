@@ -1,8 +1,8 @@
 // A machine of modes: list, filter, open, help and confirm; the last two return to the mode before
 // them. The selection is an id and not a row, so it stays on its session while rows move. If that
 // session is not visible in the list, the first row takes over. Rows have one to three lines, so
-// drawing fills upwards from the chosen row and then downwards. What does not fit is cut off at the
-// end.
+// drawing fills upwards from the chosen row and then downwards. Lines that do not fit are cut off
+// at the end.
 #include "terminal/session_list_model.h"
 
 #include <algorithm>

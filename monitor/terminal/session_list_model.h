@@ -40,7 +40,7 @@ using Key = std::string;
 class SessionListModel {
  public:
   enum class Order : std::uint8_t { state, session, agent, iteration, changes, changed };
-  /// What the one who holds the board is to do.
+  /// The task that a key gives to the owner of the model.
   enum class Act : std::uint8_t { none, quit, look, open, cancel };
 
   /// Takes the newest rows. The selection stays.

@@ -12,9 +12,11 @@
 
 namespace watchdog::monitor {
 
-/// Rows of cells, printed with their columns aligned. Where they are wider than the terminal, the
-/// columns that may be are cut first. What then is left for the last column is either cut as well,
-/// or has a line of its own below; or it has up to two lines below wherever not all rows fit.
+/// Rows of cells, printed with their columns aligned. If the rows are wider than the terminal, the
+/// columns in `may_be_cut` are cut first. `Last` says what happens to the last column if its cell
+/// still does not fit. `cut`: the cell is cut as well. `below`: a cell with little room has a line
+/// of its own below its row. `wrapped`: if any row does not fit, the cell of each row has up to two
+/// lines below it.
 class Table {
  public:
   enum class Last : std::uint8_t { cut, below, wrapped };

@@ -41,9 +41,10 @@ struct CommandNews {
   int number = 0;
 };
 
-/// A process between: it leads the command's session, so that Ctrl-Z stops the command, adopts what
-/// the command leaves behind, and outlives a caller that is killed long enough to hang up and to
-/// put the terminal back. Use from one thread at a time.
+/// A command below a supervisor, which is a process of its own. The supervisor leads the command's
+/// session, so that Ctrl-Z stops the command. It adopts the processes that the command leaves
+/// behind. If the caller is killed, it sends SIGHUP to the command and restores the terminal. Use
+/// from one thread at a time.
 class Command {
  public:
   /// Starts the leader, as a fork: REQUIRES: this process has one thread. The command begins with

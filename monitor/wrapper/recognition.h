@@ -1,5 +1,5 @@
 /// \file
-/// Which lines of a command's output say that it got somewhere.
+/// The lines of a command's output that show progress.
 #pragma once
 
 #include <memory>

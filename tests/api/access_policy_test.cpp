@@ -1,4 +1,4 @@
-// Who may ask what: a request goes in, a decision comes out.
+// The rights of each caller: a request goes in, a decision comes out.
 #include "api/access_policy.h"
 
 #include <gtest/gtest.h>

@@ -16,7 +16,7 @@
 namespace watchdog::bench {
 namespace {
 
-/// What is allocated now, with malloc's own word for each block.
+/// The bytes that are allocated now, with the word that malloc adds to each block.
 std::int64_t bytes_allocated = 0;
 
 void count(void* block, int sign) {
@@ -238,7 +238,8 @@ void text_loop(Table& table) {
 /// open and stay so, with states, messages and waits between.
 class Hoarder {
  public:
-  /// Of names and ids so long, and of arguments of 1 KB: some members, or as many as are compared.
+  /// Names and ids have `name_bytes` bytes, and arguments have 1 KB. With `many_members`, the
+  /// arguments have as many members as are compared.
   Hoarder(std::size_t name_bytes, bool many_members) : name_bytes_(name_bytes) {
     Writer writer;
     for (int i = 0; i < 100; ++i) {

@@ -21,7 +21,7 @@ constexpr std::size_t batch_size = 100;
 constexpr int batches = 20;
 constexpr auto thinking = 50e-6;  ///< CPU seconds of a call that does something.
 
-/// Keeps its core busy for so long.
+/// Keeps its core busy for `seconds` of CPU time.
 void work(double seconds) {
   const auto until = seconds_of(CLOCK_THREAD_CPUTIME_ID) + seconds;
   while (seconds_of(CLOCK_THREAD_CPUTIME_ID) < until) {
@@ -110,8 +110,8 @@ struct Scene {
   Turn turn;
 };
 
-/// Keeps the threads that are made from now on, and this one, on one core: what it takes to wake
-/// another one is the machine's matter, and up to ten times the work that is measured.
+/// Keeps this thread, and the threads that it makes from now on, on one core. The time to wake
+/// another core depends on the machine: it is up to ten times the work that is measured.
 class OneCore {
  public:
   OneCore() {

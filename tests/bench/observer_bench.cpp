@@ -22,7 +22,7 @@ std::string session_name(int session) {
 
 const Heartbeats from_loop{
     .iteration_first = 1, .iteration = 1, .phase = "act", .source = Source::loop};
-/// A helper's: whoever sends several is missed when they stop.
+/// From a helper. The observer misses a helper that sent several heartbeats and then stops.
 const Heartbeats from_helper{.count = 2, .source = Source::sidecar};
 
 /// Each session changes its state and sends a heartbeat.

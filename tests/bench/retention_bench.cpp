@@ -42,7 +42,7 @@ void heartbeat_bytes(Table& table) {
   const auto database = dir / "bench.db";
   test::ManualClock clock;
   Store store = must(Store::open({.database = database, .clock = &clock}));
-  // Minutes pass between two looks; that is no absence here.
+  // Minutes pass between two looks of the observer: with `late_max`, that is not an absence.
   const auto observer = must(Observer::start(store, {.late_max = 1h}));
   std::array<Batch, per_transaction> group;
   group[0] = {.session = "agent", .reports = {{.kind = ReportKind::state_change, .name = "step"}}};

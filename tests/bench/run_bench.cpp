@@ -13,7 +13,7 @@ namespace {
 constexpr int iterations = 200;
 constexpr auto thinking = 2e-3;  ///< Seconds of work in each reflection, as an agent has some.
 
-/// Keeps its core busy for so long.
+/// Keeps its core busy for `seconds` of CPU time.
 void work(double seconds) {
   const auto until = seconds_of(CLOCK_THREAD_CPUTIME_ID) + seconds;
   while (seconds_of(CLOCK_THREAD_CPUTIME_ID) < until) {

@@ -21,7 +21,8 @@ struct Said {
   std::string data;
 };
 
-/// What agents say. Two of the same number of sessions say the same.
+/// The reports of simulated agents. Two objects with the same number of sessions give the same
+/// reports.
 class Agents {
  public:
   explicit Agents(int sessions) : sessions_(sessions) {}
@@ -50,8 +51,8 @@ std::string session_name(int session) {
   return "agent-" + std::to_string(session);
 }
 
-/// What this process asked the kernel to write (wchar). The kernel's write_bytes counts whole
-/// pages, once for each time they become dirty, and on some filesystems nothing at all.
+/// The bytes that this process asked the kernel to write (wchar). The kernel's write_bytes counts
+/// whole pages, once for each time they become dirty. On some filesystems it counts nothing.
 double bytes_written() {
   std::ifstream io("/proc/self/io");
   std::string name;
@@ -164,7 +165,8 @@ void at_load(Table& table, const std::string& load, int sessions) {
   table.add("paging_" + load, "ms", first_page_ms(database, sessions), at_most(5));
 }
 
-/// An event that somebody waits for: mostly the disk. What is promised of it is commit_latency.
+/// Commits of one event, for which an agent waits: the disk takes most of the time. The row
+/// commit_latency_p99 of another benchmark has the promised limit.
 void single_commits(Table& table) {
   const test::TempDir dir;
   ThroughStore store(dir / "bench.db", 1);

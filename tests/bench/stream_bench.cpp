@@ -1,6 +1,6 @@
 /// \file
-/// What telling what happens costs, and how soon it is told, by a real monitor whose agents share
-/// its file.
+/// Measures the cost of sending events to listeners, and the delay until a listener has an event.
+/// A real monitor sends them; its agents share its file.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -149,7 +149,7 @@ Report change() {
           .content = R"({"file":"main.cpp","lines":12})"};
 }
 
-/// Ten events each hundredth of a second, for so many seconds.
+/// Calls `ten`, which sends ten events, each hundredth of a second for `seconds` seconds.
 void at_pace(int seconds, const std::function<void()>& ten) {
   auto next = std::chrono::steady_clock::now();
   for (int round = 0; round < seconds * events_per_second / events_at_once; ++round) {
@@ -233,7 +233,7 @@ void latency(Table& table) {
   std::array<int, 2> pair{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) give_up("no sockets");
 
-  // One that waits for both, as whoever listens does.
+  // One thread waits for both sockets, as a listener does.
   std::mutex mutex;
   std::condition_variable came;
   double heard = 0;

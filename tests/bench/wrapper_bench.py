@@ -49,7 +49,7 @@ def main():
                         pairs.append((*taken[0], *taken[1]))
                 waits, cpus = ([(p[at], p[at + 2], p[at] / p[at + 2]) for p in pairs] for at in (0, 1))
                 median = lambda rows: [statistics.median(column) for column in zip(*rows)]
-                # What is searched is compared, but nothing is promised of it.
+                # A row with a search is compared too, but it has no promised limit.
                 table.add(row, "s", *median(waits), at_most=None if options else LIMIT)
                 table.add(f"{row}_cpu", "s", *median(cpus))
     return table.exit_code

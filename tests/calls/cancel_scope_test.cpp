@@ -99,8 +99,8 @@ TEST(CancelScope, callbacks_that_throw_or_block_hold_up_nobody) {
   let_go.set_value();
 }
 
-// github.com/facebookexperimental/libunifex, issue 670: destroying a callback waits for it, and the
-// callback for a lock of whoever destroys.
+// See github.com/facebookexperimental/libunifex, issue 670. A thread that destroys a callback waits
+// for it, and the callback waits for a lock that this thread holds.
 TEST(CancelScope, who_cancels_and_who_goes_may_hold_the_lock_that_a_callback_takes) {
   for (int round = 0; round < 300; ++round) {
     // A guard does not wait for a call under way: what the call uses is its own.

@@ -18,7 +18,7 @@ using test::said;
 using test::ToolBench;
 using Kind = ToolEvent::Kind;
 
-/// Waits until it is told to stop.
+/// A tool that waits until somebody requests its stop.
 ToolReply obedient(ToolContext& now) {
   const Door door;
   now.partial("half");
@@ -26,7 +26,8 @@ ToolReply obedient(ToolContext& now) {
   return {.ok = door.wait(now.stop()), .text = "stopped"};
 }
 
-/// How many of them wait. That a call is told to begin is not yet its beginning.
+/// How many calls wait in `obedient`. The start of a call is reported before its tool runs: only
+/// the tool's note shows that it runs.
 int obedient_in(ToolBench& bench) {
   int count = 0;
   for (const auto& turn : bench.turns().active()) {

@@ -343,7 +343,7 @@ TEST(Executor, a_result_within_the_grace_counts) {
   auto running = bench.begin(turn, "t");
   EXPECT_TRUE(eventually([&] { return bench.count(Kind::start) == 1; }));
   while (bench.turns().active()[0].running[0].elapsed < 120s) bench.advance(120s);
-  stopped.await();  // it was told to stop: the grace has begun
+  stopped.await();  // the executor has requested its stop: the grace has begun
   stopped.open();
   EXPECT_EQ(text_of(running.get()), "just in time");
 }
@@ -543,7 +543,7 @@ TEST(Executor, a_result_that_came_before_the_cancel_is_one) {
   auto turn = bench.turn();
   auto batch = std::async(std::launch::async, [&] { return bench.calls(turn, {"t", "bad"}); });
   door.await();
-  held.await();  // whoever decides is busy
+  held.await();  // the thread that decides is busy
   door.open();
   ASSERT_TRUE(eventually([&] { return bench.executor().leaks().busy == 0; }));
   turn.scope().cancel({.origin = CancelOrigin::user});

@@ -1,4 +1,4 @@
-// What time is counted against a call, and what is not.
+// The time that counts against a call, and the time that does not.
 
 #include <gtest/gtest.h>
 
@@ -115,8 +115,8 @@ TEST(ExecutorTime, progress_is_told_every_five_seconds_of_a_long_call) {
 }
 
 TEST(ExecutorTime, the_wall_clock_does_not_matter) {
-  // There is no way to it: deadlines are computed from Clock::since_boot alone. What a calendar
-  // says may jump, as it does here with each look.
+  // The executor computes deadlines from Clock::since_boot alone. The wall clock may jump, as it
+  // does here with each call of `wall`.
   class Jumping final : public Clock {
    public:
     Millis since_boot() const noexcept override { return system_clock().since_boot(); }

@@ -1,4 +1,4 @@
-// What the model is told of each outcome, word for word.
+// The text that the model gets for each outcome, word for word.
 
 #include <gtest/gtest.h>
 

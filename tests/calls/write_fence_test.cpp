@@ -128,7 +128,7 @@ TEST(WriteFence, numbers_rise_also_over_restarts_and_processes) {
     EXPECT_NE(*other->next(), first);
     highest = std::max(*one->next(), *other->next());
   }
-  // A store that remembers the highest number refuses whoever is from before the restart.
+  // A store that remembers the highest number refuses a writer from before the restart.
   const auto zombie = highest;
   const auto now = *EpochSource::open(dir / "epoch")->next();
   EXPECT_LT(zombie, now);
@@ -325,7 +325,7 @@ TEST(Fencing, a_cancel_shuts_the_gate_although_nobody_looks) {
       }));
     }
     told.open();
-    held.await();  // whoever decides is busy
+    held.await();  // the thread that decides is busy
     EXPECT_EQ(bench.turns().abort(turn.id(), {.origin = CancelOrigin::user}), AbortResult::aborted);
     door.open();
     EXPECT_EQ(came->get_future().get(), CommitResult::fenced);

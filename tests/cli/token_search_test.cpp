@@ -22,7 +22,7 @@ TEST(TokenSearch, a_port_belongs_to_who_listens_at_it) {
       listener_in(table_head + socket_line("00000000000000000000000001000000:0BB8", "0A", "0"),
                   3'000),
       uid_t{0});
-  // A connection is no listener.
+  // A connection is not a listener.
   const auto connected = socket_line("0100007F:0BB8", "01", "7");
   EXPECT_EQ(listener_in(table_head + connected, 3'000), std::nullopt);
   EXPECT_EQ(listener_in(table_head + connected + mine, 3'000), uid_t{1000});

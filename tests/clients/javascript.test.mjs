@@ -159,7 +159,7 @@ describe('reports', () => {
     one.heartbeat(1, 'ü'.repeat(5000));
     one.completed();
     assert.ok(await one.flush());
-    assert.equal(one.rejected, 2);  // A change without a name, an iteration that is no number.
+    assert.equal(one.rejected, 2);  // A change without a name, and an iteration that is not a number.
     const changes = await told(one, 'state_change');
     assert.deepEqual(changes.slice(0, -1).map(({ type }) => type), contents.map((_, at) => `c${at}`));
     assert.equal(changes[1].data, '\ufffd\ufffd');

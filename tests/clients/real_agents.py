@@ -54,7 +54,7 @@ class Stage:
     def __init__(self, options, name, way):
         self.options, self.name, self.way = options, name, way
         self.seen, self.ended = [], None
-        self.also = {}  # What else is to be checked of this run.
+        self.also = {}  # Further checks of this run, by name.
 
     def run(self, stage):
         """What is to be checked, by name."""
@@ -146,7 +146,7 @@ class Stage:
             time.sleep(0.05)
         return value
 
-    # What the monitor says.
+    # Requests to the monitor.
 
     def ask(self, method, path, body=None):
         connection = http.client.HTTPConnection(self.server.host, timeout=PATIENCE_S)
@@ -251,7 +251,7 @@ def refusing(cause):
     return check
 
 
-# What tells a person what to do.
+# Patterns of the words that show a person the cause of a failure.
 CAUSES = {"401": r"401|login|log in|authenticat|api key", "429": r"429|quota|rate.?limit|too many", "quota": r"429|quota",
           "refused": r"refused|unreachable|connect"}
 
@@ -308,7 +308,7 @@ def work(n):
 VARIED = [call for n in range(6) for call in work(n)] + ["All six parts are there."]
 CALLS = [("shell", f"touch call-{n}; echo call {n} of many") for n in range(6)]
 
-# What the model says, the step it waits before, what has to be so, and whether somebody sits before it.
+# By stage: the model's script, the step before which the model waits, the check, and whether the agent runs in a terminal.
 STAGES = {
     "loop": ([FAILING] * 12 + ["It is not there."], 6, looping, False),
     "finished": ([("shell", "echo one"), ("shell", "echo two"), "It is done."], None, finished, False),
@@ -323,10 +323,10 @@ STAGES = {
 }
 AGAIN = {"loop kept": "loop"}  # The run that such a cell is of.
 
-# What nobody tells: an interrupt in the proxy alone; in codex' hooks that it waits for its quota or for the network.
+# Nobody reports these: an interrupt in the proxy alone; in codex' hooks that it waits for its quota or for the network.
 LEFT_OUT = {(agent, "proxy", "interrupt") for agent in AGENTS} | {("codex", "hooks", "quota"), ("codex", "hooks", "refused")}
 
-# What the monitor still says wrongly, as "AGENT/WAY/STAGE". A cell of it that comes right has to leave it.
+# The cells that the monitor still judges wrongly, as "AGENT/WAY/STAGE". Remove a cell as soon as it is right.
 KNOWN_WRONG = set()
 
 

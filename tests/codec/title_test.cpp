@@ -1,4 +1,4 @@
-// What people call a session.
+// The titles of sessions.
 #include <gtest/gtest.h>
 
 #include "codec/facts.h"

@@ -28,7 +28,7 @@ class Configured : public testing::Test {
     EXPECT_TRUE(loaded.ok()) << to_text(loaded ? Mistakes{} : loaded.error());
     return loaded ? *loaded : Configuration{};
   }
-  /// What is said of a mistake, a line each, without the directory.
+  /// The messages about the mistakes, one line per mistake, without the directory.
   std::string refusal() {
     const auto loaded = Configuration::load(sources);
     if (loaded) return "accepted";

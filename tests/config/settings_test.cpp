@@ -289,7 +289,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"monitor.tls_key = '/k'",
               "watchdog.toml:1: monitor.tls_cert and monitor.tls_key belong together: set both or "
               "none\n"},
-        // What is not TOML at all.
+        // Texts that are not TOML at all.
         Wrong{"a = ",
               "watchdog.toml:1:5: Error while parsing key-value pair: encountered "
               "end-of-file\n"},

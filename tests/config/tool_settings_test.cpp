@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 class ToolsConfigured : public Configured {};
 
-/// Who had a say in the deadline of a call of this tool.
+/// The deadline of a call of this tool, with the sources that decided it.
 ResolvedDeadline deadline_of(const Configuration& configuration, const std::string& tool,
                              const DeadlinePolicy& own = {}) {
   return resolve(executor_options(configuration.settings()).deadlines, tool, own, {}, {});

@@ -16,7 +16,7 @@ import tempfile
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
-# What the reader of an example has already, keyed by the first header that the example includes.
+# The code that the reader of an example already has, keyed by the first header that the example includes.
 READERS = {
     "watchdog/tracker.h": """
 #include <iostream>

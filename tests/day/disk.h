@@ -20,7 +20,7 @@ inline std::filesystem::path quick_directory() {
   return in_memory ? "/dev/shm" : std::filesystem::temp_directory_path();
 }
 
-/// No file of this process grows or is written anew while there is one: the disk is full.
+/// While an object of this class exists, this process cannot write to files: the disk is full.
 class FullDisk {
  public:
   FullDisk() {

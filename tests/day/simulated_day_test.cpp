@@ -339,7 +339,8 @@ class Day {
     agent.works_at = awake_ + std::max(pause, step);
   }
 
-  /// What is special about its kind, once it has begun. Returns when it works again.
+  /// Does what is special about the agent's kind, once its trouble has begun. Returns the pause
+  /// until the agent works again.
   Millis own(std::size_t number) {
     auto& agent = *agents_[number];
     const auto really = [&] {
@@ -388,7 +389,7 @@ class Day {
         agent.gone = true;
         agent.absences.push_back({.from = now()});
         agent.open_call.clear();
-        // What it had in memory is gone with it.
+        // The process loses the reports that it had in memory.
         agent.said.resize(agent.said.size() - agent.outbox.size());
         for (const auto& report : agent.outbox) agent.unknown.insert(report.event_id);
         agent.outbox.clear();
@@ -443,7 +444,7 @@ class Day {
     return step;
   }
 
-  /// Sends what is to be said. What the network loses is sent again, heartbeats are not.
+  /// Sends the reports that wait. The agent sends a lost report again, but not a lost heartbeat.
   void send(std::size_t number) {
     auto& agent = *agents_[number];
     agent.sends_at = Millis::max();
@@ -473,7 +474,7 @@ class Day {
     clock_.set_wrong(0ms);
     stopped_ = false;
     if (!observer_) open();
-    closed_ = now();  // nobody lives on: what is concluded from now on is no false alarm
+    closed_ = now();  // no agent works after this: later verdicts are not false alarms
     for (int round = 0; round < 60; ++round) {
       pass(step);
       for (std::size_t number = 0; number < agents_.size(); ++number) {
@@ -614,7 +615,7 @@ class Day {
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> agents_due_;
   std::vector<Batch> inbox_;
   std::vector<std::pair<std::size_t, std::size_t>> senders_;  ///< And how much of its outbox.
-  std::vector<std::string> to_cancel_;  ///< What somebody asks for until it is stored.
+  std::vector<std::string> to_cancel_;  ///< Sessions, until the store has the request.
   std::map<std::int64_t, int> sent_;    ///< How often each alert was.
   std::vector<std::int64_t> unnoted_;
   // That all this happened at all:

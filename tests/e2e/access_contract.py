@@ -93,6 +93,6 @@ def token_is_asked_for(contract):
     contract.tally.same("another machine's requests are limited", (answers[0][0].status, last.status), (200, 429))
     contract.tally.same("it is told until when", last.getheader("Retry-After"), "1")
     logins = lambda: sum(entry["action"] == "login" for entry in ask("GET", "/api/audit?limit=1000", status=200)["audit"])
-    before = logins()  # What was refused may be written a moment later.
+    before = logins()  # The monitor may write a refused act to the trail a moment later.
     cookie_of(contract, "/api/login", f'{{"token": "{contract.server.secret}"}}', 204)
     contract.tally.same("logins are in the trail", logins(), before + 1)

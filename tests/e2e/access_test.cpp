@@ -1,4 +1,4 @@
-// Who may do what with a real monitor.
+// The acts that a real monitor permits, and the users who may do them.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -181,10 +181,10 @@ TEST_F(Entrance, acts_refused_for_want_of_a_token_are_in_the_trail) {
                                         "/api/autonomous/forget"};
     for (const auto& act : acts) EXPECT_EQ(status(server.url(), "", Method::post, act, "{}"), 401);
     EXPECT_EQ(status(server.url(), std::string(32, 'x'), Method::post, cancel_s, "{}"), 401);
-    // Whatever else is refused is no act.
+    // The other refused requests are not acts: the trail does not have them.
     EXPECT_EQ(status(server.url(), "", Method::get, "/api/audit"), 401);
     EXPECT_EQ(status(server.url(), "", Method::post, "/api/nothing", "{}"), exposed ? 401 : 404);
-    // The trail of what was refused is written behind its answer, in order.
+    // The monitor writes a refused act to the trail after its answer, in order.
     const auto trail_up_to_a_known_act = [&](int known) {
       EXPECT_EQ(server.post(cancel_s, "{}").status, 404);
       while (true) {
@@ -329,7 +329,7 @@ TEST_F(Entrance, acting_token_is_printed_on_a_terminal_and_nowhere_else) {
 }
 
 TEST_F(Entrance, token_file_of_another_user_is_refused) {
-  // Whoever planted it would know the token.
+  // The user who wrote the file would know the token.
   write_tokens(std::string(32, 'a') + "\n");
   if (chown(token_file.c_str(), 65'534, static_cast<gid_t>(-1)) != 0) {
     ASSERT_NE(geteuid(), 0U) << "only root gives files away";

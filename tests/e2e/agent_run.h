@@ -33,7 +33,7 @@ class AgentRun : public testing::Test {
 
   AgentRun() { std::ofstream(dir / "note.txt") << "slow is not stuck"; }
 
-  /// What the agent runs with: not the settings of whoever runs the tests.
+  /// The options of the agent's process. The settings of the user who runs the tests do not apply.
   [[nodiscard]] Process::Options with(const std::string& model,
                                       std::vector<std::string> more = {}) const {
     more.insert(more.end(),

@@ -268,7 +268,7 @@ TEST_F(MonitorChecks, may_be_told_not_to_ask_unasked) {
   Server server(path, {"--no-checks"}, asking(model.base_url()));
   const auto refused = server.post("/api/autonomous/check-status", R"({"sessionId":"s"})");
   EXPECT_EQ(refused.status, 503) << refused.body;
-  // What was answered stays readable.
+  // An answered check stays readable.
   EXPECT_EQ(json::parse(server.get("/api/autonomous/check-status/c").body)["status"], "A");
 }
 

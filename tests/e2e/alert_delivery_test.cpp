@@ -240,7 +240,7 @@ TEST_F(AlertDelivery, a_hook_that_never_answers_keeps_neither_the_monitor_nor_an
   get_stuck("t");
   (void)never.wait_for(1);
   EXPECT_EQ(hook.wait_for(2).size(), 2U);
-  // Known by now: nobody has to be told any more.
+  // A person knows of this alert now: the monitor need not send it any more.
   server->post("/api/alerts/2/acknowledge", "");
   end(SIGTERM);
   start();
@@ -306,7 +306,7 @@ TEST_F(AlertDelivery, kills_lose_none_and_repeat_at_most_one_each) {
   }
   start();
   until_sent();
-  // What was told is what happened.
+  // There is one alert for each change that people have to know, and no other.
   std::map<std::string, int> told;
   std::set<std::int64_t> ids;
   std::string query = "?limit=1000";

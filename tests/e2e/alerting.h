@@ -1,5 +1,5 @@
 /// \file
-/// A monitor with channels, and webhooks on loopback that answer as they are told.
+/// A monitor with channels, and webhooks on loopback whose answers the test chooses.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ class Hook {
     const std::lock_guard guard(mutex_);
     return got_;
   }
-  /// Waits until so many came, and returns them.
+  /// Waits until `count` messages have come, and returns all that have.
   std::vector<Got> wait_for(std::size_t count) {
     std::unique_lock guard(mutex_);
     EXPECT_TRUE(

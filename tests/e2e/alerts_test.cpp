@@ -1,4 +1,4 @@
-// What people are told by the real binary, and what they can say to it.
+// The alerts that the real binary sends to people, and the commands by which people answer.
 #include <set>
 
 #include "e2e/alerting.h"
@@ -244,7 +244,7 @@ TEST_F(Alerts, a_channel_of_a_monitor_is_tried_by_that_monitor) {
     more.insert(more.begin(), {program, "alerts", "--test", channel});
     const auto where = server->flags();
     more.insert(more.end(), where.begin(), where.end());
-    // The settings of whoever asks know no channel.
+    // The settings of this command have no channel: the monitor has it.
     return test::run(more, {.environment = {"WATCHDOG_CONFIG="}});
   };
   auto ran = test_it("team");

@@ -227,7 +227,7 @@ class CancelTest(unittest.TestCase):
         self.assertIn("cancelled by ann: enough", json.loads(answer.read())["error"]["message"])
         self.assertEqual(self.until("s", lambda document: document["outcome"])["outcome"]["kind"], "cancelled")
 
-    # What is known of processes.
+    # Sessions whose processes the monitor knows.
 
     def proxied(self, text, session, messages=()):
         """A request of a session through the proxy."""

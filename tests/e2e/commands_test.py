@@ -432,7 +432,7 @@ class WithAMonitor(unittest.TestCase):
             pathlib.Path(usual, "watchdog.db-token").chmod(0o600)
             for _ in range(30):  # none of these is a wrong token that would count
                 self.assertEqual(run("audit", *self.where, env=bare).returncode, DONE)
-            # Who names one means it.
+            # If the user names a token, the command tries no other one.
             said = run("audit", *self.where, env=bare | {"WATCHDOG_TOKEN": "y" * 43})
             self.assertEqual((said.returncode, said.stdout), (REFUSED, ""))
             self.assertIn("--token-file FILE", said.stderr)

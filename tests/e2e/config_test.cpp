@@ -19,7 +19,7 @@ class Config : public testing::Test {
  protected:
   TempDir dir;
   std::filesystem::path file = dir / "watchdog.toml";
-  // Not the settings of whoever runs the tests.
+  // The settings of the user who runs the tests do not apply.
   test::Process::Options options{.environment = {"XDG_CONFIG_HOME=" + (dir / "none").string()}};
 
   test::Ran with(std::vector<std::string> words) const {

@@ -603,7 +603,7 @@ def silence_and_death_are_told(contract):
         facts = facts_of(gone)
     ask("POST", SESSIONS, {"sessionId": "gone", "policy": quick} | facts, status=201)
     until("gone", "dead", lambda d: d["health"] == "dead")
-    # Who asks how it is gets the judgement of this moment; it is written down a moment later.
+    # A request for the session's progress gets the judgement of this moment. The monitor stores it a moment later.
     patience = time.monotonic() + PATIENCE_S
     transitions = functools.partial(ask, "GET", f"{SESSIONS}/gone/transitions", status=200, count=False)
     while (last := (transitions()["transitions"] or [{"health": None}])[-1])["health"] != "dead":

@@ -5,7 +5,7 @@ import pathlib
 import re
 import select
 
-# What begins, and what comes again and again after that.
+# By name: the bytes that begin the framing, and the bytes that come again and again after them.
 FRAMINGS = {"extension": (b"2;a=b", b";a=b" * 10_000), "size": (b"2" + b" " * 9, b" " * 40_000),
             "last extension": (b"2\r\n{}\r\n0;a=b", b";a=b" * 10_000), "trailer": (b"2\r\n{}\r\n0\r\nX: ", b"x" * 40_000),
             "trailer's name": (b"2\r\n{}\r\n0\r\n", b"x" * 40_000), "trailers": (b"2\r\n{}\r\n0\r\n", b"X: yyyyyyyy\r\n" * 4_000)}

@@ -39,7 +39,7 @@ class Explain : public testing::Test {
   test::TempDir dir;
   std::filesystem::path path = dir / "w.db";
 
-  /// What `explain` says of the file.
+  /// The output of `explain` for the file.
   json told(std::vector<std::string> more = {}) {
     std::vector<std::string> words{program, "explain", "s", "--json", "--db", path};
     words.insert(words.end(), more.begin(), more.end());
@@ -98,7 +98,7 @@ TEST_F(Explain, tells_what_time_alone_concluded) {
   server.report(
       "s", R"([{"kind":"heartbeat","source":"sidecar"},{"kind":"heartbeat","source":"sidecar"}])");
   while (server.progress("s")["health"] != "silent") std::this_thread::yield();
-  // Who is told of it in memory may be ahead of the file.
+  // The monitor's answers come from memory: they may be ahead of the file.
   json whole;
   do {
     whole = told();

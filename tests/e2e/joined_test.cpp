@@ -1,4 +1,4 @@
-// An agent that is told of twice, and what is left of one that ended in a loop.
+// An agent that two sources report, and the count of wasted calls after an end in a loop.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -99,7 +99,7 @@ TEST_F(Keeping, what_runs_is_forgotten_only_by_force) {
   forced.emplace_back("--force");
   EXPECT_EQ(run(forced).code, 0);
   EXPECT_FALSE(is_anywhere("planted"));
-  // Its next report makes it anew.
+  // Its next report creates the session again.
   EXPECT_EQ(server.report("running", R"({"kind":"heartbeat"})").status, 200);
   EXPECT_EQ(server.progress("running")["progress"]["heartbeats"], 1);
 }

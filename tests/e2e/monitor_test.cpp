@@ -244,7 +244,7 @@ TEST_F(Monitor, deleted_database_is_made_anew) {
   server.report("s", R"({"kind":"message"})");
   for (const char* suffix : {"", "-wal", "-shm", "-writer", "-judge"})
     std::filesystem::remove(path.string() + suffix);
-  // A report may still meet the old file's end; then it is told so.
+  // A report may still come while the monitor closes the old file: it is refused then.
   while (server.report("t", R"({"kind":"state_change","type":"x"})").status != 200)
     std::this_thread::yield();
   EXPECT_EQ(server.progress("t")["health"], "progressing");
@@ -266,7 +266,7 @@ TEST_F(Monitor, removed_log_loses_nothing_acknowledged) {
       ASSERT_EQ(acknowledged, 40U);
       std::istringstream words(suffixes);
       for (std::string suffix; words >> suffix;) std::filesystem::remove(path.string() + suffix);
-      // A report may still meet the old file's end; then it is refused.
+      // A report may still come while the monitor closes the old file: it is refused then.
       while (acknowledged < 45) report();
       server.process().signal(SIGKILL);
       server.process().wait();
@@ -276,7 +276,7 @@ TEST_F(Monitor, removed_log_loses_nothing_acknowledged) {
   }
 }
 
-// The promise: what was acknowledged is there, whoever is killed at whatever moment.
+// The promise: the file has each acknowledged report, whichever process is killed, and whenever.
 TEST_F(Monitor, kill_9_of_agents_and_monitor_loses_nothing_acknowledged) {
   std::mt19937 random(test::random_seed());
   const int rounds = test::repetitions(200);
@@ -479,7 +479,7 @@ TEST_F(Monitor, turns_are_listed_and_stopped_alike_by_server_and_by_file) {
     EXPECT_EQ(lines(true), lines(false));
     EXPECT_EQ(lines(true).size(), 2U);
     EXPECT_EQ(ask({"turns"}, false).output.substr(0, 4), "TURN");
-    // What `cancel --call` needs is where people look for it.
+    // `turns` and `status` show the call id that `cancel --call` needs.
     EXPECT_EQ(lines(false)[1]["currentToolId"], "c 1");
     EXPECT_EQ(lines(false)[1]["tools"], json::parse(R"([{"name":"shell","callId":"c 1"}])"));
     for (const bool by_file : {false, true}) {

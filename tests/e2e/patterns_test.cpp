@@ -1,4 +1,4 @@
-// What the settings call a secret is one for every command that writes.
+// Every command that writes removes the secrets that the settings describe by patterns.
 #include <gtest/gtest.h>
 
 #include <filesystem>

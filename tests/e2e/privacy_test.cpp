@@ -53,7 +53,7 @@ std::string chat_with(const std::string& text, const std::string& id, bool strea
       .dump();
 }
 
-/// A model that says what it was told, in its words and in a call.
+/// A model that repeats the newest message, as text and in a call.
 void repeat(ModelServer::Exchange& exchange) {
   const auto asked = json::parse(exchange.request().body, nullptr, false);
   if (!exchange.is_chat() || !asked.is_object()) return test::be_unknown(exchange);
@@ -88,7 +88,7 @@ void repeat(ModelServer::Exchange& exchange) {
   exchange.end_stream();
 }
 
-/// What coding agents tell by hooks, with the text wherever one can be.
+/// The hooks of coding agents, with the text in each field that can have one.
 std::vector<json> hooks_with(const std::string& text, const std::string& id) {
   const json input = {{"command", text}};
   std::vector<json> hooks{
@@ -179,7 +179,7 @@ class Privacy : public testing::Test {
   ModelServer upstream{repeat};
   ModelServer hook{
       [](ModelServer::Exchange& exchange) { exchange.respond(200, "ok", "text/plain"); }};
-  /// What was answered, by where.
+  /// The texts that came from the monitor, by where they were.
   std::map<std::string, std::string> seen;
 
   /// No secret is in the text.
@@ -306,7 +306,7 @@ TEST_F(Privacy, planted_secrets_are_in_no_file_log_answer_page_or_check) {
                 200);
       ask(Method::post, "/api/turns/nothing/abort", json{{"by", text}, {"reason", text}}.dump());
     }
-    // Wrapped commands print them, a line each or several.
+    // Wrapped commands print the secrets. A secret has one line or several.
     const TempDir outside;
     for (const bool to_file : {false, true}) {
       for (std::size_t from = 0; from < secrets.size(); from += 60) {
@@ -363,7 +363,7 @@ TEST_F(Privacy, planted_secrets_are_in_no_file_log_answer_page_or_check) {
       ask(Method::get, "/api/autonomous/progress/s" + std::to_string(at));
       ask(Method::get, "/api/autonomous/progress/l" + std::to_string(at));
     }
-    // Whoever failed was told of, to the last.
+    // The test waits until the monitor has sent every alert.
     while (last.find("\"pending\"") != std::string::npos ||
            last.find("\"sent\"") == std::string::npos) {
       ASSERT_EQ(ask(Method::get, "/api/alerts?limit=1000"), 200);

@@ -271,7 +271,7 @@ class ProxyTest(unittest.TestCase):
                 if response.status == 502:  # Broken so early that there was time to say so.
                     raise http.client.HTTPException
             connection.close()
-        # Within a stream of events it is told as one.
+        # Within a stream of events, the proxy reports the break as an event.
         self.upstream.answer = lambda connection, head, body: (begin_events(connection), chunk(connection, b"data: 1\n\n"))
         body = self.ask(post(b"/v1/chat/completions", CHAT))
         self.assertIn(b'data: {"error":{"message":"the model server broke off', body)

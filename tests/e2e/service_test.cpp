@@ -64,7 +64,7 @@ class Pinged {
     came_.wait(guard, [this] { return targets_.size() > seen_; });
     return targets_[seen_++];
   }
-  /// False if none comes for so long.
+  /// False if no ping comes within `patience`.
   bool comes_within(std::chrono::seconds patience) {
     std::unique_lock guard(mutex_);
     seen_ = targets_.size();

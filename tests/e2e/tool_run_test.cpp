@@ -182,7 +182,7 @@ class Aborting : public ToolsRun, public testing::WithParamInterface<bool> {
     }
   }
 
-  /// A model that asks for these commands, and answers as soon as it has been told of them.
+  /// A model that asks for these commands, and answers as soon as it gets a result.
   ModelServer::Handler asking_for(const std::vector<std::string>& commands) {
     return answering([this, commands](Exchange& exchange) {
       const auto& body = exchange.request().body;
@@ -202,7 +202,7 @@ class Aborting : public ToolsRun, public testing::WithParamInterface<bool> {
       exchange.end_stream();
     });
   }
-  /// How long it took from the command to the model's being told.
+  /// Checks the time from the abort until the model got the result.
   void expect_soon(steady_clock::time_point asked) {
     const std::lock_guard guard(mutex);
     const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(heard - asked).count();
@@ -253,7 +253,7 @@ TEST_P(Aborting, a_turn_from_another_process_lets_the_run_go_on) {
   EXPECT_EQ(std::erase(seen, "turn_abort"), 1) << "before or after the error";
   EXPECT_EQ(seen,
             (std::vector<std::string>{"turn_start", "error call_1", "turn_end", "task_complete"}));
-  // What is over cannot be called off.
+  // A turn that is over cannot be cancelled.
   const auto late = command({"cancel", "--turn", id});
   EXPECT_EQ(late.code, 5) << late.output;
   EXPECT_NE(late.output.find("there is no active turn " + id), std::string::npos) << late.output;

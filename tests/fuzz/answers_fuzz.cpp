@@ -45,7 +45,7 @@ class Server {
     std::thread([this] { serve(); }).detach();  // it waits in accept until the program ends
   }
 
-  /// What a client makes of the pieces.
+  /// The result of a client that gets these pieces as the answer.
   std::string asked(const std::vector<std::string_view>& pieces) {
     pieces_ = &pieces;
     asked_.release();

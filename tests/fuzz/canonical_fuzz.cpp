@@ -33,8 +33,8 @@ std::vector<std::string> fuzz_seeds() {
 
 namespace {
 
-/// The value of a text that is a JSON object; none where a member stands there twice (of which a
-/// tree keeps one), or where it is nested too deeply to be written by recursion.
+/// The value of a text that is a JSON object. None if an object has a member twice, because a tree
+/// keeps only one of them. None if the text is nested too deeply for `write`, which is recursive.
 std::optional<json> object_in(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] != '{') return std::nullopt;

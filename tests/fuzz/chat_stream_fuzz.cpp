@@ -1,5 +1,5 @@
-// However a model's answer is written and cut, it is the same answer, within its bound, and what is
-// told of it on the way only rises.
+// A model's answer is the same in whatever pieces it comes, and stays within its bound. The counts
+// that are reported on the way never fall.
 
 #include <random>
 #include <string_view>

@@ -1,5 +1,5 @@
-// Whatever a client sends to the monitor in whatever pieces, the same requests reach the API and
-// the same responses come back; the connection ends with the client, and leaves nothing behind.
+// A client may send its bytes in any pieces: the same requests reach the API, and the same
+// responses come back. The connection ends when the client closes it, and leaves nothing behind.
 
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
-// Whatever is reported in whatever order, a session's history stays small, is judged the same when
-// it is folded again or goes on from a snapshot, and what a damaged snapshot gives can be judged.
+// A session's history stays small, whatever is reported in whatever order. The judgements are the
+// same when the events are folded again, and when the history goes on from a snapshot. A history
+// that was read from a damaged snapshot can be judged as well.
 
 #include <array>
 #include <nlohmann/json.hpp>
@@ -237,7 +238,7 @@ void damage(json& snapshot, Bytes& bytes) {
   }
 }
 
-/// What is read goes on to be judged.
+/// Judges later events with a history that was read from a snapshot.
 void go_on(Case judged, const std::vector<Event>& events, Instant now) {
   std::vector<Transition> changes;
   for (auto event : events) {

@@ -27,7 +27,7 @@ std::vector<std::string> fuzz_seeds() {
 
 namespace {
 
-/// What has come of one message, as the proxy reads it.
+/// The part of one message that has come, as the proxy reads it.
 template <bool is_request>
 class Reading {
  public:

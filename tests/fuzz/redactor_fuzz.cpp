@@ -1,5 +1,5 @@
-// Whatever a text holds, the redactor ends, keeps it within bounds, and gives the same for a text
-// in pieces; no token of a published shape that is put into it survives.
+// The redactor ends for every text, and keeps the result within bounds. A text in pieces gives the
+// same result. The result has no token of a published shape that was put into the text.
 
 #include <string_view>
 

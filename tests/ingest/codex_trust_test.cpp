@@ -9,8 +9,7 @@ namespace {
 
 using EventNames = std::vector<std::string>;
 
-/// Each of these hooks, and the digest that Codex 0.169 told of it (`hooks/list` of its app
-/// server).
+/// A hook, and the digest that Codex 0.169 showed for it (`hooks/list` of its app server).
 struct TrustedHook {
   const char* event;
   const char* group;

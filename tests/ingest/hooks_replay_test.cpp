@@ -158,8 +158,9 @@ TEST(HooksReplay, a_wait_says_for_what_and_until_when) {
             "waits for login: authentication_failed: the token has expired");
 }
 
-// The recordings hold the other faults that users of dashboards reported: a finished turn shown as
-// work, a question shown as work, a stop while subagents run, a wait that outlives its answer.
+// The recordings contain the other faults that users of dashboards reported. Some dashboards showed
+// a finished turn or a question as work. Others showed a stop while subagents ran, or a wait after
+// its answer.
 TEST(HooksReplay, time_makes_neither_an_approval_nor_a_delivered_result_trouble) {
   Replayed replayed(HookAgent::claude_code);
   const auto expect_for = [&](Millis time, const char* state) {

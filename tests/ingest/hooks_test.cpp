@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What agents sent, each line with what it means.
+/// The events that an agent sent, each line with its meaning.
 std::vector<json> recorded(HookAgent agent) {
   const auto path = std::filesystem::path(PROJECT_ROOT) / "tests/data/hooks" /
                     (std::string(name_of(agent)) + ".jsonl");
@@ -224,7 +224,7 @@ TEST(HookAnswers, each_agent_is_told_to_stop_in_the_form_that_it_obeys) {
     EXPECT_EQ(answered(HookAgent::opencode, event), stops) << event;
 }
 
-/// What follows, as `KIND` or `KIND OUTCOME`.
+/// The reports that follow the answer, each as `KIND` or `KIND OUTCOME by SUBJECT`.
 std::vector<std::string> after(HookAgent agent, const json& hook) {
   const auto event = hook_event(agent, hook.dump());
   EXPECT_TRUE(event.ok()) << hook;

@@ -1,4 +1,4 @@
-// Hooks and the proxy tell of one run: what is stored of it, and what is concluded.
+// Hooks and the proxy report the same run: the events that are stored, and the health that follows.
 #include "ingest/joiner.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class Joined {
     tell(ReportOrigin::hooks, std::move(event->reports));
   }
 
-  /// What is stored, but for heartbeats.
+  /// The stored events without the heartbeats.
   std::vector<Event> events() {
     auto reader = StoreReader::open(dir_ / "watchdog.db");
     EXPECT_TRUE(reader);
@@ -79,7 +79,7 @@ Report made(ReportKind kind, std::string name, std::string content, std::string 
 
 const std::string failure = "make: *** No targets specified and no makefile found.  Stop.\n";
 
-/// One agent's call as it is told by its hooks, and by the proxy in front of its model.
+/// One agent's call, as its hooks report it, and as the proxy in front of its model reports it.
 struct Manner {
   HookAgent agent;
   std::string (*call)(int);
@@ -150,7 +150,7 @@ const Manner manners[] = {
 
 enum class Way { hooks, proxy, both };
 
-/// Twelve equal failing calls. Who tells first of a call is left to chance.
+/// Twelve equal failing calls. Chance decides whether the hooks or the proxy report a call first.
 void loop(Joined& joined, const Manner& manner, Way way, std::mt19937& random) {
   if (way != Way::proxy)
     joined.tell(ReportOrigin::hooks, {made(ReportKind::user_input, "", "mend the build")});
@@ -220,7 +220,7 @@ TEST(Joiner, call_is_kept_once_with_both_names_whoever_came_first) {
 }
 
 TEST(Joiner, ids_that_come_again_are_other_calls) {
-  // Some servers of models begin to count anew with each answer.
+  // Some model servers begin to count their ids again with each answer.
   Joined joined;
   joined.tell(ReportOrigin::hooks, {made(ReportKind::start, "", "")});
   for (int i = 0; i < 3; ++i) {

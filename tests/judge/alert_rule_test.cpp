@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 const Instant start{Millis{1'000'000}};
 
 /// A session by a line of text: a word for how it is, or `+SECONDS`, `ack`, `snooze SECONDS`.
-/// What was told, each as `SECOND:WORD`, recoveries with a `-` before the word.
+/// `told` returns the alerts, each as `SECOND:WORD`. A recovery has a `-` before the word.
 class Line {
  public:
   explicit Line(AlertRules rules = {}) : rules_(std::move(rules)) {}
@@ -110,7 +110,7 @@ TEST(AlertRule, tells_of_a_wait_for_a_person_after_a_minute) {
            Announced{"needs_input +61 progressing", "60:needs_input 61:-progressing"},
            Announced{"needs_input +30 needs_input +31", "60:needs_input"},
            Announced{"needs_input +99999", "60:needs_input"},
-           // What it waits for changes while it waits.
+           // The cause of the wait changes during the wait.
            Announced{"blocked +500 needs_input +61", "560:needs_input"},
            Announced{"blocked +1900 needs_input +61 progressing",
                      "1800:blocked 1960:needs_input 1961:-progressing"},
@@ -227,7 +227,7 @@ TEST(AlertRule, holds_its_promises_whatever_happens) {
                      .flap_window = 60s};
     AlertState state;
     Instant now = start;
-    bool open = false;  // something was told that is not over
+    bool open = false;  // an alert was sent, and no recovery yet
     bool known = false;
     Instant quiet_until{};
     std::vector<Instant> alerts;
@@ -282,7 +282,8 @@ TEST(AlertRule, holds_its_promises_whatever_happens) {
     }
     if (rules.flap_changes == 0) continue;
     for (std::size_t at = 0; at < alerts.size(); ++at) {
-      // To and fro so often, once that it does so, two that got worse each time, and snoozes.
+      // The session goes to and fro `flap_changes` times, and one alert reports that. Trouble may
+      // get worse twice each time. The rest is for snoozes.
       const auto within = std::ranges::count_if(
           alerts, [&](Instant other) { return alerts[at] <= other && other < alerts[at] + 60s; });
       EXPECT_LE(within, 3 * (rules.flap_changes + 1) + 12);

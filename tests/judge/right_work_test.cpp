@@ -1,5 +1,4 @@
-// What agents report that work rightly, and looked like loops to a closer reader than they
-// deserved.
+// Reports of agents that work correctly. A detector that is too strict takes them for loops.
 
 #include <gtest/gtest.h>
 

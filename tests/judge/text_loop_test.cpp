@@ -190,7 +190,7 @@ WordList random_words(std::mt19937& random, std::size_t count) {
   return words;
 }
 
-/// Sentences, with what is no text among them.
+/// Sentences, with lists, code, tables, dividers and headings among them.
 std::string random_prose(std::mt19937& random, const WordList& vocabulary, int lines) {
   const std::string marks[] = {"", "", "", "", ",", ".", "!", ": ", " -", "..."};
   const std::string blocks[] = {times(30, "- item\n"), "```\n" + times(30, "x = 1\n") + "```\n",

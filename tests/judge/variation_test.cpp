@@ -346,9 +346,9 @@ TEST(DecoratedRuns, real_progress_is_no_loop) {
   }
 }
 
-// --- The same failure, call after call, as each agent tells of it.
+// --- The same failure, call after call, as each agent reports it.
 
-/// The call at which so many equal failing calls are found; 0: never.
+/// The call at which the loop of equal failing calls is found; 0: never.
 int found_at(const char* tool, const char* arguments,
              const std::function<std::string(int)>& result) {
   Agent agent;

@@ -192,8 +192,8 @@ TEST(WaitRule, trouble_that_began_before_the_wait_is_found_in_the_changes) {
 }
 
 TEST(WaitRule, one_false_alarm_in_a_hundred_makes_no_flaky_test) {
-  // An agent that gets on, wrongly called stuck at one iteration of a hundred: the verdict falls
-  // with the next thing that is new, of which it has one at nine iterations of ten.
+  // The agent makes progress, but one iteration of a hundred is wrongly called stuck. The next
+  // novel event ends this verdict. Nine iterations of ten bring one.
   std::mt19937 random(test::random_seed());
   std::bernoulli_distribution alarm(0.01);
   std::bernoulli_distribution novel(0.9);

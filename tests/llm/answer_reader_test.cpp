@@ -1,4 +1,4 @@
-// Answers put together from what servers send, however it is cut, and what is no answer.
+// The reader builds answers from a server's bytes, however they are cut, and refuses other bytes.
 
 #include "llm/answer_reader.h"
 

@@ -11,7 +11,7 @@
 namespace watchdog {
 namespace {
 
-/// What was heard, as one line that a test can compare.
+/// The observed answer, as one line that a test can compare.
 std::string shown(const ObservedAnswer& heard) {
   std::string all = heard.text + "|" + heard.finish_reason + "|" +
                     (heard.complete ? "complete"

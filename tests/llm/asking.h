@@ -34,7 +34,7 @@ inline ModelServer::Handler answering(std::function<void(Exchange&)> answer,
   };
 }
 
-/// What a question comes to at a server that answers so.
+/// Asks a server that answers by `answer`, and returns the result.
 inline Result<ChatAnswer, Failure> ask(std::function<void(Exchange&)> answer,
                                        ModelClient::Options options = {}) {
   const ModelServer server(answering(std::move(answer)));

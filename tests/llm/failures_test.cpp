@@ -1,4 +1,4 @@
-// What a server's refusal means for whoever asked.
+// The meaning of a server's refusal for the client that asked.
 
 #include "llm/failures.h"
 

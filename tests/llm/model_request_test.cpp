@@ -15,7 +15,7 @@ ModelRequest read(std::string_view target, const std::string& body) {
   return request ? *request : ModelRequest{};
 }
 
-/// What is new in it, as one line that a test can compare.
+/// The model and the new parts of the request, as one line that a test can compare.
 std::string shown(const ModelRequest& request) {
   std::string all = request.model + (request.stream ? " stream " : " ") +
                     std::to_string(request.messages.size()) + "/" + std::to_string(request.newest);
@@ -67,7 +67,7 @@ TEST(ModelRequest, every_api_is_understood) {
       {"/v1internal:streamGenerateContent?alt=sse",
        R"({"model":"gemini-2.5-pro","project":"p","request":{"contents":[{"role":"user","parts":[{"text":"U"}]}]}})",
        "gemini-2.5-pro stream 1/0|U"},
-      // The beginning of an answer that is to be gone on with is no answer.
+      // The beginning of an answer, which the model is to continue, is not an answer.
       {"/v1/messages",
        R"({"messages":[{"role":"user","content":"U"},{"role":"assistant","content":"{"}]})",
        " 1/0|U"},

@@ -1,4 +1,4 @@
-// What servers tell of themselves, as bytes that may be anything.
+// The reports of servers about themselves. Their bytes may be anything.
 
 #include "watchdog/server_probe.h"
 

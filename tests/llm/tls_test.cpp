@@ -22,7 +22,7 @@ using test::question;
 const ModelServer::Handler yes =
     answering([](Exchange& exchange) { test::stream(exchange, "yes"); });
 
-/// What a client says that trusts a certificate, of a server that is asked under a name.
+/// The answer of the server to a client that trusts this certificate and asks for this host.
 Result<ChatAnswer, Failure> ask_trusting(const test::Certificate& trusted,
                                          const ModelServer& server, std::string_view host) {
   const test::TempDir dir;

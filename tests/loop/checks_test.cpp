@@ -151,7 +151,7 @@ TEST(CheckEvent, says_again_what_the_check_was) {
   pending.state = CheckState::pending;
   EXPECT_EQ(report_of(pending, {}).event_id, "?check-001");
   EXPECT_EQ(check_of(event_of(report_of(pending, {})), "s")->id, "check-001");
-  // What an agent says of itself is no check.
+  // An agent's opinion of itself is not a check.
   EXPECT_FALSE(check_of(
       event_of({.kind = ReportKind::opinion, .name = "self", .event_id = "x", .detail = Opinion{}}),
       "s"));

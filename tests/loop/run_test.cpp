@@ -78,7 +78,7 @@ TEST_F(Running, ends_by_the_failsafe_with_one_turn_for_the_answer) {
 }
 
 TEST_F(Running, may_complete_in_its_last_iteration_if_no_model_was_cut_off) {
-  // Whoever finds without a model that the task is done knows it.
+  // The run accepts `task_complete` from a reflection that asked no model.
   options.iterations_max = 1;
   bool final = false;
   reflect = [&](Iteration& now) {

@@ -71,7 +71,7 @@ class Running : public ::testing::Test {
     EXPECT_EQ(name_of(end.outcome.kind), name_of(kind)) << end.outcome.error;
     EXPECT_EQ(end.outcome.reason, reason) << end.outcome.error;
     EXPECT_TRUE(end.stored);
-    // What is returned is what is kept and shown.
+    // The session's history has the outcome that the run returned.
     const auto kept = judged();
     ASSERT_TRUE(kept.history.notes->outcome);
     EXPECT_EQ(kept.history.notes->outcome->reason, reason);

@@ -66,7 +66,7 @@ void expect_repaired(const Talk& broken) {
   EXPECT_EQ(lines(again), lines(talk));
 }
 
-/// Turns of up to five calls. As with some models, ids begin anew in each turn.
+/// Turns of up to five calls. As with some models, ids begin again in each turn.
 Talk random_talk(std::mt19937& random) {
   Talk talk{said("system", "be good"), said("user", "do it")};
   for (auto turns = 1 + random() % 4; turns > 0; --turns) {
@@ -90,7 +90,7 @@ TEST(RepairHistory, a_conversation_cut_anywhere_is_whole_again_and_nothing_else_
     for (std::size_t count = 0; count <= whole.size(); ++count) {
       const Talk cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(count));
       expect_repaired(cut);
-      // What was answered keeps its answer.
+      // An answered call keeps its answer.
       auto talk = cut;
       (void)repair_history(talk);
       const auto kept = lines_of(talk, true);

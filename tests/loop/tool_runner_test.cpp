@@ -68,7 +68,7 @@ class ToolRun : public testing::Test {
     clock.advance(time);
     runner_->executor().tick();
   }
-  /// Passes its deadline, and ends when it is told to.
+  /// Passes its deadline, and ends when its stop is requested.
   ToolReply time_out(ToolContext& now, Millis deadline) {
     pass(deadline);
     (void)for_ever.wait(now.stop());
@@ -105,12 +105,12 @@ class ToolRun : public testing::Test {
     return end;
   }
 
-  /// What the model was told of a call.
+  /// The text that the model got for a call.
   [[nodiscard]] std::string told(const std::string& id) const {
     const auto found = std::ranges::find(talk, id, &ChatMessage::tool_call_id);
     return found == talk.end() ? "nothing" : found->content;
   }
-  /// What the file has of turns and tools: a line each.
+  /// The file's reports of turns and tools, one line per report.
   std::vector<std::string> events() {
     std::vector<std::string> all;
     for (const auto& [seq, session, prev, tick, at, late, report] : stored()) {
@@ -242,7 +242,7 @@ TEST_F(ToolRun, is_aborted_by_turn_through_the_file_and_goes_on) {
             {{.id = "4", .name = "edit"}, {.id = "5", .name = "look"}}};
   const auto end = go();
   EXPECT_EQ(end.outcome.reason, reasons::task_complete);
-  // What did not begin is told to the model, and to nobody else.
+  // Only the model gets a report of a call that did not begin: the file has none.
   auto seen = events();
   EXPECT_EQ(std::erase(seen, "turn_abort"), 1) << "before or after the error";
   EXPECT_EQ(seen, (Lines{"turn_start", "tool_call edit 1", "error edit 1", "turn_end",  //
@@ -289,7 +289,7 @@ TEST_F(ToolRun, with_a_tool_that_hangs_asked_for_again_and_again_loops_by_status
   for (int step = 0; step < 30; ++step)
     script.push_back({{.id = std::to_string(step), .name = "hang"}});
   EXPECT_EQ(go().outcome.reason, reasons::max_iterations_reached);
-  // Twice it hangs; from then on it is denied, which is told as well.
+  // The tool hangs twice. From then on each call is denied, and each denial is reported.
   EXPECT_EQ(stored(ReportKind::tool_timeout).size(), 2U);
   EXPECT_EQ(stored(ReportKind::error).size(), 22U);
   EXPECT_EQ(tracker.judged().health.kind, HealthKind::looping);

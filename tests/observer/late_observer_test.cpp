@@ -37,7 +37,7 @@ class LateObserver : public testing::Test {
   std::vector<Agent> agents;
   std::vector<Batch> inbox;
   Millis due{};          ///< When the observer must look again.
-  Millis commit_time{};  ///< What it takes to store a batch.
+  Millis commit_time{};  ///< The time to store a batch.
 
   void add_agents(int count, Millis interval) {
     for (int at = 0; at < count; ++at) {
@@ -50,7 +50,8 @@ class LateObserver : public testing::Test {
     turn();
   }
 
-  /// Lets the agents beat for so long. What they say waits until the monitor's next turn.
+  /// Lets the agents beat until that moment. If the monitor is not on time, their heartbeats wait
+  /// for its next turn.
   void agents_live(Millis until) {
     while (true) {
       auto next = std::min_element(agents.begin(), agents.end(), [](auto& a, auto& b) {
@@ -138,7 +139,7 @@ TEST_F(LateObserver, calls_nobody_silent_whom_it_could_not_hear) {
     }
     const int before = silent();
     mistaken += before > 0 ? 1 : 0;
-    // What really stops is found all the same, and nobody else is taken along.
+    // The observer still finds the agent that really stops, and no other agent.
     agents[0].alive = false;
     stall(Millis{random() % 4'000});
     pass(interval * 8 + 10'000ms);

@@ -47,8 +47,9 @@ std::vector<Report> minute_of(std::mt19937& random) {
   return reports;
 }
 
-// The figure in docs/how-to/privacy.md: what an agent takes in a month that is alive all the time,
-// and does 200 steps a day: a message, a call, its result, contents as previews.
+// The figure in docs/how-to/privacy.md: the bytes that an agent takes in a month. The agent is
+// alive all the time and does 200 steps a day. A step is a message, a call and its result. Contents
+// are stored as previews.
 TEST(Month, of_an_agent_takes_what_is_promised) {
   std::mt19937 random(1);
   test::TempDir dir;

@@ -539,7 +539,7 @@ int in_child(const std::function<int()>& act) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// What a store says when its disk takes no more. 0: all was as it should be.
+/// Uses a store on a full disk. Returns 0, or the number of the first check that failed.
 int with_a_full_disk(const fs::path& directory) {
   auto store = ArtifactStore::open(directory, "run");
   if (!store) return 1;

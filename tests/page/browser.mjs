@@ -19,7 +19,7 @@ export async function open(browser, url, options = {}) {
   page.on('pageerror', (error) => page.faults.push(String(error)));
   page.on('console', (message) => {
     const text = message.text();
-    // Requests that fail are told there too; whoever asked deals with them.
+    // The console shows failed requests too. The code that sent them deals with them.
     if (message.type() === 'error' && !text.startsWith('Failed to load resource')) page.faults.push(text);
   });
   if (options.javaScriptEnabled !== false) {

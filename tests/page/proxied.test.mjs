@@ -44,7 +44,7 @@ test('a session seen by its requests alone: what its server does, its tokens, it
   if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/proxied_list.png` });
   await page.goto(`${monitor.url}/sessions/alone`);
   await live(page);
-  // What its stream tells must not end it.
+  // No record of the stream may end the stream.
   await page.evaluate(() => {
     globalThis.looks = new Set();
     const light = document.querySelector('#live');

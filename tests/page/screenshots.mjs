@@ -1,5 +1,5 @@
-// node screenshots.mjs FOLDER [COUNT…]: what the pages look like with so many sessions, 5 and 50
-// unless said otherwise; on a desk and on a phone, in light and dark.
+// node screenshots.mjs FOLDER [COUNT…]: pictures of the pages with COUNT sessions (default: 5 and
+// 50). There are pictures for a desk and a phone, in light and dark.
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';

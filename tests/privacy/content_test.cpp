@@ -154,7 +154,7 @@ TEST(Redaction, takes_secrets_out_of_a_text_in_pieces_as_out_of_the_whole) {
   }
 }
 
-/// The lines as they are told one by one; those that `wanted` leaves out are only passed.
+/// The lines, redacted one by one. The redactor only passes the lines that `wanted` leaves out.
 std::string told_line_by_line(const std::string& text, const auto& wanted) {
   LineRedactor redactor;
   std::string all;

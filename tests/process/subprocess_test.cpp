@@ -231,7 +231,7 @@ TEST_F(Subprocess, needs_the_program_that_comes_with_the_library) {
 #ifndef WATCHDOG_SANITIZE_ADDRESS
 TEST_F(Subprocess, without_a_free_descriptor_is_refused_and_leaks_none) {
   const auto used = test::open_files();
-  const int first_free = dup(STDERR_FILENO);  // whoever started the test may have left holes
+  const int first_free = dup(STDERR_FILENO);  // the test's parent may have left holes
   close(first_free);
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);

@@ -121,7 +121,7 @@ TEST_F(Tracking, cancel_by_another_process_arrives_by_bell) {
   EXPECT_TRUE(tracker.cancelled("user").ok());
 }
 
-/// What a tracker's listener heard, and when a test may go on.
+/// The aborts that a tracker's listener heard. A test can wait for them.
 struct Aborts {
   std::mutex mutex;
   std::condition_variable came;
@@ -131,7 +131,7 @@ struct Aborts {
     heard.push_back(abort.turn + "/" + abort.call + " by " + abort.by + ": " + abort.reason);
     came.notify_all();
   }
-  /// The first so many; what came by then if it takes unbearably long.
+  /// Waits for `count` aborts, but not unbearably long. Returns all that came.
   std::vector<std::string> wait_for(std::size_t count) {
     std::unique_lock guard(mutex);
     came.wait_for(guard, 60s, [&] { return heard.size() >= count; });
@@ -288,7 +288,7 @@ TEST_F(Tracking, session_that_no_store_would_take_is_refused_at_once_and_stops_n
     auto made = config(std::move(session));
     made.spec = std::move(spec);
     made.sidecar = true;
-    made.refusal_max = 24h;  // whoever waits for the store waits longer than this test may take
+    made.refusal_max = 24h;  // a tracker that waits for the store exceeds the test's time
     return made;
   };
   PolicyPatch no_tool;

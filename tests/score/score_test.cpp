@@ -19,7 +19,7 @@ using nlohmann::json;
 using test::program;
 using test::TempDir;
 
-/// A run as words, a line each or two:
+/// A run as words; each word makes one or two lines:
 ///   a1 the call a with the result 1    a!1 with the error 1    a the call alone
 ///   . a message    h a loop heartbeat    E the end
 std::vector<TraceLine> lines_of(const std::string& words) {
@@ -195,7 +195,7 @@ TEST(ScoreFigures, wilson_intervals_are_as_published) {
   EXPECT_EQ(Count{}.share(), std::nullopt);
 }
 
-/// A run of so many calls that rule `identical_call3` noticed at a call; 0: never.
+/// A run of `calls` calls. Rule `identical_call3` raised the alarm at the call `alarm`; 0: never.
 ScoredRun run_of(std::optional<bool> loops, RunOutcome outcome, int calls, int alarm) {
   ScoredRun run;
   run.label.loops = loops;
@@ -423,7 +423,7 @@ TEST(ScoreCommand, what_cannot_be_scored_is_said_and_the_rest_is_scored) {
   EXPECT_EQ(run({"--steps", dir / "none.jsonl", data / "made/circling.jsonl"}, index).code, 5);
 }
 
-// What is promised of the recorded runs with people's judgements.
+// The promises about the recorded runs that people judged.
 TEST(ScoreCommand, detector_keeps_its_promises_on_recorded_runs) {
   const auto traces = test::recorded_runs();
   if (traces.empty()) GTEST_SKIP() << test::no_recorded_runs;

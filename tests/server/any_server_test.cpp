@@ -1,4 +1,4 @@
-// What is concluded of a model's server holds whatever it does, and whatever its pace.
+// The conclusions about a model's server hold whatever it does, and whatever its pace is.
 
 #include <gtest/gtest.h>
 

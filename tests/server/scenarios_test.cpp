@@ -157,7 +157,7 @@ TEST(Hung, no_other_request_when_one_slot_stalls) {
 std::string lost(const Variant& v, const Seen& watched, S state, bool is_seen_from_afar) {
   const bool tells = v.from.is_local && watched.looks_before > 0;
   if (watched.hung > 0 && tells) return "hung: " + watched.first_hung;
-  // Who never saw the one before cannot tell.
+  // Without a look at the server before its fault, a looker cannot notice the loss.
   if (watched.is_done || watched.looks_before == 0) return {};
   if (!v.from.is_local && !is_seen_from_afar) return {};
   return watched.last.evidence.state == state ? "" : "not " + std::string(name_of(state));

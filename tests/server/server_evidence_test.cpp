@@ -1,4 +1,4 @@
-// What a model's server does with the requests that are open, from looks at it alone.
+// The work of a model's server on its open requests, as looks at the server alone show it.
 
 #include "watchdog/server_evidence.h"
 

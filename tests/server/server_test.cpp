@@ -333,7 +333,7 @@ TEST(ServerProperty, busy_is_never_suspect_nor_stuck_and_only_hung_is_trouble_by
     const bool excused = !agent.judged.history.open_calls->empty();
     agent.pass(24h * 30);
     const bool is = agent.health() == HealthKind::stuck || agent.health() == HealthKind::looping;
-    // A loop that went round is found by F1 once what excused it is over.
+    // F1 is the exception: it finds a loop that repeats without a change once its excuse is over.
     ASSERT_TRUE(!is || was || excused || agent.pattern() == Pattern::no_state_change)
         << agent.story();
     // The same events give the same.

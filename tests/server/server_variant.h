@@ -28,7 +28,7 @@ struct Variant {
   int others = 0;                ///< Requests of other people, before and while ours is open,
   bool others_are_ours = false;  ///< seen as ours is.
   std::optional<SimulatedFault> fault;
-  bool looks_late = true;            ///< Who looks is late by minutes, one look in 500.
+  bool looks_late = true;            ///< One look in 500 is late by minutes.
   Millis ends_after = day;           ///< Virtual time that is watched at most,
   Millis given_up_after = 6 * hour;  ///< and that since the fault.
 
@@ -47,7 +47,7 @@ struct Variant {
 /// batch before.
 [[nodiscard]] Millis bound_of(const Variant& variant);
 
-// What makes a variant one of its kind. Slow:
+// Functions that make a variant one of their kind. Slow:
 void long_prompt(Variant& v);
 void slow_answer(Variant& v);
 void slow_batches(Variant& v);
@@ -67,7 +67,7 @@ void stalled_slot(Variant& v);
 void restart(Variant& v);
 void gone(Variant& v);
 
-/// What came of one.
+/// The result of one variant.
 struct Seen {
   int looks = 0;
   int busy = 0, quiet = 0, hung = 0;  ///< Looks that said so of ours; the last: of anybody's.

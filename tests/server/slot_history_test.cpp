@@ -53,7 +53,7 @@ struct Looks {
   std::map<RequestId, RequestSample> open{{1, {.since = sight.at}}};
   std::vector<ServerFinding> found;
 
-  /// The states that the last of the requests goes through in so many looks.
+  /// The states of the last request in the next `looks` looks, each once per change.
   std::vector<S> states(int looks, const std::function<void()>& with = {}) {
     std::vector<S> all;
     while (looks-- > 0) {

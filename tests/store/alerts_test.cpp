@@ -1,4 +1,4 @@
-// What people are told is kept with what it is told of, or neither is.
+// The store keeps an alert together with its cause, or keeps neither.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 

@@ -103,7 +103,7 @@ TEST_F(Erasing, leaves_no_byte_of_a_session_in_any_file) {
   ASSERT_TRUE(erased.ok()) << erased.error().message;
   EXPECT_EQ(*erased, std::vector<std::string>{session});
   (*observer)->forget(store.take_dropped());
-  // What the child says of its parent is the child's.
+  // The parent's name in the child's row belongs to the child.
   auto text = test::content_of(path);
   std::size_t left = 0;
   for (auto at = text.find("planted"); at != std::string::npos; at = text.find("planted", at + 1)) {

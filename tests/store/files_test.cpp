@@ -145,7 +145,7 @@ TEST_F(StoreFilesGone, within_a_turn_are_noticed_before_it_is_acknowledged) {
   EXPECT_EQ(reader->transitions(1, 0, 10)->size(), 1U);
 }
 
-// What another database left there is not mixed into this one.
+// The store does not mix the log of another database into its own.
 TEST_F(StoreFilesGone, log_of_another_database_is_not_mixed_in) {
   const auto other = dir / "other.db";
   const auto copy = dir / "other-log";

@@ -95,8 +95,8 @@ class OldFile : public testing::Test {
                      "'aborts')"),
               2);
     EXPECT_EQ(number("SELECT count(*) FROM audit"), 0);
-    // What is made later is no different from what was there from the beginning.
-    const auto tables_of = [this](const std::filesystem::path& file) {
+    // The tables that a migration makes are the same as those of a new file.
+    const auto tables_of = [](const std::filesystem::path& file) {
       return text_in(file,
                      "SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema WHERE "
                      "name = 'audit' OR name LIKE 'alert%' OR name LIKE 'deliver%' ORDER BY name)");
@@ -151,7 +151,7 @@ TEST_F(OldFile, is_brought_up_to_date_by_a_writer) {
   expect_up_to_date();
 }
 
-// What a reader finds missing is empty, and the file stays as it is.
+// A reader treats missing tables and columns as empty. It does not change the file.
 TEST_F(OldFile, is_read_and_not_changed_by_a_reader) {
   make();
   const auto before = test::content_of(path);

@@ -237,7 +237,8 @@ TEST_F(StorePlace, read_only_copy_is_read) {
   EXPECT_EQ(events_in(copy), 2);
   EXPECT_EQ(events_in(plain), 2);
   EXPECT_EQ(events_in(with_log), 98) << "it does not pretend that the log is empty";
-  // The directory can be written, the file cannot. What a reader leaves beside it stops no other.
+  // The directory can be written, the file cannot. The files that one reader leaves beside it do
+  // not stop another reader.
   const auto locked = dir / "locked";
   fs::create_directory(locked);
   fs::copy_file(plain, locked / "plain.db");

@@ -154,7 +154,7 @@ TEST_F(Keeping, who_acted_is_kept_as_long_as_sessions_and_the_newest_thousand_lo
 
 constexpr Millis day{24LL * 3'600'000};
 
-// What is decided by age must not hang on a clock that anybody may set.
+// Decisions by age must not depend on a clock that anybody may set.
 TEST_F(Keeping, wrong_wall_clock_drops_nothing_and_is_reported) {
   std::mt19937 random(test::random_seed());
   const AuditEntry entry{.at = clock.wall(), .actor = "a", .target = "t", .outcome = "ok"};
@@ -290,7 +290,7 @@ TEST_F(Abandoned, quietest_come_first) {
   for (const int at : {1, 2, 3})
     EXPECT_EQ(lifecycle("s" + std::to_string(at)), Lifecycle::incomplete);
   for (const int at : {0, 4, 9}) EXPECT_EQ(lifecycle("s" + std::to_string(at)), Lifecycle::running);
-  // Whoever comes back is heard: it begins its next attempt.
+  // The store accepts a session that comes back: it begins its next attempt.
   (void)say(store, "s1", {{.kind = ReportKind::start}, change()});
   EXPECT_EQ(lifecycle("s1"), Lifecycle::running);
 }

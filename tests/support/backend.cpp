@@ -83,7 +83,7 @@ std::string ModelBackend::change(const std::string& text) {
   return {};
 }
 
-// What is asked.
+// The functions below read requests.
 
 void ModelBackend::serve(Exchange& exchange) {
   const ServedRequest& request = exchange.request();
@@ -179,7 +179,7 @@ std::string ModelBackend::tell(Exchange& exchange, const std::string& path, Ques
              : "cancelled";
 }
 
-// What is answered.
+// The functions below write answers.
 
 std::int64_t ModelBackend::cached(const ScriptedAnswer& answer) {
   const std::lock_guard guard(mutex_);

@@ -66,7 +66,7 @@ class ModelBackend {
   Options options_;
   std::mutex mutex_;
   BackendScenario scenario_;
-  std::string told_ = "{}";  // the scenario as it was told, for a child
+  std::string told_ = "{}";  // the scenario as JSON, for a child
   ServerView metrics_before_;
   std::deque<LoggedAt> log_;
   std::deque<std::string> prompts_;  // the newest

@@ -17,17 +17,18 @@ struct BackendScenario {
   SimulatedModel model{};
   ServerManners manners{};
   ScriptedLengths lengths{};
-  bool cache = false;     ///< What is alike in the prompts' beginnings need not be read again.
+  bool cache = false;     ///< A prompt's beginning that is known is not read again.
   std::string api_key{};  ///< Empty: none is asked for.
   bool mend = false;      ///< Faults so far are over.
   std::optional<SimulatedFault> fault{};
 };
 
-/// Changes what the object names. Returns what is wrong with it; empty: nothing. Keys: kind,
-/// parallel, context, batch, prefill, decode (tokens a second), jitter, loading_s, sleep_s, ping_s,
-/// busy_cpu, idle_cpu, slots, metrics, model, prompt_tokens, answer_tokens,
-/// reasoning_tokens, cache, api_key, mend, fault {kind, at_s from `now`, phase, after,
-/// slots_answer, health_answers, cpu, lasts_s}.
+/// Changes the settings that the object names. Returns what is wrong with it; empty: nothing. Keys
+/// of the machine: kind, parallel, context, batch, prefill and decode (tokens a second), jitter,
+/// loading_s, sleep_s, ping_s, busy_cpu, idle_cpu. Keys of the server: slots, metrics, model,
+/// api_key, cache. Keys of answers: prompt_tokens, answer_tokens, reasoning_tokens. Further keys:
+/// mend and fault. Keys of a fault: kind, at_s (from `now`), phase, after, slots_answer,
+/// health_answers, cpu, lasts_s.
 [[nodiscard]] std::string apply(const nlohmann::json& change, Instant now,
                                 BackendScenario& scenario);
 

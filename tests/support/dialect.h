@@ -38,7 +38,7 @@ struct Spoken {
   bool streams = false;  ///< Unless told otherwise.
   bool embeds = false;   ///< No token is written.
 };
-/// What a speaker is given must outlive what it makes.
+/// The arguments of a speaker must outlive the dialect that it makes.
 [[nodiscard]] Spoken spoken_at(std::string_view path);
 
 [[nodiscard]] std::unique_ptr<Dialect> openai_chat(const ScriptedAnswer&, const SimulatedModel&);

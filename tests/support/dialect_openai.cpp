@@ -247,7 +247,7 @@ class OpenAiResponses : public Dialect {
   }
   [[nodiscard]] std::string item_id() const { return "item_" + std::to_string(items_.size()); }
 
-  /// What is open, as it is so far.
+  /// The open item, as it is so far.
   [[nodiscard]] json item(const ScriptedToken& open, std::string_view status) const {
     json made = {{"id", item_id()}, {"status", status}};
     switch (open.part) {

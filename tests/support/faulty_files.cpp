@@ -22,7 +22,7 @@ sqlite3_file* real(sqlite3_file* file) {
 
 }  // namespace
 
-/// What SQLite calls.
+/// The functions that SQLite calls.
 struct FaultyHooks {
   static bool strikes(FileCall call) { return faults != nullptr && faults->strikes(call); }
   static FaultyFiles::Failure how() { return faults->how_; }
@@ -30,7 +30,7 @@ struct FaultyHooks {
     if (how() == FaultyFiles::Failure::end || how() == FaultyFiles::Failure::half_end)
       _exit(FaultyFiles::end_code);
   }
-  /// What a call that does nothing but fail returns.
+  /// The result of a call that only fails.
   static int refuse(int error) {
     end_if_asked();
     return error;

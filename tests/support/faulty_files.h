@@ -27,8 +27,8 @@ enum class FileCall : std::uint8_t {
 inline constexpr std::size_t file_calls = 10;
 [[nodiscard]] const char* name_of(FileCall call);
 
-/// What SQLite goes by while this lives; one at a time in a process. Connections must not outlive
-/// it. Thread-safe.
+/// SQLite accesses files through this object while it exists. A process has one at a time.
+/// Connections must not outlive it. Thread-safe.
 class FaultyFiles {
  public:
   enum class Failure : std::uint8_t {
@@ -55,7 +55,7 @@ class FaultyFiles {
 
  private:
   friend struct FaultyHooks;
-  /// What the call that is about to be made does instead, if anything.
+  /// Counts the call that is about to be made. True if it has to fail.
   [[nodiscard]] bool strikes(FileCall call);
 
   std::array<std::atomic<int>, file_calls> calls_{};

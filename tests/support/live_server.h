@@ -22,7 +22,7 @@ class LiveServer {
     double burn = 0.1;      ///< Real cores for each that it would use, so that others can see it.
     std::function<void(bool is_open)> port_changed;  ///< Called from a thread of its own.
   };
-  /// True when whoever waits is not there any more. Asked several times a second.
+  /// True when the client that waits has gone. It is called several times a second.
   using Gone = std::function<bool()>;
 
   explicit LiveServer(Options options);
@@ -36,12 +36,12 @@ class LiveServer {
   void stop();
 
   [[nodiscard]] std::uint64_t submit(const SimulatedRequest& request);
-  /// What the request's connection got meanwhile, as soon as there is something. Empty: the client
-  /// has gone, and with that the request is cancelled.
+  /// Waits for the next pieces that the request's connection gets, and returns them. Empty: the
+  /// client has gone, and the request is cancelled.
   [[nodiscard]] std::vector<Piece> wait_pieces(std::uint64_t request, const Gone& gone);
-  /// Nothing: whoever asked has gone.
+  /// Nothing: the client that asked has gone.
   [[nodiscard]] std::optional<ServerView> ask(Question question, const Gone& gone);
-  /// Nobody is told that it loads any more. False: whoever waited has gone.
+  /// Waits until the server does not load any more. False: the client that waited has gone.
   bool wait_loaded(const Gone& gone);
 
   void change(const std::function<void(SimulatedServer&)>& by);

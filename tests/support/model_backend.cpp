@@ -22,7 +22,7 @@ int serve(const watchdog::test::ModelBackend::Options& options) {
   const watchdog::test::ModelBackend backend(options);
   std::cout << backend.url() << std::endl;
   while (!options.is_child) ::pause();
-  // A child ends with whoever started it.
+  // A child ends with the process that started it.
   std::array<char, 256> ignored{};
   while (::read(STDIN_FILENO, ignored.data(), ignored.size()) > 0) {
   }

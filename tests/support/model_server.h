@@ -1,6 +1,6 @@
 /// \file
-/// A model's server on loopback that says exactly what it is told to, byte for byte and step by
-/// step. Needs no test framework.
+/// A model's server on loopback that answers exactly as the test says, byte for byte and step by
+/// step. It needs no test framework.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class ModelServer {
     virtual bool write(std::string_view bytes) = 0;
     /// Returns when the client has closed, or the server stops.
     virtual void wait_gone() = 0;
-    /// True if it has. What it may have sent before that stays to be read.
+    /// True if it has. The bytes that it sent before can still be read.
     [[nodiscard]] virtual bool is_gone() = 0;
     /// The client sees that the connection is broken off.
     virtual void reset() = 0;

@@ -58,7 +58,7 @@ int sent(std::uint16_t port, std::string_view target, const std::string& body) {
   return -1;
 }
 
-/// Nothing: it is no piece.
+/// Nothing: the line is not a piece.
 std::optional<Piece> piece_from(const std::string& line, std::deque<std::string>& texts) {
   std::istringstream fields(line);
   Piece piece;

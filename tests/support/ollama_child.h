@@ -57,9 +57,9 @@ class ChildRequest {
   bool over_ = false;
 };
 
-/// What a child sends for a piece: a line.
+/// The line that a child sends for a piece.
 [[nodiscard]] std::string line_of(const Piece& piece);
-/// What is asked of a child.
+/// A request to a child, as JSON.
 [[nodiscard]] std::string json_of(const SimulatedRequest& request);
 [[nodiscard]] SimulatedRequest request_from(const std::string& body);
 

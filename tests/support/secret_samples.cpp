@@ -250,8 +250,8 @@ constexpr const char* templates[] = {
     "commit {g}\nAuthor: Bob <bob@example.org>\n\n    {v} the {w} {n}",
     "id={u} trace={x} span={n}",
     "docker pull ghcr.io/{n}/app@sha256:{x}",
-    "\"integrity\": \"sha512-{b}==\",\n\"resolved\": "
-    "\"https://registry.npmjs.org/{n}/-/{n}-1.{d}.0.tgz\"",
+    ("\"integrity\": \"sha512-{b}==\",\n\"resolved\": "
+     "\"https://registry.npmjs.org/{n}/-/{n}-1.{d}.0.tgz\""),
     // Prose.
     "The {w} password is stored as a hash; a token: something that a program shows.",
     "Enter your password:",

@@ -18,7 +18,7 @@ struct ServerTold {
   std::string headers{};
 };
 
-/// What is switched on, and what it serves. A plain value.
+/// The server's options, and the name of its model. A plain value.
 struct ServerManners {
   bool has_slots = true;     ///< Not `--no-slots`.
   bool has_metrics = false;  ///< `--metrics`.
@@ -28,7 +28,7 @@ struct ServerManners {
 /// Which question a path is; nothing: the server has no such path.
 [[nodiscard]] std::optional<Question> question_at(std::string_view path, ServerBuild build);
 
-/// What it answers at a path of `question_at`. `since` is what it showed when its metrics were read
+/// The server's answer at a path of `question_at`. `since` is its view when its metrics were read
 /// last: its gauges count from there.
 [[nodiscard]] ServerTold told_at(std::string_view path, const ServerView& view,
                                  const ServerView& since, const SimulatedModel& model,

@@ -352,7 +352,7 @@ void SimulatedServer::release(Holder& slot) {
   slot.stalled = slot.in_batch = false;
 }
 
-// What goes wrong.
+// The functions below make faults happen.
 
 SimulatedServer::Holder* SimulatedServer::victim_of(const SimulatedFault& fault) {
   const auto fits = [&](const Holder& slot) {
@@ -441,7 +441,7 @@ void SimulatedServer::apply(const SimulatedFault& fault) {
   }
 }
 
-// What it tells.
+// The functions below answer questions.
 
 bool SimulatedServer::can_answer(Question question) const {
   if (frozen_until_ > time_) return false;

@@ -27,7 +27,7 @@ enum class ServerBuild : std::uint8_t {
   vllm             ///< counts a prompt when it is read whole; while loading it has no port
 };
 
-/// What the machine can do. A plain value.
+/// The abilities of the machine and its model. A plain value.
 struct SimulatedModel {
   ServerBuild build = ServerBuild::llama_cpp;
   int slots = 1;
@@ -37,7 +37,7 @@ struct SimulatedModel {
   double write_rate = 20;            ///< Tokens of an answer a second, of each slot.
   double jitter = 0;                 ///< 0.2: each batch takes 80 … 120 % of that.
   Millis loading{0};                 ///< How long its model takes to load.
-  Millis sleep_after{0};             ///< Idle for so long it unloads it; 0: never.
+  Millis sleep_after{0};             ///< Idle for this time, it unloads its model; 0: never.
   Millis ping_every{30'000};  ///< Comments while silent, from builds that have them; 0: none.
   double busy_cpu = 1;        ///< Cores that it uses while it works,
   double idle_cpu = 0.001;    ///< and while it does not.
@@ -73,7 +73,7 @@ struct SimulatedFault {
 /// A plain value.
 struct SimulatedRequest {
   std::int64_t prompt = 100;
-  std::int64_t cached = 0;  ///< So many of its tokens need not be read again.
+  std::int64_t cached = 0;  ///< The number of its tokens that need not be read again.
   std::int64_t answer = 10;
   bool stream = true;
   bool return_progress = false;
@@ -91,7 +91,7 @@ enum class PieceKind : std::uint8_t {
   refused,  ///< there was none
 };
 
-/// What a request's connection got. A plain value.
+/// One part of an answer, as a request's connection gets it. A plain value.
 struct Piece {
   Instant at{};
   PieceKind kind = PieceKind::head;
@@ -116,7 +116,7 @@ struct SlotView {
   bool stream = true;
 };
 
-/// What it would tell of itself. A plain value.
+/// The state that the server would report of itself. A plain value.
 struct ServerView {
   bool is_refused = false;  ///< Nobody accepts connections: nothing else counts.
   bool is_loading = false;
@@ -127,7 +127,7 @@ struct ServerView {
   std::int64_t started = 0;  ///< Seconds; rises with each process.
 };
 
-/// What the operating system knows of its process. A plain value.
+/// The facts that the operating system knows of its process. A plain value.
 struct ProcessView {
   bool is_there = true;
   bool is_stopped = false;  ///< State T.
@@ -157,7 +157,7 @@ class SimulatedServer {
   [[nodiscard]] std::uint64_t submit(const SimulatedRequest& request);
   /// Its client has gone: noticed between two batches.
   void cancel(std::uint64_t request);
-  /// What its connection got since this was last asked.
+  /// The pieces that the request's connection got since the last call.
   [[nodiscard]] std::vector<Piece> received(std::uint64_t request);
 
   /// A question comes now.

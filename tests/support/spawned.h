@@ -54,8 +54,8 @@ class Spawned {
   pid_t pid_ = -1;
 };
 
-/// Looks until it has so many children and the last one runs this program; gives up only with the
-/// test's own time limit.
+/// Looks until the program has `children` children or more, and the last one runs `last`. Gives up
+/// only with the test's own time limit.
 inline ProcessTree tree_with(const Spawned& program, std::size_t children,
                              const std::string& last) {
   while (true) {

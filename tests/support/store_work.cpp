@@ -153,7 +153,7 @@ class Worker {
   int number_ = 0;
 };
 
-/// What a query says, a line each.
+/// The result of a query, one line per row; or SQLite's error.
 std::string answer(sqlite3* file, const char* sql) {
   std::string text;
   const int code = sqlite3_exec(

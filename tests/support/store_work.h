@@ -9,7 +9,7 @@
 
 namespace watchdog::test {
 
-/// What the work promised, and what it found.
+/// Work with a store, to test it while calls for its files fail.
 struct StoreWork {
   std::filesystem::path directory;  ///< Of its own; the database is `w.db` in it.
   /// Called with `session event-id` when the store acknowledged the event.

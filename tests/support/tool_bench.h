@@ -41,14 +41,14 @@ class Door {
   }
   /// Whatever happens.
   void wait() const { (void)wait({}); }
-  /// True if it was opened, false if it was told to stop.
+  /// True if it was opened, false if a stop was requested.
   [[nodiscard]] bool wait(const std::stop_token& stop) const {
     std::unique_lock guard(state_->mutex);
     ++state_->waiting;
     state_->changed.notify_all();
     return state_->changed.wait(guard, stop, [&] { return state_->open; });
   }
-  /// Until so many handlers ever stood before it.
+  /// Waits until `count` handlers in all have begun to wait for it.
   void await(int count = 1) const {
     std::unique_lock guard(state_->mutex);
     state_->changed.wait(guard, [&] { return state_->waiting >= count; });
@@ -88,7 +88,7 @@ class ToolBench {
   ToolBench(const ToolBench&) = delete;
   ToolBench& operator=(const ToolBench&) = delete;
 
-  /// Time moves with `advance` alone, and nothing is told but for a reason.
+  /// Time moves with `advance` alone. The executor sends no report merely because time passes.
   void stop_the_clock() {
     options.clock = &clock;
     options.look_longest = Millis{1LL << 50U};

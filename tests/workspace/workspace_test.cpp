@@ -62,7 +62,7 @@ class WorkspaceTest : public testing::Test {
   }
 };
 
-/// What is read, or the code of the refusal.
+/// The bytes that were read, or the code of the refusal.
 std::string read(const Workspace& workspace, std::string_view path) {
   const auto part = workspace.read(path);
   return part ? part->bytes : std::string(name_of(part.error().code));

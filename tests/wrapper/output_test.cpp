@@ -1,4 +1,4 @@
-// What is read out of a command's output, without a command.
+// The wrapper reads the output of a command. These tests run no command.
 
 #include <random>
 

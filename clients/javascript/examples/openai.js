@@ -28,7 +28,7 @@ await watchdog.run(async () => {
     for (const { id, function: { name, arguments: text } } of answer.tool_calls) {
       const input = JSON.parse(text);
       const result = await watchdog.tool(name, input, ({ signal }) => tools[name].act(input, signal), { callId: id })
-        .catch((error) => { watchdog.signal.throwIfAborted(); return `${error}`; });  // The model is told what went wrong.
+        .catch((error) => { watchdog.signal.throwIfAborted(); return `${error}`; });  // The model receives the error.
       messages.push({ role: 'tool', tool_call_id: id, content: result });
     }
   }

@@ -1,4 +1,4 @@
-// What the agents of these examples can do, within the folder that they were started in.
+// The tools of the example agents. They work in the folder in which the agent was started.
 
 import { exec } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';

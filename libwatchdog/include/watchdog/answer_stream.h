@@ -14,7 +14,7 @@
 
 namespace watchdog {
 
-/// What was read of an answer so far. A plain value.
+/// The part of an answer that was read so far. A plain value.
 struct ObservedAnswer {
   std::string id{};  ///< The server's own id of it.
   std::string model{};

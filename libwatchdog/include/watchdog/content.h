@@ -12,11 +12,11 @@ namespace watchdog {
 
 inline constexpr std::size_t preview_chars_max = 200;
 
-/// Returns the text with every secret of a well-known shape replaced by `[redacted]`: private keys,
-/// tokens as their providers publish them (`sk-…`, `ghp_…`, `AKIA…`, …), JSON web tokens,
-/// credentials and cookies of headers, passwords in URLs and of commands, values of names such as
-/// password, secret, token or api_key; and added ones (see redaction.h). Linear in the text.
-/// Thread-safe.
+/// Returns the text with every secret of a well-known shape replaced by `[redacted]`. These shapes
+/// are private keys, JSON web tokens, and tokens as their providers publish them (`sk-…`, `ghp_…`,
+/// `AKIA…`, …). They are also credentials and cookies of headers, passwords in URLs and commands,
+/// and values of names such as password, secret, token or api_key. Users may add shapes (see
+/// redaction.h). Linear in the text. Thread-safe.
 [[nodiscard]] std::string redact(std::string_view text);
 
 /// Computes digest and size of the whole content, then cuts it to what `level` keeps. Secrets are

@@ -50,7 +50,7 @@ struct ChatRequest {
   std::optional<std::size_t> answer_bytes_max{};
 };
 
-/// What came so far. Values only rise. A plain value.
+/// The progress of a request so far. Its values only rise. A plain value.
 struct ChatProgress {
   std::int64_t prompt_tokens = 0;  ///< Of the prompt, and
   std::int64_t prompt_read = 0;    ///< how many of them were read; 0: not reported.

@@ -61,9 +61,9 @@ class ModelClient {
   [[nodiscard]] ServerKind server(const std::stop_token& stop = {});
 
   /// Returns the request in a form that does not make an agent of the same server read its prompt
-  /// again: on another slot, or unchanged if prompts do not displace each other (vLLM, a service on
-  /// the internet). Failure with reason `not_asked`: there is no such way, or not now; the message
-  /// has the cause.
+  /// again. On llama.cpp the form names another slot. The request stays unchanged where prompts do
+  /// not displace each other: on vLLM, and for a service on the internet. Failure with reason
+  /// `not_asked`: there is no such form, or not now. The message has the cause.
   [[nodiscard]] Result<ChatRequest, Failure> beside(ChatRequest request,
                                                     const std::stop_token& stop = {});
 

@@ -21,10 +21,10 @@ struct Plan {
 
 inline constexpr std::size_t plan_steps_max = 50;
 
-/// Asks the model for a plan without a time limit, and reports the phase `planning`. After a
-/// failure that another question may avoid (no plan in the answer, half an answer, a prompt that is
-/// too long, the server's own error) it asks for a simpler plan. Any other failure is returned.
-/// Success is the state change `plan_generated`.
+/// Asks the model for a plan without a time limit, and reports the phase `planning`. After some
+/// failures it asks once more, for a simpler plan. These failures are: no plan in the answer, half
+/// an answer, a prompt that is too long, and the server's own error. It returns any other failure.
+/// It reports a success as the state change `plan_generated`.
 [[nodiscard]] Result<Plan, Failure> plan(const Model& model, ProgressTracker& tracker,
                                          std::string_view task, std::string_view context = {},
                                          const std::stop_token& stop = {});

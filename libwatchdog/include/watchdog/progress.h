@@ -13,19 +13,19 @@
 
 namespace watchdog {
 
-/// What does not change while a session runs. A plain value.
+/// The properties of a session that do not change while it runs. A plain value.
 struct Description {
   std::string members{};  ///< Parent, agent, task, labels, as JSON members without braces.
   std::string agent{};
-  std::string title{};      ///< What its owner calls it, or asks of it. Empty: nothing was given.
+  std::string title{};      ///< Its owner's title for it, else its task. Empty: none was given.
   std::string directory{};  ///< The last component of the one that it works in. Empty: not known.
 
   friend bool operator==(const Description&, const Description&) = default;
 };
 [[nodiscard]] Description description_of(const SessionSpec& spec);
 
-/// What people call the session: what its owner gave, else the first line of its first prompt, else
-/// its agent and directory, else its short id.
+/// The session's name for people. It is its owner's title or task, else the first line of its first
+/// prompt, else its agent and directory, else its short id.
 [[nodiscard]] std::string title_of(std::string_view session_id, const Description& description,
                                    const Words& words);
 /// The first 8 characters of a UUID; other ids as they are.

@@ -11,8 +11,8 @@
 
 namespace watchdog {
 
-/// Who may read a file. `owner`: it holds a secret, so it must belong to this process's user or
-/// root, and no other user may read it.
+/// The users that may read a file. `owner`: it holds a secret, so it must belong to this process's
+/// user or root, and no other user may read it.
 enum class Readers : std::uint8_t { anybody, owner };
 
 /// Never blocks, whatever the path names. Errors: `not_found`, `unavailable` (cannot be opened or

@@ -189,7 +189,7 @@ class Repetition {
 
   std::vector<Step> steps;          ///< Since the newest new state; oldest first.
   double score = 0;                 ///< Of `repeated_calls`.
-  double evidence = 0;              ///< What the newest step added to the score.
+  double evidence = 0;              ///< Of the newest step: the amount that it adds to the score.
   bool echo = false;                ///< The newest step repeats the one right before it.
   Streak same_result;               // same_call
   Streak same_error;                // same_failing_call

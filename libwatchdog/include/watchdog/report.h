@@ -284,7 +284,7 @@ struct Opinion {
   CheckState state = CheckState::done;  ///< Only `done` counts.
 };
 
-/// What a model server does with one request.
+/// The state of a model server's work on one request.
 enum class ServerState : std::uint8_t {
   over,       ///< nothing: the request is answered or given up
   unknown,    ///< not known yet, or the server does not report it
@@ -371,11 +371,11 @@ struct LostReports {
   std::int64_t count = 0;
 };
 
-/// Details by kind: Heartbeats with heartbeat, ProcessFacts with start and exited, Outcome with
-/// end, CancelRequest with cancel, PolicyPatch with policy, ObserverGap with observer, LostReports
-/// with gap, Opinion with opinion, BudgetFigures with budget, LimitPassed with limit, TurnFacts
-/// with turn, ToolProgress with tool_progress, Evidence with evidence, Marks with state_change,
-/// tool_call, tool_result, error, tool_timeout and message.
+/// The details of a report. Each type belongs to these kinds of report. Heartbeats: heartbeat.
+/// ProcessFacts: start, exited. Outcome: end. CancelRequest: cancel. PolicyPatch: policy.
+/// ObserverGap: observer. LostReports: gap. Opinion: opinion. BudgetFigures: budget. LimitPassed:
+/// limit. TurnFacts: turn. ToolProgress: tool_progress. Evidence: evidence. Marks: state_change,
+/// tool_call, tool_result, error, tool_timeout, message.
 using Detail = std::variant<std::monostate, Heartbeats, ProcessFacts, Outcome, CancelRequest,
                             PolicyPatch, ObserverGap, LostReports, Opinion, Marks, BudgetFigures,
                             LimitPassed, TurnFacts, ToolProgress, Evidence>;

@@ -12,9 +12,10 @@
 
 namespace watchdog {
 
-/// The caller's next step: correct the form (`malformed`), choose another value (`invalid`), look
-/// elsewhere (`not_found`), read and decide again (`conflict`), send less (`exhausted`), stop
-/// (`cancelled`), try later (`unavailable`), restore a backup (`corrupt`).
+/// The code of an error names the caller's next step. `malformed`: correct the form. `invalid`:
+/// choose another value. `not_found`: look elsewhere. `conflict`: read and decide again.
+/// `exhausted`: send less. `cancelled`: stop. `unavailable`: try later. `corrupt`: restore a
+/// backup.
 enum class ErrorCode : std::uint8_t {
   malformed,
   invalid,

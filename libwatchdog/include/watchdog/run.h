@@ -54,7 +54,7 @@ struct Trouble {
   std::string advice{};          ///< For the agent's model: what to change.
 };
 
-/// What to do when a run is stuck and something other than a clock confirms it.
+/// The reaction to a stuck run, if something other than a clock confirms that it is stuck.
 enum class OnConfirmedStuck : std::uint8_t {
   report,  ///< the run goes on; it is shown, checked, and the recovery hook is called
   fail     ///< the run ends as `failed / confirmed_stuck`

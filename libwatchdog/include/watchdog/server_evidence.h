@@ -145,12 +145,15 @@ struct ServerFinding {
 /// A request moves if its own stream did, or a slot that no stream accounts for, or, without slots,
 /// the server's totals. Counts of a slot are shown only if they can be of no other request, by the
 /// time when its task was first seen and by its parameters. A request keeps its state for as long
-/// as its server may need between two movements. After that it is `hung` only on a second sign:
-///  * its server's process is idle;
-///  * no slot works on it though one was free, and it is not queued;
-///  * a slot that can only be its own stands still while others move;
-///  * its process is not visible, and all of its slots stand still at a pace that each has shown
-///    before, or its totals do while it is the only one that writes.
+/// as its server may need between two movements. After that it is `hung` only on a second sign.
+/// These are the second signs:
+///  * The server's process is idle.
+///  * No slot works on the request although one was free, and the request is not queued.
+///  * A slot that can only be its own stands still while others move.
+///  * The server's process is not visible, and all working slots stand still. They do so for longer
+///    than any of them has done before.
+///  * The process is not visible, and the server has no slots. Its totals stand still while the
+///    request is the only one that writes.
 /// A busy process alone makes it `working`, however long. One that is idle while answers come only
 /// forwards them, and counts as not visible. A stopped process is hung at once. An answer of the
 /// server is not a sign of movement. If it does not answer for longer than its longest gap, what is

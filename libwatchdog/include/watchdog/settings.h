@@ -144,7 +144,7 @@ struct Names<KeepAliveMode> {
   static constexpr std::string_view all[] = {"off", "comment", "empty_delta"};
 };
 
-/// What the proxy does with a request whose server hangs.
+/// The proxy's handling of a request whose server hangs.
 enum class HungAnswer : std::uint8_t { wait, fail };
 
 template <>

@@ -30,8 +30,8 @@ struct SessionRow {
   // Of an ended session:
   std::int32_t wasted_calls = 0;  ///< Of the loop in which it ended.
   Words words{};
-  std::string error{};        ///< What it ended with, for people.
-  std::string subject{};      ///< What the reason is about.
+  std::string error{};        ///< The error that it ended with, for people.
+  std::string subject{};      ///< The subject of the reason, such as a budget's axis.
   bool acknowledged = false;  ///< A person acknowledged the alert about its end.
   std::int32_t attempt = 1;
   Lifecycle lifecycle = Lifecycle::running;

@@ -32,9 +32,9 @@ struct Names<Survivors> {
   static constexpr std::string_view all[] = {"kill", "leave"};
 };
 
-/// How a program is ended: SIGTERM and SIGCONT to all of it; after `terminate` SIGKILL to all of
-/// it, even if the leader has ended; then for at most `kill_verify` a check that none is left. A
-/// plain value.
+/// The steps that end a program. First all of its processes get SIGTERM and SIGCONT. After
+/// `terminate` all of them get SIGKILL, even if the leader has ended. Then the helper checks, for
+/// at most `kill_verify`, that none is left. A plain value.
 struct KillLadder {
   Millis terminate{1'000};
   Millis kill_verify{2'000};
@@ -100,10 +100,12 @@ struct ProcessEnd {
 /// survivors were handled, or when `stop` was requested and its ladder is done. A process that
 /// holds the output open does not delay it.
 /// Standard input is `input`; the program has no terminal and none of the caller's files. It dies
-/// with the caller, also after SIGKILL. The caller's own children are not touched. Errors:
-/// `not_found` (no such program or directory), `invalid` (may not be executed, arguments too long),
-/// `exhausted` (processes, files, memory), `unavailable` (the helper program is missing),
-/// `cancelled` (a stop was requested before, nothing was started). Thread-safe.
+/// with the caller, also after SIGKILL. The caller's own children are not touched. Thread-safe.
+///
+/// Errors about the program: `not_found` (no such program or directory), `invalid` (may not be
+/// executed, arguments too long). Errors about the machine: `exhausted` (processes, files, memory),
+/// `unavailable` (the helper program is missing). `cancelled`: a stop was requested before, so
+/// nothing was started.
 ///
 /// It needs the helper program; see process_helper.
 [[nodiscard]] Result<ProcessEnd> run_process(const SpawnSpec& spec, const ProcessHooks& hooks = {});
@@ -111,9 +113,9 @@ struct ProcessEnd {
 /// Returns the path of the helper program `watchdog-exec`, which is installed with the library and
 /// which run_process needs. Call it at the start of a program.
 /// The environment variable WATCHDOG_EXEC names it. Otherwise the library looks beside the running
-/// program and beside itself, in `../libexec/watchdog` of these, in the prefix of the program's
-/// headers, and in the prefix for which the library was configured. Error: `unavailable`; the
-/// message lists every place. Thread-safe.
+/// program and beside itself, and in `../libexec/watchdog` of these. Then it looks in the prefix of
+/// the program's headers, and in the prefix for which the library was configured. Error:
+/// `unavailable`; the message lists every place. Thread-safe.
 [[nodiscard]] Result<std::filesystem::path> process_helper();
 
 }  // namespace watchdog

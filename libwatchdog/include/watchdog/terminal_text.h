@@ -1,10 +1,10 @@
 /// \file
 /// Text of agents, files and servers, made safe for a terminal.
 ///
-/// Three kinds of characters are never sent to a terminal unchanged: control characters (C0, DEL,
-/// C1, and invalid UTF-8, which some terminals take for C1); characters that change the direction
-/// or the lines of a text (bidirectional controls, U+2028 and U+2029); and invisible characters
-/// (zero width, fillers, tags and other format characters).
+/// Three kinds of characters are never sent to a terminal unchanged. The first kind is control
+/// characters: C0, DEL, C1, and invalid UTF-8, which some terminals take for C1. The second kind
+/// changes the direction or the lines of a text: bidirectional controls, U+2028 and U+2029. The
+/// third kind is invisible: zero width, fillers, tags and other format characters.
 #pragma once
 
 #include <string>

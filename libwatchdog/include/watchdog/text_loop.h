@@ -20,10 +20,10 @@ namespace watchdog {
 ///
 /// Tokens are words (ASCII letters and digits and characters of two bytes, ASCII case folded),
 /// single punctuation characters and symbols, and single characters of scripts in three bytes.
-/// White space separates. Only tokens with a letter count as words, so dots, dividers, rows of
-/// numbers and punctuation art must be very long to hit; a character of three bytes counts as half
-/// a word. Every 100 bytes of a longer word are a word, so "hahaha" hits after 1,200 bytes. "Line
-/// 1", "line 2" differ.
+/// White space separates tokens. Only tokens with a letter count as words, so dots, dividers, rows
+/// of numbers and punctuation art must be very long to hit. A character of three bytes counts as
+/// half a word. Every 100 bytes of a longer word are a word, so "hahaha" hits after 1,200 bytes.
+/// "Line 1" and "line 2" differ.
 ///
 /// Code fences, tables, lists, headings, quotes and dividers (Markdown, also indented) are not
 /// text: repetition in them is not a hit. But they separate two pieces of text, unless the same

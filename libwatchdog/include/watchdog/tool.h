@@ -79,7 +79,7 @@ struct ToolSpec {
   std::function<std::vector<ResourceKey>(std::string_view arguments)> resources{};
 };
 
-/// What a tool returns. A plain value.
+/// The reply of a tool. A plain value.
 struct ToolReply {
   bool ok = true;
   std::string text{};  ///< Any bytes.

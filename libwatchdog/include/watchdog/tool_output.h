@@ -12,11 +12,11 @@
 
 namespace watchdog {
 
-/// What was cut. A plain value.
+/// The cut of an output that was too long. A plain value.
 struct Truncation {
   std::uint64_t total = 0;  ///< Characters of the whole, and
   std::uint64_t shown = 0;  ///< of the shown part.
-  std::string how{};        ///< What was cut and how to get the rest, in a sentence.
+  std::string how{};        ///< In words: the removed parts, and how to get the rest.
 };
 
 /// A tool's output for the model. A plain value.

@@ -38,13 +38,13 @@ struct Heartbeat {
 /// and why.
 enum class Advice : std::uint8_t { go_on, cancel };
 
-/// Reports of one session, stored in a file that other processes and a monitor read. It never stops
-/// the agent: if a store cannot be opened, is full or vanishes, the log says so once, and reports
-/// wait in memory (8 MiB; then contents are reduced to digests). A session that no store would
-/// accept (see `check`) is not recorded: the log says so once, and `flush` and every end fail at
-/// once with `invalid`. In a forked child all calls are no-ops that succeed. SQLite does not
-/// survive a fork: a child that wants to report must first execute another program, or report over
-/// HTTP. Thread-safe.
+/// Reports of one session, stored in a file that other processes and a monitor read. The tracker
+/// never stops the agent. If a store cannot be opened, is full or vanishes, the log says so once.
+/// The reports then stay in memory; above 8 MiB the tracker reduces their contents to digests. A
+/// session that no store would accept (see `check`) is not recorded: the log says so once, and
+/// `flush` and every end fail at once with `invalid`. In a forked child all calls are no-ops that
+/// succeed, because SQLite does not survive a fork. A child that wants to report must first execute
+/// another program, or report over HTTP. Thread-safe.
 class ProgressTracker {
  public:
   struct Config {
@@ -85,10 +85,10 @@ class ProgressTracker {
   /// The newest answer is requested again: its reports do not count.
   Advice retry();
   Advice user_input(std::string_view text);
-  /// Declares a wait: for `input`, `approval`, `quota`, `dependency`, `human`, `backend`, … It ends
-  /// with the next state change, tool call, user input, or heartbeat of a later iteration; the wait
-  /// for `backend` also when a counter rises. `why` is shown with the wait for `backend`: the
-  /// server and its error.
+  /// Declares a wait for `input`, `approval`, `quota`, `dependency`, `human`, `backend` or another
+  /// word. The next state change, tool call, user input, or heartbeat of a later iteration ends it.
+  /// A counter that rises also ends the wait for `backend`. `why` is shown with the wait for
+  /// `backend`: the server and its error.
   Advice wait_for(std::string_view what, std::string_view why = {});
   /// The turn is done and no input is open.
   Advice idle();

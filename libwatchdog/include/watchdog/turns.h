@@ -46,7 +46,7 @@ struct TurnInfo {
 
 enum class AbortResult : std::uint8_t { aborted, already_aborting, not_found };
 
-/// What to do with a turn when its owner's connection closes. Watching clients do not count.
+/// The handling of a turn after its owner's connection closes. Watching clients do not count.
 enum class DisconnectPolicy : std::uint8_t { detach, abort_after_grace, abort_now };
 
 /// A turn that begins, is aborted or ends. A plain value.

@@ -32,7 +32,7 @@ struct Observed {
   [[nodiscard]] std::string document() const;
 };
 
-/// What to wait for. A plain value.
+/// The goal of a wait, and its options. A plain value.
 struct Wait {
   std::string session{};
   std::filesystem::path database{};  ///< Empty: default_database().

@@ -32,7 +32,7 @@ struct Names<Goal> {
                                              "condition"};
 };
 
-/// What to do if the session is stuck or looping and stays so.
+/// The reaction to a session that is stuck or looping and stays so.
 enum class OnStuck : std::uint8_t {
   ask,   ///< a person decides; fails if no person can be asked
   fail,  ///< it fails

@@ -29,8 +29,8 @@ struct FileNames {
 };
 
 /// Directories that tools may use. Neither `..` nor symbolic links lead out of them, even if they
-/// change while a path is followed (each part is opened by itself; links that stay inside are
-/// followed by hand). Thread-safe.
+/// change while a path is followed. The workspace opens each part of a path by itself, and reads
+/// links itself; it follows those that stay inside. Thread-safe.
 class Workspace {
  public:
   static constexpr std::size_t file_bytes_max = 16U << 20U;

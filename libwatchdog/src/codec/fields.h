@@ -23,8 +23,8 @@ namespace watchdog {
 /// The same for text that must be an object.
 [[nodiscard]] Result<nlohmann::json> parse_object(std::string_view text);
 
-/// Reads fields of one object; the first mistake is kept and the rest become no-ops, so that a
-/// reader is one line a field and one look at `error()` at its end. `null` counts as absent.
+/// Reads fields of one object. It keeps the first mistake; later ones do not replace it. So a
+/// reader has one line per field, and checks `error()` once at its end. `null` counts as absent.
 class Fields {
  public:
   /// REQUIRES: `object` is an object and outlives this.

@@ -131,7 +131,7 @@ std::string_view short_id(std::string_view session_id) noexcept {
   constexpr std::string_view shape = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
   constexpr std::size_t shown = 8;
   if (session_id.size() < shape.size()) return session_id;
-  // What follows the UUID names a subagent.
+  // The suffix after a UUID names a subagent.
   for (std::size_t at = 0; at < shape.size(); ++at) {
     const bool is_digit = std::isxdigit(static_cast<unsigned char>(session_id[at])) != 0;
     if (shape[at] == '-' ? session_id[at] != '-' : !is_digit) return session_id;

@@ -376,7 +376,7 @@ Result<ReportList> reports_from_json(std::string_view body) {
     if (!parsed) return parsed.error();
     return from_array(*parsed, body.size() > event_bytes_max);
   }
-  // One object may span lines; several stand a line each.
+  // A single object may span lines. Several objects have one line per object.
   const auto first_line = body.substr(first, body.find('\n', first) - first);
   if (first_line.size() + first < body.size() && nlohmann::json::accept(first_line)) {
     return from_lines(body);

@@ -135,7 +135,7 @@ struct Setter {
     return refusal("is " + brief(given) + "; it must be " + wanted<T>(allowed));
   }
   [[nodiscard]] bool in_range(double number) const {
-    return number >= allowed.min && number <= allowed.max;  // false for what is no number
+    return number >= allowed.min && number <= allowed.max;  // false for NaN
   }
 
   template <class T>

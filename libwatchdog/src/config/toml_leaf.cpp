@@ -3,9 +3,9 @@
 // No setting is deeper than a list of texts. The parser calls itself for each level, with large
 // frames in programs that are not optimized.
 #define TOML_MAX_NESTED_VALUES 16
-// Files of strangers reach states that toml++ 3.3 asserts to be impossible: keys that do not begin
-// with a letter (the right error follows the assertion), and letters like "ä" where it expects
-// spaces.
+// Untrusted files reach two states that toml++ 3.3 asserts to be impossible. One is a key that does
+// not begin with a letter; the right error follows the assertion. The other is a letter like "ä"
+// where the parser expects spaces.
 #define TOML_ASSERT(expression) static_assert(true)
 #include <toml++/impl/preprocessor.h>
 #pragma push_macro("TOML_UNREACHABLE")
@@ -23,8 +23,8 @@ namespace {
 
 using nlohmann::json;
 
-// The parser bounds how deep arrays and inline tables nest, but not how many parts a key has: each
-// is a table in a table, and it would run out of stack. A key is on one line.
+// The parser bounds how deep arrays and inline tables nest, but not how many parts a key has. Each
+// part is a table in a table, so the parser would run out of stack. A key is on one line.
 constexpr int dots_max = 64;
 
 std::optional<TomlFault> too_deep(std::string_view text) {

@@ -21,7 +21,7 @@ Millis bounded(Millis time) {
   return Millis{bounded(time.count())};
 }
 double bounded(double amount) {
-  // False for what is no number.
+  // False for NaN.
   return amount > 0 ? std::min(amount, static_cast<double>(budget_max)) : 0.0;
 }
 

@@ -41,7 +41,7 @@ class Ranges {
     } else {
       number = static_cast<double>(*value);
     }
-    if (number >= min && number <= max) return;  // false for what is no number
+    if (number >= min && number <= max) return;  // false for NaN
     error = refusal(
         field, "is " + plain(number) + "; it must be from " + plain(min) + " to " + plain(max));
   }
@@ -132,7 +132,7 @@ Result<void> check(const Policy& policy) {
       return above(bounds.suspect, bounds.stuck, field + ".suspect", field + ".stuck");
     }
     const auto pattern = static_cast<Pattern>(at);
-    // One of a kind is no repetition; R8 counts hits, which are repetitions themselves.
+    // A single one is not a repetition. R8 counts hits, which are repetitions themselves.
     if (is_repetition(pattern) && pattern != Pattern::repeated_calls &&
         pattern != Pattern::repeated_text && bounds.suspect < 2) {
       return refusal(field + ".suspect", "is " + plain(bounds.suspect) +

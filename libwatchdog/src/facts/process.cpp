@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::size_t stat_bytes = 2'048;
 constexpr std::size_t name_bytes = 64;
-/// Of a list of children; more than are shown, since some end meanwhile.
+/// Bytes of a list of children. It reads more than are shown, because some end meanwhile.
 constexpr std::size_t children_bytes = 1'024;
-/// Any thread may start a child; of further threads of the whole tree they are not looked for.
+/// Any thread may start a child. Children of further threads of the tree are not searched.
 constexpr int threads_max = 64;
 
 std::string folder_of(std::int64_t pid) {

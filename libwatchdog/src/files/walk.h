@@ -1,7 +1,7 @@
 /// \file
-/// Following a path below some directories, part by part: each part is opened by itself, links are
-/// read and followed by hand, and `..` goes back to the directory that was come through. So no
-/// change made meanwhile leads out, on any kernel.
+/// Follows a path below some directories, part by part. It opens each part by itself, and reads and
+/// follows links itself. `..` goes back to the directory that it opened before. So no change made
+/// meanwhile leads out, on any kernel.
 #pragma once
 
 #include <filesystem>

@@ -31,13 +31,13 @@ bool is_wait(AlertCause cause) {
   return cause == AlertCause::blocked || cause == AlertCause::needs_input;
 }
 
-/// What it waits for is in the word alone, which is kept.
+/// While the session waits, only the kept word says for what.
 AlertCause cause_of_wait(const AlertState& state) {
   return state.word == name_of(AlertCause::needs_input) ? AlertCause::needs_input
                                                         : AlertCause::blocked;
 }
 
-/// When the wait that it is in is a trouble.
+/// Returns when the session's present wait becomes a trouble.
 Instant ripe_at(const AlertState& state, const AlertRules& rules) {
   if (state.blocked_since == never) return never;
   const bool for_person = cause_of_wait(state) == AlertCause::needs_input;
@@ -137,7 +137,7 @@ Condition condition_of(HealthKind health, const AlertRules& rules, bool for_pers
   switch (health) {
     case HealthKind::suspect:
     case HealthKind::silent:
-      return condition;  // whatever it was in before, this is no recovery
+      return condition;  // this is not a recovery, whatever was before
     case HealthKind::stuck:
       condition.cause = AlertCause::stuck;
       break;
@@ -187,8 +187,8 @@ std::optional<AlertNotice> take(AlertState& state, const Condition& condition,
       state.reason = condition.reason;
       return std::nullopt;
     }
-    // To wait is no trouble until it lasts. A longer wait that turned into one for a person is no
-    // recovery.
+    // A wait is not a trouble until it lasts. If a longer wait turns into one for a person, that is
+    // not a recovery.
     auto calm = condition;
     calm.kind = Condition::Kind::calm;
     const bool is_worse = state.trouble && is_wait(*state.trouble) &&

@@ -42,8 +42,8 @@ void resume(History& history, Instant now) {
   if (!history.notes->idle_why.empty()) history.notes.edit().idle_why.clear();
 }
 
-/// True if it waits for a person because of one call, and that call is still open. What other calls
-/// do meanwhile does not end such a wait.
+/// True if it waits for a person because of one call, and that call is still open. The reports of
+/// other calls do not end such a wait.
 bool waits_for_call(const History& history) {
   const auto call = history.notes->wait_call;
   return history.lifecycle == Lifecycle::waiting && call != 0 &&
@@ -51,7 +51,7 @@ bool waits_for_call(const History& history) {
                      [&](const OpenCall& open) { return open.seq == call; });
 }
 
-/// Ends a wait, unless it is for another call than the one that something was heard of.
+/// Ends a wait after a report of a call, unless it waits because of another call that is open.
 void resume_by_call(History& history, Instant now) {
   if (!waits_for_call(history)) resume(history, now);
 }

@@ -1,7 +1,7 @@
 // Finds repeated text in three stages. The first decides which bytes are text (the header's
 // rules for Markdown). The second splits them into tokens and digests each. The third keeps two
-// structures: for each period up to 16 the number of equal tokens in a row, and a window of
-// digests of 50-byte chunks with a table of their occurrences. Both are of constant size.
+// structures of constant size. One has, for each period up to 16, the number of equal tokens in a
+// row. The other is a window of digests of 50-byte chunks, with a table of their occurrences.
 #include "watchdog/text_loop.h"
 
 #include <algorithm>
@@ -241,7 +241,7 @@ const char* TextLoop::take_skipped(const char* at, const char* end) noexcept {
         start_fenced_line();
       return at;
     }
-    // ```so``` is no fence.
+    // ```so``` is not a fence.
     if (mode_ == Mode::fence_info && c == '`' && fence_mark_ == '`') mode_ = Mode::skipped;
     if (mode_ == Mode::skipped && ++line_skipped_ == skipped_bytes_max) {
       mode_ = Mode::text;

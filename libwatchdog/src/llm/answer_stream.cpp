@@ -148,7 +148,7 @@ struct AnswerStream::State {
     }
   }
 
-  /// Gemini's stream for clients that did not ask for events. False: it is no such array.
+  /// Gemini's stream for clients that did not ask for events. False: it is not such an array.
   bool take_array(std::string_view data) {
     const auto value = parse_json(data, answer_values_max);
     if (!value || !value->is_array()) return false;
@@ -162,7 +162,7 @@ struct AnswerStream::State {
     if (moved) ++heard.pieces;
   }
 
-  /// An event, a line or a document. False: it is no JSON. Nothing that is not understood matters.
+  /// An event, a line or a document. False: it is not a JSON object. Unknown members are skipped.
   bool take(std::string_view data) {
     if (data.starts_with("[DONE]")) {
       heard.complete |= heard.begun;

@@ -48,7 +48,7 @@ class CallAssembler {
     State state_ = State::empty;
     std::size_t depth_ = 0;
   };
-  /// What is known of a call besides what it says.
+  /// The facts about a call besides its content.
   struct CallPlace {
     std::optional<std::int64_t> index;
     ObjectText arguments{};

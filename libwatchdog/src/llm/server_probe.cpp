@@ -32,7 +32,7 @@ std::string short_text_in(const json& object, std::string_view name) {
   return std::string(text_member(object, name).substr(0, name_bytes_max));
 }
 
-/// Below nothing is no count.
+/// A number below 0 is not a count.
 std::optional<std::int64_t> count_in(const json& object, std::string_view name) {
   const auto count = integer_member(object, name);
   return count && *count >= 0 ? count : std::nullopt;

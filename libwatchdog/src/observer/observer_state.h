@@ -276,7 +276,7 @@ struct Observer::State {
     const std::lock_guard guard(mutex);
     const auto before = changes.size();
     const auto lifecycle = entry->judged.history.lifecycle;
-    // What lists show, and is not a transition, is kept as well.
+    // A change that lists show is kept as well, even if it is not a transition.
     const auto look = [&] {
       return std::pair(standing_of(entry->judged, WallTime{}),
                        entry->judged.history.notes->words->prompt.empty());
@@ -413,8 +413,8 @@ struct Observer::State {
     return sessions;
   }
 
-  /// True if a session is due that might have been heard had the observer come when it should have:
-  /// its delay is more than a quarter of the time for which the session was quiet.
+  /// True if the observer came so late that it may have missed reports of a session that is due.
+  /// Its delay is then more than a quarter of the time for which the session was quiet.
   Result<bool> missed_some(Instant now) {
     const auto should_have = [&](Instant at) {
       return std::min(std::max(at, last_look), last_look + look_every);

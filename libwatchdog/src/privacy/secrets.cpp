@@ -1,6 +1,6 @@
-// A scanner over the table of shapes. It runs for every text of every report: one lookup decides
-// nearly everywhere that no secret shows at a place, and else the text is compared with the few
-// shapes that may be there.
+// A scanner over the table of shapes. It runs for every text of every report. At nearly every place
+// one lookup shows that no secret is there. At the other places the scanner compares the text with
+// the few shapes that may be there.
 
 #include "privacy/secrets.h"
 

@@ -1,12 +1,13 @@
-// The program `watchdog-exec`: starts a program, adopts everything that it starts, and ends all of
-// it when it gets the order or when nobody is left to give it.
+// The program `watchdog-exec` starts another program and adopts all of its descendants. It ends
+// them when the library orders it, or when the process that could order it is gone.
 //
-// Whoever runs programs cannot adopt their descendants itself: as a library it must not change what
-// its host inherits, nor reap the host's children. And it may be killed.
+// The library cannot adopt the descendants itself. It must not change which processes its host
+// adopts, nor reap the host's children. Also, the host may be killed.
 //
-// It is two processes. The supervisor does the work. What it supervises may kill it; then its
-// guard, which started it, adopts everything and kills it. Whatever their environment says or their
-// session is, processes get away only if both are killed, and then nobody says that all is over.
+// It is two processes. The supervisor does the work. A supervised process may kill the supervisor.
+// Then the guard, which started the supervisor, adopts the descendants and kills them. Processes
+// escape only if both are killed, whatever their environment or session is. Then nobody reports the
+// end.
 
 #include <fcntl.h>
 #include <poll.h>

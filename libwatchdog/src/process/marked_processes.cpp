@@ -72,8 +72,8 @@ MarkedEnd end_marked(std::string_view mark, Millis at_most) {
     if (name.ends_with('\n')) name.pop_back();
     end.found.push_back({pid, std::move(name)});
   }
-  // A process that is about to become another program has no environment for a moment, and a fork
-  // during a look may be missed: one look that finds nothing is not enough.
+  // A process that is about to become another program has no environment for a moment. A look may
+  // also miss a fork. So one look that finds nothing is not enough.
   for (int pause_ms = 1, clean = marked.empty() ? 1 : 0; clean < 2;
        pause_ms = std::min(2 * pause_ms, 20)) {
     for (const auto pid : marked) kill_if_marked(pid, variable);

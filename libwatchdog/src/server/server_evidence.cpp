@@ -62,8 +62,8 @@ struct Kept {
   std::optional<WorkingSlot> slot{};  ///< One that stands still, and
   bool owns_slot = false;             ///< is surely its own.
   bool has_no_slot = false;
-  std::optional<std::size_t> match{};  ///< The slot that can only be its own, by this look,
-  int shared = 0, sharers = 0;         ///< or so many that may be one of so many requests'.
+  std::optional<std::size_t> match{};  ///< By this look: the slot that can only be its own.
+  int shared = 0, sharers = 0;         ///< Else: its possible slots; requests without a match.
   Stretch quiet{};
   Stretch slotless{};     ///< Looks without a slot at which the server could have given it one.
   int written_moves = 0;  ///< Of its own stream.
@@ -415,9 +415,9 @@ void ServerWatch::State::give_matched(Kept& kept, bool by_totals) {
   if (by_totals && kept.slot) moves(kept, evidence_of(kept, &*kept.slot), /*is_own=*/true);
 }
 
-/// S3: silent requests get the slots that no stream accounts for: first their own, if it is known;
-/// then moving ones, because the assignment may be wrong; then those that stand still. The newest
-/// requests get none.
+/// S3: silent requests get the slots that no stream accounts for. Requests with a known slot get
+/// theirs first. The others get moving slots, because the assignment may be wrong, and then slots
+/// that stand still. The newest requests get none.
 void ServerWatch::State::give_slots() {
   match_slots();
   const auto& working = slots.working();

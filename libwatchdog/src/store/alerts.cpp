@@ -152,7 +152,7 @@ void Store::State::tell(const Conclusions& verdicts) {
   make_messages(rules);
 }
 
-/// One wait after another is no transition: the session is blocked all the time.
+/// A change from one wait to another is not a transition: the session is blocked all the time.
 void Store::State::tell_of_wait(const Case& judged, const AlertRules& rules) {
   const auto& history = judged.history;
   if (history.lifecycle != Lifecycle::waiting || judged.health.kind != HealthKind::blocked) return;

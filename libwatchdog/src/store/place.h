@@ -8,11 +8,11 @@
 
 namespace watchdog {
 
-/// Makes the file (mode 0600) and its directory (mode 0700) if they are missing. A file that is
-/// there must be one that this process can trust: a regular file with one link, owned by the
-/// effective user or by root; so must what SQLite and the store keep beside it. What others may
-/// read or write gets the mode 0600. Errors: `invalid` (not such a file, or a network filesystem),
-/// `unavailable`.
+/// Makes the file (mode 0600) and its directory (mode 0700) if they are missing. This process must
+/// be able to trust an existing file: a regular file with one link, owned by the effective user or
+/// by root. The same holds for the files that SQLite and the store keep beside it. Files that
+/// others may read or write get the mode 0600. Errors: `invalid` (not such a file, or a network
+/// filesystem), `unavailable`.
 [[nodiscard]] Result<void> make_file(const std::filesystem::path& path);
 
 /// Checks that the file can be read as a database, and changes nothing. Errors: `not_found`,

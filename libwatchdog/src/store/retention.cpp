@@ -1,7 +1,10 @@
-// Keeps the file small in bounded pieces. A piece does the first of these that has work: drop
-// ended sessions that are old, or for want of size; drop the oldest events of running sessions
-// if that is not enough; drop alerts; merge rows of heartbeats. The audit log and free pages
-// come last. `keep_floors` remembers the highest numbers, so none is used again.
+// Keeps the file small in bounded pieces. A piece does the first of these steps that has work:
+//  1. It drops ended sessions that are old, and further ones while the file is too large.
+//  2. It drops the oldest events of running sessions if that is not enough.
+//  3. It drops old alerts.
+//  4. It merges rows of heartbeats.
+// The audit log and free pages come last. `keep_floors` stores the highest numbers, so none is used
+// again.
 #include <algorithm>
 #include <limits>
 #include <unordered_set>

@@ -1,7 +1,7 @@
-// Appends batches. `append` takes the writers' lock, stamps one tick for the transaction, and
-// for each report checks the event id, seals it, updates the session's row and inserts the
-// event. What the writer remembers of sessions is valid only until another process commits.
-// After any SQL error it is dropped and read again. Alerts, audit, retention and erasure are in
+// Appends batches. `append` takes the writers' lock and stamps one tick for the transaction. For
+// each report it checks the event id, seals the report, updates the session's row and inserts the
+// event. The writer's cached state of sessions is valid only until another process commits. After
+// any SQL error the writer drops it and reads it again. Alerts, audit, retention and erasure are in
 // files of their own.
 #include "watchdog/store.h"
 

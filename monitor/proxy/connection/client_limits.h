@@ -13,7 +13,7 @@
 
 namespace watchdog::monitor {
 
-/// What a limit counts, which decides what resets it.
+/// The time that a limit bounds. It decides what resets the limit.
 enum class LimitOf : std::uint8_t {
   headers,  ///< until the head of the answer
   bytes,    ///< from one byte to the next

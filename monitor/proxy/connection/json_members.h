@@ -12,9 +12,10 @@
 namespace watchdog::monitor {
 
 /// Puts the text of each named member of the outermost object into `found`, in the order of
-/// `names`; empty: it has none. Of two of one name the last counts, as for most readers. Escapes in
-/// names are not understood. False: the text is no object, or breaks off: then nothing is found.
-/// Takes one pass over the text, and no memory. REQUIRES: as many of both.
+/// `names`; empty: the object has none. Of two members with one name the last counts, as for most
+/// readers. Escapes in names are not understood. Returns false if the text is not an object, or
+/// breaks off; then nothing is found. Takes one pass over the text, and no memory. REQUIRES:
+/// `found` has the size of `names`.
 bool find_members(std::string_view object, std::span<const std::string_view> names,
                   std::span<std::string_view> found) noexcept;
 

@@ -143,8 +143,8 @@ void ProxyConnection::cut_if_cancelled() {
   auto cancel = proxy_->options.cancelled(*now.tunnel);
   if (!cancel) return;
   now.cancel = std::move(*cancel);
-  // Its frames are not read, so no frame of ours can be put between them. Whoever connects again is
-  // told why.
+  // The proxy does not read the frames, so it cannot put one of its own between them. A client that
+  // connects again gets the reason.
   end(ExchangeEnded::How::denied, "this session was " + cancel_sentence(now.cancel));
   client_->reset();
   close();

@@ -22,8 +22,9 @@ class Prober {
     std::string api_key;  ///< Sent with questions; empty: none.
     std::filesystem::path ca_file{};
     Millis look_every{2'000};  ///< At first; rarer while nothing changes, to 15 s.
-    /// llama.cpp is asked for its slots no more often, whatever `look_every` is: asked more than
-    /// once a second, it does not notice that a client hung up, and goes on with its request.
+    /// The least time between two questions for llama.cpp's slots, whatever `look_every` is. If it
+    /// is asked more than once a second, llama.cpp does not notice that a client hung up. It then
+    /// goes on with the client's request.
     Millis slots_apart{1'500};
     HangThresholds patience{};
   };

@@ -58,7 +58,7 @@ struct AnswerPiece {
 struct AnswerSkipped {
   std::int64_t bytes = 0;
 };
-/// What the server does with the request.
+/// The evidence of the server's work on the request.
 struct ExchangeEvidence {
   Evidence evidence;
   std::string why;

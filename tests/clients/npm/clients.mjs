@@ -51,7 +51,7 @@ export async function aiStream(base, more) {
   const failure = new Promise((_, reject) => { fail = reject; });
   const { text, toolCalls } = streamText({ ...aiRequest(base, more), onError: ({ error }) => fail(error), onAbort: () => fail(new Error('aborted')) });
   const all = Promise.all([text, toolCalls]);
-  all.catch(fail);  // after what it was told before
+  all.catch(fail);  // has no effect after onError or onAbort
   const [said, calls] = await Promise.race([all, failure]);
   return { text: said, calls: aiCalls(calls) };
 }

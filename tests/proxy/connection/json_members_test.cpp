@@ -95,7 +95,7 @@ TEST(JsonMembers, SayOfAnyObjectWhatAParserSays) {
         ASSERT_EQ(nlohmann::json::parse(found), object[name]) << text;
       }
     }
-    // Cut anywhere, it is no object any more.
+    // A text that is cut anywhere is not an object any more.
     const auto cut = text.substr(0, random() % text.size());
     ASSERT_EQ(member_of(cut, "a"), "") << cut;
     object["new"] = true;

@@ -23,7 +23,7 @@ TEST(MessageHead, ARequestGoesUpAsItCameButForWhatIsBetweenNeighbours) {
   EXPECT_EQ(request_head("POST", "/v1/x?y=1", came, server, {Framing::Kind::length, 7}, false),
             "POST /v1/x?y=1 HTTP/1.1\r\nHost: model.lan:8080\r\nauthorization: Bearer k\r\n"
             "X-Custom: 1\r\nx-custom: 2\r\nAccept-Encoding: gzip\r\nContent-Length: 7\r\n\r\n");
-  // What is looked into must not come compressed.
+  // The proxy reads this answer, so the answer must not be compressed.
   EXPECT_EQ(request_head("POST", "/", came, server, {Framing::Kind::chunks}, true)
                 .find("Accept-Encoding"),
             std::string::npos);
@@ -36,7 +36,7 @@ TEST(MessageHead, AnAnswerComesDownWithItsOwnReasonAndOrder) {
   EXPECT_EQ(answer_head(418, "Short and stout", came, {Framing::Kind::length, 5}, false),
             "HTTP/1.1 418 Short and stout\r\nServer: me\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\n"
             "Content-Length: 5\r\n\r\n");
-  // To HEAD the length is told of a body that does not come.
+  // An answer to HEAD gives the length of a body that does not come.
   EXPECT_EQ(answer_head(200, "OK", came, {}, true),
             "HTTP/1.1 200 OK\r\nServer: me\r\nContent-Length: 5\r\nSet-Cookie: a=1\r\n"
             "set-cookie: b=2\r\nConnection: close\r\n\r\n");

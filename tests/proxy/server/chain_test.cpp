@@ -1,5 +1,6 @@
-// From a server's inside to what is said of an agent: looks at a simulated server, what they find,
-// what the proxy tells of it, and the health that is concluded. Each scenario in random variants.
+// From a server's inside to the health of an agent. The test looks at a simulated server, and the
+// proxy reports what the looks find. The health is concluded from these reports. Each scenario runs
+// in random variants.
 
 #include <gtest/gtest.h>
 
@@ -133,7 +134,7 @@ std::vector<Turn> turns_in_store(const std::vector<std::pair<Instant, std::vecto
 /// health of the agents is concluded from that at once.
 class Relay : public Onlooker {
  public:
-  /// `keeps`: also what is told.
+  /// `keeps`: the relay also collects the reports in `told`.
   explicit Relay(bool keeps) : keeps_(keeps) {}
 
   void opened(std::uint64_t request, const SimulatedRequest& wanted, bool is_ours) override {
@@ -392,7 +393,8 @@ TEST(SlowChain, the_process_computes_and_nothing_else_tells) {
   run("livelock", livelock, slow);
 }
 
-/// Whoever is found hung is stuck at once, for the reason that was found; nobody else is.
+/// A session whose request is found hung is stuck at once, with the reason that was found. No other
+/// session is stuck.
 std::string stuck(const Variant&, const Seen& seen, Relay& relay) {
   if (seen.hung_after && !relay.confirmed) return "found, and not told";
   if (const auto& is = relay.confirmed) {

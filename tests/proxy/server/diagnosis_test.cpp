@@ -1,4 +1,4 @@
-// What the doctor finds out about each kind of server, and what it advises.
+// The doctor's findings about each kind of server, and its advice.
 
 #include "proxy/server/diagnosis.h"
 

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A client whose requests are refused, and what its session is told to wait for.
+/// A client whose requests are refused, and the wait that its session reports.
 class Refusal : public Relaying {
  protected:
   void refuse(std::uint64_t exchange, int status, const std::string& message,

@@ -77,7 +77,7 @@ class Relaying : public testing::Test {
   std::string session = "s";
   std::map<std::string, std::string> extra;  ///< Headers.
   std::string server;                        ///< The URL of the model's.
-  std::optional<ProcessFacts> process;       ///< Who asks.
+  std::optional<ProcessFacts> process;       ///< The client's process.
 
   void hear(std::vector<Batch> batches) {
     for (auto& batch : batches) {
@@ -89,7 +89,7 @@ class Relaying : public testing::Test {
   void see(std::uint64_t exchange, decltype(Observation::what) what) {
     hear(recorder.take({.exchange = exchange, .at = now, .what = std::move(what)}));
   }
-  /// What was told since the last call.
+  /// The reports since the last call.
   std::string news() {
     std::string all;
     for (const auto& batch : std::exchange(told, {}))

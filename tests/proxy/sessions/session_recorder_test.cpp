@@ -332,7 +332,7 @@ TEST_F(Relaying, a_denied_request_ends_its_session_as_cancelled) {
   EXPECT_EQ(std::get<Outcome>(end.detail).subject, "ann");
 }
 
-/// How often a process was told.
+/// How often the recorder reported that it found a process.
 int processes_in(const std::vector<Batch>& told) {
   int count = 0;
   for (const auto& batch : told)
