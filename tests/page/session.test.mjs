@@ -84,6 +84,7 @@ onSession('events come live, by kind, and page by page', many(130), async (page,
   assert.equal(await all.count(), 131);
   await page.getByLabel('Kind of event').selectOption('message');
   await page.locator('.event.state_change').first().waitFor({ state: 'detached' });
+  await all.first().waitFor();
   assert.equal(await all.count(), 1);
   await monitor.report(id, change('unseen'), { kind: 'message', text: 'again' });
   await page.locator('.event .told', { hasText: 'again' }).waitFor();
