@@ -14,4 +14,5 @@ if ! cmp -s package-lock.json node_modules/installed; then
   npm ci --no-audit --no-fund --loglevel=error
   cp package-lock.json node_modules/installed
 fi
-WATCHDOG_MONITOR=$monitor WATCHDOG_MODEL_BACKEND=$backend exec node --test ./*.test.mjs
+WATCHDOG_MONITOR=$monitor WATCHDOG_MODEL_BACKEND=$backend WATCHDOG_TEST_DATA=$(realpath "$source/../data") \
+  exec node --test ./*.test.mjs
