@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
       {"quick", {quick, "Document the library's headers"}},
       {"thinker", {thinker, "Design the new storage layer"}},
       {"spinner", {spinner, "Fix the failing build"}},
-      {"looper", {looper, "Make the parser accept empty files"}},
+      {"looper", {looper, "Parse empty files as well"}},
       {"frozen", {frozen, "Translate the manual"}},
       {"approval", {approval, "Deploy the web site"}},
       {"doomed", {quick, "Rename the settings module"}}};

@@ -113,7 +113,7 @@ function fillRow(tr, { row, depth }) {
   mark(part.message, 'title', more || null);
   paintStrip(part.strip, row, time);
   put(part.doing, row.currentPhase ?? '');
-  if (row.tool && !hasEnded(row)) {
+  if (row.tool && !hasEnded(row) && row.state !== 'dead') {
     const elapsed = time - row.tool.startedAt;
     put(part.running, `${row.tool.name || 'a tool'} ${spoken(elapsed)}`);
     mark(part.running, 'class', `pace ${pace(elapsed)}`);
