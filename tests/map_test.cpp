@@ -172,7 +172,7 @@ TEST(Map, names_what_there_is) {
   for (const auto& fault : faults_of_map(page)) ADD_FAILURE() << "ARCHITECTURE.md:" << fault;
 }
 
-TEST(Map, what_is_not_there_is_found) {
+TEST(Map, a_missing_file_or_name_is_found) {
   EXPECT_EQ(faults_of_map("See `tests/nothing.cpp`.\n* `tests/layers.h`: `may_include`, `must`"),
             (std::vector<std::string>{"1: tests/nothing.cpp", "2: must in tests/layers.h"}));
 }
@@ -188,7 +188,7 @@ TEST(Map, draws_the_layers_that_are_held) {
     return;
   }
   EXPECT_EQ(page.substr(begin, end - begin), picture_of_layers())
-      << "draw it anew: WATCHDOG_DRAW=1 tidy_test --gtest_filter='Map.*'";
+      << "draw it again: WATCHDOG_DRAW=1 tidy_test --gtest_filter='Map.*'";
 }
 
 }  // namespace

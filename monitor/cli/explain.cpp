@@ -175,7 +175,7 @@ void print_heading(const std::string& session, const json& document) {
        {std::pair{"agent", "agent"}, {"task", "task"}, {"parent", "parentSessionId"}}) {
     if (const auto text = shown(document, field); text != "–") print_fact(name, text);
   }
-  print_fact("lifecycle", shown(document, "lifecycle") + ", attempt " + shown(document, "attempt"));
+  print_fact("lifecycle", lifecycle_in(document));
   print_fact("health",
              coloured(shown(document, "health")) + " since " + local_time(document["healthSince"]));
   if (document["outcome"].is_object()) return;

@@ -48,7 +48,7 @@ static int status(const StatusOptions& options) {
     if (const auto text = shown(document, field); text != "–") print_fact(name, text);
   }
   print_fact("attention", shown(document, "attention"));
-  print_fact("lifecycle", shown(document, "lifecycle") + ", attempt " + shown(document, "attempt"));
+  print_fact("lifecycle", lifecycle_in(document));
   print_fact("phase",
              shown(document, "currentPhase") + ", iteration " + shown(document, "iteration"));
   print_fact("state changes",

@@ -79,6 +79,11 @@ std::string explanation_in(const json& document) {
 
 namespace {
 
+/// An older server does not report the state.
+bool is_dead(const json& document) {
+  return document.value("state", "") == "dead";
+}
+
 /// The state of its model server. An older monitor does not report it.
 ServerNote server_note_in(const json& document) {
   ServerNote note;
@@ -109,6 +114,11 @@ std::string server_brief_in(const json& document) {
   return server_in_brief(server_note_in(document).evidence);
 }
 
+std::string lifecycle_in(const json& document) {
+  return (is_dead(document) ? "its process is gone" : shown(document, "lifecycle")) + ", attempt " +
+         shown(document, "attempt");
+}
+
 void print_pending(const json& document) {
   if (const auto server = server_in(document); !server.empty()) print_fact("model server", server);
   // An older server does not report turns.
@@ -121,10 +131,11 @@ void print_pending(const json& document) {
   for (const auto& tool : document["tools"]) {
     const auto said = shown(tool, "message");
     const auto id = shown(tool, "callId");
-    print_fact("running", shown(tool, "name") + " for " +
-                              spoken(Millis{tool["elapsedMs"].get<std::int64_t>()}) +
-                              (id == "–" ? "" : " (call " + id + ")") +
-                              (said == "–" ? "" : ": " + said));
+    const auto call = shown(tool, "name") + " for " +
+                      spoken(Millis{tool["elapsedMs"].get<std::int64_t>()}) +
+                      (id == "–" ? "" : " (call " + id + ")");
+    print_fact(is_dead(document) ? "left open" : "running",
+               call + (said == "–" ? "" : ": " + said));
   }
   if (const auto awaited = shown(document, "waitingFor"); awaited != "–")
     print_fact("waits for", awaited);

@@ -36,6 +36,8 @@ void print_fact(const char* name, const std::string& text);
 [[nodiscard]] std::string server_in(const nlohmann::json& document);
 /// Likewise in brief: `reading 41,216 / 61,440`.
 [[nodiscard]] std::string server_brief_in(const nlohmann::json& document);
+/// "running, attempt 1"; of a dead session not that it runs.
+[[nodiscard]] std::string lifecycle_in(const nlohmann::json& document);
 /// Prints the state of its model server, its open turns and tool calls, its wait, and requests to
 /// stop.
 void print_pending(const nlohmann::json& document);

@@ -222,7 +222,7 @@ TEST(AccessPolicy, takes_only_a_name_or_an_address_with_a_port_for_a_host) {
   }
 }
 
-TEST(Access, takes_only_so_many_refused_acts_for_the_trail) {
+TEST(Access, limits_the_number_of_refused_acts_in_the_trail) {
   test::ManualClock clock;
   Access access(exposed(), 0, clock);
   const auto taken = [&](const std::string& peer, int count) {

@@ -11,7 +11,7 @@ namespace {
 const std::string a(32, 'a');
 const std::string b(32, 'b');
 
-TEST(Tokens, are_read_a_line_each) {
+TEST(Tokens, are_read_one_per_line) {
   const auto tokens = tokens_from("# who may\n\n  " + a + " \r\nviewer\tread " + b +
                                   "\nci report,act 0123456789abcdef\n");
   ASSERT_TRUE(tokens.ok()) << tokens.error().message;

@@ -89,7 +89,7 @@ TEST(Batch, reports_are_in_call_order_and_events_as_they_come) {
   EXPECT_EQ(bench.results(), (std::vector<std::string>{"2", "1", "0"}));
 }
 
-TEST(Batch, who_changes_something_runs_alone_and_in_its_place) {
+TEST(Batch, a_call_that_changes_something_runs_alone_and_in_its_place) {
   ToolBench bench;
   std::atomic<int> inside{0};
   std::atomic<int> most{0};
@@ -295,7 +295,7 @@ TEST(Batch, workspaces_are_apart_and_shared_ones_keep_their_order) {
 
 // -- what hangs
 
-TEST(Batch, what_hangs_and_may_still_write_keeps_others_from_writing) {
+TEST(Batch, a_hanging_call_that_may_still_write_keeps_others_from_writing) {
   for (const bool gated : {false, true}) {
     ToolBench bench;
     const Door door;
@@ -359,7 +359,7 @@ TEST(Batch, two_that_hang_put_their_tool_in_quarantine_and_no_other) {
   EXPECT_EQ(name_of(bench.call("hang").outcome), "result") << "they are back";
 }
 
-TEST(Batch, when_all_workers_hang_the_next_call_is_told_so_at_once) {
+TEST(Batch, when_all_workers_hang_the_next_call_is_refused_at_once) {
   ToolBench bench({.workers_max = 16, .quarantine_after = 100, .cancel_grace = 10ms});
   const Door door;
   bench.add({.name = "hang", .deadline = {.idle = 10ms}}, [door](ToolContext&) {

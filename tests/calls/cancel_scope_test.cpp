@@ -51,7 +51,7 @@ TEST(CancelScope, the_first_reason_stays) {
   EXPECT_EQ(scope.reason()->text, "first");
 }
 
-TEST(CancelScope, who_comes_late_finds_it_cancelled) {
+TEST(CancelScope, late_children_and_callbacks_find_it_cancelled) {
   auto scope = CancelScope::root();
   scope.cancel({});
   EXPECT_TRUE(scope.child(CancelScopeKind::turn).cancelled());
@@ -101,7 +101,7 @@ TEST(CancelScope, callbacks_that_throw_or_block_hold_up_nobody) {
 
 // See github.com/facebookexperimental/libunifex, issue 670. A thread that destroys a callback waits
 // for it, and the callback waits for a lock that this thread holds.
-TEST(CancelScope, who_cancels_and_who_goes_may_hold_the_lock_that_a_callback_takes) {
+TEST(CancelScope, canceller_and_destroyer_may_hold_the_lock_that_a_callback_takes) {
   for (int round = 0; round < 300; ++round) {
     // A guard does not wait for a call under way: what the call uses is its own.
     const auto locked = std::make_shared<std::mutex>();

@@ -133,7 +133,7 @@ TEST(Cancel, of_a_tool_that_ignores_it_takes_the_grace_and_leaves_the_thread_beh
   EXPECT_TRUE(eventually([&] { return bench.executor().leaks().reclaimed_total == 1; }));
 }
 
-TEST(Cancel, what_was_called_off_before_its_start_is_not_started) {
+TEST(Cancel, a_call_reported_as_not_started_did_not_run) {
   const auto rounds = 2'000;
   std::atomic<int> invoked{0};
   std::atomic<int> reported_started{0};

@@ -97,7 +97,7 @@ TEST(Confirmation, with_nobody_to_ask_or_one_who_throws_it_is_a_no) {
   EXPECT_EQ(broken.writer->invoked, 0);
 }
 
-TEST(Confirmation, what_changed_since_it_was_shown_is_left_alone) {
+TEST(Confirmation, a_file_changed_since_it_was_shown_is_left_alone) {
   Scene scene;
   scene.bench.parts.confirm = [&](const auto&...) {
     write_file(scene.dir / "f", "by somebody else");
@@ -249,7 +249,7 @@ TEST(Confirmation, that_nobody_gives_is_not_held_against_the_tool_nor_what_it_us
   door.open();
 }
 
-TEST(Confirmation, what_was_confirmed_is_what_is_written_and_nothing_else) {
+TEST(Confirmation, only_confirmed_files_are_written) {
   Scene scene;
   write_file(scene.dir / "g", "old");
   scene.bench.parts.confirm = [](const auto&...) { return Confirmation::approve; };
@@ -276,7 +276,7 @@ TEST(Confirmation, what_was_confirmed_is_what_is_written_and_nothing_else) {
   EXPECT_EQ(content_of(scene.dir / "g"), "old");
 }
 
-TEST(Confirmation, what_was_written_in_part_is_not_said_to_be_undone) {
+TEST(Confirmation, a_partial_write_is_not_reported_as_undone) {
   Scene scene;
   write_file(scene.dir / "g", "old");
   scene.bench.add(
@@ -341,7 +341,7 @@ TEST(Confirmation, a_call_that_is_over_before_it_was_made_is_not_made) {
   EXPECT_EQ(tool->invoked, 0);
 }
 
-TEST(Confirmation, what_a_call_wrote_before_its_timeout_can_be_brought_back) {
+TEST(Confirmation, a_file_written_before_a_timeout_can_be_restored) {
   const TempDir dir;
   Scene scene;
   scene.bench.options.cancel_grace = 10ms;

@@ -167,7 +167,7 @@ TEST(ActivityDeadline, progress_keeps_a_call_alive_for_hours) {
   EXPECT_EQ(deadline.next_expiry(), now + 120s);
 }
 
-TEST(ActivityDeadline, what_does_not_rise_is_no_progress) {
+TEST(ActivityDeadline, a_value_that_does_not_rise_is_not_progress) {
   ActivityDeadline deadline(resolved({}), start);
   ASSERT_TRUE(deadline.progress(5, start));
   for (const double value : {5.0, 4.0, std::nan(""), std::numeric_limits<double>::infinity(),

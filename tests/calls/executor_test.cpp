@@ -51,7 +51,7 @@ TEST(Executor, whatever_a_tool_throws_is_a_typed_failure) {
   EXPECT_EQ(as<ToolFailure>(bench.call("words")).message, "no such host");
 }
 
-TEST(Executor, what_the_tool_calls_a_failure_keeps_its_words) {
+TEST(Executor, a_failure_keeps_the_text_of_the_tool) {
   ToolBench bench;
   bench.add({.name = "grep"}, [](ToolContext&) {
     return ToolReply{
@@ -111,7 +111,7 @@ TEST(Executor, refuses_what_it_cannot_call) {
   EXPECT_EQ(invoked, 1);
 }
 
-TEST(Executor, calls_without_an_id_are_told_apart) {
+TEST(Executor, calls_without_an_id_are_distinguished) {
   ToolBench bench;
   bench.add({.name = "t"}, [](ToolContext&) { return said("x"); });
   auto turn = bench.turn();
@@ -141,7 +141,7 @@ TEST(Executor, a_mode_and_the_final_turn_forbid_calls) {
   EXPECT_EQ(as<ToolDenied>(other.calls(final_turn, {"web"})[0]).reason, DenyReason::final_turn);
 }
 
-TEST(Executor, what_can_be_neither_stopped_nor_fenced_is_not_run_in_this_process) {
+TEST(Executor, a_tool_that_can_be_neither_stopped_nor_fenced_is_refused_by_default) {
   const ToolSpec raw{
       .name = "raw", .effect = Effect::external_write, .stoppable = Stoppable::not_stoppable};
   ToolBench bench;
@@ -247,7 +247,7 @@ TEST(Executor, a_tool_that_does_not_say_what_it_changes_is_never_called_harmless
   }
 }
 
-TEST(ToolRegistry, refuses_what_is_no_tool) {
+TEST(ToolRegistry, refuses_a_missing_tool) {
   ToolRegistry tools;
   for (const auto& none : {std::shared_ptr<Tool>(), read_file_tool(nullptr),
                            list_files_tool(nullptr), write_file_tool(nullptr, true),
@@ -313,7 +313,7 @@ TEST(Executor, accepted_progress_moves_the_deadline_and_heartbeats_do_not) {
   }
 }
 
-TEST(Executor, who_finishes_at_the_last_moment_has_finished) {
+TEST(Executor, a_call_that_finishes_exactly_at_its_deadline_succeeds) {
   ToolBench bench;
   bench.stop_the_clock();
   const Door door;
@@ -401,7 +401,7 @@ TEST(Executor, real_time_bounds_a_tool_that_ignores_everything) {
 
 // -- what timed out
 
-TEST(Executor, what_must_not_run_twice_is_off_for_the_turn_after_a_timeout) {
+TEST(Executor, a_tool_that_must_not_run_twice_is_off_for_the_turn_after_a_timeout) {
   ToolBench bench;
   bench.stop_the_clock();
   const auto stops = [](ToolContext& now) {
@@ -458,7 +458,7 @@ TEST(Executor, three_timeouts_in_a_row_switch_a_tool_off_and_the_next_turn_tries
   EXPECT_EQ(outcome(third), "timeout") << "it is trusted again";
 }
 
-TEST(Executor, what_a_tool_itself_calls_wrong_switches_nothing_off) {
+TEST(Executor, errors_that_a_tool_reports_do_not_disable_it) {
   ToolBench bench;
   bench.add({.name = "t"}, [](ToolContext&) { return ToolReply{.ok = false, .text = "no"}; });
   auto turn = bench.turn();
@@ -487,7 +487,7 @@ TEST(Executor, a_hint_is_followed_and_taken_out) {
             std::string::npos);
 }
 
-TEST(Executor, what_the_author_says_of_repeating_goes_before_what_follows_from_effects) {
+TEST(Executor, the_authors_retry_setting_overrides_the_advice_from_effects) {
   EXPECT_EQ(retry_advice({.retry_on_timeout = false}, EffectState::none), RetryAdvice::do_not);
   EXPECT_EQ(retry_advice({.effect = Effect::irreversible, .retry_on_timeout = true},
                          EffectState::unknown),

@@ -90,7 +90,7 @@ TEST(ExecutorTime, a_slow_tool_is_called_slow_once_and_left_alone) {
   EXPECT_EQ(bench.count(Kind::slow), 1);
 }
 
-TEST(ExecutorTime, progress_is_told_every_five_seconds_of_a_long_call) {
+TEST(ExecutorTime, progress_is_reported_every_five_seconds_of_a_long_call) {
   ToolBench bench;
   bench.stop_the_clock();
   bench.options.progress_every = 5s;
@@ -221,7 +221,7 @@ TEST(ExecutorTime, neither_deadline_nor_budget_count_while_a_tool_waits_for_some
   EXPECT_EQ(budget->elapsed_seconds(), 5) << "its clock runs again";
 }
 
-TEST(ExecutorTime, what_was_given_up_while_it_waited_gives_the_budget_its_time_back) {
+TEST(ExecutorTime, a_call_abandoned_while_paused_no_longer_pauses_the_budget) {
   ToolBench bench({.cancel_grace = 0ms});
   bench.stop_the_clock();
   const Door door;

@@ -54,7 +54,7 @@ std::string planned(const std::string& names) {
   return text;
 }
 
-TEST(Waves, who_changes_something_is_alone_and_keeps_its_place) {
+TEST(Waves, a_call_that_changes_something_is_alone_and_keeps_its_place) {
   EXPECT_EQ(planned(""), "");
   EXPECT_EQ(planned("rrr"), "rrr");
   EXPECT_EQ(planned("rwr"), "r|w|r");

@@ -207,7 +207,7 @@ class WriteWithConsent : public WorkspaceTools {
   std::function<void()> meanwhile;
 };
 
-TEST_F(WriteWithConsent, what_was_confirmed_by_its_diff_can_be_brought_back) {
+TEST_F(WriteWithConsent, a_change_confirmed_by_its_diff_can_be_undone) {
   const auto report = change();
   EXPECT_EQ(as<ToolExecutionResult>(report).output.text, "wrote 6 bytes to f");
   EXPECT_NE(shown.find("-two\n+2\n"), std::string::npos) << shown;
@@ -219,7 +219,7 @@ TEST_F(WriteWithConsent, what_was_confirmed_by_its_diff_can_be_brought_back) {
   EXPECT_EQ(content_of(root / "f"), "one\ntwo\n");
 }
 
-TEST_F(WriteWithConsent, what_others_changed_since_is_not_brought_back) {
+TEST_F(WriteWithConsent, a_file_that_others_changed_since_is_not_restored) {
   const auto report = change();
   write_file(root / "f", "by hand");
   EXPECT_EQ(checkpoints->restore(report.checkpoint)->skipped_changed,
@@ -236,7 +236,7 @@ TEST_F(WriteWithConsent, a_no_leaves_nothing_behind) {
   EXPECT_EQ(text_of("list_files", "{}"), "f\nlink_out\npipe\nway_out\n") << "no hidden files";
 }
 
-TEST_F(WriteWithConsent, what_came_in_between_is_kept) {
+TEST_F(WriteWithConsent, a_change_made_during_the_confirmation_is_kept) {
   meanwhile = [this] { write_file(root / "f", "by hand"); };
   const auto report = change();
   EXPECT_EQ(as<ToolDenied>(report).reason, DenyReason::stale_precondition);

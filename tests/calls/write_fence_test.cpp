@@ -74,7 +74,7 @@ TEST(WriteFence, a_file_that_changed_is_left_as_it_is) {
             CommitResult::committed);
 }
 
-TEST(WriteFence, what_is_staged_does_not_leave_its_directory) {
+TEST(WriteFence, a_staged_file_does_not_leave_its_directory) {
   const TempDir dir;
   fs::create_directory(dir / "in");
   fs::create_directory(dir / "out");
@@ -86,7 +86,7 @@ TEST(WriteFence, what_is_staged_does_not_leave_its_directory) {
   EXPECT_TRUE(fs::is_empty(dir / "out"));
 }
 
-TEST(WriteFence, what_the_disk_refuses_is_said) {
+TEST(WriteFence, a_file_system_error_is_reported) {
   const TempDir dir;
   WriteFence gate(1, "key");
   EXPECT_EQ(gate.publish_file(dir / "none", dir / "f"), CommitResult::io_error);
@@ -152,7 +152,7 @@ TEST(WriteFence, no_number_is_given_out_twice) {
   EXPECT_EQ(seen.size(), 160'000U) << "past the end of a range, too";
 }
 
-TEST(WriteFence, a_file_that_is_no_such_file_is_refused) {
+TEST(WriteFence, an_invalid_epoch_file_is_refused) {
   const TempDir dir;
   for (const auto* text : {"hello", "-1", "99999999999999999999", "1 2", "9007199254740993"}) {
     write_file(dir / "epoch", text);
@@ -185,7 +185,7 @@ ToolSpec writer(Millis idle) {
   return {.name = "w", .effect = Effect::local_write, .gated = true, .deadline = {.idle = idle}};
 }
 
-TEST(Fencing, what_comes_after_the_timeout_changes_nothing) {
+TEST(Fencing, a_write_after_the_timeout_changes_nothing) {
   const TempDir dir;
   write_file(dir / "f", "before");
   ToolBench bench({.cancel_grace = 10ms});
@@ -210,7 +210,7 @@ TEST(Fencing, what_comes_after_the_timeout_changes_nothing) {
   EXPECT_EQ(files_in(dir), 1U);
 }
 
-TEST(Fencing, what_was_done_before_the_timeout_is_said_to_be_done) {
+TEST(Fencing, a_write_before_the_timeout_is_reported_as_done) {
   ToolBench bench({.cancel_grace = 10ms});
   const Door door;
   bench.add(writer(20ms), [door](ToolContext& now) {

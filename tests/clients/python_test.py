@@ -57,7 +57,7 @@ class WithMonitor(unittest.TestCase):
 
 
 class Reports(WithMonitor):
-    def test_what_is_reported_is_what_the_monitor_shows(self):
+    def test_the_monitor_shows_all_reported_events(self):
         with self.reporter(agent="planner", task="to plan", labels={"team": "tools"}) as reporter:
             reporter.heartbeat(1, "reflection", {"tokens": 7}, expect_quiet_s=2)
             with reporter.tool("search", {"query": "x"}, deadline_s=600) as call:
@@ -118,7 +118,7 @@ class Reports(WithMonitor):
             self.assertTrue(heard.wait(PATIENCE_S))
             self.assertEqual((call.aborted, other.aborted, reporter.cancelled), (True, False, False))
 
-    def test_content_that_is_no_json_or_no_text_or_huge_arrives_as_what_can_be_said_of_it(self):
+    def test_content_that_cannot_be_encoded_or_is_huge_still_arrives_in_some_form(self):
         class Bad:
             def __repr__(self):
                 raise RuntimeError
@@ -214,7 +214,7 @@ class Waits(WithMonitor):
         self.begin(lambda: reporter.heartbeat(7, "last"))
         self.assertEqual(self.wait(lambda progress: progress["iteration"] == 7)["currentPhase"], "last")
 
-    def test_an_end_of_another_kind_is_told_with_what_happened(self):
+    def test_an_unexpected_end_is_reported_with_its_history(self):
         reporter = self.reporter(interval_s=0)
         for step in range(40):
             reporter.heartbeat(step, "edit")
@@ -245,7 +245,7 @@ class Waits(WithMonitor):
         self.addCleanup(stop.set)  # before the thread is joined, also where the test failed
         return stop
 
-    def test_what_stays_stuck_fails_after_three_further_iterations_unless_told_otherwise(self):
+    def test_a_stuck_session_fails_after_three_more_iterations_by_default(self):
         reporter = self.reporter()
         reporter.state_change("begun")
         stop = self.spin(reporter)
@@ -289,7 +289,7 @@ class Waits(WithMonitor):
         with self.assertRaises(FileNotFoundError):
             self.wait(lambda progress: open("/absent"))
 
-    def test_no_monitor_is_told_at_once(self):
+    def test_a_missing_monitor_is_reported_at_once(self):
         with socket.create_server(("127.0.0.1", 0)) as nobody:
             url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
         with self.assertRaises(WaitFailed) as caught:
@@ -297,7 +297,7 @@ class Waits(WithMonitor):
         self.assertEqual(caught.exception.end, "unavailable")
         self.assertIn("watchdog-monitor serve", str(caught.exception))
 
-    def test_what_is_no_monitor_is_told_at_once(self):
+    def test_a_server_that_is_not_a_monitor_is_reported_at_once(self):
         with FalseMonitor() as other, self.assertRaises(WaitFailed) as caught:
             watchdog_client.wait("x", server=other.url)
         self.assertEqual(caught.exception.end, "refused")
@@ -369,7 +369,7 @@ class BadMonitors(unittest.TestCase):
             self.assertLess(reporter._bytes, 9 << 20)
             reporter.close(0)
 
-    def test_who_refuses_is_asked_again_with_the_same_ids_and_no_agent_notices(self):
+    def test_refused_reports_are_sent_again_with_the_same_ids(self):
         for status in (401, 404, 429, 500, 503):
             with self.subTest(status), FalseMonitor(answers=[status, 200]) as monitor, \
                     unittest.mock.patch.object(watchdog_client, "_REFUSED_S", 0.01):
@@ -380,7 +380,7 @@ class BadMonitors(unittest.TestCase):
                 self.assertEqual(first[0]["event_id"], second[0]["event_id"])
                 self.assertEqual(reporter.rejected, 0)
 
-    def test_what_is_too_large_or_malformed_is_found_and_left_out(self):
+    def test_a_report_that_is_too_large_or_malformed_is_found_and_left_out(self):
         with FalseMonitor(poison="bad") as monitor:
             for status in (400, 413, 422):
                 monitor.poison_status = status
@@ -405,7 +405,7 @@ class BadMonitors(unittest.TestCase):
                 self.assertLess(time.monotonic() - begin, 5)
                 self.assertEqual(reporter.close(0), server == "")
 
-    def test_an_answer_that_is_no_answer_is_no_acknowledgement(self):
+    def test_an_invalid_answer_is_not_an_acknowledgement(self):
         with FalseMonitor(answers=["garbage", "html", 200]) as monitor:
             reporter = Reporter("garbage", server=monitor.url, interval_s=0)
             reporter.completed()

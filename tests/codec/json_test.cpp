@@ -81,7 +81,7 @@ TEST(Json, reads_every_kind_of_the_trace_format) {
       std::nullopt);
 }
 
-TEST(Json, reason_and_subject_of_an_end_are_two_things_whoever_wrote_them_as_one) {
+TEST(Json, an_end_has_a_separate_reason_and_subject_even_if_written_as_one) {
   struct Row {
     const char* text;
     std::string reason;
@@ -452,7 +452,7 @@ TEST(Json, turns_progress_and_timeouts_are_read_and_written_back_as_they_were) {
   }
 }
 
-TEST(Json, what_is_to_stop_is_read_back_as_it_was) {
+TEST(Json, a_cancel_request_is_read_back_unchanged) {
   Report report{.kind = ReportKind::cancel};
   report.detail = CancelRequest{.by = "ann", .reason = "enough", .turn = "t", .call = "c"};
   const auto facts = facts_of(report, {});

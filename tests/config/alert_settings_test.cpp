@@ -54,7 +54,7 @@ TEST_F(Configured, a_list_may_come_from_a_variable) {
       << refusal();
 }
 
-TEST_F(Configured, what_makes_no_channel_is_refused) {
+TEST_F(Configured, invalid_alert_settings_are_refused) {
   const std::string x = "[alerts.channels.x]\n";
   for (const auto& [text, why] : std::vector<std::pair<std::string, std::string>>{
            {x + "format = \"json\"", "url is missing"},

@@ -72,7 +72,7 @@ TEST(Histogram, counts_what_took_as_long_as_a_bound_below_it) {
   EXPECT_NEAR(histogram.sum_seconds(), 3'605.0025, 0.001);
 }
 
-TEST(RouteGroups, are_told_by_the_path_whatever_stands_in_it) {
+TEST(RouteGroups, are_chosen_by_the_path_whatever_it_contains) {
   const std::pair<const char*, RouteGroup> paths[] = {
       {"/", RouteGroup::page},
       {"/api/autonomous/progress/s?x=/stream", RouteGroup::progress},

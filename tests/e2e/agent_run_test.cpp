@@ -248,7 +248,7 @@ TEST_F(MonitorChecks, asks_unasked_about_a_suspicious_session) {
   EXPECT_NE(model.chats().at(0).find("the same"), std::string::npos);
 }
 
-TEST_F(MonitorChecks, may_be_told_not_to_ask_unasked) {
+TEST_F(MonitorChecks, can_be_limited_to_explicit_requests) {
   std::atomic<int> asked = 0;
   const ModelServer model(answering([&](Exchange& exchange) {
     ++asked;

@@ -105,7 +105,7 @@ TEST_F(AlertDelivery, a_message_that_is_not_wanted_is_given_up_and_the_next_one_
   EXPECT_EQ(list("?state=sent")["alerts"][0]["sessionId"], "t");
 }
 
-TEST_F(AlertDelivery, what_is_overdue_goes_at_once_after_a_restart_and_nothing_goes_twice) {
+TEST_F(AlertDelivery, overdue_alerts_are_sent_at_once_after_a_restart_and_never_twice) {
   std::atomic<bool> works = false;
   Hook hook([&](Exchange& exchange, int) {
     works ? ok(exchange) : void(exchange.respond(503, "later"));

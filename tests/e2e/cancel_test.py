@@ -186,7 +186,7 @@ class CancelTest(unittest.TestCase):
         status, told = self.model("/v1/responses", {"model": "m", "input": "more", "previous_response_id": "resp_1"})
         self.assertEqual((status, told["error"]["type"]), (400, "cancelled"))
 
-    def test_what_asks_for_no_answer_passes(self):
+    def test_an_embeddings_request_passes_in_a_cancelled_session(self):
         self.assertEqual(self.model("/v1/chat/completions", {"model": "m", "messages": []}, "s")[0], 200)
         self.until("s", lambda document: True)
         self.cancel("s")
@@ -328,7 +328,7 @@ class CancelTest(unittest.TestCase):
             agent.kill()
             self.dead("s")
 
-    def test_what_an_agent_starts_for_one_hook_is_not_the_agent(self):
+    def test_a_process_started_for_one_hook_is_not_taken_for_the_agent(self):
         with Agent() as agent:
             for name in ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"):
                 agent.do("helper", *self.hook(name, "s", prompt="go", tool_name="Bash", tool_use_id="t1"))

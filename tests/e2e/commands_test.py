@@ -117,7 +117,7 @@ class OfThemselves(unittest.TestCase):
                 self.assertIn(range_, said)
                 self.assertNotIn("e+308", said)
 
-    def test_what_is_missing_or_too_much_is_named_with_the_usage(self):
+    def test_a_missing_or_extra_argument_is_named_with_the_usage(self):
         for words, wrong, usage in ((["status"], "session is missing", "status [OPTION]... session"),
                                     (["status", "a", "b"], 'unexpected argument "b"', "status [OPTION]... session"),
                                     (["sessions", "--limit"], "--limit needs a value", "sessions [OPTION]..."),
@@ -181,7 +181,7 @@ class OfThemselves(unittest.TestCase):
             self.assertEqual(said.returncode, REFUSED)
             self.assertIn("plain", said.stderr)
 
-    def test_a_place_that_is_no_good_is_named_with_its_option(self):
+    def test_an_unusable_file_or_address_is_named_with_its_option(self):
         with tempfile.TemporaryDirectory() as folder:
             for words in ("status x", "sessions", "events x", "cancel x", "turns", "forget x --yes"):
                 said = run(*words.split(), "--db", folder + "/none.db")
@@ -198,7 +198,7 @@ class OfThemselves(unittest.TestCase):
         said = run("replay", "/nowhere/trace.jsonl")
         self.assertEqual((said.returncode, said.stdout), (NOT_FOUND, ""))
 
-    def test_the_demo_has_the_proxy_that_it_is_told_to_have(self):
+    def test_the_demo_opens_the_proxy_that_its_options_name(self):
         asked = queue.Queue()
 
         class Upstream(http.server.BaseHTTPRequestHandler):
@@ -378,7 +378,7 @@ class WithAMonitor(unittest.TestCase):
         self.assertEqual(said.returncode, DONE)
         self.assertIn("cancel", said.stdout)
 
-    def test_what_the_model_server_does_is_said(self):
+    def test_the_activity_of_the_model_server_is_shown(self):
         self.report("runs", {"kind": "evidence", "call_id": "r", "state": "reading", "done": 41216, "total": 61440, "left_ms": 118000})
         said = run("status", "runs", *self.where)
         self.assertIn("model server     reads the prompt: 41,216 of 61,440 tokens, about 2 min left\n", said.stdout)
@@ -394,7 +394,7 @@ class WithAMonitor(unittest.TestCase):
         for words in ("prompt progress", "What to change", "stream_chunk_timeout"):
             self.assertIn(words, said.stdout)
 
-    def test_what_a_list_does_not_show_is_said(self):
+    def test_a_list_reports_that_entries_are_not_shown(self):
         for number in range(4):
             self.report(f"more-{number}", *[{"kind": "state_change", "type": "step"}] * 3)
         for words, note in ((("sessions", "--limit", 2), "3 more sessions are not shown; use --limit 5, "),
@@ -470,7 +470,7 @@ class WithAMonitor(unittest.TestCase):
                     server.terminate()
                     self.assertEqual(server.stdout.read().split("\n")[:-1], shown)
 
-    def test_what_is_not_there_is_said(self):
+    def test_a_missing_session_or_token_is_reported(self):
         for command in ("status", "events", "explain", "cancel", "events --follow"):
             with self.subTest(command):
                 said = run(*command.split(), "nobody", *self.where, env=self.environment())
@@ -540,7 +540,7 @@ class WithAMonitor(unittest.TestCase):
         self.report("runs", {"kind": "heartbeat", "source": "loop"}, {"kind": "state_change", "type": "second"})
         self.assertIn("second", following.stdout.readline())
 
-    def test_rows_are_told_as_they_change(self):
+    def test_watch_shows_each_row_when_it_changes(self):
         watching = self.lines("watch", "--json", *self.where)
         self.assertEqual(json.loads(watching.stdout.readline())["sessionId"], "runs")
         self.report("later", {"kind": "start"})

@@ -73,7 +73,7 @@ TEST_F(Config, its_sample_is_a_file_it_accepts) {
   EXPECT_EQ(checked.output, file.string() + ": settings are valid\n");
 }
 
-TEST_F(Config, what_is_wrong_is_said_at_once_and_nothing_starts) {
+TEST_F(Config, wrong_settings_are_reported_at_once_and_nothing_starts) {
   std::ofstream(file) << "[monitor]\nport = 'x'\nprot = 1\n[model]\napi_key = 'sk-secret'\n";
   for (const char* command : {"config", "serve", "demo"}) {
     const auto ran = with({command, "--config", file});

@@ -83,7 +83,7 @@ TEST_F(Detection, message_that_repeats_itself_is_heard_although_it_is_cut) {
   EXPECT_EQ(document["stuckBy"], "R8");
 }
 
-TEST_F(Detection, agent_may_say_of_itself_that_it_gets_nowhere) {
+TEST_F(Detection, agent_may_report_that_it_makes_no_progress) {
   Server server(path);
   call(server, "s", 3, {{"path", "a"}}, "the same");
   ASSERT_EQ(server.progress("s")["health"], "suspect");

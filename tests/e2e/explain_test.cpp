@@ -221,7 +221,7 @@ TEST_F(Explain, says_which_events_are_not_kept_any_more) {
       << text;
 }
 
-TEST_F(Explain, what_agents_say_does_not_steer_the_terminal) {
+TEST_F(Explain, text_from_agents_does_not_control_the_terminal) {
   Server server(path);
   server.report("s", R"({"kind":"state_change","type":"a\u001b[2J","data":"\u001b]0;x\u0007"})");
   server.report("s", R"({"kind":"wait","waiting_for":"\u001b[31m"})");

@@ -198,7 +198,7 @@ class HostileTest(unittest.TestCase):
         old = head.replace("HTTP/1.1", "HTTP/1.0") + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
         self.assertEqual(self.statuses(old), [400])
 
-    def test_what_is_no_http_is_refused(self):
+    def test_a_request_that_is_not_http_is_refused(self):
         for text in ("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "HELO there\r\n\r\n", "GET /healthz\r\n\r\n",
                      "GET /healthz HTTP/9.9\r\nHost: HOST\r\n\r\n", "GET  /healthz HTTP/1.1\r\nHost: HOST\r\n\r\n",
                      "GET /healthz HTTP/1.1\r\nHost: HOST\r\nA\0B: x\r\n\r\n"):

@@ -23,7 +23,7 @@ json hook_of(const char* name, int number) {
           {"tool_use_id", "call_" + std::to_string(number)}};
 }
 
-TEST(Joined, agent_that_two_tell_of_is_one_and_its_loop_is_found_and_kept) {
+TEST(Joined, agent_reported_by_two_sources_is_one_and_its_loop_is_found_and_kept) {
   TempDir dir;
   Server server(dir / "w.db");
   const auto hook = [&](const json& event) {

@@ -89,7 +89,7 @@ TEST_F(Keeping, running_monitor_forgets_a_session_so_that_no_byte_is_left) {
   EXPECT_FALSE(is_anywhere("planted")) << "the monitor wrote it down again";
 }
 
-TEST_F(Keeping, what_runs_is_forgotten_only_by_force) {
+TEST_F(Keeping, running_session_is_forgotten_only_by_force) {
   Server server(path);
   play(server, "running", "planted");
   auto forced = words(server, {"forget", "running", "--yes"});
@@ -104,7 +104,7 @@ TEST_F(Keeping, what_runs_is_forgotten_only_by_force) {
   EXPECT_EQ(server.progress("running")["progress"]["heartbeats"], 1);
 }
 
-TEST_F(Keeping, file_without_a_monitor_is_told_to_forget_and_one_with_a_monitor_is_not) {
+TEST_F(Keeping, forget_works_on_a_file_without_a_monitor_and_is_refused_with_one) {
   std::string url;
   {
     Server server(path);

@@ -239,7 +239,7 @@ TEST_F(Monitor, full_disk_is_said_and_loses_nothing) {
   EXPECT_EQ(stored("s"), accepted);
 }
 
-TEST_F(Monitor, deleted_database_is_made_anew) {
+TEST_F(Monitor, deleted_database_is_created_again) {
   Server server(path);
   server.report("s", R"({"kind":"message"})");
   for (const char* suffix : {"", "-wal", "-shm", "-writer", "-judge"})

@@ -170,7 +170,7 @@ class ProxyTest(unittest.TestCase):
             connection.close()
             self.assertEqual(gone.get(timeout=PATIENCE_S), b"")
 
-    def test_who_does_not_read_stops_the_server_from_writing(self):
+    def test_a_client_that_does_not_read_stops_the_server_from_writing(self):
         size = 100_000_000
         blocked = threading.Event()
 
@@ -198,7 +198,7 @@ class ProxyTest(unittest.TestCase):
         status, _, answer = self.response(post(b"/v1/completions", body))
         self.assertEqual((status, answer), (200, str(hash(body)).encode()))
 
-    def test_a_server_that_is_not_there_is_told_in_the_clients_own_form(self):
+    def test_an_unreachable_server_is_reported_in_the_clients_own_format(self):
         with socket.create_server(("127.0.0.1", 0)) as free:
             url = "http://127.0.0.1:%d" % free.getsockname()[1]
         self.begin_before(url)
@@ -210,7 +210,7 @@ class ProxyTest(unittest.TestCase):
             self.assertEqual(status, 502)
             self.assertIn("cannot be reached", message(json.loads(body)))
 
-    def test_what_is_no_http_is_an_error_that_says_so(self):
+    def test_an_answer_that_is_not_http_is_reported_as_an_error(self):
         answers = {b"/garbage": b"\0\1\2 garbage\r\n\r\n", b"/version": b"HTTP/3.0 200 OK\r\n\r\n",
                    b"/lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
                    b"/header": b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000,
@@ -407,7 +407,7 @@ class ProxyTest(unittest.TestCase):
         out = self.ask(b"POST /v1/chat/completions HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n%s" % (len(CHAT), CHAT))
         self.assertTrue(out.endswith(b"\r\n\r\ndata: 1\n\n"))
 
-    def test_who_reaches_it_through_others_shows_a_token_that_goes_no_further(self):
+    def test_a_client_behind_a_proxy_needs_a_token_that_is_not_passed_on(self):
         self.begin(lambda connection, head, body: respond(connection, b"{}"), "--behind-proxy")
         token = self.server.secret.encode()
         self.assertEqual(self.response(get(b"/v1/models"))[0], 401)

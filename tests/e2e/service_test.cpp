@@ -191,7 +191,7 @@ TEST_F(Service, log_is_an_object_a_line_and_tells_once_that_pings_fail) {
   EXPECT_EQ(test::content_of(log).find("b9c2"), std::string::npos) << "who knows the URL may ping";
 }
 
-TEST_F(Service, nobody_to_ping_is_told_once_and_never_fatal) {
+TEST_F(Service, failed_ping_is_reported_once_and_is_never_fatal) {
   const auto log = dir / "log";
   test::Process process({"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>" + log.string(), WATCHDOG_MONITOR,
                          "serve", "--db", path.string(), "--port", "0", "--config", "",
@@ -205,7 +205,7 @@ TEST_F(Service, nobody_to_ping_is_told_once_and_never_fatal) {
   EXPECT_NE(text.find("warning: ping failed: http://127.0.0.1:1: "), std::string::npos) << text;
 }
 
-TEST_F(Service, what_agents_say_ends_no_line_of_the_log_and_steers_no_terminal) {
+TEST_F(Service, foreign_text_neither_breaks_a_log_line_nor_controls_the_terminal) {
   const auto log = dir / "log";
   // The name of a file is said in the log as well.
   const auto state = dir / "a\x1b[31m\nb";

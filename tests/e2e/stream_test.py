@@ -112,7 +112,7 @@ class StreamTest(unittest.TestCase):
         self.assertEqual(reader.until(lambda kind, data: kind == "transition" and data["health"] == "progressing")["sessionId"], "new")
         self.assertEqual(reader.until(lambda kind, data: kind == "session")["iteration"], 4)
 
-    def test_secrets_are_told_nobody(self):
+    def test_secrets_are_shown_to_nobody(self):
         secret = "hunter2" + "forever"
         reader = self.open()
         say(self.server, "a", {"kind": "state_change", "type": "login", "data": {"password": secret}},
@@ -123,14 +123,14 @@ class StreamTest(unittest.TestCase):
         self.assertIn("[redacted]", "".join(told))
         self.assertNotIn(secret, "".join(told))
 
-    def test_a_session_that_was_only_made_is_told(self):
+    def test_a_session_that_was_only_created_is_reported(self):
         reader = self.open()
         next(reader)
         self.assertEqual(post(self.server, SESSIONS, {"sessionId": "made"})[0], 201)
         row = reader.until(lambda kind, data: kind == "session")
         self.assertEqual((row["sessionId"], row["health"], row["heartbeats"]), ("made", "unknown", None))
 
-    def test_one_session_is_told_of_itself_alone(self):
+    def test_the_stream_of_one_session_reports_that_session_alone(self):
         say(self.server, "a", change(1))
         reader = self.open(f"{SESSIONS}/a/stream")
         self.assertEqual(next(reader)[1]["sessions"][0]["progress"]["stateChanges"], 1)
@@ -140,7 +140,7 @@ class StreamTest(unittest.TestCase):
         reader.until(lambda kind, data: said.append(data["sessionId"]) or kind == "session" and data["progress"]["stateChanges"] == 2)
         self.assertEqual(set(said), {"a"})
 
-    def test_a_session_that_ended_is_told_as_ended(self):
+    def test_a_session_that_ended_is_reported_as_ended(self):
         say(self.server, "a", change(1))
         reader, own = self.open(), self.open(f"{SESSIONS}/a/stream")
         next(reader), next(own)
@@ -213,7 +213,7 @@ class StreamTest(unittest.TestCase):
             changes = [data["id"] for kind, data in records if kind == "transition"]
             self.assertEqual(changes, sorted(set(changes)), session)
 
-    def test_who_reads_slowly_is_told_all_and_holds_nobody_up(self):
+    def test_a_slow_reader_gets_everything_and_delays_nobody(self):
         slow = socket.create_connection((self.server.host.split(":")[0], self.server.port))
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self.addCleanup(slow.close)
@@ -236,7 +236,7 @@ class StreamTest(unittest.TestCase):
                     break
         self.assertEqual(seen, list(range(count)))
 
-    def test_a_monitor_that_is_told_to_stop_hangs_up_and_goes(self):
+    def test_a_monitor_that_is_asked_to_stop_closes_its_streams_and_exits(self):
         readers = [self.open() for _ in range(20)]
         for reader in readers:
             next(reader)

@@ -45,7 +45,7 @@ class TlsTest(unittest.TestCase):
         connection.request("POST", "/api/autonomous/sessions/a/events", body)
         self.assertEqual(json.load(connection.getresponse())["accepted"], 500)
 
-    def test_browsers_are_told_to_come_by_tls_alone(self):
+    def test_browsers_are_directed_to_use_only_tls(self):
         for host, expected in (("127.0.0.1", "max-age=31536000"), ("monitor.example:1", "max-age=31536000"), ("localhost:3000", None)):
             for path, status in (("/healthz", 200), ("/", 401), ("/nothing", 404), ("/api/autonomous/stream", 200)):
                 connection = self.connection()
@@ -75,7 +75,7 @@ class TlsTest(unittest.TestCase):
         self.assertIn(b"200 OK", received)
         raw.close()
 
-    def test_who_speaks_no_tls_or_an_old_one_is_not_answered(self):
+    def test_a_client_with_no_tls_or_an_old_version_is_not_answered(self):
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=PATIENCE_S) as plain:
             plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             with contextlib.suppress(ConnectionResetError):

@@ -284,7 +284,7 @@ TEST(WaitOnStream, a_monitor_that_restarts_is_waited_for_and_nothing_is_missed) 
   EXPECT_EQ(waiter.ends(), 0);
 }
 
-TEST(WaitOnStream, what_is_no_monitor_does_no_harm) {
+TEST(WaitOnStream, a_server_that_is_not_a_monitor_does_no_harm) {
   test::ModelServer server([](test::ModelServer::Exchange& exchange) {
     if (!exchange.request().target.ends_with("/stream")) {
       exchange.respond(200, R"({"lifecycle":7,"outcome":[],"progress":1})");

@@ -73,7 +73,7 @@ class Alone(AtTerminal):
         self.assertEqual(self.end(), 5)
         self.assertEqual(self.outcome(), ("failed", "process_exited", "exit code 5"))
 
-    def test_what_goes_elsewhere_is_no_terminal(self):
+    def test_redirected_output_is_not_a_terminal(self):
         self.sit(["bash", "-c", f"{PROGRAM} run -- sh -c 'test -t 0 && ! test -t 1 && test -t 2 && echo right' >out; cat out; tty"])
         self.sees("right\r\n")
         self.sees("/dev/pts/")

@@ -20,7 +20,7 @@ FOREVER = "[ -p forever ] || mkfifo forever; exec 3<>forever; while :; do read x
 
 
 class Outcomes(Wrapped):
-    def test_a_shell_loop_gets_somewhere_with_each_line_that_says_so(self):
+    def test_a_shell_loop_makes_progress_with_each_matching_line(self):
         script = "for i in 1 2 3; do echo step $i; echo noise; done; printf 'step last'"
         code, output, told = self.run_to_end("sh", "-c", script, options=["--state-change-on", "^step", "--task", "walk"])
         self.assertEqual((code, output), (0, b"step 1\nnoise\nstep 2\nnoise\nstep 3\nnoise\nstep last"))
@@ -47,7 +47,7 @@ class Outcomes(Wrapped):
         self.assertNotIn(lines[7].encode(), stored)
         self.assertIn(b"[redacted]", stored)
 
-    def test_output_alone_is_no_state_change(self):
+    def test_output_alone_is_not_a_state_change(self):
         self.run_to_end("sh", "-c", "echo much; echo more >&2")
         self.assertEqual(self.state_changes(), 0)
         self.assertEqual(self.events("heartbeat")[0]["source"], "sidecar")
@@ -79,7 +79,7 @@ class Outcomes(Wrapped):
         self.assertEqual((code, told["exitCode"], told["signal"]), (137, None, 9))
         self.assertEqual(self.outcome(), ("failed", "process_exited", "signal 9 (Killed)"))
 
-    def test_what_cannot_be_run_is_said_as_shells_do(self):
+    def test_a_command_that_cannot_run_is_reported_as_shells_do(self):
         code, _, _ = self.run_to_end("no-such-command")
         self.assertEqual(code, 127)
         self.assertIn("cannot run no-such-command: No such file", self.errors)
@@ -153,7 +153,7 @@ class Output(Wrapped):
         self.assertEqual((code, output.count(b"\n")), (0, 1_000_000))
         self.assertTrue(0 < self.state_changes() < 100_000)
 
-    def test_what_stays_behind_with_the_output_is_named(self):
+    def test_a_process_that_still_holds_the_output_is_named(self):
         # Each is waited for until it is what it will be.
         script = ("sleep 1000 & one=$!; sleep 1000 >/dev/null 2>&1 & two=$!; "
                   "for pid in $one $two; do until grep -q sleep /proc/$pid/comm; do :; done; echo $pid; done")

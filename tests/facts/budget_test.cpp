@@ -150,7 +150,7 @@ TEST(Budget, pauses_stop_the_time_and_nest) {
   EXPECT_EQ(budget.elapsed_seconds(), 15);
 }
 
-TEST(Budget, who_waits_for_a_paused_child_waits_too) {
+TEST(Budget, a_paused_child_pauses_its_parent_too) {
   ManualClock clock;
   const auto parent = std::make_shared<ExecutionBudget>(clock, BudgetLimits{.duration = 100s});
   const auto child = ExecutionBudget::child(parent, {}).value();
@@ -179,7 +179,7 @@ TEST(Budget, only_an_extension_lowers_a_stage) {
   EXPECT_EQ(budget.figures().limits.tokens, 105);
 }
 
-TEST(Budget, what_makes_no_sense_is_bounded) {
+TEST(Budget, invalid_values_are_bounded) {
   constexpr auto no_number = std::numeric_limits<double>::quiet_NaN();
   constexpr auto endless = std::numeric_limits<double>::infinity();
   const ManualClock clock;

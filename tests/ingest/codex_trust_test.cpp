@@ -65,7 +65,7 @@ TEST(CodexTrust, a_changed_hook_is_trusted_no_longer) {
   }
 }
 
-TEST(CodexTrust, hooks_of_others_and_what_is_no_hook_are_passed_over) {
+TEST(CodexTrust, foreign_hooks_and_invalid_hooks_are_ignored) {
   for (
       const char* text :
       {"", "{", "[]", "{}", R"({"hooks":7})", R"({"hooks":{"Stop":{}}})",

@@ -217,7 +217,7 @@ TEST(HooksReplay, opencode_that_tries_again_waits_until_then_and_goes_on) {
   EXPECT_EQ(replayed.state(), "idle") << "it gave up";
 }
 
-TEST(HooksReplay, opencode_errors_wait_for_whoever_can_end_them) {
+TEST(HooksReplay, opencode_errors_show_what_the_agent_waits_for) {
   const std::tuple<json, const char*, const char*> rows[] = {
       {{{"name", "ProviderAuthError"}, {"data", {{"message", "no key"}}}}, "needs_input", "login"},
       {{{"name", "APIError"}, {"data", {{"message", "Unauthorized"}, {"statusCode", 401}}}},

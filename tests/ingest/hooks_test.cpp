@@ -102,7 +102,7 @@ TEST(Hooks, a_wait_names_the_call_that_it_is_for) {
   }
 }
 
-TEST(Hooks, an_event_told_of_another_session_neither_begins_nor_ends_it) {
+TEST(Hooks, an_event_reported_for_another_session_neither_begins_nor_ends_it) {
   for (const auto* name : {"SessionStart", "SessionEnd"}) {
     const auto body =
         json{{"session_id", "own"}, {"hook_event_name", name}, {"source", "startup"}}.dump();
@@ -128,7 +128,7 @@ TEST(Hooks, event_ids_within_a_session_differ) {
   }
 }
 
-TEST(Hooks, what_is_no_event_is_refused) {
+TEST(Hooks, an_invalid_event_is_refused) {
   for (const auto* body : {"", "{", "[]", "5", "{}", R"({"hook_event_name":"Stop"})",
                            R"({"session_id":"s"})", R"({"type":"","session_id":"s"})"}) {
     const auto event = hook_event(HookAgent::claude_code, body);
@@ -182,7 +182,7 @@ TEST(HookAnswers, nothing_is_said_while_nobody_cancels) {
       EXPECT_EQ(hook_answer(agent, event, std::nullopt).body, "{}");
 }
 
-TEST(HookAnswers, each_agent_is_told_to_stop_in_the_form_that_it_obeys) {
+TEST(HookAnswers, each_agent_is_asked_to_stop_in_the_form_that_it_obeys) {
   const std::string sentence = "cancelled by ann: enough";
   const std::string advice = sentence + ". Every further call of this session is denied: stop.";
   const json stops{{"continue", false}, {"stopReason", sentence}};

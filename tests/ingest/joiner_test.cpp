@@ -178,7 +178,7 @@ void loop(Joined& joined, const Manner& manner, Way way, std::mt19937& random) {
   }
 }
 
-TEST(Joiner, twelve_equal_failing_calls_are_found_by_the_sixth_whoever_tells_of_them) {
+TEST(Joiner, twelve_equal_failing_calls_are_found_by_the_sixth_call_from_any_source) {
   for (const auto& manner : manners) {
     for (const auto way : {Way::hooks, Way::proxy, Way::both}) {
       for (std::uint32_t seed = 1; seed <= 5; ++seed) {
@@ -199,7 +199,7 @@ TEST(Joiner, twelve_equal_failing_calls_are_found_by_the_sixth_whoever_tells_of_
   }
 }
 
-TEST(Joiner, call_is_kept_once_with_both_names_whoever_came_first) {
+TEST(Joiner, call_is_kept_once_with_both_names_in_either_order) {
   for (const bool hooks_first : {true, false}) {
     Joined joined;
     const auto hook = [&] {
@@ -234,7 +234,7 @@ TEST(Joiner, ids_that_come_again_are_other_calls) {
   EXPECT_EQ(joined.count(ReportKind::tool_result), 3);
 }
 
-TEST(Joiner, what_one_alone_tells_stays_as_it_is) {
+TEST(Joiner, reports_from_a_single_source_stay_unchanged) {
   Joiner joiner;
   for (const auto by : {ReportOrigin::agent, ReportOrigin::proxy}) {
     Batch batch{.session = std::to_string(static_cast<int>(by)),

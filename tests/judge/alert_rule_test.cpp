@@ -81,7 +81,7 @@ struct Announced {
   const char* told;
 };
 
-TEST(AlertRule, tells_of_trouble_once_and_of_its_end_if_it_was_told) {
+TEST(AlertRule, reports_trouble_once_and_its_end_only_if_the_trouble_was_reported) {
   for (const auto& [line, told] : {
            Announced{"progressing +10 slow +10 suspect +10 progressing", ""},
            Announced{"stuck +99999", "0:stuck"},
@@ -194,7 +194,7 @@ TEST(AlertRule, says_once_that_something_comes_and_goes) {
   }
 }
 
-TEST(AlertRule, gives_all_that_is_told_of_one_trouble_the_same_mark) {
+TEST(AlertRule, gives_all_alerts_about_one_trouble_the_same_mark) {
   Line line;
   line.told("stuck +5 dead +5 progressing +5 stuck");
   const auto& told = line.tellings();

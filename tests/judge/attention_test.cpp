@@ -120,7 +120,7 @@ TEST(Idle, the_next_sign_of_work_ends_it) {
   EXPECT_EQ(path_of(tell("!uSiE")), "starting progressing idle");
 }
 
-TEST(Idle, what_a_relay_calls_idle_leaves_calls_open) {
+TEST(Idle, an_idle_report_from_a_relay_leaves_calls_open) {
   Agent agent;
   agent.begin("shell", "{}", "c1").kind(ReportKind::idle, "relay");
   EXPECT_EQ(name_of(agent.health()), "starting") << "the agent still runs its call";

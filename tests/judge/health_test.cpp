@@ -179,7 +179,7 @@ TEST(Health, observer_that_was_away_again_before_it_could_hear_anybody_waits_aga
   }
 }
 
-TEST(Health, what_was_silent_before_the_observer_went_away_stays_silent) {
+TEST(Health, a_session_that_was_silent_before_an_observer_gap_stays_silent) {
   auto events = events_of("S ss +++++ m");
   events.pop_back();
   Event absence{.seq = 9, .session = observer_key, .tick = events.back().tick + 600s};

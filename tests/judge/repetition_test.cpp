@@ -159,7 +159,7 @@ TEST(Repetition, four_new_calls_are_worth_two_new_states) {
   EXPECT_EQ(run.call("read", "another", "thing").health(), HealthKind::progressing);
 }
 
-TEST(Repetition, repeat_in_between_begins_the_recovery_anew) {
+TEST(Repetition, repeat_in_between_restarts_the_recovery) {
   Agent run;
   for (int i = 0; i < 5; ++i) run.call("read", "a", "b");
   for (int i = 0; i < 3; ++i) run.call("read", "new " + std::to_string(i), std::to_string(i));

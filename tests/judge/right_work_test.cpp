@@ -53,7 +53,7 @@ TEST(RightWork, calls_that_are_reported_without_content) {
   EXPECT_FALSE(discreet.ever(HealthKind::suspect)) << discreet.story();
 }
 
-TEST(RightWork, what_takes_no_part_after_a_suspicion) {
+TEST(RightWork, calls_that_do_not_count_after_a_suspicion) {
   Agent round;
   Agent others({.tools = {{"poll", {.use = ToolUse::poll}}, {"think", {.use = ToolUse::exempt}}}});
   for (auto* agent : {&round, &others}) {

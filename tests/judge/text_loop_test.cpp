@@ -157,7 +157,7 @@ TEST(TextLoop, the_hit_is_where_the_fourth_repeat_ends) {
   EXPECT_EQ(loop.feed(times(3, "I will now. ")), 0);
 }
 
-TEST(TextLoop, what_is_repeated_is_shown_as_it_was_written_and_bounded) {
+TEST(TextLoop, repeated_text_is_shown_as_written_and_bounded) {
   const auto repeated = [](const std::string& text) {
     TextLoop loop;
     loop.feed(text + "\n");

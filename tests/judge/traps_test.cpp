@@ -208,7 +208,7 @@ TEST(Trap, evaluation_period_equal_to_the_bound) {
   EXPECT_EQ(agent.changes.back().tick, at) << "and not at twice the bound";
 }
 
-TEST(Trap, long_intervals_begun_anew_at_a_restart) {
+TEST(Trap, long_intervals_that_begin_again_at_a_restart) {
   Agent agent;
   agent.state(R"({"n":1})").helper();
   const auto slow_at = pace_now(agent.judged.history, *agent.judged.policy).slow_at;

@@ -198,7 +198,7 @@ TEST(ToolTimeout, again_and_again_is_a_loop) {
   EXPECT_EQ(agent.judged.history.state_changes, 2) << "the state, and the first timeout";
 }
 
-TEST(ToolTimeout, of_a_call_that_takes_no_part_is_told_apart_all_the_same) {
+TEST(ToolTimeout, is_distinguished_by_its_arguments_even_for_an_exempt_tool) {
   Policy policy;
   policy.tools["wait"] = {.use = ToolUse::exempt};
   Agent agent(policy);

@@ -27,7 +27,7 @@ struct Pair {
   const char* other;
 };
 
-TEST(Variation, what_differs_from_run_to_run_makes_no_result_new) {
+TEST(Variation, differences_between_runs_do_not_make_a_result_new) {
   const Pair same[] = {
       {"Process Group PGID: 21752", "Process Group PGID: 21779"},
       {"Background PIDs: 12, 13", "Background PIDs: 2210, 2211"},
@@ -65,7 +65,7 @@ TEST(Variation, what_differs_from_run_to_run_makes_no_result_new) {
     EXPECT_EQ(without_variation(one), without_variation(other)) << one;
 }
 
-TEST(Variation, what_the_work_brings_makes_a_result_new) {
+TEST(Variation, differences_in_the_work_make_a_result_new) {
   const Pair different[] = {
       {"59 failed, 3 passed", "58 failed, 4 passed"},
       {"line 12: unexpected token", "line 13: unexpected token"},
@@ -325,7 +325,7 @@ TEST(DecoratedRuns, random_decoration_changes_no_conclusion) {
   EXPECT_GE(loops, 20) << "runs with loops, or nothing was tested";
 }
 
-TEST(DecoratedRuns, real_progress_is_no_loop) {
+TEST(DecoratedRuns, real_progress_is_not_a_loop) {
   const auto files = test::recorded_runs();
   if (files.empty()) GTEST_SKIP() << test::no_recorded_runs;
   const std::array by_calls{Pattern::same_call,      Pattern::same_failing_call,

@@ -65,7 +65,7 @@ TEST(WaitRule, each_goal_is_met_by_what_it_names_and_by_nothing_else) {
   }
 }
 
-TEST(WaitRule, what_is_stuck_fails_after_three_further_iterations) {
+TEST(WaitRule, a_stuck_session_fails_after_three_more_iterations) {
   const SessionSample begins{.health = H::stuck, .beats = 10};
   const auto later = [](std::int64_t beats, std::int64_t rounds = 0) {
     return SessionSample{.health = H::looping, .beats = beats, .rounds = rounds};
@@ -93,7 +93,7 @@ TEST(WaitRule, a_verdict_that_is_taken_back_is_forgiven) {
             Ruling::stuck);
 }
 
-TEST(WaitRule, who_says_to_go_on_is_asked_again_after_three_more) {
+TEST(WaitRule, a_user_who_says_to_go_on_is_asked_again_after_three_more_iterations) {
   const auto what = awaited("completed", OnStuck::ask);
   WaitMemory vigil;
   see(vigil, {.health = H::stuck, .beats = 1});

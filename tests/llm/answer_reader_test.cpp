@@ -252,7 +252,7 @@ TEST(Answer, an_answer_is_whole_when_something_says_so) {
   }
 }
 
-TEST(Answer, what_is_no_answer_is_quoted) {
+TEST(Answer, an_invalid_answer_is_quoted) {
   const std::vector<std::pair<std::string, Kind>> rows = {
       {"<html><body>Sign in</body></html>", Kind::malformed},
       {"{}", Kind::malformed},
@@ -396,7 +396,7 @@ TEST(Answer, it_can_be_called_off_between_two_events) {
   EXPECT_EQ(document.end(false).error().kind, Kind::cancelled);
 }
 
-TEST(Answer, what_comes_is_told_and_only_rises) {
+TEST(Answer, progress_is_reported_and_only_rises) {
   std::vector<ChatProgress> seen;
   std::string told;
   const ChatSink sink = [&](const ChatProgress& progress, std::string_view text) {

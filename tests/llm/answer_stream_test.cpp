@@ -273,7 +273,7 @@ TEST(AnswerStream, of_long_arguments_a_digest_remains_that_tells_them_apart) {
   EXPECT_NE(one.find("\"bytes\":3000000"), std::string::npos) << one;
 }
 
-TEST(AnswerStream, what_is_too_large_or_without_end_is_lost_and_said_to_be) {
+TEST(AnswerStream, an_answer_that_is_too_large_or_endless_is_reported_as_lost) {
   AnswerStream line(200, "text/event-stream", {});
   for (int n = 0; n < 100; ++n) line.feed(std::string(100'000, 'x'));
   line.end();

@@ -100,7 +100,7 @@ TEST(EventStream, a_line_or_an_event_without_end_is_refused) {
   EXPECT_EQ(comment.feed(":" + std::string(100, 'x'), none), EventStream::Fed::too_large);
 }
 
-TEST(EventStream, nothing_is_told_after_enough) {
+TEST(EventStream, no_event_is_reported_after_the_reader_has_enough) {
   EventStream stream(100);
   int told = 0;
   const auto once = [&](std::string_view) {

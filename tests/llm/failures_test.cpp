@@ -117,7 +117,7 @@ TEST(Failures, errors_within_a_stream_are_classed_like_those_before_it) {
   EXPECT_EQ(in_stream({.status = 429}).status, 429);
 }
 
-TEST(Failures, what_went_wrong_on_the_way_has_its_class) {
+TEST(Failures, each_network_failure_has_its_reason) {
   const std::vector<std::tuple<HttpTrouble, std::string_view, bool>> rows = {
       {HttpTrouble::cancelled, reasons::cancelled, false},
       {HttpTrouble::late, reasons::connection_lost, true},
@@ -137,7 +137,7 @@ TEST(Failures, what_went_wrong_on_the_way_has_its_class) {
   }
 }
 
-TEST(Failures, patience_is_told_in_every_form) {
+TEST(Failures, a_retry_delay_is_read_in_every_form) {
   const auto wait = [](std::vector<std::pair<std::string, std::string>> headers) {
     return refusal(429, "", std::move(headers)).retry_after;
   };

@@ -106,7 +106,7 @@ TEST(ModelClient, a_connection_lost_in_mid_answer_is_not_asked_again) {
   EXPECT_TRUE(answer.error().recoverable);
 }
 
-TEST(ModelClient, nobody_there_is_told_as_refused) {
+TEST(ModelClient, a_missing_server_is_reported_as_refused) {
   std::string url;
   {
     const ModelServer gone(be_unknown);
@@ -306,7 +306,7 @@ struct Wrong {
   bool recoverable;
 };
 
-TEST(ModelClient, what_is_no_answer_is_told_for_what_it_is) {
+TEST(ModelClient, an_invalid_answer_is_reported_with_its_true_reason) {
   const std::string json = "Content-Type: application/json\r\n";
   const std::vector<Wrong> rows = {
       {"a web page", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>Sign in</html>",

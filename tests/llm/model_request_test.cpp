@@ -75,7 +75,7 @@ TEST(ModelRequest, every_api_is_understood) {
   for (const auto& row : rows) EXPECT_EQ(shown(read(row.target, row.body)), row.shown) << row.body;
 }
 
-TEST(ModelRequest, what_asks_for_no_answer_is_none) {
+TEST(ModelRequest, a_request_that_asks_for_no_answer_is_not_a_model_request) {
   for (const char* target :
        {"/v1/models", "/v1/embeddings", "/api/tags", "/api/ps", "/v1/messages/count_tokens",
         "/v1beta/models/m:countTokens", "/v1beta/models/m:embedContent", "/v1/threads/t/messages",
@@ -170,7 +170,7 @@ TEST(ModelRequest, hostile_bodies_are_bounded) {
     EXPECT_TRUE(read("/v1/chat/completions", body).readable) << body;
 }
 
-TEST(ModelRequest, of_a_huge_history_only_what_is_new_is_kept) {
+TEST(ModelRequest, only_the_new_part_of_a_huge_history_is_kept) {
   json messages = json::array();
   for (int n = 0; n < 10'000; ++n)
     messages.push_back({{"role", n % 2 == 0 ? "user" : "assistant"},

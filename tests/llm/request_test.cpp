@@ -48,7 +48,7 @@ TEST(ChatRequest, the_conversation_is_written_as_the_api_has_it) {
     {"name":"answer","schema":{"type":"object"},"strict":true}})"));
 }
 
-TEST(ChatRequest, what_is_not_asked_for_is_not_written) {
+TEST(ChatRequest, an_option_that_is_not_set_is_not_written) {
   const auto body = written({.model = "this", .messages = {{.role = "user", .content = "a"}}},
                             ServerKind::llama_cpp, false);
   EXPECT_EQ(body, json::parse(R"({"model":"this","messages":[{"role":"user","content":"a"}],
@@ -78,7 +78,7 @@ TEST(ChatRequest, each_server_gets_the_fields_it_knows) {
     EXPECT_FALSE(unknown.contains(field)) << field;
 }
 
-TEST(ChatRequest, text_that_is_no_utf8_is_made_so) {
+TEST(ChatRequest, text_that_is_not_utf8_is_made_valid) {
   const auto body =
       written({.messages = {{.role = "user", .content = "a\xff"}}}, ServerKind::unknown);
   EXPECT_EQ(body["messages"][0]["content"], "a\xEF\xBF\xBD");

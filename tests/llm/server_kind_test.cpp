@@ -53,7 +53,7 @@ TEST(ServerKind, a_server_that_loads_its_model_is_known_already) {
   EXPECT_TRUE(answer.error().recoverable);
 }
 
-TEST(ServerKind, who_cannot_be_reached_is_asked_again) {
+TEST(ServerKind, a_server_that_cannot_be_reached_is_asked_again) {
   std::atomic<bool> up = false;
   const ModelServer server(
       [&](Exchange& exchange) { up ? test::be_ollama(exchange) : exchange.close(); });
@@ -75,7 +75,7 @@ TEST(ServerKind, a_gateway_without_its_server_says_nothing_of_it) {
   EXPECT_EQ(client.server(), ServerKind::llama_cpp);
 }
 
-TEST(ServerKind, who_says_nothing_is_left_after_a_bounded_time) {
+TEST(ServerKind, a_silent_server_is_given_up_after_a_bounded_time) {
   const ModelServer server([](Exchange& exchange) { exchange.wait_gone(); });
   EXPECT_EQ(client_to(server).server(), ServerKind::unknown);
 }

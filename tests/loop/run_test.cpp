@@ -275,7 +275,7 @@ TEST_F(Running, tells_the_model_its_budget_at_the_end_and_keeps_its_prompt) {
   EXPECT_EQ(requests[9].tools, "");
 }
 
-TEST_F(Running, shows_whoever_watches_what_it_uses_up) {
+TEST_F(Running, reports_how_much_of_its_budget_it_uses) {
   budget = std::make_shared<ExecutionBudget>(clock, BudgetLimits{.steps = 10});
   go();
   std::vector<std::string> told;

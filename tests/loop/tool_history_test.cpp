@@ -128,7 +128,7 @@ TEST(RepairHistory, a_conversation_that_lost_and_mixed_up_anything_is_one_that_i
   }
 }
 
-TEST(RepairHistory, twenty_seven_calls_interrupted_at_any_of_them_are_told_apart) {
+TEST(RepairHistory, finished_calls_are_distinguished_from_interrupted_ones_among_27_calls) {
   std::vector<std::string> ids;
   for (int at = 0; at < 27; ++at) ids.push_back("c" + std::to_string(at));
   for (std::size_t done = 0; done <= ids.size(); ++done) {
@@ -145,7 +145,7 @@ TEST(RepairHistory, twenty_seven_calls_interrupted_at_any_of_them_are_told_apart
   }
 }
 
-TEST(RepairHistory, what_a_user_said_in_between_comes_after_the_answers) {
+TEST(RepairHistory, a_user_message_between_the_answers_is_moved_after_them) {
   Talk talk{asks({"a", "b"}), answers("b", "second"), said("user", "hurry"), answers("a", "first")};
   EXPECT_TRUE(repair_history(talk));
   EXPECT_EQ(lines(talk), lines({asks({"a", "b"}), answers("a", "first"), answers("b", "second"),

@@ -78,7 +78,7 @@ TEST(HttpClient, a_large_body_is_sent_whole) {
   EXPECT_EQ(told, "5000000");
 }
 
-TEST(HttpClient, who_answers_before_the_body_is_sent_is_heard) {
+TEST(HttpClient, an_answer_that_comes_before_the_body_is_sent_is_read) {
   Listener listener;
   std::thread server([&] {
     tcp::socket socket = listener.acceptor.accept();
@@ -160,7 +160,7 @@ TEST(HttpClient, the_handshake_is_broken_off) {
   EXPECT_EQ(head.error().trouble, HttpTrouble::cancelled);
 }
 
-TEST(HttpClient, who_hangs_up_during_the_handshake_is_lost_not_untrusted) {
+TEST(HttpClient, a_server_that_hangs_up_during_the_handshake_is_lost_not_untrusted) {
   Listener listener;
   std::thread server([&] {
     tcp::socket socket = listener.acceptor.accept();
@@ -253,7 +253,7 @@ TEST(HttpClient, an_unknown_transfer_coding_is_refused) {
   }
 }
 
-TEST(HttpClient, a_name_without_an_address_is_told) {
+TEST(HttpClient, a_name_without_an_address_is_reported) {
   const auto head = client_to("http://no-such-name.invalid")
                         .ask({.target = "/", .at_most = Millis{20'000}}, ignore);
   ASSERT_FALSE(head.ok());

@@ -22,7 +22,7 @@ TEST(Url, a_missing_port_is_the_schemes_own) {
   EXPECT_EQ(url_from("http://a:443")->authority(), "a:443");
 }
 
-TEST(Url, an_ipv6_address_stands_in_brackets) {
+TEST(Url, an_ipv6_address_is_in_brackets) {
   const auto url = url_from("http://[::1]:8080/v1");
   ASSERT_TRUE(url.ok());
   EXPECT_EQ(url->host, "::1");
@@ -30,7 +30,7 @@ TEST(Url, an_ipv6_address_stands_in_brackets) {
   EXPECT_EQ(url_from("http://[::1]")->port, "80");
 }
 
-TEST(Url, what_is_none_is_refused) {
+TEST(Url, an_invalid_url_is_refused) {
   for (const char* text : {"",
                            "http:",
                            "http://",

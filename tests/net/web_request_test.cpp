@@ -63,7 +63,7 @@ TEST(Post, says_why_there_is_no_answer_and_not_what_the_secret_path_is) {
   }
 }
 
-TEST(Post, refuses_what_is_no_url) {
+TEST(Post, refuses_an_invalid_url) {
   for (const auto* url : {"", "ftp://x", "http://", "http://u:p@x/", "http://x/a b",
                           "http://x/?a b", "http://x/?a#b", "http://x:99999/"}) {
     EXPECT_EQ(check_web_url(url).error().code, ErrorCode::invalid) << url;

@@ -172,7 +172,7 @@ TEST_F(LateObserver, restart_in_some_seconds_accuses_nobody) {
   EXPECT_EQ(silent(), 0);
 }
 
-TEST_F(LateObserver, delay_that_hides_nothing_is_no_event) {
+TEST_F(LateObserver, delay_that_hides_nothing_is_not_an_event) {
   add_agents(8, 10s);
   pass(60s);
   agents[0].alive = false;

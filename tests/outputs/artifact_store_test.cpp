@@ -87,7 +87,7 @@ TEST(Sha256, digests_are_those_of_the_standard) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST_F(ArtifactStoreTest, what_was_put_is_read_back_byte_for_byte) {
+TEST_F(ArtifactStoreTest, stored_bytes_are_read_back_unchanged) {
   auto store = open();
   const auto bytes = std::string("\x1b[31mred\0\r\xff", 11) + noise(200'000);
   const auto ref = stored(store, bytes);
@@ -366,7 +366,7 @@ TEST_F(ArtifactStoreTest, a_torn_object_is_found_when_it_is_read_and_mended_when
   }
 }
 
-TEST_F(ArtifactStoreTest, what_a_killed_process_was_writing_is_collected) {
+TEST_F(ArtifactStoreTest, an_unfinished_file_of_a_killed_process_is_collected) {
   for (const bool finish : {false, true}) {
     std::array<int, 2> pipe_ends{};
     ASSERT_EQ(pipe(pipe_ends.data()), 0);
@@ -395,7 +395,7 @@ TEST_F(ArtifactStoreTest, what_a_killed_process_was_writing_is_collected) {
   }
 }
 
-TEST_F(ArtifactStoreTest, what_a_living_run_owns_is_kept_whatever_its_age) {
+TEST_F(ArtifactStoreTest, an_artifact_of_a_living_run_is_kept_at_any_age) {
   auto mine = open("mine");
   const auto kept = stored(mine, "kept");
   {
@@ -489,7 +489,7 @@ TEST_F(ArtifactStoreTest, its_size_is_counted_again_where_the_count_is_wrong) {
   EXPECT_TRUE(store.put(noise(900, 3), "text/plain").ok());
 }
 
-TEST_F(ArtifactStoreTest, what_is_no_directory_of_this_user_is_refused) {
+TEST_F(ArtifactStoreTest, a_path_that_is_not_a_directory_of_this_user_is_refused) {
   std::ofstream(dir / "file") << "x";
   auto store = ArtifactStore::open(dir / "file", "run");
   ASSERT_FALSE(store.ok());

@@ -44,7 +44,7 @@ ordered_json parsed(const Output& output) {
 
 // --- readable ----------------------------------------------------------------------------------
 
-TEST(Readable, what_is_readable_stays) {
+TEST(Readable, readable_text_is_not_changed) {
   for (const std::string text :
        {"", "plain", "two\nlines\n", "\ttab", "h\u00e9llo \u4e16\u754c \U0001F600", "\u200d joiner",
         "trailing  "})
@@ -181,7 +181,7 @@ TEST(Compacted, the_mark_says_what_is_missing_and_how_to_get_it) {
   EXPECT_NE(cut.truncation->how.find("art_3f2a9c"), std::string::npos);
 }
 
-TEST(Compacted, of_a_text_both_ends_are_shown_and_of_a_shell_more_of_the_end) {
+TEST(Compacted, both_ends_of_a_text_are_shown_and_of_shell_output_more_of_the_end) {
   const auto text = std::string(50'000, 'a') + std::string(50'000, 'z');
   const auto ends = [&](OutputShape shape) {
     const auto output = compacted(text, {}, shape).text;
@@ -284,7 +284,7 @@ TEST(Compacted, a_string_with_a_character_too_many_is_cut_and_says_so) {
   EXPECT_NE(root.text.find("of 5002 chars shown (5"), std::string::npos);
 }
 
-TEST(Compacted, what_lies_too_deep_becomes_a_string) {
+TEST(Compacted, a_value_that_is_nested_too_deep_becomes_a_string) {
   const auto output = compacted(R"([[[[[1,2],{"a":[1]},7,[],{}]]]])", {});
   const auto list = parsed(output);
   EXPECT_EQ(list[0][0][0].dump(), R"(["[… a list of 2 items]","[… an object of 1 key]",7,[],{}])");
@@ -422,7 +422,7 @@ class Presented : public testing::Test {
   }
 };
 
-TEST(PresentedText, of_a_flood_both_ends_are_shown_and_all_is_counted) {
+TEST(PresentedText, both_ends_of_a_huge_output_are_shown_and_all_of_it_is_counted) {
   const std::string flood = "begin " + repeated("\xff", 40'000'000) + " end";
   const auto output = presented(flood, {}, nullptr, OutputShape::shell);
   EXPECT_TRUE(is_utf8(output.text));
@@ -437,7 +437,7 @@ TEST(PresentedText, of_a_flood_both_ends_are_shown_and_all_is_counted) {
   EXPECT_EQ(nothing.text, "\n");
 }
 
-TEST_F(Presented, what_fits_is_shown_and_not_stored) {
+TEST_F(Presented, a_text_that_fits_is_shown_and_not_stored) {
   const auto output = presented("\x1b[1mfine\x1b[0m\r\n", {}, &store);
   EXPECT_EQ(output.text, "fine\n");
   EXPECT_FALSE(output.artifact);
@@ -461,7 +461,7 @@ TEST_F(Presented, the_artifact_holds_all_of_it_as_it_came_but_its_secrets) {
             std::string::npos);
 }
 
-TEST_F(Presented, what_a_cut_document_lost_is_kept_though_it_was_short) {
+TEST_F(Presented, a_cut_document_is_stored_whole_even_if_it_was_short) {
   const auto raw = list_of(201);
   const auto output = presented(raw, {}, &store);
   EXPECT_EQ(kept(output), raw);
@@ -470,7 +470,7 @@ TEST_F(Presented, what_a_cut_document_lost_is_kept_though_it_was_short) {
             std::string::npos);
 }
 
-TEST_F(Presented, what_shrinks_by_being_made_readable_is_kept_and_not_cut) {
+TEST_F(Presented, a_text_that_becomes_short_when_made_readable_is_stored_and_not_cut) {
   const auto raw = repeated("\x1b[1mx\x1b[0m", 2'000);
   const auto output = presented(raw, {}, &store);
   EXPECT_EQ(output.text, std::string(2'000, 'x'));

@@ -25,7 +25,7 @@ async function agent(base, more) {
   }
 }
 
-test('a session seen by its requests alone: what its server does, its tokens, its calls, and that it goes round', async (t) => {
+test('a session known only by its requests shows its server, tokens, calls and loop', async (t) => {
   const model = await ModelBackend.start({ prompt_tokens: 61_440, prefill: 100, batch: 1_024 }, scale);
   const monitor = await Monitor.start({ WATCHDOG_PROXY_UPSTREAM: model.url, WATCHDOG_PROXY_PORT: '0', WATCHDOG_PROXY_LOOK_EVERY_MS: '100' });
   const browser = await launch();

@@ -122,7 +122,7 @@ onSession('running tools tick, and end', [...beats(1, 'testing'), { kind: 'turn'
   await page.locator('.running .turn').waitFor();
 });
 
-onSession('what the model server does is said in words, with a bar where the end is known', lives.progressing(1), async (page, id) => {
+onSession('model server activity is shown in words, with a bar if the end is known', lives.progressing(1), async (page, id) => {
   const server = page.locator('.server');
   assert.ok(await server.isHidden());
   const reading = (done, more) => ({ kind: 'evidence', call_id: 'r', state: 'reading', done, total: 61440, ...more });
@@ -179,7 +179,7 @@ onSession('turns and calls are aborted one by one', [{ kind: 'turn', name: 'turn
   assert.deepEqual((await told()).at(-1), ['t 2', null]);
 });
 
-onSession('what the monitor refuses is shown', lives.progressing(2), async (page) => {
+onSession('a refusal by the monitor is shown', lives.progressing(2), async (page) => {
   await page.getByRole('button', { name: 'Ask for a check' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Ask for a check' }).click();
   await page.locator('dialog .trouble', { hasText: /model/ }).waitFor();
@@ -208,7 +208,7 @@ const alerts = {
              { name: 'well', kind: 'webhook', state: 'ok', error: null, oldestUnsentMs: 900 }],
   next: null,
 };
-onSession('what people were told of it is shown, acknowledged and put off', lives.stuck(), async (page, id) => {
+onSession('an alert about the session is shown, acknowledged and snoozed', lives.stuck(), async (page, id) => {
   const section = page.getByRole('region', { name: 'Alerts' });
   const told = async () => (await monitor.ask(`/api/alerts?sessionId=${id}`)).alerts[0];
   for (const [name, done] of [['Snooze 1 h', 'Nothing is sent for an hour.'], ['Acknowledge', 'It is acknowledged.']]) {
@@ -281,7 +281,7 @@ test('where reading needs a token too, there is nothing but a login before', asy
 });
 
 const hostile = '<img src=x onerror="globalThis.hit=1"><script>globalThis.hit=1</script>"\'>&lt;{{body}}</title><svg onload=globalThis.hit=1>';
-test('what agents say never becomes markup', async () => {
+test('text from agents never becomes markup', async () => {
   await monitor.make('hostile', { agent: hostile, task: hostile, labels: { [hostile]: hostile }, parentSessionId: 'parent' });
   await monitor.report('hostile', ...beats(2, hostile), change(hostile, { [hostile]: hostile }), { kind: 'message', name: hostile, text: hostile },
     { kind: 'turn', name: 'turn_start', call_id: hostile }, call(hostile, hostile, { a: hostile }, hostile),

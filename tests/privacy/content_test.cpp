@@ -166,7 +166,7 @@ std::string told_line_by_line(const std::string& text, const auto& wanted) {
   return all;
 }
 
-TEST(Redaction, takes_secrets_out_of_lines_that_are_told_one_by_one) {
+TEST(Redaction, removes_secrets_from_lines_that_are_given_one_by_one) {
   std::mt19937 random(test::random_seed());
   const auto key_line = [&](std::size_t length) {
     std::string line;

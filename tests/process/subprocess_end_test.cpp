@@ -28,7 +28,7 @@ const std::string daemon =
     "setsid sh -c 'trap \"\" TERM HUP INT; (while :; do sleep 0.1; done) & : >$FILE; wait' "
     "</dev/null >/dev/null 2>&1 & while ! test -e $FILE; do sleep 0.01; done; ";
 
-TEST_F(Subprocess, what_outlives_it_does_not_keep_its_caller) {
+TEST_F(Subprocess, a_child_that_outlives_it_does_not_keep_its_caller_waiting) {
   const auto before = system_clock().since_boot();
   const auto end = run_process(shell("sleep 1000 & echo $!"));
   ASSERT_TRUE(end);
@@ -41,7 +41,7 @@ TEST_F(Subprocess, what_outlives_it_does_not_keep_its_caller) {
   EXPECT_FALSE(end->containment_lost || end->output_held || end->stopped);
 }
 
-TEST_F(Subprocess, what_outlives_it_may_finish_what_it_writes) {
+TEST_F(Subprocess, a_child_that_outlives_it_may_finish_its_output) {
   auto spec = shell("(sleep 0.2; echo late) & echo early");
   spec.drain_grace = Millis{60'000};
   const auto end = run_process(spec);
@@ -50,7 +50,7 @@ TEST_F(Subprocess, what_outlives_it_may_finish_what_it_writes) {
   EXPECT_EQ(end->survivors, 0U) << "they ended by themselves";
 }
 
-TEST_F(Subprocess, what_outlives_it_and_writes_without_end_is_cut_off) {
+TEST_F(Subprocess, a_child_that_outlives_it_and_writes_without_end_is_cut_off) {
   const auto end = run_process(shell("yes & echo $!"));
   ASSERT_TRUE(end);
   EXPECT_EQ(end->survivors, 1U);
@@ -66,7 +66,7 @@ TEST_F(Subprocess, many_outlive_it_and_some_are_named) {
   EXPECT_EQ(end->survivor_names.size(), 16U);
 }
 
-TEST_F(Subprocess, what_outlives_it_may_be_left_alone) {
+TEST_F(Subprocess, a_child_that_outlives_it_may_be_left_alone) {
   auto spec = shell("sleep 1000 & echo $!");
   spec.survivors = Survivors::leave;
   std::optional<Result<ProcessEnd>> end;
@@ -179,7 +179,7 @@ bool is_alive(pid_t pid) {
   return found && found->state != 'Z' && found->state != 'X';
 }
 
-TEST_F(Subprocess, whoever_kills_a_supervisor_leaves_nothing_behind_or_it_is_said) {
+TEST_F(Subprocess, killing_its_supervisor_leaves_no_process_behind_or_is_reported) {
   // Children with and without an environment, in its session and out of it, with its output and
   // without. They write their numbers into files.
   const std::string children =

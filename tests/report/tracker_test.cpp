@@ -61,7 +61,7 @@ class Tracking : public testing::Test {
   }
 };
 
-TEST_F(Tracking, what_flush_returned_for_is_in_the_store) {
+TEST_F(Tracking, an_event_is_in_the_store_when_flush_returns) {
   ProgressTracker tracker(config());
   tracker.heartbeat({.iteration = 1, .phase = "reflection"});
   tracker.state_change("reflection_complete", R"({"n":1})");
@@ -335,7 +335,7 @@ TEST_F(Tracking, session_that_no_store_would_take_is_refused_at_once_and_stops_n
   EXPECT_TRUE(check(config()).ok());
 }
 
-TEST_F(Tracking, store_that_vanishes_is_made_anew) {
+TEST_F(Tracking, store_that_vanishes_is_created_again) {
   ProgressTracker tracker(config());
   tracker.state_change("one");
   ASSERT_TRUE(tracker.flush().ok());
@@ -480,7 +480,7 @@ TEST_F(Tracking, answer_that_repeats_itself_is_heard_while_it_comes) {
   }));
 }
 
-TEST_F(Tracking, answer_that_is_asked_for_again_begins_anew) {
+TEST_F(Tracking, answer_that_is_requested_again_starts_from_nothing) {
   ProgressTracker tracker(config());
   for (int time = 0; time < 30; ++time) {
     tracker.stream("I will now look at it. I will now look at it. ");

@@ -145,7 +145,7 @@ TEST(ScoreTrial, alarm_says_after_which_call_and_by_what) {
   EXPECT_FALSE(alarm->at_end);
 }
 
-TEST(ScoreTrial, what_comes_after_the_end_or_twice_changes_nothing) {
+TEST(ScoreTrial, an_event_after_the_end_or_a_repeated_event_changes_nothing) {
   EXPECT_FALSE(findings_of("a1 h E h h h h h").of(Rule::detector).alarm);
   Evaluation trial;
   for (int i = 0; i < 5; ++i) {
@@ -389,7 +389,7 @@ TEST(ScoreCommand, tables_say_the_same_to_people) {
   }
 }
 
-TEST(ScoreCommand, what_cannot_be_scored_is_said_and_the_rest_is_scored) {
+TEST(ScoreCommand, a_trace_that_cannot_be_scored_is_reported_and_the_rest_is_scored) {
   TempDir dir;
   std::filesystem::create_directory(dir / "made");
   std::ofstream(dir / "made/new.jsonl") << R"({"kind":"message"})"

@@ -98,7 +98,7 @@ TEST(ServerEvidence, s2_a_prompts_progress_is_reading_with_an_estimate_after_two
   EXPECT_EQ(bench.of(1).evidence.total, 61'440);
 }
 
-TEST(ServerEvidence, what_is_left_is_never_less_than_the_tokens_need_and_nothing_in_a_silence) {
+TEST(ServerEvidence, time_left_is_never_too_short_for_the_tokens_and_is_absent_in_a_long_silence) {
   for (int round = 0; round < test::repetitions(200); ++round) {
     std::mt19937 random(test::random_seed() + static_cast<unsigned>(round));
     const auto pick = [&](int from, int to) {
@@ -184,7 +184,7 @@ TEST(ServerEvidence, s4_totals_say_that_it_works_for_somebody) {
   }
 }
 
-TEST(ServerEvidence, totals_count_also_when_they_are_told_only_now_and_then) {
+TEST(ServerEvidence, totals_count_even_when_they_are_reported_only_sometimes) {
   Bench bench;
   bench.shows({SlotSample{.id = 0, .is_processing = true, .task = 7}});  // as of an older build
   std::int64_t decodes = 5;
@@ -227,7 +227,7 @@ TEST(ServerEvidence, a_queue_that_is_not_told_is_known_by_slots_that_all_work) {
 }
 
 /// Requests of one piece, and slots that are at work for some of them: whose each is, is not told.
-TEST(ServerEvidence, no_count_is_told_that_may_be_anothers) {
+TEST(ServerEvidence, a_count_that_may_belong_to_another_request_is_not_reported) {
   for (int slots = 1; slots <= 3; ++slots) {
     Bench bench;
     bench.open[2] = bench.open[3] = {.since = bench.sight.at + Millis{1}};
@@ -379,7 +379,7 @@ TEST(ServerEvidence, s7_a_busy_process_alone_is_working_however_long) {
   EXPECT_TRUE(says(bench.why(), "1.0 cores")) << bench.why();
 }
 
-TEST(ServerEvidence, s7_a_busy_gpu_or_a_disk_that_is_read_is_no_idle_process) {
+TEST(ServerEvidence, s7_a_process_with_a_busy_gpu_or_disk_reads_is_not_idle) {
   for (const bool gpu : {true, false}) {
     Bench bench;
     bench.idles();
@@ -419,7 +419,7 @@ TEST(ServerEvidence, a_process_that_is_stopped_is_hung_at_once_whatever_was_held
   EXPECT_NE(bench.state(), S::hung);
 }
 
-TEST(ServerEvidence, what_is_held_ends_when_the_server_answers_nothing_for_its_longest_gap) {
+TEST(ServerEvidence, held_evidence_ends_when_the_server_is_silent_for_its_longest_gap) {
   for (const bool remote : {false, true}) {
     Bench bench;
     for (int i = 0; i < 5; ++i)
@@ -649,7 +649,7 @@ TEST(ServerEvidence, patience_is_learnt_from_the_longest_gap) {
   EXPECT_GE(slow, 4 * 14 - 2);
 }
 
-TEST(ServerEvidence, an_idle_process_that_passes_on_what_others_do_is_no_sign) {
+TEST(ServerEvidence, an_idle_process_that_passes_on_the_work_of_others_is_not_a_sign) {
   Bench bench;  // of a tunnel to another machine
   for (int i = 0; i < 5; ++i) {
     bench.look([&] { bench.idles(), bench.open[1].pieces += 10; });
@@ -658,7 +658,7 @@ TEST(ServerEvidence, an_idle_process_that_passes_on_what_others_do_is_no_sign) {
   EXPECT_EQ(bench.state(), S::quiet) << bench.why();
 }
 
-TEST(ServerEvidence, who_is_over_is_forgotten) {
+TEST(ServerEvidence, a_request_that_is_over_is_forgotten) {
   Bench bench;
   bench.look([&] { bench.open[1].pieces = 5; });
   bench.open.clear();

@@ -97,7 +97,7 @@ TEST(Server, that_is_busy_without_telling_more_is_slow_at_most_however_long) {
   }
 }
 
-TEST(Server, that_is_quiet_gone_or_started_anew_has_no_health_of_its_own) {
+TEST(Server, that_is_quiet_gone_or_restarted_has_no_health_of_its_own) {
   for (const auto state :
        {ServerState::unknown, ServerState::quiet, ServerState::gone, ServerState::restarted}) {
     Agent agent;
@@ -152,7 +152,7 @@ TEST(Server, that_moves_ends_the_wait_for_it_and_no_other_wait) {
   EXPECT_EQ(name_of(agent.say(evidence(ServerState::writing)).health()), "blocked");
 }
 
-TEST(Server, evidence_is_no_sign_of_life_of_the_agent) {
+TEST(Server, evidence_is_not_a_sign_of_life_of_the_agent) {
   const auto told = tell("S ss ++ R+ R+ R");
   EXPECT_EQ(path_of(told), "progressing silent");
   EXPECT_FALSE(tell("R").judged.history.said_something);
@@ -169,7 +169,7 @@ TEST(Server, doubt_by_repetition_stays_while_it_is_busy) {
   EXPECT_EQ(confirmations(agent.judged.history, {}), 2);
 }
 
-TEST(Server, what_it_does_is_said_in_a_sentence) {
+TEST(Server, activity_is_described_in_a_sentence) {
   Agent agent;
   const auto said = [&](Evidence told, const std::string& proof = {}) {
     if (is_busy(told.state)) agent.say(evidence(told, proof)).pass(24h);

@@ -67,7 +67,7 @@ TEST(SimulatedServer, an_old_build_is_silent_while_a_batch_runs) {
   EXPECT_EQ(server.received(id)[0].kind, PieceKind::head);
 }
 
-TEST(SimulatedServer, who_is_queued_gets_nothing_and_shows_in_no_slot) {
+TEST(SimulatedServer, a_queued_request_gets_nothing_and_appears_in_no_slot) {
   SimulatedServer server({.batch = 100, .read_rate = 10, .write_rate = 1});
   const auto first = server.submit({.prompt = 1'000, .answer = 10});
   const auto second = server.submit({.prompt = 100, .answer = 1});

@@ -71,7 +71,7 @@ struct Looks {
   }
 };
 
-TEST(OneSlotAtATime, who_comes_while_a_batch_runs_is_not_swallowed) {
+TEST(OneSlotAtATime, a_request_that_comes_while_a_batch_runs_is_not_swallowed) {
   Looks looks;
   looks.sight.slot = {at_work(0, 1, 0, 0), {.id = 1}};
   (void)looks.states(2);
@@ -115,7 +115,7 @@ TEST(OneSlotAtATime, a_slot_that_stands_still_is_charged_to_nobody_if_it_may_be_
   })) << looks.found.back().why;
 }
 
-TEST(OneSlotAtATime, what_came_with_a_restart_came_before_it) {
+TEST(OneSlotAtATime, a_piece_that_is_seen_together_with_a_restart_came_before_it) {
   Looks looks;
   looks.sight.started = 100;
   looks.sight.slot = {at_work(0, 1, 50, 5)};

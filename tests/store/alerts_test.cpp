@@ -140,7 +140,7 @@ TEST_F(Alerting, an_end_brings_its_alert_along) {
   EXPECT_EQ(alerts()[0].kind, AlertKind::recovery);
 }
 
-TEST_F(Alerting, what_happened_while_nobody_watched_is_told_once) {
+TEST_F(Alerting, trouble_that_began_while_nobody_watched_is_notified_once) {
   open();
   observer.reset();
   ASSERT_TRUE(say(*store, "s", {change(), beat(), beat(), beat(), beat(), beat()}).ok());
@@ -153,7 +153,7 @@ TEST_F(Alerting, what_happened_while_nobody_watched_is_told_once) {
   EXPECT_EQ(told(), "s:stuck e:incomplete");
 }
 
-TEST_F(Alerting, nothing_is_told_if_nobody_said_when) {
+TEST_F(Alerting, nobody_is_notified_if_no_alert_rules_are_set) {
   auto opened = Store::open({.database = path, .clock = &clock});
   store.emplace(std::move(*opened));
   auto started = Observer::start(*store, {});
@@ -193,7 +193,7 @@ TEST_F(Alerting, a_commit_that_fails_leaves_neither_transition_nor_alert) {
   EXPECT_EQ(store->reader().session("s")->health, HealthKind::stuck);
 }
 
-TEST_F(Alerting, a_wait_for_a_person_is_told_after_a_minute_whatever_it_waited_for_before) {
+TEST_F(Alerting, a_wait_for_a_person_is_notified_after_a_minute_even_if_it_followed_another_wait) {
   open();
   Report quota{.kind = ReportKind::wait, .name = "quota"};
   Report approval{.kind = ReportKind::wait, .name = "approval", .content = "May I deploy?"};
@@ -282,7 +282,7 @@ TEST_F(Alerting, many_go_together_and_wait_for_each_other) {
   EXPECT_EQ(next("a"), Ids{5});
 }
 
-TEST_F(Alerting, what_is_acknowledged_is_told_no_more) {
+TEST_F(Alerting, an_acknowledged_alert_is_not_notified_again) {
   open();
   get_stuck("s");
   sent("a", {1});
@@ -335,7 +335,7 @@ TEST_F(Alerting, an_end_that_somebody_acknowledged_needs_nobody) {
   EXPECT_EQ(attention(), "needs_you") << "it is another end";
 }
 
-TEST_F(Alerting, what_is_snoozed_is_told_again_if_it_is_no_better) {
+TEST_F(Alerting, a_snoozed_alert_is_notified_again_if_nothing_improved) {
   open();
   get_stuck("s");
   get_stuck("t");
@@ -370,7 +370,7 @@ TEST_F(Alerting, alerts_go_with_their_session_and_with_time) {
   EXPECT_GT(alerts()[0].id, 3) << "no id is used again";
 }
 
-TEST_F(Alerting, restarts_change_nothing_of_what_is_told) {
+TEST_F(Alerting, restarts_do_not_change_the_notifications) {
   std::mt19937 random(test::random_seed());
   rules.hold = 3s;
   rules.flap_changes = 4;

@@ -54,7 +54,7 @@ class StoreCopying : public testing::Test {
   }
 };
 
-TEST_F(StoreCopying, killed_copy_has_no_name_and_does_not_stand_in_the_way) {
+TEST_F(StoreCopying, killed_copy_has_no_name_and_does_not_block_the_next_copy) {
   int write = 1;
   for (; copy_until(write, FaultyFiles::Failure::half_end) == FaultyFiles::end_code; ++write) {
     EXPECT_FALSE(fs::exists(copy)) << write;

@@ -125,7 +125,7 @@ TEST_F(Erasing, leaves_no_byte_of_a_session_in_any_file) {
   EXPECT_EQ(files_with("planteddata"), "");
 }
 
-TEST_F(Erasing, what_runs_is_refused_unless_somebody_insists_and_then_nothing_is_done) {
+TEST_F(Erasing, a_running_session_prevents_the_whole_erasure_unless_forced) {
   (void)say(store, "over", {change(), ending()});
   (void)say(store, "running", {change()});
   EXPECT_EQ(store.erase({.sessions = {"over", "running"}}).error().code, ErrorCode::conflict);

@@ -122,7 +122,7 @@ TEST_F(Keeping, heartbeats_of_weeks_merge_into_few_rows_with_their_counts) {
             before->history.heartbeats);
 }
 
-TEST_F(Keeping, who_acted_is_kept_as_long_as_sessions_and_the_newest_thousand_longer) {
+TEST_F(Keeping, audit_entries_are_kept_as_long_as_sessions_and_the_newest_1000_longer) {
   const auto acts = [&](int count, const std::string& actor) {
     const AuditEntry entry{.at = clock.wall(),
                            .actor = actor,

@@ -36,7 +36,7 @@ std::vector<char32_t> steering() {
   return points;
 }
 
-TEST(TerminalText, what_steers_or_deceives_is_shown_by_its_number) {
+TEST(TerminalText, a_character_that_controls_or_deceives_is_shown_by_its_number) {
   EXPECT_EQ(terminal_text("a\x1b[2Jb"), "a<U+001B>[2Jb");
   EXPECT_EQ(terminal_text("a\u009b2Jb\u202Ec\u2028"), "a<U+009B>2Jb<U+202E>c<U+2028>");
   EXPECT_EQ(terminal_text("\x9b\xff\xc2"), "<9B><FF><C2>") << "bytes that are not UTF-8";
@@ -49,7 +49,7 @@ TEST(TerminalText, what_steers_or_deceives_is_shown_by_its_number) {
   }
 }
 
-TEST(TerminalText, what_people_write_stays_as_it_is) {
+TEST(TerminalText, ordinary_text_is_not_changed) {
   for (const std::string text : {"Grüße, 41 % – “fine” …", "日本語", "Привет", "שלום", "مرحبا",
                                  "\u2714\uFE0F \U0001F600", "a\nb\tc", ""}) {
     EXPECT_EQ(terminal_text(text), text);

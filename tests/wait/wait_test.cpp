@@ -259,7 +259,7 @@ TEST_F(WaitTest, an_alarm_that_the_next_steps_refute_fails_nothing) {
   EXPECT_EQ(alarms, 3);
 }
 
-TEST_F(WaitTest, who_is_asked_decides_whether_to_go_on) {
+TEST_F(WaitTest, the_ask_callback_decides_whether_the_wait_continues) {
   ProgressTracker tracker(tracked());
   tracker.state_change("plan");
   for (int i = 0; i < 5; ++i) beat(tracker);
@@ -294,7 +294,7 @@ TEST_F(WaitTest, the_last_look_counts_also_after_a_no) {
   EXPECT_COMES(question);
 }
 
-TEST_F(WaitTest, what_is_to_be_kept_waiting_for_is_kept_waiting_for) {
+TEST_F(WaitTest, a_stuck_agent_is_waited_for_if_on_stuck_is_keep) {
   ProgressTracker tracker(tracked());
   tracker.state_change("plan");
   auto question = asked();
@@ -466,7 +466,7 @@ TEST_F(WaitTest, a_judge_who_comes_and_goes_changes_nothing) {
   expect_that(waiting.get(), Comes());
 }
 
-TEST_F(WaitTest, what_cannot_end_well_is_misuse_and_says_so) {
+TEST_F(WaitTest, a_wait_that_cannot_succeed_is_misuse_and_says_why) {
   ProgressTracker tracker(tracked());
   tracker.state_change("plan");
   ASSERT_TRUE(tracker.flush().ok());
@@ -556,7 +556,7 @@ TEST_F(WaitTest, an_expectation_that_fails_shows_all_of_it) {
   EXPECT_FATAL_FAILURE(ASSERT_COMPLETES(*told), "state_change plan");
 }
 
-TEST_F(WaitTest, what_agents_say_steers_no_terminal) {
+TEST_F(WaitTest, text_from_agents_does_not_control_the_terminal) {
   ProgressTracker tracker(tracked());
   tracker.state_change("\x1b[2Jplan\r\n");
   tracker.tool_error("read", "\x07" + std::string(5'000, 'x') + "\xff");

@@ -77,7 +77,7 @@ class CheckpointTest : public testing::Test {
   }
 };
 
-TEST_F(CheckpointTest, what_a_tool_changed_is_brought_back) {
+TEST_F(CheckpointTest, a_file_that_a_tool_changed_is_restored) {
   auto store = open();
   fs::permissions(file, fs::perms(0751));
   const auto id = snapshot(store, {file});
@@ -104,7 +104,7 @@ TEST_F(CheckpointTest, a_changed_mode_is_brought_back_too) {
   EXPECT_EQ(mode_of(file), 0640U);
 }
 
-TEST_F(CheckpointTest, what_somebody_changed_since_is_left_alone_unless_forced) {
+TEST_F(CheckpointTest, a_file_that_was_changed_later_is_left_alone_unless_forced) {
   auto store = open();
   const auto id = change(store, {{file, "after"}, {work / "made", "made"}});
   write_file(file, "edited by the user");
@@ -126,7 +126,7 @@ TEST_F(CheckpointTest, what_somebody_changed_since_is_left_alone_unless_forced) 
   EXPECT_EQ(content_of(work / "made"), "edited, too");
 }
 
-TEST_F(CheckpointTest, what_a_tool_made_is_removed_and_what_it_removed_is_made_again) {
+TEST_F(CheckpointTest, a_file_that_a_tool_made_is_removed_and_one_it_removed_is_made_again) {
   auto store = open();
   write_file(work / "gone" / "deep", "deep");
   const auto id = snapshot(store, {work / "made" / "new", work / "gone" / "deep"});
@@ -217,7 +217,7 @@ TEST_F(CheckpointTest, only_files_are_taken) {
   EXPECT_EQ(store.list()->size(), 0U);
 }
 
-TEST_F(CheckpointTest, what_became_something_else_is_left_alone_even_when_forced) {
+TEST_F(CheckpointTest, a_path_that_became_something_else_is_left_alone_even_when_forced) {
   auto store = open();
   write_file(work / "sub" / "inner", "inner");
   write_file(dir / "outside" / "inner", "outside");

@@ -80,7 +80,7 @@ TEST_F(WorkspaceTest, files_are_read_by_relative_and_by_absolute_paths) {
   EXPECT_EQ(*workspace.resolve("."), workspace.root());
 }
 
-TEST_F(WorkspaceTest, what_leads_out_is_refused) {
+TEST_F(WorkspaceTest, a_path_that_leads_outside_is_refused) {
   const auto workspace = open();
   fs::create_symlink(outside, inside / "link");
   fs::create_symlink("../outside/file", inside / "filelink");
@@ -156,7 +156,7 @@ TEST_F(WorkspaceTest, hostile_paths_are_refused) {
   EXPECT_EQ(names_in(outside), std::set<std::string>{"file"});
 }
 
-TEST_F(WorkspaceTest, what_is_no_regular_file_is_refused_without_waiting) {
+TEST_F(WorkspaceTest, a_path_that_is_not_a_regular_file_is_refused_without_waiting) {
   const auto workspace = open();
   ASSERT_EQ(mkfifo((inside / "pipe").c_str(), 0600), 0);
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -322,13 +322,13 @@ TEST(LineDiff, far_changes_get_hunks_of_their_own) {
             "@@ -15,6 +15,6 @@\n 15\n 16\n 17\n-18\n+eighteen\n 19\n 20\n");
 }
 
-TEST(LineDiff, what_a_terminal_would_obey_is_shown_and_not_sent) {
+TEST(LineDiff, a_control_character_is_shown_by_its_number_and_not_sent) {
   EXPECT_EQ(unified_diff("", "a\x1b[2K\r\u009bb\u202Ec\u2066\x7f\td\n", "a\x1b", "b", 1'000),
             "--- a<U+001B>\n+++ b\n@@ -0,0 +1 @@\n"
             "+a<U+001B>[2K<U+000D><U+009B>b<U+202E>c<U+2066><U+007F>\td\n");
 }
 
-TEST(LineDiff, what_does_not_fit_is_counted) {
+TEST(LineDiff, lines_that_do_not_fit_are_counted) {
   std::string after;
   for (int i = 0; i < 1'000; ++i) after += "line\n";
   const auto diff = unified_diff("", after, "a", "b", 1'000);

@@ -106,13 +106,13 @@ TEST(Recognition, finds_expressions_and_events) {
   EXPECT_FALSE(Recognition::of({}, false)->event_in(R"({"kind":"message"})"));
 }
 
-TEST(Recognition, what_is_no_expression_is_named) {
+TEST(Recognition, an_invalid_expression_is_named) {
   const auto recognition = Recognition::of({"fine", "(a"}, false);
   ASSERT_FALSE(recognition.ok());
   EXPECT_NE(recognition.error().message.find("(a is not a regular expression"), std::string::npos);
 }
 
-TEST(OutputWatch, tells_so_many_lines_a_second_and_all_events) {
+TEST(OutputWatch, reports_all_events_but_only_a_limited_number_of_lines_per_second) {
   OutputTally tally;
   int changes = 0;
   int messages = 0;

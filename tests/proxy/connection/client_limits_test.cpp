@@ -49,14 +49,14 @@ TEST(ClientLimits, a_client_that_went_at_its_own_limit_is_named_with_its_setting
   }
 }
 
-TEST(ClientLimits, who_went_at_another_time_had_its_own_reasons) {
+TEST(ClientLimits, no_limit_is_named_if_the_client_left_at_another_time) {
   EXPECT_FALSE(probable_limit("node", 45_s, 45_s, false));
   EXPECT_FALSE(probable_limit("node", 310_s, 310_s, false)) << "more than 2 % later";
   EXPECT_FALSE(probable_limit("", 0_s, 0_s, false));
   EXPECT_FALSE(probable_limit("OpenAI/Python", 700_s, 1_s, true));
 }
 
-TEST(ClientLimits, each_is_told_with_what_resets_it) {
+TEST(ClientLimits, each_limit_says_what_resets_it) {
   EXPECT_GT(client_limits().size(), 15U);
   for (const auto& limit : client_limits()) {
     EXPECT_GT(limit.usual, 0_s) << limit.client;

@@ -439,7 +439,7 @@ std::string waited_for(const Variant& v, const Seen& seen, Relay& relay) {
   return worse_than(relay, [](const Turn&) { return false; });
 }
 
-TEST(LostChain, it_was_started_anew) {
+TEST(LostChain, it_was_restarted) {
   run("restart", restart, waited_for);
 }
 

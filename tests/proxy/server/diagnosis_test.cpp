@@ -87,7 +87,7 @@ TEST(Diagnosis, a_sleeping_model_is_not_woken) {
   EXPECT_TRUE(advises(found, "sleeps"));
 }
 
-TEST(Diagnosis, loading_and_locked_servers_are_told) {
+TEST(Diagnosis, loading_and_locked_servers_are_reported) {
   const ModelServer loading([](Exchange& exchange) {
     exchange.respond(503, test::llama_loading, "application/json", test::llama_header);
   });

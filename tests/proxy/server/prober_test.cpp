@@ -315,7 +315,7 @@ TEST(Prober, a_server_that_loads_says_so) {
   EXPECT_TRUE(watched->tells_progress());
 }
 
-TEST(Prober, who_is_not_there_is_gone) {
+TEST(Prober, a_server_that_is_not_there_is_gone) {
   Url url;
   {
     const ModelServer server(test::be_ollama);

@@ -128,7 +128,7 @@ TEST(Attribution, the_path_is_surer_than_anything_but_our_own_header) {
   EXPECT_EQ(attribution_of(began, &request).session, "own");
 }
 
-TEST(Attribution, what_goes_on_from_an_answer_is_whose_answer_it_was) {
+TEST(Attribution, a_request_that_continues_an_answer_belongs_to_the_session_of_that_answer) {
   const auto request = reading(R"({"previous_response_id":"resp_1","user":"u"})");
   const auto owner = [](std::string_view answer) {
     return answer == "resp_1" ? std::string("s") : std::string();

@@ -76,7 +76,7 @@ TEST_F(Conversing, each_request_brings_what_follows_the_agents_latest_words) {
   EXPECT_EQ(say(with), "1 'More'");
 }
 
-TEST_F(Conversing, a_history_that_was_not_seen_before_is_no_news) {
+TEST_F(Conversing, a_history_that_was_not_seen_before_is_not_news) {
   EXPECT_EQ(say({user("U"), call("a"), result("a", "A"), call("b"), result("b", "B")}), "1 b=B");
 }
 
@@ -144,7 +144,7 @@ TEST_F(Conversing, a_history_that_slides_or_is_edited_stays_the_same_thread) {
   EXPECT_EQ(say({system("S"), user("3"), agent("c"), user("5")}), "1 '5'") << "edited";
 }
 
-TEST_F(Conversing, whoever_goes_on_without_a_result_does_not_wait_for_it) {
+TEST_F(Conversing, a_conversation_that_continues_without_a_result_does_not_wait_for_it) {
   say({user("U")}, {"a"});
   EXPECT_EQ(say({user("U"), user("Stop that")}), "1 'Stop that'");
   EXPECT_FALSE(conversation.has_open_calls());

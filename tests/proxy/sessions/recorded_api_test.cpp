@@ -120,7 +120,7 @@ TEST_F(RecordedApi, a_request_for_a_title_is_not_the_agents_work) {
   EXPECT_EQ(told_now(), "");
 }
 
-TEST_F(RecordedApi, a_title_that_a_thread_of_its_own_makes_is_no_session) {
+TEST_F(RecordedApi, a_title_made_by_a_separate_thread_is_not_a_session) {
   auto title = recorded_requests("opencode.jsonl")[0];
   title.at("body").erase("messages");
   title.at("url") = "/v1/responses";
@@ -138,7 +138,7 @@ TEST_F(RecordedApi, a_title_that_a_thread_of_its_own_makes_is_no_session) {
   EXPECT_NE(told_now(), "");
 }
 
-TEST_F(RecordedApi, what_an_agent_with_tools_asks_without_them_is_its_helpers) {
+TEST_F(RecordedApi, a_request_without_tools_belongs_to_a_helper_of_an_agent_with_tools) {
   auto requests = recorded_requests("opencode.jsonl");
   answer_text(ask(requests[1]), "Done");
   told.clear();

@@ -84,7 +84,7 @@ TEST_F(Refusal, the_pause_that_the_server_asks_for_is_shown) {
             "of 20 s");
 }
 
-TEST_F(Refusal, who_asks_no_more_has_given_up) {
+TEST_F(Refusal, a_client_that_asks_no_more_has_given_up) {
   for (int again = 0; again < 3; ++again) {
     refuse(begin({user("U")}), 429, "slow down");
     wait_for(5s);
@@ -140,7 +140,7 @@ TEST_F(Refusal, an_agent_that_ends_after_it_failed) {
   }
 }
 
-TEST_F(Refusal, a_program_for_each_request_is_no_agent_that_ended) {
+TEST_F(Refusal, a_program_started_for_each_request_is_not_an_agent_that_ended) {
   process = ProcessFacts{.pid = 1, .start_ticks = 1};
   refuse(begin({user("U")}), 429, "slow down");
   is_gone = true;
@@ -154,7 +154,7 @@ TEST_F(Refusal, a_program_for_each_request_is_no_agent_that_ended) {
   EXPECT_TRUE(last_of(ReportKind::end)) << "this one is";
 }
 
-TEST_F(Refusal, who_tries_again_rarely_or_was_asked_to_pause_is_given_the_time_for_it) {
+TEST_F(Refusal, a_client_that_retries_rarely_or_was_asked_to_pause_is_given_more_time) {
   end(begin({user("U")}), How::refused, "refused");
   wait_for(50s);
   end(begin({user("U")}), How::refused, "refused");
@@ -193,7 +193,7 @@ TEST_F(Refusal, a_lost_login_waits_until_there_is_one) {
   EXPECT_EQ(news(), "");
 }
 
-TEST_F(Refusal, a_request_that_is_open_is_no_giving_up) {
+TEST_F(Refusal, a_client_with_an_open_request_has_not_given_up) {
   end(begin({user("U")}), How::refused, "refused");
   const auto open = begin({user("U")});
   told.clear();

@@ -120,7 +120,7 @@ TEST_F(Judged, an_agent_whose_tools_are_plain_text_with_ever_new_inputs_is_never
     EXPECT_EQ(path().find(trouble), std::string::npos) << path();
 }
 
-TEST_F(Judged, a_tool_that_runs_for_an_hour_between_requests_is_no_trouble) {
+TEST_F(Judged, a_tool_that_runs_for_an_hour_between_requests_is_not_a_problem) {
   history = {user("Train it")};
   round(R"({"command":"prepare"})", "prepared");
   const auto exchange = begin(history);

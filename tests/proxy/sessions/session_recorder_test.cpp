@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_F(Relaying, an_exchange_with_a_tool_is_told_in_order) {
+TEST_F(Relaying, an_exchange_with_a_tool_is_reported_in_order) {
   const auto one = begin({user("Do it")});
   EXPECT_EQ(told.at(0).session, "s");
   EXPECT_EQ(told.at(0).spec.labels.at("via"), "proxy");
@@ -90,7 +90,7 @@ TEST_F(Relaying, running_totals_never_fall) {
   EXPECT_GE(before, 300);
 }
 
-TEST_F(Relaying, evidence_is_told_when_it_changes_and_its_numbers_now_and_then) {
+TEST_F(Relaying, evidence_is_reported_when_it_changes_and_its_numbers_every_few_seconds) {
   const auto one = begin({user("U")});
   news();
   const auto look = [&](ServerState state, std::int64_t done) {
@@ -114,7 +114,7 @@ TEST_F(Relaying, evidence_is_told_when_it_changes_and_its_numbers_now_and_then) 
       << "it waits already";
 }
 
-TEST_F(Relaying, how_long_nothing_moves_grows_and_is_told_the_rarer_the_longer_it_is) {
+TEST_F(Relaying, a_silence_is_reported_less_often_the_longer_it_lasts) {
   const auto one = begin({user("U")});
   news();
   std::vector<int> told_at;
@@ -132,7 +132,7 @@ TEST_F(Relaying, how_long_nothing_moves_grows_and_is_told_the_rarer_the_longer_i
   EXPECT_LE(told_at.size(), 60U) << "an hour of silence fills no disk";
 }
 
-TEST_F(Relaying, each_way_to_fail_is_told_in_its_own_words) {
+TEST_F(Relaying, each_kind_of_failure_is_reported_in_its_own_words) {
   struct Row {
     How how;
     int status;
@@ -184,7 +184,7 @@ TEST_F(Relaying, each_way_to_fail_is_told_in_its_own_words) {
   }
 }
 
-TEST_F(Relaying, what_was_not_seen_whole_claims_nothing) {
+TEST_F(Relaying, no_message_is_reported_from_an_answer_that_was_not_seen_whole) {
   const auto one = begin({user("U")});
   head(one);
   delta(one, {{"content", "Hi"}});
@@ -201,7 +201,7 @@ TEST_F(Relaying, what_was_not_seen_whole_claims_nothing) {
   EXPECT_EQ(news(), "relay tokens=3");
 }
 
-TEST_F(Relaying, whoever_hangs_up_after_the_last_word_has_the_whole_answer) {
+TEST_F(Relaying, a_client_that_hangs_up_after_the_last_word_has_the_whole_answer) {
   const auto one = begin({user("U")});
   head(one);
   delta(one, {{"content", "Hi"}}, "stop");
@@ -210,7 +210,7 @@ TEST_F(Relaying, whoever_hangs_up_after_the_last_word_has_the_whole_answer) {
   EXPECT_EQ(news(), "relay tokens=1; message assistant 'Hi'; idle relay");
 }
 
-TEST_F(Relaying, a_retry_is_no_round_unless_the_answer_was_one) {
+TEST_F(Relaying, a_retry_is_not_a_new_round_unless_the_request_had_an_answer) {
   end(begin({user("U")}), How::refused, "refused");
   news();
   const auto two = begin({user("U")});
@@ -252,7 +252,7 @@ TEST_F(Relaying, a_text_that_repeats_itself_is_heard_while_it_comes) {
   EXPECT_EQ(marks->chants, 0) << "and not once more at its end";
 }
 
-TEST_F(Relaying, what_is_no_conversation_has_no_session_of_its_own) {
+TEST_F(Relaying, a_request_that_is_not_a_conversation_has_no_session_of_its_own) {
   see(1, ExchangeBegan{.method = "GET", .target = "/v1/models", .session = "s"});
   EXPECT_EQ(news(), "relay");
   ExchangeBegan nobody{.method = "POST", .target = "/v1/embeddings"};
@@ -267,7 +267,7 @@ TEST_F(Relaying, what_is_no_conversation_has_no_session_of_its_own) {
   EXPECT_EQ(news(), "");
 }
 
-TEST_F(Relaying, the_last_request_ends_its_session_and_another_begins_it_anew) {
+TEST_F(Relaying, the_last_request_ends_its_session_and_another_request_starts_it_again) {
   session.clear();
   extra = {{"x-dynamo-session-id", "s"}, {"x-dynamo-session-final", "true"}};
   const auto one = begin({user("Bye")});
@@ -279,7 +279,7 @@ TEST_F(Relaying, the_last_request_ends_its_session_and_another_begins_it_anew) {
   EXPECT_EQ(news(), "start; state_change input 'Hi again'; loop 2 model tokens=1");
 }
 
-TEST_F(Relaying, what_goes_on_from_an_answer_is_the_same_session) {
+TEST_F(Relaying, a_request_that_continues_an_answer_is_in_the_same_session) {
   session.clear();
   const auto ask = [&](const char* body) {
     ExchangeBegan began{.method = "POST", .target = "/v1/responses", .peer = "::1"};
@@ -341,7 +341,7 @@ int processes_in(const std::vector<Batch>& told) {
   return count;
 }
 
-TEST_F(Relaying, who_asks_twice_is_the_sessions_agent) {
+TEST_F(Relaying, a_process_that_asks_twice_is_the_agent_of_the_session) {
   const auto ask = [&](std::int64_t pid) {
     process = ProcessFacts{.pid = pid, .start_ticks = pid};
     const auto exchange = begin({user("go")});
@@ -368,7 +368,7 @@ TEST_F(Relaying, a_coding_agent_is_its_sessions_process_with_its_first_request) 
   EXPECT_EQ(processes_in(told), 0) << "told once";
 }
 
-TEST_F(Relaying, who_asks_after_the_agent_is_gone_begins_the_session_again) {
+TEST_F(Relaying, a_request_after_the_agent_is_gone_starts_the_session_again) {
   process = ProcessFacts{.pid = 1, .start_ticks = 1};
   for (int n = 0; n < 2; ++n) {
     const auto exchange = begin({user("go")});
