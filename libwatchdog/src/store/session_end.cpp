@@ -50,6 +50,8 @@ class LastWords {
 
   [[nodiscard]] std::optional<Outcome> take(ReportKind kind, const std::string& name,
                                             const std::string& content) {
+    // The monitor found a further process: nothing about the work.
+    if (kind == ReportKind::start && name == found_process) return std::nullopt;
     if (kind == ReportKind::message) return take_message(name, content);
     if (asked_ && decides(kind)) return asked_;
     switch (kind) {
@@ -66,7 +68,7 @@ class LastWords {
         at_rest_ = false;
         return take_wait(name, content);
       case ReportKind::start:
-        return error_.empty() ? completed_ : failed(reason_of_error(error_), error_);
+        return otherwise();
       case ReportKind::user_input:
       case ReportKind::tool_call:
       case ReportKind::tool_result:
@@ -82,7 +84,10 @@ class LastWords {
   }
 
   /// If no report decided.
-  [[nodiscard]] Outcome otherwise() const { return asked_.value_or(completed_); }
+  [[nodiscard]] Outcome otherwise() const {
+    if (asked_) return *asked_;
+    return error_.empty() ? completed_ : failed(reason_of_error(error_), error_);
+  }
 
  private:
   [[nodiscard]] static bool decides(ReportKind kind) {
