@@ -1,8 +1,10 @@
 // The thread gathers observations for 20 ms, makes reports of them, and hands all to `keep`. A new
 // connection cuts the gathering short: its client may hang up soon, and only an open connection
-// leads to its process. While reports cannot be stored, the thread takes nothing, so all waits in
-// the queue, whose bytes are bounded. A full queue drops pieces of answers, bodies and evidence,
-// but never the begin or end of an exchange. Skipped bytes are counted.
+// leads to its process. So does the end of a refused exchange: its agent may end at once, and a
+// hook that reports this end must not come first. While reports cannot be stored, the thread takes
+// nothing, so all waits in the queue, whose bytes are bounded. A full queue drops pieces of
+// answers, bodies and evidence, but never the begin or end of an exchange. Skipped bytes are
+// counted.
 #include "proxy/sessions/observation_writer.h"
 
 #include <condition_variable>
@@ -12,6 +14,7 @@
 #include <new>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "proxy/sessions/session_recorder.h"
@@ -47,7 +50,8 @@ struct ObservationWriter::State {
   std::deque<Observation> waiting;
   std::size_t waiting_bytes = 0;
   bool stopping = false;
-  bool in_haste = false;  ///< A client waits whose process is not known yet.
+  bool in_haste = false;                      ///< There is no time to gather.
+  std::unordered_set<std::uint64_t> refused;  ///< Open exchanges whose answer is an error.
   std::uint64_t newest_connection = 0;
 
   SessionRecorder recorder{{.is_gone = [](const ProcessFacts& process) {
@@ -189,11 +193,17 @@ void ObservationWriter::take(Observation observation) {
   const bool is_new = began != nullptr && began->connection > state_->newest_connection;
   if (is_new) {
     state_->newest_connection = began->connection;
-    state_->in_haste = static_cast<bool>(state_->options.process_of);
+    if (state_->options.process_of) state_->in_haste = true;
   }
+  const auto* answer = std::get_if<AnswerBegan>(&observation.what);
+  if (answer != nullptr && answer->status >= 400 && state_->refused.size() < connections_max)
+    state_->refused.insert(observation.exchange);
+  const bool ends_refused = std::holds_alternative<ExchangeEnded>(observation.what) &&
+                            state_->refused.erase(observation.exchange) > 0;
+  if (ends_refused) state_->in_haste = true;
   state_->waiting_bytes += bytes;
   state_->waiting.push_back(std::move(observation));
-  if (is_new || state_->waiting.size() == 1) state_->changed.notify_one();
+  if (is_new || ends_refused || state_->waiting.size() == 1) state_->changed.notify_one();
 }
 
 }  // namespace watchdog::monitor
