@@ -29,7 +29,6 @@ TEST(Race, each_call_has_one_outcome_and_nothing_is_written_after_it) {
                    .cancel_grace = 0ms});
   std::atomic<std::int64_t> effects{0};  // that happened
   std::atomic<std::int64_t> claimed{0};  // of calls whose outcome says so
-  std::atomic<std::int64_t> late_effects{0};
   std::atomic<int> invoked{0};
   bench.add({.name = "t",
              .concurrency = Concurrency::parallel,

@@ -54,6 +54,17 @@ Result<SessionRow> session_from(const Statement& row) {
   return session;
 }
 
+/// All rows that are left.
+Result<std::vector<SessionRow>> sessions_from(Statement& query) {
+  std::vector<SessionRow> rows;
+  while (query.step()) {
+    auto row = session_from(query);
+    if (!row) return row.error();
+    rows.push_back(std::move(*row));
+  }
+  return rows;
+}
+
 /// `%` and `_` stand for themselves.
 std::string like_pattern(const std::string& text) {
   std::string pattern = "%";
@@ -133,13 +144,7 @@ Result<std::vector<SessionRow>> StoreReader::sessions(const SessionFilter& filte
     query.bind(++at, filter.after > 0 ? filter.after : std::numeric_limits<std::int64_t>::max());
     for (const auto& text : texts) query.bind(++at, text);
     query.bind(++at, filter.limit);
-    std::vector<SessionRow> rows;
-    while (query.step()) {
-      auto row = session_from(query);
-      if (!row) return row.error();
-      rows.push_back(std::move(*row));
-    }
-    return rows;
+    return sessions_from(query);
   });
 }
 
@@ -178,13 +183,7 @@ Result<std::vector<SessionRow>> StoreReader::running_children(std::string_view i
     auto& query = state_->prepared(sql);
     const ResetLater later(query);
     query.bind(1, id).bind(2, count_max);
-    std::vector<SessionRow> rows;
-    while (query.step()) {
-      auto row = session_from(query);
-      if (!row) return row.error();
-      rows.push_back(std::move(*row));
-    }
-    return rows;
+    return sessions_from(query);
   });
 }
 
@@ -196,13 +195,7 @@ Result<std::vector<SessionRow>> StoreReader::sessions_with_turns(SessionKey belo
     auto& query = state_->prepared(sql);
     const ResetLater later(query);
     query.bind(1, below).bind(2, count_max);
-    std::vector<SessionRow> rows;
-    while (query.step()) {
-      auto row = session_from(query);
-      if (!row) return row.error();
-      rows.push_back(std::move(*row));
-    }
-    return rows;
+    return sessions_from(query);
   });
 }
 
