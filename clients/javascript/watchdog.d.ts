@@ -158,10 +158,10 @@ export class Monitor {
   /** Asks the agent to stop. Needs a token. */
   cancel(session: string, why?: { reason?: string; by?: string }): Promise<unknown>;
   /**
-   * Waits until the session is as wanted (default: completed), and returns its progress document. Throws WaitFailed as soon
-   * as the session cannot become that: it ended otherwise, is dead, or stays stuck. Throws TypeError if `wanted` is invalid.
-   * There is no time limit. A monitor that restarts is waited for, and a session that does not exist yet. A function is
-   * called at once, with each change, and once a second while something is reported.
+   * Returns the session's progress document when the session reaches the wanted state (default: completed), however long
+   * that takes. Throws WaitFailed as soon as it cannot reach that state: it ended otherwise, is dead, or stays stuck. Throws
+   * TypeError if `wanted` is invalid. The call also waits for a monitor that restarts, and for a session that does not exist
+   * yet. A function is called at once, with each change, and once a second while something is reported.
    */
   wait(session: string, wanted?: Awaited, options?: WaitOptions): Promise<Progress>;
 }

@@ -707,11 +707,11 @@ class Monitor:
     def wait(self, session: str, for_: Awaited = "completed", *, on_stuck: Union[str, Callable[[Json], bool]] = "fail",
              further_max: int = 3, after: int = 0, process: Optional[subprocess.Popen[Any]] = None,
              seen: Optional[Callable[[Json], None]] = None) -> Json:
-        """Waits until the session is as wanted, and returns its progress document. There is no time limit.
+        """Returns the session's progress document when the session reaches the wanted state, however long that takes.
 
         Raises `WaitFailed` as soon as the session cannot become that: it ended otherwise, is dead, or stays stuck or
-        looping for `further_max` more iterations. Raises ValueError if `for_` is invalid. A monitor that restarts is
-        waited for, and a session that does not exist yet.
+        looping for `further_max` more iterations. Raises ValueError if `for_` is invalid. The call also waits
+        for a monitor that restarts, and for a session that does not exist yet.
 
         `for_`: completed, failed, incomplete, cancelled, end, health=NAME, state-change, state-change=TYPE, or a function
         of the progress document. The function is called at once, with each change, and once a second while something is

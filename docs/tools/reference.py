@@ -330,7 +330,7 @@ looks again although no event arrived (`validUntil`).
 
 The **lifecycle** is what the agent itself reported: {joined([code(one) for one in lifecycle], "or")}.
 
-The **attention** says who has to do something: {joined([code(one) for one in attention], "or")}.
+The **attention** says whether a person has to act: {joined([code(one) for one in attention], "or")}.
 
 | Attention | Healths and ends |
 |---|---|

@@ -1,10 +1,10 @@
 """Plain words for codes whose sources hold only a short comment. reference.py fails where one is missing or too many."""
 
 HEALTHS = {
-    "unknown": ("There is no report yet. Or the last report is longer ago than usual, and nothing else shows whether the agent works: it sends no heartbeats, and its process is not known.", "nothing; or look whether the agent still runs"),
+    "unknown": ("The session has not reported anything yet. Or the last report is longer ago than usual, and nothing else shows whether the agent works: it sends no heartbeats, and its process is not known.", "nothing; or look whether the agent still runs"),
     "starting": ("The agent is alive and has reported no progress yet.", "nothing"),
     "progressing": ("The agent made progress, and nothing speaks against it.", "nothing"),
-    "slow": ("The current phase or tool call takes longer than usual for this session. There is no sign of trouble.",
+    "slow": ("The current phase or tool call takes longer than usual for this session. Nothing points to trouble.",
              "nothing; look at the page if you want to know more"),
     "suspect": ("There is an early sign of repetition, or the session is far below its own pace while nothing else moves. "
                 "It is not confirmed.", "wait; two new results clear it"),

@@ -328,7 +328,7 @@ static int wait(const WaitOptions& options) {
 void add_wait(CommandLine& line) {
   const auto options = std::make_shared<WaitOptions>();
   auto* command = line.app.add_subcommand(
-      "wait", "Wait until sessions end or reach a state; there is no time limit");
+      "wait", "Wait until sessions end or reach a state, however long it takes");
   command->add_option("session", options->sessions, "Session ids")->required();
   command->add_option("--for", options->until, "What to wait for")
       ->capture_default_str()
