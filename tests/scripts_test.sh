@@ -55,4 +55,27 @@ stub apt-get 'echo "$@" >>"${0%/*}/done"; exit 100'
 stub sleep ''
 check "apt fails" exits 3 ensure absent
 
+# What a sanitizer wrote is a fault or a note.
+eval "$(sed -n '/^sanitizer_fault=/,/^}/p' scripts/test)"
+written_kind() {  # written_kind TEXT
+  mkdir -p "$work/build/asan"
+  printf '%s\n' "$1" >"$work/build/asan/sanitizer-report.1"
+  (cd "$work" && report_sanitizers asan) | sed -n 's/^== asan: a sanitizer \([a-z]*\) .*/\1/p'
+}
+while IFS='|' read -r kind text; do
+  check "'$text' is one of the $kind" test "$(written_kind "$text")" = "$kind"
+done <<'TABLE'
+notes|==9648==Unable to get registers from thread 9642.
+notes|==9648==WARNING: AddressSanitizer failed to allocate 0x80000000000 bytes
+reports|==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000010
+reports|==1==ERROR: LeakSanitizer: detected memory leaks
+reports|==1==LeakSanitizer has encountered a fatal error.
+reports|AddressSanitizer: CHECK failed: asan_thread.cpp:367
+reports|WARNING: ThreadSanitizer: data race (pid=1)
+reports|FATAL: ThreadSanitizer: unexpected memory mapping
+reports|store.cpp:10:3: runtime error: signed integer overflow
+reports|SUMMARY: UndefinedBehaviorSanitizer: undefined-behavior store.cpp:10:3
+TABLE
+check "an empty file is nothing" test -z "$(: >"$work/build/asan/sanitizer-report.1"; cd "$work"; report_sanitizers asan)"
+
 ((failures == 0)) && echo "ok"
