@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -394,6 +395,37 @@ std::vector<std::size_t> bare_members(const Source& header) {
     }
   }
   return found;
+}
+
+/// Returns the first lines of functions, classes' functions and blocks of more than `most` lines.
+std::vector<std::size_t> long_bodies(const Source& source, std::size_t most) {
+  std::vector<std::size_t> found;
+  std::map<std::size_t, std::size_t> begun;  // indentation → the newest line that begins there
+  for (std::size_t at = 0; at < source.lines.size(); ++at) {
+    const auto& line = source.lines[at];
+    const auto indent = line.find_first_not_of(' ');
+    if (indent != 0 && indent != 2) continue;
+    if (line.substr(indent) != "}") {
+      if (std::isalpha(static_cast<unsigned char>(line[indent])) != 0 || line[indent] == '[')
+        begun[indent] = at;
+    } else if (begun.contains(indent) && at - begun[indent] > most) {
+      found.push_back(begun[indent]);
+    }
+  }
+  return found;
+}
+
+TEST(Habits, a_function_fits_on_a_page) {
+  std::vector<std::string> lines{"void f() {", "}", "class A {", "  int g() {"};
+  lines.insert(lines.end(), 80, "    ++n;");
+  lines.insert(lines.end(), {"  }", "};"});
+  EXPECT_EQ(long_bodies({"a.h", lines}, 80), std::vector<std::size_t>{3});
+  EXPECT_TRUE(long_bodies({"a.h", lines}, 81).empty());
+  for (const Source& source : sources()) {
+    if (!source.is_cpp() || source.path.starts_with("tests/")) continue;  // tests have tables
+    for (const auto line : long_bodies(source, 80))
+      ADD_FAILURE() << source.at(line) << ": give parts of this function names of their own";
+  }
 }
 
 // Else `{.first = 1}` is a warning for users who compile with -Wextra.

@@ -507,6 +507,57 @@ bool said_by_agent(const History& history, const Report& report) {
   }
 }
 
+void take_wait(History& history, const Event& event) {
+  const Report& report = event.report;
+  const auto call = call_waited_for(history, report);
+  history.lifecycle = Lifecycle::waiting;
+  auto& notes = history.notes.edit();
+  notes.wait_call = call;
+  notes.waiting_for = first_characters(report.name, 64);
+  notes.wait_why = first_characters(report.content, why_chars_max);
+  notes.wait_until = report.until;
+  notes.idle_why.clear();
+  notes.wait_seq = event.seq;
+  notes.wait_since = event.tick;
+  notes.wait_iteration = history.iteration;
+}
+
+void take_user_input(History& history, const Event& event) {
+  history.loop_beats_since_change = 0;
+  history.streak_seq = 0;
+  resume(history, event.tick);
+  history.pace_from = event.tick;
+  if (history.repetition.has()) history.repetition.edit().take_user_input(event.seq);
+  clear_doubts(history);
+}
+
+void take_exit(History& history, const Event& event) {
+  const auto* gone = std::get_if<ProcessFacts>(&event.report.detail);
+  // Another process may have taken the session up meanwhile.
+  if (gone != nullptr && (gone->pid != history.pid || gone->start_ticks != history.start_ticks))
+    return;
+  history.notes.edit().exited_seq = event.seq;
+}
+
+void take_budget(History& history, const Event& event) {
+  // With a call's id it is about a child, whose own history has it.
+  const auto* figures = std::get_if<BudgetFigures>(&event.report.detail);
+  if (figures == nullptr || !event.report.call_id.empty()) return;
+  history.notes.edit().budget.edit() = {.figures = bounded(*figures), .at = event.at};
+}
+
+void take_end(History& history, const Event& event, const Outcome& outcome) {
+  history.lifecycle = lifecycle_of(outcome.kind);
+  history.open_calls = {};
+  forget_turns(history);
+  forget_server(history);
+  auto& notes = history.notes.edit();
+  notes.outcome = outcome;
+  notes.outcome_at = event.at;
+  const auto& repetition = *history.repetition;
+  if (repetition.alarm.pattern != Pattern::none) notes.wasted_calls = repetition.loop.count;
+}
+
 void take_by_kind(History& history, const Event& event, const Policy& policy) {
   const Report& report = event.report;
   take_words(history, report);
@@ -536,30 +587,14 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
     case ReportKind::turn:
       take_turn(history, event, policy);
       break;
-    case ReportKind::wait: {
-      const auto call = call_waited_for(history, report);
-      history.lifecycle = Lifecycle::waiting;
-      auto& notes = history.notes.edit();
-      notes.wait_call = call;
-      notes.waiting_for = first_characters(report.name, 64);
-      notes.wait_why = first_characters(report.content, why_chars_max);
-      notes.wait_until = report.until;
-      notes.idle_why.clear();
-      notes.wait_seq = event.seq;
-      notes.wait_since = event.tick;
-      notes.wait_iteration = history.iteration;
+    case ReportKind::wait:
+      take_wait(history, event);
       break;
-    }
     case ReportKind::idle:
       take_idle(history, event, policy);
       break;
     case ReportKind::user_input:
-      history.loop_beats_since_change = 0;
-      history.streak_seq = 0;
-      resume(history, event.tick);
-      history.pace_from = event.tick;
-      if (history.repetition.has()) history.repetition.edit().take_user_input(event.seq);
-      clear_doubts(history);
+      take_user_input(history, event);
       break;
     case ReportKind::cancel:
       if (const auto* request = std::get_if<CancelRequest>(&report.detail)) {
@@ -567,12 +602,7 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
       }
       break;
     case ReportKind::exited:
-      // Another process may have taken the session up meanwhile.
-      if (const auto* gone = std::get_if<ProcessFacts>(&report.detail);
-          gone == nullptr ||
-          (gone->pid == history.pid && gone->start_ticks == history.start_ticks)) {
-        history.notes.edit().exited_seq = event.seq;
-      }
+      take_exit(history, event);
       break;
     case ReportKind::observer:
       if (const auto* absence = std::get_if<ObserverGap>(&report.detail)) {
@@ -581,15 +611,7 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
       break;
     case ReportKind::end:
       if (const auto* outcome = std::get_if<Outcome>(&report.detail)) {
-        history.lifecycle = lifecycle_of(outcome->kind);
-        history.open_calls = {};
-        forget_turns(history);
-        forget_server(history);
-        auto& notes = history.notes.edit();
-        notes.outcome = *outcome;
-        notes.outcome_at = event.at;
-        const auto& repetition = *history.repetition;
-        if (repetition.alarm.pattern != Pattern::none) notes.wasted_calls = repetition.loop.count;
+        take_end(history, event, *outcome);
       }
       break;
     case ReportKind::message:
@@ -611,11 +633,7 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
       }
       break;
     case ReportKind::budget:
-      // With a call's id it is about a child, whose own history has it.
-      if (const auto* figures = std::get_if<BudgetFigures>(&report.detail);
-          figures != nullptr && report.call_id.empty()) {
-        history.notes.edit().budget.edit() = {.figures = bounded(*figures), .at = event.at};
-      }
+      take_budget(history, event);
       break;
     case ReportKind::evidence:
       take_evidence(history, event);
@@ -634,25 +652,6 @@ void take_by_kind(History& history, const Event& event, const Policy& policy) {
 
 }  // namespace
 
-const OpenTurn* find_turn(const History& history, std::string_view id) noexcept {
-  const auto& turns = *history.notes->turns;
-  const auto found =
-      std::find_if(turns.begin(), turns.end(), [&](const OpenTurn& turn) { return turn.id == id; });
-  return found == turns.end() ? nullptr : &*found;
-}
-
-const OpenCall* newest_call(const History& history, std::string_view turn) noexcept {
-  const auto& calls = *history.open_calls;
-  const auto found = std::find_if(calls.rbegin(), calls.rend(),
-                                  [&](const OpenCall& call) { return call.notes->turn == turn; });
-  return found == calls.rend() ? nullptr : &*found;
-}
-
-bool is_outdated(const History& history, Seq seen) noexcept {
-  return seen < history.change_seq &&
-         (!history.repetition.has() || history.repetition->state_seq > seen);
-}
-
 std::int64_t loop_beats_in(const History& before, const Heartbeats& beats) noexcept {
   if (beats.source == Source::loop) return beats.count;
   if (beats.source == Source::sidecar || beats.source == Source::relay) return 0;
@@ -661,10 +660,6 @@ std::int64_t loop_beats_in(const History& before, const Heartbeats& beats) noexc
   const bool first_is_new = (!beats.phase.empty() && beats.phase != before.phase) ||
                             (beats.iteration_first && beats.iteration_first != before.iteration);
   return (first_is_new ? 1 : 0) + beats.fresh;
-}
-
-std::uint64_t machine_of(const ProcessFacts& process) {
-  return digest_of(process.boot_id + '\n' + process.host);
 }
 
 void apply(History& history, const Event& event, const Policy& policy) {
