@@ -411,6 +411,54 @@ TEST_F(ArtifactStoreTest, an_artifact_of_a_living_run_is_kept_at_any_age) {
   EXPECT_EQ(files("runs").size(), 1U);
 }
 
+TEST_F(ArtifactStoreTest, a_wrong_wall_clock_drops_nothing_by_age) {
+  constexpr Millis forty_days{40LL * 24 * 3'600'000};
+  const auto kept = [&] {
+    auto store = open("ended");
+    return stored(store, "kept");
+  }();
+  auto store = open("living");
+  for (const auto wrong : {forty_days, -forty_days}) {
+    clock.set_wrong(wrong);
+    EXPECT_EQ(*store.collect_garbage(), 0U);
+    EXPECT_EQ(*open("another").collect_garbage(), 0U);
+    [[maybe_unused]] const auto put = [&] {
+      auto meanwhile = open("meanwhile");
+      return stored(meanwhile, "put at a wrong time");
+    }();
+    clock.set_wrong(Millis{0});
+    EXPECT_EQ(*store.collect_garbage(), 0U);
+  }
+  EXPECT_EQ(contents(store, kept.handle), "kept");
+  clock.advance(8 * 24 * hour);
+  EXPECT_EQ(*store.collect_garbage(), 2U) << "the ages of both are right";
+}
+
+TEST_F(ArtifactStoreTest, a_wall_clock_that_is_wrong_at_a_start_of_the_machine_drops_nothing) {
+  [[maybe_unused]] const auto kept = [&] {
+    auto store = open("ended");
+    return stored(store, "kept");
+  }();
+  ManualClock next("next boot");
+  next.set_wrong(Millis{40LL * 24 * 3'600'000});
+  auto store = *ArtifactStore::open(dir / "artifacts", "living", {}, next);
+  EXPECT_EQ(*store.collect_garbage(), 0U) << "within the hour somebody may set the clock";
+  next.advance(2 * hour);
+  EXPECT_EQ(*store.collect_garbage(), 1U) << "nobody did, so the machine was off for so long";
+}
+
+TEST_F(ArtifactStoreTest, a_damaged_time_line_begins_again) {
+  {
+    auto store = open("ended");
+    stored(store, "kept");
+  }
+  std::ofstream(dir / "artifacts" / "time") << "not a time line";
+  auto store = open("living");
+  EXPECT_EQ(*store.collect_garbage(), 0U);
+  clock.advance(8 * 24 * hour);
+  EXPECT_EQ(*store.collect_garbage(), 1U);
+}
+
 TEST_F(ArtifactStoreTest, a_run_that_was_resumed_owns_what_it_put_before) {
   const auto before = [&] {
     auto store = open("run");

@@ -2,7 +2,7 @@
 // Else the output is written and synced to `tmp` without the lock. Under the lock it gets room,
 // then a line in the run's manifest, then its place. So no object is visible before it has an
 // owner. `sweep` drops what is too old, and more for want of room, but nothing that a living run
-// owns.
+// owns. Ages follow the directory's own time line, because a wrong wall clock must drop nothing.
 #include "watchdog/artifact_store.h"
 
 #include <fcntl.h>
@@ -27,6 +27,7 @@
 #include "files/open_file.h"
 #include "files/sha256.h"
 #include "outputs/artifact_file.h"
+#include "outputs/time_line.h"
 #include "privacy/redactor.h"
 #include "watchdog/content.h"
 #include "watchdog/ids.h"
@@ -36,6 +37,7 @@
 //   runs/<run>~<id>    digests, a line each, of what one open store owns; locked while it lives
 //   tmp/<id>~<n>       what that store is writing
 //   lock               held for every change of objects and runs; says how many bytes there are
+//   time               the time line by which the ages of outputs count
 
 namespace watchdog {
 namespace {
@@ -45,6 +47,7 @@ constexpr std::size_t handle_digits_min = 12;
 constexpr std::size_t sink_buffer_bytes = 64U << 10U;
 constexpr std::size_t manifest_bytes_max = 64U << 20U;
 constexpr std::size_t verified_max = 256;
+constexpr std::size_t time_bytes_max = 256;
 
 ObjectName whole(const std::string& digest) {
   return {.digest = digest};
@@ -89,6 +92,7 @@ struct ArtifactStore::State {
   const std::filesystem::path directory;
   const ArtifactLimits limits;
   const Clock& clock;
+  TimeLine line;  ///< Set by `prepare`, before another thread can know this.
   std::string manifest_name;
   std::string holder;
   OpenFile top;
@@ -117,6 +121,9 @@ struct ArtifactStore::State {
   [[nodiscard]] Result<ArtifactRef> add(PendingFile& pending, const ArtifactWriter& writer,
                                         const std::string& digest);
 
+  [[nodiscard]] WallTime now() const noexcept { return line.now(clock); }
+  void continue_line();
+  void keep_line() const;
   [[nodiscard]] Ownership ownership() const;
   std::size_t sweep(const OpenFile& lock, std::uint64_t needed);
 };
@@ -138,6 +145,7 @@ Result<void> ArtifactStore::State::prepare(std::string_view run) {
 
   auto lock = locked();  // the manifest must not be visible before it is locked
   if (!lock) return lock.error();
+  continue_line();
   holder = new_ulid(clock.wall());
   manifest_name = std::string(run) + "~" + holder;
   manifest = open_at(runs, manifest_name, O_RDWR | O_CREAT | O_EXCL | O_APPEND, 0600);
@@ -147,11 +155,29 @@ Result<void> ArtifactStore::State::prepare(std::string_view run) {
   return {};
 }
 
+/// REQUIRES: the lock is held.
+void ArtifactStore::State::continue_line() {
+  const auto file = open_at(top, "time", O_RDONLY);
+  const auto text = read_whole(file, time_bytes_max, "time");
+  line = TimeLine::continued(text ? TimeLine::from(*text) : std::nullopt, clock);
+}
+
+/// A line that cannot be written begins at the wall clock's time at the next start of the machine.
+/// REQUIRES: the lock is held.
+void ArtifactStore::State::keep_line() const {
+  auto kept = line;
+  kept.last = now();
+  const auto text = kept.text();
+  const auto file = open_at(top, "time", O_RDWR | O_CREAT, 0600);
+  if (!file || file.write_at(text, 0) != 0) return;
+  if (ftruncate(file.fd(), static_cast<off_t>(text.size())) != 0) return;
+}
+
 ArtifactStore::State::~State() {
   if (!manifest) return;
   if (owned.empty()) {
     unlinkat(runs.fd(), manifest_name.c_str(), 0);
-  } else if (set_time(manifest, clock.wall()) != 0) {
+  } else if (set_time(manifest, now()) != 0) {
     // Its age counts from when it was last written to.
   }
 }
@@ -176,7 +202,7 @@ Result<void> ArtifactStore::State::own(const std::string& digest) {
   // Not synced: it only has to outlive this process. After a crash of the machine no process is
   // alive.
   if (const int number = manifest.write(digest + "\n")) return failed(number);
-  if (const int number = set_time(manifest, clock.wall())) return failed(number);
+  if (const int number = set_time(manifest, now())) return failed(number);
   owned.insert(digest);
   return {};
 }
@@ -223,7 +249,7 @@ std::optional<ArtifactRef> ArtifactStore::State::existing(const std::string& dig
     if (!layout || !require_intact(file, *layout, digest)) continue;
     const auto lock = locked();
     if (!lock || !objects.find(name) || !own(digest)) return std::nullopt;
-    if (set_time(file, clock.wall()) != 0) return std::nullopt;
+    if (set_time(file, now()) != 0) return std::nullopt;
     return ArtifactRef{.sha256 = digest,
                        .bytes = given,
                        .kept = layout->kept,
@@ -260,7 +286,7 @@ Result<ArtifactRef> ArtifactStore::State::add(PendingFile& pending, const Artifa
   const auto layout = writer.layout();
   if (const int number = writer.finish(pending.file(), digest)) return failed(number);
   if (const int number = pending.file().sync()) return failed(number);  // the slow part, unlocked
-  if (const int number = set_time(pending.file(), clock.wall())) return failed(number);
+  if (const int number = set_time(pending.file(), now())) return failed(number);
   const auto name = layout.cut() ? cut(digest) : whole(digest);
   const auto needed = bytes_of(pending.file());
 
@@ -336,8 +362,9 @@ Ownership ArtifactStore::State::ownership() const {
 /// Makes room for `needed` bytes. REQUIRES: the lock is held.
 std::size_t ArtifactStore::State::sweep(const OpenFile& lock, std::uint64_t needed) {
   const auto owners = ownership();
-  const auto now = clock.wall();
-  const auto too_old = [&](WallTime since) { return now - since > limits.keep_for; };
+  const auto today = now();
+  const bool may_age = line.may_age(clock);
+  const auto too_old = [&](WallTime since) { return may_age && today - since > limits.keep_for; };
   std::size_t dropped = 0;
   for (const auto& name : names_in(temporary)) {
     if (owners.holders.contains(before_mark(name))) continue;
@@ -372,6 +399,7 @@ std::size_t ArtifactStore::State::sweep(const OpenFile& lock, std::uint64_t need
     if (too_old(last)) unlinkat(runs.fd(), name.c_str(), 0);
   }
   write_total(lock, total);
+  keep_line();
   return dropped;
 }
 
