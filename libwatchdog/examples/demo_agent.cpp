@@ -135,14 +135,13 @@ int main(int argc, char** argv) {
     const char* task;
   };
   // `doomed` works like `quick`; its starter kills it.
-  const std::map<std::string, Role> roles{
-      {"quick", {quick, "Document the library's headers"}},
-      {"thinker", {thinker, "Design the new storage layer"}},
-      {"spinner", {spinner, "Fix the failing build"}},
-      {"looper", {looper, "Parse empty files as well"}},
-      {"frozen", {frozen, "Translate the manual"}},
-      {"approval", {approval, "Deploy the web site"}},
-      {"doomed", {quick, "Rename the settings module"}}};
+  const std::map<std::string, Role> roles{{"quick", {quick, "Document the library's headers"}},
+                                          {"thinker", {thinker, "Design the new storage layer"}},
+                                          {"spinner", {spinner, "Fix the failing build"}},
+                                          {"looper", {looper, "Parse empty files as well"}},
+                                          {"frozen", {frozen, "Translate the manual"}},
+                                          {"approval", {approval, "Deploy the web site"}},
+                                          {"doomed", {quick, "Rename the settings module"}}};
   constexpr auto usage =
       "Usage: watchdog-demo-agent quick|thinker|spinner|looper|frozen|approval|doomed --db FILE\n"
       "Plays one of seven agents and reports to a database. `watchdog-monitor demo` starts it.\n";
