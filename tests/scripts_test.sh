@@ -55,7 +55,7 @@ stub apt-get 'echo "$@" >>"${0%/*}/done"; exit 100'
 stub sleep ''
 check "apt fails" exits 3 ensure absent
 
-# What a sanitizer wrote is a fault or a note.
+# scripts/test tells a sanitizer's fault from its note.
 eval "$(sed -n '/^sanitizer_fault=/,/^}/p' scripts/test)"
 written_kind() {  # written_kind TEXT
   mkdir -p "$work/build/asan"
