@@ -441,7 +441,9 @@ TEST_F(ArtifactStoreTest, a_wall_clock_that_is_wrong_at_a_start_of_the_machine_d
   }();
   ManualClock next("next boot");
   next.set_wrong(Millis{40LL * 24 * 3'600'000});
-  auto store = *ArtifactStore::open(dir / "artifacts", "living", {}, next);
+  auto opened = ArtifactStore::open(dir / "artifacts", "living", {}, next);
+  ASSERT_TRUE(opened.ok());
+  auto& store = *opened;
   EXPECT_EQ(*store.collect_garbage(), 0U) << "within the hour somebody may set the clock";
   next.advance(2 * hour);
   EXPECT_EQ(*store.collect_garbage(), 1U) << "nobody did, so the machine was off for so long";

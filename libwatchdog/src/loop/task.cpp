@@ -7,6 +7,7 @@
 
 #include "codec/budget.h"
 #include "watchdog/budget_report.h"
+#include "watchdog/content.h"
 #include "watchdog/json_writer.h"
 #include "watchdog/reasons.h"
 #include "watchdog/task_tool.h"
