@@ -397,7 +397,7 @@ std::vector<std::size_t> bare_members(const Source& header) {
   return found;
 }
 
-/// Returns the first lines of functions, classes' functions and blocks of more than `most` lines.
+/// Returns where each function, member function or outer block of more than `most` lines begins.
 std::vector<std::size_t> long_bodies(const Source& source, std::size_t most) {
   std::vector<std::size_t> found;
   std::map<std::size_t, std::size_t> begun;  // indentation → the newest line that begins there
@@ -415,7 +415,7 @@ std::vector<std::size_t> long_bodies(const Source& source, std::size_t most) {
   return found;
 }
 
-TEST(Habits, a_function_is_not_endless) {
+TEST(Habits, a_function_has_at_most_120_lines) {
   std::vector<std::string> lines{"void f() {", "}", "class A {", "  int g() {"};
   lines.insert(lines.end(), 80, "    ++n;");
   lines.insert(lines.end(), {"  }", "};"});

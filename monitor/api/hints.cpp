@@ -91,9 +91,8 @@ std::string hint_text(HintKind kind, const std::string& about) {
       return "Ignored: " + about + ".";
     case HintKind::call_without_result:
       return "The turn ended, but call \"" + about +
-             "\" has no result. Report each result with the call_id of its call: a call without "
-             "one "
-             "counts as running.";
+             "\" has no result. Report each result with the call_id of its call: a call "
+             "without one counts as running.";
     case HintKind::result_without_call:
       return "Result \"" + about +
              "\" has no call. Report a tool_call with the same call_id before it: only pairs are "

@@ -45,7 +45,7 @@ struct ArtifactLimits {
 /// A directory of outputs, addressed by SHA-256, shared by processes and runs. An output belongs to
 /// its run until that is over. Then it is dropped by age, or when the quota is reached. Nothing is
 /// dropped by age while the wall clock differs by more than an hour from the directory's time line.
-/// Where the wall clock was ahead at a start of the machine, dropping by age waits for an hour.
+/// Where that line begins, or leaps ahead at a start of the machine, dropping by age waits an hour.
 /// Thread-safe.
 class ArtifactStore {
  public:

@@ -37,7 +37,7 @@
 //   runs/<run>~<id>    digests, a line each, of what one open store owns; locked while it lives
 //   tmp/<id>~<n>       what that store is writing
 //   lock               held for every change of objects and runs; says how many bytes there are
-//   time               the time line by which the ages of outputs count
+//   time               the time line (time_line.h) that gives each output its age
 
 namespace watchdog {
 namespace {
@@ -92,7 +92,7 @@ struct ArtifactStore::State {
   const std::filesystem::path directory;
   const ArtifactLimits limits;
   const Clock& clock;
-  TimeLine line;  ///< Set by `prepare`, before another thread can know this.
+  TimeLine line;  ///< Constant after `prepare`.
   std::string manifest_name;
   std::string holder;
   OpenFile top;
@@ -162,7 +162,7 @@ void ArtifactStore::State::continue_line() {
   line = TimeLine::continued(text ? TimeLine::from(*text) : std::nullopt, clock);
 }
 
-/// A line that cannot be written begins at the wall clock's time at the next start of the machine.
+/// If it cannot be written, the next process begins a new line, and dropping by age waits an hour.
 /// REQUIRES: the lock is held.
 void ArtifactStore::State::keep_line() const {
   auto kept = line;

@@ -1,19 +1,26 @@
 #include "outputs/time_line.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <sstream>
+#include <utility>
 
 namespace watchdog {
+namespace {
+
+/// In the year 11,000. Below it no sum overflows.
+constexpr Millis::rep ms_max = 300'000'000'000'000;
+
+}  // namespace
 
 TimeLine TimeLine::continued(const std::optional<TimeLine>& kept, const Clock& clock) {
   const auto boot = clock.boot_id();
   if (kept && kept->boot == boot) return *kept;
   TimeLine line{.boot = boot, .offset = {}, .last = clock.wall(), .leap = {}};
-  if (kept) {
-    line.last = std::max(line.last, kept->last);
-    line.leap = line.last - kept->last > differ_max ? line.last : kept->leap;
-  }
+  if (kept) line.last = std::max(line.last, kept->last);
+  const bool leaps = !kept || line.last - kept->last > differ_max;
+  line.leap = leaps ? line.last : kept->leap;
   line.offset =
       std::chrono::duration_cast<Millis>(line.last.time_since_epoch()) - clock.since_boot();
   return line;
@@ -22,14 +29,14 @@ TimeLine TimeLine::continued(const std::optional<TimeLine>& kept, const Clock& c
 std::optional<TimeLine> TimeLine::from(std::string_view text) {
   std::istringstream in{std::string(text)};
   std::string boot;
-  Millis::rep offset = 0;
-  Millis::rep last = 0;
-  Millis::rep leap = 0;
-  if (!(in >> boot >> offset >> last >> leap)) return std::nullopt;
+  std::array<Millis::rep, 3> numbers{};
+  if (!(in >> boot >> numbers[0] >> numbers[1] >> numbers[2])) return std::nullopt;
+  if (!std::ranges::all_of(numbers, [](auto ms) { return ms >= -ms_max && ms <= ms_max; }))
+    return std::nullopt;
   return TimeLine{.boot = std::move(boot),
-                  .offset = Millis{offset},
-                  .last = WallTime{Millis{last}},
-                  .leap = WallTime{Millis{leap}}};
+                  .offset = Millis{numbers[0]},
+                  .last = WallTime{Millis{numbers[1]}},
+                  .leap = WallTime{Millis{numbers[2]}}};
 }
 
 std::string TimeLine::text() const {
@@ -45,8 +52,7 @@ WallTime TimeLine::now(const Clock& clock) const noexcept {
 
 bool TimeLine::may_age(const Clock& clock) const noexcept {
   const auto line = now(clock);
-  return std::chrono::abs(clock.wall() - line) <= differ_max &&
-         (leap == WallTime{} || line - leap > differ_max);
+  return std::chrono::abs(clock.wall() - line) <= differ_max && line - leap > differ_max;
 }
 
 }  // namespace watchdog

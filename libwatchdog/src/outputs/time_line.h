@@ -20,17 +20,17 @@ struct TimeLine {
   std::string boot{};  ///< The start of the machine that `offset` belongs to; no blanks.
   Millis offset{};     ///< Time of day minus time since that start.
   WallTime last{};     ///< The newest time that was kept.
-  WallTime leap{};     ///< Where the line last went on more than `differ_max` later.
+  WallTime leap{};     ///< Where it began, or last continued more than `differ_max` later.
 
   /// Continues the line that was kept (empty: there was none) with this clock.
   [[nodiscard]] static TimeLine continued(const std::optional<TimeLine>& kept, const Clock& clock);
-  /// Returns nothing for a text that `text` did not make.
+  /// Reads what `text` returned. Nothing: it is something else.
   [[nodiscard]] static std::optional<TimeLine> from(std::string_view text);
   [[nodiscard]] std::string text() const;
 
   /// REQUIRES: the machine has not been started since `continued`.
   [[nodiscard]] WallTime now(const Clock& clock) const noexcept;
-  /// Whether something may be dropped by its age: the wall clock agrees, and no leap is recent.
+  /// Returns whether age may drop something: the wall clock agrees, and the leap is an hour old.
   [[nodiscard]] bool may_age(const Clock& clock) const noexcept;
 
   friend bool operator==(const TimeLine&, const TimeLine&) = default;
