@@ -294,7 +294,7 @@ TEST_F(AlertDelivery, kills_lose_none_and_repeat_at_most_one_each) {
   std::map<std::string, bool> stuck;
   for (int kill = 0; kill < kills; ++kill) {
     start();
-    for (auto steps = random() % 12; steps > 0; --steps) {
+    for (auto steps = 2 + random() % 10; steps > 0; --steps) {
       const auto session = "s" + std::to_string(random() % 5);
       auto& is_stuck = stuck[session];
       is_stuck ? recover(session) : get_stuck(session);
@@ -330,7 +330,7 @@ TEST_F(AlertDelivery, kills_lose_none_and_repeat_at_most_one_each) {
     }
   }
   EXPECT_EQ(told, happened);
-  EXPECT_GT(ids.size(), 20U);
+  EXPECT_GE(ids.size(), static_cast<std::size_t>(kills)) << "each start has at least two changes";
   const std::lock_guard guard(mutex);
   for (const auto& [channel, all] : taken) {
     std::set<std::int64_t> came;

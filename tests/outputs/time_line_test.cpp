@@ -58,9 +58,8 @@ TEST(TimeLine, reads_its_own_text_and_nothing_else) {
   ManualClock clock;
   const auto line = TimeLine::continued({}, clock);
   EXPECT_EQ(TimeLine::from(line.text()), line);
-  for (const auto* text :
-       {"", "boot", "boot 1 2", "boot one 2 3", "boot 9223372036854775807 2 3",
-        "boot 1 -9223372036854775808 3", "boot 1 2 99999999999999999999"})
+  for (const auto* text : {"", "boot", "boot 1 2", "boot one 2 3", "boot 9223372036854775807 2 3",
+                           "boot 1 -9223372036854775808 3", "boot 1 2 99999999999999999999"})
     EXPECT_FALSE(TimeLine::from(text)) << text;
 }
 

@@ -103,6 +103,7 @@ test('the session page draws its calls, also for the keyboard and as a table', a
   await page.keyboard.press('Enter');
   await page.locator('.event.tool_call.meant').waitFor();
   await section.getByText('As a table').click();
+  await section.locator('tbody tr').nth(30).waitFor();
   assert.equal(await section.locator('tbody tr').count(), 31);
   assert.match(await section.locator('tbody tr').first().innerText(), /call\s+shell\s+.*so far\s+running/);
   assert.deepEqual(await barriers(page), []);
@@ -118,6 +119,7 @@ onPage('the last day is drawn, and what went wrong most is named', '/overview', 
   await page.locator('.overview .sums .stuck').waitFor();
   assert.match(await page.locator('.wrong').innerText(), /\d+ × (stuck|looping|failed)/);
   await page.getByText('As a table').click();
+  await page.locator('.overview tbody tr').nth(23).waitFor();
   assert.equal(await page.locator('.overview tbody tr').count(), 24);
   assert.deepEqual(await barriers(page), []);
 });
