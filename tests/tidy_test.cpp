@@ -72,6 +72,7 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"url.h", "net"},
     {"web_request.h", "net"},
     {"server_probe.h", "llm"},
+    {"limit_end.h", "llm"},
     {"retry_after.h", "llm"},
     {"answer_stream.h", "llm"},
     {"model_request.h", "llm"},

@@ -14,6 +14,7 @@
 #include "watchdog/digest.h"
 #include "watchdog/ids.h"
 #include "watchdog/json.h"
+#include "watchdog/limit_end.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog::monitor {
@@ -341,18 +342,6 @@ std::vector<Report> result_reports(Meaning meaning, const Members& members) {
   return reports;
 }
 
-/// `limit reached|1755806400`: a time as Claude Code writes it, in seconds since 1970.
-std::optional<WallTime> time_in(std::string_view text) {
-  const auto bar = text.find('|');
-  if (bar == text.npos) return std::nullopt;
-  const auto digits = text.substr(bar + 1, 10);
-  const bool is_time = digits.size() == 10 && std::ranges::all_of(digits, [](char letter) {
-                         return letter >= '0' && letter <= '9';
-                       });
-  if (!is_time) return std::nullopt;
-  return WallTime{std::chrono::seconds(std::stoll(std::string(digits)))};
-}
-
 /// Why a turn has no answer: as a word if the agent has one, and in its text.
 struct TurnFailure {
   std::string kind;
@@ -393,7 +382,7 @@ std::string_view wait_after(const TurnFailure& failure) {
   return wait_reports::input;
 }
 
-std::vector<Report> failure_reports(const Members& members) {
+std::vector<Report> failure_reports(const Members& members, WallTime now) {
   const auto failure = turn_failure_in(members);
   if (failure.kind == "MessageAbortedError") return {rest_of(idle_reports::interrupted)};
   const auto text = failure.text.empty() ? failure.kind : failure.kind + ": " + failure.text;
@@ -402,7 +391,7 @@ std::vector<Report> failure_reports(const Members& members) {
   const auto waits_for = wait_after(failure);
   auto wait = make(ReportKind::wait, std::string(waits_for),
                    waits_for == wait_reports::input ? "the turn failed: " + text : text);
-  if (waits_for == wait_reports::quota) wait.until = time_in(failure.text);
+  if (waits_for == wait_reports::quota) wait.until = limit_end_in_text(failure.text, now);
   // The turn is over, and so are its calls. The wait follows the error that it is for.
   return {make(ReportKind::idle), make(ReportKind::message, "error", text), std::move(wait)};
 }
@@ -494,7 +483,8 @@ std::string_view waits_for(std::string_view event) {
   return is_question ? wait_reports::input : wait_reports::approval;
 }
 
-std::vector<Report> reports_of(Meaning meaning, const std::string& name, const Members& members) {
+std::vector<Report> reports_of(Meaning meaning, const std::string& name, const Members& members,
+                               WallTime now) {
   switch (meaning) {
     case Meaning::nothing:
       return {};
@@ -534,7 +524,7 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
     case Meaning::stop_by_status: {
       const auto status = members.text({"status"});
       if (status == "aborted") return {rest_of(idle_reports::interrupted)};
-      return status == "error" ? failure_reports(members)
+      return status == "error" ? failure_reports(members, now)
                                : std::vector<Report>{make(ReportKind::idle)};
     }
     case Meaning::stop: {
@@ -549,7 +539,7 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
       return reports;
     }
     case Meaning::stop_error:
-      return failure_reports(members);
+      return failure_reports(members, now);
     case Meaning::sub_begin: {
       auto start = make(ReportKind::start);
       start.detail = ProcessFacts{};
@@ -627,7 +617,8 @@ const json& members_in(const json& body) {
 
 }  // namespace
 
-Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::string& session) {
+Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::string& session,
+                             WallTime now) {
   if (!is_json(body)) return Error{ErrorCode::malformed, "the body is no JSON"};
   const auto parsed = json::parse(body, nullptr, false);
   if (!parsed.is_object())
@@ -683,7 +674,7 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
   const bool not_ours = !session.empty() && subagent.empty() &&
                         (meaning == Meaning::begin || meaning == Meaning::finish);
   event.reports =
-      reports_of(nameless_subagent || not_ours ? Meaning::other : meaning, name, members);
+      reports_of(nameless_subagent || not_ours ? Meaning::other : meaning, name, members, now);
   identify(event.reports, name, identity_of(meaning, members));
   if (meaning == Meaning::wait && members.find({"tool_input"}) != nullptr &&
       event.reports.front().call_id.empty())

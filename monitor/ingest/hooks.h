@@ -12,6 +12,7 @@
 #include "watchdog/report.h"
 #include "watchdog/result.h"
 #include "watchdog/session.h"
+#include "watchdog/time.h"
 
 namespace watchdog::monitor {
 
@@ -43,9 +44,11 @@ struct HookEvent {
 /// Returns the reports of a hook's event. `session`: report to this one instead of the agent's own;
 /// empty: the agent's own. Events of unknown names become a message. Tool calls, and other events
 /// with an id or a time of their own, get an event id, so a repeated one is stored once. Errors:
-/// `malformed`: not a JSON object, or without the event's name or the session's id. Thread-safe.
+/// `malformed`: not a JSON object, or without the event's name or the session's id. `now`: texts
+/// like "resets 9pm" mean the next 9pm. Thread-safe.
 [[nodiscard]] Result<HookEvent> hook_event(HookAgent agent, std::string_view body,
-                                           const std::string& session = {});
+                                           const std::string& session = {},
+                                           WallTime now = system_clock().wall());
 
 }  // namespace watchdog::monitor
 

@@ -52,7 +52,8 @@ class Replayed {
 
   void take(const json& body) {
     clock_.advance(1s);
-    auto event = hook_event(agent_, body.dump());
+    // Monday, 23 November 2026, 12:00 UTC.
+    auto event = hook_event(agent_, body.dump(), {}, WallTime{1'795'435'200s});
     ASSERT_TRUE(event.ok()) << body << event.error().message;
     if (session_.empty()) session_ = event->session;
     if (!event->reports.empty()) {
@@ -150,6 +151,12 @@ TEST(HooksReplay, a_wait_says_for_what_and_until_when) {
   auto judged = replayed.judged();
   EXPECT_EQ(judged.history.notes->waiting_for, "quota");
   EXPECT_EQ(judged.history.notes->wait_until, WallTime{1'795'806'400s});
+  replayed.take(claude("UserPromptSubmit", {{"prompt", "go"}}));
+  replayed.take(
+      claude("StopFailure",
+             {{"error_type", "rate_limit"},
+              {"error_message", "You've hit your limit · resets 10pm (America/New_York)"}}));
+  EXPECT_EQ(replayed.judged().history.notes->wait_until, WallTime{1'795'489'200s});
   replayed.take(claude("UserPromptSubmit", {{"prompt", "go"}}));
   replayed.take(claude("StopFailure", {{"error_type", "authentication_failed"},
                                        {"error_message", "the token has expired"}}));

@@ -8,6 +8,7 @@
 #include "ingest/hook_answer.h"
 #include "proxy/connection/json_members.h"
 #include "proxy/connection/proxy_connection.h"
+#include "watchdog/limit_end.h"
 #include "watchdog/retry_after.h"
 
 namespace watchdog::monitor {
@@ -333,17 +334,19 @@ void ProxyConnection::answer_began() {
   const auto type = std::string(view(head[http::field::content_type]));
   now.answer_came = true;
   constexpr int first_error = 400;
-  if (status >= first_error) see_client();
+  const auto header = [&head](std::string_view name) {
+    return view(head[boost::beast::string_view(name.data(), name.size())]);
+  };
+  const auto time = system_clock().wall();
+  const bool is_error = status >= first_error;
+  if (is_error) see_client();
   proxy_->tell(
       now.id,
       AnswerBegan{.status = status,
                   .content_type = type,
                   .content_encoding = std::string(view(head[http::field::content_encoding])),
-                  .retry_after = retry_after(
-                      [&head](std::string_view name) {
-                        return view(head[boost::beast::string_view(name.data(), name.size())]);
-                      },
-                      system_clock().wall())});
+                  .retry_after = retry_after(header, time),
+                  .limit_end = is_error ? limit_end_in_headers(header, time) : std::nullopt});
   const bool events = type.starts_with("text/event-stream");
   const bool lines = type.find("ndjson") != std::string::npos;
   now.filter = AnswerFilter(events  ? AnswerFilter::Form::events

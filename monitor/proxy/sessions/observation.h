@@ -48,6 +48,7 @@ struct AnswerBegan {
   std::string content_type;
   std::string content_encoding;         ///< Empty: none.
   std::optional<Millis> retry_after{};  ///< The pause that the server asks for.
+  std::optional<WallTime> limit_end{};  ///< When the limit that refused the request ends.
 };
 /// A piece of the answer as the server sent it, with the prompt's progress that was asked for on
 /// its behalf.

@@ -20,11 +20,13 @@
 #include "process/process_sample.h"
 #include "proxy/sessions/attribution.h"
 #include "proxy/sessions/conversation.h"
+#include "proxy/sessions/refusal.h"
 #include "watchdog/answer_stream.h"
 #include "watchdog/content.h"
 #include "watchdog/digest.h"
 #include "watchdog/history.h"
 #include "watchdog/json.h"
+#include "watchdog/limit_end.h"
 #include "watchdog/model_request.h"
 #include "watchdog/reasons.h"
 #include "watchdog/repetition.h"
@@ -52,27 +54,14 @@ Report said(ReportKind kind, std::string name = {}, std::string content = {}) {
   return report;
 }
 
-/// A client that was refused and asks nothing for this time, and for three times the interval of
-/// its latest tries, has given up.
+/// A refused client has given up if it asks nothing for this time, and for three times the interval
+/// of its latest tries. After a limit with an end, this time begins at that end.
 constexpr Millis patience{60'000};
 constexpr int patience_gaps = 3;
+constexpr std::size_t error_bytes_max = 16U << 10U;
 
 std::string in_seconds(Millis time) {
   return std::to_string((time.count() + 999) / 1'000) + " s";
-}
-
-/// Returns the subject of the wait after an error; empty: none. Some servers have only a text where
-/// others have a status.
-std::string_view wait_for(int status, std::string_view error) {
-  const auto says = [&](std::string_view words) {
-    return error.find(words) != std::string_view::npos;
-  };
-  if (status == 401 || status == 403 || status == 407) return wait_reports::login;
-  if (status == 402 || status == 429) return wait_reports::quota;
-  if (status >= 500) return backend;
-  if (says("API key not valid")) return wait_reports::login;          // Google, with 400
-  if (says("credit balance is too low")) return wait_reports::quota;  // Anthropic, likewise
-  return {};
 }
 
 /// These agents run as long as their turn, and offer tools with each request of their own. Requests
@@ -101,6 +90,7 @@ struct SessionMemory {
   std::string refused_why{};
   std::string_view refused_reason{};  ///< One of reasons.h.
   Millis refused_gap{};
+  Millis refused_pause{};  ///< The server takes no request before.
   std::list<std::string>::iterator place;
 };
 
@@ -119,6 +109,8 @@ struct OpenExchange {
   bool is_read = true;  ///< The answer can be read, and all of it was.
   bool waits = false;   ///< The session was reported to wait because of it.
   std::optional<Millis> retry_after{};
+  std::optional<WallTime> limit_end{};  ///< As its headers say.
+  std::string error_body{};             ///< The beginning, if `status` is an error.
   std::int64_t pieces = 0;
   std::optional<AnswerStream> answer;
   std::unique_ptr<TextLoop> loop;
@@ -398,6 +390,7 @@ struct SessionRecorder::State {
   void take(OpenExchange& exchange, const AnswerBegan& began) {
     exchange.status = began.status;
     exchange.retry_after = began.retry_after;
+    exchange.limit_end = began.limit_end;
     const auto& coding = began.content_encoding;
     exchange.is_read = coding.empty() || coding == "identity";
     if (!exchange.is_read) return;
@@ -412,6 +405,8 @@ struct SessionRecorder::State {
     auto& talk = talks.at(exchange.session);
     if (exchange.answer && exchange.is_read) {
       exchange.answer->feed(piece.bytes);
+      if (is_error(exchange.status))
+        exchange.error_body.append(piece.bytes, 0, error_bytes_max - exchange.error_body.size());
       if (!exchange.helps) tell_chants(exchange, {});
     }
     if (!exchange.helps) beat_if_due(exchange.session, talk);
@@ -450,6 +445,15 @@ struct SessionRecorder::State {
     if (is_busy(evidence.state)) talks.at(exchange.session).waits_for.clear();
   }
 
+  /// Returns when the client may try again; nothing: the server does not say it.
+  [[nodiscard]] std::optional<WallTime> end_of_wait(const OpenExchange& exchange,
+                                                    std::string_view what) const {
+    if (exchange.limit_end) return exchange.limit_end;
+    if (exchange.retry_after) return now + *exchange.retry_after;
+    if (what != wait_reports::quota && what != wait_reports::overload) return std::nullopt;
+    return limit_end_in_body(exchange.error_body, now);
+  }
+
   void wait(OpenExchange& exchange, std::string_view what, const std::string& why) {
     if (std::exchange(exchange.waits, true)) return;
     auto& talk = talks.at(exchange.session);
@@ -463,15 +467,9 @@ struct SessionRecorder::State {
     if (exchange.retry_after)
       talk.refused_why += "; the server asks for a pause of " + in_seconds(*exchange.retry_after);
     auto report = said(ReportKind::wait, std::string(what), talk.refused_why);
-    if (exchange.retry_after) {
-      report.until = now + *exchange.retry_after;
-      talk.refused_gap = std::max(talk.refused_gap, *exchange.retry_after);
-    }
-    talk.refused_reason = what == wait_reports::login   ? reasons::authentication
-                          : what == wait_reports::quota ? reasons::rate_limited
-                          : exchange.status > 0         ? reasons::model_server_error
-                          : exchange.reached            ? reasons::connection_lost
-                                                        : reasons::connection_refused;
+    report.until = end_of_wait(exchange, what);
+    talk.refused_pause = report.until ? *report.until - now : Millis{0};
+    talk.refused_reason = reason_of_refusal(what, exchange.status, exchange.reached.has_value());
     refused.insert(exchange.session);
     say(exchange.session, std::move(report));
   }
@@ -513,7 +511,8 @@ struct SessionRecorder::State {
       talk.is_over = true;
       return true;
     }
-    const auto bound = std::max(patience, patience_gaps * talk.refused_gap);
+    const auto bound =
+        std::max({patience, patience_gaps * talk.refused_gap, talk.refused_pause + patience});
     // A login may take any time.
     if (talk.waits_for == wait_reports::login || now - *talk.refused_at < bound) return false;
     say(session, said(ReportKind::wait, std::string(wait_reports::input),
@@ -544,10 +543,10 @@ struct SessionRecorder::State {
                                ? std::string_view()
                                : backend};
     }
-    if (exchange.status >= 400) {
+    if (is_error(exchange.status)) {
       return {.text = "HTTP " + std::to_string(exchange.status) +
                       (heard.error.empty() ? "" : ": " + heard.error),
-              .waits_for = wait_for(exchange.status, heard.error)};
+              .waits_for = wait_after_refusal(exchange.status, heard.error)};
     }
     if (!heard.error.empty()) return {.text = heard.error};
     const bool broke_off = exchange.is_read && heard.begun && !heard.complete && !heard.lost;

@@ -45,7 +45,8 @@ TEST_F(Refusal, each_refusal_is_a_wait_for_what_ends_it) {
       {429, "slow down", "quota"},
       {500, "oops", "backend"},
       {503, "loading", "backend"},
-      {529, "Overloaded", "backend"},
+      {529, "Overloaded", "overload"},
+      {503, "The model is overloaded. Please try again later.", "overload"},
       {400, "API key not valid. Please pass a valid API key.", "login"},
       {400, "Your credit balance is too low to access the API.", "quota"},
       {400, "messages: must not be empty", ""},
@@ -82,6 +83,25 @@ TEST_F(Refusal, the_pause_that_the_server_asks_for_is_shown) {
   EXPECT_EQ(wait->content,
             "the model server at http://gpu:8080: HTTP 429: slow down; the server asks for a pause "
             "of 20 s");
+}
+
+TEST_F(Refusal, a_quota_has_an_end) {
+  const auto id = begin({user("U")});
+  see(id, ExchangeReached{});
+  see(id, AnswerBegan{.status = 429, .content_type = "application/json"});
+  // In two pieces, as servers send it.
+  see(id, AnswerPiece{R"({"error":{"type":"usage_limit_reached","message":"The usage limit)"});
+  see(id, AnswerPiece{R"( has been reached","resets_in_seconds":7200}})"});
+  end(id);
+  const auto wait = last_of(ReportKind::wait);
+  ASSERT_TRUE(wait);
+  EXPECT_EQ(wait->name, "quota");
+  EXPECT_EQ(wait->until, now + 2h);
+  told.clear();
+  wait_for(2h);
+  EXPECT_EQ(news(), "") << "it did not give up: it could not ask before";
+  wait_for(61s);
+  EXPECT_EQ(last_of(ReportKind::wait).value_or(Report{}).name, "input");
 }
 
 TEST_F(Refusal, a_client_that_asks_no_more_has_given_up) {
@@ -167,8 +187,8 @@ TEST_F(Refusal, a_client_that_retries_rarely_or_was_asked_to_pause_is_given_more
   session = "other";
   refuse(begin({user("U")}), 429, "slow down", 100s);
   told.clear();
-  wait_for(299s);
-  EXPECT_FALSE(last_of(ReportKind::wait));
+  wait_for(159s);
+  EXPECT_FALSE(last_of(ReportKind::wait)) << "the pause, and a minute";
   wait_for(3s);
   EXPECT_TRUE(last_of(ReportKind::wait));
 }
