@@ -95,7 +95,7 @@ std::string session_row(const SessionRow& row, WallTime wall) {
   out.field("healthSince", number(row.updated));
   write_text(out, "reason",
              ended           ? end_in_words(outcome, row.wasted_calls)
-             : row.head == 0 ? "no report yet"
+             : row.head == 0 ? "No report yet"
                              : "");
   for (const auto name : {"currentPhase", "server", "iteration", "heartbeats", "stateChanges",
                           "lastChangeAt", "lastHeartbeatAt", "tool"}) {

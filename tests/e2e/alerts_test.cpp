@@ -69,7 +69,7 @@ TEST_F(Alerts, are_written_as_slack_and_pagerduty_want_them) {
   server->report("a", R"({"kind":"end","outcome":"failed","reason":"tool_error"})");
   const auto chat = slack.wait_for(1)[0];
   EXPECT_EQ(chat.body["text"].get<std::string>().substr(0, 58),
-            "a (&lt;!channel&gt; &amp; co) failed: tool error, since 20");
+            "a (&lt;!channel&gt; &amp; co) failed: Tool error, since 20");
   EXPECT_NE(chat.raw.find("/sessions/a|Open the monitor>"), std::string::npos) << chat.raw;
   const auto page = pager.wait_for(1)[0];
   EXPECT_EQ(page.body["routing_key"], "R0UTE");

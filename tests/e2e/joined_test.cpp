@@ -77,7 +77,7 @@ TEST(Joined, agent_reported_by_two_sources_is_one_and_its_loop_is_found_and_kept
     return json::parse(server.get("/api/autonomous/sessions").body)["sessions"][0];
   };
   EXPECT_EQ(row()["wastedCalls"], 12);
-  EXPECT_EQ(row()["reason"], "gave up; 12 calls wasted in a loop");
+  EXPECT_EQ(row()["reason"], "Gave up; 12 calls wasted in a loop");
 }
 
 }  // namespace

@@ -146,13 +146,13 @@ TEST_P(WaitCommand, its_exit_code_says_how_it_ended) {
     int code;
     std::string said;
   } table[] = {
-      {{"well"}, 0, "well  completed  completed (task complete)"},
-      {{"failed"}, 10, "the disk is full"},
+      {{"well"}, 0, "well  completed  completed (Task complete)"},
+      {{"failed"}, 10, "disk is full"},
       {{"half"}, 11, "it ended as incomplete instead"},
       {{"called-off"}, 12, "it ended as cancelled instead"},
       {{"stuck"}, 13, "it has been stuck for"},
       {{"stuck", "--on-stuck", "fail"}, 13, "(limit 3)"},
-      {{"failed", "--for", "failed"}, 0, "failed  failed  failed (the disk is full)"},
+      {{"failed", "--for", "failed"}, 0, "failed  failed  failed (The disk is full)"},
       {{"failed", "--for", "end"}, 10, "failed  end  "},
       {{"well", "--for", "end"}, 0, "well  end  "},
       {{"well", "--for", "failed"}, 1, "expected  failed"},
@@ -226,7 +226,7 @@ TEST_P(WaitCommand, control_c_ends_it_with_the_timeline) {
   Process quiet(agent("s", {"state:plan", "say:ready", "stay"}));
   EXPECT_EQ(quiet.line(), "ready");
   OnTerminal waiter(words({"s"}));
-  EXPECT_TRUE(waiter.hears("s: progressing (last progress: plan)"));
+  EXPECT_TRUE(waiter.hears("s: progressing (Last progress: plan)"));
   waiter.types("\x03");
   EXPECT_TRUE(waiter.hears("session s: wait interrupted; session was progressing"));
   EXPECT_TRUE(waiter.hears("state_change plan"));

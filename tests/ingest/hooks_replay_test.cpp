@@ -162,7 +162,7 @@ TEST(HooksReplay, a_wait_says_for_what_and_until_when) {
                                        {"error_message", "the token has expired"}}));
   judged = replayed.judged();
   EXPECT_EQ(reason_of(judged.health, judged.history, {}),
-            "waits for login: authentication_failed: the token has expired");
+            "Waits for login: authentication_failed: the token has expired");
 }
 
 // The recordings contain the other faults that users of dashboards reported. Some dashboards showed

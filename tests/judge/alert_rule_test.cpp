@@ -66,7 +66,7 @@ class Line {
     const auto second = (now_ - start).count() / 1'000;
     told_ += std::to_string(second) + (telling->kind == AlertKind::recovery ? ":-" : ":") +
              telling->word;
-    if (telling->reason.starts_with("it comes and goes")) told_ += "~";
+    if (telling->reason.starts_with("The trouble came and went")) told_ += "~";
   }
 
   AlertRules rules_;

@@ -136,9 +136,9 @@ TEST(Idle, a_confirmed_loop_of_the_turn_that_ended_stays_visible_until_the_next)
   agent.kind(ReportKind::idle);
   EXPECT_EQ(name_of(agent.health()), "idle");
   EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}),
-            "the answer is complete; last turn: looping");
+            "The answer is complete; last turn: looping");
   agent.kind(ReportKind::user_input).kind(ReportKind::idle);
-  EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}), "the answer is complete");
+  EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}), "The answer is complete");
 }
 
 TEST(Idle, an_interrupted_turn_says_so) {
@@ -146,9 +146,9 @@ TEST(Idle, an_interrupted_turn_says_so) {
   agent.begin("shell", "{}", "c1").kind(ReportKind::idle, "interrupted");
   EXPECT_EQ(name_of(agent.health()), "idle");
   EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}),
-            "a person interrupted the turn");
+            "A person interrupted the turn");
   agent.kind(ReportKind::user_input).kind(ReportKind::idle);
-  EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}), "the answer is complete");
+  EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}), "The answer is complete");
 }
 
 TEST(Idle, a_reminder_ends_no_wait_for_a_person) {
@@ -170,7 +170,40 @@ TEST(Idle, said_again_it_keeps_its_first_reason_and_late_results_are_no_work) {
   EXPECT_EQ(name_of(agent.health()), "idle");
   EXPECT_EQ(agent.judged.history.state_changes, 0);
   EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}),
-            "a person interrupted the turn");
+            "A person interrupted the turn");
+}
+
+TEST(Reason, begins_with_a_capital_letter) {
+  const auto begins = [](const std::string& text) {
+    return !text.empty() && (text[0] < 'a' || text[0] > 'z');
+  };
+  for (std::size_t kind = 0; kind < std::size(Names<HealthKind>::all); ++kind) {
+    for (std::size_t pattern = 0; pattern < std::size(Names<Pattern>::all); ++pattern) {
+      Health health;
+      health.kind = static_cast<HealthKind>(kind);
+      health.pattern = static_cast<Pattern>(pattern);
+      const auto reason = reason_of(health, History{}, {});
+      EXPECT_TRUE(begins(reason)) << reason;
+    }
+  }
+  for (const auto* error : {"", "the disk is full", "read_file failed", "make: *** No rule"}) {
+    for (const auto* why : {"", "error", "tool_error"}) {
+      const auto reason = end_in_words({.reason = why, .error = error}, 0);
+      EXPECT_TRUE(begins(reason)) << reason;
+    }
+  }
+  EXPECT_EQ(end_in_words({.reason = "error", .error = "read_file failed"}, 2),
+            "Error: read_file failed; 2 calls wasted in a loop");
+}
+
+TEST(Reason, keeps_the_letters_of_a_tool) {
+  Agent agent;
+  for (int i = 0; i < 12; ++i) agent.fail("shell", R"({"command":"make"})", "no rule");
+  EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}).substr(0, 12), "Calls shell ");
+  Agent other;
+  for (int i = 0; i < 12; ++i) other.fail("apply_patch", std::to_string(i), "no hunk");
+  EXPECT_EQ(reason_of(other.judged.health, other.judged.history, {}).substr(0, 24),
+            "Tool apply_patch failed ");
 }
 
 TEST(Wait, ends_with_what_it_was_for_and_not_with_another) {
@@ -223,7 +256,7 @@ TEST(Wait, says_what_is_asked_and_until_when) {
   wait.until = WallTime{std::chrono::seconds(1'795'806'400)};
   agent.say(wait);
   EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}),
-            "waits for quota: resets at nine");
+            "Waits for quota: resets at nine");
   EXPECT_EQ(agent.judged.history.notes->wait_until, wait.until);
   agent.kind(ReportKind::user_input);
   EXPECT_FALSE(agent.judged.history.notes->wait_until);

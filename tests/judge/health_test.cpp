@@ -129,7 +129,7 @@ TEST(Health, is_unknown_after_the_usual_pace_where_only_reports_show_that_the_ag
   test::Agent agent;
   agent.state("1").pass(12min);
   const auto reason = reason_of(agent.judged, agent.now);
-  EXPECT_EQ(reason.substr(0, 22), "last report 12 min ago") << reason;
+  EXPECT_EQ(reason.substr(0, 22), "Last report 12 min ago") << reason;
   EXPECT_EQ(name_of(agent.pass(24h).health()), "suspect") << "a hang is noticed all the same";
 }
 

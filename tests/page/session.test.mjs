@@ -140,7 +140,7 @@ onSession('model server activity is shown in words, with a bar if the end is kno
   assert.equal(await bar.count(), 0);
   await monitor.report(id, { kind: 'evidence', call_id: 'r', state: 'hung', text: 'no token, no CPU' });
   await page.locator('.now .health.stuck').waitFor();
-  assert.equal(await page.locator('.reason').textContent(), 'the model server hangs: no token, no CPU');
+  assert.equal(await page.locator('.reason').textContent(), 'The model server hangs: no token, no CPU');
   await monitor.report(id, { kind: 'evidence', call_id: 'r', state: 'over' });
   await server.waitFor({ state: 'hidden' });
   await page.locator('.now .health.progressing').waitFor();

@@ -178,24 +178,24 @@ TEST(Server, activity_is_described_in_a_sentence) {
   };
   agent.state("1");
   EXPECT_EQ(said({.state = ServerState::reading, .done = 41'216, .total = 61'440, .left = 118s}),
-            "the model server reads the prompt: 41,216 of 61,440 tokens, about 2 min left");
-  EXPECT_EQ(said({.state = ServerState::reading}), "the model server reads the prompt");
+            "The model server reads the prompt: 41,216 of 61,440 tokens, about 2 min left");
+  EXPECT_EQ(said({.state = ServerState::reading}), "The model server reads the prompt");
   EXPECT_EQ(said({.state = ServerState::reading, .done = 1'234'567, .left = 5s}),
-            "the model server reads the prompt: 1,234,567 tokens so far, about 5 s left");
+            "The model server reads the prompt: 1,234,567 tokens so far, about 5 s left");
   EXPECT_EQ(said({.state = ServerState::writing, .done = 312}),
-            "the model server writes the answer: 312 tokens so far");
-  EXPECT_EQ(said({.state = ServerState::loading}), "the model server is loading the model");
+            "The model server writes the answer: 312 tokens so far");
+  EXPECT_EQ(said({.state = ServerState::loading}), "The model server is loading the model");
   EXPECT_EQ(said({.state = ServerState::queued}, "3 before it"),
-            "the model server has queued the request: 3 before it");
+            "The model server has queued the request: 3 before it");
   EXPECT_EQ(said({.state = ServerState::working}, "its process used 9 s of CPU"),
-            "the model server is busy; its progress is not known: its process used 9 s "
+            "The model server is busy; its progress is not known: its process used 9 s "
             "of CPU");
   EXPECT_EQ(said({.state = ServerState::hung}, "no token, no CPU"),
-            "the model server hangs: no token, no CPU");
+            "The model server hangs: no token, no CPU");
   Report end{.kind = ReportKind::end};
   end.detail = Outcome{};
   agent.say(std::move(end));
-  EXPECT_EQ(why(agent), "the model server hung") << "the last health stays after the end";
+  EXPECT_EQ(why(agent), "The model server hung") << "the last health stays after the end";
   EXPECT_EQ(server_in_brief(
                 {.state = ServerState::reading, .done = 41'216, .total = 61'440, .left = 118s}),
             "reading 41,216 / 61,440, ~2 min");

@@ -129,7 +129,7 @@ TEST_F(Alerting, an_end_brings_its_alert_along) {
   ASSERT_TRUE(say(*store, "c", {change(), ending()}).ok());
   look();
   EXPECT_EQ(told(), "f:failed");
-  EXPECT_EQ(alerts()[0].reason, "tool error");
+  EXPECT_EQ(alerts()[0].reason, "Tool error");
   EXPECT_EQ(alerts()[0].detail, "no disk");
   restart();
   ASSERT_TRUE(say(*store, "f", {change()}).ok());  // late

@@ -49,7 +49,7 @@ TEST(SessionListModel, shows_first_what_somebody_should_look_at) {
 TEST(SessionListModel, gives_state_title_and_the_whole_reason_in_80_columns) {
   SessionListModel board;
   const std::string reason =
-      "waits for approval: the server of the staging cluster asks for a password again, which "
+      "Waits for approval: the server of the staging cluster asks for a password again, which "
       "nobody but its owner may give";
   board.take({{.id = "0f8fad5b-d9cb-469f-a165-70867728950e",
                .title = "Split the checkout module into payment and delivery",

@@ -86,9 +86,9 @@ AlertNotice tell_recovery(AlertState& state) {
 
 AlertNotice tell_flapping(AlertState& state, const AlertRules& rules) {
   auto told = telling(state, AlertKind::alert);
-  told.reason = "it comes and goes, " + std::to_string(state.changes.size()) + " times within " +
-                std::to_string(rules.flap_window.count() / 60'000) + " min; now " + state.word +
-                ": " + state.reason;
+  told.reason = "The trouble came and went " + std::to_string(state.changes.size()) +
+                " times within " + std::to_string(rules.flap_window.count() / 60'000) +
+                " min; now " + state.word + ": " + state.reason;
   state.flapping = true;
   state.told = state.trouble;
   return told;
@@ -225,7 +225,7 @@ std::optional<AlertNotice> next_due_notice(AlertState& state, Instant now,
     } else if (state.flapping) {
       state.flapping = false;
       state.told.reset();  // the rest of it is alerted once more
-      if (!state.trouble) state.reason = "it is calm: " + state.reason;
+      if (!state.trouble) state.reason = "Calm again: " + state.reason;
     } else if (!state.trouble && state.episode != never) {
       return tell_recovery(state);
     } else {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "text/figures.h"
+#include "text/sentence.h"
 #include "watchdog/attention.h"
 #include "watchdog/health.h"
 
@@ -81,13 +82,14 @@ std::string repetition_in(const Finding& found, const History& history) {
   const auto times = counted(found.count, "time");
   switch (found.pattern) {
     case Pattern::R1:
-      return tool + " " + times + " in a row, with the same arguments and the same result";
+      return "calls " + tool + " " + times +
+             " in a row, with the same arguments and the same result";
     case Pattern::R2:
-      return tool + " " + times + " in a row with the same arguments; each fails" +
+      return "calls " + tool + " " + times + " in a row with the same arguments; each fails" +
              failure_in(words);
     case Pattern::R3: {
       const auto calls = newest_calls(words, lap_of(repetition.rounds));
-      return (calls.empty() ? std::string("the same cycle of calls") : calls) + ", " +
+      return "repeats " + (calls.empty() ? std::string("the same cycle of calls") : calls) + ", " +
              counted(found.count, "round");
     }
     case Pattern::R4: {
@@ -98,8 +100,8 @@ std::string repetition_in(const Finding& found, const History& history) {
                   : "");
     }
     case Pattern::R5:
-      return tool + " failed " + times + " in a row with the same error" + failure_in(words) +
-             ", whatever the arguments";
+      return (repetition.tool.empty() ? tool : "tool " + tool) + " failed " + times +
+             " in a row with the same error" + failure_in(words) + ", whatever the arguments";
     case Pattern::R6:
       return counted(found.count, "call") + " in a row could not be understood";
     case Pattern::R7:
@@ -134,7 +136,7 @@ std::string pace_in(const History& history, const Policy& policy, bool suspect, 
   if (asks && silent >= silence_worth_telling)
     return "the model has been silent for " + lasted(silent) + " (" + limits + ")";
   const auto what = pace.activity.empty() ? std::string("no state change for ")
-                    : calls               ? std::string(pace.activity) + " has run for "
+                    : calls               ? "tool " + std::string(pace.activity) + " has run for "
                             : "phase \"" + std::string(pace.activity) + "\" has lasted ";
   return what + lasted(now - pace.since) + (suspect ? " with no other activity" : "") + " (" +
          limits + ")";
@@ -200,10 +202,9 @@ std::string iterations_in(const History& history, const Policy& policy) {
          std::to_string(policy.stuck_threshold) + ")";
 }
 
-}  // namespace
-
-std::string reason_of(const Health& health, const History& history, const Policy& policy,
-                      Instant now) {
+/// Without the capital letter of a sentence.
+std::string words_of(const Health& health, const History& history, const Policy& policy,
+                     Instant now) {
   now = std::max(now, history.tick);
   switch (health.kind) {
     case HealthKind::unknown:
@@ -239,6 +240,13 @@ std::string reason_of(const Health& health, const History& history, const Policy
   return std::string(name_of(health.kind));
 }
 
+}  // namespace
+
+std::string reason_of(const Health& health, const History& history, const Policy& policy,
+                      Instant now) {
+  return sentence(words_of(health, history, policy, now));
+}
+
 std::string end_in_words(const Outcome& outcome, std::int32_t wasted_calls) {
   const auto reason = [&] {
     auto text = reason_and_subject(outcome);
@@ -248,10 +256,12 @@ std::string end_in_words(const Outcome& outcome, std::int32_t wasted_calls) {
   const auto error = outcome.error.substr(0, outcome.error.find_first_of("\r\n"));
   // The word that stands for a failure without a class says nothing beside its error.
   const bool is_plain = outcome.reason == "error" || outcome.reason.empty();
-  auto text = error.empty() ? reason() : is_plain ? error : reason() + ": " + error;
+  auto text = error.empty() ? reason()
+              : is_plain    ? sentence(error, "Error: ")
+                            : reason() + ": " + error;
   if (wasted_calls > 0)
     text += (text.empty() ? "" : "; ") + counted(wasted_calls, "call") + " wasted in a loop";
-  return text.empty() ? std::string(name_of(outcome.kind)) : text;
+  return sentence(text.empty() ? std::string(name_of(outcome.kind)) : text);
 }
 
 std::string reason_of(const Case& judged, Instant now) {

@@ -174,7 +174,7 @@ void Store::State::tell_of_end(const Case& judged, const AlertRules& rules) {
       return;
     condition.kind = Condition::Kind::calm;
     condition.word = name_of(judged.health.kind);
-    condition.reason = "it was taken up again";
+    condition.reason = "The session was taken up again";
     return tell(judged.session, condition, {}, rules);
   }
   const auto end = condition_of(history.lifecycle, rules);

@@ -168,7 +168,7 @@ describe('model clients', { concurrency: 8 }, () => {
     assert.match(hung.text, shown);
     const { health, stuckBy, reason } = await there.told.progress('one');
     assert.deepEqual([health, stuckBy], ['stuck', 'F5']);
-    assert.match(reason, /^the model server hangs: no movement for/);
+    assert.match(reason, /^The model server hangs: no movement for/);
     assert.match(await failed, /UND_ERR_BODY_TIMEOUT/);
   });
 

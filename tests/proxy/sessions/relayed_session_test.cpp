@@ -179,7 +179,7 @@ TEST_F(Judged, a_session_leaves_blocked_as_soon_as_its_server_takes_a_request) {
     EXPECT_EQ(path(), "progressing blocked") << "it says that it has no room";
   }
   EXPECT_EQ(reason(),
-            "waits for the model server at http://127.0.0.1:8080: HTTP 503: Loading model");
+            "Waits for the model server at http://127.0.0.1:8080: HTTP 503: Loading model");
   pass(10s);
   const auto taken = begin(history);
   see(taken, ExchangeReached{});
@@ -192,7 +192,7 @@ TEST_F(Judged, a_session_leaves_blocked_as_soon_as_its_server_takes_a_request) {
   end(taken, How::lost, "the model server broke off within its answer");
   judge();
   EXPECT_EQ(reason(),
-            "waits for the model server at http://127.0.0.1:8080: the model server "
+            "Waits for the model server at http://127.0.0.1:8080: the model server "
             "broke off within its answer");
 
   const auto answered = begin(history);
@@ -211,7 +211,7 @@ TEST_F(Judged, a_model_that_says_nothing_is_named_with_how_long) {
   pass(2'000s);
   EXPECT_EQ(health(), HealthKind::slow) << path();
   const auto before = reason();
-  EXPECT_EQ(before.find("the model has been silent for "), 0U) << before;
+  EXPECT_EQ(before.find("The model has been silent for "), 0U) << before;
   EXPECT_EQ(before.find("usual"), std::string::npos) << "nothing is known of what is usual";
   pass(60s);
   EXPECT_NE(reason(), before) << "it grows";
@@ -232,7 +232,7 @@ TEST_F(Judged, a_refused_login_needs_a_person_until_the_server_answers) {
     EXPECT_EQ(health(), HealthKind::blocked) << path();
     pass(2s);
   }
-  EXPECT_EQ(reason(), "waits for login: HTTP 401: Invalid API key");
+  EXPECT_EQ(reason(), "Waits for login: HTTP 401: Invalid API key");
   pass(600s);
   EXPECT_EQ(health(), HealthKind::blocked) << "nobody logged in";
   const auto answered = begin(history);
@@ -243,9 +243,9 @@ TEST_F(Judged, a_refused_login_needs_a_person_until_the_server_answers) {
   answer_text(answered, "Hello");
   judge();
   refuse(429, "used up");
-  EXPECT_EQ(reason(), "waits for quota: HTTP 429: used up");
+  EXPECT_EQ(reason(), "Waits for quota: HTTP 429: used up");
   pass(70s);
-  EXPECT_EQ(reason(), "waits for input: HTTP 429: used up; no request for 60 s");
+  EXPECT_EQ(reason(), "Waits for input: HTTP 429: used up; no request for 60 s");
   history = {user("Hi"), agent("Hello"), user("And now?")};
   begin(history);
   judge();
