@@ -124,12 +124,13 @@ export class Activity {
 
   /** In words: what is drawn. */
   #told() {
-    const { calls, requests } = this.#spans;
+    const { calls, requests, waits } = this.#spans;
     const count = (outcome) => calls.filter((call) => call.outcome === outcome).length;
     const outcomes = ['ok', 'failed', 'timed out', 'lost', 'running'].map((word) => [word, count(word)]).filter(([, number]) => number > 0);
     this.#legend.replaceChildren(...outcomes.map(([word, number]) =>
       el('li', {}, el('span', { class: `swatch ${looks[word]}`, 'aria-hidden': 'true' }), ` ${number.toLocaleString()} ${number === 1 ? 'call' : 'calls'} ${word}`)),
-      ...(requests.length > 0 ? [el('li', {}, el('span', { class: 'swatch blocked', 'aria-hidden': 'true' }), ` ${requests.length.toLocaleString()} model requests`)] : []));
+      ...(requests.length > 0 ? [el('li', {}, el('span', { class: 'swatch blocked', 'aria-hidden': 'true' }), ` ${requests.length.toLocaleString()} model ${requests.length === 1 ? 'request' : 'requests'}`)] : []),
+      ...(waits.length > 0 ? [el('li', {}, el('span', { class: 'swatch needs_input', 'aria-hidden': 'true' }), ` ${waits.length.toLocaleString()} ${waits.length === 1 ? 'wait' : 'waits'}`)] : []));
     mark(this.#canvas, 'aria-label', `Activity: ${calls.length} calls, ${outcomes.map(([word, number]) => `${number} ${word}`).join(', ')}; ${requests.length} model requests`);
     this.node.hidden = this.#bars.length === 0 && this.#spans.beats.length === 0;
   }
@@ -181,7 +182,7 @@ export class Activity {
       pen.fillStyle = colour('line');
       pen.fillRect(left, 0, 1, height);
       const text = wall(at).replace(/^.*, /, '');
-      if (left < right + 8) continue;
+      if (left < right + 8 || left + 4 + pen.measureText(text).width > width) continue;
       pen.fillStyle = colour('soft');
       pen.fillText(text, left + 4, axis / 2);
       right = left + pen.measureText(text).width + 4;
@@ -247,7 +248,7 @@ export class Activity {
       pen.strokeRect(left + 0.5, top + 0.5, Math.max(1, wide - 1), lane - 4);
     }
     this.#hit.push({ left, top, right: left + wide, bottom: top + lane - 2, bar });
-    if (wide < 28) return;
+    if (wide < 28 || (bar.kind === 'turn' && pen.measureText(bar.name).width > wide - 6)) return;  // half a name of a turn says nothing
     pen.save();
     pen.beginPath();
     pen.rect(left, top, wide - 3, lane);

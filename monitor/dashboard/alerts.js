@@ -14,6 +14,7 @@ const hours = [['15 min', 15], ['1 h', 60], ['8 h', 480], ['24 h', 1440]];
 
 let limit = pageSize;
 const titles = new Map();
+const ends = new Map();  // of sessions that ended badly: how, and why
 const list = el('ol', { class: 'alerts all' });
 const none = el('p', { class: 'none', hidden: true });
 const note = el('p', { class: 'hint' });
@@ -23,6 +24,12 @@ const open = el('input', { type: 'checkbox', checked: true, onchange: () => load
 const change = (alert, verb, path, body, answer) => act({
   title: `${verb}: ${titles.get(alert.sessionId) ?? alert.sessionId}`, verb, path: `/api/alerts/${alert.alertId}/${path}`, body, answer: () => answer,
   happens: path === 'snooze' ? 'No more alerts of this session until then.' : 'No more alerts of this trouble until it is over.', done: load });
+
+/** An alert carries no error, which is content. The session has it. */
+function reasonOf({ sessionId, health, reason }) {
+  const end = ends.get(sessionId);
+  return end?.state === health ? end.reason : reason;
+}
 
 function item(alert) {
   const quiet = alert.snoozedUntil > now();
@@ -34,7 +41,7 @@ function item(alert) {
   } }, new Option('Snooze…', ''), ...hours.map(([name, minutes]) => new Option(name, minutes)));
   return el('li', { class: isOpen ? 'open' : null }, badge(alert.health),
     el('a', { href: linkTo(alert.sessionId) }, titles.get(alert.sessionId) ?? alert.sessionId),
-    el('span', { class: 'told' }, alert.kind === 'recovery' ? 'recovered' : alert.reason), agoElement(alert.at),
+    el('span', { class: 'told' }, alert.kind === 'recovery' ? 'Recovered' : reasonOf(alert)), agoElement(alert.at),
     el('span', { class: 'buttons' }, ...(isOpen ? [
       el('button', { type: 'button', onclick: () => change(alert, 'Acknowledge', 'acknowledge', {}, 'It is acknowledged.') }, 'Acknowledge'), snooze] : [])),
     el('small', {}, [alert.acknowledged && `acknowledged by ${alert.acknowledged.by}`, quiet && `quiet for ${spoken(alert.snoozedUntil - now())}`,
@@ -59,7 +66,10 @@ export async function startAlerts(main) {
     el('div', { class: 'title' }, el('h1', {}, 'Alerts'), note), el('div', { class: 'filters' }, el('label', {}, open, ' Only open ones')), list, none, more);
   onKey(['Escape'], 'back to the list', () => { location.href = '/'; });
   const rows = await find('/api/autonomous/sessions?limit=10000').catch(() => null);
-  for (const { sessionId, title } of rows?.sessions ?? []) titles.set(sessionId, title);
+  for (const { sessionId, title, outcome, reason } of rows?.sessions ?? []) {
+    titles.set(sessionId, title);
+    if (['failed', 'incomplete'].includes(outcome) && reason) ends.set(sessionId, { state: outcome, reason });
+  }
   await load();
   setInterval(() => { if (!document.hidden && !connection.paused && !document.querySelector('dialog[open], select:focus')) load(); }, refreshMs);
   showChannels(main);

@@ -1,6 +1,13 @@
 // The newest changes of health of all sessions, and the pieces that a session's time is made of.
 // Knows nothing of the page.
 
+/** The codes of patterns in words. */
+const patternNames = {
+  F1: 'iterations without a state change', F3: 'far below its pace', F4: 'no heartbeats', F5: 'the model server hangs', F6: 'a model check says so',
+  R1: 'the same call', R2: 'the same error', R3: 'a cycle of calls', R4: 'repeated calls', R5: 'one tool fails', R6: 'invalid calls',
+  R7: 'the same message', R7b: 'messages only', R8: 'text that repeats itself', R9: 'a cycle of states', R10: 'compactions', R11: 'nothing new',
+};
+
 /** Changes by session, each list oldest first. */
 export class History {
   #changes = new Map();
@@ -68,20 +75,20 @@ export function countsOver(rows, history, begin, end, count) {
   return counts;
 }
 
-/** What went wrong most: {what, agent, count}, the most frequent first. */
+/** What went wrong most: {look, what, agent, count}, the most frequent first. */
 export function troubles(rows, history) {
   const agents = new Map(rows.map((row) => [row.sessionId, row.agent ?? 'unnamed agents']));
   const found = new Map();
-  const count = (what, agent) => {
-    const key = `${what}\n${agent}`;
-    if (!found.has(key)) found.set(key, { what, agent, count: 0 });
+  const count = (look, what, agent) => {
+    const key = `${look}\n${what}\n${agent}`;
+    if (!found.has(key)) found.set(key, { look, what, agent, count: 0 });
     found.get(key).count += 1;
   };
   for (const [id, changes] of history.all()) {
     for (const { health, pattern } of changes)
-      if (['stuck', 'looping', 'dead', 'silent'].includes(health)) count(pattern ? `${health} (${pattern})` : health, agents.get(id) ?? 'dropped sessions');
+      if (['stuck', 'looping', 'dead', 'silent'].includes(health)) count(health, patternNames[pattern] ?? pattern ?? '', agents.get(id) ?? 'dropped sessions');
   }
   for (const row of rows)
-    if (row.endedAt > history.since && ['failed', 'incomplete'].includes(row.outcome)) count(`${row.outcome}: ${row.reason}`, row.agent ?? 'unnamed agents');
+    if (row.endedAt > history.since && ['failed', 'incomplete'].includes(row.outcome)) count(row.outcome, row.reason, row.agent ?? 'unnamed agents');
   return [...found.values()].sort((a, b) => b.count - a.count);
 }

@@ -10,7 +10,8 @@ import { palette } from './paint.js';
 import { moments } from './timeline.js';
 import { connection } from './top.js';
 
-const day = 24 * 3600 * 1000;
+const hour = 3600 * 1000;
+const day = 24 * hour;
 const buckets = 144;
 const height = 220;
 const foot = 18;
@@ -73,19 +74,22 @@ async function load() {
     const known = new History();
     known.fill(history);
     const end = now();
-    const begin = end - day;
+    // A younger monitor has less to show than a day.
+    const oldest = list.sessions.reduce((first, { createdAt }) => Math.min(first, createdAt), end);
+    const begin = Math.max(end - day, Math.min(end - hour, oldest));
     const counts = countsOver(list.sessions, known, begin, end, buckets);
+    for (const [look, numbers] of counts) if (!numbers.some(Boolean)) counts.delete(look);
     shown = { counts, begin, end };
     const looks = [...counts.keys()].sort((a, b) => rank(a) - rank(b));
     none.hidden = looks.length > 0;
     legend.replaceChildren(...looks.map((look) => el('li', {}, badge(look), ` ${counts.get(look).at(-1)} now, at most ${Math.max(...counts.get(look))}`)));
     const hours = Array.from({ length: 24 }, (_, at) => at * buckets / 24 + buckets / 24 - 1);
     table.parentNode.tHead.rows[0].replaceChildren(el('th', { scope: 'col' }, 'Until'), ...looks.map((look) => el('th', { scope: 'col' }, nameOf(look))));
-    table.replaceChildren(...hours.reverse().map((at) => el('tr', {}, el('th', { scope: 'row' }, wall(begin + (at + 1) * day / buckets)),
+    table.replaceChildren(...hours.reverse().map((at) => el('tr', {}, el('th', { scope: 'row' }, wall(begin + (at + 1) * (end - begin) / buckets)),
       ...looks.map((look) => el('td', {}, String(counts.get(look)[at]))))));
     const found = troubles(list.sessions, known).slice(0, 12);
-    wrong.replaceChildren(...(found.length > 0 ? found.map(({ what, agent, count }) =>
-      el('li', {}, el('b', {}, `${count} ×`), ` ${what} `, el('small', {}, agent))) : [el('li', {}, 'Nothing.')]));
+    wrong.replaceChildren(...(found.length > 0 ? found.map(({ look, what, agent, count }) =>
+      el('li', {}, el('b', {}, `${count} ×`), ' ', badge(look), what ? ` ${what} ` : ' ', el('small', {}, agent))) : [el('li', {}, 'Nothing.')]));
     paint();
   } catch {
     connection.is('lost');

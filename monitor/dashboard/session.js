@@ -252,7 +252,8 @@ async function showAlerts() {
   const page = await find(`/api/alerts?sessionId=${encodeURIComponent(id)}&limit=20`).catch(() => null);
   fillList('alerts', (page?.alerts ?? []).map((alert) => {
     const open = alert.kind === 'alert' && !alert.acknowledged;
-    return el('li', {}, badge(alert.health), el('span', {}, alert.kind === 'recovery' ? 'recovered' : alert.reason), agoElement(alert.at),
+    const reason = alert.kind === 'recovery' ? 'Recovered' : alert.health === shown?.outcome?.kind ? shown.reason : alert.reason;
+    return el('li', {}, badge(alert.health), el('span', {}, reason), agoElement(alert.at),
       el('small', {}, [...alert.channels.map(({ name, state, error }) => `${name}: ${state}${error ? ` (${error})` : ''}`),
                        alert.acknowledged && `acknowledged by ${alert.acknowledged.by}`,
                        alert.snoozedUntil > now() && `quiet for ${spoken(alert.snoozedUntil - now())}`].filter(Boolean).join(' · ')),

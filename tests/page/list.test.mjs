@@ -84,7 +84,7 @@ test('notifications are off until somebody turns them on, and show only what is 
   await failing('hidden');
   const [one] = await until('it is shown', async () => (await shown()).length > 0 && shown());
   assert.equal(one.title, 'hidden: failed');
-  assert.match(one.body, /disk is full/);
+  assert.match(one.body, /Disk is full/);
   await button.click();
   await failing('unwanted-again');
   assert.equal((await shown()).length, 1);

@@ -117,7 +117,7 @@ onPage('a row shows the states of its last half hour', '/?q=release-004', async 
 
 onPage('the last day is drawn, and what went wrong most is named', '/overview', async (page) => {
   await page.locator('.overview .sums .stuck').waitFor();
-  assert.match(await page.locator('.wrong').innerText(), /\d+ × (stuck|looping|failed)/);
+  assert.match(await page.locator('.wrong').innerText(), /\d+ ×\s+stuck\s+iterations without a state change/);
   await page.getByText('As a table').click();
   await page.locator('.overview tbody tr').nth(23).waitFor();
   assert.equal(await page.locator('.overview tbody tr').count(), 24);
@@ -129,6 +129,15 @@ onPage('alerts are acknowledged, and then the session rests', '/alerts', async (
   const { title, sessionId } = sessions[0];
   const line = page.locator('.alerts.all li', { has: page.locator(`a[href="/sessions/${sessionId}"]`) });
   assert.equal(await line.getByRole('link').textContent(), title);
+  assert.match(await line.innerText(), /The compiler was killed by signal 9/);
+  await page.setViewportSize({ width: 390, height: 844 });
+  const boxes = await page.locator('.alerts.all li').evaluateAll((items) => items.map((item) => [...item.children].map((part) => {
+    const { left, right, top, bottom } = part.getBoundingClientRect();
+    return { left, right, top, bottom };
+  }).filter(({ left, right }) => right > left)));
+  const overlap = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  for (const parts of boxes) assert.ok(!parts.some((a, at) => parts.slice(at + 1).some((b) => overlap(a, b))), 'no part lies on another');
+  await page.setViewportSize({ width: 1280, height: 800 });
   await line.getByRole('button', { name: 'Acknowledge' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('button', { name: 'Acknowledge' }).click();
@@ -167,3 +176,16 @@ test('a browser gets a page where there is nothing, a program an answer', async 
   assert.equal(answer.status, 404);
   assert.equal((await answer.json()).error.code, 'not_found');
 });
+
+onPage('on paper there are no controls, and the colours of states stay', '/', async (page) => {
+  await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+  for (const part of ['.top', '.chips', '.filters']) assert.equal(await page.locator(part).first().isVisible(), false, part);
+  const icon = page.locator('.sessions .health .icon').first();
+  assert.equal(await icon.evaluate((node) => getComputedStyle(node).printColorAdjust), 'exact');
+  assert.equal(await page.locator('.sessions').evaluate((node) => getComputedStyle(node).backgroundColor), 'rgb(255, 255, 255)');
+});
+
+onPage('on a phone the first session is on the upper half of the screen', '/', async (page) => {
+  const top = await page.locator('.sessions tbody tr:not(.gap)').first().evaluate((row) => row.getBoundingClientRect().top);
+  assert.ok(top < 422, `it begins at ${top} px`);
+}, { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true });

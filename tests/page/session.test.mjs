@@ -99,7 +99,7 @@ onSession('health and timeline follow the session', lives.progressing(1), async 
   await page.locator('.timeline .sums .stuck').waitFor();
   await monitor.report(id, { kind: 'end', outcome: 'failed', error: 'gave up' });
   await page.locator('.now .health.failed').waitFor();
-  assert.match(await page.locator('.reason').textContent(), /gave up/);
+  assert.match(await page.locator('.reason').textContent(), /Gave up/);
   assert.ok(await page.getByRole('button', { name: 'Cancel session' }).isHidden());
 });
 
