@@ -133,19 +133,21 @@ bool colours_wanted() {
   return isatty(STDOUT_FILENO) == 1 && (refused == nullptr || *refused == '\0');
 }
 
-std::string coloured(const std::string& word) {
-  if (!colours_wanted()) return word;
-  const auto in = [&](const char* code) {
-    return std::string("\x1b[") + code + "m" + word + "\x1b[0m";
-  };
-  if (word == "progressing" || word == "completed") return in("32");
-  if (word == "stuck" || word == "looping" || word == "dead" || word == "failed") return in("1;31");
+std::string_view style_of(std::string_view word) {
+  if (word == "progressing" || word == "completed") return "\x1b[32m";
+  if (word == "stuck" || word == "looping" || word == "dead" || word == "failed")
+    return "\x1b[1;31m";
   if (word == "slow" || word == "suspect" || word == "silent" || word == "incomplete")
-    return in("33");
-  if (word == "needs_input") return in("1;33");
-  if (word == "blocked" || word == "waiting") return in("34");
-  if (word == "idle" || word == "cancelled") return in("90");
-  return word;
+    return "\x1b[33m";
+  if (word == "needs_input") return "\x1b[1;33m";
+  if (word == "blocked" || word == "waiting") return "\x1b[34m";
+  if (word == "idle" || word == "cancelled") return "\x1b[90m";
+  return {};
+}
+
+std::string coloured(const std::string& word) {
+  const auto style = colours_wanted() ? style_of(word) : std::string_view();
+  return style.empty() ? word : std::string(style) + word + "\x1b[0m";
 }
 
 std::string emphasized(const std::string& line) {

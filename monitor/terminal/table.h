@@ -39,11 +39,14 @@ class Table {
 };
 
 /// All that is ever sent to a terminal to change how text looks.
-inline constexpr std::array<std::string_view, 6> own_styles{"\x1b[0m",  "\x1b[32m", "\x1b[1;31m",
-                                                            "\x1b[33m", "\x1b[34m", "\x1b[7m"};
+inline constexpr std::array<std::string_view, 8> own_styles{"\x1b[0m",    "\x1b[32m", "\x1b[1;31m",
+                                                            "\x1b[33m",   "\x1b[34m", "\x1b[7m",
+                                                            "\x1b[1;33m", "\x1b[90m"};
 
 /// True if standard output is a terminal and NO_COLOR is not set (https://no-color.org).
 [[nodiscard]] bool colours_wanted();
+/// Returns the colour of a state, an outcome or a health; empty: it has none.
+[[nodiscard]] std::string_view style_of(std::string_view word);
 /// The word in the colour of its meaning, where colours are wanted.
 [[nodiscard]] std::string coloured(const std::string& word);
 /// The line turned to the background's colours, whatever colours it has itself.

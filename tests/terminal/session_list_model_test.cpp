@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "terminal/output.h"
 #include "terminal/table.h"
 
 namespace watchdog::monitor {
@@ -44,6 +45,13 @@ TEST(SessionListModel, shows_first_what_somebody_should_look_at) {
   }
   press(board, "r");
   EXPECT_EQ(order_of(board), "cab");
+}
+
+TEST(Output, leaves_the_colour_of_each_state_as_it_is) {
+  for (const auto word : Names<SessionState>::all) {
+    const auto text = std::string(style_of(word)) + std::string(word) + "\x1b[0m";
+    EXPECT_EQ(safe_text(text), text);
+  }
 }
 
 TEST(SessionListModel, gives_state_title_and_the_whole_reason_in_80_columns) {
