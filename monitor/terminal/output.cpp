@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <cstdlib>
+#include <utility>
 
 #include "terminal/table.h"
 #include "watchdog/terminal_text.h"
@@ -13,6 +16,27 @@ namespace {
 
 void write(std::FILE* to, std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), to);
+}
+
+/// True if the environment asks for a locale that has only ASCII.
+bool is_ascii_asked() {
+  for (const auto* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+    if (value == nullptr || *value == '\0') continue;
+    const std::string_view locale = value;
+    return locale == "C" || locale == "POSIX";
+  }
+  return false;
+}
+
+/// Replaces the signs of our own texts. Each stays one column wide, so tables keep their shape.
+void to_ascii(std::string& text) {
+  constexpr std::array<std::pair<std::string_view, char>, 4> signs{
+      {{"–", '-'}, {"→", '>'}, {"…", '.'}, {"·", ','}}};
+  for (const auto& [sign, plain] : signs) {
+    for (auto at = text.find(sign); at != text.npos; at = text.find(sign, at + 1))
+      text.replace(at, sign.size(), 1, plain);
+  }
 }
 
 }  // namespace
@@ -32,6 +56,7 @@ std::string safe_text(std::string_view text) {
     safe += terminal_text(part);
     text.remove_prefix(part.size());
   }
+  if (is_ascii_asked()) to_ascii(safe);
   return safe;
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <sstream>
 
 #include "terminal/output.h"
@@ -52,6 +53,16 @@ TEST(Output, leaves_the_colour_of_each_state_as_it_is) {
     const auto text = std::string(style_of(word)) + std::string(word) + "\x1b[0m";
     EXPECT_EQ(safe_text(text), text);
   }
+}
+
+TEST(Output, has_plain_signs_in_a_locale_of_ascii) {
+  const char* before = std::getenv("LC_ALL");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("LC_ALL", "C", 1);
+  EXPECT_EQ(safe_text("phase –, unknown → dead · cut…"), "phase -, unknown > dead , cut.");
+  setenv("LC_ALL", "C.UTF-8", 1);
+  EXPECT_EQ(safe_text("phase – →"), "phase – →");
+  kept.empty() ? unsetenv("LC_ALL") : setenv("LC_ALL", kept.c_str(), 1);
 }
 
 TEST(SessionListModel, gives_state_title_and_the_whole_reason_in_80_columns) {
