@@ -18,7 +18,7 @@ def rows_and_streams_are_told(contract):
     same("the tool that runs", row["tool"]["name"], "shell")
     contract.post("row", [{"kind": "end", "outcome": "failed", "reason": "broke"}])
     row, = ask("GET", f"{SESSIONS}?agent=rower&lifecycle=failed", status=200)["sessions"]
-    same("what is left of an ended one", (row["outcome"], row["reason"], row["iteration"]), ("failed", "broke", None))
+    same("what is left of an ended one", (row["outcome"], row["reason"], row["iteration"]), ("failed", "Broke", None))
     for query, status, field in (("limit=10001", 422, "limit"), ("limit=x", 400, "limit"), ("health=fine", 422, "health")):
         ask("GET", f"{SESSIONS}?{query}", status=status, field=field)
     lists_are_sorted_by_attention(contract)

@@ -146,7 +146,7 @@ class StreamTest(unittest.TestCase):
         next(reader), next(own)
         say(self.server, "a", {"kind": "end", "outcome": "failed", "reason": "broke", "error": "no disk"})
         row = reader.until(lambda kind, data: kind == "session" and data["lifecycle"] == "failed")
-        self.assertEqual((row["outcome"], row["reason"]), ("failed", "broke: no disk"))
+        self.assertEqual((row["outcome"], row["reason"]), ("failed", "Broke: no disk"))
         document = own.until(lambda kind, data: kind == "session" and data["lifecycle"] == "failed")
         self.assertEqual(document["outcome"]["error"], "no disk")
 
