@@ -256,7 +256,7 @@ TEST(Wait, says_what_is_asked_and_until_when) {
   wait.until = WallTime{std::chrono::seconds(1'795'806'400)};
   agent.say(wait);
   EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}),
-            "Waits for quota: resets at nine");
+            "Waits for quota until 2026-11-27 19:07 UTC: resets at nine");
   EXPECT_EQ(agent.judged.history.notes->wait_until, wait.until);
   agent.kind(ReportKind::user_input);
   EXPECT_FALSE(agent.judged.history.notes->wait_until);

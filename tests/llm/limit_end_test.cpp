@@ -67,7 +67,9 @@ TEST(LimitEnd, reads_the_headers_of_each_provider) {
       {"Groq",
        {{"x-ratelimit-remaining-requests", "0"}, {"x-ratelimit-reset-requests", "2m59.56s"}},
        now + 179'560ms},
-      {"Azure", {{"x-ratelimit-remaining-tokens", "0"}, {"x-ratelimit-reset-tokens", "26"}}, now + 26s},
+      {"Azure",
+       {{"x-ratelimit-remaining-tokens", "0"}, {"x-ratelimit-reset-tokens", "26"}},
+       now + 26s},
       {"Azure without a count",
        {{"x-ratelimit-remaining-tokens", "-1"}, {"x-ratelimit-reset-tokens", "0"}},
        std::nullopt},
@@ -127,9 +129,11 @@ TEST(LimitEnd, reads_what_agents_print) {
   };
   const Row rows[] = {
       {"Claude AI usage limit reached|1795460400", WallTime{1795460400s}},
-      {"You've hit your limit · resets 10pm (America/New_York)", at("Tue, 24 Nov 2026 03:00:00 GMT")},
+      {"You've hit your limit · resets 10pm (America/New_York)",
+       at("Tue, 24 Nov 2026 03:00:00 GMT")},
       {"You've hit your limit · resets 1pm (Europe/Berlin)", at("Tue, 24 Nov 2026 12:00:00 GMT")},
-      {"You've hit your limit · resets 1:30pm (Europe/Berlin)", at("Mon, 23 Nov 2026 12:30:00 GMT")},
+      {"You've hit your limit · resets 1:30pm (Europe/Berlin)",
+       at("Mon, 23 Nov 2026 12:30:00 GMT")},
       {"limit reached, resets 7:40pm (Asia/Shanghai)", at("Tue, 24 Nov 2026 11:40:00 GMT")},
       {"weekly limit · resets Nov 27, 5pm (Asia/Calcutta)", at("Fri, 27 Nov 2026 11:30:00 GMT")},
       {"resets Jan 2 at 12am (UTC)", at("Sat, 02 Jan 2027 00:00:00 GMT")},
@@ -138,7 +142,8 @@ TEST(LimitEnd, reads_what_agents_print) {
       {"You've hit your usage limit. Upgrade to Pro or try again in 2 days 17 hours 14 minutes.",
        now + 48h + 17h + 14min},
       {"try again at Dec 3rd, 2026 3:15 PM UTC", at("Thu, 03 Dec 2026 15:15:00 GMT")},
-      {"The quota is available again at 2026-11-23T20:00:00+02:00.", at("Mon, 23 Nov 2026 18:00:00 GMT")},
+      {"The quota is available again at 2026-11-23T20:00:00+02:00.",
+       at("Mon, 23 Nov 2026 18:00:00 GMT")},
       {"available again at 2026-11-23 20:00", std::nullopt},
       {"I will retry 5 times", std::nullopt},
       {"try again in a moment", std::nullopt},
@@ -160,10 +165,19 @@ TEST(LimitEnd, no_text_is_too_strange) {
   constexpr std::uint64_t seed = 1;
   SCOPED_TRACE("WATCHDOG_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
-  const std::vector<std::string> parts{
-      "resets ", "try again ", "in ", "at ", "9", "99999999999999999999", "pm", ":", "59", "|",
-      "1795460400", "(Europe/Berlin)", "d", "ms", "1e308", "-", "{\"error\":", "{", "[", "\"resets_at\":",
-      "}", "Feb 31", ", ", "2026-11-23T12:00:00Z", "\xff", std::string(1, '\0')};
+  const std::vector<std::string> parts{"resets ",     "try again ",
+                                       "in ",         "at ",
+                                       "9",           "99999999999999999999",
+                                       "pm",          ":",
+                                       "59",          "|",
+                                       "1795460400",  "(Europe/Berlin)",
+                                       "d",           "ms",
+                                       "1e308",       "-",
+                                       "{\"error\":", "{",
+                                       "[",           "\"resets_at\":",
+                                       "}",           "Feb 31",
+                                       ", ",          "2026-11-23T12:00:00Z",
+                                       "\xff",        std::string(1, '\0')};
   for (int round = 0; round < 20'000; ++round) {
     std::string text;
     for (auto left = random() % 12; left > 0; --left) text += parts[random() % parts.size()];

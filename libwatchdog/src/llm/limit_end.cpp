@@ -76,10 +76,10 @@ std::optional<double> duration_in(std::string_view text) {
     if (!value) return std::nullopt;
     const auto word = lower_case(unit);
     const double scale = word.starts_with("ms") || word.starts_with("mil") ? 0.001
-                         : word.front() == 's'                            ? 1
-                         : word.front() == 'm'                            ? 60
-                         : word.front() == 'h'                            ? 3'600
-                                                                          : 86'400;
+                         : word.front() == 's'                             ? 1
+                         : word.front() == 'm'                             ? 60
+                         : word.front() == 'h'                             ? 3'600
+                                                                           : 86'400;
     sum += *value * scale;
     found = true;
   }
@@ -242,7 +242,8 @@ std::optional<WallTime> end_in_details(const nlohmann::json& details, WallTime n
 }
 
 std::optional<WallTime> end_in_error(const nlohmann::json& body, WallTime now) {
-  const auto* error = object_member(body.is_array() && !body.empty() ? body.front() : body, "error");
+  const auto* error =
+      object_member(body.is_array() && !body.empty() ? body.front() : body, "error");
   if (error == nullptr) return std::nullopt;
   for (const auto* field : {"resets_at", "resets_in_seconds"}) {  // codex
     if (const auto* value = member(*error, field)) return moment_of(*value, now);
@@ -280,7 +281,8 @@ std::optional<WallTime> limit_end_in_text(std::string_view text, WallTime now) {
   static const re2::RE2 bar(R"(\|(\d{10})\b)");  // Claude Code's older versions
   static const re2::RE2 pause(
       R"((?i)(?:\btry again|\bretry|\bresets?|\bavailable)(?: again)?(?: in| after) ([0-9].*))");
-  static const re2::RE2 moment(R"((?i)(?:\bresets?|\bavailable|\bagain|\buntil)\b[^0-9]{0,8}(\d{4}-.*))");
+  static const re2::RE2 moment(
+      R"((?i)(?:\bresets?|\bavailable|\bagain|\buntil)\b[^0-9]{0,8}(\d{4}-.*))");
   const re2::StringPiece input(text.data(), std::min(text.size(), text_bytes_max));
   std::string found;
   if (re2::RE2::PartialMatch(input, bar, &found))

@@ -10,8 +10,8 @@ namespace watchdog::monitor {
   return status >= 400;
 }
 
-/// Returns the subject of the wait after an error (see wait_reports); empty: none. Some servers have
-/// only a text where others have a status.
+/// Returns the subject of the wait after an error (see wait_reports); empty: none. Some servers
+/// have only a text where others have a status.
 [[nodiscard]] std::string_view wait_after_refusal(int status, std::string_view error);
 
 /// Returns the reason (see reasons.h) of an end after a wait for `what`. `status` 0: the server did
