@@ -1,5 +1,7 @@
-// The plugin that reports what opencode does to watchdog-monitor. Copy it to
-// ~/.config/opencode/plugin/ (every project) or to .opencode/plugin/ (this project).
+// The plugin that reports what opencode does to watchdog-monitor.
+//
+// `watchdog-monitor hooks install opencode` writes it to ~/.config/opencode/plugin/, or with
+// --project to .opencode/plugin/, and fills in the line `installed` below. Variables have priority:
 //
 // WATCHDOG_SERVER   the monitor's URL; default http://127.0.0.1:3000
 // WATCHDOG_SESSION  report the main session under this name, as `watchdog-monitor run` sets it
@@ -7,6 +9,11 @@
 //
 // A missing or slow monitor stops nothing: each report gives up after two seconds, and after a
 // failure the plugin sends nothing for 30 seconds. Only a cancel makes the plugin stop opencode.
+
+import { readFileSync } from 'node:fs';
+
+/// The monitor's URL, and a file with the header that carries the token.
+const installed = { server: "", headerFile: "" };
 
 const patience = 2_000;
 const pause = 30_000;
@@ -28,8 +35,19 @@ const told = (type) =>
 const isFailedCall = ({ type, properties }) =>
   type === 'message.part.updated' && properties?.part?.type === 'tool' && properties.part.state?.status === 'error';
 
+/// The token of the file is for the monitor that the plugin was installed for, and for no other.
+const authorizationFor = (server) => {
+  if (process.env.WATCHDOG_TOKEN) return `Bearer ${process.env.WATCHDOG_TOKEN}`;
+  if (!installed.headerFile || server !== installed.server) return undefined;
+  try {
+    return readFileSync(installed.headerFile, 'utf8').replace(/^Authorization: /, '').trim();
+  } catch {
+    return undefined;
+  }
+};
+
 export const Watchdog = async ({ client }) => {
-  const server = (process.env.WATCHDOG_SERVER || 'http://127.0.0.1:3000').replace(/\/+$/, '');
+  const server = (process.env.WATCHDOG_SERVER || installed.server || 'http://127.0.0.1:3000').replace(/\/+$/, '');
   const children = new Set();
   let quietUntil = 0;
   let last = Promise.resolve();
@@ -41,7 +59,8 @@ export const Watchdog = async ({ client }) => {
     const named = process.env.WATCHDOG_SESSION;
     const query = named && !children.has(session) ? `?session=${encodeURIComponent(named)}` : '';
     const headers = { 'Content-Type': 'application/json' };
-    if (process.env.WATCHDOG_TOKEN) headers.Authorization = `Bearer ${process.env.WATCHDOG_TOKEN}`;
+    const authorization = authorizationFor(server);
+    if (authorization) headers.Authorization = authorization;
     try {
       const reply = await fetch(`${server}/api/hooks/opencode${query}`, {
         method: 'POST',

@@ -2,7 +2,7 @@
 // numbers. Myers' algorithm then finds the fewest changes. If it exceeds its bounds of memory and
 // time, all lines in between count as replaced. Changes that are close to each other share a hunk.
 // A page takes lines until one does not fit; after that it only counts them.
-#include "workspace/line_diff.h"
+#include "watchdog/line_diff.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -21,7 +21,7 @@
 #include "text/utf8.h"
 #include "watchdog/content.h"
 #include "watchdog/ids.h"
-#include "workspace/line_diff.h"
+#include "watchdog/line_diff.h"
 
 namespace watchdog {
 namespace {

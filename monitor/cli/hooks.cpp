@@ -1,0 +1,435 @@
+// `hooks` merges the hooks of an agent into the agent's own file. The pure part is in setup/: here
+// are the scope, the files, the backup, the token and what a person reads.
+// A token is a secret, and a command of a hook is shown by `ps`. So an install copies the token
+// into a file of mode 0600, as an HTTP header, and the hooks name that file. It is a file for each
+// server: one server's token is never sent to another.
+// `remove` also looks at the backup. If the backup with our hooks, and then without them, gives
+// what the file without them gives, only we changed the file, and the backup's bytes come back.
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "api/assets.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/token_file.h"
+#include "cli/usage.h"
+#include "ingest/codex_trust.h"
+#include "setup/config_file.h"
+#include "setup/hook_setup.h"
+#include "terminal/output.h"
+#include "terminal/table.h"
+#include "watchdog/json_writer.h"
+#include "watchdog/line_diff.h"
+#include "watchdog/url.h"
+
+namespace watchdog::monitor {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct HooksOptions {
+  std::string action;
+  std::vector<std::string> agents;
+  std::string server;
+  fs::path token_file;
+  std::string project;  ///< Its folder; empty: the user's own files.
+  bool user = false;
+  bool common = false;
+  bool dry_run = false;
+  bool json = false;
+};
+
+constexpr const char* hooks_footer =
+    "install adds hooks that report to the monitor. Everything else in the agent's file stays, "
+    "with "
+    "its comments and its form. The file as it was before is kept beside it, with the suffix "
+    ".before-watchdog. A second install changes nothing.\n"
+    "remove takes out the hooks that report to any monitor.\n"
+    "status shows each agent's program, file and hooks: absent, present, outdated (install updates "
+    "them) or elsewhere (they report to another server).\n"
+    "\n"
+    "Without AGENT: install takes the agents whose program is on the PATH, remove and status take "
+    "all.\n"
+    "\n"
+    "--json: {\"agents\": [{\"agent\", \"program\", \"file\", \"hooks\", \"server\", "
+    "\"reporting\", "
+    "\"missing\", \"untrusted\", \"change\" (null: of status), \"backup\", \"toDo\", \"error\"}]}\n"
+    "\n";
+
+constexpr const char* hooks_exit_codes =
+    "Exit codes: 0 done, 1 a file cannot be read or written, 2 usage, 3 a file was refused and "
+    "stays "
+    "as it is, 5 no agent or folder found.\n"
+    "Data goes to standard output, errors to standard error.";
+
+/// The state of one agent, and the change that was made.
+struct AgentReport {
+  const AgentSetup* agent = nullptr;
+  std::string program{};
+  fs::path file{};
+  FoundHooks hooks{};
+  std::vector<std::string> untrusted{};
+  std::string change{};  ///< Empty: nothing had to change, or nothing was to.
+  fs::path backup{};
+  std::string diff{};
+  std::optional<Error> error{};
+};
+
+/// Returns the first of these programs that is on the PATH; empty: none is.
+std::string found_program(std::span<const std::string_view> names) {
+  const auto path = environment("PATH");
+  for (const auto name : names) {
+    for (std::size_t begin = 0; begin <= path.size();) {
+      const auto end = std::min(path.find(':', begin), path.size());
+      const auto file = fs::path(path.substr(begin, end - begin)) / name;
+      if (end > begin && access(file.c_str(), X_OK) == 0) return file.string();
+      begin = end + 1;
+    }
+  }
+  return {};
+}
+
+Result<fs::path> file_of(const AgentSetup& agent, const HooksOptions& options) {
+  if (!options.project.empty()) {
+    std::error_code ignored;
+    if (fs::is_directory(options.project, ignored))
+      return fs::path(options.project) / agent.project_file;
+    return Error{ErrorCode::not_found, "--project: there is no folder " + options.project};
+  }
+  if (!agent.home_variable.empty())
+    if (const auto own = environment(std::string(agent.home_variable).c_str()); !own.empty())
+      return fs::path(own) / agent.user_file;
+  const auto home = environment("HOME");
+  if (home.empty())
+    return Error{ErrorCode::not_found, "HOME is not set. Set it, or name a folder with --project"};
+  return fs::path(home) / agent.home / agent.user_file;
+}
+
+/// Returns the file of the header that carries the token for a server.
+fs::path header_file_of(const Url& server) {
+  auto name = "hooks-" + server.host + "-" + server.port + ".header";
+  std::ranges::replace(name, ':', '.');
+  const auto settings = usual_settings_file(process_environment());
+  return settings.empty() ? fs::path() : fs::absolute(settings).parent_path() / name;
+}
+
+/// Returns the secret that reports with the fewest scopes.
+Result<std::string> reporting_secret(const fs::path& file) {
+  auto tokens = read_token_file(file);
+  if (!tokens) return tokens.error();
+  const Token* best = nullptr;
+  for (const auto& token : *tokens) {
+    if (!token.scopes.contains(Scope::report)) continue;
+    if (best == nullptr ||
+        (best->scopes.contains(Scope::act) && !token.scopes.contains(Scope::act)))
+      best = &token;
+  }
+  if (best != nullptr) return best->secret;
+  return Error{ErrorCode::invalid,
+               "the token file " + file.string() + " has no token of the scope report"};
+}
+
+Result<HookTarget> target_of(const HooksOptions& options) {
+  auto named = options.server.empty() ? environment("WATCHDOG_SERVER") : options.server;
+  const auto url = url_from(named.empty() ? "http://127.0.0.1:3000" : named);
+  if (!url) return Error{ErrorCode::invalid, "--server: " + url.error().message};
+  HookTarget target{.server = url->text(), .common_only = options.common};
+  for (const auto& file : embedded_files())
+    if (file.name == "watchdog.js") target.plugin = file.content;
+  const auto header = header_file_of(*url);
+  std::error_code ignored;
+  if (!options.token_file.empty() && header.empty())
+    return Error{ErrorCode::invalid, "there is no place for the token: set HOME"};
+  if (!options.token_file.empty() || (!header.empty() && fs::exists(header, ignored)))
+    target.header_file = header.string();
+  if (auto right = check_target(target); !right) return right.error();
+  return target;
+}
+
+/// Writes the header with the token, readable by its owner alone.
+Result<void> keep_token(const HooksOptions& options, const HookTarget& target) {
+  if (options.token_file.empty() || options.dry_run) return {};
+  const auto secret = reporting_secret(options.token_file);
+  if (!secret) return secret.error();
+  auto file = read_config(target.header_file);
+  if (!file) return file.error();
+  file->mode = 0600;
+  const auto header = "Authorization: Bearer " + *secret + "\n";
+  return write_config(*file, header);
+}
+
+/// Returns how the hooks are; those that an install with --common made are present as well.
+Result<FoundHooks> look(const AgentSetup& agent, const std::string& text, HookTarget target) {
+  auto found = hooks_in(agent, text, target);
+  target.common_only = true;
+  if (const auto common = hooks_in(agent, text, target);
+      found && common && common->state == HookState::present)
+    found->state = HookState::present;
+  return found;
+}
+
+Error about_file(const ConfigFile& file, Error error) {
+  const auto line = error.line > 0 ? ":" + std::to_string(error.line) : "";
+  error.message = file.path.string() + line + ": " + error.message +
+                  ". The file stays as it is. Correct it, then run the command again";
+  return error;
+}
+
+/// Returns the text that a file has after the action; nothing: the file is deleted.
+Result<std::optional<std::string>> text_after(const HooksOptions& options, const AgentSetup& agent,
+                                              const ConfigFile& file, const ConfigFile& backup,
+                                              const HookTarget& target) {
+  using Text = std::optional<std::string>;
+  if (options.action == "install") {
+    auto text = with_hooks(agent, file.text, target);
+    return text ? Result<Text>(std::move(*text)) : about_file(file, text.error());
+  }
+  auto rest = without_hooks(agent, file.text);
+  if (!rest) return about_file(file, rest.error());
+  if (*rest == file.text) return Text(file.text);
+  const auto undone = [&](const std::string& before) {
+    const auto with = with_hooks(agent, before, target);
+    return with ? without_hooks(agent, *with) : with;
+  };
+  if (backup.exists) {
+    const auto same = undone(backup.text);
+    return Text(same && *same == *rest ? backup.text : *rest);
+  }
+  const auto fresh = undone("");  // what is left of a file that an install made
+  return fresh && *fresh == *rest ? Text() : Text(*rest);
+}
+
+Result<void> change_files(const HooksOptions& options, AgentReport& report, const ConfigFile& file,
+                          const ConfigFile& backup, const std::optional<std::string>& text) {
+  if (options.action == "install") {
+    if (report.hooks.state == HookState::absent && file.exists) {
+      auto copy = backup;
+      copy.mode = file.mode | 0200U;
+      report.backup = backup.path;
+      if (auto kept = write_config(copy, file.text); !kept) return kept;
+    }
+    return write_config(file, *text);
+  }
+  if (!text) return delete_config(file);
+  if (auto written = write_config(file, *text); !written) return written;
+  if (!backup.exists) return {};
+  if (backup.text == *text) return delete_config(backup);
+  report.backup = backup.path;
+  return {};
+}
+
+void act(const HooksOptions& options, const HookTarget& target, AgentReport& report) {
+  const auto& agent = *report.agent;
+  const auto fail = [&](const Error& error) { report.error = error; };
+  const auto path = file_of(agent, options);
+  if (!path) return fail(path.error());
+  report.file = *path;
+  auto file = read_config(*path);
+  if (!file) return fail(file.error());
+  if (!file->exists && !options.project.empty()) file->mode = 0644;  // others share the project
+  auto found = look(agent, file->text, target);
+  if (!found) return fail(about_file(*file, found.error()));
+  report.hooks = std::move(*found);
+  if (agent.name == "codex") {
+    const auto trust = read_config(path->parent_path() / "config.toml");
+    report.untrusted = codex_hooks(file->text, trust ? trust->text : "").untrusted;
+  }
+  if (options.action == "status") return;
+  if (const auto allowed = check_writable(*file); !allowed) return fail(allowed.error());
+  const auto backup = read_config(backup_of(*file));
+  if (!backup) return fail(backup.error());
+  const auto text = text_after(options, agent, *file, *backup, target);
+  if (!text) return fail(text.error());
+  const auto after = text->value_or("");
+  if (after == file->text && (text->has_value() || !file->exists)) return;
+  report.change = options.action == "remove"                ? "removed"
+                  : report.hooks.state == HookState::absent ? "installed"
+                                                            : "updated";
+  if (options.dry_run) {
+    report.diff = unified_diff(file->text, after, file->exists ? file->path.string() : "/dev/null",
+                               text->has_value() ? file->path.string() : "/dev/null", SIZE_MAX);
+    return;
+  }
+  if (auto changed = change_files(options, report, *file, *backup, *text); !changed)
+    return fail(changed.error());
+  if (const auto now = look(agent, after, target)) report.hooks = *now;
+}
+
+std::string counted(std::size_t number, const std::string& noun) {
+  return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+void print_change(const HooksOptions& options, const AgentReport& report) {
+  const std::string name(report.agent->name);
+  const auto file = report.file.string();
+  const bool installs = options.action == "install";
+  if (options.dry_run && !report.change.empty()) return print(report.diff);
+  if (report.change.empty()) {
+    print_line(name + ": " + (installs ? "already installed in " : "no hooks in ") + file);
+  } else if (installs && report.agent->form == HookForm::plugin) {
+    print_line(name + ": " + report.change + " the plugin in " + file);
+  } else if (installs) {
+    print_line(name + ": " + report.change + " " + counted(report.hooks.reporting.size(), "hook") +
+               " in " + file);
+  } else {
+    print_line(name + ": removed the hooks from " + file);
+  }
+  if (!report.backup.empty()) print_line("  The file as it was before: " + report.backup.string());
+  const bool is_done =
+      report.agent->name == "codex" && report.untrusted.empty() && report.change.empty();
+  if (installs && !report.agent->to_do.empty() && !is_done)
+    print_line("  " + std::string(report.agent->to_do));
+}
+
+void print_status(const std::vector<AgentReport>& reports) {
+  Table table({"AGENT", "PROGRAM", "HOOKS", "SERVER", "FILE"}, {1, 3});
+  for (const auto& report : reports) {
+    auto hooks = report.error ? "refused" : std::string(name_of(report.hooks.state));
+    if (!report.untrusted.empty())
+      hooks += ", " + std::to_string(report.untrusted.size()) + " not trusted";
+    table.add({std::string(report.agent->name),
+               report.program.empty() ? "not found" : report.program, hooks,
+               report.hooks.server.empty() ? "–" : report.hooks.server, report.file.string()});
+  }
+  print(table.text(terminal_width()));
+  for (const auto& report : reports)
+    if (!report.untrusted.empty()) print_line(std::string(report.agent->to_do));
+}
+
+std::string as_json(const std::vector<AgentReport>& reports) {
+  JsonWriter out;
+  out.open_object().key("agents").open_array();
+  const auto text = [&](std::string_view key, const std::string& value) {
+    out.key(key);
+    if (value.empty()) {
+      out.value(nullptr);
+    } else {
+      out.value(value);
+    }
+  };
+  const auto list = [&](std::string_view key, const std::vector<std::string>& values) {
+    out.key(key).open_array();
+    for (const auto& value : values) out.value(value);
+    out.close_array();
+  };
+  for (const auto& report : reports) {
+    out.open_object().field("agent", report.agent->name);
+    text("program", report.program);
+    text("file", report.file.string());
+    text("hooks", report.error ? "" : std::string(name_of(report.hooks.state)));
+    text("server", report.hooks.server);
+    list("reporting", report.hooks.reporting);
+    list("missing", report.hooks.missing);
+    list("untrusted", report.untrusted);
+    text("change", report.change);
+    text("backup", report.backup.string());
+    text("toDo", std::string(report.agent->to_do));
+    text("error", report.error ? report.error->message : "");
+    out.close_object();
+  }
+  out.close_array().close_object();
+  return out.take();
+}
+
+int code_of(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::unavailable:
+      return exit_failed;
+    case ErrorCode::not_found:
+      return exit_not_found;
+    default:
+      return exit_refused;
+  }
+}
+
+/// Returns the agents that the command is about.
+std::vector<AgentReport> chosen(const HooksOptions& options) {
+  std::vector<AgentReport> reports;
+  for (const auto& agent : agent_setups()) {
+    const bool is_named = std::ranges::any_of(
+        options.agents, [&](const std::string& name) { return setup_of(name) == &agent; });
+    auto program = found_program(agent.programs);
+    const bool by_itself = options.action != "install" || !program.empty();
+    if (is_named || (options.agents.empty() && by_itself))
+      reports.push_back({.agent = &agent, .program = std::move(program)});
+  }
+  return reports;
+}
+
+std::vector<std::string> agent_words() {
+  std::vector<std::string> words;
+  for (const auto& agent : agent_setups()) words.emplace_back(agent.name);
+  for (const auto& agent : agent_setups())
+    if (!agent.words.empty()) words.emplace_back(agent.words);
+  return words;
+}
+
+}  // namespace
+
+static int hooks(const HooksOptions& options) {
+  const auto target = target_of(options);
+  if (!target) {
+    (void)complain(target.error());
+    return exit_usage;
+  }
+  auto reports = chosen(options);
+  if (reports.empty())
+    return complain({ErrorCode::not_found,
+                     "no program of a known agent is on the PATH. Name the agents to set up, for "
+                     "example: watchdog-monitor hooks install codex"});
+  if (options.action == "install")
+    if (auto kept = keep_token(options, *target); !kept) return complain(kept.error());
+  int code = exit_done;
+  for (auto& report : reports) {
+    act(options, *target, report);
+    if (report.error) code = std::max(code, code_of(*report.error));
+    if (report.error) {
+      warn(std::string(report.agent->name) + ": " + report.error->message);
+    } else if (!options.json && options.action != "status") {
+      print_change(options, report);
+    }
+  }
+  constexpr std::string_view curl = "curl";
+  if (options.action == "install" && found_program({&curl, 1}).empty())
+    warn("curl is not on the PATH, and most hooks run it. Install curl");
+  if (options.json) print_json(as_json(reports));
+  if (!options.json && options.action == "status") print_status(reports);
+  return code;
+}
+
+void add_hooks(CommandLine& line) {
+  const auto options = std::make_shared<HooksOptions>();
+  auto* command = line.app.add_subcommand(
+      "hooks", "Let coding agents report by their own hooks: install, remove, show");
+  command->add_option("action", options->action, "What to do")
+      ->required()
+      ->check(one_of("action", {"install", "remove", "status"}));
+  command->add_option("agent", options->agents, "The agents")
+      ->check(one_of("agent", agent_words()));
+  command->add_option(
+      "--server", options->server,
+      "URL of the monitor that the hooks report to (default: $WATCHDOG_SERVER, else "
+      "http://127.0.0.1:3000)");
+  command->add_option(
+      "--token-file", options->token_file,
+      "File of the monitor's tokens, if it requires one for reports. The token that "
+      "may do least is copied into a file that only you can read");
+  auto* project = command
+                      ->add_option("--project", options->project,
+                                   "Folder of a project: use its own files, not yours")
+                      ->type_name("FOLDER");
+  command->add_flag("--user", options->user, "Use your own files, for all projects (the default)")
+      ->excludes(project);
+  command->add_flag("--common", options->common,
+                    "Install only hooks for events that old versions of the agent know");
+  command->add_flag("--dry-run", options->dry_run, "Change nothing; print the change as a diff");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->callback([&line, options] { line.code = hooks(*options); });
+  command->footer(std::string(hooks_footer) + hooks_exit_codes);
+}
+
+}  // namespace watchdog::monitor

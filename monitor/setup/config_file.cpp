@@ -1,0 +1,120 @@
+#include "setup/config_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "watchdog/regular_file.h"
+
+namespace watchdog::monitor {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error failed(const fs::path& path, const std::string& what) {
+  const int cause = errno;
+  return {ErrorCode::unavailable,
+          path.string() + " " + what + ": " + std::generic_category().message(cause)};
+}
+
+/// Returns the file that a path names, also where a link leads to a missing file.
+fs::path behind_links(fs::path path) {
+  constexpr int links_max = 40;
+  std::error_code ignored;
+  for (int links = 0; links < links_max && fs::is_symlink(path, ignored); ++links) {
+    const auto next = fs::read_symlink(path, ignored);
+    if (ignored) break;
+    path = path.parent_path() / next;
+  }
+  const auto folder = fs::weakly_canonical(path.parent_path(), ignored);
+  return ignored ? path : folder / path.filename();
+}
+
+bool is_utf8(const std::string& text) {
+  using nlohmann::json;
+  const auto repaired = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  return json::parse(repaired) == text;
+}
+
+Result<void> check_unchanged(const ConfigFile& read) {
+  const auto now = read_config(read.path);
+  if (!now) return now.error();
+  if (now->exists == read.exists && now->text == read.text) return {};
+  return Error{ErrorCode::conflict,
+               read.path.string() + " changed meanwhile and stays as it is. Try again"};
+}
+
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const auto written = write(fd, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return fsync(fd) == 0;
+}
+
+}  // namespace
+
+Result<ConfigFile> read_config(const fs::path& path) {
+  ConfigFile file{.path = behind_links(fs::absolute(path))};
+  struct stat facts {};
+  if (stat(file.path.c_str(), &facts) != 0) {
+    if (errno == ENOENT) return file;
+    return failed(file.path, "cannot be read");
+  }
+  auto text = read_regular_file(file.path, config_bytes_max, Readers::anybody);
+  if (!text) return Error{text.error().code, file.path.string() + " " + text.error().message};
+  if (!is_utf8(*text))
+    return Error{ErrorCode::invalid,
+                 file.path.string() + " is not UTF-8. Convert it, then run the command again"};
+  file.exists = true;
+  file.text = std::move(*text);
+  file.mode = facts.st_mode & 07777U;
+  return file;
+}
+
+Result<void> check_writable(const ConfigFile& read) {
+  if (!read.exists || (read.mode & 0222U) != 0) return {};
+  return Error{ErrorCode::invalid, read.path.string() +
+                                       " is read-only and stays as it is. To allow the change: "
+                                       "chmod u+w " +
+                                       read.path.string()};
+}
+
+Result<void> write_config(const ConfigFile& read, const std::string& text) {
+  if (auto allowed = check_writable(read); !allowed) return allowed;
+  std::error_code error;
+  fs::create_directories(read.path.parent_path(), error);
+  // Under another name first: an incomplete file is never visible, not even after a crash.
+  auto draft = read.path.string() + ".XXXXXX";
+  const int fd = mkostemp(draft.data(), O_CLOEXEC);
+  if (fd < 0) return failed(read.path, "cannot be written");
+  struct stat facts {};
+  if (read.exists && stat(read.path.c_str(), &facts) == 0 && fchown(fd, facts.st_uid, facts.st_gid))
+    errno = 0;  // only root may give a file away; then it is this user's
+  const bool is_written = fchmod(fd, read.mode) == 0 && write_all(fd, text);
+  auto result = is_written ? check_unchanged(read) : failed(read.path, "cannot be written");
+  if (result && rename(draft.c_str(), read.path.c_str()) != 0)
+    result = failed(read.path, "cannot be replaced");
+  close(fd);
+  if (!result) unlink(draft.c_str());
+  return result;
+}
+
+Result<void> delete_config(const ConfigFile& read) {
+  if (auto same = check_unchanged(read); !same) return same;
+  if (unlink(read.path.c_str()) != 0) return failed(read.path, "cannot be deleted");
+  return {};
+}
+
+fs::path backup_of(const ConfigFile& file) {
+  return file.path.string() + ".before-watchdog";
+}
+
+}  // namespace watchdog::monitor

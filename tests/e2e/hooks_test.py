@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""`hooks install | remove | status` on the files of a home directory: bytes, modes, links, backups, tokens, exit codes."""
+
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from server import Server
+
+PROGRAM = sys.argv.pop(1)
+DONE, FAILED, USAGE, REFUSED, NOT_FOUND = 0, 1, 2, 3, 5
+FILES = {"claude-code": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini-cli": ".gemini/settings.json",
+         "opencode": ".config/opencode/plugin/watchdog.js", "cursor": ".cursor/hooks.json", "copilot-cli": ".copilot/hooks/watchdog.json"}
+IN_PROJECT = {"claude-code": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini-cli": ".gemini/settings.json",
+              "opencode": ".opencode/plugin/watchdog.js", "cursor": ".cursor/hooks.json", "copilot-cli": ".github/hooks/watchdog.json"}
+BEFORE = ".before-watchdog"
+SECRET = "report-" + "r" * 30
+
+AS_PEOPLE_HAVE_THEM = {
+    "comments": b'{\n  // mine\n  "theme": "dark", // not light\n  /* later */\n}\n',
+    "other hooks": b'{"hooks": {"Stop": [{"matcher": "", "hooks": [{"type": "command", "command": "say done", "timeout": 5}]}],},}\n',
+    "carriage returns": b'{\r\n\t"permissions": {\r\n\t\t"allow": ["Bash(ls)"]\r\n\t}\r\n}\r\n',
+    "no line end": b'{"a":1}',
+    "a byte order mark": b'\xef\xbb\xbf{\n}\n',
+    "empty": b"",
+    "blank": b" \n",
+    "only a comment": b"// nothing",
+    "empty hooks": b'{"hooks":{\n}}',
+}
+
+
+class Hooks(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="hooks-")
+        self.addCleanup(folder.cleanup)
+        self.home = pathlib.Path(folder.name).resolve()
+        (self.home / "bin").mkdir()
+        self.environment = {"HOME": str(self.home), "PATH": f"{self.home}/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+
+    def run_hooks(self, *words, code=DONE):
+        said = subprocess.run([PROGRAM, "hooks", *map(str, words)], capture_output=True, text=True, check=False, timeout=60,
+                              stdin=subprocess.DEVNULL, env=self.environment)
+        self.assertEqual(said.returncode, code, said.stdout + said.stderr)
+        self.assertNotIn(SECRET, said.stdout + said.stderr)
+        return said
+
+    def one(self, *words, code=DONE):
+        """What --json says of a single agent."""
+        agents = json.loads(self.run_hooks(*words, "--json", code=code).stdout)["agents"]
+        self.assertEqual(len(agents), 1)
+        return agents[0]
+
+    def put(self, name, content):
+        path = self.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return path
+
+    def tree(self):
+        return {str(path.relative_to(self.home)): (path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
+                for path in self.home.rglob("*") if path.is_file()}
+
+    def test_a_removal_gives_back_the_bytes_and_the_modes(self):
+        for agent in ("claude-code", "codex", "gemini-cli", "cursor", "copilot-cli"):
+            for what, content in AS_PEOPLE_HAVE_THEM.items():
+                if b"Stop" in content and agent in ("cursor", "copilot-cli"):
+                    continue  # The form of other agents.
+                with self.subTest(f"{agent}: {what}"):
+                    path = self.put(FILES[agent], content)
+                    path.chmod(0o640)
+                    before = self.tree()
+                    self.assertEqual(self.one("install", agent)["change"], "installed")
+                    self.assertEqual((path.parent / (path.name + BEFORE)).read_bytes(), content)
+                    installed = self.tree()
+                    self.assertEqual(self.one("install", agent)["change"], None)
+                    self.assertEqual(self.tree(), installed, "a second install changes nothing")
+                    self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o640)
+                    self.assertEqual(self.one("status", agent)["hooks"], "present")
+                    self.assertEqual(self.one("remove", agent)["change"], "removed")
+                    self.assertEqual(self.tree(), before)
+                    path.unlink()
+
+    def test_a_file_that_was_missing_is_deleted_again(self):
+        for files, scope in ((FILES, ()), (IN_PROJECT, ("--project", "project"))):
+            (self.home / "project").mkdir(exist_ok=True)
+            scope = tuple(self.home / word if word == "project" else word for word in scope)
+            for agent, name in files.items():
+                with self.subTest(f"{agent} {scope}"):
+                    path = (self.home / "project" if scope else self.home) / name
+                    report = self.one("install", agent, *scope)
+                    self.assertEqual((report["file"], report["change"], report["backup"]), (str(path), "installed", None))
+                    self.assertEqual(self.one("status", agent, *scope)["hooks"], "present")
+                    self.assertEqual(self.one("remove", agent, *scope)["change"], "removed")
+                    self.assertFalse(path.exists())
+
+    def test_what_a_person_changes_after_the_install_stays(self):
+        path = self.put(FILES["claude-code"], b'{"theme": "dark"}')
+        self.run_hooks("install", "claude-code")
+        path.write_bytes(path.read_bytes().replace(b'"dark"', b'"light"'))
+        self.run_hooks("remove", "claude-code")
+        self.assertEqual(path.read_bytes(), b'{"theme": "light"}')
+
+    def test_a_link_stays_a_link(self):
+        real = self.put("dots/settings.json", b"{}\n")
+        link = self.home / FILES["claude-code"]
+        link.parent.mkdir()
+        link.symlink_to("../dots/settings.json")
+        self.run_hooks("install", "claude-code")
+        self.assertTrue(link.is_symlink())
+        self.assertIn("SessionStart", json.loads(real.read_text())["hooks"])
+        self.run_hooks("remove", "claude-code")
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(real.read_bytes(), b"{}\n")
+
+    def test_a_refused_file_stays_as_it_is(self):
+        for what, content, why in (
+                ("broken", b'{\n  "a": 1\n  "b": 2\n}\n', f"{self.home}/{FILES['gemini-cli']}:3: a comma is missing"),
+                ("not UTF-8", b'{"a": "\xff"}', "not UTF-8"),
+                ("another type", b'{"hooks": []}', '"hooks" must be an object'),
+                ("an array", b"[]", "must be an object"),
+                ("too long", b'{"a": "' + b"x" * (1 << 20) + b'"}', "1048576")):
+            with self.subTest(what):
+                self.put(FILES["gemini-cli"], content)
+                before = self.tree()
+                for action in ("install", "remove", "status"):
+                    said = self.run_hooks(action, "gemini", code=REFUSED).stderr
+                    self.assertIn(why, said)
+                    self.assertIn(FILES["gemini-cli"], said)
+                self.assertEqual(self.tree(), before)
+
+    def test_a_read_only_file_is_refused(self):
+        path = self.put(FILES["cursor"], b'{"version": 1}')
+        path.chmod(0o444)
+        self.assertIn("chmod u+w", self.run_hooks("install", "cursor", code=REFUSED).stderr)
+        self.assertEqual(path.read_bytes(), b'{"version": 1}')
+        self.assertEqual(sorted(one.name for one in path.parent.iterdir()), ["hooks.json"])
+
+    def test_a_folder_in_the_place_of_the_file_is_refused(self):
+        (self.home / FILES["codex"]).mkdir(parents=True)
+        self.assertIn("hooks.json", self.run_hooks("install", "codex", code=REFUSED).stderr)
+
+    def test_another_program_in_the_place_of_the_plugin_stays(self):
+        path = self.put(FILES["opencode"], b"export const Mine = 1;\n")
+        self.run_hooks("install", "opencode", code=REFUSED)
+        self.run_hooks("remove", "opencode", code=REFUSED)
+        self.assertEqual(path.read_bytes(), b"export const Mine = 1;\n")
+
+    def test_a_dry_run_prints_a_diff_and_changes_nothing(self):
+        path = self.put(FILES["claude-code"], b'{\n  "theme": "dark"\n}\n')
+        before = self.tree()
+        diff = self.run_hooks("install", "claude-code", "--dry-run").stdout
+        self.assertEqual(self.tree(), before)
+        subprocess.run(["patch", "-s", str(path)], input=diff, text=True, check=True)
+        patched = path.read_bytes()
+        path.write_bytes(before[FILES["claude-code"]][0])
+        self.run_hooks("install", "claude-code")
+        self.assertEqual(path.read_bytes(), patched)
+        self.assertIn('-    "SessionStart"', self.run_hooks("remove", "claude-code", "--dry-run").stdout)
+
+    def test_without_names_it_takes_the_programs_on_the_path(self):
+        self.assertIn("no program of a known agent", self.run_hooks("install", code=NOT_FOUND).stderr)
+        for program in ("codex", "cursor-agent"):
+            (self.home / "bin" / program).write_text("#!/bin/sh\n")
+            (self.home / "bin" / program).chmod(0o755)
+        said = self.run_hooks("install").stdout
+        self.assertIn("codex: installed 11 hooks in", said)
+        self.assertIn("Trust all", said)
+        self.assertTrue((self.home / FILES["cursor"]).exists())
+        self.assertFalse((self.home / FILES["gemini-cli"]).exists())
+        state = {one["agent"]: one for one in json.loads(self.run_hooks("status", "--json").stdout)["agents"]}
+        self.assertEqual({name: one["hooks"] for name, one in state.items()},
+                         dict.fromkeys(FILES, "absent") | {"codex": "present", "cursor": "present"})
+        self.assertEqual(state["codex"]["program"], str(self.home / "bin/codex"))
+        self.assertEqual(len(state["codex"]["untrusted"]), 11)
+        self.assertIsNone(state["gemini-cli"]["program"])
+
+    def test_status_names_another_server_and_an_install_moves_the_hooks(self):
+        self.run_hooks("install", "codex", "opencode", "--server", "http://far.example:8000/")
+        for agent in ("codex", "opencode"):
+            report = self.one("status", agent)
+            self.assertEqual((report["hooks"], report["server"]), ("elsewhere", "http://far.example:8000"))
+            self.assertEqual(self.one("install", agent)["change"], "updated")
+            self.assertEqual(self.one("status", agent)["server"], "http://127.0.0.1:3000")
+
+    def test_variables_of_the_agents_name_their_folders(self):
+        self.environment |= {"CODEX_HOME": str(self.home / "c"), "CLAUDE_CONFIG_DIR": str(self.home / "d"),
+                             "COPILOT_HOME": str(self.home / "e"), "XDG_CONFIG_HOME": str(self.home / "f")}
+        self.run_hooks("install", *FILES)
+        for name in ("c/hooks.json", "d/settings.json", "e/hooks/watchdog.json", "f/opencode/plugin/watchdog.js"):
+            self.assertTrue((self.home / name).exists(), name)
+
+    def test_misuse_is_named(self):
+        for words in (["install", "codx"], ["instal"], [], ["install", "codex", "--server", "http://a/$(id)"],
+                      ["install", "codex", "--server", "ftp://a"], ["install", "codex", "--user", "--project", "."]):
+            self.run_hooks(*words, code=USAGE)
+        self.run_hooks("install", "codex", "--project", self.home / "none", code=NOT_FOUND)
+
+    def test_a_token_reaches_the_monitor_and_nobody_else(self):
+        with Server(PROGRAM, arguments=["--behind-proxy"]) as server:  # Then each request needs a token.
+            tokens = pathlib.Path(server.folder.name, "w.db-token")
+            with tokens.open("a", encoding="utf-8") as more:
+                more.write(f"bot report {SECRET}\n")
+            self.run_hooks("install", "claude-code", "opencode", "--server", f"http://{server.host}", "--token-file", tokens)
+            header, = self.home.glob(".config/watchdog/hooks-*.header")
+            self.assertEqual(stat.S_IMODE(header.stat().st_mode), 0o600)
+            self.assertEqual(header.read_text(), f"Authorization: Bearer {SECRET}\n")
+            for agent in ("claude-code", "opencode"):
+                text = (self.home / FILES[agent]).read_text()
+                self.assertNotIn(SECRET, text)
+                self.assertIn(str(header), text)
+            hooks = json.loads((self.home / FILES["claude-code"]).read_text())["hooks"]
+            event = {"session_id": "hooked", "hook_event_name": "UserPromptSubmit", "prompt": "Go"}
+            command = hooks["UserPromptSubmit"][0]["hooks"][0]["command"]
+            end = time.monotonic() + 20
+            said = b""
+            while said != b"{}" and time.monotonic() < end:  # The monitor reads the new token within seconds.
+                said = subprocess.run(command, shell=True, input=json.dumps(event).encode(), capture_output=True, check=True,
+                                      env=self.environment).stdout
+                time.sleep(0.1)
+            self.assertEqual(said, b"{}")
+            # A second install without the option keeps the token.
+            report = self.one("install", "claude-code", "--server", f"http://{server.host}")
+            self.assertIsNone(report["change"])
+            tokens.chmod(0o644)
+            self.run_hooks("install", "codex", "--token-file", tokens, code=REFUSED)
+
+    def test_two_installs_at_once_leave_one_whole_file(self):
+        self.put(FILES["claude-code"], AS_PEOPLE_HAVE_THEM["comments"])
+        def install():
+            subprocess.run([PROGRAM, "hooks", "install", "claude-code"], env=self.environment, capture_output=True, check=False)
+        threads = [threading.Thread(target=install) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(self.one("status", "claude-code")["hooks"], "present")
+        self.assertEqual(sorted(os.listdir(self.home / ".claude")), ["settings.json", "settings.json" + BEFORE])
+
+
+if __name__ == "__main__":
+    unittest.main()
