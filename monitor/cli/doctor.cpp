@@ -154,7 +154,7 @@ void print_hooks() {
   if (!hooks->is_json) return print_line("  the file is no JSON: Codex runs none of its hooks");
   if (hooks->reporting.empty())
     return print_line(
-        "  none reports to a monitor; docs/how-to/clients/codex.md has hooks that do");
+        "  none reports to a monitor; `watchdog-monitor hooks install codex` adds hooks that do");
   print_fact("report here", joined(hooks->reporting));
   if (!hooks->missing.empty()) print_fact("no hook for", joined(hooks->missing));
   print_fact("not trusted", joined(hooks->untrusted));

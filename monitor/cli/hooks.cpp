@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 
@@ -21,6 +22,7 @@
 #include "setup/config_file.h"
 #include "setup/hook_setup.h"
 #include "terminal/output.h"
+#include "terminal/phrases.h"
 #include "terminal/table.h"
 #include "watchdog/json_writer.h"
 #include "watchdog/line_diff.h"
@@ -50,14 +52,16 @@ constexpr const char* hooks_footer =
     ".before-watchdog. A second install changes nothing.\n"
     "remove takes out the hooks that report to any monitor.\n"
     "status shows each agent's program, file and hooks: absent, present, outdated (install updates "
-    "them) or elsewhere (they report to another server).\n"
+    "them) or elsewhere (they report to another server). It also shows when the newest session "
+    "with hooks began.\n"
     "\n"
     "Without AGENT: install takes the agents whose program is on the PATH, remove and status take "
     "all.\n"
     "\n"
     "--json: {\"agents\": [{\"agent\", \"program\", \"file\", \"hooks\", \"server\", "
     "\"reporting\", "
-    "\"missing\", \"untrusted\", \"change\" (null: of status), \"backup\", \"toDo\", \"error\"}]}\n"
+    "\"missing\", \"untrusted\", \"lastSessionMs\" (ago), \"change\" (null: of status), "
+    "\"backup\", \"toDo\", \"error\"}]}\n"
     "\n";
 
 constexpr const char* hooks_exit_codes =
@@ -76,6 +80,8 @@ struct AgentReport {
   std::string change{};  ///< Empty: nothing had to change, or nothing was to.
   fs::path backup{};
   std::string diff{};
+  /// Milliseconds since the newest session with hooks began; null: none did, or that is unknown.
+  nlohmann::json last_session{};
   std::optional<Error> error{};
 };
 
@@ -285,15 +291,35 @@ void print_change(const HooksOptions& options, const AgentReport& report) {
     print_line("  " + std::string(report.agent->to_do));
 }
 
+/// Asks the monitor for the newest session of each agent. A monitor that does not run is no error.
+void add_last_sessions(const HooksOptions& options, const HookTarget& target,
+                       std::vector<AgentReport>& reports) {
+  auto endpoint = Endpoint::open({.server = target.server, .token_file = options.token_file});
+  for (auto& report : reports) {
+    const auto body =
+        endpoint
+            ? endpoint->ask(Method::get,
+                            "/api/autonomous/sessions?label=via:hooks&sort=newest&limit=1&agent=" +
+                                std::string(report.agent->name))
+            : endpoint.error();
+    if (!body) return note("last sessions are unknown: " + body.error().message, options.json);
+    const auto list = nlohmann::json::parse(*body, nullptr, false);
+    if (!list.is_object() || !list.contains("sessions") || list["sessions"].empty()) continue;
+    report.last_session = list.value("now", std::int64_t{0}) -
+                          list["sessions"][0].value("createdAt", std::int64_t{0});
+  }
+}
+
 void print_status(const std::vector<AgentReport>& reports) {
-  Table table({"AGENT", "PROGRAM", "HOOKS", "SERVER", "FILE"}, {1, 3});
+  Table table({"AGENT", "PROGRAM", "HOOKS", "SERVER", "LAST SESSION", "FILE"}, {1, 3});
   for (const auto& report : reports) {
     auto hooks = report.error ? "refused" : std::string(name_of(report.hooks.state));
     if (!report.untrusted.empty())
       hooks += ", " + std::to_string(report.untrusted.size()) + " not trusted";
     table.add({std::string(report.agent->name),
                report.program.empty() ? "not found" : report.program, hooks,
-               report.hooks.server.empty() ? "–" : report.hooks.server, report.file.string()});
+               report.hooks.server.empty() ? "–" : report.hooks.server, ago(report.last_session),
+               report.file.string()});
   }
   print(table.text(terminal_width()));
   for (const auto& report : reports)
@@ -325,6 +351,12 @@ std::string as_json(const std::vector<AgentReport>& reports) {
     list("reporting", report.hooks.reporting);
     list("missing", report.hooks.missing);
     list("untrusted", report.untrusted);
+    out.key("lastSessionMs");
+    if (report.last_session.is_null()) {
+      out.value(nullptr);
+    } else {
+      out.value(report.last_session.get<std::int64_t>());
+    }
     text("change", report.change);
     text("backup", report.backup.string());
     text("toDo", std::string(report.agent->to_do));
@@ -396,6 +428,7 @@ static int hooks(const HooksOptions& options) {
   constexpr std::string_view curl = "curl";
   if (options.action == "install" && found_program({&curl, 1}).empty())
     warn("curl is not on the PATH, and most hooks run it. Install curl");
+  if (options.action == "status") add_last_sessions(options, *target, reports);
   if (options.json) print_json(as_json(reports));
   if (!options.json && options.action == "status") print_status(reports);
   return code;

@@ -71,7 +71,7 @@ class Stage:
                         if found := re.search(r"their model at (https?://127\.0\.0\.1:\d+)/v1", line):
                             to = found[1]
                             break
-                self.agent = AGENTS[self.name](self.options.packages, folder, f"http://{self.server.host}", to, self.way)
+                self.agent = AGENTS[self.name](self.options.packages, folder, self.options.monitor, f"http://{self.server.host}", to, self.way)
                 (self.agent.project / "held").touch()
                 watching = threading.Thread(target=self.watch, daemon=True)
                 self.start(interactive)
@@ -332,7 +332,7 @@ KNOWN_WRONG = set()
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("monitor")
+    parser.add_argument("monitor", type=os.path.abspath)
     parser.add_argument("packages", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("--only", default="*/*/*")
     parser.add_argument("--jobs", type=int, default=4)

@@ -100,7 +100,7 @@ class Hooks(unittest.TestCase):
                     self.assertEqual(self.one("remove", agent, *scope)["change"], "removed")
                     self.assertFalse(path.exists())
 
-    def test_what_a_person_changes_after_the_install_stays(self):
+    def test_a_change_after_the_install_stays(self):
         path = self.put(FILES["claude-code"], b'{"theme": "dark"}')
         self.run_hooks("install", "claude-code")
         path.write_bytes(path.read_bytes().replace(b'"dark"', b'"light"'))
@@ -225,6 +225,8 @@ class Hooks(unittest.TestCase):
                                       env=self.environment).stdout
                 time.sleep(0.1)
             self.assertEqual(said, b"{}")
+            status = self.one("status", "claude-code", "--server", f"http://{server.host}", "--token-file", tokens)
+            self.assertLess(status["lastSessionMs"], 60_000)
             # A second install without the option keeps the token.
             report = self.one("install", "claude-code", "--server", f"http://{server.host}")
             self.assertIsNone(report["change"])

@@ -3,23 +3,23 @@
 import json
 import os
 import pathlib
-import re
 import signal
+import subprocess
 import sys
 import time
 import uuid
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent.parent
 
 
 class Agent:
-    """An agent in a home and a project of its own. `monitor`: URL of the API. `model`: URL of its model's server."""
+    """An agent in a home and a project of its own. `program`: watchdog-monitor. `monitor`: URL of its API. `model`: URL of the model's server."""
 
     WAYS = ("hooks", "proxy", "both")
 
-    def __init__(self, packages, folder, monitor, model, way):
+    def __init__(self, packages, folder, program, monitor, model, way):
         self.packages, self.way, self.monitor, self.model = pathlib.Path(packages), way, monitor, model
+        self.program = program
         self.home, self.project = pathlib.Path(folder, "home"), pathlib.Path(folder, "project")
         for path in (self.home, self.project):
             path.mkdir(parents=True)
@@ -55,12 +55,9 @@ class Agent:
         path.write_text(content if isinstance(content, str) else json.dumps(content))
 
     def hooks(self, agent):
-        """As the documentation has them."""
-        page = ROOT / "docs" / "how-to" / "clients" / f"{agent}.md"
-        for text in re.findall(r"```json\n(.*?)```", page.read_text(), re.S):
-            if f"/api/hooks/{agent}" in text:
-                return json.loads(text.replace("http://127.0.0.1:3000", self.monitor))
-        raise LookupError(f"{page} has no hooks of {agent}")
+        """As a user installs them."""
+        subprocess.run([self.program, "hooks", "install", agent, "--server", self.monitor], env=self.environment, check=True,
+                       stdout=subprocess.DEVNULL)
 
 
 class Codex(Agent):
@@ -82,7 +79,7 @@ stream_max_retries = 1
 trust_level = "trusted"
 """)
         if self.hooked:
-            self.write("codex/hooks.json", self.hooks("codex"))
+            self.hooks("codex")
 
     def command(self, prompt, interactive):
         return [self.packages / ".bin/codex", *([] if interactive else ["exec", "--skip-git-repo-check"]),
@@ -102,8 +99,7 @@ class OpenCode(Agent):
         for name in ("node_modules", "package.json", "package-lock.json"):
             (self.home / "config/opencode" / name).symlink_to(self.packages.parent / "opencode" / name)
         if self.hooked:
-            self.environment["WATCHDOG_SERVER"] = self.monitor
-            self.write("config/opencode/plugin/watchdog.js", (ROOT / "clients/opencode/watchdog.js").read_text())
+            self.hooks("opencode")
 
     def command(self, prompt, interactive):
         return [self.packages / ".bin/opencode", *(["--prompt", prompt, "--auto"] if interactive else ["run", "--auto", prompt])]
@@ -130,9 +126,9 @@ class Gemini(Agent):
                     "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False},
                     # It would stop after five equal calls by itself, and leave nothing to find.
                     "model": {"disableLoopDetection": True}}
-        if self.hooked:
-            settings |= self.hooks("gemini-cli")
         self.write(".gemini/settings.json", settings)
+        if self.hooked:
+            self.hooks("gemini-cli")
 
     def command(self, prompt, interactive):
         return ["node", self.packages / ".bin/gemini", "-m", "gemini-2.5-flash", "-y", "--skip-trust", "--session-id", self.session,
@@ -145,7 +141,7 @@ class Claude(Agent):
     WAYS = ("hooks",)
 
     def set_up(self):
-        self.write(".claude/settings.json", self.hooks("claude-code"))
+        self.hooks("claude-code")
 
     def command(self, prompt, interactive):
         return [sys.executable, HERE / "claude.py", self.model, self.home / ".claude/settings.json", prompt]
