@@ -151,11 +151,11 @@ std::size_t after_comments(std::string_view text, std::size_t place) {
   }
 }
 
-/// True if a comment that the end of its line ends is still open at this place.
-bool is_in_line_comment(std::string_view text, std::size_t place) {
+/// Returns the end of the `//` comment that this place is in; `none`: it is in none.
+std::size_t line_comment_end(std::string_view text, std::size_t place) {
   for (std::size_t at = 0; at < place;) {
     if (const auto end = comment_end(text, at); end != none) {
-      if (text[at + 1] == '/' && end >= place) return true;
+      if (text[at + 1] == '/' && end >= place) return end;
       at = end;
     } else if (text[at] == '"') {
       for (++at; at < place && text[at] != '"'; ++at)
@@ -165,7 +165,7 @@ bool is_in_line_comment(std::string_view text, std::size_t place) {
       ++at;
     }
   }
-  return false;
+  return none;
 }
 
 /// True if the container was created together with its only item: see with_item().
@@ -182,9 +182,9 @@ std::string erased(std::string_view text, const JsoncNode& container, std::size_
   const auto& item = container.items[index];
   auto begin = end_before(text, item.place);
   const auto behind = item.comma == none ? item.end : item.comma + 1;
-  // The text behind must not become part of a comment.
-  if (is_in_line_comment(text, begin) && text.find_first_of("\r\n", behind) != behind)
-    begin = item.place;
+  // Blanks at the end of a comment belong to it, and the text behind must not become part of it.
+  if (const auto end = line_comment_end(text, begin); end != none)
+    begin = text.find_first_of("\r\n", behind) == behind ? end : item.place;
   std::string result(text);
   if (item.comma != none) result.erase(item.comma, 1);
   result.erase(begin, item.end - begin);
@@ -229,7 +229,8 @@ std::string with_item(std::string_view text, const JsoncNode& container, const s
   auto new_line = style.line_end + line_indent(text, container.begin) + style.indent;
   std::string result(text);
   if (container.items.empty()) {
-    const auto at = end_before(text, container.end - 1);
+    auto at = end_before(text, container.end - 1);
+    if (const auto end = line_comment_end(text, at); end != none) at = end;
     const auto inside = text.substr(container.begin + 1, at - container.begin - 1);
     const bool is_blank = inside.empty();
     return result.insert(at, (is_blank ? " " : new_line) + item);

@@ -46,6 +46,8 @@ const std::string files_of_people[] = {
     "{}",
     "{ }",
     "{\n}\n",
+    "{ // nothing \t\n}",
+    "{\"a\": 1 // one \r\n}",
     "{\"a\":1}",
     "{\n  // my settings\n  \"theme\": \"dark\", // not light\n  /* soon */\n}\n",
     "{\n\t\"hooks\": {\n\t\t\"Stop\": [\n\t\t\t{\"hooks\": [{\"type\": \"command\", \"command\": "
@@ -88,7 +90,7 @@ class RandomText {
   }
   std::string space() {
     return any({"", "", " ", "\n", "\n  ", "\t", "\r\n\t", " // c \"{\n", "/* d // [ */",
-                "\n// e\n", "  /**/ "});
+                "\n// e \t\n", "// f  \r\n", "  /**/ "});
   }
   std::string list(char open, char close, std::size_t count,
                    const std::function<std::string()>& item) {
