@@ -291,7 +291,8 @@ void print_change(const HooksOptions& options, const AgentReport& report) {
     print_line("  " + std::string(report.agent->to_do));
 }
 
-/// Asks the monitor for the newest session of each agent. A monitor that does not run is no error.
+/// Asks the monitor for the newest session of each agent. A monitor that does not run is not an
+/// error.
 void add_last_sessions(const HooksOptions& options, const HookTarget& target,
                        std::vector<AgentReport>& reports) {
   auto endpoint = Endpoint::open({.server = target.server, .token_file = options.token_file});
