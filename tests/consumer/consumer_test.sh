@@ -36,6 +36,8 @@ grep -q "watchdog_DIR:PATH=$work/prefix/" "$work/build/CMakeCache.txt" ||
 said=$("$work/build/consumer" "$work/w.db") || fail "the consumer: $said"
 [[ $said == ok:* ]] || fail "the consumer said: $said"
 "$work/build/in_c" "$work/c.db" c >"$work/log" || fail "the agent in C: $(cat "$work/log")"
+"$work/build/in_c_shared" "$work/c.db" c1 >"$work/log" || fail "the agent in C with the shared library: $(cat "$work/log")"
+readelf -d "$work/build/in_c_shared" | grep -q 'NEEDED.*\[libwatchdog\.so\.0\]' || fail "it is not linked to libwatchdog.so.0"
 
 # Its shell calls work although it lies outside of the prefix.
 ran=$("$work/build/agent" "$work/agent.db") || fail "the agent: $ran"
