@@ -6,6 +6,7 @@
 #include <sstream>
 #include <vector>
 
+#include "api/version.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/help.h"
@@ -46,7 +47,13 @@ int run(int argc, char** argv) {
   CLI::App app("Distinguishes slow agents from stuck ones by what they report, not by a clock.",
                "watchdog-monitor");
   app.formatter(std::make_shared<HelpFormatter>());
-  app.set_version_flag("--version", WATCHDOG_VERSION);
+  bool wants_json = false;
+  auto* json =
+      app.add_flag("--json", wants_json,
+                   "Print a JSON object: also commit, compiler, libraries, schema, detector");
+  json->needs(app.set_version_flag("--version", [json] {
+    return json->count() > 0 ? versions_as_json() : std::string(WATCHDOG_VERSION);
+  }));
   app.require_subcommand(1);
   app.footer(exit_codes);
   app.fallthrough(false);

@@ -58,6 +58,7 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
     {"forget_request.h", "codec"},
     {"progress.h", "codec"},
     {"alerts.h", "store"},
+    {"version.h", "store"},
     {"change_notifier.h", "store"},
     {"store.h", "store"},
     {"store_reader.h", "store"},

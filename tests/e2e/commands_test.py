@@ -139,6 +139,20 @@ class OfThemselves(unittest.TestCase):
         self.assertEqual(run("run", "--config=", "echo", "a=").stdout, "a=\n")
         self.assertIn('unknown option "--nope"', self.refused("run", "--nope=", "--", "true"))
 
+    def test_version_as_json_names_what_the_program_is_made_of(self):
+        for words in (["--version", "--json"], ["--json", "--version"]):
+            said = run(*words)
+            self.assertEqual((said.returncode, said.stderr), (DONE, ""))
+            versions = json.loads(said.stdout)
+            self.assertEqual(list(versions), ["version", "commit", "compiler", "sqlite", "openssl", "schema", "detector"])
+            self.assertEqual(versions["version"], run("--version").stdout.strip())
+            for name in ("sqlite", "openssl", "schema", "detector"):
+                self.assertRegex(versions[name], r"^\d+(\.\d+)*[a-z]*$", name)
+            self.assertRegex(versions["compiler"], r"^\w+ \d+")
+            self.assertRegex(versions["commit"] or "0" * 40, r"^[0-9a-f]{40}(-dirty)?$")
+        self.assertIn("--json needs --version", self.refused("--json"))
+        self.assertIn("--json needs --version", self.refused("--json", "sessions"))
+
     def test_helper_programs_say_what_they_are(self):
         folder = pathlib.Path(PROGRAM).parent
         helpers = sorted(path for path in folder.glob("watchdog-*") if path.name != "watchdog-monitor" and os.access(path, os.X_OK))

@@ -13,6 +13,7 @@
 
 #include "schema_sql.h"
 #include "store/lock.h"
+#include "watchdog/version.h"
 
 namespace watchdog {
 namespace {
@@ -287,6 +288,14 @@ void show_up_to_date(Database& database, std::int64_t minor) {
 }
 
 }  // namespace
+
+std::string schema_version() {
+  return std::to_string(schema_major) + "." + std::to_string(schema_minor);
+}
+
+std::string sqlite_version() {
+  return sqlite3_libversion();
+}
 
 void prepare_schema(Database& database, OpenMode mode) {
   const auto refuse = [&](ErrorCode code, const std::string& why) {

@@ -1,0 +1,28 @@
+#include "api/version.h"
+
+#include <openssl/crypto.h>
+
+#include <optional>
+#include <string_view>
+
+#include "commit.h"
+#include "watchdog/health.h"
+#include "watchdog/json_writer.h"
+#include "watchdog/version.h"
+
+namespace watchdog::monitor {
+
+std::string versions_as_json() {
+  constexpr std::string_view commit = WATCHDOG_COMMIT;
+  JsonWriter out;
+  out.open_object().field("version", WATCHDOG_VERSION);
+  out.field("commit", commit.empty() ? std::nullopt : std::optional(commit));
+  out.field("compiler", WATCHDOG_COMPILER);
+  out.field("sqlite", sqlite_version());
+  out.field("openssl", OpenSSL_version(OPENSSL_VERSION_STRING));
+  out.field("schema", schema_version());
+  out.field("detector", detector_version);
+  return out.close_object().take();
+}
+
+}  // namespace watchdog::monitor
