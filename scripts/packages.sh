@@ -1,9 +1,9 @@
 # The Debian packages that this project needs, and how they get onto the machine. To be sourced.
 
 build_packages=(
-  ca-certificates cmake g++ libboost1.81-dev libcli11-dev libre2-dev libspdlog-dev libsqlite3-dev libssl-dev
+  ca-certificates cmake g++ libboost1.81-dev libcli11-dev libprotozero-dev libre2-dev libspdlog-dev libsqlite3-dev libssl-dev
   libtomlplusplus-dev libxxhash-dev ninja-build nlohmann-json3-dev
-  pkg-config)
+  pkg-config zlib1g-dev)
 package_packages=(cmake dpkg-dev file)
 # With sanitizers clang compiles faster than g++.
 test_packages=(chromium clang clang-format-14 lld libclang-rt-dev ed fish git groff-base libgtest-dev lintian make mmdebstrap python3 python3-jsonschema python3-pip python3-pytest python3-venv python3-yaml sqlite3 vim-tiny zsh)

@@ -64,6 +64,9 @@ constexpr std::array routes{
           "include after"},
     Route{Method::get, "api/autonomous/stream", Scope::read, stream_all, "include after"},
     Route{Method::post, "api/hooks/:id", Scope::report, post_hook, "session pid"},
+    Route{Method::post, "v1/logs", Scope::report, post_logs, "*"},
+    Route{Method::post, "v1/traces", Scope::report, post_traces, "*"},
+    Route{Method::post, "v1/metrics", Scope::report, post_metrics, "*"},
     Route{Method::get, "api/turns/active", Scope::read, list_turns, "limit"},
     Route{Method::post, "api/turns/:id/abort", Scope::act, abort_turn, "", AuditAction::abort},
     Route{Method::post, "api/turns/:id/abort-tool/:tool", Scope::act, abort_turn, "",
@@ -276,7 +279,7 @@ void Api::handle(Request request, Reply reply) {
   route.answer(std::make_shared<Call>(
       Call{backend_, desk_, access_, std::move(request), std::move(*target), std::move(found.id),
            std::move(found.tool), std::move(caller.name), caller.scopes, std::move(reply), feed_,
-           &hints_, proxy_url_}));
+           &hints_, &telemetry_, proxy_url_}));
 }
 
 }  // namespace watchdog::monitor

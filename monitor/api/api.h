@@ -14,6 +14,7 @@
 #include "api/message.h"
 #include "core/backend.h"
 #include "core/feed.h"
+#include "ingest/otlp.h"
 
 namespace watchdog::monitor {
 
@@ -52,6 +53,7 @@ class Api {
   Access access_;
   Feed* feed_;
   Hints hints_;
+  OtlpMemory telemetry_;
   const std::string proxy_url_;
 };
 

@@ -13,6 +13,7 @@
 #include "api/target.h"
 #include "core/backend.h"
 #include "core/feed.h"
+#include "ingest/otlp.h"
 #include "watchdog/json_writer.h"
 
 namespace watchdog::monitor {
@@ -31,8 +32,9 @@ struct Call {
   std::string actor;  ///< Name of the caller's token; `local`: none was shown.
   Scopes scopes;      ///< The caller's permissions.
   Reply reply;
-  Feed* feed = nullptr;          ///< Null: this process streams nothing.
-  Hints* hints = nullptr;        ///< Null: replies give none.
+  Feed* feed = nullptr;    ///< Null: this process streams nothing.
+  Hints* hints = nullptr;  ///< Null: replies give none.
+  OtlpMemory* telemetry = nullptr;
   std::string_view proxy_url{};  ///< Where agents reach their model; empty: there is no proxy.
 };
 using CallPtr = std::shared_ptr<Call>;

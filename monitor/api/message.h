@@ -27,6 +27,8 @@ struct Request {
   std::string forwarded_for;  ///< X-Forwarded-For, its last line.
   std::string accept;
   std::string accept_encoding;
+  std::string content_type;
+  std::string content_encoding;
   std::string if_none_match;
   std::string last_event_id;
   std::string peer;             ///< Address that it came from, without its port; empty: no socket.

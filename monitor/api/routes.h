@@ -32,6 +32,11 @@ void get_transitions(const CallPtr& call);
 // Hooks of coding agents
 void post_hook(const CallPtr& call);
 
+// OpenTelemetry
+void post_logs(const CallPtr& call);
+void post_traces(const CallPtr& call);
+void post_metrics(const CallPtr& call);
+
 // Turns
 void list_turns(const CallPtr& call);
 /// Asks for the end of a turn, or of one of its calls.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <string_view>
 
 #include "watchdog/content.h"
@@ -50,33 +51,44 @@ void Joiner::join(Batch& batch) {
   auto& talk = talk_of(batch.session);
   const auto by = 1U << static_cast<unsigned>(batch.by);
   talk.by |= by;
-  if (batch.by != ReportOrigin::hooks && std::popcount(talk.by) == 1) return;
+  const bool alone = std::popcount(talk.by) == 1;
+  if (alone && batch.by != ReportOrigin::hooks && batch.by != ReportOrigin::otlp) return;
   for (auto& report : batch.reports) {
-    switch (report.kind) {
-      case ReportKind::tool_call:
-        join_call(talk, report, by);
-        break;
-      case ReportKind::tool_result:
-      case ReportKind::error:
-        join_result(talk, report, by);
-        break;
-      case ReportKind::message:
-        if (report.name == "assistant") join_answer(talk, report, by);
-        break;
-      case ReportKind::idle:
-        join_once(talk.idle, report, by);
-        break;
-      case ReportKind::compaction:
-        join_once(talk.compaction, report, by);
-        break;
-      default:
-        if (is_prompt(report)) join_prompt(talk, report, by);
-        break;
+    const auto own = report.event_id.empty() ? 0 : digest_of(report.event_id);
+    const auto known =
+        std::ranges::find(talk.renamed, own, &std::pair<std::uint64_t, std::string>::first);
+    if (own != 0 && known != talk.renamed.end()) {
+      report.event_id = known->second;
+      continue;
+    }
+    join_one(talk, report, by);
+    if (own != 0 && digest_of(report.event_id) != own) {
+      if (talk.renamed.size() == renamed_max) talk.renamed.pop_front();
+      talk.renamed.emplace_back(own, report.event_id);
     }
     // Reports of the same moment come before anything else begins.
     const bool begins = report.kind == ReportKind::start && report.name.empty();
     if (begins || report.kind == ReportKind::tool_call || is_prompt(report))
       talk.idle = talk.compaction = {};
+  }
+}
+
+void Joiner::join_one(Talk& talk, Report& report, unsigned by) {
+  switch (report.kind) {
+    case ReportKind::tool_call:
+      return join_call(talk, report, by);
+    case ReportKind::tool_result:
+    case ReportKind::error:
+      return join_result(talk, report, by);
+    case ReportKind::message:
+      if (report.name == "assistant") join_answer(talk, report, by);
+      return;
+    case ReportKind::idle:
+      return join_once(talk.idle, report, by);
+    case ReportKind::compaction:
+      return join_once(talk.compaction, report, by);
+    default:
+      if (is_prompt(report)) join_prompt(talk, report, by);
   }
 }
 
@@ -164,14 +176,23 @@ void Joiner::join_result(Talk& talk, Report& report, unsigned by) {
 }
 
 void Joiner::join_prompt(Talk& talk, Report& report, unsigned by) {
+  constexpr auto otlp = 1U << static_cast<unsigned>(ReportOrigin::otlp);
   const auto text = trimmed(report.content);
-  const bool same =
-      talk.prompt.by != 0 && (talk.prompt.by & by) == 0 && is_part(text, talk.prompt_text);
-  if (!same) {
-    talk.prompt = {};
-    talk.prompt_text = first_characters(text, prompt_bytes_max);
-  }
-  name(talk.prompt, report, by);
+  const auto is_same = [&](const Prompt& prompt) {
+    if ((prompt.told.by & by) != 0) return false;
+    if (is_part(text, prompt.text)) return true;
+    // Telemetry reports prompts without their texts unless a person allows them.
+    return (text.empty() && by == otlp) || (prompt.text.empty() && prompt.told.by == otlp);
+  };
+  // Telemetry comes late: another prompt may have come meanwhile.
+  const auto end =
+      by == otlp || talk.prompts.empty() ? talk.prompts.rend() : std::next(talk.prompts.rbegin());
+  const auto found = std::find_if(talk.prompts.rbegin(), end, is_same);
+  if (found != end) return name(found->told, report, by);
+  if (talk.prompts.size() == prompts_max) talk.prompts.erase(talk.prompts.begin());
+  auto& prompt = talk.prompts.emplace_back();
+  prompt.text = first_characters(text, prompt_bytes_max);
+  name(prompt.told, report, by);
 }
 
 void Joiner::join_answer(Talk& talk, Report& report, unsigned by) {

@@ -3,26 +3,30 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "watchdog/store.h"
 
 namespace watchdog::monitor {
 
-/// Hooks, the proxy and the agent itself may report the same call, result, prompt, answer or end of
-/// an answer. The joiner gives both reports the same event id, so the store keeps the first one,
-/// with both names of a call. The order does not matter. It remembers the newest reports of the
-/// newest sessions; older ones stay separate. Use from one thread at a time.
+/// Hooks, the proxy, OpenTelemetry and the agent itself may report the same call, result, prompt,
+/// answer or end of an answer. The joiner gives both reports the same event id, so the store keeps
+/// the first one, with both names of a call. The order does not matter. It remembers the newest
+/// reports of the newest sessions; older ones stay separate. Use from one thread at a time.
 class Joiner {
  public:
   static constexpr std::size_t sessions_max = 1'024;
   static constexpr std::size_t calls_max = 64;  ///< Of a session.
+  static constexpr std::size_t prompts_max = 4;
+  static constexpr std::size_t renamed_max = 128;
 
-  /// Sets the event ids of `batch`. A session with one source stays as it is, except hooks, which
-  /// are mostly the first of two.
+  /// Sets the event ids of `batch`. A session with one source stays as it is, except hooks and
+  /// OpenTelemetry, which are mostly one of two.
   void join(Batch& batch);
 
  private:
@@ -39,19 +43,26 @@ class Joiner {
     Told told;
     Told answered;
   };
+  struct Prompt {
+    Told told;
+    std::string text;
+  };
   struct Talk {
-    unsigned by = 0;          ///< All sources so far.
-    std::vector<Call> calls;  ///< The newest at the end.
-    Told prompt;
-    std::string prompt_text;
+    unsigned by = 0;              ///< All sources so far.
+    std::vector<Call> calls;      ///< The newest at the end.
+    std::vector<Prompt> prompts;  ///< The newest at the end.
     Told answer;
     std::uint64_t answer_digest = 0;
     Told idle;        ///< Until something begins.
     Told compaction;  ///< Likewise.
+    /// Event ids that were replaced, by digest, and their replacements: the newest ones. A report
+    /// that comes again gets the same replacement.
+    std::deque<std::pair<std::uint64_t, std::string>> renamed;
     std::list<std::string>::iterator place;
   };
 
   Talk& talk_of(const std::string& session);
+  static void join_one(Talk& talk, Report& report, unsigned by);
   /// Gives the report the id of an earlier one, or a new id.
   static void name(Told& told, Report& report, unsigned by);
   static void join_once(Told& told, Report& report, unsigned by);

@@ -34,9 +34,9 @@ enum class Creation : std::uint8_t {
   demand   ///< created with `spec`; an existing one must have been created with the same
 };
 
-/// The source of a report: the agent itself, its hooks, or the model proxy. One session may have
-/// several sources.
-enum class ReportOrigin : std::uint8_t { agent, hooks, proxy };
+/// The source of a report: the agent itself, its hooks, the model proxy, or the agent's
+/// OpenTelemetry. One session may have several sources.
+enum class ReportOrigin : std::uint8_t { agent, hooks, proxy, otlp };
 
 /// Reports of one session that are accepted together or not at all. A plain value.
 struct Batch {

@@ -1,0 +1,339 @@
+// Telemetry of agents becomes reports. The requests of Codex, Gemini
+// CLI and opencode are recorded. Those of Claude Code and of the conventions follow their
+// documentation.
+#include "ingest/otlp.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "ingest/gzip.h"
+#include "ingest/hooks.h"
+#include "ingest/joiner.h"
+#include "support/otlp_encoder.h"
+#include "support/temp_dir.h"
+#include "watchdog/case.h"
+#include "watchdog/json.h"
+#include "watchdog/store_reader.h"
+
+namespace watchdog::monitor {
+namespace {
+
+using nlohmann::json;
+
+/// Some seconds after the recorded requests.
+constexpr WallTime received{Millis{1'795'344'400'000}};
+
+OtlpKnown nothing_known(const std::string& /*session*/) {
+  return {};
+}
+
+std::vector<json> lines_of(const std::string& file) {
+  std::ifstream stream(std::filesystem::path(PROJECT_ROOT) / "tests/data/otlp" / file);
+  std::vector<json> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(json::parse(line));
+  EXPECT_FALSE(lines.empty()) << file;
+  return lines;
+}
+
+std::vector<OtlpRecord> records_of(const json& line, OtlpEncoding encoding = OtlpEncoding::json) {
+  const auto path = line["path"].get<std::string>();
+  const auto signal = path == "/v1/logs"     ? OtlpSignal::logs
+                      : path == "/v1/traces" ? OtlpSignal::traces
+                                             : OtlpSignal::metrics;
+  const auto body = encoding == OtlpEncoding::json  ? line["body"].dump()
+                    : signal == OtlpSignal::metrics ? std::string()
+                                                    : test::OtlpEncoder::encoded(line["body"]);
+  auto records = otlp_records(signal, encoding, body);
+  EXPECT_TRUE(records.ok()) << (records ? "" : records.error().message);
+  return records ? *records : std::vector<OtlpRecord>{};
+}
+
+/// All reports of a file, by session: kind, and name if there is one.
+std::map<std::string, std::vector<std::string>> told(const std::string& file,
+                                                     OtlpEncoding encoding = OtlpEncoding::json) {
+  OtlpMemory memory;
+  std::map<std::string, std::vector<std::string>> sessions;
+  for (const auto& line : lines_of(file)) {
+    for (const auto& batch :
+         otlp_batches(records_of(line, encoding), received, memory, nothing_known)) {
+      auto& list = sessions[batch.session];
+      for (const auto& report : batch.reports) {
+        if (report.kind == ReportKind::heartbeat) continue;
+        list.push_back(std::string(name_of(report.kind)) +
+                       (report.name.empty() ? "" : " " + report.name));
+      }
+    }
+  }
+  return sessions;
+}
+
+using Told = std::map<std::string, std::vector<std::string>>;
+
+const Told of_codex = {
+    {"01a202d9-6d73-7250-b7bb-32a518cc6577",
+     {"user_input", "budget", "tool_call exec_command", "tool_result exec_command", "budget",
+      "tool_call exec_command", "tool_result exec_command", "budget", "tool_call exec_command",
+      "tool_result exec_command", "idle relay", "budget"}}};
+
+TEST(Otlp, recorded_logs_become_what_their_agent_did) {
+  EXPECT_EQ(told("codex-tools.jsonl"), of_codex);
+  EXPECT_EQ(told("gemini-cli-tools.jsonl"),
+            (Told{{"9872a6a6-0d8b-46d6-9add-8609530fdaa1",
+                   {"user_input", "budget", "tool_call run_shell_command",
+                    "tool_result run_shell_command", "budget", "tool_call read_file",
+                    "tool_result read_file", "budget", "tool_call run_shell_command",
+                    "tool_result run_shell_command", "budget", "idle relay"}}}));
+  EXPECT_EQ(told("claude-code-tools.jsonl"),
+            (Told{{"7c1c3d1e-0000-4000-8000-00000000c1a0",
+                   {"user_input", "budget", "tool_call Bash", "tool_result Bash", "wait overload",
+                    "resume overload", "budget", "tool_call Edit", "error Edit", "compaction",
+                    "budget", "idle"}}}));
+}
+
+TEST(Otlp, a_refused_login_is_one_wait_for_a_person) {
+  OtlpMemory memory;
+  std::string waiting_for;
+  int waits = 0;
+  for (const auto& line : lines_of("codex-e401.jsonl")) {
+    for (const auto& batch :
+         otlp_batches(records_of(line), received, memory,
+                      [&](const std::string&) { return OtlpKnown{.waiting_for = waiting_for}; })) {
+      for (const auto& report : batch.reports) {
+        if (report.kind != ReportKind::wait) continue;
+        ++waits;
+        waiting_for = report.name;
+      }
+    }
+  }
+  EXPECT_EQ(waits, 1);
+  EXPECT_EQ(waiting_for, wait_reports::login);
+  EXPECT_EQ(told("gemini-cli-e401.jsonl").begin()->second,
+            (std::vector<std::string>{"user_input", "wait login"}));
+}
+
+TEST(Otlp, spans_become_calls_answers_and_turns) {
+  EXPECT_EQ(told("opencode-tools.jsonl").begin()->second,
+            (std::vector<std::string>{"budget", "tool_call bash", "tool_result bash", "budget",
+                                      "tool_call read", "tool_result read", "budget"}));
+  EXPECT_EQ(
+      told("conventions.jsonl"),
+      (Told{{"conv-copilot", {"budget", "tool_call readFile", "tool_result readFile", "idle"}},
+            {"trace-33333333333333333333333333333333",
+             {"tool_call search", "tool_result search", "budget"}},
+            {"graph-1", {"tool_call weather", "error weather", "budget"}}}));
+}
+
+TEST(Otlp, both_encodings_mean_the_same) {
+  for (const auto* file : {"codex-tools.jsonl", "gemini-cli-tools.jsonl", "opencode-tools.jsonl",
+                           "claude-code-tools.jsonl", "conventions.jsonl"})
+    EXPECT_EQ(told(file), told(file, OtlpEncoding::protobuf)) << file;
+}
+
+TEST(Otlp, a_call_begins_its_duration_before_its_record) {
+  OtlpMemory memory;
+  const auto batches = otlp_batches(records_of(lines_of("claude-code-tools.jsonl").front()),
+                                    received, memory, nothing_known);
+  const auto& reports = batches.at(0).reports;
+  const auto call = std::ranges::find(reports, ReportKind::tool_call, &Report::kind);
+  ASSERT_NE(call, reports.end());
+  EXPECT_EQ(*std::next(call)->at - *call->at, Millis{700});
+  EXPECT_EQ(call->call_id, "toolu_01A");
+}
+
+TEST(Otlp, personal_attributes_are_not_even_read) {
+  for (const auto* name :
+       {"user.email", "user.id", "user.account_uuid", "user.account_id", "enduser.id",
+        "organization.id", "installation.id", "host.name", "process.owner"})
+    EXPECT_FALSE(is_read_attribute(name)) << name;
+  for (const auto& line : lines_of("claude-code-tools.jsonl"))
+    for (const auto& record : records_of(line))
+      for (const auto& [name, text] : record.attributes) {
+        EXPECT_EQ(text.find("ann@"), std::string::npos) << name;
+        EXPECT_EQ(text.find("user_01ANN"), std::string::npos) << name;
+      }
+}
+
+TEST(Otlp, wrong_types_and_unknown_members_are_ignored) {
+  const auto records = otlp_records_from_json(
+      OtlpSignal::logs,
+      R"({"resourceLogs":[7,{"resource":[],"scopeLogs":{}},{"scopeLogs":[{"logRecords":[1,)"
+      R"({"new":{},"attributes":[3,{"key":4},{"key":"event.name","value":{"stringValue":"codex.user_prompt"}},)"
+      R"({"key":"conversation.id","value":{"stringValue":"s"}},{"key":"prompt","value":{"later":1}}]}]}]}]})");
+  ASSERT_TRUE(records.ok());
+  OtlpMemory memory;
+  const auto batches = otlp_batches(*records, received, memory, nothing_known);
+  ASSERT_EQ(batches.size(), 1U);
+  EXPECT_EQ(batches[0].session, "s");
+  EXPECT_FALSE(otlp_records_from_json(OtlpSignal::logs, "[]").ok());
+  EXPECT_FALSE(otlp_records_from_json(OtlpSignal::logs, R"({"resourceLogs":{}})").ok());
+  EXPECT_FALSE(otlp_records_from_protobuf(OtlpSignal::logs, "\x0a\x7f").ok());
+  EXPECT_TRUE(otlp_records_from_protobuf(OtlpSignal::metrics, "").ok());
+}
+
+TEST(Otlp, a_state_that_is_older_than_the_session_is_left_out) {
+  OtlpMemory memory;
+  const auto lines = lines_of("claude-code-tools.jsonl");
+  const auto later = [](const std::string&) { return OtlpKnown{.newest = received}; };
+  EXPECT_TRUE(
+      otlp_batches(records_of(lines.back()), received, memory, later).at(0).reports.empty());
+}
+
+/// A store behind the joiner.
+class Kept {
+ public:
+  void tell(const std::string& file) {
+    for (const auto& line : lines_of(file))
+      for (auto& batch : otlp_batches(records_of(line), received, *memory_, nothing_known))
+        append(std::move(batch));
+  }
+  void hook(const json& body) {
+    auto event = hook_event(HookAgent::claude_code, body.dump());
+    ASSERT_TRUE(event.ok());
+    append({.session = event->session,
+            .creation = Creation::attach,
+            .spec = event->spec,
+            .reports = event->reports,
+            .by = ReportOrigin::hooks});
+  }
+  void restart() {
+    store_.emplace(std::move(*Store::open({.database = dir_ / "w.db"})));
+    joiner_.emplace();
+    memory_.emplace();
+  }
+  /// Without heartbeats.
+  std::vector<Event> events() {
+    std::vector<Event> all;
+    auto reader = StoreReader::open(dir_ / "w.db");
+    const auto row = reader->session(session_);
+    const auto page = reader->page(row->key, 0, 1'000, std::nullopt, 1'000'000);
+    for (const auto& event : page->events)
+      if (event.report.kind != ReportKind::heartbeat) all.push_back(event);
+    return all;
+  }
+  int count(ReportKind kind) {
+    return static_cast<int>(std::ranges::count_if(
+        events(), [kind](const Event& event) { return event.report.kind == kind; }));
+  }
+
+ private:
+  void append(Batch batch) {
+    session_ = batch.session;
+    joiner_->join(batch);
+    auto receipts = store_->append({&batch, 1});
+    ASSERT_TRUE(receipts && receipts->front());
+  }
+
+  test::TempDir dir_;
+  std::optional<Store> store_{std::move(*Store::open({.database = dir_ / "w.db"}))};
+  std::optional<Joiner> joiner_{std::in_place};
+  std::optional<OtlpMemory> memory_{std::in_place};
+  std::string session_;
+};
+
+TEST(Otlp, a_record_that_comes_again_is_stored_once_also_after_a_restart) {
+  for (const auto* file :
+       {"codex-tools.jsonl", "gemini-cli-tools.jsonl", "claude-code-tools.jsonl"}) {
+    Kept kept;
+    kept.tell(file);
+    const auto once = kept.events().size();
+    kept.tell(file);
+    EXPECT_EQ(kept.events().size(), once) << file;
+    kept.restart();
+    kept.tell(file);
+    EXPECT_EQ(kept.events().size(), once) << file;
+  }
+}
+
+TEST(Otlp, hooks_and_telemetry_of_one_session_count_once) {
+  const std::string session = "7c1c3d1e-0000-4000-8000-00000000c1a0";
+  const auto by_hooks = [&](Kept& kept) {
+    const auto hook = [&](const char* name, json more = json::object()) {
+      more.update({{"session_id", session}, {"hook_event_name", name}});
+      kept.hook(more);
+    };
+    hook("UserPromptSubmit", {{"prompt", "mend the build"}});
+    hook(
+        "PreToolUse",
+        {{"tool_name", "Bash"}, {"tool_use_id", "toolu_01A"}, {"tool_input", {{"command", "ls"}}}});
+    hook("PostToolUse",
+         {{"tool_name", "Bash"}, {"tool_use_id", "toolu_01A"}, {"tool_response", "a.txt"}});
+  };
+  for (const bool hooks_first : {true, false}) {
+    Kept kept;
+    if (hooks_first) by_hooks(kept);
+    kept.tell("claude-code-tools.jsonl");
+    if (!hooks_first) by_hooks(kept);
+    kept.tell("claude-code-tools.jsonl");
+    EXPECT_EQ(kept.count(ReportKind::tool_call), 2) << hooks_first;
+    EXPECT_EQ(kept.count(ReportKind::tool_result), 1) << hooks_first;
+    EXPECT_EQ(kept.count(ReportKind::user_input), 1) << hooks_first;
+  }
+}
+
+TEST(Otlp, silence_proves_nothing) {
+  for (const auto* file : {"codex-tools.jsonl", "gemini-cli-tools.jsonl", "opencode-tools.jsonl"}) {
+    Kept kept;
+    kept.tell(file);
+    Case judged;
+    std::vector<Transition> changes;
+    for (const auto& event : kept.events()) {
+      judged.take(event, changes);
+      for (const auto hours : {0, 1, 10, 100}) {
+        const auto kind =
+            judge(judged.history, *judged.policy, event.tick + Millis{3'600'000LL * hours}).kind;
+        EXPECT_NE(kind, HealthKind::stuck) << file;
+        EXPECT_NE(kind, HealthKind::silent) << file;
+      }
+    }
+  }
+}
+
+TEST(Otlp, calls_without_arguments_are_no_loop) {
+  Case judged;
+  std::vector<Transition> changes;
+  for (int at = 1; at <= 60; ++at) {
+    Event event{.seq = at, .tick = Instant{Millis{at * 1'000}}};
+    event.report.kind = at % 2 == 1 ? ReportKind::tool_call : ReportKind::tool_result;
+    event.report.name = "Bash";
+    event.report.call_id = "c" + std::to_string((at + 1) / 2);
+    mark(event.report);
+    judged.take(event, changes);
+    EXPECT_NE(judged.health.kind, HealthKind::looping) << at;
+    EXPECT_NE(judged.health.kind, HealthKind::stuck) << at;
+  }
+}
+
+std::string deflated(const std::string& text) {
+  z_stream stream{};
+  deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+  std::string gzip(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<unsigned char*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<unsigned char*>(gzip.data());
+  stream.avail_out = static_cast<uInt>(gzip.size());
+  deflate(&stream, Z_FINISH);
+  gzip.resize(stream.total_out);
+  deflateEnd(&stream);
+  return gzip;
+}
+
+TEST(Gzip, a_body_is_inflated_up_to_its_limit) {
+  const auto gzip = deflated("some text");
+  EXPECT_EQ(*inflated(gzip, 9), "some text");
+  EXPECT_EQ(*inflated(gzip + gzip, 100), "some textsome text");
+  EXPECT_EQ(inflated(gzip, 8).error().code, ErrorCode::exhausted);
+  const auto bomb = deflated(std::string(64U * 1024 * 1024, ' '));
+  EXPECT_LT(bomb.size(), 100'000U);
+  EXPECT_EQ(inflated(bomb, 1024 * 1024).error().code, ErrorCode::exhausted);
+  EXPECT_EQ(inflated(gzip.substr(0, gzip.size() - 1), 100).error().code, ErrorCode::malformed);
+  EXPECT_EQ(inflated("", 100).error().code, ErrorCode::malformed);
+  EXPECT_EQ(inflated("no gzip", 100).error().code, ErrorCode::malformed);
+}
+
+}  // namespace
+}  // namespace watchdog::monitor
