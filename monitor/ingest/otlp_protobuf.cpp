@@ -1,7 +1,9 @@
 // Reads OTLP's protobuf without generated code. The numbers are those of opentelemetry-proto's
-// logs.proto, trace.proto, common.proto and resource.proto. protozero throws on a message that is
-// cut off or has a wrong wire type; that refuses the whole request. Fields that are not known are
-// skipped. Texts that are not UTF-8 are repaired, because the store takes nothing else.
+// logs.proto, trace.proto, common.proto and resource.proto. `field` is a number with its wire type:
+// protozero only asserts that the type is the one that is read, so each field is asked for both. A
+// field of another type is skipped like one that is not known. A message that is cut off throws and
+// refuses the whole request. Texts that are not UTF-8 are repaired, because the store takes nothing
+// else.
 #include <nlohmann/json.hpp>
 #include <protozero/pbf_reader.hpp>
 
@@ -15,6 +17,14 @@ using protozero::pbf_wire_type;
 
 constexpr std::size_t body_bytes_max = 128;
 
+/// A field's number and wire type as one.
+constexpr std::uint32_t field(std::uint32_t number, pbf_wire_type type) {
+  return protozero::tag_and_type(number, type);
+}
+constexpr auto varint = pbf_wire_type::varint;
+constexpr auto fixed64 = pbf_wire_type::fixed64;
+constexpr auto bytes = pbf_wire_type::length_delimited;  ///< Texts and messages, too.
+
 /// The text, with a replacement for every byte that is not UTF-8.
 std::string repaired(std::string text) {
   using nlohmann::json;
@@ -22,10 +32,10 @@ std::string repaired(std::string text) {
   return json::parse(dumped).get<std::string>();
 }
 
-std::string hex(const std::string& bytes) {
+std::string hex(const std::string& id) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string text;
-  for (const auto letter : bytes) {
+  for (const auto letter : id) {
     const auto byte = static_cast<unsigned char>(letter);
     text += digits[byte >> 4U];
     text += digits[byte & 15U];
@@ -37,20 +47,20 @@ std::string hex(const std::string& bytes) {
 bool read_value(pbf_reader value, std::string& text) {
   bool found = false;
   while (value.next()) {
-    switch (value.tag()) {
-      case 1:
+    switch (value.tag_and_type()) {
+      case field(1, bytes):
         text = repaired(value.get_string());
         found = true;
         break;
-      case 2:
+      case field(2, varint):
         text = value.get_bool() ? "true" : "false";
         found = true;
         break;
-      case 3:
+      case field(3, varint):
         text = std::to_string(value.get_int64());
         found = true;
         break;
-      case 4:
+      case field(4, fixed64):
         text = nlohmann::json(value.get_double()).dump();
         found = true;
         break;
@@ -65,9 +75,9 @@ void read_attribute(pbf_reader item, OtlpRecord::Attributes& attributes) {
   std::string name;
   pbf_reader value;
   while (item.next()) {
-    if (item.tag() == 1) {
+    if (item.tag_and_type() == field(1, bytes)) {
       name = item.get_string();
-    } else if (item.tag() == 2) {
+    } else if (item.tag_and_type() == field(2, bytes)) {
       value = item.get_message();
     } else {
       item.skip();
@@ -81,7 +91,7 @@ void read_attribute(pbf_reader item, OtlpRecord::Attributes& attributes) {
 /// Reads the attributes of a message, which has them in the field `tag`.
 void read_attributes(pbf_reader message, std::uint32_t tag, OtlpRecord::Attributes& attributes) {
   while (message.next()) {
-    if (message.tag() == tag) {
+    if (message.tag_and_type() == field(tag, bytes)) {
       read_attribute(message.get_message(), attributes);
     } else {
       message.skip();
@@ -93,27 +103,27 @@ OtlpRecord log_of(pbf_reader message) {
   OtlpRecord record;
   std::int64_t observed = 0;
   while (message.next()) {
-    switch (message.tag()) {
-      case 1:
+    switch (message.tag_and_type()) {
+      case field(1, fixed64):
         record.end = static_cast<std::int64_t>(message.get_fixed64());
         break;
-      case 5:
+      case field(5, bytes):
         if (!read_value(message.get_message(), record.body) || record.body.size() > body_bytes_max)
           record.body.clear();
         break;
-      case 6:
+      case field(6, bytes):
         read_attribute(message.get_message(), record.attributes);
         break;
-      case 9:
+      case field(9, bytes):
         record.trace = hex(message.get_bytes());
         break;
-      case 10:
+      case field(10, bytes):
         record.span = hex(message.get_bytes());
         break;
-      case 11:
+      case field(11, fixed64):
         observed = static_cast<std::int64_t>(message.get_fixed64());
         break;
-      case 12:
+      case field(12, bytes):
         record.name = repaired(message.get_string());
         break;
       default:
@@ -127,9 +137,9 @@ OtlpRecord log_of(pbf_reader message) {
 void read_status(pbf_reader status, OtlpRecord& record) {
   constexpr std::int32_t error = 2;
   while (status.next()) {
-    if (status.tag() == 2) {
+    if (status.tag_and_type() == field(2, bytes)) {
       record.status_text = repaired(status.get_string());
-    } else if (status.tag() == 3) {
+    } else if (status.tag_and_type() == field(3, varint)) {
       record.failed = status.get_enum() == error;
     } else {
       status.skip();
@@ -140,32 +150,32 @@ void read_status(pbf_reader status, OtlpRecord& record) {
 OtlpRecord span_of(pbf_reader message) {
   OtlpRecord record{.signal = OtlpSignal::traces};
   while (message.next()) {
-    switch (message.tag()) {
-      case 1:
+    switch (message.tag_and_type()) {
+      case field(1, bytes):
         record.trace = hex(message.get_bytes());
         break;
-      case 2:
+      case field(2, bytes):
         record.span = hex(message.get_bytes());
         break;
-      case 4:
+      case field(4, bytes):
         record.parent = hex(message.get_bytes());
         break;
-      case 5:
+      case field(5, bytes):
         record.name = repaired(message.get_string());
         break;
-      case 7:
+      case field(7, fixed64):
         record.begin = static_cast<std::int64_t>(message.get_fixed64());
         break;
-      case 8:
+      case field(8, fixed64):
         record.end = static_cast<std::int64_t>(message.get_fixed64());
         break;
-      case 9:
+      case field(9, bytes):
         read_attribute(message.get_message(), record.attributes);
         break;
-      case 11:
+      case field(11, bytes):
         read_attributes(message.get_message(), 3, record.attributes);
         break;
-      case 15:
+      case field(15, bytes):
         read_status(message.get_message(), record);
         break;
       default:
@@ -179,12 +189,12 @@ void read_resource(pbf_reader resource, OtlpSignal signal, std::vector<OtlpRecor
   const auto first = records.size();
   OtlpRecord::Attributes shared;
   while (resource.next()) {
-    if (resource.tag() == 1) {
+    if (resource.tag_and_type() == field(1, bytes)) {
       read_attributes(resource.get_message(), 1, shared);
-    } else if (resource.tag() == 2) {
+    } else if (resource.tag_and_type() == field(2, bytes)) {
       auto scope = resource.get_message();
       while (scope.next()) {
-        if (scope.tag() == 2) {
+        if (scope.tag_and_type() == field(2, bytes)) {
           records.push_back(signal == OtlpSignal::logs ? log_of(scope.get_message())
                                                        : span_of(scope.get_message()));
         } else {
@@ -207,7 +217,7 @@ Result<std::vector<OtlpRecord>> otlp_records_from_protobuf(OtlpSignal signal,
   try {
     pbf_reader request(body.data(), body.size());
     while (request.next()) {
-      if (request.tag() == 1 && signal != OtlpSignal::metrics) {
+      if (request.tag_and_type() == field(1, bytes) && signal != OtlpSignal::metrics) {
         read_resource(request.get_message(), signal, records);
       } else {
         request.skip();

@@ -173,6 +173,10 @@ TEST(Otlp, wrong_types_and_unknown_members_are_ignored) {
   EXPECT_FALSE(otlp_records_from_json(OtlpSignal::logs, R"({"resourceLogs":{}})").ok());
   EXPECT_FALSE(otlp_records_from_protobuf(OtlpSignal::logs, "\x0a\x7f").ok());
   EXPECT_TRUE(otlp_records_from_protobuf(OtlpSignal::metrics, "").ok());
+  // A number where a message belongs is skipped.
+  const auto skipped = otlp_records_from_protobuf(OtlpSignal::logs, "\x08\x01");
+  ASSERT_TRUE(skipped.ok());
+  EXPECT_TRUE(skipped->empty());
 }
 
 TEST(Otlp, a_state_that_is_older_than_the_session_is_left_out) {
