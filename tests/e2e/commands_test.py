@@ -324,6 +324,26 @@ class OfThemselves(unittest.TestCase):
             with self.subTest(line):
                 self.zsh(line)(word)
 
+    def test_env_prints_what_an_agent_needs(self):
+        url = "http://watch.example:3000"
+        for agent in ("claude-code", "codex", "gemini-cli", "copilot", "vscode", "opencode"):
+            with self.subTest(agent):
+                said = run("env", agent, "--server", url + "/")
+                self.assertEqual(said.returncode, DONE)
+                self.assertIn(url, said.stdout)
+                self.assertIn("Authorization=Bearer", said.stderr)
+                shown = json.loads(run("env", agent, "--server", url, "--json").stdout)
+                self.assertEqual((shown["agent"], shown["server"]), (agent, url))
+                self.assertTrue(shown["variables"] or shown["text"])
+        text = run("env", "claude-code", "--server", "http://127.0.0.1:3000").stdout
+        script = text + "printenv OTEL_EXPORTER_OTLP_ENDPOINT"
+        self.assertEqual(subprocess.run(["sh", "-c", script], text=True, capture_output=True).stdout, "http://127.0.0.1:3000\n")
+        said = run("env", "codx")
+        self.assertEqual(said.returncode, USAGE)
+        self.assertIn("codex", said.stderr)
+        self.assertEqual(run("env", "codex", "--server", "ftp://x").returncode, REFUSED)
+        self.assertEqual(run("env", "codex", "--db", "x.db").returncode, REFUSED)
+
     def test_where_nobody_answers_is_said(self):
         for command in ("status x", "sessions", "events x", "explain x", "turns", "alerts", "cancel x", "check x", "report", "watch --json",
                         "wait x"):
