@@ -158,7 +158,7 @@ test('an empty monitor shows five ways in, which turn green as they are used', a
   const ways = page.locator('.ways');
   await ways.waitFor();
   assert.equal(await ways.locator('li').count(), 5);
-  assert.ok((await ways.innerText()).includes(`${empty.url}/api/hooks/claude-code`));
+  assert.ok((await ways.innerText()).includes(`hooks install --server ${empty.url}`));
   assert.deepEqual(await barriers(page), []);
   await empty.make('hooked', { agent: 'claude-code', labels: { via: 'hooks' } });
   await empty.report('hooked', change('begun'));
