@@ -104,14 +104,17 @@ Response success(OtlpEncoding encoding, OtlpSignal signal, std::size_t rejected,
 
 /// The answer to a request, while its batches are on their way.
 struct Pending {
+  Pending(CallPtr whose, OtlpSignal kind, OtlpEncoding form, std::size_t batches)
+      : call(std::move(whose)), signal(kind), encoding(form), left(batches) {}
+
   CallPtr call;
   OtlpSignal signal;
   OtlpEncoding encoding;
   std::atomic<std::size_t> left;
-  std::mutex mutex{};
+  std::mutex mutex;
   std::size_t rejected = 0;
-  std::string why{};
-  std::optional<Error> trouble{};  ///< Why some could not be stored now.
+  std::string why;
+  std::optional<Error> trouble;  ///< Why some could not be stored now.
 
   void note(const Result<Receipt>& receipt, std::size_t reports) {
     if (!receipt) {
