@@ -179,6 +179,13 @@ bool is_this_machine(const Url& server) {
 
 namespace {
 
+/// The processor time of this thread so far.
+std::chrono::nanoseconds thread_cpu() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
 /// Returns the process that has one of the sockets.
 std::optional<ServerProcess> first_holder(const std::vector<pid_t>& processes,
                                           const std::set<std::string>& sockets) {
@@ -206,13 +213,11 @@ bool is_loopback(std::string_view address) {
 }
 
 std::optional<ServerProcess> SocketOwners::find(const ClientConnection& connection) {
-  using Clock = std::chrono::steady_clock;
   constexpr std::size_t known_max = 64;
-  constexpr int rest_for_each_search = 19;
   if (connection.peer_port == 0 || !is_loopback(connection.peer)) return std::nullopt;
   const std::lock_guard guard(mutex_);
-  const auto began = Clock::now();
-  if (began < next_search_) return std::nullopt;
+  if (!allowance_.allows(std::chrono::steady_clock::now())) return std::nullopt;
+  const auto began = thread_cpu();
   std::optional<ServerProcess> owner;
   if (const auto sockets = client_sockets(connection); !sockets.empty()) {
     std::vector<pid_t> known;
@@ -225,8 +230,7 @@ std::optional<ServerProcess> SocketOwners::find(const ClientConnection& connecti
     if (known_.size() >= known_max) known_.erase(known_.begin());
     known_.push_back(*owner);
   }
-  const auto end = Clock::now();
-  next_search_ = end + rest_for_each_search * (end - began);
+  allowance_.spend(thread_cpu() - began);
   return owner;
 }
 

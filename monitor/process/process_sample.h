@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "process/search_allowance.h"
 #include "watchdog/report.h"
 #include "watchdog/time.h"
 #include "watchdog/url.h"
@@ -58,14 +59,14 @@ class SocketOwners {
  public:
   /// Returns the process; of several that share it, the one that was started first. Nothing: the
   /// client is on another machine or in a container, the connection is closed, or its owner is not
-  /// accessible. Reads /proc: some milliseconds for a new process. Searches take at most a
-  /// twentieth of the time; above that, nothing is found.
+  /// accessible. Reads /proc: some milliseconds for a new process. Nothing, too, while searches
+  /// have used up their `SearchAllowance`.
   [[nodiscard]] std::optional<ServerProcess> find(const ClientConnection& connection);
 
  private:
   std::mutex mutex_;
   std::vector<ServerProcess> known_;  ///< Found before, the latest last.
-  std::chrono::steady_clock::time_point next_search_{};
+  SearchAllowance allowance_;
 };
 
 /// A running process of this machine; nothing: there is none of this number. Thread-safe.
