@@ -7,8 +7,9 @@
 // WATCHDOG_SESSION  report the main session under this name, as `watchdog-monitor run` sets it
 // WATCHDOG_TOKEN    where the monitor asks for a token
 //
-// A missing or slow monitor stops nothing: each report gives up after two seconds, and after a
-// failure the plugin sends nothing for 30 seconds. Only a cancel makes the plugin stop opencode.
+// A missing or slow monitor stops nothing. A report gives up after two seconds, and the plugin tries
+// again after a pause of 1 to 30 seconds, or at once when a turn ends. It keeps up to 200 events
+// meanwhile. Only a cancel makes the plugin stop opencode.
 
 import { readFileSync } from 'node:fs';
 
@@ -16,7 +17,11 @@ import { readFileSync } from 'node:fs';
 const installed = { server: "", headerFile: "" };
 
 const patience = 2_000;
-const pause = 30_000;
+const pauses = { first: 1_000, longest: 30_000 };
+const keptMax = 200;
+
+/// Without them a finished turn looks like one that died with its process.
+const endsTurn = (type) => type === 'session.idle' || type === 'session.error';
 
 /// True for events that the monitor understands. The bus has many more, such as parts of answers.
 const told = (type) =>
@@ -49,37 +54,53 @@ const authorizationFor = (server) => {
 export const Watchdog = async ({ client }) => {
   const server = (process.env.WATCHDOG_SERVER || installed.server || 'http://127.0.0.1:3000').replace(/\/+$/, '');
   const children = new Set();
+  const kept = [];
   let quietUntil = 0;
+  let pause = pauses.first;
   let last = Promise.resolve();
 
-  /// Sends one event. Returns why the session is cancelled, or nothing.
+  /// Sends one event. Returns why the session is cancelled, or nothing; throws if the monitor does not answer.
   const send = async (event) => {
-    if (Date.now() < quietUntil) return undefined;
     const session = event.properties?.sessionID;
     const named = process.env.WATCHDOG_SESSION;
     const query = named && !children.has(session) ? `?session=${encodeURIComponent(named)}` : '';
     const headers = { 'Content-Type': 'application/json' };
     const authorization = authorizationFor(server);
     if (authorization) headers.Authorization = authorization;
-    try {
-      const reply = await fetch(`${server}/api/hooks/opencode${query}`, {
-        method: 'POST',
-        headers,
-        body: JSON.stringify(event),
-        signal: AbortSignal.timeout(patience),
-      });
-      const answer = reply.ok ? await reply.json() : {};
-      if (answer.continue === false) return answer.stopReason || 'cancelled';
-    } catch {
-      quietUntil = Date.now() + pause;
-    }
-    return undefined;
+    const reply = await fetch(`${server}/api/hooks/opencode${query}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(event),
+      signal: AbortSignal.timeout(patience),
+    });
+    const answer = reply.ok ? await reply.json() : {};
+    return answer.continue === false ? answer.stopReason || 'cancelled' : undefined;
   };
 
-  /// The same in the order of the events; a cancelled session is aborted.
+  /// Sends this event after those that are kept, in their order.
+  const deliver = async (event) => {
+    kept.push(event);
+    if (kept.length > keptMax) kept.shift();
+    if (Date.now() < quietUntil && !endsTurn(event.type)) return undefined;
+    let stop;
+    try {
+      while (kept.length > 0) {
+        stop = await send(kept[0]);
+        kept.shift();
+      }
+      pause = pauses.first;
+      quietUntil = 0;
+    } catch {
+      quietUntil = Date.now() + pause;
+      pause = Math.min(2 * pause, pauses.longest);
+    }
+    return stop;
+  };
+
+  /// Delivers events one after the other; a cancelled session is aborted.
   const report = (type, properties, id) => {
     last = last.then(async () => {
-      const stop = await send(id ? { id, type, properties } : { type, properties });
+      const stop = await deliver(id ? { id, type, properties } : { type, properties });
       if (stop && properties.sessionID) {
         // The abort waits for the call that this event may belong to.
         Promise.resolve(client.session.abort({ path: { id: properties.sessionID } })).catch(() => {});

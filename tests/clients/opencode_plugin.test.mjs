@@ -12,6 +12,7 @@ let server;
 let heard;
 let answer;
 let aborted;
+let away = false;
 // opencode loads the file as a module whatever its name is; Node goes by the name.
 const directory = mkdtempSync(join(tmpdir(), 'plugin-'));
 
@@ -20,6 +21,7 @@ before(async () => {
   copyFileSync(new URL('../../clients/opencode/watchdog.js', import.meta.url), module);
   ({ Watchdog } = await import(module));
   server = createServer((request, response) => {
+    if (away) return void request.socket.destroy();
     let body = '';
     request.on('data', (piece) => (body += piece));
     request.on('end', () => {
@@ -115,4 +117,25 @@ test('a monitor that is away stops nothing', async () => {
   await hooks['tool.execute.before']({ tool: 'bash', sessionID: 'a', callID: 'c' }, { args: {} });
   await hooks.event(event('session.idle', { sessionID: 'a' }));
   assert.deepEqual(heard, []);
+});
+
+test('events that a slow monitor missed come in their order, at the latest with the end of the turn', async () => {
+  const hooks = await plugin();
+  away = true;
+  await hooks['chat.message']({ sessionID: 'a' }, { parts: [{ type: 'text', text: 'Go' }] });
+  await hooks['tool.execute.before']({ tool: 'bash', sessionID: 'a', callID: 'c' }, { args: {} });
+  away = false;
+  assert.deepEqual(heard, []);
+  await hooks.event(event('session.idle', { sessionID: 'a' }));
+  assert.deepEqual(heard.map(({ type }) => type), ['chat.message', 'tool.execute.before', 'session.idle']);
+});
+
+test('the plugin keeps the newest events while the monitor is away for long', async () => {
+  const hooks = await plugin();
+  away = true;
+  for (let at = 0; at < 300; ++at) await hooks['chat.message']({ sessionID: 'a' }, { parts: [{ type: 'text', text: `${at}` }] });
+  away = false;
+  assert.deepEqual(heard, []);
+  await hooks.event(event('session.idle', { sessionID: 'a' }));
+  assert.deepEqual(heard.map(({ properties }) => properties.text), [...Array.from({ length: 199 }, (_, at) => `${at + 101}`), undefined]);
 });
