@@ -43,7 +43,7 @@ struct Route {
 
 constexpr auto anybody = std::optional<Scope>{};
 constexpr std::string_view session_parameters =
-    "health lifecycle agent parent label q search attention state sort after limit";
+    "health lifecycle agent parent ancestor label q search attention state sort after limit";
 constexpr std::array routes{
     Route{Method::get, "api/autonomous/progress/:id", Scope::read, get_progress},
     Route{Method::get, "api/autonomous/progress", Scope::read, list_progress, session_parameters},

@@ -44,6 +44,7 @@ Result<SessionFilter> filter_of(const Target& target, int limit_max) {
   filter.limit = static_cast<int>(*limit);
   filter.agent = target.text("agent");
   filter.parent = target.text("parent");
+  filter.ancestor = target.text("ancestor");
   filter.text = target.text("q");
   if (const auto search = target.text("search"); !search.empty()) {
     if (!filter.text.empty())

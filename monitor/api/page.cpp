@@ -1,7 +1,7 @@
 // Each helper returns finished HTML, so a text of an agent is escaped exactly where it enters: by
 // `escaped`, `link_to` or `small`. Only words of enums and numbers enter as they are. Evidence
 // links to `#event-N`, the rows of the table of newest events; an older event is not on the page.
-// Times are in UTC, because no script converts them.
+// Times are in the monitor's time zone, because no script converts them to the reader's.
 #include "api/page.h"
 
 #include <algorithm>
@@ -33,23 +33,35 @@ std::string number(const std::string& text) {
   return "<td class=\"number\">" + text + "</td>";
 }
 
-std::string utc_of(WallTime at) {
-  const std::time_t seconds = at.time_since_epoch().count() / 1'000;
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  std::string text(32, '\0');
-  text.resize(std::strftime(text.data(), text.size(), "%b %d, %H:%M:%S", &utc));
+std::string formatted(const char* format, const std::tm& time) {
+  std::string text(40, '\0');
+  text.resize(std::strftime(text.data(), text.size(), format, &time));
   return text;
 }
 
+std::tm local_time(WallTime at) {
+  const std::time_t seconds = at.time_since_epoch().count() / 1'000;
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  return local;
+}
+
+std::string words_of(WallTime at) {
+  return formatted("%b %d, %H:%M:%S", local_time(at));
+}
+
 std::string time_of(WallTime at) {
-  const auto ms = at.time_since_epoch().count();
-  const std::time_t seconds = ms / 1'000;
+  const std::time_t seconds = at.time_since_epoch().count() / 1'000;
   std::tm utc{};
   gmtime_r(&seconds, &utc);
-  std::string text(32, '\0');
-  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc));
-  return "<time datetime=\"" + text + "\">" + text + "</time>";
+  return "<time datetime=\"" + formatted("%Y-%m-%dT%H:%M:%SZ", utc) + "\">" + words_of(at) +
+         "</time>";
+}
+
+/// Names the time zone as "UTC+0100", because abbreviations such as "IST" have several meanings.
+std::string zone_note() {
+  return "Times are in the monitor's time zone, UTC" +
+         formatted("%z", local_time(system_clock().wall())) + ".";
 }
 
 /// Word, icon and colour, by the style of that name.
@@ -79,7 +91,7 @@ std::string row_of(const PageRow& session, Instant now) {
   std::string html = "<tr><th scope=\"row\">" + link_to(row.id, title);
   html += small(row.spec.agent) + small(title == row.id ? "" : short_id(row.id));
   if (!row.spec.parent.empty()) html += "<small>child of " + link_to(row.spec.parent) + "</small>";
-  html += "</th><td>" + badge_of(session) + small("since " + utc_of(session.urgency.since)) +
+  html += "</th><td>" + badge_of(session) + small("since " + words_of(session.urgency.since)) +
           "</td><td>" + escaped(reason_of(session.judged, now));
   html += explanation_of(session) + small(row.spec.task) + "</td><td>" + escaped(history.phase);
   if (const auto* server = server_note(history)) html += small(server_in_brief(server->evidence));
@@ -151,7 +163,7 @@ Response sessions_page(const std::vector<PageRow>& sessions, bool are_all, Insta
   std::string html = "<h1>" + std::to_string(needed) +
                      (needed == 1 ? " session needs you" : " sessions need you") + "</h1>\n<p>" +
                      (are_all ? "" : "The newest ") + std::to_string(sessions.size()) +
-                     (sessions.size() == 1 ? " session." : " sessions.") + " Times are UTC.</p>\n";
+                     (sessions.size() == 1 ? " session. " : " sessions. ") + zone_note() + "</p>\n";
   if (sessions.empty()) {
     html += "<p>Nothing has reported yet.</p>\n";
   } else {

@@ -6,7 +6,7 @@ import { now, spoken, wall } from './clock.js';
 import { el, linkTo, mark, put } from './element.js';
 import { nameOf } from './health.js';
 import { palette } from './paint.js';
-import { countersOf, inLanes, reduced, spansOf } from './spans.js';
+import { besideGap, countersOf, inLanes, namesBeside, reduced, spansOf } from './spans.js';
 import { moments, pieces } from './timeline.js';
 
 const pageSize = 1000;
@@ -15,6 +15,9 @@ const lanesMax = 14;
 const lane = 15;   // px
 const strip = 12;
 const axis = 18;
+const gutter = 68;     // px at the left, for the names of the groups
+const narrow = 560;    // px: a narrower picture has no names there
+const plotLeft = (width) => (width > narrow ? gutter : 0);
 const spanMin = 200;  // ms in sight at least
 const tableRows = 300;
 const precise = (ms) => (ms < 10000 ? `${(ms / 1000).toFixed(ms < 1000 ? 2 : 1)} s` : spoken(ms));
@@ -83,10 +86,10 @@ export class Activity {
     this.#changed();
   }
 
-  /** `children`: rows of the sessions that it started. */
+  /** `children`: {row, depth} of the sessions below it, each parent before its children. Each has a lane. */
   family(children) {
-    this.#children = children.map((row) => ({ kind: 'child', name: row.title, session: row.sessionId, begin: row.createdAt, end: row.endedAt,
-                                              outcome: nameOf(row.state), look: row.state }));
+    this.#children = children.map(({ row, depth }, lane) => ({ kind: 'child', name: row.title, depth, lane, session: row.sessionId, begin: row.createdAt,
+                                                                end: row.endedAt, outcome: nameOf(row.state), look: row.state }));
     this.#soon();
   }
 
@@ -159,11 +162,13 @@ export class Activity {
     const { from, to, until } = this.#range();
     const { calls, requests, turns, waits, beats, end } = this.#spans;
     const colour = palette();
-    const x = (at) => (at - from) / (to - from) * width;
+    const zero = plotLeft(width);
+    const x = (at) => zero + (at - from) / (to - from) * (width - zero);
     const groups = [
-      [turns, Math.min(inLanes(turns, until), 4)], [waits, waits.length > 0 ? 1 : 0], [requests, Math.min(inLanes(requests, until), lanesMax)],
-      [calls, Math.min(inLanes(calls, until), lanesMax)], [this.#children, Math.min(inLanes(this.#children, until), lanesMax)]];
-    const height = axis + 2 * strip + groups.reduce((sum, [, lanes]) => sum + lanes * lane + (lanes > 0 ? 5 : 0), 0) + 4;
+      ['Turns', turns, Math.min(inLanes(turns, until), 4)], ['Waits', waits, waits.length > 0 ? 1 : 0],
+      ['Model', requests, Math.min(inLanes(requests, until), lanesMax)], ['Calls', calls, Math.min(inLanes(calls, until), lanesMax)],
+      ['Children', this.#children.slice(0, lanesMax), Math.min(this.#children.length, lanesMax)]];
+    const height = axis + 2 * strip + groups.reduce((sum, [, , lanes]) => sum + lanes * lane + (lanes > 0 ? 5 : 0), 0) + 4;
     const scale = devicePixelRatio || 1;
     if (this.#canvas.width !== Math.round(width * scale) || this.#canvas.height !== Math.round(height * scale)) {
       this.#canvas.width = Math.round(width * scale);
@@ -175,6 +180,11 @@ export class Activity {
     pen.clearRect(0, 0, width, height);
     pen.font = `11px ${getComputedStyle(document.body).fontFamily}`;
     pen.textBaseline = 'middle';
+    const entitle = (name, middle) => {
+      if (zero === 0) return;
+      pen.fillStyle = colour('soft');
+      pen.fillText(name, 0, middle);
+    };
 
     let right = -Infinity;
     for (const at of moments(from, to)) {
@@ -188,19 +198,25 @@ export class Activity {
       right = left + pen.measureText(text).width + 4;
     }
     let y = axis;
+    entitle('State', y + (strip - 3) / 2);
     for (const piece of pieces(this.#begin ?? from, this.#transitions, until)) {
       if (piece.end < from || piece.begin > to) continue;
       pen.fillStyle = colour(piece.health);
-      pen.fillRect(x(piece.begin), y, Math.max(1, x(piece.end) - x(piece.begin)), strip - 3);
+      const left = Math.max(x(piece.begin), zero);
+      pen.fillRect(left, y, Math.max(1, x(piece.end) - left), strip - 3);
     }
     y += strip;
-    this.#paintBeats(pen, beats, { from, to, width, y, colour });
+    if (beats.length > 0) entitle('Heartbeats', y + strip / 2);
+    this.#paintBeats(pen, beats, { from, to, x, zero, width, y, colour });
     y += strip;
     this.#hit = [];
-    for (const [bars, lanes] of groups) {
+    for (const [name, bars, lanes] of groups) {
       if (lanes === 0) continue;
       y += 5;
-      for (const bar of bars) this.#paintBar(pen, bar, { x, y, lanes, from, to, width, until, colour });
+      entitle(name, y + lane / 2 - 1);
+      const before = this.#hit.length;
+      for (const bar of bars) this.#paintBar(pen, bar, { x, y, zero, lanes, from, to, width, until, colour });
+      this.#nameBeside(pen, this.#hit.slice(before), { width, colour });
       y += lanes * lane;
     }
     if (end && end.at >= from && end.at <= to) {
@@ -212,13 +228,14 @@ export class Activity {
   }
 
   /** How many heartbeats came, never each. */
-  #paintBeats(pen, beats, { from, to, width, y, colour }) {
+  #paintBeats(pen, beats, { from, to, x, zero, width, y, colour }) {
     const cell = 3;
-    const counts = new Float64Array(Math.ceil(width / cell) + 1);
+    const counts = new Float64Array(Math.ceil((width - zero) / cell) + 1);
+    const cellOf = (at) => Math.floor((x(at) - zero) / cell);
     for (const { at, count, span } of beats) {
       // A row of heartbeats spreads over its time.
-      const first = Math.max(0, Math.floor((at - span - from) / (to - from) * width / cell));
-      const last = Math.min(counts.length - 1, Math.floor((at - from) / (to - from) * width / cell));
+      const first = Math.max(0, cellOf(at - span));
+      const last = Math.min(counts.length - 1, cellOf(at));
       if (last < 0 || first >= counts.length) continue;
       for (let cellAt = first; cellAt <= last; ++cellAt) counts[cellAt] += count / (last - first + 1);
     }
@@ -227,15 +244,15 @@ export class Activity {
     counts.forEach((count, at) => {
       if (count === 0) return;
       pen.globalAlpha = 0.25 + 0.6 * count / most;
-      pen.fillRect(at * cell, y + 1, cell - 1, strip - 4);
+      pen.fillRect(zero + at * cell, y + 1, cell - 1, strip - 4);
     });
     pen.globalAlpha = 1;
   }
 
-  #paintBar(pen, bar, { x, y, lanes, from, to, width, until, colour }) {
+  #paintBar(pen, bar, { x, y, zero, lanes, from, to, width, until, colour }) {
     const end = bar.end ?? until;
     if (end < from || bar.begin > to) return;
-    const left = Math.max(-2, x(bar.begin));
+    const left = Math.max(zero, x(bar.begin));
     const wide = Math.max(2, Math.min(x(end), width + 2) - left);
     const top = y + Math.min(bar.lane ?? 0, lanes - 1) * lane;
     const look = bar.kind === 'turn' ? 'line' : bar.kind === 'request' && bar.outcome === 'ok' ? 'blocked' : bar.look ?? looks[bar.outcome] ?? 'unknown';
@@ -247,15 +264,24 @@ export class Activity {
       pen.strokeStyle = colour('ink');
       pen.strokeRect(left + 0.5, top + 0.5, Math.max(1, wide - 1), lane - 4);
     }
-    this.#hit.push({ left, top, right: left + wide, bottom: top + lane - 2, bar });
-    if (wide < 28 || (bar.kind === 'turn' && pen.measureText(bar.name).width > wide - 6)) return;  // half a name of a turn says nothing
+    const place = { left, top, right: left + wide, bottom: top + lane - 2, bar };
+    this.#hit.push(place);
+    const name = `${'› '.repeat(Math.max(0, (bar.depth ?? 1) - 1))}${bar.name}`;
+    if (wide < 28 || (bar.kind === 'turn' && pen.measureText(name).width > wide - 6)) return void (place.name = name);
     pen.save();
     pen.beginPath();
     pen.rect(left, top, wide - 3, lane);
     pen.clip();
     pen.fillStyle = bar.kind === 'turn' ? colour('ink') : colour('sheet');
-    pen.fillText(bar.name, Math.max(left, 0) + 4, top + lane / 2 - 1);
+    pen.fillText(name, left + 4, top + lane / 2 - 1);
     pen.restore();
+  }
+
+  /** A short bar's name stands beside it, where nothing else does. */
+  #nameBeside(pen, places, { width, colour }) {
+    pen.fillStyle = colour('soft');
+    for (const { name, right, top } of namesBeside(places, width, (text) => pen.measureText(text).width))
+      pen.fillText(name, right + besideGap, top + lane / 2 - 1);
   }
 
   #paintCounters(colour, from, to) {
@@ -348,8 +374,9 @@ export class Activity {
       if (!event.ctrlKey && !event.metaKey && Math.abs(event.deltaX) <= Math.abs(event.deltaY)) return;  // the page scrolls
       event.preventDefault();
       const { left, width } = canvas.getBoundingClientRect();
-      if (event.ctrlKey || event.metaKey) this.#zoom(Math.exp(event.deltaY / 300), (event.clientX - left) / width);
-      else this.#pan(event.deltaX / width);
+      const zero = plotLeft(width);
+      if (event.ctrlKey || event.metaKey) this.#zoom(Math.exp(event.deltaY / 300), Math.max(0, event.clientX - left - zero) / (width - zero));
+      else this.#pan(event.deltaX / (width - zero));
     }, { passive: false });
     canvas.addEventListener('pointerdown', (event) => {
       grip = { x: event.clientX, moved: false, ...this.#range() };
@@ -357,7 +384,7 @@ export class Activity {
     });
     canvas.addEventListener('pointermove', (event) => {
       if (!grip) return this.#say(this.#at(event) ?? this.#chosen);
-      const by = (event.clientX - grip.x) / canvas.clientWidth;
+      const by = (event.clientX - grip.x) / (canvas.clientWidth - plotLeft(canvas.clientWidth));
       if (Math.abs(event.clientX - grip.x) > 4) grip.moved = true;
       if (grip.moved) this.#show(grip.from - by * (grip.to - grip.from), grip.to - by * (grip.to - grip.from));
     });

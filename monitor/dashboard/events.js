@@ -53,11 +53,19 @@ export function told(event) {
   }
 }
 
-/** As JSON, but texts of several lines below it as they are. */
-function readable(event) {
-  const texts = Object.entries(event).filter(([, value]) => typeof value === 'string' && value.includes('\n'));
-  const rest = Object.fromEntries(Object.entries(event).filter(([, value]) => !(typeof value === 'string' && value.includes('\n'))));
-  return [JSON.stringify(rest, null, 2), ...texts.map(([name, value]) => `${name}:\n${value}`)].join('\n\n');
+/** As JSON, but texts of several lines below it as they are, named by where they stand. */
+export function readable(event) {
+  const texts = [];
+  const without = (value, path) => {
+    if (typeof value === 'string' && value.includes('\n')) {
+      texts.push(`${path.slice(1)}:\n${value}`);
+      return '(below)';
+    }
+    if (Array.isArray(value)) return value.map((item, at) => without(item, `${path}[${at}]`));
+    if (!value || typeof value !== 'object') return value;
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, without(inner, `${path}.${key}`)]));
+  };
+  return [JSON.stringify(without(event, ''), null, 2), ...texts].join('\n\n');
 }
 
 /** An event in a line, which opens to the whole of it. */

@@ -28,6 +28,7 @@ const growMs = 10000;  // how often reasons that say how long are asked for agai
 const orderMs = 1000;  // how often, at most, a long list is put in order
 
 const stripMs = 30 * 60000;
+const piecesTold = 12;  // of a row's bar, when the pointer rests on it
 const growing = 'slow,suspect,silent';  // states whose reasons say how long
 const past = new History();
 const rows = new Rows();
@@ -85,6 +86,7 @@ function paintStrip(canvas, row, time) {
     pen.fillRect((from - begin) / span * width, 0, Math.max(1, (end - from) / span * width), 14);
   }
   mark(canvas, 'aria-label', `Last ${spoken(span)}: ${[...new Set(pieces.map(({ look }) => nameOf(look)))].join(', then ')}`);
+  mark(canvas, 'title', pieces.slice(-piecesTold).map(({ look, begin: from, end }) => `${wall(from)}  ${nameOf(look)} for ${spoken(end - from)}`).join('\n'));
 }
 
 const scheme = matchMedia('(prefers-color-scheme: dark)');
@@ -108,8 +110,10 @@ function fillRow(tr, { row, depth }) {
   mark(part.since, 'title', wall(row.stateSince));
   put(part.reason, row.reason);
   mark(part.reason, 'title', row.reason || null);
-  const more = secondLine(row);
+  const below = !hasEnded(row) && !needsYou(row) && counts.troubled.get(row.sessionId);
+  const more = below ? `Below it: ${below.title} (${nameOf(below.state)})` : secondLine(row);
   put(part.message, more);
+  mark(part.message, 'class', below ? `message ${below.state}` : 'message');
   mark(part.message, 'title', more || null);
   paintStrip(part.strip, row, time);
   put(part.doing, row.currentPhase ?? '');
@@ -217,6 +221,7 @@ function showControls() {
   page.none.hidden = shown > 0 || page.main.hasAttribute('aria-busy');
   put(page.none, total > 0 ? 'No session matches these filters.' : '');
   if (!page.main.hasAttribute('aria-busy')) ways.show(rows.all);
+  page.main.classList.toggle('empty', total === 0 && !page.main.hasAttribute('aria-busy'));  // nothing to filter
 }
 
 function order() {

@@ -149,10 +149,21 @@ export class Rows {
     return wish.families ? families(sorted) : sorted.map((row) => ({ row, depth: 0 }));
   }
 
-  /** How many there are of each state and attention, of those with children how many, and the agents. */
+  /** Tells each session above this one of it, where it is the worst below. */
+  #tellAncestors(row, troubled) {
+    let id = row.parentSessionId;
+    for (let level = 0; id && level < generationsMax; ++level) {
+      const known = troubled.get(id);
+      if (!known || rank(row.state) < rank(known.state)) troubled.set(id, row);
+      id = this.all.get(id)?.parentSessionId;
+    }
+  }
+
+  /** How many there are of each state and attention, of those with children how many, and the agents; `troubled`: the worst below a session. */
   counts() {
     const words = new Map();
     const children = new Map();
+    const troubled = new Map();
     const agents = new Set();
     const add = (to, word) => to.set(word, (to.get(word) ?? 0) + 1);
     let needed = 0;
@@ -161,8 +172,10 @@ export class Rows {
       add(words, row.attention);
       if (row.parentSessionId) add(children, row.parentSessionId);
       if (row.agent) agents.add(row.agent);
-      if (needsYou(row)) ++needed;
+      if (!needsYou(row)) continue;
+      ++needed;
+      this.#tellAncestors(row, troubled);
     }
-    return { words, children, agents: [...agents].sort(), needed };
+    return { words, children, troubled, agents: [...agents].sort(), needed };
   }
 }

@@ -240,12 +240,29 @@ function showOpinions() {
       .filter(Boolean).join(', ')} `, agoElement(event.at_ms), event.text ? el('small', {}, event.text) : null)));
 }
 
+/** The sessions below this one as {row, depth}: each parent before its children, the oldest first. */
+function treeOf(rows) {
+  const children = Map.groupBy([...rows].sort((a, b) => a.createdAt - b.createdAt), (row) => row.parentSessionId);
+  const tree = [];
+  const seen = new Set([id]);
+  const visit = (parent, depth) => {
+    for (const row of children.get(parent) ?? []) {
+      if (seen.has(row.sessionId)) continue;
+      seen.add(row.sessionId);
+      tree.push({ row, depth });
+      visit(row.sessionId, depth + 1);
+    }
+  };
+  visit(id, 1);
+  return tree;
+}
+
 async function showRelatives() {
-  const path = `parent=${encodeURIComponent(id)}&limit=100`;
-  const page = await find(`/api/autonomous/sessions?${path}`).catch(() => null);
-  activity.family(page?.sessions ?? []);
-  fillList('children', (page?.sessions ?? []).map((child) => el('li', {}, badge(child.state),
-    el('a', { href: linkTo(child.sessionId) }, child.title), el('small', {}, child.reason))));
+  const page = await find(`/api/autonomous/sessions?ancestor=${encodeURIComponent(id)}&limit=100`).catch(() => null);
+  const tree = treeOf(page?.sessions ?? []);
+  activity.family(tree);
+  fillList('children', tree.map(({ row, depth }) => el('li', { 'data-depth': depth > 1 ? Math.min(depth, 4) : null }, badge(row.state),
+    el('a', { href: linkTo(row.sessionId) }, row.title), el('small', {}, row.reason))));
 }
 
 async function showAlerts() {

@@ -35,6 +35,23 @@ export function inLanes(bars, until) {
   return ends.length;
 }
 
+export const besideGap = 3;  // px between a bar and the name beside it
+
+/**
+ * Of bars as drawn, {left, right, top, name}, those with a name that has room between its bar and the
+ * next one of the same lane. `measure` gives a text's width.
+ */
+export function namesBeside(places, width, measure) {
+  const ends = new Map();  // by lane, of the room to the left of what was seen
+  const found = [];
+  for (const place of [...places].sort((a, b) => b.left - a.left)) {
+    const room = (ends.get(place.top) ?? width) - place.right - 2 * besideGap;
+    if (place.name && room > 20 && measure(place.name) <= room) found.push(place);
+    ends.set(place.top, Math.min(ends.get(place.top) ?? width, place.left));
+  }
+  return found;
+}
+
 /** `events` are reduced ones, oldest first. Bars that are still open have no end. */
 export function spansOf(events) {
   const calls = [];

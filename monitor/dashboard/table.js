@@ -2,7 +2,8 @@
 
 import { el, mark } from './element.js';
 
-const spare = 8;  // rows made beyond what is in sight
+const spare = 8;      // rows made beyond what is in sight
+const onPaper = 500;  // rows printed at most
 
 /**
  * Shows `items` in a <tbody> whose rows are all `--row` high. `make()` gives an empty <tr>,
@@ -21,6 +22,7 @@ export class Table {
   #height = 0;
   #top = 0;
   #waiting = false;
+  #printed = false;
 
   constructor(table, { make, fill }) {
     this.#table = table;
@@ -30,6 +32,8 @@ export class Table {
     this.#body.append(this.#above, this.#below);
     addEventListener('scroll', () => this.#soon(), { passive: true });
     addEventListener('resize', () => { this.#measure(); this.#soon(); });
+    const paper = matchMedia('print');
+    paper.addEventListener('change', () => { this.#printed = paper.matches; this.#measure(); this.draw(); });
     new ResizeObserver(() => { this.#measure(); this.#soon(); }).observe(document.getElementById('main'));
     this.#measure();
   }
@@ -76,8 +80,8 @@ export class Table {
 
   draw() {
     const count = this.items.length;
-    const first = Math.floor((scrollY - this.#top) / this.#height) - spare;
-    const seen = Math.ceil(innerHeight / this.#height) + 2 * spare;
+    const first = this.#printed ? 0 : Math.floor((scrollY - this.#top) / this.#height) - spare;
+    const seen = this.#printed ? onPaper : Math.ceil(innerHeight / this.#height) + 2 * spare;
     const begin = Math.max(0, Math.min(first, count - seen));
     this.#have(Math.min(seen, count));
     this.#turn(begin - this.#begin);
@@ -87,7 +91,7 @@ export class Table {
       this.#fill(row, this.items[begin + at], begin + at);
     });
     this.#above.style.height = `${begin * this.#height}px`;
-    this.#below.style.height = `${(count - begin - this.#rows.length) * this.#height}px`;
+    this.#below.style.height = `${this.#printed ? 0 : (count - begin - this.#rows.length) * this.#height}px`;
   }
 
   #have(count) {

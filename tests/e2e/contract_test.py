@@ -317,7 +317,7 @@ def sessions_are_made(contract):
         same("repeated", ask("POST", SESSIONS, again, status=200), {"sessionId": "whole", "created": False})
     same("its process is told once", len(ask("GET", f"{SESSIONS}/whole/events?kind=start", status=200)["events"]), 1)
     ask("POST", SESSIONS, whole | {"agent": "other"}, status=409, field="sessionId")
-    for query in ("agent=coder", "parent=own", "label=team:a:b", "q=100%25", "q=CODER", "agent=coder&q=whole"):
+    for query in ("agent=coder", "parent=own", "ancestor=own", "label=team:a:b", "q=100%25", "q=CODER", "agent=coder&q=whole"):
         found = ask("GET", f"{PROGRESS}?{query}", status=200)["sessions"]
         same(f"{query} finds it", [document["sessionId"] for document in found], ["whole"])
     for query in ("label=none", "label=:none"):

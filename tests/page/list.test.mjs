@@ -186,6 +186,15 @@ onPage('children stand under their parents', { path: '/?q=incident-009' }, async
   assert.match(await row(page, 'incident-009').textContent(), /1 child/);
 });
 
+onPage('a session above a stuck one names it', { path: '/?q=lineage' }, async (page) => {
+  const parents = { 'lineage-top': undefined, 'lineage-middle': 'lineage-top', 'lineage-stuck': 'lineage-middle' };
+  for (const [id, parentSessionId] of Object.entries(parents)) {
+    await monitor.make(id, { parentSessionId });
+    await monitor.report(id, ...(id === 'lineage-stuck' ? lives.stuck() : lives.progressing(2)));
+  }
+  for (const id of ['lineage-top', 'lineage-middle']) await row(page, id).locator('.message.stuck', { hasText: 'Below it: lineage-stuck (stuck)' }).waitFor();
+});
+
 onPage('everything goes by keyboard', {}, async (page) => {
   await page.keyboard.press('/');
   await page.keyboard.type('flaky');
@@ -263,8 +272,9 @@ test('a monitor that is killed is missed, and met again', async (t) => {
 test('without scripts it is a page to read', async () => {
   const page = await open(browser, monitor.url, { javaScriptEnabled: false });
   const text = await page.locator('main').innerText();
-  assert.match(text, /\d+ sessions need you\s+5\d sessions/);
+  assert.match(text, /\d+ sessions need you\s+\d\d sessions/);
   assert.match(text, /8 iterations without a state change/);
+  assert.match(text, /Times are in the monitor's time zone, UTC[+-]\d{4}\./);
   assert.equal(await page.locator('noscript meta[http-equiv=refresh]').count(), 1);
   await page.locator('a[href="/sessions/release-004"]').first().click();
   await page.waitForURL('**/sessions/release-004');

@@ -63,6 +63,52 @@ test('calls, requests, turns and waits become bars with their outcomes', async (
   await page.context().close();
 });
 
+test('a short bar has its name beside it where there is room', async () => {
+  const page = await open(browser, monitor.url);
+  const found = await page.evaluate(async () => {
+    const folder = document.querySelector('script[type=module]').src.replace(/[^/]*$/, '');
+    const { namesBeside } = await import(`${folder}spans.js`);
+    const bar = (name, left, right, top = 0) => ({ name, left, right, top });
+    const places = [bar('read', 0, 4), bar('crowded', 100, 104), bar(undefined, 130, 300), bar('last', 460, 464), bar('below', 0, 4, 15)];
+    return namesBeside(places, 500, (text) => 6 * text.length).map(({ name }) => name).sort();
+  });
+  assert.deepEqual(found, ['below', 'last', 'read']);
+  await page.context().close();
+});
+
+test('texts of several lines in an event keep their lines, wherever they stand', async () => {
+  const page = await open(browser, monitor.url);
+  const text = await page.evaluate(async () => {
+    const folder = document.querySelector('script[type=module]').src.replace(/[^/]*$/, '');
+    const { readable } = await import(`${folder}events.js`);
+    return readable({ seq: 1, text: 'one\ntwo', args: { command: 'cd /src\nmake', list: ['a', 'b\nc'] } });
+  });
+  assert.equal(text, `{
+  "seq": 1,
+  "text": "(below)",
+  "args": {
+    "command": "(below)",
+    "list": [
+      "a",
+      "(below)"
+    ]
+  }
+}
+
+text:
+one
+two
+
+args.command:
+cd /src
+make
+
+args.list[1]:
+b
+c`);
+  await page.context().close();
+});
+
 test('a session is counted where it was, from its beginning to its end', async () => {
   const page = await open(browser, monitor.url);
   const counts = await page.evaluate(async () => {
@@ -112,7 +158,26 @@ test('the session page draws its calls, also for the keyboard and as a table', a
 });
 
 onPage('a row shows the states of its last half hour', '/?q=release-004', async (page) => {
-  await page.locator('.sessions .strip[aria-label*="stuck"]').first().waitFor();
+  const strip = page.locator('.sessions .strip[aria-label*="stuck"]').first();
+  await strip.waitFor();
+  assert.match(await strip.getAttribute('title'), /\d\d:\d\d.* stuck for \d+ s/);
+});
+
+test('a session shows those below it, as deep as they go', async () => {
+  const parents = { top: undefined, left: 'top', leaf: 'left', right: 'top' };
+  for (const [id, parentSessionId] of Object.entries(parents)) {
+    await monitor.make(id, { task: `The task of ${id}`, parentSessionId });
+    await monitor.report(id, change('begun'));
+  }
+  const page = await open(browser, `${monitor.url}/sessions/top`);
+  await live(page);
+  const items = page.getByRole('region', { name: 'Children' }).getByRole('listitem');
+  await items.nth(2).waitFor();
+  assert.deepEqual(await items.getByRole('link').allTextContents(), ['The task of left', 'The task of leaf', 'The task of right']);
+  assert.deepEqual(await items.evaluateAll((all) => all.map((item) => item.dataset.depth ?? null)), [null, '2', null]);
+  assert.deepEqual(await barriers(page), []);
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
 });
 
 onPage('the last day is drawn, and what went wrong most is named', '/overview', async (page) => {
@@ -158,12 +223,14 @@ test('an empty monitor shows five ways in, which turn green as they are used', a
   const ways = page.locator('.ways');
   await ways.waitFor();
   assert.equal(await ways.locator('li').count(), 5);
+  for (const part of ['.chips', '.filters', '.sessions']) assert.equal(await page.locator(part).isVisible(), false, part);
   assert.ok((await ways.innerText()).includes(`hooks install --server ${empty.url}`));
   assert.deepEqual(await barriers(page), []);
   await empty.make('hooked', { agent: 'claude-code', labels: { via: 'hooks' } });
   await empty.report('hooked', change('begun'));
   await ways.locator('li.used', { hasText: 'Hooks' }).waitFor();
   assert.equal(await ways.locator('li.used').count(), 1);
+  assert.ok(await page.locator('.filters').isVisible());
   assert.deepEqual(page.faults, []);
   await page.context().close();
 });
@@ -183,6 +250,21 @@ onPage('on paper there are no controls, and the colours of states stay', '/', as
   const icon = page.locator('.sessions .health .icon').first();
   assert.equal(await icon.evaluate((node) => getComputedStyle(node).printColorAdjust), 'exact');
   assert.equal(await page.locator('.sessions').evaluate((node) => getComputedStyle(node).backgroundColor), 'rgb(255, 255, 255)');
+});
+
+test('a list is printed whole, not only the rows in sight', async (t) => {
+  const crowded = await Monitor.start();
+  t.after(() => crowded.end());
+  await populate(crowded, 120);
+  const page = await open(browser, crowded.url);
+  await live(page);
+  const rows = page.locator('.sessions tbody tr:not(.gap)');
+  assert.ok(await rows.count() < 120);
+  await page.emulateMedia({ media: 'print' });
+  await rows.nth(119).waitFor();
+  await page.emulateMedia({ media: 'screen' });
+  await rows.nth(119).waitFor({ state: 'detached' });
+  await page.context().close();
 });
 
 onPage('on a phone the first session is on the upper half of the screen', '/', async (page) => {

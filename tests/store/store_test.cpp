@@ -12,6 +12,7 @@
 #include <fstream>
 #include <random>
 #include <regex>
+#include <set>
 #include <thread>
 
 #include "store/lock.h"
@@ -480,12 +481,40 @@ TEST_F(StoreFile, lists_by_health_lifecycle_agent_label_parent_and_text) {
   EXPECT_EQ(ids({.lifecycle = Lifecycle::completed}), "b");
   EXPECT_EQ(ids({.agent = "planner"}), "a");
   EXPECT_EQ(ids({.parent = "a"}), "b");
+  EXPECT_EQ(ids({.ancestor = "c"}), "");
   EXPECT_EQ(ids({.label_key = "team", .label_value = "x"}), "a");
   EXPECT_EQ(ids({.text = "100%"}), "a");
   EXPECT_EQ(ids({.text = "1_0"}), "");
   EXPECT_EQ(ids({.healths = {HealthKind::stuck}}), "");
   EXPECT_EQ(ids({.limit = 2}), "cb");
   EXPECT_EQ(ids({.after = store.reader().session("b")->key}), "a");
+}
+
+TEST_F(StoreFile, lists_the_sessions_below_an_ancestor_also_where_parents_form_a_ring) {
+  auto store = open(path);
+  const auto begin = [&](const std::string& id, std::string parent) {
+    (void)say(store, id, {change()}, Creation::demand, {.parent = std::move(parent)});
+  };
+  begin("a", "");
+  begin("b", "a");
+  begin("c", "b");
+  begin("d", "b");
+  begin("x", "y");
+  begin("y", "x");
+  for (int level = 0; level <= ancestor_levels_max; ++level)
+    begin("level-" + std::to_string(level + 1), "level-" + std::to_string(level));
+  const auto below = [&](std::string id) {
+    std::set<std::string> ids;
+    const auto rows = store.reader().sessions({.ancestor = std::move(id)});
+    for (const auto& row : *rows) ids.insert(row.id);
+    return ids;
+  };
+  using Ids = std::set<std::string>;
+  EXPECT_EQ(below("a"), (Ids{"b", "c", "d"}));
+  EXPECT_EQ(below("b"), (Ids{"c", "d"}));
+  EXPECT_EQ(below("c"), Ids{});
+  EXPECT_EQ(below("x"), (Ids{"x", "y"}));
+  EXPECT_EQ(below("level-0").size(), ancestor_levels_max);
 }
 
 TEST_F(StoreFile, of_another_program_another_version_or_no_database_is_refused_by_name) {

@@ -39,12 +39,16 @@ struct SessionRow {
   Seq head = 0;  ///< Its newest event; 0: none yet.
 };
 
+/// How many levels below an ancestor a filter finds sessions.
+inline constexpr int ancestor_levels_max = 8;
+
 /// Selects sessions to list; empty fields match all. Newest first.
 struct SessionFilter {
   std::vector<HealthKind> healths{};  ///< One of these.
   std::optional<Lifecycle> lifecycle{};
   std::string agent{};
   std::string parent{};
+  std::string ancestor{};  ///< One above them, at most `ancestor_levels_max` levels.
   std::string label_key{};
   std::string label_value{};
   std::string text{};    ///< Contained in id, agent, title, task or labels.

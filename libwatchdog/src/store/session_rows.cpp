@@ -75,6 +75,14 @@ std::string like_pattern(const std::string& text) {
   return pattern + "%";
 }
 
+/// Takes an ancestor. The level ends the search where sessions are parents of each other.
+std::string below_ancestor() {
+  return "s.name IN (WITH RECURSIVE below (name, level) AS (SELECT name, 1 FROM sessions WHERE "
+         "parent = ? UNION SELECT c.name, b.level + 1 FROM below b JOIN sessions c ON c.parent = "
+         "b.name WHERE b.level < " +
+         std::to_string(ancestor_levels_max) + ") SELECT name FROM below)";
+}
+
 /// From the listed health, as an expression of SQL.
 std::string severity_sql() {
   std::string sql = "CASE s.health";
@@ -126,6 +134,7 @@ Result<std::vector<SessionRow>> StoreReader::sessions(const SessionFilter& filte
     if (filter.lifecycle) require("s.lifecycle = ?", std::string(name_of(*filter.lifecycle)));
     if (!filter.agent.empty()) require("s.agent = ?", filter.agent);
     if (!filter.parent.empty()) require("s.parent = ?", filter.parent);
+    if (!filter.ancestor.empty()) require(below_ancestor(), filter.ancestor);
     if (!filter.label_key.empty()) {
       sql += " AND s.id IN (SELECT session FROM labels WHERE key = ? AND value = ?)";
       texts.insert(texts.end(), {filter.label_key, filter.label_value});
