@@ -112,7 +112,7 @@ class ProxyConnection final : public OpenConnection,
   /// Cuts an open WebSocket of a cancelled session.
   void cut_if_cancelled();
 
-  /// Finds the client's process before a refusal, after which the client may end.
+  /// Finds the client's process, before an answer after which the client may end.
   void see_client();
 
   /// The body that asks llama.cpp how far the prompt is read; empty: it stays as it is.
@@ -207,6 +207,7 @@ class ProxyConnection final : public OpenConnection,
   std::shared_ptr<UpstreamConnection> client_;
   std::string peer_;
   std::uint16_t peer_port_ = 0;
+  bool looked_for_client_ = false;  ///< With its first answer.
   std::uint16_t own_port_ = 0;
   std::uint64_t number_ = 0;  ///< Of the connection.
   std::array<char, 4'096> client_buffer_{};

@@ -339,7 +339,8 @@ void ProxyConnection::answer_began() {
   };
   const auto time = system_clock().wall();
   const bool is_error = status >= first_error;
-  if (is_error) see_client();
+  // Before the client has it: one that was killed or went away right after can no longer be found.
+  if (is_error || !std::exchange(looked_for_client_, true)) see_client();
   proxy_->tell(
       now.id,
       AnswerBegan{.status = status,

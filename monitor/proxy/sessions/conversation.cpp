@@ -37,6 +37,13 @@ std::uint64_t newest_of(const ModelRequest& request, std::size_t count) {
   return digest;
 }
 
+/// True for a text that agents put beside a person's words, such as <environment_context>.
+bool is_markup(std::string_view text) {
+  const auto begin = text.find_first_not_of(" \t\r\n");
+  const auto end = text.find_last_not_of(" \t\r\n");
+  return begin != text.npos && text[begin] == '<' && text[end] == '>';
+}
+
 /// The agent's latest words; the Responses API names the answer instead.
 std::uint64_t said_in(const ModelRequest& request) {
   const auto said = request.newest == 0 ? 0 : request.messages[request.newest - 1].digest;
@@ -138,8 +145,11 @@ void Conversation::take_results(Thread& thread, const ModelRequest& request, std
       news.results.push_back(std::move(result));
     }
     if (message.text.empty() || news.words.size() + message.text.size() > event_bytes_max) continue;
-    if (!news.words.empty()) news.words += "\n\n";
-    news.words += message.text;
+    // A person's words first: only the beginning may be stored, and the title is made of it.
+    const auto between = news.words.empty() ? "" : "\n\n";
+    const bool comes_first = !is_markup(message.text) && is_markup(news.words);
+    news.words = comes_first ? message.text + between + news.words
+                             : std::move(news.words) + between + message.text;
   }
 }
 

@@ -173,6 +173,14 @@ TEST_F(Conversing, the_chain_of_responses_sends_only_what_is_new) {
   EXPECT_EQ(ask(R"({"previous_response_id":"r3","input":"Go on"})"), "1 repeated answered calling");
 }
 
+TEST_F(Conversing, words_of_a_person_come_before_markup_of_the_agent) {
+  const std::string context = "<environment_context>\n<cwd>/src</cwd>\n</environment_context>\n";
+  EXPECT_EQ(conversation.ask(request({user(context), user("Mend the parser")})).words,
+            "Mend the parser\n\n" + context);
+  EXPECT_EQ(conversation.ask(request({user("Other"), user(context), user("and more")})).words,
+            "Other\n\n" + context + "\n\nand more");
+}
+
 TEST_F(Conversing, threads_and_calls_are_bounded) {
   for (int n = 0; n < 1'000; ++n) {
     std::vector<std::string> calls;
