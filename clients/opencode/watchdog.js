@@ -11,6 +11,7 @@
 // again after a pause of 1 to 30 seconds, or at once when a turn ends. It keeps up to 200 events
 // meanwhile. Only a cancel makes the plugin stop opencode.
 
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
 /// The monitor's URL, and a file with the header that carries the token.
@@ -19,6 +20,7 @@ const installed = { server: "", headerFile: "" };
 const patience = 2_000;
 const pauses = { first: 1_000, longest: 30_000 };
 const keptMax = 200;
+const keptAtExit = 10;
 
 /// Without them a finished turn looks like one that died with its process.
 const endsTurn = (type) => type === 'session.idle' || type === 'session.error';
@@ -51,6 +53,13 @@ const authorizationFor = (server) => {
   }
 };
 
+/// What curl reads from its input, so that no token is among its arguments.
+const curlConfig = ({ url, headers }, event) => {
+  const quoted = (text) => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+  return [`url = ${quoted(url)}`, ...Object.entries(headers).map(([name, value]) => `header = ${quoted(`${name}: ${value}`)}`),
+          `data = ${quoted(JSON.stringify(event))}`].join('\n');
+};
+
 export const Watchdog = async ({ client }) => {
   const server = (process.env.WATCHDOG_SERVER || installed.server || 'http://127.0.0.1:3000').replace(/\/+$/, '');
   const children = new Set();
@@ -59,17 +68,22 @@ export const Watchdog = async ({ client }) => {
   let pause = pauses.first;
   let last = Promise.resolve();
 
-  /// Sends one event. Returns why the session is cancelled, or nothing; throws if the monitor does not answer.
-  const send = async (event) => {
+  /// Where an event goes.
+  const target = (event) => {
     const session = event.properties?.sessionID;
     const named = process.env.WATCHDOG_SESSION;
     const query = named && !children.has(session) ? `?session=${encodeURIComponent(named)}` : '';
     const headers = { 'Content-Type': 'application/json' };
     const authorization = authorizationFor(server);
     if (authorization) headers.Authorization = authorization;
-    const reply = await fetch(`${server}/api/hooks/opencode${query}`, {
+    return { url: `${server}/api/hooks/opencode${query}`, headers };
+  };
+
+  /// Sends one event. Returns why the session is cancelled, or nothing; throws if the monitor does not answer.
+  const send = async (event) => {
+    const reply = await fetch(target(event).url, {
       method: 'POST',
-      headers,
+      headers: target(event).headers,
       body: JSON.stringify(event),
       signal: AbortSignal.timeout(patience),
     });
@@ -77,16 +91,15 @@ export const Watchdog = async ({ client }) => {
     return answer.continue === false ? answer.stopReason || 'cancelled' : undefined;
   };
 
-  /// Sends this event after those that are kept, in their order.
+  /// Sends what is kept, up to this event.
   const deliver = async (event) => {
-    kept.push(event);
-    if (kept.length > keptMax) kept.shift();
     if (Date.now() < quietUntil && !endsTurn(event.type)) return undefined;
     let stop;
     try {
-      while (kept.length > 0) {
-        stop = await send(kept[0]);
-        kept.shift();
+      while (kept.includes(event)) {
+        const first = kept[0];
+        stop = await send(first);
+        if (kept[0] === first) kept.shift();
       }
       pause = pauses.first;
       quietUntil = 0;
@@ -97,10 +110,13 @@ export const Watchdog = async ({ client }) => {
     return stop;
   };
 
-  /// Delivers events one after the other; a cancelled session is aborted.
+  /// Reports events in their order; a cancelled session is aborted.
   const report = (type, properties, id) => {
+    const event = id ? { id, type, properties } : { type, properties };
+    kept.push(event);
+    if (kept.length > keptMax) kept.shift();
     last = last.then(async () => {
-      const stop = await deliver(id ? { id, type, properties } : { type, properties });
+      const stop = await deliver(event);
       if (stop && properties.sessionID) {
         // The abort waits for the call that this event may belong to.
         Promise.resolve(client.session.abort({ path: { id: properties.sessionID } })).catch(() => {});
@@ -109,6 +125,15 @@ export const Watchdog = async ({ client }) => {
     });
     return last;
   };
+
+  // opencode ends without waiting for its plugins. Only a program can still send something then.
+  process.once('exit', () => {
+    const end = Date.now() + patience;
+    for (const event of kept.slice(-keptAtExit)) {
+      if (Date.now() > end) return;
+      spawnSync('curl', ['--silent', '--max-time', '1', '--config', '-'], { input: curlConfig(target(event), event), timeout: patience });
+    }
+  });
 
   return {
     event: async ({ event }) => {

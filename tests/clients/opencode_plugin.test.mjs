@@ -2,9 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { after, before, beforeEach, test } from 'node:test';
 
 let Watchdog;
@@ -138,4 +140,18 @@ test('the plugin keeps the newest events while the monitor is away for long', as
   assert.deepEqual(heard, []);
   await hooks.event(event('session.idle', { sessionID: 'a' }));
   assert.deepEqual(heard.map(({ properties }) => properties.text), [...Array.from({ length: 199 }, (_, at) => `${at + 101}`), undefined]);
+});
+
+test('a program that ends at once still reports the end of its turn', async () => {
+  process.env.WATCHDOG_TOKEN = 'secret "of" ann';
+  const child = spawn(process.execPath, ['--input-type=module', '-e', `
+    import { Watchdog } from '${pathToFileURL(join(directory, 'watchdog.mjs'))}';
+    const hooks = await Watchdog({ client: {} });
+    hooks['chat.message']({ sessionID: 'a' }, { parts: [{ type: 'text', text: 'a "quoted" \\\\ text' }] });
+    hooks.event({ event: { id: 'e', type: 'session.idle', properties: { sessionID: 'a' } } });
+    process.exit(0);`], { stdio: 'inherit' });
+  await new Promise((ended) => child.once('exit', ended));
+  delete process.env.WATCHDOG_TOKEN;
+  assert.deepEqual(heard.map(({ type }) => type), ['chat.message', 'session.idle']);
+  assert.equal(heard[0].properties.text, 'a "quoted" \\ text');
 });
