@@ -53,7 +53,7 @@ const authorizationFor = (server) => {
   }
 };
 
-/// What curl reads from its input, so that no token is among its arguments.
+/// Returns the input of curl. It holds the token, which must not be among curl's arguments.
 const curlConfig = ({ url, headers }, event) => {
   const quoted = (text) => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
   return [`url = ${quoted(url)}`, ...Object.entries(headers).map(([name, value]) => `header = ${quoted(`${name}: ${value}`)}`),
