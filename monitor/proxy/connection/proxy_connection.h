@@ -112,7 +112,10 @@ class ProxyConnection final : public OpenConnection,
   /// Cuts an open WebSocket of a cancelled session.
   void cut_if_cancelled();
 
-  /// Finds the client's process, before an answer after which the client may end.
+  /// Returns the client's process. It is looked for while the client waits for its answer: after
+  /// that it may end, and can no longer be found.
+  std::optional<ProcessFacts> client_process();
+  /// Tells of it before a refusal, if it was not found when the request began.
   void see_client();
 
   /// The body that asks llama.cpp how far the prompt is read; empty: it stays as it is.
@@ -207,7 +210,8 @@ class ProxyConnection final : public OpenConnection,
   std::shared_ptr<UpstreamConnection> client_;
   std::string peer_;
   std::uint16_t peer_port_ = 0;
-  bool looked_for_client_ = false;  ///< With its first answer.
+  std::optional<ProcessFacts>
+      client_process_{};  ///< Once it was found: a connection stays with it.
   std::uint16_t own_port_ = 0;
   std::uint64_t number_ = 0;  ///< Of the connection.
   std::array<char, 4'096> client_buffer_{};

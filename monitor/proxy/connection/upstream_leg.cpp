@@ -97,7 +97,8 @@ void ProxyConnection::pass_on(bool whole) {
                      .headers = without_secrets(now.headers),
                      .key_digest = key_digest(now.headers),
                      .body = now.whole,
-                     .is_tunnel = now.is_tunnel};
+                     .is_tunnel = now.is_tunnel,
+                     .process = generates(now.api) ? client_process() : std::nullopt};
   std::optional<CancelRequest> cancel;
   if (proxy_->options.cancelled && (generates(now.api) || now.is_tunnel))
     cancel = proxy_->options.cancelled(told);
@@ -151,12 +152,17 @@ void ProxyConnection::cut_if_cancelled() {
   close();
 }
 
+std::optional<ProcessFacts> ProxyConnection::client_process() {
+  if (!client_process_ && proxy_->options.client_of)
+    client_process_ =
+        proxy_->options.client_of({.peer = peer_, .peer_port = peer_port_, .own_port = own_port_});
+  return client_process_;
+}
+
 void ProxyConnection::see_client() {
   const auto& now = *exchange_;
-  if (!proxy_->options.client_of || !now.began || now.over || !generates(now.api)) return;
-  auto process =
-      proxy_->options.client_of({.peer = peer_, .peer_port = peer_port_, .own_port = own_port_});
-  if (process) proxy_->tell(now.id, ClientSeen{std::move(*process)});
+  if (!now.began || now.over || !generates(now.api)) return;
+  if (auto process = client_process()) proxy_->tell(now.id, ClientSeen{std::move(*process)});
 }
 
 std::string ProxyConnection::asking_for_progress(std::string_view asked) {
@@ -339,8 +345,7 @@ void ProxyConnection::answer_began() {
   };
   const auto time = system_clock().wall();
   const bool is_error = status >= first_error;
-  // Before the client has it: one that was killed or went away right after can no longer be found.
-  if (is_error || !std::exchange(looked_for_client_, true)) see_client();
+  if (is_error) see_client();
   proxy_->tell(
       now.id,
       AnswerBegan{.status = status,

@@ -114,6 +114,10 @@ struct ObservationWriter::State {
   void see_process(Observation& observation) {
     if (auto* began = std::get_if<ExchangeBegan>(&observation.what)) {
       if (!began->body && !began->is_tunnel) return;
+      if (began->process) {
+        if (asking.size() < connections_max) asking.emplace(observation.exchange, *began->process);
+        return;
+      }
       auto found = by_connection.find(began->connection);
       if (found == by_connection.end()) {
         auto process = options.process_of(*began);

@@ -263,8 +263,8 @@ struct SessionRecorder::State {
     if (!request) return beat(from.session, talk, Source::relay, {});
 
     if (exchanges.size() >= open_exchanges_max) forget(exchanges.begin()->first);
-    // A request for a session whose process is gone begins it again.
-    const bool restarts = is_dead(talk);
+    // A request for a session whose process is gone begins it again, but not that process's own.
+    const bool restarts = (!began.process || began.process != talk.process) && is_dead(talk);
     if (restarts) {
       talk.process.reset();
       talk.once_seen.reset();

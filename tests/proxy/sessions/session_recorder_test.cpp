@@ -385,6 +385,19 @@ TEST_F(Relaying, a_request_after_the_agent_is_gone_starts_the_session_again) {
   EXPECT_EQ(news().find("end"), std::string::npos);
 }
 
+TEST_F(Relaying, a_request_of_an_agent_that_is_gone_by_now_does_not_start_the_session_again) {
+  process = ProcessFacts{.pid = 1, .start_ticks = 1};
+  for (int n = 0; n < 2; ++n) {
+    const auto exchange = begin({user("go")});
+    see(exchange, ExchangeReached{});
+    answer_text(exchange, "done");
+  }
+  (void)news();
+  is_gone = true;  // Before its last request was taken up here.
+  begin({user("and this")});
+  EXPECT_FALSE(news().starts_with("start"));
+}
+
 TEST_F(Relaying, an_agent_that_died_while_it_asked_does_not_rest) {
   process = ProcessFacts{.pid = 1, .start_ticks = 1};
   const auto exchange = begin({user("go")});
