@@ -85,17 +85,6 @@ Result<std::unique_ptr<PassThrough>> PassThrough::start(
   std::unique_ptr<PassThrough> made(new PassThrough());
   made->access_ =
       std::make_unique<Access>(std::move(gate), settings.monitor.requests_per_second_max);
-  const auto client_of = [](const std::shared_ptr<SocketOwners>& owners,
-                            const ClientConnection& client) -> std::optional<ProcessFacts> {
-    const auto owner = owners->find(client);
-    if (!owner) return std::nullopt;
-    return facts_of(*owner);
-  };
-  observation_writer.process_of =
-      [client_of, owners = std::make_shared<SocketOwners>()](const ExchangeBegan& began) {
-        return client_of(
-            owners, {.peer = began.peer, .peer_port = began.peer_port, .own_port = began.own_port});
-      };
   made->observation_writer_ = std::make_unique<ObservationWriter>(std::move(observation_writer));
   auto proxy = Proxy::start(
       {.address = settings.monitor.bind,
@@ -113,9 +102,12 @@ Result<std::unique_ptr<PassThrough>> PassThrough::start(
             &cancelled](const ExchangeBegan& began) {
              return cancel_of(began, cancelled, *observation_writer);
            },
-       // With a bound of its own: what others searched for must not make it miss a client.
-       .client_of = [client_of, owners = std::make_shared<SocketOwners>()](
-                        const ClientConnection& client) { return client_of(owners, client); },
+       .client_of = [owners = std::make_shared<SocketOwners>()](
+                        const ClientConnection& client) -> std::optional<ProcessFacts> {
+         const auto owner = owners->find(client);
+         if (!owner) return std::nullopt;
+         return facts_of(*owner);
+       },
        .listener =
            [observation_writer = made->observation_writer_.get()](Observation observation) {
              observation_writer->take(std::move(observation));

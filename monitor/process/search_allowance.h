@@ -7,8 +7,9 @@
 
 namespace watchdog::monitor {
 
-/// Limits work that nobody waits for, such as looks into /proc. Time that was not used is saved, up
-/// to `saved_max`, so rare searches are never refused. A plain value; needs outer locking.
+/// Limits work that must not slow down what it is for, such as looks into /proc. Time that was not
+/// used is saved, up to `saved_max`, so rare searches are never refused. A plain value; needs outer
+/// locking.
 class SearchAllowance {
  public:
   using Time = std::chrono::steady_clock::time_point;

@@ -63,8 +63,8 @@ class Proxy {
     /// Called before a model request is sent to its server: returns the cancel of its session, or
     /// nothing. From the proxy's thread; null: no session is cancelled.
     std::function<std::optional<CancelRequest>(const ExchangeBegan&)> cancelled{};
-    /// The process of a client that is refused; nothing: unknown. From the proxy's thread, and may
-    /// take it some milliseconds; null: nobody looks.
+    /// Returns the process of a client that begins a model request; nothing: unknown. From the
+    /// proxy's thread, and may take it some milliseconds; null: nobody looks.
     std::function<std::optional<ProcessFacts>(const ClientConnection&)> client_of{};
     /// Gets what is seen, in order, from the proxy's thread. Must not wait.
     std::function<void(Observation)> listener;

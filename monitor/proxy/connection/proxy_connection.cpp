@@ -279,7 +279,6 @@ void ProxyConnection::fail(int status, std::string_view type, const std::string&
                            ExchangeEnded::How how) {
   auto& now = *exchange_;
   const auto body = error_body(now.api, status, type, message);
-  if (how != ExchangeEnded::How::client_gone) see_client();
   const bool readable = now.streams && now.framing.kind == Framing::Kind::chunks &&
                         now.filter.between() && generates(now.api);
   end(how, message);

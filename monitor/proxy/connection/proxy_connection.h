@@ -115,8 +115,6 @@ class ProxyConnection final : public OpenConnection,
   /// Returns the client's process. It is looked for while the client waits for its answer: after
   /// that it may end, and can no longer be found.
   std::optional<ProcessFacts> client_process();
-  /// Tells of it before a refusal, if it was not found when the request began.
-  void see_client();
 
   /// The body that asks llama.cpp how far the prompt is read; empty: it stays as it is.
   std::string asking_for_progress(std::string_view asked);

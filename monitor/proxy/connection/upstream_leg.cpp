@@ -86,19 +86,20 @@ void ProxyConnection::pass_on(bool whole) {
   } else {
     now.server = &proxy_->server_for({});
   }
-  ExchangeBegan told{.method = now.method,
-                     .target = now.target,
-                     .session = now.session,
-                     .peer = peer_,
-                     .peer_port = peer_port_,
-                     .own_port = own_port_,
-                     .connection = number_,
-                     .server = now.server->upstream.url.text(),
-                     .headers = without_secrets(now.headers),
-                     .key_digest = key_digest(now.headers),
-                     .body = now.whole,
-                     .is_tunnel = now.is_tunnel,
-                     .process = generates(now.api) ? client_process() : std::nullopt};
+  ExchangeBegan told{
+      .method = now.method,
+      .target = now.target,
+      .session = now.session,
+      .peer = peer_,
+      .peer_port = peer_port_,
+      .own_port = own_port_,
+      .connection = number_,
+      .server = now.server->upstream.url.text(),
+      .headers = without_secrets(now.headers),
+      .key_digest = key_digest(now.headers),
+      .body = now.whole,
+      .is_tunnel = now.is_tunnel,
+      .process = generates(now.api) || now.is_tunnel ? client_process() : std::nullopt};
   std::optional<CancelRequest> cancel;
   if (proxy_->options.cancelled && (generates(now.api) || now.is_tunnel))
     cancel = proxy_->options.cancelled(told);
@@ -157,12 +158,6 @@ std::optional<ProcessFacts> ProxyConnection::client_process() {
     client_process_ =
         proxy_->options.client_of({.peer = peer_, .peer_port = peer_port_, .own_port = own_port_});
   return client_process_;
-}
-
-void ProxyConnection::see_client() {
-  const auto& now = *exchange_;
-  if (!now.began || now.over || !generates(now.api)) return;
-  if (auto process = client_process()) proxy_->tell(now.id, ClientSeen{std::move(*process)});
 }
 
 std::string ProxyConnection::asking_for_progress(std::string_view asked) {
@@ -345,7 +340,6 @@ void ProxyConnection::answer_began() {
   };
   const auto time = system_clock().wall();
   const bool is_error = status >= first_error;
-  if (is_error) see_client();
   proxy_->tell(
       now.id,
       AnswerBegan{.status = status,

@@ -36,10 +36,6 @@ struct ExchangeBegan {
   /// The client's process; empty: on another machine, in a container, or not found.
   std::optional<ProcessFacts> process{};
 };
-/// The process that asked, found before it is refused: it may end with that.
-struct ClientSeen {
-  ProcessFacts process;
-};
 /// The server accepted the connection, and gets the request.
 struct ExchangeReached {};
 /// The server's answer begins.
@@ -89,7 +85,7 @@ struct ExchangeEnded {
 struct Observation {
   std::uint64_t exchange = 0;  ///< Rises with each request; never used again.
   WallTime at{};
-  std::variant<ExchangeBegan, ClientSeen, ExchangeReached, AnswerBegan, AnswerPiece, AnswerSkipped,
+  std::variant<ExchangeBegan, ExchangeReached, AnswerBegan, AnswerPiece, AnswerSkipped,
                ExchangeEvidence, ExchangeEnded>
       what;
 };

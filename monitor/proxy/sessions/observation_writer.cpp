@@ -52,13 +52,11 @@ struct ObservationWriter::State {
   bool stopping = false;
   bool in_haste = false;                      ///< There is no time to gather.
   std::unordered_set<std::uint64_t> refused;  ///< Open exchanges whose answer is an error.
-  std::uint64_t newest_connection = 0;
 
   SessionRecorder recorder{{.is_gone = [](const ProcessFacts& process) {
     return is_running(process) == false;
   }}};  ///< Of the thread alone, as what follows.
   std::vector<Batch> unkept;
-  std::unordered_map<std::uint64_t, ProcessFacts> by_connection;
   std::unordered_map<std::uint64_t, ProcessFacts> asking;  ///< By exchange.
   Millis beat_due{};
   std::thread thread;
@@ -104,31 +102,16 @@ struct ObservationWriter::State {
 
   void understand(Observation observation) {
     attempt([&] {
-      if (options.process_of) see_process(observation);
+      see_process(observation);
       add(recorder.take(std::move(observation)));
     });
   }
 
-  /// Says whose request it is, and whether a client that hung up is gone. A connection stays with
-  /// its process, so that is looked for once for each.
+  /// Says whether a client that hung up is gone.
   void see_process(Observation& observation) {
-    if (auto* began = std::get_if<ExchangeBegan>(&observation.what)) {
-      if (!began->body && !began->is_tunnel) return;
-      if (began->process) {
-        if (asking.size() < connections_max) asking.emplace(observation.exchange, *began->process);
-        return;
-      }
-      auto found = by_connection.find(began->connection);
-      if (found == by_connection.end()) {
-        auto process = options.process_of(*began);
-        if (!process) return;
-        if (by_connection.size() >= connections_max) by_connection.clear();
-        found = by_connection.emplace(began->connection, std::move(*process)).first;
-      }
-      began->process = found->second;
-      if (asking.size() < connections_max) asking.emplace(observation.exchange, found->second);
-    } else if (const auto* seen = std::get_if<ClientSeen>(&observation.what)) {
-      if (asking.size() < connections_max) asking.emplace(observation.exchange, seen->process);
+    if (const auto* began = std::get_if<ExchangeBegan>(&observation.what)) {
+      if (began->process && asking.size() < connections_max)
+        asking.emplace(observation.exchange, *began->process);
     } else if (auto* ended = std::get_if<ExchangeEnded>(&observation.what)) {
       const auto asked = asking.extract(observation.exchange);
       if (asked.empty() || ended->how != ExchangeEnded::How::client_gone) return;
@@ -192,13 +175,6 @@ void ObservationWriter::take(Observation observation) {
     if (std::holds_alternative<ExchangeEvidence>(observation.what)) return;
     bytes = bytes_of(observation);
   }
-  const auto* began = std::get_if<ExchangeBegan>(&observation.what);
-  // A client may close its connection as soon as it has its answer, and is not found then.
-  const bool is_new = began != nullptr && began->connection > state_->newest_connection;
-  if (is_new) {
-    state_->newest_connection = began->connection;
-    if (state_->options.process_of) state_->in_haste = true;
-  }
   const auto* answer = std::get_if<AnswerBegan>(&observation.what);
   if (answer != nullptr && answer->status >= 400 && state_->refused.size() < connections_max)
     state_->refused.insert(observation.exchange);
@@ -207,7 +183,7 @@ void ObservationWriter::take(Observation observation) {
   if (ends_refused) state_->in_haste = true;
   state_->waiting_bytes += bytes;
   state_->waiting.push_back(std::move(observation));
-  if (is_new || ends_refused || state_->waiting.size() == 1) state_->changed.notify_one();
+  if (ends_refused || state_->waiting.size() == 1) state_->changed.notify_one();
 }
 
 }  // namespace watchdog::monitor

@@ -23,9 +23,6 @@ class ObservationWriter {
     /// wait for the disk. The others are passed again a second later. Called from the writer's
     /// thread.
     std::function<void(std::vector<Batch>&)> keep;
-    /// Returns the process behind a request's connection; may wait for /proc. From the writer's
-    /// thread; null: not looked for.
-    std::function<std::optional<ProcessFacts>(const ExchangeBegan&)> process_of{};
     /// Limit of waiting observations. Above it, pieces of answers and requests are dropped, and
     /// that is recorded.
     std::size_t waiting_bytes_max = 64 * 1024 * 1024;

@@ -656,12 +656,7 @@ std::vector<Batch> SessionRecorder::take(Observation observation) {
   const auto found = state.exchanges.find(number);
   if (found == state.exchanges.end()) return {};
   auto& exchange = found->second;
-  if (const auto* client = std::get_if<ClientSeen>(&observation.what)) {
-    if (!exchange.process) {
-      exchange.process = client->process;
-      if (exchange.reached) state.see_process(exchange);
-    }
-  } else if (std::holds_alternative<ExchangeReached>(observation.what)) {
+  if (std::holds_alternative<ExchangeReached>(observation.what)) {
     exchange.reached = state.now;
     state.see_process(exchange);
   } else if (const auto* answer = std::get_if<AnswerBegan>(&observation.what)) {
