@@ -22,7 +22,7 @@ const pauses = { first: 1_000, longest: 30_000 };
 const keptMax = 200;
 const keptAtExit = 10;
 
-/// Without them a finished turn looks like one that died with its process.
+/// True for events without which a finished turn looks like one that died with its process.
 const endsTurn = (type) => type === 'session.idle' || type === 'session.error';
 
 /// True for events that the monitor understands. The bus has many more, such as parts of answers.
@@ -68,7 +68,7 @@ export const Watchdog = async ({ client }) => {
   let pause = pauses.first;
   let last = Promise.resolve();
 
-  /// Where an event goes.
+  /// Returns where an event goes.
   const target = (event) => {
     const session = event.properties?.sessionID;
     const named = process.env.WATCHDOG_SESSION;
@@ -81,25 +81,31 @@ export const Watchdog = async ({ client }) => {
 
   /// Sends one event. Returns why the session is cancelled, or nothing; throws if the monitor does not answer.
   const send = async (event) => {
-    const reply = await fetch(target(event).url, {
+    const { url, headers } = target(event);
+    const reply = await fetch(url, {
       method: 'POST',
-      headers: target(event).headers,
+      headers,
       body: JSON.stringify(event),
       signal: AbortSignal.timeout(patience),
     });
+    if (reply.status === 429 || reply.status >= 500) throw new Error(`the monitor answers ${reply.status}`);
     const answer = reply.ok ? await reply.json() : {};
     return answer.continue === false ? answer.stopReason || 'cancelled' : undefined;
   };
 
-  /// Sends what is kept, up to this event.
+  /// Sends what is kept, up to this event. The agent may wait for it, so a slow monitor gets no more
+  /// than `patience` to begin with the next one. Returns what the answer to this event says.
   const deliver = async (event) => {
     if (Date.now() < quietUntil && !endsTurn(event.type)) return undefined;
+    const end = Date.now() + patience;
     let stop;
     try {
       while (kept.includes(event)) {
+        if (Date.now() > end) throw new Error('the monitor is slow');
         const first = kept[0];
-        stop = await send(first);
+        const said = await send(first);
         if (kept[0] === first) kept.shift();
+        if (first === event) stop = said;
       }
       pause = pauses.first;
       quietUntil = 0;
@@ -131,7 +137,7 @@ export const Watchdog = async ({ client }) => {
     const end = Date.now() + patience;
     for (const event of kept.slice(-keptAtExit)) {
       if (Date.now() > end) return;
-      spawnSync('curl', ['--silent', '--max-time', '1', '--config', '-'], { input: curlConfig(target(event), event), timeout: patience });
+      spawnSync('curl', ['--disable', '--noproxy', '*', '--max-time', '1', '--config', '-'], { input: curlConfig(target(event), event), timeout: patience });
     }
   });
 

@@ -15,6 +15,8 @@ let heard;
 let answer;
 let aborted;
 let away = false;
+let slowness = 0;
+let status = 200;
 // opencode loads the file as a module whatever its name is; Node goes by the name.
 const directory = mkdtempSync(join(tmpdir(), 'plugin-'));
 
@@ -27,8 +29,10 @@ before(async () => {
     let body = '';
     request.on('data', (piece) => (body += piece));
     request.on('end', () => {
-      heard.push({ url: request.url, ...JSON.parse(body) });
-      response.end(JSON.stringify(answer));
+      const told = JSON.parse(body);
+      heard.push({ url: request.url, ...told });
+      response.statusCode = status;
+      setTimeout(() => response.end(JSON.stringify(typeof answer === 'function' ? answer(told) : answer)), slowness);
     });
   });
   await new Promise((ready) => server.listen(0, '127.0.0.1', ready));
@@ -154,4 +158,37 @@ test('a program that ends at once still reports the end of its turn', async () =
   delete process.env.WATCHDOG_TOKEN;
   assert.deepEqual(heard.map(({ type }) => type), ['chat.message', 'session.idle']);
   assert.equal(heard[0].properties.text, 'a "quoted" \\ text');
+});
+
+test('a slow monitor holds up the agent for some seconds at most, whatever is kept', async () => {
+  const hooks = await plugin();
+  away = true;
+  for (let at = 0; at < 100; ++at) await hooks['chat.message']({ sessionID: 'a' }, { parts: [{ type: 'text', text: `${at}` }] });
+  away = false;
+  slowness = 300;
+  const begun = performance.now();
+  await hooks.event(event('session.idle', { sessionID: 'a' }));
+  const took = performance.now() - begun;
+  slowness = 0;
+  assert.ok(took < 4500, `${took} ms`);
+  assert.ok(heard.length < 20, `${heard.length} events`);
+});
+
+test('a monitor without room gets the event again, and one that refuses it does not', async () => {
+  const hooks = await plugin();
+  for (status of [507, 422]) await hooks.event(event('session.idle', { sessionID: 'a' }));
+  status = 200;
+  await hooks.event(event('session.idle', { sessionID: 'b' }));
+  assert.deepEqual(heard.map(({ properties }) => properties.sessionID), ['a', 'a', 'a', 'b']);
+});
+
+test('a cancel of one session leaves another one alone', async () => {
+  const hooks = await plugin();
+  away = true;
+  await hooks['chat.message']({ sessionID: 'cancelled' }, { parts: [{ type: 'text', text: 'Go' }] });
+  away = false;
+  answer = ({ properties }) => (properties.sessionID === 'cancelled' ? { continue: false, stopReason: 'enough' } : {});
+  await hooks.event(event('session.idle', { sessionID: 'other' }));
+  assert.equal(heard.length, 2);
+  assert.deepEqual(aborted, []);
 });
