@@ -266,7 +266,7 @@ export class Activity {
     }
     const place = { left, top, right: left + wide, bottom: top + lane - 2, bar };
     this.#hit.push(place);
-    const name = `${'› '.repeat(Math.max(0, (bar.depth ?? 1) - 1))}${bar.name}`;
+    const name = `${'› '.repeat(bar.depth ?? 0)}${bar.name}`;
     if (wide < 28 || (bar.kind === 'turn' && pen.measureText(name).width > wide - 6)) return void (place.name = name);
     pen.save();
     pen.beginPath();

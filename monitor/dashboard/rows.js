@@ -83,8 +83,8 @@ function order(wish) {
   };
 }
 
-/** Children behind their parents, families by their first member. */
-function families(sorted) {
+/** {row, depth}: children behind their parents, families by their first member. */
+export function families(sorted) {
   const shown = new Map(sorted.map((row) => [row.sessionId, row]));
   const children = new Map();
   const roots = [];

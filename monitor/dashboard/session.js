@@ -11,6 +11,7 @@ import { Stream } from './stream.js';
 import { Activity } from './activity.js';
 import { Timeline, atWall } from './timeline.js';
 import { roundDetails } from './round.js';
+import { families } from './rows.js';
 import { announce, connection } from './top.js';
 
 const id = decodeURIComponent(location.pathname.split('/').at(-1));
@@ -240,29 +241,15 @@ function showOpinions() {
       .filter(Boolean).join(', ')} `, agoElement(event.at_ms), event.text ? el('small', {}, event.text) : null)));
 }
 
-/** The sessions below this one as {row, depth}: each parent before its children, the oldest first. */
-function treeOf(rows) {
-  const children = Map.groupBy([...rows].sort((a, b) => a.createdAt - b.createdAt), (row) => row.parentSessionId);
-  const tree = [];
-  const seen = new Set([id]);
-  const visit = (parent, depth) => {
-    for (const row of children.get(parent) ?? []) {
-      if (seen.has(row.sessionId)) continue;
-      seen.add(row.sessionId);
-      tree.push({ row, depth });
-      visit(row.sessionId, depth + 1);
-    }
-  };
-  visit(id, 1);
-  return tree;
-}
-
 async function showRelatives() {
   const page = await find(`/api/autonomous/sessions?ancestor=${encodeURIComponent(id)}&limit=100`).catch(() => null);
-  const tree = treeOf(page?.sessions ?? []);
+  const rows = (page?.sessions ?? []).filter(({ sessionId }) => sessionId !== id).sort((a, b) => a.createdAt - b.createdAt);
+  const tree = families(rows);
   activity.family(tree);
-  fillList('children', tree.map(({ row, depth }) => el('li', { 'data-depth': depth > 1 ? Math.min(depth, 4) : null }, badge(row.state),
-    el('a', { href: linkTo(row.sessionId) }, row.title), el('small', {}, row.reason))));
+  fillList('children', [
+    ...tree.map(({ row, depth }) => el('li', { 'data-depth': depth > 0 ? Math.min(depth, 3) : null }, badge(row.state),
+      el('a', { href: linkTo(row.sessionId) }, row.title), el('small', {}, row.reason))),
+    ...(page?.next ? [el('li', {}, el('small', {}, `Only the newest ${rows.length} are shown.`))] : [])]);
 }
 
 async function showAlerts() {

@@ -174,8 +174,22 @@ test('a session shows those below it, as deep as they go', async () => {
   const items = page.getByRole('region', { name: 'Children' }).getByRole('listitem');
   await items.nth(2).waitFor();
   assert.deepEqual(await items.getByRole('link').allTextContents(), ['The task of left', 'The task of leaf', 'The task of right']);
-  assert.deepEqual(await items.evaluateAll((all) => all.map((item) => item.dataset.depth ?? null)), [null, '2', null]);
+  assert.deepEqual(await items.evaluateAll((all) => all.map((item) => item.dataset.depth ?? null)), [null, '1', null]);
   assert.deepEqual(await barriers(page), []);
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+});
+
+test('of many sessions below one the newest are shown, also where their parent is not among them', async () => {
+  await monitor.make('crowded', {});
+  await monitor.make('between', { parentSessionId: 'crowded' });
+  for (let at = 0; at < 101; ++at) await monitor.make(`crowd-${at}`, { parentSessionId: 'between' });
+  await monitor.report('crowded', change('begun'));
+  const page = await open(browser, `${monitor.url}/sessions/crowded`);
+  await live(page);
+  const children = page.getByRole('region', { name: 'Children' });
+  await children.getByText('Only the newest 100 are shown.').waitFor();
+  assert.equal(await children.getByRole('link').count(), 100);
   assert.deepEqual(page.faults, []);
   await page.context().close();
 });
