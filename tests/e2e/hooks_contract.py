@@ -77,16 +77,19 @@ def hooks_are_told(contract):
     hook("PreToolUse", "parent", "codex", agent_id="sub", tool_name="Read", tool_use_id="r")
     hook("Interrupt", "parent", "codex")
 
-    def sub_is(ended):
-        """What follows for a subagent is stored after the hook's answer."""
+    def soon(session, holds):
+        """What follows from an event for other sessions is stored after the hook's answer."""
         end = time.monotonic() + 60
-        while bool((found := document("parent:sub"))["outcome"]) != ended and time.monotonic() < end:
+        while not holds(found := document(session)) and time.monotonic() < end:
             time.sleep(0.02)
         return found
 
+    def sub_is(ended):
+        return soon("parent:sub", lambda found: bool(found["outcome"]) == ended)
+
     outcome = sub_is(True)["outcome"]
     same("what was interrupted with it is over", (outcome["kind"], outcome["subject"]), ("cancelled", "parent"))
-    same("and is not waited for", document("parent")["state"], "idle")
+    same("and is not waited for", soon("parent", lambda found: found["state"] == "idle")["state"], "idle")
     hook("PreToolUse", "parent", "codex", agent_id="sub", tool_name="Read", tool_use_id="r2")
     same("unless it goes on", (sub_is(False)["attempt"], sub_is(False)["outcome"]), (2, None))
     hook("SessionEnd", "parent", "codex")
