@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-#include "watchdog/ids.h"
+#include "facts/ids.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -5,9 +5,9 @@
 #include <mutex>
 #include <thread>
 
-#include "watchdog/content.h"
+#include "net/web_request.h"
+#include "privacy/content.h"
 #include "watchdog/subprocess.h"
-#include "watchdog/web_request.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -9,8 +9,8 @@
 #include <array>
 #include <ctime>
 
-#include "watchdog/content.h"
-#include "watchdog/json_writer.h"
+#include "privacy/content.h"
+#include "text/json_writer.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "watchdog/alerts.h"
+#include "store/alerts.h"
 #include "watchdog/settings.h"
 
 namespace watchdog::monitor {

@@ -2,7 +2,7 @@
 
 #include "api/login_page.h"
 #include "api/routes.h"
-#include "watchdog/json.h"
+#include "codec/json.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "api/routes.h"
-#include "watchdog/json.h"
-#include "watchdog/nearest.h"
+#include "codec/json.h"
+#include "text/nearest.h"
 
 namespace watchdog::monitor {
 namespace {

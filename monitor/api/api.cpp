@@ -14,7 +14,7 @@
 #include "api/login_page.h"
 #include "api/page.h"
 #include "api/routes.h"
-#include "watchdog/nearest.h"
+#include "text/nearest.h"
 
 namespace watchdog::monitor {
 namespace {

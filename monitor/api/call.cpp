@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "api/explanation.h"
-#include "watchdog/content.h"
-#include "watchdog/json.h"
-#include "watchdog/progress.h"
+#include "codec/json.h"
+#include "codec/progress.h"
+#include "privacy/content.h"
 
 namespace watchdog::monitor {
 namespace {

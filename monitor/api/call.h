@@ -14,7 +14,7 @@
 #include "core/backend.h"
 #include "core/feed.h"
 #include "ingest/otlp.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 
 namespace watchdog::monitor {
 

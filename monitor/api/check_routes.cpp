@@ -1,5 +1,5 @@
 #include "api/routes.h"
-#include "watchdog/json.h"
+#include "codec/json.h"
 
 namespace watchdog::monitor {
 namespace {

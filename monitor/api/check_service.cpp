@@ -12,7 +12,8 @@
 #include <shared_mutex>
 #include <utility>
 
-#include "watchdog/ids.h"
+#include "facts/ids.h"
+#include "loop/check_subject.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -9,9 +9,9 @@
 #include "api/hints.h"
 #include "api/parts.h"
 #include "api/routes.h"
+#include "codec/json.h"
+#include "codec/progress.h"
 #include "core/transition.h"
-#include "watchdog/json.h"
-#include "watchdog/progress.h"
 
 namespace watchdog::monitor {
 namespace {

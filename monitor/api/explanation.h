@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "codec/progress.h"
 #include "core/backend.h"
-#include "watchdog/progress.h"
 
 namespace watchdog::monitor {
 

@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "api/routes.h"
-#include "watchdog/forget_request.h"
+#include "codec/forget_request.h"
 
 namespace watchdog::monitor {
 namespace {

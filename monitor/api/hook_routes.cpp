@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "api/routes.h"
+#include "codec/json.h"
+#include "facts/ids.h"
 #include "ingest/hook_answer.h"
 #include "process/process_sample.h"
-#include "watchdog/ids.h"
-#include "watchdog/json.h"
-#include "watchdog/nearest.h"
+#include "text/nearest.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog::monitor {

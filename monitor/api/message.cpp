@@ -1,7 +1,7 @@
 #include "api/message.h"
 
-#include "watchdog/content.h"
-#include "watchdog/json_writer.h"
+#include "privacy/content.h"
+#include "text/json_writer.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -8,7 +8,7 @@
 #include "api/exposition.h"
 #include "api/routes.h"
 #include "core/metrics.h"
-#include "watchdog/attention.h"
+#include "judge/attention.h"
 #include "watchdog/health.h"
 #include "watchdog/reasons.h"
 

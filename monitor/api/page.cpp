@@ -10,9 +10,9 @@
 #include <string>
 
 #include "api/layout.h"
-#include "watchdog/content.h"
+#include "codec/progress.h"
+#include "privacy/content.h"
 #include "watchdog/health.h"
-#include "watchdog/progress.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "api/message.h"
-#include "watchdog/attention.h"
-#include "watchdog/progress.h"
-#include "watchdog/store_reader.h"
+#include "codec/progress.h"
+#include "judge/attention.h"
+#include "store/store_reader.h"
 
 namespace watchdog::monitor {
 

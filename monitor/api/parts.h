@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "api/call.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 
 namespace watchdog::monitor {
 

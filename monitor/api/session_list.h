@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/call.h"
-#include "watchdog/attention.h"
+#include "judge/attention.h"
 
 namespace watchdog::monitor {
 

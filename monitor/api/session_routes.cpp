@@ -9,11 +9,11 @@
 #include "api/parts.h"
 #include "api/routes.h"
 #include "api/session_list.h"
-#include "watchdog/ids.h"
-#include "watchdog/json.h"
-#include "watchdog/progress.h"
+#include "codec/json.h"
+#include "codec/progress.h"
+#include "facts/ids.h"
+#include "privacy/redaction.h"
 #include "watchdog/reasons.h"
-#include "watchdog/redaction.h"
 
 namespace watchdog::monitor {
 namespace {

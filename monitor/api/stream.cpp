@@ -12,7 +12,7 @@
 #include "api/call.h"
 #include "core/session_row.h"
 #include "core/summary.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 
 namespace watchdog::monitor {
 namespace {

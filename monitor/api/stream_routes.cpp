@@ -6,7 +6,7 @@
 #include "api/session_list.h"
 #include "api/stream.h"
 #include "core/session_row.h"
-#include "watchdog/nearest.h"
+#include "text/nearest.h"
 
 namespace watchdog::monitor {
 namespace {

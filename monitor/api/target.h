@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/nearest.h"
+#include "text/nearest.h"
 #include "watchdog/result.h"
 
 namespace watchdog::monitor {

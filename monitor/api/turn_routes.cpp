@@ -2,7 +2,7 @@
 
 #include "api/routes.h"
 #include "api/turns.h"
-#include "watchdog/json.h"
+#include "codec/json.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "watchdog/content.h"
-#include "watchdog/json_writer.h"
-#include "watchdog/progress.h"
+#include "codec/progress.h"
+#include "privacy/content.h"
+#include "text/json_writer.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -1,6 +1,6 @@
 #include "api/unasked_check.h"
 
-#include "watchdog/url.h"
+#include "net/url.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "commit.h"
+#include "store/version.h"
+#include "text/json_writer.h"
 #include "watchdog/health.h"
-#include "watchdog/json_writer.h"
-#include "watchdog/version.h"
 
 namespace watchdog::monitor {
 

@@ -9,10 +9,10 @@
 #include "cli/commands.h"
 #include "cli/monitor.h"
 #include "cli/usage.h"
+#include "facts/ids.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
-#include "watchdog/ids.h"
 #include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {

@@ -18,7 +18,7 @@
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 #include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {

@@ -16,7 +16,7 @@
 #include "cli/usage.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
-#include "watchdog/nearest.h"
+#include "text/nearest.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -11,11 +11,11 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/usage.h"
+#include "privacy/content.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/situation.h"
 #include "terminal/table.h"
-#include "watchdog/content.h"
 #include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {

@@ -19,14 +19,14 @@
 #include "cli/token_file.h"
 #include "cli/usage.h"
 #include "ingest/codex_trust.h"
+#include "net/url.h"
 #include "setup/config_file.h"
 #include "setup/hook_setup.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
-#include "watchdog/json_writer.h"
-#include "watchdog/line_diff.h"
-#include "watchdog/url.h"
+#include "text/json_writer.h"
+#include "workspace/line_diff.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "cli/endpoint.h"
 #include "cli/token_file.h"
-#include "watchdog/regular_file.h"
+#include "files/regular_file.h"
 
 namespace watchdog::monitor {
 namespace {

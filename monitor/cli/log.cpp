@@ -8,9 +8,9 @@
 #include <ctime>
 #include <memory>
 
+#include "privacy/content.h"
 #include "terminal/table.h"
-#include "watchdog/content.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 #include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {

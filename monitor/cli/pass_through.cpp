@@ -4,10 +4,10 @@
 
 #include "api/access.h"
 #include "cli/listen_config.h"
+#include "files/regular_file.h"
+#include "llm/model_request.h"
 #include "process/process_sample.h"
 #include "proxy/sessions/attribution.h"
-#include "watchdog/model_request.h"
-#include "watchdog/regular_file.h"
 
 namespace watchdog::monitor {
 namespace {

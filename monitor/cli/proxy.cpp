@@ -18,11 +18,11 @@
 #include "cli/listen_config.h"
 #include "cli/log.h"
 #include "cli/pass_through.h"
+#include "codec/json.h"
+#include "facts/ids.h"
 #include "http/event_loop.h"
+#include "privacy/redaction.h"
 #include "terminal/output.h"
-#include "watchdog/ids.h"
-#include "watchdog/json.h"
-#include "watchdog/redaction.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -14,12 +14,12 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/usage.h"
+#include "facts/ids.h"
 #include "ingest/trace.h"
+#include "observer/observer.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
-#include "watchdog/ids.h"
-#include "watchdog/json_writer.h"
-#include "watchdog/observer.h"
+#include "text/json_writer.h"
 #include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {

@@ -13,9 +13,9 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/session_reporting.h"
+#include "facts/ids.h"
 #include "terminal/output.h"
-#include "watchdog/ids.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 #include "watchdog/terminal_text.h"
 #include "wrapper/wrapper.h"
 

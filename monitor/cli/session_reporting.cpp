@@ -14,10 +14,10 @@
 #include <thread>
 #include <utility>
 
+#include "codec/json.h"
+#include "facts/ids.h"
+#include "privacy/redaction.h"
 #include "terminal/output.h"
-#include "watchdog/ids.h"
-#include "watchdog/json.h"
-#include "watchdog/redaction.h"
 #include "watchdog/tracker.h"
 
 namespace watchdog::monitor {

@@ -5,11 +5,11 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/usage.h"
+#include "judge/attention.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
-#include "watchdog/attention.h"
-#include "watchdog/nearest.h"
+#include "text/nearest.h"
 
 namespace watchdog::monitor {
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "cli/sse_reader.h"
+#include "codec/json.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
-#include "watchdog/json.h"
 #include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "watchdog/regular_file.h"
+#include "files/regular_file.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "cli/token_file.h"
+#include "net/url.h"
 #include "watchdog/settings.h"
-#include "watchdog/url.h"
 
 namespace watchdog::monitor {
 namespace {

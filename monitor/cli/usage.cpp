@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "cli/manual.h"
-#include "watchdog/nearest.h"
+#include "text/nearest.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -22,10 +22,10 @@
 #include "cli/commands.h"
 #include "cli/stream_wait.h"
 #include "cli/usage.h"
+#include "facts/ids.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/wait_display.h"
-#include "watchdog/ids.h"
 #include "watchdog/wait_rule.h"
 
 namespace watchdog::monitor {

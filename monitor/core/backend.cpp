@@ -8,8 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include "codec/progress.h"
 #include "watchdog/artifact_store.h"
-#include "watchdog/progress.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "core/channel_status.h"
 #include "core/metrics.h"
-#include "watchdog/observer.h"
-#include "watchdog/store.h"
+#include "observer/observer.h"
+#include "store/store.h"
 
 namespace watchdog::monitor {
 

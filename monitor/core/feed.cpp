@@ -12,9 +12,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "codec/json.h"
 #include "core/transition.h"
-#include "watchdog/json.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/store_reader.h"
+#include "store/store_reader.h"
 
 namespace watchdog::monitor {
 

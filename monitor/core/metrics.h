@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "watchdog/observer.h"
+#include "observer/observer.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {

@@ -11,7 +11,7 @@
 #include <stop_token>
 #include <thread>
 
-#include "watchdog/store_reader.h"
+#include "store/store_reader.h"
 
 namespace watchdog::monitor {
 

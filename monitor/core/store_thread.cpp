@@ -21,7 +21,7 @@
 #include "core/row_pace.h"
 #include "core/summary.h"
 #include "ingest/joiner.h"
-#include "watchdog/change_notifier.h"
+#include "store/change_notifier.h"
 
 namespace watchdog::monitor {
 namespace {

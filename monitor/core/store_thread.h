@@ -11,8 +11,8 @@
 #include "core/backend.h"
 #include "core/cancelled_sessions.h"
 #include "core/feed.h"
-#include "watchdog/observer.h"
-#include "watchdog/store.h"
+#include "observer/observer.h"
+#include "store/store.h"
 
 namespace watchdog::monitor {
 

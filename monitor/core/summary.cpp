@@ -3,7 +3,7 @@
 #include <array>
 
 #include "core/session_row.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/backend.h"
 #include "core/feed.h"
-#include "watchdog/attention.h"
+#include "judge/attention.h"
 
 namespace watchdog::monitor {
 

@@ -1,8 +1,8 @@
 #include "core/transition.h"
 
-#include "watchdog/json.h"
-#include "watchdog/json_writer.h"
-#include "watchdog/progress.h"
+#include "codec/json.h"
+#include "codec/progress.h"
+#include "text/json_writer.h"
 
 namespace watchdog::monitor {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "watchdog/store_reader.h"
+#include "store/store_reader.h"
 
 namespace watchdog::monitor {
 

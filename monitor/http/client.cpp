@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "watchdog/url.h"
+#include "net/url.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "api/message.h"
-#include "watchdog/http_client.h"
+#include "net/http_client.h"
 #include "watchdog/result.h"
 
 namespace watchdog::monitor {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "watchdog/json.h"
+#include "codec/json.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog::monitor {

@@ -10,11 +10,11 @@
 #include <optional>
 #include <utility>
 
-#include "watchdog/content.h"
-#include "watchdog/digest.h"
-#include "watchdog/ids.h"
-#include "watchdog/json.h"
-#include "watchdog/limit_end.h"
+#include "codec/json.h"
+#include "facts/digest.h"
+#include "facts/ids.h"
+#include "llm/limit_end.h"
+#include "privacy/content.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog::monitor {

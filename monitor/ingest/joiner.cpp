@@ -10,10 +10,10 @@
 #include <iterator>
 #include <string_view>
 
-#include "watchdog/content.h"
-#include "watchdog/digest.h"
-#include "watchdog/ids.h"
-#include "watchdog/json.h"
+#include "codec/json.h"
+#include "facts/digest.h"
+#include "facts/ids.h"
+#include "privacy/content.h"
 #include "watchdog/repetition.h"
 
 namespace watchdog::monitor {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "watchdog/store.h"
+#include "store/store.h"
 
 namespace watchdog::monitor {
 

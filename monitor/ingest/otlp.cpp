@@ -9,11 +9,11 @@
 #include <charconv>
 #include <utility>
 
+#include "codec/json.h"
+#include "facts/digest.h"
+#include "facts/ids.h"
 #include "ingest/otlp_names.h"
-#include "watchdog/content.h"
-#include "watchdog/digest.h"
-#include "watchdog/ids.h"
-#include "watchdog/json.h"
+#include "privacy/content.h"
 
 namespace watchdog::monitor {
 namespace {

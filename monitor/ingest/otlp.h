@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "ingest/otlp_record.h"
+#include "store/store.h"
 #include "watchdog/budget.h"
-#include "watchdog/store.h"
 #include "watchdog/time.h"
 
 namespace watchdog::monitor {

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "codec/json.h"
 #include "ingest/otlp_record.h"
-#include "watchdog/json.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "watchdog/ids.h"
-#include "watchdog/json.h"
+#include "codec/json.h"
+#include "facts/ids.h"
 
 namespace watchdog::monitor {
 namespace {

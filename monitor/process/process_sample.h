@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "net/url.h"
 #include "process/search_allowance.h"
 #include "watchdog/report.h"
 #include "watchdog/time.h"
-#include "watchdog/url.h"
 
 namespace watchdog::monitor {
 

@@ -7,8 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "net/web_request.h"
 #include "service/service.h"
-#include "watchdog/web_request.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "watchdog/regular_file.h"
+#include "files/regular_file.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/attention.h"
+#include "judge/attention.h"
 
 namespace watchdog::monitor {
 

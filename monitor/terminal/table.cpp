@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "watchdog/content.h"
+#include "privacy/content.h"
 
 namespace watchdog::monitor {
 namespace {

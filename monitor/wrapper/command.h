@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "watchdog/descendants.h"
+#include "process/descendants.h"
 #include "watchdog/result.h"
 #include "wrapper/file_descriptor.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "watchdog/redaction.h"
+#include "privacy/redaction.h"
 #include "watchdog/time.h"
 #include "wrapper/lines.h"
 #include "wrapper/recognition.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "watchdog/json.h"
+#include "codec/json.h"
 
 namespace watchdog::monitor {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "bench.h"
+#include "store/store.h"
 #include "watchdog/report.h"
-#include "watchdog/store.h"
 
 namespace watchdog::bench {
 

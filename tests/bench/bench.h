@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 #include "watchdog/result.h"
 
 namespace watchdog::bench {

@@ -7,11 +7,11 @@
 #include <random>
 
 #include "bench.h"
+#include "codec/json.h"
+#include "judge/text_loop.h"
+#include "privacy/content.h"
 #include "watchdog/case.h"
-#include "watchdog/content.h"
-#include "watchdog/json.h"
 #include "watchdog/repetition.h"
-#include "watchdog/text_loop.h"
 
 namespace watchdog::bench {
 namespace {

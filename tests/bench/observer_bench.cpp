@@ -5,9 +5,9 @@
 #include <array>
 
 #include "bench.h"
+#include "observer/observer.h"
 #include "support/manual_clock.h"
 #include "support/temp_dir.h"
-#include "watchdog/observer.h"
 
 namespace watchdog::bench {
 namespace {

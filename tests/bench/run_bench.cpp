@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "bench.h"
+#include "store/store_reader.h"
 #include "support/temp_dir.h"
 #include "watchdog/run.h"
 

@@ -4,8 +4,8 @@
 #include <random>
 
 #include "bare_sqlite.h"
+#include "store/store.h"
 #include "support/temp_dir.h"
-#include "watchdog/store.h"
 
 namespace watchdog::bench {
 namespace {

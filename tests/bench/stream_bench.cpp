@@ -20,8 +20,8 @@
 #include <thread>
 
 #include "bench.h"
+#include "store/store.h"
 #include "support/temp_dir.h"
-#include "watchdog/store.h"
 
 namespace watchdog::bench {
 namespace {

@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "bench.h"
+#include "store/store.h"
 #include "support/temp_dir.h"
-#include "watchdog/store.h"
 #include "watchdog/wait.h"
 
 namespace watchdog::bench {

@@ -1,4 +1,4 @@
-#include "watchdog/json.h"
+#include "codec/json.h"
 
 #include <gtest/gtest.h>
 
@@ -14,10 +14,10 @@
 #include "codec/budget.h"
 #include "codec/facts.h"
 #include "codec/fields.h"
+#include "codec/progress.h"
 #include "support/agent.h"
 #include "support/scenario.h"
-#include "watchdog/json_writer.h"
-#include "watchdog/progress.h"
+#include "text/json_writer.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {

@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "server/server_evidence.h"
 #include "watchdog/health.h"
 #include "watchdog/history.h"
 #include "watchdog/pattern.h"
 #include "watchdog/report.h"
-#include "watchdog/server_evidence.h"
 
 namespace watchdog {
 namespace {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "codec/facts.h"
-#include "watchdog/content.h"
-#include "watchdog/progress.h"
+#include "codec/progress.h"
+#include "privacy/content.h"
 
 namespace watchdog {
 namespace {

@@ -8,11 +8,11 @@
 #include <random>
 #include <regex>
 
+#include "codec/json.h"
 #include "config/configured.h"
 #include "files/secret_file.h"
+#include "privacy/content.h"
 #include "support/scenario.h"
-#include "watchdog/content.h"
-#include "watchdog/json.h"
 
 namespace watchdog::test {
 namespace {

@@ -1,7 +1,7 @@
 // An agent outside this project: knows the installed package and nothing else.
 
-#include <watchdog/store_reader.h>
 #include <watchdog/tracker.h>
+#include <watchdog/wait.h>
 
 #include <iostream>
 
@@ -18,11 +18,11 @@ int main(int argc, char** argv) {
     tracker.state_change("file_read");
     if (!tracker.complete()) return 1;
   }
-  auto reader = watchdog::StoreReader::open(argv[1]);
-  if (!reader) return 1;
-  const auto row = reader->session("s");
-  if (!row || row->lifecycle != watchdog::Lifecycle::completed) return 1;
-  const auto page = reader->page(row->key, 0, 100);
-  if (!page || page->events.back().report.kind != watchdog::ReportKind::end) return 1;
-  std::cout << "ok: " << page->events.size() << " events\n";
+  const auto ended = watchdog::wait({.session = "s", .database = argv[1], .must_exist = true});
+  if (!ended) {
+    std::cout << ended.error().text() << "\n";
+    return 1;
+  }
+  if (ended->judged.history.lifecycle != watchdog::Lifecycle::completed) return 1;
+  std::cout << "ok: " << ended->judged.history.state_changes << " state changes\n";
 }

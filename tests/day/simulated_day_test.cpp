@@ -18,10 +18,10 @@
 
 #include "day/disk.h"
 #include "day/simulated_agent.h"
+#include "observer/observer.h"
+#include "store/store.h"
 #include "support/manual_clock.h"
 #include "support/temp_dir.h"
-#include "watchdog/observer.h"
-#include "watchdog/store.h"
 
 namespace watchdog {
 namespace {

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "e2e/alerting.h"
-#include "watchdog/store.h"
+#include "store/store.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -5,9 +5,9 @@
 #include <csignal>
 #include <thread>
 
+#include "store/store.h"
 #include "support/server.h"
 #include "support/temp_dir.h"
-#include "watchdog/store.h"
 
 namespace watchdog::monitor {
 namespace {

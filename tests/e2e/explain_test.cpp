@@ -6,12 +6,12 @@
 #include <regex>
 #include <thread>
 
+#include "store/store.h"
 #include "support/process.h"
 #include "support/reports.h"
 #include "support/server.h"
 #include "support/temp_dir.h"
 #include "watchdog/session.h"
-#include "watchdog/store.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -4,13 +4,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "store/store.h"
 #include "support/process.h"
 #include "support/reports.h"
 #include "support/server.h"
 #include "support/temp_dir.h"
 #include "support/text_file.h"
 #include "watchdog/artifact_store.h"
-#include "watchdog/store.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -18,13 +18,13 @@
 #include <sstream>
 #include <thread>
 
+#include "store/store.h"
 #include "support/corpus.h"
 #include "support/process.h"
 #include "support/reports.h"
 #include "support/scenario.h"
 #include "support/server.h"
 #include "support/temp_dir.h"
-#include "watchdog/store.h"
 #include "watchdog/tracker.h"
 
 namespace watchdog::monitor {

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "e2e/agent_run.h"
+#include "store/store_reader.h"
 #include "support/reports.h"
-#include "watchdog/store_reader.h"
 
 namespace watchdog::monitor {
 namespace {

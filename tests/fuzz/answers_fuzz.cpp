@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "fuzz/fuzz.h"
-#include "watchdog/http_client.h"
-#include "watchdog/url.h"
+#include "net/http_client.h"
+#include "net/url.h"
 
 using namespace watchdog;
 

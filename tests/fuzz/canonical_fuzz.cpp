@@ -8,8 +8,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "codec/json.h"
 #include "fuzz/fuzz.h"
-#include "watchdog/json.h"
 #include "watchdog/repetition.h"
 
 using nlohmann::json;

@@ -2,10 +2,10 @@
 
 #include <string_view>
 
+#include "codec/json.h"
+#include "facts/ids.h"
 #include "fuzz/fuzz.h"
 #include "ingest/hooks.h"
-#include "watchdog/ids.h"
-#include "watchdog/json.h"
 
 using namespace watchdog;
 using monitor::hook_event;

@@ -2,11 +2,11 @@
 
 #include <string_view>
 
+#include "codec/json.h"
+#include "facts/ids.h"
 #include "fuzz/fuzz.h"
 #include "ingest/gzip.h"
 #include "ingest/otlp.h"
-#include "watchdog/ids.h"
-#include "watchdog/json.h"
 
 using namespace watchdog;
 using monitor::OtlpEncoding;

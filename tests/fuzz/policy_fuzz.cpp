@@ -2,10 +2,10 @@
 
 #include <string_view>
 
+#include "codec/json.h"
+#include "facts/ids.h"
 #include "fuzz/fuzz.h"
-#include "watchdog/ids.h"
-#include "watchdog/json.h"
-#include "watchdog/redaction.h"
+#include "privacy/redaction.h"
 
 using namespace watchdog;
 

@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "fuzz/fuzz.h"
+#include "privacy/content.h"
+#include "privacy/redaction.h"
 #include "privacy/redactor.h"
-#include "watchdog/content.h"
-#include "watchdog/redaction.h"
 
 using namespace watchdog;
 

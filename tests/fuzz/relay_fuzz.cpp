@@ -4,10 +4,10 @@
 #include <random>
 #include <string_view>
 
+#include "codec/json.h"
+#include "facts/ids.h"
 #include "fuzz/fuzz.h"
 #include "proxy/sessions/session_recorder.h"
-#include "watchdog/ids.h"
-#include "watchdog/json.h"
 
 using watchdog::Batch;
 using watchdog::Millis;

@@ -3,9 +3,9 @@
 
 #include <string_view>
 
+#include "codec/json.h"
 #include "fuzz/fuzz.h"
-#include "watchdog/content.h"
-#include "watchdog/json.h"
+#include "privacy/content.h"
 #include "watchdog/repetition.h"
 
 using namespace watchdog;

@@ -5,8 +5,8 @@
 #include "api/target.h"
 #include "api/token.h"
 #include "fuzz/fuzz.h"
+#include "net/url.h"
 #include "proxy/connection/message_head.h"
-#include "watchdog/url.h"
 
 using namespace watchdog;
 using namespace watchdog::monitor;

@@ -3,9 +3,9 @@
 #include <string_view>
 
 #include "codec/facts.h"
+#include "codec/json.h"
 #include "fuzz/fuzz.h"
 #include "support/agent.h"
-#include "watchdog/json.h"
 
 using namespace watchdog;
 

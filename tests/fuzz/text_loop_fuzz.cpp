@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "fuzz/fuzz.h"
-#include "watchdog/text_loop.h"
+#include "judge/text_loop.h"
 
 using watchdog::TextLoop;
 

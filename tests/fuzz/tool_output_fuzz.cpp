@@ -3,9 +3,9 @@
 
 #include <string_view>
 
+#include "codec/json.h"
 #include "fuzz/fuzz.h"
 #include "text/utf8.h"
-#include "watchdog/json.h"
 #include "watchdog/tool_output.h"
 
 using watchdog::OutputLimits;

@@ -9,12 +9,12 @@
 #include <optional>
 #include <stdexcept>
 
+#include "codec/json.h"
 #include "ingest/hooks.h"
+#include "judge/attention.h"
+#include "observer/observer.h"
 #include "support/manual_clock.h"
 #include "support/temp_dir.h"
-#include "watchdog/attention.h"
-#include "watchdog/json.h"
-#include "watchdog/observer.h"
 
 namespace watchdog::monitor {
 namespace {

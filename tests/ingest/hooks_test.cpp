@@ -2,9 +2,9 @@
 #include <fstream>
 #include <set>
 
+#include "codec/json.h"
+#include "facts/ids.h"
 #include "ingest/hook_answer.h"
-#include "watchdog/ids.h"
-#include "watchdog/json.h"
 
 namespace watchdog::monitor {
 namespace {

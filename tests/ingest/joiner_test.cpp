@@ -7,10 +7,10 @@
 #include <random>
 
 #include "ingest/hooks.h"
+#include "store/store_reader.h"
 #include "support/agent.h"
 #include "support/reports.h"
 #include "support/temp_dir.h"
-#include "watchdog/store_reader.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -11,14 +11,14 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "codec/json.h"
 #include "ingest/gzip.h"
 #include "ingest/hooks.h"
 #include "ingest/joiner.h"
+#include "store/store_reader.h"
 #include "support/otlp_encoder.h"
 #include "support/temp_dir.h"
 #include "watchdog/case.h"
-#include "watchdog/json.h"
-#include "watchdog/store_reader.h"
 
 namespace watchdog::monitor {
 namespace {

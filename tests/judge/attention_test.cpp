@@ -1,4 +1,4 @@
-#include "watchdog/attention.h"
+#include "judge/attention.h"
 
 #include <gtest/gtest.h>
 

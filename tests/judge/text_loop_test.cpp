@@ -1,4 +1,4 @@
-#include "watchdog/text_loop.h"
+#include "judge/text_loop.h"
 
 #include <gtest/gtest.h>
 

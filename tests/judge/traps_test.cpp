@@ -6,11 +6,11 @@
 #include <random>
 
 #include "codec/facts.h"
+#include "observer/observer.h"
 #include "support/agent.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/temp_dir.h"
-#include "watchdog/observer.h"
 
 namespace watchdog {
 namespace {

@@ -10,9 +10,9 @@
 #include <random>
 
 #include "facts/agent_tools.h"
+#include "facts/digest.h"
 #include "support/agent.h"
 #include "support/corpus.h"
-#include "watchdog/digest.h"
 #include "watchdog/repetition.h"
 
 namespace watchdog {

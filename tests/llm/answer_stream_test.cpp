@@ -1,4 +1,4 @@
-#include "watchdog/answer_stream.h"
+#include "llm/answer_stream.h"
 
 #include <gtest/gtest.h>
 

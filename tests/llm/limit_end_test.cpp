@@ -1,4 +1,4 @@
-#include "watchdog/limit_end.h"
+#include "llm/limit_end.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <random>
 #include <sstream>
 
+#include "llm/retry_after.h"
 #include "llm/time_zone.h"
-#include "watchdog/retry_after.h"
 
 namespace watchdog {
 namespace {

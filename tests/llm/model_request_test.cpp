@@ -1,4 +1,4 @@
-#include "watchdog/model_request.h"
+#include "llm/model_request.h"
 
 #include <gtest/gtest.h>
 

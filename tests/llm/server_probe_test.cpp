@@ -1,6 +1,6 @@
 // The reports of servers about themselves. Their bytes may be anything.
 
-#include "watchdog/server_probe.h"
+#include "llm/server_probe.h"
 
 #include <gtest/gtest.h>
 

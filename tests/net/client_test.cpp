@@ -10,8 +10,8 @@
 #include <initializer_list>
 #include <thread>
 
+#include "net/http_client.h"
 #include "support/model_server.h"
-#include "watchdog/http_client.h"
 
 namespace watchdog {
 namespace {

@@ -1,4 +1,4 @@
-#include "watchdog/url.h"
+#include "net/url.h"
 
 #include <gtest/gtest.h>
 

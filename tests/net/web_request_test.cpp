@@ -1,4 +1,4 @@
-#include "watchdog/web_request.h"
+#include "net/web_request.h"
 
 #include <gtest/gtest.h>
 

@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <random>
 
+#include "observer/observer.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/temp_dir.h"
-#include "watchdog/observer.h"
 
 namespace watchdog {
 namespace {

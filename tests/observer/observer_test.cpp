@@ -1,4 +1,4 @@
-#include "watchdog/observer.h"
+#include "observer/observer.h"
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>

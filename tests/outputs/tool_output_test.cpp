@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "codec/json.h"
 #include "support/scenario.h"
 #include "support/temp_dir.h"
 #include "text/utf8.h"
-#include "watchdog/json.h"
 
 namespace watchdog::test {
 namespace {

@@ -1,13 +1,13 @@
-#include "watchdog/content.h"
+#include "privacy/content.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <sstream>
 
+#include "privacy/redaction.h"
 #include "privacy/redactor.h"
 #include "support/scenario.h"
-#include "watchdog/redaction.h"
 
 namespace watchdog {
 namespace {

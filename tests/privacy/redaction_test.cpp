@@ -1,6 +1,6 @@
 // Secrets as people and programs write them, and harmless texts that look a little like them.
 
-#include "watchdog/redaction.h"
+#include "privacy/redaction.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 #include <random>
 #include <string>
 
+#include "privacy/content.h"
 #include "privacy/secrets.h"
 #include "support/scenario.h"
 #include "support/secret_samples.h"
-#include "watchdog/content.h"
 
 namespace watchdog {
 namespace {

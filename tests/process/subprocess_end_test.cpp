@@ -11,9 +11,9 @@
 
 #include "calls/running.h"
 #include "facts/process.h"
+#include "process/descendants.h"
 #include "support/spawned.h"
 #include "support/temp_dir.h"
-#include "watchdog/descendants.h"
 
 namespace watchdog {
 namespace {

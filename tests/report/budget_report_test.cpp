@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "store/store_reader.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/temp_dir.h"
-#include "watchdog/store_reader.h"
 
 namespace watchdog::test {
 namespace {

@@ -12,10 +12,10 @@
 #include <mutex>
 #include <thread>
 
+#include "codec/json.h"
+#include "store/change_notifier.h"
 #include "support/reports.h"
 #include "support/temp_dir.h"
-#include "watchdog/change_notifier.h"
-#include "watchdog/json.h"
 
 namespace watchdog {
 namespace {

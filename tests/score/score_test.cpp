@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "codec/json.h"
 #include "score/scoring.h"
 #include "support/corpus.h"
 #include "support/process.h"
 #include "support/server.h"
 #include "support/temp_dir.h"
-#include "watchdog/json.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "server/server_evidence.h"
 #include "support/scenario.h"
-#include "watchdog/server_evidence.h"
 
 namespace watchdog {
 namespace {

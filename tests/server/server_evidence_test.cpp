@@ -1,6 +1,6 @@
 // The work of a model's server on its open requests, as looks at the server alone show it.
 
-#include "watchdog/server_evidence.h"
+#include "server/server_evidence.h"
 
 #include <gtest/gtest.h>
 

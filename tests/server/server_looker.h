@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "server/server_evidence.h"
 #include "support/simulated_server.h"
-#include "watchdog/server_evidence.h"
 
 namespace watchdog::test {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "watchdog/server_evidence.h"
+#include "server/server_evidence.h"
 
 namespace watchdog {
 namespace {

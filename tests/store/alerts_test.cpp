@@ -4,12 +4,12 @@
 
 #include <random>
 
+#include "judge/attention.h"
+#include "observer/observer.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/scenario.h"
 #include "support/temp_dir.h"
-#include "watchdog/attention.h"
-#include "watchdog/observer.h"
 
 namespace watchdog {
 namespace {

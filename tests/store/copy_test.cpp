@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "store/store.h"
 #include "support/faulty_files.h"
 #include "support/reports.h"
 #include "support/temp_dir.h"
-#include "watchdog/store.h"
 
 namespace watchdog {
 namespace {

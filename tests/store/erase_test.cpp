@@ -8,13 +8,13 @@
 #include <random>
 #include <thread>
 
+#include "observer/observer.h"
 #include "support/faulty_files.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/scenario.h"
 #include "support/temp_dir.h"
 #include "support/text_file.h"
-#include "watchdog/observer.h"
 
 namespace watchdog {
 namespace {

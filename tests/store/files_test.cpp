@@ -8,9 +8,9 @@
 #include <fstream>
 #include <functional>
 
+#include "store/store.h"
 #include "support/reports.h"
 #include "support/temp_dir.h"
-#include "watchdog/store.h"
 
 namespace watchdog {
 namespace {

@@ -6,11 +6,11 @@
 #include <iterator>
 #include <regex>
 
+#include "observer/observer.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/temp_dir.h"
 #include "support/text_file.h"
-#include "watchdog/observer.h"
 
 namespace watchdog {
 namespace {

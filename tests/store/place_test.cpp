@@ -10,11 +10,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "observer/observer.h"
+#include "store/change_notifier.h"
 #include "store/lock.h"
 #include "support/reports.h"
 #include "support/temp_dir.h"
-#include "watchdog/change_notifier.h"
-#include "watchdog/observer.h"
 
 namespace watchdog {
 namespace {

@@ -3,11 +3,11 @@
 #include <fstream>
 #include <random>
 
+#include "observer/observer.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/scenario.h"
 #include "support/temp_dir.h"
-#include "watchdog/observer.h"
 
 namespace watchdog {
 namespace {

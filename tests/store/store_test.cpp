@@ -1,4 +1,4 @@
-#include "watchdog/store.h"
+#include "store/store.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -15,12 +15,12 @@
 #include <set>
 #include <thread>
 
+#include "store/change_notifier.h"
 #include "store/lock.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/scenario.h"
 #include "support/temp_dir.h"
-#include "watchdog/change_notifier.h"
 
 namespace watchdog {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "codec/json.h"
+#include "privacy/content.h"
 #include "watchdog/case.h"
-#include "watchdog/content.h"
-#include "watchdog/json.h"
 #include "watchdog/repetition.h"
 
 namespace watchdog::test {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "watchdog/store.h"
+#include "store/store.h"
 
 namespace watchdog::test {
 

@@ -12,7 +12,7 @@
 #include <csignal>
 #include <string>
 
-#include "watchdog/url.h"
+#include "net/url.h"
 
 namespace watchdog::test {
 

@@ -5,10 +5,10 @@
 #include <memory>
 #include <optional>
 
+#include "observer/observer.h"
+#include "store/change_notifier.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
-#include "watchdog/change_notifier.h"
-#include "watchdog/observer.h"
 
 namespace watchdog::test {
 namespace {

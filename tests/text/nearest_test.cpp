@@ -1,4 +1,4 @@
-#include "watchdog/nearest.h"
+#include "text/nearest.h"
 
 #include <gtest/gtest.h>
 

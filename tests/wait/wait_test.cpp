@@ -11,10 +11,10 @@
 #include <future>
 #include <thread>
 
+#include "observer/observer.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "watchdog/gtest.h"
-#include "watchdog/observer.h"
 #include "watchdog/tracker.h"
 
 namespace watchdog {

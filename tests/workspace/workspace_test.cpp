@@ -26,7 +26,7 @@
 #include "support/text_file.h"
 #include "text/utf8.h"
 #include "watchdog/artifact_store.h"
-#include "watchdog/line_diff.h"
+#include "workspace/line_diff.h"
 
 namespace watchdog::test {
 namespace {

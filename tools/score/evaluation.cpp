@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "watchdog/json.h"
+#include "codec/json.h"
 #include "watchdog/repetition.h"
 
 namespace watchdog::monitor {

@@ -17,7 +17,7 @@
 #include "score/scoring.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 #include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {

@@ -14,7 +14,6 @@
 #include "watchdog/model.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
-#include "watchdog/store_reader.h"
 
 namespace watchdog {
 
@@ -60,8 +59,6 @@ struct CheckAnswer {
 /// Returns the check that an event stores; nothing if it stores none.
 [[nodiscard]] std::optional<Check> check_of(const Event& event, std::string_view session);
 
-/// Returns the subject for a session in a file.
-[[nodiscard]] Result<CheckSubject> check_subject(StoreReader& reader, const SessionRow& row);
 /// Returns the unfinished check among the subject's newest events.
 [[nodiscard]] std::optional<Check> pending_check(const CheckSubject& subject);
 

@@ -2,6 +2,7 @@
 /// The properties with which a session is created.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -40,6 +41,10 @@ inline constexpr std::size_t title_chars_max = 120;
 
 /// Errors: `invalid`, naming the field.
 [[nodiscard]] Result<void> check(const SessionSpec& spec);
+
+/// Returns the default database: `$WATCHDOG_DB`, else `$XDG_STATE_HOME/watchdog/watchdog.db`, else
+/// `~/.local/state/watchdog/watchdog.db`. Thread-safe.
+[[nodiscard]] std::filesystem::path default_database();
 
 /// Returns the facts about this process.
 [[nodiscard]] ProcessFacts this_process();

@@ -15,7 +15,6 @@
 #include "watchdog/case.h"
 #include "watchdog/result.h"
 #include "watchdog/session.h"
-#include "watchdog/store.h"
 
 namespace watchdog {
 

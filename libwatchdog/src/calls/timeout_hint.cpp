@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "codec/json.h"
 #include "watchdog/deadline.h"
-#include "watchdog/json.h"
 
 namespace watchdog {
 namespace {

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "calls/call_state.h"
-#include "watchdog/content.h"
-#include "watchdog/json.h"
+#include "codec/json.h"
+#include "privacy/content.h"
 
 namespace watchdog {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "watchdog/json.h"
+#include "codec/json.h"
 
 namespace watchdog {
 namespace {

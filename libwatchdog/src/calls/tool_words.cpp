@@ -5,9 +5,9 @@
 // output.
 #include <algorithm>
 
+#include "privacy/content.h"
+#include "text/json_writer.h"
 #include "text/utf8.h"
-#include "watchdog/content.h"
-#include "watchdog/json_writer.h"
 #include "watchdog/tool_outcome.h"
 
 namespace watchdog {

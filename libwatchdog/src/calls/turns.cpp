@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "calls/turn_state.h"
-#include "watchdog/ids.h"
+#include "facts/ids.h"
 
 namespace watchdog {
 namespace {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "codec/fields.h"
+#include "text/json_writer.h"
 #include "watchdog/budget.h"
-#include "watchdog/json_writer.h"
 
 namespace watchdog {
 

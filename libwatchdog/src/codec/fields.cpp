@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "watchdog/json.h"
+#include "codec/json.h"
 
 namespace watchdog {
 namespace {

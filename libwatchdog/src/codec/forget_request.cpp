@@ -1,4 +1,4 @@
-#include "watchdog/forget_request.h"
+#include "codec/forget_request.h"
 
 #include <algorithm>
 

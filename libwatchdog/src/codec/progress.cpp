@@ -2,15 +2,15 @@
 // serializes in advance what does not change while a session runs. Ticks become wall times by their
 // distance from `now`, so `now` and `wall` must be the same moment. A member without a value is
 // null and not absent.
-#include "watchdog/progress.h"
+#include "codec/progress.h"
 
 #include <algorithm>
 #include <cctype>
 
 #include "codec/budget.h"
-#include "watchdog/attention.h"
-#include "watchdog/content.h"
-#include "watchdog/json_writer.h"
+#include "judge/attention.h"
+#include "privacy/content.h"
+#include "text/json_writer.h"
 
 namespace watchdog {
 namespace {

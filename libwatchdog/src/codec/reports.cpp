@@ -7,10 +7,10 @@
 #include "codec/budget.h"
 #include "codec/facts.h"
 #include "codec/fields.h"
+#include "codec/json.h"
 #include "codec/turns.h"
-#include "watchdog/json.h"
-#include "watchdog/json_writer.h"
-#include "watchdog/nearest.h"
+#include "text/json_writer.h"
+#include "text/nearest.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "codec/fields.h"
-#include "watchdog/json.h"
-#include "watchdog/json_writer.h"
-#include "watchdog/nearest.h"
+#include "codec/json.h"
+#include "text/json_writer.h"
+#include "text/nearest.h"
 
 namespace watchdog {
 namespace {

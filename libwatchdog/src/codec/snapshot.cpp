@@ -8,9 +8,9 @@
 #include "codec/budget.h"
 #include "codec/facts.h"
 #include "codec/fields.h"
+#include "codec/json.h"
 #include "codec/snapshot_parts.h"
-#include "watchdog/json.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 
 namespace watchdog {
 namespace {

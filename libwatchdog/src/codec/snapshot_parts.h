@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "codec/fields.h"
+#include "text/json_writer.h"
 #include "watchdog/history.h"
-#include "watchdog/json_writer.h"
 
 namespace watchdog {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "codec/fields.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 #include "watchdog/report.h"
 
 namespace watchdog {

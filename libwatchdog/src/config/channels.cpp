@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "watchdog/regular_file.h"
-#include "watchdog/web_request.h"
+#include "files/regular_file.h"
+#include "net/web_request.h"
 
 namespace watchdog {
 namespace {

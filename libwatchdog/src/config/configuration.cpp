@@ -6,16 +6,16 @@
 #include <algorithm>
 #include <set>
 
+#include "codec/json.h"
 #include "config/channels.h"
 #include "config/table.h"
 #include "config/toml_leaf.h"
+#include "files/regular_file.h"
 #include "store/place.h"
+#include "store/store.h"
 #include "text/ascii.h"
-#include "watchdog/json.h"
-#include "watchdog/nearest.h"
-#include "watchdog/regular_file.h"
+#include "text/nearest.h"
 #include "watchdog/settings.h"
-#include "watchdog/store.h"
 
 namespace watchdog {
 namespace {

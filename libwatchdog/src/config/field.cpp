@@ -9,10 +9,10 @@
 #include <cmath>
 #include <type_traits>
 
+#include "codec/json.h"
 #include "config/patterns.h"
-#include "watchdog/content.h"
-#include "watchdog/json.h"
-#include "watchdog/nearest.h"
+#include "privacy/content.h"
+#include "text/nearest.h"
 
 namespace watchdog {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "watchdog/redaction.h"
+#include "privacy/redaction.h"
 #include "watchdog/settings.h"
 
 namespace watchdog {

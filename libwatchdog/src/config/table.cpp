@@ -8,7 +8,7 @@
 #include <array>
 #include <cctype>
 
-#include "watchdog/json.h"
+#include "codec/json.h"
 
 namespace watchdog {
 namespace {

@@ -1,4 +1,4 @@
-#include "watchdog/digest.h"
+#include "facts/digest.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

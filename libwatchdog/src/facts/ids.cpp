@@ -1,4 +1,4 @@
-#include "watchdog/ids.h"
+#include "facts/ids.h"
 
 #include <sys/random.h>
 

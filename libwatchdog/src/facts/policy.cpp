@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-#include "watchdog/digest.h"
+#include "facts/digest.h"
 
 namespace watchdog {
 namespace {

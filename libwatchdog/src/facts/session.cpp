@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "facts/ids.h"
 #include "facts/process.h"
-#include "watchdog/ids.h"
 
 namespace watchdog {
 namespace {

@@ -16,7 +16,7 @@
 #include <optional>
 #include <utility>
 
-#include "watchdog/content.h"
+#include "privacy/content.h"
 
 namespace watchdog {
 namespace {

@@ -1,6 +1,6 @@
 #include "watchdog/case.h"
 
-#include "watchdog/attention.h"
+#include "judge/attention.h"
 
 namespace watchdog {
 

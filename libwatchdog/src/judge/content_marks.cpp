@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "facts/agent_tools.h"
+#include "facts/digest.h"
+#include "judge/text_loop.h"
 #include "judge/variation.h"
-#include "watchdog/content.h"
-#include "watchdog/digest.h"
+#include "privacy/content.h"
 #include "watchdog/repetition.h"
-#include "watchdog/text_loop.h"
 
 namespace watchdog {
 namespace {

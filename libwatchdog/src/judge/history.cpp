@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "facts/digest.h"
 #include "judge/session_words.h"
-#include "watchdog/content.h"
-#include "watchdog/digest.h"
+#include "privacy/content.h"
 
 namespace watchdog {
 

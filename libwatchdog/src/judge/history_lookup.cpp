@@ -1,7 +1,7 @@
 // Answers questions about a history. Nothing here changes one.
 #include <algorithm>
 
-#include "watchdog/digest.h"
+#include "facts/digest.h"
 #include "watchdog/history.h"
 
 namespace watchdog {

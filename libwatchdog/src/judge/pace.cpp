@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "watchdog/digest.h"
+#include "facts/digest.h"
 
 namespace watchdog {
 namespace {

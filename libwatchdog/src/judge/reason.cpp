@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "judge/attention.h"
 #include "text/figures.h"
 #include "text/sentence.h"
-#include "watchdog/attention.h"
 #include "watchdog/health.h"
 
 namespace watchdog {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "facts/agent_tools.h"
-#include "watchdog/digest.h"
+#include "facts/digest.h"
 
 namespace watchdog {
 namespace {

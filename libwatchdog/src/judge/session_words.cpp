@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "watchdog/content.h"
+#include "privacy/content.h"
 #include "watchdog/session.h"
 
 namespace watchdog {

@@ -10,8 +10,8 @@
 #include <span>
 #include <string_view>
 
-#include "watchdog/content.h"
-#include "watchdog/json_writer.h"
+#include "privacy/content.h"
+#include "text/json_writer.h"
 
 namespace watchdog {
 namespace {

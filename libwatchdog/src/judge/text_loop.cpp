@@ -2,7 +2,7 @@
 // rules for Markdown). The second splits them into tokens and digests each. The third keeps two
 // structures of constant size. One has, for each period up to 16, the number of equal tokens in a
 // row. The other is a window of digests of 50-byte chunks, with a table of their occurrences.
-#include "watchdog/text_loop.h"
+#include "judge/text_loop.h"
 
 #include <algorithm>
 #include <limits>

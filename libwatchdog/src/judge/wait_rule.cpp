@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "watchdog/nearest.h"
+#include "text/nearest.h"
 
 namespace watchdog {
 namespace {

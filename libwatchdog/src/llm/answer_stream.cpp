@@ -1,7 +1,7 @@
 // Reads answers of all usual model APIs. Bytes are events, lines or one document, by the content
 // type or by how they begin. Each JSON value is read by its members, whatever API it belongs to.
 // Texts, calls and tokens end up in the same members of `ObservedAnswer`.
-#include "watchdog/answer_stream.h"
+#include "llm/answer_stream.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -13,8 +13,8 @@
 #include "llm/error_body.h"
 #include "llm/event_stream.h"
 #include "llm/members.h"
+#include "privacy/content.h"
 #include "text/utf8.h"
-#include "watchdog/content.h"
 
 namespace watchdog {
 namespace {

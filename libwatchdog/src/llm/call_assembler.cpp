@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "watchdog/digest.h"
-#include "watchdog/json_writer.h"
+#include "facts/digest.h"
+#include "text/json_writer.h"
 
 namespace watchdog {
 

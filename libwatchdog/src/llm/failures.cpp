@@ -10,10 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "llm/members.h"
+#include "llm/retry_after.h"
 #include "text/ascii.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 #include "watchdog/reasons.h"
-#include "watchdog/retry_after.h"
 
 namespace watchdog {
 namespace {

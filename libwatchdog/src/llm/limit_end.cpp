@@ -2,7 +2,7 @@
 // milliseconds since 1970), a duration ("6m0s"), or a sentence. Each way has a reader of its own;
 // two tables say which header or field holds what. A header counts only if its limit is used up,
 // because servers send them with each response.
-#include "watchdog/limit_end.h"
+#include "llm/limit_end.h"
 
 #include <re2/re2.h>
 
@@ -15,9 +15,9 @@
 #include <string>
 
 #include "llm/members.h"
+#include "llm/retry_after.h"
 #include "llm/time_zone.h"
 #include "text/ascii.h"
-#include "watchdog/retry_after.h"
 
 namespace watchdog {
 namespace {

@@ -12,12 +12,12 @@
 #include "llm/answer_reader.h"
 #include "llm/failures.h"
 #include "llm/request.h"
+#include "llm/server_probe.h"
 #include "llm/slots.h"
-#include "watchdog/http_client.h"
+#include "net/http_client.h"
+#include "net/url.h"
 #include "watchdog/reasons.h"
-#include "watchdog/server_probe.h"
 #include "watchdog/time.h"
-#include "watchdog/url.h"
 
 namespace watchdog {
 namespace {

@@ -1,7 +1,7 @@
 // Reduces a model request to digests: of the setup, of the opening, and of each message. It
 // skips what clients change without meaning. The newest messages, after the agent's latest
 // words, are kept as text.
-#include "watchdog/model_request.h"
+#include "llm/model_request.h"
 
 #include <algorithm>
 #include <iterator>
@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "codec/fields.h"
+#include "facts/digest.h"
 #include "llm/members.h"
+#include "text/json_writer.h"
 #include "text/utf8.h"
-#include "watchdog/digest.h"
-#include "watchdog/json_writer.h"
 
 namespace watchdog {
 namespace {

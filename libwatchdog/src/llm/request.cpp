@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "watchdog/json.h"
-#include "watchdog/json_writer.h"
+#include "codec/json.h"
+#include "text/json_writer.h"
 
 namespace watchdog {
 namespace {

@@ -1,4 +1,4 @@
-#include "watchdog/retry_after.h"
+#include "llm/retry_after.h"
 
 #include <algorithm>
 #include <array>

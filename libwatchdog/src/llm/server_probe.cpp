@@ -2,7 +2,7 @@
 // impossible counts are absent, texts and lists are cut. A server is recognized by its header, then
 // by what its paths answer. Metrics are read line by line: samples of one name with different
 // labels are added up. A page that names no known server gives nothing.
-#include "watchdog/server_probe.h"
+#include "llm/server_probe.h"
 
 #include <algorithm>
 #include <cmath>

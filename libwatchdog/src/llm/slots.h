@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/server_probe.h"
+#include "llm/server_probe.h"
 
 namespace watchdog {
 

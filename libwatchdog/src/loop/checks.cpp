@@ -11,9 +11,10 @@
 #include <utility>
 
 #include "codec/fields.h"
-#include "watchdog/content.h"
-#include "watchdog/json.h"
-#include "watchdog/json_writer.h"
+#include "codec/json.h"
+#include "loop/check_subject.h"
+#include "privacy/content.h"
+#include "text/json_writer.h"
 
 namespace watchdog {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "codec/fields.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {

@@ -12,8 +12,9 @@
 #include <thread>
 #include <utility>
 
+#include "facts/ids.h"
+#include "loop/check_subject.h"
 #include "watchdog/budget_report.h"
-#include "watchdog/ids.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {

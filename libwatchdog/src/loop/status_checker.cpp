@@ -10,8 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "facts/ids.h"
 #include "watchdog/checks.h"
-#include "watchdog/ids.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {

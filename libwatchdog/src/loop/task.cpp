@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "codec/budget.h"
+#include "privacy/content.h"
+#include "text/json_writer.h"
 #include "watchdog/budget_report.h"
-#include "watchdog/content.h"
-#include "watchdog/json_writer.h"
 #include "watchdog/reasons.h"
 #include "watchdog/task_tool.h"
 

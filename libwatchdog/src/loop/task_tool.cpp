@@ -1,7 +1,7 @@
 #include "watchdog/task_tool.h"
 
 #include "codec/fields.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 
 namespace watchdog {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "watchdog/content.h"
+#include "privacy/content.h"
 #include "watchdog/tool_runner.h"
 
 namespace watchdog {

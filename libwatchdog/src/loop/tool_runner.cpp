@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "codec/budget.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 
 namespace watchdog {
 

@@ -29,7 +29,7 @@
 #include <mutex>
 #include <thread>
 
-#include "watchdog/http_client.h"
+#include "net/http_client.h"
 
 namespace watchdog {
 namespace {

@@ -1,4 +1,4 @@
-#include "watchdog/web_request.h"
+#include "net/web_request.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <charconv>
 
-#include "watchdog/http_client.h"
+#include "net/http_client.h"
 
 namespace watchdog {
 namespace {

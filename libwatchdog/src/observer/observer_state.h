@@ -12,14 +12,14 @@
 #include <unordered_set>
 #include <utility>
 
+#include "codec/json.h"
+#include "codec/progress.h"
+#include "facts/digest.h"
 #include "facts/process.h"
 #include "judge/situation.h"
+#include "observer/observer.h"
 #include "store/lock.h"
 #include "store/place.h"
-#include "watchdog/digest.h"
-#include "watchdog/json.h"
-#include "watchdog/observer.h"
-#include "watchdog/progress.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {

@@ -23,14 +23,14 @@
 #include <utility>
 #include <vector>
 
+#include "facts/ids.h"
 #include "files/objects.h"
 #include "files/open_file.h"
 #include "files/sha256.h"
 #include "outputs/artifact_file.h"
 #include "outputs/time_line.h"
+#include "privacy/content.h"
 #include "privacy/redactor.h"
-#include "watchdog/content.h"
-#include "watchdog/ids.h"
 
 // The directory:
 //   objects/ab/cdef…   an output; with `.cut` its first and last half

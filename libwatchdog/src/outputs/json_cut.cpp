@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "privacy/content.h"
+#include "text/json_writer.h"
 #include "text/utf8.h"
-#include "watchdog/content.h"
-#include "watchdog/json_writer.h"
 
 namespace watchdog {
 namespace {

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "codec/json.h"
 #include "outputs/json_cut.h"
+#include "privacy/content.h"
 #include "text/utf8.h"
-#include "watchdog/content.h"
-#include "watchdog/json.h"
 
 namespace watchdog {
 namespace {

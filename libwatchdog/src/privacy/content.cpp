@@ -2,7 +2,7 @@
 // not. It looks beyond what is kept, because a cut could split a secret and hide it. Length and
 // digest are taken before the content is cut. `Redactor` holds back the end of the text, because a
 // secret may go on there. Finders form a list that only grows, so it is read without a lock.
-#include "watchdog/content.h"
+#include "privacy/content.h"
 
 #include <algorithm>
 #include <array>
@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "facts/digest.h"
+#include "privacy/redaction.h"
 #include "privacy/redactor.h"
 #include "privacy/secrets.h"
-#include "watchdog/digest.h"
-#include "watchdog/redaction.h"
 
 namespace watchdog {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "privacy/redaction.h"
 #include "privacy/secret_shapes.h"
-#include "watchdog/redaction.h"
 
 namespace watchdog {
 

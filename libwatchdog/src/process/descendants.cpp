@@ -1,4 +1,4 @@
-#include "watchdog/descendants.h"
+#include "process/descendants.h"
 
 #include <dirent.h>
 #include <fcntl.h>

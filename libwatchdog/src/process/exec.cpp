@@ -30,8 +30,8 @@
 #include <new>
 #include <string_view>
 
+#include "process/descendants.h"
 #include "process/exec_message.h"
-#include "watchdog/descendants.h"
 
 namespace watchdog {
 namespace {

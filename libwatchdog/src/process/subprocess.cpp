@@ -21,11 +21,11 @@
 #include <system_error>
 #include <utility>
 
+#include "facts/ids.h"
 #include "process/descriptor.h"
 #include "process/exec_process.h"
 #include "process/head_tail_buffer.h"
 #include "process/marked_processes.h"
-#include "watchdog/ids.h"
 
 namespace watchdog {
 namespace {

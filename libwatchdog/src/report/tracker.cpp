@@ -8,10 +8,10 @@
 #include <array>
 #include <utility>
 
+#include "facts/ids.h"
 #include "report/beat_row.h"
 #include "report/tracker_state.h"
 #include "report/writer.h"
-#include "watchdog/ids.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {

@@ -14,13 +14,13 @@
 #include <thread>
 #include <utility>
 
+#include "codec/json.h"
+#include "codec/progress.h"
+#include "judge/text_loop.h"
+#include "privacy/content.h"
 #include "report/calling_out.h"
 #include "store/lock.h"
-#include "watchdog/content.h"
-#include "watchdog/json.h"
-#include "watchdog/progress.h"
 #include "watchdog/repetition.h"
-#include "watchdog/text_loop.h"
 #include "watchdog/tracker.h"
 
 namespace watchdog {

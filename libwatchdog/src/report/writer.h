@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "report/tracker_state.h"
-#include "watchdog/change_notifier.h"
-#include "watchdog/store.h"
+#include "store/change_notifier.h"
+#include "store/store.h"
 #include "watchdog/terminal_text.h"
 
 namespace watchdog {

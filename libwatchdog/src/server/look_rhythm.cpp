@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "watchdog/server_evidence.h"
+#include "server/server_evidence.h"
 
 namespace watchdog {
 namespace {

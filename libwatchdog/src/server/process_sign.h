@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "watchdog/server_evidence.h"
+#include "server/server_evidence.h"
 
 namespace watchdog {
 

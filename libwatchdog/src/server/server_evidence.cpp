@@ -1,4 +1,4 @@
-#include "watchdog/server_evidence.h"
+#include "server/server_evidence.h"
 
 #include <algorithm>
 #include <numeric>

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "watchdog/server_evidence.h"
+#include "server/server_evidence.h"
 
 namespace watchdog {
 

@@ -2,18 +2,18 @@
 // are inserted with one delivery for each channel. `make_messages` groups alerts into messages,
 // and `next_due_notice` does the same for what time alone makes due. The state of each session
 // is a row, so a command on the file and the monitor see the same one.
-#include "watchdog/alerts.h"
+#include "store/alerts.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "codec/fields.h"
+#include "codec/json.h"
+#include "facts/ids.h"
+#include "judge/attention.h"
+#include "privacy/content.h"
 #include "store/store_state.h"
-#include "watchdog/attention.h"
-#include "watchdog/content.h"
-#include "watchdog/ids.h"
-#include "watchdog/json.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {

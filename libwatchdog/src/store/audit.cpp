@@ -1,5 +1,5 @@
 // The audit log.
-#include "watchdog/audit.h"
+#include "store/audit.h"
 
 #include "store/store_state.h"
 

@@ -2,7 +2,7 @@
 // listens to. A notifier reads that directory again only after it changed. The times of directories
 // are coarse, so a directory that changed just now is read at the next notification too. A refused
 // connection shows that the listener's process died, and its socket is removed.
-#include "watchdog/change_notifier.h"
+#include "store/change_notifier.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -1,7 +1,7 @@
 #include "store/event_row.h"
 
 #include "codec/facts.h"
-#include "watchdog/json.h"
+#include "codec/json.h"
 #include "watchdog/repetition.h"
 
 namespace watchdog {

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <string>
 
-#include "watchdog/store.h"
+#include "store/store.h"
 
 namespace watchdog {
 

@@ -10,7 +10,7 @@
 
 #include "store/lock.h"
 #include "store/sqlite.h"
-#include "watchdog/store_reader.h"
+#include "store/store_reader.h"
 
 namespace watchdog {
 

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "codec/facts.h"
+#include "codec/json.h"
 #include "store/store_state.h"
-#include "watchdog/json.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {

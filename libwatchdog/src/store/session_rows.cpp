@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "codec/fields.h"
+#include "codec/json.h"
 #include "store/reader_state.h"
-#include "watchdog/json.h"
-#include "watchdog/store_reader.h"
+#include "store/store_reader.h"
 
 namespace watchdog {
 namespace {

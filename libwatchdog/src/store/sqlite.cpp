@@ -13,7 +13,7 @@
 
 #include "schema_sql.h"
 #include "store/lock.h"
-#include "watchdog/version.h"
+#include "store/version.h"
 
 namespace watchdog {
 namespace {

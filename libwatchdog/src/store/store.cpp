@@ -3,7 +3,7 @@
 // event. The writer's cached state of sessions is valid only until another process commits. After
 // any SQL error the writer drops it and reads it again. Alerts, audit, retention and erasure are in
 // files of their own.
-#include "watchdog/store.h"
+#include "store/store.h"
 
 #include <algorithm>
 #include <array>
@@ -12,18 +12,18 @@
 
 #include "codec/facts.h"
 #include "codec/fields.h"
+#include "codec/json.h"
+#include "facts/ids.h"
+#include "privacy/content.h"
+#include "privacy/redaction.h"
+#include "store/change_notifier.h"
 #include "store/event_row.h"
 #include "store/lock.h"
 #include "store/place.h"
 #include "store/reader_state.h"
 #include "store/store_state.h"
-#include "watchdog/change_notifier.h"
-#include "watchdog/content.h"
-#include "watchdog/ids.h"
-#include "watchdog/json.h"
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 #include "watchdog/reasons.h"
-#include "watchdog/redaction.h"
 #include "watchdog/repetition.h"
 
 namespace watchdog {

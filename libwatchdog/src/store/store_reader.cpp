@@ -3,7 +3,7 @@
 // of the chain: older ones were trimmed. `fold` begins with the snapshot and merges the session's
 // later events with the observer's absences. Rows that cannot be decoded are shown as far as
 // possible.
-#include "watchdog/store_reader.h"
+#include "store/store_reader.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,11 +15,11 @@
 
 #include "codec/facts.h"
 #include "codec/fields.h"
+#include "codec/json.h"
 #include "store/event_row.h"
 #include "store/lock.h"
 #include "store/place.h"
 #include "store/reader_state.h"
-#include "watchdog/json.h"
 
 namespace watchdog {
 namespace {

@@ -9,13 +9,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "store/change_notifier.h"
 #include "store/event_row.h"
 #include "store/files.h"
 #include "store/lock.h"
 #include "store/reader_state.h"
 #include "store/sqlite.h"
-#include "watchdog/change_notifier.h"
-#include "watchdog/store.h"
+#include "store/store.h"
 
 namespace watchdog {
 

@@ -1,4 +1,4 @@
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 
 #include <array>
 #include <charconv>

@@ -1,10 +1,10 @@
-#include "watchdog/nearest.h"
+#include "text/nearest.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
 
-#include "watchdog/content.h"
+#include "privacy/content.h"
 
 namespace watchdog {
 namespace {

@@ -10,9 +10,9 @@
 #include <optional>
 #include <string>
 
+#include "store/store_reader.h"
 #include "watchdog/case.h"
 #include "watchdog/result.h"
-#include "watchdog/store_reader.h"
 #include "watchdog/time.h"
 
 namespace watchdog {

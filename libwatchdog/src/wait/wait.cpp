@@ -15,15 +15,15 @@
 #include <limits>
 #include <utility>
 
+#include "codec/progress.h"
+#include "facts/ids.h"
 #include "report/calling_out.h"
+#include "store/change_notifier.h"
+#include "store/store.h"
 #include "wait/far_process.h"
 #include "wait/one_line.h"
 #include "wait/session_view.h"
 #include "wait/termination_watch.h"
-#include "watchdog/change_notifier.h"
-#include "watchdog/ids.h"
-#include "watchdog/progress.h"
-#include "watchdog/store.h"
 
 namespace watchdog {
 namespace {

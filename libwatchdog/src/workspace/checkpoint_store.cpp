@@ -16,11 +16,11 @@
 #include <set>
 #include <utility>
 
+#include "facts/ids.h"
 #include "files/objects.h"
 #include "files/open_file.h"
 #include "files/sha256.h"
-#include "watchdog/content.h"
-#include "watchdog/ids.h"
+#include "privacy/content.h"
 #include "workspace/checkpoint_record.h"
 
 // The directory:

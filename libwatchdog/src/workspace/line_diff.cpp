@@ -2,7 +2,7 @@
 // numbers. Myers' algorithm then finds the fewest changes. If it exceeds its bounds of memory and
 // time, all lines in between count as replaced. Changes that are close to each other share a hunk.
 // A page takes lines until one does not fit; after that it only counts them.
-#include "watchdog/line_diff.h"
+#include "workspace/line_diff.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "privacy/content.h"
 #include "text/utf8.h"
-#include "watchdog/content.h"
 #include "watchdog/terminal_text.h"
 
 namespace watchdog {

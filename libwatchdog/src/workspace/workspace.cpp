@@ -15,13 +15,13 @@
 #include <cerrno>
 #include <utility>
 
+#include "facts/ids.h"
 #include "files/open_file.h"
 #include "files/sha256.h"
 #include "files/walk.h"
+#include "privacy/content.h"
 #include "text/utf8.h"
-#include "watchdog/content.h"
-#include "watchdog/ids.h"
-#include "watchdog/line_diff.h"
+#include "workspace/line_diff.h"
 
 namespace watchdog {
 namespace {

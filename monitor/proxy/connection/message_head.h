@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "watchdog/url.h"
+#include "net/url.h"
 
 namespace watchdog::monitor {
 

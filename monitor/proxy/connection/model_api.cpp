@@ -1,6 +1,6 @@
 #include "proxy/connection/model_api.h"
 
-#include "watchdog/json_writer.h"
+#include "text/json_writer.h"
 
 namespace watchdog::monitor {
 

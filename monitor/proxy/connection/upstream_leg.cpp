@@ -6,10 +6,10 @@
 
 #include "http/framing.h"
 #include "ingest/hook_answer.h"
+#include "llm/limit_end.h"
+#include "llm/retry_after.h"
 #include "proxy/connection/json_members.h"
 #include "proxy/connection/proxy_connection.h"
-#include "watchdog/limit_end.h"
-#include "watchdog/retry_after.h"
 
 namespace watchdog::monitor {
 namespace {

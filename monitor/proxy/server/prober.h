@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
+#include "net/url.h"
+#include "server/server_evidence.h"
 #include "watchdog/result.h"
-#include "watchdog/server_evidence.h"
-#include "watchdog/url.h"
 
 namespace watchdog::monitor {
 

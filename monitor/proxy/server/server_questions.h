@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "watchdog/http_client.h"
-#include "watchdog/server_probe.h"
+#include "llm/server_probe.h"
+#include "net/http_client.h"
 
 namespace watchdog::monitor {
 

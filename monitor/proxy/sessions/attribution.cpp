@@ -10,10 +10,10 @@
 #include <cctype>
 #include <utility>
 
-#include "watchdog/content.h"
-#include "watchdog/digest.h"
-#include "watchdog/ids.h"
-#include "watchdog/json_writer.h"
+#include "facts/digest.h"
+#include "facts/ids.h"
+#include "privacy/content.h"
+#include "text/json_writer.h"
 
 namespace watchdog::monitor {
 namespace {

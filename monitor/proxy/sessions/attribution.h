@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "llm/model_request.h"
 #include "proxy/sessions/observation.h"
-#include "watchdog/model_request.h"
 #include "watchdog/names.h"
 
 namespace watchdog::monitor {

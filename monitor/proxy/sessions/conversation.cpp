@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "watchdog/digest.h"
-#include "watchdog/json.h"
+#include "codec/json.h"
+#include "facts/digest.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "watchdog/model_request.h"
+#include "llm/model_request.h"
 
 namespace watchdog::monitor {
 

@@ -11,9 +11,9 @@
 #include <variant>
 #include <vector>
 
+#include "server/server_evidence.h"
 #include "watchdog/names.h"
 #include "watchdog/report.h"
-#include "watchdog/server_evidence.h"
 #include "watchdog/time.h"
 
 namespace watchdog::monitor {

@@ -16,21 +16,21 @@
 #include <unordered_map>
 #include <utility>
 
+#include "codec/json.h"
+#include "facts/digest.h"
 #include "ingest/hook_answer.h"
+#include "judge/text_loop.h"
+#include "llm/answer_stream.h"
+#include "llm/limit_end.h"
+#include "llm/model_request.h"
+#include "privacy/content.h"
 #include "process/process_sample.h"
 #include "proxy/sessions/attribution.h"
 #include "proxy/sessions/conversation.h"
 #include "proxy/sessions/refusal.h"
-#include "watchdog/answer_stream.h"
-#include "watchdog/content.h"
-#include "watchdog/digest.h"
 #include "watchdog/history.h"
-#include "watchdog/json.h"
-#include "watchdog/limit_end.h"
-#include "watchdog/model_request.h"
 #include "watchdog/reasons.h"
 #include "watchdog/repetition.h"
-#include "watchdog/text_loop.h"
 
 namespace watchdog::monitor {
 namespace {

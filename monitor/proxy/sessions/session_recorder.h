@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "proxy/sessions/observation.h"
-#include "watchdog/store.h"
+#include "store/store.h"
 
 namespace watchdog::monitor {
 

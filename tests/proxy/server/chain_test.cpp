@@ -13,14 +13,14 @@
 #include <utility>
 #include <vector>
 
+#include "codec/json.h"
+#include "observer/observer.h"
 #include "proxy/sessions/session_recorder.h"
 #include "server/server_variant.h"
+#include "store/store.h"
 #include "support/manual_clock.h"
 #include "support/scenario.h"
-#include "watchdog/json.h"
-#include "watchdog/observer.h"
 #include "watchdog/repetition.h"
-#include "watchdog/store.h"
 
 namespace watchdog::test {
 namespace {

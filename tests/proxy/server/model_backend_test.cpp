@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "net/http_client.h"
 #include "support/backend.h"
 #include "support/process.h"
-#include "watchdog/http_client.h"
 #include "watchdog/model_client.h"
 
 namespace watchdog::test {

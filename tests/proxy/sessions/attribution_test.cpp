@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "watchdog/ids.h"
+#include "facts/ids.h"
 
 namespace watchdog::monitor {
 namespace {

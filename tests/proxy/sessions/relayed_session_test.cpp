@@ -4,10 +4,10 @@
 
 #include <random>
 
+#include "observer/observer.h"
 #include "proxy/sessions/relaying.h"
 #include "support/manual_clock.h"
 #include "support/scenario.h"
-#include "watchdog/observer.h"
 
 namespace watchdog::test {
 namespace {

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "watchdog/attention.h"
+#include "codec/progress.h"
+#include "judge/attention.h"
+#include "store/store.h"
 #include "watchdog/case.h"
-#include "watchdog/progress.h"
 #include "watchdog/result.h"
-#include "watchdog/store.h"
 
 namespace watchdog {
 

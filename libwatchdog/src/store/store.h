@@ -11,20 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "watchdog/alerts.h"
-#include "watchdog/audit.h"
+#include "store/alerts.h"
+#include "store/audit.h"
+#include "store/store_reader.h"
 #include "watchdog/case.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
 #include "watchdog/session.h"
-#include "watchdog/store_reader.h"
 #include "watchdog/time.h"
 
 namespace watchdog {
-
-/// Returns the default database: `$WATCHDOG_DB`, else `$XDG_STATE_HOME/watchdog/watchdog.db`, else
-/// `~/.local/state/watchdog/watchdog.db`.
-[[nodiscard]] std::filesystem::path default_database();
 
 /// How to handle a session that is missing, or exists already.
 enum class Creation : std::uint8_t {

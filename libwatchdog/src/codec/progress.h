@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "text/json_writer.h"
 #include "watchdog/case.h"
-#include "watchdog/json_writer.h"
 #include "watchdog/session.h"
 #include "watchdog/time.h"
 

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "net/url.h"
 #include "watchdog/names.h"
 #include "watchdog/result.h"
 #include "watchdog/time.h"
-#include "watchdog/url.h"
 
 namespace watchdog {
 

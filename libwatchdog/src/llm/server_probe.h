@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "server/server_evidence.h"
 #include "watchdog/model_client.h"
-#include "watchdog/server_evidence.h"
 
 namespace watchdog {
 

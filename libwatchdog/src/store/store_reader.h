@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/alerts.h"
-#include "watchdog/audit.h"
+#include "store/alerts.h"
+#include "store/audit.h"
 #include "watchdog/case.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
