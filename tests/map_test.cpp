@@ -154,6 +154,23 @@ TEST(Map, the_indexes_of_design_pages_link_to_each_of_them) {
   EXPECT_GT(linked.size(), 30U);
 }
 
+TEST(Map, public_headers_are_few_and_in_the_list_of_their_folder) {
+  const fs::path folder = root / "libwatchdog/include/watchdog";
+  Set headers{"exec_place.h"};  // made when the library is configured
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".h") headers.insert(entry.path().filename());
+  static const std::regex row(R"(\| `([a-z_]+\.h)` \| .+ \|)");
+  Set listed;
+  std::istringstream lines(text_of(folder / "README.md"));
+  std::smatch match;
+  for (std::string line; std::getline(lines, line);)
+    if (std::regex_match(line, match, row)) {
+      EXPECT_TRUE(listed.insert(match.str(1)).second) << line;
+    }
+  EXPECT_EQ(listed, headers);
+  EXPECT_LE(headers.size(), 28U) << "put a header that agents do not need into a room";
+}
+
 TEST(Map, a_wrong_line_of_a_folder_is_found) {
   const std::string page =
       "- Belongs here: requests of agents.\n- Does not belong here: x\n"

@@ -313,7 +313,7 @@ def healths(program):
     kinds = names_in("health.h", "HealthKind")
     complete("healths", kinds, texts.HEALTHS)
     progress = json.loads((ROOT / "schemas/progress.schema.json").read_text())["properties"]
-    patterns = [one for one in names_in("pattern.h", "Pattern") if one != "none"]
+    patterns = [one for one in names_in("policy.h", "Pattern") if one != "none"]
     complete("findings", patterns, texts.FINDINGS)
     lifecycle = progress["lifecycle"]["enum"]
     attention = progress["attention"]["enum"]

@@ -16,8 +16,8 @@
 #include "watchdog/run.h"
 #include "watchdog/settings.h"
 #include "watchdog/terminal_text.h"
+#include "watchdog/tool.h"
 #include "watchdog/tool_runner.h"
-#include "watchdog/workspace_tools.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "core/backend.h"
-#include "watchdog/case.h"
 #include "watchdog/checks.h"
+#include "watchdog/health.h"
 
 namespace watchdog::monitor {
 

@@ -26,7 +26,6 @@
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/wait_display.h"
-#include "watchdog/wait_rule.h"
 
 namespace watchdog::monitor {
 

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/names.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
 #include "watchdog/session.h"

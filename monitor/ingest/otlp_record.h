@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/names.h"
 #include "watchdog/result.h"
 
 namespace watchdog::monitor {

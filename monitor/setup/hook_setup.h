@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/names.h"
 #include "watchdog/result.h"
 
 namespace watchdog::monitor {

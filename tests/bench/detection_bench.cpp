@@ -10,7 +10,7 @@
 #include "codec/json.h"
 #include "judge/text_loop.h"
 #include "privacy/content.h"
-#include "watchdog/case.h"
+#include "watchdog/health.h"
 #include "watchdog/repetition.h"
 
 namespace watchdog::bench {

@@ -1,5 +1,3 @@
-#include "watchdog/cancel_scope.h"
-
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -9,6 +7,8 @@
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "watchdog/deadline.h"
 
 namespace watchdog {
 namespace {

@@ -10,7 +10,7 @@
 #include "files/sha256.h"
 #include "support/temp_dir.h"
 #include "support/tool_bench.h"
-#include "watchdog/workspace_tools.h"
+#include "watchdog/tool.h"
 
 namespace watchdog {
 namespace {

@@ -1,7 +1,5 @@
 // The tools of a workspace, carried out by an executor: files, and programs that behave badly.
 
-#include "watchdog/workspace_tools.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -16,6 +14,7 @@
 #include "support/temp_dir.h"
 #include "support/text_file.h"
 #include "support/tool_bench.h"
+#include "watchdog/tool.h"
 
 namespace watchdog {
 namespace {

@@ -1,5 +1,3 @@
-#include "watchdog/write_fence.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -13,6 +11,7 @@
 #include "support/temp_dir.h"
 #include "support/text_file.h"
 #include "support/tool_bench.h"
+#include "watchdog/tool_outcome.h"
 
 namespace watchdog {
 namespace {

@@ -5,7 +5,7 @@
 #include "server/server_evidence.h"
 #include "watchdog/health.h"
 #include "watchdog/history.h"
-#include "watchdog/pattern.h"
+#include "watchdog/policy.h"
 #include "watchdog/report.h"
 
 namespace watchdog {

@@ -18,7 +18,6 @@
 #include "support/text_file.h"
 #include "watchdog/artifact_store.h"
 #include "watchdog/settings.h"
-#include "watchdog/tool_output.h"
 #include "watchdog/tracker.h"
 
 namespace watchdog::monitor {

@@ -6,7 +6,7 @@
 #include "codec/json.h"
 #include "fuzz/fuzz.h"
 #include "text/utf8.h"
-#include "watchdog/tool_output.h"
+#include "watchdog/artifact_store.h"
 
 using watchdog::OutputLimits;
 using watchdog::OutputShape;

@@ -18,7 +18,7 @@
 #include "store/store_reader.h"
 #include "support/otlp_encoder.h"
 #include "support/temp_dir.h"
-#include "watchdog/case.h"
+#include "watchdog/health.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -1,6 +1,6 @@
-#include "watchdog/old_limits.h"
-
 #include <gtest/gtest.h>
+
+#include "watchdog/run.h"
 
 namespace watchdog::test {
 namespace {

@@ -1,11 +1,10 @@
-#include "watchdog/plan.h"
-
 #include <gtest/gtest.h>
 
 #include <deque>
 
 #include "support/temp_dir.h"
 #include "watchdog/reasons.h"
+#include "watchdog/run.h"
 
 namespace watchdog::test {
 namespace {

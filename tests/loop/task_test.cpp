@@ -6,7 +6,7 @@
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/temp_dir.h"
-#include "watchdog/task_tool.h"
+#include "watchdog/tool_runner.h"
 
 namespace watchdog::test {
 namespace {

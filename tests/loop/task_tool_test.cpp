@@ -1,8 +1,8 @@
-#include "watchdog/task_tool.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+
+#include "watchdog/tool_runner.h"
 
 namespace watchdog::test {
 namespace {

@@ -1,5 +1,3 @@
-#include "watchdog/tool_output.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "support/scenario.h"
 #include "support/temp_dir.h"
 #include "text/utf8.h"
+#include "watchdog/artifact_store.h"
 
 namespace watchdog::test {
 namespace {

@@ -1,11 +1,10 @@
-#include "watchdog/budget_report.h"
-
 #include <gtest/gtest.h>
 
 #include "store/store_reader.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/temp_dir.h"
+#include "watchdog/tracker.h"
 
 namespace watchdog::test {
 namespace {

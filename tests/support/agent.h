@@ -8,7 +8,7 @@
 
 #include "codec/json.h"
 #include "privacy/content.h"
-#include "watchdog/case.h"
+#include "watchdog/health.h"
 #include "watchdog/repetition.h"
 
 namespace watchdog::test {

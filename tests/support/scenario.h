@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/case.h"
+#include "watchdog/health.h"
 
 namespace watchdog::test {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/names.h"
+#include "watchdog/result.h"
 #include "watchdog/time.h"
 
 namespace watchdog::test {

@@ -13,7 +13,6 @@
 #include <iostream>
 #include <string>
 
-#include "watchdog/termination.h"
 #include "watchdog/tracker.h"
 #include "watchdog/wait.h"
 

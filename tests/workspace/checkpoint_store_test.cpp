@@ -1,5 +1,3 @@
-#include "watchdog/checkpoint_store.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,6 +15,7 @@
 #include "support/scenario.h"
 #include "support/temp_dir.h"
 #include "support/text_file.h"
+#include "watchdog/workspace.h"
 #include "workspace/checkpoint_record.h"
 
 namespace watchdog::test {

@@ -11,7 +11,7 @@
 
 #include "ingest/trace.h"
 #include "score/peer_rules.h"
-#include "watchdog/case.h"
+#include "watchdog/health.h"
 
 namespace watchdog::monitor {
 

@@ -12,7 +12,7 @@
 
 #include "watchdog/health.h"
 #include "watchdog/history.h"
-#include "watchdog/names.h"
+#include "watchdog/result.h"
 #include "watchdog/time.h"
 
 namespace watchdog {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/case.h"
-#include "watchdog/model.h"
+#include "watchdog/health.h"
+#include "watchdog/model_client.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
 

@@ -21,7 +21,6 @@
 #include <string>
 #include <utility>
 
-#include "watchdog/termination.h"
 #include "watchdog/tracker.h"
 #include "watchdog/wait.h"
 

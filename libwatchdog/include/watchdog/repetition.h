@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/pattern.h"
 #include "watchdog/policy.h"
 #include "watchdog/report.h"
 #include "watchdog/session.h"

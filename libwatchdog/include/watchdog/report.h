@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "watchdog/budget.h"
-#include "watchdog/names.h"
 #include "watchdog/policy.h"
+#include "watchdog/result.h"
 #include "watchdog/time.h"
 
 namespace watchdog {

@@ -1,25 +1,108 @@
 /// \file
-/// An agent's main loop: reflect, act, check its own progress, until a reason to end.
+/// An agent's main loop: plan, reflect, act, check its own progress, until a reason to end.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "watchdog/budget.h"
-#include "watchdog/cancel_scope.h"
 #include "watchdog/checks.h"
-#include "watchdog/failure.h"
-#include "watchdog/model.h"
-#include "watchdog/old_limits.h"
-#include "watchdog/plan.h"
+#include "watchdog/deadline.h"
+#include "watchdog/model_client.h"
+#include "watchdog/report.h"
 #include "watchdog/result.h"
+#include "watchdog/time.h"
 #include "watchdog/tracker.h"
 
 namespace watchdog {
+
+/// A plan, in order. A plain value.
+struct Plan {
+  std::vector<std::string> steps{};
+  bool simplified = false;  ///< The model could not make the whole plan and made a simpler one.
+};
+
+inline constexpr std::size_t plan_steps_max = 50;
+
+/// Asks the model for a plan without a time limit, and reports the phase `planning`. After some
+/// failures it asks once more, for a simpler plan. These failures are: no plan in the answer, half
+/// an answer, a prompt that is too long, and the server's own error. It returns any other failure.
+/// It reports a success as the state change `plan_generated`.
+[[nodiscard]] Result<Plan, Failure> plan(const Model& model, ProgressTracker& tracker,
+                                         std::string_view task, std::string_view context = {},
+                                         const std::stop_token& stop = {});
+
+/// `AUTONOMOUS_STATUS_BASED_TIMEOUT`: 0, 1 or compare.
+enum class Migration : std::uint8_t {
+  time_based,    ///< the old limits end the run, as `cancelled / legacy_time_limit`
+  status_based,  ///< the default: no time limits
+  compare        ///< the limits end nothing; each moment at which they would have is recorded
+};
+
+template <>
+struct Names<Migration> {
+  static constexpr std::string_view all[] = {"0", "1", "compare"};
+};
+
+/// 0: no such limit. A plain value.
+struct OldLimits {
+  Migration mode = Migration::status_based;
+  Millis planning{30'000};            ///< Phase `planning`.
+  Millis implementation{120'000};     ///< Phase `implementation`.
+  Millis deployment{180'000};         ///< Phase `deployment`.
+  Millis tool{30'000};                ///< One tool call; phase `execution` without reported calls.
+  Millis task{600'000};               ///< The whole run.
+  std::int64_t health_attempts = 15;  ///< Tries of one request to the model.
+};
+
+/// Records which old limits would have fired, each at most once per operation. Times are on one
+/// clock, with any origin. Thread-safe.
+class LimitWatch {
+ public:
+  LimitWatch(OldLimits limits, Millis now) : limits_(limits), began_(now) {}
+
+  /// Begins a phase and ends the previous one. `execution` counts as a tool call until a call
+  /// begins. A phase without a limit is not watched. Empty: no phase begins.
+  void begin(std::string_view phase, Millis now);
+  /// Begins or ends a tool call. At most 64 are watched at a time.
+  void begin_call(std::string_view call, Millis now);
+  void end_call(std::string_view call, Millis now);
+  /// Records the number of tries of one request.
+  void attempts(std::int64_t count, Millis now);
+
+  /// Returns the limits that were passed since the last call, oldest first.
+  [[nodiscard]] std::vector<LimitPassed> take(Millis now);
+  /// Returns when the next one will be passed; empty: none is near.
+  [[nodiscard]] std::optional<Millis> next() const;
+
+ private:
+  struct Running {
+    std::string name{};  ///< Of the limit.
+    Millis since{};
+    Millis limit{};
+    bool said = false;
+    std::string call{};  ///< Empty: a phase.
+  };
+  [[nodiscard]] Millis limit_of(std::string_view phase) const;
+  void end(std::string_view call);
+  /// Records what was passed by `now`. REQUIRES: mutex held.
+  void look(Millis now);
+
+  OldLimits limits_;
+  Millis began_;
+  mutable std::mutex mutex_;
+  std::vector<Running> running_;
+  bool task_said_ = false;
+  bool attempts_said_ = false;
+  std::vector<LimitPassed> passed_;
+};
 
 /// The agent's assessment of its own work.
 enum class Assessment : std::uint8_t { going_on, task_complete, task_failed };

@@ -18,11 +18,10 @@
 #include "watchdog/deadline.h"
 #include "watchdog/executor.h"
 #include "watchdog/model_client.h"
-#include "watchdog/names.h"
 #include "watchdog/policy.h"
 #include "watchdog/result.h"
 #include "watchdog/run.h"
-#include "watchdog/task_tool.h"
+#include "watchdog/tool_runner.h"
 
 namespace watchdog {
 

@@ -14,7 +14,6 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/names.h"
 #include "watchdog/result.h"
 #include "watchdog/time.h"
 #if __has_include("exec_place.h")

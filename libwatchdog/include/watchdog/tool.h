@@ -1,7 +1,8 @@
 /// \file
-/// The interface of a tool: a function that may block, throw, or never return.
+/// A tool that a model may call, and the library's own tools for a workspace.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -13,11 +14,12 @@
 #include <string_view>
 #include <vector>
 
+#include "watchdog/artifact_store.h"
 #include "watchdog/deadline.h"
-#include "watchdog/names.h"
 #include "watchdog/result.h"
+#include "watchdog/subprocess.h"
 #include "watchdog/tool_outcome.h"
-#include "watchdog/write_fence.h"
+#include "watchdog/workspace.h"
 
 namespace watchdog {
 
@@ -201,5 +203,37 @@ enum class Confirmation : std::uint8_t { approve, deny };
 /// ignored). Called on a worker's thread.
 using Confirmer = std::function<Confirmation(const ToolCall& call, const Tool::Preview& preview,
                                              const std::stop_token& stop)>;
+
+// Without a workspace, or without a store of artifacts to read, these return null, which
+// `ToolRegistry::add` refuses.
+
+/// `read_file {path, offset?, limit?}`: a page of a file, `limit` bytes at most.
+[[nodiscard]] std::shared_ptr<Tool> read_file_tool(std::shared_ptr<const Workspace> workspace);
+
+/// `list_files {path?}`: names of a directory, directories with a slash; at most 1,000.
+[[nodiscard]] std::shared_ptr<Tool> list_files_tool(std::shared_ptr<const Workspace> workspace);
+
+/// `write_file {path, content}`: replaces or creates a file in one step, through the write fence.
+/// `confirm`: a person is asked first, with a diff.
+[[nodiscard]] std::shared_ptr<Tool> write_file_tool(std::shared_ptr<const Workspace> workspace,
+                                                    bool confirm);
+
+/// Options of the shell tool. A plain value.
+struct ShellOptions {
+  bool confirm = false;
+  Survivors survivors = Survivors::kill;
+  KillLadder ladder{};
+  bool inherit_env = false;
+};
+
+/// `shell {command}`: a command line for /bin/sh in the workspace's first root. Its output counts
+/// as progress. Long output is stored in full if there is a store. It is not a sandbox: a command
+/// may touch whatever this user may.
+[[nodiscard]] std::shared_ptr<Tool> shell_tool(std::shared_ptr<const Workspace> workspace,
+                                               std::shared_ptr<ArtifactStore> artifacts,
+                                               ShellOptions options = {});
+
+/// `artifact_read {id, offset?, limit?}`: a page of an output that was too long to be shown.
+[[nodiscard]] std::shared_ptr<Tool> artifact_read_tool(std::shared_ptr<ArtifactStore> artifacts);
 
 }  // namespace watchdog

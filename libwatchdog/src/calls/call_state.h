@@ -11,11 +11,10 @@
 #include <string>
 
 #include "calls/wakeup.h"
-#include "watchdog/cancel_scope.h"
 #include "watchdog/deadline.h"
+#include "watchdog/executor.h"
 #include "watchdog/tool.h"
-#include "watchdog/turns.h"
-#include "watchdog/write_fence.h"
+#include "watchdog/tool_outcome.h"
 
 namespace watchdog {
 

@@ -2,8 +2,6 @@
 // the reason under the node's lock, closes the write fence and wakes the waiters, and then does
 // the same for the nodes below. It runs no foreign code: stop tokens and callbacks go to a
 // `Dispatcher`, whose threads may block.
-#include "watchdog/cancel_scope.h"
-
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -17,7 +15,8 @@
 #include <vector>
 
 #include "calls/wakeup.h"
-#include "watchdog/write_fence.h"
+#include "watchdog/deadline.h"
+#include "watchdog/tool_outcome.h"
 
 namespace watchdog {
 namespace {

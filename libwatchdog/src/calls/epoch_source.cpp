@@ -9,7 +9,7 @@
 #include <mutex>
 #include <utility>
 
-#include "watchdog/write_fence.h"
+#include "watchdog/tool_outcome.h"
 
 namespace watchdog {
 namespace {

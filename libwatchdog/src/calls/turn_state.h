@@ -10,7 +10,7 @@
 #include <string>
 
 #include "calls/call_state.h"
-#include "watchdog/turns.h"
+#include "watchdog/executor.h"
 
 namespace watchdog {
 

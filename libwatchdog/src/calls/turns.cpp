@@ -3,8 +3,6 @@
 // reported once and before the end, even if it came from a scope above. That lock is recursive
 // because an observer may cause the next event. One thread aborts turns whose owners stay away too
 // long.
-#include "watchdog/turns.h"
-
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -13,6 +11,7 @@
 
 #include "calls/turn_state.h"
 #include "facts/ids.h"
+#include "watchdog/executor.h"
 
 namespace watchdog {
 namespace {

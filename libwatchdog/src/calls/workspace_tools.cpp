@@ -3,13 +3,12 @@
 // The shell passes output on while the command runs, to the call and to the artifact store. The
 // store keeps it only if it is too long to be shown. Pages end at a whole character and name the
 // next offset.
-#include "watchdog/workspace_tools.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "codec/fields.h"
+#include "watchdog/tool.h"
 
 namespace watchdog {
 namespace {

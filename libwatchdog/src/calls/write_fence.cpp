@@ -3,8 +3,6 @@
 // effect starts while it waits. A file is compared, synced and renamed within one open directory,
 // so a change of its path meanwhile has no influence. A staged file that was not published is
 // removed.
-#include "watchdog/write_fence.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -20,6 +18,7 @@
 
 #include "files/open_file.h"
 #include "files/sha256.h"
+#include "watchdog/tool_outcome.h"
 
 namespace watchdog {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "watchdog/case.h"
+#include "watchdog/health.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
 

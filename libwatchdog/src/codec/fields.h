@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 
-#include "watchdog/names.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
 

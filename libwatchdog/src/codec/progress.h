@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "text/json_writer.h"
-#include "watchdog/case.h"
+#include "watchdog/health.h"
 #include "watchdog/session.h"
 #include "watchdog/time.h"
 

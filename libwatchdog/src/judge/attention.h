@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "watchdog/case.h"
-#include "watchdog/names.h"
+#include "watchdog/health.h"
+#include "watchdog/result.h"
 
 namespace watchdog {
 

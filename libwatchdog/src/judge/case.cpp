@@ -1,6 +1,5 @@
-#include "watchdog/case.h"
-
 #include "judge/attention.h"
+#include "watchdog/health.h"
 
 namespace watchdog {
 

@@ -1,10 +1,9 @@
-#include "watchdog/pace.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "facts/digest.h"
+#include "watchdog/history.h"
 
 namespace watchdog {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "facts/process.h"
-#include "watchdog/case.h"
+#include "watchdog/health.h"
 #include "watchdog/time.h"
 
 namespace watchdog {

@@ -10,7 +10,7 @@
 #include "llm/assembler.h"
 #include "llm/error_body.h"
 #include "llm/event_stream.h"
-#include "watchdog/model.h"
+#include "watchdog/model_client.h"
 #include "watchdog/result.h"
 
 namespace watchdog {

@@ -11,7 +11,7 @@
 
 #include "llm/call_assembler.h"
 #include "llm/error_body.h"
-#include "watchdog/model.h"
+#include "watchdog/model_client.h"
 
 namespace watchdog {
 

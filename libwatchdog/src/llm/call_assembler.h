@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/model.h"
+#include "watchdog/model_client.h"
 
 namespace watchdog {
 

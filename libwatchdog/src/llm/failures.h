@@ -8,7 +8,7 @@
 #include "llm/answer_reader.h"
 #include "llm/error_body.h"
 #include "net/http_client.h"
-#include "watchdog/failure.h"
+#include "watchdog/model_client.h"
 #include "watchdog/time.h"
 
 namespace watchdog {

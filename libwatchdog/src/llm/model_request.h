@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/model.h"
+#include "watchdog/model_client.h"
 
 namespace watchdog {
 

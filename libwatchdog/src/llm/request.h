@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "watchdog/model.h"
 #include "watchdog/model_client.h"
 
 namespace watchdog {

@@ -1,8 +1,8 @@
-#include "watchdog/old_limits.h"
-
 #include <algorithm>
 #include <array>
 #include <utility>
+
+#include "watchdog/run.h"
 
 namespace watchdog {
 namespace {

@@ -1,11 +1,10 @@
-#include "watchdog/plan.h"
-
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "codec/fields.h"
 #include "text/json_writer.h"
 #include "watchdog/reasons.h"
+#include "watchdog/run.h"
 
 namespace watchdog {
 namespace {

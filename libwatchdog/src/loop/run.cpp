@@ -14,8 +14,8 @@
 
 #include "facts/ids.h"
 #include "loop/check_subject.h"
-#include "watchdog/budget_report.h"
 #include "watchdog/reasons.h"
+#include "watchdog/tracker.h"
 
 namespace watchdog {
 namespace {

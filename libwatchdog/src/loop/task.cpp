@@ -8,9 +8,9 @@
 #include "codec/budget.h"
 #include "privacy/content.h"
 #include "text/json_writer.h"
-#include "watchdog/budget_report.h"
 #include "watchdog/reasons.h"
-#include "watchdog/task_tool.h"
+#include "watchdog/tool_runner.h"
+#include "watchdog/tracker.h"
 
 namespace watchdog {
 namespace {

@@ -1,7 +1,6 @@
-#include "watchdog/task_tool.h"
-
 #include "codec/fields.h"
 #include "text/json_writer.h"
+#include "watchdog/tool_runner.h"
 
 namespace watchdog {
 namespace {

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "net/url.h"
-#include "watchdog/names.h"
 #include "watchdog/result.h"
 #include "watchdog/time.h"
 

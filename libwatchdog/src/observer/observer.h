@@ -15,7 +15,7 @@
 #include "codec/progress.h"
 #include "judge/attention.h"
 #include "store/store.h"
-#include "watchdog/case.h"
+#include "watchdog/health.h"
 #include "watchdog/result.h"
 
 namespace watchdog {

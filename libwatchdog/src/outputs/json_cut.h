@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "watchdog/tool_output.h"
+#include "watchdog/artifact_store.h"
 
 namespace watchdog {
 

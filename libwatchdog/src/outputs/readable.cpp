@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "text/utf8.h"
-#include "watchdog/tool_output.h"
+#include "watchdog/artifact_store.h"
 
 namespace watchdog {
 namespace {

@@ -2,8 +2,6 @@
 // whole and cuts again, with a note on how to get the rest. JSON is cut value by value as long as
 // that fits; otherwise its text is cut in the middle. Such a cut has a line break, so nobody takes
 // it for JSON. Of more than 8 MiB only both ends are looked at.
-#include "watchdog/tool_output.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +9,7 @@
 #include "outputs/json_cut.h"
 #include "privacy/content.h"
 #include "text/utf8.h"
+#include "watchdog/artifact_store.h"
 
 namespace watchdog {
 namespace {

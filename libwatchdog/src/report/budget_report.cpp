@@ -1,6 +1,6 @@
-#include "watchdog/budget_report.h"
-
 #include <algorithm>
+
+#include "watchdog/tracker.h"
 
 namespace watchdog {
 

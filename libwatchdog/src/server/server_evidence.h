@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "watchdog/names.h"
 #include "watchdog/report.h"
+#include "watchdog/result.h"
 #include "watchdog/time.h"
 
 namespace watchdog {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "watchdog/alert_rule.h"
-#include "watchdog/names.h"
 #include "watchdog/report.h"
+#include "watchdog/result.h"
 #include "watchdog/time.h"
 
 namespace watchdog {

@@ -14,7 +14,7 @@
 #include "store/alerts.h"
 #include "store/audit.h"
 #include "store/store_reader.h"
-#include "watchdog/case.h"
+#include "watchdog/health.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
 #include "watchdog/session.h"

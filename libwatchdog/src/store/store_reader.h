@@ -12,7 +12,7 @@
 
 #include "store/alerts.h"
 #include "store/audit.h"
-#include "watchdog/case.h"
+#include "watchdog/health.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
 #include "watchdog/session.h"

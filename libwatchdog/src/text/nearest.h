@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/names.h"
+#include "watchdog/result.h"
 
 namespace watchdog {
 

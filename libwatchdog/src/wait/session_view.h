@@ -11,7 +11,7 @@
 #include <string>
 
 #include "store/store_reader.h"
-#include "watchdog/case.h"
+#include "watchdog/health.h"
 #include "watchdog/result.h"
 #include "watchdog/time.h"
 

@@ -1,5 +1,3 @@
-#include "watchdog/termination.h"
-
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 #include <mutex>
 
 #include "wait/termination_watch.h"
+#include "watchdog/wait.h"
 
 namespace watchdog {
 namespace {

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/names.h"
 #include "watchdog/result.h"
 #include "watchdog/time.h"
 

@@ -2,8 +2,6 @@
 // contents as another checkpoint, names that in `restoring`, replaces file by file, and removes
 // `restoring`. After a crash, the next `open`, `restore` or `trim` repeats the steps and skips
 // those that are done. A file that somebody else changed is left alone unless the caller forces it.
-#include "watchdog/checkpoint_store.h"
-
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -21,6 +19,7 @@
 #include "files/open_file.h"
 #include "files/sha256.h"
 #include "privacy/content.h"
+#include "watchdog/workspace.h"
 #include "workspace/checkpoint_record.h"
 
 // The directory:

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "watchdog/names.h"
+#include "watchdog/result.h"
 #include "watchdog/time.h"
 
 namespace watchdog::monitor {

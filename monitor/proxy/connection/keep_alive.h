@@ -6,8 +6,8 @@
 #include <string>
 
 #include "proxy/connection/model_api.h"
-#include "watchdog/names.h"
 #include "watchdog/report.h"
+#include "watchdog/result.h"
 #include "watchdog/settings.h"
 #include "watchdog/time.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "watchdog/names.h"
+#include "watchdog/result.h"
 
 namespace watchdog::monitor {
 

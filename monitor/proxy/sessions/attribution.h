@@ -9,7 +9,7 @@
 
 #include "llm/model_request.h"
 #include "proxy/sessions/observation.h"
-#include "watchdog/names.h"
+#include "watchdog/result.h"
 
 namespace watchdog::monitor {
 

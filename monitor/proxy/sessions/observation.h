@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "server/server_evidence.h"
-#include "watchdog/names.h"
 #include "watchdog/report.h"
+#include "watchdog/result.h"
 #include "watchdog/time.h"
 
 namespace watchdog::monitor {

@@ -1,8 +1,7 @@
-#include "watchdog/wait_rule.h"
-
 #include <algorithm>
 
 #include "text/nearest.h"
+#include "watchdog/wait.h"
 
 namespace watchdog {
 namespace {

@@ -1,10 +1,9 @@
-#include "watchdog/wait_rule.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "support/scenario.h"
+#include "watchdog/wait.h"
 
 namespace watchdog {
 namespace {
