@@ -1,8 +1,8 @@
 // Appends batches. `append` takes the writers' lock and stamps one tick for the transaction. For
 // each report it checks the event id, seals the report, updates the session's row and inserts the
 // event. The writer's cached state of sessions is valid only until another process commits. After
-// any SQL error the writer drops it and reads it again. Alerts, audit, retention and erasure are in
-// files of their own.
+// any SQL error the writer drops it and reads it again. What only the judge of a file writes is in
+// files of their own: conclusions, alerts, audit, retention and erasure.
 #include "store/store.h"
 
 #include <algorithm>
@@ -536,97 +536,6 @@ void Store::State::put_absence(Millis gap) {
   report.detail = ObserverGap{gap};
   (void)put(observer, report, false);
   put_heads();
-}
-
-Result<Seq> Store::append_observer(ObserverGap absence) {
-  auto seq = state_->in_turn<Seq>([&]() -> Result<Seq> {
-    state_->put_absence(absence.gap);
-    return state_->observer.seq;
-  });
-  if (seq) state_->notify();
-  return seq;
-}
-
-Result<std::int64_t> Store::record(const Conclusions& verdicts) {
-  auto first = state_->in_turn<std::int64_t>(
-      [&]() -> Result<std::int64_t> { return state_->write(verdicts); });
-  if (first && !verdicts.transitions.empty() && !state_->alone) state_->notify();
-  return first;
-}
-
-std::int64_t Store::State::newest_transition() {
-  auto& query =
-      sql("SELECT max(coalesce((SELECT max(id) FROM transitions), 0), "
-          "coalesce((SELECT value FROM meta WHERE key = 'last_transition'), 0))");
-  const ResetLater later(query);
-  query.step();
-  return query.integer(0);
-}
-
-std::int64_t Store::State::write(const Conclusions& verdicts) {
-  const auto first = verdicts.transitions.empty() ? 0 : newest_transition() + 1;
-  auto id = first;
-  auto& transition_sql =
-      sql("INSERT INTO transitions (session, seq, tick_ms, at_ms, from_health, health, pattern, "
-          "reason, evidence, detector, policy_digest, situation, id) "
-          "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  for (const auto& transition : verdicts.transitions) {
-    JsonWriter evidence;
-    evidence.open_array();
-    for (const auto seq : transition.health.evidence) {
-      if (seq != 0) evidence.value(seq);
-    }
-    evidence.close_array();
-    transition_sql.reset();
-    transition_sql.bind(1, transition.session).bind(2, transition.seq);
-    transition_sql.bind(3, transition.tick.time_since_epoch().count());
-    transition_sql.bind(4, transition.at.time_since_epoch().count());
-    transition_sql.bind(5, name_of(transition.from)).bind(6, name_of(transition.health.kind));
-    transition_sql.bind(7, name_of(transition.health.pattern)).bind(8, transition.reason);
-    transition_sql.bind(9, evidence.text()).bind(10, detector_version);
-    transition_sql.bind(11, static_cast<std::int64_t>(transition.policy_digest));
-    transition_sql.bind(12, transition.situation, true).bind(13, id++);
-    transition_sql.run();
-  }
-  for (const auto* judged : verdicts.snapshots) {
-    const auto text = snapshot_of(*judged);
-    auto& snapshot =
-        sql("INSERT INTO snapshots (session, seq, format, text) VALUES (?, ?, ?, ?) ON "
-            "CONFLICT (session) DO UPDATE SET seq = excluded.seq, format = "
-            "excluded.format, text = excluded.text");
-    snapshot.bind(1, judged->session)
-        .bind(2, judged->folded)
-        .bind(3, snapshot_format)
-        .bind(4, text);
-    snapshot.run();
-    // Only `append` writes an end; it may already have, in an event that is not judged yet.
-    auto& session =
-        sql("UPDATE sessions SET health = ?, lifecycle = CASE WHEN ended_ms IS NULL THEN ? "
-            "ELSE lifecycle END, updated_ms = max(updated_ms, ?) WHERE id = ?");
-    const auto lifecycle =
-        is_end(judged->history.lifecycle) ? Lifecycle::running : judged->history.lifecycle;
-    session.bind(1, name_of(judged->health.kind)).bind(2, name_of(lifecycle));
-    session.bind(3, judged->health_since.time_since_epoch().count()).bind(4, judged->session);
-    session.run();
-  }
-  if (verdicts.alerts != nullptr) tell(verdicts);
-  return first;
-}
-
-Result<void> Store::alone(const std::function<Result<void>()>& work) {
-  auto done = state_->in_turn<bool>([&]() -> Result<bool> {
-    state_->stamp();
-    state_->alone = true;
-    struct Together {
-      bool& alone;
-      ~Together() { alone = false; }
-    } const together{state_->alone};
-    if (auto result = work(); !result) return result.error();
-    return true;
-  });
-  if (!done) return done.error();
-  state_->notify();
-  return {};
 }
 
 Instant Store::now() const {
