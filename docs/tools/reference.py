@@ -175,16 +175,7 @@ variables.
     sections = {}
     for key in known:
         sections.setdefault(key.rsplit(".", 1)[0], []).append(key)
-    patterns = [section for section in sections if section.startswith("policy.patterns.")]
     for section, keys in sections.items():
-        if section in patterns:
-            if section == patterns[0]:
-                page += "## [policy.patterns.R1] and others\n\n" + (
-                    "The counts from which on a [pattern of repetition](healths.md#findings-and-patterns) makes a session suspect, and looping. "
-                    "A `stuck` of 0 means never.\n\n") + table(
-                    ("Section", "`suspect`", "`stuck`"), [(code(f"[{one}]"), *(code(json.dumps(known[f"{one}.{key}"]["value"])) for key in ("suspect", "stuck")))
-                                                        for one in patterns]) + "\n"
-            continue
         page += f"## [{section}]\n\n"
         rows = []
         for key in keys:
@@ -208,8 +199,8 @@ Three sections take names that you choose.
 
 | Section | What it holds |
 |---|---|
-| `[alerts.channels.NAME]` | a channel for [alerts](../how-to/alerts.md): `type`, `format`, `url`, `url_file`, `command`, `timeout_seconds`, `routing_key_file`, `secret_file`, `ca_file` |
-| `[proxy.upstreams.NAME]` | a further model server: `url`, `models`, `ca_file`, `api_key_file` |
+| `[alerts.channels.NAME]` | a channel for [alerts](../how-to/alerts.md): `type`, `format`, `url`, `url_file`, `command`, `secret_file`, `ca_file` |
+| `[proxy.upstreams.NAME]` | a further model server: `url`, `models`, `api_key_file` |
 | `[policy.tools.NAME]` | how calls of one tool count in the search for repetition: `use`, `identity` |
 """
 
@@ -281,8 +272,8 @@ def policy(program):
     page = NOTICE + f"""# Policy
 
 A policy is the set of thresholds of one session. No threshold ends a session: thresholds only change what the monitor
-concludes. Set them for all sessions in the settings (`[policy]`), for one session when you create it
-(`"policy": {{"stuckThreshold": 8}}`), or while it runs (`PATCH /api/autonomous/sessions/{{sessionId}}`).
+concludes. Set them for one session when you create it (`"policy": {{"stuckThreshold": 8}}`), or while it runs
+(`PATCH /api/autonomous/sessions/{{sessionId}}`). The [settings](settings.md) in `[policy]` hold for all sessions.
 [Tune false alarms](../how-to/tune-false-alarms.md) says which threshold to change when.
 
 {table(("Threshold", "Type", "Default", "Meaning"), [(code(name), kind_of(one), default(one), text(one)) for name, one in fields.items() if name not in ("patterns", "tools")])}

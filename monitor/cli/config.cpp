@@ -3,6 +3,7 @@
 // `--check` also reads the secrets of channels, which loading does not. `--write` creates the file
 // with O_EXCL, so it never replaces one, and removes a file that it could not complete.
 #include <fcntl.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +16,7 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/log.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
@@ -37,7 +39,9 @@ constexpr const char* config_footer =
     "exit code is 2 if only the command line is wrong, 3 if the file or a variable is.\n"
     "\n"
     "--json: {\"file\": path or null, \"settings\": [{\"key\", \"value\" (null: none; of a secret "
-    "\"set\"), \"origin\", \"where\", \"variables\", \"flag\"}]}\n"
+    "\"set\"), \"origin\", \"where\", \"variables\", \"flag\"}], \"notices\": [{\"key\", "
+    "\"where\", "
+    "\"message\"}] (keys that have no effect any more)}\n"
     "\n";
 
 using nlohmann::json;
@@ -48,6 +52,20 @@ int print_mistakes(const Mistakes& mistakes) {
   for (std::string line; std::getline(lines, line);) warn(line);
   for (const auto& mistake : mistakes) usage = usage && mistake.origin == Origin::command_line;
   return usage ? exit_usage : exit_refused;
+}
+
+/// A log of JSON objects stays one.
+void print_notices(const Configuration& configuration) {
+  const bool as_json = configuration.settings().monitor.log_format == LogFormat::json;
+  if (as_json && !configuration.notices().empty()) log_as(LogFormat::json);
+  std::istringstream lines(to_text(configuration.notices()));
+  for (std::string line; std::getline(lines, line);) {
+    if (as_json) {
+      spdlog::warn("{}", line);
+    } else {
+      warn(line);
+    }
+  }
 }
 
 json object_of(const Configuration& configuration) {
@@ -66,7 +84,12 @@ json object_of(const Configuration& configuration) {
                         {"flag", info.flag.empty() ? json() : json(info.flag)}});
   }
   const auto file = configuration.file().string();
-  return {{"file", file.empty() ? json() : json(file)}, {"settings", std::move(settings)}};
+  auto notices = json::array();
+  for (const auto& notice : configuration.notices())
+    notices.push_back({{"key", notice.key}, {"where", notice.where}, {"message", notice.message}});
+  return {{"file", file.empty() ? json() : json(file)},
+          {"settings", std::move(settings)},
+          {"notices", std::move(notices)}};
 }
 
 /// Makes the file that settings are read from, and its directory.
@@ -106,6 +129,7 @@ int write_sample(const Sources& sources) {
 Result<Settings, int> configured(const Sources& sources) {
   auto loaded = Configuration::load(sources);
   if (!loaded) return print_mistakes(loaded.error());
+  print_notices(*loaded);
   if (auto added = add_redactions(loaded->settings().privacy); !added)
     return complain(added.error());
   return loaded->settings();
@@ -119,6 +143,7 @@ static int config(const ConfigOptions& options) {
   }
   const auto loaded = Configuration::load(options.sources);
   if (!loaded) return print_mistakes(loaded.error());
+  print_notices(*loaded);
   if (options.check) {
     const auto secrets = channel_secrets(loaded->settings().alerts);
     if (!secrets) return print_mistakes(secrets.error());

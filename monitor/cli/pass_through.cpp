@@ -26,7 +26,8 @@ Result<std::string> key_in(const std::filesystem::path& path) {
   return text->substr(begin, text->find_last_not_of(space) - begin + 1);
 }
 
-Result<Upstream> upstream_from(const std::string& name, const ProxyUpstream& own) {
+Result<Upstream> upstream_from(const std::string& name, const ProxyUpstream& own,
+                               const std::filesystem::path& ca_file) {
   auto url = url_from(own.url);
   if (!url) return url.error();
   // As agents have it, and the paths that they ask for have it again.
@@ -36,20 +37,20 @@ Result<Upstream> upstream_from(const std::string& name, const ProxyUpstream& own
   return Upstream{.name = name,
                   .url = std::move(*url),
                   .models = own.models,
-                  .ca_file = own.ca_file,
+                  .ca_file = ca_file,
                   .api_key = std::move(*key)};
 }
 
-Result<std::vector<Upstream>> upstreams_in(const ProxySettings& settings) {
+Result<std::vector<Upstream>> upstreams_in(const ProxySettings& settings,
+                                           const std::filesystem::path& ca_file) {
   std::vector<Upstream> upstreams;
   for (const auto& [name, own] : settings.upstreams) {
-    auto upstream = upstream_from(name, own);
+    auto upstream = upstream_from(name, own, ca_file);
     if (!upstream) return upstream.error();
     upstreams.push_back(std::move(*upstream));
   }
-  auto rest = upstream_from("upstream", {.url = settings.upstream,
-                                         .ca_file = settings.ca_file,
-                                         .api_key_file = settings.api_key_file});
+  auto rest = upstream_from(
+      "upstream", {.url = settings.upstream, .api_key_file = settings.api_key_file}, ca_file);
   if (!rest) return rest.error();
   upstreams.push_back(std::move(*rest));
   return upstreams;
@@ -78,7 +79,7 @@ PassThrough::~PassThrough() {
 Result<std::unique_ptr<PassThrough>> PassThrough::start(
     const Settings& settings, AccessPolicy gate, const CancelledSessions& cancelled,
     ObservationWriter::Options observation_writer) {
-  auto upstreams = upstreams_in(settings.proxy);
+  auto upstreams = upstreams_in(settings.proxy, settings.model.ca_file);
   if (!upstreams) return upstreams.error();
   auto tls = tls_files(settings.monitor);
   if (!tls) return tls.error();

@@ -83,9 +83,9 @@ TEST_F(AgentRun, is_not_hurried_by_28_seconds_of_reflection) {
           [](const json& document) { return document["progress"]["heartbeats"].get<int>() >= 28; });
     test::stream(exchange, "At last.");
   }));
-  const auto ran =
-      test::run(agent(), with(model.base_url(), {"WATCHDOG_POLICY_HEARTBEAT_INTERVAL=1000",
-                                                 "WATCHDOG_POLICY_SILENCE_INTERVALS=100"}));
+  const auto ran = test::run(
+      agent(), with(model.base_url(), {"WATCHDOG_POLICY_HEARTBEAT_INTERVAL=1000",
+                                       "WATCHDOG_INTERNAL_TIMES=policy.silenceIntervals=100"}));
   EXPECT_EQ(ran.code, 0) << ran.output;
   EXPECT_EQ(outcome(server)["kind"], "completed");
   const auto changes =
@@ -132,8 +132,8 @@ TEST_F(AgentRun, ends_by_each_failure_of_its_model_with_a_reason_of_its_own) {
   {
     gone = ModelServer(answering([](Exchange&) {})).base_url();
   }
-  const auto ran =
-      test::run(agent(), with(gone, {"WATCHDOG_RUN_RETRIES=1", "WATCHDOG_RUN_RETRY_FIRST_MS=1"}));
+  const auto ran = test::run(agent(), with(gone, {"WATCHDOG_RUN_RETRIES=1",
+                                                  "WATCHDOG_INTERNAL_TIMES=run.retry_first_ms=1"}));
   EXPECT_EQ(ran.code, 1) << ran.output;
   Server server(path);
   EXPECT_EQ(outcome(server)["reason"], "connection_refused");
@@ -142,9 +142,10 @@ TEST_F(AgentRun, ends_by_each_failure_of_its_model_with_a_reason_of_its_own) {
 TEST_F(AgentRun, lives_while_its_model_never_answers_and_hears_a_cancel) {
   Server server(path);
   const ModelServer model(answering([](Exchange& exchange) { exchange.wait_gone(); }));
-  Process running(agent(), with(model.base_url(), {"WATCHDOG_POLICY_HEARTBEAT_INTERVAL=100",
-                                                   "WATCHDOG_POLICY_USUAL_INTERVAL=10",
-                                                   "WATCHDOG_POLICY_SLOW_MIN=100"}));
+  Process running(agent(),
+                  with(model.base_url(), {"WATCHDOG_POLICY_HEARTBEAT_INTERVAL=100",
+                                          "WATCHDOG_INTERNAL_TIMES=policy.usualInterval=10,"
+                                          "policy.slowMin=100"}));
   // It is alive, and said to be slower than usual.
   const auto document = until(server, "/api/autonomous/progress/agent",
                               [](const json& at) { return at["health"] == "slow"; });

@@ -35,7 +35,8 @@ TEST_P(TroubledHook, gets_the_same_message_until_it_takes_it) {
   Hook hook([answer = answer](Exchange& exchange, int count) {
     count <= 2 ? answer(exchange, count) : ok(exchange);
   });
-  configure(webhook("team", hook, "timeout_seconds = 1\n"));
+  configure(webhook("team", hook), "",
+            "group_seconds=0,messages_max=1000,channels.team.timeout_seconds=1");
   start();
   get_stuck("s");
   (void)hook.wait_for(2);
@@ -186,8 +187,9 @@ TEST_F(AlertDelivery, a_program_reads_the_message_and_is_bounded) {
                            "cat > "
                         << taken.string() << "\necho \"$1\" >> " << taken.string() << "\n";
   chmod(script.c_str(), 0755);
-  configure("[alerts.channels.duty]\ntype = \"command\"\ntimeout_seconds = 2\ncommand = [\"" +
-            script.string() + "\", \"$(id) a b\"]\n");
+  configure("[alerts.channels.duty]\ntype = \"command\"\ncommand = [\"" + script.string() +
+                "\", \"$(id) a b\"]\n",
+            "", "group_seconds=0,messages_max=1000,channels.duty.timeout_seconds=2");
   start();
   get_stuck("s");
   std::set<std::string> errors;
@@ -234,7 +236,8 @@ TEST_F(AlertDelivery, a_message_under_way_arrives_before_the_monitor_goes) {
 TEST_F(AlertDelivery, a_hook_that_never_answers_keeps_neither_the_monitor_nor_another_channel) {
   Hook never([](Exchange& exchange, int) { exchange.wait_gone(); });
   Hook hook;
-  configure(webhook("a", never, "timeout_seconds = 600\n") + webhook("b", hook));
+  configure(webhook("a", never) + webhook("b", hook), "",
+            "group_seconds=0,messages_max=1000,channels.a.timeout_seconds=600");
   start();
   get_stuck("s");
   get_stuck("t");
@@ -287,9 +290,9 @@ TEST_F(AlertDelivery, kills_lose_none_and_repeat_at_most_one_each) {
   Hook team(answer("team"));
   Hook duty(answer("duty"));
   configure(webhook("team", team) + webhook("duty", duty,
-                                            "format = \"pagerduty\"\nrouting_key_file = \"" +
+                                            "format = \"pagerduty\"\nsecret_file = \"" +
                                                 secret_file("k", "R") + "\"\n"),
-            "group_seconds = 0\nmessages_max = 1000\nflap_changes = 0\n");
+            "", "group_seconds=0,messages_max=1000,flap_changes=0");
   const int kills = test::repetitions(300);
   std::map<std::string, bool> stuck;
   for (int kill = 0; kill < kills; ++kill) {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "support/model_server.h"
 #include "support/server.h"
@@ -92,11 +93,13 @@ class Alerting : public testing::Test {
   std::filesystem::path config = dir / "watchdog.toml";
   std::optional<Server> server;
 
-  /// Quick retries, and each alert a message of its own.
-  void configure(const std::string& channels, const std::string& alerts = "") {
-    std::ofstream(config) << "[alerts]\nretry_first_ms = 5\nretry_longest_ms = 50\n"
-                          << (alerts.empty() ? "group_seconds = 0\nmessages_max = 1000\n" : alerts)
-                          << channels;
+  /// Quick retries, and each alert a message of its own, unless `times` says otherwise.
+  void configure(const std::string& channels, const std::string& alerts = "",
+                 const std::string& times = "group_seconds=0,messages_max=1000") {
+    std::ofstream(config) << "[alerts]\n" << alerts << channels;
+    times_ = "WATCHDOG_INTERNAL_TIMES=alerts.retry_first_ms=5,alerts.retry_longest_ms=50";
+    std::istringstream list(times);
+    for (std::string time; std::getline(list, time, ',');) times_ += ",alerts." + time;
   }
   static std::string webhook(const std::string& name, const Hook& hook,
                              const std::string& more = "") {
@@ -104,7 +107,8 @@ class Alerting : public testing::Test {
   }
   void start() {
     server.reset();
-    server.emplace(path, std::vector<std::string>{"--config", config.string()});
+    server.emplace(path, std::vector<std::string>{"--config", config.string()},
+                   Process::Options{.environment = {times_}});
   }
   void end(int signal) {
     server->process().signal(signal);
@@ -148,6 +152,9 @@ class Alerting : public testing::Test {
     chmod((dir / name).c_str(), 0600);
     return (dir / name).string();
   }
+
+ private:
+  std::string times_ = "WATCHDOG_INTERNAL_TIMES=";
 };
 
 }  // namespace watchdog::test

@@ -18,8 +18,8 @@ class Alerts : public test::Alerting {};
 
 TEST_F(Alerts, reach_a_webhook_with_what_a_person_wants_to_know) {
   Hook hook;
-  configure(webhook("team", hook, "secret_file = \"" + secret_file("s", "key") + "\"\n"),
-            "messages_max = 10\n");
+  configure(webhook("team", hook, "secret_file = \"" + secret_file("s", "key") + "\"\n"), "",
+            "messages_max=10");
   start();
   server->post("/api/autonomous/sessions", R"({"sessionId":"s-1","agent":"coder"})");
   get_stuck("s-1");
@@ -55,11 +55,11 @@ TEST_F(Alerts, reach_a_webhook_with_what_a_person_wants_to_know) {
 TEST_F(Alerts, are_written_as_slack_and_pagerduty_want_them) {
   Hook slack;
   Hook pager;
-  configure(webhook("chat", slack, "format = \"slack\"\n") +
-                webhook("duty", pager,
-                        "format = \"pagerduty\"\nrouting_key_file = \"" +
-                            secret_file("rk", "R0UTE") + "\"\n"),
-            "messages_max = 1\n");
+  configure(
+      webhook("chat", slack, "format = \"slack\"\n") +
+          webhook("duty", pager,
+                  "format = \"pagerduty\"\nsecret_file = \"" + secret_file("rk", "R0UTE") + "\"\n"),
+      "", "messages_max=1");
   start();
   std::string many;
   for (const auto* session : {"a", "b"}) {
@@ -77,9 +77,9 @@ TEST_F(Alerts, are_written_as_slack_and_pagerduty_want_them) {
   EXPECT_EQ(page.body["payload"]["severity"], "critical");
   EXPECT_EQ(page.body["payload"]["component"], "<!channel> & co");
   end(SIGTERM);
-  configure(webhook(
-      "duty", pager,
-      "format = \"pagerduty\"\nrouting_key_file = \"" + secret_file("rk", "R0UTE") + "\"\n"));
+  configure(
+      webhook("duty", pager,
+              "format = \"pagerduty\"\nsecret_file = \"" + secret_file("rk", "R0UTE") + "\"\n"));
   start();
   get_stuck("b");
   recover("b");
@@ -92,7 +92,7 @@ TEST_F(Alerts, are_written_as_slack_and_pagerduty_want_them) {
 
 TEST_F(Alerts, many_at_once_are_one_message) {
   Hook hook;
-  configure(webhook("team", hook), "group_seconds = 3600\n");
+  configure(webhook("team", hook), "", "group_seconds=3600");
   start();
   for (int child = 0; child < 30; ++child) {
     server->post("/api/autonomous/sessions",
@@ -175,15 +175,15 @@ TEST_F(Alerts, say_no_secrets_and_nothing_of_the_task_unless_they_may) {
   Hook hook;
   const auto log = dir / "log";
   for (const bool content : {false, true}) {
-    configure(webhook("team", hook) + webhook("chat", hook, "format = \"slack\"\n") +
-                  webhook("duty", hook,
-                          "format = \"pagerduty\"\nrouting_key_file = \"" + secret_file("k", "R") +
-                              "\"\n") +
-                  "[alerts.channels.log]\ntype = \"log\"\n[alerts.channels.keep]\ntype = "
-                  "\"command\"\ncommand = [\"/usr/bin/tee\", \"-a\", \"" +
-                  log.string() + "\"]\n",
-              std::string("group_seconds = 0\nmessages_max = 99\nblocked_seconds = 0\ncontent = ") +
-                  (content ? "true\n" : "false\n"));
+    configure(
+        webhook("team", hook) + webhook("chat", hook, "format = \"slack\"\n") +
+            webhook("duty", hook,
+                    "format = \"pagerduty\"\nsecret_file = \"" + secret_file("k", "R") + "\"\n") +
+            "[alerts.channels.log]\ntype = \"log\"\n[alerts.channels.keep]\ntype = "
+            "\"command\"\ncommand = [\"/usr/bin/tee\", \"-a\", \"" +
+            log.string() + "\"]\n",
+        std::string("blocked_seconds = 0\ncontent = ") + (content ? "true\n" : "false\n"),
+        "group_seconds=0,messages_max=99");
     start();
     const std::string session = content ? "open" : "shut";
     const auto before = hook.got().size();

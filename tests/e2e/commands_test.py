@@ -526,7 +526,7 @@ class WithAMonitor(unittest.TestCase):
         self.addCleanup(model.server_close)
         self.addCleanup(model.shutdown)
         self.server.crash()
-        self.server.more = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_SHARE_SERVER": "true",
+        self.server.more = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_BASE_URL": model.url,
                             "WATCHDOG_CHECKS_ON_SUSPICION": "false"}
         self.server.start()
         for session, goal in (("a", "loops"), ("b", "is not allowed")):

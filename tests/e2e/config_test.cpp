@@ -1,12 +1,15 @@
 // Settings of the real binary: from files, variables and flags.
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "support/server.h"
 #include "support/temp_dir.h"
+#include "support/text_file.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -71,6 +74,53 @@ TEST_F(Config, its_sample_is_a_file_it_accepts) {
   const auto checked = with({"config", "--config", file, "--check"});
   EXPECT_EQ(checked.code, 0);
   EXPECT_EQ(checked.output, file.string() + ": settings are valid\n");
+}
+
+TEST_F(Config, former_settings_are_reported_and_everything_starts) {
+  std::ofstream(file) << "[policy]\nslowDeviations = 2\n[monitor]\nport = 0\n";
+  options.environment.emplace_back("WATCHDOG_RUN_LOW_CONFIDENCE=0.5");
+  const std::string in_file =
+      file.string() +
+      ":2: policy.slowDeviations has no effect since 0.2: a session's own policy "
+      "can still change it\n";
+  const std::string in_variable =
+      "WATCHDOG_RUN_LOW_CONFIDENCE: run.low_confidence has no effect since 0.2: a reflection below "
+      "0.3 counts as low\n";
+  const auto once = [&](const std::string& output) {
+    for (const auto& notice : {in_file, in_variable}) {
+      const auto at = output.find(notice);
+      EXPECT_NE(at, std::string::npos) << output;
+      EXPECT_EQ(output.find(notice, at + 1), std::string::npos) << output;
+    }
+  };
+  const auto checked = with({"config", "--config", file, "--check"});
+  EXPECT_EQ(checked.code, 0);
+  once(checked.output);
+  EXPECT_NE(checked.output.find(file.string() + ": settings are valid\n"), std::string::npos);
+  const auto shown = with({"config", "--config", file, "--json"}).output;
+  const auto notices = json::parse(shown.substr(shown.find("\n{") + 1))["notices"];
+  ASSERT_EQ(notices.size(), 2U);
+  EXPECT_EQ(notices[0]["key"], "policy.slowDeviations");
+  EXPECT_EQ(notices[0]["where"], file.string() + ":2");
+  for (const char* format : {"text", "json"}) {
+    const auto log = dir / format;
+    test::Process monitor(
+        {"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>" + log.string(), WATCHDOG_MONITOR, "serve",
+         "--config", file, "--db", dir / "w.db", "--log-format", format},
+        options);
+    EXPECT_TRUE(monitor.line().starts_with("listening on "));
+    monitor.signal(SIGTERM);
+    EXPECT_EQ(monitor.wait(), 0);
+    const auto text = test::content_of(log);
+    if (std::string_view(format) == "text") {
+      once(text);
+      continue;
+    }
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_TRUE(json::parse(line, nullptr, false).is_object()) << line;
+    EXPECT_NE(text.find("policy.slowDeviations has no effect"), std::string::npos);
+  }
 }
 
 TEST_F(Config, wrong_settings_are_reported_at_once_and_nothing_starts) {

@@ -676,8 +676,8 @@ def main():
              turns_are_told, hooks_are_told, telemetry_is_taken, rows_and_streams_are_told, situations_are_told, sessions_are_forgotten,
              what_the_model_server_does_is_told, silence_and_death_are_told, work_is_counted, alerts_are_told, sweep_for_undocumented)
     model = Model()
-    asks_model = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_SHARE_SERVER": "true",
-                  "WATCHDOG_CHECKS_PER_SESSION_MAX": "2", "WATCHDOG_CHECKS_ON_SUSPICION": "false"}
+    asks_model = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_BASE_URL": model.url,
+                  "WATCHDOG_INTERNAL_TIMES": "checks.per_session_max=2", "WATCHDOG_CHECKS_ON_SUSPICION": "false"}
     checks = functools.partial(checks_are_asked_for, model=model)
     proxied = asks_model | {"WATCHDOG_MONITOR_BEHIND_PROXY": "true", "WATCHDOG_MONITOR_REQUESTS_PER_SECOND_MAX": "1"}
     for more, asked in ((asks_model, (*parts, checks, access_is_decided)), (proxied, (token_is_asked_for,))):

@@ -223,7 +223,8 @@ struct Watched {
                  "0",
                  "--no-probe"},
                 {.environment = {"WATCHDOG_PRIVACY_PATTERNS=CUST-[0-9]{8}",
-                                 "WATCHDOG_CHECKS_SHARE_SERVER=1"}}) {
+                                 "WATCHDOG_CHECKS_BASE_URL=" + model,
+                                 "WATCHDOG_INTERNAL_TIMES=alerts.messages_max=1000"}}) {
     const auto first = process.line();
     url = first.substr(first.find("http"));
     auto line = process.line();
@@ -241,7 +242,7 @@ TEST_F(Privacy, planted_secrets_are_in_no_file_log_answer_page_or_check) {
   const auto log = dir / "log";
   {
     std::ofstream(dir / "watchdog.toml")
-        << "[alerts]\ncontent = true\nmessages_max = 1000\n[alerts.channels.log]\ntype = 'log'\n"
+        << "[alerts]\ncontent = true\n[alerts.channels.log]\ntype = 'log'\n"
         << "[alerts.channels.team]\ntype = 'webhook'\nurl = '" << hook.base_url() << "'\n";
     Watched monitor(path, log, model.base_url(), upstream.base_url(), dir / "watchdog.toml");
     const auto tokens = read_token_file(path.string() + "-token");

@@ -132,7 +132,7 @@ TEST_F(Service, is_not_said_to_live_while_its_store_thread_hangs) {
   Pinged pinged;
   Server server(path, {"--ping-url", pinged.url()},
                 {.environment = {"NOTIFY_SOCKET=" + name, "WATCHDOG_USEC=1000000",
-                                 "WATCHDOG_MONITOR_PING_INTERVAL_SECONDS=1"}});
+                                 "WATCHDOG_INTERNAL_TIMES=monitor.ping_interval_seconds=1"}});
   EXPECT_EQ(manager.hear(), "READY=1");
   EXPECT_EQ(pinged.next(), "GET /ping/b9c2?who=me");
   pinged.next();
@@ -162,7 +162,7 @@ TEST_F(Service, log_is_an_object_a_line_and_tells_once_that_pings_fail) {
   test::Process process(
       {"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>" + log.string(), WATCHDOG_MONITOR, "serve", "--port",
        "0", "--log-format", "json", "--config", "", "--ping-url", pinged.url()},
-      {.environment = {"WATCHDOG_MONITOR_PING_INTERVAL_SECONDS=1",
+      {.environment = {"WATCHDOG_INTERNAL_TIMES=monitor.ping_interval_seconds=1",
                        "WATCHDOG_DB=", "XDG_STATE_HOME=" + state.string()}});
   EXPECT_TRUE(process.line().starts_with("listening on "));
   for (int ping = 0; ping < 3; ++ping) pinged.next();

@@ -12,7 +12,7 @@ using namespace watchdog;
 
 std::vector<std::string> fuzz_seeds() {
   return {sample_configuration().substr(0, 2'000),
-          "[run]\nmax_iterations = 25\nlow_confidence = 0.5\nretry_first_ms = 1_000\n",
+          "[run]\nmax_iterations = 25\nretries = 1_000\n",
           "[policy]\nstuckThreshold = 8\n[policy.patterns]\nR3 = { suspect = 4, stuck = 6 }\n",
           "[policy.tools.\"a.b\"]\nuse = \"paging\"\nidentity = [\n  'q', # why\n  \"\\u00e9\" ]\n",
           "task_tool.agents.plan.max_steps = 0x10\n[[model]]\nname = '''x'''\n",

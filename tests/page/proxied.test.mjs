@@ -27,7 +27,7 @@ async function agent(base, more) {
 
 test('a session known only by its requests shows its server, tokens, calls and loop', async (t) => {
   const model = await ModelBackend.start({ prompt_tokens: 61_440, prefill: 100, batch: 1_024 }, scale);
-  const monitor = await Monitor.start({ WATCHDOG_PROXY_UPSTREAM: model.url, WATCHDOG_PROXY_PORT: '0', WATCHDOG_PROXY_LOOK_EVERY_MS: '100' });
+  const monitor = await Monitor.start({ WATCHDOG_PROXY_UPSTREAM: model.url, WATCHDOG_PROXY_PORT: '0', WATCHDOG_INTERNAL_TIMES: 'proxy.look_every_ms=100' });
   const browser = await launch();
   // Also where it fails: what is left open would keep this file from ending.
   t.after(async () => {

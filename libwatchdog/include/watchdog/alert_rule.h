@@ -48,13 +48,17 @@ struct AlertRules {
   std::vector<AlertCause> on{AlertCause::stuck,      AlertCause::looping,    AlertCause::dead,
                              AlertCause::failed,     AlertCause::incomplete, AlertCause::blocked,
                              AlertCause::needs_input};
-  Millis hold{0};                       ///< How long a running session's trouble must last first.
-  Millis blocked_for{1'800'000};        ///< How long a declared wait may last without an alert.
-  Millis needs_input_for{60'000};       ///< How long it may wait for a person without an alert.
-  int flap_changes = 6;                 ///< With more changes than this (0: no limit)
-  Millis flap_window{600'000};          ///< within this time a session is flapping.
-  int messages_max = 3;                 ///< At most this many messages
-  Millis group_window{60'000};          ///< within this time; further alerts are grouped.
+  Millis hold{0};                  ///< How long a running session's trouble must last first.
+  Millis blocked_for{1'800'000};   ///< How long a declared wait may last without an alert.
+  Millis needs_input_for{60'000};  ///< How long it may wait for a person without an alert.
+  /// With more changes than this (0: no limit) within `flap_window` a session is flapping. Three
+  /// troubles that each end within 10 minutes are one trouble for a person.
+  int flap_changes = 6;
+  Millis flap_window{600'000};
+  /// At most this many messages within `group_window`; further alerts are grouped. A person reads
+  /// no more of them in a minute.
+  int messages_max = 3;
+  Millis group_window{60'000};
   std::vector<std::string> channels{};  ///< Names of the channels that get messages.
 
   /// A rule for `blocked` includes waits for a person.

@@ -74,12 +74,16 @@ class StatusChecker {
     std::function<void(const Check&)> done{};
   };
   struct Options {
-    std::string model{};  ///< Name of the model; empty: the client's own.
-    int output_tokens_max = 100;
-    int workers = 2;           ///< Concurrent questions.
-    int waiting_max = 100;     ///< Checks that wait for a worker.
-    int per_session_max = 20;  ///< Checks of one session during this object's life.
-    Millis apart{60'000};      ///< Between two checks that nobody requested; doubles with each.
+    std::string model{};          ///< Name of the model; empty: the client's own.
+    int output_tokens_max = 100;  ///< A letter and one sentence, in any language.
+    /// Concurrent questions: a server of one slot serves one, and the other hides its latency.
+    int workers = 2;
+    int waiting_max = 100;  ///< Checks that wait for a worker.
+    int per_session_max =
+        20;  ///< Checks of one session during this object's life: bounds its cost.
+    /// Between two checks that nobody requested; doubles with each. An agent needs about that long
+    /// for something new to judge.
+    Millis apart{60'000};
     const Clock* clock = &system_clock();
   };
 

@@ -152,7 +152,9 @@ struct Names<OnConfirmedStuck> {
 struct RunOptions {
   /// The failsafe: 1 …; empty: the steps of the budget if they are limited, else 25.
   std::optional<std::int64_t> iterations_max{};
-  int status_every = 5;  ///< Iterations between two looks at its own health. 1 …
+  /// Iterations between two looks at its own health, 1 …: as many as `Policy::stuck_threshold`, so
+  /// each look can see what the one before could not.
+  int status_every = 5;
   Millis check_wait{
       5'000};  ///< How long a look waits for a check; 0: the next look takes its result.
   double confidence_min = 0.3;  ///< This many reflections below it in a row end the run.

@@ -47,14 +47,9 @@ struct ToolSettings {
   /// `deadlines.timeout_origin` names the file and line, or the variable, that set the timeout.
   DeadlineSettings deadlines{};
   std::optional<Millis> cap{};  ///< Of every call, before its tool's own; empty or 0: none.
-  int parallel_max = 8;         ///< Calls of an answer that run at once.
-  int workers_max = 16;         ///< Threads; one is free again only when its call returns.
-  std::optional<Millis> confirm_max{600'000};  ///< For a person's answer; empty or 0: no limit.
   /// Ask a person before a tool changes something; deny if no person can be asked.
   bool confirm_writes = true;
   std::filesystem::path artifacts{};  ///< Empty: `artifacts` beside the database.
-  std::int64_t artifact_bytes = std::int64_t{2} << 30U;  ///< The total size of stored outputs.
-  double artifact_days = 7;                              ///< Days to keep stored outputs.
 };
 
 /// `[privacy]`. A plain value.
@@ -90,20 +85,24 @@ struct Names<AlertFormat> {
 /// `[alerts.channels.NAME]`. A plain value.
 struct AlertChannel {
   ChannelType type = ChannelType::webhook;
-  std::string url{};                         ///< Of a webhook; or
-  std::filesystem::path url_file{};          ///< a file with it, if it is secret.
-  AlertFormat format = AlertFormat::json;    ///< Of a webhook.
-  std::filesystem::path secret_file{};       ///< Signs the body; empty: it is not signed.
-  std::filesystem::path routing_key_file{};  ///< Of PagerDuty.
-  std::filesystem::path ca_file{};           ///< Certificates to trust besides the system's. PEM.
-  std::vector<std::string> command{};        ///< The program and its arguments; no shell.
-  Millis timeout{10'000};                    ///< Of one attempt.
+  std::string url{};                       ///< Of a webhook; or
+  std::filesystem::path url_file{};        ///< a file with it, if it is secret.
+  AlertFormat format = AlertFormat::json;  ///< Of a webhook.
+  /// Its key signs the body (empty: it is not signed), or is that of a PagerDuty integration.
+  std::filesystem::path secret_file{};
+  std::filesystem::path ca_file{};     ///< Certificates to trust besides the system's. PEM.
+  std::vector<std::string> command{};  ///< The program and its arguments; no shell.
+  /// Of one attempt. A slow gateway or script ends within 30 s, and a channel that hangs is tried
+  /// again soon.
+  Millis timeout{30'000};
 };
 
 /// `[alerts]`. A plain value.
 struct AlertSettings {
   AlertRules rules{};    ///< Except `channels`, which are those below.
   bool content = false;  ///< Messages include the texts of the task and the error.
+  /// A restart of the receiver takes seconds: 1 s, 2 s, 4 s find its end soon. When it is away for
+  /// hours, a request every 5 minutes loads nobody, and the alert arrives soon after it is back.
   Millis retry_first{1'000};
   Millis retry_longest{300'000};
   std::map<std::string, AlertChannel> channels{};
@@ -127,20 +126,22 @@ struct MonitorSettings {
   double retention_days = 30;                    ///< Days to keep ended sessions.
   std::int64_t retention_bytes = 1'000'000'000;  ///< Size of the database, before `retention_days`.
   LogFormat log_format = LogFormat::text;
-  std::string ping_url{};        ///< URL to request regularly while the monitor works.
-  Millis ping_interval{60'000};  ///< Time between two of these requests.
+  std::string ping_url{};  ///< URL to request regularly while the monitor works.
+  /// Time between two of these requests. Services for such pings count in minutes.
+  Millis ping_interval{60'000};
 };
 
 /// The keep-alives for clients of the proxy while the model server is known to work.
 enum class KeepAliveMode : std::uint8_t {
   off,
-  comment,     ///< bytes that parsers skip: comments, the API's own pings, blanks before JSON
-  empty_delta  ///< pieces of an answer without content, for clients that count only parsed pieces
+  comment,      ///< bytes that parsers of streams skip: comments, or the API's own pings
+  empty_delta,  ///< pieces of an answer without content, for clients that count only parsed pieces
+  whitespace    ///< as `comment`, and blanks before the JSON of answers in one piece
 };
 
 template <>
 struct Names<KeepAliveMode> {
-  static constexpr std::string_view all[] = {"off", "comment", "empty_delta"};
+  static constexpr std::string_view all[] = {"off", "comment", "empty_delta", "whitespace"};
 };
 
 /// The proxy's handling of a request whose server hangs.
@@ -155,7 +156,6 @@ struct Names<HungAnswer> {
 struct ProxyUpstream {
   std::string url{};
   std::vector<std::string> models{};  ///< Names; `*` matches any text.
-  std::filesystem::path ca_file{};
   std::filesystem::path api_key_file{};
 };
 
@@ -164,13 +164,16 @@ struct ProxySettings {
   std::string upstream{};      ///< URL of the server for all other requests; empty: no proxy.
   std::uint16_t port = 3'001;  ///< 0: a free one.
   KeepAliveMode keep_alive = KeepAliveMode::comment;
-  bool keep_alive_whitespace = false;
+  /// With the first keep-alive the status is 200, so it leaves quick errors time to come with their
+  /// own. Clients give up after 30 s at the earliest.
   Millis keep_alive_after{10'000};
   Millis keep_alive_every{10'000};
   HungAnswer on_hung = HungAnswer::wait;
   bool probe = true;
-  Millis look_every{2'000};              ///< At first; longer while nothing changes.
-  std::filesystem::path ca_file{};       ///< Certificates to trust besides the system's. PEM.
+  /// At first; up to 7.5 times longer while nothing changes. A person who watches sees each step of
+  /// a prompt. llama.cpp is asked for its slots every 1.5 s at most, because more questions keep it
+  /// from noticing that a client disconnected.
+  Millis look_every{2'000};
   std::filesystem::path api_key_file{};  ///< Key for questions to the server about its state.
   std::map<std::string, ProxyUpstream> upstreams{};
 };
@@ -246,6 +249,9 @@ class Configuration {
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
   /// All of them, in the order of the sample.
   [[nodiscard]] std::vector<Value> values() const;
+  /// What was given for keys that were settings in earlier versions: each is accepted, and the
+  /// message says what holds instead.
+  [[nodiscard]] const Mistakes& notices() const noexcept { return notices_; }
   /// The file that was read; empty: none.
   [[nodiscard]] const std::filesystem::path& file() const noexcept { return file_; }
 
@@ -258,6 +264,7 @@ class Configuration {
   Settings settings_;
   std::filesystem::path file_;
   std::map<std::string, Source> sources_;  // by key; absent: a default
+  Mistakes notices_;
 };
 
 /// One setting. A plain value.

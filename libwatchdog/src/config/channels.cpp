@@ -37,10 +37,6 @@ std::vector<KeyFault> channel_faults(const AlertSettings& alerts) {
                       "alerts.channels has " + std::to_string(alerts.channels.size()) +
                           " channels; at most " + std::to_string(channels_max) + " are allowed"});
   }
-  if (alerts.retry_first > alerts.retry_longest) {
-    faults.push_back(
-        {"alerts.retry_first_ms", "alerts.retry_first_ms must not exceed alerts.retry_longest_ms"});
-  }
   for (const auto& [name, channel] : alerts.channels) {
     const auto key = "alerts.channels." + name;
     const auto refuse = [&](const char* field, const std::string& why) {
@@ -59,7 +55,6 @@ std::vector<KeyFault> channel_faults(const AlertSettings& alerts) {
     for_webhooks("url", !channel.url.empty());
     for_webhooks("url_file", !channel.url_file.empty());
     for_webhooks("secret_file", !channel.secret_file.empty());
-    for_webhooks("routing_key_file", !channel.routing_key_file.empty());
     for_webhooks("ca_file", !channel.ca_file.empty());
     for_webhooks("format", channel.format != AlertFormat::json);
     if (channel.type != ChannelType::command && !channel.command.empty())
@@ -76,10 +71,8 @@ std::vector<KeyFault> channel_faults(const AlertSettings& alerts) {
       if (const auto fine = check_web_url(channel.url); !fine)
         refuse("url", "is refused: " + fine.error().message);
     }
-    if (pagerduty && channel.routing_key_file.empty())
-      refuse("routing_key_file", "is missing: the integration's key is needed");
-    if (!pagerduty && !channel.routing_key_file.empty())
-      refuse("routing_key_file", "is for the format pagerduty");
+    if (pagerduty && channel.secret_file.empty())
+      refuse("secret_file", "is missing: PagerDuty needs a file with the integration's key");
   }
   return faults;
 }
@@ -107,8 +100,8 @@ Result<std::map<std::string, ChannelSecrets>, Mistakes> channel_secrets(
       }
     };
     read("url_file", channel.url_file, secrets.url);
-    read("secret_file", channel.secret_file, secrets.secret);
-    read("routing_key_file", channel.routing_key_file, secrets.routing_key);
+    const bool pagerduty = channel.format == AlertFormat::pagerduty;
+    read("secret_file", channel.secret_file, pagerduty ? secrets.routing_key : secrets.secret);
     if (!channel.url_file.empty() && !secrets.url.empty()) {
       if (const auto fine = check_web_url(secrets.url); !fine)
         mistakes.push_back({.where = channel.url_file.string(),

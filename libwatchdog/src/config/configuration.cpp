@@ -8,6 +8,7 @@
 
 #include "codec/json.h"
 #include "config/channels.h"
+#include "config/former.h"
 #include "config/table.h"
 #include "config/toml_leaf.h"
 #include "files/regular_file.h"
@@ -111,6 +112,10 @@ class ConfigurationLoader {
     const Source source{Origin::file, path.string() + ":" + std::to_string(leaf.line)};
     const auto written = key_text(leaf.path);
     const auto setting = find_setting(leaf.path);
+    if (const auto* former = setting ? nullptr : find_former(leaf.path)) {
+      notice(source, written, *former);
+      return;
+    }
     if (!setting) {
       const bool empty_table = leaf.value.is_object() && leaf.value.empty();
       if (!is_section(leaf.path)) {
@@ -128,7 +133,8 @@ class ConfigurationLoader {
       return;
     }
     const auto [other, is_first] = lines_.emplace(key, leaf.line);
-    if (!is_first) {
+    const bool same = !is_first && shown(setting->field(made_.settings_), key) == leaf.value;
+    if (!is_first && !same) {
       add(source, written,
           written + " is another name of what line " + std::to_string(other->second) +
               " says already");
@@ -185,13 +191,43 @@ class ConfigurationLoader {
                  {Origin::environment, name});
       }
     }
-    // Others may have variables of their own; one that is nearly ours is a slip.
+    read_other_variables(known);
+  }
+
+  /// Others may have variables of their own; one that is nearly ours is a slip.
+  void read_other_variables(const std::set<std::string>& known) {
     const std::vector<std::string> names(known.begin(), known.end());
     for (const auto& [name, text] : sources_.environment) {
       if (!name.starts_with("WATCHDOG_") || text.empty() || known.contains(name)) continue;
       if (std::ranges::count(name, '_') < 2 || name == "WATCHDOG_CONFIG") continue;
-      if (const auto near = suggestion(name, names); !near.empty())
+      if (name == internal_times) {
+        read_internal_times(text);
+      } else if (const auto* former = find_former_variable(name)) {
+        notice({Origin::environment, name}, std::string(former->key), *former);
+      } else if (const auto near = suggestion(name, names); !near.empty()) {
         add({Origin::environment, name}, {}, "there is no such variable" + near);
+      }
+    }
+  }
+
+  void read_internal_times(const std::string& list) {
+    const Source source{Origin::environment, std::string(internal_times)};
+    for (std::size_t begin = 0; begin < list.size();) {
+      const auto end = std::min(list.find(',', begin), list.size());
+      const auto pair = list.substr(begin, end - begin);
+      const auto equals = std::min(pair.find('='), pair.size());
+      const auto key = pair.substr(0, equals);
+      const auto path = parts_of(key);
+      const auto* former = find_former(path);
+      begin = end + 1;
+      if (former == nullptr || former->field == nullptr || equals == pair.size()) {
+        add(source, key, "there is no internal time " + key);
+        continue;
+      }
+      constexpr double most = 1e15;
+      const auto field = former->field(made_.settings_, path);
+      const auto done = set(field, parsed(field, pair.substr(equals + 1)), key, {0, most});
+      if (!done) add(source, key, key + " " + done.error().message);
     }
   }
 
@@ -200,7 +236,9 @@ class ConfigurationLoader {
       const auto setting = find_setting(std::string_view(key));
       const auto flag = setting ? std::string(setting->row->flag) : std::string{};
       const Source source{Origin::command_line, flag.empty() ? key : flag};
-      if (!setting) {
+      if (const auto* former = setting ? nullptr : find_former(parts_of(key))) {
+        notice(source, key, *former);
+      } else if (!setting) {
         add(source, key, "there is no setting " + key + suggestion(key, known_keys_));
       } else if (setting->row->allowed.secret) {
         add(source, key, key + " must not be on a command line, which everybody can list");
@@ -243,12 +281,6 @@ class ConfigurationLoader {
               ") and timeout_force_exit_percent (" + literal(budget.finalize * 100) +
               ") must ascend");
     }
-    if (settings.run.retry_first > settings.run.retry_longest) {
-      add(highest("run.retry_"), "run.retry_first_ms",
-          "run.retry_first_ms is " + std::to_string(settings.run.retry_first.count()) +
-              "; it must not exceed run.retry_longest_ms, " +
-              std::to_string(settings.run.retry_longest.count()));
-    }
     if (settings.monitor.tls_cert.empty() != settings.monitor.tls_key.empty()) {
       add(highest("monitor.tls_"), "monitor.tls_cert",
           "monitor.tls_cert and monitor.tls_key belong together: set both or none");
@@ -289,6 +321,12 @@ class ConfigurationLoader {
     const auto& error = done.error();
     // Of a threshold the message begins with its own name.
     add(source, key, error.field.empty() ? key + " " + error.message : "policy." + error.message);
+  }
+
+  void notice(const Source& source, std::string key, const FormerKey& former) {
+    if (made_.notices_.size() >= mistakes_max) return;
+    auto message = key + " has no effect since 0.2: " + std::string(former.now);
+    made_.notices_.push_back({source.origin, source.where, std::move(key), std::move(message)});
   }
 
   void add(const Source& source, std::string key, std::string message) {
@@ -384,30 +422,19 @@ std::filesystem::path token_file(const Settings& settings) {
 
 ExecutorOptions executor_options(const Settings& settings) {
   const auto& tools = settings.tools;
-  const auto limit = [](std::optional<Millis> time) {
-    return time && time->count() > 0 ? time : std::nullopt;
-  };
   return {.deadlines = tools.deadlines,
-          .parallel_max = static_cast<std::size_t>(std::max(tools.parallel_max, 1)),
-          .workers_max = static_cast<std::size_t>(std::max(tools.workers_max, 1)),
-          .cap = limit(tools.cap),
-          .confirm_max = limit(tools.confirm_max)};
+          .cap = tools.cap && tools.cap->count() > 0 ? tools.cap : std::nullopt};
 }
 
 Result<ArtifactStore> open_artifacts(const Settings& settings, std::string_view run) {
-  constexpr double day_ms = 86'400'000;
-  const auto& tools = settings.tools;
-  auto directory = tools.artifacts;
+  auto directory = settings.tools.artifacts;
   if (directory.empty()) {
     const auto& chosen = settings.monitor.db;
     const auto database = chosen.empty() ? default_database() : chosen;
     if (auto made = make_file(database); !made) return made.error();  // in a private directory
     directory = database.parent_path() / "artifacts";
   }
-  return ArtifactStore::open(
-      directory, run,
-      {.total_bytes_max = static_cast<std::uint64_t>(tools.artifact_bytes),
-       .keep_for = Millis{static_cast<std::int64_t>(tools.artifact_days * day_ms)}});
+  return ArtifactStore::open(directory, run, {});
 }
 
 }  // namespace watchdog

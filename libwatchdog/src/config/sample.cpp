@@ -38,13 +38,12 @@ constexpr std::string_view channels =
     "#     [alerts.channels.duty]\n"
     "#     type = \"webhook\"\n"
     "#     format = \"pagerduty\"\n"
-    "#     routing_key_file = \"/etc/watchdog/pagerduty-key\"\n"
+    "#     secret_file = \"/etc/watchdog/pagerduty-key\"    # the key of the integration\n"
     "#     [alerts.channels.script]\n"
     "#     type = \"command\"\n"
     "#     command = [\"/usr/local/bin/notify\", \"--urgent\"]   # the message as JSON on its "
     "standard "
     "input\n"
-    "#     timeout_seconds = 10\n"
     "#     [alerts.channels.own]\n"
     "#     type = \"webhook\"\n"
     "#     url = \"https://example.org/hook\"\n"
@@ -97,7 +96,7 @@ std::string sample_configuration() {
     const auto own = setting.key.substr(0, dot);
     const auto name = setting.key.substr(dot + 1);
     if (own != section) {
-      if (section.starts_with("policy.") && !own.starts_with("policy.")) text += tools;
+      if (section == "policy") text += tools;
       if (section == "alerts") text += channels;
       text += "\n[" + own + "]\n";
       section = own;

@@ -1,6 +1,6 @@
 // Finds a row by comparing the key's parts with the row's parts, where `*` matches any name. It
 // compares parts, not texts, because a name may hold dots; `key_text` quotes those. The names for a
-// `*` come from the settings; those of patterns are fixed. A listing expands adjacent rows of one
+// `*` come from the settings. A listing expands adjacent rows of one
 // table together, so all keys of a name follow each other. Variables are made from the key.
 #include "config/table.h"
 
@@ -9,11 +9,12 @@
 #include <cctype>
 
 #include "codec/json.h"
+#include "config/former.h"
 
 namespace watchdog {
 namespace {
 
-/// Seed names of what has a place beside others of its kind.
+/// A second name of a key, which stays valid. A `*` in both stands for the same name.
 struct OtherName {
   std::string_view name;
   std::string_view key;
@@ -21,6 +22,8 @@ struct OtherName {
 constexpr std::array other_names{
     OtherName{"task_tool.default_plan_max_steps", "task_tool.agents.plan.max_steps"},
     OtherName{"task_tool.default_explore_max_steps", "task_tool.agents.explore.max_steps"},
+    OtherName{"proxy.ca_file", "model.ca_file"},
+    OtherName{"alerts.channels.*.routing_key_file", "alerts.channels.*.secret_file"},
 };
 
 constexpr std::size_t name_bytes_max = 256;
@@ -42,14 +45,26 @@ std::vector<std::string> names_for(const Row& row, const Settings& settings) {
     for (const auto& [name, upstream] : settings.proxy.upstreams) names.push_back(name);
   } else if (row.key.starts_with("tools.timeouts.")) {
     for (const auto& [name, time] : settings.tools.deadlines.per_tool) names.push_back(name);
-  } else {
-    for (const auto name : Names<Pattern>::all)
-      if (is_repetition(*named<Pattern>(name))) names.emplace_back(name);
   }
   return names;
 }
 
-/// `policy.stuckThreshold` → WATCHDOG_POLICY_STUCK_THRESHOLD.
+/// Returns the parts of a key, with the name of `path` in the place of its `*`.
+KeyPath other_path(std::string_view key, const KeyPath& path) {
+  auto parts = parts_of(key);
+  for (std::size_t at = 0; at < parts.size() && at < path.size(); ++at)
+    if (parts[at] == "*") parts[at] = path[at];
+  return parts;
+}
+
+bool is_bare(const std::string& part) {
+  return !part.empty() && std::ranges::all_of(part, [](unsigned char c) {
+    return (c < 0x80 && std::isalnum(c) != 0) || c == '_' || c == '-';
+  });
+}
+
+}  // namespace
+
 std::string variable_of(std::string_view key) {
   std::string name = "WATCHDOG_";
   for (const char c : key) {
@@ -64,13 +79,9 @@ std::string variable_of(std::string_view key) {
   return name;
 }
 
-bool is_bare(const std::string& part) {
-  return !part.empty() && std::ranges::all_of(part, [](unsigned char c) {
-    return (c < 0x80 && std::isalnum(c) != 0) || c == '_' || c == '-';
-  });
+bool is_key_of(const KeyPath& path, std::string_view key) {
+  return std::ranges::equal(parts_of(key), path, matches);
 }
-
-}  // namespace
 
 std::string Setting::key() const {
   return key_text(path);
@@ -81,19 +92,17 @@ std::vector<std::string> Setting::variables() const {
   if (!row->variable.empty()) names.emplace_back(row->variable);
   if (row->key.starts_with("policy.tools.")) return names;  // no scalars, and any name
   for (const auto& other : other_names)
-    if (other.key == key()) names.push_back(variable_of(other.name));
+    if (is_key_of(path, other.key))
+      names.push_back(variable_of(key_text(other_path(other.name, path))));
   names.push_back(variable_of(key()));
   return names;
 }
 
 std::optional<Setting> find_setting(const KeyPath& path) {
-  const auto key = key_text(path);
   for (const auto& other : other_names)
-    if (other.name == key) return find_setting(other.key);
-  for (const auto& row : setting_rows()) {
-    const auto parts = parts_of(row.key);
-    if (std::ranges::equal(parts, path, matches)) return Setting{&row, path};
-  }
+    if (is_key_of(path, other.name)) return find_setting(other_path(other.key, path));
+  for (const auto& row : setting_rows())
+    if (is_key_of(path, row.key)) return Setting{&row, path};
   return {};
 }
 
@@ -128,12 +137,13 @@ std::vector<Setting> settings_in(const Settings& settings) {
 }
 
 bool is_section(const KeyPath& path) {
-  return std::ranges::any_of(setting_rows(), [&](const Row& row) {
+  const auto begins = [&](const auto& row) {
     const auto parts = parts_of(row.key);
     return path.size() < parts.size() &&
            std::equal(path.begin(), path.end(), parts.begin(),
                       [](const auto& part, const auto& pattern) { return matches(pattern, part); });
-  });
+  };
+  return std::ranges::any_of(setting_rows(), begins) || std::ranges::any_of(former_keys(), begins);
 }
 
 std::string key_text(const KeyPath& path) {

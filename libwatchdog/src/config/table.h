@@ -50,5 +50,9 @@ struct Setting {
 /// The key as it is written in a file.
 [[nodiscard]] std::string key_text(const KeyPath& path);
 [[nodiscard]] KeyPath parts_of(std::string_view plain_key);
+/// Returns true if the path is of a key in which `*` stands for any name.
+[[nodiscard]] bool is_key_of(const KeyPath& path, std::string_view key);
+/// `policy.stuckThreshold` → WATCHDOG_POLICY_STUCK_THRESHOLD.
+[[nodiscard]] std::string variable_of(std::string_view key);
 
 }  // namespace watchdog

@@ -53,7 +53,7 @@ KeepAlive keep_alive(const ProxySettings& settings, const WaitingClient& client)
   if (client.quiet < due) return {};
   if (client.head_sent && !client.between) return {};
   if (!client.streams) {
-    if (!settings.keep_alive_whitespace) return {};
+    if (settings.keep_alive != KeepAliveMode::whitespace) return {};
     return {.head = !client.head_sent, .bytes = " "};
   }
   return {.head = !client.head_sent, .bytes = stream_piece(settings, client)};

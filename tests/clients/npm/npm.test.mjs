@@ -33,9 +33,8 @@ async function behind(t, { fault, prompt_tokens, ...scenario }, settings = {}) {
   const monitor = await Monitor.start({
     WATCHDOG_PROXY_UPSTREAM: server.url,
     WATCHDOG_PROXY_PORT: '0',
-    WATCHDOG_PROXY_KEEP_ALIVE_AFTER_SECONDS: '0',  // each second: the shortest there is
-    WATCHDOG_PROXY_KEEP_ALIVE_EVERY_SECONDS: '0',
-    WATCHDOG_PROXY_LOOK_EVERY_MS: '200',
+    // Keep-alives each second: the shortest there is.
+    WATCHDOG_INTERNAL_TIMES: 'proxy.keep_alive_after_seconds=0,proxy.keep_alive_every_seconds=0,proxy.look_every_ms=200',
     ...settings,
   });
   t.after(() => monitor.end());
@@ -76,7 +75,7 @@ async function failure(promise) {
 }
 
 const said = [{ role: 'user', content: 'SAY One word, and another.' }];
-const inOnePiece = { WATCHDOG_PROXY_KEEP_ALIVE_WHITESPACE: 'true' };
+const inOnePiece = { WATCHDOG_PROXY_KEEP_ALIVE: 'whitespace' };
 const emptyDelta = { WATCHDOG_PROXY_KEEP_ALIVE: 'empty_delta' };
 const headers = /UND_ERR_HEADERS_TIMEOUT|Request timed out/;  // the latter tells no cause
 const survivors = [

@@ -72,13 +72,15 @@ TEST(KeepAlive, IsOfTheKindThatTheApisClientsPassOver) {
 TEST(KeepAlive, AnAnswerInOnePieceGetsBlanksIfItsOwnerWantsThat) {
   auto client = waiting();
   client.streams = false;
-  EXPECT_FALSE(keep_alive({}, client).any());
-  const ProxySettings blanks{.keep_alive_whitespace = true};
+  for (const auto mode : {KeepAliveMode::comment, KeepAliveMode::empty_delta})
+    EXPECT_FALSE(keep_alive({.keep_alive = mode}, client).any());
+  const ProxySettings blanks{.keep_alive = KeepAliveMode::whitespace};
   EXPECT_EQ(keep_alive(blanks, client).bytes, " ");
   EXPECT_TRUE(keep_alive(blanks, client).head);
   client.head_sent = true;
   client.between = false;  // of the answer something came
   EXPECT_FALSE(keep_alive(blanks, client).any());
+  EXPECT_EQ(keep_alive(blanks, waiting()).bytes, ": still at work\n\n") << "of streams a comment";
 }
 
 std::string progress(int read, int total) {
