@@ -188,36 +188,30 @@ bool comes_from_agents(ReportKind kind) {
   }
 }
 
-Result<std::optional<Report>> report_from(const json& object) {
-  if (!object.is_object()) {
-    return Error{
-        ErrorCode::malformed,
-        std::string("an event must be a JSON object, this is of type ") + object.type_name()};
+/// Returns a time of at most a week; empty if it is absent, 0 or wrong.
+std::optional<Millis> read_week(Fields& fields, const char* name) {
+  std::optional<std::int64_t> time;
+  fields.integer(name, time);
+  constexpr std::int64_t week = 604'800'000;
+  if (time && (*time < 0 || *time > week)) {
+    fields.fail(ErrorCode::invalid, name, "must be from 0 to 604800000");
+    return {};
   }
-  Fields fields(object);
-  std::string word;
-  fields.text("kind", word, name_bytes_max);
-  if (!fields.error() && word.empty()) fields.fail(ErrorCode::malformed, "kind", "is missing");
-  if (fields.error()) return *fields.error();
-  const auto kind = named<ReportKind>(word);
-  if (!kind || !comes_from_agents(*kind)) return std::optional<Report>{};
+  return time && *time > 0 ? std::optional(Millis{*time}) : std::nullopt;
+}
 
-  Report report;
-  report.kind = *kind;
-  fields.text("event_id", report.event_id, id_bytes_max);
-  fields.text("call_id", report.call_id, id_bytes_max);
-  fields.integer("ts_ms", report.ts_ms);
-  if (report.kind == ReportKind::heartbeat) {
-    report.detail = read_beats(fields);
-  } else {
-    fields.text("name", report.name, name_bytes_max);
-    fields.text(name_field(report.kind), report.name, name_bytes_max);
-    fields.text(hash_field(report.kind), report.hash, id_bytes_max);
-    const auto* content = fields.find(content_field(report.kind));
-    if (content == nullptr && report.kind == ReportKind::state_change)
-      content = fields.find("text");
-    if (content != nullptr) report.content = text_of(*content);
-  }
+/// Reads name, hash and content of an event that is not a heartbeat.
+void read_content(Fields& fields, Report& report) {
+  fields.text("name", report.name, name_bytes_max);
+  fields.text(name_field(report.kind), report.name, name_bytes_max);
+  fields.text(hash_field(report.kind), report.hash, id_bytes_max);
+  const auto* content = fields.find(content_field(report.kind));
+  if (content == nullptr && report.kind == ReportKind::state_change) content = fields.find("text");
+  if (content != nullptr) report.content = text_of(*content);
+}
+
+/// Reads the fields that only events of this kind have.
+void read_detail(Fields& fields, Report& report) {
   switch (report.kind) {
     case ReportKind::end:
       report.detail = read_outcome(fields, name_bytes_max);
@@ -225,17 +219,10 @@ Result<std::optional<Report>> report_from(const json& object) {
     case ReportKind::start:
       report.detail = read_process(fields, "start_ticks", "boot_id");
       break;
-    case ReportKind::tool_call: {
+    case ReportKind::tool_call:
       fields.text("turn_id", report.turn, id_bytes_max);
-      std::optional<std::int64_t> deadline;
-      fields.integer("deadline_ms", deadline);
-      if (deadline && (*deadline < 0 || *deadline > 604'800'000)) {
-        fields.fail(ErrorCode::invalid, "deadline_ms", "must be from 0 to 604800000");
-      } else if (deadline && *deadline > 0) {
-        report.deadline = Millis{*deadline};
-      }
+      report.deadline = read_week(fields, "deadline_ms");
       break;
-    }
     case ReportKind::wait:
       read_until(fields, report);
       break;
@@ -277,13 +264,34 @@ Result<std::optional<Report>> report_from(const json& object) {
     default:
       break;
   }
-  std::optional<std::int64_t> quiet;
-  fields.integer("expect_quiet_ms", quiet);
-  if (quiet && (*quiet < 0 || *quiet > 604'800'000)) {
-    fields.fail(ErrorCode::invalid, "expect_quiet_ms", "must be from 0 to 604800000");
-  } else if (quiet && *quiet > 0) {
-    report.expect_quiet = Millis{*quiet};
+}
+
+Result<std::optional<Report>> report_from(const json& object) {
+  if (!object.is_object()) {
+    return Error{
+        ErrorCode::malformed,
+        std::string("an event must be a JSON object, this is of type ") + object.type_name()};
   }
+  Fields fields(object);
+  std::string word;
+  fields.text("kind", word, name_bytes_max);
+  if (!fields.error() && word.empty()) fields.fail(ErrorCode::malformed, "kind", "is missing");
+  if (fields.error()) return *fields.error();
+  const auto kind = named<ReportKind>(word);
+  if (!kind || !comes_from_agents(*kind)) return std::optional<Report>{};
+
+  Report report;
+  report.kind = *kind;
+  fields.text("event_id", report.event_id, id_bytes_max);
+  fields.text("call_id", report.call_id, id_bytes_max);
+  fields.integer("ts_ms", report.ts_ms);
+  if (report.kind == ReportKind::heartbeat) {
+    report.detail = read_beats(fields);
+  } else {
+    read_content(fields, report);
+  }
+  read_detail(fields, report);
+  report.expect_quiet = read_week(fields, "expect_quiet_ms");
   if (fields.error()) return *fields.error();
   return std::optional<Report>(std::move(report));
 }
@@ -540,21 +548,23 @@ std::string facts_of(const Report& report, Instant tick) {
   return out.take();
 }
 
-Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
-  static const json none = json::object();
-  auto parsed = text.empty() ? Result<json>(none) : parse_object(text);
-  if (!parsed) return Error{ErrorCode::corrupt, "an event's facts: " + parsed.error().message};
-  Fields fields(*parsed);
-  fields.text("call_id", report.call_id, no_limit);
-  fields.text(hash_field(report.kind), report.hash, no_limit);
-  fields.integer("ts_ms", report.ts_ms);
+namespace {
+
+CancelRequest stored_cancel(Fields& fields, std::string call) {
+  CancelRequest request;
+  fields.text("by", request.by, no_limit);
+  fields.text("reason", request.reason, no_limit);
+  fields.text("turn_id", request.turn, no_limit);
+  request.call = std::move(call);
+  return request;
+}
+
+/// Reads the stored facts that only events of this kind have.
+void read_stored_detail(Fields& fields, const json& object, Report& report, Instant tick) {
   std::optional<std::int64_t> number;
-  fields.integer("expect_quiet_ms", number);
-  if (number) report.expect_quiet = Millis{*number};
-  number.reset();
   switch (report.kind) {
     case ReportKind::heartbeat:
-      report.detail = beats_from(*parsed, tick, std::exchange(report.name, {}));
+      report.detail = beats_from(object, tick, std::exchange(report.name, {}));
       break;
     case ReportKind::tool_call:
       fields.text("turn_id", report.turn, no_limit);
@@ -569,15 +579,9 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
     case ReportKind::end:
       report.detail = read_outcome(fields, no_limit);
       break;
-    case ReportKind::cancel: {
-      CancelRequest request;
-      fields.text("by", request.by, no_limit);
-      fields.text("reason", request.reason, no_limit);
-      fields.text("turn_id", request.turn, no_limit);
-      request.call = std::exchange(report.call_id, {});
-      report.detail = std::move(request);
+    case ReportKind::cancel:
+      report.detail = stored_cancel(fields, std::exchange(report.call_id, {}));
       break;
-    }
     case ReportKind::policy:
       if (const auto* policy = fields.find("policy"); policy && policy->is_object()) {
         if (auto patch = policy_patch_from_json(policy->dump())) report.detail = *patch;
@@ -602,7 +606,7 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
       read_until(fields, report);
       break;
     case ReportKind::tool_timeout:
-      if (parsed->contains("limit_kind")) report.timeout = read_timeout(fields);
+      if (object.contains("limit_kind")) report.timeout = read_timeout(fields);
       break;
     case ReportKind::evidence:
       report.detail = read_evidence(fields);
@@ -618,6 +622,22 @@ Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
     default:
       break;
   }
+}
+
+}  // namespace
+
+Result<void> read_facts(Report& report, std::string_view text, Instant tick) {
+  static const json none = json::object();
+  auto parsed = text.empty() ? Result<json>(none) : parse_object(text);
+  if (!parsed) return Error{ErrorCode::corrupt, "an event's facts: " + parsed.error().message};
+  Fields fields(*parsed);
+  fields.text("call_id", report.call_id, no_limit);
+  fields.text(hash_field(report.kind), report.hash, no_limit);
+  fields.integer("ts_ms", report.ts_ms);
+  std::optional<std::int64_t> number;
+  fields.integer("expect_quiet_ms", number);
+  if (number) report.expect_quiet = Millis{*number};
+  read_stored_detail(fields, *parsed, report, tick);
   if (fields.error())
     return Error{ErrorCode::corrupt, "an event's facts: " + fields.error()->message};
   return {};

@@ -558,95 +558,74 @@ void take_end(History& history, const Event& event, const Outcome& outcome) {
   if (repetition.alarm.pattern != Pattern::none) notes.wasted_calls = repetition.loop.count;
 }
 
-void take_by_kind(History& history, const Event& event, const Policy& policy) {
+void fold_by_kind(History& history, const Event& event, const Policy& policy) {
   const Report& report = event.report;
-  take_words(history, report);
   switch (report.kind) {
     case ReportKind::start:
-      take_up(history, event, std::get_if<ProcessFacts>(&report.detail), policy);
-      break;
+      return take_up(history, event, std::get_if<ProcessFacts>(&report.detail), policy);
     case ReportKind::heartbeat:
-      if (const auto* beats = std::get_if<Heartbeats>(&report.detail)) {
+      if (const auto* beats = std::get_if<Heartbeats>(&report.detail))
         take_beats(history, event, *beats, policy);
-      }
-      break;
+      return;
     case ReportKind::state_change:
-      change_state(history, event, policy);
-      break;
+      return change_state(history, event, policy);
     case ReportKind::tool_call:
-      open_call(history, event, policy);
-      break;
+      return open_call(history, event, policy);
     case ReportKind::tool_result:
     case ReportKind::error:
     case ReportKind::tool_timeout:
-      finish_call(history, event, policy);
-      break;
+      return finish_call(history, event, policy);
     case ReportKind::tool_progress:
-      take_progress(history, event);
-      break;
+      return take_progress(history, event);
     case ReportKind::turn:
-      take_turn(history, event, policy);
-      break;
+      return take_turn(history, event, policy);
     case ReportKind::wait:
-      take_wait(history, event);
-      break;
+      return take_wait(history, event);
     case ReportKind::idle:
-      take_idle(history, event, policy);
-      break;
+      return take_idle(history, event, policy);
     case ReportKind::user_input:
-      take_user_input(history, event);
-      break;
+      return take_user_input(history, event);
     case ReportKind::cancel:
-      if (const auto* request = std::get_if<CancelRequest>(&report.detail)) {
+      if (const auto* request = std::get_if<CancelRequest>(&report.detail))
         take_cancel(history, event, *request);
-      }
-      break;
+      return;
     case ReportKind::exited:
-      take_exit(history, event);
-      break;
+      return take_exit(history, event);
     case ReportKind::observer:
-      if (const auto* absence = std::get_if<ObserverGap>(&report.detail)) {
+      if (const auto* absence = std::get_if<ObserverGap>(&report.detail))
         note_absence(history.absences.edit(), {.back = event.tick, .gap = absence->gap});
-      }
-      break;
+      return;
     case ReportKind::end:
-      if (const auto* outcome = std::get_if<Outcome>(&report.detail)) {
+      if (const auto* outcome = std::get_if<Outcome>(&report.detail))
         take_end(history, event, *outcome);
-      }
-      break;
+      return;
     case ReportKind::message:
-      history.repetition.edit().take_message(report.name, std::get_if<Marks>(&report.detail),
-                                             event.seq, policy);
-      break;
+      return history.repetition.edit().take_message(report.name, std::get_if<Marks>(&report.detail),
+                                                    event.seq, policy);
     case ReportKind::chant:
-      history.repetition.edit().take_chant(event.seq);
-      break;
+      return history.repetition.edit().take_chant(event.seq);
     case ReportKind::compaction:
-      history.repetition.edit().take_compaction(event.seq);
-      break;
+      return history.repetition.edit().take_compaction(event.seq);
     case ReportKind::retry:
       if (history.repetition.has()) history.repetition.edit().take_retry();
-      break;
+      return;
     case ReportKind::opinion:
-      if (const auto* opinion = std::get_if<Opinion>(&report.detail)) {
+      if (const auto* opinion = std::get_if<Opinion>(&report.detail))
         take_opinion(history, event, *opinion);
-      }
-      break;
+      return;
     case ReportKind::budget:
-      take_budget(history, event);
-      break;
+      return take_budget(history, event);
     case ReportKind::evidence:
-      take_evidence(history, event);
-      break;
+      return take_evidence(history, event);
     case ReportKind::resume:
       if (history.lifecycle == Lifecycle::waiting &&
           (report.name.empty() || history.notes->waiting_for == report.name))
         resume(history, event.tick);
-      break;
+      return;
     case ReportKind::policy:
     case ReportKind::gap:
     case ReportKind::limit:
-      break;
+      return;
   }
 }
 
@@ -665,7 +644,8 @@ std::int64_t loop_beats_in(const History& before, const Heartbeats& beats) noexc
 void apply(History& history, const Event& event, const Policy& policy) {
   if (history.pace_from == Instant{}) history.pace_from = event.tick;
   if (!event.late) {
-    take_by_kind(history, event, policy);
+    take_words(history, event.report);
+    fold_by_kind(history, event, policy);
     const bool is_sign = said_by_agent(history, event.report);
     if (is_sign) {
       history.said_something = true;

@@ -295,64 +295,96 @@ void Repetition::complete_round(Seq seq, const Policy& policy) {
   take_step(std::move(done.sum), done.use, done.malformed, policy);
 }
 
+namespace {
+
+/// How a step compares with the ones before it.
+struct Likeness {
+  bool same_call = false;      ///< As the step right before it.
+  bool failed_again = false;   ///< That one failed, too.
+  int equal = 0;               ///< Steps in the window with its call and result.
+  int similar = 0;             ///< Steps with its result, and arguments that resemble its own.
+  bool echo = false;           ///< It repeats the step right before it.
+  bool seen = false;           ///< A step that is still known had its call and result;
+  std::ptrdiff_t between = 0;  ///< so many steps ago.
+  bool follows_new = false;    ///< It follows something new.
+  bool alike = false;          ///< It only failed with the same exit code.
+};
+
+/// Counts the steps in the window that a step repeats, or nearly repeats.
+void compare_with_window(const std::vector<Step>& steps, const Step& step, Likeness& like) {
+  for (std::size_t back = 1; back <= std::min(steps.size(), Repetition::compared_max); ++back) {
+    const Step& other = steps[steps.size() - back];
+    if (!other.same_result(step)) continue;
+    if (other.call == step.call) {
+      ++like.equal;
+      like.echo |= back == 1;
+    } else if (other.tool == step.tool && step.informative && step.result != 0 &&
+               !step.shingles.empty() && !other.shingles.empty() && !other_target(other, step) &&
+               similarity(other.shingles, step.shingles) >= similar_min) {
+      ++like.similar;
+      like.echo |= back == 1;
+    }
+  }
+}
+
+Likeness likeness_of(const std::vector<Step>& steps, const Step& step) {
+  Likeness like;
+  const Step* before = steps.empty() ? nullptr : &steps.back();
+  like.same_call = before != nullptr && before->call == step.call;
+  like.failed_again = before != nullptr && before->failed && step.failed;
+  like.echo = like.same_call && like.failed_again;
+  compare_with_window(steps, step, like);
+  // It follows something new; or does so again and again, and half of what lies between is new.
+  const auto match = std::find_if(steps.rbegin(), steps.rend(), [&](const Step& other) {
+    return other.call == step.call && other.same_result(step);
+  });
+  like.seen = match != steps.rend();
+  like.between = like.seen ? match - steps.rbegin() : 0;
+  const auto new_ones = std::count_if(steps.rbegin(), steps.rbegin() + like.between,
+                                      [](const Step& other) { return !other.again; });
+  like.follows_new =
+      like.between > 0 && (!before->again || (2 * new_ones >= like.between && like.equal > 1));
+  like.alike = like.equal == 0 && like.similar == 0 && like.same_call && !like.failed_again &&
+               step.exit_code != 0 && before->exit_code == step.exit_code;
+  return like;
+}
+
+/// Returns the amount that a step adds to the score.
+double score_of(const Likeness& like) {
+  if (like.equal > 0) {
+    const double evidence = like.equal > 1 ? repeated_more : repeated_once;
+    if (!like.follows_new) return evidence;
+    return evidence * (like.equal > 1 ? tested_often : tested_again);
+  }
+  if (like.same_call && like.failed_again) return repeated_once;
+  if (like.similar > 0) return like.similar > 1 ? nearly_more : nearly_once;
+  return like.alike ? failed_alike : 0;
+}
+
+}  // namespace
+
 void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy& policy) {
   if (step.blind && !step.informative) return;  // neither what was asked nor what came is known
   const bool is_new = known_steps.add(combined(step.call, step.result));
   if (use == ToolUse::poll && !is_new) return;  // it waits on purpose
   const Step* before = steps.empty() ? nullptr : &steps.back();
-  const bool same_call = before != nullptr && before->call == step.call;
-  const bool failed_again = before != nullptr && before->failed && step.failed;
+  const auto like = likeness_of(steps, step);
+  const bool same_call = like.same_call;
+  const bool failed_again = like.failed_again;
+  echo = like.echo;
+  evidence = score_of(like);
 
-  int equal = 0;
-  int similar = 0;
-  echo = same_call && failed_again;
-  for (std::size_t back = 1; back <= std::min(steps.size(), compared_max); ++back) {
-    const Step& other = steps[steps.size() - back];
-    if (!other.same_result(step)) continue;
-    if (other.call == step.call) {
-      ++equal;
-      echo |= back == 1;
-    } else if (other.tool == step.tool && step.informative && step.result != 0 &&
-               !step.shingles.empty() && !other.shingles.empty() && !other_target(other, step) &&
-               similarity(other.shingles, step.shingles) >= similar_min) {
-      ++similar;
-      echo |= back == 1;
-    }
-  }
-  // It follows something new; or does so again and again, and half of what lies between is new.
-  const auto match = std::find_if(steps.rbegin(), steps.rend(), [&](const Step& other) {
-    return other.call == step.call && other.same_result(step);
-  });
-  const bool seen = match != steps.rend();
-  const auto between = seen ? match - steps.rbegin() : 0;
-  const auto new_ones = std::count_if(steps.rbegin(), steps.rbegin() + between,
-                                      [](const Step& other) { return !other.again; });
-  const bool follows_new =
-      between > 0 && (!before->again || (2 * new_ones >= between && equal > 1));
-  const bool alike = equal == 0 && similar == 0 && same_call && !failed_again &&
-                     step.exit_code != 0 && before->exit_code == step.exit_code;
-  if (equal > 0) {
-    evidence = equal > 1 ? repeated_more : repeated_once;
-    if (follows_new) evidence *= equal > 1 ? tested_often : tested_again;
-  } else if (same_call && failed_again) {
-    evidence = repeated_once;
-  } else if (similar > 0) {
-    evidence = similar > 1 ? nearly_more : nearly_once;
-  } else {
-    evidence = alike ? failed_alike : 0;
-  }
-
-  step.again = seen || evidence > 0;
+  step.again = like.seen || evidence > 0;
   if (step.again && loop.count == 0) {
-    const auto lap = seen ? between : 0;
+    const auto lap = like.seen ? like.between : 0;
     loop = {.count = static_cast<std::int32_t>(lap) + 1, .first = (steps.rbegin() + lap)->seq};
   }
-  if (seen) step.weight = follows_new ? static_cast<float>(tested_again) : 1.0F;
+  if (like.seen) step.weight = like.follows_new ? static_cast<float>(tested_again) : 1.0F;
   if (use == ToolUse::paging) {
     evidence /= 2;
     step.weight /= 2;
   }
-  if (alike) {
+  if (like.alike) {
     score = std::max(score, std::min(score + evidence, failed_alike_max));
   } else {
     score = evidence > 0 ? score + evidence : std::max(std::min(score, 0.0), score - decay);
@@ -389,7 +421,7 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
   talk = {};
   before_answer = {};
 
-  took_step = !alike;  // or it would confirm the suspicion that it is
+  took_step = !like.alike;  // or it would confirm the suspicion that it is
   novel = is_new && evidence == 0;
   if (evidence > 0) alarm.recovered = 0;
   if (novel && !step.failed) {
