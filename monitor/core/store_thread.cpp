@@ -21,6 +21,7 @@
 #include "core/row_pace.h"
 #include "core/summary.h"
 #include "ingest/joiner.h"
+#include "privacy/content.h"
 #include "store/change_notifier.h"
 
 namespace watchdog::monitor {
@@ -42,16 +43,9 @@ constexpr std::int64_t room_min = 1'000'000;
 
 /// About what a batch takes in memory.
 std::size_t weight(const Batch& batch) {
-  const auto& spec = batch.spec;
-  std::size_t bytes = sizeof(Batch) + spec.agent.size() + spec.task.size();
-  for (const auto& [key, value] : spec.labels) bytes += key.size() + value.size() + 64;
-  for (const auto& report : batch.reports) {
-    bytes += sizeof(Report) + report.content.size() + report.name.size() + report.call_id.size() +
-             report.hash.size() + report.event_id.size() + report.turn.size();
-    if (const auto* outcome = std::get_if<Outcome>(&report.detail)) {
-      bytes += outcome->error.size() + outcome->reason.size();
-    }
-  }
+  constexpr std::size_t node = 64;  // of a map, besides its texts
+  std::size_t bytes = sizeof(Batch) + text_bytes(batch.spec) + node * batch.spec.labels.size();
+  for (const auto& report : batch.reports) bytes += sizeof(Report) + text_bytes(report);
   return bytes;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "facts/digest.h"
+#include "privacy/each_text.h"
 #include "privacy/redaction.h"
 #include "privacy/redactor.h"
 #include "privacy/secrets.h"
@@ -225,6 +226,18 @@ void redact(SessionSpec& spec) {
   spec.labels = std::move(labels);
   redact(spec.policy);
   if (spec.process) redact_process(*spec.process);
+}
+
+std::size_t text_bytes(const Report& report) {
+  std::size_t bytes = 0;
+  each_text(report, [&](const std::string& text) { bytes += text.size(); });
+  return bytes;
+}
+
+std::size_t text_bytes(const SessionSpec& spec) {
+  std::size_t bytes = 0;
+  each_text(spec, [&](const std::string& text) { bytes += text.size(); });
+  return bytes;
 }
 
 std::string_view first_characters(std::string_view text, std::size_t chars_max) noexcept {

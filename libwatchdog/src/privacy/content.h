@@ -24,6 +24,10 @@ inline constexpr std::size_t preview_chars_max = 200;
 /// stricter level.
 void seal(Report& report, ContentLevel level);
 
+/// Returns the bytes of all texts, which they take in memory besides the size of the value.
+[[nodiscard]] std::size_t text_bytes(const Report& report);
+[[nodiscard]] std::size_t text_bytes(const SessionSpec& spec);
+
 /// The first `chars_max` characters of a UTF-8 text, never half of one.
 [[nodiscard]] std::string_view first_characters(std::string_view text,
                                                 std::size_t chars_max) noexcept;

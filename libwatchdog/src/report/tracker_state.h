@@ -32,7 +32,7 @@ inline constexpr std::size_t queue_reports_max = 100'000;
 
 /// Returns the size of a report in the queue.
 [[nodiscard]] inline std::size_t weight(const Report& report) {
-  return sizeof(Report) + report.content.size() + report.name.size();
+  return sizeof(Report) + text_bytes(report);
 }
 
 struct ProgressTracker::State {
