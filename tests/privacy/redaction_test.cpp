@@ -30,6 +30,14 @@ INSTANTIATE_TEST_SUITE_P(
     Written, NamedSecrets,
     testing::Values(
         // A value without quotes extends to the next blank, quote or closing bracket.
+        // Also a short one, and up to a blank only.
+        Written{"password=ab1 next", "password=[redacted] next"},
+        Written{"password: abc\n", "password: [redacted]\n"},
+        Written{"DB_PASS=q DB_PASSWORD=7", "DB_PASS=[redacted] DB_PASSWORD=[redacted]"},
+        Written{R"({"password": "a1", "pin": 2})", R"({"password": "[redacted]", "pin": 2})"},
+        Written{"mysql -pab1 --password=ab1", "mysql -p[redacted] --password=[redacted]"},
+        Written{"<password>ab1</password>", "<password>[redacted]</password>"},
+        Written{"password=correct horse", "password=[redacted] horse"},
         Written{"password=ab!MzAK# next", "password=[redacted] next"},
         Written{"PGPASSWORD=Tr0ub4dor&3xyz psql", "PGPASSWORD=[redacted] psql"},
         Written{"connect(password=ab!c123)", "connect(password=[redacted])"},
@@ -115,7 +123,10 @@ INSTANTIATE_TEST_SUITE_P(
         "self.token = token", "def f(password: str, token: str = None):", "password: string;",
         "connect(password=db_password, user=x)", "$password = $_POST['password'];",
         "password: <password>", "password=${DB_PASSWORD}", "--password \"$DB_PASSWORD\"",
-        "PASSWORD=********", "Usage: login <user> <password> [options]", "--password-file x",
+        "password: no, secret: yes", "password=%s", "password: str", "password = pw;",
+        "pass=12 fail=0", "pass: 3", "password=;", "password -> x", "password=$1",
+        "if (password == p)", "passwords: 12", "PASSWORD=********",
+        "Usage: login <user> <password> [options]", "--password-file x",
         "echo \"Password: \"; read x", R"({"prompt":"Enter password:","user":"bob"})",
         R"({"token":"Hello","logprob":-0.25})", "token: 1,024/4,096", "Token: IDENTIFIER",
         "if token == 'EOF':", "secret: !vault |", "PWD=/home/bob OLDPWD=/root",
@@ -169,6 +180,25 @@ TEST(NamedSecrets, hide_every_character_of_any_password) {
     // Exactly what a shorter password leaves.
     ASSERT_EQ(clean, redact(way.write("hunter2x"))) << text << " seed " << seed;
     ASSERT_EQ(redact(clean), clean) << text << " seed " << seed;
+  }
+}
+
+TEST(NamedSecrets, hide_every_password_of_one_to_three_characters) {
+  const auto seed = test::random_seed();
+  std::mt19937 random(seed);
+  constexpr std::string_view letters = "bcdfghjlmqrtwz";  // no words
+  constexpr std::string_view others = "bcdfghjlmqrtwz0123456789!#+,-./@^~";
+  const std::pair<std::string, std::string> ways[] = {
+      {"password=", " x"},   {"--password ", " x"},        {"PASSWORD: ", "\n"},
+      {"DB_PASS=", " x"},    {"client_secret=", " x"},     {"{\"pwd\":\"", "\"}"},
+      {"passwd => '", "',"}, {"<password>", "</password>"}};
+  for (int i = 0; i < test::repetitions(5'000); ++i) {
+    std::string password{letters[random() % letters.size()]};
+    if (random() % 2 == 0) password += others[random() % others.size()];
+    if (random() % 2 == 0) password += "7";
+    const auto& [before, after] = ways[random() % std::size(ways)];
+    const auto text = before + password + after;
+    ASSERT_EQ(redact(text), before + "[redacted]" + after) << text << " seed " << seed;
   }
 }
 

@@ -163,6 +163,10 @@ bool names_secret(std::string_view word) {
   return std::ranges::any_of(parts, [&](auto part) { return holds_folded(word, part); });
 }
 
+bool word_is(std::string_view word, std::string_view lower) {
+  return word.size() == lower.size() && has_folded(word, 0, lower);
+}
+
 /// Types, and words of people who write about secrets.
 bool is_harmless_word(std::string_view word) {
   constexpr std::array<std::string_view, 76> words{
@@ -177,8 +181,23 @@ bool is_harmless_word(std::string_view word) {
       "been",      "only",    "your",    "their",     "used",      "using",      "into",
       "read",      "they",    "what",    "rejected",  "accepted",  "redacted",   "masked",
       "refused",   "changed", "valid",   "text",      "variable",  "secretstr"};
-  return std::ranges::any_of(
-      words, [&](auto known) { return word.size() == known.size() && has_folded(word, 0, known); });
+  return std::ranges::any_of(words, [&](auto known) { return word_is(word, known); });
+}
+
+/// A shorter value is a secret only after a name that says so.
+constexpr std::size_t long_bytes_min = 4;
+
+/// Words, types, names of variables and placeholders of up to three characters.
+bool is_harmless_short(std::string_view value) {
+  constexpr std::array<std::string_view, 58> words{
+      "a",   "an",  "and", "any", "are", "arg", "as",  "at",  "bad", "be",  "but", "by",
+      "can", "for", "get", "had", "has", "how", "if",  "in",  "int", "is",  "it",  "its",
+      "k",   "key", "let", "may", "new", "nil", "no",  "not", "of",  "off", "ok",  "old",
+      "on",  "or",  "p",   "pw",  "pwd", "s",   "see", "set", "so",  "str", "tbd", "the",
+      "to",  "too", "use", "v",   "val", "var", "via", "was", "yes", "you"};
+  if (value.size() > 1 && std::string_view("$%:<{[(&*").find(value.front()) != value.npos)
+    return true;
+  return std::ranges::any_of(words, [&](auto known) { return word_is(value, known); });
 }
 
 /// `os.environ[…]`, `get_password()`, `self.token`, `db_password` in code; a tag of YAML.
@@ -423,10 +442,26 @@ class Finder {
   }
 
   /// Returns whether the text is not a value of any kind.
-  [[nodiscard]] static bool is_nothing(std::string_view value) {
-    if (value.size() < 4 || is_masked(value)) return true;
+  [[nodiscard]] bool is_nothing(std::string_view value) const {
+    if (value.empty() || is_masked(value)) return true;
     if (value.size() > harmless_bytes_max) return false;
+    if (value.size() < long_bytes_min && (!names_short() || is_harmless_short(value))) return true;
     return is_placeholder(value) || is_harmless_word(value);
+  }
+
+  /// Returns whether the name means a password, so that few characters are one as well. `pass`
+  /// alone counts tests.
+  [[nodiscard]] bool names_short() const {
+    if (name_.kind != SecretKind::chosen) return false;
+    if (name_.begin == name_.end) return true;  // after a flag for passwords
+    const auto word = text_.substr(name_.begin, name_.end - name_.begin);
+    const auto ends_with = [&](std::string_view lower) {
+      return word.size() >= lower.size() && has_folded(word, word.size() - lower.size(), lower);
+    };
+    if (ends_with("_pass")) return name_.is_caps;
+    constexpr std::array<std::string_view, 6> names{"password", "passwd", "passphrase",
+                                                    "passcode", "pwd",    "secret"};
+    return std::ranges::any_of(names, ends_with);
   }
 
   [[nodiscard]] Stretch judged_quoted(Stretch found) const {
@@ -445,6 +480,7 @@ class Finder {
   [[nodiscard]] Stretch judged_bare(Stretch found, bool after_blank) const {
     const auto value = text_.substr(found.begin, found.end - found.begin);
     if (is_nothing(value)) return {};
+    if (value.size() < long_bytes_min && std::ranges::none_of(value, is_alnum)) return {};
     if (value.size() <= harmless_bytes_max) {
       const char next = found.end < text_.size() ? text_[found.end] : '\n';
       const auto plain = value.substr(0, value.find_last_not_of(".,;:!?") + 1);
