@@ -98,7 +98,7 @@ struct StoreThread::State {
   Store store;
   std::unique_ptr<Observer> observer;
   ChangeListener appends;
-  Joiner joiner;
+  Joiner joiner{Joiner::earlier_in(store)};
   std::chrono::steady_clock::time_point next_trim =
       std::chrono::steady_clock::now() + std::chrono::seconds(30);
   bool trimming = false;

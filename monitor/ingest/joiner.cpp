@@ -2,7 +2,8 @@
 // not. `by` has a bit for each source. A second report from the same source is thus a new thing.
 // Calls are looked for from the newest, because some servers use call ids again; results without an
 // id go to calls in their order. The first report sets the event id for both. Nothing is dropped,
-// so a report that the store refused is not lost.
+// so a report that the store refused is not lost. After a restart the store's newest events replace
+// what the joiner knew, so the second report of one thing still finds the first.
 #include "ingest/joiner.h"
 
 #include <algorithm>
@@ -40,6 +41,17 @@ std::uint64_t identity_of(const Report& report) {
   return marks == nullptr ? 0 : marks->identity;
 }
 
+constexpr unsigned bit_of(ReportOrigin origin) {
+  return 1U << static_cast<unsigned>(origin);
+}
+
+/// Returns the possible sources of a stored report. Hooks and OpenTelemetry make ids of their own.
+unsigned tellers_of(std::string_view event_id) {
+  if (event_id.starts_with("hook:")) return bit_of(ReportOrigin::hooks);
+  if (event_id.starts_with("otlp:")) return bit_of(ReportOrigin::otlp);
+  return bit_of(ReportOrigin::agent) | bit_of(ReportOrigin::proxy);
+}
+
 bool is_prompt(const Report& report) {
   return report.kind == ReportKind::user_input ||
          (report.kind == ReportKind::state_change && report.name == "input");
@@ -49,7 +61,9 @@ bool is_prompt(const Report& report) {
 
 void Joiner::join(Batch& batch) {
   auto& talk = talk_of(batch.session);
-  const auto by = 1U << static_cast<unsigned>(batch.by);
+  const auto by = bit_of(batch.by);
+  if (earlier_ && batch.by != ReportOrigin::agent && !std::exchange(talk.is_recalled, true))
+    for (const auto& event : earlier_(batch.session)) recall(talk, event);
   talk.by |= by;
   const bool alone = std::popcount(talk.by) == 1;
   if (alone && batch.by != ReportOrigin::hooks && batch.by != ReportOrigin::otlp) return;
@@ -70,6 +84,46 @@ void Joiner::join(Batch& batch) {
     const bool begins = report.kind == ReportKind::start && report.name.empty();
     if (begins || report.kind == ReportKind::tool_call || is_prompt(report))
       talk.idle = talk.compaction = {};
+  }
+}
+
+Joiner::Earlier Joiner::earlier_in(Store& store) {
+  return [&store](const std::string& session) -> std::vector<Event> {
+    const auto row = store.reader().session(session);
+    if (!row) return {};
+    auto events = store.reader().latest(row->key, recalled_max);
+    return events ? std::move(*events) : std::vector<Event>{};
+  };
+}
+
+/// A report without an event id cannot be joined: the store keeps what has another id or none.
+void Joiner::recall(Talk& talk, const Event& event) {
+  const auto& report = event.report;
+  if (report.event_id.empty()) return;
+  const Told told{.by = tellers_of(report.event_id), .event_id = report.event_id};
+  talk.by |= told.by;
+  if (report.kind == ReportKind::tool_call) {
+    auto& call = added(talk);
+    call.id = report.call_id;
+    call.tool = report.name;
+    call.arguments = identity_of(report);
+    call.told = told;
+  } else if (report.kind == ReportKind::tool_result || report.kind == ReportKind::error) {
+    if (report.call_id.empty()) return;
+    const auto found = std::find_if(talk.calls.rbegin(), talk.calls.rend(), [&](const Call& call) {
+      return call.id == report.call_id && call.answered.by == 0;
+    });
+    auto& call = found != talk.calls.rend() ? *found : added(talk);
+    call.id = report.call_id;
+    if (call.tool.empty()) call.tool = report.name;
+    call.answered = told;
+    // The next call of this id is another one. Telemetry reports a call when it has its result.
+    call.told.by |= ~bit_of(ReportOrigin::otlp);
+  } else if (is_prompt(report)) {
+    if (talk.prompts.size() == prompts_max) talk.prompts.erase(talk.prompts.begin());
+    talk.prompts.push_back(
+        {.told = told,
+         .text = std::string(first_characters(trimmed(report.content), prompt_bytes_max))});
   }
 }
 
@@ -176,7 +230,7 @@ void Joiner::join_result(Talk& talk, Report& report, unsigned by) {
 }
 
 void Joiner::join_prompt(Talk& talk, Report& report, unsigned by) {
-  constexpr auto otlp = 1U << static_cast<unsigned>(ReportOrigin::otlp);
+  constexpr auto otlp = bit_of(ReportOrigin::otlp);
   const auto text = trimmed(report.content);
   const auto is_same = [&](const Prompt& prompt) {
     if ((prompt.told.by & by) != 0) return false;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <string>
 #include <unordered_map>
@@ -17,13 +18,24 @@ namespace watchdog::monitor {
 /// Hooks, the proxy, OpenTelemetry and the agent itself may report the same call, result, prompt,
 /// answer or end of an answer. The joiner gives both reports the same event id, so the store keeps
 /// the first one, with both names of a call. The order does not matter. It remembers the newest
-/// reports of the newest sessions; older ones stay separate. Use from one thread at a time.
+/// reports of the newest sessions; of others it reads calls, results and prompts from the store.
+/// Older ones stay separate. Use from one thread at a time.
 class Joiner {
  public:
   static constexpr std::size_t sessions_max = 1'024;
   static constexpr std::size_t calls_max = 64;  ///< Of a session.
   static constexpr std::size_t prompts_max = 4;
   static constexpr std::size_t renamed_max = 128;
+  static constexpr int recalled_max = 64;
+
+  /// Returns the newest events of a session, the oldest first; empty: there are none.
+  using Earlier = std::function<std::vector<Event>(const std::string& session)>;
+  /// Reads the newest `recalled_max` events of the store, which must outlive the result.
+  [[nodiscard]] static Earlier earlier_in(Store& store);
+
+  /// `earlier`: what was stored before the joiner began, or before it forgot the session. Sources
+  /// that report one thing may do so before and after that.
+  explicit Joiner(Earlier earlier = {}) : earlier_(std::move(earlier)) {}
 
   /// Sets the event ids of `batch`. A session with one source stays as it is, except hooks and
   /// OpenTelemetry, which are mostly one of two.
@@ -49,6 +61,7 @@ class Joiner {
   };
   struct Talk {
     unsigned by = 0;              ///< All sources so far.
+    bool is_recalled = false;     ///< What the store has of it is known.
     std::vector<Call> calls;      ///< The newest at the end.
     std::vector<Prompt> prompts;  ///< The newest at the end.
     Told answer;
@@ -62,6 +75,7 @@ class Joiner {
   };
 
   Talk& talk_of(const std::string& session);
+  static void recall(Talk& talk, const Event& event);
   static void join_one(Talk& talk, Report& report, unsigned by);
   /// Gives the report the id of an earlier one, or a new id.
   static void name(Told& told, Report& report, unsigned by);
@@ -72,6 +86,7 @@ class Joiner {
   static void join_prompt(Talk& talk, Report& report, unsigned by);
   static void join_answer(Talk& talk, Report& report, unsigned by);
 
+  Earlier earlier_;
   std::unordered_map<std::string, Talk> talks_;
   std::list<std::string> by_use_;  ///< The latest first.
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 
 #include "ingest/hooks.h"
@@ -26,10 +27,12 @@ class Joined {
                 .spec = {},
                 .reports = std::move(reports),
                 .by = by};
-    joiner_.join(batch);
+    joiner_->join(batch);
     auto receipts = store_.append({&batch, 1});
     ASSERT_TRUE(receipts && receipts->front());
   }
+  /// The monitor ends and starts again.
+  void restart() { joiner_.emplace(Joiner::earlier_in(store_)); }
   void hook(HookAgent agent, const std::string& body) {
     auto event = hook_event(agent, body, "run");
     ASSERT_TRUE(event) << event.error().message;
@@ -65,7 +68,7 @@ class Joined {
  private:
   test::TempDir dir_;
   Store store_;
-  Joiner joiner_;
+  std::optional<Joiner> joiner_{Joiner::earlier_in(store_)};
 };
 
 Report made(ReportKind kind, std::string name, std::string content, std::string id = {}) {
@@ -288,6 +291,52 @@ TEST(Joiner, the_result_of_a_call_from_before_a_restart_is_kept_once) {
   joined.tell(ReportOrigin::proxy, {made(ReportKind::tool_result, "exec_command", "ok", "c2")});
   joined.tell(ReportOrigin::hooks, {made(ReportKind::error, "Bash", "no", "c2")});
   EXPECT_EQ(joined.events().size(), 2U);
+}
+
+/// A prompt, a call and its result. Both sources report each of them, the hooks first.
+void tell_step(Joined& joined, int step, ReportOrigin by) {
+  const auto id = "call_" + std::to_string(step);
+  const auto arguments = R"({"command":")" + id + "\"}";
+  if (by == ReportOrigin::hooks) {
+    const auto body = [&](const char* event, const std::string& more) {
+      return R"({"session_id":"s","hook_event_name":")" + std::string(event) +
+             R"(","tool_name":"Bash","tool_use_id":")" + id + R"(","turn_id":")" + id + "\"," +
+             more + "}";
+    };
+    joined.hook(HookAgent::codex, body("UserPromptSubmit", R"("prompt":"do )" + id + "\""));
+    joined.hook(HookAgent::codex, body("PreToolUse", R"("tool_input":)" + arguments));
+    joined.hook(HookAgent::codex, body("PostToolUse", R"("tool_response":"done")"));
+  } else {
+    joined.tell(by, {made(ReportKind::state_change, "input", "do " + id)});
+    joined.tell(by, {made(ReportKind::tool_call, "bash", arguments, id)});
+    joined.tell(by, {made(ReportKind::tool_result, "bash", "done\n", id)});
+  }
+}
+
+TEST(Joiner, what_two_sources_report_before_and_after_a_restart_is_kept_once) {
+  for (const bool hooks_first : {true, false}) {
+    Joined joined;
+    const auto first = hooks_first ? ReportOrigin::hooks : ReportOrigin::proxy;
+    const auto second = hooks_first ? ReportOrigin::proxy : ReportOrigin::hooks;
+    tell_step(joined, 1, first);
+    tell_step(joined, 1, second);
+    tell_step(joined, 2, first);
+    joined.restart();
+    joined.tell(second, {made(ReportKind::tool_result, "bash", "done\n", "call_2")});
+    EXPECT_EQ(joined.count(ReportKind::tool_result), 2) << hooks_first;
+    joined.restart();
+    // An id that comes again after the restart is another call, whichever source reports it first.
+    for (const auto by : {second, first}) {
+      joined.tell(by, {made(ReportKind::tool_call, "bash", R"({"command":"x"})", "call_2")});
+      joined.tell(by, {made(ReportKind::tool_result, "bash", "new", "call_2")});
+    }
+    EXPECT_EQ(joined.count(ReportKind::tool_call), 3) << hooks_first;
+    EXPECT_EQ(joined.count(ReportKind::tool_result), 3) << hooks_first;
+    tell_step(joined, 3, second);
+    joined.restart();
+    joined.tell(first, {made(ReportKind::tool_result, "bash", "done", "call_3")});
+    EXPECT_EQ(joined.count(ReportKind::tool_result), 4) << hooks_first;
+  }
 }
 
 TEST(Joiner, sessions_are_forgotten_the_oldest_first) {
