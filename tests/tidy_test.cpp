@@ -41,6 +41,7 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
 const Set shared_with_monitor = {
     "codec/forget_request.h",
     "codec/json.h",
+    "codec/json_bounds.h",
     "codec/progress.h",
     "facts/digest.h",
     "facts/ids.h",

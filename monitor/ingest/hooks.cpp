@@ -15,6 +15,7 @@
 #include "facts/ids.h"
 #include "llm/limit_end.h"
 #include "privacy/content.h"
+#include "codec/json_bounds.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog::monitor {
@@ -619,7 +620,7 @@ const json& members_in(const json& body) {
 
 Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::string& session,
                              WallTime now) {
-  if (!is_json(body)) return Error{ErrorCode::malformed, "the body is no JSON"};
+  if (auto checked = check_json(body); !checked) return checked.error();
   const auto parsed = json::parse(body, nullptr, false);
   if (!parsed.is_object())
     return Error{ErrorCode::malformed, "a hook's event must be a JSON object"};

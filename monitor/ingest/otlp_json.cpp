@@ -7,6 +7,7 @@
 
 #include "codec/json.h"
 #include "ingest/otlp_record.h"
+#include "codec/json_bounds.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -119,7 +120,7 @@ OtlpRecord span_of(const json& item) {
 }  // namespace
 
 Result<std::vector<OtlpRecord>> otlp_records_from_json(OtlpSignal signal, std::string_view body) {
-  if (!is_json(body)) return Error{ErrorCode::malformed, "the body is not JSON"};
+  if (auto checked = check_json(body); !checked) return checked.error();
   const auto parsed = json::parse(body, nullptr, false);
   if (!parsed.is_object()) return Error{ErrorCode::malformed, "the body must be a JSON object"};
   const auto& shape = shapes[static_cast<std::size_t>(signal)];
@@ -129,6 +130,7 @@ Result<std::vector<OtlpRecord>> otlp_records_from_json(OtlpSignal signal, std::s
                  shape.resources};
   }
   std::vector<OtlpRecord> records;
+  OtlpRoom room;
   if (signal == OtlpSignal::metrics) return records;
   for (const auto& resource : list_of(parsed, shape.resources)) {
     OtlpRecord::Attributes shared;
@@ -141,6 +143,7 @@ Result<std::vector<OtlpRecord>> otlp_records_from_json(OtlpSignal signal, std::s
         record.trace = text_of(item, "traceId");
         record.span = text_of(item, "spanId");
         read_attributes(item, record.attributes);
+        if (!room.take(record, shared)) return OtlpRoom::exceeded();
         record.attributes.insert(shared.begin(), shared.end());
         records.push_back(std::move(record));
       }

@@ -185,28 +185,47 @@ OtlpRecord span_of(pbf_reader message) {
   return record;
 }
 
-void read_resource(pbf_reader resource, OtlpSignal signal, std::vector<OtlpRecord>& records) {
-  const auto first = records.size();
+/// Returns the attributes of a resource, which may come behind its records.
+OtlpRecord::Attributes shared_by(pbf_reader resource) {
   OtlpRecord::Attributes shared;
   while (resource.next()) {
     if (resource.tag_and_type() == field(1, bytes)) {
       read_attributes(resource.get_message(), 1, shared);
-    } else if (resource.tag_and_type() == field(2, bytes)) {
-      auto scope = resource.get_message();
-      while (scope.next()) {
-        if (scope.tag_and_type() == field(2, bytes)) {
-          records.push_back(signal == OtlpSignal::logs ? log_of(scope.get_message())
-                                                       : span_of(scope.get_message()));
-        } else {
-          scope.skip();
-        }
-      }
     } else {
       resource.skip();
     }
   }
-  for (auto at = first; at < records.size(); ++at)
-    records[at].attributes.insert(shared.begin(), shared.end());
+  return shared;
+}
+
+/// Returns false where there is no room for all records.
+bool read_scope(pbf_reader scope, OtlpSignal signal, const OtlpRecord::Attributes& shared,
+                OtlpRoom& room, std::vector<OtlpRecord>& records) {
+  while (scope.next()) {
+    if (scope.tag_and_type() != field(2, bytes)) {
+      scope.skip();
+      continue;
+    }
+    auto record =
+        signal == OtlpSignal::logs ? log_of(scope.get_message()) : span_of(scope.get_message());
+    if (!room.take(record, shared)) return false;
+    record.attributes.insert(shared.begin(), shared.end());
+    records.push_back(std::move(record));
+  }
+  return true;
+}
+
+bool read_resource(pbf_reader resource, OtlpSignal signal, OtlpRoom& room,
+                   std::vector<OtlpRecord>& records) {
+  const auto shared = shared_by(resource);
+  while (resource.next()) {
+    if (resource.tag_and_type() != field(2, bytes)) {
+      resource.skip();
+    } else if (!read_scope(resource.get_message(), signal, shared, room, records)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -214,11 +233,13 @@ void read_resource(pbf_reader resource, OtlpSignal signal, std::vector<OtlpRecor
 Result<std::vector<OtlpRecord>> otlp_records_from_protobuf(OtlpSignal signal,
                                                            std::string_view body) {
   std::vector<OtlpRecord> records;
+  OtlpRoom room;
   try {
     pbf_reader request(body.data(), body.size());
     while (request.next()) {
       if (request.tag_and_type() == field(1, bytes) && signal != OtlpSignal::metrics) {
-        read_resource(request.get_message(), signal, records);
+        if (!read_resource(request.get_message(), signal, room, records))
+          return OtlpRoom::exceeded();
       } else {
         request.skip();
       }

@@ -38,13 +38,29 @@ struct OtlpRecord {
   Attributes attributes;
 };
 
+/// Bounds the memory that the records of one request take. A few bytes make a record, and each
+/// record gets a copy of its resource's attributes. Exporters send some hundred records at once.
+class OtlpRoom {
+ public:
+  static constexpr std::size_t records_max = 20'000;
+  static constexpr std::size_t bytes_max = 64UL * 1024 * 1024;
+
+  /// Counts one more record with a copy of these attributes. False: there is no room for it.
+  [[nodiscard]] bool take(const OtlpRecord& record, const OtlpRecord::Attributes& shared);
+  [[nodiscard]] static Error exceeded();
+
+ private:
+  std::size_t records_ = 0;
+  std::size_t bytes_ = 0;
+};
+
 /// Returns true for the attributes that the mapping reads. All others are dropped while a request
 /// is read, among them `user.*`, `enduser.*` and ids of accounts and installations. Pure.
 [[nodiscard]] bool is_read_attribute(std::string_view name);
 
 /// Returns the records of a request in their order. Metrics have none. Members and fields that are
 /// not known are ignored, and so is a record of a wrong type. Errors: `malformed`: the body cannot
-/// be decoded. Pure.
+/// be decoded; `exhausted`: it needs too much memory. Pure.
 [[nodiscard]] Result<std::vector<OtlpRecord>> otlp_records(OtlpSignal signal, OtlpEncoding encoding,
                                                            std::string_view body);
 

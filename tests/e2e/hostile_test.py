@@ -2,6 +2,7 @@
 """Clients that are slow, silent, broken or malicious: what each is answered, and that others are served."""
 
 import contextlib
+import gzip
 import http.client
 import json
 import os
@@ -10,6 +11,7 @@ import resource
 import select
 import socket
 import sys
+import time
 import unittest
 
 import endless
@@ -133,6 +135,43 @@ class HostileTest(unittest.TestCase):
         self.assertTrue(self.is_served())
         self.assertEqual(self.statuses("POST /api/autonomous/sessions HTTP/1.1\r\nHost: HOST\r\nContent-Length: 2\r\n\r\n{}"), [201])
         self.assertIsNone(self.server.process.poll())
+
+    def test_a_body_of_countless_tiny_things_takes_little_memory_and_time(self):
+        size = 12 * 2**20
+
+        def many(unit, begin, end):
+            return (begin + unit * (size // len(unit)) + end).encode()
+
+        def field(number, content):
+            length, left = b"", len(content)
+            while not length or left:
+                length, left = length + bytes([left & 127 | (128 if left > 127 else 0)]), left >> 7
+            return bytes([number << 3 | 2]) + length + content
+
+        records = field(1, field(2, b"\x12\0" * (size // 2)))
+        long_value = field(1, field(1, b"service.name") + field(2, field(1, b"x" * 100_000)))
+        copied = field(1, field(1, long_value) + field(2, b"\x12\0" * 3_000))
+        protobuf, packed = {"Content-Type": "application/x-protobuf"}, {"Content-Encoding": "gzip"}
+        objects = '{"a":{}},'
+        sessions = "/api/autonomous/sessions"
+        for path, body, headers in (
+                ("/v1/logs", records, protobuf), ("/v1/traces", gzip.compress(records), protobuf | packed),
+                ("/v1/logs", copied, protobuf), ("/v1/logs", gzip.compress(bytes(100 * 2**20)), protobuf | packed),
+                ("/v1/logs", gzip.compress(many("0,", '{"a":[', "0]}")), packed), ("/v1/traces", many(objects, '{"a":[', "0]}"), {}),
+                (sessions, many(objects, '{"task":[', "0]}"), {}),
+                (f"{sessions}/s/events", many('{"kind":"idle"},', "[", '{"kind":"idle"}]'), {}),
+                (f"{sessions}/s/events", many('{"kind":"idle"}\n', "", ""), {}),
+                ("/api/autonomous/check-status", many(objects, '{"sessionId":[', "0]}"), {}),
+                ("/api/hooks/codex", many(objects, '{"session_id":"x","hook_event_name":"Stop","a":[', "0]}"), {})):
+            before, began = endless.status_bytes(self.server, "VmHWM"), time.monotonic()
+            with contextlib.closing(http.client.HTTPConnection(self.server.host, timeout=PATIENCE_S)) as connection:
+                connection.request("POST", path, body, {"Content-Type": "application/json"} | headers)
+                response = connection.getresponse()
+                self.assertEqual(response.status, 413, (path, body[:40], response.read()[:300]))
+            if not os.environ.get("WATCHDOG_SANITIZE"):
+                self.assertLess(endless.status_bytes(self.server, "VmHWM") - before, 160 * 2**20, (path, body[:40]))
+            self.assertLess(time.monotonic() - began, PATIENCE_S)
+        self.assertTrue(self.is_served())
 
     def test_long_pages_hold_nobody_up_and_take_little_memory(self):
         sessions, count, size = "/api/autonomous/sessions", 120, 95_000

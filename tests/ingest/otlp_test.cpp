@@ -179,6 +179,43 @@ TEST(Otlp, wrong_types_and_unknown_members_are_ignored) {
   EXPECT_TRUE(skipped->empty());
 }
 
+/// A message of OTLP's protobuf within another one.
+std::string in_field(int number, const std::string& content) {
+  std::string text(1, static_cast<char>(number << 3 | 2));
+  auto length = content.size();
+  for (; length > 127; length >>= 7U) text += static_cast<char>(length | 128U);
+  return text + static_cast<char>(length) + content;
+}
+
+TEST(Otlp, a_request_needs_bounded_memory_however_small_its_records_are) {
+  const auto request = [](std::size_t records, std::size_t name_bytes, OtlpEncoding encoding) {
+    const std::string name(name_bytes, 'x');
+    if (encoding == OtlpEncoding::json) {
+      const json shared{{"key", "service.name"}, {"value", {{"stringValue", name}}}};
+      const json resource{{"resource", {{"attributes", {shared}}}},
+                          {"scopeLogs", {{{"logRecords", json(records, json::object())}}}}};
+      return json{{"resourceLogs", {resource}}}.dump();
+    }
+    std::string scope;
+    for (std::size_t i = 0; i < records; ++i) scope += in_field(2, "");
+    const auto shared = in_field(1, in_field(1, "service.name") + in_field(2, in_field(1, name)));
+    // The attributes of a resource may come after its records.
+    return in_field(1, in_field(2, scope) + in_field(1, shared));
+  };
+  for (const auto encoding : {OtlpEncoding::json, OtlpEncoding::protobuf}) {
+    const auto read = [&](std::size_t records, std::size_t name_bytes) {
+      return otlp_records(OtlpSignal::logs, encoding, request(records, name_bytes, encoding));
+    };
+    const auto some = read(OtlpRoom::records_max, 10);
+    ASSERT_TRUE(some.ok()) << some.error().message;
+    EXPECT_EQ(some->size(), OtlpRoom::records_max);
+    EXPECT_EQ(some->back().attributes.at("service.name"), "xxxxxxxxxx");
+    EXPECT_EQ(read(OtlpRoom::records_max + 1, 10).error().code, ErrorCode::exhausted);
+    EXPECT_EQ(read(1'000, 100'000).error().code, ErrorCode::exhausted);
+    EXPECT_TRUE(read(100, 100'000).ok());
+  }
+}
+
 TEST(Otlp, a_state_that_is_older_than_the_session_is_left_out) {
   OtlpMemory memory;
   const auto lines = lines_of("claude-code-tools.jsonl");

@@ -40,6 +40,10 @@ Extent extent_of(std::string_view text) {
   return extent;
 }
 
+Error too_many_values(std::size_t values_max) {
+  return {ErrorCode::exhausted, "the JSON has more than " + std::to_string(values_max) + " values"};
+}
+
 /// The parser's message without its own error numbers.
 std::string reason_of(const nlohmann::json::exception& error) {
   std::string_view what = error.what();
@@ -58,8 +62,7 @@ Result<nlohmann::json> parse_json(std::string_view text, std::size_t values_max)
                  "the JSON is nested deeper than " + std::to_string(json_depth_max) + " levels"};
   }
   if (extent.values > values_max) {
-    return Error{ErrorCode::exhausted,
-                 "the JSON has more than " + std::to_string(values_max) + " values"};
+    return too_many_values(values_max);
   }
   try {
     return nlohmann::json::parse(text);
@@ -75,6 +78,12 @@ Result<nlohmann::json> parse_object(std::string_view text) {
                  std::string("a JSON object is needed, this is of type ") + parsed->type_name()};
   }
   return parsed;
+}
+
+Result<void> check_json(std::string_view text) {
+  if (extent_of(text).values > json_values_max) return too_many_values(json_values_max);
+  if (!is_json(text)) return Error{ErrorCode::malformed, "the body is not JSON"};
+  return {};
 }
 
 bool is_json(std::string_view text) {

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "codec/json_bounds.h"
+#include "watchdog/result.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
 
@@ -18,7 +20,7 @@ namespace watchdog {
 /// `exhausted`: it has more values than `values_max`, each of which takes up to 160 bytes besides
 /// its text. Empty lists and objects may count twice.
 [[nodiscard]] Result<nlohmann::json> parse_json(std::string_view text,
-                                                std::size_t values_max = SIZE_MAX);
+                                                std::size_t values_max = json_values_max);
 /// The same for text that must be an object.
 [[nodiscard]] Result<nlohmann::json> parse_object(std::string_view text);
 

@@ -9,8 +9,10 @@
 #include "codec/fields.h"
 #include "codec/json.h"
 #include "codec/turns.h"
+#include "codec/json.h"
 #include "text/json_writer.h"
 #include "text/nearest.h"
+#include "codec/json_bounds.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {
@@ -309,6 +311,12 @@ Error unknown_kind(const json& object, int line) {
 
 /// Adds one object to the list. `line` counts from 1.
 std::optional<Error> add(ReportList& list, const json& object, int line) {
+  if (list.reports.size() == reports_at_once_max) {
+    return Error{.code = ErrorCode::exhausted,
+                 .message = "a body may have at most " + std::to_string(reports_at_once_max) +
+                            " events; send the rest with another request",
+                 .line = line};
+  }
   auto report = report_from(object);
   if (!report) {
     Error error = report.error();
