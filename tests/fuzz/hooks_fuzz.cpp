@@ -1,10 +1,12 @@
 // Whatever a coding agent's hook sends, it becomes valid reports of a valid session, or an error.
 
+#include <iterator>
 #include <string_view>
 
 #include "codec/json.h"
 #include "facts/ids.h"
 #include "fuzz/fuzz.h"
+#include "ingest/hook_answer.h"
 #include "ingest/hooks.h"
 
 using namespace watchdog;
@@ -22,12 +24,41 @@ std::vector<std::string> fuzz_seeds() {
       R"({"session_id":"s","hook_event_name":"Stop","last_assistant_message":"done"})",
       R"({"type":"agent-turn-complete","thread-id":"s","turn-id":"1","input-messages":["a"]})",
       R"({"session_id":"s","hook_event_name":"BeforeTool","tool_name":"f","args":{"x":1}})",
-      R"({"event":"chat.message","session":"s","text":"t","timestamp":"2026-01-01T00:00:00Z"})"};
+      R"({"type":"permission.asked","properties":{"sessionID":"s","id":"p1","permission":"bash",)"
+      R"("tool":{"callID":"c"},"metadata":{"command":"ls"}}})",
+      R"({"type":"permission.replied","properties":{"sessionID":"s","requestID":"p1","reply":"once"}})",
+      R"({"type":"session.error","properties":{"sessionID":"s","error":{"name":"APIError","data":)"
+      R"({"message":"limit reached|1795806400","statusCode":429}}}})",
+      R"({"type":"session.status","properties":{"sessionID":"s","status":{"type":"retry","next":1}}})",
+      R"({"hook_event_name":"stop","conversation_id":"c","status":"error","error_message":"try again in 6m",)"
+      R"("workspace_roots":["/w"]})",
+      R"({"hook_event_name":"PostToolUse","sessionId":"s","toolName":"bash","tool_response":)"
+      R"({"result_type":"failure","text_result_for_llm":"no"},"timestamp":1795435200000})",
+      R"({"hook_event_name":"BeforeModel","session_id":"s","llm_request":{"messages":[{"content":"<state_snapshot>"}]}})",
+      R"({"type":"permission","session_id":"s","id":"1","message":"may I?"})",
+      R"({"type":"answered","session_id":"s","id":"1"})"};
 }
 
+namespace {
+
+constexpr HookAgent all_agents[] = {
+    HookAgent::claude_code, HookAgent::codex,       HookAgent::gemini_cli, HookAgent::opencode,
+    HookAgent::cursor,      HookAgent::copilot_cli, HookAgent::generic};
+static_assert(std::size(all_agents) == std::size(Names<HookAgent>::all));
+
+/// An agent reads the answer as JSON, whatever the event's name and the reason are.
+void try_answer(HookAgent agent, const monitor::HookEvent& event) {
+  FUZZ_REQUIRE(monitor::hook_answer(agent, event.name, {}).body == "{}");
+  const CancelRequest cancel{.by = event.session, .reason = event.name};
+  const auto answer = monitor::hook_answer(agent, event.name, cancel);
+  FUZZ_REQUIRE(is_json(answer.body));
+  (void)monitor::reports_after(answer, event, cancel);
+}
+
+}  // namespace
+
 void try_input(std::string_view text) {
-  for (const auto agent :
-       {HookAgent::claude_code, HookAgent::codex, HookAgent::gemini_cli, HookAgent::opencode}) {
+  for (const auto agent : all_agents) {
     for (const std::string session : {"", "given"}) {
       const auto event = hook_event(agent, text, session);
       if (!event) {
@@ -38,6 +69,7 @@ void try_input(std::string_view text) {
       FUZZ_REQUIRE(is_of_program || is_session_id(event->session));
       FUZZ_REQUIRE(session.empty() || event->session.starts_with(session));
       FUZZ_REQUIRE(check(event->spec).ok());
+      try_answer(agent, *event);
       for (const auto& report : event->reports) {
         Event told;
         told.report = report;
