@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 namespace watchdog::monitor {
 namespace {
@@ -81,6 +82,23 @@ std::optional<Response> embedded_file(std::string_view name, const Request& requ
 const std::string& assets_path() {
   static const std::string path = place_of_all();
   return path;
+}
+
+std::vector<std::string_view> modules_of(std::vector<std::string_view> entries) {
+  constexpr std::string_view import = " from './", end = "';";
+  const auto files = embedded_files();
+  auto found = std::move(entries);
+  for (std::size_t at = 0; at < found.size(); ++at) {
+    const auto file = std::ranges::find(files, found[at], &EmbeddedFile::name);
+    if (file == files.end()) continue;
+    for (auto from = file->content.find(import); from != std::string_view::npos;
+         from = file->content.find(import, from)) {
+      from += import.size();
+      const auto name = file->content.substr(from, file->content.find(end, from) - from);
+      if (std::ranges::find(found, name) == found.end()) found.push_back(name);
+    }
+  }
+  return found;
 }
 
 std::optional<Response> asset(std::string_view place, std::string_view name,

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/message.h"
 
@@ -25,6 +26,10 @@ struct EmbeddedFile {
 /// Returns the path of the files, for example `/assets/0123456789abcdef`. It changes with each of
 /// them, so a browser may keep them for ever. Thread-safe.
 [[nodiscard]] const std::string& assets_path();
+
+/// Returns the names of the scripts that the scripts `entries` import, and of these, each once.
+/// What a script imports later, by a call, is not among them.
+[[nodiscard]] std::vector<std::string_view> modules_of(std::vector<std::string_view> entries);
 
 /// Returns the file of this name under `place`, the last part of `assets_path()`; 304 if the
 /// browser has it. Nothing if there is no such file.

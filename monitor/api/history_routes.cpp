@@ -1,6 +1,3 @@
-#include <unordered_map>
-#include <utility>
-
 #include "api/routes.h"
 
 namespace watchdog::monitor {
@@ -17,27 +14,19 @@ void get_history(const CallPtr& call) {
   reading(call, [call, minutes = *minutes](StoreReader& reader) {
     const auto wall = system_clock().wall();
     const auto since = wall - std::chrono::minutes(minutes);
-    const auto rows = reader.transitions_since(since, changes_max);
+    const auto rows = reader.changes_since(since, changes_max);
     if (!rows) return call->reply(error_response(rows.error()));
-    std::unordered_map<SessionKey, std::string> names;
     JsonWriter out;
     out.open_object().field("now", wall.time_since_epoch().count());
     out.field("since", since.time_since_epoch().count());
     out.field("complete", static_cast<int>(rows->size()) < changes_max);
     out.key("changes").open_array();
-    for (auto at = rows->rbegin(); at != rows->rend(); ++at) {
-      const auto& change = at->transition;
-      auto& name = names[change.session];
-      if (name.empty()) {
-        const auto session = reader.session(change.session);
-        if (!session) continue;  // dropped meanwhile
-        name = session->id;
-      }
-      out.open_object().field("sessionId", name).field("at", change.at.time_since_epoch().count());
-      out.field("from", name_of(change.from)).field("health", name_of(change.health.kind));
+    for (auto change = rows->rbegin(); change != rows->rend(); ++change) {
+      out.open_object().field("sessionId", change->session);
+      out.field("at", change->at.time_since_epoch().count());
+      out.field("from", name_of(change->from)).field("health", name_of(change->health));
       out.key("pattern");
-      const auto pattern = change.health.pattern;
-      pattern == Pattern::none ? out.value(nullptr) : out.value(name_of(pattern));
+      change->pattern == Pattern::none ? out.value(nullptr) : out.value(name_of(change->pattern));
       out.close_object();
     }
     out.close_array().close_object();

@@ -1,5 +1,8 @@
 #include "api/layout.h"
 
+#include <functional>
+#include <map>
+
 #include "api/assets.h"
 #include "shell_html.h"
 #include "watchdog/time.h"
@@ -32,6 +35,34 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
+namespace {
+
+/// Links to all scripts of a page: else the browser finds them one import after the other.
+std::string preloads_of(std::string_view page) {
+  std::string html;
+  const auto own = std::string(page) + ".js";
+  for (const auto name : modules_of({"app.js", own})) {
+    html += "<link rel=\"modulepreload\" href=\"" + assets_path() + "/";
+    html.append(name).append("\">\n");
+  }
+  return html;
+}
+
+/// Likewise; pages of other names have no script of their own.
+const std::string& preloads(std::string_view page) {
+  static const std::map<std::string, std::string, std::less<>> known = [] {
+    std::map<std::string, std::string, std::less<>> made;
+    for (const auto* name : {"list", "session", "alerts", "overview"})
+      made.emplace(name, preloads_of(name));
+    return made;
+  }();
+  static const std::string none;
+  const auto found = known.find(page);
+  return found == known.end() ? none : found->second;
+}
+
+}  // namespace
+
 Response in_shell(std::string_view page, std::string_view title, std::string_view body,
                   int status) {
   const auto now = std::to_string(system_clock().wall().time_since_epoch().count());
@@ -47,6 +78,7 @@ Response in_shell(std::string_view page, std::string_view title, std::string_vie
     if (name == "title") html += escaped(title);
     if (name == "assets") html += assets_path();
     if (name == "page") html += page;
+    if (name == "preloads") html += preloads(page);
     if (name == "body") html += body;
     rest.remove_prefix(end + 2);
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "api/assets.h"
+#include "api/compression.h"
 #include "api/explanation.h"
 #include "api/layout.h"
 #include "api/page.h"
@@ -39,7 +40,7 @@ void get_sessions_page(const CallPtr& call) {
     }
     std::ranges::stable_sort(sessions, is_before, &PageRow::urgency);
     const bool are_all = static_cast<int>(rows->size()) < sessions_shown;
-    call->reply(sessions_page(sessions, are_all, call->backend.now()));
+    call->reply(compressed(sessions_page(sessions, are_all, call->backend.now()), call->request));
   });
 }
 
@@ -53,7 +54,8 @@ void get_session_page(const CallPtr& call) {
     if (!session) return call->reply(error_response(session.error()));
     const auto page = reader.page_before(row->key, std::numeric_limits<Seq>::max(), events_shown);
     if (!page) return call->reply(error_response(page.error()));
-    call->reply(session_page(*session, page->events, call->backend.now()));
+    call->reply(
+        compressed(session_page(*session, page->events, call->backend.now()), call->request));
   });
 }
 

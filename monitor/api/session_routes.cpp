@@ -52,9 +52,12 @@ Reach reach_of(const SessionRow& row, const History& history, bool ends) {
   return {"report", "cancel requested; the agent will see it with its next report"};
 }
 
-/// True if an agent that does not report by itself rests: there is nothing to stop.
+/// True if an agent that does not report by itself rests: there is nothing to stop. A wrapped
+/// command has a process that goes on.
 bool rests(const SessionRow& row, const History& history) {
-  return history.lifecycle == Lifecycle::idle && row.spec.labels.contains("via");
+  const auto via = row.spec.labels.find("via");
+  const bool reports = via == row.spec.labels.end() || via->second == "run";
+  return history.lifecycle == Lifecycle::idle && !reports;
 }
 
 }  // namespace

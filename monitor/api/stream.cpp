@@ -18,7 +18,7 @@ namespace watchdog::monitor {
 namespace {
 
 constexpr int page_events = 500;
-constexpr int page_rows = 500;
+constexpr int page_rows = 1'000;
 constexpr std::size_t replay_bytes = 1024 * 1024;  ///< Of events: held for a slow reader.
 /// Written at once, so that a slow reader holds little.
 constexpr std::size_t records_at_once = 256;

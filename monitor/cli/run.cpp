@@ -103,7 +103,7 @@ static int wrap(const WrapOptions& options) {
   open_standard_files();
   ReportedSession session{
       .id = options.session.empty() ? new_ulid(system_clock().wall()) : options.session,
-      .spec = {.agent = options.name, .task = options.task}};
+      .spec = {.agent = options.name, .task = options.task, .labels = {{"via", "run"}}}};
   if (!is_session_id(session.id))
     return misused("--session must be 1 to 128 of A-Z a-z 0-9 . _ : @ -");
   if (session.spec.agent.empty())

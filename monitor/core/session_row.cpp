@@ -1,6 +1,7 @@
 #include "core/session_row.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "codec/progress.h"
 #include "judge/attention.h"
@@ -36,6 +37,24 @@ void write_wasted(JsonWriter& out, std::int32_t calls) {
   calls > 0 ? out.value(std::int64_t{calls}) : out.value(nullptr);
 }
 
+/// Tokens as the agent counts them, or as the proxy saw them; cost where the agent reports it.
+void write_usage(JsonWriter& out, const History& history) {
+  double tokens = 0;
+  for (const auto& [name, value] : *history.counters)
+    if (name == "tokens" && std::isfinite(value)) tokens = value;
+  double cost = 0;
+  if (history.notes->budget.has()) {
+    const auto& figures = history.notes->budget->figures;
+    tokens = std::max(tokens, static_cast<double>(figures.tokens));
+    cost = figures.cost;
+  }
+  constexpr double most = 1e15;
+  out.key("tokens");
+  tokens > 0 ? out.value(static_cast<std::int64_t>(std::min(tokens, most))) : out.value(nullptr);
+  out.key("cost");
+  cost > 0 ? out.value(cost) : out.value(nullptr);
+}
+
 }  // namespace
 
 std::string session_row(std::string_view id, const Watched& watched, Instant now, WallTime wall) {
@@ -69,6 +88,7 @@ std::string session_row(std::string_view id, const Watched& watched, Instant now
     const auto& call = history.open_calls->back();
     out.open_object().field("name", call.name).field("startedAt", at(call.since)).close_object();
   }
+  write_usage(out, history);
   out.field("createdAt", number(watched.created)).key("endedAt");
   notes.outcome ? out.value(number(notes.outcome_at)) : out.value(nullptr);
   out.key("outcome");
@@ -98,7 +118,7 @@ std::string session_row(const SessionRow& row, WallTime wall) {
              : row.head == 0 ? "No report yet"
                              : "");
   for (const auto name : {"currentPhase", "server", "iteration", "heartbeats", "stateChanges",
-                          "lastChangeAt", "lastHeartbeatAt", "tool"}) {
+                          "lastChangeAt", "lastHeartbeatAt", "tool", "tokens", "cost"}) {
     out.field(name, nullptr);
   }
   out.field("createdAt", number(row.created)).key("endedAt");

@@ -1,11 +1,15 @@
 // Where every page begins: who is here, and which page it is.
 
 import { access, askAccess, logIn } from './api.js';
-import { startAlerts } from './alerts.js';
-import { startList } from './list.js';
-import { startOverview } from './overview.js';
-import { startSession } from './session.js';
 import { buildTop } from './top.js';
+
+/** Each page has its own modules; the page's head names them, so that they come at once. */
+const pages = {
+  list: async () => (await import('./list.js')).startList,
+  session: async () => (await import('./session.js')).startSession,
+  alerts: async () => (await import('./alerts.js')).startAlerts,
+  overview: async () => (await import('./overview.js')).startOverview,
+};
 
 const main = document.getElementById('main');
 
@@ -18,13 +22,13 @@ async function useToken() {
 }
 
 async function begin() {
+  const { page } = main.dataset;
+  const module = pages[page]?.();
   await useToken();
   await askAccess().catch(() => {});  // it cannot be reached: the stream says so
-  const { page } = main.dataset;
-  const start = { list: startList, session: startSession, alerts: startAlerts, overview: startOverview }[page];
-  if (start) {
+  if (module) {
     buildTop();
-    start(main);
+    (await module)(main);
   } else if (page === 'login' && access().name) {
     location.replace(location.pathname === '/login' ? '/' : location.pathname + location.search);
   }

@@ -25,11 +25,15 @@ export function spoken(ms) {
 
 export const ago = (time) => (time === null || time === undefined ? '–' : `${spoken(now() - time)} ago`);
 
-const clockTime = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
-const dayTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const formats = new Map();  // made when they are used: each takes the browser a while
+const format = (time, options) => {
+  const key = JSON.stringify(options);
+  if (!formats.has(key)) formats.set(key, new Intl.DateTimeFormat(undefined, options));
+  return formats.get(key).format(time);
+};
+export const fullWall = (time) => format(time, { dateStyle: 'medium', timeStyle: 'medium' });
 /** A moment on the wall: only the time, where it was within the last 20 hours. */
-export const wall = (time) => (now() - time < 72e6 ? clockTime : dayTime).format(time);
-export const fullWall = (time) => dayTime.format(time);
+export const wall = (time) => (now() - time < 72e6 ? format(time, { timeStyle: 'medium' }) : fullWall(time));
 
 /** A <time> that says how long ago, kept right by `tick`. */
 export function agoElement(time) {

@@ -11,7 +11,7 @@ export const ends = ['failed', 'incomplete', 'cancelled', 'completed'];
 export const lifecycles = ['running', 'waiting', 'idle', ...ends];
 const trouble = new Set(['stuck', 'looping', 'silent', 'dead']);
 const order = new Map(states.map((word, at) => [word, at]));
-const names = { needs_input: 'needs input' };
+const names = { needs_input: 'needs input', blocked: 'waiting' };
 
 export const hasEnded = (session) => ends.includes(session.lifecycle);
 export const needsYou = (session) => session.attention === 'needs_you';

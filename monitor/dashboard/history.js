@@ -75,20 +75,20 @@ export function countsOver(rows, history, begin, end, count) {
   return counts;
 }
 
-/** What went wrong most: {look, what, agent, count}, the most frequent first. */
+/** What went wrong most: {look, what, agent, named, count}, the most frequent first. */
 export function troubles(rows, history) {
-  const agents = new Map(rows.map((row) => [row.sessionId, row.agent ?? 'unnamed agents']));
+  const agents = new Map(rows.map((row) => [row.sessionId, row.agent]));
   const found = new Map();
   const count = (look, what, agent) => {
     const key = `${look}\n${what}\n${agent}`;
-    if (!found.has(key)) found.set(key, { look, what, agent, count: 0 });
+    if (!found.has(key)) found.set(key, { look, what, agent: agent ?? 'unnamed agents', named: Boolean(agent), count: 0 });
     found.get(key).count += 1;
   };
   for (const [id, changes] of history.all()) {
     for (const { health, pattern } of changes)
-      if (['stuck', 'looping', 'dead', 'silent'].includes(health)) count(health, patternNames[pattern] ?? pattern ?? '', agents.get(id) ?? 'dropped sessions');
+      if (['stuck', 'looping', 'dead', 'silent'].includes(health)) count(health, patternNames[pattern] ?? pattern ?? '', agents.get(id));
   }
   for (const row of rows)
-    if (row.endedAt > history.since && ['failed', 'incomplete'].includes(row.outcome)) count(row.outcome, row.reason, row.agent ?? 'unnamed agents');
+    if (row.endedAt > history.since && ['failed', 'incomplete'].includes(row.outcome)) count(row.outcome, row.reason, row.agent);
   return [...found.values()].sort((a, b) => b.count - a.count);
 }

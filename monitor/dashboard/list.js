@@ -1,12 +1,12 @@
 // The list of sessions.
 
 import { ago, heard, now, spoken, wall } from './clock.js';
-import { el, linkTo, mark, put } from './element.js';
+import { el, isolated, linkTo, mark, put } from './element.js';
 import { attentionNames, attentions, badge, hasEnded, isTrouble, lifecycles, nameOf, needsYou, pace, serverBrief, setBadge, states } from './health.js';
 import { onKey } from './keys.js';
 import { get } from './api.js';
 import { History } from './history.js';
-import { palette } from './paint.js';
+import { paleness, palette } from './paint.js';
 import { Rows, isFiltered, searchOf, wishFrom } from './rows.js';
 import { announce, connection, showChannels, showCount } from './top.js';
 import { Stream } from './stream.js';
@@ -17,8 +17,9 @@ const columns = [
   { key: 'session', name: 'Session' },
   { key: 'state', name: 'State' },
   { key: null, name: 'Why' },
-  { key: null, name: '30 minutes' },
+  { key: null, name: 'Last 30 min' },
   { key: 'doing', name: 'Doing' },
+  { key: 'tokens', name: 'Tokens', number: true },
   { key: 'changed', name: 'Last change', number: true },
   { key: 'iteration', name: 'Iteration', number: true },
   { key: 'changes', name: 'Changes', number: true },
@@ -44,19 +45,24 @@ function makeRow() {
   const since = el('small');
   const reason = el('span', { class: 'why' });
   const message = el('small', { class: 'message' });
-  const strip = el('canvas', { class: 'strip', role: 'img' });
+  const strip = el('canvas', { class: 'strip', role: 'img', onpointerenter: tellStrip });
   const doing = el('span');
   const running = el('small');
   const health = badge('');
   const cell = (...parts) => el('td', { role: 'cell' }, el('div', {}, ...parts));
   const counted = (label) => el('td', { role: 'cell', class: 'number', 'data-label': label });
-  const [changed, iteration, changes, beat] = ['changed', 'iteration', 'changes', 'heartbeat'].map(counted);
+  const [tokens, changed, iteration, changes, beat] = ['tokens', 'changed', 'iteration', 'changes', 'heartbeat'].map(counted);
   const row = el('tr', { role: 'row' },
     el('th', { scope: 'row', role: 'rowheader' }, el('div', {}, id, el('small', {}, about, parent))),
-    cell(health, since), cell(reason, message), el('td', { role: 'cell' }, strip), cell(doing, running), changed, iteration, changes, beat);
-  row.parts = { id, about, parent, since, reason, message, strip, doing, running, health, iteration, changes, changed, beat };
+    cell(health, since), cell(reason, message), el('td', { role: 'cell' }, strip), cell(doing, running), tokens, changed, iteration, changes, beat);
+  row.parts = { id, about, parent, since, reason, message, strip, doing, running, health, tokens, iteration, changes, changed, beat };
   return row;
 }
+
+const brief = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+
+/** Tokens, and the cost where it is known: `81K · 1.20`. */
+const usage = ({ tokens, cost }) => [tokens > 0 && brief.format(tokens), cost > 0 && cost.toFixed(2)].filter(Boolean).join(' · ');
 
 const beside = (text, other) => (text && text !== other ? text : '');
 
@@ -66,15 +72,19 @@ function secondLine(row) {
   return beside(row.task, row.title);
 }
 
+// All bars have one width: asking each would have the browser lay out the page for each.
+let stripWidth = 0;
+addEventListener('resize', () => { stripWidth = 0; });
+
 /** The states of its last half hour, or of its life where that is shorter. */
 function paintStrip(canvas, row, time) {
   const begin = Math.max(row.createdAt, time - stripMs);
-  const width = canvas.clientWidth;
+  stripWidth ||= canvas.clientWidth;
   // A pixel's worth later it looks the same.
-  const key = [row.sessionId, row.state, past.changesOf(row.sessionId).length, Math.floor(time / (stripMs / 100)), width, scheme.matches].join(' ');
-  if (canvas.key === key || width === 0) return;
+  const key = [row.sessionId, row.state, past.changesOf(row.sessionId).length, Math.floor(time / (stripMs / 100)), stripWidth, scheme.matches].join(' ');
+  if (canvas.key === key || stripWidth === 0) return;
   canvas.key = key;
-  canvas.width = width;
+  canvas.width = stripWidth;
   canvas.height = 14;
   const pen = canvas.getContext('2d');
   const colour = palette();
@@ -82,11 +92,16 @@ function paintStrip(canvas, row, time) {
   const pieces = past.pieces(row, begin, time);
   for (const { look, begin: from, end } of pieces) {
     pen.fillStyle = colour(look);
-    pen.globalAlpha = ['idle', 'completed', 'cancelled', 'unknown'].includes(look) ? 0.35 : 1;
-    pen.fillRect((from - begin) / span * width, 0, Math.max(1, (end - from) / span * width), 14);
+    pen.globalAlpha = paleness(look);
+    pen.fillRect((from - begin) / span * stripWidth, 0, Math.max(1, (end - from) / span * stripWidth), 14);
   }
+  canvas.pieces = pieces;
   mark(canvas, 'aria-label', `Last ${spoken(span)}: ${[...new Set(pieces.map(({ look }) => nameOf(look)))].join(', then ')}`);
-  mark(canvas, 'title', pieces.slice(-piecesTold).map(({ look, begin: from, end }) => `${wall(from)}  ${nameOf(look)} for ${spoken(end - from)}`).join('\n'));
+}
+
+/** In words, when the pointer comes. */
+function tellStrip({ target }) {
+  mark(target, 'title', (target.pieces ?? []).slice(-piecesTold).map(({ look, begin, end }) => `${wall(begin)}  ${nameOf(look)} for ${spoken(end - begin)}`).join('\n'));
 }
 
 const scheme = matchMedia('(prefers-color-scheme: dark)');
@@ -100,7 +115,7 @@ function fillRow(tr, { row, depth }) {
   mark(tr, 'data-depth', depth || null);
   mark(tr, 'class', `row-${row.attention}`);
   const children = counts.children.get(row.sessionId);
-  put(part.about, [row.agent, row.directory, beside(row.shortId, row.title), children && `${children} ${children === 1 ? 'child' : 'children'}`,
+  put(part.about, [...[row.agent, row.directory].map(isolated), beside(row.shortId, row.title), children && `${children} ${children === 1 ? 'child' : 'children'}`,
                    row.parentSessionId && 'child of '].filter(Boolean).join(' · '));
   const parent = row.parentSessionId && rows.all.get(row.parentSessionId);
   put(part.parent, parent ? parent.title : row.parentSessionId);
@@ -125,10 +140,11 @@ function fillRow(tr, { row, depth }) {
     put(part.running, row.cancelling && !hasEnded(row) ? 'asked to stop' : serverBrief(row.server));
     mark(part.running, 'class', null);
   }
-  put(part.iteration, row.iteration ?? '–');
-  put(part.changes, row.stateChanges ?? '–');
-  put(part.changed, ago(row.lastChangeAt));
-  put(part.beat, ago(row.lastHeartbeatAt));
+  put(part.tokens, usage(row));
+  put(part.iteration, row.iteration ?? '');
+  put(part.changes, row.stateChanges ?? '');
+  put(part.changed, row.lastChangeAt ? ago(row.lastChangeAt) : '');
+  put(part.beat, row.lastHeartbeatAt ? ago(row.lastHeartbeatAt) : '');
 }
 
 /** The buttons, fields and the table's head; what they change is in `wish`. */
@@ -139,8 +155,9 @@ function build(main) {
       wish[chosen].delete(word) || wish[chosen].add(word);
       changed();
     } }, ...parts, el('b'));
-  const chips = el('div', { class: 'chips', role: 'group', 'aria-label': 'Sessions to show' },
-    ...attentions.map((word) => chip(word, 'attentions', { class: `attention ${word}`, 'data-attention': word }, el('span', {}, attentionNames[word]))),
+  const groups = el('div', { class: 'chips groups', role: 'group', 'aria-label': 'Attention' },
+    ...attentions.map((word) => chip(word, 'attentions', { class: `attention ${word}`, 'data-attention': word }, el('span', {}, attentionNames[word]))));
+  const chips = el('div', { class: 'chips', role: 'group', 'aria-label': 'States' },
     ...states.map((word) => chip(word, 'states', { 'data-state': word }, badge(word))));
   const search = el('input', { type: 'search', id: 'search', placeholder: 'Search', 'aria-label': 'Search sessions',
     'aria-keyshortcuts': '/', autocomplete: 'off', spellcheck: 'false',
@@ -169,18 +186,21 @@ function build(main) {
       changed();
     } }, ...(number ? [sign, name] : [name, sign])));
   });
+  const fewer = el('button', { type: 'button', class: 'plain fewer', 'aria-expanded': 'false', onclick: () => {
+    const isOpen = filters.classList.toggle('open');
+    fewer.setAttribute('aria-expanded', isOpen);
+  } }, 'Filters');
+  const filters = el('div', { class: 'filters' }, search, fewer, lifecycle, agent, el('label', {}, together, ' Group by parent'), clear);
   const sessions = el('table', { class: 'sessions', role: 'table', tabindex: '-1', 'aria-label': 'Sessions' },
     el('thead', { role: 'rowgroup' }, el('tr', { role: 'row', 'aria-rowindex': '1' }, ...heads)),
     el('tbody', { role: 'rowgroup' }));
   const title = el('h1', { id: 'title' });
   const none = el('p', { class: 'none', hidden: true });
   main.replaceChildren(
-    el('div', { class: 'title' }, title, summary), chips,
-    el('div', { class: 'filters' }, search, lifecycle, agent,
-       el('label', {}, together, ' Group by parent'), clear),
+    el('div', { class: 'title' }, title, summary), el('div', { class: 'bar' }, groups, filters), chips,
     ways.node, sessions, none);
   table = new Table(sessions, { make: makeRow, fill: fillRow });
-  return { title, summary, chips, search, lifecycle, agent, together, clear, heads, none };
+  return { title, summary, chips: [...groups.children, ...chips.children], search, lifecycle, agent, together, clear, heads, none, sessions };
 }
 
 let page = null;
@@ -196,7 +216,7 @@ function showControls() {
   put(page.summary, `${total.toLocaleString()} ${total === 1 ? 'session' : 'sessions'}` +
     `${shown === total ? '' : `, ${shown.toLocaleString()} shown`}`);
   showCount(needed);
-  for (const chip of page.chips.children) {
+  for (const chip of page.chips) {
     const { attention, state } = chip.dataset;
     const count = counts.words.get(attention ?? state) ?? 0;
     const pressed = attention ? wish.attentions.has(attention) : wish.states.has(state);
@@ -214,6 +234,7 @@ function showControls() {
     page.agent.replaceChildren(new Option('All agents', ''), ...agents.map((name) => new Option(name, name)));
   page.agent.value = wish.agent;
   page.clear.hidden = !isFiltered(wish);
+  page.sessions.classList.toggle('grouped', wish.sort === 'state' && !wish.families);
   for (const head of page.heads) {
     const sorted = head.dataset.key === wish.sort;
     mark(head, 'aria-sort', sorted ? (wish.descending ? 'descending' : 'ascending') : null);
@@ -256,8 +277,9 @@ function take(name, data) {
     if (data.complete) connection.settled = true;
     if (connection.paused) return;
     if (data.complete) mark(page.main, 'aria-busy', null);
-    if (data.complete || rows.all.size <= 500) order();
+    if (data.complete || rows.all.size <= 1000) order();
     if (data.complete) restore();
+    if (data.complete) loadPast();
   } else if (name === 'session') {
     heard(data.now);
     const before = rows.all.get(data.sessionId);
@@ -270,6 +292,12 @@ function take(name, data) {
     if (!isTrouble(data.health)) return;
     announce(data.sessionId, rows.all.get(data.sessionId)?.title ?? data.sessionId, data.health, data.reason);
   }
+}
+
+/** The changes of the last half hour, once: the rows come first. */
+function loadPast() {
+  if (past.since > 0) return;
+  get(`/api/autonomous/history?minutes=${stripMs / 60000}`).then((given) => { past.fill(given); table.draw(); }).catch(() => {});
 }
 
 const placeKey = () => `scroll ${location.pathname}${location.search}`;
@@ -322,7 +350,6 @@ export function startList(main) {
   setInterval(() => {
     if (!connection.paused) table.draw();
   }, 1000);
-  get(`/api/autonomous/history?minutes=${stripMs / 60000}`).then((given) => { past.fill(given); table.draw(); }).catch(() => {});
   setInterval(async () => {
     if (document.hidden || connection.paused || connection.state !== 'live') return;
     const fresh = await get(`/api/autonomous/sessions?state=${growing}&sort=attention&limit=200`).catch(() => null);

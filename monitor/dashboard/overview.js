@@ -6,7 +6,7 @@ import { el, mark } from './element.js';
 import { badge, nameOf, rank } from './health.js';
 import { History, countsOver, troubles } from './history.js';
 import { onKey } from './keys.js';
-import { palette } from './paint.js';
+import { paleness, palette } from './paint.js';
 import { moments } from './timeline.js';
 import { connection } from './top.js';
 
@@ -42,8 +42,12 @@ function paint() {
   const room = height - foot - 4;
   const cell = width / buckets;
   const base = new Array(buckets).fill(0);
+  // Lines at the half and the whole, behind the bars.
+  pen.fillStyle = colour('line');
+  for (const share of [0.5, 1]) pen.fillRect(0, Math.round(height - foot - share * room), width, 1);
   for (const look of looks) {
     pen.fillStyle = colour(look);
+    pen.globalAlpha = paleness(look);
     counts.get(look).forEach((count, at) => {
       if (count === 0) return;
       const tall = count / most * room;
@@ -51,6 +55,7 @@ function paint() {
       pen.fillRect(at * cell, height - foot - base[at], Math.max(1, cell - 0.6), tall);
     });
   }
+  pen.globalAlpha = 1;
   pen.fillStyle = colour('soft');
   pen.textBaseline = 'bottom';
   let right = -Infinity;
@@ -62,7 +67,7 @@ function paint() {
     right = left + pen.measureText(text).width;
   }
   pen.textBaseline = 'top';
-  pen.fillText(`${most}`, 2, 2);
+  for (const share of [0.5, 1]) if (Number.isInteger(most * share)) pen.fillText(`${most * share}`, 2, height - foot - share * room + 3);
   mark(canvas, 'aria-label', `Sessions over the last 24 hours, at most ${most} at once; the table below has the numbers`);
 }
 
@@ -82,14 +87,16 @@ async function load() {
     shown = { counts, begin, end };
     const looks = [...counts.keys()].sort((a, b) => rank(a) - rank(b));
     none.hidden = looks.length > 0;
-    legend.replaceChildren(...looks.map((look) => el('li', {}, badge(look), ` ${counts.get(look).at(-1)} now, at most ${Math.max(...counts.get(look))}`)));
+    legend.replaceChildren(...looks.map((look) => el('li', {}, badge(look), ` ${counts.get(look).at(-1)}`,
+      Math.max(...counts.get(look)) > counts.get(look).at(-1) ? el('small', {}, `at most ${Math.max(...counts.get(look))}`) : null)));
     const hours = Array.from({ length: 24 }, (_, at) => at * buckets / 24 + buckets / 24 - 1);
     table.parentNode.tHead.rows[0].replaceChildren(el('th', { scope: 'col' }, 'Until'), ...looks.map((look) => el('th', { scope: 'col' }, nameOf(look))));
     table.replaceChildren(...hours.reverse().map((at) => el('tr', {}, el('th', { scope: 'row' }, wall(begin + (at + 1) * (end - begin) / buckets)),
       ...looks.map((look) => el('td', {}, String(counts.get(look)[at]))))));
     const found = troubles(list.sessions, known).slice(0, 12);
-    wrong.replaceChildren(...(found.length > 0 ? found.map(({ look, what, agent, count }) =>
-      el('li', {}, el('b', {}, `${count} ×`), ' ', badge(look), what ? ` ${what} ` : ' ', el('small', {}, agent))) : [el('li', {}, 'Nothing.')]));
+    wrong.replaceChildren(...(found.length > 0 ? found.map(({ look, what, agent, named, count }) =>
+      el('li', {}, el('b', { class: 'number' }, `${count} ×`), badge(look), el('span', {}, what),
+         el('a', { href: `/?state=${look}${named ? `&agent=${encodeURIComponent(agent)}` : ''}` }, agent))) : [el('li', {}, 'Nothing.')]));
     paint();
   } catch {
     connection.is('lost');

@@ -11,6 +11,7 @@ const keys = {
   iteration: (row) => row.iteration ?? -1,
   changes: (row) => row.stateChanges ?? -1,
   changed: (row) => -(row.lastChangeAt ?? 0),
+  tokens: (row) => -(row.tokens ?? -1),
   heard: (row) => -(row.lastHeartbeatAt ?? 0),
   started: (row) => -row.createdAt,
 };
@@ -72,15 +73,14 @@ function matches(row, wish) {
   return !wish.text || textOf(row).includes(wish.text.toLowerCase());
 }
 
-/** How one row stands to another: by the wish, of equals the newest first. */
-function order(wish) {
+/** The rows by the wish, of equals the newest first. Each key is made once. */
+function sorted(rows, wish) {
   const key = keys[wish.sort];
   const sign = wish.descending ? -1 : 1;
-  return (a, b) => {
-    const [x, y] = [key(a), key(b)];
-    if (x !== y) return x < y ? -sign : sign;
-    return b.createdAt - a.createdAt || (a.sessionId < b.sessionId ? -1 : 1);
-  };
+  return rows.map((row) => ({ row, x: key(row) })).sort((a, b) => {
+    if (a.x !== b.x) return a.x < b.x ? -sign : sign;
+    return b.row.createdAt - a.row.createdAt || (a.row.sessionId < b.row.sessionId ? -1 : 1);
+  }).map(({ row }) => row);
 }
 
 /** {row, depth}: children behind their parents, families by their first member. */
@@ -145,8 +145,8 @@ export class Rows {
 
   /** Those of the wish in its order, each with its depth in its family. */
   shown(wish) {
-    const sorted = [...this.all.values()].filter((row) => matches(row, wish)).sort(order(wish));
-    return wish.families ? families(sorted) : sorted.map((row) => ({ row, depth: 0 }));
+    const found = sorted([...this.all.values()].filter((row) => matches(row, wish)), wish);
+    return wish.families ? families(found) : found.map((row) => ({ row, depth: 0 }));
   }
 
   /** Tells each session above this one of it, where it is the worst below. */

@@ -38,7 +38,7 @@ const parts = {
   server: el('p', { class: 'server', hidden: true }),
   outcome: el('p', { class: 'notice', hidden: true }),
   cancel: el('p', { class: 'notice', hidden: true }),
-  about: el('p', { class: 'about' }),
+  about: el('div', { class: 'about' }),
   said: el('blockquote', { class: 'said', hidden: true }),
   labels: el('ul', { class: 'labels', 'aria-label': 'Labels' }),
   facts: el('dl', { class: 'facts' }),
@@ -168,9 +168,10 @@ function aboutTask(task, title) {
 function showAbout(session) {
   const { agent, task, parentSessionId: parent, labels, attempt, lastMessage } = session;
   parts.about.replaceChildren(...[
+    aboutTask(task, session.title),
+    agent && el('span', {}, `Agent ${agent}`), session.directory && el('span', { title: labels.cwd }, session.directory),
     el('span', { class: 'id' }, session.sessionId), parent && el('span', {}, 'Child of ', el('a', { href: linkTo(parent) }, parent)),
-    agent && el('span', {}, `Agent ${agent}`), attempt > 1 && el('span', {}, `Attempt ${attempt}`),
-    aboutTask(task, session.title)].filter(Boolean));
+    attempt > 1 && el('span', {}, `Attempt ${attempt}`), parts.labels].filter(Boolean));
   parts.said.hidden = !lastMessage || !['resting', 'needs_you'].includes(session.attention);
   put(parts.said, lastMessage);
   parts.labels.replaceChildren(...Object.entries(labels).map(([key, value]) => el('li', {}, `${key}: ${value}`)));
@@ -225,7 +226,8 @@ function show() {
 
 function drawTimeline() {
   if (begin === null) return;
-  const life = { begin, transitions, end: hasEnded(shown) ? shown.outcome?.at ?? null : null };
+  const ended = hasEnded(shown);
+  const life = { begin, transitions, end: ended ? shown.outcome?.at ?? null : null, state: ended ? null : shown.state };
   timeline.draw(life);
   activity.draw(life);
 }
@@ -324,8 +326,8 @@ export function startSession(main) {
   main.replaceChildren(
     el('nav', { 'aria-label': 'Back' }, el('a', { href: back(), class: 'back' }, '← Sessions')),
     el('div', { class: 'title' }, parts.title, el('p', { class: 'now' }, parts.health, ' ', parts.since),
-       el('div', { class: 'buttons' }, check, stop)),
-    parts.reason, parts.culprit, parts.server, parts.outcome, parts.cancel, parts.said, parts.about, parts.labels,
+       el('div', { class: 'buttons' }, check, stop), parts.reason),
+    parts.culprit, parts.server, parts.outcome, parts.cancel, parts.said, parts.about,
     el('div', { class: 'columns' },
        el('div', {}, sections.running, activity.node, sections.evidence, timeline.node),
        el('aside', { 'aria-label': 'Facts' }, el('section', {}, el('h2', {}, 'Details'), parts.facts), sections.budget,

@@ -12,7 +12,7 @@ export function reduced(event) {
     case 'tool_call': return { seq, at, kind, name, id, turn, text: event.args === undefined ? '' : JSON.stringify(event.args).slice(0, 120) };
     case 'tool_result': return { seq, at, kind, name, id };
     case 'error': case 'tool_timeout': return { seq, at, kind, name, id, text: event.text?.slice(0, 160) };
-    case 'evidence': return { seq, at, kind, id: id ?? '', state: event.state };
+    case 'evidence': return { seq, at, kind, id: id ?? '', state: event.state, done: event.done, total: event.total };
     case 'turn': return { seq, at, kind, name, id };
     case 'wait': return { seq, at, kind, name: event.waiting_for, text: event.text?.slice(0, 160) };
     case 'end': return { seq, at, kind, name: event.outcome };
@@ -134,17 +134,63 @@ export function spansOf(events) {
   return { calls, requests, turns, waits, beats, end };
 }
 
-/** Values of counters over time, and how fast each rises: {name, points: [[at, value]], rates: [[at, perSecond]]}. */
-export function countersOf(beats) {
-  const series = new Map();
-  for (const { at, counters } of beats) {
-    for (const [name, value] of Object.entries(counters ?? {})) {
-      if (!series.has(name)) series.set(name, { name, points: [], rates: [] });
-      const { points, rates } = series.get(name);
-      const last = points.at(-1);
-      if (last && at > last[0]) rates.push([at, Math.max(0, value - last[1]) * 1000 / (at - last[0])]);
-      points.push([at, value]);
-    }
+/** How fast a counter that only rises rose, [[at, perSecond]]; null for one that also falls. */
+function ratesOf(points) {
+  const rates = [];
+  for (const [at, [when, value]] of points.entries()) {
+    const before = points[at - 1];
+    if (!before) continue;
+    if (value < before[1]) return null;
+    if (when > before[0]) rates.push([when, (value - before[1]) * 1000 / (when - before[0])]);
   }
-  return [...series.values()].filter(({ points }) => points.length > 1);
+  return rates;
+}
+
+/** The middle one; of an even number the upper middle. */
+const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+
+/** What is a step of an agent's work: its pace is the time between two. */
+const isStep = new Set(['tool_result', 'error', 'tool_timeout', 'state_change']);
+
+/**
+ * What changes over time, as {name, unit, points: [[at, value]], usual}. Counters that only rise are shown by their
+ * rate; those that also fall, as a context does that is compacted, by their value. `events` are reduced ones.
+ */
+export function seriesOf(events) {
+  const counters = new Map();
+  const prompts = [];
+  const paces = [];
+  let last = null;
+  for (const { at, kind, counters: values, done, total } of events) {
+    for (const [name, value] of Object.entries(values ?? {})) {
+      if (!counters.has(name)) counters.set(name, []);
+      counters.get(name).push([at, value]);
+    }
+    if (total > 0) prompts.push([at, 100 * Math.min(done ?? 0, total) / total]);
+    if (!isStep.has(kind)) continue;
+    if (last !== null && at > last) paces.push([at, (at - last) / 1000]);
+    last = at;
+  }
+  const found = [];
+  for (const [key, points] of counters) {
+    const name = key.replaceAll('_', ' ');
+    const rates = ratesOf(points);
+    if (rates?.length > 0) found.push({ name, unit: '/s', points: rates, usual: median(rates.map(([, rate]) => rate)), now: points.at(-1)[1] });
+    else if (!rates) found.push({ name, unit: '', points, usual: null, now: null });
+  }
+  if (prompts.length > 1) found.push({ name: 'prompt read', unit: ' %', points: prompts, usual: null, now: null });
+  if (paces.length > 2) found.push({ name: 'seconds a step', unit: ' s', points: paces, usual: median(paces.map(([, pace]) => pace)), now: null });
+  return found;
+}
+
+/** Of points the highest of each pixel column, so that many are drawn as fast as few: [[x, value]]. */
+export function thinned(points, x) {
+  const columns = [];
+  for (const [at, value] of points) {
+    const left = Math.round(x(at));
+    const last = columns.at(-1);
+    if (last && last[0] === left) last[1] = Math.max(last[1], value);
+    else columns.push([left, value]);
+  }
+  return columns;
 }

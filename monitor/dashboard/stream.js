@@ -15,17 +15,20 @@ const pause = (ms, signal) => new Promise((done) => {
 
 /** Takes pieces of a stream apart into records. */
 export class Records {
-  #rest = '';
+  #pieces = [];  // of a record that is not complete: put together once, as a snapshot comes in many
 
   /** Calls `take` with name, data and id of every record that is complete. */
   feed(text, take) {
-    this.#rest += text;
+    const isEnd = text.includes('\n\n') || (text.startsWith('\n') && this.#pieces.at(-1)?.endsWith('\n'));
+    this.#pieces.push(text);
+    if (!isEnd) return;
+    const all = this.#pieces.join('');
     let begin = 0;
-    for (let end; (end = this.#rest.indexOf('\n\n', begin)) >= 0; begin = end + 2) {
+    for (let end; (end = all.indexOf('\n\n', begin)) >= 0; begin = end + 2) {
       let name = 'message';
       let id = null;
       const data = [];
-      for (const line of this.#rest.slice(begin, end).split('\n')) {
+      for (const line of all.slice(begin, end).split('\n')) {
         const colon = line.indexOf(':');
         const value = line.slice(colon + (line[colon + 1] === ' ' ? 2 : 1));
         if (line.startsWith('event:')) name = value;
@@ -34,7 +37,7 @@ export class Records {
       }
       if (data.length > 0) take(name, JSON.parse(data.join('\n')), id);
     }
-    this.#rest = this.#rest.slice(begin);
+    this.#pieces = begin < all.length ? [all.slice(begin)] : [];
   }
 }
 

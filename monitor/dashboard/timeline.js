@@ -2,12 +2,15 @@
 
 import { agoElement, fullWall, now, spoken, wall } from './clock.js';
 import { el } from './element.js';
-import { badge } from './health.js';
+import { badge, nameOf } from './health.js';
 
 const changesShown = 8;
 
-/** Pieces of one health each: {health, begin, end, reason}. */
-export function pieces(begin, transitions, end) {
+/** A change does not say for what the session waits; `now`, the state of the session, does so for its last one. */
+const lookOf = (health, now) => (health === 'blocked' && now ? now : health);
+
+/** Pieces of one health each: {health, begin, end, reason}; `state` is the session's, which names its last piece. */
+export function pieces(begin, transitions, end, state = null) {
   const list = [];
   let at = begin;
   let health = transitions[0]?.from ?? 'unknown';
@@ -17,7 +20,7 @@ export function pieces(begin, transitions, end) {
     ({ health, reason } = change);
     at = Math.max(at, change.at);
   }
-  list.push({ health, begin: at, end: Math.max(end, at + 1), reason });
+  list.push({ health: lookOf(health, state), begin: at, end: Math.max(end, at + 1), reason });
   return list;
 }
 
@@ -33,7 +36,7 @@ export function moments(begin, end) {
   return list;
 }
 
-/** `draw({begin, transitions, end})` shows it anew. */
+/** `draw({begin, transitions, end, state})` shows it anew. */
 export class Timeline {
   node = el('section', { class: 'timeline', 'aria-labelledby': 'timeline-title' });
   #sums = el('ul', { class: 'sums' });
@@ -41,6 +44,7 @@ export class Timeline {
   #all = el('button', { type: 'button', class: 'plain', hidden: true, onclick: () => { this.#shown = Infinity; this.#list(); } });
   #shown = changesShown;
   #transitions = [];
+  #state = null;
   #listed = null;
 
   constructor() {
@@ -48,14 +52,15 @@ export class Timeline {
                      el('h3', {}, 'Changes of health'), this.#changes, this.#all);
   }
 
-  draw({ begin, transitions, end }) {
+  draw({ begin, transitions, end, state }) {
     const until = end ?? now();
-    const list = pieces(begin, transitions, until);
+    const list = pieces(begin, transitions, until, state);
+    this.#state = state;
     const span = list.at(-1).end - begin || 1;
     const sums = new Map();
     for (const { health, begin: from, end: to } of list) sums.set(health, (sums.get(health) ?? 0) + to - from);
-    const told = [...sums].map(([health, ms]) => `${health} ${spoken(ms)}`);
-    this.#sums.setAttribute('aria-label', `Healths over ${spoken(span)}: ${told.join(', ')}. Now ${list.at(-1).health}.`);
+    const told = [...sums].map(([health, ms]) => `${nameOf(health)} ${spoken(ms)}`);
+    this.#sums.setAttribute('aria-label', `Healths over ${spoken(span)}: ${told.join(', ')}. Now ${nameOf(list.at(-1).health)}.`);
     this.#sums.replaceChildren(...[...sums].map(([health, ms]) => el('li', {}, badge(health), ` ${spoken(ms)}`)));
     this.#transitions = transitions;
     this.#list();
@@ -63,13 +68,13 @@ export class Timeline {
 
   /** The newest first; made anew only where there are others. */
   #list() {
-    const key = `${this.#transitions.length} ${this.#transitions.at(-1)?.id} ${this.#shown}`;
+    const key = `${this.#transitions.length} ${this.#transitions.at(-1)?.id} ${this.#shown} ${this.#state}`;
     if (key === this.#listed) return;
     this.#listed = key;
     const newest = this.#transitions.slice(-this.#shown).reverse();
     this.#changes.start = this.#transitions.length;
-    this.#changes.replaceChildren(...newest.map((change) => el('li', {},
-      badge(change.health), el('span', {}, change.reason), agoElement(change.at))));
+    this.#changes.replaceChildren(...newest.map((change, at) => el('li', {},
+      badge(at === 0 ? lookOf(change.health, this.#state) : change.health), el('span', {}, change.reason), agoElement(change.at))));
     const more = this.#transitions.length - newest.length;
     this.#all.hidden = more <= 0;
     this.#all.textContent = `Show ${more} older`;

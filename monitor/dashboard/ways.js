@@ -18,7 +18,7 @@ function ways() {
       about: 'Any command is watched from outside.', command: `watchdog-monitor run --server ${origin} -- make test` },
     { name: 'Client library', via: null, listens: `Listening at ${origin}/api/autonomous/`,
       about: 'A program reports by a few lines of its own.', command: `curl ${origin}/api/autonomous/sessions/first/events -d '{"kind":"state_change","type":"it_works"}'` },
-    { name: 'Demo', via: 'demo', listens: null, about: 'Ten agents that work, wait, loop and die.', command: 'watchdog-monitor demo --port 0' },
+    { name: 'Demo', via: 'demo', listens: null, about: 'Ten agents that work, wait, loop and die, in a monitor of their own, whose address it prints.', command: 'watchdog-monitor demo --port 0' },
   ];
 }
 
@@ -31,13 +31,14 @@ export class Ways {
   #build() {
     this.#lines = ways().map((way) => {
       const copied = el('span', { role: 'status' });
-      const state = el('b', { class: 'way' }, 'not used yet');
+      const word = el('span', {}, 'not used yet');
+      const state = el('b', { class: 'way unknown' }, el('span', { class: 'icon', 'aria-hidden': 'true' }), word);
       const line = el('li', {}, el('h3', {}, way.name, ' ', state), el('p', {}, way.about), way.listens ? el('small', {}, way.listens) : null,
         el('div', { class: 'copy' }, el('code', { tabindex: '0' }, way.command),
            el('button', { type: 'button', onclick: async () => {
              await navigator.clipboard?.writeText(way.command).then(() => put(copied, 'Copied.'), () => put(copied, 'Select it to copy.'));
            } }, 'Copy'), copied));
-      return { way, line, state };
+      return { way, line, state, word };
     });
     this.node.append(el('h2', { id: 'ways-title' }, 'No session has reported yet. Five ways to begin:'), el('ol', {}, ...this.#lines.map(({ line }) => line)));
   }
@@ -48,10 +49,11 @@ export class Ways {
     if (!this.#lines) this.#build();
     this.node.hidden = false;
     const used = new Set([...rows.values()].slice(0, 1000).map(ofRow));
-    for (const { way, line, state } of this.#lines) {
+    for (const { way, line, state, word } of this.#lines) {
       const is = used.has(way.via);
       mark(line, 'class', is ? 'used' : null);
-      put(state, is ? 'works: a session came' : 'not used yet');
+      mark(state, 'class', `way ${is ? 'completed' : 'unknown'}`);
+      put(word, is ? 'works: a session came' : 'not used yet');
     }
   }
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "terminal/columns.h"
 #include "terminal/table.h"
 #include "watchdog/terminal_text.h"
 
@@ -72,7 +73,9 @@ void print(const std::string& text) {
 }
 
 void print_line(const std::string& text) {
-  print(text + "\n");
+  const auto safe = safe_text(text);
+  const bool is_one = safe.find('\n') == std::string::npos;
+  write(stdout, (is_one ? broken_line(safe, terminal_width()) : safe) + "\n");
 }
 
 void print_json(const std::string& json) {

@@ -1,4 +1,4 @@
-// Widths are counted in characters on the screen: escapes take no room. Where a row is too wide,
+// Widths are counted in columns of the screen: escapes take no room. Where a row is too wide,
 // the widest column that may be cut loses one character at a time, down to eight. Columns with
 // colours must not be among these, because a cut could lose the escape that ends a colour. With
 // `wrapped` one row that does not fit moves the last column of all rows below, so the table keeps
@@ -13,26 +13,15 @@
 #include <string_view>
 
 #include "privacy/content.h"
+#include "terminal/columns.h"
 
 namespace watchdog::monitor {
 namespace {
 
-/// Characters shown: escapes for colours and the later bytes of a character take no room.
-std::size_t width_of(const std::string& text) {
-  std::size_t width = 0;
-  bool escape = false;
-  for (const char c : text) {
-    if (c == '\x1b') escape = true;
-    if (!escape && (static_cast<unsigned char>(c) & 0xC0U) != 0x80U) ++width;
-    if (escape && c == 'm') escape = false;
-  }
-  return width;
-}
-
 /// The text, or its beginning and an ellipsis.
 std::string cut(const std::string& text, std::size_t width_max) {
-  return width_of(text) <= width_max ? text
-                                     : std::string(first_characters(text, width_max - 1)) + "…";
+  return columns_of(text) <= width_max ? text
+                                       : std::string(first_columns(text, width_max - 1)) + "…";
 }
 
 /// A column is cut to no less.
@@ -49,7 +38,7 @@ std::vector<std::size_t> Table::widths(std::size_t width_max, bool last_below) c
   for (const auto& row : rows_) {
     wide.resize(std::max(wide.size(), row.size()));
     for (std::size_t at = 0; at < row.size(); ++at)
-      wide[at] = std::max(wide[at], width_of(row[at]));
+      wide[at] = std::max(wide[at], columns_of(row[at]));
   }
   std::size_t all = std::min(wide.empty() ? 0 : wide.back(), last_wanted);
   if (last_below) all = 0;
@@ -69,8 +58,8 @@ namespace {
 
 /// The text in at most two lines, broken at a blank where there is one.
 std::vector<std::string> in_two(const std::string& text, std::size_t width) {
-  if (width_of(text) <= width) return {text};
-  const auto most = first_characters(text, width).size();
+  if (columns_of(text) <= width) return {text};
+  const auto most = first_columns(text, width).size();
   auto end = text.rfind(' ', most);
   if (end == std::string::npos || end < most / 2) end = most;
   const auto rest = text.find_first_not_of(' ', end);
@@ -97,12 +86,12 @@ std::vector<std::vector<std::string>> Table::lines(std::size_t width_max) const 
     std::size_t used = 0;
     for (std::size_t at = 0; at + 1 < row.size(); ++at) {
       const auto cell = cut(row[at], wide[at]);
-      line += cell + std::string(wide[at] - width_of(cell) + 2, ' ');
+      line += cell + std::string(wide[at] - columns_of(cell) + 2, ' ');
       used += wide[at] + 2;
     }
     const auto& last = row.back();
     const auto room = width_max > used ? width_max - used : 0;
-    const auto fits = !below && (width_of(last) <= room || last_ == Last::cut ||
+    const auto fits = !below && (columns_of(last) <= room || last_ == Last::cut ||
                                  (last_ == Last::below && room >= last_room_min));
     if (fits) {
       own.push_back(line + cut(last, std::max(room, last_min)));
@@ -164,17 +153,11 @@ std::string emphasized(const std::string& line) {
 }
 
 std::string clipped(const std::string& line, std::size_t width_max) {
-  std::string text;
-  std::size_t width = 0;
-  bool escape = false;
-  for (const char c : line) {
-    if (c == '\x1b') escape = true;
-    const bool begins = !escape && (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-    if (begins) ++width;
-    // Text beyond the edge is not visible, but colours end there too.
-    if (escape || width <= width_max) text += c;
-    if (escape && c == 'm') escape = false;
-  }
+  std::string text(first_columns(line, width_max));
+  // Text beyond the edge is not visible, but colours end there too.
+  for (auto at = line.find('\x1b', text.size()); at != std::string::npos;
+       at = line.find('\x1b', at + 1))
+    text += line.substr(at, line.find('m', at) - at + 1);
   return text;
 }
 

@@ -319,5 +319,121 @@ TEST(HooksReplay, thirty_different_calls_are_never_suspect) {
   }
 }
 
+/// One fault that users reported of another dashboard: what happened, and what is right after it.
+struct PeerFault {
+  const char* name;
+  HookAgent agent;
+  std::vector<json> events;
+  const char* state;
+  std::size_t open_calls;
+};
+
+std::vector<PeerFault> faults_with_claude_code() {
+  constexpr auto claude_code = HookAgent::claude_code;
+  const auto prompt = claude("UserPromptSubmit", {{"prompt", "go"}});
+  const auto stop = claude("Stop", {{"last_assistant_message", "Done."}});
+  const json bash{
+      {"tool_name", "Bash"}, {"tool_use_id", "a"}, {"tool_input", {{"command", "make"}}}};
+  const auto call = claude("PreToolUse", bash);
+  const auto reminder = claude("Notification", {{"notification_type", "idle_prompt"},
+                                                {"message", "Claude is waiting for your input"}});
+  const auto permission = claude("Notification", {{"notification_type", "permission_prompt"},
+                                                  {"message", "Claude needs your permission"}});
+  const auto question = [](const char* tool) {
+    return claude("PreToolUse",
+                  {{"tool_name", tool},
+                   {"tool_use_id", "q"},
+                   {"tool_input", {{"questions", {{{"question", "Which database?"}}}}}}});
+  };
+  const auto answer = [](const char* tool) {
+    return claude("PostToolUse", {{"tool_name", tool}, {"tool_use_id", "q"}});
+  };
+  const auto subagent = [](const char* event) {
+    return claude(event, {{"agent_id", "k"}, {"agent_type", "Explore"}});
+  };
+  return {
+      {"a finished turn shown as working",
+       claude_code,
+       {prompt, call, claude("PostToolUse", bash), stop},
+       "idle",
+       0},
+      {"idle_prompt taken for a permission", claude_code, {prompt, stop, reminder}, "idle", 0},
+      {"permission_prompt taken for idleness",
+       claude_code,
+       {prompt, call, permission},
+       "needs_input",
+       1},
+      {"a stop while subagents run",
+       claude_code,
+       {prompt, subagent("SubagentStart"), stop},
+       "waiting",
+       0},
+      {"the last subagent ends after the stop",
+       claude_code,
+       {prompt, subagent("SubagentStart"), stop, subagent("SubagentStop")},
+       "idle",
+       0},
+      {"AskUserQuestion shown as work",
+       claude_code,
+       {prompt, question("AskUserQuestion")},
+       "needs_input",
+       1},
+      {"ExitPlanMode shown as work",
+       claude_code,
+       {prompt, question("ExitPlanMode")},
+       "needs_input",
+       1},
+      {"an answered question",
+       claude_code,
+       {prompt, question("AskUserQuestion"), answer("AskUserQuestion")},
+       "progressing",
+       0},
+      {"authentication_failed leaves calls open",
+       claude_code,
+       {prompt, call, claude("StopFailure", {{"error_type", "authentication_failed"}})},
+       "needs_input",
+       0},
+  };
+}
+
+std::vector<PeerFault> faults_with_other_agents() {
+  const auto go = bus("chat.message", {{"text", "go"}});
+  const auto shell =
+      bus("tool.execute.before", {{"tool", "bash"}, {"callID", "c1"}, {"args", json::object()}});
+  const auto asked = bus("permission.asked", {{"id", "p1"}, {"permission", "bash"}});
+  const auto once = bus("permission.replied", {{"requestID", "p1"}, {"reply", "once"}});
+  const auto broken = bus("session.error", {{"error", {{"name", "UnknownError"}}}});
+  const auto prompt = claude("UserPromptSubmit", {{"prompt", "go"}});
+  const auto call = claude("PreToolUse", {{"tool_name", "Bash"}, {"tool_use_id", "a"}});
+  return {
+      {"an answered wait that stays until the tool ends",
+       HookAgent::opencode,
+       {go, shell, asked, once},
+       "starting",
+       1},
+      {"session.error leaves calls open",
+       HookAgent::opencode,
+       {go, shell, broken},
+       "needs_input",
+       0},
+      {"Interrupt leaves calls open",
+       HookAgent::codex,
+       {prompt, call, claude("Interrupt")},
+       "idle",
+       0},
+  };
+}
+
+TEST(HooksReplay, faults_of_other_dashboards_are_not_ours) {
+  auto faults = faults_with_claude_code();
+  for (auto& fault : faults_with_other_agents()) faults.push_back(std::move(fault));
+  for (const auto& fault : faults) {
+    Replayed replayed(fault.agent);
+    for (const auto& event : fault.events) replayed.take(event);
+    EXPECT_EQ(replayed.state(), fault.state) << fault.name;
+    EXPECT_EQ(replayed.judged().history.open_calls->size(), fault.open_calls) << fault.name;
+  }
+}
+
 }  // namespace
 }  // namespace watchdog::monitor

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "codec/facts.h"
 #include "support/agent.h"
@@ -64,6 +67,45 @@ TEST(Attention, every_session_has_one_state_and_one_group) {
     states.insert(row.state);
   }
   EXPECT_EQ(states.size(), std::size(Names<S>::all));
+}
+
+/// The table of states, written anew: an end hides everything, `blocked` is two states, and the
+/// other healths are states of the same name.
+TEST(Attention, every_combination_has_the_state_of_the_table) {
+  const std::string_view persons[] = {"approval", "input", "login", "permission", "answer"};
+  const std::string_view others[] = {"", "quota", "overload", "retry", "backend", "children"};
+  std::vector<std::string_view> waits(std::begin(persons), std::end(persons));
+  waits.insert(waits.end(), std::begin(others), std::end(others));
+  int combinations = 0;
+  for (const auto life : Names<Lifecycle>::all) {
+    for (const auto condition : Names<HealthKind>::all) {
+      const auto lifecycle = *named<Lifecycle>(life);
+      const auto health = *named<HealthKind>(condition);
+      for (std::size_t wait = 0; wait < waits.size(); ++wait) {
+        for (const bool settled : {false, true}) {
+          const bool is_person = wait < std::size(persons);
+          std::string_view state = condition;
+          if (health == HealthKind::blocked)
+            state = life != "waiting" || is_person ? "needs_input" : "waiting";
+          if (is_end(lifecycle)) state = life;
+          const auto one_of = [&](std::initializer_list<std::string_view> words) {
+            return std::ranges::find(words, state) != words.end();
+          };
+          const std::string_view attention =
+              one_of({"failed", "incomplete"}) ? (settled ? "resting" : "needs_you")
+              : one_of({"needs_input", "stuck", "looping", "dead", "silent"}) ? "needs_you"
+              : one_of({"suspect", "waiting"})                                ? "watch"
+              : one_of({"idle", "completed", "cancelled"})                    ? "resting"
+                                                                              : "working";
+          const auto standing = standing_of({lifecycle, health, waits[wait], settled});
+          ASSERT_EQ(name_of(standing.state), state) << life << ' ' << waits[wait];
+          ASSERT_EQ(name_of(standing.attention), attention) << life << ' ' << state;
+          ++combinations;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(combinations, 7 * 11 * 11 * 2);
 }
 
 TEST(Attention, lists_begin_with_what_needs_a_person_for_the_longest) {

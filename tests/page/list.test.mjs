@@ -133,6 +133,34 @@ onPage('a reason of two lines is not cut at 1280 px', { path: '/?q=wordy' }, asy
   assert.ok(await why.evaluate((node) => node.scrollHeight <= node.clientHeight + 1), await why.textContent());
 });
 
+onPage('what needs nobody is named where it begins', {}, async (page) => {
+  const names = await page.locator('.sessions tbody tr:not(.gap)').evaluateAll((rows) => rows.map((row) => {
+    const { content } = getComputedStyle(row.querySelector('th'), '::before');
+    return content === 'none' || content === 'normal' ? null : [row.className, content.replaceAll('"', '')];
+  }).filter(Boolean));
+  assert.deepEqual(names.map(([, name]) => name), [...new Set(names.map(([, name]) => name))], 'each once');
+  assert.ok(names.length >= 2);
+  for (const [look, name] of names) assert.equal(look, `row-${name.toLowerCase()}`);
+  await page.getByRole('button', { name: 'Session', exact: true }).click();
+  const shown = await page.locator('.sessions tbody th').evaluateAll((heads) => heads.filter((head) => getComputedStyle(head, '::before').content !== 'none').length);
+  assert.equal(shown, 0, 'not in another order');
+});
+
+onPage('a row shows its tokens and its cost', { path: '/?q=costly', viewport: { width: 1920, height: 900 } }, async (page) => {
+  await monitor.report('costly', change('begun'), { kind: 'budget', name: 'update', tokens: 81000, max_tokens: 200000, cost: 1.2, max_cost: 5 });
+  await row(page, 'costly').locator('[data-label=tokens]', { hasText: '81K · 1.20' }).waitFor();
+  const { sessions: [{ tokens, cost }] } = await monitor.ask('/api/autonomous/sessions?q=costly');
+  assert.deepEqual([tokens, cost], [81000, 1.2]);
+});
+
+onPage('on a phone filters open when they are wanted', { viewport: { width: 390, height: 844 } }, async (page) => {
+  assert.equal(await page.getByLabel('Agent').isVisible(), false);
+  await page.getByRole('button', { name: 'Filters' }).click();
+  await page.getByLabel('Agent').selectOption('coder');
+  await until('only those', async () => (await page.locator('.sessions tbody small').allTextContents()).length > 0);
+  assert.equal(new URL(page.url()).search, '?agent=coder');
+});
+
 onPage('states filter, and the address keeps them', {}, async (page) => {
   const chip = page.locator('.chips button[data-state=looping]');
   assert.equal(await chip.textContent(), 'looping3');
@@ -164,7 +192,9 @@ onPage('lifecycle, agent and text filter together', { path: '/?lifecycle=complet
 });
 
 onPage('every column sorts both ways', { viewport: { width: 1700, height: 900 } }, async (page) => {
-  for (const name of ['Session', 'Doing', 'Iteration', 'Changes', 'Last change', 'Heartbeat']) {
+  for (const [session, tokens] of [['saving', 9], ['lavish', 9000]])
+    await monitor.report(session, change('begun'), { kind: 'budget', name: 'update', tokens, max_tokens: 10000 });
+  for (const name of ['Session', 'Doing', 'Tokens', 'Iteration', 'Changes', 'Last change', 'Heartbeat']) {
     const head = page.locator('thead th', { has: page.getByRole('button', { name, exact: true }) });
     await head.getByRole('button').click();
     assert.equal(await head.getAttribute('aria-sort'), 'ascending');

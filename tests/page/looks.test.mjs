@@ -8,6 +8,8 @@ import { Monitor, call, change, populate, result } from './monitor.mjs';
 const ways = {
   light: {},
   dark: { colorScheme: 'dark' },
+  'of 1920 px': { viewport: { width: 1920, height: 1080 } },
+  'of 2560 px': { viewport: { width: 2560, height: 1440 }, colorScheme: 'dark' },
   'forced colours': { forcedColors: 'active' },
   'zoom of 200 %': { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 },
   phone: { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true },
@@ -44,6 +46,20 @@ for (const [way, options] of Object.entries(ways)) {
     await page.context().close();
   });
 }
+
+test('a wide screen is used: a reason has one line, and the page has no wide margins', async () => {
+  for (const width of [1920, 2560]) {
+    const page = await open(browser, `${monitor.url}/?q=right-to-left`, { viewport: { width, height: 1080 } });
+    await live(page);
+    const why = page.locator('.sessions .why').first();
+    await why.waitFor();
+    const box = await page.locator('.sessions').boundingBox();
+    assert.ok(box.width > 0.9 * width, `the list is ${box.width} px wide on ${width}`);
+    const cell = await page.locator('.sessions tbody td:nth-child(3)').first().boundingBox();
+    assert.ok(cell.width > 0.26 * box.width, `a reason has ${cell.width} of ${box.width} px`);
+    await page.context().close();
+  }
+});
 
 test('from a report to the screen', async (t) => {
   await monitor.report('quick', change('begun'));

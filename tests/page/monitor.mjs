@@ -38,6 +38,10 @@ export class Monitor {
     throw new Error('the monitor does not listen');
   }
 
+  get pid() {
+    return this.#process.pid;
+  }
+
   async kill() {
     this.#process.kill('SIGKILL');
     if (this.#process.exitCode === null && this.#process.signalCode === null) await once(this.#process, 'exit');

@@ -2,6 +2,9 @@
 // alerts, for the last day, and for a monitor that nobody has reported to.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
 import { barriers, launch, live, open } from './browser.mjs';
 import { Monitor, call, change, populate, result } from './monitor.mjs';
@@ -160,6 +163,8 @@ test('the session page draws its calls, also for the keyboard and as a table', a
 onPage('a row shows the states of its last half hour', '/?q=release-004', async (page) => {
   const strip = page.locator('.sessions .strip[aria-label*="stuck"]').first();
   await strip.waitFor();
+  await strip.hover();
+  await page.locator('.sessions .strip[title*="stuck"]').first().waitFor();
   assert.match(await strip.getAttribute('title'), /\d\d:\d\d.* stuck for \d+ s/);
 });
 
@@ -197,6 +202,8 @@ test('of many sessions below one the newest are shown, also where their parent i
 onPage('the last day is drawn, and what went wrong most is named', '/overview', async (page) => {
   await page.locator('.overview .sums .stuck').waitFor();
   assert.match(await page.locator('.wrong').innerText(), /\d+ ×\s+stuck\s+iterations without a state change/);
+  const link = page.locator('.wrong li', { hasText: 'stuck' }).first().getByRole('link');
+  assert.equal(await link.getAttribute('href'), `/?state=stuck&agent=${await link.textContent()}`);
   await page.getByText('As a table').click();
   await page.locator('.overview tbody tr').nth(23).waitFor();
   assert.equal(await page.locator('.overview tbody tr').count(), 24);
@@ -229,23 +236,65 @@ onPage('alerts are acknowledged, and then the session rests', '/alerts', async (
   assert.deepEqual(await barriers(page), []);
 });
 
-test('an empty monitor shows five ways in, which turn green as they are used', async (t) => {
-  const empty = await Monitor.start();
+test('an empty monitor shows five ways in, and each turns green as it is used', async (t) => {
+  const model = createServer((request, response) => {
+    request.resume().on('end', () => response.setHeader('Content-Type', 'application/json').end(JSON.stringify({
+      id: 'c', object: 'chat.completion', choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Hello.' } }] })));
+  });
+  await once(model.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => model.close());
+  const empty = await Monitor.start({ WATCHDOG_PROXY_UPSTREAM: `http://127.0.0.1:${model.address().port}`, WATCHDOG_PROXY_PORT: '0' });
   t.after(() => empty.end());
   const page = await open(browser, empty.url);
   await live(page);
   const ways = page.locator('.ways');
   await ways.waitFor();
   assert.equal(await ways.locator('li').count(), 5);
-  for (const part of ['.chips', '.filters', '.sessions']) assert.equal(await page.locator(part).isVisible(), false, part);
+  for (const part of ['.bar', '.chips', '.sessions']) assert.equal(await page.locator(part).first().isVisible(), false, part);
   assert.ok((await ways.innerText()).includes(`hooks install --server ${empty.url}`));
+  assert.ok((await ways.innerText()).includes(`OPENAI_BASE_URL=${empty.models}/v1`));
   assert.deepEqual(await barriers(page), []);
-  await empty.make('hooked', { agent: 'claude-code', labels: { via: 'hooks' } });
-  await empty.report('hooked', change('begun'));
-  await ways.locator('li.used', { hasText: 'Hooks' }).waitFor();
-  assert.equal(await ways.locator('li.used').count(), 1);
+  const uses = {
+    Hooks: () => empty.ask('/api/hooks/claude-code', { hook_event_name: 'SessionStart', session_id: 'hooked', cwd: '/src/shop', source: 'startup' }),
+    'Client library': () => empty.report('own', change('begun')),
+    'Model proxy': async () => (await fetch(`${empty.models}/s/proxied/v1/chat/completions`, { method: 'POST',
+      body: JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'Say hello' }] }) })).text(),
+    'Wrapped command': () => once(spawn(process.env.WATCHDOG_MONITOR, ['run', '--server', empty.url, '--', 'true'], { stdio: 'ignore' }), 'exit'),
+    // The demo has a monitor of its own; its agents name themselves so.
+    Demo: () => empty.make('quick', { agent: 'demo-agent' }),
+  };
+  let used = 0;
+  for (const [name, use] of Object.entries(uses)) {
+    await use();
+    await ways.locator('li.used', { hasText: name }).waitFor();
+    used += 1;
+    assert.equal(await ways.locator('li.used').count(), used, name);
+    assert.equal(await ways.getByText('works: a session came').count(), used);
+  }
+  assert.deepEqual(await barriers(page), []);
   assert.ok(await page.locator('.filters').isVisible());
   assert.deepEqual(page.faults, []);
+  await page.context().close();
+});
+
+test('counters, prompts and steps become series, each with what is usual for it', async () => {
+  const page = await open(browser, monitor.url);
+  const beat = (at, counters) => ({ at, kind: 'heartbeat', counters });
+  const events = [
+    beat(0, { tokens: 0, context: 10 }), { at: 500, kind: 'tool_result' }, beat(1000, { tokens: 10, context: 90 }), { at: 1500, kind: 'tool_result' },
+    beat(2000, { tokens: 20, context: 40 }), { at: 2500, kind: 'state_change' }, { at: 2600, kind: 'evidence', done: 50, total: 200 },
+    beat(3000, { tokens: 60, context: 50 }), { at: 8500, kind: 'error' }, { at: 9000, kind: 'evidence', done: 150, total: 200 }];
+  const found = await page.evaluate(async (events) => {
+    const folder = document.querySelector('script[type=module]').src.replace(/[^/]*$/, '');
+    const { seriesOf, thinned } = await import(`${folder}spans.js`);
+    return { series: seriesOf(events), thin: thinned([[0, 1], [1, 5], [2, 3], [10, 2]], (at) => at / 5) };
+  }, events);
+  const [tokens, context, prompt, pace] = found.series;
+  assert.deepEqual(tokens, { name: 'tokens', unit: '/s', points: [[1000, 10], [2000, 10], [3000, 40]], usual: 10, now: 60 });
+  assert.deepEqual([context.name, context.unit, context.points.map(([, value]) => value)], ['context', '', [10, 90, 40, 50]], 'what falls is shown as it is');
+  assert.deepEqual([prompt.name, prompt.points], ['prompt read', [[2600, 25], [9000, 75]]]);
+  assert.deepEqual([pace.name, pace.points, pace.usual], ['seconds a step', [[1500, 1], [2500, 1], [8500, 6]], 1]);
+  assert.deepEqual(found.thin, [[0, 5], [2, 2]], 'of one pixel the highest');
   await page.context().close();
 });
 
@@ -260,7 +309,7 @@ test('a browser gets a page where there is nothing, a program an answer', async 
 
 onPage('on paper there are no controls, and the colours of states stay', '/', async (page) => {
   await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
-  for (const part of ['.top', '.chips', '.filters']) assert.equal(await page.locator(part).first().isVisible(), false, part);
+  for (const part of ['.top', '.chips', '.bar']) assert.equal(await page.locator(part).first().isVisible(), false, part);
   const icon = page.locator('.sessions .health .icon').first();
   assert.equal(await icon.evaluate((node) => getComputedStyle(node).printColorAdjust), 'exact');
   assert.equal(await page.locator('.sessions').evaluate((node) => getComputedStyle(node).backgroundColor), 'rgb(255, 255, 255)');

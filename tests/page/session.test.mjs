@@ -105,7 +105,7 @@ onSession('health and timeline follow the session', lives.progressing(1), async 
 
 onSession('running tools tick, and end', [...beats(1, 'testing'), { kind: 'turn', name: 'turn_start', call_id: 't1' }, call('shell', 'c1', { command: 'make' }, 't1')], async (page, id) => {
   const tool = page.locator('.running .tool');
-  await tool.locator('.pace.brief').waitFor();
+  await tool.locator('.pace').waitFor();
   const elapsed = async () => Number((await tool.locator('.pace').textContent()).match(/(\d+) s/)[1]);
   const first = await elapsed();
   await page.waitForFunction((was) => Number(document.querySelector('.tool .pace').textContent.match(/\d+/)[0]) > was, first);
@@ -199,6 +199,27 @@ async (page, id) => {
   await page.getByRole('region', { name: 'Children' }).getByRole('link', { name: 'its-child' }).waitFor();
   await page.getByText('Because its child').waitFor();
 }, { spec: { parentSessionId: 'its-parent', labels: { team: 'apps' }, task: 'wait', agent: 'coder' } });
+
+const longTask = `Split the checkout module. ${'Keep every test green and write down why. '.repeat(100)}`.slice(0, 4096);
+for (const [where, viewport] of Object.entries({ 'at a desk': { width: 1280, height: 800 }, 'on a phone': { width: 390, height: 844 } })) {
+  onSession(`a task of 4 KB leaves room for how the session is: ${where}`, lives.stuck(), async (page) => {
+    const columns = page.locator('.columns');
+    await columns.waitFor();
+    assert.ok((await columns.boundingBox()).y < viewport.height / 2, `it begins at ${(await columns.boundingBox()).y} px`);
+    const task = page.locator('details.task');
+    assert.ok((await task.locator('summary').textContent()).startsWith('Split the checkout module.'));
+    await task.locator('summary').click();
+    assert.equal((await task.locator('p').textContent()).trim(), longTask.trim());
+    assert.deepEqual(await barriers(page), []);
+  }, { viewport, spec: { task: longTask, agent: 'coder' } });
+}
+
+onSession('a wait for a person has one name everywhere', [change('built'), { kind: 'wait', waiting_for: 'approval', text: 'May I deploy?' }], async (page) => {
+  await page.locator('.now .health.needs_input').waitFor();
+  await page.locator('.changes .health.needs_input').waitFor();
+  assert.match(await page.locator('.timeline .sums').getAttribute('aria-label'), /Now needs input\.$/);
+  assert.equal(await page.getByText('blocked').count(), 0);
+});
 
 const alerts = {
   alerts: [{ alertId: 7, sessionId: 's', health: 'stuck', kind: 'alert', reason: 'its loop went round', at: Date.now() - 5000,

@@ -409,15 +409,22 @@ Result<std::vector<TransitionRow>> StoreReader::transitions_after(std::int64_t i
   });
 }
 
-Result<std::vector<TransitionRow>> StoreReader::transitions_since(WallTime since, int count_max) {
-  return state_->guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {
-    auto& query = state_->prepared(std::string(transition_columns) + "ORDER BY t.id DESC LIMIT ?");
+Result<std::vector<HealthChange>> StoreReader::changes_since(WallTime since, int count_max) {
+  return state_->guarded<std::vector<HealthChange>>([&]() -> Result<std::vector<HealthChange>> {
+    auto& query = state_->prepared(
+        "SELECT s.name, t.at_ms, t.from_health, t.health, t.pattern FROM transitions t "
+        "JOIN sessions s ON s.id = t.session ORDER BY t.id DESC LIMIT ?");
     const ResetLater later(query);
     query.bind(1, count_max);
-    std::vector<TransitionRow> rows;
-    while (query.step() && query.integer(4) >= since.time_since_epoch().count())
-      rows.push_back(transition_from(query));
-    return rows;
+    std::vector<HealthChange> changes;
+    while (query.step() && query.integer(1) >= since.time_since_epoch().count()) {
+      changes.push_back({.session = query.text(0),
+                         .at = WallTime{Millis{query.integer(1)}},
+                         .from = named<HealthKind>(query.text(2)).value_or(HealthKind::unknown),
+                         .health = named<HealthKind>(query.text(3)).value_or(HealthKind::unknown),
+                         .pattern = named<Pattern>(query.text(4)).value_or(Pattern::none)});
+    }
+    return changes;
   });
 }
 

@@ -74,6 +74,15 @@ struct TransitionRow {
   std::optional<Millis> quiet{};
 };
 
+/// A change of a session's health, in short. A plain value.
+struct HealthChange {
+  std::string session{};  ///< Its id.
+  WallTime at{};
+  HealthKind from = HealthKind::unknown;
+  HealthKind health = HealthKind::unknown;
+  Pattern pattern = Pattern::none;
+};
+
 /// A verified copy of a store. A plain value.
 struct StoreCopy {
   std::int64_t bytes = 0;
@@ -147,8 +156,8 @@ class StoreReader {
   /// after `through`.
   [[nodiscard]] Result<std::vector<TransitionRow>> transitions_after(std::int64_t id, Seq through,
                                                                      int count_max);
-  /// Returns transitions of all sessions since then, the newest first.
-  [[nodiscard]] Result<std::vector<TransitionRow>> transitions_since(WallTime since, int count_max);
+  /// Returns changes of health of all sessions since then, the newest first.
+  [[nodiscard]] Result<std::vector<HealthChange>> changes_since(WallTime since, int count_max);
   /// Returns the newest transition's id, also if it was dropped; 0: there was none.
   [[nodiscard]] Result<std::int64_t> newest_transition();
   /// Returns the first event number that was not dropped.
