@@ -43,6 +43,7 @@ const Set shared_with_monitor = {
     "codec/json.h",
     "codec/json_bounds.h",
     "codec/progress.h",
+    "config/channel_kind.h",
     "facts/digest.h",
     "facts/ids.h",
     "files/regular_file.h",

@@ -1,10 +1,19 @@
 #include "alerts/alert_sender.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <condition_variable>
+#include <cstdlib>
+#include <map>
 #include <mutex>
 #include <thread>
 
+#include "alerts/alert_body.h"
+#include "alerts/alert_request.h"
+#include "alerts/escape.h"
+#include "alerts/mail.h"
 #include "net/web_request.h"
 #include "privacy/content.h"
 #include "watchdog/subprocess.h"
@@ -28,6 +37,49 @@ std::string shortened(const std::string& text) {
   for (auto& c : safe)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
   return safe;
+}
+
+/// Replaces the channel's own secrets, which a server may repeat in its answer.
+std::string without_secrets(std::string text, const ChannelSecrets& secrets) {
+  for (const auto& secret : {secrets.secret, secrets.routing_key, secrets.url}) {
+    if (secret.size() < 8) continue;
+    for (auto at = text.find(secret); at != std::string::npos; at = text.find(secret))
+      text.replace(at, secret.size(), "…");
+  }
+  return text;
+}
+
+/// The way to the desktop of this user: a program gets no other variables.
+std::map<std::string, std::string> desktop_environment() {
+  std::map<std::string, std::string> all;
+  for (const auto* name :
+       {"DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY"}) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it
+    if (value != nullptr && *value != '\0') all[name] = value;
+  }
+  all.try_emplace("XDG_RUNTIME_DIR", "/run/user/" + std::to_string(getuid()));
+  return all;
+}
+
+/// notify-send reads backslashes in the body as escapes.
+std::string doubled_backslashes(const std::string& text) {
+  std::string out;
+  for (const char c : text) out.append(c == '\\' ? 2 : 1, c);
+  return out;
+}
+
+/// The command that shows a message on the desktop. The title is plain text, the body is markup.
+std::vector<std::string> notification_of(const AlertMessage& message, const AlertWording& wording) {
+  const auto& kind = kind_of(ChannelType::desktop, AlertFormat::json);
+  const auto text = message_text(message, wording);
+  const auto shown = text.link.empty() ? text.text : text.text + "\n" + text.link;
+  const bool mild = message.alerts.empty() || is_good_news(message);
+  return {"notify-send",
+          "--app-name=watchdog-monitor",
+          mild ? "--urgency=normal" : "--urgency=critical",
+          "--",
+          text.title,
+          doubled_backslashes(escaped(shown, kind.escapes, kind.bytes_max))};
 }
 
 /// Stops something after a time, unless it is over before.
@@ -64,7 +116,12 @@ SendResult AlertSender::send(const AlertMessage& message, const std::stop_token&
     case ChannelType::webhook:
       return post_it(message, stop);
     case ChannelType::command:
-      return run_it(message, stop);
+      return run_it(options_.channel.command,
+                    body_of(message, AlertFormat::json, options_.wording, {}), stop);
+    case ChannelType::mail:
+      return mail_it(message, stop);
+    case ChannelType::desktop:
+      return run_it(notification_of(message, options_.wording), {}, stop);
     case ChannelType::log:
       break;
   }
@@ -76,19 +133,12 @@ SendResult AlertSender::send(const AlertMessage& message, const std::stop_token&
 
 SendResult AlertSender::post_it(const AlertMessage& message, const std::stop_token& stop) const {
   const auto& [channel, secrets, wording, log] = options_;
-  WebRequest spec{.url = secrets.url,
-                  .headers = {{"Idempotency-Key", message.key}},
-                  .body = body_of(message, channel.format, wording, secrets.routing_key),
-                  .at_most = channel.timeout,
-                  .ca_file = channel.ca_file};
-  if (!secrets.secret.empty())
-    spec.headers.emplace_back("X-Watchdog-Signature",
-                              "sha256=" + hmac_sha256(secrets.secret, spec.body));
-  const auto answer = ask_once(spec, stop);
+  const auto answer = ask_once(alert_request(message, channel, secrets, wording), stop);
   if (!answer) return {.kind = SendResult::Kind::failed, .answer = answer.error().message};
   SendResult result{.answer = "it answered " + std::to_string(answer->status),
-                    .retry_after = answer->retry_after};
-  if (const auto said = shortened(answer->body); !said.empty()) result.answer += ": " + said;
+                    .retry_after = pause_of(*answer)};
+  if (const auto said = shortened(without_secrets(answer->body, secrets)); !said.empty())
+    result.answer += ": " + said;
   const int status = answer->status;
   if (status / 100 == 2) return result;
   const bool of_this_message = status == 400 || status == 413 || status == 422;
@@ -96,16 +146,46 @@ SendResult AlertSender::post_it(const AlertMessage& message, const std::stop_tok
   return result;
 }
 
-SendResult AlertSender::run_it(const AlertMessage& message, const std::stop_token& stop) const {
+SendResult AlertSender::mail_it(const AlertMessage& message, const std::stop_token& stop) const {
+  const auto& [channel, secrets, wording, log] = options_;
+  const auto& kind = kind_of(channel.type, channel.format);
+  const auto text = message_text(message, wording);
+  auto to = mail_addresses(channel.to);
+  const auto from = channel.from.empty() ? to.front() : channel.from;
+  auto result =
+      send_mail({.url = secrets.url,
+                 .login = secrets.secret,
+                 .from = from,
+                 .to = std::move(to),
+                 .subject = "[watchdog] " + text.title,
+                 .text = escaped(text.text, kind.escapes, kind.bytes_max) + "\n" + text.link + "\n",
+                 .key = message.key,
+                 .at_most = channel.timeout,
+                 .ca_file = channel.ca_file},
+                stop);
+  result.answer = shortened(without_secrets(result.answer, {.secret = secrets.secret}));
+  return result;
+}
+
+SendResult AlertSender::run_it(const std::vector<std::string>& command, std::string input,
+                               const std::stop_token& stop) const {
   const auto& channel = options_.channel;
+  const bool desktop = channel.type == ChannelType::desktop;
   const Timeout timeout(channel.timeout, stop);
-  const auto end = run_process({.argv = channel.command,
-                                .cwd = "/",
-                                .input = body_of(message, AlertFormat::json, options_.wording, {}),
-                                .head_bytes = 0,
-                                .tail_bytes = 4'096},
-                               {.stop = timeout.token()});
-  if (!end) return {.kind = SendResult::Kind::failed, .answer = end.error().message};
+  const auto end =
+      run_process({.argv = command,
+                   .cwd = "/",
+                   .env = desktop ? desktop_environment() : std::map<std::string, std::string>{},
+                   .input = std::move(input),
+                   .head_bytes = 0,
+                   .tail_bytes = 4'096},
+                  {.stop = timeout.token()});
+  if (!end) {
+    const bool missing = desktop && end.error().code == ErrorCode::not_found;
+    return {.kind = SendResult::Kind::failed,
+            .answer = missing ? "notify-send is missing: install the package libnotify-bin"
+                              : end.error().message};
+  }
   SendResult result{.kind = SendResult::Kind::failed};
   if (end->stopped) {
     result.answer = "it did not end within " + std::to_string(channel.timeout.count()) + " ms";

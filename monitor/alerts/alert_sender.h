@@ -3,23 +3,15 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "alerts/alert_text.h"
+#include "alerts/send_result.h"
 #include "watchdog/settings.h"
 
 namespace watchdog::monitor {
-
-/// The result of an attempt. A plain value.
-struct SendResult {
-  /// `refused`: the channel works and does not want this message.
-  enum class Kind : std::uint8_t { taken, failed, refused };
-  Kind kind = Kind::taken;
-  std::string answer;                 ///< The response, for a person, without secrets.
-  std::optional<Millis> retry_after;  ///< The pause that the channel asks for.
-};
 
 /// A channel, ready to be used. Thread-safe.
 class AlertSender {
@@ -41,7 +33,9 @@ class AlertSender {
 
  private:
   [[nodiscard]] SendResult post_it(const AlertMessage& message, const std::stop_token& stop) const;
-  [[nodiscard]] SendResult run_it(const AlertMessage& message, const std::stop_token& stop) const;
+  [[nodiscard]] SendResult mail_it(const AlertMessage& message, const std::stop_token& stop) const;
+  [[nodiscard]] SendResult run_it(const std::vector<std::string>& command, std::string input,
+                                  const std::stop_token& stop) const;
 
   Options options_;
 };

@@ -77,6 +77,9 @@ constexpr std::array routes{
     Route{Method::post, "api/alerts/:id/snooze", Scope::act, snooze_alert, "", AuditAction::snooze},
     Route{Method::post, "api/alerts/channels/:id/test", Scope::act, test_channel, "",
           AuditAction::test_channel},
+    // The link itself is the permission.
+    Route{Method::get, "answer/:id", anybody, get_answer, "*"},
+    Route{Method::post, "answer/:id", anybody, post_answer, "*"},
     Route{Method::post, "api/autonomous/check-status", Scope::report, post_check},
     Route{Method::get, "api/autonomous/check-status/:id", Scope::read, get_check},
     Route{Method::get, "api/access", anybody, get_access},
@@ -279,7 +282,7 @@ void Api::handle(Request request, Reply reply) {
   route.answer(std::make_shared<Call>(
       Call{backend_, desk_, access_, std::move(request), std::move(*target), std::move(found.id),
            std::move(found.tool), std::move(caller.name), caller.scopes, std::move(reply), feed_,
-           &hints_, &telemetry_, proxy_url_}));
+           &hints_, &telemetry_, links_, proxy_url_}));
 }
 
 }  // namespace watchdog::monitor

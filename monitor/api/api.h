@@ -12,6 +12,7 @@
 #include "api/check_service.h"
 #include "api/hints.h"
 #include "api/message.h"
+#include "core/alert_links.h"
 #include "core/backend.h"
 #include "core/feed.h"
 #include "ingest/otlp.h"
@@ -23,13 +24,15 @@ class Api {
  public:
   /// All must outlive this and every reply under way. Without a feed there are no streams.
   /// `requests_per_second_max`: of each other machine; 0: no limit. `proxy_url`: where agents reach
-  /// their model through this monitor; empty: nowhere.
+  /// their model through this monitor; empty: nowhere. `links`: those of its messages; null: none.
   Api(Backend& backend, CheckService& desk, AccessPolicy gate, Feed* feed = nullptr,
-      double requests_per_second_max = 0, std::string proxy_url = {})
+      double requests_per_second_max = 0, std::string proxy_url = {},
+      std::shared_ptr<const AlertLinks> links = nullptr)
       : backend_(backend),
         desk_(desk),
         access_(std::move(gate), requests_per_second_max),
         feed_(feed),
+        links_(std::move(links)),
         proxy_url_(std::move(proxy_url)) {}
 
   /// Decides by the headers alone whether the body may be read: the refusal, or nothing. The
@@ -54,6 +57,7 @@ class Api {
   Feed* feed_;
   Hints hints_;
   OtlpMemory telemetry_;
+  const std::shared_ptr<const AlertLinks> links_;
   const std::string proxy_url_;
 };
 

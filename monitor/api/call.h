@@ -11,6 +11,7 @@
 #include "api/hints.h"
 #include "api/message.h"
 #include "api/target.h"
+#include "core/alert_links.h"
 #include "core/backend.h"
 #include "core/feed.h"
 #include "ingest/otlp.h"
@@ -35,6 +36,7 @@ struct Call {
   Feed* feed = nullptr;    ///< Null: this process streams nothing.
   Hints* hints = nullptr;  ///< Null: replies give none.
   OtlpMemory* telemetry = nullptr;
+  std::shared_ptr<const AlertLinks> links{};  ///< Null: messages have no links that act.
   std::string_view proxy_url{};  ///< Where agents reach their model; empty: there is no proxy.
 };
 using CallPtr = std::shared_ptr<Call>;

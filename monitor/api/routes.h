@@ -70,6 +70,9 @@ void list_alerts(const CallPtr& call);
 void acknowledge_alert(const CallPtr& call);
 void snooze_alert(const CallPtr& call);
 void test_channel(const CallPtr& call);
+/// The page of a link in a message, and its act.
+void get_answer(const CallPtr& call);
+void post_answer(const CallPtr& call);
 
 // Questions to a model
 void post_check(const CallPtr& call);

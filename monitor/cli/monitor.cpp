@@ -116,15 +116,35 @@ AlertRules rules_of(const AlertSettings& alerts) {
   return rules;
 }
 
+/// The links of messages: only where people can reach the monitor by a URL that its owner named.
+Result<std::shared_ptr<const AlertLinks>> links_of(const MonitorSettings& own) {
+  auto url = own.public_url;
+  while (url.ends_with('/')) url.pop_back();
+  if (url.empty()) return std::shared_ptr<const AlertLinks>();
+  auto key = link_key(own.db.empty() ? default_database() : own.db);
+  if (!key) return key.error();
+  return std::shared_ptr<const AlertLinks>(
+      std::make_shared<AlertLinks>(std::move(*key), std::move(url)));
+}
+
 }  // namespace
 
 AlertSender alert_sender(const Settings& settings, const std::string& channel,
-                         ChannelSecrets secrets, const std::string& url) {
+                         ChannelSecrets secrets, const std::string& url,
+                         std::shared_ptr<const AlertLinks> links) {
   auto shown_url = settings.monitor.public_url.empty() ? url : settings.monitor.public_url;
   while (shown_url.ends_with('/')) shown_url.pop_back();
+  AlertWording wording{.content = settings.alerts.content, .url = std::move(shown_url)};
+  if (links != nullptr) {
+    wording.buttons = [links = std::move(links), open = wording.url](const Alert& alert) {
+      auto buttons = links->buttons(alert, system_clock().wall());
+      buttons.insert(buttons.begin(), {"Open", link_to(alert, {.url = open})});
+      return buttons;
+    };
+  }
   return AlertSender({.channel = settings.alerts.channels.at(channel),
                       .secrets = std::move(secrets),
-                      .wording = {.content = settings.alerts.content, .url = std::move(shown_url)},
+                      .wording = std::move(wording),
                       .log = [](const std::string& text) { spdlog::warn("alert: {}", text); }});
 }
 
@@ -182,9 +202,11 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   state->store_thread->listen(
       [desk = state->desk.get()](const Transition& change) { desk->notice(change); });
   state->desk->look_around();
+  const auto links = links_of(own);
+  if (!links) return links.error();
   state->api = std::make_unique<Api>(*state->store_thread, *state->desk, *gate, &state->feed,
                                      own.requests_per_second_max,
-                                     state->through ? state->through->proxy().url() : "");
+                                     state->through ? state->through->proxy().url() : "", *links);
   state->tokens = watch_tokens(
       settings, *gate,
       [api = state->api.get(), through = state->through.get()](std::vector<Token> tokens) {
@@ -216,7 +238,7 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   for (const auto& [name, channel] : alerts.channels) {
     state->couriers.push_back(std::make_unique<AlertDispatcher>(
         *state->store_thread, *state->board,
-        alert_sender(settings, name, secrets->at(name), state->server->url()),
+        alert_sender(settings, name, secrets->at(name), state->server->url(), *links),
         AlertDispatcher::Options{
             .name = name,
             .type = channel.type,

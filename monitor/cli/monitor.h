@@ -17,10 +17,11 @@ namespace watchdog::monitor {
 
 class StoreThread;
 
-/// One of the settings' channels, ready to be used; `url`: where the monitor listens. REQUIRES: it
-/// is in the settings.
+/// One of the settings' channels, ready to be used; `url`: where the monitor listens; `links`: of
+/// its messages, null: none. REQUIRES: it is in the settings.
 [[nodiscard]] AlertSender alert_sender(const Settings& settings, const std::string& channel,
-                                       ChannelSecrets secrets, const std::string& url);
+                                       ChannelSecrets secrets, const std::string& url,
+                                       std::shared_ptr<const AlertLinks> links = nullptr);
 
 /// Runs on the thread that runs the io_context. Stop order: no new requests, answer what is under
 /// way, commit what came in, write histories down.

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/token.h"
@@ -18,6 +19,17 @@ namespace watchdog::monitor {
 /// if that is missing. An existing file stays as it is; of two concurrent creators the first wins.
 /// Errors: `unavailable`. Thread-safe.
 [[nodiscard]] Result<void> make_token_file(const std::filesystem::path& path);
+
+/// Creates a file of mode 0600 with this text, and its directory with mode 0700 if that is missing.
+/// An existing file stays as it is; of two concurrent creators the first wins. `error_about` begins
+/// the messages: `the token file`. Errors: `unavailable`. Thread-safe.
+[[nodiscard]] Result<void> make_owner_file(const std::filesystem::path& path,
+                                           const std::string& text, std::string_view error_about);
+
+/// Returns the key that signs the links of messages: the content of the database's name with the
+/// suffix `-link-key`, which is made if it is missing. Errors: `unavailable`, `invalid` (others can
+/// read it or own it; it is too short). Thread-safe.
+[[nodiscard]] Result<std::string> link_key(const std::filesystem::path& database);
 
 /// The secret to act with: of the first token that may, else of the first; empty: there is none.
 [[nodiscard]] std::string acting_secret(const std::vector<Token>& tokens);

@@ -11,8 +11,8 @@
 #include "llm/time_zone.h"
 #include "proxy/sessions/refusal.h"
 #include "text/utf8.h"
-#include "watchdog/limit_end.h"
-#include "watchdog/retry_after.h"
+#include "llm/limit_end.h"
+#include "llm/retry_after.h"
 
 using namespace watchdog;
 

@@ -4,7 +4,7 @@
 
 #include "fuzz/fuzz.h"
 #include "llm/slots.h"
-#include "watchdog/server_probe.h"
+#include "llm/server_probe.h"
 
 using namespace watchdog;
 

@@ -10,7 +10,7 @@
 #include "fuzz/fuzz.h"
 #include "ingest/trace.h"
 #include "text/utf8.h"
-#include "watchdog/json.h"
+#include "codec/json.h"
 #include "watchdog/terminal_text.h"
 #include "wrapper/lines.h"
 #include "wrapper/recognition.h"

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "watchdog/content.h"
-#include "watchdog/json.h"
-#include "watchdog/redaction.h"
+#include "privacy/content.h"
+#include "codec/json.h"
+#include "privacy/redaction.h"
 
 namespace watchdog {
 namespace {

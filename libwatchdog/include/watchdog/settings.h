@@ -67,29 +67,41 @@ struct Names<LogFormat> {
 };
 
 /// How alerts are sent.
-enum class ChannelType : std::uint8_t { webhook, command, log };
+enum class ChannelType : std::uint8_t { webhook, command, log, mail, desktop };
 
 template <>
 struct Names<ChannelType> {
-  static constexpr std::string_view all[] = {"webhook", "command", "log"};
+  static constexpr std::string_view all[] = {"webhook", "command", "log", "mail", "desktop"};
 };
 
 /// The recipient's form of a webhook's body.
-enum class AlertFormat : std::uint8_t { json, slack, pagerduty };
+enum class AlertFormat : std::uint8_t {
+  json,
+  slack,
+  pagerduty,
+  ntfy,
+  discord,
+  teams,
+  telegram,
+  matrix
+};
 
 template <>
 struct Names<AlertFormat> {
-  static constexpr std::string_view all[] = {"json", "slack", "pagerduty"};
+  static constexpr std::string_view all[] = {"json",    "slack", "pagerduty", "ntfy",
+                                             "discord", "teams", "telegram",  "matrix"};
 };
 
-/// `[alerts.channels.NAME]`. A plain value.
+/// `[alerts.channels.NAME]`; channel_kind.h has what each kind needs. A plain value.
 struct AlertChannel {
   ChannelType type = ChannelType::webhook;
-  std::string url{};                       ///< Of a webhook; or
-  std::filesystem::path url_file{};        ///< a file with it, if it is secret.
+  std::string url{};                   ///< Of a webhook or a mail server; or
+  std::filesystem::path url_file{};    ///< a file with it, if it is secret.
   AlertFormat format = AlertFormat::json;  ///< Of a webhook.
-  /// Its key signs the body (empty: it is not signed), or is that of a PagerDuty integration.
+  /// The key that signs the body, a token, a password, or the key of a PagerDuty integration.
   std::filesystem::path secret_file{};
+  std::string to{};                    ///< Chat, room, or addresses with commas between them.
+  std::string from{};                  ///< Address of mails; empty: the first one of `to`.
   std::filesystem::path ca_file{};     ///< Certificates to trust besides the system's. PEM.
   std::vector<std::string> command{};  ///< The program and its arguments; no shell.
   /// Of one attempt. A slow gateway or script ends within 30 s, and a channel that hangs is tried
@@ -294,6 +306,9 @@ struct SettingInfo {
 
 /// Adds the patterns of `[privacy]` to this process for good. Errors: `invalid`. Thread-safe.
 [[nodiscard]] Result<void> add_redactions(const PrivacySettings& privacy);
+
+/// The addresses of `AlertChannel::to` of a mail channel. Thread-safe.
+[[nodiscard]] std::vector<std::string> mail_addresses(std::string_view list);
 
 /// Secrets of channels that are in files of their own. A plain value.
 struct ChannelSecrets {

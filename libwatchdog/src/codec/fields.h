@@ -12,7 +12,6 @@
 #include "codec/json_bounds.h"
 #include "watchdog/result.h"
 #include "watchdog/report.h"
-#include "watchdog/result.h"
 
 namespace watchdog {
 

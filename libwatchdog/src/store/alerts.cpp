@@ -356,7 +356,8 @@ Result<void> Store::note(const Attempt& attempt) {
 }
 
 template <class Change>
-Result<Alert> Store::State::change_alert(std::int64_t id, Change&& change) {
+Result<Alert> Store::State::change_alert(std::int64_t id, std::string_view unanswered_of,
+                                         Change&& change) {
   return in_turn<Alert>([&]() -> Result<Alert> {
     stamp();
     auto found = reader.alerts({.after = id + 1, .limit = 1});
@@ -368,7 +369,13 @@ Result<Alert> Store::State::change_alert(std::int64_t id, Change&& change) {
       return Error{ErrorCode::conflict,
                    "alert " + std::to_string(id) + " says that something is over", "alertId"};
     }
-    const auto session = reader.session(found->front().session);
+    const auto& alert = found->front();
+    const bool answered = !alert.acknowledged_by.empty() || alert.snoozed_until.has_value();
+    if (!unanswered_of.empty() && (answered || alert.session != unanswered_of)) {
+      return Error{ErrorCode::conflict, "alert " + std::to_string(id) + " was answered before",
+                   "alertId"};
+    }
+    const auto session = reader.session(alert.session);
     if (!session) return session.error();
     auto state = alert_state(session->key).value_or(AlertState{});
     change(found->front(), state);
@@ -384,8 +391,9 @@ Result<Alert> Store::State::change_alert(std::int64_t id, Change&& change) {
   });
 }
 
-Result<Alert> Store::acknowledge_alert(std::int64_t id, const std::string& by) {
-  return state_->change_alert(id, [&](const Alert& alert, AlertState& state) {
+Result<Alert> Store::acknowledge_alert(std::int64_t id, const std::string& by,
+                                       std::string_view unanswered_of) {
+  return state_->change_alert(id, unanswered_of, [&](const Alert& alert, AlertState& state) {
     if (state.episode == alert.episode) acknowledge(state);
     auto& update = state_->sql(
         "UPDATE alerts SET acknowledged_by = ?, acknowledged_ms = ? WHERE id = ? AND "
@@ -395,8 +403,8 @@ Result<Alert> Store::acknowledge_alert(std::int64_t id, const std::string& by) {
   });
 }
 
-Result<Alert> Store::snooze_alert(std::int64_t id, Millis time) {
-  return state_->change_alert(id, [&](const Alert&, AlertState& state) {
+Result<Alert> Store::snooze_alert(std::int64_t id, Millis time, std::string_view unanswered_of) {
+  return state_->change_alert(id, unanswered_of, [&](const Alert&, AlertState& state) {
     snooze(state, state_->now + time);
     auto& update = state_->sql("UPDATE alerts SET snoozed_until_ms = ? WHERE id = ?");
     update.bind(1, (state_->wall + time).time_since_epoch().count()).bind(2, id);

@@ -131,11 +131,15 @@ class Store {
   /// Records the result of a delivery.
   [[nodiscard]] Result<void> note(const Attempt& attempt);
   /// Records that a person knows of an alert: no more alerts of that trouble until it is over. The
-  /// first person counts. Errors: `not_found`, `conflict` (it reports a recovery).
-  [[nodiscard]] Result<Alert> acknowledge_alert(std::int64_t id, const std::string& by);
+  /// first person counts. `unanswered_of`, if it is not empty: only an alert of that session that
+  /// was neither acknowledged nor snoozed. Errors: `not_found`, `conflict` (it reports a recovery,
+  /// or was answered).
+  [[nodiscard]] Result<Alert> acknowledge_alert(std::int64_t id, const std::string& by,
+                                                std::string_view unanswered_of = {});
   /// Silences the alert's session for `time`; after that it is alerted again if it is still in
   /// trouble. Errors: likewise.
-  [[nodiscard]] Result<Alert> snooze_alert(std::int64_t id, Millis time);
+  [[nodiscard]] Result<Alert> snooze_alert(std::int64_t id, Millis time,
+                                           std::string_view unanswered_of = {});
 
   /// Holds the writers' lock while `work` runs, so no event is stamped meanwhile: what `work` reads
   /// is everything up to now(). `work` may call `record` and the reader.

@@ -131,7 +131,8 @@ struct Store::State {
   void send_together(const std::vector<std::int64_t>& alerts, const std::string& parent,
                      Instant at);
   template <class Change>
-  [[nodiscard]] Result<Alert> change_alert(std::int64_t id, Change&& change);
+  [[nodiscard]] Result<Alert> change_alert(std::int64_t id, std::string_view unanswered_of,
+                                           Change&& change);
 
   // Retention:
   struct Merging {

@@ -1,0 +1,73 @@
+/// \file
+/// Links in messages by which a person answers an alert without logging in.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/alerts.h"
+#include "watchdog/result.h"
+#include "watchdog/time.h"
+
+namespace watchdog {
+
+namespace monitor {
+/// An act by a link.
+enum class AlertAnswer : std::uint8_t { acknowledge, snooze };
+}  // namespace monitor
+
+template <>
+struct Names<monitor::AlertAnswer> {
+  static constexpr std::string_view all[] = {"acknowledge", "snooze"};
+};
+
+}  // namespace watchdog
+
+namespace watchdog::monitor {
+
+/// A link in a message. A plain value.
+struct AlertButton {
+  std::string label, url;
+};
+
+inline constexpr Millis link_lasts{86'400'000};   ///< A link can be used for that long.
+inline constexpr Millis link_snoozes{3'600'000};  ///< A link silences a session for that long.
+
+/// The text of a link, as it came. A plain value.
+struct AlertLink {
+  AlertAnswer answer = AlertAnswer::acknowledge;
+  std::int64_t alert = 0;
+  WallTime until{};
+  std::string signature{};
+};
+
+/// Signs links and recognises its own. A link names an act, an alert and its last moment; the
+/// signature (HMAC-SHA256) also covers the session, so an alert of the same number in another
+/// database has other links. Nothing is stored for a link: an alert that was answered takes no
+/// second answer by link. Thread-safe.
+class AlertLinks {
+ public:
+  /// `key`: a secret of at least 32 bytes. `url`: the monitor's, without a slash at its end.
+  AlertLinks(std::string key, std::string url) : key_(std::move(key)), url_(std::move(url)) {}
+
+  /// The last part of a link's path.
+  [[nodiscard]] std::string token(AlertAnswer answer, const Alert& alert, WallTime until) const;
+  /// The links of a message about this alert.
+  [[nodiscard]] std::vector<AlertButton> buttons(const Alert& alert, WallTime now) const;
+  /// Compares in constant time.
+  [[nodiscard]] bool is_own(const AlertLink& link, const Alert& alert) const;
+
+ private:
+  std::string key_, url_;
+};
+
+/// Reads a token; nothing if it is not one. It proves nothing yet: see AlertLinks::is_own.
+[[nodiscard]] std::optional<AlertLink> alert_link_from(std::string_view token);
+
+/// True if a person or a link answered the alert.
+[[nodiscard]] bool is_answered(const Alert& alert);
+
+}  // namespace watchdog::monitor
