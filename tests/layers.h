@@ -73,6 +73,8 @@ inline const std::map<std::string, Set, std::less<>> may_include = {
     {"monitor/core", {"monitor/ingest"}},
     // texts and delivery of alerts
     {"monitor/alerts", {"monitor/ingest", "monitor/core"}},
+    // sessions for a collector of OpenTelemetry
+    {"monitor/export", {"monitor/ingest", "monitor/core"}},
     // systemd and liveness pings
     {"monitor/service", {"monitor/ingest", "monitor/core"}},
     // requests and responses, no socket
@@ -92,13 +94,15 @@ inline const std::map<std::string, Set, std::less<>> may_include = {
     // the commands
     {"monitor/cli",
      {"monitor/ingest", "monitor/setup", "monitor/process", "monitor/wrapper", "monitor/core",
-      "monitor/alerts", "monitor/service", "monitor/api", "monitor/http", "monitor/proxy/sessions",
-      "monitor/proxy/server", "monitor/proxy/connection", "monitor/terminal"}},
+      "monitor/alerts", "monitor/export", "monitor/service", "monitor/api", "monitor/http",
+      "monitor/proxy/sessions", "monitor/proxy/server", "monitor/proxy/connection",
+      "monitor/terminal"}},
     // the program
     {"monitor",
      {"monitor/ingest", "monitor/setup", "monitor/process", "monitor/wrapper", "monitor/core",
-      "monitor/alerts", "monitor/service", "monitor/api", "monitor/http", "monitor/proxy/sessions",
-      "monitor/proxy/server", "monitor/proxy/connection", "monitor/terminal", "monitor/cli"}},
+      "monitor/alerts", "monitor/export", "monitor/service", "monitor/api", "monitor/http",
+      "monitor/proxy/sessions", "monitor/proxy/server", "monitor/proxy/connection",
+      "monitor/terminal", "monitor/cli"}},
 };
 
 }  // namespace watchdog::test

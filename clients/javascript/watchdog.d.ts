@@ -94,7 +94,8 @@ export class Reporter {
   toolError(name: string, error: unknown, callId?: string): void;
   message(role: string, text: string): void;
   /** Reports that the agent waits on purpose: for input, approval, quota, backend, … */
-  waitFor(what: string, text?: string): void;
+  /** `until`: its end, if it is known; a number is in milliseconds since 1970. */
+  waitFor(what: string, text?: string, until?: Date | number): void;
   /** Reports any event of schemas/event.schema.json: turn, budget, user_input, idle, retry, opinion, … */
   report(kind: string, fields?: Record<string, unknown>): void;
 

@@ -275,8 +275,8 @@ export class Reporter {
     this.report('message', { name: role, text });
   }
 
-  waitFor(what, text) {
-    this.report('wait', { waiting_for: what, text });
+  waitFor(what, text, until) {
+    this.report('wait', { waiting_for: what, text, ...(until === undefined ? {} : { until_ms: Number(until) }) });
   }
 
   report(kind, fields = {}) {

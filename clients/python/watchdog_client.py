@@ -362,9 +362,10 @@ class Reporter:
     def message(self, role: str, text: str) -> None:
         self.report("message", name=role, text=text)
 
-    def wait_for(self, what: str, text: Optional[str] = None) -> None:
-        """Reports that the agent waits on purpose: for input, approval, quota, backend, …"""
-        self.report("wait", waiting_for=what, text=text)
+    def wait_for(self, what: str, text: Optional[str] = None, until: Optional[float] = None) -> None:
+        """Reports that the agent waits on purpose: for input, approval, quota, backend, … `until`: its end, in seconds since
+        1970, if it is known."""
+        self.report("wait", waiting_for=what, text=text, until_ms=None if until is None else int(until * 1000))
 
     def report(self, kind: str, **fields: Any) -> None:
         """Reports any event of event.schema.json: turn, budget, user_input, idle, retry, opinion, …"""

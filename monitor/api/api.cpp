@@ -31,6 +31,14 @@ void get_readyz(const CallPtr& call) {
   call->reply({.body = R"({"status":"ready"})"});
 }
 
+/// The answer to a report while the store is full.
+Response full_store(const Request& /*request*/) {
+  const auto error = no_room();
+  auto response = error_response(507, name_of(error.code), error.message);
+  response.extra_headers = "Retry-After: 2\r\n";
+  return response;
+}
+
 struct Route {
   Method method;
   std::string_view path;  ///< `:id` stands for a session, check, turn, agent or folder; `:tool` for
@@ -39,6 +47,7 @@ struct Route {
   void (*answer)(const CallPtr&);
   std::string_view query{};          ///< Names of its parameters, a blank between two; `*`: any.
   std::optional<AuditAction> act{};  ///< Its name in the audit log; empty: it is not logged.
+  Response (*full)(const Request&) = full_store;  ///< The answer if there is no room.
 };
 
 constexpr auto anybody = std::optional<Scope>{};
@@ -64,9 +73,9 @@ constexpr std::array routes{
           "include after"},
     Route{Method::get, "api/autonomous/stream", Scope::read, stream_all, "include after"},
     Route{Method::post, "api/hooks/:id", Scope::report, post_hook, "session pid"},
-    Route{Method::post, "v1/logs", Scope::report, post_logs, "*"},
-    Route{Method::post, "v1/traces", Scope::report, post_traces, "*"},
-    Route{Method::post, "v1/metrics", Scope::report, post_metrics, "*"},
+    Route{Method::post, "v1/logs", Scope::report, post_logs, "*", {}, full_for_otlp},
+    Route{Method::post, "v1/traces", Scope::report, post_traces, "*", {}, full_for_otlp},
+    Route{Method::post, "v1/metrics", Scope::report, post_metrics, "*", {}, full_for_otlp},
     Route{Method::get, "api/turns/active", Scope::read, list_turns, "limit"},
     Route{Method::post, "api/turns/:id/abort", Scope::act, abort_turn, "", AuditAction::abort},
     Route{Method::post, "api/turns/:id/abort-tool/:tool", Scope::act, abort_turn, "",
@@ -273,12 +282,7 @@ void Api::handle(Request request, Reply reply) {
   }
   if (refusal) return reply(std::move(*refusal));
   if (const auto error = unknown_parameter(route, *target)) return reply(error_response(*error));
-  if (route.scope == Scope::report && !backend_.has_room()) {
-    const auto error = no_room();
-    auto response = error_response(507, name_of(error.code), error.message);
-    response.extra_headers = "Retry-After: 2\r\n";
-    return reply(std::move(response));
-  }
+  if (route.scope == Scope::report && !backend_.has_room()) return reply(route.full(request));
   route.answer(std::make_shared<Call>(
       Call{backend_, desk_, access_, std::move(request), std::move(*target), std::move(found.id),
            std::move(found.tool), std::move(caller.name), caller.scopes, std::move(reply), feed_,

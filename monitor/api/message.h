@@ -31,6 +31,7 @@ struct Request {
   std::string content_encoding;
   std::string if_none_match;
   std::string last_event_id;
+  std::string session;          ///< X-Watchdog-Session: whose telemetry a body is.
   std::string peer;             ///< Address that it came from, without its port; empty: no socket.
   std::uint16_t peer_port = 0;  ///< Its port; 0: no socket.
   std::uint16_t own_port = 0;   ///< Where it came in.

@@ -97,6 +97,8 @@ void tell_work(Exposition& out, const Metrics& metrics) {
   tell(out, "watchdog_events_total", "kind",
        "Events accepted from all writers; heartbeats count by the rows that hold them.",
        metrics.events);
+  tell(out, "watchdog_waits_total", "for", "Waits that agents declared, by their subject.",
+       metrics.waits);
   out.family("watchdog_heartbeats_total", "counter", "Heartbeats accepted.")
       .sample(metrics.heartbeats.count());
   out.family("watchdog_late_events_total", "counter",
@@ -177,6 +179,14 @@ void tell_alerts(Exposition& out, const Metrics& metrics,
       .sample(seconds(waited));
 }
 
+void tell_export(Exposition& out, const Metrics& metrics) {
+  out.family("watchdog_export_items_total", "counter",
+             "Spans and log records for a collector of OpenTelemetry: sent, or dropped because it "
+             "refused them or the queue was full.")
+      .sample(metrics.export_sent.count(), {{"state", "sent"}})
+      .sample(metrics.export_dropped.count(), {{"state", "dropped"}});
+}
+
 void tell_program(Exposition& out, const Metrics& metrics) {
   out.family("watchdog_start_time_seconds", "gauge", "When the monitor started, in Unix time.")
       .sample(seconds(metrics.started.time_since_epoch()));
@@ -199,6 +209,7 @@ void get_metrics(const CallPtr& call) {
   tell_store(out, *metrics, *vitals);
   tell_server(out, *metrics);
   tell_alerts(out, *metrics, call->backend.channels(), call->backend.now());
+  tell_export(out, *metrics);
   tell_program(out, *metrics);
   call->reply({.body = out.take(), .content_type = std::string(Exposition::content_type)});
 }

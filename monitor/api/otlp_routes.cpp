@@ -178,10 +178,15 @@ void post_otlp(const CallPtr& call, OtlpSignal signal) {
   store(call, signal, *encoding,
         otlp_batches(
             *records, system_clock().wall(), *call->telemetry,
-            [call](const std::string& session) { return known_of(call->backend, session); }));
+            [call](const std::string& session) { return known_of(call->backend, session); },
+            call->request.session));
 }
 
 }  // namespace
+
+Response full_for_otlp(const Request& request) {
+  return failure(encoding_of(request).value_or(OtlpEncoding::json), no_room());
+}
 
 void post_logs(const CallPtr& call) {
   post_otlp(call, OtlpSignal::logs);

@@ -12,6 +12,10 @@
 
 namespace watchdog::monitor {
 
+std::string own_version() {
+  return WATCHDOG_VERSION;
+}
+
 std::string versions_as_json() {
   constexpr std::string_view commit = WATCHDOG_COMMIT;
   JsonWriter out;

@@ -20,7 +20,7 @@ const char* group_of(const std::string& key) {
 
 /// The noun of a setting's value.
 const char* noun_of(const std::string& key) {
-  for (const auto& [end, noun] : {std::pair{".port", "PORT"},
+  for (const auto& [end, noun] : {std::pair{"port", "PORT"},
                                   {"_days", "DAYS"},
                                   {"_bytes", "BYTES"},
                                   {"url", "URL"},
@@ -34,6 +34,11 @@ const char* noun_of(const std::string& key) {
     if (key.ends_with(end)) return noun;
   }
   return "WORD";
+}
+
+/// What a flag means without its value, which may be left out; empty: it needs one.
+std::string_view value_of_bare(std::string_view flag) {
+  return flag == "--otlp" ? "4318" : "";
 }
 
 }  // namespace
@@ -96,10 +101,15 @@ void add_settings(CLI::App& command, const std::vector<SettingInfo>& settings, S
           ->group(group_of(setting.key));
       continue;
     }
+    const auto bare = value_of_bare(setting.flag);
     auto* option = command.add_option_function<std::string>(
-        setting.flag, [&text, key = setting.key](const std::string& given) { text[key] = given; },
+        setting.flag,
+        [&text, key = setting.key, bare](const std::string& given) {
+          text[key] = given.empty() ? std::string(bare) : given;
+        },
         setting.help);
     option->group(group_of(setting.key))->type_name(noun_of(setting.key));
+    if (!bare.empty()) option->expected(0, 1)->type_name("[PORT]");
     auto usual = setting.text;
     std::erase(usual, '"');
     if (!usual.empty()) option->default_str(usual);

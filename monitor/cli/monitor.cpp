@@ -19,12 +19,15 @@
 #include "api/api.h"
 #include "api/check_service.h"
 #include "api/unasked_check.h"
+#include "api/version.h"
 #include "cli/endpoint.h"
 #include "cli/listen_config.h"
 #include "cli/log.h"
 #include "cli/pass_through.h"
 #include "cli/token_file.h"
 #include "core/store_thread.h"
+#include "export/otlp_exporter.h"
+#include "http/client.h"
 #include "http/event_loop.h"
 #include "http/server.h"
 #include "service/liveness.h"
@@ -38,6 +41,7 @@ struct Monitor::State {
   ~State() {
     tokens.reset();
     liveness.reset();
+    telemetry.reset();
     server.reset();
     through.reset();  // its observations are still to be stored
     for (const auto& dispatcher : couriers) dispatcher->stop();
@@ -47,6 +51,7 @@ struct Monitor::State {
     if (store_thread) store_thread->listen(nullptr);
     desk.reset();
     store_thread.reset();
+    exporter.reset();  // it sends what was stored last
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -55,13 +60,15 @@ struct Monitor::State {
   Metrics metrics;
   CancelledSessions cancelled;
   const std::shared_ptr<ChannelStatusRegistry> board = std::make_shared<ChannelStatusRegistry>();
+  std::unique_ptr<OtlpExporter> exporter;  ///< Null: no collector is set.
   std::unique_ptr<StoreThread> store_thread;
   std::vector<std::unique_ptr<AlertDispatcher>> couriers;
   std::optional<ModelClient> model;
   std::unique_ptr<CheckService> desk;
   std::unique_ptr<Api> api;
   std::unique_ptr<HttpServer> server;
-  std::unique_ptr<PassThrough> through;  ///< Null: no model server was named.
+  std::unique_ptr<HttpServer> telemetry;  ///< Null: OpenTelemetry comes to `server` alone.
+  std::unique_ptr<PassThrough> through;   ///< Null: no model server was named.
   std::unique_ptr<Liveness> liveness;
   boost::asio::signal_set signals;
   std::unique_ptr<TokenWatch> tokens;
@@ -108,6 +115,79 @@ void keep_all(StoreThread& store_thread, std::vector<Batch>& batches) {
     }
   }
   batches = std::move(left);
+}
+
+/// The ways of a request through the API, which count it.
+HttpServer::Admission admission_of(Api& api, Metrics& metrics) {
+  return [&api, &metrics](const Request& request) {
+    auto refusal = api.refuse(request);
+    if (refusal) metrics.count_request(group_of(request.target), refusal->status);
+    return refusal;
+  };
+}
+
+HttpServer::Handler handler_of(Api& api, Metrics& metrics) {
+  return [&api, &metrics](Request request, const Reply& reply) {
+    const auto group = group_of(request.target);
+    api.handle(std::move(request), [&metrics, group, reply](Response response) {
+      metrics.count_request(group, response.status);
+      reply(std::move(response));
+    });
+  };
+}
+
+/// Listens where exporters send by default, for telemetry alone.
+Result<std::unique_ptr<HttpServer>> listen_for_telemetry(boost::asio::io_context& context,
+                                                         const MonitorSettings& own, Api& api,
+                                                         Metrics& metrics,
+                                                         const std::optional<TlsFiles>& tls) {
+  auto admission = [way = admission_of(api, metrics),
+                    &metrics](const Request& request) -> std::optional<Response> {
+    if (group_of(request.target) == RouteGroup::telemetry) return way(request);
+    metrics.count_request(group_of(request.target), 404);
+    return error_response(404, "not_found",
+                          "this port takes OpenTelemetry alone: /v1/logs, /v1/traces and "
+                          "/v1/metrics");
+  };
+  auto server = HttpServer::listen(context, own.bind, static_cast<std::uint16_t>(*own.otlp_port),
+                                   std::move(admission), handler_of(api, metrics), tls,
+                                   ServerLimits{}, &metrics);
+  if (server || server.error().code != ErrorCode::unavailable) return server;
+  return Error{ErrorCode::unavailable,
+               server.error().message +
+                   "; a collector may use the port. Stop it, give --otlp another PORT, or leave "
+                   "--otlp out: the monitor's own port takes OpenTelemetry, too",
+               "otlp_port"};
+}
+
+/// True if the URL is that of a server on this machine.
+bool is_own(const std::string& url, const HttpServer* server) {
+  const auto own = server == nullptr ? std::string() : server->url();
+  const auto port = own.substr(own.rfind(':') + 1);
+  const auto end = url.find('/', url.find("://") + 3);
+  return !own.empty() && is_loopback_url(url) && url.substr(0, end).ends_with(":" + port);
+}
+
+/// Starts the export, if a collector is set. Errors: `invalid`.
+Result<std::unique_ptr<OtlpExporter>> exporter_for(const Settings& settings, Metrics& metrics,
+                                                   const HttpServer* server,
+                                                   const HttpServer* telemetry) {
+  const auto& own = settings.export_otlp;
+  if (own.endpoint.empty()) return std::unique_ptr<OtlpExporter>();
+  if (is_own(own.endpoint, server) || is_own(own.endpoint, telemetry)) {
+    return Error{ErrorCode::invalid,
+                 "export.otlp.endpoint is this monitor itself; name another collector", "endpoint"};
+  }
+  auto headers = export_headers(own);
+  if (!headers) return headers.error();
+  const auto& database = settings.monitor.db;
+  return std::make_unique<OtlpExporter>(
+      OtlpExporter::Options{.endpoint = own.endpoint,
+                            .headers = std::move(*headers),
+                            .database = database.empty() ? default_database() : database,
+                            .version = own_version(),
+                            .metrics = &metrics,
+                            .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
 }
 
 AlertRules rules_of(const AlertSettings& alerts) {
@@ -213,23 +293,21 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
         if (through != nullptr) through->renew(tokens);
         api->renew(std::move(tokens));
       });
-  auto server = HttpServer::listen(
-      context, own.bind, own.port,
-      [api = state->api.get(), metrics = &state->metrics](const Request& request) {
-        auto refusal = api->refuse(request);
-        if (refusal) metrics->count_request(group_of(request.target), refusal->status);
-        return refusal;
-      },
-      [api = state->api.get(), metrics = &state->metrics](Request request, const Reply& reply) {
-        const auto group = group_of(request.target);
-        api->handle(std::move(request), [metrics, group, reply](Response response) {
-          metrics->count_request(group, response.status);
-          reply(std::move(response));
-        });
-      },
-      *tls, ServerLimits{}, &state->metrics);
+  auto& api = *state->api;
+  auto server =
+      HttpServer::listen(context, own.bind, own.port, admission_of(api, state->metrics),
+                         handler_of(api, state->metrics), *tls, ServerLimits{}, &state->metrics);
   if (!server) return server.error();
   state->server = std::move(*server);
+  if (own.otlp_port) {
+    auto telemetry = listen_for_telemetry(context, own, api, state->metrics, *tls);
+    if (!telemetry) return telemetry.error();
+    state->telemetry = std::move(*telemetry);
+  }
+  auto exporter =
+      exporter_for(settings, state->metrics, state->server.get(), state->telemetry.get());
+  if (!exporter) return exporter.error();
+  state->exporter = std::move(*exporter);
   state->liveness = std::make_unique<Liveness>(
       context, *state->store_thread,
       Liveness::Options{.url = own.ping_url,
@@ -276,6 +354,7 @@ void Monitor::announce() const {
   if (!terminal && login_url() != url()) {
     print_line("log in with the token in " + state_->secret_place);
   }
+  if (state_->telemetry) print_line("listening on " + state_->telemetry->url() + " for OTLP");
   if (state_->through) print_line(base_url_advice(state_->through->proxy()));
   std::fflush(stdout);
 }
@@ -287,6 +366,7 @@ const StoreThread& Monitor::store_thread() const noexcept {
 void Monitor::stop() {
   if (state_->through) state_->through->stop();
   state_->liveness->stop();
+  if (state_->telemetry) state_->telemetry->stop();
   state_->server->stop();
   state_->signals.cancel();
 }

@@ -26,6 +26,7 @@ RouteGroup group_of(std::string_view target) noexcept {
   if (begins("/api/turns/")) return RouteGroup::turns;
   if (begins("/api/alerts")) return RouteGroup::alerts;
   if (begins("/api/")) return RouteGroup::access;
+  if (begins("/v1/")) return RouteGroup::telemetry;
   if (path == "/healthz" || path == "/readyz") return RouteGroup::health;
   return path == "/metrics" ? RouteGroup::metrics : RouteGroup::page;
 }
@@ -39,6 +40,8 @@ void Metrics::count_event(const Event& event) noexcept {
   const auto& report = event.report;
   events[report.kind].add();
   if (event.late) late.add();
+  if (report.kind == ReportKind::wait)
+    waits[named<WaitSubject>(report.name).value_or(WaitSubject::other)].add();
   if (const auto* beats = std::get_if<Heartbeats>(&report.detail)) heartbeats.add(beats->count);
   if (const auto* outcome = std::get_if<Outcome>(&report.detail);
       outcome != nullptr && !event.late) {

@@ -69,7 +69,8 @@ enum class RouteGroup : std::uint8_t {
   access,
   health,
   metrics,
-  page
+  page,
+  telemetry
 };
 
 [[nodiscard]] RouteGroup group_of(std::string_view target) noexcept;
@@ -83,11 +84,35 @@ template <>
 struct Names<monitor::RouteGroup> {
   static constexpr std::string_view all[] = {"progress", "sessions", "events", "turns",
                                              "checks",   "streams",  "alerts", "access",
-                                             "health",   "metrics",  "page"};
+                                             "health",   "metrics",  "page",   "telemetry"};
 };
 template <>
 struct Names<monitor::StatusClass> {
   static constexpr std::string_view all[] = {"1xx", "2xx", "3xx", "4xx", "5xx"};
+};
+
+namespace monitor {
+
+/// The subjects of waits; all others are `other`.
+enum class WaitSubject : std::uint8_t {
+  approval,
+  input,
+  login,
+  billing,
+  quota,
+  overload,
+  backend,
+  retry,
+  children,
+  other
+};
+
+}  // namespace monitor
+
+template <>
+struct Names<monitor::WaitSubject> {
+  static constexpr std::string_view all[] = {"approval", "input",   "login", "billing",  "quota",
+                                             "overload", "backend", "retry", "children", "other"};
 };
 
 namespace monitor {
@@ -97,6 +122,7 @@ struct Metrics {
   const WallTime started = system_clock().wall();
   CounterOf<ReportKind> events;  ///< Accepted, from any writer; heartbeats by rows.
   Counter heartbeats;
+  CounterOf<WaitSubject> waits;
   Counter late;
   Counter duplicates;  ///< Of those that came over HTTP.
   /// By reason, the last for all that are not in reasons::all.
@@ -110,6 +136,7 @@ struct Metrics {
   Counter streams_opened, streams_closed;
 
   Counter alerts_sent, alerts_given_up;
+  Counter export_sent, export_dropped;
 
   void count_request(RouteGroup group, int status) noexcept;
   void count_event(const Event& event) noexcept;

@@ -1,205 +1,32 @@
-// Maps records to reports. `rows` gives the meaning of each log and span, whichever agent sent it;
-// `otlp_names.h` has the names of the attributes. A function for each meaning makes the reports.
-// Telemetry comes seconds after the events, and hooks may have reported later ones meanwhile. So a
-// state (rest, wait, end of a wait) is left out if the session has a newer event. A call is only
-// reported when it is over, so an open call is never known from telemetry.
+// Maps records to reports. `otlp_table.h` gives the meaning of each record, whichever agent sent
+// it; `otlp_names.h` has the names of the attributes. A function for each meaning makes the
+// reports. An agent's span below another agent or a call is a child session, as far as one request
+// shows it. Telemetry comes seconds after the events, and hooks may have reported later ones
+// meanwhile. So a state (rest, wait, end of a wait) is left out if the session has a newer event. A
+// call is only reported when it is over, so an open call is never known from telemetry.
 #include "ingest/otlp.h"
 
 #include <algorithm>
-#include <charconv>
+#include <unordered_map>
 #include <utility>
 
 #include "codec/json.h"
 #include "facts/digest.h"
 #include "facts/ids.h"
 #include "ingest/otlp_names.h"
+#include "facts/digest.h"
+#include "ingest/otlp_table.h"
+#include "ingest/otlp_value.h"
+#include "llm/limit_end.h"
 #include "privacy/content.h"
 
 namespace watchdog::monitor {
 namespace {
 
 namespace names = otlp_names;
-
-constexpr std::size_t word_bytes_max = 200;
-
-/// The meaning of a record.
-enum class Meaning : std::uint8_t {
-  seen,     ///< the session exists
-  prompt,   ///< a person asks
-  answer,   ///< the text of an answer
-  call,     ///< a tool call that is over
-  decided,  ///< a call was allowed or denied
-  request,  ///< a request to the model is answered; its tokens come in another record
-  model,    ///< likewise, with its tokens
-  failure,  ///< the model did not answer
-  stream,   ///< an event of the model's stream
-  retry,    ///< the model is asked again
-  compact,  ///< the agent shortened its context
-  trouble,  ///< an error that a person may want to know of
-  turn,     ///< the turn is over; of a span: if no span is above it
-  sub_begin,
-  sub_end
-};
-
-struct Row {
-  OtlpSignal signal;
-  std::string_view name;
-  Meaning meaning;
-};
-
-constexpr auto log = OtlpSignal::logs;
-constexpr auto span = OtlpSignal::traces;
-
-constexpr Row rows[] = {
-    // Claude Code
-    {log, "claude_code.user_prompt", Meaning::prompt},
-    {log, "claude_code.assistant_response", Meaning::answer},
-    {log, "claude_code.tool_result", Meaning::call},
-    {log, "claude_code.tool_decision", Meaning::decided},
-    {log, "claude_code.api_request", Meaning::model},
-    {log, "claude_code.api_error", Meaning::failure},
-    {log, "claude_code.api_refusal", Meaning::trouble},
-    {log, "claude_code.internal_error", Meaning::trouble},
-    {span, "claude_code.tool", Meaning::call},
-    {span, "claude_code.interaction", Meaning::turn},
-    // Codex
-    {log, "codex.conversation_starts", Meaning::seen},
-    {log, "codex.user_prompt", Meaning::prompt},
-    {log, "codex.tool_result", Meaning::call},
-    {log, "codex.tool_decision", Meaning::decided},
-    {log, "codex.api_request", Meaning::request},
-    {log, "codex.sse_event", Meaning::stream},
-    // Gemini CLI
-    {log, "gemini_cli.config", Meaning::seen},
-    {log, "gemini_cli.user_prompt", Meaning::prompt},
-    {log, "gemini_cli.tool_call", Meaning::call},
-    {log, "gemini_cli.api_response", Meaning::model},
-    {log, "gemini_cli.api_error", Meaning::failure},
-    {log, "gemini_cli.chat.content_retry", Meaning::retry},
-    {log, "gemini_cli.chat.content_retry_failure", Meaning::trouble},
-    {log, "gemini_cli.chat_compression", Meaning::compact},
-    {log, "gemini_cli.conversation_finished", Meaning::turn},
-    {log, "gemini_cli.agent.start", Meaning::sub_begin},
-    {log, "gemini_cli.agent.finish", Meaning::sub_end},
-    // OpenTelemetry's GenAI conventions; Copilot follows them
-    {span, "execute_tool", Meaning::call},
-    {span, "chat", Meaning::model},
-    {span, "text_completion", Meaning::model},
-    {span, "generate_content", Meaning::model},
-    {span, "invoke_agent", Meaning::turn},
-    // Vercel AI SDK; opencode uses it
-    {span, "ai.toolCall", Meaning::call},
-    {span, "ai.streamText.doStream", Meaning::model},
-    {span, "ai.generateText.doGenerate", Meaning::model},
-    {span, "ai.streamText", Meaning::turn},
-    {span, "ai.generateText", Meaning::turn},
-    // OpenInference
-    {span, "TOOL", Meaning::call},
-    {span, "LLM", Meaning::model},
-    {span, "AGENT", Meaning::turn},
-    // OpenLLMetry
-    {span, "tool", Meaning::call},
-    {span, "completion", Meaning::model},
-    {span, "agent", Meaning::turn},
-    {span, "workflow", Meaning::turn},
-};
-
-/// An agent that is known by the beginning of its service's name, and the event ids that its hooks
-/// give to calls. With the same ids a call is stored once, whichever source reports it first.
-struct Sender {
-  std::string_view service;
-  std::string_view agent;
-  std::string_view call;
-  std::string_view result;
-  std::string_view failure;
-};
-constexpr Sender senders[] = {
-    {"claude-code", "claude-code",
-     "hook:PreToolUse:", "hook:PostToolUse:", "hook:PostToolUseFailure:"},
-    {"codex", "codex", "hook:PreToolUse:", "hook:PostToolUse:", "hook:PostToolUse:"},
-    {"gemini-cli", "gemini-cli", "hook:BeforeTool:", "hook:AfterTool:", "hook:AfterTool:"},
-    {"opencode", "opencode",
-     "hook:tool.execute.before:", "hook:tool.execute.after:", "hook:message.part.updated:"},
-    {"", "", "otlp:call:", "otlp:result:", "otlp:result:"},
-};
-
-const Sender& sender_of(std::string_view service) {
-  return *std::ranges::find_if(
-      senders, [service](const Sender& sender) { return service.starts_with(sender.service); });
-}
-
-std::string_view value(const OtlpRecord& record, names::Aliases aliases) {
-  for (const auto name : aliases) {
-    const auto found = record.attributes.find(name);
-    if (found != record.attributes.end() && !found->second.empty()) return found->second;
-  }
-  return {};
-}
-
-std::string text_of(const OtlpRecord& record, names::Aliases aliases) {
-  const auto text = value(record, aliases);
-  return std::string(text.size() > event_bytes_max ? first_characters(text, event_bytes_max / 4)
-                                                   : text);
-}
-
-std::string word_of(const OtlpRecord& record, names::Aliases aliases) {
-  auto text = value(record, aliases);
-  while (text.size() > word_bytes_max) text = first_characters(text, text.size() / 2);
-  return std::string(text);
-}
-
-/// The number; 0: there is none, or it is below 0.
-double number_of(const OtlpRecord& record, names::Aliases aliases) {
-  constexpr double number_max = 1e15;
-  const auto text = value(record, aliases);
-  double number = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-  return read.ec == std::errc{} && number > 0 ? std::min(number, number_max) : 0;
-}
-
-const Row* row_of(const OtlpRecord& record) {
-  const auto found = [&](std::string_view name) -> const Row* {
-    const auto row = std::ranges::find_if(rows, [&](const Row& known) {
-      return known.signal == record.signal && known.name == name;
-    });
-    return name.empty() || row == std::end(rows) ? nullptr : &*row;
-  };
-  if (record.signal == log) {
-    for (const auto name : {std::string_view(record.body), value(record, names::event),
-                            std::string_view(record.name)})
-      if (const auto* row = found(name)) return row;
-    return nullptr;
-  }
-  for (const auto kind : names::kind) {
-    const auto named = record.attributes.find(kind);
-    if (named == record.attributes.end()) continue;
-    if (const auto* row = found(named->second)) return row;
-  }
-  return found(record.name);
-}
-
-/// Equal records have equal digests.
-std::uint64_t digest_of(const OtlpRecord& record) {
-  std::uint64_t digest = watchdog::digest_of(record.name);
-  const auto add = [&](std::string_view text) {
-    digest = combined(digest, watchdog::digest_of(text));
-  };
-  for (const auto* text : {&record.trace, &record.span, &record.body}) add(*text);
-  if (record.signal == span) return digest;  // a span is known by its ids
-  digest = combined(digest, static_cast<std::uint64_t>(record.end));
-  for (const auto& [name, text] : record.attributes) {
-    add(name);
-    add(text);
-  }
-  return digest;
-}
-
-std::string session_id_of(std::string text) {
-  for (auto& letter : text)
-    if (!is_session_id(std::string_view(&letter, 1))) letter = '-';
-  text.resize(std::min(text.size(), session_id_bytes_max));
-  return text;
-}
+using namespace otlp_value;
+using otlp_table::Meaning;
+using otlp_table::span;
 
 Report make(ReportKind kind, std::string_view name = {}, std::string content = {}) {
   Report report;
@@ -227,25 +54,38 @@ bool is_state(ReportKind kind) {
   return kind == ReportKind::idle || kind == ReportKind::wait || kind == ReportKind::resume;
 }
 
+/// A session, and the one that started it; empty: none did.
+struct Place {
+  std::string session;
+  std::string parent;
+};
+
 /// A session of one request.
 struct Talk {
   Batch batch;
   OtlpKnown known;
-  bool pulsed = false;  ///< A heartbeat for the model's stream is in the batch.
+  bool pulsed = false;   ///< A heartbeat for the model's stream is in the batch.
+  bool had_use = false;  ///< Its use was known before this request.
 };
 
 /// One request on its way to reports.
 class Mapping {
  public:
-  Mapping(WallTime received, OtlpMemory& memory, const OtlpLookUp& look_up)
-      : received_(received), memory_(memory), look_up_(look_up) {}
+  Mapping(WallTime received, OtlpMemory& memory, const OtlpLookUp& look_up,
+          std::string_view session)
+      : received_(received), memory_(memory), look_up_(look_up), session_(session) {}
 
-  void find_sessions(const std::vector<OtlpRecord>& records);
+  void find_spans(const std::vector<OtlpRecord>& records);
   void take(const OtlpRecord& record);
   std::vector<Batch> batches();
 
  private:
+  [[nodiscard]] std::string_view named(const OtlpRecord& record) const;
   [[nodiscard]] std::string session_of(const OtlpRecord& record) const;
+  template <class Predicate>
+  [[nodiscard]] const OtlpRecord* above(const OtlpRecord& record, Predicate wanted) const;
+  [[nodiscard]] Place place_of(const OtlpRecord& record, int levels) const;
+  [[nodiscard]] bool is_told_above(const OtlpRecord& record, Meaning meaning) const;
   [[nodiscard]] WallTime time_of(std::int64_t nanoseconds) const;
   Talk& talk_of(const OtlpRecord& record, std::string session, const std::string& parent);
   void say(Talk& talk, const OtlpRecord& record, Report report);
@@ -256,11 +96,15 @@ class Mapping {
   void tell_failure(Talk& talk, const OtlpRecord& record);
   void tell_stream(Talk& talk, const OtlpRecord& record);
   void tell_turn(Talk& talk, const OtlpRecord& record, std::string_view why);
+  void tell_agent(Talk& talk, const OtlpRecord& record);
+  void tell_total(Talk& talk, const OtlpRecord& record, Meaning meaning);
   void tell_sub_end(Talk& talk, const OtlpRecord& record);
 
   WallTime received_;
   OtlpMemory& memory_;
   const OtlpLookUp& look_up_;
+  std::string_view session_;  ///< Of the whole request; empty: none.
+  std::unordered_map<std::string_view, const OtlpRecord*> spans_;
   std::vector<Talk> talks_;
   std::unordered_map<std::string, std::size_t> by_session_;
   std::unordered_map<std::string, std::string> by_trace_;  ///< Sessions that spans name.
@@ -268,19 +112,78 @@ class Mapping {
   int said_ = 0;                                           ///< and how many reports it has.
 };
 
-void Mapping::find_sessions(const std::vector<OtlpRecord>& records) {
+void Mapping::find_spans(const std::vector<OtlpRecord>& records) {
   for (const auto& record : records) {
-    const auto session = value(record, names::session);
-    if (!record.trace.empty() && !session.empty()) by_trace_.emplace(record.trace, session);
+    if (record.signal != span || record.trace.empty()) continue;
+    spans_.emplace(record.span, &record);
+    const auto session = named(record);
+    if (!session.empty() && by_trace_.emplace(record.trace, session).second)
+      memory_.note_trace(record.trace, std::string(session));
   }
 }
 
+std::string_view Mapping::named(const OtlpRecord& record) const {
+  if (const auto by_user = value(record, names::named); !by_user.empty()) return by_user;
+  return session_.empty() ? value(record, names::session) : session_;
+}
+
 std::string Mapping::session_of(const OtlpRecord& record) const {
-  if (const auto own = value(record, names::session); !own.empty())
-    return session_id_of(std::string(own));
-  if (record.signal == log || record.trace.empty()) return {};
+  if (const auto own = named(record); !own.empty()) return session_id_of(std::string(own));
+  if (record.trace.empty()) return {};
   const auto found = by_trace_.find(record.trace);
-  return session_id_of(found == by_trace_.end() ? "trace-" + record.trace : found->second);
+  auto session = found == by_trace_.end() ? memory_.session_of_trace(record.trace) : found->second;
+  if (session.empty() && record.signal == span) session = "trace-" + record.trace;
+  return session_id_of(std::move(session));
+}
+
+/// Returns the nearest span above the record that is wanted; null: the request has none.
+template <class Predicate>
+const OtlpRecord* Mapping::above(const OtlpRecord& record, Predicate wanted) const {
+  constexpr int levels_max = 64;
+  const auto* at = &record;
+  for (int level = 0; level < levels_max && !at->parent.empty(); ++level) {
+    const auto found = spans_.find(at->parent);
+    if (found == spans_.end() || found->second == &record) return nullptr;
+    at = found->second;
+    if (at->trace != record.trace) return nullptr;
+    if (wanted(*at)) return at;
+  }
+  return nullptr;
+}
+
+/// An agent below another agent or a call is a child, and so is what is below it.
+Place Mapping::place_of(const OtlpRecord& record, int levels) const {
+  const auto means = [](const OtlpRecord& one, Meaning meaning) {
+    const auto* row = row_of(one);
+    return row != nullptr && row->meaning == meaning;
+  };
+  const auto is_agent = [&](const OtlpRecord& one) { return means(one, Meaning::agent); };
+  const auto holds = [&](const OtlpRecord& one) {
+    return is_agent(one) || means(one, Meaning::call);
+  };
+  Place place{.session = session_of(record), .parent = {}};
+  if (spans_.size() < 2 || levels == 0) return place;
+  const auto* agent = is_agent(record) ? &record : above(record, is_agent);
+  const auto* holder = agent == nullptr ? nullptr : above(*agent, holds);
+  if (holder == nullptr) return place;
+  auto outer = place_of(*holder, levels - 1);
+  // A user's name for all hides the agents' own ids.
+  auto own = named(*agent) == value(*agent, names::session)
+                 ? session_id_of(std::string(named(*agent)))
+                 : std::string();
+  if (own.empty() || own == outer.session || own == session_of(*holder))
+    own = session_id_of(outer.session + ":" + agent->span);
+  return {.session = std::move(own), .parent = std::move(outer.session)};
+}
+
+/// True if a span above the record is about the same call or answer: instrumentations are nested.
+bool Mapping::is_told_above(const OtlpRecord& record, Meaning meaning) const {
+  if (spans_.size() < 2 || (meaning != Meaning::model && meaning != Meaning::call)) return false;
+  const auto* outer = above(record, [](const OtlpRecord& one) { return row_of(one) != nullptr; });
+  if (outer == nullptr || row_of(*outer)->meaning != meaning) return false;
+  if (meaning == Meaning::model) return true;
+  return !value(record, names::server).empty() ||
+         value(record, names::tool) == value(*outer, names::tool);
 }
 
 WallTime Mapping::time_of(std::int64_t nanoseconds) const {
@@ -305,6 +208,7 @@ Talk& Mapping::talk_of(const OtlpRecord& record, std::string session, const std:
   if (auto model = word_of(record, names::model); !model.empty())
     spec.labels["model"] = std::move(model);
   talk.known = look_up_(session);
+  talk.had_use = talk.known.used.tokens > 0 || talk.known.used.cost > 0;
   talk.batch.creation = Creation::attach;
   talk.batch.by = ReportOrigin::otlp;
   talk.batch.session = std::move(session);
@@ -327,13 +231,17 @@ void Mapping::say(Talk& talk, const OtlpRecord& record, Report report) {
 }
 
 void Mapping::take(const OtlpRecord& record) {
+  constexpr int levels_max = 8;
   const auto* row = row_of(record);
-  if (row == nullptr) return;
-  auto session = session_of(record);
+  if (row == nullptr || is_told_above(record, row->meaning)) return;
+  auto [session, parent] = record.signal == span
+                               ? place_of(record, levels_max)
+                               : Place{.session = session_of(record), .parent = {}};
   if (session.empty()) return;
-  std::string parent;
   if (const auto subagent = value(record, names::subagent); !subagent.empty()) {
-    parent = std::exchange(session, session_id_of(session + ":" + std::string(subagent)));
+    const auto of = value(record, names::subagent_of);
+    parent = of.empty() ? session : session_id_of(session + ":" + std::string(of));
+    session = session_id_of(session + ":" + std::string(subagent));
     if (parent == session) return;
   }
   digest_ = digest_of(record);
@@ -387,8 +295,19 @@ void Mapping::tell(Talk& talk, const OtlpRecord& record, Meaning meaning) {
     case Meaning::trouble:
       say(talk, record, make(ReportKind::message, "error", text_of(record, names::error)));
       break;
-    case Meaning::turn:
+    case Meaning::agent:
+      return tell_agent(talk, record);
+    case Meaning::flow:
       return tell_turn(talk, record, {});
+    case Meaning::joined:
+      if (value(record, names::finish) == "failed")
+        say(talk, record,
+            make(ReportKind::message, "error",
+                 "MCP server " + word_of(record, names::server_name) + " is not connected"));
+      break;
+    case Meaning::tokens:
+    case Meaning::cost:
+      return tell_total(talk, record, meaning);
     case Meaning::sub_begin: {
       auto start = make(ReportKind::start);
       start.detail = ProcessFacts{};
@@ -441,7 +360,11 @@ void Mapping::tell_model(Talk& talk, const OtlpRecord& record) {
   if (role == "compact") say(talk, record, make(ReportKind::compaction));
   if (!talk.known.has_limits && memory_.is_new(digest_)) {
     auto& used = talk.known.used;
-    ++used.steps;
+    // The totals of metrics are of the same answers.
+    if (used.steps++ == 0) {
+      used.tokens = 0;
+      used.cost = 0;
+    }
     used.tokens += static_cast<std::int64_t>(number_of(record, names::input)) +
                    static_cast<std::int64_t>(number_of(record, names::output));
     used.cost += number_of(record, names::cost);
@@ -462,8 +385,11 @@ void Mapping::tell_failure(Talk& talk, const OtlpRecord& record) {
       wait_after(static_cast<int>(std::min(number_of(record, names::status), 999.0)));
   if (waits_for.empty()) return say(talk, record, make(ReportKind::message, "error", text));
   // Clients try again and again; one wait stands for all.
-  if (talk.known.waiting_for != waits_for)
-    say(talk, record, make(ReportKind::wait, waits_for, std::move(text)));
+  if (talk.known.waiting_for == waits_for) return;
+  auto wait = make(ReportKind::wait, waits_for);
+  if (waits_for == wait_reports::quota) wait.until = limit_end_in_body(text, time_of(record.end));
+  wait.content = std::move(text);
+  say(talk, record, std::move(wait));
 }
 
 /// Codex reports every event of the model's stream. One heartbeat a request stands for all of them.
@@ -496,6 +422,44 @@ void Mapping::tell_turn(Talk& talk, const OtlpRecord& record, std::string_view w
       make(ReportKind::idle, idle_reports::failed, text.empty() ? record.status_text : text));
 }
 
+/// An agent within another one is over. The outer one's turn goes on.
+void Mapping::tell_agent(Talk& talk, const OtlpRecord& record) {
+  if (talk.batch.spec.parent.empty()) return tell_turn(talk, record, {});
+  auto end = make(ReportKind::end);
+  end.detail = Outcome{.kind = record.failed ? OutcomeKind::failed : OutcomeKind::completed,
+                       .reason = record.failed ? "error" : "task_complete",
+                       .error = record.failed ? text_of(record, names::error) : std::string(),
+                       .stated = false};
+  say(talk, record, std::move(end));
+}
+
+/// A metric's total counts only in a session whose answers no log and no span reports.
+void Mapping::tell_total(Talk& talk, const OtlpRecord& record, Meaning meaning) {
+  constexpr double total_max = 1e15;
+  auto& used = talk.known.used;
+  const bool is_others =
+      record.name.starts_with("gen_ai.") && !sender_of(value(record, names::service)).agent.empty();
+  if (used.steps > 0 || talk.known.has_limits || is_others || !(record.total > 0)) return;
+  if (const auto kind = value(record, names::tokens);
+      meaning == Meaning::tokens && kind != "input" && kind != "output")
+    return;
+  auto more = std::min(record.total, total_max);
+  if (record.is_part) {
+    if (!memory_.is_new(digest_)) return;
+  } else {
+    auto series = watchdog::digest_of(talk.batch.session + " " + record.name);
+    for (const auto& [name, text] : record.attributes)
+      series = combined(series, watchdog::digest_of(name + "=" + text));
+    more = memory_.rise(talk.batch.session, series, more, talk.had_use);
+  }
+  if (more <= 0) return;
+  if (meaning == Meaning::tokens) used.tokens += static_cast<std::int64_t>(more);
+  if (meaning == Meaning::cost) used.cost += more;
+  auto report = make(ReportKind::budget);
+  report.detail = used;
+  say(talk, record, std::move(report));
+}
+
 void Mapping::tell_sub_end(Talk& talk, const OtlpRecord& record) {
   const auto reason = word_of(record, names::finish);
   const bool done = reason.empty() || reason == "GOAL";
@@ -516,41 +480,11 @@ std::vector<Batch> Mapping::batches() {
 
 }  // namespace
 
-bool OtlpMemory::is_new(std::uint64_t record) {
-  const std::lock_guard guard(mutex_);
-  if (!records_.insert(record).second) return false;
-  by_age_.push_back(record);
-  if (by_age_.size() > records_max) {
-    records_.erase(by_age_.front());
-    by_age_.pop_front();
-  }
-  return true;
-}
-
-void OtlpMemory::begin_answer(const std::string& session) {
-  const std::lock_guard guard(mutex_);
-  if (answers_.size() >= sessions_max) answers_.clear();
-  answers_[session] = false;
-}
-
-void OtlpMemory::note_call(const std::string& session) {
-  const std::lock_guard guard(mutex_);
-  if (const auto found = answers_.find(session); found != answers_.end()) found->second = true;
-}
-
-std::optional<bool> OtlpMemory::end_answer(const std::string& session) {
-  const std::lock_guard guard(mutex_);
-  const auto found = answers_.find(session);
-  if (found == answers_.end()) return std::nullopt;
-  const bool called = found->second;
-  answers_.erase(found);
-  return called;
-}
-
 std::vector<Batch> otlp_batches(const std::vector<OtlpRecord>& records, WallTime received,
-                                OtlpMemory& memory, const OtlpLookUp& look_up) {
-  Mapping mapping(received, memory, look_up);
-  mapping.find_sessions(records);
+                                OtlpMemory& memory, const OtlpLookUp& look_up,
+                                std::string_view session) {
+  Mapping mapping(received, memory, look_up, session);
+  mapping.find_spans(records);
   for (const auto& record : records) mapping.take(record);
   return mapping.batches();
 }

@@ -117,6 +117,45 @@ OtlpRecord span_of(const json& item) {
   return record;
 }
 
+double number_in(const json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end()) return 0;
+  return found->is_number() ? found->get<double>() : static_cast<double>(integer_in(*found));
+}
+
+/// Reads the points of a metric. Gauges and summaries have no totals.
+void read_points(const json& item, std::vector<OtlpRecord>& records) {
+  constexpr std::int64_t delta = 1;
+  const auto name = text_of(item, "name");
+  if (!is_read_metric(name)) return;
+  for (const auto* kind : {"sum", "histogram"}) {
+    const auto* data = member(item, kind, json::value_t::object);
+    if (data == nullptr) continue;
+    for (const auto& point : list_of(*data, "dataPoints")) {
+      if (!point.is_object()) continue;
+      auto& record = records.emplace_back();
+      record.signal = OtlpSignal::metrics;
+      record.name = name;
+      record.end = integer_of(point, "timeUnixNano");
+      record.is_part = integer_of(*data, "aggregationTemporality") == delta;
+      for (const auto* number : {"asDouble", "asInt", "sum"})
+        record.total += number_in(point, number);
+      read_attributes(point, record.attributes);
+    }
+  }
+}
+
+/// Reads a log record, a span or a metric.
+void read_item(OtlpSignal signal, const json& item, std::vector<OtlpRecord>& records) {
+  if (!item.is_object()) return;
+  if (signal == OtlpSignal::metrics) return read_points(item, records);
+  auto record = signal == OtlpSignal::logs ? log_of(item) : span_of(item);
+  record.trace = text_of(item, "traceId");
+  record.span = text_of(item, "spanId");
+  read_attributes(item, record.attributes);
+  records.push_back(std::move(record));
+}
+
 }  // namespace
 
 Result<std::vector<OtlpRecord>> otlp_records_from_json(OtlpSignal signal, std::string_view body) {
@@ -131,23 +170,18 @@ Result<std::vector<OtlpRecord>> otlp_records_from_json(OtlpSignal signal, std::s
   }
   std::vector<OtlpRecord> records;
   OtlpRoom room;
-  if (signal == OtlpSignal::metrics) return records;
   for (const auto& resource : list_of(parsed, shape.resources)) {
     OtlpRecord::Attributes shared;
     if (const auto* about = member(resource, "resource", json::value_t::object))
       read_attributes(*about, shared);
+    const auto first = records.size();
     for (const auto& scope : list_of(resource, shape.scopes)) {
       for (const auto& item : list_of(scope, shape.records)) {
-        if (!item.is_object()) continue;
-        auto record = signal == OtlpSignal::logs ? log_of(item) : span_of(item);
-        record.trace = text_of(item, "traceId");
-        record.span = text_of(item, "spanId");
-        read_attributes(item, record.attributes);
-        if (!room.take(record, shared)) return OtlpRoom::exceeded();
-        record.attributes.insert(shared.begin(), shared.end());
-        records.push_back(std::move(record));
+        if (records.size() > OtlpRoom::records_max) return OtlpRoom::exceeded();
+        read_item(signal, item, records);
       }
     }
+    if (!room.share(records, first, shared)) return OtlpRoom::exceeded();
   }
   return records;
 }

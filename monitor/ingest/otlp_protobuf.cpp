@@ -4,6 +4,7 @@
 // field of another type is skipped like one that is not known. A message that is cut off throws and
 // refuses the whole request. Texts that are not UTF-8 are repaired, because the store takes nothing
 // else.
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <protozero/pbf_reader.hpp>
 
@@ -185,47 +186,98 @@ OtlpRecord span_of(pbf_reader message) {
   return record;
 }
 
-/// Returns the attributes of a resource, which may come behind its records.
-OtlpRecord::Attributes shared_by(pbf_reader resource) {
+/// Reads a point of a sum, or of a histogram.
+OtlpRecord point_of(pbf_reader message, bool is_sum) {
+  OtlpRecord record{.signal = OtlpSignal::metrics};
+  while (message.next()) {
+    if (message.tag_and_type() == field(3, fixed64)) {
+      record.end = static_cast<std::int64_t>(message.get_fixed64());
+    } else if (message.tag_and_type() == field(is_sum ? 7 : 9, bytes)) {
+      read_attribute(message.get_message(), record.attributes);
+    } else if (message.tag_and_type() == field(is_sum ? 4 : 5, fixed64)) {
+      record.total = message.get_double();
+    } else if (is_sum && message.tag_and_type() == field(6, fixed64)) {
+      record.total = static_cast<double>(message.get_sfixed64());
+    } else {
+      message.skip();
+    }
+  }
+  if (!std::isfinite(record.total)) record.total = 0;
+  return record;
+}
+
+/// Reads the points of a sum or of a histogram.
+void read_points(pbf_reader data, bool is_sum, const std::string& name,
+                 std::vector<OtlpRecord>& records) {
+  constexpr std::int32_t delta = 1;
+  const auto first = records.size();
+  bool is_part = false;
+  while (data.next()) {
+    if (records.size() > OtlpRoom::records_max) return;  // the request is refused
+    if (data.tag_and_type() == field(1, bytes)) {
+      records.push_back(point_of(data.get_message(), is_sum));
+    } else if (data.tag_and_type() == field(2, varint)) {
+      is_part = data.get_enum() == delta;
+    } else {
+      data.skip();
+    }
+  }
+  for (auto at = first; at < records.size(); ++at) {
+    records[at].name = name;
+    records[at].is_part = is_part;
+  }
+}
+
+void read_metric(pbf_reader metric, std::vector<OtlpRecord>& records) {
+  auto named = metric;
+  std::string name;
+  while (named.next()) {
+    if (named.tag_and_type() == field(1, bytes)) {
+      name = repaired(named.get_string());
+    } else {
+      named.skip();
+    }
+  }
+  if (!is_read_metric(name)) return;
+  while (metric.next()) {
+    if (metric.tag_and_type() == field(7, bytes)) {
+      read_points(metric.get_message(), true, name, records);
+    } else if (metric.tag_and_type() == field(9, bytes)) {
+      read_points(metric.get_message(), false, name, records);
+    } else {
+      metric.skip();
+    }
+  }
+}
+
+void read_item(pbf_reader item, OtlpSignal signal, std::vector<OtlpRecord>& records) {
+  if (signal == OtlpSignal::metrics) return read_metric(item, records);
+  records.push_back(signal == OtlpSignal::logs ? log_of(item) : span_of(item));
+}
+
+/// Returns false where there is no room for all records. The attributes may come behind the records.
+bool read_resource(pbf_reader resource, OtlpSignal signal, OtlpRoom& room,
+                   std::vector<OtlpRecord>& records) {
+  const auto first = records.size();
   OtlpRecord::Attributes shared;
   while (resource.next()) {
     if (resource.tag_and_type() == field(1, bytes)) {
       read_attributes(resource.get_message(), 1, shared);
+    } else if (resource.tag_and_type() == field(2, bytes)) {
+      auto scope = resource.get_message();
+      while (scope.next()) {
+        if (records.size() > OtlpRoom::records_max) return false;
+        if (scope.tag_and_type() == field(2, bytes)) {
+          read_item(scope.get_message(), signal, records);
+        } else {
+          scope.skip();
+        }
+      }
     } else {
       resource.skip();
     }
   }
-  return shared;
-}
-
-/// Returns false where there is no room for all records.
-bool read_scope(pbf_reader scope, OtlpSignal signal, const OtlpRecord::Attributes& shared,
-                OtlpRoom& room, std::vector<OtlpRecord>& records) {
-  while (scope.next()) {
-    if (scope.tag_and_type() != field(2, bytes)) {
-      scope.skip();
-      continue;
-    }
-    auto record =
-        signal == OtlpSignal::logs ? log_of(scope.get_message()) : span_of(scope.get_message());
-    if (!room.take(record, shared)) return false;
-    record.attributes.insert(shared.begin(), shared.end());
-    records.push_back(std::move(record));
-  }
-  return true;
-}
-
-bool read_resource(pbf_reader resource, OtlpSignal signal, OtlpRoom& room,
-                   std::vector<OtlpRecord>& records) {
-  const auto shared = shared_by(resource);
-  while (resource.next()) {
-    if (resource.tag_and_type() != field(2, bytes)) {
-      resource.skip();
-    } else if (!read_scope(resource.get_message(), signal, shared, room, records)) {
-      return false;
-    }
-  }
-  return true;
+  return room.share(records, first, shared);
 }
 
 }  // namespace
@@ -237,7 +289,7 @@ Result<std::vector<OtlpRecord>> otlp_records_from_protobuf(OtlpSignal signal,
   try {
     pbf_reader request(body.data(), body.size());
     while (request.next()) {
-      if (request.tag_and_type() == field(1, bytes) && signal != OtlpSignal::metrics) {
+      if (request.tag_and_type() == field(1, bytes)) {
         if (!read_resource(request.get_message(), signal, room, records))
           return OtlpRoom::exceeded();
       } else {

@@ -195,8 +195,8 @@ class Client:
     def __init__(self, server):
         self.connection = http.client.HTTPConnection(HOST, server.port, timeout=120)
 
-    def ask(self, method, path, body=None):
-        self.connection.request(method, path, body)
+    def ask(self, method, path, body=None, headers=None):
+        self.connection.request(method, path, body, headers or {})
         response = self.connection.getresponse()
         answer = response.read()
         if response.status >= 300:
@@ -266,6 +266,30 @@ def state_changes(count):
         data = {"iteration": number, "file": "src/parser/lexer.cpp", "note": ""}
         data["note"] = "two of nineteen tests still fail ".ljust(200 - len(json.dumps(data)), ".")
         yield json.dumps({"kind": "state_change", "type": "step", "data": data})
+
+
+def told_calls(batch, count):
+    """The same calls of tools as OpenTelemetry's logs and as lines of the monitor's own API."""
+    now = 1_000_000 * int(1_000 * time.time())
+    text = lambda name, value: {"key": name, "value": {"stringValue": value}}
+    records, lines = [], []
+    for number in range(count):
+        call = f"call_{batch}_{number}"
+        arguments = json.dumps({"cmd": f"grep -rn needle{number} src/parser", "yield_time_ms": 10000})
+        output = f"src/parser/lexer.cpp:{number}: needle{number} ".ljust(200, ".")
+        records.append({
+            "timeUnixNano": str(now), "severityNumber": 9, "severityText": "INFO", "attributes": [
+                text("event.name", "codex.tool_result"), text("tool_name", "exec_command"), text("call_id", call),
+                text("arguments", arguments), text("duration_ms", "5"), text("success", "true"), text("output", output),
+                text("event.timestamp", "2026-11-22T10:42:14.367Z"), text("conversation.id", "telemetry"),
+                text("app.version", "0.169.0"), text("originator", "codex_exec"), text("terminal.type", "xterm"),
+                text("model", "fake-1"), text("slug", "fake-1")]})
+        lines.append(json.dumps({"kind": "tool_call", "name": "exec_command", "call_id": call, "args": json.loads(arguments),
+                                 "event_id": f"hook:PreToolUse:{call}"}))
+        lines.append(json.dumps({"kind": "tool_result", "name": "exec_command", "call_id": call, "text": output,
+                                 "event_id": f"hook:PostToolUse:{call}"}))
+    resource = {"attributes": [text("service.name", "codex_exec"), text("service.version", "0.169.0")]}
+    return json.dumps({"resourceLogs": [{"resource": resource, "scopeLogs": [{"logRecords": records}]}]}), "\n".join(lines)
 
 
 class Bench:
@@ -394,6 +418,31 @@ class Bench:
             found = by_turns(through_monitor, bare)
         self.table.add("http_ndjson", "us", *found, at_most=2)
 
+    # --- log records of OpenTelemetry ---
+
+    def otlp_logs(self):
+        """5,000 records a sample, as many as agents may send in a second, in batches as exporters make them."""
+        batches, size = 10, 500
+        with self.monitor("otlp") as server:
+            client = Client(server)
+            made = 0
+
+            def cost(send):
+                nonlocal made
+                bodies = [told_calls(made + number, size) for number in range(batches)]
+                made += batches
+                before = server.cpu()
+                for logs, lines in bodies:
+                    send(logs, lines)
+                return 1e6 * (server.cpu() - before) / (batches * size)
+
+            def telemetry(logs, _):
+                client.ask("POST", "/v1/logs", logs, {"Content-Type": "application/json"})
+
+            found = by_turns(lambda: cost(telemetry),
+                             lambda: cost(lambda _, lines: client.ask("POST", f"{EVENTS}own/events", lines)))
+        self.table.add("otlp_logs", "us", *found, at_most=2)
+
     # --- nothing to do ---
 
     def idle(self):
@@ -429,7 +478,7 @@ class Bench:
 
 
 def main():
-    names = ["http_get_cpu", "http_get_rate", "http_get_history", "http_ndjson", "idle"]
+    names = ["http_get_cpu", "http_get_rate", "http_get_history", "http_ndjson", "otlp_logs", "idle"]
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("build", type=pathlib.Path, help="build directory, with the monitor")
     parser.add_argument("--json", action="store_true", help="print a JSON object a line")

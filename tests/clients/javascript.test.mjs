@@ -92,7 +92,7 @@ describe('reports', () => {
       one.count({ tokens: 5 });
       one.count({ tokens: 6 });
       one.message('assistant', 'done');
-      one.waitFor('approval');
+      one.waitFor('quota', 'used up', new Date(1_900_000_000_000));
       one.report('budget', { current_step: 3, max_steps: 10 });
       return result;
     });
@@ -108,6 +108,7 @@ describe('reports', () => {
     assert.ok(events[0].start_ticks > 0);
     assert.equal(events[6].text, 'RangeError: no');
     assert.deepEqual(events[11].counters, { tokens: 11 });
+    assert.deepEqual([events[9].waiting_for, events[9].until_ms], ['quota', 1_900_000_000_000]);
   });
 
   test('what is thrown fails the session and goes on', async () => {

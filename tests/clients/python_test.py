@@ -69,7 +69,7 @@ class Reports(WithMonitor):
             reporter.count(tokens=5)
             reporter.count(tokens=6)
             reporter.message("assistant", "done")
-            reporter.wait_for("approval")
+            reporter.wait_for("quota", "used up", until=1_900_000_000)
             reporter.report("budget", current_step=3, max_steps=10)
         progress = self.monitor.progress(self.session)
         self.assertEqual(progress["outcome"]["kind"], "completed")
@@ -82,6 +82,7 @@ class Reports(WithMonitor):
         self.assertEqual(events[0]["pid"], os.getpid())
         self.assertEqual(events[6]["text"], "KeyError: KeyError('no')")
         self.assertEqual(events[-2]["counters"], {"tokens": 11})
+        self.assertEqual((events[9]["waiting_for"], events[9]["until_ms"]), ("quota", 1_900_000_000_000))
 
     def test_an_exception_fails_the_session_and_goes_on(self):
         with self.assertRaises(ZeroDivisionError), self.reporter():

@@ -63,7 +63,8 @@ class Stage:
             upstream = self.model.url
             if stage == "refused":
                 self.model.__exit__()
-            arguments = ["--upstream", upstream, "--proxy-port", "0", "--no-probe"] if self.way != "hooks" else []
+            proxied = self.way in ("proxy", "both", "all")
+            arguments = ["--upstream", upstream, "--proxy-port", "0", "--no-probe"] if proxied else []
             with Server(self.options.monitor, arguments=arguments) as self.server:
                 to = upstream
                 if arguments:
@@ -232,6 +233,38 @@ def finished(stage):
     return stage.becomes(RESTING)
 
 
+def counted(stage):
+    """Whoever reports them: each call, result and prompt is there once."""
+    stage.exits()
+
+    def count():
+        document = stage.document()
+        if not document:
+            return {}
+        events = stage.ask("GET", f"/api/autonomous/sessions/{document['sessionId']}/events?limit=1000")["events"]
+        return {kind: sum(event["kind"] == kind for event in events) for kind in ("tool_call", "tool_result", "user_input")}
+
+    def heard():
+        """Requests with telemetry."""
+        connection = http.client.HTTPConnection(stage.server.host, timeout=PATIENCE_S)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        connection.close()
+        found = re.search(r'^watchdog_http_requests_total\{group="telemetry",code="2xx"\} (\d+)', text, re.M)
+        return found and int(found[1])
+
+    end = time.monotonic() + PATIENCE_S
+    while not heard() or count().get("tool_result") != 2:
+        if time.monotonic() > end:
+            raise Wrong(f"{heard()} requests with telemetry, {count()}")
+        time.sleep(0.2)
+    found = count()
+    if found["tool_call"] != 2 or found["user_input"] > 1:
+        raise Wrong(f"counted {found}")
+    stage.never(TROUBLE)
+    return f"{found['tool_call']} calls, {found['user_input']} prompts"
+
+
 def refusing(cause):
     def check(stage):
         if cause != "refused":
@@ -320,11 +353,15 @@ STAGES = {
     "interrupt": ([HELD, "It is done."], None, interrupted, True),
     "cancel": (CALLS + ["It is done."], 3, cancelled, False),
     "varied": (VARIED, None, varied, False),
+    "counted": ([("shell", "echo one"), ("shell", "echo two"), "It is done."], None, counted, False),
 }
 AGAIN = {"loop kept": "loop"}  # The run that such a cell is of.
 
 # Nobody reports these: an interrupt in the proxy alone; in codex' hooks that it waits for its quota or for the network.
 LEFT_OUT = {(agent, "proxy", "interrupt") for agent in AGENTS} | {("codex", "hooks", "quota"), ("codex", "hooks", "refused")}
+# Telemetry is about what it counts, and that it counts nothing twice.
+LEFT_OUT |= {(agent, way, stage) for agent in AGENTS for way in AGENTS[agent].WAYS for stage in STAGES
+             if (way in ("telemetry", "all")) != (stage == "counted")}
 
 # The cells that the monitor still judges wrongly, as "AGENT/WAY/STAGE". Remove a cell as soon as it is right.
 KNOWN_WRONG = set()

@@ -173,6 +173,8 @@ TEST_F(Keeping, reports_without_room_are_answered_507_until_there_is_some) {
     if (refused.status != 200) break;
   }
   ASSERT_EQ(refused.status, 507) << refused.body;
+  // Exporters do not send again after a 507.
+  EXPECT_EQ(server.post("/v1/logs", "{}").status, 503);
   EXPECT_NE(refused.body.find("retention_bytes"), std::string::npos) << refused.body;
   const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
   EXPECT_LT(bytes, 3 * limit) << "after " << stored << " reports";

@@ -23,6 +23,10 @@ std::vector<std::string> fuzz_seeds() {
       R"("startTimeUnixNano":1,"endTimeUnixNano":"2","status":{"code":2,"message":"no"},"attributes":[)"
       R"({"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}},)"
       R"({"key":"gen_ai.tool.name","value":{"stringValue":"x"}}]}]}]}]})",
+      R"({"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"claude_code.token.usage","sum":)"
+      R"({"aggregationTemporality":2,"dataPoints":[{"timeUnixNano":"1795344134804000000","asInt":"5",)"
+      R"("attributes":[{"key":"session.id","value":{"stringValue":"s"}},)"
+      R"({"key":"type","value":{"stringValue":"input"}}]}]}}]}]}]})",
       std::string("\x0a\x2c\x12\x2a\x12\x28\x09\x01\x00\x00\x00\x00\x00\x00\x00\x2a\x1d\x0a\x1b"
                   "claude_code.user_prompt....",
                   44),
@@ -43,7 +47,8 @@ void try_input(std::string_view text) {
       monitor::OtlpMemory memory;
       const auto batches =
           monitor::otlp_batches(*records, WallTime{Millis{1'795'344'134'804}}, memory,
-                                [](const std::string&) { return monitor::OtlpKnown{}; });
+                                [](const std::string&) { return monitor::OtlpKnown{}; },
+                                text.substr(0, text.size() % 7));
       for (const auto& batch : batches) {
         FUZZ_REQUIRE(is_session_id(batch.session));
         FUZZ_REQUIRE(check(batch.spec).ok());

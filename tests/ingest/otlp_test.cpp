@@ -45,9 +45,8 @@ std::vector<OtlpRecord> records_of(const json& line, OtlpEncoding encoding = Otl
   const auto signal = path == "/v1/logs"     ? OtlpSignal::logs
                       : path == "/v1/traces" ? OtlpSignal::traces
                                              : OtlpSignal::metrics;
-  const auto body = encoding == OtlpEncoding::json  ? line["body"].dump()
-                    : signal == OtlpSignal::metrics ? std::string()
-                                                    : test::OtlpEncoder::encoded(line["body"]);
+  const auto body = encoding == OtlpEncoding::json ? line["body"].dump()
+                                                   : test::OtlpEncoder::encoded(line["body"]);
   auto records = otlp_records(signal, encoding, body);
   EXPECT_TRUE(records.ok()) << (records ? "" : records.error().message);
   return records ? *records : std::vector<OtlpRecord>{};
@@ -126,6 +125,241 @@ TEST(Otlp, spans_become_calls_answers_and_turns) {
             {"trace-33333333333333333333333333333333",
              {"tool_call search", "tool_result search", "budget"}},
             {"graph-1", {"tool_call weather", "error weather", "budget"}}}));
+}
+
+json text_attribute(const char* name, const std::string& text) {
+  return {{"key", name}, {"value", {{"stringValue", text}}}};
+}
+
+/// A span as an exporter sends it. `attributes`: names and texts.
+json span(const char* id, const char* parent, const char* name,
+          const std::map<const char*, std::string>& attributes) {
+  json list = json::array();
+  for (const auto& [key, text] : attributes) list.push_back(text_attribute(key, text));
+  return {{"traceId", "55555555555555555555555555555555"},
+          {"spanId", id},
+          {"parentSpanId", parent},
+          {"name", name},
+          {"startTimeUnixNano", "1795344301000000000"},
+          {"endTimeUnixNano", "1795344302000000000"},
+          {"status", {{"code", 0}}},
+          {"attributes", std::move(list)}};
+}
+
+json trace_of(const std::vector<json>& spans, const std::string& service = "my-agent") {
+  return {{"path", "/v1/traces"},
+          {"body",
+           {{"resourceSpans",
+             {{{"resource", {{"attributes", {text_attribute("service.name", service)}}}},
+               {"scopeSpans", {{{"spans", spans}}}}}}}}}};
+}
+
+json log_of(const std::string& service, const std::map<const char*, std::string>& attributes) {
+  json list = json::array();
+  for (const auto& [key, text] : attributes) list.push_back(text_attribute(key, text));
+  return {{"path", "/v1/logs"},
+          {"body",
+           {{"resourceLogs",
+             {{{"resource", {{"attributes", {text_attribute("service.name", service)}}}},
+               {"scopeLogs",
+                {{{"logRecords",
+                   {{{"timeUnixNano", "1795344301000000000"}, {"attributes", list}}}}}}}}}}}}};
+}
+
+/// A point of a sum of tokens. `temporality`: 1 since the point before, 2 since the start.
+json tokens_of(const char* metric, const char* session, const char* kind, int total,
+               int temporality, const char* time) {
+  const json point{
+      {"timeUnixNano", time},
+      {"asInt", std::to_string(total)},
+      {"attributes", {text_attribute("session.id", session), text_attribute("type", kind)}}};
+  return {
+      {"path", "/v1/metrics"},
+      {"body",
+       {{"resourceMetrics",
+         {{{"scopeMetrics",
+            {{{"metrics",
+               {{{"name", metric},
+                 {"sum",
+                  {{"aggregationTemporality", temporality}, {"dataPoints", {point}}}}}}}}}}}}}}}};
+}
+
+std::vector<Batch> batches_of(const json& line, OtlpMemory& memory,
+                              const OtlpLookUp& known = nothing_known,
+                              std::string_view session = {}) {
+  return otlp_batches(records_of(line), received, memory, known, session);
+}
+
+TEST(Otlp, agents_below_a_call_or_an_agent_are_children) {
+  OtlpMemory memory;
+  const auto line = trace_of({
+      span("000000000000000a", "0000000000000009", "execute_tool grep",
+           {{"gen_ai.operation.name", "execute_tool"}, {"gen_ai.tool.name", "grep"}}),
+      span("0000000000000009", "0000000000000008", "invoke_agent helper",
+           {{"gen_ai.operation.name", "invoke_agent"}, {"gen_ai.agent.name", "helper"}}),
+      span("0000000000000008", "0000000000000001", "execute_tool task",
+           {{"gen_ai.operation.name", "execute_tool"}, {"gen_ai.tool.name", "task"}}),
+      span("0000000000000001", "", "invoke_agent main",
+           {{"gen_ai.operation.name", "invoke_agent"}, {"gen_ai.conversation.id", "c1"}}),
+  });
+  const auto batches = batches_of(line, memory);
+  ASSERT_EQ(batches.size(), 2U);
+  EXPECT_EQ(batches[0].session, "c1:0000000000000009");
+  EXPECT_EQ(batches[0].spec.parent, "c1");
+  EXPECT_EQ(batches[0].spec.agent, "helper");
+  ASSERT_EQ(batches[0].reports.size(), 3U);
+  EXPECT_EQ(batches[0].reports.back().kind, ReportKind::end);
+  EXPECT_EQ(batches[1].session, "c1");
+  ASSERT_EQ(batches[1].reports.size(), 3U);
+  EXPECT_EQ(batches[1].reports.front().name, "task");
+  EXPECT_EQ(batches[1].reports.back().kind, ReportKind::idle);
+}
+
+TEST(Otlp, spans_above_each_other_in_a_circle_end) {
+  OtlpMemory memory;
+  const std::map<const char*, std::string> agent{{"gen_ai.operation.name", "invoke_agent"}};
+  const auto line = trace_of({span("000000000000000a", "000000000000000b", "invoke_agent", agent),
+                              span("000000000000000b", "000000000000000c", "invoke_agent", agent),
+                              span("000000000000000c", "000000000000000a", "invoke_agent", agent)});
+  EXPECT_FALSE(batches_of(line, memory).empty());
+}
+
+TEST(Otlp, nested_instrumentations_of_one_call_or_answer_count_once) {
+  OtlpMemory memory;
+  const auto line = trace_of({
+      span("0000000000000003", "0000000000000002", "tools/call search",
+           {{"gen_ai.operation.name", "execute_tool"},
+            {"mcp.method.name", "tools/call"},
+            {"gen_ai.tool.name", "search_web"}}),
+      span("0000000000000002", "0000000000000001", "execute_tool search",
+           {{"gen_ai.operation.name", "execute_tool"}, {"gen_ai.tool.name", "search"}}),
+      span("0000000000000005", "0000000000000004", "openai.chat",
+           {{"llm.request.type", "chat"}, {"gen_ai.usage.input_tokens", "7"}}),
+      span("0000000000000004", "0000000000000001", "ChatOpenAI.chat",
+           {{"llm.request.type", "chat"}, {"gen_ai.usage.input_tokens", "7"}}),
+  });
+  const auto batches = batches_of(line, memory);
+  ASSERT_EQ(batches.size(), 1U);
+  ASSERT_EQ(batches[0].reports.size(), 3U);
+  EXPECT_EQ(batches[0].reports[0].name, "search");
+  EXPECT_EQ(std::get<BudgetFigures>(batches[0].reports[2].detail).tokens, 7);
+}
+
+TEST(Otlp, a_user_names_the_session) {
+  OtlpMemory memory;
+  const std::map<const char*, std::string> prompt{{"event.name", "codex.user_prompt"},
+                                                  {"conversation.id", "own"}};
+  EXPECT_EQ(batches_of(log_of("codex", prompt), memory, nothing_known, "mine")[0].session, "mine");
+  EXPECT_EQ(batches_of(log_of("codex", prompt), memory, nothing_known, "a b/\xff")[0].session,
+            "a-b--");
+  auto named = prompt;
+  named["watchdog.session"] = "nightly";
+  EXPECT_EQ(batches_of(log_of("codex", named), memory, nothing_known, "mine")[0].session,
+            "nightly");
+}
+
+TEST(Otlp, later_requests_of_a_trace_belong_to_its_session) {
+  OtlpMemory memory;
+  const auto first = trace_of({span("0000000000000001", "0000000000000009", "chat",
+                                    {{"gen_ai.operation.name", "chat"},
+                                     {"gen_ai.conversation.id", "c2"},
+                                     {"gen_ai.usage.input_tokens", "1"}})});
+  const auto second =
+      trace_of({span("0000000000000002", "0000000000000009", "execute_tool",
+                     {{"gen_ai.operation.name", "execute_tool"}, {"gen_ai.tool.name", "ls"}})});
+  EXPECT_EQ(batches_of(first, memory).at(0).session, "c2");
+  EXPECT_EQ(batches_of(second, memory).at(0).session, "c2");
+}
+
+TEST(Otlp, subagents_of_claude_code_know_the_one_above_them) {
+  OtlpMemory memory;
+  const auto batches = batches_of(log_of("claude-code", {{"event.name", "claude_code.tool_result"},
+                                                         {"session.id", "s"},
+                                                         {"agent_id", "b"},
+                                                         {"parent_agent_id", "a"},
+                                                         {"tool_name", "Bash"}}),
+                                  memory);
+  ASSERT_EQ(batches.size(), 1U);
+  EXPECT_EQ(batches[0].session, "s:b");
+  EXPECT_EQ(batches[0].spec.parent, "s:a");
+}
+
+TEST(Otlp, a_quota_has_the_end_that_the_error_names) {
+  OtlpMemory memory;
+  const auto batches =
+      batches_of(log_of("claude-code", {{"event.name", "claude_code.api_error"},
+                                        {"session.id", "s"},
+                                        {"status_code", "429"},
+                                        {"error", "limit reached, try again in 90 minutes"}}),
+                 memory);
+  ASSERT_EQ(batches.size(), 1U);
+  const auto& wait = batches[0].reports.at(0);
+  EXPECT_EQ(wait.kind, ReportKind::wait);
+  EXPECT_EQ(wait.name, wait_reports::quota);
+  EXPECT_EQ(wait.until, WallTime{Millis{1'795'344'301'000 + 90 * 60'000}});
+}
+
+/// The tokens of the session after each request.
+std::vector<std::int64_t> tokens_after(const std::vector<json>& lines, OtlpEncoding encoding,
+                                       BudgetFigures used = {}) {
+  OtlpMemory memory;
+  std::vector<std::int64_t> all;
+  for (const auto& line : lines) {
+    const auto known = [&](const std::string&) { return OtlpKnown{.used = used}; };
+    for (const auto& batch : otlp_batches(records_of(line, encoding), received, memory, known))
+      for (const auto& report : batch.reports) used = std::get<BudgetFigures>(report.detail);
+    all.push_back(used.tokens);
+  }
+  return all;
+}
+
+TEST(Otlp, metrics_tell_the_tokens_of_a_session_that_nothing_else_reports) {
+  using Totals = std::vector<std::int64_t>;
+  const auto at = [](int total, const char* time, int temporality = 2, const char* kind = "input") {
+    return tokens_of("claude_code.token.usage", "s", kind, total, temporality, time);
+  };
+  const auto a = at(100, "1795344301000000000");
+  const auto b = at(30, "1795344301000000000", 2, "output");
+  const auto c = at(150, "1795344302000000000");
+  for (const auto encoding : {OtlpEncoding::json, OtlpEncoding::protobuf}) {
+    EXPECT_EQ(tokens_after({a, b, c, c}, encoding), (Totals{100, 130, 180, 180}));
+    // A counter that begins again.
+    EXPECT_EQ(tokens_after({c, a}, encoding), (Totals{150, 250}));
+    // Parts; one comes twice. Tokens from a cache count nowhere.
+    const auto part = at(10, "1795344301000000000", 1);
+    EXPECT_EQ(tokens_after({part, part, at(5, "1795344302000000000", 1),
+                            at(9, "1795344302000000000", 1, "cacheRead")},
+                           encoding),
+              (Totals{10, 10, 15, 15}));
+    // Logs report the same answers.
+    EXPECT_EQ(tokens_after({a}, encoding, {.steps = 1, .tokens = 7}), (Totals{7}));
+    // After a restart of the monitor the total so far is not added again.
+    EXPECT_EQ(tokens_after({c, at(170, "1795344303000000000")}, encoding, {.tokens = 150}),
+              (Totals{150, 170}));
+    EXPECT_EQ(tokens_after({tokens_of("other.metric", "s", "input", 5, 1, "1")}, encoding),
+              (Totals{0}));
+  }
+  OtlpMemory memory;
+  const auto model = log_of(
+      "claude-code",
+      {{"event.name", "claude_code.api_request"}, {"session.id", "s"}, {"input_tokens", "100"}});
+  const auto batches = batches_of(
+      model, memory, [](const std::string&) { return OtlpKnown{.used = {.tokens = 100}}; });
+  EXPECT_EQ(std::get<BudgetFigures>(batches.at(0).reports.at(0).detail).tokens, 100);
+}
+
+TEST(Otlp, recorded_metrics_add_nothing_to_what_logs_told) {
+  OtlpMemory memory;
+  BudgetFigures used{.steps = 4, .tokens = 4'380};
+  for (const auto& line : lines_of("gemini-cli-tools.jsonl")) {
+    if (line["path"] != "/v1/metrics") continue;
+    const auto records = records_of(line);
+    EXPECT_FALSE(records.empty());
+    for (const auto& batch : otlp_batches(records, received, memory, [&](const std::string&) {
+           return OtlpKnown{.used = used};
+         }))
+      EXPECT_TRUE(batch.reports.empty());
+  }
 }
 
 TEST(Otlp, both_encodings_mean_the_same) {

@@ -43,9 +43,11 @@ class Line {
  private:
   Condition condition(const std::string& word) {
     const auto health = named<HealthKind>(word);
-    auto made = word == "needs_input" ? condition_of(HealthKind::blocked, rules_, true)
-                : health              ? condition_of(*health, rules_)
-                                      : condition_of(*named<Lifecycle>(word), rules_);
+    const auto wait = named<AlertCause>(word).value_or(AlertCause::blocked);
+    const bool waits = wait == AlertCause::needs_input || wait == AlertCause::quota;
+    auto made = waits    ? condition_of(HealthKind::blocked, rules_, wait)
+                : health ? condition_of(*health, rules_)
+                         : condition_of(*named<Lifecycle>(word), rules_);
     made.reason = "it is " + word;
     made.tick = now_;
     made.at = WallTime{now_.time_since_epoch()};
@@ -129,6 +131,20 @@ TEST(AlertRule, tells_of_a_wait_for_a_person_after_a_minute) {
   EXPECT_EQ(Line({.on = {AlertCause::needs_input}}).told("blocked +9999 needs_input +61"),
             "10059:needs_input");
   EXPECT_EQ(Line({.on = {AlertCause::dead}}).told("needs_input +9999"), "");
+}
+
+TEST(AlertRule, tells_of_the_begin_and_the_end_of_a_wait_for_quota) {
+  for (const auto& [line, told] : {
+           Announced{"quota +59 progressing +100", ""},
+           Announced{"quota +61 progressing", "60:quota 61:-progressing"},
+           Announced{"quota +99999", "60:quota"},
+           Announced{"quota +61 blocked +1900", "60:quota"},
+           Announced{"quota +61 needs_input +61", "60:quota 121:needs_input"},
+       }) {
+    EXPECT_EQ(Line().told(line), told) << line;
+  }
+  EXPECT_EQ(Line({.on = {AlertCause::blocked}}).told("quota +61"), "60:quota");
+  EXPECT_EQ(Line({.on = {AlertCause::dead}}).told("quota +9999"), "");
 }
 
 TEST(AlertRule, waits_until_a_trouble_holds_where_it_is_to) {

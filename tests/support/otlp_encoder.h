@@ -9,11 +9,12 @@
 
 namespace watchdog::test {
 
-/// Returns the request in protobuf. `request` has `resourceLogs` or `resourceSpans`. Only members
-/// that the fixtures have are encoded.
+/// Returns the request in protobuf. `request` has `resourceLogs`, `resourceSpans` or
+/// `resourceMetrics`. Only members that the fixtures have are encoded.
 class OtlpEncoder {
  public:
   static std::string encoded(const nlohmann::json& request) {
+    if (request.contains("resourceMetrics")) return metrics(request);
     const bool is_logs = request.contains("resourceLogs");
     return list(request, is_logs ? "resourceLogs" : "resourceSpans", 1, [&](const json& resource) {
       auto text = resource.contains("resource") ? field(1, attributes(resource["resource"], 1))
@@ -27,6 +28,37 @@ class OtlpEncoder {
  private:
   using json = nlohmann::json;
 
+  static std::string metrics(const nlohmann::json& request) {
+    return list(request, "resourceMetrics", 1, [](const json& resource) {
+      auto text = resource.contains("resource") ? field(1, attributes(resource["resource"], 1))
+                                                : std::string();
+      return text + list(resource, "scopeMetrics", 2,
+                         [](const json& scope) { return list(scope, "metrics", 2, metric_of); });
+    });
+  }
+  static std::string metric_of(const json& item) {
+    std::string text;
+    protozero::pbf_writer(text).add_string(1, item["name"].get<std::string>());
+    for (const auto& [kind, tag] : {std::pair{"sum", 7U}, {"histogram", 9U}}) {
+      if (!item.contains(kind)) continue;
+      const auto& data = item[kind];
+      auto points = list(data, "dataPoints", 1, [&, tag = tag](const json& point) {
+        std::string inner;
+        {
+          protozero::pbf_writer out(inner);
+          add_time(out, 3, point, "timeUnixNano");
+          if (point.contains("asInt")) out.add_sfixed64(6, integer(point["asInt"]));
+          if (point.contains("asDouble")) out.add_double(4, point["asDouble"].get<double>());
+          if (point.contains("count")) out.add_fixed64(4, 1);
+          if (point.contains("sum")) out.add_double(5, point["sum"].get<double>());
+        }
+        return inner + attributes(point, tag);
+      });
+      protozero::pbf_writer(points).add_enum(2, data.value("aggregationTemporality", 0));
+      text += field(tag, points);
+    }
+    return text;
+  }
   static std::string field(std::uint32_t tag, const std::string& message) {
     std::string text;
     protozero::pbf_writer(text).add_message(tag, message);

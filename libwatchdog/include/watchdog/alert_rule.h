@@ -17,24 +17,6 @@
 
 namespace watchdog {
 
-/// The causes of an alert. `blocked` is a wait that lasts; `needs_input` one that only a person
-/// ends.
-enum class AlertCause : std::uint8_t {
-  stuck,
-  looping,
-  blocked,
-  dead,
-  failed,
-  incomplete,
-  needs_input
-};
-
-template <>
-struct Names<AlertCause> {
-  static constexpr std::string_view all[] = {"stuck",  "looping",    "blocked",    "dead",
-                                             "failed", "incomplete", "needs_input"};
-};
-
 /// An alert, or that what was alerted is over.
 enum class AlertKind : std::uint8_t { alert, recovery };
 
@@ -45,12 +27,13 @@ struct Names<AlertKind> {
 
 /// The rules of alerts. A plain value.
 struct AlertRules {
-  std::vector<AlertCause> on{AlertCause::stuck,      AlertCause::looping,    AlertCause::dead,
-                             AlertCause::failed,     AlertCause::incomplete, AlertCause::blocked,
-                             AlertCause::needs_input};
-  Millis hold{0};                  ///< How long a running session's trouble must last first.
-  Millis blocked_for{1'800'000};   ///< How long a declared wait may last without an alert.
-  Millis needs_input_for{60'000};  ///< How long it may wait for a person without an alert.
+  std::vector<AlertCause> on{AlertCause::stuck,       AlertCause::looping,    AlertCause::dead,
+                             AlertCause::failed,      AlertCause::incomplete, AlertCause::blocked,
+                             AlertCause::needs_input, AlertCause::quota};
+  Millis hold{0};                 ///< How long a running session's trouble must last first.
+  Millis blocked_for{1'800'000};  ///< How long a declared wait may last without an alert.
+  /// How long it may wait for a person, or for quota, without an alert.
+  Millis needs_input_for{60'000};
   /// With more changes than this (0: no limit) within `flap_window` a session is flapping. Three
   /// troubles that each end within 10 minutes are one trouble for a person.
   int flap_changes = 6;
@@ -61,7 +44,7 @@ struct AlertRules {
   Millis group_window{60'000};
   std::vector<std::string> channels{};  ///< Names of the channels that get messages.
 
-  /// A rule for `blocked` includes waits for a person.
+  /// A rule for `blocked` includes waits for a person and for quota.
   [[nodiscard]] bool wants(AlertCause cause) const noexcept;
 };
 
@@ -81,9 +64,11 @@ struct Condition {
 };
 
 /// Returns the condition of a running session by its health, or of an ended one by its end.
-/// `for_person`: it waits for a person.
+/// `wait`: the cause that its wait would have, if it waits.
 [[nodiscard]] Condition condition_of(HealthKind health, const AlertRules& rules,
-                                     bool for_person = false);
+                                     AlertCause wait = AlertCause::blocked);
+/// Returns the cause of an alert about the session's present wait.
+[[nodiscard]] AlertCause cause_of_wait(const History& history) noexcept;
 [[nodiscard]] Condition condition_of(Lifecycle end, const AlertRules& rules);
 
 /// The alert state of a session. A plain value; a default one belongs to a calm session.

@@ -135,6 +135,25 @@ struct PaceNow {
 /// Version of these rules; transitions carry it.
 inline constexpr std::string_view detector_version = "7";
 
+/// The causes of an alert. `blocked` is a wait that lasts; `needs_input` one that only a person
+/// ends; `quota` one for the end of a limit.
+enum class AlertCause : std::uint8_t {
+  stuck,
+  looping,
+  blocked,
+  dead,
+  failed,
+  incomplete,
+  needs_input,
+  quota
+};
+
+template <>
+struct Names<AlertCause> {
+  static constexpr std::string_view all[] = {"stuck",  "looping",    "blocked",     "dead",
+                                             "failed", "incomplete", "needs_input", "quota"};
+};
+
 /// A change of health. `tick` is the stamp of the event that caused it, or the instant at which the
 /// judgement before it expired. A plain value.
 struct Transition {
@@ -147,7 +166,8 @@ struct Transition {
   Health health{};
   std::string reason{};
   std::uint64_t policy_digest = 0;
-  bool for_person = false;  ///< It waits for a person then. The file does not keep this.
+  /// The cause of an alert about its wait. The file does not keep this.
+  AlertCause wait = AlertCause::blocked;
   /// What the `DetailProvider` returned, as JSON; empty: there was none, or the health is not
   /// trouble. The judge does not use it, and the same events may give another text.
   std::string situation{};

@@ -125,6 +125,8 @@ struct MonitorSettings {
   std::filesystem::path db{};  ///< Empty: default_database().
   std::string bind = "127.0.0.1";
   std::uint16_t port = 3'000;  ///< 0: a free one.
+  /// A second port, for OpenTelemetry alone; 0: a free one; empty: none.
+  std::optional<std::int64_t> otlp_port{};
   /// File of the tokens for acting; empty: beside the database, see token_file().
   std::filesystem::path token_file{};
   std::filesystem::path tls_cert{};  ///< PEM, with its chain; with `tls_key` or not at all.
@@ -141,6 +143,12 @@ struct MonitorSettings {
   std::string ping_url{};  ///< URL to request regularly while the monitor works.
   /// Time between two of these requests. Services for such pings count in minutes.
   Millis ping_interval{60'000};
+};
+
+/// `[export.otlp]`. A plain value.
+struct ExportSettings {
+  std::string endpoint{};                ///< URL of a collector; empty: nothing is exported.
+  std::filesystem::path headers_file{};  ///< `Name: value` lines for each request.
 };
 
 /// The keep-alives for clients of the proxy while the model server is known to work.
@@ -204,6 +212,7 @@ struct Settings {
   AlertSettings alerts{};
   MonitorSettings monitor{};
   ProxySettings proxy{};
+  ExportSettings export_otlp{};
 };
 
 /// The source of a value; a later one wins.

@@ -91,6 +91,8 @@ class ProgressTracker {
   /// A counter that rises also ends the wait for `backend`. `why` is shown with the wait for
   /// `backend`: the server and its error.
   Advice wait_for(std::string_view what, std::string_view why = {});
+  /// The same, of a wait whose end is known, such as one for `quota`.
+  Advice wait_for(std::string_view what, std::string_view why, WallTime until);
   /// The turn is done and no input is open.
   Advice idle();
   /// Reports anything else.

@@ -252,7 +252,7 @@ constexpr std::array rows_in_order{
     Row{"alerts.needs_input_seconds",
         at<&Settings::alerts, &AlertSettings::rules, &AlertRules::needs_input_for>,
         {0, year_seconds},
-        "Seconds that a session may wait for a person before it is alerted."},
+        "Seconds that a session may wait for a person, or for quota, before it is alerted."},
     Row{"alerts.content",
         at<&Settings::alerts, &AlertSettings::content>,
         {},
@@ -316,6 +316,13 @@ constexpr std::array rows_in_order{
         "Port; 0 picks a free one.",
         {},
         "--port"},
+    Row{"monitor.otlp_port",
+        at<&Settings::monitor, &MonitorSettings::otlp_port>,
+        {0, 65'535},
+        "Second port, for OpenTelemetry alone; 0 picks a free one. Exporters that are not "
+        "configured send to 4318; empty: none.",
+        {},
+        "--otlp"},
     Row{"monitor.token_file",
         at<&Settings::monitor, &MonitorSettings::token_file>,
         {},
@@ -379,6 +386,17 @@ constexpr std::array rows_in_order{
         "URL to request while the monitor is healthy (dead man's switch).",
         {},
         "--ping-url"},
+
+    Row{"export.otlp.endpoint",
+        at<&Settings::export_otlp, &ExportSettings::endpoint>,
+        {.shape = Shape::url},
+        "URL of an OpenTelemetry collector that gets sessions as traces and changes of health as "
+        "logs, over HTTP, without /v1/traces; empty: none."},
+    Row{"export.otlp.headers_file",
+        at<&Settings::export_otlp, &ExportSettings::headers_file>,
+        {},
+        "File with one \"Name: value\" header per line for the collector, readable by its owner "
+        "only."},
 
     Row{"proxy.upstream",
         at<&Settings::proxy, &ProxySettings::upstream>,

@@ -7,6 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "judge/attention.h"
+
 namespace watchdog {
 namespace {
 
@@ -14,6 +16,7 @@ namespace {
 int gravity(AlertCause cause) {
   switch (cause) {
     case AlertCause::blocked:
+    case AlertCause::quota:
       return 1;
     case AlertCause::stuck:
     case AlertCause::looping:
@@ -28,20 +31,22 @@ int gravity(AlertCause cause) {
 }
 
 bool is_wait(AlertCause cause) {
-  return cause == AlertCause::blocked || cause == AlertCause::needs_input;
+  return cause == AlertCause::blocked || cause == AlertCause::needs_input ||
+         cause == AlertCause::quota;
 }
 
 /// While the session waits, only the kept word says for what.
 AlertCause cause_of_wait(const AlertState& state) {
-  return state.word == name_of(AlertCause::needs_input) ? AlertCause::needs_input
-                                                        : AlertCause::blocked;
+  for (const auto cause : {AlertCause::needs_input, AlertCause::quota})
+    if (state.word == name_of(cause)) return cause;
+  return AlertCause::blocked;
 }
 
 /// Returns when the session's present wait becomes a trouble.
 Instant ripe_at(const AlertState& state, const AlertRules& rules) {
   if (state.blocked_since == never) return never;
-  const bool for_person = cause_of_wait(state) == AlertCause::needs_input;
-  return state.blocked_since + (for_person ? rules.needs_input_for : rules.blocked_for);
+  const bool is_other = cause_of_wait(state) == AlertCause::blocked;
+  return state.blocked_since + (is_other ? rules.blocked_for : rules.needs_input_for);
 }
 
 bool may_pass(AlertCause cause) {
@@ -128,11 +133,18 @@ std::optional<AlertNotice> turn(AlertState& state, const Condition& now, const A
 }  // namespace
 
 bool AlertRules::wants(AlertCause cause) const noexcept {
-  if (cause == AlertCause::needs_input && wants(AlertCause::blocked)) return true;
+  const bool is_kind_of_wait = cause == AlertCause::needs_input || cause == AlertCause::quota;
+  if (is_kind_of_wait && wants(AlertCause::blocked)) return true;
   return std::ranges::find(on, cause) != on.end();
 }
 
-Condition condition_of(HealthKind health, const AlertRules& rules, bool for_person) {
+AlertCause cause_of_wait(const History& history) noexcept {
+  if (waits_for_person(history)) return AlertCause::needs_input;
+  return history.notes->waiting_for == wait_reports::quota ? AlertCause::quota
+                                                           : AlertCause::blocked;
+}
+
+Condition condition_of(HealthKind health, const AlertRules& rules, AlertCause wait) {
   Condition condition{.word = std::string(name_of(health))};
   switch (health) {
     case HealthKind::suspect:
@@ -145,8 +157,8 @@ Condition condition_of(HealthKind health, const AlertRules& rules, bool for_pers
       condition.cause = AlertCause::looping;
       break;
     case HealthKind::blocked:
-      condition.cause = for_person ? AlertCause::needs_input : AlertCause::blocked;
-      if (for_person) condition.word = name_of(condition.cause);
+      condition.cause = wait;
+      condition.word = name_of(wait);
       break;
     case HealthKind::dead:
       condition.cause = AlertCause::dead;

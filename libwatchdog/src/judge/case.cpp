@@ -17,7 +17,7 @@ void Case::conclude(Instant now, std::vector<Transition>& changes, const DetailP
          .health = next,
          .reason = reason_of(next, history, *policy, now),
          .policy_digest = digest_of(*policy),
-         .for_person = next.kind == HealthKind::blocked && waits_for_person(history)});
+         .wait = next.kind == HealthKind::blocked ? cause_of_wait(history) : AlertCause::blocked});
     if (details != nullptr && is_trouble(next.kind))
       changes.back().situation = (*details)(*this, now);
   }

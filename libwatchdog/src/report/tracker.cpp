@@ -146,6 +146,12 @@ Advice ProgressTracker::wait_for(std::string_view what, std::string_view why) {
   return state_->say(make(ReportKind::wait, what, why));
 }
 
+Advice ProgressTracker::wait_for(std::string_view what, std::string_view why, WallTime until) {
+  auto report = make(ReportKind::wait, what, why);
+  report.until = until;
+  return state_->say(std::move(report));
+}
+
 Advice ProgressTracker::idle() {
   return state_->say(make(ReportKind::idle, {}));
 }

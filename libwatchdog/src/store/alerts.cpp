@@ -139,7 +139,7 @@ void Store::State::tell(const Conclusions& verdicts) {
   const auto& rules = *verdicts.alerts;
   new_alerts.clear();
   for (const auto& transition : verdicts.transitions) {
-    auto condition = condition_of(transition.health.kind, rules, transition.for_person);
+    auto condition = condition_of(transition.health.kind, rules, transition.wait);
     condition.reason = transition.reason;
     condition.tick = transition.tick;
     condition.at = transition.at;
@@ -156,7 +156,7 @@ void Store::State::tell(const Conclusions& verdicts) {
 void Store::State::tell_of_wait(const Case& judged, const AlertRules& rules) {
   const auto& history = judged.history;
   if (history.lifecycle != Lifecycle::waiting || judged.health.kind != HealthKind::blocked) return;
-  auto condition = condition_of(judged.health.kind, rules, waits_for_person(history));
+  auto condition = condition_of(judged.health.kind, rules, cause_of_wait(history));
   condition.reason = reason_of(judged.health, history, *judged.policy);
   condition.tick = history.notes->wait_since;
   condition.at = standing_since(judged, history.tick, history.at);

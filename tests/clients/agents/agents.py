@@ -1,4 +1,4 @@
-"""Real coding agents, set up to report in a way: by their hooks, through the proxy, or both at once."""
+"""Real coding agents, set up to report in a way: by their hooks, through the proxy, by both at once, by telemetry, or by all."""
 
 import json
 import os
@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 class Agent:
     """An agent in a home and a project of its own. `program`: watchdog-monitor. `monitor`: URL of its API. `model`: URL of the model's server."""
 
-    WAYS = ("hooks", "proxy", "both")
+    WAYS = ("hooks", "proxy", "both", "telemetry", "all")
 
     def __init__(self, packages, folder, program, monitor, model, way):
         self.packages, self.way, self.monitor, self.model = pathlib.Path(packages), way, monitor, model
@@ -47,7 +47,16 @@ class Agent:
 
     @property
     def hooked(self):
-        return self.way != "proxy"
+        return self.way in ("hooks", "both", "all")
+
+    def telemetry(self, agent):
+        """What makes the agent export its telemetry, as the monitor prints it for a user: its text for a file, empty if none."""
+        if self.way not in ("telemetry", "all"):
+            return ""
+        made = json.loads(subprocess.run([self.program, "env", agent, "--server", self.monitor, "--json"], env=self.environment,
+                                         check=True, stdout=subprocess.PIPE).stdout)
+        self.environment |= made["variables"]
+        return made["text"] or ""
 
     def write(self, name, content):
         path = self.home / name
@@ -77,7 +86,7 @@ request_max_retries = 1
 stream_max_retries = 1
 [projects."{self.project}"]
 trust_level = "trusted"
-""")
+{self.telemetry("codex")}""")
         if self.hooked:
             self.hooks("codex")
 
@@ -90,7 +99,7 @@ class OpenCode(Agent):
     def set_up(self):
         self.environment |= {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1",
                              "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1"}
-        self.write("config/opencode/opencode.json", {
+        self.write("config/opencode/opencode.json", json.loads(self.telemetry("opencode") or "{}") | {
             "$schema": "https://opencode.ai/config.json", "model": "scripted/scripted", "autoupdate": False, "share": "disabled",
             "provider": {"scripted": {
                 "npm": "@ai-sdk/openai-compatible", "name": "scripted", "options": {"baseURL": f"{self.model}/v1", "apiKey": "none"},
@@ -119,13 +128,14 @@ class OpenCode(Agent):
 
 class Gemini(Agent):
     def set_up(self):
-        at = f"{self.model}/s/{self.session}" if self.way == "both" else self.model
+        at = f"{self.model}/s/{self.session}" if self.way in ("both", "all") else self.model
         self.environment |= {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": at, "GEMINI_CLI_NO_RELAUNCH": "true"}
         settings = {"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
                     "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False, "maxAttempts": 2},
-                    "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False},
+                    "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": self.way in ("telemetry", "all")},
                     # It would stop after five equal calls by itself, and leave nothing to find.
                     "model": {"disableLoopDetection": True}}
+        self.telemetry("gemini-cli")
         self.write(".gemini/settings.json", settings)
         if self.hooked:
             self.hooks("gemini-cli")
