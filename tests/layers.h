@@ -63,6 +63,8 @@ inline const std::map<std::string, Set, std::less<>> may_include = {
     {"examples", {"support"}},
     // what other programs send, as reports
     {"monitor/ingest", {}},
+    // transcripts on disk
+    {"monitor/follow", {"monitor/ingest"}},
     // agents' own configuration files
     {"monitor/setup", {}},
     // what /proc shows
@@ -93,14 +95,16 @@ inline const std::map<std::string, Set, std::less<>> may_include = {
     {"monitor/terminal", {"monitor/ingest", "monitor/process", "monitor/core", "monitor/api"}},
     // the commands
     {"monitor/cli",
-     {"monitor/ingest", "monitor/setup", "monitor/process", "monitor/wrapper", "monitor/core",
-      "monitor/alerts", "monitor/export", "monitor/service", "monitor/api", "monitor/http",
+     {"monitor/ingest", "monitor/follow", "monitor/setup", "monitor/process", "monitor/wrapper",
+      "monitor/core", "monitor/alerts", "monitor/export", "monitor/service", "monitor/api",
+      "monitor/http",
       "monitor/proxy/sessions", "monitor/proxy/server", "monitor/proxy/connection",
       "monitor/terminal"}},
     // the program
     {"monitor",
-     {"monitor/ingest", "monitor/setup", "monitor/process", "monitor/wrapper", "monitor/core",
-      "monitor/alerts", "monitor/export", "monitor/service", "monitor/api", "monitor/http",
+     {"monitor/ingest", "monitor/follow", "monitor/setup", "monitor/process", "monitor/wrapper",
+      "monitor/core", "monitor/alerts", "monitor/export", "monitor/service", "monitor/api",
+      "monitor/http",
       "monitor/proxy/sessions", "monitor/proxy/server", "monitor/proxy/connection",
       "monitor/terminal", "monitor/cli"}},
 };

@@ -14,8 +14,8 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-/// The monitor's URL, and a file with the header that carries the token.
-const installed = { server: "", headerFile: "" };
+/// The monitor's URL, a file with the header that carries the token, and one with certificates to trust.
+const installed = { server: "", headerFile: "", caFile: "" };
 
 const patience = 2_000;
 const pauses = { first: 1_000, longest: 30_000 };
@@ -53,11 +53,21 @@ const authorizationFor = (server) => {
   }
 };
 
+/// The certificates of the file, for the monitor that the plugin was installed for. Bun reads this option of fetch.
+const trustFor = (server) => {
+  if (!installed.caFile || server !== installed.server) return {};
+  try {
+    return { tls: { ca: readFileSync(installed.caFile, 'utf8') } };
+  } catch {
+    return {};
+  }
+};
+
 /// Returns the input of curl. It holds the token, which must not be among curl's arguments.
-const curlConfig = ({ url, headers }, event) => {
+const curlConfig = ({ url, headers, caFile }, event) => {
   const quoted = (text) => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
   return [`url = ${quoted(url)}`, ...Object.entries(headers).map(([name, value]) => `header = ${quoted(`${name}: ${value}`)}`),
-          `data = ${quoted(JSON.stringify(event))}`].join('\n');
+          ...(caFile ? [`cacert = ${quoted(caFile)}`] : []), `data = ${quoted(JSON.stringify(event))}`].join('\n');
 };
 
 export const Watchdog = async ({ client }) => {
@@ -76,7 +86,8 @@ export const Watchdog = async ({ client }) => {
     const headers = { 'Content-Type': 'application/json' };
     const authorization = authorizationFor(server);
     if (authorization) headers.Authorization = authorization;
-    return { url: `${server}/api/hooks/opencode${query}`, headers };
+    const caFile = server === installed.server ? installed.caFile : '';
+    return { url: `${server}/api/hooks/opencode${query}`, headers, caFile };
   };
 
   /// Sends one event. Returns why the session is cancelled, or nothing; throws if the monitor does not answer.
@@ -87,6 +98,7 @@ export const Watchdog = async ({ client }) => {
       headers,
       body: JSON.stringify(event),
       signal: AbortSignal.timeout(patience),
+      ...trustFor(server),
     });
     if (reply.status === 429 || reply.status >= 500) throw new Error(`the monitor answers ${reply.status}`);
     const answer = reply.ok ? await reply.json() : {};

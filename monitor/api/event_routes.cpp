@@ -12,6 +12,9 @@
 #include "codec/json.h"
 #include "codec/progress.h"
 #include "core/transition.h"
+#include "codec/json.h"
+#include "codec/progress.h"
+#include "ingest/transcript.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -110,9 +113,40 @@ Result<std::vector<TransitionRow>> transitions_of(const Backend& backend, StoreR
   return rows;
 }
 
+/// The source of posted events: a program that reports by itself, or a reader of transcripts.
+enum class EventSource : std::uint8_t { agent, transcript };
+
+}  // namespace
+}  // namespace watchdog::monitor
+
+namespace watchdog {
+template <>
+struct Names<monitor::EventSource> {
+  static constexpr std::string_view all[] = {"agent", "transcript"};
+};
+}  // namespace watchdog
+
+namespace watchdog::monitor {
+namespace {
+
+/// Makes the batch one of a transcript: its reports have the times of its lines.
+void mark_as_transcript(const Backend& backend, Batch& batch) {
+  constexpr Millis oldest{30LL * 86'400'000};
+  const auto now = system_clock().wall();
+  for (auto& report : batch.reports) {
+    if (!report.ts_ms) continue;
+    report.at = std::clamp(WallTime{Millis{*report.ts_ms}}, now - oldest, now);
+  }
+  batch.by = transcript_origin;
+  if (const auto watched = backend.watched(batch.session))
+    drop_old_states(batch, watched->judged.history.at);
+}
+
 }  // namespace
 
 void post_events(const CallPtr& call) {
+  const auto source = call->target.choice<EventSource>("source");
+  if (!source) return call->reply(error_response(source.error()));
   auto list = reports_from_json(call->request.body);
   call->request.body = {};
   if (!list) return call->reply(error_response(list.error()));
@@ -130,9 +164,11 @@ void post_events(const CallPtr& call) {
   if (list->unknown) give(hint, HintKind::unknown_kind, list->unknown->message);
   if (std::ranges::any_of(list->reports, is_bare_heartbeat)) give(hint, HintKind::bare_heartbeats);
   auto steps = call_steps(list->reports);
-  call->backend.append({.session = call->id,
-                        .creation = create ? Creation::allow : Creation::refuse,
-                        .reports = std::move(list->reports)},
+  Batch batch{.session = call->id,
+              .creation = create ? Creation::allow : Creation::refuse,
+              .reports = std::move(list->reports)};
+  if (*source == EventSource::transcript) mark_as_transcript(call->backend, batch);
+  call->backend.append(std::move(batch),
                        [call, ignored, give, hint = std::move(hint),
                         steps = std::move(steps)](Result<Receipt> receipt) mutable {
                          if (!receipt) return call->reply(error_response(receipt.error()));

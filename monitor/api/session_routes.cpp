@@ -46,7 +46,7 @@ Reach reach_of(const SessionRow& row, const History& history, bool ends) {
   if (via == "proxy")
     return {"proxy", std::string(ends ? "cancelled at once: it was idle." : "cancel requested.") +
                          " Its next request to its model is denied."};
-  if (via == "notify")
+  if (via == "notify" || via == "transcript")
     return {"nothing",
             "nothing reaches this agent: it only reports its answers, and takes none." + process};
   return {"report", "cancel requested; the agent will see it with its next report"};

@@ -38,6 +38,7 @@ struct HooksOptions {
   std::vector<std::string> agents;
   std::string server;
   fs::path token_file;
+  fs::path ca_file;
   std::string project;  ///< Its folder; empty: the user's own files.
   bool user = false;
   bool common = false;
@@ -115,9 +116,10 @@ Result<fs::path> file_of(const AgentSetup& agent, const HooksOptions& options) {
   return fs::path(home) / agent.home / agent.user_file;
 }
 
-/// Returns the file of the header that carries the token for a server.
-fs::path header_file_of(const Url& server) {
-  auto name = "hooks-" + server.host + "-" + server.port + ".header";
+/// Returns a file that hooks read for a server: `.header` carries the token, `.pem` the
+/// certificates.
+fs::path hook_file_of(const Url& server, const std::string& suffix) {
+  auto name = "hooks-" + server.host + "-" + server.port + suffix;
   std::ranges::replace(name, ':', '.');
   const auto settings = usual_settings_file(process_environment());
   return settings.empty() ? fs::path() : fs::absolute(settings).parent_path() / name;
@@ -146,12 +148,17 @@ Result<HookTarget> target_of(const HooksOptions& options) {
   HookTarget target{.server = url->text(), .common_only = options.common};
   for (const auto& file : embedded_files())
     if (file.name == "watchdog.js") target.plugin = file.content;
-  const auto header = header_file_of(*url);
-  std::error_code ignored;
-  if (!options.token_file.empty() && header.empty())
-    return Error{ErrorCode::invalid, "there is no place for the token: set HOME"};
-  if (!options.token_file.empty() || (!header.empty() && fs::exists(header, ignored)))
-    target.header_file = header.string();
+  const auto header = hook_file_of(*url, ".header");
+  const auto authorities = hook_file_of(*url, ".pem");
+  if (header.empty() && !(options.token_file.empty() && options.ca_file.empty()))
+    return Error{ErrorCode::invalid,
+                 "there is no place for the token or the certificates: set HOME"};
+  const auto is_used = [](const fs::path& given, const fs::path& kept) {
+    std::error_code ignored;
+    return !given.empty() || (!kept.empty() && fs::exists(kept, ignored));
+  };
+  if (is_used(options.token_file, header)) target.header_file = header.string();
+  if (is_used(options.ca_file, authorities)) target.ca_file = authorities.string();
   if (auto right = check_target(target); !right) return right.error();
   return target;
 }
@@ -166,6 +173,19 @@ Result<void> keep_token(const HooksOptions& options, const HookTarget& target) {
   file->mode = 0600;
   const auto header = "Authorization: Bearer " + *secret + "\n";
   return write_config(*file, header);
+}
+
+/// Copies the certificates to where the hooks find them.
+Result<void> keep_authorities(const HooksOptions& options, const HookTarget& target) {
+  if (options.ca_file.empty() || options.dry_run) return {};
+  const auto given = read_config(options.ca_file);
+  if (!given) return given.error();
+  if (given->text.find("-----BEGIN CERTIFICATE-----") == std::string::npos)
+    return Error{ErrorCode::invalid,
+                 "--ca-file: " + options.ca_file.string() + " has no certificate in PEM form"};
+  const auto file = read_config(target.ca_file);
+  if (!file) return file.error();
+  return write_config(*file, given->text);
 }
 
 /// Returns how the hooks are; those that an install with --common made are present as well.
@@ -295,7 +315,8 @@ void print_change(const HooksOptions& options, const AgentReport& report) {
 /// error.
 void add_last_sessions(const HooksOptions& options, const HookTarget& target,
                        std::vector<AgentReport>& reports) {
-  auto endpoint = Endpoint::open({.server = target.server, .token_file = options.token_file});
+  auto endpoint = Endpoint::open(
+      {.server = target.server, .token_file = options.token_file, .ca_file = target.ca_file});
   for (auto& report : reports) {
     const auto body =
         endpoint
@@ -415,7 +436,8 @@ static int hooks(const HooksOptions& options) {
                      "no program of a known agent is on the PATH. Name the agents to set up, for "
                      "example: watchdog-monitor hooks install codex"});
   if (options.action == "install")
-    if (auto kept = keep_token(options, *target); !kept) return complain(kept.error());
+    for (const auto& kept : {keep_token(options, *target), keep_authorities(options, *target)})
+      if (!kept) return complain(kept.error());
   int code = exit_done;
   for (auto& report : reports) {
     act(options, *target, report);
@@ -452,6 +474,9 @@ void add_hooks(CommandLine& line) {
       "--token-file", options->token_file,
       "File of the monitor's tokens, if it requires one for reports. The token that "
       "may do least is copied into a file that only you can read");
+  command->add_option("--ca-file", options->ca_file,
+                      "Certificates (PEM) to trust for the monitor besides those of the system. "
+                      "They are copied to where the hooks find them");
   auto* project = command
                       ->add_option("--project", options->project,
                                    "Folder of a project: use its own files, not yours")

@@ -21,6 +21,7 @@
 #include "api/unasked_check.h"
 #include "api/version.h"
 #include "cli/endpoint.h"
+#include "cli/following.h"
 #include "cli/listen_config.h"
 #include "cli/log.h"
 #include "cli/pass_through.h"
@@ -39,6 +40,7 @@ namespace watchdog::monitor {
 struct Monitor::State {
   explicit State(boost::asio::io_context& context) : signals(context) {}
   ~State() {
+    following.reset();
     tokens.reset();
     liveness.reset();
     telemetry.reset();
@@ -70,6 +72,7 @@ struct Monitor::State {
   std::unique_ptr<HttpServer> telemetry;  ///< Null: OpenTelemetry comes to `server` alone.
   std::unique_ptr<PassThrough> through;   ///< Null: no model server was named.
   std::unique_ptr<Liveness> liveness;
+  std::unique_ptr<Following> following;  ///< Null: no transcripts are followed.
   boost::asio::signal_set signals;
   std::unique_ptr<TokenWatch> tokens;
   std::string secret_place;  ///< The place of the token for people.
@@ -331,6 +334,16 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   state->store_thread->listen_for_messages(wake_all);
   wake_all();  // for what came before anybody listened
   return std::unique_ptr<Monitor>(new Monitor(std::move(state)));
+}
+
+Result<void> Monitor::follow(std::span<const std::string> agents,
+                             const std::filesystem::path& database) {
+  const auto chosen = transcript_agents(agents);
+  if (!chosen) return chosen.error();
+  auto following = Following::start(*state_->store_thread, *chosen, database);
+  if (!following) return following.error();
+  state_->following = std::move(*following);
+  return {};
 }
 
 std::string Monitor::url() const {

@@ -2,8 +2,10 @@
 /// A whole monitor: store thread, API and server, composed.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "alerts/alert_sender.h"
@@ -33,6 +35,11 @@ class Monitor {
   ~Monitor();
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
+
+  /// Reports the transcripts of these agents, all known ones for none, until the end. Their
+  /// positions are kept beside the database. Errors: `invalid`, `conflict`, `unavailable`.
+  [[nodiscard]] Result<void> follow(std::span<const std::string> agents,
+                                    const std::filesystem::path& database);
 
   [[nodiscard]] std::string url() const;
   /// The same with the token that the page logs in with, where it is for this machine alone.

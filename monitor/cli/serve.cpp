@@ -3,6 +3,8 @@
 #include <boost/asio/io_context.hpp>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
@@ -13,18 +15,34 @@
 
 namespace watchdog::monitor {
 
-static int serve(const Settings& settings) {
+namespace {
+
+/// The options of `serve` that are no settings.
+struct ServeOptions {
+  bool follows = false;
+  std::vector<std::string> followed{};  ///< Agents; none: all known ones.
+};
+
+int refusal_of(const Error& error) {
+  spdlog::error(error.message);
+  return error.code == ErrorCode::conflict || error.code == ErrorCode::invalid ? exit_refused
+                                                                               : exit_failed;
+}
+
+}  // namespace
+
+static int serve(const Settings& settings, const ServeOptions& options) {
   boost::asio::io_context context(1);
   auto monitor = Monitor::start(context, settings);
-  if (!monitor) {
-    spdlog::error(monitor.error().message);
-    const auto code = monitor.error().code;
-    return code == ErrorCode::conflict || code == ErrorCode::invalid ? exit_refused : exit_failed;
+  if (!monitor) return refusal_of(monitor.error());
+  const auto database = settings.monitor.db.empty() ? default_database() : settings.monitor.db;
+  if (options.follows) {
+    if (auto followed = (*monitor)->follow(options.followed, database); !followed)
+      return refusal_of(followed.error());
   }
   (*monitor)->stop_on_signal();
   (*monitor)->announce();
-  const auto& database = settings.monitor.db;
-  spdlog::info("watching {}", (database.empty() ? default_database() : database).string());
+  spdlog::info("watching {}", database.string());
   if (std::error_code ignored; std::filesystem::exists(token_file(settings), ignored)) {
     spdlog::info("tokens are in {}", token_file(settings).string());
   }
@@ -39,9 +57,18 @@ void add_serve(CommandLine& line) {
   auto* command = line.app.add_subcommand(
       "serve", "Run the monitor: watch a database, serve the API and the page");
   add_settings(*command, line.settings, *sources);
-  command->callback([&line, sources] {
+  const auto options = std::make_shared<ServeOptions>();
+  command
+      ->add_option("--follow", options->followed,
+                   "Report what agents write into their transcripts: claude-code, codex, or both "
+                   "if none is named")
+      ->type_name("AGENT")
+      ->expected(0, 2);
+  command->callback([&line, sources, options, command] {
+    options->follows = command->count("--follow") > 0;
+    std::erase_if(options->followed, [](const std::string& name) { return name.empty(); });
     const auto settings = configured(*sources);
-    line.code = settings ? serve(*settings) : settings.error();
+    line.code = settings ? serve(*settings, *options) : settings.error();
   });
 }
 

@@ -11,11 +11,12 @@
 #include <utility>
 
 #include "codec/json.h"
+#include "codec/json_bounds.h"
 #include "facts/digest.h"
 #include "facts/ids.h"
+#include "ingest/turn_failure.h"
 #include "llm/limit_end.h"
 #include "privacy/content.h"
-#include "codec/json_bounds.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog::monitor {
@@ -343,13 +344,6 @@ std::vector<Report> result_reports(Meaning meaning, const Members& members) {
   return reports;
 }
 
-/// Why a turn has no answer: as a word if the agent has one, and in its text.
-struct TurnFailure {
-  std::string kind;
-  std::string text;
-  std::int64_t status = 0;  ///< HTTP; 0: not said.
-};
-
 TurnFailure turn_failure_in(const Members& members) {
   TurnFailure failure;
   const auto* error = members.find({"error"});
@@ -371,30 +365,13 @@ TurnFailure turn_failure_in(const Members& members) {
   return failure;
 }
 
-/// Returns the subject of the wait after a failed turn: only a person resumes it.
-std::string_view wait_after(const TurnFailure& failure) {
-  constexpr std::string_view logins[] = {"authentication_failed", "oauth_org_not_allowed",
-                                         "ProviderAuthError"};
-  if (std::ranges::find(logins, failure.kind) != std::end(logins) || failure.status == 401 ||
-      failure.status == 403)
-    return wait_reports::login;
-  if (failure.kind == "billing_error" || failure.status == 402) return wait_reports::billing;
-  if (failure.kind == "rate_limit" || failure.status == 429) return wait_reports::quota;
-  return wait_reports::input;
-}
-
 std::vector<Report> failure_reports(const Members& members, WallTime now) {
   const auto failure = turn_failure_in(members);
   if (failure.kind == "MessageAbortedError") return {rest_of(idle_reports::interrupted)};
-  const auto text = failure.text.empty() ? failure.kind : failure.kind + ": " + failure.text;
   if (const auto* goes_on = members.find({"recoverable"}); goes_on != nullptr && *goes_on == true)
-    return {make(ReportKind::message, "error", text)};
-  const auto waits_for = wait_after(failure);
-  auto wait = make(ReportKind::wait, std::string(waits_for),
-                   waits_for == wait_reports::input ? "the turn failed: " + text : text);
-  if (waits_for == wait_reports::quota) wait.until = limit_end_in_text(failure.text, now);
-  // The turn is over, and so are its calls. The wait follows the error that it is for.
-  return {make(ReportKind::idle), make(ReportKind::message, "error", text), std::move(wait)};
+    return {make(ReportKind::message, "error",
+                 failure.text.empty() ? failure.kind : failure.kind + ": " + failure.text)};
+  return failed_turn(failure, now);
 }
 
 /// Returns reports for opencode's states: idle, busy, or a later retry.

@@ -65,8 +65,9 @@ void Joiner::join(Batch& batch) {
   if (earlier_ && batch.by != ReportOrigin::agent && !std::exchange(talk.is_recalled, true))
     for (const auto& event : earlier_(batch.session)) recall(talk, event);
   talk.by |= by;
+  join_use(talk, batch, by);
   const bool alone = std::popcount(talk.by) == 1;
-  if (alone && batch.by != ReportOrigin::hooks && batch.by != ReportOrigin::otlp) return;
+  if (alone && (batch.by == ReportOrigin::agent || batch.by == ReportOrigin::proxy)) return;
   for (auto& report : batch.reports) {
     const auto own = report.event_id.empty() ? 0 : digest_of(report.event_id);
     const auto known =
@@ -125,6 +126,17 @@ void Joiner::recall(Talk& talk, const Event& event) {
         {.told = told,
          .text = std::string(first_characters(trimmed(report.content), prompt_bytes_max))});
   }
+}
+
+void Joiner::join_use(Talk& talk, Batch& batch, unsigned by) {
+  const auto is_use = [](const Report& report) { return report.kind == ReportKind::budget; };
+  if (std::ranges::none_of(batch.reports, is_use)) return;
+  if (talk.used_by == 0 || talk.used_by == by || ++talk.other_uses > other_uses_max) {
+    talk.used_by = by;
+    talk.other_uses = 0;
+    return;
+  }
+  std::erase_if(batch.reports, is_use);
 }
 
 void Joiner::join_one(Talk& talk, Report& report, unsigned by) {

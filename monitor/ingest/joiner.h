@@ -27,6 +27,7 @@ class Joiner {
   static constexpr std::size_t prompts_max = 4;
   static constexpr std::size_t renamed_max = 128;
   static constexpr int recalled_max = 64;
+  static constexpr int other_uses_max = 16;
 
   /// Returns the newest events of a session, the oldest first; empty: there are none.
   using Earlier = std::function<std::vector<Event>(const std::string& session)>;
@@ -37,8 +38,10 @@ class Joiner {
   /// that report one thing may do so before and after that.
   explicit Joiner(Earlier earlier = {}) : earlier_(std::move(earlier)) {}
 
-  /// Sets the event ids of `batch`. A session with one source stays as it is, except hooks and
-  /// OpenTelemetry, which are mostly one of two.
+  /// Sets the event ids of `batch`. A session with one source stays as it is, except hooks,
+  /// OpenTelemetry and transcripts, which are mostly one of two. The use of a budget is a total: it
+  /// is taken from the first source that has it, and left out of others' batches. Another one
+  /// follows it after `other_uses_max` of their reports without one of its own.
   void join(Batch& batch);
 
  private:
@@ -66,8 +69,10 @@ class Joiner {
     std::vector<Prompt> prompts;  ///< The newest at the end.
     Told answer;
     std::uint64_t answer_digest = 0;
-    Told idle;        ///< Until something begins.
-    Told compaction;  ///< Likewise.
+    unsigned used_by = 0;  ///< The source of the session's use of its budget.
+    int other_uses = 0;    ///< Reports of its use by others since its own newest.
+    Told idle;             ///< Until something begins.
+    Told compaction;       ///< Likewise.
     /// Event ids that were replaced, by digest, and their replacements: the newest ones. A report
     /// that comes again gets the same replacement.
     std::deque<std::pair<std::uint64_t, std::string>> renamed;
@@ -76,6 +81,7 @@ class Joiner {
 
   Talk& talk_of(const std::string& session);
   static void recall(Talk& talk, const Event& event);
+  static void join_use(Talk& talk, Batch& batch, unsigned by);
   static void join_one(Talk& talk, Report& report, unsigned by);
   /// Gives the report the id of an earlier one, or a new id.
   static void name(Told& told, Report& report, unsigned by);

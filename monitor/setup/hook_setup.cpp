@@ -147,8 +147,9 @@ std::string in_quotes(std::string_view text) {
 
 std::string command_of(const AgentSetup& agent, const HookTarget& target) {
   const auto header = target.header_file.empty() ? "" : "-H @\"" + target.header_file + "\" ";
-  return "curl -s --max-time 5 " + header + "--data-binary @- \"" + target.server + "/api/hooks/" +
-         std::string(agent.name) + "?session=$WATCHDOG_SESSION&pid=$PPID\" || true";
+  const auto trusted = target.ca_file.empty() ? "" : "--cacert \"" + target.ca_file + "\" ";
+  return "curl -s --max-time 5 " + header + trusted + "--data-binary @- \"" + target.server +
+         "/api/hooks/" + std::string(agent.name) + "?session=$WATCHDOG_SESSION&pid=$PPID\" || true";
 }
 
 /// The JSON of one event's hook.
@@ -337,7 +338,8 @@ std::string plugin_text(const HookTarget& target) {
   const auto end = text.find('\n', begin);
   return text.replace(begin, end - begin,
                       std::string(plugin_settings) + "{ server: " + in_quotes(target.server) +
-                          ", headerFile: " + in_quotes(target.header_file) + " };");
+                          ", headerFile: " + in_quotes(target.header_file) +
+                          ", caFile: " + in_quotes(target.ca_file) + " };");
 }
 
 Result<void> check_plugin(std::string_view text) {
@@ -387,11 +389,12 @@ Result<void> check_target(const HookTarget& target) {
     return about(
         "the server's URL may have letters, digits and : / . _ - ~ [ ] only, because it "
         "becomes part of a shell command");
-  if (!is_plain(target.header_file, "/._-~+@ "))
-    return about(
-        "the path " + target.header_file +
-        " may have letters, digits, blanks and / . _ - ~ + @ only, because it becomes part "
-        "of a shell command");
+  for (const auto& file : {target.header_file, target.ca_file}) {
+    if (is_plain(file, "/._-~+@ ")) continue;
+    return about("the path " + file +
+                 " may have letters, digits, blanks and / . _ - ~ + @ only, because it becomes "
+                 "part of a shell command");
+  }
   return {};
 }
 

@@ -46,6 +46,7 @@ struct AgentSetup {
 struct HookTarget {
   std::string server;         ///< URL without a slash at its end.
   std::string header_file{};  ///< A file with the header that carries the token; empty: no token.
+  std::string ca_file{};      ///< Certificates (PEM) for the server; empty: the system's.
   bool common_only = false;   ///< Only events that older versions of the agent know.
   std::string_view plugin{};  ///< The program of `HookForm::plugin`.
 };

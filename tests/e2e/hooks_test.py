@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import shutil
 import stat
 import subprocess
 import sys
@@ -232,6 +233,30 @@ class Hooks(unittest.TestCase):
             self.assertIsNone(report["change"])
             tokens.chmod(0o644)
             self.run_hooks("install", "codex", "--token-file", tokens, code=REFUSED)
+
+    def test_a_monitor_with_certificates_of_its_own_is_trusted(self):
+        files = pathlib.Path(__file__).parent.parent / "data" / "tls"
+        own = self.home / "tls"
+        own.mkdir(parents=True)
+        for name in ("cert.pem", "key.pem"):
+            shutil.copy(files / name, own / name)
+            (own / name).chmod(0o600)
+        with Server(PROGRAM, arguments=["--tls-cert", own / "cert.pem", "--tls-key", own / "key.pem"]) as server:
+            url = f"https://{server.host}"
+            event = json.dumps({"session_id": "trusted", "hook_event_name": "UserPromptSubmit", "prompt": "Go"}).encode()
+            def sent():
+                hooks = json.loads((self.home / FILES["claude-code"]).read_text())["hooks"]
+                return subprocess.run(hooks["UserPromptSubmit"][0]["hooks"][0]["command"], shell=True, input=event,
+                                      capture_output=True, check=True, env=self.environment).stdout
+            self.run_hooks("install", "claude-code", "--server", url)
+            self.assertEqual(sent(), b"", "nobody vouches for the monitor")
+            self.run_hooks("install", "claude-code", "--server", url, "--ca-file", own / "key.pem", code=REFUSED)
+            self.run_hooks("install", "claude-code", "--server", url, "--ca-file", own / "cert.pem")
+            self.assertEqual(sent(), b"{}")
+            # A second install, and the status, find the copy.
+            self.assertIsNone(self.one("install", "claude-code", "--server", url)["change"])
+            status = self.one("status", "claude-code", "--server", url)
+            self.assertEqual(status["hooks"], "present")
 
     def test_two_installs_at_once_leave_one_whole_file(self):
         self.put(FILES["claude-code"], AS_PEOPLE_HAVE_THEM["comments"])

@@ -245,13 +245,27 @@ TEST(HookSetup, a_target_that_a_shell_would_read_is_refused) {
       check_target({.server = "https://[::1]:3000/a", .header_file = "/home/a b/x.header"}));
 }
 
+TEST(HookSetup, certificates_to_trust_are_part_of_each_command) {
+  const auto& agent = *setup_of("claude-code");
+  const HookTarget target{.server = "https://far:1", .ca_file = "/home/a b/x.pem"};
+  const auto made = *with_hooks(agent, "", target);
+  EXPECT_NE(made.find(R"(curl -s --max-time 5 --cacert \"/home/a b/x.pem\" --data-binary)"),
+            made.npos);
+  EXPECT_EQ(hooks_in(agent, made, target)->state, HookState::present);
+  EXPECT_EQ(hooks_in(agent, made, {.server = "https://far:1"})->state, HookState::outdated);
+  EXPECT_FALSE(check_target({.server = "https://a", .ca_file = "/home/$USER/x"}));
+}
+
 TEST(HookSetup, the_plugin_gets_its_server_and_spares_other_programs) {
   const auto plugin = text_of("clients/opencode/watchdog.js");
   const auto& agent = *setup_of("opencode");
-  const HookTarget target{.server = "http://far:1", .header_file = "/h", .plugin = plugin};
+  const HookTarget target{
+      .server = "http://far:1", .header_file = "/h", .ca_file = "/c.pem", .plugin = plugin};
   const auto made = *with_hooks(agent, "", target);
-  EXPECT_NE(made.find(R"(const installed = { server: "http://far:1", headerFile: "/h" };)"),
-            made.npos);
+  EXPECT_NE(
+      made.find(
+          R"(const installed = { server: "http://far:1", headerFile: "/h", caFile: "/c.pem" };)"),
+      made.npos);
   EXPECT_EQ(hooks_in(agent, made, target)->state, HookState::present);
   EXPECT_EQ(hooks_in(agent, plugin, target)->state, HookState::outdated);
   EXPECT_EQ(hooks_in(agent, made, {.server = "http://near:1", .plugin = plugin})->state,

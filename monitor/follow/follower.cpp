@@ -1,0 +1,484 @@
+// One thread. Each turn looks at what changed, reads one piece of one file, and hands its reports
+// on; then the file's position is saved. Files that grow come first. For the others the thread
+// rests after each piece, by the processor time that the process needed for it. Reports that could
+// not be kept stay with their file and are given again before anything else of it is read.
+#include "follow/follower.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "follow/directory_watch.h"
+#include "follow/positions.h"
+
+namespace watchdog::monitor {
+namespace {
+
+namespace fs = std::filesystem;
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+constexpr int folders_deep_max = 6;
+constexpr std::size_t transcripts_max = 200'000;
+constexpr std::chrono::seconds look_through_every{30};
+constexpr std::chrono::seconds look_through_often{2};  ///< Where not all changes are seen.
+constexpr std::chrono::milliseconds keep_again_first{500};
+constexpr std::chrono::milliseconds keep_again_last{30'000};
+/// More unread bytes than this are not what an agent just wrote.
+constexpr std::int64_t growing_bytes_max = 1'000'000;
+/// A transcript that nobody read is left when it was quiet this long.
+constexpr Millis quiet_for{600'000};
+/// Another source may have told the same thing a little later than its line.
+constexpr Millis told_within{5'000};
+
+/// A transcript file.
+struct Followed {
+  explicit Followed(TranscriptAgent agent) : transcript(agent) {}
+
+  Transcript transcript;
+  std::optional<TranscriptPosition> position;
+  std::int64_t size = 0;
+  WallTime changed{};
+  bool was_read = false;         ///< Up to its end, once.
+  bool is_known = false;         ///< It has a saved position: it was followed before.
+  bool is_awake = false;         ///< It is to be read.
+  bool has_news = false;         ///< Its size is not known any more, or it has unread bytes.
+  std::vector<Batch> kept_back;  ///< Reports that could not be kept yet.
+
+  [[nodiscard]] std::int64_t unread() const { return size - (position ? position->offset : 0); }
+  [[nodiscard]] bool grows() const { return was_read && unread() <= growing_bytes_max; }
+};
+
+Millis processor_time() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return Millis{used.tv_sec * 1'000 + used.tv_nsec / 1'000'000};
+}
+
+bool is_transcript(TranscriptAgent agent, const std::string& name) {
+  if (!name.ends_with(".jsonl")) return false;
+  return agent == TranscriptAgent::claude_code || name.starts_with("rollout-");
+}
+
+std::string variable_text(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets it
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+fs::path transcript_root(TranscriptAgent agent) {
+  const bool is_claude = agent == TranscriptAgent::claude_code;
+  const fs::path below = is_claude ? "projects" : "sessions";
+  if (const auto own = variable_text(is_claude ? "CLAUDE_CONFIG_DIR" : "CODEX_HOME"); !own.empty())
+    return fs::path(own) / below;
+  const auto home = variable_text("HOME");
+  return home.empty() ? fs::path() : fs::path(home) / (is_claude ? ".claude" : ".codex") / below;
+}
+
+struct TranscriptFollower::State {
+  explicit State(Options chosen)
+      : options(std::move(chosen)), wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~State() {
+    if (wake >= 0) close(wake);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  Options options;
+  int wake;
+  Positions positions;
+  DirectoryWatch watch;
+  std::map<std::string, Followed> files;
+  std::unordered_map<std::string, WallTime> reported_from;  ///< By session.
+  FollowFigures figures;
+  SteadyTime next_look{};
+  SteadyTime rest_until{};
+  SteadyTime keep_again{};
+  std::chrono::milliseconds pause = keep_again_first;
+  std::optional<Error> trouble;  ///< Why the newest reports could not be kept.
+  bool was_refused = false;
+
+  // Finding
+  void look_through();
+  void look_into(const TranscriptSource& source, const fs::path& folder, int depth);
+  void look_at(const TranscriptSource& source, const fs::path& path);
+  void look_at_changes();
+  Followed& added(TranscriptAgent agent, const fs::path& path, const struct stat& facts);
+
+  // Reading
+  [[nodiscard]] Followed* next_file(std::string& path);
+  void advance(const std::string& path, Followed& file);
+  void read_piece(const std::string& path, Followed& file);
+  void take_lines(Followed& file, const TranscriptFile::Piece& piece);
+  void add_batch(Followed& file, Batch batch);
+  [[nodiscard]] bool keep_all(const std::string& path, Followed& file);
+  [[nodiscard]] bool keep_one(const Batch& batch);
+  void begin_again(const Batch& batch);
+  [[nodiscard]] Result<WallTime> first_time_of(const Followed& file, const std::string& session);
+
+  [[nodiscard]] bool is_stopping() const;
+  void sleep_until_news(bool has_rest);
+  void step(bool paced);
+};
+
+void TranscriptFollower::State::look_through() {
+  for (const auto& source : options.sources) {
+    if (source.root.empty()) continue;
+    std::error_code missing;
+    const auto root = fs::canonical(source.root, missing);
+    if (!missing) look_into(source, root, 0);
+  }
+  const bool often = !watch.is_complete() || files.empty();
+  next_look = std::chrono::steady_clock::now() + (often ? look_through_often : look_through_every);
+}
+
+void TranscriptFollower::State::look_into(const TranscriptSource& source, const fs::path& folder,
+                                          int depth) {
+  if (depth > folders_deep_max) return;
+  watch.add(folder);  // first, so nothing that comes meanwhile is missed
+  std::error_code trouble_here;
+  for (fs::directory_iterator at(folder, trouble_here), end; !trouble_here && at != end;
+       at.increment(trouble_here)) {
+    std::error_code vanished;
+    const auto status = at->symlink_status(vanished);
+    if (vanished) continue;
+    if (fs::is_directory(status)) {
+      look_into(source, at->path(), depth + 1);
+    } else if (fs::is_regular_file(status)) {
+      look_at(source, at->path());
+    }
+  }
+}
+
+Followed& TranscriptFollower::State::added(TranscriptAgent agent, const fs::path& path,
+                                           const struct stat& facts) {
+  const auto name = path.string();
+  auto& file = files.try_emplace(name, agent).first->second;
+  const auto take_over = [&](const SavedTranscript& saved) {
+    file.position = saved.position;
+    file.transcript = Transcript(agent, saved.state);
+    file.is_known = file.is_awake = true;
+  };
+  const auto saved = positions.all().find(name);
+  if (saved != positions.all().end()) {
+    take_over(saved->second);
+    return file;
+  }
+  // A renamed file keeps its position.
+  for (const auto& [other, known] : positions.all()) {
+    std::error_code missing;
+    if (known.position.inode != facts.st_ino || known.position.device != facts.st_dev ||
+        fs::exists(other, missing))
+      continue;
+    const auto moved = known;
+    positions.forget(other);
+    take_over(moved);
+    break;
+  }
+  return file;
+}
+
+void TranscriptFollower::State::look_at(const TranscriptSource& source, const fs::path& path) {
+  if (!is_transcript(source.agent, path.filename().string())) return;
+  struct stat facts {};
+  if (lstat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return;
+  auto found = files.find(path.string());
+  if (found == files.end()) {
+    if (files.size() >= transcripts_max) return;
+    added(source.agent, path, facts);
+    found = files.find(path.string());
+  }
+  auto& file = found->second;
+  const WallTime changed{Millis{facts.st_mtim.tv_sec * 1'000 + facts.st_mtim.tv_nsec / 1'000'000}};
+  const bool is_other = file.position && (file.position->inode != facts.st_ino ||
+                                          file.position->offset > facts.st_size);
+  if (changed >= system_clock().wall() - options.since) file.is_awake = true;
+  file.changed = changed;
+  file.size = facts.st_size;
+  file.has_news = file.is_awake && (is_other || file.unread() > 0 || !file.kept_back.empty());
+}
+
+void TranscriptFollower::State::look_at_changes() {
+  const auto changes = watch.changed();
+  if (watch.take_lost()) next_look = {};
+  for (const auto& path : changes) {
+    for (const auto& source : options.sources) {
+      std::error_code missing;
+      const auto root = fs::canonical(source.root, missing);
+      if (missing || !path.string().starts_with(root.string() + "/")) continue;
+      const auto status = fs::symlink_status(path, missing);
+      if (fs::is_directory(status)) {
+        look_into(source, path, 1);
+      } else {
+        look_at(source, path);
+      }
+      break;
+    }
+  }
+}
+
+/// Growing files come first, then the newest.
+Followed* TranscriptFollower::State::next_file(std::string& path) {
+  Followed* best = nullptr;
+  figures.behind = 0;
+  for (auto& [name, file] : files) {
+    if (!file.has_news) continue;
+    figures.behind += std::max<std::int64_t>(file.unread(), 0);
+    const auto rank = [](const Followed& of) { return std::pair(of.grows(), of.changed); };
+    if (best != nullptr && rank(*best) >= rank(file)) continue;
+    best = &file;
+    path = name;
+  }
+  return best;
+}
+
+void TranscriptFollower::State::advance(const std::string& path, Followed& file) {
+  if (file.kept_back.empty()) read_piece(path, file);
+  if (!keep_all(path, file)) return;
+  if (!file.position) return;
+  if (auto saved =
+          positions.put(path, {.position = *file.position, .state = file.transcript.save()});
+      !saved)
+    options.log(saved.error().message);
+  if (options.progress) options.progress(figures);
+}
+
+void TranscriptFollower::State::read_piece(const std::string& path, Followed& file) {
+  auto opened = TranscriptFile::open(path);
+  if (!opened) {
+    file.has_news = false;
+    if (opened.error().code == ErrorCode::unavailable) options.log(opened.error().message);
+    return;
+  }
+  file.size = opened->size();
+  file.changed = opened->changed();
+  if (!file.position || !opened->is_at(*file.position)) {
+    if (!file.position) ++figures.files;
+    file.position = opened->beginning();
+    const auto agent = std::ranges::find_if(options.sources, [&](const TranscriptSource& source) {
+      std::error_code missing;
+      const auto root = fs::canonical(source.root, missing);
+      return !missing && path.starts_with(root.string() + "/");
+    });
+    if (agent != options.sources.end()) file.transcript = Transcript(agent->agent);
+    file.is_known = false;
+  }
+  const auto before = file.position->offset;
+  TranscriptFile::Piece piece;
+  if (auto read = opened->read(*file.position, piece); !read) {
+    file.has_news = false;
+    return options.log(read.error().message);
+  }
+  figures.bytes += file.position->offset - before;
+  if (piece.skipped > 0) {
+    figures.skipped += piece.skipped;
+    options.log("skipped a line of more than " + std::to_string(transcript_line_max) +
+                " bytes in " + path);
+  }
+  take_lines(file, piece);
+  if (!piece.is_end) return;
+  file.has_news = false;
+  for (auto& batch : file.transcript.pause()) add_batch(file, std::move(batch));
+  const bool is_quiet = file.changed < system_clock().wall() - quiet_for;
+  if (!file.was_read && !file.is_known && is_quiet)
+    for (auto& batch : file.transcript.leave()) add_batch(file, std::move(batch));
+  file.was_read = true;
+}
+
+void TranscriptFollower::State::take_lines(Followed& file, const TranscriptFile::Piece& piece) {
+  const auto now = system_clock().wall();
+  for (const auto line : piece.lines) {
+    ++figures.lines;
+    auto batches = file.transcript.take(line, now);
+    if (!batches) ++figures.unreadable;
+    if (!batches) continue;
+    for (auto& batch : *batches) add_batch(file, std::move(batch));
+  }
+}
+
+/// Adds the reports of a line to those of the piece.
+void TranscriptFollower::State::add_batch(Followed& file, Batch batch) {
+  auto& waiting = file.kept_back;
+  const bool same = !waiting.empty() && waiting.back().session == batch.session &&
+                    waiting.back().creation == batch.creation;
+  if (!same) {
+    waiting.push_back(std::move(batch));
+    return;
+  }
+  auto& last = waiting.back();
+  last.spec = std::move(batch.spec);
+  for (auto& report : batch.reports) last.reports.push_back(std::move(report));
+}
+
+/// Returns from when on the session's lines are reported. Another source may have reported what
+/// was before.
+Result<WallTime> TranscriptFollower::State::first_time_of(const Followed& file,
+                                                          const std::string& session) {
+  if (const auto known = reported_from.find(session); known != reported_from.end())
+    return known->second;
+  auto from = system_clock().wall() - options.since;
+  const auto there = options.look_up(session);
+  if (!there) return there.error();
+  if (there->exists && !file.is_known) from = std::max(from, there->newest - told_within);
+  constexpr std::size_t sessions_max = 16'384;
+  if (reported_from.size() >= sessions_max) reported_from.clear();
+  return reported_from[session] = from;
+}
+
+/// False: some could not be kept now.
+bool TranscriptFollower::State::keep_all(const std::string& path, Followed& file) {
+  auto& waiting = file.kept_back;
+  std::size_t kept = 0;
+  for (; kept < waiting.size(); ++kept) {
+    auto& batch = waiting[kept];
+    const auto from = first_time_of(file, batch.session);
+    if (!from) {
+      trouble = from.error();
+      break;
+    }
+    const auto all = batch.reports.size();
+    std::erase_if(batch.reports, [&](const Report& report) { return *report.at < *from; });
+    if (batch.reports.empty()) continue;
+    // The session's first prompt is among those that were left out.
+    if (batch.reports.size() < all) batch.spec.title = file.transcript.title_of(batch.session);
+    if (!keep_one(batch)) break;
+  }
+  waiting.erase(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(kept));
+  if (waiting.empty()) {
+    if (trouble) options.log("transcripts are reported again");
+    trouble.reset();
+    pause = keep_again_first;
+    return true;
+  }
+  file.has_news = true;
+  if (pause == keep_again_first)
+    options.log("cannot report what is in " + path + ": " + trouble->message +
+                ". It is tried again");
+  keep_again = std::chrono::steady_clock::now() + pause;
+  pause = std::min(2 * pause, keep_again_last);
+  return false;
+}
+
+bool TranscriptFollower::State::keep_one(const Batch& batch) {
+  const auto receipt = options.keep(batch);
+  if (receipt) {
+    figures.reports += static_cast<std::int64_t>(receipt->accepted);
+    if (receipt->created) ++figures.sessions;
+    if (receipt->late > 0) begin_again(batch);
+    return true;
+  }
+  const auto& error = receipt.error();
+  if (error.code == ErrorCode::unavailable || error.code == ErrorCode::corrupt) {
+    trouble = error;
+    return false;
+  }
+  if (error.code == ErrorCode::not_found) return true;  // the end of a subagent that nobody knows
+  ++figures.refused;
+  if (!std::exchange(was_refused, true))
+    options.log("the reports of session " + batch.session + " are refused: " + error.message);
+  return true;
+}
+
+/// A session that had ended goes on, as its agent resumes it: its newer prompts and calls say so.
+void TranscriptFollower::State::begin_again(const Batch& batch) {
+  const auto there = options.look_up(batch.session);
+  if (!there || !there->has_ended) return;
+  const bool goes_on = std::ranges::any_of(batch.reports, [&](const Report& report) {
+    return (report.kind == ReportKind::user_input || report.kind == ReportKind::tool_call) &&
+           *report.at > there->newest;
+  });
+  if (!goes_on) return;
+  Batch start{.session = batch.session, .creation = Creation::refuse, .by = batch.by};
+  auto& report = start.reports.emplace_back();
+  report.kind = ReportKind::start;
+  report.detail = ProcessFacts{};
+  report.event_id = batch.reports.front().event_id + ":start";
+  (void)options.keep(start);
+}
+
+bool TranscriptFollower::State::is_stopping() const {
+  pollfd waits{.fd = wake, .events = POLLIN, .revents = 0};
+  return poll(&waits, 1, 0) > 0;
+}
+
+void TranscriptFollower::State::sleep_until_news(bool has_rest) {
+  const auto now = std::chrono::steady_clock::now();
+  auto until = next_look;
+  if (has_rest) until = std::min(until, rest_until);
+  if (trouble) until = std::max(now, std::min(next_look, keep_again));
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
+  std::array<pollfd, 2> waits{{{.fd = wake, .events = POLLIN, .revents = 0},
+                               {.fd = watch.descriptor(), .events = POLLIN, .revents = 0}}};
+  const nfds_t count = trouble || watch.descriptor() < 0 ? 1 : 2;
+  if (left > 0) poll(waits.data(), count, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
+}
+
+/// Reads a piece, or sleeps until there is something to do.
+void TranscriptFollower::State::step(bool paced) {
+  look_at_changes();
+  if (std::chrono::steady_clock::now() >= next_look) look_through();
+  std::string path;
+  auto* file = next_file(path);
+  const auto now = std::chrono::steady_clock::now();
+  const bool rests = paced && file != nullptr && !file->grows() && now < rest_until;
+  if (file == nullptr || rests || (trouble && now < keep_again))
+    return sleep_until_news(file != nullptr);
+  const bool grows = file->grows();
+  const auto before = processor_time();
+  advance(path, *file);
+  if (grows || options.share >= 1) return;
+  const auto used = processor_time() - before + Millis{1};
+  rest_until = std::chrono::steady_clock::now() +
+               std::chrono::milliseconds(static_cast<std::int64_t>(
+                   static_cast<double>(used.count()) * (1 / options.share - 1)));
+}
+
+TranscriptFollower::TranscriptFollower(std::unique_ptr<State> state) : state_(std::move(state)) {}
+TranscriptFollower::~TranscriptFollower() = default;
+
+Result<std::unique_ptr<TranscriptFollower>> TranscriptFollower::start(Options options) {
+  auto state = std::make_unique<State>(std::move(options));
+  if (!state->options.positions.empty()) {
+    auto positions = Positions::open(state->options.positions);
+    if (!positions) return positions.error();
+    state->positions = std::move(*positions);
+  }
+  return std::unique_ptr<TranscriptFollower>(new TranscriptFollower(std::move(state)));
+}
+
+void TranscriptFollower::run() {
+  while (!state_->is_stopping()) state_->step(true);
+}
+
+Result<void> TranscriptFollower::run_once() {
+  state_->look_through();
+  std::string path;
+  while (auto* file = state_->next_file(path)) {
+    if (state_->is_stopping()) break;
+    state_->advance(path, *file);
+    if (state_->trouble) return *state_->trouble;
+  }
+  return {};
+}
+
+void TranscriptFollower::stop() noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(state_->wake, &one, sizeof one);
+}
+
+const FollowFigures& TranscriptFollower::figures() const noexcept {
+  return state_->figures;
+}
+
+}  // namespace watchdog::monitor

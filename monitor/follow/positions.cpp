@@ -1,0 +1,191 @@
+// One JSON object a line; the newest line of a path counts. A line is appended by one write, so a
+// crash leaves at most one half line, at the end, which is left out. The lock is on the file
+// itself: a process that waited for a lock looks whether the name still leads to the file that it
+// locked.
+#include "follow/positions.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "codec/json.h"
+
+namespace watchdog::monitor {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t positions_bytes_max = 64UL * 1024 * 1024;
+constexpr std::size_t anew_bytes_min = 256UL * 1024;
+
+std::string position_line(const std::string& path, const SavedTranscript& saved) {
+  const auto& at = saved.position;
+  return json{{"file", path},
+              {"device", at.device},
+              {"inode", at.inode},
+              {"offset", at.offset},
+              {"headBytes", at.head_bytes},
+              {"head", at.head},
+              {"skips", at.is_skipping},
+              {"state", saved.state}}
+             .dump(-1, ' ', false, json::error_handler_t::replace) +
+         "\n";
+}
+
+void read_position(std::string_view line, std::map<std::string, SavedTranscript>& all) {
+  if (!is_json(line)) return;
+  const auto from = json::parse(line, nullptr, false);
+  if (!from.is_object()) return;
+  const auto number = [&](const char* name) {
+    const auto found = from.find(name);
+    return found != from.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+  };
+  const auto text = [&](const char* name) {
+    const auto found = from.find(name);
+    return found != from.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  const auto path = text("file");
+  if (path.empty()) return;
+  all[path] = {.position = {.device = static_cast<std::uint64_t>(number("device")),
+                            .inode = static_cast<std::uint64_t>(number("inode")),
+                            .offset = std::max<std::int64_t>(number("offset"), 0),
+                            .head_bytes = std::max<std::int64_t>(number("headBytes"), 0),
+                            .head = static_cast<std::uint64_t>(number("head")),
+                            .is_skipping = from.value("skips", json()) == json(true)},
+               .state = text("state")};
+}
+
+Error positions_trouble(const std::filesystem::path& path, const char* what, int code) {
+  return {ErrorCode::unavailable,
+          std::string(what) + " " + path.string() + ": " + std::strerror(code)};  // NOLINT
+}
+
+bool write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+/// Opens and locks the file that the path names.
+Result<int> locked_file(const std::filesystem::path& path) {
+  for (int tries = 0; tries < 8; ++tries) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-vararg,hicpp-vararg): POSIX
+    const int descriptor = ::open(
+        path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    if (descriptor < 0) return positions_trouble(path, "cannot open", errno);
+    struct stat facts {};
+    struct stat named {};
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+      close(descriptor);
+      return Error{ErrorCode::conflict, path.string() +
+                                            " is in use: another process follows these "
+                                            "transcripts for the same monitor. Stop one of them"};
+    }
+    const bool known = fstat(descriptor, &facts) == 0 && lstat(path.c_str(), &named) == 0;
+    if (known && facts.st_ino == named.st_ino && facts.st_dev == named.st_dev) {
+      const bool is_own = facts.st_uid == geteuid() && (facts.st_mode & 077U) == 0;
+      if (S_ISREG(facts.st_mode) && is_own) return descriptor;
+      close(descriptor);
+      return Error{ErrorCode::invalid,
+                   path.string() + " must be a regular file that only you may read"};
+    }
+    close(descriptor);  // it was replaced meanwhile
+  }
+  return Error{ErrorCode::unavailable, "cannot lock " + path.string()};
+}
+
+}  // namespace
+
+Positions::~Positions() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+Positions::Positions(Positions&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      bytes_(other.bytes_),
+      live_bytes_(other.live_bytes_),
+      all_(std::move(other.all_)) {}
+Positions& Positions::operator=(Positions&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(live_bytes_, other.live_bytes_);
+  std::swap(all_, other.all_);
+  return *this;
+}
+
+Result<Positions> Positions::open(std::filesystem::path path) {
+  std::error_code made;
+  if (const auto folder = path.parent_path(); !folder.empty() && !std::filesystem::exists(folder)) {
+    std::filesystem::create_directories(folder, made);
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all, made);
+  }
+  const auto descriptor = locked_file(path);
+  if (!descriptor) return descriptor.error();
+  Positions positions;
+  positions.path_ = std::move(path);
+  positions.descriptor_ = *descriptor;
+  std::string text;
+  std::string piece(64UL * 1024, '\0');
+  while (text.size() < positions_bytes_max) {
+    const auto got = ::read(*descriptor, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return positions_trouble(positions.path_, "cannot read", errno);
+    if (got == 0) break;
+    text.append(piece, 0, static_cast<std::size_t>(got));
+  }
+  std::string_view rest = text;
+  for (auto end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
+    read_position(rest.substr(0, end), positions.all_);
+    rest.remove_prefix(end + 1);
+  }
+  positions.bytes_ = text.size();
+  // A half line would be continued by the next one.
+  if (!rest.empty() || positions.bytes_ > anew_bytes_min) {
+    if (auto written = positions.write_anew(); !written) return written.error();
+  }
+  return positions;
+}
+
+Result<void> Positions::put(const std::string& path, SavedTranscript saved) {
+  const auto line = position_line(path, saved);
+  all_[path] = std::move(saved);
+  if (descriptor_ < 0) return {};
+  if (!write_all(descriptor_, line)) return positions_trouble(path_, "cannot write", errno);
+  bytes_ += line.size();
+  if (bytes_ > anew_bytes_min && bytes_ > 4 * live_bytes_) return write_anew();
+  return {};
+}
+
+Result<void> Positions::write_anew() {
+  const auto fresh = path_.string() + ".new";
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-vararg,hicpp-vararg): POSIX
+  const int descriptor =
+      ::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (descriptor < 0) return positions_trouble(fresh, "cannot write", errno);
+  std::string text;
+  for (const auto& [path, saved] : all_) text += position_line(path, saved);
+  const bool written = flock(descriptor, LOCK_EX | LOCK_NB) == 0 && write_all(descriptor, text) &&
+                       fdatasync(descriptor) == 0 && rename(fresh.c_str(), path_.c_str()) == 0;
+  if (!written) {
+    const int code = errno;
+    close(descriptor);
+    return positions_trouble(fresh, "cannot write", code);
+  }
+  close(std::exchange(descriptor_, descriptor));
+  bytes_ = live_bytes_ = text.size();
+  return {};
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,109 @@
+/// \file
+/// What is known of a transcript so far, and how the tables of agents make reports of a line.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ingest/transcript.h"
+#include "watchdog/report.h"
+
+namespace watchdog::monitor {
+
+/// One session of a transcript. A plain value.
+struct TranscriptTalk {
+  static constexpr std::size_t calls_max = 32;
+
+  std::string session{};
+  std::string parent{};
+  std::string cwd{};     ///< The first one.
+  std::string model{};   ///< The newest one.
+  std::string title{};   ///< The first line of the first prompt.
+  std::string prompt{};  ///< Of Codex: the newest prompt, which two lines report. Its first part.
+  std::string turn{};    ///< Of Codex: the id of the turn.
+  std::string answer{};  ///< The newest answer whose tokens are counted,
+  std::int64_t answer_tokens = 0;  ///< and their number.
+  std::int64_t steps = 0;
+  std::int64_t tokens = 0;
+  std::string waiting_for{};   ///< The subject of the wait for the model's server. Empty: none.
+  bool works = false;          ///< A turn is open.
+  bool may_rest = false;       ///< The newest answer has no call; its line does not say more.
+  bool is_compacted = false;   ///< A compaction was reported, and a second line of it may follow.
+  std::int64_t newest_ms = 0;  ///< The newest line's time.
+  std::uint64_t newest_line = 0;  ///< That line's digest.
+  /// Open calls with their tools' names, the oldest first.
+  std::vector<std::pair<std::string, std::string>> calls{};
+};
+
+struct TranscriptState {
+  static constexpr std::size_t talks_max = 8;
+
+  TranscriptAgent agent = TranscriptAgent::claude_code;
+  std::string own{};                    ///< Of Codex: the file's session.
+  std::string parent{};                 ///< Likewise, the session that started it.
+  std::int64_t begins_ms = 0;           ///< Likewise: older lines are a copy of another file's.
+  std::vector<TranscriptTalk> talks{};  ///< The newest at the end.
+};
+
+/// Collects the reports of one line.
+class TranscriptScribe {
+ public:
+  TranscriptScribe(TranscriptState& state, std::uint64_t digest, WallTime at, WallTime now)
+      : state_(state), digest_(digest), at_(at), now_(now) {}
+
+  /// The session of that id; a new one if it is not there. Valid until the next call.
+  TranscriptTalk& talk(const std::string& session, const std::string& parent = {});
+  /// Adds a report. It gets an event id of the line, unless it has one.
+  void say(const TranscriptTalk& talk, Report report);
+  void say(const TranscriptTalk& talk, ReportKind kind, std::string_view name = {},
+           std::string content = {});
+
+  void prompt(TranscriptTalk& talk, std::string text, std::string event_id = {});
+  void call(TranscriptTalk& talk, const std::string& id, std::string tool, std::string arguments);
+  /// `failure`: the beginning of the event id of a result that is a failure.
+  void result(TranscriptTalk& talk, const std::string& id, bool failed, std::string text,
+              std::string_view failure);
+  /// The model answered: a wait for it is over.
+  void answered(TranscriptTalk& talk);
+  /// Counts the tokens of an answer once, however many lines it has.
+  void use(TranscriptTalk& talk, const std::string& answer, std::int64_t tokens);
+  /// Reports a total.
+  void use_total(TranscriptTalk& talk, std::int64_t tokens);
+  /// `again`: it is a second line of the same compaction, if the first one was there.
+  void compact(TranscriptTalk& talk, bool again);
+  void rest(TranscriptTalk& talk, std::string_view why = {}, std::string event_id = {});
+  void fail(TranscriptTalk& talk, const std::string& kind, const std::string& text,
+            std::int64_t status);
+
+  [[nodiscard]] WallTime at() const { return at_; }
+  [[nodiscard]] WallTime now() const { return now_; }
+  [[nodiscard]] std::vector<Batch> batches() { return std::move(batches_); }
+
+ private:
+  TranscriptState& state_;
+  std::uint64_t digest_;
+  WallTime at_;
+  WallTime now_;
+  int said_ = 0;
+  std::vector<Batch> batches_;
+};
+
+// Members of a line. A missing member, and one of another type, is empty.
+[[nodiscard]] const nlohmann::json& member(const nlohmann::json& object, const char* name);
+[[nodiscard]] std::string text_in(const nlohmann::json& object, const char* name);
+[[nodiscard]] std::int64_t number_in(const nlohmann::json& object, const char* name);
+[[nodiscard]] bool flag_in(const nlohmann::json& object, const char* name);
+/// A text as it is, a list of blocks as their texts, anything else as its JSON. Bounded.
+[[nodiscard]] std::string content_text(const nlohmann::json& content);
+/// The text as the id of a session.
+[[nodiscard]] std::string session_id_from(std::string text);
+
+/// The tables of the agents. A line is a JSON object.
+void take_claude_code(TranscriptScribe& scribe, const nlohmann::json& line);
+void take_codex(TranscriptScribe& scribe, TranscriptState& state, const nlohmann::json& line);
+
+}  // namespace watchdog::monitor

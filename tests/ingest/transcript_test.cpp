@@ -1,0 +1,376 @@
+// Lines of transcripts become reports. Those of Codex are recorded; those of Claude Code follow its
+// format. The reports do not depend on where a file is cut, nor on which source is first.
+#include "ingest/transcript.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "ingest/hooks.h"
+#include "ingest/joiner.h"
+#include "support/reports.h"
+#include "support/scenario.h"
+#include "support/temp_dir.h"
+#include "facts/ids.h"
+#include "codec/json.h"
+#include "store/store_reader.h"
+
+namespace watchdog::monitor {
+namespace {
+
+using nlohmann::json;
+
+/// Some time after the recorded lines.
+constexpr WallTime transcript_now{Millis{1'795'435'200'000}};
+
+std::vector<std::string> transcript_lines(const std::string& file) {
+  std::ifstream stream(std::filesystem::path(PROJECT_ROOT) / "tests/data/transcripts" / file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  EXPECT_FALSE(lines.empty()) << file;
+  return lines;
+}
+
+TranscriptAgent transcript_agent(const std::string& file) {
+  return file.starts_with("codex") ? TranscriptAgent::codex : TranscriptAgent::claude_code;
+}
+
+std::string short_form(const Report& report) {
+  return std::string(name_of(report.kind)) + (report.name.empty() ? "" : " " + report.name);
+}
+
+using ToldLines = std::map<std::string, std::vector<std::string>>;
+
+ToldLines told_by(const std::string& file) {
+  Transcript transcript(transcript_agent(file));
+  ToldLines told;
+  for (const auto& line : transcript_lines(file)) {
+    const auto batches = transcript.take(line, transcript_now);
+    EXPECT_TRUE(batches) << line;
+    for (const auto& batch : *batches)
+      for (const auto& report : batch.reports) told[batch.session].push_back(short_form(report));
+  }
+  return told;
+}
+
+const std::string claude_session = "5b1f3c1e-9d1a-4c55-8b8e-0d8f4a6d2c01";
+
+TEST(Transcript, of_codex_becomes_prompts_calls_answers_tokens_and_rests) {
+  const std::vector<std::string> run{
+      "user_input", "tool_call exec_command", "tool_result exec_command",
+      "budget",     "tool_call exec_command", "tool_result exec_command",
+      "budget",     "tool_call exec_command", "tool_result exec_command",
+      "budget",     "message assistant",      "budget",
+      "idle"};
+  EXPECT_EQ(told_by("codex-tools.jsonl"),
+            (ToldLines{{"01a202cc-15e8-7451-8b63-9a029cff292d", run}}));
+}
+
+TEST(Transcript, of_codex_shows_an_interruption) {
+  const auto told = told_by("codex-interrupt.jsonl");
+  ASSERT_EQ(told.size(), 1U);
+  const auto& run = told.begin()->second;
+  EXPECT_EQ(run.back(), "idle interrupted");
+  EXPECT_EQ(std::ranges::count(run, "user_input"), 3);
+  EXPECT_EQ(std::ranges::count(run, "tool_call exec_command"), 3);
+  EXPECT_EQ(std::ranges::count(run, "tool_result exec_command"), 2);
+  EXPECT_EQ(std::ranges::count(run, "error exec_command"), 1);
+  EXPECT_EQ(std::ranges::count(run, "idle"), 2);
+}
+
+TEST(Transcript, of_codex_whose_turn_failed_waits_for_a_login) {
+  const std::vector<std::string> run{"user_input", "idle", "message error", "wait login"};
+  EXPECT_EQ(told_by("codex-e401.jsonl").begin()->second, run);
+}
+
+TEST(Transcript, of_claude_code_becomes_what_its_hooks_would_tell_and_more) {
+  const std::vector<std::string> run{"user_input",
+                                     "message assistant",
+                                     "budget",
+                                     "budget",
+                                     "tool_call Bash",
+                                     "budget",
+                                     "error Bash",
+                                     "tool_call Read",
+                                     "budget",
+                                     "tool_result Read",
+                                     "wait overload",
+                                     "resume overload",
+                                     "tool_call Task",
+                                     "budget",
+                                     "tool_result Task",
+                                     "compaction",
+                                     "message assistant",
+                                     "budget",
+                                     "idle",
+                                     "user_input",
+                                     "tool_call AskUserQuestion",
+                                     "wait input",
+                                     "budget",
+                                     "tool_result AskUserQuestion",
+                                     "tool_call Bash",
+                                     "budget",
+                                     "error Bash",
+                                     "idle interrupted",
+                                     "user_input",
+                                     "idle",
+                                     "message error",
+                                     "wait quota"};
+  auto told = told_by("claude-code.jsonl");
+  auto& own = told[claude_session];
+  // The answer's tokens are there once, although it has three lines.
+  const auto first = std::ranges::find(own, "budget");
+  ASSERT_NE(first, own.end());
+  auto expected = run;
+  expected.erase(std::next(expected.begin(), 3));
+  own.erase(first);
+  expected.erase(std::ranges::find(expected, "budget"));
+  // A thinking block comes before the text and has the tokens already.
+  EXPECT_EQ(own, expected);
+  EXPECT_EQ(told[claude_session + ":a1b2c3d4"], std::vector<std::string>{"end"});
+}
+
+TEST(Transcript, counts_an_answer_of_several_lines_once) {
+  Transcript transcript(TranscriptAgent::claude_code);
+  BudgetFigures newest;
+  for (const auto& line : transcript_lines("claude-code.jsonl")) {
+    const auto batches = transcript.take(line, transcript_now);
+    ASSERT_TRUE(batches);
+    for (const auto& batch : *batches)
+      for (const auto& report : batch.reports)
+        if (const auto* figures = std::get_if<BudgetFigures>(&report.detail)) newest = *figures;
+  }
+  // 160 of the first answer, 120 each of four, 230 of the one with the long text.
+  EXPECT_EQ(newest.tokens, 160 + 4 * 120 + 230);
+  EXPECT_EQ(newest.steps, 6);
+}
+
+TEST(Transcript, of_a_subagent_is_a_session_below) {
+  Transcript transcript(TranscriptAgent::claude_code);
+  std::vector<std::string> kinds;
+  for (const auto& line : transcript_lines("claude-code-subagent.jsonl")) {
+    const auto batches = transcript.take(line, transcript_now);
+    ASSERT_TRUE(batches);
+    for (const auto& batch : *batches) {
+      EXPECT_EQ(batch.session, claude_session + ":a1b2c3d4");
+      EXPECT_EQ(batch.spec.parent, claude_session);
+      for (const auto& report : batch.reports) kinds.push_back(short_form(report));
+    }
+  }
+  const std::vector<std::string> run{
+      "user_input",        "tool_call Grep", "budget", "tool_result Grep",
+      "message assistant", "budget",         "idle"};
+  EXPECT_EQ(kinds, run);
+}
+
+TEST(Transcript, has_the_quota_with_its_end) {
+  Transcript transcript(TranscriptAgent::claude_code);
+  std::optional<WallTime> until;
+  for (const auto& line : transcript_lines("claude-code.jsonl"))
+    for (const auto& batch : *transcript.take(line, transcript_now))
+      for (const auto& report : batch.reports)
+        if (report.name == wait_reports::quota) until = report.until;
+  // 11:30 UTC on the day of the line, not of the reading.
+  ASSERT_TRUE(until);
+  EXPECT_EQ(*until, (WallTime{std::chrono::sys_days{std::chrono::year{2026} / 11 / 22} +
+                              std::chrono::hours{11} + std::chrono::minutes{30}}));
+}
+
+TEST(Transcript, is_titled_by_its_first_prompt_and_not_by_commands) {
+  Transcript transcript(TranscriptAgent::claude_code);
+  for (const auto& line : transcript_lines("claude-code.jsonl"))
+    (void)transcript.take(line, transcript_now);
+  EXPECT_EQ(transcript.title_of(claude_session), "Make the tests green");
+}
+
+TEST(Transcript, without_the_end_of_a_turn_rests_when_nothing_follows) {
+  Transcript transcript(TranscriptAgent::claude_code);
+  const auto line = [](const char* type, const std::string& rest) {
+    return std::string(R"({"sessionId":"s","timestamp":"2026-11-22T10:00:00Z","type":")") + type +
+           "\"," + rest + "}";
+  };
+  (void)transcript.take(line("user", R"("message":{"content":"hello"})"), transcript_now);
+  EXPECT_TRUE(transcript.pause().empty()) << "the model has not answered";
+  (void)transcript.take(
+      line("assistant",
+           R"("message":{"id":"m","stop_reason":null,"content":[{"type":"text","text":"hi"}]})"),
+      transcript_now);
+  const auto rested = transcript.pause();
+  ASSERT_EQ(rested.size(), 1U);
+  EXPECT_EQ(short_form(rested.front().reports.front()), "idle relay");
+  EXPECT_TRUE(transcript.pause().empty()) << "it said so";
+}
+
+TEST(Transcript, saved_after_any_line_goes_on_as_if_it_had_not_been) {
+  const auto seed = test::random_seed();
+  SCOPED_TRACE("WATCHDOG_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (const auto* file : {"claude-code.jsonl", "claude-code-subagent.jsonl", "codex-tools.jsonl",
+                           "codex-interrupt.jsonl", "codex-e401.jsonl"}) {
+    Transcript whole(transcript_agent(file));
+    Transcript cut(transcript_agent(file));
+    for (const auto& line : transcript_lines(file)) {
+      const auto expected = whole.take(line, transcript_now);
+      const auto found = cut.take(line, transcript_now);
+      ASSERT_EQ(expected->size(), found->size()) << line;
+      for (std::size_t at = 0; at < expected->size(); ++at) {
+        const auto& one = (*expected)[at];
+        const auto& other = (*found)[at];
+        ASSERT_EQ(one.session, other.session);
+        ASSERT_EQ(to_json(one.spec), to_json(other.spec));
+        ASSERT_EQ(one.reports.size(), other.reports.size()) << line;
+        for (std::size_t i = 0; i < one.reports.size(); ++i) {
+          EXPECT_EQ(one.reports[i].event_id, other.reports[i].event_id);
+          EXPECT_EQ(one.reports[i].name, other.reports[i].name);
+          EXPECT_EQ(one.reports[i].content, other.reports[i].content);
+        }
+      }
+      if (random() % 3 == 0) cut = Transcript(transcript_agent(file), cut.save());
+    }
+  }
+}
+
+TEST(Transcript, keeps_its_memory_bounded) {
+  Transcript transcript(TranscriptAgent::claude_code);
+  for (int i = 0; i < 5'000; ++i) {
+    const auto id = std::to_string(i);
+    const json line{{"type", "assistant"},
+                    {"sessionId", "s" + std::to_string(i % 100)},
+                    {"timestamp", "2026-11-22T10:00:00Z"},
+                    {"message",
+                     {{"id", std::string(2'000, 'm') + id},
+                      {"content", {{{"type", "tool_use"}, {"id", "t" + id}, {"name", "Bash"}}}}}}};
+    (void)transcript.take(line.dump(), transcript_now);
+  }
+  EXPECT_LT(transcript.save().size(), 64U * 1024);
+}
+
+TEST(Transcript, takes_anything_for_what_it_is) {
+  Transcript transcript(TranscriptAgent::claude_code);
+  EXPECT_FALSE(transcript.take("", transcript_now));
+  EXPECT_FALSE(transcript.take("no json", transcript_now));
+  EXPECT_FALSE(transcript.take("[1]", transcript_now));
+  EXPECT_FALSE(transcript.take(std::string(64, '\0'), transcript_now));
+  EXPECT_FALSE(transcript.take(std::string(100'000, '['), transcript_now));
+  EXPECT_FALSE(transcript.take("{\"type\":\"user\",\"sessionId\":\"\xff\"}", transcript_now));
+  for (
+      const auto* line :
+      {R"({"type":["user"],"sessionId":"s"})", R"({"type":"user","sessionId":5,"message":{}})",
+       R"({"type":"user","sessionId":"s","message":[]})",
+       R"({"type":"assistant","sessionId":"s","message":{"content":[5,null,{"type":"tool_use"}]}})",
+       R"({"type":"assistant","sessionId":"s","timestamp":"9999-99-99T99:99:99Z","message":{"usage":{"input_tokens":-9223372036854775808,"output_tokens":18446744073709551615}}})"}) {
+    const auto batches = transcript.take(line, transcript_now);
+    ASSERT_TRUE(batches) << line;
+    for (const auto& batch : *batches) {
+      EXPECT_TRUE(is_session_id(batch.session));
+      for (const auto& report : batch.reports) EXPECT_LE(*report.at, transcript_now);
+    }
+  }
+}
+
+/// A store behind the joiner.
+class JoinedTranscript {
+ public:
+  void hooks() {
+    std::ifstream stream(std::filesystem::path(PROJECT_ROOT) /
+                         "tests/data/recordings/codex-approval.jsonl");
+    for (std::string line; std::getline(stream, line);) {
+      auto event = hook_event(HookAgent::codex, json::parse(line)["event"].dump());
+      ASSERT_TRUE(event);
+      keep({.session = event->session,
+            .creation = Creation::attach,
+            .spec = event->spec,
+            .reports = event->reports,
+            .by = ReportOrigin::hooks});
+    }
+  }
+  void transcript() {
+    Transcript transcript(TranscriptAgent::codex);
+    for (const auto& line : transcript_lines("codex-interrupt.jsonl"))
+      for (auto& batch : *transcript.take(line, transcript_now)) keep(std::move(batch));
+  }
+  std::map<std::string, int> kinds() {
+    auto reader = StoreReader::open(dir_ / "w.db");
+    EXPECT_TRUE(reader);
+    std::map<std::string, int> kinds;
+    for (const auto& event : test::all_events(*reader, "01a202d2-134d-7f70-9d5c-0a82dd803456"))
+      ++kinds[std::string(name_of(event.report.kind))];
+    return kinds;
+  }
+
+ private:
+  void keep(Batch batch) {
+    if (batch.reports.empty()) return;
+    joiner_.join(batch);
+    const auto receipts = store_.append({&batch, 1});
+    ASSERT_TRUE(receipts && receipts->front());
+  }
+  test::TempDir dir_;
+  Store store_ = std::move(*Store::open({.database = dir_ / "w.db"}));
+  Joiner joiner_;
+};
+
+TEST(Transcript, beside_hooks_of_the_same_session_counts_nothing_twice) {
+  for (const bool hooks_first : {true, false}) {
+    JoinedTranscript both;
+    if (hooks_first) both.hooks();
+    both.transcript();
+    if (!hooks_first) both.hooks();
+    auto kinds = both.kinds();
+    EXPECT_EQ(kinds["user_input"], 3) << hooks_first;
+    EXPECT_EQ(kinds["tool_call"], 3) << hooks_first;
+    EXPECT_EQ(kinds["tool_result"] + kinds["error"], 3) << hooks_first;
+  }
+}
+
+TEST(Transcript, beside_telemetry_has_its_tokens_from_one_of_them) {
+  Joiner joiner;
+  const auto use = [](ReportOrigin by, std::int64_t tokens) {
+    Report report;
+    report.kind = ReportKind::budget;
+    BudgetFigures figures;
+    figures.tokens = tokens;
+    report.detail = figures;
+    return Batch{.session = "s", .reports = {report}, .by = by};
+  };
+  auto first = use(ReportOrigin::otlp, 100);
+  joiner.join(first);
+  EXPECT_EQ(first.reports.size(), 1U);
+  for (int i = 0; i < Joiner::other_uses_max; ++i) {
+    auto other = use(transcript_origin, 100 + i);
+    joiner.join(other);
+    EXPECT_TRUE(other.reports.empty()) << "the session's tokens come from its telemetry";
+    if (i % 4 != 0) continue;
+    auto own = use(ReportOrigin::otlp, 200);
+    joiner.join(own);
+    EXPECT_EQ(own.reports.size(), 1U);
+  }
+  for (int i = 0; i < Joiner::other_uses_max + 1; ++i) {
+    auto other = use(transcript_origin, 300);
+    joiner.join(other);
+    const auto expected = i == Joiner::other_uses_max ? 1U : 0U;
+    EXPECT_EQ(other.reports.size(), expected) << "the telemetry is off after some of them";
+  }
+}
+
+TEST(Transcript, leaves_states_out_that_are_older_than_the_session) {
+  Batch batch;
+  for (const auto kind : {ReportKind::idle, ReportKind::message, ReportKind::wait}) {
+    auto& report = batch.reports.emplace_back();
+    report.kind = kind;
+    report.at = transcript_now;
+  }
+  drop_old_states(batch, transcript_now);
+  EXPECT_EQ(batch.reports.size(), 3U);
+  drop_old_states(batch, transcript_now + Millis{1});
+  ASSERT_EQ(batch.reports.size(), 1U);
+  EXPECT_EQ(batch.reports.front().kind, ReportKind::message);
+}
+
+}  // namespace
+}  // namespace watchdog::monitor
