@@ -93,20 +93,21 @@ inline const std::map<std::string, Set, std::less<>> may_include = {
       "monitor/proxy/sessions", "monitor/proxy/server"}},
     // tables, phrases, screens
     {"monitor/terminal", {"monitor/ingest", "monitor/process", "monitor/core", "monitor/api"}},
+    // the Model Context Protocol
+    {"monitor/mcp",
+     {"monitor/ingest", "monitor/process", "monitor/core", "monitor/api", "monitor/terminal"}},
     // the commands
     {"monitor/cli",
      {"monitor/ingest", "monitor/follow", "monitor/setup", "monitor/process", "monitor/wrapper",
       "monitor/core", "monitor/alerts", "monitor/export", "monitor/service", "monitor/api",
-      "monitor/http",
-      "monitor/proxy/sessions", "monitor/proxy/server", "monitor/proxy/connection",
-      "monitor/terminal"}},
+      "monitor/http", "monitor/proxy/sessions", "monitor/proxy/server",
+      "monitor/proxy/connection", "monitor/terminal", "monitor/mcp"}},
     // the program
     {"monitor",
      {"monitor/ingest", "monitor/follow", "monitor/setup", "monitor/process", "monitor/wrapper",
       "monitor/core", "monitor/alerts", "monitor/export", "monitor/service", "monitor/api",
-      "monitor/http",
-      "monitor/proxy/sessions", "monitor/proxy/server", "monitor/proxy/connection",
-      "monitor/terminal", "monitor/cli"}},
+      "monitor/http", "monitor/proxy/sessions", "monitor/proxy/server",
+      "monitor/proxy/connection", "monitor/terminal", "monitor/mcp", "monitor/cli"}},
 };
 
 }  // namespace watchdog::test

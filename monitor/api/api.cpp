@@ -77,6 +77,9 @@ constexpr std::array routes{
     Route{Method::post, "v1/logs", Scope::report, post_logs, "*", {}, full_for_otlp},
     Route{Method::post, "v1/traces", Scope::report, post_traces, "*", {}, full_for_otlp},
     Route{Method::post, "v1/metrics", Scope::report, post_metrics, "*", {}, full_for_otlp},
+    Route{Method::post, "mcp", Scope::read, serve_mcp},
+    Route{Method::get, "mcp", Scope::read, serve_mcp},
+    Route{Method::del, "mcp", Scope::read, serve_mcp},
     Route{Method::get, "api/turns/active", Scope::read, list_turns, "limit"},
     Route{Method::post, "api/turns/:id/abort", Scope::act, abort_turn, "", AuditAction::abort},
     Route{Method::post, "api/turns/:id/abort-tool/:tool", Scope::act, abort_turn, "",
@@ -140,6 +143,8 @@ std::string_view word_of(Method method) {
       return "POST";
     case Method::patch:
       return "PATCH";
+    case Method::del:
+      return "DELETE";
     default:
       return "HEAD";
   }
@@ -287,7 +292,7 @@ void Api::handle(Request request, Reply reply) {
   route.answer(std::make_shared<Call>(
       Call{backend_, desk_, access_, std::move(request), std::move(*target), std::move(found.id),
            std::move(found.tool), std::move(caller.name), caller.scopes, std::move(reply), feed_,
-           &hints_, &telemetry_, links_, proxy_url_}));
+           &hints_, &telemetry_, links_, proxy_url_, mcp_}));
 }
 
 }  // namespace watchdog::monitor

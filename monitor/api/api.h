@@ -11,6 +11,7 @@
 #include "api/access.h"
 #include "api/check_service.h"
 #include "api/hints.h"
+#include "api/mcp_door.h"
 #include "api/message.h"
 #include "core/alert_links.h"
 #include "core/backend.h"
@@ -43,6 +44,9 @@ class Api {
   /// memory, before this returns; everything else from wherever the backend works.
   void handle(Request request, Reply reply);
 
+  /// Opens `/mcp`, before any request comes. `door` must outlive this.
+  void open_mcp(McpDoor* door) { mcp_ = door; }
+
   /// See Access::renew.
   void renew(std::vector<Token> tokens) { access_.renew(std::move(tokens)); }
   [[nodiscard]] std::shared_ptr<const AccessPolicy> gate() const { return access_.gate(); }
@@ -58,6 +62,7 @@ class Api {
   Hints hints_;
   OtlpMemory telemetry_;
   const std::shared_ptr<const AlertLinks> links_;
+  McpDoor* mcp_ = nullptr;
   const std::string proxy_url_;
 };
 

@@ -9,6 +9,7 @@
 #include "api/access.h"
 #include "api/check_service.h"
 #include "api/hints.h"
+#include "api/mcp_door.h"
 #include "api/message.h"
 #include "api/target.h"
 #include "core/alert_links.h"
@@ -38,6 +39,7 @@ struct Call {
   OtlpMemory* telemetry = nullptr;
   std::shared_ptr<const AlertLinks> links{};  ///< Null: messages have no links that act.
   std::string_view proxy_url{};  ///< Where agents reach their model; empty: there is no proxy.
+  McpDoor* mcp = nullptr;        ///< Null: this process has no MCP server.
 };
 using CallPtr = std::shared_ptr<Call>;
 

@@ -13,7 +13,7 @@
 
 namespace watchdog::monitor {
 
-enum class Method : std::uint8_t { get, head, post, patch, other };
+enum class Method : std::uint8_t { get, head, post, patch, del, other };
 
 /// A plain value. Texts are as they came over the wire.
 struct Request {
@@ -32,6 +32,10 @@ struct Request {
   std::string if_none_match;
   std::string last_event_id;
   std::string session;          ///< X-Watchdog-Session: whose telemetry a body is.
+  std::string mcp_session;      ///< Mcp-Session-Id
+  std::string mcp_version;      ///< MCP-Protocol-Version
+  std::string mcp_method;       ///< Mcp-Method
+  std::string mcp_name;         ///< Mcp-Name
   std::string peer;             ///< Address that it came from, without its port; empty: no socket.
   std::uint16_t peer_port = 0;  ///< Its port; 0: no socket.
   std::uint16_t own_port = 0;   ///< Where it came in.

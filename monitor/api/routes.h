@@ -39,6 +39,9 @@ void post_metrics(const CallPtr& call);
 /// The answer while the store is full. Exporters only send again after some statuses.
 [[nodiscard]] Response full_for_otlp(const Request& request);
 
+/// The Model Context Protocol.
+void serve_mcp(const CallPtr& call);
+
 // Turns
 void list_turns(const CallPtr& call);
 /// Asks for the end of a turn, or of one of its calls.

@@ -3,7 +3,10 @@
 #include <boost/url/parse.hpp>
 #include <boost/url/src.hpp>  // the one file that compiles Boost.URL
 #include <boost/url/url_view.hpp>
+#include <array>
+#include <cctype>
 #include <charconv>
+#include <cstdio>
 
 namespace watchdog::monitor {
 
@@ -50,6 +53,21 @@ Result<std::int64_t> Target::number(const std::string& name, std::int64_t absent
     return Error{ErrorCode::malformed, name + " must be an integer, not " + digits, name};
   }
   return value;
+}
+
+std::string url_encoded(const std::string& text) {
+  std::string encoded;
+  for (const unsigned char c : text) {
+    const bool plain = std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_' || c == '~';
+    if (plain) {
+      encoded += static_cast<char>(c);
+    } else {
+      std::array<char, 4> hex{};
+      std::snprintf(hex.data(), hex.size(), "%%%02X", c);
+      encoded += hex.data();
+    }
+  }
+  return encoded;
 }
 
 }  // namespace watchdog::monitor

@@ -60,4 +60,7 @@ class Target {
   std::map<std::string, std::string> parameters_;
 };
 
+/// Text as one segment or value of a URL.
+[[nodiscard]] std::string url_encoded(const std::string& text);
+
 }  // namespace watchdog::monitor

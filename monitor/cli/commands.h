@@ -29,6 +29,7 @@ void add_doctor(CommandLine& line);
 void add_hooks(CommandLine& line);
 void add_env(CommandLine& line);
 void add_follow(CommandLine& line);
+void add_mcp(CommandLine& line);
 void add_run(CommandLine& line);
 void add_replay(CommandLine& line);
 void add_completion(CommandLine& line);
@@ -39,6 +40,6 @@ inline constexpr void (*all_commands[])(CommandLine&) = {
     add_serve,  add_proxy,   add_demo,   add_config,     add_status, add_sessions, add_watch,
     add_events, add_explain, add_turns,  add_alerts,     add_cancel, add_wait,     add_check,
     add_report, add_audit,   add_forget, add_backup,     add_doctor, add_hooks,    add_env,
-    add_follow, add_run,     add_replay, add_completion, add_man};
+    add_follow, add_mcp,     add_run,    add_replay,     add_completion, add_man};
 
 }  // namespace watchdog::monitor

@@ -5,7 +5,6 @@
 // the start. If no process of this boot wrote a file, its time continues from the latest tick.
 #include "cli/endpoint.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -105,21 +104,6 @@ int complain(const Error& error) {
 std::string environment(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it
   return value != nullptr ? value : "";
-}
-
-std::string url_encoded(const std::string& text) {
-  std::string encoded;
-  for (const unsigned char c : text) {
-    const bool plain = std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_' || c == '~';
-    if (plain) {
-      encoded += static_cast<char>(c);
-    } else {
-      std::array<char, 4> hex{};
-      std::snprintf(hex.data(), hex.size(), "%%%02X", c);
-      encoded += hex.data();
-    }
-  }
-  return encoded;
 }
 
 Endpoint::Address Endpoint::address_of(const Options& options) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "api/api.h"
+#include "api/target.h"
 #include "http/client.h"
 
 namespace watchdog::monitor {
@@ -71,9 +72,6 @@ class Endpoint {
 
 /// Returns the error in a failed response.
 [[nodiscard]] Error error_from(const Response& response);
-
-/// Text as one segment or value of a URL.
-[[nodiscard]] std::string url_encoded(const std::string& text);
 
 /// Environment variable, or empty.
 [[nodiscard]] std::string environment(const char* name);

@@ -12,7 +12,7 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/sse_reader.h"
+#include "core/sse_reader.h"
 #include "cli/usage.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"

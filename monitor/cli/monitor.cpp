@@ -31,6 +31,7 @@
 #include "http/client.h"
 #include "http/event_loop.h"
 #include "http/server.h"
+#include "mcp/http.h"
 #include "service/liveness.h"
 #include "terminal/output.h"
 #include "watchdog/model_client.h"
@@ -45,6 +46,7 @@ struct Monitor::State {
     liveness.reset();
     telemetry.reset();
     server.reset();
+    if (mcp) mcp->stop();
     through.reset();  // its observations are still to be stored
     for (const auto& dispatcher : couriers) dispatcher->stop();
     if (store_thread) store_thread->listen_for_messages(nullptr);
@@ -68,6 +70,7 @@ struct Monitor::State {
   std::optional<ModelClient> model;
   std::unique_ptr<CheckService> desk;
   std::unique_ptr<Api> api;
+  std::unique_ptr<mcp::HttpDoor> mcp;
   std::unique_ptr<HttpServer> server;
   std::unique_ptr<HttpServer> telemetry;  ///< Null: OpenTelemetry comes to `server` alone.
   std::unique_ptr<PassThrough> through;   ///< Null: no model server was named.
@@ -290,6 +293,8 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   state->api = std::make_unique<Api>(*state->store_thread, *state->desk, *gate, &state->feed,
                                      own.requests_per_second_max,
                                      state->through ? state->through->proxy().url() : "", *links);
+  state->mcp = std::make_unique<mcp::HttpDoor>(*state->api, own_version());
+  state->api->open_mcp(state->mcp.get());
   state->tokens = watch_tokens(
       settings, *gate,
       [api = state->api.get(), through = state->through.get()](std::vector<Token> tokens) {

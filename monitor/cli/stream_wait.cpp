@@ -14,7 +14,10 @@
 
 #include "cli/sse_reader.h"
 #include "codec/json.h"
+#include "core/sse_reader.h"
+#include "mcp/told_event.h"
 #include "terminal/phrases.h"
+#include "terminal/situation.h"
 #include "terminal/table.h"
 #include "watchdog/terminal_text.h"
 
@@ -34,27 +37,6 @@ std::int64_t number_in(const json& object, const char* name, std::int64_t otherw
   const auto found = object.find(name);
   return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>()
                                                              : otherwise;
-}
-
-/// As far as anybody asks here; of kinds that only a monitor writes no more than that.
-Event event_from(const json& object) {
-  Event event{.seq = number_in(object, "seq"),
-              .at = WallTime{Millis{number_in(object, "at_ms")}},
-              .late = object.value("late", false)};
-  const auto kind = named<ReportKind>(text_in(object, "kind"));
-  if (auto report = report_from_json(object.dump()); report && *report) {
-    event.report = std::move(**report);
-  }
-  event.report.kind = kind.value_or(ReportKind::compaction);
-  if (event.report.kind != ReportKind::heartbeat) return event;
-  auto* said = std::get_if<Heartbeats>(&event.report.detail);
-  Heartbeats beats = said != nullptr ? std::move(*said) : Heartbeats{};
-  beats.count = number_in(object, "count", 1);
-  beats.fresh = number_in(object, "fresh");
-  if (beats.iteration)
-    beats.iteration_first = number_in(object, "iteration_first", *beats.iteration);
-  event.report.detail = std::move(beats);
-  return event;
 }
 
 class StreamWaiting {
@@ -145,7 +127,7 @@ class StreamWaiting {
       now_.health = named<HealthKind>(text_in(data, "health")).value_or(now_.health);
       sight();
     } else if (record.event == "event") {
-      sight_event(event_from(data));
+      sight_event(told_event(data));
     }
   }
 
@@ -261,7 +243,7 @@ class StreamWaiting {
       const auto page = json::parse(*body, nullptr, false);
       if (!page.is_object() || !page.contains("events")) return;
       for (const auto& event : page["events"]) {
-        if (!take_one(event_from(event))) return;
+        if (!take_one(told_event(event))) return;
       }
       after = page["next"].is_number() ? page["next"].dump() : "";
     }
@@ -361,25 +343,6 @@ class StreamWaiting {
 };
 
 }  // namespace
-
-std::string situation_line(const json& document) try {
-  if (!document.is_object() || !document.contains("outcome")) return "nothing is known of it";
-  auto line = condition_of(document) + " (" + reason_in(document) + ")";
-  if (const auto because = explanation_in(document); !because.empty()) line += " " + because;
-  if (const auto iteration = shown(document, "iteration"); iteration != "–")
-    line += "; iteration " + iteration;
-  if (const auto phase = shown(document, "currentPhase"); phase != "–") line += " in " + phase;
-  if (const auto server = server_brief_in(document); !server.empty())
-    line += "; model server " + server;
-  if (document.contains("progress")) {
-    const auto& progress = document["progress"];
-    line += "; " + shown(progress, "stateChanges") + " state changes, " +
-            shown(progress, "heartbeats") + " heartbeats";
-  }
-  return line;
-} catch (const json::exception&) {
-  return "nothing is known of it";
-}
 
 Result<std::string, WaitFailure> wait_on_stream(const StreamWait& asked) {
   try {

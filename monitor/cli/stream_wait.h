@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <stop_token>
 #include <string>
 
@@ -32,8 +31,5 @@ struct StreamWait {
 /// its cursor. A refusal by the monitor is `misuse`. Returns the progress document, empty if the
 /// monitor went away just then. Thread-safe.
 [[nodiscard]] Result<std::string, WaitFailure> wait_on_stream(const StreamWait& asked);
-
-/// Returns the session's state in one line, safe for the terminal.
-[[nodiscard]] std::string situation_line(const nlohmann::json& document);
 
 }  // namespace watchdog::monitor

@@ -25,6 +25,7 @@
 #include "facts/ids.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
+#include "terminal/situation.h"
 #include "terminal/wait_display.h"
 
 namespace watchdog::monitor {

@@ -18,6 +18,8 @@ std::string_view verb_of(Method method) {
       return "POST";
     case Method::patch:
       return "PATCH";
+    case Method::del:
+      return "DELETE";
     case Method::get:
     case Method::head:
     case Method::other:

@@ -43,6 +43,8 @@ inline Method method_of(http::verb verb) {
       return Method::post;
     case http::verb::patch:
       return Method::patch;
+    case http::verb::delete_:
+      return Method::del;
     default:
       return Method::other;
   }
@@ -179,6 +181,10 @@ class Conversation final : public Connection,
                        .if_none_match = std::string(text(header[http::field::if_none_match])),
                        .last_event_id = std::string(text(header["Last-Event-ID"])),
                        .session = std::string(text(header["X-Watchdog-Session"])),
+                       .mcp_session = std::string(text(header["Mcp-Session-Id"])),
+                       .mcp_version = std::string(text(header["MCP-Protocol-Version"])),
+                       .mcp_method = std::string(text(header["Mcp-Method"])),
+                       .mcp_name = std::string(text(header["Mcp-Name"])),
                        .peer = peer_.address,
                        .peer_port = peer_.port,
                        .own_port = peer_.own_port,

@@ -107,4 +107,23 @@ std::vector<std::string> situation_in_words(const json& situation) {
   return lines;
 }
 
+std::string situation_line(const json& document) try {
+  if (!document.is_object() || !document.contains("outcome")) return "nothing is known of it";
+  auto line = condition_of(document) + " (" + reason_in(document) + ")";
+  if (const auto because = explanation_in(document); !because.empty()) line += " " + because;
+  if (const auto iteration = shown(document, "iteration"); iteration != "–")
+    line += "; iteration " + iteration;
+  if (const auto phase = shown(document, "currentPhase"); phase != "–") line += " in " + phase;
+  if (const auto server = server_brief_in(document); !server.empty())
+    line += "; model server " + server;
+  if (document.contains("progress")) {
+    const auto& progress = document["progress"];
+    line += "; " + shown(progress, "stateChanges") + " state changes, " +
+            shown(progress, "heartbeats") + " heartbeats";
+  }
+  return line;
+} catch (const json::exception&) {
+  return "nothing is known of it";
+}
+
 }  // namespace watchdog::monitor

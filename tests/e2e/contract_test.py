@@ -28,6 +28,7 @@ from alerts_contract import alerts_are_told
 from fake_model import Model
 from hooks_contract import hooks_are_told
 from keeping_contract import sessions_are_forgotten, work_is_counted
+from mcp_contract import mcp_is_spoken
 from otlp_contract import telemetry_is_taken
 from page_contract import pages_are_served
 from process_facts import facts_of
@@ -673,7 +674,7 @@ def main():
     tally.check("openapi.yaml is well formed", list(lint(specification)))
     contract = Contract(specification, tally)
     parts = (pages_are_served, sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused, a_life_is_told,
-             turns_are_told, hooks_are_told, telemetry_is_taken, rows_and_streams_are_told, situations_are_told, sessions_are_forgotten,
+             turns_are_told, hooks_are_told, mcp_is_spoken, telemetry_is_taken, rows_and_streams_are_told, situations_are_told, sessions_are_forgotten,
              what_the_model_server_does_is_told, silence_and_death_are_told, work_is_counted, alerts_are_told, sweep_for_undocumented)
     model = Model()
     asks_model = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_BASE_URL": model.url,

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cli/sse_reader.h"
+#include "core/sse_reader.h"
 #include "support/model_server.h"
 #include "support/process.h"
 #include "support/server.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "cli/sse_reader.h"
+#include "core/sse_reader.h"
 #include "fuzz/fuzz.h"
 #include "llm/event_stream.h"
 #include "proxy/connection/answer_filter.h"

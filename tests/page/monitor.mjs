@@ -41,6 +41,7 @@ export class Monitor {
   get pid() {
     return this.#process.pid;
   }
+  get database() { return join(this.#folder, 'w.db'); }
 
   async kill() {
     this.#process.kill('SIGKILL');

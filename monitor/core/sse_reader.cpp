@@ -1,4 +1,4 @@
-#include "cli/sse_reader.h"
+#include "core/sse_reader.h"
 
 #include <utility>
 

@@ -1,0 +1,23 @@
+#include <utility>
+
+#include "api/mcp_door.h"
+#include "api/routes.h"
+
+namespace watchdog::monitor {
+
+void serve_mcp(const CallPtr& call) {
+  const auto& origin = call->request.origin;
+  const bool is_own =
+      origin == "http://" + call->request.host || origin == "https://" + call->request.host;
+  if (!origin.empty() && !is_own)
+    return call->reply(error_response(403, "refused", "pages of other sites may not ask here"));
+  if (call->mcp == nullptr)
+    return call->reply(error_response(503, "unavailable", "only a running monitor serves /mcp"));
+  auto allowed = call->access.lasting(call->request, Scope::read);
+  call->mcp->answer({.http = std::move(call->request),
+                     .caller = call->actor,
+                     .allowed = std::move(allowed)},
+                    call->reply);
+}
+
+}  // namespace watchdog::monitor

@@ -1,0 +1,65 @@
+/// \file
+/// The MCP server on the monitor's port: streamable HTTP.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "api/api.h"
+#include "api/mcp_door.h"
+#include "mcp/loop.h"
+#include "mcp/peer.h"
+
+namespace watchdog::monitor::mcp {
+
+/// Answers on a thread of its own.
+class HttpDoor final : public McpDoor {
+ public:
+  /// Beyond: the one that idles longest goes.
+  static constexpr std::size_t sessions_max = 1'000;
+  /// A session without a request or an open stream ends.
+  static constexpr Millis session_idle_max{3'600'000};
+
+  /// `api` must outlive it. `version`: of this program.
+  HttpDoor(Api& api, std::string version);
+  ~HttpDoor() override;
+
+  void answer(McpRequest request, Reply reply) override;
+  /// Ends all sessions and requests. Later ones get no answer.
+  void stop();
+
+ private:
+  struct Session {
+    std::shared_ptr<Peer> peer{};
+    std::string owner{};
+    WallTime used{};
+    std::weak_ptr<void> stream{};  ///< Of the open GET.
+  };
+
+  void post(const McpRequest& request, const Reply& reply);
+  void take(const McpRequest& request, const Message& message, const std::shared_ptr<Peer>& peer,
+            const std::string& session, const Reply& reply);
+  void open_stream(const McpRequest& request, const Reply& reply);
+  void end_session(const McpRequest& request, const Reply& reply);
+  /// Null: there is none of this caller; then the refusal is the reply.
+  [[nodiscard]] Session* session_of(const McpRequest& request, const Reply& reply);
+  [[nodiscard]] std::string begin_session(const McpRequest& request,
+                                          const std::shared_ptr<Peer>& peer);
+  void drop_idle();
+
+  Api& api_;
+  LoopThread loop_;
+  Desk desk_;
+  std::map<std::string, Session> sessions_;
+  std::set<std::shared_ptr<Peer>> single_;  ///< Of requests without a session, until answered.
+};
+
+/// Returns the error for headers that differ from the message, as 2026-07-28 has it; nothing: they
+/// fit. Pure.
+[[nodiscard]] std::optional<RpcError> header_error(const Request& request, const Message& message);
+
+}  // namespace watchdog::monitor::mcp

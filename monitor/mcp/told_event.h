@@ -1,0 +1,15 @@
+/// \file
+/// Events as the HTTP API tells them.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "watchdog/report.h"
+
+namespace watchdog::monitor {
+
+/// Returns an event of the API, as far as waits and timelines ask about it; of kinds that only a
+/// monitor writes no more than that.
+[[nodiscard]] Event told_event(const nlohmann::json& object);
+
+}  // namespace watchdog::monitor
