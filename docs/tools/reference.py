@@ -442,7 +442,8 @@ def environment(program):
 | `$WATCHDOG_CONFIG` | monitor, commands, agents | path of the settings file |
 | `$WATCHDOG_EXEC` | agents that use `watchdog::agent` | path of the helper program `watchdog-exec` |
 | `$XDG_CONFIG_HOME`, `$XDG_STATE_HOME` | all | where the settings file and the database are |
-| `$CODEX_HOME` | `doctor` | where Codex keeps its files |
+| `$CODEX_HOME` | `doctor`, `follow`, `serve --follow` | where Codex keeps its files |
+| `$CLAUDE_CONFIG_DIR` | `doctor`, `follow`, `serve --follow` | where Claude Code keeps its files |
 
 ## Variables of settings
 

@@ -13,6 +13,4 @@ namespace watchdog::monitor {
 /// `openssl` are the libraries that this process runs with.
 [[nodiscard]] std::string versions_as_json();
 
-/// Returns the version of this program.
-
 }  // namespace watchdog::monitor

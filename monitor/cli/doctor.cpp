@@ -1,3 +1,4 @@
+// Without --upstream the doctor shows which ways of reporting are set up on this machine.
 // `diagnose` asks the server; this file puts its findings into words or JSON. The path loses a
 // final `/v1`, because the questions are asked beside the API. The process is looked for on this
 // machine, so the result depends on where the command runs. Without an answer the command still
@@ -10,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/agent_survey.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "ingest/codex_trust.h"
@@ -185,6 +187,68 @@ void write_hooks(JsonWriter& out) {
   out.close_object();
 }
 
+/// The ways in that are set up, by agent.
+void print_survey() {
+  Table table({"AGENT", "PROGRAM", "HOOKS", "TELEMETRY", "PROXY", "TRANSCRIPTS"}, {1, 2, 5});
+  for (const auto& agent : survey_agents()) {
+    const auto text = [](const std::string& value, const char* none) {
+      return value.empty() ? std::string(none) : terminal_line(value);
+    };
+    table.add(
+        {agent.name, text(agent.program, "not found"),
+         agent.hooks == 0 ? "none" : std::to_string(agent.hooks) + " to " + text(agent.server, "?"),
+         agent.has_telemetry ? "on" : "off", text(agent.base_url, "–"),
+         text(agent.transcripts, "–")});
+  }
+  print(table.text(terminal_width()));
+  print_line(
+      "HOOKS: `watchdog-monitor hooks install` adds them. TELEMETRY: `watchdog-monitor env AGENT` "
+      "prints "
+      "what sets it.");
+  print_line(
+      "PROXY: the base URL in this shell. TRANSCRIPTS: `watchdog-monitor serve --follow` reads "
+      "them.");
+}
+
+void write_survey(JsonWriter& out) {
+  out.key("agents").open_array();
+  for (const auto& agent : survey_agents()) {
+    const auto text = [&](std::string_view key, const std::string& value) {
+      out.key(key);
+      if (value.empty()) {
+        out.value(nullptr);
+      } else {
+        out.value(value);
+      }
+    };
+    out.open_object().field("agent", agent.name);
+    text("program", agent.program);
+    out.field("hooks", agent.hooks);
+    text("hooksServer", agent.server);
+    out.field("telemetry", agent.has_telemetry);
+    text("baseUrl", agent.base_url);
+    text("transcripts", agent.transcripts);
+    out.close_object();
+  }
+  out.close_array();
+}
+
+int show_setup(bool json) {
+  if (json) {
+    JsonWriter out;
+    out.open_object();
+    write_survey(out);
+    write_hooks(out);
+    out.close_object();
+    print_json(out.take());
+    return exit_done;
+  }
+  print_line("Set up on this machine");
+  print_survey();
+  print_hooks();
+  return exit_done;
+}
+
 std::string as_json(const Url& server, const Diagnosis& of) {
   JsonWriter out;
   out.open_object().field("url", server.text()).field("reachable", of.is_reachable);
@@ -215,6 +279,7 @@ std::string as_json(const Url& server, const Diagnosis& of) {
   out.close_array().key("advice").open_array();
   for (const auto& line : advice_for(of)) out.value(line);
   out.close_array();
+  write_survey(out);
   write_hooks(out);
   out.close_object();
   return out.take();
@@ -223,6 +288,7 @@ std::string as_json(const Url& server, const Diagnosis& of) {
 }  // namespace
 
 static int doctor(const DoctorOptions& options) {
+  if (options.upstream.empty()) return show_setup(options.json);
   const auto server = upstream_from(options.upstream);
   if (!server)
     return misuse_of_doctor({server.error().code, "--upstream: " + server.error().message});
@@ -248,17 +314,20 @@ static int doctor(const DoctorOptions& options) {
   for (const auto& line : advice_for(diagnosis)) print_line("  " + line);
   print_line("\nTime limits of clients");
   print_limits();
+  print_line("\nSet up on this machine");
+  print_survey();
   print_hooks();
   return exit_done;
 }
 
 void add_doctor(CommandLine& line) {
   const auto options = std::make_shared<DoctorOptions>();
-  auto* command = line.app.add_subcommand(
-      "doctor", "Inspect a model server; list client time limits and what to change");
-  command
-      ->add_option("--upstream", options->upstream, "URL of the model server, with or without /v1")
-      ->required();
+  auto* command = line.app.add_subcommand("doctor",
+                                          "Show which agents can report and how; inspect a model "
+                                          "server and list time limits of clients");
+  command->add_option(
+      "--upstream", options->upstream,
+      "URL of the model server, with or without /v1 (default: no server is inspected)");
   command->add_option("--key-file", options->key_file,
                       "File whose first line is the server's API key");
   command->add_option("--ca-file", options->ca_file,

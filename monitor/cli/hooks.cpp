@@ -5,8 +5,6 @@
 // server: one server's token is never sent to another.
 // `remove` also looks at the backup. If the backup with our hooks, and then without them, gives
 // what the file without them gives, only we changed the file, and the backup's bytes come back.
-#include <unistd.h>
-
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,6 +12,7 @@
 #include <span>
 
 #include "api/assets.h"
+#include "cli/agent_survey.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/token_file.h"
@@ -86,20 +85,6 @@ struct AgentReport {
   std::optional<Error> error{};
 };
 
-/// Returns the first of these programs that is on the PATH; empty: none is.
-std::string found_program(std::span<const std::string_view> names) {
-  const auto path = environment("PATH");
-  for (const auto name : names) {
-    for (std::size_t begin = 0; begin <= path.size();) {
-      const auto end = std::min(path.find(':', begin), path.size());
-      const auto file = fs::path(path.substr(begin, end - begin)) / name;
-      if (end > begin && access(file.c_str(), X_OK) == 0) return file.string();
-      begin = end + 1;
-    }
-  }
-  return {};
-}
-
 Result<fs::path> file_of(const AgentSetup& agent, const HooksOptions& options) {
   if (!options.project.empty()) {
     std::error_code ignored;
@@ -107,13 +92,8 @@ Result<fs::path> file_of(const AgentSetup& agent, const HooksOptions& options) {
       return fs::path(options.project) / agent.project_file;
     return Error{ErrorCode::not_found, "--project: there is no folder " + options.project};
   }
-  if (!agent.home_variable.empty())
-    if (const auto own = environment(std::string(agent.home_variable).c_str()); !own.empty())
-      return fs::path(own) / agent.user_file;
-  const auto home = environment("HOME");
-  if (home.empty())
-    return Error{ErrorCode::not_found, "HOME is not set. Set it, or name a folder with --project"};
-  return fs::path(home) / agent.home / agent.user_file;
+  if (auto own = user_file_of(agent); !own.empty()) return own;
+  return Error{ErrorCode::not_found, "HOME is not set. Set it, or name a folder with --project"};
 }
 
 /// Returns a file that hooks read for a server: `.header` carries the token, `.pem` the

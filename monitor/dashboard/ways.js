@@ -1,4 +1,4 @@
-// The empty page: five ways in which sessions come here, each to copy. A line turns green when a
+// The empty page: six ways in which sessions come here, each to copy. A line turns green when a
 // session came that way.
 
 import { access } from './api.js';
@@ -14,6 +14,8 @@ function ways() {
     { name: 'Hooks', via: 'hooks', listens: `Listening at ${origin}/api/hooks/`,
       about: 'A coding agent reports by its own hooks: Claude Code, Codex, Gemini CLI, opencode, Cursor, Copilot CLI. This sets up those on your PATH.',
       command: `watchdog-monitor hooks install --server ${origin}` },
+    { name: 'Transcripts', via: 'transcript', listens: null, about: 'Claude Code and Codex write down what they do. The monitor reads it, without any set-up of the agent.',
+      command: `watchdog-monitor follow claude-code --server ${origin}` },
     { name: 'Wrapped command', via: 'run', listens: `Listening at ${origin}`,
       about: 'Any command is watched from outside.', command: `watchdog-monitor run --server ${origin} -- make test` },
     { name: 'Client library', via: null, listens: `Listening at ${origin}/api/autonomous/`,
@@ -40,7 +42,7 @@ export class Ways {
            } }, 'Copy'), copied));
       return { way, line, state, word };
     });
-    this.node.append(el('h2', { id: 'ways-title' }, 'No session has reported yet. Five ways to begin:'), el('ol', {}, ...this.#lines.map(({ line }) => line)));
+    this.node.append(el('h2', { id: 'ways-title' }, 'No session has reported yet. Six ways to begin:'), el('ol', {}, ...this.#lines.map(({ line }) => line)));
   }
 
   /** Shown while there is nothing else, and then until the page is left. */

@@ -125,7 +125,7 @@ class OfThemselves(unittest.TestCase):
                                     (["cancel"], "session or --turn is missing", "cancel [OPTION]... [session]"),
                                     (["cancel", "--call", "c"], "--call needs --turn", "cancel"),
                                     (["status", "x", "--server", "http://a", "--db", "b"], "cannot be combined with", "status"),
-                                    (["backup"], "file is missing", "backup"), (["doctor"], "--upstream is missing", "doctor"),
+                                    (["backup"], "file is missing", "backup"),
                                     (["config", "--write"], "--write needs --sample", "config")):
             with self.subTest(words):
                 said = self.refused(*words)
@@ -365,6 +365,29 @@ class OfThemselves(unittest.TestCase):
         self.assertEqual(run("doctor", "--upstream", "http://127.0.0.1:1", "--key-file", "/nowhere").returncode, USAGE)
         said = run("doctor", "--upstream", "http://127.0.0.1:1", "--json")
         self.assertEqual((said.returncode, json.loads(said.stdout)["reachable"]), (UNREACHABLE, False))
+
+    def test_the_doctor_shows_the_ways_in_that_are_set_up(self):
+        home = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        for name, text in ((".claude/settings.json", '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": '
+                            '"curl -s http://far:1/api/hooks/claude-code"}]}]}}'), (".codex/config.toml", "[otel]\nexporter = {}\n"),
+                           ("bin/claude", "")):
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).write_text(text)
+        (home / "bin/claude").chmod(0o755)
+        (home / ".claude/projects").mkdir()
+        self.enterContext(unittest.mock.patch.dict(os.environ, HOME=str(home), PATH=str(home / "bin"),
+                                                   ANTHROPIC_BASE_URL="http://127.0.0.1:3001", CLAUDE_CODE_ENABLE_TELEMETRY="0"))
+        for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR"):
+            os.environ.pop(name, None)
+        said = run("doctor", "--json")
+        self.assertEqual(said.returncode, DONE)
+        agents = {agent["agent"]: agent for agent in json.loads(said.stdout)["agents"]}
+        claude = {"agent": "claude-code", "program": str(home / "bin/claude"), "hooks": 1, "hooksServer": "http://far:1", "telemetry": False,
+                  "baseUrl": "http://127.0.0.1:3001", "transcripts": str(home / ".claude/projects")}
+        self.assertEqual(agents["claude-code"], claude)
+        self.assertTrue(agents["codex"]["telemetry"])
+        self.assertEqual((agents["codex"]["program"], agents["codex"]["hooks"], agents["codex"]["transcripts"]), (None, 0, None))
+        self.assertIn("1 to http://far:1", run("doctor").stdout)
 
     def test_the_doctor_says_which_hooks_codex_skips(self):
         trusted = "sha256:ab539d46dfeb4d00b592ae9ea0abe3bd88f10faa1ad1fa0e2f2f4440fc132c7c"  # by Codex 0.169
