@@ -236,7 +236,7 @@ onPage('alerts are acknowledged, and then the session rests', '/alerts', async (
   assert.deepEqual(await barriers(page), []);
 });
 
-test('an empty monitor shows five ways in, and each turns green as it is used', async (t) => {
+test('an empty monitor shows six ways in, and they turn green as they are used', async (t) => {
   const model = createServer((request, response) => {
     request.resume().on('end', () => response.setHeader('Content-Type', 'application/json').end(JSON.stringify({
       id: 'c', object: 'chat.completion', choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Hello.' } }] })));
@@ -249,7 +249,7 @@ test('an empty monitor shows five ways in, and each turns green as it is used', 
   await live(page);
   const ways = page.locator('.ways');
   await ways.waitFor();
-  assert.equal(await ways.locator('li').count(), 5);
+  assert.equal(await ways.locator('li').count(), 6);
   for (const part of ['.bar', '.chips', '.sessions']) assert.equal(await page.locator(part).first().isVisible(), false, part);
   assert.ok((await ways.innerText()).includes(`hooks install --server ${empty.url}`));
   assert.ok((await ways.innerText()).includes(`OPENAI_BASE_URL=${empty.models}/v1`));
