@@ -71,10 +71,10 @@ Alert alert_from(const Statement& row) {
 
 }  // namespace
 
-std::optional<AlertState> Store::State::alert_state(SessionKey session) {
-  auto& query =
-      sql("SELECT trouble, word, reason, since_tick, at_ms, blocked_tick, episode_tick, told, "
-          "acknowledged, snoozed_tick, changes, flapping FROM alert_states WHERE session = ?");
+std::optional<AlertState> Store::State::Alerts::state_of(SessionKey session) {
+  auto& query = log_.sql(
+      "SELECT trouble, word, reason, since_tick, at_ms, blocked_tick, episode_tick, told, "
+      "acknowledged, snoozed_tick, changes, flapping FROM alert_states WHERE session = ?");
   const ResetLater later(query);
   query.bind(1, session);
   if (!query.step()) return std::nullopt;
@@ -97,85 +97,84 @@ std::optional<AlertState> Store::State::alert_state(SessionKey session) {
   return state;
 }
 
-void Store::State::put_alert_state(SessionKey session, const AlertState& state, Instant due) {
+void Store::State::Alerts::put_state(SessionKey session, const AlertState& state, Instant due) {
   JsonWriter changes;
   changes.open_array();
   for (const auto at : state.changes) changes.value(ticks(at));
   changes.close_array();
-  auto& put = sql(
+  auto& row = log_.sql(
       "INSERT OR REPLACE INTO alert_states (session, due_tick, trouble, word, reason, since_tick, "
       "at_ms, blocked_tick, episode_tick, told, acknowledged, snoozed_tick, changes, flapping) "
       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  put.bind(1, session);
-  bind_time(put, 2, due);
-  put.bind(3, name_or_none(state.trouble), true).bind(4, state.word).bind(5, state.reason);
-  put.bind(6, ticks(state.since)).bind(7, state.at.time_since_epoch().count());
-  bind_time(put, 8, state.blocked_since);
-  bind_time(put, 9, state.episode);
-  put.bind(10, name_or_none(state.told), true).bind(11, state.acknowledged ? 1 : 0);
-  put.bind(12, ticks(state.snoozed_until))
+  row.bind(1, session);
+  bind_time(row, 2, due);
+  row.bind(3, name_or_none(state.trouble), true).bind(4, state.word).bind(5, state.reason);
+  row.bind(6, ticks(state.since)).bind(7, state.at.time_since_epoch().count());
+  bind_time(row, 8, state.blocked_since);
+  bind_time(row, 9, state.episode);
+  row.bind(10, name_or_none(state.told), true).bind(11, state.acknowledged ? 1 : 0);
+  row.bind(12, ticks(state.snoozed_until))
       .bind(13, changes.text())
       .bind(14, state.flapping ? 1 : 0);
-  put.run();
+  row.run();
 }
 
-void Store::State::keep_alert_state(SessionKey session, const AlertState& state, Instant at,
-                                    const AlertRules& rules) {
-  if (!state.is_forgettable(at, rules))
-    return put_alert_state(session, state, due_of(state, rules));
-  auto& forget = sql("DELETE FROM alert_states WHERE session = ?");
+void Store::State::Alerts::keep_state(SessionKey session, const AlertState& state, Instant at,
+                                      const AlertRules& rules) {
+  if (!state.is_forgettable(at, rules)) return put_state(session, state, due_of(state, rules));
+  auto& forget = log_.sql("DELETE FROM alert_states WHERE session = ?");
   forget.bind(1, session);
   forget.run();
 }
 
-Instant Store::State::next_alert_due() {
-  auto& query =
-      sql("SELECT due_tick FROM alert_states WHERE due_tick IS NOT NULL ORDER BY due_tick LIMIT 1");
+Instant Store::State::Alerts::next_due() {
+  auto& query = log_.sql(
+      "SELECT due_tick FROM alert_states WHERE due_tick IS NOT NULL ORDER BY due_tick LIMIT 1");
   const ResetLater later(query);
   return query.step() ? instant(query.integer(0)) : never;
 }
 
-void Store::State::tell(const Conclusions& verdicts) {
+void Store::State::Alerts::notice(const Conclusions& verdicts) {
   const auto& rules = *verdicts.alerts;
-  new_alerts.clear();
+  made_.clear();
   for (const auto& transition : verdicts.transitions) {
     auto condition = condition_of(transition.health.kind, rules, transition.wait);
     condition.reason = transition.reason;
     condition.tick = transition.tick;
     condition.at = transition.at;
-    tell(transition.session, condition, {}, rules);
+    notice(transition.session, condition, {}, rules);
   }
   for (const auto* judged : verdicts.snapshots) {
-    tell_of_wait(*judged, rules);
-    tell_of_end(*judged, rules);
+    notice_wait(*judged, rules);
+    notice_end(*judged, rules);
   }
   make_messages(rules);
 }
 
 /// A change from one wait to another is not a transition: the session is blocked all the time.
-void Store::State::tell_of_wait(const Case& judged, const AlertRules& rules) {
+void Store::State::Alerts::notice_wait(const Case& judged, const AlertRules& rules) {
   const auto& history = judged.history;
   if (history.lifecycle != Lifecycle::waiting || judged.health.kind != HealthKind::blocked) return;
   auto condition = condition_of(judged.health.kind, rules, cause_of_wait(history));
   condition.reason = reason_of(judged.health, history, *judged.policy);
   condition.tick = history.notes->wait_since;
   condition.at = standing_since(judged, history.tick, history.at);
-  tell(judged.session, condition, {}, rules);
+  notice(judged.session, condition, {}, rules);
 }
 
-void Store::State::tell_of_end(const Case& judged, const AlertRules& rules) {
+void Store::State::Alerts::notice_end(const Case& judged, const AlertRules& rules) {
   const auto& history = judged.history;
   Condition condition{.tick = history.tick, .at = history.at};
   if (!is_end(history.lifecycle)) {
     // An end is not a transition, nor is its revocation.
-    const auto state = alert_state(judged.session);
+    const auto state = state_of(judged.session);
     if (!state ||
         (state->trouble != AlertCause::failed && state->trouble != AlertCause::incomplete))
       return;
     condition.kind = Condition::Kind::calm;
     condition.word = name_of(judged.health.kind);
     condition.reason = "The session was taken up again";
-    return tell(judged.session, condition, {}, rules);
+    return notice(judged.session, condition, {}, rules);
   }
   const auto end = condition_of(history.lifecycle, rules);
   condition.kind = end.kind;
@@ -192,69 +191,69 @@ void Store::State::tell_of_end(const Case& judged, const AlertRules& rules) {
     // It was not awaited for as long as ended sessions are kept.
     if (outcome->reason == reasons::abandoned) condition.kind = Condition::Kind::calm;
   }
-  tell(judged.session, condition, detail, rules);
+  notice(judged.session, condition, detail, rules);
 }
 
-void Store::State::tell(SessionKey session, const Condition& condition, const std::string& detail,
-                        const AlertRules& rules) {
+void Store::State::Alerts::notice(SessionKey session, const Condition& condition,
+                                  const std::string& detail, const AlertRules& rules) {
   if (condition.kind == Condition::Kind::unclear) return;
-  auto state = alert_state(session);
+  auto state = state_of(session);
   if (!state) {
     if (condition.kind == Condition::Kind::calm) return;
     state.emplace();
   }
   while (const auto due = watchdog::next_due_notice(*state, condition.tick, rules))
-    put_alert(session, *due, {}, rules);
-  if (const auto news = take(*state, condition, rules)) put_alert(session, *news, detail, rules);
-  keep_alert_state(session, *state, condition.tick, rules);
+    put(session, *due, {}, rules);
+  if (const auto news = take(*state, condition, rules)) put(session, *news, detail, rules);
+  keep_state(session, *state, condition.tick, rules);
 }
 
-void Store::State::next_due_notice(Instant until, const AlertRules& rules) {
+void Store::State::Alerts::notice_due(Instant until, const AlertRules& rules) {
   auto& query =
-      sql("SELECT session FROM alert_states WHERE due_tick <= ? ORDER BY due_tick LIMIT ?");
+      log_.sql("SELECT session FROM alert_states WHERE due_tick <= ? ORDER BY due_tick LIMIT ?");
   query.bind(1, ticks(until)).bind(2, due_max);
   std::vector<SessionKey> sessions;
   while (query.step()) sessions.push_back(query.integer(0));
   query.reset();
-  new_alerts.clear();
+  made_.clear();
   for (const auto session : sessions) {
     if (session == observer_key) continue;  // for make_messages
-    auto state = alert_state(session);
+    auto state = state_of(session);
     if (!state) continue;
     while (const auto due = watchdog::next_due_notice(*state, until, rules))
-      put_alert(session, *due, {}, rules);
-    keep_alert_state(session, *state, until, rules);
+      put(session, *due, {}, rules);
+    keep_state(session, *state, until, rules);
   }
   make_messages(rules);
 }
 
-void Store::State::put_alert(SessionKey session, const AlertNotice& telling,
-                             const std::string& detail, const AlertRules& rules) {
-  auto& alert = sql(
+void Store::State::Alerts::put(SessionKey session, const AlertNotice& notice,
+                               const std::string& detail, const AlertRules& rules) {
+  auto& alert = log_.sql(
       "INSERT INTO alerts (session, kind, word, reason, detail, at_ms, episode_tick) VALUES (?, "
       "?, ?, ?, ?, ?, ?) RETURNING id");
-  alert.bind(1, session).bind(2, name_of(telling.kind)).bind(3, telling.word);
-  const auto reason = redact(telling.reason);
+  alert.bind(1, session).bind(2, name_of(notice.kind)).bind(3, notice.word);
+  const auto reason = redact(notice.reason);
   const auto error = redact(detail);
   alert.bind(4, reason).bind(5, error, true);
-  alert.bind(6, telling.at.time_since_epoch().count()).bind(7, ticks(telling.episode));
+  alert.bind(6, notice.at.time_since_epoch().count()).bind(7, ticks(notice.episode));
   alert.step();
   const auto id = alert.integer(0);
   alert.reset();
-  new_alerts.push_back(id);
+  made_.push_back(id);
   for (const auto& channel : rules.channels) {
-    auto& delivery =
-        sql("INSERT INTO deliveries (channel, alert, state, attempts) VALUES (?, ?, 'pending', 0)");
+    auto& delivery = log_.sql(
+        "INSERT INTO deliveries (channel, alert, state, attempts) VALUES (?, ?, 'pending', 0)");
     delivery.bind(1, channel).bind(2, id);
     delivery.run();
   }
 }
 
 /// The newest ones, the oldest of them first.
-std::vector<MessageMade> Store::State::messages_after(Instant then, int count_max) {
-  auto& query =
-      sql("SELECT told_tick, message, parent FROM alerts WHERE told_tick > ? AND (told_tick, "
-          "message) < (?, ?) ORDER BY told_tick DESC, message DESC LIMIT 1");
+std::vector<MessageMade> Store::State::Alerts::messages_after(Instant then, int count_max) {
+  auto& query = log_.sql(
+      "SELECT told_tick, message, parent FROM alerts WHERE told_tick > ? AND (told_tick, "
+      "message) < (?, ?) ORDER BY told_tick DESC, message DESC LIMIT 1");
   const ResetLater later(query);
   std::vector<MessageMade> messages;
   std::int64_t tick = std::numeric_limits<std::int64_t>::max();
@@ -271,32 +270,36 @@ std::vector<MessageMade> Store::State::messages_after(Instant then, int count_ma
   return messages;
 }
 
-void Store::State::send_together(const std::vector<std::int64_t>& alerts, const std::string& parent,
-                                 Instant at) {
+void Store::State::Alerts::send_together(const std::vector<std::int64_t>& alerts,
+                                         const std::string& parent, Instant at) {
   std::string message;
-  auto& send = sql("UPDATE alerts SET message = ?, told_tick = ?, parent = ? WHERE id = ?");
+  auto& send = log_.sql("UPDATE alerts SET message = ?, told_tick = ?, parent = ? WHERE id = ?");
   for (std::size_t index = 0; index < alerts.size(); ++index) {
-    if (index % alerts_max == 0) message = new_ulid(options.clock->wall());
+    if (index % alerts_max == 0) message = new_ulid(log_.options.clock->wall());
     send.reset().bind(1, message).bind(2, ticks(at)).bind(3, parent, true).bind(4, alerts[index]);
     send.run();
   }
 }
 
 /// Of the new alerts, and, when it is their time, of those that wait.
-void Store::State::make_messages(const AlertRules& rules) {
-  const Instant at = std::max(last_tick, Instant{options.clock->since_boot() + offset});
-  auto& due = sql("SELECT due_tick FROM alert_states WHERE session = ? AND due_tick IS NOT NULL");
+void Store::State::Alerts::make_messages(const AlertRules& rules) {
+  const Instant at =
+      std::max(log_.last_tick, Instant{log_.options.clock->since_boot() + log_.offset});
+  auto& due =
+      log_.sql("SELECT due_tick FROM alert_states WHERE session = ? AND due_tick IS NOT NULL");
   due.bind(1, observer_key);
   const Instant waits_until = due.step() ? instant(due.integer(0)) : never;
   due.reset();
   const bool all = waits_until <= at;
-  if (!all && new_alerts.empty()) return;
+  if (!all && made_.empty()) return;
   auto& waiting =
-      all ? sql("SELECT a.id, s.parent FROM alerts a JOIN sessions s ON s.id = a.session WHERE "
+      all ? log_.sql(
+                "SELECT a.id, s.parent FROM alerts a JOIN sessions s ON s.id = a.session WHERE "
                 "a.told_tick IS NULL ORDER BY a.id LIMIT ?")
-          : sql("SELECT a.id, s.parent FROM alerts a JOIN sessions s ON s.id = a.session WHERE "
+          : log_.sql(
+                "SELECT a.id, s.parent FROM alerts a JOIN sessions s ON s.id = a.session WHERE "
                 "a.id >= ? ORDER BY a.id");
-  waiting.bind(1, all ? static_cast<std::int64_t>(alerts_max) : new_alerts.front());
+  waiting.bind(1, all ? static_cast<std::int64_t>(alerts_max) : made_.front());
   std::vector<std::int64_t> ids;
   std::vector<std::string> parents;
   while (waiting.step()) {
@@ -304,7 +307,7 @@ void Store::State::make_messages(const AlertRules& rules) {
     parents.push_back(waiting.text(1));
   }
   waiting.reset();
-  new_alerts.clear();
+  made_.clear();
   const auto grouping =
       group_alerts(parents, messages_after(at - rules.group_window, rules.messages_max), at, rules);
   for (const auto& group : grouping.messages) {
@@ -319,22 +322,22 @@ void Store::State::make_messages(const AlertRules& rules) {
   told = told || !grouping.messages.empty();
   auto next = all ? grouping.next : std::min(waits_until, grouping.next);
   if (all && ids.size() == alerts_max && !grouping.messages.empty()) next = at;  // and the rest
-  if (next != waits_until) put_alert_state(observer_key, {}, next);
+  if (next != waits_until) put_state(observer_key, {}, next);
 }
 
 Result<Instant> Store::next_due_notice(const AlertRules& rules) {
   const auto due = state_->reader.state_->guarded<Instant>(
-      [&]() -> Result<Instant> { return state_->next_alert_due(); });
+      [&]() -> Result<Instant> { return state_->alerts.next_due(); });
   if (!due || *due > now()) return due;
   return state_->in_turn<Instant>([&]() -> Result<Instant> {
     state_->stamp();
-    state_->next_due_notice(state_->now, rules);
-    return state_->next_alert_due();
+    state_->alerts.notice_due(state_->now, rules);
+    return state_->alerts.next_due();
   });
 }
 
 bool Store::take_told() {
-  return std::exchange(state_->told, false);
+  return std::exchange(state_->alerts.told, false);
 }
 
 Result<void> Store::note(const Attempt& attempt) {
@@ -356,11 +359,11 @@ Result<void> Store::note(const Attempt& attempt) {
 }
 
 template <class Change>
-Result<Alert> Store::State::change_alert(std::int64_t id, std::string_view unanswered_of,
-                                         Change&& change) {
-  return in_turn<Alert>([&]() -> Result<Alert> {
-    stamp();
-    auto found = reader.alerts({.after = id + 1, .limit = 1});
+Result<Alert> Store::State::Alerts::change(std::int64_t id, std::string_view unanswered_of,
+                                           Change&& change) {
+  return log_.in_turn<Alert>([&]() -> Result<Alert> {
+    log_.stamp();
+    auto found = log_.reader.alerts({.after = id + 1, .limit = 1});
     if (!found) return found.error();
     if (found->empty() || found->front().id != id) {
       return Error{ErrorCode::not_found, "there is no alert " + std::to_string(id), "alertId"};
@@ -375,17 +378,18 @@ Result<Alert> Store::State::change_alert(std::int64_t id, std::string_view unans
       return Error{ErrorCode::conflict, "alert " + std::to_string(id) + " was answered before",
                    "alertId"};
     }
-    const auto session = reader.session(alert.session);
+    const auto session = log_.reader.session(alert.session);
     if (!session) return session.error();
-    auto state = alert_state(session->key).value_or(AlertState{});
+    auto state = state_of(session->key).value_or(AlertState{});
     change(found->front(), state);
     // The judge has the rules and finds the consequences at its next look.
-    put_alert_state(session->key, state, now);
-    auto& hold = sql("UPDATE deliveries SET state = 'held' WHERE alert = ? AND state = 'pending'");
+    put_state(session->key, state, log_.now);
+    auto& hold =
+        log_.sql("UPDATE deliveries SET state = 'held' WHERE alert = ? AND state = 'pending'");
     hold.bind(1, id);
     hold.run();
     told = true;  // there is less to send
-    found = reader.alerts({.after = id + 1, .limit = 1});
+    found = log_.reader.alerts({.after = id + 1, .limit = 1});
     if (!found) return found.error();
     return std::move(found->front());
   });
@@ -393,7 +397,7 @@ Result<Alert> Store::State::change_alert(std::int64_t id, std::string_view unans
 
 Result<Alert> Store::acknowledge_alert(std::int64_t id, const std::string& by,
                                        std::string_view unanswered_of) {
-  return state_->change_alert(id, unanswered_of, [&](const Alert& alert, AlertState& state) {
+  return state_->alerts.change(id, unanswered_of, [&](const Alert& alert, AlertState& state) {
     if (state.episode == alert.episode) acknowledge(state);
     auto& update = state_->sql(
         "UPDATE alerts SET acknowledged_by = ?, acknowledged_ms = ? WHERE id = ? AND "
@@ -404,7 +408,7 @@ Result<Alert> Store::acknowledge_alert(std::int64_t id, const std::string& by,
 }
 
 Result<Alert> Store::snooze_alert(std::int64_t id, Millis time, std::string_view unanswered_of) {
-  return state_->change_alert(id, unanswered_of, [&](const Alert&, AlertState& state) {
+  return state_->alerts.change(id, unanswered_of, [&](const Alert&, AlertState& state) {
     snooze(state, state_->now + time);
     auto& update = state_->sql("UPDATE alerts SET snoozed_until_ms = ? WHERE id = ?");
     update.bind(1, (state_->wall + time).time_since_epoch().count()).bind(2, id);

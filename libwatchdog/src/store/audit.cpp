@@ -25,10 +25,11 @@ Result<void> Store::keep(const AuditEntry& entry) {
   return done ? Result<void>{} : done.error();
 }
 
-void Store::State::drop_audit(const Retention& retention) {
+void Store::State::Retainer::drop_audit(const Retention& retention) {
   if (!may_age()) return;
-  auto& drop = sql("DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ? AND at_ms < ?");
-  drop.bind(1, entries_kept).bind(2, (wall - retention.ended_for).time_since_epoch().count());
+  auto& drop =
+      log_.sql("DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ? AND at_ms < ?");
+  drop.bind(1, entries_kept).bind(2, (log_.wall - retention.ended_for).time_since_epoch().count());
   drop.run();
 }
 

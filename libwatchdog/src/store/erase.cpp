@@ -22,11 +22,10 @@ Error still_runs(const std::string& session) {
 
 }  // namespace
 
-/// Keys and ids of what is to go.
-Result<std::map<SessionKey, std::string>> Store::State::to_erase(const Erasure& erasure) {
+Result<std::map<SessionKey, std::string>> Store::State::Eraser::targets(const Erasure& erasure) {
   std::map<SessionKey, std::string> found;
   auto& named =
-      sql("SELECT id, ended_ms IS NOT NULL OR health = 'dead' FROM sessions WHERE name = ?");
+      log_.sql("SELECT id, ended_ms IS NOT NULL OR health = 'dead' FROM sessions WHERE name = ?");
   for (const auto& name : erasure.sessions) {
     named.reset().bind(1, std::string_view(name));
     if (!named.step()) {
@@ -39,47 +38,47 @@ Result<std::map<SessionKey, std::string>> Store::State::to_erase(const Erasure& 
     if (!over && !erasure.running_too) return still_runs(name);
   }
   if (!erasure.ended_before) return found;
-  auto& ended =
-      sql("SELECT id, name FROM sessions WHERE ended_ms <= ?1 OR (ended_ms IS NULL AND health = "
-          "'dead' AND updated_ms <= ?1)");
+  auto& ended = log_.sql(
+      "SELECT id, name FROM sessions WHERE ended_ms <= ?1 OR (ended_ms IS NULL AND health = "
+      "'dead' AND updated_ms <= ?1)");
   ended.reset().bind(1, erasure.ended_before->time_since_epoch().count());
   while (ended.step()) found.emplace(ended.integer(0), ended.text(1));
   ended.reset();
   return found;
 }
 
-std::int64_t Store::State::erasure_stage() {
-  auto& query = sql("SELECT value FROM meta WHERE key = ?");
+std::int64_t Store::State::Eraser::stage() {
+  auto& query = log_.sql("SELECT value FROM meta WHERE key = ?");
   const ResetLater later(query);
   query.bind(1, stage_key);
   return query.step() ? query.integer(0) : done;
 }
 
-void Store::State::put_erasure_stage(std::int64_t stage) {
-  auto& put =
-      sql("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = "
-          "excluded.value");
+void Store::State::Eraser::put_stage(std::int64_t stage) {
+  auto& put = log_.sql(
+      "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = "
+      "excluded.value");
   put.bind(1, stage_key).bind(2, stage);
   put.run();
 }
 
 /// Deleting overwrites a row, but rows that moved between pages may have left copies: only a
 /// rewritten file has none. The log holds both until it is emptied.
-bool Store::State::finish_erasure() {
-  if (erasure_stage() == done) return false;
-  if (lock) lock->lock();
+bool Store::State::Eraser::finish() {
+  if (stage() == done) return false;
+  if (log_.lock) log_.lock->lock();
   struct Release {
     State& state;
     ~Release() {
       if (state.lock) state.lock->unlock();
     }
-  } const release{*this};
-  if (!files.in_place()) throw SqlFailure{replaced()};
-  if (erasure_stage() == deleted) {
-    database->exec("VACUUM");
-    put_erasure_stage(rewritten);
+  } const release{log_};
+  if (!log_.files.in_place()) throw SqlFailure{log_.replaced()};
+  if (stage() == deleted) {
+    log_.database->exec("VACUUM");
+    put_stage(rewritten);
   }
-  for (int left = tries; database->pragma("wal_checkpoint(TRUNCATE)") != 0;) {
+  for (int left = tries; log_.database->pragma("wal_checkpoint(TRUNCATE)") != 0;) {
     if (--left == 0) {
       throw SqlFailure{
           Error{ErrorCode::unavailable,
@@ -88,40 +87,45 @@ bool Store::State::finish_erasure() {
                 "monitor, or the next erasure, empties the log"}};
     }
   }
-  put_erasure_stage(done);
+  put_stage(done);
   return true;
+}
+
+/// Not by way of `prev`: what is to be gone is looked for everywhere.
+void Store::State::Eraser::erase_rows(SessionKey session, const std::string& name) {
+  auto& events = log_.sql("DELETE FROM events WHERE session = ?");
+  events.bind(1, session);
+  events.run();
+  if (log_.retainer.dropping == session) log_.retainer.dropping = observer_key;
+  log_.retainer.drop_session_rows(session);
+  auto& trail = log_.sql("UPDATE audit SET target = '' WHERE target = ?");
+  trail.bind(1, name);
+  trail.run();
+}
+
+void Store::State::Eraser::note_deleted() {
+  put_stage(deleted);
+  log_.keep_floors();
+  log_.heads.clear();
 }
 
 Result<std::vector<std::string>> Store::erase(const Erasure& erasure) {
   using Names = std::vector<std::string>;
   auto erased = state_->in_turn<Names>([&]() -> Result<Names> {
     state_->stamp();
-    const auto found = state_->to_erase(erasure);
+    const auto found = state_->eraser.targets(erasure);
     if (!found) return found.error();
     Names names;
     for (const auto& [session, name] : *found) {
       names.push_back(name);
-      if (erasure.only_say) continue;
-      // Not by way of `prev`: what is to be gone is looked for everywhere.
-      auto& events = state_->sql("DELETE FROM events WHERE session = ?");
-      events.bind(1, session);
-      events.run();
-      if (state_->dropping == session) state_->dropping = observer_key;
-      state_->drop_session_rows(session);
-      auto& trail = state_->sql("UPDATE audit SET target = '' WHERE target = ?");
-      trail.bind(1, name);
-      trail.run();
+      if (!erasure.only_say) state_->eraser.erase_rows(session, name);
     }
-    if (!names.empty() && !erasure.only_say) {
-      state_->put_erasure_stage(deleted);
-      state_->keep_floors();
-      state_->heads.clear();
-    }
+    if (!names.empty() && !erasure.only_say) state_->eraser.note_deleted();
     return names;
   });
   if (erasure.only_say) return erased;
   try {
-    const bool finished = state_->finish_erasure();
+    const bool finished = state_->eraser.finish();
     if (!erased && finished) {
       auto error = erased.error();
       error.message += ". An earlier erasure that was interrupted is finished now";

@@ -78,7 +78,7 @@ std::int64_t Store::State::write(const Conclusions& verdicts) {
     session.bind(3, judged->health_since.time_since_epoch().count()).bind(4, judged->session);
     session.run();
   }
-  if (verdicts.alerts != nullptr) tell(verdicts);
+  if (verdicts.alerts != nullptr) alerts.notice(verdicts);
   return first;
 }
 

@@ -59,11 +59,11 @@ void Store::State::keep_floors() {
 
 /// Deletes at most `events_left` of the session's events, and once they are gone the session
 /// itself.
-void Store::State::drop_session(SessionKey session, int& events_left) {
-  changed = true;
-  auto& previous = sql("SELECT prev FROM events WHERE seq = ?");
-  auto& drop = sql("DELETE FROM events WHERE seq = ?");
-  Seq seq = reader.state_->head_of(session);
+void Store::State::Retainer::drop_session(SessionKey session, int& events_left) {
+  changed_ = true;
+  auto& previous = log_.sql("SELECT prev FROM events WHERE seq = ?");
+  auto& drop = log_.sql("DELETE FROM events WHERE seq = ?");
+  Seq seq = log_.reader.state_->head_of(session);
   for (; events_left > 0 && seq != 0; --events_left) {
     previous.reset().bind(1, seq);
     const Seq next = previous.step() ? previous.integer(0) : 0;
@@ -74,7 +74,7 @@ void Store::State::drop_session(SessionKey session, int& events_left) {
   }
   dropping = seq != 0 ? session : observer_key;
   if (seq != 0) {
-    auto& shorten = sql("UPDATE heads SET seq = ? WHERE session = ?");
+    auto& shorten = log_.sql("UPDATE heads SET seq = ? WHERE session = ?");
     shorten.bind(1, seq).bind(2, session);
     shorten.run();
     return;
@@ -84,8 +84,8 @@ void Store::State::drop_session(SessionKey session, int& events_left) {
 }
 
 /// No index leads from a session to its labels, but its properties name them.
-void Store::State::drop_labels(SessionKey session) {
-  auto& query = sql("SELECT spec FROM sessions WHERE id = ?");
+void Store::State::Retainer::drop_labels(SessionKey session) {
+  auto& query = log_.sql("SELECT spec FROM sessions WHERE id = ?");
   const ResetLater later(query);
   query.bind(1, session);
   if (!query.step()) return;
@@ -93,22 +93,22 @@ void Store::State::drop_labels(SessionKey session) {
   const auto spec = session_spec_from_json(query.text(0), unused);
   query.reset();
   if (!spec) {
-    auto& all = sql("DELETE FROM labels WHERE session = ?");
+    auto& all = log_.sql("DELETE FROM labels WHERE session = ?");
     all.bind(1, session);
     all.run();
     return;
   }
   for (const auto& [key, value] : spec->labels) {
-    auto& drop = sql("DELETE FROM labels WHERE key = ? AND value = ? AND session = ?");
+    auto& drop = log_.sql("DELETE FROM labels WHERE key = ? AND value = ? AND session = ?");
     drop.bind(1, key).bind(2, value).bind(3, session);
     drop.run();
   }
 }
 
 /// All that is kept of a session but its events.
-void Store::State::drop_session_rows(SessionKey session) {
+void Store::State::Retainer::drop_session_rows(SessionKey session) {
   dropped.push_back(session);
-  merged.erase(session);
+  merged_.erase(session);
   drop_labels(session);
   for (const std::string_view text :
        {"DELETE FROM blocks WHERE session = ?", "DELETE FROM transitions WHERE session = ?",
@@ -116,29 +116,29 @@ void Store::State::drop_session_rows(SessionKey session) {
         "DELETE FROM deliveries WHERE alert IN (SELECT id FROM alerts WHERE session = ?)",
         "DELETE FROM alerts WHERE session = ?", "DELETE FROM alert_states WHERE session = ?",
         "DELETE FROM heads WHERE session = ?", "DELETE FROM sessions WHERE id = ?"}) {
-    auto& statement = sql(text);
+    auto& statement = log_.sql(text);
     statement.bind(1, session);
     statement.run();
   }
 }
 
-std::int64_t Store::State::bytes_used() {
-  return (database->pragma("page_count") - database->pragma("freelist_count")) *
-         database->pragma("page_size");
+std::int64_t Store::State::Retainer::bytes_used() {
+  return (log_.database->pragma("page_count") - log_.database->pragma("freelist_count")) *
+         log_.database->pragma("page_size");
 }
 
-bool Store::State::may_age() const {
-  const auto difference = wall.time_since_epoch() - now.time_since_epoch();
-  return std::chrono::abs(difference) <= clocks_differ_max && now - leap > clocks_differ_max;
+bool Store::State::Retainer::may_age() const {
+  const auto difference = log_.wall.time_since_epoch() - log_.now.time_since_epoch();
+  return std::chrono::abs(difference) <= clocks_differ_max && log_.now - leap > clocks_differ_max;
 }
 
 /// Finds the sessions that are over. By their newest event, because the wall clock that stamped
 /// their end may have been wrong; an abandoned one is as old as what it said last. Dead sessions
 /// count as ended.
-void Store::State::find_over(const Retention& retention) {
-  over.clear();
-  next_over = 0;
-  auto& query = sql(
+void Store::State::Retainer::find_over(const Retention& retention) {
+  over_.clear();
+  next_over_ = 0;
+  auto& query = log_.sql(
       "SELECT s.id, CASE WHEN s.outcome_reason = ?2 THEN (SELECT tick_ms FROM events WHERE seq "
       "= e.prev) ELSE e.tick_ms END AS tick FROM (SELECT id FROM sessions WHERE ended_ms IS NOT "
       "NULL UNION ALL SELECT id FROM sessions WHERE health = 'dead' AND ended_ms IS NULL) AS o "
@@ -147,14 +147,14 @@ void Store::State::find_over(const Retention& retention) {
   const ResetLater later(query);
   query.bind(1, retention.folded_through).bind(2, reasons::abandoned);
   while (query.step()) {
-    over.push_back({.session = query.integer(0), .tick = Instant{Millis{query.integer(1)}}});
+    over_.push_back({.session = query.integer(0), .tick = Instant{Millis{query.integer(1)}}});
   }
-  searched = true;
+  searched_ = true;
 }
 
-std::optional<SessionKey> Store::State::next_to_drop(const Retention& retention) {
+std::optional<SessionKey> Store::State::Retainer::next_to_drop(const Retention& retention) {
   auto& again =
-      sql("SELECT 1 FROM sessions WHERE id = ? AND (ended_ms IS NOT NULL OR health = 'dead')");
+      log_.sql("SELECT 1 FROM sessions WHERE id = ? AND (ended_ms IS NOT NULL OR health = 'dead')");
   const ResetLater later(again);
   const auto is_over = [&](SessionKey session) {  // unless it was continued
     again.reset().bind(1, session);
@@ -165,18 +165,18 @@ std::optional<SessionKey> Store::State::next_to_drop(const Retention& retention)
   if (dropping != observer_key && is_over(dropping)) return dropping;
   dropping = observer_key;
   const bool too_large = bytes_used() > retention.bytes_max;
-  for (; next_over < over.size(); ++next_over) {
-    const auto& oldest = over[next_over];
-    if (!too_large && (!may_age() || oldest.tick > now - retention.ended_for)) break;
+  for (; next_over_ < over_.size(); ++next_over_) {
+    const auto& oldest = over_[next_over_];
+    if (!too_large && (!may_age() || oldest.tick > log_.now - retention.ended_for)) break;
     if (!is_over(oldest.session)) continue;
-    ++next_over;
+    ++next_over_;
     return oldest.session;
   }
   wants_room = too_large;
   return std::nullopt;
 }
 
-bool Store::State::drop_ended(const Retention& retention) {
+bool Store::State::Retainer::drop_ended(const Retention& retention) {
   wants_room = false;
   int events_left = trim_events;
   while (events_left > 0) {
@@ -188,21 +188,21 @@ bool Store::State::drop_ended(const Retention& retention) {
 }
 
 /// Alerts are kept as long as ended sessions are, also those of sessions that run for ever.
-bool Store::State::drop_alerts(const Retention& retention) {
+bool Store::State::Retainer::drop_alerts(const Retention& retention) {
   if (!may_age()) return false;
-  auto& query =
-      sql("SELECT max(id) FROM (SELECT id, coalesce(told_tick, episode_tick) AS tick FROM alerts "
-          "ORDER BY id LIMIT 100) WHERE tick <= ?");
+  auto& query = log_.sql(
+      "SELECT max(id) FROM (SELECT id, coalesce(told_tick, episode_tick) AS tick FROM alerts "
+      "ORDER BY id LIMIT 100) WHERE tick <= ?");
   const ResetLater later(query);
-  query.bind(1, (now - retention.ended_for).time_since_epoch().count());
+  query.bind(1, (log_.now - retention.ended_for).time_since_epoch().count());
   query.step();
   const auto last = query.integer(0);
   query.reset();
   if (last == 0) return false;
-  changed = true;
+  changed_ = true;
   for (const std::string_view text :
        {"DELETE FROM deliveries WHERE alert <= ?", "DELETE FROM alerts WHERE id <= ?"}) {
-    auto& drop = sql(text);
+    auto& drop = log_.sql(text);
     drop.bind(1, last);
     drop.run();
   }
@@ -210,27 +210,27 @@ bool Store::State::drop_alerts(const Retention& retention) {
 }
 
 /// Drops the oldest events of running sessions, if ended sessions are not enough.
-bool Store::State::drop_oldest(const Retention& retention) {
+bool Store::State::Retainer::drop_oldest(const Retention& retention) {
   if (retention.more_end || bytes_used() <= retention.bytes_max) return false;
-  auto& query =
-      sql("SELECT max(seq), count(*) FROM (SELECT seq FROM events WHERE seq <= ? ORDER BY seq "
-          "LIMIT ?)");
+  auto& query = log_.sql(
+      "SELECT max(seq), count(*) FROM (SELECT seq FROM events WHERE seq <= ? ORDER BY seq "
+      "LIMIT ?)");
   query.bind(1, retention.folded_through).bind(2, trim_events);
   query.step();
   const Seq last = query.integer(0);
   const auto count = query.integer(1);
   query.reset();
   if (count < trim_events) return false;  // all that is left is needed
-  changed = true;
+  changed_ = true;
   for (const std::string_view text :
        {"DELETE FROM events WHERE seq <= ?", "DELETE FROM blocks WHERE seq <= ?"}) {
-    auto& drop = sql(text);
+    auto& drop = log_.sql(text);
     drop.bind(1, last);
     drop.run();
   }
-  auto& first =
-      sql("INSERT INTO meta (key, value) VALUES ('first_seq', ?) ON CONFLICT (key) DO "
-          "UPDATE SET value = excluded.value");
+  auto& first = log_.sql(
+      "INSERT INTO meta (key, value) VALUES ('first_seq', ?) ON CONFLICT (key) DO "
+      "UPDATE SET value = excluded.value");
   first.bind(1, last + 1);
   first.run();
   return true;
@@ -239,15 +239,15 @@ bool Store::State::drop_oldest(const Retention& retention) {
 /// Merges adjacent heartbeat rows in one block of one running session. A row with a transition
 /// stays the end of its run, and rows with an absence of the observer between them stay apart, so
 /// that a replay concludes the same.
-bool Store::State::merge_heartbeats(const Retention& retention) {
-  auto& block =
-      sql("SELECT session, seq FROM blocks WHERE (session, seq) > (?, ?) ORDER BY session, seq "
-          "LIMIT 2");
+bool Store::State::Retainer::merge_heartbeats(const Retention& retention) {
+  auto& block = log_.sql(
+      "SELECT session, seq FROM blocks WHERE (session, seq) > (?, ?) ORDER BY session, seq "
+      "LIMIT 2");
   for (int looked = 0; looked < trim_events; ++looked) {
-    block.reset().bind(1, merging.session).bind(2, merging.from);
+    block.reset().bind(1, merging_.session).bind(2, merging_.from);
     if (!block.step()) {
       block.reset();
-      merging = {};
+      merging_ = {};
       return false;  // the round is over
     }
     const SessionKey session = block.integer(0);
@@ -255,15 +255,15 @@ bool Store::State::merge_heartbeats(const Retention& retention) {
     const bool more = block.step() && block.integer(0) == session;
     const Seq following = more ? block.integer(1) : 0;
     block.reset();
-    if (session != merging.session) {
-      merging = {.session = session, .from = merged[session]};
+    if (session != merging_.session) {
+      merging_ = {.session = session, .from = merged_[session]};
       continue;
     }
     if (end > retention.folded_through || !merge_block(retention, end, following)) {
-      merging.from = std::numeric_limits<Seq>::max();  // nothing more to do for this session
+      merging_.from = std::numeric_limits<Seq>::max();  // nothing more to do for this session
       continue;
     }
-    merged[session] = merging.from;
+    merged_[session] = merging_.from;
     return true;
   }
   return true;
@@ -271,26 +271,27 @@ bool Store::State::merge_heartbeats(const Retention& retention) {
 
 /// Merges what can be in the block that ends at `end`; false if it is not old enough yet.
 /// `following` is the end of the next block, 0 if there is none.
-bool Store::State::merge_block(const Retention& retention, Seq end, Seq following) {
-  auto events = reader.state_->walk(end, merging.from);
-  if (events.empty() || events.back().tick >= now - retention.heartbeats_for) return false;
-  changed = true;
+bool Store::State::Retainer::merge_block(const Retention& retention, Seq end, Seq following) {
+  auto events = log_.reader.state_->walk(end, merging_.from);
+  if (events.empty() || events.back().tick >= log_.now - retention.heartbeats_for) return false;
+  changed_ = true;
 
   std::unordered_set<Seq> turning_points;
-  auto& turns = sql("SELECT seq FROM transitions WHERE session = ?");
-  turns.bind(1, merging.session);
+  auto& turns = log_.sql("SELECT seq FROM transitions WHERE session = ?");
+  turns.bind(1, merging_.session);
   while (turns.step()) turning_points.insert(turns.integer(0));
   turns.reset();
 
-  const auto absences = reader.state_->walk(reader.state_->head_of(observer_key), merging.from);
+  const auto absences =
+      log_.reader.state_->walk(log_.reader.state_->head_of(observer_key), merging_.from);
   const auto observer_between = [&](Seq earlier, Seq later) {
     return std::any_of(absences.begin(), absences.end(), [&](const Event& absence) {
       return earlier < absence.seq && absence.seq < later;
     });
   };
-  const auto session = reader.session(merging.session);
+  const auto session = log_.reader.session(merging_.session);
   if (!session) throw SqlFailure{session.error()};
-  const auto judged = reader.fold(*session);
+  const auto judged = log_.reader.fold(*session);
   if (!judged) throw SqlFailure{judged.error()};
   // A shorter interval may have been judged as silence.
   const auto interval = std::min(judged->policy->heartbeat_interval,
@@ -315,10 +316,10 @@ bool Store::State::merge_block(const Retention& retention, Seq end, Seq followin
     next.report.detail = std::move(row);
     next.prev = event.prev;
     const auto facts = facts_of(next.report, next.tick);
-    auto& widen = sql("UPDATE events SET prev = ?, facts = ? WHERE seq = ?");
+    auto& widen = log_.sql("UPDATE events SET prev = ?, facts = ? WHERE seq = ?");
     widen.bind(1, next.prev).bind(2, facts).bind(3, next.seq);
     widen.run();
-    auto& drop = sql("DELETE FROM events WHERE seq = ?");
+    auto& drop = log_.sql("DELETE FROM events WHERE seq = ?");
     drop.bind(1, event.seq);
     drop.run();
     --rows_left;
@@ -326,34 +327,48 @@ bool Store::State::merge_block(const Retention& retention, Seq end, Seq followin
   // A block that became short is joined with the one after it; long ones bound how far paging
   // walks.
   if (rows_left < block_events / 2 && following != 0 && following <= retention.folded_through) {
-    auto& join = sql("DELETE FROM blocks WHERE session = ? AND seq = ?");
-    join.bind(1, merging.session).bind(2, end);
+    auto& join = log_.sql("DELETE FROM blocks WHERE session = ? AND seq = ?");
+    join.bind(1, merging_.session).bind(2, end);
     join.run();
   } else {
-    merging.from = end;
+    merging_.from = end;
   }
   return true;
+}
+
+void Store::State::Retainer::begin_round(const Retention& retention) {
+  const bool done = next_over_ == over_.size();
+  if (!searched_ || (done && wants_room)) find_over(retention);
+}
+
+bool Store::State::Retainer::do_piece(const Retention& retention) {
+  changed_ = false;
+  const bool busy = drop_ended(retention) || drop_oldest(retention) || drop_alerts(retention) ||
+                    merge_heartbeats(retention);
+  if (!busy) drop_audit(retention);
+  if (changed_) {
+    log_.keep_floors();
+    log_.heads.clear();
+  }
+  return busy;
+}
+
+void Store::State::Retainer::end_round() {
+  over_ = {};
+  next_over_ = 0;
+  searched_ = false;
 }
 
 Result<bool> Store::trim(const Retention& retention) {
   State& state = *state_;
   try {
-    const bool done = state.next_over == state.over.size();
-    if (!state.searched || (done && state.wants_room)) state.find_over(retention);
+    state.retainer.begin_round(retention);
   } catch (const SqlFailure& failure) {
     return failure.error;
   }
   auto more = state.in_turn<bool>([&]() -> Result<bool> {
     state.stamp();
-    state.changed = false;
-    const bool busy = state.drop_ended(retention) || state.drop_oldest(retention) ||
-                      state.drop_alerts(retention) || state.merge_heartbeats(retention);
-    if (!busy) state.drop_audit(retention);
-    if (state.changed) {
-      state.keep_floors();
-      state.heads.clear();
-    }
-    return busy;
+    return state.retainer.do_piece(retention);
   });
   if (!more || vanished()) return more;  // a log without a name takes no more pages
   try {
@@ -366,9 +381,7 @@ Result<bool> Store::trim(const Retention& retention) {
   } catch (const SqlFailure& failure) {
     return failure.error;
   }
-  state.over = {};
-  state.next_over = 0;
-  state.searched = false;
+  state.retainer.end_round();
   return false;
 }
 
@@ -385,7 +398,7 @@ std::optional<std::string> Store::retention_waits() const {
            (difference > Millis{0} ? "after the next start of the machine"
                                    : "as soon as it has caught up");
   }
-  if (line - state_->leap <= clocks_differ_max) {
+  if (line - state_->retainer.leap <= clocks_differ_max) {
     return "retention by age waits for an hour: since the newest event in the database the clock "
            "of "
            "this machine went far ahead. If it is wrong, set it now";
@@ -394,7 +407,7 @@ std::optional<std::string> Store::retention_waits() const {
 }
 
 bool Store::wants_room() const noexcept {
-  return state_->wants_room;
+  return state_->retainer.wants_room;
 }
 
 std::int64_t Store::bytes() const {
@@ -406,7 +419,7 @@ std::int64_t Store::bytes() const {
 }
 
 std::vector<SessionKey> Store::take_dropped() {
-  return std::exchange(state_->dropped, {});
+  return std::exchange(state_->retainer.dropped, {});
 }
 
 }  // namespace watchdog

@@ -150,7 +150,7 @@ void Store::State::settle_time() {
   }
   auto& newest_leap = sql("SELECT value FROM meta WHERE key = 'leap_tick_ms'");
   const ResetLater later(newest_leap);
-  if (newest_leap.step()) leap = Instant{Millis{newest_leap.integer(0)}};
+  if (newest_leap.step()) retainer.leap = Instant{Millis{newest_leap.integer(0)}};
 }
 
 /// After a commit of another process, the cached state must be read again.

@@ -45,6 +45,109 @@ struct Head {
 };
 
 struct Store::State {
+  /// The alerts of sessions and their deliveries. All but `told` need the transaction under way.
+  class Alerts {
+   public:
+    explicit Alerts(State& log) : log_(log) {}
+
+    bool told = false;  ///< Messages were made since the last question.
+    /// Makes the alerts that follow from conclusions.
+    void notice(const Conclusions& verdicts);
+    /// Makes those that are due by `until`.
+    void notice_due(Instant until, const AlertRules& rules);
+    [[nodiscard]] Instant next_due();
+    /// Changes one that a person acts on, in a transaction of its own.
+    template <class Change>
+    [[nodiscard]] Result<Alert> change(std::int64_t id, std::string_view unanswered_of, Change&& change);
+
+   private:
+    void notice(SessionKey session, const Condition& condition, const std::string& detail,
+                const AlertRules& rules);
+    void notice_wait(const Case& judged, const AlertRules& rules);
+    void notice_end(const Case& judged, const AlertRules& rules);
+    void put(SessionKey session, const AlertNotice& notice, const std::string& detail,
+             const AlertRules& rules);
+    [[nodiscard]] std::optional<AlertState> state_of(SessionKey session);
+    void put_state(SessionKey session, const AlertState& state, Instant due);
+    void keep_state(SessionKey session, const AlertState& state, Instant at,
+                    const AlertRules& rules);
+    void make_messages(const AlertRules& rules);
+    [[nodiscard]] std::vector<MessageMade> messages_after(Instant then, int count_max);
+    void send_together(const std::vector<std::int64_t>& alerts, const std::string& parent,
+                       Instant at);
+
+    State& log_;
+    std::vector<std::int64_t> made_;  ///< Of the transaction under way.
+  };
+
+  /// Drops what is old or too much, in bounded pieces.
+  class Retainer {
+   public:
+    explicit Retainer(State& log) : log_(log) {}
+
+    std::vector<SessionKey> dropped;     ///< Since the last question.
+    SessionKey dropping = observer_key;  ///< Begun and not finished.
+    bool wants_room = false;             ///< Of the latest piece.
+    Instant leap{};  ///< When a boot began whose clock was far ahead of the newest event then.
+    /// Does a piece; false: nothing is left to do. Begins a round with `begin_round`, outside of a
+    /// transaction, and ends it with `end_round`.
+    [[nodiscard]] bool do_piece(const Retention& retention);
+    void begin_round(const Retention& retention);
+    void end_round();
+    void drop_session_rows(SessionKey session);
+
+   private:
+    struct Merging {
+      SessionKey session = observer_key;           ///< Being looked at.
+      Seq from = std::numeric_limits<Seq>::max();  ///< Merged up to here, a remaining block end.
+    };
+    /// A session that is over, and its newest event.
+    struct Over {
+      SessionKey session = observer_key;
+      Instant tick{};
+    };
+    void find_over(const Retention& retention);
+    [[nodiscard]] std::optional<SessionKey> next_to_drop(const Retention& retention);
+    [[nodiscard]] std::int64_t bytes_used();
+    [[nodiscard]] bool may_age() const;
+    [[nodiscard]] bool drop_ended(const Retention& retention);
+    [[nodiscard]] bool drop_oldest(const Retention& retention);
+    [[nodiscard]] bool drop_alerts(const Retention& retention);
+    [[nodiscard]] bool merge_heartbeats(const Retention& retention);
+    [[nodiscard]] bool merge_block(const Retention& retention, Seq end, Seq following);
+    void drop_session(SessionKey session, int& events_left);
+    void drop_audit(const Retention& retention);
+    void drop_labels(SessionKey session);
+
+    State& log_;
+    Merging merging_;
+    std::unordered_map<SessionKey, Seq> merged_;  ///< How far earlier rounds came.
+    bool changed_ = false;                        ///< This piece changed the file.
+    std::vector<Over> over_;                      ///< Of this round, oldest activity first.
+    std::size_t next_over_ = 0;                   ///< Those before it are done.
+    bool searched_ = false;                       ///< In this round.
+  };
+
+  /// Erases sessions so that no byte of them is left.
+  class Eraser {
+   public:
+    explicit Eraser(State& log) : log_(log) {}
+
+    /// Returns keys and ids of the sessions to erase.
+    [[nodiscard]] Result<std::map<SessionKey, std::string>> targets(const Erasure& erasure);
+    /// Deletes the rows. REQUIRES: the transaction under way.
+    void erase_rows(SessionKey session, const std::string& name);
+    void note_deleted();
+    /// Does the rest of an erasure; true if there was one. Throws SqlFailure.
+    bool finish();
+
+   private:
+    [[nodiscard]] std::int64_t stage();
+    void put_stage(std::int64_t stage);
+
+    State& log_;
+  };
+
   State(Options chosen, std::shared_ptr<Database> opened);
   ~State();
   State(const State&) = delete;
@@ -109,71 +212,11 @@ struct Store::State {
   std::int64_t write(const Conclusions& verdicts);
   std::int64_t newest_transition();
 
-  // Alerts:
-  bool told = false;                     ///< Messages were made since the last question.
-  std::vector<std::int64_t> new_alerts;  ///< Of the transaction under way.
-  void tell(const Conclusions& verdicts);
-  void tell(SessionKey session, const Condition& condition, const std::string& detail,
-            const AlertRules& rules);
-  void tell_of_wait(const Case& judged, const AlertRules& rules);
-  void tell_of_end(const Case& judged, const AlertRules& rules);
-  /// Records the alerts that are due.
-  void next_due_notice(Instant until, const AlertRules& rules);
-  void put_alert(SessionKey session, const AlertNotice& telling, const std::string& detail,
-                 const AlertRules& rules);
-  [[nodiscard]] std::optional<AlertState> alert_state(SessionKey session);
-  void put_alert_state(SessionKey session, const AlertState& state, Instant due);
-  void keep_alert_state(SessionKey session, const AlertState& state, Instant at,
-                        const AlertRules& rules);
-  [[nodiscard]] Instant next_alert_due();
-  void make_messages(const AlertRules& rules);
-  [[nodiscard]] std::vector<MessageMade> messages_after(Instant then, int count_max);
-  void send_together(const std::vector<std::int64_t>& alerts, const std::string& parent,
-                     Instant at);
-  template <class Change>
-  [[nodiscard]] Result<Alert> change_alert(std::int64_t id, std::string_view unanswered_of,
-                                           Change&& change);
+  Alerts alerts{*this};
+  Retainer retainer{*this};
+  Eraser eraser{*this};
 
-  // Retention:
-  struct Merging {
-    SessionKey session = observer_key;           ///< Being looked at.
-    Seq from = std::numeric_limits<Seq>::max();  ///< Merged up to here, a remaining block end.
-  } merging;
-  std::unordered_map<SessionKey, Seq> merged;  ///< How far earlier rounds came.
-  bool changed = false;                        ///< This piece changed the file.
-  std::vector<SessionKey> dropped;             ///< Since the last question.
-  SessionKey dropping = observer_key;          ///< Begun and not finished.
-  /// A session that is over, and its newest event.
-  struct Over {
-    SessionKey session = observer_key;
-    Instant tick{};
-  };
-  std::vector<Over> over;     ///< Of this round, oldest activity first.
-  std::size_t next_over = 0;  ///< Those before it are done.
-  bool searched = false;      ///< In this round.
-  bool wants_room = false;    ///< Of the latest piece.
-  Instant leap{};  ///< When a boot began whose clock was far ahead of the newest event then.
-  void find_over(const Retention& retention);
-  [[nodiscard]] std::optional<SessionKey> next_to_drop(const Retention& retention);
-  [[nodiscard]] std::int64_t bytes_used();
-  [[nodiscard]] bool may_age() const;
-  [[nodiscard]] bool drop_ended(const Retention& retention);
-  [[nodiscard]] bool drop_oldest(const Retention& retention);
-  [[nodiscard]] bool drop_alerts(const Retention& retention);
-  [[nodiscard]] bool merge_heartbeats(const Retention& retention);
-  [[nodiscard]] bool merge_block(const Retention& retention, Seq end, Seq following);
-  void drop_session(SessionKey session, int& events_left);
-  void drop_audit(const Retention& retention);
-  void drop_labels(SessionKey session);
-  void drop_session_rows(SessionKey session);
-
-  // Erasing:
-  [[nodiscard]] Result<std::map<SessionKey, std::string>> to_erase(const Erasure& erasure);
-  [[nodiscard]] std::int64_t erasure_stage();
-  void put_erasure_stage(std::int64_t stage);
-  /// Does what is left of an erasure; true if there was something. Throws SqlFailure.
-  bool finish_erasure();
-
+  /// Deletions may take the newest event with them: what comes next must still be above it.
   void keep_floors();
 };
 
