@@ -389,7 +389,7 @@ std::vector<std::size_t> long_bodies(const Source& source, std::size_t most) {
   return found;
 }
 
-TEST(Habits, a_function_has_at_most_120_lines) {
+TEST(Habits, a_function_has_at_most_80_lines) {
   std::vector<std::string> lines{"void f() {", "}", "class A {", "  int g() {"};
   lines.insert(lines.end(), 80, "    ++n;");
   lines.insert(lines.end(), {"  }", "};"});
@@ -397,8 +397,65 @@ TEST(Habits, a_function_has_at_most_120_lines) {
   EXPECT_TRUE(long_bodies({"a.h", lines}, 81).empty());
   for (const Source& source : sources()) {
     if (!source.is_cpp() || source.path.starts_with("tests/")) continue;  // tests have tables
-    for (const auto line : long_bodies(source, 120))
+    for (const auto line : long_bodies(source, 80))
       ADD_FAILURE() << source.at(line) << ": give parts of this function names of their own";
+  }
+}
+
+/// Returns the classes of a source, by name, with the number of functions that each declares.
+std::map<std::string, int> functions_by_class(const Source& source) {
+  static const std::regex head(R"(( *)(?:class|struct) ([\w:]+)(?: final)?(?: : [^;{]*)? \{)");
+  static const std::regex function(
+      R"((?:\[\[nodiscard\]\] )?(?:[\w:<>,&*~ ]+ [&*]?)?(operator\S+|~?\w+)\([^;]*.*)");
+  static const std::regex other(
+      R"((?:using|return|static_assert|std::function<|friend|if|for)\b.*)");
+  std::map<std::string, int> found;
+  std::vector<std::pair<std::size_t, std::string>> open;  // indentation and name
+  for (const auto& line : source.lines) {
+    const auto indent = line.find_first_not_of(' ');
+    if (indent == std::string::npos) continue;
+    const auto text = line.substr(indent);
+    std::smatch match;
+    if (!open.empty() && indent == open.back().first && text.starts_with("}")) {
+      open.pop_back();
+    } else if (std::regex_match(line, match, head)) {
+      open.emplace_back(indent, match.str(2));
+      found.emplace(match.str(2), 0);
+    } else if (!open.empty() && indent == open.back().first + 2 && text.front() != '/' &&
+               std::regex_match(text, function) && !std::regex_match(text, other)) {
+      ++found[open.back().second];
+    }
+  }
+  return found;
+}
+
+TEST(Habits, a_class_has_at_most_25_functions) {
+  // These have more. Their numbers may only fall.
+  const std::map<std::string, int, std::less<>> larger{
+      {"Observer::State", 40},
+      {"StoreReader", 38},
+      {"ServerWatch::State", 37},
+      {"SessionRecorder::State", 34},
+      {"StoreThread::State", 34},
+      {"Store::State", 33},
+      {"Run::State", 33},
+      {"AnswerStream::State", 31},
+      {"ProgressTracker", 31},
+      {"ExecutionBudget", 30},
+      {"Store", 28},
+      {"TextLoop", 28},
+  };
+  const Source sample{"a.h",
+                      {"struct A {", "  int f();", "  [[nodiscard]] bool g() const {",
+                       "    return f();", "  }", "  int member = 0;", "  ~A();", "};"}};
+  EXPECT_EQ(functions_by_class(sample), (std::map<std::string, int>{{"A", 3}}));
+  for (const Source& source : sources()) {
+    if (!source.is_cpp() || source.path.starts_with("tests/")) continue;
+    for (const auto& [name, count] : functions_by_class(source)) {
+      const auto known = larger.find(name);
+      EXPECT_LE(count, known == larger.end() ? 25 : known->second)
+          << source.path << ": " << name << " does too much; give parts of it to other classes";
+    }
   }
 }
 
