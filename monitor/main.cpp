@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/version.h"
+#include "cli/certificates.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/help.h"
@@ -41,6 +42,7 @@ int parse(CommandLine& line, int argc, char** argv) {
 
 int run(int argc, char** argv) {
   log_as(LogFormat::text);
+  find_certificates();
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a full disk is an error of a write, not a reason to die
 

@@ -44,13 +44,16 @@ std::string_view value_of_bare(std::string_view flag) {
 }  // namespace
 
 void add_endpoint(CLI::App& command, Endpoint::Options& endpoint) {
-  auto* server = command.add_option(
-      "--server", endpoint.server,
-      "URL of the monitor (default: $WATCHDOG_SERVER, else http://127.0.0.1:3000)");
+  add_server(command, endpoint);
   command
       .add_option("--db", endpoint.database,
                   "Database file to use instead of a monitor (default: $WATCHDOG_DB)")
-      ->excludes(server);
+      ->excludes("--server");
+}
+
+void add_server(CLI::App& command, Endpoint::Options& endpoint) {
+  command.add_option("--server", endpoint.server,
+                     "URL of the monitor (default: $WATCHDOG_SERVER, else http://127.0.0.1:3000)");
   command.add_option(
       "--token-file", endpoint.token_file,
       "File with the token (default: $WATCHDOG_TOKEN; for a monitor on this machine its own file)");

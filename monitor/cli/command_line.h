@@ -26,6 +26,8 @@ inline constexpr const char* exit_codes =
 
 /// Adds `--server`, `--db`, `--token-file` and `--ca-file`.
 void add_endpoint(CLI::App& command, Endpoint::Options& endpoint);
+/// Adds the same without `--db`, for a command that needs a running monitor.
+void add_server(CLI::App& command, Endpoint::Options& endpoint);
 /// Adds `--config`.
 void add_config(CLI::App& command, Sources& sources);
 /// Adds `--config` and each of the settings that has a flag.

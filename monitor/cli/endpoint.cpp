@@ -18,8 +18,6 @@
 namespace watchdog::monitor {
 namespace {
 
-constexpr const char* local_server = "http://127.0.0.1:3000";
-
 /// Returns the secret that the caller named; empty: none.
 Result<std::string> named_secret(const std::filesystem::path& file) {
   if (auto secret = environment("WATCHDOG_TOKEN"); !secret.empty()) return secret;

@@ -13,6 +13,9 @@
 
 namespace watchdog::monitor {
 
+/// The monitor that a command asks if none is named.
+inline constexpr const char* local_server = "http://127.0.0.1:3000";
+
 /// Exit codes of every command.
 enum ExitCode : int {
   exit_done = 0,

@@ -1,0 +1,24 @@
+# watchdog-monitor-static and watchdog-exec are what the tarball and the image carry: programs that need no file of the
+# system but certificates. The target links the objects of watchdog-monitor once more, so it compiles nothing.
+#
+# Why glibc: Debian has no C++ library for musl. Since 2.34 glibc contains the resolvers of files and DNS, so a static
+# program resolves names without loading a library. Other sources of names (LDAP, mDNS) need the dynamic program.
+find_library(WATCHDOG_STATIC_C NAMES libc.a)
+foreach(name ssl crypto re2 sqlite3 z)
+  find_library(WATCHDOG_STATIC_${name} NAMES lib${name}.a)
+  list(APPEND static_libraries ${WATCHDOG_STATIC_${name}})
+endforeach()
+if(NOT WATCHDOG_STATIC_C OR static_libraries MATCHES "NOTFOUND")
+  message(STATUS "watchdog-monitor-static is left out: a static library is missing (${static_libraries})")
+  return()
+endif()
+
+foreach(target ${WATCHDOG_STATIC_PARTS} watchdog-monitor)
+  list(APPEND static_objects $<TARGET_OBJECTS:${target}>)
+endforeach()
+add_executable(watchdog-monitor-static EXCLUDE_FROM_ALL ${static_objects})
+# The linker warns that getaddrinfo may load libraries. The test in an empty root shows that it needs none.
+target_link_options(watchdog-monitor-static PRIVATE -static-pie -Wl,--gc-sections,--no-warnings)
+target_link_libraries(watchdog-monitor-static PRIVATE ${static_libraries} watchdog_build)
+set_target_properties(watchdog-monitor-static PROPERTIES LINKER_LANGUAGE CXX
+                      RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)

@@ -1,0 +1,244 @@
+#!/usr/bin/python3
+"""Usage: static_test.py BUILD
+
+Makes the file system of the container image from BUILD by the steps of the Dockerfile, and runs the image's own
+commands in it: there is nothing else than certificates. Checks the bill of materials, the tarball and the manifests.
+"""
+
+import http.server
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+import yaml
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+CONTAINER = SOURCE / "packaging/container"
+PATIENCE_S = 120
+SIZE_MAX = 15_000_000
+TOKEN = "0123456789abcdef-of-a-test"
+USER = "65532:65532"
+
+
+def expect(holds, what):
+    if not holds:
+        sys.exit(f"FAILED: {what}")
+
+
+def out(*words, **more):
+    done = subprocess.run([*map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL, check=False, **more)
+    expect(done.returncode == 0, f"{' '.join(map(str, words))} exited with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+class Dockerfile:
+    """What the last stage of the Dockerfile says of the image."""
+
+    def __init__(self, path):
+        text = path.read_text().replace("\\\n", " ")
+        rows = [line.split(None, 1) for line in text[text.rindex("\nFROM "):].splitlines() if line and not line.startswith("#")]
+        last = {word: rest for word, rest in rows}
+        self.user = last["USER"]
+        self.environment = dict(pair.split("=", 1) for pair in last["ENV"].split())
+        self.words = json.loads(last["ENTRYPOINT"]) + json.loads(last["CMD"])
+        self.health = json.loads(last["HEALTHCHECK"].split("CMD ", 1)[1])
+        self.ports = last["EXPOSE"].split()
+        self.text = text
+
+
+class Image:
+    """A root made as the Dockerfile makes it, and the files that a container engine puts into each root."""
+
+    def __init__(self, build, folder):
+        self.path = folder / "root"
+        out(CONTAINER / "make-root", build, self.path)
+        self.file = Dockerfile(CONTAINER / "Dockerfile")
+        (self.path / "etc/hosts").write_text("127.0.0.1 localhost\n")
+        (self.path / "etc/resolv.conf").write_text("")
+
+    def words(self, words):
+        return ["chroot", f"--userspec={USER}", str(self.path), *words]
+
+    def run(self, *words):
+        return subprocess.run(self.words(words), env=self.environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False, stdin=subprocess.DEVNULL)
+
+    def environment(self, **more):
+        return {**self.file.environment, "WATCHDOG_TOKEN": TOKEN, **more}
+
+
+def check_program(image, build):
+    program = image.path / "usr/bin/watchdog-monitor"
+    size = program.stat().st_size
+    expect(size <= SIZE_MAX, f"the program has {size} bytes, more than {SIZE_MAX}")
+    headers = out("readelf", "-W", "--program-headers", "--dynamic", program)
+    expect("INTERP" not in headers, "the program needs a loader")
+    expect("(NEEDED)" not in headers, "the program needs shared libraries")
+    expect("GNU_RELRO" in headers and "NOW" in headers, "the program's tables stay writable")
+    expect(re.search(r"Type:\s+DYN", out("readelf", "--file-header", program)), "the program has a fixed address")
+    expect(out("readelf", "--file-header", image.path / "usr/libexec/watchdog/watchdog-exec"), "the helper is missing")
+    dynamic = (build / "bin/watchdog-monitor").stat().st_size
+    print(f"static {size / 1e6:.1f} MB, stripped; dynamic {dynamic / 1e6:.1f} MB")
+
+
+class Service:
+    """The image's own command, on a free port."""
+
+    def __init__(self, image):
+        self.image = image
+        self.process = subprocess.Popen(image.words([*image.file.words, "--port", "0"]), env=image.environment(), stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.lines = []
+        for line in self.process.stdout:
+            self.lines.append(line)
+            if found := re.search(r"http://[\d.]+:(\d+)", line):
+                self.url = f"http://127.0.0.1:{found[1]}"
+                break
+        else:
+            expect(False, f"the image's command ended: {self.lines}")
+        threading.Thread(target=lambda: self.lines.extend(self.process.stdout), daemon=True).start()
+
+    def ask(self, path, body=None):
+        request = urllib.request.Request(self.url + path, body, {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+            return json.loads(answer.read())
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        expect(self.process.wait(PATIENCE_S) == 0, f"the service exited with {self.process.returncode}: {self.lines}")
+        expect(not [line for line in self.lines if TOKEN in line], "the token is in the log")
+
+
+def check_service(image):
+    service = Service(image)
+    health = image.run(*image.file.health, "--wait", "60", "--server", service.url)
+    expect(health.returncode == 0 and health.stdout == "ready\n", f"the health check says {health}")
+    by_name = image.run("/usr/bin/watchdog-monitor", "ready", "--server", service.url.replace("127.0.0.1", "localhost"))
+    expect(by_name.returncode == 0, f"a host's name is not resolved: {by_name.stderr}")
+    service.ask("/api/autonomous/sessions/in-image/events", b'{"kind":"state_change","type":"built"}')
+    service.stop()
+    gone = image.run(*image.file.health, "--server", service.url, "--json")
+    expect(gone.returncode == 4 and json.loads(gone.stdout)["ready"] is False, f"the health check of a stopped monitor says {gone}")
+    service = Service(image)
+    expect(service.ask("/api/autonomous/progress/in-image")["progress"]["stateChanges"] == 1, "the volume lost a report")
+    service.stop()
+    database = image.path / "data/watchdog.db"
+    expect(database.stat().st_uid == 65532 and database.stat().st_mode & 0o077 == 0, "others can read the database")
+
+
+class Ready(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "18")
+        self.end_headers()
+        self.wfile.write(b'{"status":"ready"}')
+
+    def log_message(self, *_):
+        pass
+
+
+def check_certificates(image, folder):
+    """The program trusts the certificates of the image, and no others."""
+    out("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+        "-addext", "subjectAltName=DNS:localhost", "-keyout", folder / "key.pem", "-out", folder / "cert.pem")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Ready)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    ready = ("/usr/bin/watchdog-monitor", "ready", "--server", f"https://localhost:{server.server_port}")
+    expect(image.run(*ready).returncode == 4, "a certificate of nobody is trusted")
+    certificates = image.path / "etc/ssl/certs/ca-certificates.crt"
+    trusted = certificates.read_text()
+    certificates.write_text(trusted + (folder / "cert.pem").read_text())
+    said = image.run(*ready)
+    expect(said.returncode == 0, f"a certificate of the image is not trusted: {said.stderr}")
+    # Without the variable the program looks where the distributions have them.
+    without = subprocess.run(image.words(ready), env={"PATH": "/usr/bin"}, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    expect(without.returncode == 0, f"the certificates are found only with SSL_CERT_FILE: {without.stderr}")
+    certificates.write_text(trusted)
+    server.shutdown()
+
+
+def check_bill(build, folder):
+    for number in (1, 2):
+        out(SOURCE / "scripts/sbom", "--build", build, "--target", "watchdog-monitor-static", "--output", folder / f"bill{number}",
+            env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
+    names = sorted(path.name for path in (folder / "bill1").iterdir())
+    expect(names == ["THIRD-PARTY-NOTICES.txt", "watchdog-monitor-static.cdx.json", "watchdog-monitor-static.spdx.json"], f"these were written: {names}")
+    for name in names:
+        expect((folder / "bill1" / name).read_bytes() == (folder / "bill2" / name).read_bytes(), f"{name} differs between two runs")
+    cyclonedx, spdx = (json.loads((folder / "bill1" / name).read_text()) for name in names[1:])
+    parts = {part["name"]: part["version"] for part in cyclonedx["components"]}
+    expect({"boost1.81", "openssl", "sqlite3", "re2", "nlohmann-json3", "spdlog", "zlib", "glibc"} <= set(parts), f"parts are missing: {parts}")
+    libraries = json.loads(out(build / "bin/watchdog-monitor-static", "--version", "--json"))
+    expect(re.match(r"[\d.]+", parts["sqlite3"])[0] == libraries["sqlite"], f"SQLite is {libraries['sqlite']}, the bill says {parts['sqlite3']}")
+    expect(re.match(r"[\d.]+", parts["openssl"])[0] in libraries["openssl"], f"OpenSSL is {libraries['openssl']}, the bill says {parts['openssl']}")
+    listed = {package["name"] for package in spdx["packages"]} - {"watchdog-monitor"}
+    expect(listed == set(parts), f"the two bills differ: {listed ^ set(parts)}")
+    expect(not any(part.startswith(("googletest", "gtest")) for part in parts), "the bill lists a library of the tests")
+
+
+def check_tarball(build, folder):
+    tree = folder / "tarball"
+    out(SOURCE / "packaging/tarball", build, tree)
+    for name in ("bin/watchdog-monitor", "libexec/watchdog/watchdog-exec", "share/man/man1/watchdog-monitor.1", "README", "LICENSE",
+                 "share/bash-completion/completions/watchdog-monitor", "share/watchdog/clients/python/watchdog_client.py"):
+        expect((tree / name).exists(), f"the tarball has no {name}")
+    expect(sorted(path.name for path in (tree / "bin").iterdir()) == ["watchdog-monitor"], "the tarball has programs that need libraries")
+    expect("dynamically" not in out("file", tree / "bin/watchdog-monitor") or "static-pie" in out("file", tree / "bin/watchdog-monitor"), "the tarball's program is dynamic")
+
+
+def check_manifests(image):
+    """Compose and Kubernetes start the image as the Dockerfile does, as the same user."""
+    command = image.file.words[1:]
+    compose = yaml.safe_load((CONTAINER / "compose.yaml").read_text())
+    service = compose["services"]["monitor"]
+    expect(service["command"][:len(command)] == command, "compose starts another command")
+    expect(all(port.startswith("127.0.0.1:") for port in service["ports"]), "compose publishes a port to other machines")
+    expect({port.rsplit(":", 1)[1] for port in service["ports"]} <= set(image.file.ports), "compose publishes unknown ports")
+    documents = list(yaml.safe_load_all((CONTAINER / "kubernetes.yaml").read_text()))
+    expect([document["kind"] for document in documents] == ["PersistentVolumeClaim", "Deployment", "Service"], "the manifest has other kinds")
+    pod = documents[1]["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    expect(container["args"] == command, "Kubernetes starts another command")
+    expect(container["image"] == service["image"], "Kubernetes and compose have different images")
+    expect(f"{pod['securityContext']['runAsUser']}:{pod['securityContext']['runAsGroup']}" == image.file.user == USER, "the users differ")
+    expect(container["readinessProbe"]["exec"]["command"] == image.file.health, "the probes differ")
+    expect(container["livenessProbe"]["httpGet"]["path"] == "/healthz", "the liveness probe asks for more than life")
+    expect(documents[1]["spec"]["replicas"] == 1, "two monitors would share one database")
+    version = re.search(r"project\(watchdog VERSION ([\d.]+)", (SOURCE / "CMakeLists.txt").read_text())[1]
+    expect(service["image"].endswith(f":{version}"), f"the manifests have another version than {version}")
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    if not (build / "bin/watchdog-monitor-static").exists():
+        print("NOT IN A CLEAN DEBIAN: watchdog-monitor-static was not built, because static libraries are missing")
+        return 77
+    if os.geteuid() != 0:
+        print("the test needs root, to change the root of a process")
+        return 77
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o755)
+        image = Image(build, folder)
+        check_program(image, build)
+        check_service(image)
+        check_certificates(image, folder)
+        check_manifests(image)
+        check_bill(build, folder)
+        check_tarball(build, folder)
+    return 0
+
+
+sys.exit(main())
