@@ -85,15 +85,15 @@ const std::string& assets_path() {
 }
 
 std::vector<std::string_view> modules_of(std::vector<std::string_view> entries) {
-  constexpr std::string_view import = " from './", end = "';";
+  constexpr std::string_view from_here = " from './", end = "';";
   const auto files = embedded_files();
   auto found = std::move(entries);
   for (std::size_t at = 0; at < found.size(); ++at) {
     const auto file = std::ranges::find(files, found[at], &EmbeddedFile::name);
     if (file == files.end()) continue;
-    for (auto from = file->content.find(import); from != std::string_view::npos;
-         from = file->content.find(import, from)) {
-      from += import.size();
+    for (auto from = file->content.find(from_here); from != std::string_view::npos;
+         from = file->content.find(from_here, from)) {
+      from += from_here.size();
       const auto name = file->content.substr(from, file->content.find(end, from) - from);
       if (std::ranges::find(found, name) == found.end()) found.push_back(name);
     }

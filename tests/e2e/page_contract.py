@@ -8,7 +8,10 @@ def pages_are_served(contract):
     ask, same = contract.ask, contract.tally.same
     page = ask("GET", "/", status=200)
     files = re.findall(r'"(/assets/[^"]+)"', page)
-    same("the page has a style, a script and an icon", sorted(name.rpartition(".")[2] for name in files), ["css", "js", "svg"])
+    same("the page has a style, scripts and an icon", sorted({name.rpartition(".")[2] for name in files}), ["css", "js", "svg"])
+    scripts = [name.rpartition("/")[2] for name in files if name.endswith(".js")]
+    same("the head names the scripts of the page, and no others", [name in scripts for name in ("app.js", "list.js", "rows.js", "session.js")],
+         [True, True, True, False])
     for operation in contract.specification.operations:
         if operation.path.startswith("/assets/"):
             operation.known = files[0]

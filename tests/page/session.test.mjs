@@ -361,6 +361,11 @@ test('files are kept for ever, compressed where that is understood', async () =>
       assert.equal(await again.text(), '');
     }
   }
+  for (const [accepted, coding] of [['gzip, br', 'gzip'], ['identity', null]]) {
+    const answer = await fetch(monitor.url, { headers: { 'Accept-Encoding': accepted } });
+    assert.equal(answer.headers.get('Content-Encoding'), coding);
+    assert.match(await answer.text(), /<\/html>\s*$/);
+  }
   assert.equal((await fetch(`${monitor.url}/assets/0/app.js`)).status, 404);
   assert.equal((await fetch(`${monitor.url}/sessions/nobody`)).status, 404);
 });
