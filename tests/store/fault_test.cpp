@@ -158,7 +158,9 @@ INSTANTIATE_TEST_SUITE_P(
                     FailingCall{"write"}, FailingCall{"write", ENOSPC, "ENOSPC"},
                     FailingCall{"fsync"}, FailingCall{"ftruncate"}, FailingCall{"rename"},
                     FailingCall{"mmap", ENOMEM, "ENOMEM"}, FailingCall{"flock", ENOLCK, "ENOLCK"},
-                    FailingCall{"mkdir", ENOSPC, "ENOSPC"}),
+                    FailingCall{"mkdir", ENOSPC, "ENOSPC"}, FailingCall{"read"},
+                    FailingCall{"stat"}, FailingCall{"unlink"},
+                    FailingCall{"chmod", EPERM, "EPERM"}),
     [](const auto& info) { return std::string(info.param.name) + "_" + info.param.error_name; });
 
 #endif
