@@ -1,8 +1,9 @@
 // `ask` looks for a check of the same id, then for one under way, and only then starts another. An
-// answer is stored before it is published. So `found` asks the memory first and the file after it,
-// where the answer `ID` counts before the question `?ID`. A stored question has failed if the
-// process that asked is gone. Callers share the lock `closing`; the destructor takes it alone, so
-// no call meets a checker that is being destroyed.
+// answer is stored before it is published, and a check of this process is pending until then, also
+// where the file has its answer: otherwise `ask` would return a check that is done as the one under
+// way. The file is asked for other checks, where the answer `ID` counts before the question `?ID`.
+// A stored question has failed if the process that asked is gone. Callers share the lock `closing`;
+// the destructor takes it alone, so no call meets a checker that is being destroyed.
 #include "api/check_service.h"
 
 #include <algorithm>
@@ -103,17 +104,13 @@ struct CheckService::State {
     return watched && is_outdated(watched->judged.history, check.seen);
   }
 
-  /// Returns the check, from here or from the file: an answer is stored before it is known here.
+  /// Returns the check, from here or from the file.
   [[nodiscard]] Result<Check> found(StoreReader& reader, const std::string& id) {
     const auto here = known(id);
-    if (here && here->state != CheckState::pending) return *here;
-    auto kept = stored(reader, id, here.has_value());
-    return kept || !here ? kept : Result<Check>(*here);
+    return here ? Result<Check>(*here) : stored(reader, id);
   }
 
-  /// `asked_here`: it is under way.
-  [[nodiscard]] Result<Check> stored(StoreReader& reader, const std::string& id,
-                                     bool asked_here) const {
+  [[nodiscard]] static Result<Check> stored(StoreReader& reader, const std::string& id) {
     for (const auto& event_id : {id, "?" + id}) {
       const auto event = reader.opinion(event_id);
       if (!event) return event.error();
@@ -123,7 +120,7 @@ struct CheckService::State {
       auto check = check_of(**event, row->id);
       if (!check) continue;
       // The asking process is gone, and its answer with it.
-      const bool lost = !asked_here && ((*event)->report.name == asker || is_end(row->lifecycle));
+      const bool lost = (*event)->report.name == asker || is_end(row->lifecycle);
       if (check->state == CheckState::pending && lost) {
         check->state = CheckState::failed;
         check->reason = "the process that asked was gone before the answer came";
@@ -190,8 +187,7 @@ void CheckService::ask(std::string session, std::string id, Done done) {
 }
 
 void CheckService::find(std::string id, Done done) {
-  const auto here = state_->known(id);
-  if (here && here->state != CheckState::pending) return done(*here);
+  if (const auto here = state_->known(id)) return done(*here);
   state_->backend.read(
       [state = state_, id, done](StoreReader& reader) { done(state->found(reader, id)); },
       [done](Error error) { done(std::move(error)); });
