@@ -236,7 +236,7 @@ onPage('alerts are acknowledged, and then the session rests', '/alerts', async (
   assert.deepEqual(await barriers(page), []);
 });
 
-test('an empty monitor shows six ways in, and they turn green as they are used', async (t) => {
+test('an empty monitor shows six ways in, and each turns green as it is used', async (t) => {
   const model = createServer((request, response) => {
     request.resume().on('end', () => response.setHeader('Content-Type', 'application/json').end(JSON.stringify({
       id: 'c', object: 'chat.completion', choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Hello.' } }] })));
@@ -260,6 +260,7 @@ test('an empty monitor shows six ways in, and they turn green as they are used',
     'Model proxy': async () => (await fetch(`${empty.models}/s/proxied/v1/chat/completions`, { method: 'POST',
       body: JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'Say hello' }] }) })).text(),
     'Wrapped command': () => once(spawn(process.env.WATCHDOG_MONITOR, ['run', '--server', empty.url, '--', 'true'], { stdio: 'ignore' }), 'exit'),
+    Transcripts: () => empty.make('read', { agent: 'claude-code', labels: { via: 'transcript' } }),
     // The demo has a monitor of its own; its agents name themselves so.
     Demo: () => empty.make('quick', { agent: 'demo-agent' }),
   };
