@@ -15,11 +15,11 @@
 #include <stop_token>
 #include <thread>
 
-#include "export/span_maker.h"
 #include "codec/json.h"
+#include "export/span_maker.h"
 #include "files/regular_file.h"
-#include "store/store_reader.h"
 #include "net/web_request.h"
+#include "store/store_reader.h"
 
 namespace watchdog::monitor {
 namespace {

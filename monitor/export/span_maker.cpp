@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "privacy/content.h"
 #include "facts/digest.h"
+#include "privacy/content.h"
 #include "text/json_writer.h"
 
 namespace watchdog::monitor {

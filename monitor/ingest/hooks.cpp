@@ -455,6 +455,15 @@ std::string prompt_in(const Members& members) {
   return members.text({"prompt", "user_response", "text"});
 }
 
+/// Returns the id of the question that is asked or answered, as event id of its wait; empty: it
+/// has none. With it an answer ends only the wait for its question.
+std::string ask_id_in(const Members& members, Members::Aliases names) {
+  const auto* id = members.find(names);
+  if (id == nullptr || !id->is_string() || id->get_ref<const std::string&>().empty()) return {};
+  auto ask = "hook:ask:" + id->get<std::string>();
+  return ask.size() <= id_bytes_max ? ask : std::string();
+}
+
 /// For what an event says that the session waits, or waited.
 std::string_view waits_for(std::string_view event) {
   const bool is_question = event == "Elicitation" || event.starts_with("question");
@@ -480,11 +489,18 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
     case Meaning::result:
     case Meaning::failure:
       return result_reports(meaning, members);
-    case Meaning::wait:
-      return {wait_at(call_asked_for(members), waits_for(name), asked_in(members))};
-    case Meaning::answered:
-      return {make(ReportKind::resume, name == "answered" ? "" : std::string(waits_for(name)),
-                   members.text({"reply"}))};
+    case Meaning::wait: {
+      auto wait = wait_at(call_asked_for(members), waits_for(name), asked_in(members));
+      wait.event_id = ask_id_in(members, {"id"});
+      return {std::move(wait)};
+    }
+    case Meaning::answered: {
+      auto answer = make(ReportKind::resume, name == "answered" ? "" : std::string(waits_for(name)),
+                         members.text({"reply", "response"}));
+      answer.call_id = ask_id_in(members, {"requestID", "permissionID", "id"});
+      if (answer.call_id.empty()) answer.call_id = call_asked_for(members);
+      return {std::move(answer)};
+    }
     case Meaning::status:
       return status_reports(members);
     case Meaning::part:

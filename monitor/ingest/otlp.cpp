@@ -14,7 +14,6 @@
 #include "facts/digest.h"
 #include "facts/ids.h"
 #include "ingest/otlp_names.h"
-#include "facts/digest.h"
 #include "ingest/otlp_table.h"
 #include "ingest/otlp_value.h"
 #include "llm/limit_end.h"

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "codec/json.h"
-#include "ingest/otlp_record.h"
 #include "codec/json_bounds.h"
+#include "ingest/otlp_record.h"
 
 namespace watchdog::monitor {
 namespace {

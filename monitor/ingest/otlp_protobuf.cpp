@@ -255,7 +255,8 @@ void read_item(pbf_reader item, OtlpSignal signal, std::vector<OtlpRecord>& reco
   records.push_back(signal == OtlpSignal::logs ? log_of(item) : span_of(item));
 }
 
-/// Returns false where there is no room for all records. The attributes may come behind the records.
+/// Returns false where there is no room for all records. The attributes may come behind the
+/// records.
 bool read_resource(pbf_reader resource, OtlpSignal signal, OtlpRoom& room,
                    std::vector<OtlpRecord>& records) {
   const auto first = records.size();

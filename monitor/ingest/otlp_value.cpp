@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 
-#include "privacy/content.h"
+#include "codec/json.h"
 #include "facts/digest.h"
 #include "facts/ids.h"
-#include "codec/json.h"
+#include "privacy/content.h"
 
 namespace watchdog::monitor::otlp_value {
 

@@ -1,4 +1,5 @@
 #include "judge/attention.h"
+#include "watchdog/alert_rule.h"
 #include "watchdog/health.h"
 
 namespace watchdog {
