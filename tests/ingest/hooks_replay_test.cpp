@@ -265,6 +265,44 @@ TEST(HooksReplay, a_rejected_permission_ends_the_wait_and_the_call) {
   EXPECT_TRUE(replayed.judged().history.open_calls->empty());
 }
 
+/// In opencode several calls of one answer may ask at the same time.
+TEST(HooksReplay, an_answer_ends_only_the_wait_for_its_own_question) {
+  const auto ask = [](const std::string& id, const std::string& call) {
+    return bus("permission.asked", {{"id", id}, {"permission", id}, {"tool", {{"callID", call}}}});
+  };
+  const auto reply = [](const std::string& id) {
+    return bus("permission.replied", {{"requestID", id}, {"reply", "once"}});
+  };
+  for (const bool newest_first : {true, false}) {
+    Replayed replayed(HookAgent::opencode);
+    replayed.take(bus("chat.message", {{"text", "go"}}));
+    for (const auto* call : {"c1", "c2", "c3"})
+      replayed.take(
+          bus("tool.execute.before", {{"tool", "bash"}, {"callID", call}, {"args", call}}));
+    for (const auto* n : {"1", "2", "3"})
+      replayed.take(ask(std::string("p") + n, std::string("c") + n));
+    replayed.take(ask("p3", "c3"));
+    const auto why = [&] { return replayed.judged().history.notes->wait_why; };
+    EXPECT_EQ(why(), "p3");
+    replayed.take(reply("p9"));
+    EXPECT_EQ(replayed.state(), "needs_input") << "nobody asked that";
+    replayed.take(reply(newest_first ? "p3" : "p1"));
+    EXPECT_EQ(replayed.state(), "needs_input");
+    EXPECT_EQ(why(), newest_first ? "p2" : "p3");
+    // The allowed call ends meanwhile.
+    replayed.take(
+        bus("tool.execute.after",
+            {{"tool", "bash"}, {"callID", newest_first ? "c3" : "c1"}, {"output", "ok"}}));
+    EXPECT_EQ(replayed.state(), "needs_input");
+    replayed.take(reply("p2"));
+    EXPECT_EQ(why(), newest_first ? "p1" : "p3");
+    EXPECT_EQ(replayed.state(), "needs_input");
+    replayed.take(reply(newest_first ? "p1" : "p3"));
+    EXPECT_NE(replayed.state(), "needs_input");
+    EXPECT_TRUE(replayed.judged().history.notes->asks->empty());
+  }
+}
+
 TEST(HooksReplay, gemini_compresses_only_where_the_conversation_shrank) {
   const auto request = [](const std::string& first) {
     return claude("BeforeModel",

@@ -21,13 +21,14 @@ namespace watchdog {
 
 /// The bounds from which an activity is slow, and suspect.
 struct PaceBounds {
-  Millis usual{};  ///< The expected median.
-  Millis slow{};
-  Millis suspect{};
+  Millis usual{};    ///< The expected median.
+  Millis slow{};     ///< From then on it is slow.
+  Millis suspect{};  ///< From then on it is suspect.
   /// The median of its own intervals alone; empty: there are fewer than `pace_history_min`.
   std::optional<Millis> own{};
 };
-inline constexpr int pace_history_min = 3;
+inline constexpr int pace_history_min =
+    3;  ///< Intervals of its own from which a session has a pace of its own.
 
 /// Intervals between changes, for each activity: a phase or a tool. Their logarithms are treated as
 /// normally distributed, because intervals of agents spread over magnitudes. Eight pseudo-samples
@@ -35,25 +36,28 @@ inline constexpr int pace_history_min = 3;
 /// plain value of at most 1 KiB.
 class Pace {
  public:
-  static constexpr std::size_t kinds_max = 32;
+  static constexpr std::size_t kinds_max = 32;  ///< Activities that are told apart.
 
   /// Returns the key of a phase or a tool.
   [[nodiscard]] static std::uint32_t kind_of_phase(std::string_view phase) noexcept;
+  /// Returns the key of a tool.
   [[nodiscard]] static std::uint32_t kind_of_tool(std::string_view tool) noexcept;
 
+  /// Adds an interval of an activity.
   void add(std::uint32_t kind, Millis interval);
+  /// Returns the bounds of an activity.
   [[nodiscard]] PaceBounds bounds(std::uint32_t kind, const Policy& policy) const noexcept;
   /// Returns how surprising the duration of an activity is by the same bounds: −log10 of the share
   /// of longer intervals. 0 … `phi_max`, always finite.
   [[nodiscard]] double phi(std::uint32_t kind, Millis elapsed, const Policy& policy) const noexcept;
-  static constexpr double phi_max = 99;
+  static constexpr double phi_max = 99;  ///< The largest value of `phi`.
 
   /// Mean and sum of squared deviations of ln(seconds), in Welford's form.
   struct Samples {
-    std::uint32_t kind = 0;
-    float count = 0;
-    float mean = 0;
-    float deviations = 0;
+    std::uint32_t kind = 0;  ///< The activity.
+    float count = 0;         ///< The number of samples, old ones faded.
+    float mean = 0;          ///< Their mean.
+    float deviations = 0;    ///< The sum of squared deviations.
   };
   /// The last one is for all kinds beyond the limit.
   std::vector<Samples> samples;
@@ -86,9 +90,11 @@ struct Names<Lifecycle> {
                                              "failed",  "incomplete", "cancelled"};
 };
 
+/// Returns true for a lifecycle that is an end.
 [[nodiscard]] constexpr bool is_end(Lifecycle lifecycle) noexcept {
   return lifecycle >= Lifecycle::completed;
 }
+/// Returns the lifecycle of a session that ended so.
 [[nodiscard]] constexpr Lifecycle lifecycle_of(OutcomeKind outcome) noexcept {
   return static_cast<Lifecycle>(static_cast<int>(Lifecycle::completed) + static_cast<int>(outcome));
 }
@@ -98,7 +104,9 @@ template <class T>
 class Boxed {
  public:
   Boxed() = default;
+  /// Copies the value.
   Boxed(const Boxed& other) : box_(other.box_ ? std::make_unique<T>(*other.box_) : nullptr) {}
+  /// Copies the value.
   Boxed& operator=(const Boxed& other) {
     if (this != &other) box_ = other.box_ ? std::make_unique<T>(*other.box_) : nullptr;
     return *this;
@@ -112,9 +120,11 @@ class Boxed {
     static const T untouched{};
     return box_ ? *box_ : untouched;
   }
+  /// Accesses the value, or a default one.
   [[nodiscard]] const T* operator->() const noexcept { return &**this; }
   /// Returns whether it was ever edited.
   [[nodiscard]] bool has() const noexcept { return box_ != nullptr; }
+  /// Returns the value for changes; makes a default one if there is none.
   [[nodiscard]] T& edit() {
     if (!box_) box_ = std::make_unique<T>();
     return *box_;
@@ -136,48 +146,50 @@ struct CallNotes {
 
 /// A tool call without its result.
 struct OpenCall {
-  std::string name{};  ///< Its first 64 bytes, as of the next one.
-  std::string call_id{};
-  Seq seq = 0;
-  Instant since{};
+  std::string name{};                       ///< Its first 64 bytes, as of the next one.
+  std::string call_id{};                    ///< Pairs it with its result.
+  Seq seq = 0;                              ///< The event of its start.
+  Instant since{};                          ///< When it began.
   std::optional<std::int64_t> iteration{};  ///< The session's iteration when it began.
-  CallMark mark{};
+  CallMark mark{};                          ///< How it counts.
   /// Later calls that finished before it. At `passed_max` its result counts as lost.
   std::uint8_t passed = 0;
-  static constexpr std::uint8_t passed_max = 8;
-  Boxed<CallNotes> notes{};
+  static constexpr std::uint8_t passed_max = 8;  ///< See `passed`.
+  Boxed<CallNotes> notes{};                      ///< Facts that few calls have.
 };
 
 /// An open turn.
 struct OpenTurn {
-  std::string id{};
-  std::string parent{};  ///< Empty: none.
-  std::int32_t depth = 0;
-  Instant since{};
+  std::string id{};        ///< The turn's id.
+  std::string parent{};    ///< Empty: none.
+  std::int32_t depth = 0;  ///< The number of turns above it.
+  Instant since{};         ///< When it began.
   WallTime at{};           ///< The same by the wall.
   std::int64_t calls = 0;  ///< Tool calls begun in it.
   bool aborting = false;   ///< It is being stopped.
 };
-inline constexpr std::size_t open_turns_max = 16;
+inline constexpr std::size_t open_turns_max = 16;  ///< Open turns of a session, at most.
 
 /// Longest gap between heartbeats among the last 50 to 59: six buckets of ten.
 class GapWindow {
  public:
-  static constexpr std::size_t bucket_count = 6;
-  static constexpr std::int64_t per_bucket = 10;
+  static constexpr std::size_t bucket_count = 6;  ///< The number of buckets.
+  static constexpr std::int64_t per_bucket = 10;  ///< Gaps of a bucket.
+  /// Adds a row of `count` gaps, the longest of which is `gap`.
   void add(Millis gap, std::int64_t count);
+  /// Returns the longest gap; 0: there is none.
   [[nodiscard]] Millis longest() const noexcept;
 
   std::array<std::int32_t, bucket_count> buckets{};  ///< ms
-  std::uint8_t at = 0;
-  std::uint8_t filled = 0;
+  std::uint8_t at = 0;                               ///< Index of the bucket in use.
+  std::uint8_t filled = 0;                           ///< Gaps in that bucket.
 };
 
 /// Judgements of the session's progress since something was last new. One vote for each source: the
 /// agent itself, and models.
 struct Opinions {
-  Verdict newest = Verdict::none;
-  std::int32_t looping = 0;  ///< The number of models' answers "looping",
+  Verdict newest = Verdict::none;  ///< The newest answer.
+  std::int32_t looping = 0;        ///< The number of models' answers "looping",
   std::int32_t blocked = 0;  ///< and "blocked"; with a confidence of at least 0.9 one counts twice.
   bool self = false;         ///< The agent reports that it makes no progress.
   Seq seq = 0;               ///< The newest.
@@ -195,26 +207,26 @@ inline constexpr std::string_view backend = "backend";
 
 /// The newest budget figures of the session.
 struct BudgetNote {
-  BudgetFigures figures{};
-  WallTime at{};
+  BudgetFigures figures{};  ///< The figures.
+  WallTime at{};            ///< When they were reported.
 };
 
 /// The newest report about the model server and one open request.
 struct ServerNote {
   std::string request{};  ///< The reports' call id, its first 64 characters; empty: not named.
-  Evidence evidence{};
-  std::string why{};  ///< The proof for people, its first 200 characters.
-  Seq seq = 0;
-  Instant since{};  ///< When this state began.
+  Evidence evidence{};    ///< What was reported.
+  std::string why{};      ///< The proof for people, its first 200 characters.
+  Seq seq = 0;            ///< The event.
+  Instant since{};        ///< When this state began.
 };
-inline constexpr std::size_t server_notes_max = 8;
+inline constexpr std::size_t server_notes_max = 8;  ///< Open requests of a session, at most.
 
 /// A finished call, as a sentence about calls names it.
 struct RecentCall {
-  std::string name{};  ///< Its first 32 characters.
-  bool failed = false;
+  std::string name{};   ///< Its first 32 characters.
+  bool failed = false;  ///< It returned an error.
 };
-inline constexpr std::size_t recent_calls_max = 8;
+inline constexpr std::size_t recent_calls_max = 8;  ///< Finished calls that are kept, at most.
 
 /// Texts of a session's conversation, as its content level keeps them.
 struct Words {
@@ -224,42 +236,55 @@ struct Words {
   std::string failure{};  ///< Of the newest one that failed: its error's first line, cut.
 };
 
+/// A question to a person that is not answered yet.
+struct OpenAsk {
+  std::uint64_t id = 0;    ///< Digest of its wait's event id; 0: it has none.
+  std::uint64_t call = 0;  ///< Digest of the call that it is about; 0: not named.
+  Seq open_call = 0;       ///< As `Notes::wait_call`.
+  Seq seq = 0;             ///< Its wait.
+  Instant since{};
+  std::string waits_for{};
+  std::string why{};
+};
+inline constexpr std::size_t open_asks_max = 8;
+
 /// Facts that few sessions have; kept apart so that the others stay small.
 struct Notes {
-  std::string waiting_for{};
-  std::string wait_why{};  ///< The question or cause; of a model server its name and error; the
-                           ///< first 200 characters. Empty: unknown.
-  std::optional<WallTime> wait_until{};  ///< When it ends, if that is known.
-  Seq wait_seq = 0;
-  Instant wait_since{};
-  std::optional<std::int64_t> wait_iteration{};
+  std::string waiting_for{};  ///< The subject of its wait; empty: it does not wait.
+  std::string wait_why{};     ///< The question or cause; of a model server its name and error; the
+                              ///< first 200 characters. Empty: unknown.
+  std::optional<WallTime> wait_until{};          ///< When it ends, if that is known.
+  Seq wait_seq = 0;                              ///< The event that declared the wait.
+  Instant wait_since{};                          ///< When it began.
+  std::optional<std::int64_t> wait_iteration{};  ///< The iteration then.
   Seq wait_call = 0;  ///< The open call that a person must allow or answer; 0: not named.
+  Boxed<std::vector<OpenAsk>> asks{};  ///< Of this wait, oldest first, at most `open_asks_max`.
   /// Why the session is idle, one of idle_reports, and of a failure its cause: `error: HTTP 400`;
   /// the first 200 characters. Empty: its answer is complete.
   std::string idle_why{};
-  std::optional<Outcome> outcome{};
-  WallTime outcome_at{};
+  std::optional<Outcome> outcome{};  ///< How it ended; empty: it runs.
+  WallTime outcome_at{};             ///< When it ended.
   bool acknowledged = false;  ///< A person acknowledged the end. The store knows, and no event.
-  std::optional<CancelRequest> cancel{};
-  Seq exited_seq = 0;     ///< Its process is known to be gone.
-  Instant quiet_until{};  ///< Until then the session announced to be quiet.
-  Opinions opinions{};
-  Suspicion suspicion{};
-  Boxed<BudgetNote> budget{};
-  Boxed<std::vector<OpenTurn>> turns{};  ///< Oldest first, at most `open_turns_max`.
+  std::optional<CancelRequest> cancel{};  ///< The newest request to stop.
+  Seq exited_seq = 0;                     ///< Its process is known to be gone.
+  Instant quiet_until{};                  ///< Until then the session announced to be quiet.
+  Opinions opinions{};                    ///< What models and the agent think of its progress.
+  Suspicion suspicion{};                  ///< The present suspicion.
+  Boxed<BudgetNote> budget{};             ///< The newest figures.
+  Boxed<std::vector<OpenTurn>> turns{};   ///< Oldest first, at most `open_turns_max`.
   /// One for each request, the oldest first, at most `server_notes_max`.
   Boxed<std::vector<ServerNote>> server{};
   Instant process_lost{};  ///< Since then its process is a different one, which is not known yet.
   bool process_found = false;  ///< Hooks or the proxy found its process, see found_process.
   Instant relay_at{};          ///< The newest report of its relay; zero: no relay sends heartbeats.
   std::int32_t wasted_calls = 0;  ///< Of the loop it was in when it ended; 0: it was in none.
-  Boxed<Words> words{};
+  Boxed<Words> words{};           ///< Texts of its conversation.
 };
 
 /// A time in which the observer was away.
 struct Absence {
-  Instant back{};
-  Millis gap{};
+  Instant back{};  ///< When the observer was back.
+  Millis gap{};    ///< How long it was away.
 };
 
 /// A digest of the machine and boot that a process belongs to.
@@ -268,50 +293,50 @@ struct Absence {
 /// The bounded summary of one session's events that the judge uses. A plain value. Its size does
 /// not depend on the session's length.
 struct History {
-  Seq seq = 0;     ///< The newest event in it.
-  Instant tick{};  ///< That event's tick.
-  WallTime at{};   ///< That event's wall time.
-  Lifecycle lifecycle = Lifecycle::running;
-  std::uint8_t periodic_beats = 0;  ///< Heartbeats of a helper; counted up to 2.
-  bool gives_position = false;      ///< Some heartbeat had an iteration or a phase.
-  bool said_something = false;      ///< The agent reported more than its start.
-  GapWindow gaps{};                 ///< Between a helper's heartbeats.
+  Seq seq = 0;                               ///< The newest event in it.
+  Instant tick{};                            ///< That event's tick.
+  WallTime at{};                             ///< That event's wall time.
+  Lifecycle lifecycle = Lifecycle::running;  ///< What the agent reported.
+  std::uint8_t periodic_beats = 0;           ///< Heartbeats of a helper; counted up to 2.
+  bool gives_position = false;               ///< Some heartbeat had an iteration or a phase.
+  bool said_something = false;               ///< The agent reported more than its start.
+  GapWindow gaps{};                          ///< Between a helper's heartbeats.
 
-  std::int64_t heartbeats = 0;
+  std::int64_t heartbeats = 0;     ///< All heartbeats.
   std::int64_t state_changes = 0;  ///< Finished tool calls among them.
 
-  std::int32_t loop_beats_since_change = 0;
-  std::int32_t loop_beats_since_rise = 0;  ///< Since a counter rose.
-  Seq streak_seq = 0;                      ///< First loop heartbeat since the newest state change.
-  Seq change_seq = 0;                      ///< The newest state change.
+  std::int32_t loop_beats_since_change = 0;  ///< Loop heartbeats since the newest state change.
+  std::int32_t loop_beats_since_rise = 0;    ///< Since a counter rose.
+  Seq streak_seq = 0;  ///< First loop heartbeat since the newest state change.
+  Seq change_seq = 0;  ///< The newest state change.
 
-  Instant last_sign{};  ///< The newest report of the agent itself.
-  Seq sign_seq = 0;     ///< That event.
-  Instant last_beat{};
-  Instant last_change{};
-  Instant last_rise{};
+  Instant last_sign{};      ///< The newest report of the agent itself.
+  Seq sign_seq = 0;         ///< That event.
+  Instant last_beat{};      ///< The newest heartbeat.
+  Instant last_change{};    ///< The newest state change.
+  Instant last_rise{};      ///< When a counter rose last.
   Instant last_periodic{};  ///< Newest heartbeat of a helper.
   Instant pace_from{};      ///< When its present activity began.
 
-  std::string last_change_type{};
-  std::string phase{};
-  std::optional<std::int64_t> iteration{};
-  Boxed<Counters> counters{};
+  std::string last_change_type{};             ///< Its type.
+  std::string phase{};                        ///< The newest phase.
+  std::optional<std::int64_t> iteration{};    ///< The newest iteration.
+  Boxed<Counters> counters{};                 ///< The newest values.
   Boxed<std::vector<OpenCall>> open_calls{};  ///< Oldest first, at most `open_calls_max`.
 
-  std::int32_t attempt = 1;
-  std::int32_t pid = 0;  ///< 0: unknown. With the next two: its process.
-  std::int64_t start_ticks = 0;
-  std::uint64_t machine = 0;  ///< See machine_of().
+  std::int32_t attempt = 1;      ///< The number of its attempt, from 1.
+  std::int32_t pid = 0;          ///< 0: unknown. With the next two: its process.
+  std::int64_t start_ticks = 0;  ///< See ProcessFacts.
+  std::uint64_t machine = 0;     ///< See machine_of().
 
-  Boxed<Notes> notes{};
+  Boxed<Notes> notes{};  ///< Facts that few sessions have.
   Boxed<std::vector<Absence>>
-      absences{};  ///< Of the observer. Oldest first, at most `absences_max`.
-  Boxed<Repetition> repetition{};
-  Boxed<Pace> pace{};
+      absences{};                  ///< Of the observer. Oldest first, at most `absences_max`.
+  Boxed<Repetition> repetition{};  ///< What repeats.
+  Boxed<Pace> pace{};              ///< How long its activities take.
 };
 
-inline constexpr std::size_t open_calls_max = 32;
+inline constexpr std::size_t open_calls_max = 32;  ///< Open calls of a session, at most.
 /// Of more absences the two oldest count as one.
 inline constexpr std::size_t absences_max = 4;
 

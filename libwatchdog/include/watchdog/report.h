@@ -21,8 +21,9 @@ namespace watchdog {
 using Seq = std::int64_t;
 /// A session's number inside one store. Key 0 is the observer itself.
 using SessionKey = std::int64_t;
-inline constexpr SessionKey observer_key = 0;
+inline constexpr SessionKey observer_key = 0;  ///< The key of the observer's own events.
 
+/// What a report states. Its number is stored: append only.
 enum class ReportKind : std::uint8_t {
   start,         ///< a process takes the session up; after an end it opens the next attempt
   heartbeat,     ///< "I am alive"
@@ -50,7 +51,7 @@ enum class ReportKind : std::uint8_t {
   tool_progress,  ///< the progress of a running call
   tool_timeout,   ///< a call was given up: an error instead of its result
   evidence,       ///< the state of the model server for one request
-  resume          ///< a wait is over; `name` is its subject, empty: any wait
+  resume          ///< a wait is over; `name` is its subject, empty: any wait; see call_id
 };
 
 template <>
@@ -78,6 +79,7 @@ struct Names<Source> {
   static constexpr std::string_view all[] = {"unsaid", "loop", "sidecar", "relay"};
 };
 
+/// How a session ended.
 enum class OutcomeKind : std::uint8_t { completed, failed, incomplete, cancelled };
 
 template <>
@@ -88,24 +90,24 @@ struct Names<OutcomeKind> {
 /// Progress inside an operation (tokens, bytes, items): name and running total. At most
 /// `counters_max` of them; more are dropped.
 using Counters = std::vector<std::pair<std::string, double>>;
-inline constexpr std::size_t counters_max = 16;
+inline constexpr std::size_t counters_max = 16;  ///< Counters of a heartbeat, at most.
 
 /// One heartbeat, or several of one source and phase in one row. Additive: `absorb` of two
 /// neighbours equals both. A plain value.
 struct Heartbeats {
-  std::int64_t count = 1;
+  std::int64_t count = 1;  ///< The number of heartbeats in the row.
   /// Ticks. In a report: since boot (the store adds its offset), or zero for "now".
   Instant first{};
-  Instant last{};
+  Instant last{};    ///< The newest one.
   Millis max_gap{};  ///< Longest distance between two neighbours inside the row.
   /// When the first part of a merged row was stored; readers did not know it before. Zero: with the
   /// row.
   Instant told{};
-  std::optional<std::int64_t> iteration_first{};
-  std::optional<std::int64_t> iteration{};  ///< The newest.
-  std::string phase{};
-  Source source = Source::unsaid;
-  Counters counters{};     ///< Newest values.
+  std::optional<std::int64_t> iteration_first{};  ///< The oldest one's iteration.
+  std::optional<std::int64_t> iteration{};        ///< The newest.
+  std::string phase{};                            ///< The newest phase.
+  Source source = Source::unsaid;                 ///< Who sent them.
+  Counters counters{};                            ///< Newest values.
   std::int64_t fresh = 0;  ///< Heartbeats after the first with a new iteration.
   std::int64_t quiet =
       0;  ///< How many came after the newest rise of a counter (or after the first).
@@ -122,10 +124,10 @@ void absorb(Heartbeats& row, const Heartbeats& next);
 
 /// Facts about the process that runs a session; they let a monitor on the same machine see it die.
 struct ProcessFacts {
-  std::int64_t pid = 0;
+  std::int64_t pid = 0;          ///< Its number; 0: unknown.
   std::int64_t start_ticks = 0;  ///< Field 22 of /proc/PID/stat: distinguishes a reused pid.
-  std::string boot_id{};
-  std::string host{};
+  std::string boot_id{};         ///< The machine's boot.
+  std::string host{};            ///< The machine's name.
   friend bool operator==(const ProcessFacts&, const ProcessFacts&) = default;
 };
 
@@ -161,9 +163,9 @@ inline constexpr std::string_view found_process = "process";
 
 /// How a session ended. `reason` is for programs (see reasons.h), `error` for people.
 struct Outcome {
-  OutcomeKind kind = OutcomeKind::completed;
-  std::string reason{};
-  std::string error{};
+  OutcomeKind kind = OutcomeKind::completed;  ///< How it ended.
+  std::string reason{};                       ///< A code for programs.
+  std::string error{};                        ///< A text for people.
   bool stated = true;  ///< False if the agent ended without a statement: then `completed`.
   /// The subject of the reason: a budget's axis, or the party that cancelled. Empty: none.
   std::string subject{};
@@ -180,16 +182,16 @@ struct Outcome {
 
 /// A request to stop the session, one of its turns, or one call of a turn.
 struct CancelRequest {
-  std::string by{};
-  std::string reason{};
-  WallTime at{};       ///< When the store accepted it.
-  std::string turn{};  ///< Empty: the whole session.
-  std::string call{};  ///< Only this call of the turn. Empty: all of it.
+  std::string by{};      ///< Who asked.
+  std::string reason{};  ///< Why, for the agent and for people.
+  WallTime at{};         ///< When the store accepted it.
+  std::string turn{};    ///< Empty: the whole session.
+  std::string call{};    ///< Only this call of the turn. Empty: all of it.
 };
 
 /// The requests to an agent. A plain value.
 struct Directive {
-  static constexpr std::size_t aborts_max = 16;
+  static constexpr std::size_t aborts_max = 16;  ///< Aborts that a session keeps, at most.
 
   std::optional<CancelRequest> cancel{};  ///< A request to stop.
   /// Turns and calls to stop, oldest first, at most `aborts_max`. Each stays until it is over.
@@ -198,9 +200,9 @@ struct Directive {
 
 /// Names of reports of kind `turn`. Their `call_id` is the turn's id.
 namespace turn_reports {
-inline constexpr std::string_view turn_start = "turn_start";
+inline constexpr std::string_view turn_start = "turn_start";  ///< The turn began.
 inline constexpr std::string_view turn_abort = "turn_abort";  ///< it is being stopped
-inline constexpr std::string_view turn_end = "turn_end";
+inline constexpr std::string_view turn_end = "turn_end";      ///< The turn is over.
 }  // namespace turn_reports
 
 /// A turn: an answer of the agent with all its calls.
@@ -214,16 +216,17 @@ struct TurnFacts {
 
 /// The progress of a running call. `content` of its report is the tool's short message.
 struct ToolProgress {
-  Millis elapsed{};
-  std::optional<double> value{};
-  std::optional<double> total{};
-  std::int64_t bytes = 0;  ///< Of output so far.
+  Millis elapsed{};               ///< The running time of the call.
+  std::optional<double> value{};  ///< How far it is, in the tool's own unit.
+  std::optional<double> total{};  ///< The whole, if it is known.
+  std::int64_t bytes = 0;         ///< Of output so far.
   /// The number of accepted progress reports. Only its rise counts as activity of the call.
   std::int64_t accepted = 0;
 };
 
 /// The limit that ended a call. `content` of its report is the text for the model.
 struct ToolTimeoutFacts {
+  /// A limit of a call.
   enum class Kind : std::uint8_t {
     idle,    ///< no progress for this time
     hard,    ///< the whole running time
@@ -231,9 +234,9 @@ struct ToolTimeoutFacts {
     budget,  ///< the rest of the budget's time
     ceiling  ///< the ceiling of a tool that manages its own time
   };
-  Kind kind = Kind::idle;
-  Millis limit{};
-  Millis elapsed{};
+  Kind kind = Kind::idle;      ///< The limit that ended it.
+  Millis limit{};              ///< Its value.
+  Millis elapsed{};            ///< The running time of the call.
   bool still_running = false;  ///< Its work could not be stopped.
 };
 
@@ -278,7 +281,7 @@ struct Names<CheckState> {
 
 /// A judgement of a session. `name` of its report is `self` for the agent, else the model's name.
 struct Opinion {
-  Verdict verdict = Verdict::none;
+  Verdict verdict = Verdict::none;      ///< The answer.
   std::optional<double> confidence{};   ///< Probability of the verdict, 0 … 1, if it is known.
   Seq seen = 0;                         ///< The newest event it knew of; 0: all before it.
   CheckState state = CheckState::done;  ///< Only `done` counts.
@@ -313,7 +316,7 @@ struct Names<ServerState> {
 
 /// The state of a model server. `content` of its report is the proof, a sentence for people.
 struct Evidence {
-  ServerState state = ServerState::unknown;
+  ServerState state = ServerState::unknown;  ///< What the server does for the request.
   std::int64_t done = 0;         ///< Of reading: tokens of the prompt; of writing: of the answer.
   std::int64_t total = 0;        ///< Of reading: of the whole prompt; 0: not known.
   std::optional<Millis> left{};  ///< Until the first token of the answer, if it can be estimated.
@@ -324,7 +327,7 @@ struct Evidence {
 /// An old time limit that was passed. `name` of its report is the limit: planning, implementation,
 /// deployment, tool, task, health_attempts; or `began`, once, if a run is compared with them.
 struct LimitPassed {
-  std::string name{};
+  std::string name{};        ///< The limit.
   std::int64_t limit = 0;    ///< ms; of health_attempts: tries.
   std::int64_t reached = 0;  ///< Likewise.
   bool enforced = false;     ///< It ended the run.
@@ -342,8 +345,8 @@ struct Marks {
     friend bool operator==(const Field&, const Field&) = default;
   };
 
-  static constexpr std::size_t shingles_max = 64;
-  static constexpr std::size_t fields_max = 16;
+  static constexpr std::size_t shingles_max = 64;  ///< Digests of words, at most.
+  static constexpr std::size_t fields_max = 16;    ///< Members of arguments, at most.
 
   std::uint64_t identity = 0;  ///< 0: there was nothing to compare.
   std::uint64_t exact = 0;     ///< Of a result: the source's own digest of the whole; 0: none.
@@ -362,13 +365,16 @@ struct Marks {
 
 /// Encodes marks for the store, and decodes them. Unknown bytes give no marks.
 [[nodiscard]] std::string encoded(const Marks& marks);
+/// Decodes marks; nothing if the bytes are no marks.
 [[nodiscard]] std::optional<Marks> decoded_marks(std::string_view bytes);
 
+/// A time in which nobody judged. A plain value.
 struct ObserverGap {
-  Millis gap{};
+  Millis gap{};  ///< How long it was.
 };
+/// Reports that a tracker had to drop. A plain value.
 struct LostReports {
-  std::int64_t count = 0;
+  std::int64_t count = 0;  ///< The number of dropped reports.
 };
 
 /// The details of a report. Each type belongs to these kinds of report. Heartbeats: heartbeat.
@@ -382,12 +388,13 @@ using Detail = std::variant<std::monostate, Heartbeats, ProcessFacts, Outcome, C
 
 /// A statement about a session. A plain value.
 struct Report {
-  ReportKind kind = ReportKind::heartbeat;
+  ReportKind kind = ReportKind::heartbeat;  ///< What it states.
   std::string name{};      ///< Tool, role of a message, type of a state change, subject of a wait.
   std::string also{};      ///< Of a tool call: the tool's name in another source; set by the store.
   std::string content{};   ///< Arguments, data (both JSON where they parse), result or message.
   std::string call_id{};   ///< Pairs a call with its result; of a turn: its id; of a wait: the call
-                           ///< that a person is to allow or to answer.
+                           ///< that a person is to allow or to answer; of a resume: that call,
+                           ///< or the event id of the wait, if only that wait is over.
   std::string turn{};      ///< Of a tool call: the id of the turn it belongs to; empty: of none.
   std::string hash{};      ///< The source's own digest of the uncut content, if it sends one.
   std::string event_id{};  ///< Makes ingestion idempotent; unique in the session.
@@ -399,19 +406,19 @@ struct Report {
   std::optional<WallTime> until{};       ///< Of a wait: its end, if it is known.
   std::uint64_t digest = 0;              ///< XXH3 of the whole content; set by `seal`.
   std::int64_t bytes = -1;               ///< Size of the whole content; set by `seal`.
-  Detail detail{};
+  Detail detail{};                       ///< The details of its kind.
   std::optional<ToolTimeoutFacts> timeout{};  ///< Of a tool_timeout: beside its marks.
 };
 
 /// An accepted report: numbered, stamped and stored. A plain value.
 struct Event {
-  Seq seq = 0;
-  SessionKey session = observer_key;
-  Seq prev = 0;       ///< The session's event before this one.
-  Instant tick{};     ///< The time for the judge.
-  WallTime at{};      ///< The time for people.
+  Seq seq = 0;                        ///< Its number in the file.
+  SessionKey session = observer_key;  ///< Its session's key.
+  Seq prev = 0;                       ///< The session's event before this one.
+  Instant tick{};                     ///< The time for the judge.
+  WallTime at{};                      ///< The time for people.
   bool late = false;  ///< Arrived after the end of its attempt: stored without effect.
-  Report report{};
+  Report report{};    ///< What was reported.
 };
 
 }  // namespace watchdog

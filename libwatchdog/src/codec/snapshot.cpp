@@ -99,6 +99,10 @@ void write_notes(JsonWriter& out, const Notes& notes) {
     if (notes.wait_until) out.field("until", as_integer(*notes.wait_until));
     out.close_object();
   }
+  if (!notes.asks->empty()) {
+    out.key("asks");
+    PartWriter{out}.put(parts.asks.edit());
+  }
   if (!notes.idle_why.empty()) out.field("idle_why", notes.idle_why);
   if (notes.outcome) {
     out.key("outcome").open_object().field("kind", name_of(notes.outcome->kind));
@@ -164,6 +168,8 @@ void read_notes(const json& from, History& history) {
     if (wait->at("iteration").is_number())
       notes.wait_iteration = number_in<std::int64_t>(wait->at("iteration"), Range::any);
   }
+  if (const auto asks = from.find("asks"); asks != from.end())
+    PartReader::take(*asks, history.notes.edit().asks.edit());
   if (const auto idle = from.find("idle_why"); idle != from.end())
     history.notes.edit().idle_why = idle->get<std::string>();
   if (const auto outcome = from.find("outcome"); outcome != from.end()) {

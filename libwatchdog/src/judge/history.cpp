@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "facts/digest.h"
+#include "judge/open_asks.h"
 #include "judge/session_words.h"
 #include "privacy/content.h"
 
@@ -38,6 +39,7 @@ void resume(History& history, Instant now) {
     history.notes.edit().wait_call = 0;
     history.notes.edit().wait_iteration.reset();
     history.notes.edit().wait_until.reset();
+    history.notes.edit().asks = {};
   }
   if (!history.notes->idle_why.empty()) history.notes.edit().idle_why.clear();
 }
@@ -510,16 +512,20 @@ bool said_by_agent(const History& history, const Report& report) {
 void take_wait(History& history, const Event& event) {
   const Report& report = event.report;
   const auto call = call_waited_for(history, report);
-  history.lifecycle = Lifecycle::waiting;
   auto& notes = history.notes.edit();
-  notes.wait_call = call;
-  notes.waiting_for = first_characters(report.name, 64);
-  notes.wait_why = first_characters(report.content, why_chars_max);
-  notes.wait_until = report.until;
+  if (history.lifecycle != Lifecycle::waiting) notes.asks = {};
+  history.lifecycle = Lifecycle::waiting;
   notes.idle_why.clear();
-  notes.wait_seq = event.seq;
-  notes.wait_since = event.tick;
   notes.wait_iteration = history.iteration;
+  begin_wait(notes, event, call);
+}
+
+void take_resume(History& history, const Event& event) {
+  if (history.lifecycle != Lifecycle::waiting) return;
+  const auto& of = event.report.call_id;
+  if (!of.empty() && !answer_ask(history.notes.edit(), of)) return;
+  if (event.report.name.empty() || history.notes->waiting_for == event.report.name)
+    resume(history, event.tick);
 }
 
 void take_user_input(History& history, const Event& event) {
@@ -618,10 +624,7 @@ void fold_by_kind(History& history, const Event& event, const Policy& policy) {
     case ReportKind::evidence:
       return take_evidence(history, event);
     case ReportKind::resume:
-      if (history.lifecycle == Lifecycle::waiting &&
-          (report.name.empty() || history.notes->waiting_for == report.name))
-        resume(history, event.tick);
-      return;
+      return take_resume(history, event);
     case ReportKind::policy:
     case ReportKind::gap:
     case ReportKind::limit:
