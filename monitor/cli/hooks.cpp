@@ -24,7 +24,9 @@
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
+#include "net/url.h"
 #include "text/json_writer.h"
+#include "watchdog/terminal_text.h"
 #include "workspace/line_diff.h"
 
 namespace watchdog::monitor {
@@ -271,7 +273,7 @@ std::string counted(std::size_t number, const std::string& noun) {
 
 void print_change(const HooksOptions& options, const AgentReport& report) {
   const std::string name(report.agent->name);
-  const auto file = report.file.string();
+  const auto file = terminal_line(report.file.string());
   const bool installs = options.action == "install";
   if (options.dry_run && !report.change.empty()) return print(report.diff);
   if (report.change.empty()) {
@@ -284,7 +286,8 @@ void print_change(const HooksOptions& options, const AgentReport& report) {
   } else {
     print_line(name + ": removed the hooks from " + file);
   }
-  if (!report.backup.empty()) print_line("  The file as it was before: " + report.backup.string());
+  if (!report.backup.empty())
+    print_line("  The file as it was before: " + terminal_line(report.backup.string()));
   const bool is_done =
       report.agent->name == "codex" && report.untrusted.empty() && report.change.empty();
   if (installs && !report.agent->to_do.empty() && !is_done)
@@ -319,9 +322,9 @@ void print_status(const std::vector<AgentReport>& reports) {
     if (!report.untrusted.empty())
       hooks += ", " + std::to_string(report.untrusted.size()) + " not trusted";
     table.add({std::string(report.agent->name),
-               report.program.empty() ? "not found" : report.program, hooks,
-               report.hooks.server.empty() ? "–" : report.hooks.server, ago(report.last_session),
-               report.file.string()});
+               report.program.empty() ? "not found" : terminal_line(report.program), hooks,
+               report.hooks.server.empty() ? "–" : terminal_line(report.hooks.server),
+               ago(report.last_session), terminal_line(report.file.string())});
   }
   print(table.text(terminal_width()));
   for (const auto& report : reports)
@@ -423,7 +426,7 @@ static int hooks(const HooksOptions& options) {
     act(options, *target, report);
     if (report.error) code = std::max(code, code_of(*report.error));
     if (report.error) {
-      warn(std::string(report.agent->name) + ": " + report.error->message);
+      warn(std::string(report.agent->name) + ": " + terminal_line(report.error->message));
     } else if (!options.json && options.action != "status") {
       print_change(options, report);
     }

@@ -190,6 +190,18 @@ class Hooks(unittest.TestCase):
             self.assertEqual(self.one("install", agent)["change"], "updated")
             self.assertEqual(self.one("status", agent)["server"], "http://127.0.0.1:3000")
 
+    def test_names_in_a_project_neither_forge_a_line_nor_steer_the_terminal(self):
+        folder = self.home / "a\nforged\x1b]0;x\x07\u202e"
+        folder.mkdir()
+        where = ("codex", "--project", folder)
+        said = [self.run_hooks(action, *where) for action in ("install", "install", "status")]
+        (folder / IN_PROJECT["codex"]).write_text("{", encoding="utf-8")
+        said += [self.run_hooks("status", *where), self.run_hooks("install", *where, code=REFUSED)]
+        for text in (one.stdout + one.stderr for one in said):
+            self.assertIn("forged", text)
+            self.assertFalse([line for line in text.splitlines() if line.startswith("forged")], text)
+            self.assertNotRegex(text, "[\x1b\x07\u202e]")
+
     def test_variables_of_the_agents_name_their_folders(self):
         self.environment |= {"CODEX_HOME": str(self.home / "c"), "CLAUDE_CONFIG_DIR": str(self.home / "d"),
                              "COPILOT_HOME": str(self.home / "e"), "XDG_CONFIG_HOME": str(self.home / "f")}
