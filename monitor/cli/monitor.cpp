@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <future>
+#include <map>
 #include <optional>
 
 #include "alerts/alert_dispatcher.h"
@@ -33,6 +34,7 @@
 #include "http/server.h"
 #include "mcp/http.h"
 #include "service/liveness.h"
+#include "service/service_socket.h"
 #include "terminal/output.h"
 #include "watchdog/model_client.h"
 
@@ -59,6 +61,13 @@ struct Monitor::State {
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
+
+  // `start` calls these in this order.
+  [[nodiscard]] Result<void> open_store(const Settings& settings);
+  [[nodiscard]] Result<void> start_proxy(const Settings& settings, const AccessPolicy& gate);
+  [[nodiscard]] Result<void> start_checks(const Settings& settings);
+  void start_alerts(const Settings& settings, std::map<std::string, ChannelSecrets> secrets,
+                    const std::shared_ptr<const AlertLinks>& links);
 
   Feed feed;
   Metrics metrics;
@@ -237,57 +246,91 @@ AlertSender alert_sender(const Settings& settings, const std::string& channel,
 Monitor::Monitor(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Monitor::~Monitor() = default;
 
-Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context,
-                                                const Settings& settings) {
+Result<void> Monitor::State::open_store(const Settings& settings) {
   const auto& own = settings.monitor;
-  const auto tls = tls_files(own);
-  if (!tls) return tls.error();
-  log_as(own.log_format);
-  const auto& alerts = settings.alerts;
-  auto secrets = channel_secrets(alerts);
-  if (!secrets) return Error{ErrorCode::invalid, to_text(secrets.error())};
-  auto state = std::make_unique<State>(context);
-  auto store_thread = StoreThread::start(
+  auto started = StoreThread::start(
       {.database = own.db.empty() ? default_database() : own.db,
        .retention = {.ended_for =
                          Millis{static_cast<std::int64_t>(own.retention_days * 86'400'000.0)},
                      .bytes_max = own.retention_bytes},
-       .alerts = rules_of(alerts),
-       .board = state->board,
+       .alerts = rules_of(settings.alerts),
+       .board = board,
        .log = [](const std::string& sentence) { spdlog::warn(sentence); },
-       .feed = &state->feed,
+       .feed = &feed,
        .artifacts = settings.tools.artifacts,
-       .cancelled = &state->cancelled,
-       .metrics = &state->metrics});
-  if (!store_thread) return store_thread.error();
-  state->store_thread = std::move(*store_thread);
-  auto gate = gate_for(settings);
-  if (!gate) return gate.error();
-  if (!settings.proxy.upstream.empty()) {
-    auto through = PassThrough::start(
-        settings, *gate, state->cancelled,
-        {.keep = [store_thread = state->store_thread.get()](std::vector<Batch>& batches) {
-          keep_all(*store_thread, batches);
-        }});
-    if (!through) return through.error();
-    state->through = std::move(*through);
-  }
-  state->secret_place =
-      environment("WATCHDOG_TOKEN").empty() ? token_file(settings).string() : "$WATCHDOG_TOKEN";
+       .cancelled = &cancelled,
+       .metrics = &metrics});
+  if (!started) return started.error();
+  store_thread = std::move(*started);
+  return {};
+}
+
+Result<void> Monitor::State::start_proxy(const Settings& settings, const AccessPolicy& gate) {
+  if (settings.proxy.upstream.empty()) return {};
+  auto started =
+      PassThrough::start(settings, gate, cancelled,
+                         {.keep = [store_thread = store_thread.get()](std::vector<Batch>& batches) {
+                           keep_all(*store_thread, batches);
+                         }});
+  if (!started) return started.error();
+  through = std::move(*started);
+  return {};
+}
+
+Result<void> Monitor::State::start_checks(const Settings& settings) {
   const auto& checks = settings.checks;
-  auto ask = model_for_checks(settings, state->model);
+  auto ask = model_for_checks(settings, model);
   if (!ask) return ask.error();
-  state->desk = std::make_unique<CheckService>(
-      *state->store_thread, std::move(*ask),
+  desk = std::make_unique<CheckService>(
+      *store_thread, std::move(*ask),
       CheckService::Options{.checker = checks.options,
                             .on_suspicion =
                                 [settings = settings](const SessionSpec& session) {
                                   return may_ask_unasked(settings, session);
                                 },
                             .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
-  state->store_thread->listen(
-      [desk = state->desk.get()](const Transition& change) { desk->notice(change); });
-  state->desk->look_around();
+  store_thread->listen([desk = desk.get()](const Transition& change) { desk->notice(change); });
+  desk->look_around();
+  return {};
+}
+
+void Monitor::State::start_alerts(const Settings& settings,
+                                  std::map<std::string, ChannelSecrets> secrets,
+                                  const std::shared_ptr<const AlertLinks>& links) {
+  for (const auto& [name, channel] : settings.alerts.channels) {
+    couriers.push_back(std::make_unique<AlertDispatcher>(
+        *store_thread, *board, alert_sender(settings, name, secrets.at(name), server->url(), links),
+        AlertDispatcher::Options{
+            .name = name,
+            .type = channel.type,
+            .retry_first = settings.alerts.retry_first,
+            .retry_longest = settings.alerts.retry_longest,
+            .metrics = &metrics,
+            .log = [](const std::string& sentence) { spdlog::warn(sentence); }}));
+  }
+  const auto wake_all = [this] {
+    for (const auto& dispatcher : couriers) dispatcher->wake();
+  };
+  store_thread->listen_for_messages(wake_all);
+  wake_all();  // for what came before anybody listened
+}
+
+Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context,
+                                                const Settings& settings) {
+  const auto& own = settings.monitor;
+  const auto tls = tls_files(own);
+  if (!tls) return tls.error();
+  log_as(own.log_format);
+  auto secrets = channel_secrets(settings.alerts);
+  if (!secrets) return Error{ErrorCode::invalid, to_text(secrets.error())};
+  auto state = std::make_unique<State>(context);
+  if (auto opened = state->open_store(settings); !opened) return opened.error();
+  auto gate = gate_for(settings);
+  if (!gate) return gate.error();
+  if (auto started = state->start_proxy(settings, *gate); !started) return started.error();
+  state->secret_place =
+      environment("WATCHDOG_TOKEN").empty() ? token_file(settings).string() : "$WATCHDOG_TOKEN";
+  if (auto started = state->start_checks(settings); !started) return started.error();
   const auto links = links_of(own);
   if (!links) return links.error();
   state->api = std::make_unique<Api>(*state->store_thread, *state->desk, *gate, &state->feed,
@@ -302,9 +345,11 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
         api->renew(std::move(tokens));
       });
   auto& api = *state->api;
-  auto server =
-      HttpServer::listen(context, own.bind, own.port, admission_of(api, state->metrics),
-                         handler_of(api, state->metrics), *tls, ServerLimits{}, &state->metrics);
+  const auto passed = service_socket();
+  if (!passed) return passed.error();
+  auto server = HttpServer::listen(context, own.bind, own.port, admission_of(api, state->metrics),
+                                   handler_of(api, state->metrics), *tls, ServerLimits{},
+                                   &state->metrics, *passed);
   if (!server) return server.error();
   state->server = std::move(*server);
   if (own.otlp_port) {
@@ -321,23 +366,7 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
       Liveness::Options{.url = own.ping_url,
                         .every = own.ping_interval,
                         .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
-  for (const auto& [name, channel] : alerts.channels) {
-    state->couriers.push_back(std::make_unique<AlertDispatcher>(
-        *state->store_thread, *state->board,
-        alert_sender(settings, name, secrets->at(name), state->server->url(), *links),
-        AlertDispatcher::Options{
-            .name = name,
-            .type = channel.type,
-            .retry_first = alerts.retry_first,
-            .retry_longest = alerts.retry_longest,
-            .metrics = &state->metrics,
-            .log = [](const std::string& sentence) { spdlog::warn(sentence); }}));
-  }
-  const auto wake_all = [couriers = &state->couriers] {
-    for (const auto& dispatcher : *couriers) dispatcher->wake();
-  };
-  state->store_thread->listen_for_messages(wake_all);
-  wake_all();  // for what came before anybody listened
+  state->start_alerts(settings, std::move(*secrets), *links);
   return std::unique_ptr<Monitor>(new Monitor(std::move(state)));
 }
 

@@ -114,8 +114,6 @@ INSTANTIATE_TEST_SUITE_P(
                const auto& of = s.tools.deadlines.per_tool;
                return of.at("browser") == 7s && of.at("web_fetch") == 60s && of.at("sql_ms") == 8s;
              }},
-        Line{"tools.cap_seconds = 9",
-             [](const Settings& s) { return executor_options(s).cap == 9s; }},
         Line{"tools.confirm_writes = false",
              [](const Settings& s) { return !s.tools.confirm_writes; }},
         Line{"tools.artifacts = '/a'", [](const Settings& s) { return s.tools.artifacts == "/a"; }},
@@ -131,9 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
                return s.monitor.hosts == std::vector<std::string>{"a.example", "b"};
              }},
         Line{"monitor.tls_cert = '/c'\nmonitor.tls_key = '/k'",
-             [](const Settings& s) { return s.monitor.tls_key == "/k"; }},
-        Line{"monitor.requests_per_second_max = 0",
-             [](const Settings& s) { return s.monitor.requests_per_second_max == 0; }}));
+             [](const Settings& s) { return s.monitor.tls_key == "/k"; }}));
 
 TEST_F(Configured, reads_the_file_of_the_task_tool_plan) {
   write(R"(

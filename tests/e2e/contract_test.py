@@ -680,7 +680,8 @@ def main():
     asks_model = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_BASE_URL": model.url,
                   "WATCHDOG_INTERNAL_TIMES": "checks.per_session_max=2", "WATCHDOG_CHECKS_ON_SUSPICION": "false"}
     checks = functools.partial(checks_are_asked_for, model=model)
-    proxied = asks_model | {"WATCHDOG_MONITOR_BEHIND_PROXY": "true", "WATCHDOG_MONITOR_REQUESTS_PER_SECOND_MAX": "1"}
+    proxied = asks_model | {"WATCHDOG_MONITOR_BEHIND_PROXY": "true",
+                            "WATCHDOG_INTERNAL_TIMES": "monitor.requests_per_second_max=1"}
     for more, asked in ((asks_model, (*parts, checks, access_is_decided)), (proxied, (token_is_asked_for,))):
         with Server(options.monitor, more) as contract.server:
             for part in asked:

@@ -213,10 +213,6 @@ constexpr std::array rows_in_order{
         "Seconds without progress for tools without a deadline of their own, instead of the "
         "profile's; 0: no limit.",
         "AGENT_TOOL_TIMEOUT"},
-    Row{"tools.cap_seconds",
-        at<&Settings::tools, &ToolSettings::cap>,
-        {0, day_seconds},
-        "Largest number of seconds of a call in all, whatever its progress; 0: no limit."},
     Row{"tools.confirm_writes",
         at<&Settings::tools, &ToolSettings::confirm_writes>,
         {},
@@ -353,11 +349,6 @@ constexpr std::array rows_in_order{
         at<&Settings::monitor, &MonitorSettings::hosts>,
         {},
         "Host names to accept besides loopback and the address, such as that of a reverse proxy."},
-    Row{"monitor.requests_per_second_max",
-        at<&Settings::monitor, &MonitorSettings::requests_per_second_max>,
-        {0, 1e6},
-        "Requests per second from each address of another machine; twice as many at once; 0: no "
-        "limit."},
     Row{"monitor.public_url",
         at<&Settings::monitor, &MonitorSettings::public_url>,
         {.shape = Shape::url},
