@@ -5,10 +5,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/alerts_setup.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/monitor.h"
 #include "cli/usage.h"
+#include "config/channel_kind.h"
 #include "facts/ids.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
@@ -19,6 +21,8 @@ namespace watchdog::monitor {
 namespace {
 
 struct AlertsOptions {
+  std::string action;  ///< Empty, or `setup`.
+  AlertsSetup setup;
   Endpoint::Options endpoint;
   Sources sources;                     ///< For `test` alone.
   std::string session;                 ///< Only its alerts.
@@ -112,6 +116,12 @@ int try_channel(const AlertsOptions& options) {
 }  // namespace
 
 static int alerts(const AlertsOptions& options) {
+  if (options.action == "setup") {
+    auto setup = options.setup;
+    setup.sources.file = options.sources.file;
+    setup.ca_file = options.endpoint.ca_file;
+    return set_up_channel(std::move(setup));
+  }
   if (!options.test.empty())
     return options.endpoint.server.empty() ? try_channel(options) : try_channel_of_monitor(options);
   const bool changes = options.acknowledge != 0 || !options.snooze.empty();
@@ -150,6 +160,35 @@ static int alerts(const AlertsOptions& options) {
   return exit_done;
 }
 
+constexpr const char* setup_footer =
+    "alerts setup adds a channel to the settings, and sends a test message. On a terminal it asks "
+    "for what is missing. A secret is never an argument: it is asked for, and written into a file "
+    "that only you can read, or --secret-file, --url-file and --routing-key-file name files that "
+    "hold it. The settings keep their comments; their copy from before has the suffix "
+    ".before-setup. --ca-file names more certificates that the channel trusts.\n"
+    "\n";
+
+static void add_setup_options(CLI::App& command, AlertsOptions& options) {
+  command.add_option("action", options.action, "setup: add a channel")
+      ->check(one_of("action", {"setup"}));
+  std::vector<std::string> kinds;
+  for (const auto& kind : channel_kinds) kinds.emplace_back(kind.name);
+  auto& setup = options.setup;
+  command.add_option("--kind", setup.kind, "setup: the kind of channel")
+      ->check(one_of("kind", kinds));
+  command.add_option("--name", setup.name, "setup: the channel's name (default: its kind)");
+  command.add_option("--url", setup.url, "setup: URL, where it is not secret");
+  command.add_option("--url-file", setup.url_file, "setup: file that holds the URL");
+  command.add_option("--to", setup.to, "setup: chat, room or mail addresses");
+  command.add_option("--from", setup.from, "setup: sender of mails");
+  command.add_option("--secret-file", setup.secret_file,
+                     "setup: file that holds the token, or USER:PASSWORD");
+  command.add_option("--routing-key-file", setup.routing_key_file,
+                     "setup: file that holds the key of PagerDuty");
+  command.add_option("--command", setup.command, "setup: program and arguments")->type_name("WORD");
+  command.add_flag("!--no-test", setup.sends_test, "setup: send no test message");
+}
+
 void add_alerts(CommandLine& line) {
   const auto options = std::make_shared<AlertsOptions>();
   auto* command = line.app.add_subcommand(
@@ -176,16 +215,15 @@ void add_alerts(CommandLine& line) {
                        "monitor that --server names")
           ->excludes(alerts_ack)
           ->excludes(alerts_snooze);
-  auto* alerts_config =
-      command
-          ->add_option_function<std::string>(
-              "--config", [options](const std::string& path) { options->sources.file = path; },
-              "Settings file, as for serve")
-          ->needs(alerts_test);
+  auto* alerts_config = command->add_option_function<std::string>(
+      "--config", [options](const std::string& path) { options->sources.file = path; },
+      "Settings file, as for serve; with setup: the one to add to");
   command->add_flag("--json", options->json, "Print one JSON object");
+  add_setup_options(*command, *options);
   add_endpoint(*command, options->endpoint);
   alerts_config->excludes(command->get_option("--server"));
   command->callback([&line, options] { line.code = alerts(*options); });
+  command->footer(std::string(setup_footer) + exit_codes);
 }
 
 }  // namespace watchdog::monitor

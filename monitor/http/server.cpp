@@ -89,17 +89,45 @@ void HttpServer::State::sweep_later() {
   });
 }
 
+namespace {
+
+Result<void> open_at(web::Acceptor& acceptor, const web::tcp::endpoint& endpoint) {
+  boost::system::error_code error;
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(web::asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(web::asio::socket_base::max_listen_connections, error);
+  if (!error) return {};
+  return Error{ErrorCode::unavailable,
+               "cannot listen on " + endpoint.address().to_string() + " port " +
+                   std::to_string(endpoint.port()) + ": " + error.message(),
+               "port"};
+}
+
+/// The access policy follows from the address of the settings, so the socket must have the same.
+Result<void> adopt(web::Acceptor& acceptor, const web::tcp::endpoint& endpoint, int socket) {
+  boost::system::error_code error;
+  acceptor.assign(endpoint.protocol(), socket, error);
+  const auto own = error ? web::tcp::endpoint() : acceptor.local_endpoint(error);
+  if (!error && own.address() == endpoint.address()) return {};
+  const auto found = error ? error.message() : own.address().to_string();
+  return Error{ErrorCode::invalid,
+               "the socket of the service manager listens on " + found + ", and monitor.bind is " +
+                   endpoint.address().to_string() + ". Make both the same",
+               "bind"};
+}
+
+}  // namespace
+
 HttpServer::HttpServer(std::shared_ptr<State> state) : state_(std::move(state)) {}
 HttpServer::~HttpServer() {
   stop();
 }
 
-Result<std::unique_ptr<HttpServer>> HttpServer::listen(web::asio::io_context& context,
-                                                       const std::string& address,
-                                                       std::uint16_t port, Admission admission,
-                                                       Handler handler,
-                                                       const std::optional<TlsFiles>& tls,
-                                                       ServerLimits limits, Metrics* metrics) {
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(
+    web::asio::io_context& context, const std::string& address, std::uint16_t port,
+    Admission admission, Handler handler, const std::optional<TlsFiles>& tls, ServerLimits limits,
+    Metrics* metrics, std::optional<int> inherited) {
   boost::system::error_code error;
   const auto ip = web::asio::ip::make_address(address, error);
   if (error) {
@@ -111,18 +139,11 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(web::asio::io_context& co
     state->tls.emplace(web::asio::ssl::context::tls_server);
     if (auto ready = use_files(*state->tls, *tls); !ready) return ready.error();
   }
-  auto& acceptor = state->acceptor;
   const web::tcp::endpoint endpoint(ip, port);
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(web::asio::socket_base::reuse_address(true), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(web::asio::socket_base::max_listen_connections, error);
-  if (error) {
-    return Error{
-        ErrorCode::unavailable,
-        "cannot listen on " + address + " port " + std::to_string(port) + ": " + error.message(),
-        "port"};
-  }
+  if (auto ready = inherited ? adopt(state->acceptor, endpoint, *inherited)
+                             : open_at(state->acceptor, endpoint);
+      !ready)
+    return ready.error();
   state->accept();
   state->sweep_later();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(state)));

@@ -44,12 +44,14 @@ class HttpServer {
   using Handler = std::function<void(Request, Reply)>;
 
   /// Begins to listen, with TLS if it has files for that. `handler`'s reply may come from any
-  /// thread; `metrics`, which must outlive the server, gets its connections. Errors: `invalid` (no
-  /// address, files that cannot be used), `unavailable` (in use, not allowed).
+  /// thread; `metrics`, which must outlive the server, gets its connections. `inherited`: a
+  /// listening socket of the address, which this takes over instead of `port`. Errors: `invalid`
+  /// (no address, files that cannot be used, a socket of another address), `unavailable` (in use,
+  /// not allowed).
   [[nodiscard]] static Result<std::unique_ptr<HttpServer>> listen(
       boost::asio::io_context& context, const std::string& address, std::uint16_t port,
       Admission admission, Handler handler, const std::optional<TlsFiles>& tls = {},
-      ServerLimits limits = {}, Metrics* metrics = nullptr);
+      ServerLimits limits = {}, Metrics* metrics = nullptr, std::optional<int> inherited = {});
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -30,6 +30,7 @@ THEIRS = {"./etc/watchdog.conf", "./etc/init.d/watchdog", "./lib/systemd/system/
 HELD = {
     "watchdog-monitor": """usr/bin/watchdog-monitor usr/bin/watchdog-demo-agent usr/libexec/watchdog/watchdog-exec
         usr/lib/systemd/system/watchdog-monitor.service usr/lib/systemd/user/watchdog-monitor.service
+        usr/lib/systemd/system/watchdog-monitor.socket usr/lib/systemd/user/watchdog-monitor.socket
         usr/share/man/man1/watchdog-monitor.1.gz usr/share/bash-completion/completions/watchdog-monitor
         usr/share/zsh/vendor-completions/_watchdog-monitor usr/share/fish/vendor_completions.d/watchdog-monitor.fish
         usr/share/watchdog/rules.yml usr/share/watchdog/watchdog.json usr/share/watchdog/clients/opencode/watchdog.js

@@ -1,0 +1,26 @@
+/// \file
+/// Adds a channel of alerts to the settings.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "watchdog/settings.h"
+
+namespace watchdog::monitor {
+
+/// What the command line gave; empty fields are asked for on a terminal. A plain value.
+struct AlertsSetup {
+  Sources sources;  ///< Only `file` counts.
+  std::string kind, name, url, to, from;
+  std::filesystem::path url_file, secret_file, routing_key_file, ca_file;
+  std::vector<std::string> command;
+  std::string secret, routing_key;  ///< Never from the command line.
+  bool sends_test = true;
+};
+
+/// Asks, writes, tests; returns the exit code.
+[[nodiscard]] int set_up_channel(AlertsSetup setup);
+
+}  // namespace watchdog::monitor
