@@ -21,6 +21,7 @@
 #include "net/url.h"
 #include "setup/config_file.h"
 #include "setup/hook_setup.h"
+#include "setup/mcp_setup.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
@@ -43,6 +44,7 @@ struct HooksOptions {
   std::string project;  ///< Its folder; empty: the user's own files.
   bool user = false;
   bool common = false;
+  bool mcp = false;  ///< The entry of the MCP server instead of hooks.
   bool dry_run = false;
   bool json = false;
 };
@@ -56,6 +58,8 @@ constexpr const char* hooks_footer =
     "status shows each agent's program, file and hooks: absent, present, outdated (install updates "
     "them) or elsewhere (they report to another server). It also shows when the newest session "
     "with hooks began.\n"
+    "\n"
+    "With --mcp the same is done with an entry `watchdog` among each agent's MCP servers.\n"
     "\n"
     "Without AGENT: install takes the agents whose program is on the PATH, remove and status take "
     "all.\n"
@@ -123,6 +127,16 @@ Result<std::string> reporting_secret(const fs::path& file) {
                "the token file " + file.string() + " has no token of the scope report"};
 }
 
+/// Returns the command by which agents start the MCP server: by its name where that is found.
+std::vector<std::string> command_for_mcp(const HooksOptions& options, const std::string& server) {
+  constexpr std::string_view name = "watchdog-monitor";
+  std::error_code ignored;
+  const auto own = fs::read_symlink("/proc/self/exe", ignored);
+  const bool is_found = fs::equivalent(found_program({&name, 1}), own, ignored);
+  const auto token = options.token_file.empty() ? "" : fs::absolute(options.token_file).string();
+  return mcp_command(is_found ? std::string(name) : own.string(), server, token);
+}
+
 Result<HookTarget> target_of(const HooksOptions& options) {
   auto named = options.server.empty() ? environment("WATCHDOG_SERVER") : options.server;
   const auto url = url_from(named.empty() ? "http://127.0.0.1:3000" : named);
@@ -130,6 +144,10 @@ Result<HookTarget> target_of(const HooksOptions& options) {
   HookTarget target{.server = url->text(), .common_only = options.common};
   for (const auto& file : embedded_files())
     if (file.name == "watchdog.js") target.plugin = file.content;
+  if (options.mcp) {
+    target.mcp_command = command_for_mcp(options, target.server);
+    return target;
+  }
   const auto header = hook_file_of(*url, ".header");
   const auto authorities = hook_file_of(*url, ".pem");
   if (header.empty() && !(options.token_file.empty() && options.ca_file.empty()))
@@ -147,7 +165,7 @@ Result<HookTarget> target_of(const HooksOptions& options) {
 
 /// Writes the header with the token, readable by its owner alone.
 Result<void> keep_token(const HooksOptions& options, const HookTarget& target) {
-  if (options.token_file.empty() || options.dry_run) return {};
+  if (options.token_file.empty() || options.dry_run || options.mcp) return {};
   const auto secret = reporting_secret(options.token_file);
   if (!secret) return secret.error();
   auto file = read_config(target.header_file);
@@ -242,7 +260,7 @@ void act(const HooksOptions& options, const HookTarget& target, AgentReport& rep
   auto found = look(agent, file->text, target);
   if (!found) return fail(about_file(*file, found.error()));
   report.hooks = std::move(*found);
-  if (agent.name == "codex") {
+  if (agent.name == "codex" && !options.mcp) {
     const auto trust = read_config(path->parent_path() / "config.toml");
     report.untrusted = codex_hooks(file->text, trust ? trust->text : "").untrusted;
   }
@@ -276,7 +294,13 @@ void print_change(const HooksOptions& options, const AgentReport& report) {
   const auto file = terminal_line(report.file.string());
   const bool installs = options.action == "install";
   if (options.dry_run && !report.change.empty()) return print(report.diff);
-  if (report.change.empty()) {
+  if (options.mcp) {
+    print_line(name + ": " +
+               (!report.change.empty() ? report.change + " the MCP server in "
+                : installs             ? "the MCP server is already in "
+                                       : "no MCP server of ours in ") +
+               file);
+  } else if (report.change.empty()) {
     print_line(name + ": " + (installs ? "already installed in " : "no hooks in ") + file);
   } else if (installs && report.agent->form == HookForm::plugin) {
     print_line(name + ": " + report.change + " the plugin in " + file);
@@ -315,8 +339,8 @@ void add_last_sessions(const HooksOptions& options, const HookTarget& target,
   }
 }
 
-void print_status(const std::vector<AgentReport>& reports) {
-  Table table({"AGENT", "PROGRAM", "HOOKS", "SERVER", "LAST SESSION", "FILE"}, {1, 3});
+void print_status(const std::vector<AgentReport>& reports, bool is_mcp_list) {
+  Table table({"AGENT", "PROGRAM", is_mcp_list ? "MCP" : "HOOKS", "SERVER", "LAST SESSION", "FILE"}, {1, 3});
   for (const auto& report : reports) {
     auto hooks = report.error ? "refused" : std::string(name_of(report.hooks.state));
     if (!report.untrusted.empty())
@@ -386,9 +410,12 @@ int code_of(const Error& error) {
 /// Returns the agents that the command is about.
 std::vector<AgentReport> chosen(const HooksOptions& options) {
   std::vector<AgentReport> reports;
-  for (const auto& agent : agent_setups()) {
+  for (const auto& agent : options.mcp ? mcp_setups() : agent_setups()) {
     const bool is_named = std::ranges::any_of(
-        options.agents, [&](const std::string& name) { return setup_of(name) == &agent; });
+        options.agents, [&](const std::string& name) {
+      const auto* found = setup_of(name);
+      return found != nullptr && found->name == agent.name;
+    });
     auto program = found_program(agent.programs);
     const bool by_itself = options.action != "install" || !program.empty();
     if (is_named || (options.agents.empty() && by_itself))
@@ -432,11 +459,11 @@ static int hooks(const HooksOptions& options) {
     }
   }
   constexpr std::string_view curl = "curl";
-  if (options.action == "install" && found_program({&curl, 1}).empty())
+  if (options.action == "install" && !options.mcp && found_program({&curl, 1}).empty())
     warn("curl is not on the PATH, and most hooks run it. Install curl");
-  if (options.action == "status") add_last_sessions(options, *target, reports);
+  if (options.action == "status" && !options.mcp) add_last_sessions(options, *target, reports);
   if (options.json) print_json(as_json(reports));
-  if (!options.json && options.action == "status") print_status(reports);
+  if (!options.json && options.action == "status") print_status(reports, options.mcp);
   return code;
 }
 
@@ -468,6 +495,8 @@ void add_hooks(CommandLine& line) {
       ->excludes(project);
   command->add_flag("--common", options->common,
                     "Install only hooks for events that old versions of the agent know");
+  command->add_flag("--mcp", options->mcp,
+                    "The MCP server instead of hooks: register it in the agents' lists of servers");
   command->add_flag("--dry-run", options->dry_run, "Change nothing; print the change as a diff");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([&line, options] { line.code = hooks(*options); });

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "setup/jsonc.h"
+#include "setup/mcp_setup.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -159,8 +160,7 @@ std::string item_of(const AgentSetup& agent, const std::string& command) {
       return R"({"hooks": [{"type": "command", "command": )" + in_quotes(command) + "}]}";
     case HookForm::bash:
       return R"({"type": "command", "bash": )" + in_quotes(command) + "}";
-    case HookForm::command:
-    case HookForm::plugin:
+    default:
       break;
   }
   return R"({"command": )" + in_quotes(command) + "}";
@@ -400,6 +400,7 @@ Result<void> check_target(const HookTarget& target) {
 
 Result<std::string> with_hooks(const AgentSetup& agent, std::string_view text,
                                const HookTarget& target) {
+  if (is_mcp(agent.form)) return with_mcp(agent, text, target);
   if (agent.form == HookForm::plugin) {
     if (auto right = check_plugin(text); !right) return right.error();
     return plugin_text(target);
@@ -412,6 +413,7 @@ Result<std::string> with_hooks(const AgentSetup& agent, std::string_view text,
 }
 
 Result<std::string> without_hooks(const AgentSetup& agent, std::string_view text) {
+  if (is_mcp(agent.form)) return without_mcp(agent, text);
   if (agent.form == HookForm::plugin) {
     if (auto right = check_plugin(text); !right) return right.error();
     return std::string();
@@ -430,6 +432,7 @@ Result<std::string> without_hooks(const AgentSetup& agent, std::string_view text
 
 Result<FoundHooks> hooks_in(const AgentSetup& agent, std::string_view text,
                             const HookTarget& target) {
+  if (is_mcp(agent.form)) return mcp_in(agent, text, target);
   if (agent.form == HookForm::plugin) {
     if (auto right = check_plugin(text); !right) return right.error();
     return plugin_in(text, target);

@@ -13,8 +13,21 @@
 namespace watchdog::monitor {
 
 /// The form of a hook in an agent's file. `grouped`: groups of handlers, with a matcher each.
-/// `command`, `bash`: a list of objects with that member. `plugin`: the file is a program.
-enum class HookForm : std::uint8_t { grouped, command, bash, plugin };
+/// `command`, `bash`: a list of objects with that member. `plugin`: the file is a program. The
+/// others are no hooks, but an entry in a list of MCP servers: `mcp_plain` with command and args,
+/// `mcp_typed` and `mcp_local` also with a type, `mcp_list` with the whole command in one list,
+/// `mcp_toml` a table.
+enum class HookForm : std::uint8_t {
+  grouped,
+  command,
+  bash,
+  plugin,
+  mcp_plain,
+  mcp_typed,
+  mcp_local,
+  mcp_list,
+  mcp_toml
+};
 
 /// An event that has a hook. `is_new`: older versions of the agent do not know it.
 struct SetupEvent {
@@ -49,6 +62,7 @@ struct HookTarget {
   std::string ca_file{};      ///< Certificates (PEM) for the server; empty: the system's.
   bool common_only = false;   ///< Only events that older versions of the agent know.
   std::string_view plugin{};  ///< The program of `HookForm::plugin`.
+  std::vector<std::string> mcp_command{};  ///< Starts the MCP server: program and arguments.
 };
 
 /// How the hooks in a file are. `outdated`: an event has no hook, or a hook has another form.
