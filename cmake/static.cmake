@@ -16,7 +16,8 @@ endif()
 foreach(target ${WATCHDOG_STATIC_PARTS} watchdog-monitor)
   list(APPEND static_objects $<TARGET_OBJECTS:${target}>)
 endforeach()
-add_executable(watchdog-monitor-static EXCLUDE_FROM_ALL ${static_objects})
+add_executable(watchdog-monitor-static EXCLUDE_FROM_ALL ${static_objects}
+               ${PROJECT_SOURCE_DIR}/monitor/alerts/without_curl.cpp)
 # The linker warns that getaddrinfo may load libraries. The test in an empty root shows that it needs none.
 target_link_options(watchdog-monitor-static PRIVATE -static-pie -Wl,--gc-sections,--no-warnings)
 target_link_libraries(watchdog-monitor-static PRIVATE ${static_libraries} watchdog_build)

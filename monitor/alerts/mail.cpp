@@ -164,7 +164,10 @@ SendResult send_mail(const Mail& mail, const std::stop_token& stop) {
   static const auto ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   const CurlHandle curl(ready == CURLE_OK ? curl_easy_init() : nullptr, &curl_easy_cleanup);
   if (curl == nullptr)
-    return {.kind = SendResult::Kind::failed, .answer = "libcurl could not be started"};
+    return {.kind = SendResult::Kind::failed,
+            .answer =
+                "this program cannot send mail: the static program has no libcurl. Use the "
+                "package, or a channel of type command"};
   const auto server = mail_server(mail.url);
   const auto message = mail_text(mail, system_clock().wall());
   const auto receivers = receivers_of(mail);
