@@ -470,18 +470,33 @@ std::string_view waits_for(std::string_view event) {
   return is_question ? wait_reports::input : wait_reports::approval;
 }
 
+/// Reports of an agent that has ended its turn.
+std::vector<Report> stop_reports(const std::string& name, const Members& members) {
+  std::vector<Report> reports;
+  if (name == "agent-turn-complete")
+    reports.push_back(make(ReportKind::user_input, {}, prompt_in(members)));
+  auto answer =
+      members.text({"last_assistant_message", "prompt_response", "last-assistant-message"});
+  if (!answer.empty()) reports.push_back(make(ReportKind::message, "assistant", std::move(answer)));
+  reports.push_back(make(ReportKind::idle));
+  return reports;
+}
+
+Report start_report() {
+  auto start = make(ReportKind::start);
+  start.detail = ProcessFacts{};
+  return start;
+}
+
 std::vector<Report> reports_of(Meaning meaning, const std::string& name, const Members& members,
                                WallTime now) {
   switch (meaning) {
     case Meaning::nothing:
       return {};
-    case Meaning::begin: {
+    case Meaning::begin:
       // The same conversation, shortened or resumed in place: the session went on.
       if (members.text({"source"}) == "compact") return {make(ReportKind::compaction)};
-      auto start = make(ReportKind::start);
-      start.detail = ProcessFacts{};
-      return {start};
-    }
+      return {start_report()};
     case Meaning::prompt:
       return {make(ReportKind::user_input, {}, prompt_in(members))};
     case Meaning::call:
@@ -521,24 +536,12 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
       return status == "error" ? failure_reports(members, now)
                                : std::vector<Report>{make(ReportKind::idle)};
     }
-    case Meaning::stop: {
-      std::vector<Report> reports;
-      if (name == "agent-turn-complete")
-        reports.push_back(make(ReportKind::user_input, {}, prompt_in(members)));
-      auto answer =
-          members.text({"last_assistant_message", "prompt_response", "last-assistant-message"});
-      if (!answer.empty())
-        reports.push_back(make(ReportKind::message, "assistant", std::move(answer)));
-      reports.push_back(make(ReportKind::idle));
-      return reports;
-    }
+    case Meaning::stop:
+      return stop_reports(name, members);
     case Meaning::stop_error:
       return failure_reports(members, now);
-    case Meaning::sub_begin: {
-      auto start = make(ReportKind::start);
-      start.detail = ProcessFacts{};
-      return {start};
-    }
+    case Meaning::sub_begin:
+      return {start_report()};
     case Meaning::sub_end: {
       std::vector<Report> reports;
       auto answer = members.text({"last_assistant_message"});
