@@ -27,6 +27,7 @@ struct Names<AlertKind> {
 
 /// The rules of alerts. A plain value.
 struct AlertRules {
+  /// The causes of alerts.
   std::vector<AlertCause> on{AlertCause::stuck,       AlertCause::looping,    AlertCause::dead,
                              AlertCause::failed,      AlertCause::incomplete, AlertCause::blocked,
                              AlertCause::needs_input, AlertCause::quota};
@@ -37,11 +38,11 @@ struct AlertRules {
   /// With more changes than this (0: no limit) within `flap_window` a session is flapping. Three
   /// troubles that each end within 10 minutes are one trouble for a person.
   int flap_changes = 6;
-  Millis flap_window{600'000};
+  Millis flap_window{600'000};  ///< See `flap_changes`.
   /// At most this many messages within `group_window`; further alerts are grouped. A person reads
   /// no more of them in a minute.
   int messages_max = 3;
-  Millis group_window{60'000};
+  Millis group_window{60'000};          ///< See `messages_max`.
   std::vector<std::string> channels{};  ///< Names of the channels that get messages.
 
   /// A rule for `blocked` includes waits for a person and for quota.
@@ -50,17 +51,18 @@ struct AlertRules {
 
 /// A session's state as far as alerts use it. A plain value.
 struct Condition {
+  /// Whether a session is in trouble.
   enum class Kind : std::uint8_t {
     calm,     ///< Nothing is wrong, or it is over.
     trouble,  ///< `cause`
     unclear   ///< Neither: earlier alerts stay valid.
   };
-  Kind kind = Kind::unclear;
-  AlertCause cause = AlertCause::stuck;
-  std::string word{};    ///< Its health or lifecycle, e.g. `looping`.
-  std::string reason{};  ///< For a person.
-  Instant tick{};
-  WallTime at{};
+  Kind kind = Kind::unclear;             ///< Whether it is in trouble.
+  AlertCause cause = AlertCause::stuck;  ///< The trouble.
+  std::string word{};                    ///< Its health or lifecycle, e.g. `looping`.
+  std::string reason{};                  ///< For a person.
+  Instant tick{};                        ///< Since when, on the file's time line.
+  WallTime at{};                         ///< The same by the wall.
 };
 
 /// Returns the condition of a running session by its health, or of an ended one by its end.
@@ -69,14 +71,16 @@ struct Condition {
                                      AlertCause wait = AlertCause::blocked);
 /// Returns the cause of an alert about the session's present wait.
 [[nodiscard]] AlertCause cause_of_wait(const History& history) noexcept;
+/// Likewise by the end alone.
 [[nodiscard]] Condition condition_of(Lifecycle end, const AlertRules& rules);
 
 /// The alert state of a session. A plain value; a default one belongs to a calm session.
 struct AlertState {
   std::optional<AlertCause> trouble{};  ///< Its present trouble.
-  std::string word, reason;             ///< Of its present state.
-  Instant since{};                      ///< Since when,
-  WallTime at{};                        ///< the same by the calendar.
+  /// Of its present state.
+  std::string word, reason;  ///< Of its present state.
+  Instant since{};           ///< Since when,
+  WallTime at{};             ///< the same by the calendar.
   Instant blocked_since =
       never;  ///< Since when it waits on purpose; after `blocked_for` that is a trouble.
 
@@ -98,10 +102,11 @@ struct AlertState {
 
 /// An alert to send. A plain value.
 struct AlertNotice {
-  AlertKind kind = AlertKind::alert;
-  std::string word, reason;
-  WallTime at{};      ///< Since when the condition holds.
-  Instant episode{};  ///< All alerts about one trouble share it.
+  AlertKind kind = AlertKind::alert;  ///< An alert or a recovery.
+  std::string word{};                 ///< The health or lifecycle.
+  std::string reason{};               ///< For a person.
+  WallTime at{};                      ///< Since when the condition holds.
+  Instant episode{};                  ///< All alerts about one trouble share it.
 };
 
 /// Returns the alert for the session's condition from `condition.tick` on, if one follows. Alerts
@@ -120,7 +125,7 @@ void snooze(AlertState& state, Instant until);
 
 /// A message that went out. A plain value.
 struct MessageMade {
-  Instant at{};
+  Instant at{};  ///< When it went out.
   std::string
       parent{};  ///< The parent of all its sessions; empty: they have none, or different ones.
 };

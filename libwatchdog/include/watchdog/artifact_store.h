@@ -28,8 +28,8 @@ struct ArtifactRef {
 
 /// A part of an artifact. A plain value.
 struct ArtifactPage {
-  std::string bytes{};
-  std::uint64_t offset = 0;
+  std::string bytes{};           ///< The requested part.
+  std::uint64_t offset = 0;      ///< Where it begins.
   std::uint64_t total = 0;       ///< Bytes that can be read.
   std::uint64_t dropped = 0;     ///< Bytes that were not stored, and
   std::uint64_t dropped_at = 0;  ///< the offset at which they are missing.
@@ -39,8 +39,8 @@ struct ArtifactPage {
 struct ArtifactLimits {
   /// Of a longer output the first and the last half of this size are stored.
   std::uint64_t artifact_bytes_max = 64U << 20U;
-  std::uint64_t total_bytes_max = std::uint64_t{2} << 30U;
-  Millis keep_for{7LL * 24 * 3'600'000};
+  std::uint64_t total_bytes_max = std::uint64_t{2} << 30U;  ///< Of all stored outputs together.
+  Millis keep_for{7LL * 24 * 3'600'000};                    ///< How long outputs are stored.
 };
 
 /// A directory of outputs, addressed by SHA-256, shared by processes and runs. An output belongs to
@@ -50,7 +50,7 @@ struct ArtifactLimits {
 /// Thread-safe.
 class ArtifactStore {
  public:
-  static constexpr std::size_t page_bytes_max = 64U << 10U;
+  static constexpr std::size_t page_bytes_max = 64U << 10U;  ///< The size of a page, at most.
 
   /// Makes the directory (0700) if it is missing. `run` owns what is put: letters, digits, `.`,
   /// `_`, `-`, `@` and `:`. Errors: `invalid` (not a directory of this user, a bad run),
@@ -74,7 +74,9 @@ class ArtifactStore {
     ~Sink();
     Sink(Sink&&) noexcept;
     Sink& operator=(Sink&&) noexcept;
+    /// Adds a piece of the output. Errors are reported by `finish`.
     void write(std::string_view bytes) noexcept;
+    /// Stores the output. Errors: `unavailable`, `exhausted`.
     [[nodiscard]] Result<ArtifactRef> finish(std::string_view media_type);
 
    private:
@@ -83,6 +85,7 @@ class ArtifactStore {
     explicit Sink(std::unique_ptr<State> state);
     std::unique_ptr<State> state_;
   };
+  /// Returns a sink for one output.
   [[nodiscard]] Sink sink();
 
   /// At most `page_bytes_max` from `offset` on, and not beyond the place where bytes were dropped.
@@ -119,9 +122,9 @@ struct Truncation {
 
 /// A tool's output for the model. A plain value.
 struct Output {
-  std::string text{};  ///< UTF-8. A mark shows each cut.
-  std::optional<Truncation> truncation{};
-  std::optional<ArtifactRef> artifact{};  ///< The whole output without secrets.
+  std::string text{};                      ///< UTF-8. A mark shows each cut.
+  std::optional<Truncation> truncation{};  ///< The cut; empty: the text is whole.
+  std::optional<ArtifactRef> artifact{};   ///< The whole output without secrets.
   std::string artifact_error{};  ///< Why it could not be stored in full; empty: it was, or it fits.
 };
 
@@ -129,11 +132,11 @@ struct Output {
 /// below the first level get a quarter, except the list `entries` of the first level. A plain
 /// value.
 struct OutputLimits {
-  std::size_t inline_chars = 12'000;
-  std::size_t string_chars = 3'000;
-  std::size_t list_items = 200;
-  std::size_t object_keys = 80;
-  std::size_t depth = 4;
+  std::size_t inline_chars = 12'000;  ///< Of the whole output.
+  std::size_t string_chars = 3'000;   ///< Of one string.
+  std::size_t list_items = 200;       ///< Of one list.
+  std::size_t object_keys = 80;       ///< Of one object.
+  std::size_t depth = 4;              ///< Of nested values.
 };
 
 /// Which part of a long text is more important.

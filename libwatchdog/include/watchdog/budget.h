@@ -26,12 +26,14 @@ struct Names<BudgetStage> {
   static constexpr std::string_view all[] = {"nominal", "low", "warn", "finalize", "exhausted"};
 };
 
+/// A quantity that a budget limits.
 enum class BudgetAxis : std::uint8_t { steps, tool_calls, tokens, cost, time };
 
 template <>
 struct Names<BudgetAxis> {
   static constexpr std::string_view all[] = {"steps", "tool_calls", "tokens", "cost", "time"};
 };
+/// All axes, in the order of the enumerators.
 inline constexpr std::array budget_axes{BudgetAxis::steps, BudgetAxis::tool_calls,
                                         BudgetAxis::tokens, BudgetAxis::cost, BudgetAxis::time};
 
@@ -42,15 +44,15 @@ inline constexpr std::int64_t budget_max = std::int64_t{1} << 53U;
 struct BudgetLimits {
   std::optional<std::int64_t> steps{};       ///< Model responses with their tool calls.
   std::optional<std::int64_t> tool_calls{};  ///< 0: the task must not use tools.
-  std::optional<std::int64_t> tokens{};
-  std::optional<double> cost{};  ///< In the owner's currency.
-  std::optional<Millis> duration{};
+  std::optional<std::int64_t> tokens{};      ///< Of prompts and answers; empty: not limited.
+  std::optional<double> cost{};              ///< In the owner's currency.
+  std::optional<Millis> duration{};          ///< Of the whole run; empty: not limited.
 };
 
 /// Shares of a limit at which a stage begins, and whether time counts. A plain value.
 struct BudgetThresholds {
-  double low = 0.70;
-  double warn = 0.80;
+  double low = 0.70;   ///< Share from which the budget counts as low.
+  double warn = 0.80;  ///< Share from which a warning is reported.
   /// At this share the next step is the final one. At least one step is kept back, so the last step
   /// is always for the final answer.
   double finalize = 0.90;
@@ -60,16 +62,16 @@ struct BudgetThresholds {
 
 /// A budget's figures at one moment. A plain value.
 struct BudgetFigures {
-  BudgetLimits limits{};
-  std::int64_t steps = 0;  ///< Used, like the next three.
-  std::int64_t tool_calls = 0;
-  std::int64_t tokens = 0;
-  double cost = 0;
-  Millis elapsed{};  ///< Without pauses.
-  bool enforce_time = false;
-  double pressure = 0;  ///< The largest used share of all axes, 0 …; above 1: overdrawn.
-  BudgetAxis axis = BudgetAxis::steps;  ///< That axis.
-  BudgetStage stage = BudgetStage::nominal;
+  BudgetLimits limits{};        ///< The limits that are in force.
+  std::int64_t steps = 0;       ///< Used, like the next three.
+  std::int64_t tool_calls = 0;  ///< Calls of tools so far.
+  std::int64_t tokens = 0;      ///< Tokens so far.
+  double cost = 0;              ///< Cost so far.
+  Millis elapsed{};             ///< Without pauses.
+  bool enforce_time = false;    ///< True: the limit of time ends the run.
+  double pressure = 0;          ///< The largest used share of all axes, 0 …; above 1: overdrawn.
+  BudgetAxis axis = BudgetAxis::steps;       ///< That axis.
+  BudgetStage stage = BudgetStage::nominal;  ///< The most severe stage of all axes.
 };
 
 /// Returns the used share of an axis, 0 … 10⁹; 1 if its limit is 0; empty without a limit.
@@ -83,6 +85,7 @@ void weigh(BudgetFigures& figures);
 [[nodiscard]] BudgetFigures bounded(BudgetFigures figures);
 /// Returns the steps left, never below 0; empty without a limit.
 [[nodiscard]] std::optional<std::int64_t> steps_left(const BudgetFigures& figures);
+/// Returns the elapsed time in seconds.
 [[nodiscard]] std::int64_t elapsed_seconds(const BudgetFigures& figures);
 /// Returns the seconds left, rounded up, so 0 means none; with `elapsed_seconds` they add up to the
 /// whole duration.
@@ -124,15 +127,18 @@ struct Names<BudgetVisibility> {
 /// one without, about the session itself.
 namespace budget_reports {
 inline constexpr std::string_view update = "update";  ///< after each step
-inline constexpr std::string_view low_budget_warning = "low_budget_warning";
-inline constexpr std::string_view timeout_warning = "timeout_warning";
-inline constexpr std::string_view extended = "extended";
-inline constexpr std::string_view paused = "paused";
-inline constexpr std::string_view resumed = "resumed";
-inline constexpr std::string_view subagent_step_progress = "subagent_step_progress";
+inline constexpr std::string_view low_budget_warning =
+    "low_budget_warning";  ///< A budget reached its warning stage.
+inline constexpr std::string_view timeout_warning =
+    "timeout_warning";                                    ///< The enforced time is nearly used.
+inline constexpr std::string_view extended = "extended";  ///< A budget was extended.
+inline constexpr std::string_view paused = "paused";      ///< The clock of a budget was paused.
+inline constexpr std::string_view resumed = "resumed";    ///< The clock of a budget goes on.
+inline constexpr std::string_view subagent_step_progress =
+    "subagent_step_progress";  ///< A child's use, reported by its parent.
 }  // namespace budget_reports
 
-inline constexpr int budget_depth_max = 5;
+inline constexpr int budget_depth_max = 5;  ///< Budgets below each other, at most.
 
 /// Counts what a task uses. Thread-safe.
 ///
@@ -160,13 +166,17 @@ class ExecutionBudget {
 
   /// Charges the budget and all ancestors, and returns the stage. Charges of 0 or less are ignored.
   BudgetStage step();
+  /// Charges tokens, here and in the budgets above.
   BudgetStage charge_tokens(std::int64_t count);
+  /// Charges a cost, here and in the budgets above.
   BudgetStage charge_cost(double amount);
+  /// Charges one call, here and in the budgets above.
   BudgetStage charge_tool_call();
 
   /// Excludes the time of a wait (for a person, a quota, a stalled machine) here and in all
   /// ancestors. Pairs nest; extra `resume` calls are ignored.
   void pause();
+  /// Ends a pause.
   void resume();
 
   /// Raises the limit of every axis in `extra`. The only way to lower a stage. Errors: `invalid`
@@ -179,13 +189,17 @@ class ExecutionBudget {
   /// Null removes the listener.
   void on_step(std::function<void(const BudgetFigures&)> listener);
 
+  /// Returns the elapsed time without pauses.
   [[nodiscard]] std::int64_t elapsed_seconds() const;
   /// Returns the seconds until the duration; never below 0; empty without one.
   [[nodiscard]] std::optional<std::int64_t> remaining_seconds() const;
   /// Returns 0 … 100, above: overdrawn; 0 without a limit.
   [[nodiscard]] double time_percentage_used() const;
+  /// Returns the used share of the steps, in percent.
   [[nodiscard]] double steps_percentage_used() const;
+  /// Returns the most severe stage of all axes.
   [[nodiscard]] BudgetStage stage() const;
+  /// Returns true if the agent should finish now.
   [[nodiscard]] bool should_wrap_up() const { return stage() >= BudgetStage::low; }
   /// Returns true if the next step must be the final answer, without tools: always for the last
   /// step, and when no tool call is left.
@@ -204,7 +218,9 @@ class ExecutionBudget {
   /// Empty: a limit is used up; start no call.
   [[nodiscard]] std::optional<Millis> per_tool_remaining(Millis cap,
                                                          Millis floor = Millis{5'000}) const;
+  /// Returns all figures at once.
   [[nodiscard]] BudgetFigures figures() const;
+  /// Returns the shares from which stages begin.
   [[nodiscard]] const BudgetThresholds& thresholds() const noexcept;
   /// Returns the number of budgets above it: 0 … `budget_depth_max`.
   [[nodiscard]] int depth() const noexcept;

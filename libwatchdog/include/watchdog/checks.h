@@ -19,22 +19,22 @@ namespace watchdog {
 
 /// A check as far as it is known. A plain value.
 struct Check {
-  std::string id{};
-  std::string session{};
-  CheckState state = CheckState::pending;
-  Verdict status = Verdict::none;
-  std::string reason{};  ///< The model's words; of a failed check the cause.
-  std::optional<double> confidence{};
-  Seq seen = 0;   ///< The newest event that the question included.
+  std::string id{};                        ///< Unique in the session.
+  std::string session{};                   ///< The session that is checked.
+  CheckState state = CheckState::pending;  ///< How far the check is.
+  Verdict status = Verdict::none;          ///< The model's verdict.
+  std::string reason{};                    ///< The model's words; of a failed check the cause.
+  std::optional<double> confidence{};      ///< Its probability, 0 … 1, if it is known.
+  Seq seen = 0;                            ///< The newest event that the question included.
   WallTime at{};  ///< When the answer came; before that, when it was asked.
 };
 
 /// The subject of a check. A plain value.
 struct CheckSubject {
-  std::string session{};
+  std::string session{};        ///< The session's id.
   std::string goal{};           ///< The agent's task.
   std::vector<Event> recent{};  ///< The session's newest events, oldest first.
-  Case judged{};
+  Case judged{};                ///< The session as it is judged now.
 };
 
 /// Number of the newest events that the model gets.
@@ -47,10 +47,11 @@ inline constexpr int check_events = 20;
 /// Strict: an answer that does not begin with a separate letter, or is not the requested object, is
 /// `none`.
 struct CheckAnswer {
-  Verdict status = Verdict::none;
-  std::string reason{};
-  std::optional<double> confidence{};
+  Verdict status = Verdict::none;      ///< The verdict.
+  std::string reason{};                ///< The model's words.
+  std::optional<double> confidence{};  ///< The probability of the verdict, 0 … 1, if it is known.
 };
+/// Returns the answer that a model gave. See CheckAnswer.
 [[nodiscard]] CheckAnswer read_check(const ChatAnswer& answer);
 
 /// Returns the event that stores the check. Its id is the event's (`event_id`), with the prefix `?`
@@ -65,14 +66,16 @@ struct CheckAnswer {
 /// Runs checks on its own threads; `start` returns at once. Thread-safe.
 class StatusChecker {
  public:
+  /// The model and the listeners of a checker.
   struct Parts {
-    Model model{};
+    Model model{};  ///< The model that is asked.
     /// Returns true if something new happened since the check was asked: its answer is then
     /// `superseded`. May be empty. Called, like `done`, from one of the checker's threads.
     std::function<bool(const Check&)> outdated{};
     /// Receives each check when it has ended, before the waiting callers.
     std::function<void(const Check&)> done{};
   };
+  /// Limits of checks. A plain value.
   struct Options {
     std::string model{};          ///< Name of the model; empty: the client's own.
     int output_tokens_max = 100;  ///< A letter and one sentence, in any language.
@@ -84,9 +87,10 @@ class StatusChecker {
     /// Between two checks that nobody requested; doubles with each. An agent needs about that long
     /// for something new to judge.
     Millis apart{60'000};
-    const Clock* clock = &system_clock();
+    const Clock* clock = &system_clock();  ///< The clock of checks.
   };
 
+  /// Starts the threads.
   StatusChecker(Parts parts, Options options);
   /// Cancels the running checks: they end as `failed`.
   ~StatusChecker();

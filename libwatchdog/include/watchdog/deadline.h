@@ -39,6 +39,7 @@ struct Names<CancelOrigin> {
       "user", "api", "client_disconnect", "parent", "watchdog", "deadline", "budget", "shutdown"};
 };
 
+/// The part of a run that a scope stands for.
 enum class CancelScopeKind : std::uint8_t { call, wave, turn, run, process };
 
 template <>
@@ -48,7 +49,7 @@ struct Names<CancelScopeKind> {
 
 /// Why a scope was cancelled. A plain value.
 struct CancelReason {
-  CancelOrigin origin = CancelOrigin::user;
+  CancelOrigin origin = CancelOrigin::user;  ///< Who cancelled.
   /// The scope of the cancel: this one, or one above it.
   CancelScopeKind scope = CancelScopeKind::run;
   std::string text{};  ///< The party and the cause, for people.
@@ -66,6 +67,7 @@ struct CancelReason {
 /// the caller of `cancel` may hold any lock and never waits. Thread-safe, except moving.
 class CancelScope {
  public:
+  /// Makes a scope without a parent.
   [[nodiscard]] static CancelScope root(CancelScopeKind kind = CancelScopeKind::run);
   /// A root that is cancelled with that token.
   [[nodiscard]] static CancelScope bound_to(const std::stop_token& stop, CancelReason reason,
@@ -85,6 +87,7 @@ class CancelScope {
 
   /// Returns true if this call cancelled it; false if it was cancelled before.
   bool cancel(CancelReason reason) noexcept;
+  /// Returns true once this scope or one above it was cancelled.
   [[nodiscard]] bool cancelled() const noexcept;
   /// Returns the reason. Below the cancelled scope, `origin` is `parent` and the text has the rest.
   [[nodiscard]] std::optional<CancelReason> reason() const;
@@ -110,6 +113,7 @@ class CancelScope {
     explicit Guard(std::shared_ptr<Entry> entry);
     std::shared_ptr<Entry> entry_;
   };
+  /// Calls `call` once when the scope is cancelled; at once if it already is. The guard ends that.
   [[nodiscard]] Guard on_cancel(std::function<void(const CancelReason&)> call) const;
 
   /// Runs a clean-up that continues although the scope is cancelled. After `at_most` its token is
@@ -170,12 +174,12 @@ struct DeadlinePolicy {
   std::optional<Millis> hard{};  ///< Longest time in all; progress does not move it.
   std::optional<Millis>
       soft{};  ///< After this time the call is reported as slow; nothing else happens.
-  bool extend_on_progress = true;  ///< False: `idle` is a plain timeout.
-  ProgressTrust trust = ProgressTrust::trusted;
+  bool extend_on_progress = true;                ///< False: `idle` is a plain timeout.
+  ProgressTrust trust = ProgressTrust::trusted;  ///< How far the tool's reports of progress count.
   /// The tool has its own timeout. Then only `ceiling` limits it. Set it longer than the tool's own
   /// timeout plus the time for its clean-up.
   bool tool_managed = false;
-  std::optional<Millis> ceiling{};
+  std::optional<Millis> ceiling{};  ///< The longest time for a tool that manages its own.
 };
 
 /// Default limits. `interactive`: 30 s idle and 45 s in all, for a person who waits for the tool.
@@ -189,7 +193,8 @@ struct Names<DeadlineProfile> {
 
 /// The owner's configuration. A plain value.
 struct DeadlineSettings {
-  DeadlineProfile profile = DeadlineProfile::autonomous;
+  DeadlineProfile profile =
+      DeadlineProfile::autonomous;  ///< The profile for tools without a policy.
   /// Replaces the profile's `idle` for tools that declare none; 0: none.
   std::optional<Millis> timeout{};
   std::string timeout_origin = "configuration";  ///< The source of `timeout`, for the provenance.
@@ -201,12 +206,13 @@ struct DeadlineSettings {
 
 /// Errors: `invalid`, naming the value: negative, or above `deadline_max`.
 [[nodiscard]] Result<void> check(const DeadlineSettings& settings);
+/// Checks a tool's policy. Errors: `invalid`, naming the field.
 [[nodiscard]] Result<void> check(const DeadlinePolicy& policy);
 
 /// The timeout that a model requests among a call's arguments. A plain value.
 struct TimeoutHint {
-  std::optional<Millis> timeout{};
-  std::string note{};  ///< Why a hint was ignored; empty: none was.
+  std::optional<Millis> timeout{};  ///< The timeout that the arguments name; empty: none.
+  std::string note{};               ///< Why a hint was ignored; empty: none was.
 };
 
 /// Reads `_meta.timeout`, else `_timeout` (ms), else `timeout` (ms) if the tool declares that
@@ -217,11 +223,11 @@ struct TimeoutHint {
 
 /// The deadline of one call. A plain value.
 struct ResolvedDeadline {
-  std::optional<Millis> idle{};
-  std::optional<Millis> hard{};
-  std::optional<Millis> soft{};
+  std::optional<Millis> idle{};  ///< Without progress; empty: not limited.
+  std::optional<Millis> hard{};  ///< Of the whole running time; empty: not limited.
+  std::optional<Millis> soft{};  ///< After this time the call is reported as slow; empty: never.
   TimeoutKind hard_kind = TimeoutKind::hard;  ///< The kind to report when `hard` is reached.
-  bool extend_on_progress = true;
+  bool extend_on_progress = true;             ///< Accepted progress extends the hard limit.
   std::string
       provenance{};    ///< The sources of the deadline in order: `default < tool < hint < cap`.
   std::string note{};  ///< For the model: how its hint was changed; empty: it was not.
@@ -244,6 +250,7 @@ struct DeadlineBounds {
 /// machine. A plain value; use from one thread at a time.
 class ActivityDeadline {
  public:
+  /// Starts counting at `start`.
   ActivityDeadline(ResolvedDeadline limits, Instant start);
 
   /// Returns true if the value was accepted: finite, and above every earlier value. `idle` then
@@ -255,22 +262,34 @@ class ActivityDeadline {
   /// Each reason counts its pauses; time continues when all have been resumed. Extra `resume` calls
   /// are ignored.
   void pause(PauseReason reason, Instant now) noexcept;
+  /// Ends a pause for this reason.
   void resume(PauseReason reason, Instant now) noexcept;
   /// Moves the deadline by a stall of the machine. No effect while paused.
   void compensate(Millis stall) noexcept;
 
   /// Returns when it expires without another event; `never` while paused or without limits.
   [[nodiscard]] Instant next_expiry() const noexcept;
+  /// Returns the limit that has passed; nothing if none has.
   [[nodiscard]] std::optional<TimeoutKind> expired(Instant now) const noexcept;
+  /// Returns true during a pause.
   [[nodiscard]] bool paused() const noexcept { return holds_ > 0; }
+  /// Returns the reason of the present pause; nothing outside of one.
   [[nodiscard]] std::optional<PauseReason> paused_for() const noexcept;
+  /// Returns the running time without pauses.
   [[nodiscard]] Millis active(Instant now) const noexcept;
+  /// Returns the running time since the newest accepted progress, without pauses.
   [[nodiscard]] Millis since_progress(Instant now) const noexcept;
+  /// Returns the sum of the pauses.
   [[nodiscard]] Millis in_pauses(Instant now) const noexcept;
+  /// Returns the number of accepted reports of progress.
   [[nodiscard]] std::int64_t accepted() const noexcept { return accepted_; }
+  /// Returns the number of rejected reports of progress.
   [[nodiscard]] std::int64_t rejected() const noexcept { return rejected_; }
+  /// Returns the newest accepted value.
   [[nodiscard]] std::optional<double> value() const noexcept { return value_; }
+  /// Returns the bytes of output so far.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  /// Returns the limits.
   [[nodiscard]] const ResolvedDeadline& limits() const noexcept { return limits_; }
 
  private:

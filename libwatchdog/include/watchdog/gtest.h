@@ -47,10 +47,12 @@ inline ::testing::AssertionResult completes(Wait asked) {
   asked.until.outcome = OutcomeKind::completed;
   return comes(asked);
 }
+/// Waits for a session in a file; empty: default_database().
 inline ::testing::AssertionResult completes(std::string session,
                                             std::filesystem::path database = {}) {
   return completes(Wait{.session = std::move(session), .database = std::move(database)});
 }
+/// Waits for a tracker's session, in the tracker's file.
 inline ::testing::AssertionResult completes(const ProgressTracker& tracker) {
   return completes(tracker.session(), tracker.database());
 }
@@ -58,18 +60,23 @@ inline ::testing::AssertionResult completes(const ProgressTracker& tracker) {
 /// Matches the result of `wait`: the goal was met, or the wait failed with this end.
 class WaitMatcher {
  public:
+  /// Required by GoogleTest, as are the next ones.
   using is_gtest_matcher = void;
+  /// Matches one result of a wait.
   WaitMatcher(bool came, std::optional<WaitEnd> end) : came_(came), end_(end) {}
 
+  /// Required by GoogleTest.
   bool MatchAndExplain(const Result<Waited, WaitFailure>& result,
                        ::testing::MatchResultListener* listener) const {
     if (!result) *listener << "which failed as " << std::string(name_of(result.error().end));
     return result.ok() == came_ && (!end_ || result.error().end == *end_);
   }
+  /// Required by GoogleTest.
   void DescribeTo(std::ostream* out) const {
     *out << (came_ ? "comes" : "fails");
     if (end_) *out << " as " << name_of(*end_);
   }
+  /// Required by GoogleTest.
   void DescribeNegationTo(std::ostream* out) const {
     *out << "not: ";
     DescribeTo(out);
@@ -80,9 +87,11 @@ class WaitMatcher {
   std::optional<WaitEnd> end_;
 };
 
+/// Matches a wait that met its goal.
 inline WaitMatcher Comes() {
   return {true, std::nullopt};
 }
+/// Matches a wait that failed; with `as`, only one that failed so.
 inline WaitMatcher WaitsInVain(std::optional<WaitEnd> as = std::nullopt) {
   return {false, as};
 }
@@ -92,7 +101,9 @@ inline WaitMatcher WaitsInVain(std::optional<WaitEnd> as = std::nullopt) {
 
 /// A session's id and perhaps a database; a tracker; or a `Wait` in braces.
 #define EXPECT_COMPLETES(...) EXPECT_TRUE(::watchdog::testing::completes(__VA_ARGS__))
+/// Likewise; a failure ends the test.
 #define ASSERT_COMPLETES(...) ASSERT_TRUE(::watchdog::testing::completes(__VA_ARGS__))
 /// A `Wait`, also in braces.
 #define EXPECT_COMES(...) EXPECT_TRUE(::watchdog::testing::comes(__VA_ARGS__))
+/// Likewise; a failure ends the test.
 #define ASSERT_COMES(...) ASSERT_TRUE(::watchdog::testing::comes(__VA_ARGS__))

@@ -60,8 +60,8 @@ struct Names<HealthKind> {
 
 /// A judgement. A plain value.
 struct Health {
-  HealthKind kind = HealthKind::unknown;
-  Pattern pattern = Pattern::none;
+  HealthKind kind = HealthKind::unknown;  ///< How the session is.
+  Pattern pattern = Pattern::none;        ///< What decided.
   /// Without another event this health holds until this instant.
   Instant valid_until = never;
   /// Events that prove it; 0: fewer than two.
@@ -96,11 +96,12 @@ struct Health {
 struct PaceNow {
   std::string_view activity{};  ///< The tool or phase; valid while the history is.
   std::uint32_t kind = 0;       ///< The activity's, see Pace.
-  PaceBounds bounds{};
-  Instant since{};
-  Instant slow_at = never;
-  Instant suspect_at = never;
+  PaceBounds bounds{};          ///< The bounds of its activity.
+  Instant since{};              ///< When its activity began.
+  Instant slow_at = never;      ///< From then on it is slow.
+  Instant suspect_at = never;   ///< From then on it is suspect.
 };
+/// Returns the session's pace at the end of its history. Pure.
 [[nodiscard]] PaceNow pace_now(const History& history, const Policy& policy) noexcept;
 
 /// Returns until when the last report about the model server counts. If a relay sends heartbeats:
@@ -157,15 +158,15 @@ struct Names<AlertCause> {
 /// A change of health. `tick` is the stamp of the event that caused it, or the instant at which the
 /// judgement before it expired. A plain value.
 struct Transition {
-  SessionKey session = observer_key;
-  Seq seq = 0;  ///< The newest event known then.
-  Instant tick{};
-  Millis quiet{};  ///< From that event to `tick`: 0 if it caused the change.
-  WallTime at{};
-  HealthKind from = HealthKind::unknown;
-  Health health{};
-  std::string reason{};
-  std::uint64_t policy_digest = 0;
+  SessionKey session = observer_key;      ///< The session's key.
+  Seq seq = 0;                            ///< The newest event known then.
+  Instant tick{};                         ///< When it changed, on the file's time line.
+  Millis quiet{};                         ///< From that event to `tick`: 0 if it caused the change.
+  WallTime at{};                          ///< The same by the wall.
+  HealthKind from = HealthKind::unknown;  ///< The health before.
+  Health health{};                        ///< The health now.
+  std::string reason{};                   ///< Why, for people.
+  std::uint64_t policy_digest = 0;        ///< The thresholds in force: see digest_of.
   /// The cause of an alert about its wait. The file does not keep this.
   AlertCause wait = AlertCause::blocked;
   /// What the `DetailProvider` returned, as JSON; empty: there was none, or the health is not
@@ -182,12 +183,12 @@ using DetailProvider = std::function<std::string(const Case& judged, Instant now
 /// and however often they are folded. Use from one thread at a time.
 class Case {
  public:
-  SessionKey session = observer_key;
-  Seq folded = 0;  ///< The newest event taken, of the session or the observer.
-  Boxed<Policy> policy;
-  History history;
-  Health health;
-  WallTime health_since{};
+  SessionKey session = observer_key;  ///< The session's key in its file.
+  Seq folded = 0;                     ///< The newest event taken, of the session or the observer.
+  Boxed<Policy> policy;               ///< The thresholds in force.
+  History history;                    ///< The summary of its events.
+  Health health;                      ///< The health concluded so far.
+  WallTime health_since{};            ///< When that health began.
 
   /// Takes the session's next event, or one of the observer. Transitions that expired before the
   /// event are appended to `changes` first, then those of the event. `details` may be null.

@@ -238,14 +238,15 @@ struct Words {
 
 /// A question to a person that is not answered yet.
 struct OpenAsk {
-  std::uint64_t id = 0;    ///< Digest of its wait's event id; 0: it has none.
-  std::uint64_t call = 0;  ///< Digest of the call that it is about; 0: not named.
-  Seq open_call = 0;       ///< As `Notes::wait_call`.
-  Seq seq = 0;             ///< Its wait.
-  Instant since{};
-  std::string waits_for{};
-  std::string why{};
+  std::uint64_t id = 0;     ///< Digest of its wait's event id; 0: it has none.
+  std::uint64_t call = 0;   ///< Digest of the call that it is about; 0: not named.
+  Seq open_call = 0;        ///< As `Notes::wait_call`.
+  Seq seq = 0;              ///< Its wait.
+  Instant since{};          ///< When it was asked.
+  std::string waits_for{};  ///< As `Notes::waiting_for`.
+  std::string why{};        ///< As `Notes::wait_why`.
 };
+/// Open questions of a session, at most.
 inline constexpr std::size_t open_asks_max = 8;
 
 /// Facts that few sessions have; kept apart so that the others stay small.

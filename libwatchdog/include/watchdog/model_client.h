@@ -30,26 +30,26 @@ struct Failure {
 
 /// A tool call that the model requests. `arguments` is its text, normally JSON.
 struct ToolRequest {
-  std::string id{};
-  std::string name{};
-  std::string arguments{};
+  std::string id{};         ///< The provider's id.
+  std::string name{};       ///< The tool.
+  std::string arguments{};  ///< A JSON object as text.
 };
 
 /// One message of a conversation. A plain value.
 struct ChatMessage {
-  std::string role{};  ///< system, user, assistant, tool
-  std::string content{};
+  std::string role{};                     ///< system, user, assistant, tool
+  std::string content{};                  ///< The text.
   std::vector<ToolRequest> tool_calls{};  ///< Of the assistant.
   std::string tool_call_id{};             ///< Of a tool's answer.
 };
 
 /// A request. A plain value.
 struct ChatRequest {
-  std::string model{};  ///< Empty: the client's own.
-  std::vector<ChatMessage> messages{};
+  std::string model{};                  ///< Empty: the client's own.
+  std::vector<ChatMessage> messages{};  ///< The conversation, oldest first.
   std::string tools{};  ///< A JSON array of tool definitions in the API's form; empty: none.
-  std::optional<int> output_tokens_max{};
-  std::optional<double> temperature{};
+  std::optional<int> output_tokens_max{};  ///< Empty: the server's own limit.
+  std::optional<double> temperature{};     ///< Empty: the server's own.
   /// JSON schema of the answer, if the server can enforce it.
   std::string schema{};
   bool thinking = true;  ///< False: without reasoning, if the server can switch it off.
@@ -76,19 +76,19 @@ using ChatSink = std::function<void(const ChatProgress& progress, std::string_vi
 
 /// A token of the answer and how probable it was, 0 … 1.
 struct TokenProbability {
-  std::string token{};
-  double probability = 0;
+  std::string token{};     ///< The token's text.
+  double probability = 0;  ///< 0 … 1.
 };
 
 /// A model's answer. A plain value.
 struct ChatAnswer {
-  std::string text{};
-  std::string reasoning{};  ///< Reasoning, if the server separates it.
-  std::vector<ToolRequest> tool_calls{};
-  std::string finish_reason{};  ///< stop, length, tool_calls, …
-  std::string model{};
-  std::int64_t prompt_tokens = 0;  ///< 0: not reported.
-  std::int64_t output_tokens = 0;
+  std::string text{};                      ///< The text of the answer.
+  std::string reasoning{};                 ///< Reasoning, if the server separates it.
+  std::vector<ToolRequest> tool_calls{};   ///< The calls that the model requests.
+  std::string finish_reason{};             ///< stop, length, tool_calls, …
+  std::string model{};                     ///< The model's name as the server reports it.
+  std::int64_t prompt_tokens = 0;          ///< 0: not reported.
+  std::int64_t output_tokens = 0;          ///< Tokens of the answer; empty: not reported.
   std::vector<TokenProbability> tokens{};  ///< Of `text`, if requested and reported.
 };
 
@@ -108,6 +108,7 @@ struct Names<ServerKind> {
 /// Thread-safe: each running call has its own connection.
 class ModelClient {
  public:
+  /// The server and how to talk to it. A plain value.
   struct Options {
     /// `http[s]://HOST[:PORT][/v1]`, like `OPENAI_BASE_URL`, with or without `/v1`. Required.
     std::string base_url{};
@@ -119,7 +120,7 @@ class ModelClient {
     /// an answer needs. Bounds memory: reading an answer without streaming takes up to about six
     /// times as much, and 32 MiB.
     std::size_t answer_bytes_max = 64U << 20U;
-    std::size_t idle_connections_max = 4;
+    std::size_t idle_connections_max = 4;  ///< Connections that stay open for the next request.
   };
 
   /// Connects at the first request. Errors: `invalid` (the URL, the CA file).

@@ -67,8 +67,10 @@ struct Names<Pattern> {
                                              "R7",   "R7b", "R8", "R9", "R10", "R11"};
 };
 
-inline constexpr std::size_t pattern_count = std::size(Names<Pattern>::all);
+inline constexpr std::size_t pattern_count =
+    std::size(Names<Pattern>::all);  ///< The number of patterns, `none` included.
 
+/// Returns true for a kind of repetition.
 [[nodiscard]] constexpr bool is_repetition(Pattern pattern) noexcept {
   return pattern >= Pattern::same_call;
 }
@@ -88,7 +90,7 @@ struct Names<ToolUse> {
 
 /// A rule for one tool. A plain value.
 struct ToolRule {
-  ToolUse use = ToolUse::ordinary;
+  ToolUse use = ToolUse::ordinary;  ///< How its calls count.
   /// Members of the arguments that identify a call; empty: all. At most 16 names.
   std::vector<std::string> identity{};
 
@@ -98,12 +100,12 @@ struct ToolRule {
 /// The counts of a pattern from which a session is suspect, and from which it is looping; `stuck`
 /// 0: never. Lower counts find loops earlier and raise more false alarms.
 struct Bounds {
-  double suspect = 0;
-  double stuck = 0;
+  double suspect = 0;  ///< From this count on the session is suspect.
+  double stuck = 0;    ///< From this count on it is looping; 0: never.
   friend bool operator==(const Bounds&, const Bounds&) = default;
 };
 
-inline constexpr std::size_t tools_max = 64;
+inline constexpr std::size_t tools_max = 64;  ///< Rules of tools in a policy, at most.
 
 /// Thresholds of one session. A plain value. No field ends a session: they change a label, start a
 /// check or send a notice.
@@ -129,9 +131,11 @@ struct Policy {
   /// suspect; 0.1 … 10. The defaults mean one interval in 1,000 and in 100,000 (phi 3 and 5 of a
   /// normal distribution; Hayashibara et al., The phi accrual failure detector, 2004).
   double slow_deviations = 3.09;
+  /// See slow_deviations.
   double suspect_deviations = 4.265;
   /// Shorter durations are never slow, or suspect. 0 … 7 days.
   Millis slow_min{15'000};
+  /// See slow_min.
   Millis suspect_min{45'000};
 
   /// Bounds of each pattern of repetition. They are counts (calls, laps, messages, hits, rounds),
@@ -147,6 +151,7 @@ struct Policy {
   /// Rules of tools, by name. At most `tools_max`.
   std::map<std::string, ToolRule> tools{};
 
+  /// Returns the default bounds.
   [[nodiscard]] static constexpr std::array<Bounds, pattern_count> default_patterns() {
     std::array<Bounds, pattern_count> bounds{};
     const auto set = [&](Pattern pattern, double suspect, double stuck) {
@@ -172,27 +177,27 @@ struct Policy {
 
 /// A change of one pattern's bounds.
 struct BoundsPatch {
-  std::optional<double> suspect{};
-  std::optional<double> stuck{};
+  std::optional<double> suspect{};  ///< See Bounds.
+  std::optional<double> stuck{};    ///< See Bounds.
   friend bool operator==(const BoundsPatch&, const BoundsPatch&) = default;
 };
 
 /// A change to a policy: only the fields that are set change. A plain value.
 struct PolicyPatch {
-  std::optional<Millis> heartbeat_interval{};
-  std::optional<std::int64_t> stuck_threshold{};
-  std::optional<std::int64_t> silence_intervals{};
-  std::optional<Millis> call_idle_max{};
-  std::optional<bool> concurrent_checks{};
-  std::optional<Millis> usual_interval{};
-  std::optional<double> slow_deviations{};
-  std::optional<double> suspect_deviations{};
-  std::optional<Millis> slow_min{};
-  std::optional<Millis> suspect_min{};
-  std::map<Pattern, BoundsPatch> patterns{};
-  std::optional<double> repeated_of_20{};
-  std::optional<std::int64_t> recovery_changes{};
-  std::map<std::string, ToolRule> tools{};  ///< Each replaces the rule of its tool.
+  std::optional<Millis> heartbeat_interval{};       ///< See Policy, as of all further members.
+  std::optional<std::int64_t> stuck_threshold{};    ///< See Policy.
+  std::optional<std::int64_t> silence_intervals{};  ///< See Policy.
+  std::optional<Millis> call_idle_max{};            ///< See Policy.
+  std::optional<bool> concurrent_checks{};          ///< See Policy.
+  std::optional<Millis> usual_interval{};           ///< See Policy.
+  std::optional<double> slow_deviations{};          ///< See Policy.
+  std::optional<double> suspect_deviations{};       ///< See Policy.
+  std::optional<Millis> slow_min{};                 ///< See Policy.
+  std::optional<Millis> suspect_min{};              ///< See Policy.
+  std::map<Pattern, BoundsPatch> patterns{};        ///< See Policy.
+  std::optional<double> repeated_of_20{};           ///< See Policy.
+  std::optional<std::int64_t> recovery_changes{};   ///< See Policy.
+  std::map<std::string, ToolRule> tools{};          ///< Each replaces the rule of its tool.
 
   friend bool operator==(const PolicyPatch&, const PolicyPatch&) = default;
 };

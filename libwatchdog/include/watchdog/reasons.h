@@ -10,27 +10,37 @@
 namespace watchdog::reasons {
 
 // completed
-inline constexpr std::string_view task_complete = "task_complete";
+inline constexpr std::string_view task_complete =
+    "task_complete";  ///< The agent states that its task is complete.
 // failed
-inline constexpr std::string_view connection_refused = "connection_refused";
-inline constexpr std::string_view host_not_found = "host_not_found";
+inline constexpr std::string_view connection_refused =
+    "connection_refused";  ///< The model server accepts no connection.
+inline constexpr std::string_view host_not_found =
+    "host_not_found";  ///< The name of the model server is unknown.
 inline constexpr std::string_view tls_failed = "tls_failed";  ///< no trust, or not the name's
 inline constexpr std::string_view connection_lost = "connection_lost";  ///< half an answer
-inline constexpr std::string_view authentication = "authentication";
+inline constexpr std::string_view authentication =
+    "authentication";  ///< The model server refuses the key.
 inline constexpr std::string_view context_exceeded =
     "context_exceeded";  ///< the prompt is too long
 inline constexpr std::string_view model_client_error = "model_client_error";  ///< 4xx
 inline constexpr std::string_view model_server_error = "model_server_error";  ///< 5xx
-inline constexpr std::string_view rate_limited = "rate_limited";
-inline constexpr std::string_view malformed_answer = "malformed_answer";
-inline constexpr std::string_view tool_error = "tool_error";
-inline constexpr std::string_view task_failed = "task_failed";
-inline constexpr std::string_view low_confidence = "low_confidence";
+inline constexpr std::string_view rate_limited =
+    "rate_limited";  ///< The model server refuses further requests for now.
+inline constexpr std::string_view malformed_answer =
+    "malformed_answer";                                       ///< The answer cannot be read.
+inline constexpr std::string_view tool_error = "tool_error";  ///< A tool failed.
+inline constexpr std::string_view task_failed =
+    "task_failed";  ///< The agent states that its task has failed.
+inline constexpr std::string_view low_confidence =
+    "low_confidence";  ///< The agent had little confidence several times in a row.
 inline constexpr std::string_view confirmed_stuck = "confirmed_stuck";  ///< opt-in
-inline constexpr std::string_view process_exited = "process_exited";
+inline constexpr std::string_view process_exited =
+    "process_exited";  ///< The process ended without ending its session.
 inline constexpr std::string_view error = "error";  ///< a failure its agent did not classify
 // incomplete
-inline constexpr std::string_view max_iterations_reached = "max_iterations_reached";
+inline constexpr std::string_view max_iterations_reached =
+    "max_iterations_reached";  ///< The failsafe of iterations was reached.
 inline constexpr std::string_view budget_exhausted = "budget_exhausted";  ///< subject: the axis
 inline constexpr std::string_view budget_time = "budget_time";            ///< opt-in
 inline constexpr std::string_view abandoned =
@@ -42,6 +52,7 @@ inline constexpr std::string_view unspecified = "unspecified";  ///< its agent d
 inline constexpr std::string_view cancelled = "cancelled";                  ///< subject: by whom
 inline constexpr std::string_view legacy_time_limit = "legacy_time_limit";  ///< opt-in
 
+/// All reasons of the library, without the parties that cancel.
 inline constexpr std::string_view all[] = {task_complete,
                                            connection_refused,
                                            host_not_found,
@@ -72,7 +83,7 @@ inline constexpr std::string_view all[] = {task_complete,
 inline constexpr std::string_view not_asked = "not_asked";  ///< a check that would disturb
 
 // Subjects of `cancelled` that the library gives itself.
-inline constexpr std::string_view user = "user";
-inline constexpr std::string_view parent = "parent";
+inline constexpr std::string_view user = "user";      ///< A person.
+inline constexpr std::string_view parent = "parent";  ///< The session that started it.
 
 }  // namespace watchdog::reasons

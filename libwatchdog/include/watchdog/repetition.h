@@ -27,8 +27,8 @@ struct Step {
   std::uint64_t call = 0;    ///< Tools and arguments.
   std::uint64_t result = 0;  ///< 0: none came.
   std::uint64_t exact = 0;   ///< Of the whole result by its source; 0: unknown.
-  std::uint32_t tool = 0;
-  bool failed = false;
+  std::uint32_t tool = 0;    ///< Digest of the tool.
+  bool failed = false;       ///< Its result is an error.
   bool informative = false;  ///< Its result says more than "done".
   bool blind = false;        ///< Its call or its result is not known: it confirms nothing.
   bool again = false;        ///< It repeated something.
@@ -46,12 +46,14 @@ struct Step {
 
 /// How often the same happened in a row.
 struct Streak {
-  std::int32_t count = 0;
-  Seq first = 0;
+  std::int32_t count = 0;  ///< How often so far.
+  Seq first = 0;           ///< The event of the first one.
 
+  /// One more.
   void extend(Seq seq) noexcept {
     if (count++ == 0) first = seq;
   }
+  /// The first of a new streak.
   void restart(Seq seq) noexcept {
     count = 1;
     first = seq;
@@ -62,94 +64,98 @@ struct Streak {
 /// elements may be missing.
 class Cycle {
  public:
-  static constexpr std::size_t period_max = 8;
+  static constexpr std::size_t period_max = 8;  ///< The longest period.
   /// The newest elements, the last at the end, up to `period_max`.
   using Recent = std::vector<std::pair<std::uint64_t, Seq>>;
 
   /// Takes the newest element of `recent`.
   void take(const Recent& recent, std::size_t period) noexcept;
 
-  std::array<std::uint64_t, period_max> lap{};
-  std::uint8_t at = 0;    ///< Index of the expected element of the lap.
-  bool missed = false;    ///< This lap already misses an element.
-  std::int32_t laps = 0;  ///< Complete ones, the first among them.
-  Seq first = 0;
+  std::array<std::uint64_t, period_max> lap{};  ///< The digests of the first lap.
+  std::uint8_t at = 0;                          ///< Index of the expected element of the lap.
+  bool missed = false;                          ///< This lap already misses an element.
+  std::int32_t laps = 0;                        ///< Complete ones, the first among them.
+  Seq first = 0;                                ///< The event where the first lap began.
 };
 
 /// Cycles of some periods over one sequence.
 class Cycles {
  public:
+  /// Takes the next element of the sequence, for all periods in the range.
   void take(std::uint64_t digest, Seq seq, std::size_t period_min, std::size_t period_max);
+  /// Forgets everything.
   void clear() noexcept { *this = {}; }
   /// Returns the cycle with the most laps, the shortest of several; null without two laps.
   [[nodiscard]] const Cycle* longest() const noexcept;
 
-  Cycle::Recent recent;
+  Cycle::Recent recent;          ///< The newest elements.
   std::vector<Cycle> by_period;  ///< Empty until something was taken.
 };
 
 /// The newest digests of a kind, each once.
 class Known {
  public:
-  static constexpr std::size_t digests_max = 256;
+  static constexpr std::size_t digests_max = 256;  ///< Digests that are kept.
   /// Adds a digest. Returns true if it is new.
   bool add(std::uint64_t digest);
+  /// Returns true if the digest is known.
   [[nodiscard]] bool has(std::uint64_t digest) const noexcept;
 
-  std::vector<std::uint32_t> digests;
-  std::uint32_t at = 0;  ///< Index of the next one once there are `digests_max`.
+  std::vector<std::uint32_t> digests;  ///< Their upper halves.
+  std::uint32_t at = 0;                ///< Index of the next one once there are `digests_max`.
 };
 
 /// Calls that run at once. They count as one step.
 struct Round {
-  std::uint32_t number = 0;
-  std::int32_t open = 0;
-  std::int32_t finished = 0;
-  Step sum{};
-  bool malformed = false;
-  bool unreachable = false;
-  ToolUse use = ToolUse::ordinary;
+  std::uint32_t number = 0;            ///< Its number, from 1.
+  std::int32_t open = 0;               ///< Calls without a result.
+  std::int32_t finished = 0;           ///< Calls with a result.
+  Step sum{};                          ///< The step that the calls make together.
+  bool malformed = false;              ///< One of its calls was malformed.
+  bool unreachable = false;            ///< One of its errors was of a gateway or of a limit.
+  ToolUse use = ToolUse::ordinary;     ///< How it counts.
   std::vector<std::uint64_t> calls{};  ///< Different ones; at most 16.
 };
 
 /// Counts about messages; restored when an answer is requested again.
 struct MessageRepetition {
-  std::uint64_t newest = 0;
-  Streak same{};
-  Streak any{};
-  Streak chants{};
+  std::uint64_t newest = 0;  ///< Digest of the newest message.
+  Streak same{};             ///< The same message.
+  Streak any{};              ///< Any messages.
+  Streak chants{};           ///< Texts that repeat themselves.
 };
 
 /// A confirmed repetition, kept until enough is new.
 struct Alarm {
-  Pattern pattern = Pattern::none;
-  Seq first = 0;
-  Seq last = 0;
-  double count = 0;
-  std::int32_t recovered = 0;  ///< New calls since; a new state counts as two.
+  Pattern pattern = Pattern::none;  ///< The pattern; `none`: there is no alarm.
+  Seq first = 0;                    ///< The event where it began.
+  Seq last = 0;                     ///< Its newest event.
+  double count = 0;                 ///< Its count then.
+  std::int32_t recovered = 0;       ///< New calls since; a new state counts as two.
 };
 
 /// The severity of a finding.
 enum class Level : std::uint8_t { none, suspect, stuck };
 
+/// A pattern that was found, and its evidence. A plain value.
 struct Finding {
-  Pattern pattern = Pattern::none;
-  Level level = Level::none;
-  double count = 0;
-  Seq first = 0;           ///< The event where it began,
-  Seq last = 0;            ///< and its newest event.
+  Pattern pattern = Pattern::none;  ///< What repeats.
+  Level level = Level::none;        ///< How severe it is.
+  double count = 0;                 ///< Its count; see Policy::patterns.
+  Seq first = 0;                    ///< The event where it began,
+  Seq last = 0;                     ///< and its newest event.
   bool conclusive = true;  ///< False: no confirmation can make more of it than a suspicion.
 };
 
 /// How a call counts, by its tool's rule.
 struct CallMark {
-  std::uint64_t call = 0;
-  std::uint32_t tool = 0;
-  std::uint32_t round = 0;  ///< 0: it does not count.
-  ToolUse use = ToolUse::ordinary;
-  bool malformed = false;
-  bool blind = false;  ///< Its arguments are not known.
-  bool twin = false;   ///< The same call runs in this round already.
+  std::uint64_t call = 0;           ///< Digest of tool and arguments.
+  std::uint32_t tool = 0;           ///< Digest of the tool.
+  std::uint32_t round = 0;          ///< 0: it does not count.
+  ToolUse use = ToolUse::ordinary;  ///< How its tool's calls count.
+  bool malformed = false;           ///< Its tool is unknown or its arguments do not parse.
+  bool blind = false;               ///< Its arguments are not known.
+  bool twin = false;                ///< The same call runs in this round already.
 };
 
 /// Returns the mark of a result whose call is not known.
@@ -158,10 +164,12 @@ struct CallMark {
 /// All that is remembered of a session to find repetition. A plain value of at most some 8 KiB.
 class Repetition {
  public:
-  static constexpr std::size_t compared_max = 8;
-  static constexpr std::size_t steps_max = 20;
+  static constexpr std::size_t compared_max = 8;  ///< Steps that keep their samples of arguments.
+  static constexpr std::size_t steps_max = 20;    ///< Steps that are kept.
 
+  /// Takes the start of a call; returns how it counts.
   [[nodiscard]] CallMark begin_call(const Report& report, Seq seq, const Policy& policy);
+  /// Takes the result of a call that `begin_call` marked.
   void finish_call(const CallMark& call, const Report& result, Seq seq, const Policy& policy);
   /// Takes a result whose call is not known. An uninformative one is not a step.
   void take_result(const Report& result, Seq seq, const Policy& policy);
@@ -169,12 +177,15 @@ class Repetition {
   void drop_call(const CallMark& call, Seq seq, const Policy& policy);
   /// Records a timeout. Returns true for the first one of this tool with these arguments.
   [[nodiscard]] bool add_timeout(const CallMark& call);
+  /// Takes a change of state with data.
   void take_state(const Marks& marks, Seq seq, const Policy& policy);
   /// Takes a change of state without data.
   void take_bare_state(Seq seq, const Policy& policy);
   /// `marks` may be null.
   void take_message(std::string_view role, const Marks* marks, Seq seq, const Policy& policy);
+  /// Takes a sign that a text repeats itself.
   void take_chant(Seq seq);
+  /// Takes a compaction of the context.
   void take_compaction(Seq seq);
   /// Takes back the newest answer, because it is requested again.
   void take_retry();
@@ -186,30 +197,39 @@ class Repetition {
   /// Keeps a confirmed repetition.
   void confirm(const Finding& found);
 
-  std::vector<Step> steps;          ///< Since the newest new state; oldest first.
-  double score = 0;                 ///< Of `repeated_calls`.
-  double evidence = 0;              ///< Of the newest step: the amount that it adds to the score.
-  bool echo = false;                ///< The newest step repeats the one right before it.
-  Streak same_result;               // same_call
-  Streak same_error;                // same_failing_call
-  Streak thrash;                    // same_error
-  Streak unparsed;                  // invalid_calls
-  Streak compactions;               // repeated_compactions
-  Streak barren;                    // nothing_new
-  Streak loop;                      ///< Calls of the present repetition, its first lap included.
-  Cycles rounds;                    // cycle_of_calls
-  Cycles states;                    // recurring_states
-  bool took_step = false;           ///< The newest event was a round, or an informative state.
+  std::vector<Step> steps;  ///< Since the newest new state; oldest first.
+  double score = 0;         ///< Of `repeated_calls`.
+  double evidence = 0;      ///< Of the newest step: the amount that it adds to the score.
+  bool echo = false;        ///< The newest step repeats the one right before it.
+  /// Of `same_call`.
+  Streak same_result;  // same_call
+  /// Of `same_failing_call`.
+  Streak same_error;  // same_failing_call
+  /// Of `same_error`.
+  Streak thrash;  // same_error
+  /// Of `invalid_calls`.
+  Streak unparsed;  // invalid_calls
+  /// Of `repeated_compactions`.
+  Streak compactions;  // repeated_compactions
+  /// Of `nothing_new`.
+  Streak barren;  // nothing_new
+  Streak loop;    ///< Calls of the present repetition, its first lap included.
+  /// Of `cycle_of_calls`.
+  Cycles rounds;  // cycle_of_calls
+  /// Of `recurring_states`.
+  Cycles states;           // recurring_states
+  bool took_step = false;  ///< The newest event was a round, or an informative state.
+  /// Of `same_message`, `messages_only` and `repeated_text`.
   MessageRepetition talk;           // same_message, messages_only, repeated_text
   MessageRepetition before_answer;  ///< The same before the newest message.
-  Known known_steps;
-  Known known_states;
-  Round round;
-  bool graced = false;  ///< A compaction was forgiven since the newest new step.
-  bool novel = false;   ///< The newest event was something new.
-  Seq state_seq = 0;    ///< The newest change of state that was new, or had no data.
-  Alarm alarm;
-  std::string tool;  ///< The newest finished call's, its first 64 bytes.
+  Known known_steps;                ///< Steps of this session.
+  Known known_states;               ///< States of this session.
+  Round round;                      ///< The calls under way.
+  bool graced = false;              ///< A compaction was forgiven since the newest new step.
+  bool novel = false;               ///< The newest event was something new.
+  Seq state_seq = 0;                ///< The newest change of state that was new, or had no data.
+  Alarm alarm;                      ///< The confirmed repetition.
+  std::string tool;                 ///< The newest finished call's, its first 64 bytes.
 
  private:
   void take_step(Step step, ToolUse use, bool malformed, const Policy& policy);

@@ -76,7 +76,7 @@ struct Names<ErrorCode> {
 
 /// Why an operation failed. A plain value.
 struct Error {
-  ErrorCode code = ErrorCode::invalid;
+  ErrorCode code = ErrorCode::invalid;  ///< The kind of error.
   std::string message{};  ///< For a person; has the numbers and names the file or field.
   std::string field{};    ///< The input field at fault, if there is one.
   int line = 0;           ///< The input line at fault, counted from 1; 0: the input has no lines.
@@ -86,18 +86,27 @@ struct Error {
 template <class T, class E = Error>
 class [[nodiscard]] Result {
  public:
+  /// Holds a value.
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit
+  /// Holds an error.
   Result(E error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit
 
+  /// Returns true if there is a value.
   [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }
+  /// Returns true if there is a value.
   explicit operator bool() const noexcept { return ok(); }
 
   /// REQUIRES: ok().
   [[nodiscard]] T& value() { return std::get<0>(state_); }
+  /// Returns the value. REQUIRES: ok().
   [[nodiscard]] const T& value() const { return std::get<0>(state_); }
+  /// Returns the value. REQUIRES: ok().
   T& operator*() { return value(); }
+  /// Returns the value. REQUIRES: ok().
   const T& operator*() const { return value(); }
+  /// Accesses the value. REQUIRES: ok().
   T* operator->() { return &value(); }
+  /// Accesses the value. REQUIRES: ok().
   const T* operator->() const { return &value(); }
 
   /// REQUIRES: !ok().
@@ -112,9 +121,12 @@ template <class E>
 class [[nodiscard]] Result<void, E> {
  public:
   Result() = default;
+  /// Holds an error.
   Result(E error) : error_(std::move(error)) {}  // NOLINT: implicit
 
+  /// Returns true if there is a value.
   [[nodiscard]] bool ok() const noexcept { return !error_.has_value(); }
+  /// Returns true if there is a value.
   explicit operator bool() const noexcept { return ok(); }
   /// REQUIRES: !ok().
   [[nodiscard]] const E& error() const { return error_.value(); }

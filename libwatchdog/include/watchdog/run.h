@@ -25,11 +25,11 @@ namespace watchdog {
 
 /// A plan, in order. A plain value.
 struct Plan {
-  std::vector<std::string> steps{};
+  std::vector<std::string> steps{};  ///< What to do, in order.
   bool simplified = false;  ///< The model could not make the whole plan and made a simpler one.
 };
 
-inline constexpr std::size_t plan_steps_max = 50;
+inline constexpr std::size_t plan_steps_max = 50;  ///< Steps of a plan, at most.
 
 /// Asks the model for a plan without a time limit, and reports the phase `planning`. After some
 /// failures it asks once more, for a simpler plan. These failures are: no plan in the answer, half
@@ -53,10 +53,10 @@ struct Names<Migration> {
 
 /// 0: no such limit. A plain value.
 struct OldLimits {
-  Migration mode = Migration::status_based;
-  Millis planning{30'000};            ///< Phase `planning`.
-  Millis implementation{120'000};     ///< Phase `implementation`.
-  Millis deployment{180'000};         ///< Phase `deployment`.
+  Migration mode = Migration::status_based;  ///< What the limits do.
+  Millis planning{30'000};                   ///< Phase `planning`.
+  Millis implementation{120'000};            ///< Phase `implementation`.
+  Millis deployment{180'000};                ///< Phase `deployment`.
   Millis tool{30'000};                ///< One tool call; phase `execution` without reported calls.
   Millis task{600'000};               ///< The whole run.
   std::int64_t health_attempts = 15;  ///< Tries of one request to the model.
@@ -66,6 +66,7 @@ struct OldLimits {
 /// clock, with any origin. Thread-safe.
 class LimitWatch {
  public:
+  /// Watches these limits from `now` on.
   LimitWatch(OldLimits limits, Millis now) : limits_(limits), began_(now) {}
 
   /// Begins a phase and ends the previous one. `execution` counts as a tool call until a call
@@ -73,6 +74,7 @@ class LimitWatch {
   void begin(std::string_view phase, Millis now);
   /// Begins or ends a tool call. At most 64 are watched at a time.
   void begin_call(std::string_view call, Millis now);
+  /// The call is over.
   void end_call(std::string_view call, Millis now);
   /// Records the number of tries of one request.
   void attempts(std::int64_t count, Millis now);
@@ -114,10 +116,10 @@ struct Names<Assessment> {
 
 /// The result of a reflection. A plain value.
 struct Reflection {
-  Assessment assessment = Assessment::going_on;
-  std::optional<double> confidence{};  ///< 0 … 1, if the agent gives one.
-  std::string data{};                  ///< The next action: JSON or any text.
-  std::string reason{};                ///< Of `task_failed`: why.
+  Assessment assessment = Assessment::going_on;  ///< How the agent sees its work.
+  std::optional<double> confidence{};            ///< 0 … 1, if the agent gives one.
+  std::string data{};                            ///< The next action: JSON or any text.
+  std::string reason{};                          ///< Of `task_failed`: why.
 };
 
 /// The result of an act. A plain value.
@@ -131,7 +133,7 @@ struct Act {
 
 /// Why the recovery hook is called. A plain value.
 struct Trouble {
-  Health health{};
+  Health health{};               ///< The health that is trouble.
   std::string reason{};          ///< In a sentence: what repeats, how often.
   std::optional<Check> check{};  ///< The check that confirmed it, if any.
   std::string advice{};          ///< For the agent's model: what to change.
@@ -158,22 +160,23 @@ struct RunOptions {
   Millis check_wait{
       5'000};  ///< How long a look waits for a check; 0: the next look takes its result.
   double confidence_min = 0.3;  ///< This many reflections below it in a row end the run.
-  int confidence_times = 3;
-  OnConfirmedStuck on_confirmed_stuck = OnConfirmedStuck::report;
-  BudgetVisibility budget_visibility = BudgetVisibility::thresholds;
-  int tries = 5;              ///< Retries of one request to the model.
-  Millis retry_first{1'000};  ///< Before the first retry; doubles with each.
-  Millis retry_longest{60'000};
-  OldLimits old_limits{};
+  int confidence_times = 3;     ///< Reflections in a row with that confidence.
+  OnConfirmedStuck on_confirmed_stuck = OnConfirmedStuck::report;  ///< What a confirmed loop does.
+  BudgetVisibility budget_visibility =
+      BudgetVisibility::thresholds;  ///< How the model sees its budget.
+  int tries = 5;                     ///< Retries of one request to the model.
+  Millis retry_first{1'000};         ///< Before the first retry; doubles with each.
+  Millis retry_longest{60'000};      ///< The longest time between two tries.
+  OldLimits old_limits{};            ///< The former time limits.
 };
 
 /// How a run ended, and its results. A plain value.
 struct RunEnd {
-  Outcome outcome{};
+  Outcome outcome{};  ///< How it ended.
   /// Its newest reflection: of an incomplete run, the answer so far. If the run ended while its
   /// model was answering, `data` is what came, at most 1 MiB.
   Reflection last{};
-  int iterations = 0;
+  int iterations = 0;      ///< The number of iterations.
   BudgetFigures budget{};  ///< Final; without a budget, those of the failsafe.
   /// False: the store refuses, so the end waits in the tracker; or the session is not recorded.
   bool stored = true;
@@ -184,11 +187,13 @@ class Run;
 /// One iteration as the callbacks see it.
 class Iteration {
  public:
+  /// Returns the number of this iteration, from 1.
   [[nodiscard]] int number() const noexcept { return number_; }
   /// Returns true if it is the last one: answer now. May become true during the iteration.
   [[nodiscard]] bool final() const noexcept { return final_; }
   /// Returns the present text about the budget for the model; empty: none. `ask` adds it by itself.
   [[nodiscard]] const std::string& budget() const noexcept { return budget_; }
+  /// Returns the run's tracker.
   [[nodiscard]] ProgressTracker& tracker() noexcept;
   /// Requested when the run is cancelled, or ends for another reason.
   [[nodiscard]] std::stop_token stop() const;
@@ -224,7 +229,7 @@ class Iteration {
 /// The callbacks of an agent's author. A failure that a callback returns ends the run with its
 /// reason; an exception ends it as `failed / error`. Report failures of tools to the model instead.
 struct RunCallbacks {
-  std::function<Result<Reflection, Failure>(Iteration&)> reflect{};
+  std::function<Result<Reflection, Failure>(Iteration&)> reflect{};  ///< Decides what to do next.
   /// Carries out the reflection. Not called if the task is complete or has failed, or if the step
   /// is final.
   std::function<Result<Act, Failure>(Iteration&, const Reflection&)> act{};
@@ -235,16 +240,18 @@ struct RunCallbacks {
 /// Runs a session to its end. Use from one thread at a time, except `cancel`.
 class Run {
  public:
+  /// What a run consists of. References must outlive the run.
   struct Parts {
-    ProgressTracker& tracker;
-    RunCallbacks callbacks{};
-    Model model{};  ///< For `Iteration::ask`. May be empty.
+    ProgressTracker& tracker;  ///< Reports the run.
+    RunCallbacks callbacks{};  ///< The agent's own code.
+    Model model{};             ///< For `Iteration::ask`. May be empty.
     /// Empty: only the failsafe bounds it. The run charges steps, tokens and tool calls; callers
     /// that know prices charge cost.
     std::shared_ptr<ExecutionBudget> budget{};
-    StatusChecker* checker = nullptr;  ///< Null: no checks.
-    const Clock* clock = &system_clock();
+    StatusChecker* checker = nullptr;      ///< Null: no checks.
+    const Clock* clock = &system_clock();  ///< The clock of retries and limits.
   };
+  /// Prepares a run; `go` starts it.
   Run(Parts parts, RunOptions options = {});
   ~Run();
   Run(const Run&) = delete;

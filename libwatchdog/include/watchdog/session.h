@@ -28,16 +28,17 @@ struct SessionSpec {
   std::string agent{};   ///< Name of the program or kind of agent.
   std::string task{};    ///< The task, for people.
   std::string title{};   ///< Its name for people, one line. Empty: see title_of().
-  std::map<std::string, std::string> labels{};
-  PolicyPatch policy{};  ///< On top of the defaults.
-  ContentLevel content = ContentLevel::preview;
-  std::optional<ProcessFacts> process{};
+  std::map<std::string, std::string> labels{};   ///< Names and values for people and filters.
+  PolicyPatch policy{};                          ///< On top of the defaults.
+  ContentLevel content = ContentLevel::preview;  ///< How much of texts is stored.
+  std::optional<ProcessFacts> process{};         ///< The process that runs it; empty: unknown.
 };
 
-inline constexpr std::size_t labels_max = 64;
-inline constexpr std::size_t label_bytes_max = 256;
-inline constexpr std::size_t task_bytes_max = 4'096;
-inline constexpr std::size_t title_chars_max = 120;
+inline constexpr std::size_t labels_max = 64;  ///< Labels of a session, at most.
+inline constexpr std::size_t label_bytes_max =
+    256;  ///< Bytes of a label's key, and of its value, at most.
+inline constexpr std::size_t task_bytes_max = 4'096;  ///< Bytes of a task, at most.
+inline constexpr std::size_t title_chars_max = 120;   ///< Characters of a title, at most.
 
 /// Errors: `invalid`, naming the field.
 [[nodiscard]] Result<void> check(const SessionSpec& spec);

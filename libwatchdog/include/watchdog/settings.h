@@ -33,13 +33,13 @@ struct CheckSettings {
   std::string base_url{};
   /// True: the agent's own server is asked even if the agent must then read its prompt again.
   bool share_server = false;
-  StatusChecker::Options options{};
+  StatusChecker::Options options{};  ///< Limits of checks.
 };
 
 /// `[budget]`: of a run. A plain value.
 struct BudgetSettings {
-  BudgetLimits limits{};
-  BudgetThresholds thresholds{};
+  BudgetLimits limits{};          ///< Limits of a run.
+  BudgetThresholds thresholds{};  ///< Shares from which stages begin.
 };
 
 /// `[tools]`: how an agent's tool calls are run. A plain value.
@@ -94,10 +94,10 @@ struct Names<AlertFormat> {
 
 /// `[alerts.channels.NAME]`; channel_kind.h has what each kind needs. A plain value.
 struct AlertChannel {
-  ChannelType type = ChannelType::webhook;
-  std::string url{};                   ///< Of a webhook or a mail server; or
-  std::filesystem::path url_file{};    ///< a file with it, if it is secret.
-  AlertFormat format = AlertFormat::json;  ///< Of a webhook.
+  ChannelType type = ChannelType::webhook;  ///< How alerts are sent.
+  std::string url{};                        ///< Of a webhook or a mail server; or
+  std::filesystem::path url_file{};         ///< a file with it, if it is secret.
+  AlertFormat format = AlertFormat::json;   ///< Of a webhook.
   /// The key that signs the body, a token, a password, or the key of a PagerDuty integration.
   std::filesystem::path secret_file{};
   std::string to{};                    ///< Chat, room, or addresses with commas between them.
@@ -115,16 +115,16 @@ struct AlertSettings {
   bool content = false;  ///< Messages include the texts of the task and the error.
   /// A restart of the receiver takes seconds: 1 s, 2 s, 4 s find its end soon. When it is away for
   /// hours, a request every 5 minutes loads nobody, and the alert arrives soon after it is back.
-  Millis retry_first{1'000};
-  Millis retry_longest{300'000};
-  std::map<std::string, AlertChannel> channels{};
+  Millis retry_first{1'000};      ///< Before the second attempt; doubles with each.
+  Millis retry_longest{300'000};  ///< Between two attempts, at most.
+  std::map<std::string, AlertChannel> channels{};  ///< By name.
 };
 
 /// `[monitor]`. A plain value.
 struct MonitorSettings {
-  std::filesystem::path db{};  ///< Empty: default_database().
-  std::string bind = "127.0.0.1";
-  std::uint16_t port = 3'000;  ///< 0: a free one.
+  std::filesystem::path db{};      ///< Empty: default_database().
+  std::string bind = "127.0.0.1";  ///< The address to listen on.
+  std::uint16_t port = 3'000;      ///< 0: a free one.
   /// A second port, for OpenTelemetry alone; 0: a free one; empty: none.
   std::optional<std::int64_t> otlp_port{};
   /// File of the tokens for acting; empty: beside the database, see token_file().
@@ -139,7 +139,7 @@ struct MonitorSettings {
   std::string public_url{};                      ///< The URL for people; empty: the listening one.
   double retention_days = 30;                    ///< Days to keep ended sessions.
   std::int64_t retention_bytes = 1'000'000'000;  ///< Size of the database, before `retention_days`.
-  LogFormat log_format = LogFormat::text;
+  LogFormat log_format = LogFormat::text;        ///< The form of log lines.
   std::string ping_url{};  ///< URL to request regularly while the monitor works.
   /// Time between two of these requests. Services for such pings count in minutes.
   Millis ping_interval{60'000};
@@ -174,28 +174,28 @@ struct Names<HungAnswer> {
 
 /// `[proxy.upstreams.NAME]`. A plain value.
 struct ProxyUpstream {
-  std::string url{};
-  std::vector<std::string> models{};  ///< Names; `*` matches any text.
-  std::filesystem::path api_key_file{};
+  std::string url{};                     ///< URL of the server.
+  std::vector<std::string> models{};     ///< Names; `*` matches any text.
+  std::filesystem::path api_key_file{};  ///< Key for questions to the server about its state.
 };
 
 /// `[proxy]`. A plain value.
 struct ProxySettings {
   std::string upstream{};      ///< URL of the server for all other requests; empty: no proxy.
   std::uint16_t port = 3'001;  ///< 0: a free one.
-  KeepAliveMode keep_alive = KeepAliveMode::comment;
+  KeepAliveMode keep_alive = KeepAliveMode::comment;  ///< What clients get while the server works.
   /// With the first keep-alive the status is 200, so it leaves quick errors time to come with their
   /// own. Clients give up after 30 s at the earliest.
   Millis keep_alive_after{10'000};
-  Millis keep_alive_every{10'000};
-  HungAnswer on_hung = HungAnswer::wait;
-  bool probe = true;
+  Millis keep_alive_every{10'000};        ///< Between two of these.
+  HungAnswer on_hung = HungAnswer::wait;  ///< What happens to a request whose server hangs.
+  bool probe = true;                      ///< Ask the server about its state.
   /// At first; up to 7.5 times longer while nothing changes. A person who watches sees each step of
   /// a prompt. llama.cpp is asked for its slots every 1.5 s at most, because more questions keep it
   /// from noticing that a client disconnected.
   Millis look_every{2'000};
   std::filesystem::path api_key_file{};  ///< Key for questions to the server about its state.
-  std::map<std::string, ProxyUpstream> upstreams{};
+  std::map<std::string, ProxyUpstream> upstreams{};  ///< By name.
 };
 
 /// All settings. A plain value.
@@ -203,16 +203,16 @@ struct Settings {
   ModelClient::Options model{};          ///< `[model]`
   std::filesystem::path api_key_file{};  ///< The source of `model.api_key`; empty: none.
   RunOptions run{};                      ///< `[run]`; `run.old_limits` is `[migration]`.
-  CheckSettings checks{};
-  PolicyPatch policy{};  ///< `[policy]`, with the names in JSON.
-  BudgetSettings budget{};
-  TaskToolSettings task_tool{};
-  ToolSettings tools{};
-  PrivacySettings privacy{};
-  AlertSettings alerts{};
-  MonitorSettings monitor{};
-  ProxySettings proxy{};
-  ExportSettings export_otlp{};
+  CheckSettings checks{};                ///< `[checks]`
+  PolicyPatch policy{};                  ///< `[policy]`, with the names in JSON.
+  BudgetSettings budget{};               ///< `[budget]`
+  TaskToolSettings task_tool{};          ///< `[task_tool]`
+  ToolSettings tools{};                  ///< `[tools]`
+  PrivacySettings privacy{};             ///< `[privacy]`
+  AlertSettings alerts{};                ///< `[alerts]`
+  MonitorSettings monitor{};             ///< `[monitor]`
+  ProxySettings proxy{};                 ///< `[proxy]`
+  ExportSettings export_otlp{};          ///< `[export.otlp]`
 };
 
 /// The source of a value; a later one wins.
@@ -226,11 +226,12 @@ struct Names<Origin> {
 
 /// One mistake in a configuration. A plain value.
 struct Mistake {
-  Origin origin = Origin::file;
-  std::string where{};    ///< `FILE:LINE[:COLUMN]`, a variable or a flag.
-  std::string key{};      ///< As in the file; empty: the whole file.
-  std::string message{};  ///< For a person; names the key, its value and the allowed ones.
+  Origin origin = Origin::file;  ///< The source with the mistake.
+  std::string where{};           ///< `FILE:LINE[:COLUMN]`, a variable or a flag.
+  std::string key{};             ///< As in the file; empty: the whole file.
+  std::string message{};         ///< For a person; names the key, its value and the allowed ones.
 };
+/// All mistakes of a configuration.
 using Mistakes = std::vector<Mistake>;
 
 /// One line for each: `WHERE: MESSAGE`.
@@ -238,6 +239,7 @@ using Mistakes = std::vector<Mistake>;
 
 /// Names and values.
 using Environment = std::map<std::string, std::string>;
+/// Returns the variables of this process. Thread-safe if nobody changes them.
 [[nodiscard]] Environment process_environment();
 
 /// The sources of a configuration. A plain value.
@@ -258,15 +260,16 @@ class Configuration {
  public:
   /// One value.
   struct Value {
-    std::string key{};   ///< As in the file, e.g. `run.max_iterations`.
-    std::string text{};  ///< As in the file. `set` for a secret. Empty: no value.
-    Origin origin = Origin::built_in;
+    std::string key{};                 ///< As in the file, e.g. `run.max_iterations`.
+    std::string text{};                ///< As in the file. `set` for a secret. Empty: no value.
+    Origin origin = Origin::built_in;  ///< The source that won.
     std::string where{};  ///< `FILE:LINE`, a variable or a flag; empty for a default and code.
   };
 
   /// Reads, checks and merges. Accesses the file system and nothing else of the machine.
   [[nodiscard]] static Result<Configuration, Mistakes> load(const Sources& sources);
 
+  /// Returns the merged settings.
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
   /// All of them, in the order of the sample.
   [[nodiscard]] std::vector<Value> values() const;
@@ -290,7 +293,7 @@ class Configuration {
 
 /// One setting. A plain value.
 struct SettingInfo {
-  std::string key{};
+  std::string key{};      ///< As in the file.
   std::string text{};     ///< Its default, as in the file; empty: none.
   std::string help{};     ///< One sentence.
   std::string allowed{};  ///< E.g. `an integer from 1 to 9`; empty: the policy checks it.
@@ -321,7 +324,9 @@ struct SettingInfo {
 
 /// Secrets of channels that are in files of their own. A plain value.
 struct ChannelSecrets {
-  std::string url, secret, routing_key;
+  std::string url{};          ///< Address of a webhook.
+  std::string secret{};       ///< Key that signs bodies, token or password.
+  std::string routing_key{};  ///< Key of a PagerDuty integration.
 };
 /// Reads the secrets of each channel. Only the program that sends alerts needs them: agents that
 /// share the settings may not be able to read them. Errors: each file that cannot be read, is

@@ -35,8 +35,8 @@ struct Names<Survivors> {
 /// `terminate` all of them get SIGKILL, even if the leader has ended. Then the helper checks, for
 /// at most `kill_verify`, that none is left. A plain value.
 struct KillLadder {
-  Millis terminate{1'000};
-  Millis kill_verify{2'000};
+  Millis terminate{1'000};    ///< Between SIGTERM and SIGKILL.
+  Millis kill_verify{2'000};  ///< How long the helper looks for survivors.
 };
 
 /// The program to run, and its environment. A plain value.
@@ -52,10 +52,10 @@ struct SpawnSpec {
   /// Marks all its processes (`WATCHDOG_CALL`), so that escaped ones can be found. Empty: a new
   /// mark.
   std::string mark{};
-  KillLadder ladder{};
-  Survivors survivors = Survivors::kill;
-  std::size_t head_bytes = 512U << 10U;  ///< The stored size of the beginning of the output, and
-  std::size_t tail_bytes = 512U << 10U;  ///< of its end. Memory does not exceed them.
+  KillLadder ladder{};                    ///< The steps that end it.
+  Survivors survivors = Survivors::kill;  ///< What happens to processes that survive their leader.
+  std::size_t head_bytes = 512U << 10U;   ///< The stored size of the beginning of the output, and
+  std::size_t tail_bytes = 512U << 10U;   ///< of its end. Memory does not exceed them.
   /// How long output of descendants is read after the leader's exit. The leader's own output is
   /// always read to its last byte.
   Millis drain_grace{100};
@@ -80,11 +80,11 @@ struct ProcessEnd {
   bool stopped = false;         ///< `stop` was requested before its exit.
   std::string head{};           ///< Of both streams, in the order of reading, and
   std::string tail{};  ///< what follows the part that was left out: `output_bytes` - head - tail.
-  std::string err_tail{};  ///< The end of standard error alone, at most 4 KiB.
-  std::uint64_t output_bytes = 0;
+  std::string err_tail{};          ///< The end of standard error alone, at most 4 KiB.
+  std::uint64_t output_bytes = 0;  ///< The size of the whole output.
   /// Processes that survived their leader, and the killed ones of them.
   std::size_t survivors = 0;
-  std::size_t survivors_killed = 0;
+  std::size_t survivors_killed = 0;           ///< Those of them that were killed.
   std::vector<std::string> survivor_names{};  ///< `NAME (PID)`, at most 16.
   /// Some could not be ended (another user's, or in an uninterruptible wait), or may have escaped
   /// because the helper program and its guard were both killed.

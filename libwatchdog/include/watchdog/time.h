@@ -8,19 +8,26 @@
 
 namespace watchdog {
 
+/// A duration in milliseconds.
 using Millis = std::chrono::milliseconds;
 
 /// The time line of one store: CLOCK_BOOTTIME (it counts suspends) plus an offset for each boot, so
 /// it never decreases in a file, not even across reboots.
 struct TickClock {
+  /// Required by std::chrono, as are the next ones.
   using duration = Millis;
+  /// Required by std::chrono.
   using rep = duration::rep;
+  /// Required by std::chrono.
   using period = duration::period;
+  /// Required by std::chrono.
   using time_point = std::chrono::time_point<TickClock, Millis>;
-  static constexpr bool is_steady = true;
+  static constexpr bool is_steady = true;  ///< The store's ticks never run backwards.
 };
 
+/// A time on the line by which sessions are judged.
 using Instant = TickClock::time_point;
+/// A time for people, since 1970 in UTC.
 using WallTime = std::chrono::time_point<std::chrono::system_clock, Millis>;
 
 /// Later than everything.

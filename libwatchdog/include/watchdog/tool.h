@@ -48,34 +48,34 @@ enum class Stoppable : std::uint8_t { cooperative, killable, not_stoppable };
 /// A resource that calls must share: the path of a file, or any other name. A name that begins with
 /// a slash is a path, and all names of one file are the same.
 struct ResourceKey {
-  std::string key{};
-  bool write = true;
+  std::string key{};  ///< The name of the resource, for example a path.
+  bool write = true;  ///< True: no other call uses it meanwhile.
 };
 
 /// A plain value.
 struct ToolSpec {
-  std::string name{};
+  std::string name{};         ///< The name for the model.
   std::string description{};  ///< For the model.
   /// JSON schema of the arguments, for the model: an object with `properties`.
   std::string parameters = R"({"type":"object","properties":{}})";
   /// Empty: exclusive if it is known to change something, else parallel.
   std::optional<Concurrency> concurrency{};
-  Effect effect = Effect::unknown;
-  Idempotency idempotency = Idempotency::no;
-  Stoppable stoppable = Stoppable::cooperative;
+  Effect effect = Effect::unknown;               ///< What it changes.
+  Idempotency idempotency = Idempotency::no;     ///< Whether a call may be repeated.
+  Stoppable stoppable = Stoppable::cooperative;  ///< How a call can be stopped.
   /// Every effect uses the write fence, so none can come late.
   bool gated = false;
-  DeadlinePolicy deadline{};
+  DeadlinePolicy deadline{};  ///< The deadlines of its calls.
   /// Whether it may be called again in the same turn after a timeout. Empty: by effect and
   /// idempotency.
   std::optional<bool> retry_on_timeout{};
-  bool needs_confirmation = false;
+  bool needs_confirmation = false;  ///< A person is asked first.
   /// For tools that request a confirmation by their reply ("Write confirmation required") and then
   /// expect `confirm_write: true`. The first call runs with a closed fence.
   bool confirms_by_reply = false;
-  std::optional<std::size_t> inline_chars_max{};
-  OutputShape shape = OutputShape::text;
-  bool allowed_in_final_turn = false;
+  std::optional<std::size_t> inline_chars_max{};  ///< Of its output; empty: the executor's limit.
+  OutputShape shape = OutputShape::text;          ///< The form of its output.
+  bool allowed_in_final_turn = false;             ///< It may also be called in a final turn.
   /// Returns the resources of a call from its arguments. Called on the executor's thread; it must
   /// not block.
   std::function<std::vector<ResourceKey>(std::string_view arguments)> resources{};
@@ -83,11 +83,11 @@ struct ToolSpec {
 
 /// The reply of a tool. A plain value.
 struct ToolReply {
-  bool ok = true;
+  bool ok = true;      ///< False: the tool reports an error.
   std::string text{};  ///< Any bytes.
   /// If `ok` is false: the cause, and of a process its exit code.
   FailureKind failure = FailureKind::tool_error;
-  std::optional<int> exit_code{};
+  std::optional<int> exit_code{};         ///< Of a program; empty: none.
   std::optional<ArtifactRef> artifact{};  ///< The whole output, if the tool stored it itself.
 };
 
@@ -97,13 +97,18 @@ struct CallState;
 /// given up. Thread-safe.
 class ToolContext {
  public:
+  /// Made by the executor.
   explicit ToolContext(std::shared_ptr<CallState> state);
 
+  /// Returns the call.
   [[nodiscard]] const ToolCall& call() const noexcept;
+  /// Returns the id of its turn; empty: none.
   [[nodiscard]] const std::string& turn() const noexcept;
+  /// Returns the call's epoch: see Epoch.
   [[nodiscard]] Epoch epoch() const noexcept;
   /// Requested when the call is cancelled or out of time. Soon after that the call is given up.
   [[nodiscard]] std::stop_token stop() const;
+  /// Returns true once the call should end: it was cancelled or its deadline passed.
   [[nodiscard]] bool should_stop() const noexcept;
   /// Throws CallStopped if it should stop.
   void throw_if_stopped() const;
@@ -124,6 +129,7 @@ class ToolContext {
   class Pause {
    public:
     ~Pause();
+    /// Moves the pause; `other` no longer ends it.
     Pause(Pause&& other) noexcept;
     Pause& operator=(Pause&&) = delete;
 
@@ -133,8 +139,10 @@ class ToolContext {
     std::shared_ptr<CallState> state_;
     PauseReason reason_;
   };
+  /// Stops the deadline's clock until the result is destroyed.
   [[nodiscard]] Pause pause(PauseReason reason);
 
+  /// Returns the fence for the call's effects.
   [[nodiscard]] WriteFence& writes() noexcept;
   /// Sets the state of its effects, if the tool knows better than the fence.
   void effects(EffectState state);
@@ -153,7 +161,7 @@ class Tool {
  public:
   /// The effects that a call would have. A plain value.
   struct Preview {
-    std::string diff{};
+    std::string diff{};                          ///< The change as a unified diff.
     std::vector<std::filesystem::path> paths{};  ///< It will touch these, and no others.
   };
 
@@ -164,6 +172,7 @@ class Tool {
 
   /// Returns the spec, which must not change.
   [[nodiscard]] virtual const ToolSpec& spec() const noexcept = 0;
+  /// Runs the call, on a worker's thread. It may throw.
   virtual ToolReply invoke(ToolContext& context) = 0;
   /// Describes the call for a confirmation. Empty: the tool cannot.
   [[nodiscard]] virtual Result<Preview> preview(const ToolCall& call);
@@ -182,6 +191,7 @@ class ToolRegistry {
   /// Errors: `conflict` (the name is taken), `invalid` (name, deadlines, or schema), and those of
   /// Tool::ready.
   [[nodiscard]] Result<void> add(std::shared_ptr<Tool> tool);
+  /// Returns the tool of that name; null: there is none.
   [[nodiscard]] std::shared_ptr<Tool> find(std::string_view name) const;
   /// Returns the names of the tool's own arguments.
   [[nodiscard]] const std::vector<std::string>& arguments_of(std::string_view name) const;
@@ -220,10 +230,10 @@ using Confirmer = std::function<Confirmation(const ToolCall& call, const Tool::P
 
 /// Options of the shell tool. A plain value.
 struct ShellOptions {
-  bool confirm = false;
-  Survivors survivors = Survivors::kill;
-  KillLadder ladder{};
-  bool inherit_env = false;
+  bool confirm = false;                   ///< A person is asked first.
+  Survivors survivors = Survivors::kill;  ///< What happens to processes that survive the shell.
+  KillLadder ladder{};                    ///< The steps that end it.
+  bool inherit_env = false;               ///< See SpawnSpec.
 };
 
 /// `shell {command}`: a command line for /bin/sh in the workspace's first root. Its output counts

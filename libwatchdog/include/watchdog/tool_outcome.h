@@ -58,13 +58,14 @@ struct Names<CommitResult> {
 
 /// The content that a file must have to be replaced. A plain value.
 struct FilePrecondition {
-  std::filesystem::path path{};
+  std::filesystem::path path{};         ///< The file.
   std::optional<std::string> sha256{};  ///< Empty: it must not exist.
 };
 
 /// One call's fence. A handle: copies share one fence. Thread-safe.
 class WriteFence {
  public:
+  /// Opens a fence for one call.
   WriteFence(Epoch epoch, std::string key);
 
   /// Moves `staged`, a file beside the target, to the target, durably and in one step. If that
@@ -78,6 +79,7 @@ class WriteFence {
   /// effect, and is rethrown.
   CommitResult commit(const std::function<void()>& effect);
 
+  /// Returns true until the outcome of the call is decided.
   [[nodiscard]] bool is_open() const noexcept;
   /// Returns the call's number, for stores that check it.
   [[nodiscard]] Epoch fencing_token() const noexcept;
@@ -91,17 +93,20 @@ class WriteFence {
   void expect(FilePrecondition precondition);
   /// Until `let`, effects are fenced as if the fence were closed; those are then forgotten.
   void hold() noexcept;
+  /// Ends `hold`.
   void let() noexcept;
   /// Closes the fence; waits for an effect under way, at most `at_most` (real time). Returns true
   /// if none is under way.
   bool revoke(Millis at_most) noexcept;
+  /// What passed a fence so far. A plain value.
   struct Account {
-    int committed = 0;
-    int fenced = 0;
-    int stale = 0;   ///< Preconditions that failed.
-    int failed = 0;  ///< By the disk, or by an exception.
-    bool under_way = false;
+    int committed = 0;       ///< Effects that were published.
+    int fenced = 0;          ///< Effects that were refused because the fence was closed or held.
+    int stale = 0;           ///< Preconditions that failed.
+    int failed = 0;          ///< By the disk, or by an exception.
+    bool under_way = false;  ///< Effects that are being published now.
   };
+  /// Returns what passed so far.
   [[nodiscard]] Account account() const noexcept;
 
  private:
@@ -160,6 +165,7 @@ struct Names<DenyReason> {
       "saturated", "turn_cancelled", "final_turn",        "stale_precondition"};
 };
 
+/// Why a call failed.
 enum class FailureKind : std::uint8_t {
   tool_error,  ///< The tool returned an error.
   exception,
@@ -175,50 +181,54 @@ struct Names<FailureKind> {
                                              "exit_nonzero", "killed_by_signal", "internal"};
 };
 
+/// The call returned its output. A plain value.
 struct ToolExecutionResult {
-  Output output{};
+  Output output{};  ///< What the tool returned, for the model.
 };
 
 /// A result that was too long to be shown: `preview.artifact` has all of it.
 struct ToolArtifactReference {
-  ArtifactRef artifact{};
-  Output preview{};
+  ArtifactRef artifact{};  ///< The stored output.
+  Output preview{};        ///< Its beginning and its end, for the model.
 };
 
+/// The call failed. A plain value.
 struct ToolFailure {
-  FailureKind kind = FailureKind::tool_error;
-  std::string message{};
-  std::optional<int> exit_code{};  ///< 128 + n: signal n.
-  Output partial{};
+  FailureKind kind = FailureKind::tool_error;  ///< Why it failed.
+  std::string message{};                       ///< The error, for the model.
+  std::optional<int> exit_code{};              ///< 128 + n: signal n.
+  Output partial{};                            ///< Its output before the error.
 };
 
 /// The call was given up. `effects` and `still_running` show its state.
 struct ToolTimeout {
-  TimeoutKind kind = TimeoutKind::idle;
-  Millis limit{};
-  Millis elapsed{};  ///< Active time.
-  Millis since_progress{};
-  EffectState effects = EffectState::unknown;
-  bool still_running = false;
-  RetryAdvice retry = RetryAdvice::verify_first;
-  Output partial{};
+  TimeoutKind kind = TimeoutKind::idle;           ///< The limit that ended it.
+  Millis limit{};                                 ///< Its value.
+  Millis elapsed{};                               ///< Active time.
+  Millis since_progress{};                        ///< Since its newest accepted progress.
+  EffectState effects = EffectState::unknown;     ///< How much of its change was made.
+  bool still_running = false;                     ///< Its work could not be stopped.
+  RetryAdvice retry = RetryAdvice::verify_first;  ///< Whether the same call may be made again.
+  Output partial{};                               ///< Its output so far.
 };
 
+/// The call was cancelled. A plain value.
 struct ToolCancelled {
-  CancelReason why{};
-  bool started = false;  ///< The tool was invoked.
-  EffectState effects = EffectState::none;
-  bool still_running = false;
-  Millis elapsed{};
-  Output partial{};
+  CancelReason why{};                       ///< Who cancelled, and why.
+  bool started = false;                     ///< The tool was invoked.
+  EffectState effects = EffectState::none;  ///< How much of its change was made.
+  bool still_running = false;               ///< Its work could not be stopped.
+  Millis elapsed{};                         ///< Its running time.
+  Output partial{};                         ///< Its output so far.
 };
 
 /// The call was not made; nothing happened.
 struct ToolDenied {
-  DenyReason reason = DenyReason::policy;
-  std::string message{};
+  DenyReason reason = DenyReason::policy;  ///< Why it was not run.
+  std::string message{};                   ///< The same, for the model.
 };
 
+/// The outcome: exactly one of six kinds.
 using ToolOutcome = std::variant<ToolExecutionResult, ToolArtifactReference, ToolFailure,
                                  ToolTimeout, ToolCancelled, ToolDenied>;
 
@@ -229,17 +239,17 @@ using ToolOutcome = std::variant<ToolExecutionResult, ToolArtifactReference, Too
 
 /// A call and its outcome. A plain value.
 struct CallReport {
-  ToolCall call{};
-  std::string turn{};
-  Epoch epoch = 0;     ///< 0: it did not get one.
-  bool began = false;  ///< A thread got it, and its start was reported.
-  ToolOutcome outcome{};
-  Millis queued{};  ///< Until it began.
-  Millis active{};
-  Millis paused{};
-  std::int64_t progress_accepted = 0;
-  std::int64_t progress_rejected = 0;
-  std::size_t wave = 0;
+  ToolCall call{};                     ///< The call as the model requested it.
+  std::string turn{};                  ///< The turn of the call; empty: none.
+  Epoch epoch = 0;                     ///< 0: it did not get one.
+  bool began = false;                  ///< A thread got it, and its start was reported.
+  ToolOutcome outcome{};               ///< How it ended.
+  Millis queued{};                     ///< Until it began.
+  Millis active{};                     ///< Its running time without pauses.
+  Millis paused{};                     ///< The sum of its pauses.
+  std::int64_t progress_accepted = 0;  ///< Accepted reports of progress.
+  std::int64_t progress_rejected = 0;  ///< Rejected reports of progress.
+  std::size_t wave = 0;                ///< The index of its wave.
   std::string deadline{};    ///< The source of its deadline; see ResolvedDeadline::provenance.
   std::string note{};        ///< For the model, besides the outcome: how its hint was changed.
   std::string checkpoint{};  ///< The checkpoint that restores its changes; empty: none.

@@ -30,13 +30,14 @@ namespace watchdog {
 /// Limits of a task for one type of agent, if the model names none. Empty: steps are not limited,
 /// the timeout is the tool's own. A plain value.
 struct AgentLimits {
-  std::optional<std::int64_t> steps{};
-  std::optional<Millis> timeout{};
+  std::optional<std::int64_t> steps{};  ///< Steps of the agent; empty: not limited.
+  std::optional<Millis> timeout{};      ///< Empty: the tool's own.
 };
 
 /// Configuration of the tool. Any positive value is allowed here; the ranges for the model (30 to
 /// 3600 seconds, 5 to 200 steps) apply to its arguments only. A plain value.
 struct TaskToolSettings {
+  /// If neither the model nor the type of agent names one.
   Millis default_timeout{600'000};
   /// The types of agents that the model may ask for.
   std::map<std::string, AgentLimits> agents{{"plan", {.steps = 50, .timeout = Millis{600'000}}},
@@ -48,9 +49,10 @@ struct TaskToolSettings {
 
 /// The ranges of the model's arguments, inclusive.
 inline constexpr std::int64_t task_timeout_seconds_min = 30;
-inline constexpr std::int64_t task_timeout_seconds_max = 3'600;
-inline constexpr std::int64_t task_steps_min = 5;
-inline constexpr std::int64_t task_steps_max = 200;
+inline constexpr std::int64_t task_timeout_seconds_max =
+    3'600;  ///< The longest timeout that a model may ask for.
+inline constexpr std::int64_t task_steps_min = 5;    ///< The fewest steps that a model may ask for.
+inline constexpr std::int64_t task_steps_max = 200;  ///< The most steps that a model may ask for.
 
 /// Returns the tool in the form of the models' APIs, as JSON: a function `task` of `{prompt,
 /// agent_type, timeout_seconds, max_steps}`. Its description explains budgets to the model.
@@ -58,9 +60,9 @@ inline constexpr std::int64_t task_steps_max = 200;
 
 /// A task, with the owner's limits for those that the model left out. A plain value.
 struct TaskSpec {
-  std::string prompt{};
-  std::string agent_type{};
-  AgentLimits limits{};
+  std::string prompt{};      ///< What to do.
+  std::string agent_type{};  ///< The type of agent; empty: not named.
+  AgentLimits limits{};      ///< The limits of the task.
 };
 
 /// Reads the model's arguments. Errors, for the model, naming field and range: `malformed` (not
@@ -71,7 +73,7 @@ struct TaskSpec {
 /// The surroundings of an agent: of the one that gives a task, and of the one that does it, which
 /// may give tasks itself. A plain value; everything in it must outlive the run.
 struct TaskSite {
-  ProgressTracker& tracker;
+  ProgressTracker& tracker;  ///< The session of the task.
   /// Its limits. Empty: none.
   std::shared_ptr<ExecutionBudget> budget{};
   std::stop_token stop{};  ///< Requested when it is cancelled; its tasks then are too.
@@ -82,7 +84,7 @@ struct TaskSite {
 
 /// The result of a task, as its agent reports it. A plain value.
 struct TaskAnswer {
-  Outcome outcome{};
+  Outcome outcome{};   ///< How the task ended.
   std::string text{};  ///< The findings; of an unfinished task, those so far.
 };
 
@@ -94,7 +96,7 @@ using TaskRunner = std::function<TaskAnswer(const TaskSpec& task, const TaskSite
 /// The result for the model that gave the task. A plain value.
 struct TaskResult {
   std::string session{};  ///< Empty: the task was not started, because its budget was used up.
-  Outcome outcome{};
+  Outcome outcome{};      ///< How the task ended.
   /// The runner's text; with `ended_by`, after a line that says so.
   std::string text{};
   BudgetFigures figures{};               ///< At the end.
@@ -115,10 +117,10 @@ struct TaskResult {
 
 /// The outcomes of a session's calls so far. A plain value.
 struct ToolTally {
-  std::int64_t calls = 0;  ///< Calls with an outcome.
-  std::int64_t errors = 0;
-  std::int64_t timeouts = 0;
-  std::int64_t denied = 0;
+  std::int64_t calls = 0;                           ///< Calls with an outcome.
+  std::int64_t errors = 0;                          ///< Failed calls.
+  std::int64_t timeouts = 0;                        ///< Calls that a limit ended.
+  std::int64_t denied = 0;                          ///< Calls that were not run.
   std::map<std::string, std::int64_t> timed_out{};  ///< Timeouts of each tool, at most 100 tools.
 };
 
@@ -132,11 +134,14 @@ class ToolReporter {
   ToolReporter(const ToolReporter&) = delete;
   ToolReporter& operator=(const ToolReporter&) = delete;
 
+  /// Reports an event of a call.
   void take(const ToolEvent& event);
+  /// Reports an event of a turn.
   void take(const TurnEvent& event);
   /// From now on an abort of a turn or a call of the session, from any process, takes effect here.
   /// REQUIRES: the registry outlives this object.
   void obey(TurnRegistry& turns);
+  /// Returns the counts so far.
   [[nodiscard]] ToolTally tally() const;
 
  private:
@@ -151,17 +156,19 @@ class ToolReporter {
 /// An executor, its turns and their reports for one session. Thread-safe.
 class ToolRunner {
  public:
+  /// What a runner consists of. The tracker must outlive it.
   struct Parts {
-    ProgressTracker& tracker;
+    ProgressTracker& tracker;  ///< Gets all reports.
     /// Gets a tool `session_status`, with which the agent can look at itself.
     std::shared_ptr<ToolRegistry> tools{};
     std::shared_ptr<ExecutionBudget> budget{};  ///< The run's.
-    std::string agent{};
+    std::string agent{};                        ///< The name of the agent, for the list of turns.
     /// Of the executor; `tools` and `observer` are filled in.
     ToolExecutor::Parts executor{};
     /// Receives each event as well. May be empty.
     std::function<void(const ToolEvent&)> observer{};
   };
+  /// Starts no thread before the first call.
   explicit ToolRunner(Parts parts, ExecutorOptions options = {});
   ~ToolRunner();
   ToolRunner(const ToolRunner&) = delete;
@@ -175,7 +182,9 @@ class ToolRunner {
   [[nodiscard]] std::vector<CallReport> carry_out(Iteration& now,
                                                   std::span<const ToolRequest> calls);
 
+  /// Returns the turns of the session.
   [[nodiscard]] TurnRegistry& turns() noexcept;
+  /// Returns the executor.
   [[nodiscard]] ToolExecutor& executor() noexcept;
 
  private:

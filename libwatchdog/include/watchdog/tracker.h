@@ -20,17 +20,19 @@
 
 namespace watchdog {
 
+/// A running total with its name. A plain value.
 struct Counter {
-  std::string_view name{};
-  double value = 0;  ///< Running total.
+  std::string_view name{};  ///< Its name.
+  double value = 0;         ///< Running total.
 };
 
 /// One iteration of the agent's loop.
 struct Heartbeat {
-  std::optional<std::int64_t> iteration{};
-  std::string_view phase{};
-  std::span<const Counter> counters{};
-  Source source = Source::loop;
+  std::optional<std::int64_t>
+      iteration{};                      ///< The number of the loop's iteration; empty: not counted.
+  std::string_view phase{};             ///< What the agent does; empty: not reported.
+  std::span<const Counter> counters{};  ///< Running totals: activity, not progress.
+  Source source = Source::loop;         ///< Who sends it.
   /// The next progress may take this long: until then the session is not called slow.
   std::optional<Millis> expect_quiet{};
 };
@@ -48,6 +50,7 @@ enum class Advice : std::uint8_t { go_on, cancel };
 /// another program, or report over HTTP. Thread-safe.
 class ProgressTracker {
  public:
+  /// The session to report, and its options. A plain value.
   struct Config {
     std::string session{};             ///< Empty: a new ULID.
     SessionSpec spec{};                ///< Agent, task, labels, policy, content level.
@@ -55,6 +58,7 @@ class ProgressTracker {
     bool sidecar = true;               ///< Send heartbeats of the process automatically.
     /// How long the store may refuse before `flush` returns an error. It does not bound the run.
     Millis refusal_max{5'000};
+    /// The clock; it must outlive the tracker.
     const Clock* clock = &system_clock();
     /// Receives a sentence when the store fails, and when it works again. Called from the tracker's
     /// own thread. Default: standard error.
@@ -62,12 +66,14 @@ class ProgressTracker {
   };
 
   ProgressTracker() : ProgressTracker(Config{}) {}
+  /// Starts or continues the session. Never fails: see the class.
   explicit ProgressTracker(Config config);
   /// Writes pending reports for at most `refusal_max`. It does not end the session.
   ~ProgressTracker();
   ProgressTracker(const ProgressTracker&) = delete;
   ProgressTracker& operator=(const ProgressTracker&) = delete;
 
+  /// Returns the session's id.
   [[nodiscard]] const std::string& session() const noexcept;
 
   /// Reports an iteration. Costs some tens of nanoseconds and never waits for the disk.
@@ -75,16 +81,21 @@ class ProgressTracker {
 
   /// Reports progress. `data` is JSON text or any other text. Never lost while the process lives.
   Advice state_change(std::string_view type, std::string_view data = {});
+  /// Reports the start of a tool call. `arguments` is JSON text or any other text.
   Advice tool_call(std::string_view tool, std::string_view arguments, std::string_view call_id = {},
                    std::optional<Millis> deadline = {});
+  /// Reports the result of a call.
   Advice tool_result(std::string_view tool, std::string_view result, std::string_view call_id = {});
+  /// Reports that a call failed.
   Advice tool_error(std::string_view tool, std::string_view error, std::string_view call_id = {});
+  /// Reports a message of the conversation.
   Advice message(std::string_view role, std::string_view text);
   /// Takes a piece of the model's answer as it comes, of any size. It reports only if the text
   /// repeats itself. The answer ends with the next message, call, state change or `retry`.
   Advice stream(std::string_view fragment);
   /// The newest answer is requested again: its reports do not count.
   Advice retry();
+  /// Reports what a person entered.
   Advice user_input(std::string_view text);
   /// Declares a wait for `input`, `approval`, `quota`, `dependency`, `human`, `backend` or another
   /// word. The next state change, tool call, user input, or heartbeat of a later iteration ends it.
@@ -102,8 +113,11 @@ class ProgressTracker {
   /// `unavailable` (the store refused for `refusal_max`; the report stays queued), `invalid` (the
   /// session is not recorded).
   Result<void> complete();
+  /// Ends the session as failed. Errors: see `complete`, as of the next two.
   Result<void> fail(std::string_view error, std::string_view reason = "error");
+  /// Ends it as incomplete.
   Result<void> incomplete(std::string_view reason);
+  /// Ends it as cancelled.
   Result<void> cancelled(std::string_view by);
   /// Ends it with any other outcome.
   Result<void> end(Outcome outcome);
@@ -160,7 +174,9 @@ class BudgetReporter {
   /// time is enforced, reports `timeout_warning` once, when a fifth of it is left, or when the
   /// share of `warn` is used if that is earlier.
   void warn();
+  /// Reports that the clock of the budget was paused.
   void paused() { tell(budget_reports::paused); }
+  /// Reports that the clock of the budget goes on.
   void resumed() { tell(budget_reports::resumed); }
 
  private:

@@ -50,13 +50,13 @@ struct Names<OnStuck> {
 
 /// A goal. A plain value.
 struct Awaited {
-  Goal goal = Goal::outcome;
+  Goal goal = Goal::outcome;                     ///< What to wait for.
   OutcomeKind outcome = OutcomeKind::completed;  ///< Of `Goal::outcome`.
   HealthKind health = HealthKind::progressing;   ///< Of `Goal::health`.
   /// Of a state change: its type (`tool_call` for a finished call), empty: any; of a condition: its
   /// description.
   std::string what{};
-  OnStuck on_stuck = OnStuck::ask;
+  OnStuck on_stuck = OnStuck::ask;  ///< What to do if the session stays stuck.
   /// How many further iterations a session may be stuck or looping. A conclusion that is revoked
   /// meanwhile is forgiven: the next steps refute false alarms, so a test fails only after three
   /// more confirming steps. Time alone adds nothing.
@@ -74,9 +74,9 @@ struct Awaited {
 
 /// The state of a session at one moment. A plain value.
 struct SessionSample {
-  Lifecycle lifecycle = Lifecycle::running;
-  HealthKind health = HealthKind::unknown;
-  std::int64_t beats = 0;   ///< Loop heartbeats seen so far. Never decreases.
+  Lifecycle lifecycle = Lifecycle::running;  ///< What the agent reported.
+  HealthKind health = HealthKind::unknown;   ///< What is concluded.
+  std::int64_t beats = 0;                    ///< Loop heartbeats seen so far. Never decreases.
   std::int64_t rounds = 0;  ///< Finished rounds of calls seen so far; calls at once count as one.
   bool holds = false;       ///< The state change has happened, or the condition holds.
   bool gone = false;        ///< Its process is gone.
@@ -84,7 +84,7 @@ struct SessionSample {
 
 /// What a wait has seen so far: of bounded size. A plain value.
 struct WaitMemory {
-  SessionSample latest{};
+  SessionSample latest{};  ///< The newest sample.
   /// When the present trouble began, or a person last chose to go on.
   std::optional<SessionSample> trouble{};
 };
@@ -106,6 +106,7 @@ void forgive(WaitMemory& vigil) noexcept;
 /// whichever are more.
 [[nodiscard]] std::int64_t further_iterations(const WaitMemory& vigil) noexcept;
 
+/// What a wait does next.
 enum class Ruling : std::uint8_t {
   go_on,
   met,
@@ -123,21 +124,22 @@ enum class Ruling : std::uint8_t {
 
 /// Counts iterations by events alone. A plain value.
 struct IterationCount {
-  std::int64_t beats = 0;
-  std::int64_t rounds = 0;
-  History position{};  ///< The position of the newest heartbeat.
-  std::int64_t open_calls = 0;
+  std::int64_t beats = 0;       ///< Loop heartbeats.
+  std::int64_t rounds = 0;      ///< Finished rounds of calls.
+  History position{};           ///< The position of the newest heartbeat.
+  std::int64_t open_calls = 0;  ///< Calls without a result.
 
+  /// Takes the session's next event.
   void take(const Event& event);
 };
 
 /// A session as a wait sees it; valid during the call that gets it.
 struct Observed {
-  const std::string& session;
-  const Case& judged;  ///< The present state, elapsed time included.
-  Instant now{};
-  const WaitMemory& vigil;
-  const SessionSpec& spec;
+  const std::string& session;  ///< The session's id.
+  const Case& judged;          ///< The present state, elapsed time included.
+  Instant now{};               ///< The time of the look, on the file's time line.
+  const WaitMemory& vigil;     ///< What the wait has seen so far.
+  const SessionSpec& spec;     ///< The properties of the session.
 
   /// Returns the progress document.
   [[nodiscard]] std::string document() const;
@@ -145,7 +147,7 @@ struct Observed {
 
 /// The goal of a wait, and its options. A plain value.
 struct Wait {
-  std::string session{};
+  std::string session{};             ///< The session's id. Required.
   std::filesystem::path database{};  ///< Empty: default_database().
   Awaited until{};                   ///< Default: the session completes.
   /// For `Goal::condition`: called for the present session, and again after each of its events.
@@ -162,14 +164,14 @@ struct Wait {
   /// The process that is to start the session, if it is known: when it is gone without a session,
   /// the wait fails. 0: unknown.
   std::int64_t pid = 0;
-  std::stop_token stop{};  ///< Ends the wait as `interrupted`.
-  const Clock* clock = &system_clock();
+  std::stop_token stop{};                ///< Ends the wait as `interrupted`.
+  const Clock* clock = &system_clock();  ///< The clock of the wait.
 };
 
 /// The goal was met. A plain value.
 struct Waited {
-  Case judged{};
-  Seq seq = 0;  ///< The newest event then: `Wait::after` of the next wait.
+  Case judged{};  ///< The session as it was then.
+  Seq seq = 0;    ///< The newest event then: `Wait::after` of the next wait.
 };
 
 /// Why a wait ended without its goal.
@@ -193,37 +195,39 @@ struct Names<WaitEnd> {
 
 /// An event of a session, for people. A plain value.
 struct TimelineEntry {
-  WallTime at{};
-  std::string text{};
+  WallTime at{};       ///< When it happened.
+  std::string text{};  ///< One line.
 };
 
 /// A session's events without heartbeats: the first and the last ones. A plain value.
 struct Timeline {
-  static constexpr std::size_t first_max = 4;
-  static constexpr std::size_t last_max = 12;
-  std::vector<TimelineEntry> first{};
-  std::int64_t omitted = 0;
-  std::vector<TimelineEntry> last{};
-  std::int64_t heartbeats = 0;
+  static constexpr std::size_t first_max = 4;  ///< Oldest events that are kept.
+  static constexpr std::size_t last_max = 12;  ///< Newest events that are kept.
+  std::vector<TimelineEntry> first{};          ///< The oldest events.
+  std::int64_t omitted = 0;                    ///< The number of events between them.
+  std::vector<TimelineEntry> last{};           ///< The newest events.
+  std::int64_t heartbeats = 0;                 ///< The number of heartbeats.
 
+  /// Adds the next event.
   void add(TimelineEntry entry);
 };
 
 /// Returns an event or a change of health in one line, without long texts of agents.
 [[nodiscard]] TimelineEntry timeline_entry(const Event& event);
+/// Likewise for a change of health.
 [[nodiscard]] TimelineEntry timeline_entry(const Transition& transition);
 
 /// Why a wait failed. A plain value.
 struct WaitFailure {
-  WaitEnd end = WaitEnd::misuse;
-  std::string session{};
-  std::string expected{};  ///< The goal of the wait.
-  std::string last{};      ///< The session's last state; empty: there was no session.
-  std::string why{};
+  WaitEnd end = WaitEnd::misuse;  ///< How the wait ended.
+  std::string session{};          ///< The session's id.
+  std::string expected{};         ///< The goal of the wait.
+  std::string last{};             ///< The session's last state; empty: there was no session.
+  std::string why{};              ///< The cause, for people.
   Lifecycle lifecycle = Lifecycle::running;  ///< How it ended, if it did.
   std::optional<Case> judged{};              ///< The session's judgement; empty: unknown here.
-  Timeline timeline{};
-  int signal = 0;  ///< The signal that interrupted it; 0: none.
+  Timeline timeline{};                       ///< What the session did.
+  int signal = 0;                            ///< The signal that interrupted it; 0: none.
 
   /// Returns all of it for people, several lines without a newline at the end.
   [[nodiscard]] std::string text() const;

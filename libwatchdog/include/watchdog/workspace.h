@@ -19,9 +19,9 @@ namespace watchdog {
 
 /// Part of a file. A plain value.
 struct FilePart {
-  std::string bytes{};
-  std::uint64_t offset = 0;
-  std::uint64_t total = 0;  ///< Bytes of the file.
+  std::string bytes{};       ///< The requested part.
+  std::uint64_t offset = 0;  ///< Where it begins.
+  std::uint64_t total = 0;   ///< Bytes of the file.
 };
 
 /// Names in a directory. A plain value.
@@ -35,7 +35,7 @@ struct FileNames {
 /// links itself; it follows those that stay inside. Thread-safe.
 class Workspace {
  public:
-  static constexpr std::size_t file_bytes_max = 16U << 20U;
+  static constexpr std::size_t file_bytes_max = 16U << 20U;  ///< The size of a file, at most.
 
   /// REQUIRES: not empty. Relative paths are taken from the first root. Errors: `not_found`,
   /// `invalid` (not a directory).
@@ -46,8 +46,8 @@ class Workspace {
 
   [[nodiscard]] const std::filesystem::path& root() const noexcept;  ///< The first.
 
-  /// Returns the path, absolute and without `.`, `..` and links; its last part need not exist.
-  /// Errors: `invalid` (leads out, holds a NUL, is too long).
+  /// Returns the path, absolute and without links and parts like `..`; its last part need not
+  /// exist. Errors: `invalid` (leads out, holds a NUL, is too long).
   [[nodiscard]] Result<std::filesystem::path> resolve(std::string_view path) const;
 
   /// Errors: `invalid` (leads out, or not a regular file: devices and pipes may block for ever),
@@ -81,7 +81,7 @@ class Workspace {
 
 /// The results of a restore. A plain value.
 struct Restored {
-  std::vector<std::filesystem::path> restored{};
+  std::vector<std::filesystem::path> restored{};         ///< The files that are as they were.
   std::vector<std::filesystem::path> removed{};          ///< Paths that the tool had created.
   std::vector<std::filesystem::path> skipped_changed{};  ///< Paths that changed after the tool.
   std::string undo{};  ///< A checkpoint from before the restore, which undoes it.
@@ -89,11 +89,11 @@ struct Restored {
 
 /// A checkpoint as `list` returns it. A plain value.
 struct CheckpointInfo {
-  std::string id{};
-  std::string call{};  ///< The tool call it was taken for.
-  WallTime at{};
-  std::vector<std::filesystem::path> paths{};
-  bool sealed = false;  ///< The state after the tool is known.
+  std::string id{};                            ///< The id for `restore`.
+  std::string call{};                          ///< The tool call it was taken for.
+  WallTime at{};                               ///< When it was made.
+  std::vector<std::filesystem::path> paths{};  ///< The saved files.
+  bool sealed = false;                         ///< The state after the tool is known.
 };
 
 /// Before-images of single files in its own directory. It covers only the paths that a tool named
