@@ -58,7 +58,7 @@ class Hook {
   std::vector<Got> wait_for(std::size_t count) {
     std::unique_lock guard(mutex_);
     EXPECT_TRUE(
-        came_.wait_for(guard, std::chrono::seconds(60), [&] { return got_.size() >= count; }))
+        came_.wait_for(guard, std::chrono::seconds(180), [&] { return got_.size() >= count; }))
         << got_.size() << " of " << count << " came";
     return got_;
   }
@@ -133,7 +133,7 @@ class Alerting : public testing::Test {
   /// Asks again and again until it is so.
   template <class Question>
   void until(Question question) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(180);
     while (!question()) ASSERT_LT(std::chrono::steady_clock::now(), end) << list().dump(2);
   }
   /// Nothing is on its way any more.

@@ -14,6 +14,7 @@ export const launch = () => chromium.launch({
 /** A page that gathers what went wrong in it: in `page.faults`. */
 export async function open(browser, url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  context.setDefaultTimeout(120_000);  // a busy machine shows everything later
   const page = await context.newPage();
   page.faults = [];
   page.on('pageerror', (error) => page.faults.push(String(error)));
