@@ -223,6 +223,7 @@ onPage('alerts are acknowledged, and then the session rests', '/alerts', async (
   }).filter(({ left, right }) => right > left)));
   const overlap = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
   for (const parts of boxes) assert.ok(!parts.some((a, at) => parts.slice(at + 1).some((b) => overlap(a, b))), 'no part lies on another');
+  assert.ok(await page.getByLabel('Only open ones').isVisible());
   await page.setViewportSize({ width: 1280, height: 800 });
   await line.getByRole('button', { name: 'Acknowledge' }).click();
   const dialog = page.getByRole('dialog');
