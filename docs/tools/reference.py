@@ -199,7 +199,7 @@ Three sections take names that you choose.
 
 | Section | What it holds |
 |---|---|
-| `[alerts.channels.NAME]` | a channel for [alerts](../how-to/alerts.md): `type`, `format`, `url`, `url_file`, `command`, `secret_file`, `ca_file` |
+| `[alerts.channels.NAME]` | a channel for [alerts](../how-to/alerts.md): `type`, `format`, `url`, `url_file`, `to`, `from`, `command`, `secret_file`, `ca_file` |
 | `[proxy.upstreams.NAME]` | a further model server: `url`, `models`, `api_key_file` |
 | `[policy.tools.NAME]` | how calls of one tool count in the search for repetition: `use`, `identity` |
 """

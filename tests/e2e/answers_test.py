@@ -33,22 +33,18 @@ class AnswersTest(unittest.TestCase):
 [monitor]
 public_url = "https://monitor.example/"
 hosts = ["monitor.example"]
-[alerts]
-group_seconds = 0
-messages_max = 1000
 [alerts.channels.slack]
 format = "slack"
 url = "{self.hooks.url}/slack/T0"
 ca_file = "{TLS / 'cert.pem'}"
-timeout_seconds = 60
 [alerts.channels.phone]
 format = "ntfy"
 url = "{self.hooks.url}/ntfy/topic"
 secret_file = "{token}"
 ca_file = "{TLS / 'cert.pem'}"
-timeout_seconds = 60
 """)
-        self.server = self.enterContext(Server(PROGRAM, arguments=["--config", config]))
+        times = "alerts.group_seconds=0,alerts.messages_max=1000"
+        self.server = self.enterContext(Server(PROGRAM, {"WATCHDOG_INTERNAL_TIMES": times}, ["--config", config]))
 
     def ask(self, method, path, body=None, **headers):
         connection = http.client.HTTPConnection(self.server.host, timeout=PATIENCE_S)

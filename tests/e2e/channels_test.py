@@ -82,12 +82,13 @@ class ChannelsTest(unittest.TestCase):
         path.chmod(0o600)
         return path
 
-    def settings(self, channels, alerts=""):
+    def settings(self, channels, times="alerts.group_seconds=0,alerts.messages_max=1000"):
         path = self.folder / "watchdog.toml"
-        text = "[alerts]\nretry_first_ms = 5\nretry_longest_ms = 50\n"
-        text += alerts or "group_seconds = 0\nmessages_max = 1000\n"
+        text = ""
+        self.times = f"alerts.retry_first_ms=5,alerts.retry_longest_ms=50,{times}"
         for name, fields in channels.items():
-            text += f"[alerts.channels.{name}]\ntimeout_seconds = 60\n"
+            text += f"[alerts.channels.{name}]\n"
+            self.times += f",alerts.channels.{name}.timeout_seconds=60"
             text += "".join(f"{key} = {json.dumps(str(value))}\n" for key, value in fields.items())
         path.write_text(text)
         return path
@@ -108,7 +109,7 @@ class ChannelsTest(unittest.TestCase):
         }
 
     def monitor(self, config, **more):
-        return self.enterContext(Server(PROGRAM, more, ["--config", config]))
+        return self.enterContext(Server(PROGRAM, {"WATCHDOG_INTERNAL_TIMES": self.times} | more, ["--config", config]))
 
     def post(self, monitor, path, body):
         request = urllib.request.Request(f"http://{monitor.host}{path}", json.dumps(body).encode(), method="POST")
@@ -160,7 +161,7 @@ class ChannelsTest(unittest.TestCase):
 
     def test_long_messages_are_cut_to_each_limit(self):
         with Receivers(TLS / "cert.pem", self.folder / "key.pem") as server:
-            monitor = self.monitor(self.settings(self.webhooks(server), "group_seconds = 2\n"))
+            monitor = self.monitor(self.settings(self.webhooks(server), "alerts.group_seconds=2"))
             for child in range(30):
                 self.fail_session(monitor, f"c-{child}", "\"*@{<" * 50, "p")
             for name in RECEIVERS:
