@@ -10,7 +10,7 @@
 
 namespace watchdog::monitor {
 
-/// What the command line gave; empty fields are asked for on a terminal. A plain value.
+/// The answers of the command line; empty fields are asked for on a terminal. A plain value.
 struct AlertsSetup {
   Sources sources;  ///< Only `file` counts.
   std::string kind, name, url, to, from;

@@ -324,9 +324,10 @@ int self_check(const SelfCheckOptions& options) {
 }
 
 constexpr const char* self_check_footer =
-    "It looks at the settings, the database (permissions, version), the disk, the tokens, the "
-    "channels of alerts, the port, the clock, the unit of systemd, the helper program, and the "
-    "hooks of agents whose programs are on the PATH. It changes nothing.\n"
+    "It looks at the settings, the database (permissions, version), the disk and the tokens. It "
+    "looks at the channels of alerts, the port, the clock, the unit of systemd and the helper "
+    "program. It looks at the hooks of agents whose programs are on the PATH. It changes "
+    "nothing.\n"
     "\n"
     "--json: {\"ok\", \"checks\": [{\"name\", \"state\" (ok, warning, problem), \"detail\", "
     "\"toDo\"}]}\n"

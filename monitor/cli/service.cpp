@@ -43,7 +43,7 @@ std::string own_program() {
   return path.empty() ? "/usr/bin/watchdog-monitor" : path.string();
 }
 
-/// What systemd said. A plain value.
+/// The answer of systemd. A plain value.
 struct SystemctlEnd {
   bool done = false;
   std::string said{};  ///< The first line.

@@ -44,7 +44,7 @@ struct AlertLink {
   std::string signature{};
 };
 
-/// Signs links and recognises its own. A link names an act, an alert and its last moment; the
+/// Signs links and recognises its own. A link names an act, an alert and its last moment. The
 /// signature (HMAC-SHA256) also covers the session, so an alert of the same number in another
 /// database has other links. Nothing is stored for a link: an alert that was answered takes no
 /// second answer by link. Thread-safe.

@@ -98,7 +98,7 @@ class ActivationTest(unittest.TestCase):
         said = process.communicate(timeout=PATIENCE_S)[1]
         self.assertEqual((process.returncode, "monitor.bind" in said), (3, True), said)
 
-    def test_what_is_no_listening_socket_is_refused(self):
+    def test_other_sockets_are_refused(self):
         one, other = socket.socketpair()
         self.addCleanup(other.close)
         self.addCleanup(one.close)
