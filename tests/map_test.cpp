@@ -168,7 +168,7 @@ TEST(Map, public_headers_are_few_and_in_the_list_of_their_folder) {
       EXPECT_TRUE(listed.insert(match.str(1)).second) << line;
     }
   EXPECT_EQ(listed, headers);
-  EXPECT_LE(headers.size(), 28U) << "put a header that agents do not need into a room";
+  EXPECT_LE(headers.size(), 26U) << "put a header that agents do not need into a room";
 }
 
 TEST(Map, a_wrong_line_of_a_folder_is_found) {

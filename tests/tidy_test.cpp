@@ -25,16 +25,15 @@ using test::Set;
 
 // A public header belongs to the layer of the source that implements it. Everybody may include it.
 const std::map<std::string, std::string, std::less<>> layer_of_header = {
-    {"policy.h", "facts"},       {"reasons.h", "facts"},          {"report.h", "facts"},
-    {"result.h", "facts"},       {"session.h", "facts"},          {"time.h", "facts"},
-    {"budget.h", "facts"},       {"terminal_text.h", "text"},     {"alert_rule.h", "judge"},
-    {"repetition.h", "judge"},   {"history.h", "judge"},          {"health.h", "judge"},
-    {"tracker.h", "report"},     {"watchdog.h", "report"},        {"wait.h", "wait"},
-    {"gtest.h", "wait"},         {"model_client.h", "llm"},       {"checks.h", "loop"},
-    {"run.h", "loop"},           {"tool_runner.h", "loop"},       {"settings.h", "config"},
-    {"subprocess.h", "process"}, {"artifact_store.h", "outputs"}, {"workspace.h", "workspace"},
-    {"deadline.h", "calls"},     {"tool_outcome.h", "calls"},     {"tool.h", "calls"},
-    {"executor.h", "calls"},
+    {"policy.h", "facts"},        {"reasons.h", "facts"},      {"report.h", "facts"},
+    {"result.h", "facts"},        {"session.h", "facts"},      {"time.h", "facts"},
+    {"budget.h", "facts"},        {"terminal_text.h", "text"}, {"repetition.h", "judge"},
+    {"history.h", "judge"},       {"health.h", "judge"},       {"tracker.h", "report"},
+    {"watchdog.h", "report"},     {"wait.h", "wait"},          {"gtest.h", "wait"},
+    {"model_client.h", "llm"},    {"run.h", "loop"},           {"tool_runner.h", "loop"},
+    {"settings.h", "config"},     {"subprocess.h", "process"}, {"artifact_store.h", "outputs"},
+    {"workspace.h", "workspace"}, {"deadline.h", "calls"},     {"tool_outcome.h", "calls"},
+    {"tool.h", "calls"},          {"executor.h", "calls"},
 };
 
 // The headers of rooms that the monitor and the tools may include besides the public ones.
@@ -47,6 +46,7 @@ const Set shared_with_monitor = {
     "facts/digest.h",
     "facts/ids.h",
     "files/regular_file.h",
+    "judge/alert_rule.h",
     "judge/attention.h",
     "judge/text_loop.h",
     "llm/answer_stream.h",
@@ -432,18 +432,12 @@ std::map<std::string, int> functions_by_class(const Source& source) {
 TEST(Habits, a_class_has_at_most_25_functions) {
   // These have more. Their numbers may only fall.
   const std::map<std::string, int, std::less<>> larger{
-      {"Observer::State", 40},
-      {"StoreReader", 38},
-      {"ServerWatch::State", 37},
-      {"SessionRecorder::State", 34},
-      {"StoreThread::State", 34},
-      {"Store::State", 33},
-      {"Run::State", 33},
-      {"AnswerStream::State", 31},
-      {"ProgressTracker", 32},
-      {"Peer", 31},
-      {"ExecutionBudget", 30},
-      {"Store", 28},
+      {"Observer::State", 40},    {"StoreReader", 38},
+      {"ServerWatch::State", 37}, {"SessionRecorder::State", 34},
+      {"StoreThread::State", 34}, {"Store::State", 33},
+      {"Run::State", 33},         {"AnswerStream::State", 31},
+      {"ProgressTracker", 32},    {"Peer", 31},
+      {"ExecutionBudget", 30},    {"Store", 28},
       {"TextLoop", 28},
   };
   const Source sample{"a.h",

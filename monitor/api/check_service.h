@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "core/backend.h"
-#include "watchdog/checks.h"
 #include "watchdog/health.h"
+#include "watchdog/run.h"
 
 namespace watchdog::monitor {
 

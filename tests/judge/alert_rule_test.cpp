@@ -1,4 +1,4 @@
-#include "watchdog/alert_rule.h"
+#include "judge/alert_rule.h"
 
 #include <gtest/gtest.h>
 

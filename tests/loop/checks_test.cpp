@@ -1,5 +1,3 @@
-#include "watchdog/checks.h"
-
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -7,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/manual_clock.h"
+#include "watchdog/run.h"
 
 namespace watchdog::test {
 namespace {

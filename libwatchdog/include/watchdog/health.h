@@ -204,4 +204,28 @@ class Case {
   void remember();
 };
 
+/// The rules of alerts. A plain value.
+struct AlertRules {
+  /// The causes of alerts.
+  std::vector<AlertCause> on{AlertCause::stuck,       AlertCause::looping,    AlertCause::dead,
+                             AlertCause::failed,      AlertCause::incomplete, AlertCause::blocked,
+                             AlertCause::needs_input, AlertCause::quota};
+  Millis hold{0};                 ///< How long a running session's trouble must last first.
+  Millis blocked_for{1'800'000};  ///< How long a declared wait may last without an alert.
+  /// How long it may wait for a person, or for quota, without an alert.
+  Millis needs_input_for{60'000};
+  /// With more changes than this (0: no limit) within `flap_window` a session is flapping. Three
+  /// troubles that each end within 10 minutes are one trouble for a person.
+  int flap_changes = 6;
+  Millis flap_window{600'000};  ///< See `flap_changes`.
+  /// At most this many messages within `group_window`; further alerts are grouped. A person reads
+  /// no more of them in a minute.
+  int messages_max = 3;
+  Millis group_window{60'000};          ///< See `messages_max`.
+  std::vector<std::string> channels{};  ///< Names of the channels that get messages.
+
+  /// A rule for `blocked` includes waits for a person and for quota.
+  [[nodiscard]] bool wants(AlertCause cause) const noexcept;
+};
+
 }  // namespace watchdog

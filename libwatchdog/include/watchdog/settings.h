@@ -11,12 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/alert_rule.h"
 #include "watchdog/artifact_store.h"
 #include "watchdog/budget.h"
-#include "watchdog/checks.h"
 #include "watchdog/deadline.h"
 #include "watchdog/executor.h"
+#include "watchdog/health.h"
 #include "watchdog/model_client.h"
 #include "watchdog/policy.h"
 #include "watchdog/result.h"

@@ -1,7 +1,7 @@
 // Decides when an alert, a repeated alert or a recovery is due. `take` moves a session's state
 // to a new condition; `next_due_notice` does what only time makes due. Both are pure, and the
 // store calls them in the transaction of the transition.
-#include "watchdog/alert_rule.h"
+#include "judge/alert_rule.h"
 
 #include <algorithm>
 #include <map>
@@ -136,12 +136,6 @@ bool AlertRules::wants(AlertCause cause) const noexcept {
   const bool is_kind_of_wait = cause == AlertCause::needs_input || cause == AlertCause::quota;
   if (is_kind_of_wait && wants(AlertCause::blocked)) return true;
   return std::ranges::find(on, cause) != on.end();
-}
-
-AlertCause cause_of_wait(const History& history) noexcept {
-  if (waits_for_person(history)) return AlertCause::needs_input;
-  return history.notes->waiting_for == wait_reports::quota ? AlertCause::quota
-                                                           : AlertCause::blocked;
 }
 
 Condition condition_of(HealthKind health, const AlertRules& rules, AlertCause wait) {

@@ -130,4 +130,10 @@ bool is_before(const Urgency& a, const Urgency& b) noexcept {
   return x.attention <= Attention::watch ? a.since < b.since : a.since > b.since;
 }
 
+AlertCause cause_of_wait(const History& history) noexcept {
+  if (waits_for_person(history)) return AlertCause::needs_input;
+  return history.notes->waiting_for == wait_reports::quota ? AlertCause::quota
+                                                           : AlertCause::blocked;
+}
+
 }  // namespace watchdog

@@ -99,4 +99,7 @@ struct Urgency {
 };
 [[nodiscard]] bool is_before(const Urgency& a, const Urgency& b) noexcept;
 
+/// Returns the cause of an alert about the session's present wait.
+[[nodiscard]] AlertCause cause_of_wait(const History& history) noexcept;
+
 }  // namespace watchdog

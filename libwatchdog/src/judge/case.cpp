@@ -1,5 +1,4 @@
 #include "judge/attention.h"
-#include "watchdog/alert_rule.h"
 #include "watchdog/health.h"
 
 namespace watchdog {

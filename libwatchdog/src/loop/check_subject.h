@@ -3,7 +3,7 @@
 #pragma once
 
 #include "store/store_reader.h"
-#include "watchdog/checks.h"
+#include "watchdog/run.h"
 
 namespace watchdog {
 

@@ -3,8 +3,6 @@
 // object, else as one letter in front of everything else; other answers are inconclusive. The event
 // of a question has the prefix `?` before the answer's id. A check is pending if no answer follows
 // its question.
-#include "watchdog/checks.h"
-
 #include <array>
 #include <cctype>
 #include <nlohmann/json.hpp>
@@ -15,6 +13,7 @@
 #include "loop/check_subject.h"
 #include "privacy/content.h"
 #include "text/json_writer.h"
+#include "watchdog/run.h"
 
 namespace watchdog {
 namespace {

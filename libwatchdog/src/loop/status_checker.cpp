@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "facts/ids.h"
-#include "watchdog/checks.h"
 #include "watchdog/reasons.h"
+#include "watchdog/run.h"
 
 namespace watchdog {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "watchdog/alert_rule.h"
+#include "judge/alert_rule.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
 #include "watchdog/time.h"

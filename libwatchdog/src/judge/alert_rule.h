@@ -25,30 +25,6 @@ struct Names<AlertKind> {
   static constexpr std::string_view all[] = {"alert", "recovery"};
 };
 
-/// The rules of alerts. A plain value.
-struct AlertRules {
-  /// The causes of alerts.
-  std::vector<AlertCause> on{AlertCause::stuck,       AlertCause::looping,    AlertCause::dead,
-                             AlertCause::failed,      AlertCause::incomplete, AlertCause::blocked,
-                             AlertCause::needs_input, AlertCause::quota};
-  Millis hold{0};                 ///< How long a running session's trouble must last first.
-  Millis blocked_for{1'800'000};  ///< How long a declared wait may last without an alert.
-  /// How long it may wait for a person, or for quota, without an alert.
-  Millis needs_input_for{60'000};
-  /// With more changes than this (0: no limit) within `flap_window` a session is flapping. Three
-  /// troubles that each end within 10 minutes are one trouble for a person.
-  int flap_changes = 6;
-  Millis flap_window{600'000};  ///< See `flap_changes`.
-  /// At most this many messages within `group_window`; further alerts are grouped. A person reads
-  /// no more of them in a minute.
-  int messages_max = 3;
-  Millis group_window{60'000};          ///< See `messages_max`.
-  std::vector<std::string> channels{};  ///< Names of the channels that get messages.
-
-  /// A rule for `blocked` includes waits for a person and for quota.
-  [[nodiscard]] bool wants(AlertCause cause) const noexcept;
-};
-
 /// A session's state as far as alerts use it. A plain value.
 struct Condition {
   /// Whether a session is in trouble.
@@ -69,8 +45,6 @@ struct Condition {
 /// `wait`: the cause that its wait would have, if it waits.
 [[nodiscard]] Condition condition_of(HealthKind health, const AlertRules& rules,
                                      AlertCause wait = AlertCause::blocked);
-/// Returns the cause of an alert about the session's present wait.
-[[nodiscard]] AlertCause cause_of_wait(const History& history) noexcept;
 /// Likewise by the end alone.
 [[nodiscard]] Condition condition_of(Lifecycle end, const AlertRules& rules);
 
