@@ -4,6 +4,7 @@
 
 #include "api/target.h"
 #include "api/token.h"
+#include "core/alert_links.h"
 #include "fuzz/fuzz.h"
 #include "net/url.h"
 #include "proxy/connection/message_head.h"
@@ -17,6 +18,8 @@ std::vector<std::string> fuzz_seeds() {
           "# who\nann read,act 0123456789abcdef0123\n0123456789abcdef\n",
           "watchdog-0123=ann.1700000000.abcdef; other=\"x\"",
           "https://bob:x@[::1]:8080/v1?x#y",
+          "acknowledge.12.1790000000000."
+          "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
           "gpt-*-mini"};
 }
 
@@ -40,4 +43,12 @@ void try_input(std::string_view text) {
   FUZZ_REQUIRE(login_in(known, text, WallTime{}).token == nullptr);
   const auto cookie = login_cookie(known[0], WallTime{std::chrono::hours(1)});
   FUZZ_REQUIRE(login_in(known, cookie, WallTime{}).token == &known[0]);
+  if (const auto link = alert_link_from(text)) {
+    const AlertLinks links("0123456789abcdef0123456789abcdef", "https://a");
+    const Alert alert{.id = link->alert, .session = "s"};
+    FUZZ_REQUIRE(link->alert > 0);
+    FUZZ_REQUIRE(!links.is_own(*link, alert));
+    const auto own = alert_link_from(links.token(link->answer, alert, link->until));
+    FUZZ_REQUIRE(own && links.is_own(*own, alert));
+  }
 }
