@@ -669,8 +669,7 @@ def main():
     arguments.add_argument("schemas", type=pathlib.Path, help="folder of openapi.yaml")
     arguments.add_argument("--verbose", action="store_true", help="print every exchange")
     options = arguments.parse_args()
-    tally = Tally(options.verbose)
-    specification = Specification(options.schemas.resolve())
+    tally, specification = Tally(options.verbose), Specification(options.schemas.resolve())
     tally.check("openapi.yaml is well formed", list(lint(specification)))
     contract = Contract(specification, tally)
     parts = (pages_are_served, sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused, a_life_is_told,
@@ -679,10 +678,9 @@ def main():
     model = Model()
     asks_model = {"OPENAI_BASE_URL": model.url, "WATCHDOG_CHECKS_BASE_URL": model.url,
                   "WATCHDOG_INTERNAL_TIMES": "checks.per_session_max=2", "WATCHDOG_CHECKS_ON_SUSPICION": "false"}
-    checks = functools.partial(checks_are_asked_for, model=model)
-    proxied = asks_model | {"WATCHDOG_MONITOR_BEHIND_PROXY": "true",
-                            "WATCHDOG_INTERNAL_TIMES": "monitor.requests_per_second_max=1"}
-    for more, asked in ((asks_model, (*parts, checks, access_is_decided)), (proxied, (token_is_asked_for,))):
+    proxied = asks_model | {"WATCHDOG_MONITOR_BEHIND_PROXY": "true", "WATCHDOG_INTERNAL_TIMES": "monitor.requests_per_second_max=1"}
+    parts += (functools.partial(checks_are_asked_for, model=model), access_is_decided)
+    for more, asked in ((asks_model, parts), (proxied, (token_is_asked_for,))):
         with Server(options.monitor, more) as contract.server:
             for part in asked:
                 try:
@@ -695,7 +693,7 @@ def main():
             seen = (operation, status) in contract.seen
             tally.check(f"{operation} was answered with {status}", [] if seen else ["it never came up"])
     print(f"{tally.passed} passed, {tally.failed} failed")
-    return 1 if tally.failed else 0
+    return int(tally.failed > 0)
 
 
 if __name__ == "__main__":
