@@ -100,14 +100,14 @@ inline const std::map<std::string, Set, std::less<>> may_include = {
     {"monitor/cli",
      {"monitor/ingest", "monitor/follow", "monitor/setup", "monitor/process", "monitor/wrapper",
       "monitor/core", "monitor/alerts", "monitor/export", "monitor/service", "monitor/api",
-      "monitor/http", "monitor/proxy/sessions", "monitor/proxy/server",
-      "monitor/proxy/connection", "monitor/terminal", "monitor/mcp"}},
+      "monitor/http", "monitor/proxy/sessions", "monitor/proxy/server", "monitor/proxy/connection",
+      "monitor/terminal", "monitor/mcp"}},
     // the program
     {"monitor",
      {"monitor/ingest", "monitor/follow", "monitor/setup", "monitor/process", "monitor/wrapper",
       "monitor/core", "monitor/alerts", "monitor/export", "monitor/service", "monitor/api",
-      "monitor/http", "monitor/proxy/sessions", "monitor/proxy/server",
-      "monitor/proxy/connection", "monitor/terminal", "monitor/mcp", "monitor/cli"}},
+      "monitor/http", "monitor/proxy/sessions", "monitor/proxy/server", "monitor/proxy/connection",
+      "monitor/terminal", "monitor/mcp", "monitor/cli"}},
 };
 
 }  // namespace watchdog::test

@@ -12,8 +12,6 @@
 #include "codec/json.h"
 #include "codec/progress.h"
 #include "core/transition.h"
-#include "codec/json.h"
-#include "codec/progress.h"
 #include "ingest/transcript.h"
 
 namespace watchdog::monitor {

@@ -14,10 +14,9 @@ void serve_mcp(const CallPtr& call) {
   if (call->mcp == nullptr)
     return call->reply(error_response(503, "unavailable", "only a running monitor serves /mcp"));
   auto allowed = call->access.lasting(call->request, Scope::read);
-  call->mcp->answer({.http = std::move(call->request),
-                     .caller = call->actor,
-                     .allowed = std::move(allowed)},
-                    call->reply);
+  call->mcp->answer(
+      {.http = std::move(call->request), .caller = call->actor, .allowed = std::move(allowed)},
+      call->reply);
 }
 
 }  // namespace watchdog::monitor

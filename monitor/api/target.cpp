@@ -1,9 +1,9 @@
 #include "api/target.h"
 
+#include <array>
 #include <boost/url/parse.hpp>
 #include <boost/url/src.hpp>  // the one file that compiles Boost.URL
 #include <boost/url/url_view.hpp>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cstdio>

@@ -156,8 +156,8 @@ std::unique_ptr<mcp::Following> EndpointSource::follow(const std::string& sessio
                                                        Listener listener) {
   const auto database = Endpoint::address_of(options_).database;
   return std::make_unique<ThreadFollowing>(
-      [options = options_, database, session, listener = std::move(listener)](
-          const std::stop_token& stop) {
+      [options = options_, database, session,
+       listener = std::move(listener)](const std::stop_token& stop) {
         if (!database.empty())
           return session.empty() ? follow_file(database, listener, stop)
                                  : follow_session(database, session, listener, stop);

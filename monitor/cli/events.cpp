@@ -12,8 +12,8 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "core/sse_reader.h"
 #include "cli/usage.h"
+#include "core/sse_reader.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "text/nearest.h"

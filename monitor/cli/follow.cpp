@@ -9,9 +9,9 @@
 #include "cli/commands.h"
 #include "cli/following.h"
 #include "cli/usage.h"
+#include "facts/digest.h"
 #include "follow/follower.h"
 #include "terminal/output.h"
-#include "facts/digest.h"
 #include "text/json_writer.h"
 #include "text/nearest.h"
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "codec/json.h"
-#include "text/nearest.h"
 #include "privacy/redaction.h"
+#include "text/nearest.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -25,7 +25,6 @@
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
-#include "net/url.h"
 #include "text/json_writer.h"
 #include "watchdog/terminal_text.h"
 #include "workspace/line_diff.h"
@@ -340,7 +339,8 @@ void add_last_sessions(const HooksOptions& options, const HookTarget& target,
 }
 
 void print_status(const std::vector<AgentReport>& reports, bool is_mcp_list) {
-  Table table({"AGENT", "PROGRAM", is_mcp_list ? "MCP" : "HOOKS", "SERVER", "LAST SESSION", "FILE"}, {1, 3});
+  Table table({"AGENT", "PROGRAM", is_mcp_list ? "MCP" : "HOOKS", "SERVER", "LAST SESSION", "FILE"},
+              {1, 3});
   for (const auto& report : reports) {
     auto hooks = report.error ? "refused" : std::string(name_of(report.hooks.state));
     if (!report.untrusted.empty())
@@ -411,8 +411,7 @@ int code_of(const Error& error) {
 std::vector<AgentReport> chosen(const HooksOptions& options) {
   std::vector<AgentReport> reports;
   for (const auto& agent : options.mcp ? mcp_setups() : agent_setups()) {
-    const bool is_named = std::ranges::any_of(
-        options.agents, [&](const std::string& name) {
+    const bool is_named = std::ranges::any_of(options.agents, [&](const std::string& name) {
       const auto* found = setup_of(name);
       return found != nullptr && found->name == agent.name;
     });

@@ -1,8 +1,6 @@
 // One message a line, on standard input and output. The main thread reads; the loop's thread
 // answers and writes. When the input ends, waits end at once, and the rest has a moment to be
 // answered: `printf … | watchdog-monitor mcp` prints its answers.
-#include "mcp/peer.h"
-
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +13,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/endpoint_source.h"
+#include "mcp/peer.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ingest/transcript.h"
-#include "watchdog/result.h"
 #include "store/store.h"
+#include "watchdog/result.h"
 
 namespace watchdog::monitor {
 

@@ -8,12 +8,12 @@
 #include <charconv>
 #include <chrono>
 
+#include "codec/json.h"
+#include "facts/digest.h"
+#include "facts/ids.h"
 #include "ingest/transcript_state.h"
 #include "ingest/turn_failure.h"
 #include "privacy/content.h"
-#include "facts/digest.h"
-#include "facts/ids.h"
-#include "codec/json.h"
 
 namespace watchdog::monitor {
 namespace {

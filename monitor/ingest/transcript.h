@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "watchdog/result.h"
 #include "store/store.h"
+#include "watchdog/result.h"
 #include "watchdog/time.h"
 
 namespace watchdog::monitor {

@@ -82,8 +82,7 @@ Answer broken() {
 
 /// Passes the answer on when it is whole.
 void collect(Loop& loop, Response response, std::function<void(Answer)> done) {
-  if (!response.source)
-    return done({.status = response.status, .body = std::move(response.body)});
+  if (!response.source) return done({.status = response.status, .body = std::move(response.body)});
   const auto text = std::make_shared<std::string>();
   const auto status = response.status;
   const auto reader = std::make_shared<std::shared_ptr<PieceReader>>();

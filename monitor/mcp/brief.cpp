@@ -73,15 +73,16 @@ std::string iso_time(WallTime at) {
   std::array<char, 64> text{};
   const auto end = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
   std::array<char, 16> rest{};
-  std::snprintf(rest.data(), rest.size(), ".%03dZ", static_cast<int>(((ms % 1'000) + 1'000) % 1'000));
+  std::snprintf(rest.data(), rest.size(), ".%03dZ",
+                static_cast<int>(((ms % 1'000) + 1'000) % 1'000));
   return std::string(text.data(), end) + rest.data();
 }
 
 json brief(const json& document, WallTime now) {
   json made = json::object();
-  for (const auto* name : {"sessionId", "title", "agent", "task", "state", "attention", "health",
-                           "lifecycle", "reason", "currentPhase", "iteration", "waitingFor",
-                           "parentSessionId"})
+  for (const auto* name :
+       {"sessionId", "title", "agent", "task", "state", "attention", "health", "lifecycle",
+        "reason", "currentPhase", "iteration", "waitingFor", "parentSessionId"})
     made[name] = member(document, name);
   const auto since = number_in(document, "stateSince", -1);
   const auto ms = now.time_since_epoch().count();

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "mcp/api_source.h"
 #include "facts/ids.h"
+#include "mcp/api_source.h"
 
 namespace watchdog::monitor::mcp {
 namespace {
@@ -27,8 +27,8 @@ class EventBody final : public BodySource {
   }
 
   void add(const json& message, bool is_last) {
-    auto piece = std::make_shared<const std::string>("event: message\ndata: " + line_of(message) +
-                                                     "\n\n");
+    auto piece =
+        std::make_shared<const std::string>("event: message\ndata: " + line_of(message) + "\n\n");
     std::function<void()> wake;
     {
       const std::lock_guard guard(mutex_);
@@ -147,7 +147,8 @@ std::optional<std::string> base64_decoded(std::string_view text) {
 std::optional<std::string> header_text(std::string_view value) {
   constexpr std::string_view begin = "=?base64?";
   constexpr std::string_view end = "?=";
-  if (!value.starts_with(begin) || !value.ends_with(end) || value.size() < begin.size() + end.size())
+  if (!value.starts_with(begin) || !value.ends_with(end) ||
+      value.size() < begin.size() + end.size())
     return std::string(value);
   return base64_decoded(value.substr(begin.size(), value.size() - begin.size() - end.size()));
 }
@@ -176,9 +177,8 @@ struct PostReply {
 
 std::optional<RpcError> header_error(const Request& request, const Message& message) {
   const auto mismatch = [&](const std::string& words) {
-    return RpcError{.code = rpc_header_mismatch,
-                    .message = "Header mismatch: " + words,
-                    .id = message.id};
+    return RpcError{
+        .code = rpc_header_mismatch, .message = "Header mismatch: " + words, .id = message.id};
   };
   const auto version = text_in(member(message.params, "_meta"), meta_version);
   if (request.mcp_version != version)
@@ -189,9 +189,9 @@ std::optional<RpcError> header_error(const Request& request, const Message& mess
                     message.method + "'");
   const auto& method = message.method;
   const char* source = method == "tools/call" || method == "prompts/get" ? "name"
-                       : method == "resources/read"                       ? "uri"
-                       : method.starts_with("tasks/")                     ? "taskId"
-                                                                          : nullptr;
+                       : method == "resources/read"                      ? "uri"
+                       : method.starts_with("tasks/")                    ? "taskId"
+                                                                         : nullptr;
   if (source == nullptr) return std::nullopt;
   const auto name = text_in(message.params, source);
   if (header_text(request.mcp_name) == name) return std::nullopt;
@@ -223,10 +223,9 @@ void HttpDoor::post(const McpRequest& request, const Reply& reply) {
   if (!request.http.content_type.starts_with("application/json"))
     return reply(error_response(415, "malformed", "Content-Type must be application/json"));
   if (request.http.body.size() > message_bytes_max)
-    return reply(refusal(rpc_invalid_request,
-                         "a message may have at most " + std::to_string(message_bytes_max) +
-                             " bytes",
-                         413));
+    return reply(
+        refusal(rpc_invalid_request,
+                "a message may have at most " + std::to_string(message_bytes_max) + " bytes", 413));
   const auto read = message_from(request.http.body);
   if (!read) return reply(json_of(response_of(read.error()), 400));
   const auto& message = *read;
@@ -268,8 +267,8 @@ void HttpDoor::take(const McpRequest& request, const Message& message,
   if (!streams && asked.params.contains("_meta") && asked.params["_meta"].is_object())
     asked.params["_meta"].erase("progressToken");
   if (!streams && message.method == "subscriptions/listen")
-    return reply(refusal(rpc_invalid_request, "Accept must have text/event-stream", 406,
-                         message.id));
+    return reply(
+        refusal(rpc_invalid_request, "Accept must have text/event-stream", 406, message.id));
   const auto made = std::make_shared<PostReply>(
       PostReply{.reply = reply,
                 .session = session,
@@ -283,16 +282,16 @@ void HttpDoor::take(const McpRequest& request, const Message& message,
   };
   // The first messages, until it is known whether the answer is a stream.
   const auto early = std::make_shared<std::optional<std::vector<json>>>(std::vector<json>{});
-  const auto exchange = peer->take(
-      asked, std::make_shared<ApiSource>(api_, loop_, request.http, request.caller),
-      [made, early, over, &loop = loop_](const json& answer, bool is_last) {
-        if (*early && !is_last) {
-          (*early)->push_back(answer);
-          return;
-        }
-        made->send(answer, is_last);
-        if (is_last) loop.post(over);
-      });
+  const auto exchange =
+      peer->take(asked, std::make_shared<ApiSource>(api_, loop_, request.http, request.caller),
+                 [made, early, over, &loop = loop_](const json& answer, bool is_last) {
+                   if (*early && !is_last) {
+                     (*early)->push_back(answer);
+                     return;
+                   }
+                   made->send(answer, is_last);
+                   if (is_last) loop.post(over);
+                 });
   if (exchange && streams && is_long(message)) {
     const auto gone = [this, weak = std::weak_ptr<Exchange>(exchange), over] {
       loop_.post([weak, over] {

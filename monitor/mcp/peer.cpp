@@ -46,8 +46,7 @@ void finish_list(const ExchangePtr& exchange, json result) {
 }
 
 json missing_tasks() {
-  return {{"requiredCapabilities",
-           {{"extensions", {{tasks_extension, json::object()}}}}}};
+  return {{"requiredCapabilities", {{"extensions", {{tasks_extension, json::object()}}}}}};
 }
 
 void fail_without_tasks(const ExchangePtr& exchange) {
@@ -118,8 +117,8 @@ std::shared_ptr<Exchange> Peer::take(const Message& message, std::shared_ptr<Sou
 bool Peer::declare(const ExchangePtr& exchange) {
   const auto& meta = member(exchange->params, "_meta");
   if (!exchange->is_modern()) {
-    exchange->takes_tasks = exchange->revision == Revision::v2025_11_25 &&
-                            member(exchange->params, "task").is_object();
+    exchange->takes_tasks =
+        exchange->revision == Revision::v2025_11_25 && member(exchange->params, "task").is_object();
     return true;
   }
   const auto version = text_in(meta, meta_version);
@@ -150,8 +149,7 @@ void Peer::dispatch(const ExchangePtr& exchange, const std::string& method) {
     if (!is_modern) is_known = kind == Kind::both || kind == Kind::old;
     if (has_old_tasks) is_known = is_known || kind == Kind::tasks || kind == Kind::old_tasks;
   }
-  if (!is_known)
-    return exchange->fail(rpc_method_not_found, "there is no method " + method);
+  if (!is_known) return exchange->fail(rpc_method_not_found, "there is no method " + method);
   const bool is_of_tasks = found->kind == Kind::tasks || found->kind == Kind::modern_tasks;
   if (is_modern && is_of_tasks && !exchange->takes_tasks) return fail_without_tasks(exchange);
   (this->*found->answer)(exchange);
@@ -215,8 +213,7 @@ void Peer::ping(const ExchangePtr& exchange) {
 }
 
 void Peer::list_tools(const ExchangePtr& exchange) {
-  finish_list(exchange,
-              {{"tools", tool_list(exchange->revision, !desk_.own_session.empty())}});
+  finish_list(exchange, {{"tools", tool_list(exchange->revision, !desk_.own_session.empty())}});
 }
 
 void Peer::call(const ExchangePtr& exchange) {
@@ -261,17 +258,17 @@ void Peer::read_resource(const ExchangePtr& exchange) {
       auto document = json::parse(answer.body, nullptr, false);
       if (answer.status == 404) return fail_without_resource(exchange, uri);
       if (answer.status != 200 || !document.is_object())
-        return exchange->fail(
-            rpc_internal_error,
-            text_in(answer_error(answer, "")["content"][0], "text"));
+        return exchange->fail(rpc_internal_error,
+                              text_in(answer_error(answer, "")["content"][0], "text"));
       if (is_list) {
         json rows = json::array();
-        for (const auto& row : member(document, "sessions")) rows.push_back(brief(row, loop.wall()));
+        for (const auto& row : member(document, "sessions"))
+          rows.push_back(brief(row, loop.wall()));
         document = {{"sessions", std::move(rows)}, {"total", member(document, "total")}};
       }
       bound(document, result_bytes_max);
-      json result = {{"contents",
-                      {{{"uri", uri}, {"mimeType", resource_type}, {"text", line_of(document)}}}}};
+      json result = {
+          {"contents", {{{"uri", uri}, {"mimeType", resource_type}, {"text", line_of(document)}}}}};
       exchange->finish(exchange->is_modern() ? cached(std::move(result), 0, "private")
                                              : std::move(result));
     });
@@ -326,7 +323,8 @@ void Peer::listen(const ExchangePtr& exchange) {
   exchange->notify("notifications/subscriptions/acknowledged", about({{"notifications", agreed}}));
   for (const auto& task : tasks) {
     const auto tell = [weak, about](const TaskBook::Task& changed) {
-      if (const auto open = weak.lock()) open->notify("notifications/tasks", about(task_json(changed)));
+      if (const auto open = weak.lock())
+        open->notify("notifications/tasks", about(task_json(changed)));
     };
     tell(*task);
     task->listeners.emplace_back(held, tell);

@@ -23,8 +23,8 @@ struct Desk {
   TaskBook tasks{loop};
 };
 
-/// A connection over stdio, a session over HTTP, or one request without a session. Of a loop's steps
-/// alone. close() must be called before it goes.
+/// A connection over stdio, a session over HTTP, or one request without a session. Of a loop's
+/// steps alone. close() must be called before it goes.
 class Peer : public std::enable_shared_from_this<Peer> {
  public:
   /// Requests at once. Beyond: an error.
@@ -41,7 +41,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   /// Takes a message. `reply` gets the answer of a request, and before it what belongs to that
   /// request. `source`: asks with the permissions that came with this message. Returns the request,
   /// if it is one that is not answered yet.
-  std::shared_ptr<Exchange> take(const Message& message, std::shared_ptr<Source> source, Send reply);
+  std::shared_ptr<Exchange> take(const Message& message, std::shared_ptr<Source> source,
+                                 Send reply);
   /// The revision from now on, for clients whose `initialize` another peer has seen.
   void settle(Revision revision) { revision_ = revision; }
   [[nodiscard]] Revision revision() const noexcept { return revision_; }

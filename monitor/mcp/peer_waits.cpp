@@ -34,8 +34,7 @@ void Peer::wait(const ExchangePtr& exchange, const json& arguments) {
     listener.changed = [open, own] {
       const auto self = open.lock();
       const auto waiting = own->lock();
-      if (self && waiting)
-        self->progress(static_cast<double>(waiting->seq()), waiting->words());
+      if (self && waiting) self->progress(static_cast<double>(waiting->seq()), waiting->words());
     };
   const auto waiting = std::make_shared<Waiting>(desk_.loop, exchange->source, std::move(*goal),
                                                  std::move(listener));

@@ -20,14 +20,13 @@ bool ResourceWatch::add(const std::string& uri) {
   if (!is_new) return true;
   const std::weak_ptr<ResourceWatch> weak = weak_from_this();
   entry->second.following = source_->follow(
-      *session, {.told =
-                     [&loop = loop_, weak, uri](const std::string& event, const std::string&) {
-                       // The first record is the present state.
-                       if (event != "session") return;
-                       loop.post([weak, uri] {
-                         if (const auto self = weak.lock()) self->changed(uri);
-                       });
-                     }});
+      *session, {.told = [&loop = loop_, weak, uri](const std::string& event, const std::string&) {
+        // The first record is the present state.
+        if (event != "session") return;
+        loop.post([weak, uri] {
+          if (const auto self = weak.lock()) self->changed(uri);
+        });
+      }});
   return true;
 }
 

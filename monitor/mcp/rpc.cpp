@@ -55,9 +55,10 @@ Result<Message, RpcError> message_from(std::string_view text) {
     return Message{.kind = Message::Kind::response, .id = known};
   }
   if (!read["method"].is_string()) return invalid("\"method\" must be a text", known);
-  Message message{.kind = read.contains("id") ? Message::Kind::request : Message::Kind::notification,
-                  .id = known,
-                  .method = read["method"]};
+  Message message{
+      .kind = read.contains("id") ? Message::Kind::request : Message::Kind::notification,
+      .id = known,
+      .method = read["method"]};
   if (message.kind == Message::Kind::request && known.is_null())
     return invalid("\"id\" must be an integer, or a text of at most 256 bytes");
   if (const auto& params = member(read, "params"); !params.is_null()) {

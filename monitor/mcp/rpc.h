@@ -29,8 +29,8 @@ enum RpcCode : int {
   rpc_method_not_found = -32601,
   rpc_invalid_params = -32602,
   rpc_internal_error = -32603,
-  rpc_resource_not_found = -32002,   ///< Before 2026-07-28, which has `rpc_invalid_params` there.
-  rpc_header_mismatch = -32020,      ///< From 2026-07-28 on, as the next two.
+  rpc_resource_not_found = -32002,  ///< Before 2026-07-28, which has `rpc_invalid_params` there.
+  rpc_header_mismatch = -32020,     ///< From 2026-07-28 on, as the next two.
   rpc_missing_capability = -32021,
   rpc_unsupported_version = -32022
 };
@@ -39,21 +39,21 @@ enum RpcCode : int {
 struct RpcError {
   int code = rpc_internal_error;
   std::string message{};
-  json data{};      ///< Null: none.
-  json id{};        ///< Of the request, as far as it could be read; null: unknown.
+  json data{};  ///< Null: none.
+  json id{};    ///< Of the request, as far as it could be read; null: unknown.
 };
 
 /// A message of a client. A plain value.
 struct Message {
   enum class Kind : std::uint8_t { request, notification, response };
   Kind kind = Kind::request;
-  json id{};           ///< Of a request: a text or an integer.
+  json id{};  ///< Of a request: a text or an integer.
   std::string method{};
   json params = json::object();
 };
 
-/// Reads one message. Errors: `rpc_parse_error` (no JSON), `rpc_invalid_request` (nested too deep, a
-/// batch, no JSON-RPC 2.0). Pure.
+/// Reads one message. Errors: `rpc_parse_error` (no JSON), `rpc_invalid_request` (nested too deep,
+/// a batch, no JSON-RPC 2.0). Pure.
 [[nodiscard]] Result<Message, RpcError> message_from(std::string_view text);
 
 [[nodiscard]] json response_of(const json& id, json result);

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "mcp/brief.h"
 #include "facts/ids.h"
+#include "mcp/brief.h"
 
 namespace watchdog::monitor::mcp {
 
@@ -24,25 +24,25 @@ std::shared_ptr<TaskBook::Task> TaskBook::begin(std::shared_ptr<Source> source, 
                                           .created = now,
                                           .updated = now});
   const std::weak_ptr<Task> weak = task;
-  task->waiting = std::make_shared<Waiting>(
-      loop_, std::move(source), std::move(goal),
-      Waiting::Listener{.changed =
-                            [this, weak] {
-                              if (const auto self = weak.lock()) {
-                                self->words = self->waiting->words();
-                                change(*self);
-                              }
-                            },
-                        .over =
-                            [this, weak](json result) {
-                              if (const auto self = weak.lock()) {
-                                self->status = "completed";
-                                self->words = self->waiting->words();
-                                self->result = std::move(result);
-                                self->waiting.reset();
-                                change(*self);
-                              }
-                            }});
+  task->waiting =
+      std::make_shared<Waiting>(loop_, std::move(source), std::move(goal),
+                                Waiting::Listener{.changed =
+                                                      [this, weak] {
+                                                        if (const auto self = weak.lock()) {
+                                                          self->words = self->waiting->words();
+                                                          change(*self);
+                                                        }
+                                                      },
+                                                  .over =
+                                                      [this, weak](json result) {
+                                                        if (const auto self = weak.lock()) {
+                                                          self->status = "completed";
+                                                          self->words = self->waiting->words();
+                                                          self->result = std::move(result);
+                                                          self->waiting.reset();
+                                                          change(*self);
+                                                        }
+                                                      }});
   tasks_.emplace(task->id, task);
   task->waiting->begin();
   return task;

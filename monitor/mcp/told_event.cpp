@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "mcp/rpc.h"
 #include "codec/json.h"
+#include "mcp/rpc.h"
 
 namespace watchdog::monitor {
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "api/target.h"
+#include "facts/ids.h"
 #include "mcp/brief.h"
 #include "mcp/told_event.h"
-#include "facts/ids.h"
 #include "watchdog/wait.h"
 
 namespace watchdog::monitor::mcp {
@@ -58,8 +58,8 @@ std::string joined(const json& words) {
 }
 
 void list_agents(const ToolCallPtr& call) {
-  std::string target = "/api/autonomous/progress?sort=attention&limit=" +
-                       std::to_string(call->number("limit", 50));
+  std::string target =
+      "/api/autonomous/progress?sort=attention&limit=" + std::to_string(call->number("limit", 50));
   for (const auto* name : {"attention", "state"})
     if (const auto& words = member(call->arguments, name); words.is_array() && !words.empty())
       target += std::string("&") + name + "=" + joined(words);
@@ -78,8 +78,7 @@ void show_agent(const ToolCallPtr& call) {
   ask(call, {.target = "/api/autonomous/progress/" + call->session},
       [](const ToolCallPtr& self, const json& document) {
         const auto count = self->number("events", 20);
-        if (count == 0)
-          return self->finish({{"agent", document}, {"recent", json::array()}});
+        if (count == 0) return self->finish({{"agent", document}, {"recent", json::array()}});
         ask(self,
             {.target = self->base() + "/events?before=" + std::to_string(INT64_MAX) +
                        "&limit=" + std::to_string(count)},
@@ -91,7 +90,8 @@ void show_agent(const ToolCallPtr& call) {
                                   {"at", iso_time(entry.at)},
                                   {"text", entry.text}});
               }
-              std::ranges::sort(recent, {}, [](const json& event) { return number_in(event, "seq"); });
+              std::ranges::sort(recent, {},
+                                [](const json& event) { return number_in(event, "seq"); });
               shown->finish({{"agent", document}, {"recent", recent}}, "recent");
             });
       });
@@ -115,8 +115,7 @@ struct Changes {
 /// The API gives the oldest changes first, so all pages are read and the newest are kept.
 void read_changes(const ToolCallPtr& call, const std::shared_ptr<Changes>& changes,
                   std::int64_t after) {
-  ask(call,
-      {.target = call->base() + "/transitions?limit=1000&after=" + std::to_string(after)},
+  ask(call, {.target = call->base() + "/transitions?limit=1000&after=" + std::to_string(after)},
       [changes, after](const ToolCallPtr& self, const json& page) {
         for (const auto& change : member(page, "transitions")) {
           changes->newest.push_back({{"at", iso_time(WallTime{Millis{number_in(change, "at")}})},
@@ -125,7 +124,8 @@ void read_changes(const ToolCallPtr& call, const std::shared_ptr<Changes>& chang
                                      {"pattern", member(change, "pattern")},
                                      {"reason", member(change, "reason")},
                                      {"evidence", proofs_of(change)}});
-          if (static_cast<std::int64_t>(changes->newest.size()) <= self->number("limit", 20)) continue;
+          if (static_cast<std::int64_t>(changes->newest.size()) <= self->number("limit", 20))
+            continue;
           changes->newest.pop_front();
           ++changes->earlier;
         }
@@ -185,7 +185,8 @@ void report_own(const ToolCallPtr& call) {
         const auto& cancel = member(member(receipt, "directive"), "cancel");
         json stop;
         if (cancel.is_object())
-          stop = "Stop now: " + text_in(cancel, "by") + " asks for it. " + text_in(cancel, "reason");
+          stop =
+              "Stop now: " + text_in(cancel, "by") + " asks for it. " + text_in(cancel, "reason");
         self->finish({{"stored", true}, {"stop", std::move(stop)}});
       });
 }
@@ -236,8 +237,8 @@ void cancel_agent(const ToolCallPtr& call) {
        .target = call->base() + "/cancel",
        .body = line_of({{"reason", text_in(call->arguments, "reason")}})},
       [](const ToolCallPtr& self, const json& told) {
-        self->finish({{"ended", member(told, "ended") == true},
-                      {"message", text_in(told, "message")}});
+        self->finish(
+            {{"ended", member(told, "ended") == true}, {"message", text_in(told, "message")}});
       });
 }
 

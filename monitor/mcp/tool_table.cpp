@@ -106,34 +106,34 @@ json agents_entry() {
 }
 
 json agent_entry() {
-  return entry({"agent", "Show one agent",
-                "Shows one session: its state and why, the evidence, running calls, its budget, and "
-                "its newest events."},
-               {},
-               arguments_of({{"session", session_text()},
-                             {"events", whole_number("How many of the newest events (default 20)",
-                                                     0, 100)}},
-                            {"session"}),
-               object_of({{"agent", of_type("object", "The progress document")},
-                          {"recent", of_type("array", "The newest events, the oldest first")},
-                          {"cut", cut_text()}},
-                         {"agent", "recent", "cut"}));
+  return entry(
+      {"agent", "Show one agent",
+       "Shows one session: its state and why, the evidence, running calls, its budget, and "
+       "its newest events."},
+      {},
+      arguments_of({{"session", session_text()},
+                    {"events", whole_number("How many of the newest events (default 20)", 0, 100)}},
+                   {"session"}),
+      object_of({{"agent", of_type("object", "The progress document")},
+                 {"recent", of_type("array", "The newest events, the oldest first")},
+                 {"cut", cut_text()}},
+                {"agent", "recent", "cut"}));
 }
 
 json explain_entry() {
-  return entry({"explain", "Explain an agent's health",
-                "Lists the changes of a session's health, and the events that prove each."},
-               {},
-               arguments_of({{"session", session_text()},
-                             {"limit", whole_number("How many of the newest changes (default 20)",
-                                                    1, 200)}},
-                            {"session"}),
-               object_of({{"agent", agent_object()},
-                          {"evidence", of_type("array", "What proves the present state")},
-                          {"changes", of_type("array", "Changes of health, the oldest first")},
-                          {"earlier", of_type("integer", "How many earlier changes there are")},
-                          {"cut", cut_text()}},
-                         {"agent", "evidence", "changes", "earlier", "cut"}));
+  return entry(
+      {"explain", "Explain an agent's health",
+       "Lists the changes of a session's health, and the events that prove each."},
+      {},
+      arguments_of({{"session", session_text()},
+                    {"limit", whole_number("How many of the newest changes (default 20)", 1, 200)}},
+                   {"session"}),
+      object_of({{"agent", agent_object()},
+                 {"evidence", of_type("array", "What proves the present state")},
+                 {"changes", of_type("array", "Changes of health, the oldest first")},
+                 {"earlier", of_type("integer", "How many earlier changes there are")},
+                 {"cut", cut_text()}},
+                {"agent", "evidence", "changes", "earlier", "cut"}));
 }
 
 json wait_entry() {
@@ -145,10 +145,10 @@ json wait_entry() {
       {},
       arguments_of(
           {{"session", session_text()},
-           {"until",
-            text_of_at_most("end (default), completed, failed, incomplete, cancelled, "
-                            "state=STATE, attention=ATTENTION, health=HEALTH, state-change (it made "
-                            "progress) or state-change=TYPE")},
+           {"until", text_of_at_most(
+                         "end (default), completed, failed, incomplete, cancelled, "
+                         "state=STATE, attention=ATTENTION, health=HEALTH, state-change (it made "
+                         "progress) or state-change=TYPE")},
            {"after", whole_number("State changes after this event count; 0: all. As an earlier "
                                   "result gave it (default: from now on)",
                                   0, INT64_MAX)},
@@ -156,24 +156,24 @@ json wait_entry() {
                                     "the call open (default 50)",
                                     1, 50)}},
           {"session"}),
-      object_of({{"session", of_type("string", "The session's id")},
-                 {"until", of_type("string", "The goal")},
-                 {"came", of_type("boolean", "Whether the goal is reached")},
-                 {"end", nullable("string",
-                                  "Why it cannot be reached any more: ended, dead or stuck. Null: it "
-                                  "is reached, or it may be later")},
-                 {"why", of_type("string", "A sentence about it")},
-                 {"after", of_type("integer", "The newest event that is known")},
-                 {"continue", nullable("string", "How to go on waiting. Null: it is over")},
-                 {"agent", {{"type", {"object", "null"}}, {"description", "The session in short"}}},
-                 {"cut", cut_text()}},
-                {"session", "until", "came", "end", "why", "after", "continue", "agent", "cut"}));
+      object_of(
+          {{"session", of_type("string", "The session's id")},
+           {"until", of_type("string", "The goal")},
+           {"came", of_type("boolean", "Whether the goal is reached")},
+           {"end", nullable("string",
+                            "Why it cannot be reached any more: ended, dead or stuck. Null: it "
+                            "is reached, or it may be later")},
+           {"why", of_type("string", "A sentence about it")},
+           {"after", of_type("integer", "The newest event that is known")},
+           {"continue", nullable("string", "How to go on waiting. Null: it is over")},
+           {"agent", {{"type", {"object", "null"}}, {"description", "The session in short"}}},
+           {"cut", cut_text()}},
+          {"session", "until", "came", "end", "why", "after", "continue", "agent", "cut"}));
 }
 
 json report_entry(bool has_session) {
   auto session = session_text();
-  if (has_session)
-    session["description"] = "Session id (default: the session of this process)";
+  if (has_session) session["description"] = "Session id (default: the session of this process)";
   std::vector<std::string> required{"kind"};
   if (!has_session) required.emplace_back("session");
   return entry(
@@ -192,9 +192,10 @@ json report_entry(bool has_session) {
            {"type", text_of_at_most("Of progress: the kind of change, for example tests_passed")},
            {"on", text_of_at_most("Of blocked and unblocked: approval, input, login, quota, or a "
                                   "word of your own")},
-           {"seconds", whole_number("Of blocked: when it is expected to end; of quiet: how long the "
-                                    "next progress may take",
-                                    1, 604'800)}},
+           {"seconds",
+            whole_number("Of blocked: when it is expected to end; of quiet: how long the "
+                         "next progress may take",
+                         1, 604'800)}},
           required),
       object_of({{"stored", of_type("boolean", "Whether the report is kept")},
                  {"stop", nullable("string", "Somebody asks you to stop, and why. Null: go on")},
@@ -268,8 +269,8 @@ std::string fault_of(const json& schema, const json& value) {
     if (!value.is_number_integer()) return "must be an integer";
     const auto least = number_in(schema, "minimum");
     const auto most = number_in(schema, "maximum", INT64_MAX);
-    const bool is_above = value.is_number_unsigned() &&
-                          value.get<std::uint64_t>() > static_cast<std::uint64_t>(most);
+    const bool is_above =
+        value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(most);
     if (is_above || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most)
       return "must be from " + std::to_string(least) + " to " + std::to_string(most);
   } else if (type == "array") {

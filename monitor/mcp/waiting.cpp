@@ -6,12 +6,12 @@
 
 #include <utility>
 
+#include "judge/attention.h"
 #include "mcp/brief.h"
 #include "mcp/exchange.h"
 #include "mcp/told_event.h"
 #include "mcp/tool_calls.h"
 #include "terminal/situation.h"
-#include "judge/attention.h"
 #include "text/nearest.h"
 
 namespace watchdog::monitor::mcp {
@@ -28,7 +28,8 @@ Result<WaitGoal> condition(WaitGoal goal, const std::string& word) {
 }
 
 std::string events_target(const std::string& session, std::int64_t after) {
-  return "/api/autonomous/sessions/" + session + "/events?limit=1000&after=" + std::to_string(after);
+  return "/api/autonomous/sessions/" + session +
+         "/events?limit=1000&after=" + std::to_string(after);
 }
 
 }  // namespace
@@ -61,15 +62,14 @@ auto Waiting::later(Step step) {
 void Waiting::begin() {
   seq_ = goal_.after;
   following_ = source_->follow(
-      goal_.session,
-      {.told = later([](Waiting& self, const std::string&, const std::string& data) {
-         self.told(json::parse(data, nullptr, false));
-       }),
-       .lost = later([](Waiting& self) { self.is_lost_ = true; }),
-       .ended = later([](Waiting& self, const Answer& answer) {
-         if (const auto over = std::exchange(self.listener_.over, nullptr))
-           over(answer_error(answer, self.goal_.session));
-       })});
+      goal_.session, {.told = later([](Waiting& self, const std::string&, const std::string& data) {
+                        self.told(json::parse(data, nullptr, false));
+                      }),
+                      .lost = later([](Waiting& self) { self.is_lost_ = true; }),
+                      .ended = later([](Waiting& self, const Answer& answer) {
+                        if (const auto over = std::exchange(self.listener_.over, nullptr))
+                          over(answer_error(answer, self.goal_.session));
+                      })});
 }
 
 void Waiting::told(const json& record) {
@@ -147,8 +147,8 @@ void Waiting::conclude() {
     case Ruling::ask:
     case Ruling::stuck:
       return over(false, "stuck",
-                  "it has been " + health + " for " +
-                      std::to_string(further_iterations(memory_)) + " further iterations");
+                  "it has been " + health + " for " + std::to_string(further_iterations(memory_)) +
+                      " further iterations");
   }
 }
 
@@ -175,9 +175,10 @@ json Waiting::result(bool came, const char* end, const std::string& why) const {
 
 json Waiting::not_yet() const {
   auto made = result(false, nullptr, "");
-  made["continue"] = "Not yet. To go on waiting, call wait again with the same session and until, "
-                     "and with after=" +
-                     std::to_string(std::max<std::int64_t>(seq_, 0));
+  made["continue"] =
+      "Not yet. To go on waiting, call wait again with the same session and until, "
+      "and with after=" +
+      std::to_string(std::max<std::int64_t>(seq_, 0));
   return tool_result(std::move(made));
 }
 

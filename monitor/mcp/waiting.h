@@ -17,11 +17,11 @@ namespace watchdog::monitor::mcp {
 /// The goal of a wait. A plain value.
 struct WaitGoal {
   std::string session{};
-  std::string text = "end";   ///< As the client named it.
+  std::string text = "end";  ///< As the client named it.
   Awaited until{.goal = Goal::end, .on_stuck = OnStuck::fail};
-  std::string member{};       ///< Of `Goal::condition`: a member of the document,
-  std::string value{};        ///< and the value that it must have.
-  std::int64_t after = -1;    ///< State changes after this event count; -1: from now on.
+  std::string member{};     ///< Of `Goal::condition`: a member of the document,
+  std::string value{};      ///< and the value that it must have.
+  std::int64_t after = -1;  ///< State changes after this event count; -1: from now on.
 };
 
 /// `end`, `completed`, `health=NAME`, `state-change[=TYPE]` and so on, as `wait --for` takes them;

@@ -270,9 +270,9 @@ Result<TomlEntry> toml_entry(std::string_view text) {
     }
     const auto first = line.text.find_first_not_of(" \t");
     const auto rest = first == line.text.npos ? std::string_view() : line.text.substr(first);
-    const bool is_inline = !line.is_header && !is_ours &&
-                           (rest.starts_with("mcp_servers") ||
-                            (is_servers && rest.starts_with(entry_name)));
+    const bool is_inline =
+        !line.is_header && !is_ours &&
+        (rest.starts_with("mcp_servers") || (is_servers && rest.starts_with(entry_name)));
     if (is_inline)
       return refuse("its MCP servers are not written as tables. Write [mcp_servers.NAME]");
     if (!is_ours) continue;

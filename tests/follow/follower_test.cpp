@@ -21,12 +21,12 @@
 
 #include "follow/positions.h"
 #include "ingest/joiner.h"
+#include "store/store_reader.h"
 #include "support/process.h"
 #include "support/reports.h"
 #include "support/scenario.h"
 #include "support/server.h"
 #include "support/temp_dir.h"
-#include "store/store_reader.h"
 
 namespace watchdog::monitor {
 namespace {

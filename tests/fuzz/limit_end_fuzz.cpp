@@ -8,11 +8,11 @@
 #include "fuzz/fuzz.h"
 #include "llm/error_body.h"
 #include "llm/failures.h"
+#include "llm/limit_end.h"
+#include "llm/retry_after.h"
 #include "llm/time_zone.h"
 #include "proxy/sessions/refusal.h"
 #include "text/utf8.h"
-#include "llm/limit_end.h"
-#include "llm/retry_after.h"
 
 using namespace watchdog;
 

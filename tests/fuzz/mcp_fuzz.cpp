@@ -1,5 +1,5 @@
-// Whatever a client of the Model Context Protocol sends: each request gets at most one answer, each answer is JSON-RPC, and
-// nothing goes on for a client that is gone.
+// Whatever a client of the Model Context Protocol sends: each request gets at most one answer, each
+// answer is JSON-RPC, and nothing goes on for a client that is gone.
 
 #include <string_view>
 
@@ -38,7 +38,8 @@ void try_input(std::string_view text) {
   server.loop.pass(Millis{60'000});
   for (const auto& message : server.sent) {
     FUZZ_REQUIRE(message["jsonrpc"] == "2.0");
-    FUZZ_REQUIRE(message.contains("result") + message.contains("error") + message.contains("method") == 1);
+    FUZZ_REQUIRE(
+        message.contains("result") + message.contains("error") + message.contains("method") == 1);
     FUZZ_REQUIRE(json::accept(monitor::mcp::line_of(message)));
   }
   server.peer->close();

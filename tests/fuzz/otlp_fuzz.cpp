@@ -45,10 +45,9 @@ void try_input(std::string_view text) {
         continue;
       }
       monitor::OtlpMemory memory;
-      const auto batches =
-          monitor::otlp_batches(*records, WallTime{Millis{1'795'344'134'804}}, memory,
-                                [](const std::string&) { return monitor::OtlpKnown{}; },
-                                text.substr(0, text.size() % 7));
+      const auto batches = monitor::otlp_batches(
+          *records, WallTime{Millis{1'795'344'134'804}}, memory,
+          [](const std::string&) { return monitor::OtlpKnown{}; }, text.substr(0, text.size() % 7));
       for (const auto& batch : batches) {
         FUZZ_REQUIRE(is_session_id(batch.session));
         FUZZ_REQUIRE(check(batch.spec).ok());

@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "fuzz/fuzz.h"
-#include "llm/slots.h"
 #include "llm/server_probe.h"
+#include "llm/slots.h"
 
 using namespace watchdog;
 

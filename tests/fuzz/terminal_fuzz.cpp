@@ -7,10 +7,10 @@
 #include <optional>
 #include <string_view>
 
+#include "codec/json.h"
 #include "fuzz/fuzz.h"
 #include "ingest/trace.h"
 #include "text/utf8.h"
-#include "codec/json.h"
 #include "watchdog/terminal_text.h"
 #include "wrapper/lines.h"
 #include "wrapper/recognition.h"

@@ -3,10 +3,10 @@
 
 #include <string_view>
 
+#include "codec/json.h"
+#include "facts/ids.h"
 #include "fuzz/fuzz.h"
 #include "ingest/transcript.h"
-#include "facts/ids.h"
-#include "codec/json.h"
 
 using namespace watchdog;
 using monitor::Transcript;

@@ -11,14 +11,14 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "codec/json.h"
+#include "facts/ids.h"
 #include "ingest/hooks.h"
 #include "ingest/joiner.h"
+#include "store/store_reader.h"
 #include "support/reports.h"
 #include "support/scenario.h"
 #include "support/temp_dir.h"
-#include "facts/ids.h"
-#include "codec/json.h"
-#include "store/store_reader.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -1,5 +1,6 @@
 /// \file
-/// An MCP server without threads: the test runs its steps, moves its time, and answers its questions.
+/// An MCP server without threads: the test runs its steps, moves its time, and answers its
+/// questions.
 #pragma once
 
 #include <deque>
@@ -24,7 +25,9 @@ class ManualLoop final : public monitor::mcp::Loop {
   void after(Millis time, std::function<void()> step) override {
     later_.emplace(now_ + time, std::move(step));
   }
-  [[nodiscard]] WallTime wall() const override { return WallTime{Millis{1'700'000'000'000}} + now_; }
+  [[nodiscard]] WallTime wall() const override {
+    return WallTime{Millis{1'700'000'000'000}} + now_;
+  }
 
   void run() {
     while (!steps_.empty()) {
@@ -95,20 +98,23 @@ class ManualSource final : public monitor::mcp::Source {
 inline json document(const std::string& state, std::int64_t seq, json more = json::object()) {
   const bool ended = state == "completed" || state == "failed" || state == "cancelled";
   const bool works = state == "progressing" || state == "waiting" || state == "slow";
-  json made = {{"sessionId", "s"},
-               {"title", "task"},
-               {"state", state},
-               {"attention", works ? "working" : ended ? "resting" : "needs_you"},
-               {"health", ended || state == "needs_input" || state == "waiting" ? "progressing" : state},
-               {"lifecycle", ended ? state : "running"},
-               {"reason", "because it is " + state},
-               {"outcome", nullptr},
-               {"lastSeq", seq},
-               {"stateSince", 1'700'000'000'000},
-               {"labels", json::object()},
-               {"tools", json::array()},
-               {"evidence", json::array()},
-               {"progress", {{"stateChanges", 1}, {"heartbeats", 2}}}};
+  json made = {
+      {"sessionId", "s"},
+      {"title", "task"},
+      {"state", state},
+      {"attention", works   ? "working"
+                    : ended ? "resting"
+                            : "needs_you"},
+      {"health", ended || state == "needs_input" || state == "waiting" ? "progressing" : state},
+      {"lifecycle", ended ? state : "running"},
+      {"reason", "because it is " + state},
+      {"outcome", nullptr},
+      {"lastSeq", seq},
+      {"stateSince", 1'700'000'000'000},
+      {"labels", json::object()},
+      {"tools", json::array()},
+      {"evidence", json::array()},
+      {"progress", {{"stateChanges", 1}, {"heartbeats", 2}}}};
   made.update(more);
   return made;
 }

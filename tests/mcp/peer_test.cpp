@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "mcp/brief.h"
-#include "mcp/tool_table.h"
 #include "mcp/manual_server.h"
+#include "mcp/tool_table.h"
 
 namespace watchdog {
 namespace {
@@ -72,13 +72,13 @@ TEST(McpPeer, notifications_and_responses_get_no_answer) {
 }
 
 TEST(McpPeer, initialize_agrees_on_a_revision) {
-  for (const auto& [asked, given] : std::vector<std::pair<std::string, std::string>>{
-           {"2025-11-25", "2025-11-25"},
-           {"2025-06-18", "2025-06-18"},
-           {"2025-03-26", "2025-03-26"},
-           {"2024-11-05", "2025-11-25"},
-           {"2026-07-28", "2025-11-25"},
-           {"", "2025-11-25"}}) {
+  for (const auto& [asked, given] :
+       std::vector<std::pair<std::string, std::string>>{{"2025-11-25", "2025-11-25"},
+                                                        {"2025-06-18", "2025-06-18"},
+                                                        {"2025-03-26", "2025-03-26"},
+                                                        {"2024-11-05", "2025-11-25"},
+                                                        {"2026-07-28", "2025-11-25"},
+                                                        {"", "2025-11-25"}}) {
     ManualServer server;
     server.request("initialize", {{"protocolVersion", asked}});
     EXPECT_EQ(server.result()["protocolVersion"], given) << asked;
@@ -103,7 +103,8 @@ TEST(McpPeer, modern_requests_say_everything_themselves) {
   server.modern("tools/list");
   EXPECT_EQ(server.result()["cacheScope"], "public");
   EXPECT_GT(server.result()["ttlMs"], 0);
-  for (const auto* gone : {"initialize", "ping", "resources/subscribe", "tasks/list", "tasks/result"}) {
+  for (const auto* gone :
+       {"initialize", "ping", "resources/subscribe", "tasks/list", "tasks/result"}) {
     server.modern(gone, {}, true);
     EXPECT_EQ(server.code(), rpc_method_not_found) << gone;
   }
@@ -175,19 +176,26 @@ TEST(McpPeer, tools_have_hints_for_clients_that_ask_people) {
 TEST(McpPeer, tools_ask_the_api) {
   ManualServer server;
   server.source->answers = {
-      {"/api/autonomous/progress?", {.body = json{{"sessions", {document("stuck", 5)}}, {"total", 1}}.dump()}},
+      {"/api/autonomous/progress?",
+       {.body = json{{"sessions", {document("stuck", 5)}}, {"total", 1}}.dump()}},
       {"/api/autonomous/progress/s", {.body = document("stuck", 5).dump()}},
-      {"/api/autonomous/sessions/s/events?", {.body = R"({"events":[{"seq":5,"at_ms":1,"kind":"message","text":"hi"}],"next":null})"}},
-      {"/api/autonomous/sessions/s/transitions", {.body = R"({"transitions":[{"id":1,"seq":4,"at":1,"from":"unknown","health":"stuck","reason":"r","evidence":[{"seq":4,"note":"n"}]}],"next":null})"}},
-      {"/api/autonomous/sessions/s/cancel", {.body = R"({"ok":true,"ended":false,"message":"told"})"}},
-      {"/api/autonomous/sessions/s/events", {.body = R"({"directive":{"cancel":{"by":"ann","reason":"enough"}}})"}},
+      {"/api/autonomous/sessions/s/events?",
+       {.body = R"({"events":[{"seq":5,"at_ms":1,"kind":"message","text":"hi"}],"next":null})"}},
+      {"/api/autonomous/sessions/s/transitions",
+       {.body =
+            R"({"transitions":[{"id":1,"seq":4,"at":1,"from":"unknown","health":"stuck","reason":"r","evidence":[{"seq":4,"note":"n"}]}],"next":null})"}},
+      {"/api/autonomous/sessions/s/cancel",
+       {.body = R"({"ok":true,"ended":false,"message":"told"})"}},
+      {"/api/autonomous/sessions/s/events",
+       {.body = R"({"directive":{"cancel":{"by":"ann","reason":"enough"}}})"}},
       {"/api/turns/t%2F1/abort-tool/c", {.body = "{}"}},
   };
   server.call("agents", {{"attention", {"needs_you"}}, {"label", "a:b c"}, {"limit", 7}});
   EXPECT_EQ(server.source->questions.back().target,
             "/api/autonomous/progress?sort=attention&limit=7&attention=needs_you&label=a%3Ab%20c");
   EXPECT_EQ(server.structured()["agents"][0]["state"], "stuck");
-  EXPECT_EQ(json::parse(server.result()["content"][0]["text"].get<std::string>()), server.structured());
+  EXPECT_EQ(json::parse(server.result()["content"][0]["text"].get<std::string>()),
+            server.structured());
   server.call("agent", {{"session", "s"}});
   EXPECT_EQ(server.structured()["recent"][0]["seq"], 5);
   server.call("explain", {{"session", "s"}});
@@ -197,8 +205,11 @@ TEST(McpPeer, tools_ask_the_api) {
   EXPECT_EQ(server.source->questions.back().method, monitor::Method::post);
   server.call("abort_call", {{"turn", "t/1"}, {"call", "c"}});
   EXPECT_EQ(server.structured()["requested"], true);
-  for (const auto& [kind, stored] : std::vector<std::pair<std::string, std::string>>{
-           {"progress", "state_change"}, {"blocked", "wait"}, {"unblocked", "resume"}, {"quiet", "heartbeat"}}) {
+  for (const auto& [kind, stored] :
+       std::vector<std::pair<std::string, std::string>>{{"progress", "state_change"},
+                                                        {"blocked", "wait"},
+                                                        {"unblocked", "resume"},
+                                                        {"quiet", "heartbeat"}}) {
     server.call("report", {{"session", "s"}, {"kind", kind}, {"seconds", 5}});
     EXPECT_EQ(json::parse(server.source->questions.back().body)["kind"], stored);
     EXPECT_EQ(server.structured()["stop"], "Stop now: ann asks for it. enough");
@@ -212,14 +223,19 @@ TEST(McpPeer, tools_ask_the_api) {
 
 TEST(McpPeer, a_pending_check_is_looked_at_until_it_is_done) {
   ManualServer server;
-  server.source->answers = {{"/api/autonomous/check-status", {.status = 202, .body = R"({"checkId":"c","state":"pending","status":null})"}}};
+  server.source->answers = {
+      {"/api/autonomous/check-status",
+       {.status = 202, .body = R"({"checkId":"c","state":"pending","status":null})"}}};
   server.call("check", {{"session", "s"}});
   EXPECT_TRUE(server.sent.empty());
   server.loop.pass(Millis{2'000});
-  server.source->answers = {{"/api/autonomous/check-status", {.body = R"({"checkId":"c","state":"done","status":"B","reason":"same call"})"}}};
+  server.source->answers = {
+      {"/api/autonomous/check-status",
+       {.body = R"({"checkId":"c","state":"done","status":"B","reason":"same call"})"}}};
   server.loop.pass(Millis{1'000});
   EXPECT_EQ(server.structured()["meaning"], "it is stuck in a loop");
-  server.source->answers = {{"/api/autonomous/check-status", {.body = R"({"checkId":"c","state":"pending","status":null})"}}};
+  server.source->answers = {{"/api/autonomous/check-status",
+                             {.body = R"({"checkId":"c","state":"pending","status":null})"}}};
   server.call("check", {{"session", "s"}, {"check", "c"}});
   server.loop.pass(Millis{59'000});
   EXPECT_EQ(server.structured()["state"], "pending");
@@ -230,8 +246,11 @@ TEST(McpPeer, results_are_bounded_and_say_what_was_cut) {
   ManualServer server;
   json sessions = json::array();
   for (int i = 0; i < 200; ++i)
-    sessions.push_back(document("stuck", i, {{"reason", std::string(3'000, 'x')}, {"labels", {{"k", std::string(200, 'y')}}}}));
-  server.source->answers = {{"/api/autonomous/progress?", {.body = json{{"sessions", sessions}, {"total", 900}}.dump()}}};
+    sessions.push_back(document(
+        "stuck", i,
+        {{"reason", std::string(3'000, 'x')}, {"labels", {{"k", std::string(200, 'y')}}}}));
+  server.source->answers = {
+      {"/api/autonomous/progress?", {.body = json{{"sessions", sessions}, {"total", 900}}.dump()}}};
   server.call("agents", {{"limit", 200}});
   EXPECT_LE(server.structured().dump().size(), result_bytes_max);
   EXPECT_GT(server.structured()["agents"].size(), 10U);
@@ -262,14 +281,16 @@ TEST(McpPeer, too_many_requests_at_once_are_refused) {
 TEST(McpPeer, resources_are_read_and_watched) {
   ManualServer server;
   server.source->answers = {
-      {"/api/autonomous/progress?", {.body = json{{"sessions", {document("stuck", 5)}}, {"total", 1}}.dump()}},
+      {"/api/autonomous/progress?",
+       {.body = json{{"sessions", {document("stuck", 5)}}, {"total", 1}}.dump()}},
       {"/api/autonomous/progress/s", {.body = document("stuck", 5).dump()}}};
   server.request("resources/list");
   EXPECT_EQ(server.result()["resources"][0]["uri"], "watchdog://sessions");
   server.request("resources/read", {{"uri", "watchdog://sessions"}});
   EXPECT_EQ(json::parse(server.result()["contents"][0]["text"].get<std::string>())["total"], 1);
   server.request("resources/read", {{"uri", "watchdog://session/s"}});
-  EXPECT_EQ(json::parse(server.result()["contents"][0]["text"].get<std::string>())["state"], "stuck");
+  EXPECT_EQ(json::parse(server.result()["contents"][0]["text"].get<std::string>())["state"],
+            "stuck");
   server.modern("resources/read", {{"uri", "watchdog://session/s"}});
   EXPECT_EQ(server.result()["cacheScope"], "private");
   server.request("resources/subscribe", {{"uri", "watchdog://session/s"}});
@@ -286,16 +307,21 @@ TEST(McpPeer, resources_are_read_and_watched) {
 TEST(McpPeer, subscriptions_name_their_request) {
   ManualServer server;
   server.modern("subscriptions/listen",
-                {{"notifications", {{"resourceSubscriptions", {"watchdog://sessions", "file:///x"}}, {"toolsListChanged", true}}}}, false, "sub");
+                {{"notifications",
+                  {{"resourceSubscriptions", {"watchdog://sessions", "file:///x"}},
+                   {"toolsListChanged", true}}}},
+                false, "sub");
   ASSERT_EQ(server.sent.size(), 1U);
   EXPECT_EQ(server.last()["method"], "notifications/subscriptions/acknowledged");
   EXPECT_EQ(server.last()["params"]["_meta"][meta_subscription], "sub");
-  EXPECT_EQ(server.last()["params"]["notifications"], json({{"resourceSubscriptions", {"watchdog://sessions"}}}));
+  EXPECT_EQ(server.last()["params"]["notifications"],
+            json({{"resourceSubscriptions", {"watchdog://sessions"}}}));
   server.tell(json::object());
   server.loop.pass(Millis{1'000});
   EXPECT_EQ(server.last()["method"], "notifications/resources/updated");
   EXPECT_EQ(server.last()["params"]["_meta"][meta_subscription], "sub");
-  server.take(R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"sub"}})");
+  server.take(
+      R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"sub"}})");
   EXPECT_EQ(server.source->open_streams(), 0U);
   server.modern("subscriptions/listen", {{"notifications", {{"taskIds", {"x"}}}}});
   EXPECT_EQ(server.code(), rpc_missing_capability);

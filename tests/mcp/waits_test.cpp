@@ -1,4 +1,5 @@
-// Waits of clients that can do much and little: as a task, with progress, or bounded. Time is the test's.
+// Waits of clients that can do much and little: as a task, with progress, or bounded. Time is the
+// test's.
 
 #include <gtest/gtest.h>
 
@@ -59,7 +60,8 @@ TEST(McpWait, goals) {
   };
   for (const auto& row : rows) {
     ManualServer server;
-    server.source->answers = {{"/api/autonomous/sessions/s/events", {.body = R"({"events":[],"next":null})"}}};
+    server.source->answers = {
+        {"/api/autonomous/sessions/s/events", {.body = R"({"events":[],"next":null})"}}};
     json arguments = session;
     if (!row.until.empty()) arguments["until"] = row.until;
     server.call("wait", arguments);
@@ -87,18 +89,20 @@ std::string events(std::initializer_list<json> list) {
 TEST(McpWait, a_state_change_counts_from_now_or_after_an_event) {
   for (const bool after : {false, true}) {
     ManualServer server;
-    server.source->answers = {{"/api/autonomous/sessions/s/events?limit=1000&after=3",
-                               {.body = events({{{"seq", 5}, {"kind", "state_change"}, {"type", "built"}}})}},
-                              {"/api/autonomous/sessions/s/events", {.body = events({})}}};
+    server.source->answers = {
+        {"/api/autonomous/sessions/s/events?limit=1000&after=3",
+         {.body = events({{{"seq", 5}, {"kind", "state_change"}, {"type", "built"}}})}},
+        {"/api/autonomous/sessions/s/events", {.body = events({})}}};
     json arguments = {{"session", "s"}, {"until", "state-change=built"}};
     if (after) arguments["after"] = 3;
     server.call("wait", arguments);
     server.tell(document("progressing", 5));
     EXPECT_EQ(server.sent.size(), after ? 1U : 0U);
     if (after) continue;
-    server.source->answers = {{"/api/autonomous/sessions/s/events?limit=1000&after=5",
-                               {.body = events({{{"seq", 6}, {"kind", "state_change"}, {"type", "tested"}},
-                                                {{"seq", 7}, {"kind", "state_change"}, {"type", "built"}}})}}};
+    server.source->answers = {
+        {"/api/autonomous/sessions/s/events?limit=1000&after=5",
+         {.body = events({{{"seq", 6}, {"kind", "state_change"}, {"type", "tested"}},
+                          {{"seq", 7}, {"kind", "state_change"}, {"type", "built"}}})}}};
     server.tell(document("progressing", 7));
     ASSERT_EQ(server.sent.size(), 1U);
     EXPECT_EQ(server.structured()["came"], true);
@@ -114,9 +118,13 @@ TEST(McpWait, a_stuck_session_fails_a_wait_after_further_iterations_and_never_by
   server.loop.pass(Millis{44'000});
   for (std::int64_t i = 1; i <= 3; ++i) {
     EXPECT_NE(server.last().value("id", 0), 1) << i;
-    server.source->answers = {
-        {"/api/autonomous/sessions/s/events",
-         {.body = events({{{"seq", 10 + i}, {"kind", "heartbeat"}, {"source", "loop"}, {"iteration", i}, {"count", 1}, {"fresh", 1}}})}}};
+    server.source->answers = {{"/api/autonomous/sessions/s/events",
+                               {.body = events({{{"seq", 10 + i},
+                                                 {"kind", "heartbeat"},
+                                                 {"source", "loop"},
+                                                 {"iteration", i},
+                                                 {"count", 1},
+                                                 {"fresh", 1}}})}}};
     server.tell(document("stuck", 10 + i));
   }
   EXPECT_EQ(server.structured()["end"], "stuck");
@@ -134,7 +142,8 @@ TEST(McpWait, progress_rises_and_comes_every_15_s_while_the_session_is_all_right
   std::size_t told = server.sent.size();
   for (int second = 0; second < 600; ++second) {
     server.loop.pass(Millis{1'000});
-    if (random() % 40 == 0) server.tell(document("progressing", seq += static_cast<std::int64_t>(random() % 3)));
+    if (random() % 40 == 0)
+      server.tell(document("progressing", seq += static_cast<std::int64_t>(random() % 3)));
     since += Millis{1'000};
     if (server.sent.size() > told) since = Millis{0};
     told = server.sent.size();
@@ -192,7 +201,8 @@ TEST(McpWait, a_cancelled_wait_ends_without_an_answer) {
 TEST(McpWait, an_unknown_session_is_an_error) {
   ManualServer server;
   server.call("wait", session);
-  server.source->streams.back()->listener.ended({.status = 404, .body = R"({"error":{"message":"there is no session s"}})"});
+  server.source->streams.back()->listener.ended(
+      {.status = 404, .body = R"({"error":{"message":"there is no session s"}})"});
   server.loop.run();
   EXPECT_EQ(server.result()["isError"], true);
   EXPECT_EQ(server.source->open_streams(), 0U);
@@ -200,14 +210,17 @@ TEST(McpWait, an_unknown_session_is_an_error) {
 
 TEST(McpTask, a_modern_client_gets_a_task) {
   ManualServer server;
-  server.modern("tools/call", {{"name", "wait"}, {"arguments", session}, {"_meta", {{"progressToken", 1}}}}, true);
+  server.modern("tools/call",
+                {{"name", "wait"}, {"arguments", session}, {"_meta", {{"progressToken", 1}}}},
+                true);
   const auto task = server.result();
   EXPECT_EQ(task["resultType"], "task");
   EXPECT_EQ(task["status"], "working");
   EXPECT_EQ(task["pollIntervalMs"], 5'000);
   EXPECT_TRUE(task["ttlMs"].is_null());
   const json named = {{"taskId", task["taskId"]}};
-  server.modern("subscriptions/listen", {{"notifications", {{"taskIds", {task["taskId"], "other"}}}}}, true, "sub");
+  server.modern("subscriptions/listen",
+                {{"notifications", {{"taskIds", {task["taskId"], "other"}}}}}, true, "sub");
   EXPECT_EQ(server.sent[1]["params"]["notifications"], json({{"taskIds", {task["taskId"]}}}));
   server.loop.pass(Millis{60'000});
   const auto quiet = server.sent.size();
@@ -217,7 +230,8 @@ TEST(McpTask, a_modern_client_gets_a_task) {
   EXPECT_EQ(server.last()["params"]["status"], "working");
   server.modern("tasks/get", named, true);
   EXPECT_EQ(server.result()["resultType"], "complete");
-  EXPECT_NE(server.result()["statusMessage"].get<std::string>().find("progressing"), std::string::npos);
+  EXPECT_NE(server.result()["statusMessage"].get<std::string>().find("progressing"),
+            std::string::npos);
   EXPECT_GT(server.result()["lastUpdatedAt"], server.result()["createdAt"]);
   server.tell(document("completed", 5));
   server.modern("tasks/get", named, true);
@@ -252,14 +266,16 @@ TEST(McpTask, the_older_form_has_a_result_that_blocks) {
   const auto before = server.sent.size();
   server.request("tasks/result", named, "blocks");
   server.request("tasks/result", named, "gives up");
-  server.take(R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"gives up"}})");
+  server.take(
+      R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"gives up"}})");
   EXPECT_EQ(server.sent.size(), before);
   server.request("tasks/list");
   EXPECT_EQ(server.result()["tasks"][0]["taskId"], task["taskId"]);
   server.tell(document("completed", 5));
   EXPECT_EQ(server.last()["id"], "blocks");
   EXPECT_EQ(server.structured()["came"], true);
-  EXPECT_EQ(server.result()["_meta"]["io.modelcontextprotocol/related-task"]["taskId"], task["taskId"]);
+  EXPECT_EQ(server.result()["_meta"]["io.modelcontextprotocol/related-task"]["taskId"],
+            task["taskId"]);
   server.request("tasks/cancel", named);
   EXPECT_EQ(server.code(), rpc_invalid_params);
 }

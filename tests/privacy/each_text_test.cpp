@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "privacy/content.h"
 #include "codec/json.h"
+#include "privacy/content.h"
 #include "privacy/redaction.h"
 
 namespace watchdog {

@@ -1,4 +1,5 @@
-// What `hooks install --mcp` changes in the text of a file, and that a removal gives the same bytes back.
+// What `hooks install --mcp` changes in the text of a file, and that a removal gives the same bytes
+// back.
 #include "setup/mcp_setup.h"
 
 #include <gtest/gtest.h>
@@ -37,11 +38,19 @@ std::string there_and_back(const AgentSetup& agent, const std::string& text) {
 
 TEST(McpSetup, each_agent_gets_the_entry_that_it_reads) {
   const std::vector<std::pair<std::string, json>> entries = {
-      {"claude-code", json::parse(R"({"mcpServers":{"watchdog":{"type":"stdio","command":"watchdog-monitor","args":["mcp"]}}})")},
-      {"gemini-cli", json::parse(R"({"mcpServers":{"watchdog":{"command":"watchdog-monitor","args":["mcp"]}}})")},
-      {"cursor", json::parse(R"({"mcpServers":{"watchdog":{"command":"watchdog-monitor","args":["mcp"]}}})")},
-      {"copilot-cli", json::parse(R"({"mcpServers":{"watchdog":{"type":"local","command":"watchdog-monitor","args":["mcp"],"tools":["*"]}}})")},
-      {"opencode", json::parse(R"({"mcp":{"watchdog":{"type":"local","command":["watchdog-monitor","mcp"],"enabled":true}}})")},
+      {"claude-code",
+       json::parse(
+           R"({"mcpServers":{"watchdog":{"type":"stdio","command":"watchdog-monitor","args":["mcp"]}}})")},
+      {"gemini-cli",
+       json::parse(R"({"mcpServers":{"watchdog":{"command":"watchdog-monitor","args":["mcp"]}}})")},
+      {"cursor",
+       json::parse(R"({"mcpServers":{"watchdog":{"command":"watchdog-monitor","args":["mcp"]}}})")},
+      {"copilot-cli",
+       json::parse(
+           R"({"mcpServers":{"watchdog":{"type":"local","command":"watchdog-monitor","args":["mcp"],"tools":["*"]}}})")},
+      {"opencode",
+       json::parse(
+           R"({"mcp":{"watchdog":{"type":"local","command":["watchdog-monitor","mcp"],"enabled":true}}})")},
   };
   for (const auto& [name, entry] : entries)
     EXPECT_EQ(json::parse(*with_hooks(agent_of(name), "", here)), entry) << name;
@@ -71,7 +80,8 @@ TEST(McpSetup, a_removal_gives_the_bytes_back) {
       "model = \"gpt\"\n",
       "model = \"gpt\"\n\n",
       "# mine\r\n[mcp_servers.other]\r\ncommand = \"x\"\r\n",
-      "notes = \"\"\"\n[mcp_servers.watchdog]\n\"\"\"\n[projects.\"/a\"]\ntrust_level = \"trusted\"\n",
+      "notes = \"\"\"\n[mcp_servers.watchdog]\n\"\"\"\n[projects.\"/a\"]\ntrust_level = "
+      "\"trusted\"\n",
       "a = 'x' # [mcp_servers.watchdog]\n",
       "list = [\n  \"[mcp_servers.watchdog]\",\n]\n",
   };
@@ -80,9 +90,10 @@ TEST(McpSetup, a_removal_gives_the_bytes_back) {
 
 TEST(McpSetup, tables_after_the_entry_and_below_it) {
   const auto& codex = agent_of("codex");
-  const std::string before = "model = \"m\"\n[mcp_servers.watchdog]\ncommand = \"/usr/bin/watchdog-monitor\"\n"
-                             "args = [\"mcp\", \"--server\", \"http://h:1\"]\n"
-                             "[mcp_servers.watchdog.tools.cancel]\napproval_mode = \"approve\"\n[tui]\nx = 1\n";
+  const std::string before =
+      "model = \"m\"\n[mcp_servers.watchdog]\ncommand = \"/usr/bin/watchdog-monitor\"\n"
+      "args = [\"mcp\", \"--server\", \"http://h:1\"]\n"
+      "[mcp_servers.watchdog.tools.cancel]\napproval_mode = \"approve\"\n[tui]\nx = 1\n";
   EXPECT_EQ(hooks_in(codex, before, here)->server, "http://h:1");
   EXPECT_EQ(*without_hooks(codex, before), "model = \"m\"\n[tui]\nx = 1\n");
 }

@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "codec/json_bounds.h"
-#include "watchdog/result.h"
 #include "watchdog/report.h"
+#include "watchdog/result.h"
 
 namespace watchdog {
 

@@ -8,11 +8,10 @@
 #include "codec/facts.h"
 #include "codec/fields.h"
 #include "codec/json.h"
+#include "codec/json_bounds.h"
 #include "codec/turns.h"
-#include "codec/json.h"
 #include "text/json_writer.h"
 #include "text/nearest.h"
-#include "codec/json_bounds.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {

@@ -58,7 +58,8 @@ struct Store::State {
     [[nodiscard]] Instant next_due();
     /// Changes one that a person acts on, in a transaction of its own.
     template <class Change>
-    [[nodiscard]] Result<Alert> change(std::int64_t id, std::string_view unanswered_of, Change&& change);
+    [[nodiscard]] Result<Alert> change(std::int64_t id, std::string_view unanswered_of,
+                                       Change&& change);
 
    private:
     void notice(SessionKey session, const Condition& condition, const std::string& detail,
