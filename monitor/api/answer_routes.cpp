@@ -14,7 +14,7 @@ namespace watchdog::monitor {
 namespace {
 
 /// The alert of a link that is ours and can still be used. Errors: `not_found` (not ours),
-/// `expired`: `unavailable`, `conflict` (answered before).
+/// `invalid` (too old), `conflict` (answered before).
 Result<Alert> alert_of(const AlertLinks& links, const AlertLink& link, StoreReader& reader,
                        WallTime now) {
   const auto found = reader.alerts({.after = link.alert + 1, .limit = 1});
