@@ -57,7 +57,7 @@ inline const std::map<std::string, Set, std::less<>> may_include = {
     {"config",
      {"facts", "privacy", "text", "server", "judge", "codec", "files", "process", "outputs",
       "workspace", "net", "store", "report", "llm", "calls", "loop"}},
-    // of the tests; the demo's model is made of it
+    // the scripted model server of the demo and of tests
     {"support", {}},
     // programs that show the library
     {"examples", {"support"}},

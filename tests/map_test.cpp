@@ -85,7 +85,7 @@ std::string picture_of_layers() {
 
 /// The folder in the tree for a row of the table of layers.
 fs::path place_of(const std::string& layer) {
-  if (layer == "support") return root / "tests" / layer;
+  if (layer == "support") return root / "libwatchdog/examples" / layer;
   if (layer == "examples") return root / "libwatchdog" / layer;
   return layer.starts_with("monitor") ? root / layer : root / "libwatchdog/src" / layer;
 }

@@ -85,13 +85,14 @@ const std::map<std::string, Set, std::less<>> foreign = {
       "monitor/setup", "monitor/follow", "monitor/terminal", "monitor/mcp"}},
     {"toml++/", {"config"}},
     {"openssl/",
-     {"net", "files", "calls", "monitor/api", "monitor/ingest", "monitor/proxy/connection"}},
+     {"net", "files", "calls", "support", "monitor/api", "monitor/ingest",
+      "monitor/proxy/connection"}},
     {"boost/asio/",
-     {"net", "llm", "loop", "calls", "process", "monitor/http", "monitor/core", "monitor/alerts",
+     {"net", "llm", "loop", "calls", "process", "support", "monitor/http", "monitor/core", "monitor/alerts",
       "monitor/service", "monitor/process", "monitor/proxy/connection", "monitor/proxy/server",
       "monitor/cli"}},
     {"boost/asio/ip/",
-     {"net", "monitor/http", "monitor/process", "monitor/proxy/connection",
+     {"net", "support", "monitor/http", "monitor/process", "monitor/proxy/connection",
       "monitor/proxy/server"}},
     {"boost/beast/", {"net", "monitor/http", "monitor/proxy/connection"}},
     {"sys/socket.h", {"store", "process", "monitor/http", "monitor/service", "monitor/wrapper"}},
@@ -141,7 +142,9 @@ const std::vector<Source>& sources() {
 /// The folder in the table that a source of the library or the monitor belongs to.
 std::string layer_of(const std::string& path) {
   static const std::regex header("libwatchdog/include/(?:watchdog/)?([^/]+)");
-  static const std::regex folder("(?:libwatchdog/src/|libwatchdog/(?=examples/))([^/]+)/.*");
+  static const std::regex folder(
+      "(?:libwatchdog/src/|libwatchdog/examples/(?=support/)|libwatchdog/(?=examples/))"
+      "([^/]+)/.*");
   static const std::regex monitor("(monitor(?:/[^/]+)*)/[^/]+");
   std::smatch found;
   if (std::regex_match(path, found, header)) {
@@ -229,6 +232,27 @@ TEST(Layers, includes_point_down) {
     for (const std::string& wrong : faults(source)) ADD_FAILURE() << wrong;
   }
   EXPECT_GT(looked_at, 50U) << "the sources were not found under " << PROJECT_ROOT;
+}
+
+TEST(Layers, no_product_source_depends_on_tests) {
+  static const std::regex include(R"re(\s*#\s*include\s*"([^"]+)".*)re");
+  const fs::path root = PROJECT_ROOT;
+  for (const Source& source : sources()) {
+    const bool of_product = source.path.starts_with("libwatchdog/") ||
+                            source.path.starts_with("monitor/") ||
+                            source.path.starts_with("tools/");
+    if (!of_product) continue;
+    for (std::size_t line = 0; line < source.lines.size(); ++line) {
+      if (source.path.ends_with("CMakeLists.txt")) {
+        EXPECT_EQ(source.lines[line].find("tests/"), std::string::npos) << source.at(line);
+      }
+      std::smatch match;
+      if (!source.is_cpp() || !std::regex_match(source.lines[line], match, include)) continue;
+      EXPECT_FALSE(fs::exists(root / "tests" / match.str(1)) &&
+                   !fs::exists(root / "libwatchdog/src" / match.str(1)))
+          << source.at(line) << ": " << match.str(1) << " is of the tests";
+    }
+  }
 }
 
 TEST(Layers, the_table_has_no_cycle) {

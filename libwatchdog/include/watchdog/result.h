@@ -45,6 +45,7 @@ template <class Enum>
 /// Returns the enumerator of a name, or nothing.
 template <class Enum>
 [[nodiscard]] constexpr std::optional<Enum> named(std::string_view name) {
+  static_assert(all_are_named<Enum>(), "the names and the enumerators are not equally many");
   std::size_t at = 0;
   for (const auto candidate : Names<Enum>::all) {
     if (candidate == name) return static_cast<Enum>(at);
