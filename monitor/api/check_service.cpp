@@ -1,9 +1,9 @@
 // `ask` looks for a check of the same id, then for one under way, and only then starts another. An
-// answer is stored before it is published, and a check of this process is pending until then, also
-// where the file has its answer: otherwise `ask` would return a check that is done as the one under
-// way. The file is asked for other checks, where the answer `ID` counts before the question `?ID`.
-// A stored question has failed if the process that asked is gone. Callers share the lock `closing`;
-// the destructor takes it alone, so no call meets a checker that is being destroyed.
+// answer is stored before it is published. Until then a check of this process is pending, although
+// the file has its answer. Otherwise `ask` would return a check that is done as one under way. The
+// file is asked for other checks, where the answer `ID` counts before the question `?ID`. A stored
+// question has failed if the process that asked is gone. Callers share the lock `closing`; the
+// destructor takes it alone, so no call meets a checker that is being destroyed.
 #include "api/check_service.h"
 
 #include <algorithm>

@@ -64,7 +64,7 @@ class Joiner {
   };
   struct Talk {
     unsigned by = 0;              ///< All sources so far.
-    bool is_recalled = false;     ///< What the store has of it is known.
+    bool is_recalled = false;     ///< Its events in the store were read.
     std::vector<Call> calls;      ///< The newest at the end.
     std::vector<Prompt> prompts;  ///< The newest at the end.
     Told answer;

@@ -313,7 +313,7 @@ void tell_step(Joined& joined, int step, ReportOrigin by) {
   }
 }
 
-TEST(Joiner, what_two_sources_report_before_and_after_a_restart_is_kept_once) {
+TEST(Joiner, reports_of_two_sources_before_and_after_a_restart_are_kept_once) {
   for (const bool hooks_first : {true, false}) {
     Joined joined;
     const auto first = hooks_first ? ReportOrigin::hooks : ReportOrigin::proxy;
