@@ -1,6 +1,7 @@
-// A blocking server on loopback. One thread accepts connections; each connection has a thread of its
-// own, which reads a request and calls the handler. The handler writes the answer step by step, and
-// may wait, break off, or send what is no HTTP. `leave` and the destructor shut all sockets down.
+// A blocking server on loopback. One thread accepts connections; each connection has a thread of
+// its own, which reads a request and calls the handler. The handler writes the answer step by step,
+// and may wait, break off, or send what is no HTTP. `leave` and the destructor shut all sockets
+// down.
 #include "support/model_server.h"
 
 #include <algorithm>
