@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/sse_reader.h"
 #include "codec/json.h"
 #include "core/sse_reader.h"
 #include "mcp/told_event.h"
