@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <optional>
 
+#include "cli/endpoint.h"
 #include "cli/monitor.h"
 #include "cli/token_file.h"
 #include "cli/usage.h"
@@ -186,7 +188,6 @@ Result<Settings> written_settings(const ConfigFile& before, const std::string& t
     }
     made.push_back(file);
   }
-  auto keep = before;
   if (before.exists) {
     auto backup = read_config(before.path.string() + ".before-setup");
     if (!backup) return backup.error();

@@ -6,10 +6,12 @@
 #include <sys/timex.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <span>
 
 #include "api/assets.h"
 #include "cli/command_line.h"
