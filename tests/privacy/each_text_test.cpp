@@ -118,7 +118,8 @@ TEST(EachText, counts_towards_the_memory_that_a_report_takes) {
 TEST(EachText, of_a_session_survives_export_and_import) {
   auto spec = whole_session();
   fill(spec, "word");
-  const auto read = session_spec_from_json(to_json(spec));
+  std::string id;
+  const auto read = session_spec_from_json(to_json(spec), id);
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(texts_of(*read), texts_of(spec));
 }
