@@ -41,7 +41,6 @@ def _without_outer_links(app, name, source):
 
 
 # The C++ reference: doxygen reads the public headers, breathe shows what it found.
-HEADERS = ["tracker.h", "session.h", "policy.h", "wait.h", "settings.h", "run.h", "model_client.h", "tool.h", "tool_runner.h", "result.h"]
 breathe_default_project = "watchdog"
 breathe_default_members = ("members", "undoc-members")
 breathe_show_include = False
@@ -51,20 +50,14 @@ nitpick_ignore_regex = [("cpp:identifier", ".*")]
 
 def _read_headers(app):
     import pathlib
-    import re
-    import subprocess
+    import sys
+
+    sys.path.insert(0, str(pathlib.Path(app.srcdir) / "tools"))
+    import entities
 
     folder = pathlib.Path(app.doctreedir).parent / "doxygen"
     folder.mkdir(parents=True, exist_ok=True)
-    include = pathlib.Path(app.srcdir).parent / "libwatchdog/include/watchdog"
-    options = {"INPUT": " ".join(str(include / name) for name in HEADERS), "OUTPUT_DIRECTORY": folder, "STRIP_FROM_PATH": include.parent,
-               "GENERATE_XML": "YES", "GENERATE_HTML": "NO", "GENERATE_LATEX": "NO", "XML_PROGRAMLISTING": "NO", "QUIET": "YES",
-               "WARN_IF_UNDOCUMENTED": "NO", "JAVADOC_AUTOBRIEF": "YES"}
-    subprocess.run(["doxygen", "-"], input="".join(f"{key} = {value}\n" for key, value in options.items()), text=True, check=True)
-    for file in (folder / "xml").glob("*.xml"):  # Sphinx does not read raw strings.
-        text = file.read_text()
-        if "R&quot;(" in text:
-            file.write_text(re.sub(r"= R&quot;\(.*?\)&quot;", "= {}", text))
+    entities.read(folder)
     app.config.breathe_projects = {"watchdog": str(folder / "xml")}
 
 

@@ -16,6 +16,7 @@ import urllib.request
 
 import yaml
 
+import entities
 import texts
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -492,8 +493,15 @@ def complete(what, found, described):
         raise SystemExit(f"{what}: docs/tools/texts.py lacks {sorted(found - described)} and has {sorted(described - found)} too many")
 
 
+def cpp(program):
+    with tempfile.TemporaryDirectory() as folder:
+        entities.read(folder)
+        return NOTICE + entities.page(folder)
+
+
 WRITERS = {"cli": cli, "exit-codes": exit_codes, "settings": settings, "events": events, "policy": policy, "healths": healths,
-           "end-reasons": end_reasons, "http-api": http_api, "metrics": metrics, "client-limits": client_limits, "environment": environment, "python": python}
+           "end-reasons": end_reasons, "http-api": http_api, "metrics": metrics, "client-limits": client_limits, "environment": environment, "python": python,
+           "cpp": cpp}
 
 
 def main(mode, monitor):
