@@ -276,9 +276,10 @@ TEST(AlertRule, holds_its_promises_whatever_happens) {
         default: {
           const auto& word = words[static_cast<std::size_t>(pick(static_cast<int>(words.size())))];
           const auto health = named<HealthKind>(word);
-          auto condition = word == "needs_input" ? condition_of(HealthKind::blocked, rules, true)
-                           : health              ? condition_of(*health, rules)
-                                                 : condition_of(*named<Lifecycle>(word), rules);
+          auto condition = word == "needs_input"
+                               ? condition_of(HealthKind::blocked, rules, AlertCause::needs_input)
+                           : health ? condition_of(*health, rules)
+                                    : condition_of(*named<Lifecycle>(word), rules);
           condition.word = word;
           condition.tick = now;
           check(take(state, condition, rules));
