@@ -23,14 +23,21 @@ while IFS= read -r script; do
   check "$script parses" bash -n "$script"
 done < <(grep -rlE --exclude=*.py '^#!.*bash' scripts .ci tests; echo scripts/packages.sh)
 
-for script in run test bench tidy format docs prose commits package; do
+for script in run test bench tidy format docs prose commits package release sbom; do
   check "$script --help" exits 0 "scripts/$script" --help
   check "$script --help says how to use it" grep -q "^Usage: scripts/$script" <<<"$said"
 done
-for script in test bench tidy format docs prose commits package; do
+for script in test bench tidy format docs prose commits package release sbom; do
   check "$script --nonsense" exits 2 "scripts/$script" --nonsense
 done
 check "test --only nonsense" exits 2 scripts/test --only nonsense
+
+# A release is refused before anything is built.
+version=$(sed -n 's/^project(watchdog VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+check "release without a version" exits 2 scripts/release
+check "release of no version" exits 2 scripts/release "v$version"
+check "release of another version" exits 1 scripts/release 9.9.9
+check "then it names both" grep -q "$version.*9.9.9" <<<"$said"
 
 # A machine on which only `here` is installed; what is done to it goes to $work/done.
 work=$(mktemp -d)
