@@ -49,7 +49,7 @@ struct Names<CancelScopeKind> {
 
 /// Why a scope was cancelled. A plain value.
 struct CancelReason {
-  CancelOrigin origin = CancelOrigin::user;  ///< Who cancelled.
+  CancelOrigin origin = CancelOrigin::user;  ///< The party that cancelled.
   /// The scope of the cancel: this one, or one above it.
   CancelScopeKind scope = CancelScopeKind::run;
   std::string text{};  ///< The party and the cause, for people.

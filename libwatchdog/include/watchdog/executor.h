@@ -39,7 +39,7 @@ struct RunningCall {
 struct TurnInfo {
   std::string id{};                    ///< The turn's id.
   std::string parent{};                ///< Empty: none.
-  std::string agent{};                 ///< Who runs it.
+  std::string agent{};                 ///< Name of the agent.
   std::string session{};               ///< The session's id; empty: none.
   int depth = 0;                       ///< The number of turns above it.
   WallTime started{};                  ///< When it began.
@@ -59,8 +59,8 @@ enum class DisconnectPolicy : std::uint8_t { detach, abort_after_grace, abort_no
 
 /// A turn that begins, is aborted or ends. A plain value.
 struct TurnEvent {
-  /// What happened to the turn.
-  enum class Kind : std::uint8_t { start, abort, end } kind = Kind::start;  ///< What happened.
+  /// The kind of event.
+  enum class Kind : std::uint8_t { start, abort, end } kind = Kind::start;  ///< The kind of event.
   std::string turn{};                                                       ///< The turn's id.
   std::string parent{};  ///< The turn above it; empty: none.
   int depth = 0;         ///< The number of turns above it.
@@ -70,12 +70,11 @@ struct TurnEvent {
 
 /// The properties of a new turn. A plain value.
 struct TurnOptions {
-  std::string agent{};                        ///< Who runs it.
+  std::string agent{};                        ///< Name of the agent.
   std::string session{};                      ///< The session's id; empty: none.
   std::shared_ptr<ExecutionBudget> budget{};  ///< Empty: no limit.
   std::optional<Millis> deadline{};           ///< The latest end of its calls. It ends no turn.
-  DisconnectPolicy on_disconnect =
-      DisconnectPolicy::abort_after_grace;  ///< What happens when its client hangs up.
+  DisconnectPolicy on_disconnect = DisconnectPolicy::abort_after_grace;  ///< See DisconnectPolicy.
   bool final = false;  ///< Only tools that are allowed in a final turn; the answer is due.
 };
 
@@ -183,7 +182,7 @@ struct Wave {
 
 /// Something that happened to a call. A plain value; `output` is valid during the call.
 struct ToolEvent {
-  /// What happened.
+  /// The kind of event.
   enum class Kind : std::uint8_t {
     queued,
     start,
@@ -196,7 +195,7 @@ struct ToolEvent {
     reclaimed,  ///< That thread has returned.
     host_stall  ///< The machine stood still; deadlines were moved.
   };
-  Kind kind = Kind::start;             ///< What happened.
+  Kind kind = Kind::start;             ///< The kind of event.
   std::string turn{};                  ///< The turn of the call; empty: none.
   std::string call{};                  ///< The provider's id of the call.
   std::string tool{};                  ///< Its tool.
@@ -265,7 +264,7 @@ struct ExecutorOptions {
 /// Thread-safe: turns may use it at the same time.
 class ToolExecutor {
  public:
-  /// What an executor consists of.
+  /// Parts of an executor.
   struct Parts {
     std::shared_ptr<const ToolRegistry> tools{};     ///< The tools that may be called.
     std::shared_ptr<ArtifactStore> artifacts{};      ///< Empty: long outputs are cut for good.

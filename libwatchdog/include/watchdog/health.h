@@ -61,7 +61,7 @@ struct Names<HealthKind> {
 /// A judgement. A plain value.
 struct Health {
   HealthKind kind = HealthKind::unknown;  ///< How the session is.
-  Pattern pattern = Pattern::none;        ///< What decided.
+  Pattern pattern = Pattern::none;        ///< The cause.
   /// Without another event this health holds until this instant.
   Instant valid_until = never;
   /// Events that prove it; 0: fewer than two.

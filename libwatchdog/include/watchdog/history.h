@@ -36,7 +36,7 @@ inline constexpr int pace_history_min =
 /// plain value of at most 1 KiB.
 class Pace {
  public:
-  static constexpr std::size_t kinds_max = 32;  ///< Activities that are told apart.
+  static constexpr std::size_t kinds_max = 32;  ///< Separate activities, at most.
 
   /// Returns the key of a phase or a tool.
   [[nodiscard]] static std::uint32_t kind_of_phase(std::string_view phase) noexcept;
@@ -214,7 +214,7 @@ struct BudgetNote {
 /// The newest report about the model server and one open request.
 struct ServerNote {
   std::string request{};  ///< The reports' call id, its first 64 characters; empty: not named.
-  Evidence evidence{};    ///< What was reported.
+  Evidence evidence{};    ///< The newest report.
   std::string why{};      ///< The proof for people, its first 200 characters.
   Seq seq = 0;            ///< The event.
   Instant since{};        ///< When this state began.
@@ -269,10 +269,10 @@ struct Notes {
   std::optional<CancelRequest> cancel{};  ///< The newest request to stop.
   Seq exited_seq = 0;                     ///< Its process is known to be gone.
   Instant quiet_until{};                  ///< Until then the session announced to be quiet.
-  Opinions opinions{};                    ///< What models and the agent think of its progress.
-  Suspicion suspicion{};                  ///< The present suspicion.
-  Boxed<BudgetNote> budget{};             ///< The newest figures.
-  Boxed<std::vector<OpenTurn>> turns{};   ///< Oldest first, at most `open_turns_max`.
+  Opinions opinions{};                   ///< Answers of models and of the agent about its progress.
+  Suspicion suspicion{};                 ///< The present suspicion.
+  Boxed<BudgetNote> budget{};            ///< The newest figures.
+  Boxed<std::vector<OpenTurn>> turns{};  ///< Oldest first, at most `open_turns_max`.
   /// One for each request, the oldest first, at most `server_notes_max`.
   Boxed<std::vector<ServerNote>> server{};
   Instant process_lost{};  ///< Since then its process is a different one, which is not known yet.
@@ -297,7 +297,7 @@ struct History {
   Seq seq = 0;                               ///< The newest event in it.
   Instant tick{};                            ///< That event's tick.
   WallTime at{};                             ///< That event's wall time.
-  Lifecycle lifecycle = Lifecycle::running;  ///< What the agent reported.
+  Lifecycle lifecycle = Lifecycle::running;  ///< As the agent reported it.
   std::uint8_t periodic_beats = 0;           ///< Heartbeats of a helper; counted up to 2.
   bool gives_position = false;               ///< Some heartbeat had an iteration or a phase.
   bool said_something = false;               ///< The agent reported more than its start.
@@ -333,7 +333,7 @@ struct History {
   Boxed<Notes> notes{};  ///< Facts that few sessions have.
   Boxed<std::vector<Absence>>
       absences{};                  ///< Of the observer. Oldest first, at most `absences_max`.
-  Boxed<Repetition> repetition{};  ///< What repeats.
+  Boxed<Repetition> repetition{};  ///< See Repetition.
   Boxed<Pace> pace{};              ///< How long its activities take.
 };
 

@@ -139,7 +139,7 @@ enum class Level : std::uint8_t { none, suspect, stuck };
 
 /// A pattern that was found, and its evidence. A plain value.
 struct Finding {
-  Pattern pattern = Pattern::none;  ///< What repeats.
+  Pattern pattern = Pattern::none;  ///< The pattern.
   Level level = Level::none;        ///< How severe it is.
   double count = 0;                 ///< Its count; see Policy::patterns.
   Seq first = 0;                    ///< The event where it began,

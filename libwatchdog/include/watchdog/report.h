@@ -23,7 +23,7 @@ using Seq = std::int64_t;
 using SessionKey = std::int64_t;
 inline constexpr SessionKey observer_key = 0;  ///< The key of the observer's own events.
 
-/// What a report states. Its number is stored: append only.
+/// The kind of a report. Its number is stored: append only.
 enum class ReportKind : std::uint8_t {
   start,         ///< a process takes the session up; after an end it opens the next attempt
   heartbeat,     ///< "I am alive"
@@ -106,7 +106,7 @@ struct Heartbeats {
   std::optional<std::int64_t> iteration_first{};  ///< The oldest one's iteration.
   std::optional<std::int64_t> iteration{};        ///< The newest.
   std::string phase{};                            ///< The newest phase.
-  Source source = Source::unsaid;                 ///< Who sent them.
+  Source source = Source::unsaid;                 ///< The sender.
   Counters counters{};                            ///< Newest values.
   std::int64_t fresh = 0;  ///< Heartbeats after the first with a new iteration.
   std::int64_t quiet =
@@ -182,7 +182,7 @@ struct Outcome {
 
 /// A request to stop the session, one of its turns, or one call of a turn.
 struct CancelRequest {
-  std::string by{};      ///< Who asked.
+  std::string by{};      ///< The party that asked.
   std::string reason{};  ///< Why, for the agent and for people.
   WallTime at{};         ///< When the store accepted it.
   std::string turn{};    ///< Empty: the whole session.
@@ -316,7 +316,7 @@ struct Names<ServerState> {
 
 /// The state of a model server. `content` of its report is the proof, a sentence for people.
 struct Evidence {
-  ServerState state = ServerState::unknown;  ///< What the server does for the request.
+  ServerState state = ServerState::unknown;  ///< State of the work on the request.
   std::int64_t done = 0;         ///< Of reading: tokens of the prompt; of writing: of the answer.
   std::int64_t total = 0;        ///< Of reading: of the whole prompt; 0: not known.
   std::optional<Millis> left{};  ///< Until the first token of the answer, if it can be estimated.
@@ -388,7 +388,7 @@ using Detail = std::variant<std::monostate, Heartbeats, ProcessFacts, Outcome, C
 
 /// A statement about a session. A plain value.
 struct Report {
-  ReportKind kind = ReportKind::heartbeat;  ///< What it states.
+  ReportKind kind = ReportKind::heartbeat;  ///< Its kind.
   std::string name{};      ///< Tool, role of a message, type of a state change, subject of a wait.
   std::string also{};      ///< Of a tool call: the tool's name in another source; set by the store.
   std::string content{};   ///< Arguments, data (both JSON where they parse), result or message.
@@ -418,7 +418,7 @@ struct Event {
   Instant tick{};                     ///< The time for the judge.
   WallTime at{};                      ///< The time for people.
   bool late = false;  ///< Arrived after the end of its attempt: stored without effect.
-  Report report{};    ///< What was reported.
+  Report report{};    ///< The report.
 };
 
 }  // namespace watchdog

@@ -154,7 +154,7 @@ struct Names<Migration> {
 
 /// 0: no such limit. A plain value.
 struct OldLimits {
-  Migration mode = Migration::status_based;  ///< What the limits do.
+  Migration mode = Migration::status_based;  ///< See Migration.
   Millis planning{30'000};                   ///< Phase `planning`.
   Millis implementation{120'000};            ///< Phase `implementation`.
   Millis deployment{180'000};                ///< Phase `deployment`.
@@ -262,7 +262,7 @@ struct RunOptions {
       5'000};  ///< How long a look waits for a check; 0: the next look takes its result.
   double confidence_min = 0.3;  ///< This many reflections below it in a row end the run.
   int confidence_times = 3;     ///< Reflections in a row with that confidence.
-  OnConfirmedStuck on_confirmed_stuck = OnConfirmedStuck::report;  ///< What a confirmed loop does.
+  OnConfirmedStuck on_confirmed_stuck = OnConfirmedStuck::report;  ///< See OnConfirmedStuck.
   BudgetVisibility budget_visibility =
       BudgetVisibility::thresholds;  ///< How the model sees its budget.
   int tries = 5;                     ///< Retries of one request to the model.
@@ -341,7 +341,7 @@ struct RunCallbacks {
 /// Runs a session to its end. Use from one thread at a time, except `cancel`.
 class Run {
  public:
-  /// What a run consists of. References must outlive the run.
+  /// Parts of a run. References must outlive the run.
   struct Parts {
     ProgressTracker& tracker;  ///< Reports the run.
     RunCallbacks callbacks{};  ///< The agent's own code.

@@ -182,12 +182,12 @@ struct ProxyUpstream {
 struct ProxySettings {
   std::string upstream{};      ///< URL of the server for all other requests; empty: no proxy.
   std::uint16_t port = 3'001;  ///< 0: a free one.
-  KeepAliveMode keep_alive = KeepAliveMode::comment;  ///< What clients get while the server works.
+  KeepAliveMode keep_alive = KeepAliveMode::comment;  ///< See KeepAliveMode.
   /// With the first keep-alive the status is 200, so it leaves quick errors time to come with their
   /// own. Clients give up after 30 s at the earliest.
   Millis keep_alive_after{10'000};
   Millis keep_alive_every{10'000};        ///< Between two of these.
-  HungAnswer on_hung = HungAnswer::wait;  ///< What happens to a request whose server hangs.
+  HungAnswer on_hung = HungAnswer::wait;  ///< See HungAnswer.
   bool probe = true;                      ///< Ask the server about its state.
   /// At first; up to 7.5 times longer while nothing changes. A person who watches sees each step of
   /// a prompt. llama.cpp is asked for its slots every 1.5 s at most, because more questions keep it

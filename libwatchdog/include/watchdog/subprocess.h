@@ -53,7 +53,7 @@ struct SpawnSpec {
   /// mark.
   std::string mark{};
   KillLadder ladder{};                    ///< The steps that end it.
-  Survivors survivors = Survivors::kill;  ///< What happens to processes that survive their leader.
+  Survivors survivors = Survivors::kill;  ///< See Survivors.
   std::size_t head_bytes = 512U << 10U;   ///< The stored size of the beginning of the output, and
   std::size_t tail_bytes = 512U << 10U;   ///< of its end. Memory does not exceed them.
   /// How long output of descendants is read after the leader's exit. The leader's own output is

@@ -60,7 +60,7 @@ struct ToolSpec {
   std::string parameters = R"({"type":"object","properties":{}})";
   /// Empty: exclusive if it is known to change something, else parallel.
   std::optional<Concurrency> concurrency{};
-  Effect effect = Effect::unknown;               ///< What it changes.
+  Effect effect = Effect::unknown;               ///< See Effect.
   Idempotency idempotency = Idempotency::no;     ///< Whether a call may be repeated.
   Stoppable stoppable = Stoppable::cooperative;  ///< How a call can be stopped.
   /// Every effect uses the write fence, so none can come late.
@@ -231,7 +231,7 @@ using Confirmer = std::function<Confirmation(const ToolCall& call, const Tool::P
 /// Options of the shell tool. A plain value.
 struct ShellOptions {
   bool confirm = false;                   ///< A person is asked first.
-  Survivors survivors = Survivors::kill;  ///< What happens to processes that survive the shell.
+  Survivors survivors = Survivors::kill;  ///< See Survivors.
   KillLadder ladder{};                    ///< The steps that end it.
   bool inherit_env = false;               ///< See SpawnSpec.
 };

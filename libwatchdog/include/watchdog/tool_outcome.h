@@ -98,7 +98,7 @@ class WriteFence {
   /// Closes the fence; waits for an effect under way, at most `at_most` (real time). Returns true
   /// if none is under way.
   bool revoke(Millis at_most) noexcept;
-  /// What passed a fence so far. A plain value.
+  /// Effects at a fence so far. A plain value.
   struct Account {
     int committed = 0;       ///< Effects that were published.
     int fenced = 0;          ///< Effects that were refused because the fence was closed or held.
@@ -183,7 +183,7 @@ struct Names<FailureKind> {
 
 /// The call returned its output. A plain value.
 struct ToolExecutionResult {
-  Output output{};  ///< What the tool returned, for the model.
+  Output output{};  ///< Output of the tool, for the model.
 };
 
 /// A result that was too long to be shown: `preview.artifact` has all of it.
@@ -214,7 +214,7 @@ struct ToolTimeout {
 
 /// The call was cancelled. A plain value.
 struct ToolCancelled {
-  CancelReason why{};                       ///< Who cancelled, and why.
+  CancelReason why{};                       ///< The party that cancelled, and its reason.
   bool started = false;                     ///< The tool was invoked.
   EffectState effects = EffectState::none;  ///< How much of its change was made.
   bool still_running = false;               ///< Its work could not be stopped.

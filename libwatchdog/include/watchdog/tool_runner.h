@@ -156,7 +156,7 @@ class ToolReporter {
 /// An executor, its turns and their reports for one session. Thread-safe.
 class ToolRunner {
  public:
-  /// What a runner consists of. The tracker must outlive it.
+  /// Parts of a runner. The tracker must outlive it.
   struct Parts {
     ProgressTracker& tracker;  ///< Gets all reports.
     /// Gets a tool `session_status`, with which the agent can look at itself.

@@ -32,7 +32,7 @@ struct Heartbeat {
       iteration{};                      ///< The number of the loop's iteration; empty: not counted.
   std::string_view phase{};             ///< What the agent does; empty: not reported.
   std::span<const Counter> counters{};  ///< Running totals: activity, not progress.
-  Source source = Source::loop;         ///< Who sends it.
+  Source source = Source::loop;         ///< The sender.
   /// The next progress may take this long: until then the session is not called slow.
   std::optional<Millis> expect_quiet{};
 };

@@ -74,8 +74,8 @@ struct Awaited {
 
 /// The state of a session at one moment. A plain value.
 struct SessionSample {
-  Lifecycle lifecycle = Lifecycle::running;  ///< What the agent reported.
-  HealthKind health = HealthKind::unknown;   ///< What is concluded.
+  Lifecycle lifecycle = Lifecycle::running;  ///< As the agent reported it.
+  HealthKind health = HealthKind::unknown;   ///< As the monitor concludes it.
   std::int64_t beats = 0;                    ///< Loop heartbeats seen so far. Never decreases.
   std::int64_t rounds = 0;  ///< Finished rounds of calls seen so far; calls at once count as one.
   bool holds = false;       ///< The state change has happened, or the condition holds.
@@ -106,7 +106,7 @@ void forgive(WaitMemory& vigil) noexcept;
 /// whichever are more.
 [[nodiscard]] std::int64_t further_iterations(const WaitMemory& vigil) noexcept;
 
-/// What a wait does next.
+/// The next step of a wait.
 enum class Ruling : std::uint8_t {
   go_on,
   met,
@@ -138,7 +138,7 @@ struct Observed {
   const std::string& session;  ///< The session's id.
   const Case& judged;          ///< The present state, elapsed time included.
   Instant now{};               ///< The time of the look, on the file's time line.
-  const WaitMemory& vigil;     ///< What the wait has seen so far.
+  const WaitMemory& vigil;     ///< Samples that the wait has seen so far.
   const SessionSpec& spec;     ///< The properties of the session.
 
   /// Returns the progress document.
@@ -226,7 +226,7 @@ struct WaitFailure {
   std::string why{};              ///< The cause, for people.
   Lifecycle lifecycle = Lifecycle::running;  ///< How it ended, if it did.
   std::optional<Case> judged{};              ///< The session's judgement; empty: unknown here.
-  Timeline timeline{};                       ///< What the session did.
+  Timeline timeline{};                       ///< Events of the session.
   int signal = 0;                            ///< The signal that interrupted it; 0: none.
 
   /// Returns all of it for people, several lines without a newline at the end.
