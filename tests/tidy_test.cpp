@@ -82,7 +82,7 @@ const std::map<std::string, Set, std::less<>> foreign = {
     {"nlohmann/",
      {"codec", "judge", "llm", "outputs", "calls", "loop", "config", "examples", "monitor/ingest",
       "monitor/proxy/connection", "monitor/proxy/server", "monitor/proxy/sessions", "monitor/cli",
-      "monitor/setup", "monitor/follow", "monitor/terminal", "monitor/mcp"}},
+      "monitor/setup", "monitor/export", "monitor/follow", "monitor/terminal", "monitor/mcp"}},
     {"toml++/", {"config"}},
     {"openssl/",
      {"net", "files", "calls", "support", "monitor/api", "monitor/ingest",
