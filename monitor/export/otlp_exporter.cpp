@@ -101,8 +101,7 @@ Result<ExportHeaders> export_headers(const ExportSettings& settings) {
 }
 
 struct OtlpExporter::State {
-  explicit State(Options given)
-      : options(std::move(given)), thread([this](const std::stop_token& stop) { run(stop); }) {}
+  explicit State(Options given) : options(std::move(given)) {}
 
   Options options;
   std::optional<StoreReader> reader;
@@ -253,7 +252,12 @@ struct OtlpExporter::State {
   }
 };
 
-OtlpExporter::OtlpExporter(Options options) : state_(std::make_unique<State>(std::move(options))) {}
+OtlpExporter::OtlpExporter(Options options) : state_(std::make_unique<State>(std::move(options))) {
+  // Before anybody can report: the events from now on count.
+  (void)state_->open();
+  state_->thread =
+      std::jthread([state = state_.get()](const std::stop_token& stop) { state->run(stop); });
+}
 
 OtlpExporter::~OtlpExporter() {
   state_->thread.request_stop();
