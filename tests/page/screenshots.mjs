@@ -100,13 +100,13 @@ async function shoot(name, path, ready, options) {
   await page.context().close();
 }
 for (const colorScheme of ['light', 'dark']) {
-  await shoot(`sessions-${colorScheme}`, '/', '.sessions tbody .strip', { ...desk, colorScheme });
-  await shoot(`session-${colorScheme}`, `/sessions/${checkout}`, '.activity .counters canvas', { viewport: { width: 1280, height: 1000 }, colorScheme });
+  await shoot(`list-${colorScheme}`, '/', '.sessions tbody .strip', { ...desk, colorScheme });
+  await shoot(`activity-${colorScheme}`, `/sessions/${checkout}`, '.activity .counters canvas', { viewport: { width: 1280, height: 1000 }, colorScheme });
 }
 await shoot('overview', '/overview', '.overview .sums li', { viewport: { width: 1280, height: 720 } });
 await shoot('alerts', '/alerts', '.alerts.all li', { viewport: { width: 1280, height: 640 } });
-await shoot('phone', '/', '.sessions tbody .strip', phone);
-await shoot('phone-session', `/sessions/${checkout}`, '.activity canvas', phone);
-await shoot('wide', '/', '.sessions tbody .strip', { viewport: { width: 2560, height: 1440 } });
+await shoot('list-phone', '/', '.sessions tbody .strip', phone);
+await shoot('activity-phone', `/sessions/${checkout}`, '.activity canvas', phone);
+await shoot('list-wide', '/', '.sessions tbody .strip', { viewport: { width: 2560, height: 1440 } });
 await browser.close();
 await monitor.end();
