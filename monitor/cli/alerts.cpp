@@ -208,13 +208,12 @@ void add_alerts(CommandLine& line) {
           ->expected(2)
           ->check(integer(1))
           ->excludes(alerts_ack);
-  auto* alerts_test =
-      command
-          ->add_option("--test", options->test,
-                       "Send a test message through this channel of the settings, or of the "
-                       "monitor that --server names")
-          ->excludes(alerts_ack)
-          ->excludes(alerts_snooze);
+  command
+      ->add_option("--test", options->test,
+                   "Send a test message through this channel of the settings, or of the "
+                   "monitor that --server names")
+      ->excludes(alerts_ack)
+      ->excludes(alerts_snooze);
   auto* alerts_config = command->add_option_function<std::string>(
       "--config", [options](const std::string& path) { options->sources.file = path; },
       "Settings file, as for serve; with setup: the one to add to");
