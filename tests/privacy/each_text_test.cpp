@@ -68,7 +68,7 @@ SessionSpec whole_session() {
   SessionSpec spec;
   spec.labels = {{"team", "x"}};
   spec.policy.tools["build"] = {.identity = {"x"}};
-  spec.process = ProcessFacts{};
+  spec.process = ProcessFacts{.pid = 1};  // without a pid there is no process
   return spec;
 }
 
@@ -133,6 +133,8 @@ TEST(EachText, of_a_report_is_in_its_export) {
   };
   for (auto report : all_reports()) {
     fill(report, "word");
+    // Both are the limit; its reader sets them together.
+    if (auto* limit = std::get_if<LimitPassed>(&report.detail)) limit->name = report.name;
     const auto json = to_json(Event{.seq = 1, .report = report});
     for (const auto& text : texts_of(report)) {
       if (!is_foreign(report, text))
