@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "cli/endpoint.h"
-#include "follow/follower.h"
+#include "follow/transcript_root.h"
 #include "setup/config_file.h"
 
 namespace watchdog::monitor {

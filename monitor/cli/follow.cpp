@@ -11,6 +11,7 @@
 #include "cli/usage.h"
 #include "facts/digest.h"
 #include "follow/follower.h"
+#include "follow/transcript_root.h"
 #include "terminal/output.h"
 #include "text/json_writer.h"
 #include "text/nearest.h"

@@ -1,3 +1,6 @@
+// Both ways do the same: look a session up, and keep a batch until it is durable. Within `serve`
+// the store thread answers both. Over HTTP a session is made once, and its events are posted as
+// those of a transcript, with their own times.
 #include "cli/following.h"
 
 #include <pthread.h>
@@ -9,6 +12,7 @@
 #include <utility>
 
 #include "codec/json.h"
+#include "follow/transcript_root.h"
 #include "privacy/redaction.h"
 #include "text/nearest.h"
 

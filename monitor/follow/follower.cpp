@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <ctime>
 #include <map>
 #include <optional>
@@ -70,21 +69,7 @@ bool is_transcript(TranscriptAgent agent, const std::string& name) {
   return agent == TranscriptAgent::claude_code || name.starts_with("rollout-");
 }
 
-std::string variable_text(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets it
-  return value == nullptr ? "" : value;
-}
-
 }  // namespace
-
-fs::path transcript_root(TranscriptAgent agent) {
-  const bool is_claude = agent == TranscriptAgent::claude_code;
-  const fs::path below = is_claude ? "projects" : "sessions";
-  if (const auto own = variable_text(is_claude ? "CLAUDE_CONFIG_DIR" : "CODEX_HOME"); !own.empty())
-    return fs::path(own) / below;
-  const auto home = variable_text("HOME");
-  return home.empty() ? fs::path() : fs::path(home) / (is_claude ? ".claude" : ".codex") / below;
-}
 
 struct TranscriptFollower::State {
   explicit State(Options chosen)
@@ -101,8 +86,10 @@ struct TranscriptFollower::State {
   DirectoryWatch watch;
   std::map<std::string, Followed> files;
   std::unordered_map<std::string, WallTime> reported_from;  ///< By session.
+  std::map<std::string, std::string> roots;  ///< Folders as they were named, and without links.
   FollowFigures figures;
   SteadyTime next_look{};
+  SteadyTime next_root{};
   SteadyTime rest_until{};
   SteadyTime keep_again{};
   std::chrono::milliseconds pause = keep_again_first;
@@ -111,6 +98,8 @@ struct TranscriptFollower::State {
 
   // Finding
   void look_through();
+  void look_for_roots();
+  [[nodiscard]] const TranscriptSource* source_of(const std::string& path) const;
   void look_into(const TranscriptSource& source, const fs::path& folder, int depth);
   void look_at(const TranscriptSource& source, const fs::path& path);
   void look_at_changes();
@@ -133,14 +122,34 @@ struct TranscriptFollower::State {
 };
 
 void TranscriptFollower::State::look_through() {
+  roots.clear();
+  look_for_roots();
+  next_look = std::chrono::steady_clock::now() +
+              (watch.is_complete() ? look_through_every : look_through_often);
+}
+
+/// Looks into the folders that were not there before.
+void TranscriptFollower::State::look_for_roots() {
   for (const auto& source : options.sources) {
-    if (source.root.empty()) continue;
     std::error_code missing;
+    if (source.root.empty() || roots.contains(source.root.string())) continue;
     const auto root = fs::canonical(source.root, missing);
-    if (!missing) look_into(source, root, 0);
+    if (missing) continue;
+    roots[source.root.string()] = root.string() + "/";
+    look_into(source, root, 0);
   }
-  const bool often = !watch.is_complete() || files.empty();
-  next_look = std::chrono::steady_clock::now() + (often ? look_through_often : look_through_every);
+  next_root = roots.size() == options.sources.size()
+                  ? SteadyTime::max()
+                  : std::chrono::steady_clock::now() + look_through_often;
+}
+
+/// Returns the source whose folder the path is in; null: none.
+const TranscriptSource* TranscriptFollower::State::source_of(const std::string& path) const {
+  for (const auto& source : options.sources) {
+    const auto root = roots.find(source.root.string());
+    if (root != roots.end() && path.starts_with(root->second)) return &source;
+  }
+  return nullptr;
 }
 
 void TranscriptFollower::State::look_into(const TranscriptSource& source, const fs::path& folder,
@@ -177,13 +186,15 @@ Followed& TranscriptFollower::State::added(TranscriptAgent agent, const fs::path
   }
   // A renamed file keeps its position.
   for (const auto& [other, known] : positions.all()) {
-    std::error_code missing;
-    if (known.position.inode != facts.st_ino || known.position.device != facts.st_dev ||
-        fs::exists(other, missing))
-      continue;
+    if (known.position.inode != facts.st_ino || known.position.device != facts.st_dev) continue;
+    struct stat there {};
+    const bool is_still_there = lstat(other.c_str(), &there) == 0 && there.st_ino == facts.st_ino &&
+                                there.st_dev == facts.st_dev;
+    if (is_still_there) continue;
     const auto moved = known;
     positions.forget(other);
     take_over(moved);
+    if (auto kept = positions.put(name, moved); !kept) options.log(kept.error().message);
     break;
   }
   return file;
@@ -213,17 +224,13 @@ void TranscriptFollower::State::look_at_changes() {
   const auto changes = watch.changed();
   if (watch.take_lost()) next_look = {};
   for (const auto& path : changes) {
-    for (const auto& source : options.sources) {
-      std::error_code missing;
-      const auto root = fs::canonical(source.root, missing);
-      if (missing || !path.string().starts_with(root.string() + "/")) continue;
-      const auto status = fs::symlink_status(path, missing);
-      if (fs::is_directory(status)) {
-        look_into(source, path, 1);
-      } else {
-        look_at(source, path);
-      }
-      break;
+    const auto* source = source_of(path.string());
+    if (source == nullptr) continue;
+    std::error_code vanished;
+    if (fs::is_directory(fs::symlink_status(path, vanished))) {
+      look_into(*source, path, 1);
+    } else {
+      look_at(*source, path);
     }
   }
 }
@@ -266,12 +273,7 @@ void TranscriptFollower::State::read_piece(const std::string& path, Followed& fi
   if (!file.position || !opened->is_at(*file.position)) {
     if (!file.position) ++figures.files;
     file.position = opened->beginning();
-    const auto agent = std::ranges::find_if(options.sources, [&](const TranscriptSource& source) {
-      std::error_code missing;
-      const auto root = fs::canonical(source.root, missing);
-      return !missing && path.starts_with(root.string() + "/");
-    });
-    if (agent != options.sources.end()) file.transcript = Transcript(agent->agent);
+    if (const auto* source = source_of(path)) file.transcript = Transcript(source->agent);
     file.is_known = false;
   }
   const auto before = file.position->offset;
@@ -414,9 +416,9 @@ bool TranscriptFollower::State::is_stopping() const {
 
 void TranscriptFollower::State::sleep_until_news(bool has_rest) {
   const auto now = std::chrono::steady_clock::now();
-  auto until = next_look;
+  auto until = std::min(next_look, next_root);
   if (has_rest) until = std::min(until, rest_until);
-  if (trouble) until = std::max(now, std::min(next_look, keep_again));
+  if (trouble) until = std::min(next_look, keep_again);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
   std::array<pollfd, 2> waits{{{.fd = wake, .events = POLLIN, .revents = 0},
                                {.fd = watch.descriptor(), .events = POLLIN, .revents = 0}}};
@@ -428,6 +430,7 @@ void TranscriptFollower::State::sleep_until_news(bool has_rest) {
 void TranscriptFollower::State::step(bool paced) {
   look_at_changes();
   if (std::chrono::steady_clock::now() >= next_look) look_through();
+  if (std::chrono::steady_clock::now() >= next_root) look_for_roots();
   std::string path;
   auto* file = next_file(path);
   const auto now = std::chrono::steady_clock::now();

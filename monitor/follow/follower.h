@@ -21,10 +21,6 @@ struct TranscriptSource {
   std::filesystem::path root{};  ///< A directory; it need not exist yet.
 };
 
-/// Returns the directory in which the agent keeps its transcripts for this user, by the agent's own
-/// environment variable, else below the home directory. Empty: neither is set.
-[[nodiscard]] std::filesystem::path transcript_root(TranscriptAgent agent);
-
 /// The monitor's knowledge of a session. A plain value.
 struct FollowedSession {
   bool exists = false;
@@ -55,9 +51,9 @@ class TranscriptFollower {
     std::filesystem::path positions{};  ///< File of the positions; empty: none is kept.
     /// Files that did not change for this long are not read, older lines are not reported.
     Millis since{86'400'000};
-    /// Share of a core that this process may need while it reads what was there before. 1: no
-    /// limit.
-    double share = 0.2;
+    /// Share of a core that this process may need while it reads older files: a little less than a
+    /// fifth, because the time to find them comes on top. 1: no limit.
+    double share = 0.18;
     /// Returns what the monitor knows of a session. Errors: `unavailable`: asked again later.
     std::function<Result<FollowedSession>(const std::string& session)> look_up;
     /// Stores a batch, durably, and waits for it. Errors: `unavailable`: given again later; others:

@@ -1,3 +1,6 @@
+// Reads a piece from the position on, up to its last line end. Without a line end the piece grows
+// until the limit of a line, and then the line is skipped, over as many pieces as it takes. The
+// position says whether a line is being skipped, so that a restart does not read its rest as lines.
 #include "follow/transcript_file.h"
 
 #include <fcntl.h>
