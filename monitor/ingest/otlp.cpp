@@ -424,6 +424,8 @@ void Mapping::tell_turn(Talk& talk, const OtlpRecord& record, std::string_view w
 /// An agent within another one is over. The outer one's turn goes on.
 void Mapping::tell_agent(Talk& talk, const OtlpRecord& record) {
   if (talk.batch.spec.parent.empty()) return tell_turn(talk, record, {});
+  if (auto name = word_of(record, names::agent); !name.empty())
+    talk.batch.spec.agent = std::move(name);
   auto end = make(ReportKind::end);
   end.detail = Outcome{.kind = record.failed ? OutcomeKind::failed : OutcomeKind::completed,
                        .reason = record.failed ? "error" : "task_complete",

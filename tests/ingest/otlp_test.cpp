@@ -57,12 +57,15 @@ std::map<std::string, std::vector<std::string>> told(const std::string& file,
                                                      OtlpEncoding encoding = OtlpEncoding::json) {
   OtlpMemory memory;
   std::map<std::string, std::vector<std::string>> sessions;
+  std::map<std::string, BudgetFigures> used;
   for (const auto& line : lines_of(file)) {
-    for (const auto& batch :
-         otlp_batches(records_of(line, encoding), received, memory, nothing_known)) {
+    const auto known = [&](const std::string& session) { return OtlpKnown{.used = used[session]}; };
+    for (const auto& batch : otlp_batches(records_of(line, encoding), received, memory, known)) {
       auto& list = sessions[batch.session];
       for (const auto& report : batch.reports) {
         if (report.kind == ReportKind::heartbeat) continue;
+        if (const auto* figures = std::get_if<BudgetFigures>(&report.detail))
+          used[batch.session] = *figures;
         list.push_back(std::string(name_of(report.kind)) +
                        (report.name.empty() ? "" : " " + report.name));
       }
