@@ -304,8 +304,8 @@ struct Likeness {
   int equal = 0;               ///< Steps in the window with its call and result.
   int similar = 0;             ///< Steps with its result, and arguments that resemble its own.
   bool echo = false;           ///< It repeats the step right before it.
-  bool seen = false;           ///< A step that is still known had its call and result;
-  std::ptrdiff_t between = 0;  ///< so many steps ago.
+  bool seen = false;           ///< A step that is still known had its call and result.
+  std::ptrdiff_t between = 0;  ///< The distance to that step, in steps.
   bool follows_new = false;    ///< It follows something new.
   bool alike = false;          ///< It only failed with the same exit code.
 };
