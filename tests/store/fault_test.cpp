@@ -159,8 +159,7 @@ INSTANTIATE_TEST_SUITE_P(
                     FailingCall{"fsync"}, FailingCall{"ftruncate"}, FailingCall{"rename"},
                     FailingCall{"mmap", ENOMEM, "ENOMEM"}, FailingCall{"flock", ENOLCK, "ENOLCK"},
                     FailingCall{"mkdir", ENOSPC, "ENOSPC"}, FailingCall{"read"},
-                    FailingCall{"stat"}, FailingCall{"unlink"},
-                    FailingCall{"chmod", EPERM, "EPERM"}),
+                    FailingCall{"unlink"}, FailingCall{"chmod", EPERM, "EPERM"}),
     [](const auto& info) { return std::string(info.param.name) + "_" + info.param.error_name; });
 
 #endif

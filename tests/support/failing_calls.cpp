@@ -28,14 +28,13 @@ enum Call : std::size_t {
   c_flock,
   c_mkdir,
   c_read,
-  c_stat,
   c_unlink,
   c_chmod,
   calls
 };
-constexpr std::array<const char*, calls> names{"open",   "write", "fsync",  "ftruncate",
-                                               "rename", "mmap",  "flock",  "mkdir",
-                                               "read",   "stat",  "unlink", "chmod"};
+constexpr std::array<const char*, calls> names{"open",   "write",  "fsync", "ftruncate",
+                                               "rename", "mmap",   "flock", "mkdir",
+                                               "read",   "unlink", "chmod"};
 std::array<std::atomic<int>, calls> counts{};
 std::atomic<int> failed{0};
 
@@ -183,18 +182,6 @@ ssize_t pread(int fd, void* bytes, size_t count, off_t at) {
 }
 ssize_t pread64(int fd, void* bytes, size_t count, off64_t at) {
   return fails(c_read, concerns(fd)) ? -1 : NEXT(pread64)(fd, bytes, count, at);
-}
-int stat(const char* path, struct stat* facts) noexcept {
-  return fails(c_stat, concerns(path)) ? -1 : NEXT(stat)(path, facts);
-}
-int stat64(const char* path, struct stat64* facts) noexcept {
-  return fails(c_stat, concerns(path)) ? -1 : NEXT(stat64)(path, facts);
-}
-int fstat(int fd, struct stat* facts) noexcept {
-  return fails(c_stat, concerns(fd)) ? -1 : NEXT(fstat)(fd, facts);
-}
-int fstat64(int fd, struct stat64* facts) noexcept {
-  return fails(c_stat, concerns(fd)) ? -1 : NEXT(fstat64)(fd, facts);
 }
 int unlink(const char* path) noexcept {
   return fails(c_unlink, concerns(path)) ? -1 : NEXT(unlink)(path);
