@@ -265,7 +265,8 @@ void act(const HooksOptions& options, const HookTarget& target, AgentReport& rep
   }
   if (options.action == "status") return;
   if (const auto allowed = check_writable(*file); !allowed) return fail(allowed.error());
-  const auto backup = read_config(backup_of(*file));
+  // Hooks and servers may share a file; each keeps it as it was before its own install.
+  const auto backup = read_config(backup_of(*file).string() + (options.mcp ? "-mcp" : ""));
   if (!backup) return fail(backup.error());
   const auto text = text_after(options, agent, *file, *backup, target);
   if (!text) return fail(text.error());

@@ -38,8 +38,9 @@ void Exchange::answer(const json& message) {
 }
 
 void Exchange::close() {
-  send_ = nullptr;
+  const bool was_open = std::exchange(send_, nullptr) != nullptr;
   work.reset();
+  if (was_open && closed) closed();
 }
 
 json tool_result(json structured) {

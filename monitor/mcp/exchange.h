@@ -30,6 +30,8 @@ class Exchange {
   bool takes_tasks = false;  ///< The client declared the extension, or asked for a task.
   /// The wait or the subscriptions of the request. It ends when the request is answered or closed.
   std::shared_ptr<void> work{};
+  /// Called when the request is closed without an answer.
+  std::function<void()> closed{};
 
   [[nodiscard]] bool is_modern() const noexcept { return revision == Revision::v2026_07_28; }
   [[nodiscard]] const json& id() const noexcept { return id_; }

@@ -302,6 +302,10 @@ void HttpDoor::take(const McpRequest& request, const Message& message,
     const auto body = std::make_shared<EventBody>(request.allowed, gone);
     made->stream = body;
     made->has_stream = true;
+    // A client that cancels by a notification keeps its connection open.
+    exchange->closed = [weak = std::weak_ptr<EventBody>(body)] {
+      if (const auto open = weak.lock()) open->finish();
+    };
     for (const auto& answer : **early) made->send(answer, false);
     std::exchange(made->reply, nullptr)(stream_of(body, ""));
   }
@@ -326,6 +330,16 @@ std::string HttpDoor::begin_session(const McpRequest& request, const std::shared
   return id;
 }
 
+void HttpDoor::finish_stream(const Session& session) {
+  if (const auto stream = std::static_pointer_cast<EventBody>(session.stream.lock()))
+    stream->finish();
+}
+
+void HttpDoor::end(const Session& session) {
+  session.peer->close();
+  finish_stream(session);
+}
+
 void HttpDoor::drop_idle() {
   const auto now = loop_.wall();
   const auto is_idle = [&](const Session& session) {
@@ -334,13 +348,13 @@ void HttpDoor::drop_idle() {
   std::erase_if(sessions_, [&](const auto& entry) {
     const auto& session = entry.second;
     if (now - session.used < session_idle_max || !is_idle(session)) return false;
-    session.peer->close();
+    end(entry.second);
     return true;
   });
   while (sessions_.size() >= sessions_max) {
     const auto oldest = std::ranges::min_element(
         sessions_, {}, [](const auto& entry) { return entry.second.used; });
-    oldest->second.peer->close();
+    end(oldest->second);
     sessions_.erase(oldest);
   }
 }
@@ -353,9 +367,10 @@ void HttpDoor::open_stream(const McpRequest& request, const Reply& reply) {
   auto* session = session_of(request, reply);
   if (session == nullptr) return;
   const auto body = std::make_shared<EventBody>(request.allowed, nullptr);
+  if (request.http.method == Method::head) return reply(stream_of(body, ""));
   const std::weak_ptr<EventBody> weak = body;
+  finish_stream(*session);
   session->stream = body;
-  // A newer stream replaces an older one.
   session->peer->send_to([weak](const json& message) {
     if (const auto open = weak.lock()) open->add(message, false);
   });
@@ -365,9 +380,7 @@ void HttpDoor::open_stream(const McpRequest& request, const Reply& reply) {
 void HttpDoor::end_session(const McpRequest& request, const Reply& reply) {
   if (session_of(request, reply) == nullptr) return;
   const auto found = sessions_.find(request.http.mcp_session);
-  found->second.peer->close();
-  if (const auto stream = std::static_pointer_cast<EventBody>(found->second.stream.lock()))
-    stream->finish();
+  end(found->second);
   sessions_.erase(found);
   reply({.status = 204});
 }

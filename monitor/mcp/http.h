@@ -50,6 +50,9 @@ class HttpDoor final : public McpDoor {
   [[nodiscard]] std::string begin_session(const McpRequest& request,
                                           const std::shared_ptr<Peer>& peer);
   void drop_idle();
+  /// A newer stream replaces an older one.
+  static void finish_stream(const Session& session);
+  static void end(const Session& session);
 
   Api& api_;
   LoopThread loop_;

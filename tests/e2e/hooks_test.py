@@ -21,6 +21,10 @@ FILES = {"claude-code": ".claude/settings.json", "codex": ".codex/hooks.json", "
          "opencode": ".config/opencode/plugin/watchdog.js", "cursor": ".cursor/hooks.json", "copilot-cli": ".copilot/hooks/watchdog.json"}
 IN_PROJECT = {"claude-code": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini-cli": ".gemini/settings.json",
               "opencode": ".opencode/plugin/watchdog.js", "cursor": ".cursor/hooks.json", "copilot-cli": ".github/hooks/watchdog.json"}
+MCP_FILES = {"claude-code": ".claude.json", "codex": ".codex/config.toml", "gemini-cli": ".gemini/settings.json",
+             "opencode": ".config/opencode/opencode.json", "cursor": ".cursor/mcp.json", "copilot-cli": ".copilot/mcp-config.json"}
+MCP_IN_PROJECT = {"claude-code": ".mcp.json", "codex": ".codex/config.toml", "gemini-cli": ".gemini/settings.json",
+                  "opencode": "opencode.json", "cursor": ".cursor/mcp.json", "copilot-cli": ".github/mcp.json"}
 BEFORE = ".before-watchdog"
 SECRET = "report-" + "r" * 30
 
@@ -87,6 +91,48 @@ class Hooks(unittest.TestCase):
                     self.assertEqual(self.one("remove", agent)["change"], "removed")
                     self.assertEqual(self.tree(), before)
                     path.unlink()
+
+    def test_the_mcp_server_is_registered_and_taken_out_again(self):
+        servers = b'{\n  // mine\n  "mcpServers": {"other": {"command": "x"}}\n}\n'
+        contents = {"codex": b'model = "m"\r\n[mcp_servers.other]\r\ncommand = "x"\r\n', "opencode": b'{"mcp": {}}'}
+        for agent, file in MCP_FILES.items():
+            with self.subTest(agent):
+                before = contents.get(agent, servers)
+                path = self.put(file, before)
+                diff = self.run_hooks("install", agent, "--mcp", "--dry-run").stdout
+                self.assertIn("watchdog", diff)
+                self.assertEqual(path.read_bytes(), before)
+                made = self.one("install", agent, "--mcp")
+                self.assertEqual((made["change"], made["hooks"], made["file"]), ("installed", "present", str(path)))
+                self.assertEqual(pathlib.Path(made["backup"]).read_bytes(), before)
+                self.assertIn(b"watchdog-monitor", path.read_bytes())
+                self.assertIsNone(self.one("install", agent, "--mcp")["change"])
+                self.assertEqual(self.one("status", agent, "--mcp", "--server", "http://127.0.0.1:9")["hooks"], "elsewhere")
+                self.assertEqual(self.one("remove", agent, "--mcp")["change"], "removed")
+                self.assertEqual(path.read_bytes(), before)
+                path.unlink()
+                self.one("install", agent, "--mcp")
+                self.one("remove", agent, "--mcp")
+                self.assertFalse(path.exists())
+        for agent, file in MCP_IN_PROJECT.items():
+            self.one("install", agent, "--mcp", "--project", self.home)
+            self.assertTrue((self.home / file).exists(), agent)
+
+    def test_hooks_and_the_mcp_server_share_a_file(self):
+        before = b'{\n  "theme": "dark"\n}\n'
+        path = self.put(MCP_FILES["gemini-cli"], before)
+        for first, second in (([], ["--mcp"]), (["--mcp"], [])):
+            self.one("install", "gemini-cli")
+            self.one("install", "gemini-cli", "--mcp")
+            self.one("remove", "gemini-cli", *first)
+            self.assertEqual(self.one("status", "gemini-cli", *second)["hooks"], "present")
+            self.one("remove", "gemini-cli", *second)
+            self.assertEqual(path.read_bytes(), before)
+
+    def test_another_mcp_server_of_the_name_stays(self):
+        path = self.put(".cursor/mcp.json", b'{"mcpServers": {"watchdog": {"command": "dog"}}}')
+        self.assertIn("Rename it", self.run_hooks("install", "cursor", "--mcp", code=REFUSED).stderr)
+        self.assertIn(b'"dog"', path.read_bytes())
 
     def test_a_file_that_was_missing_is_deleted_again(self):
         for files, scope in ((FILES, ()), (IN_PROJECT, ("--project", "project"))):

@@ -128,6 +128,15 @@ async function openStreams() {
   const text = await (await fetch(`${monitor.url}/metrics`, { headers: bearer() })).text();
   return Number(text.match(/^watchdog_streams (\d+)/m)?.[1] ?? assert.fail(text));
 }
+/** Their number when it does not change: clients open and close some by themselves. */
+async function settledStreams() {
+  for (let before = -1; ;) {
+    const now = await openStreams();
+    if (now === before) return now;
+    before = now;
+    await pause(1_000);
+  }
+}
 async function until(holds, what) {
   for (let tries = 0; tries < 600; ++tries) {
     if (await holds()) return;
@@ -202,7 +211,7 @@ describe('2025-11-25', () => {
     test(`${kind}: a client that gives up ends its wait`, async () => {
       const client = await oldClient(kind);
       const id = await session();
-      const before = await openStreams();
+      const before = await settledStreams();
       const giveUp = new AbortController();
       const waiting = call(client, 'wait', { session: id }, { signal: giveUp.signal });
       await until(async () => await openStreams() > before , 'the wait');
@@ -345,7 +354,7 @@ describe('2026-07-28', () => {
     await until(async () => (await get()).status === 'completed', 'the task is done');
     assert.equal((await get()).result.structuredContent.came, true);
 
-    const before = await openStreams();
+    const before = await settledStreams();
     const other = await session();
     const giveUp = new AbortController();
     const open = await post('tools/call', { name: 'wait', arguments: { session: other } }, { signal: giveUp.signal });
