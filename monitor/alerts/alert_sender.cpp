@@ -1,3 +1,6 @@
+// Sends one message through one channel, once. A request by HTTP, a mail, a program and a
+// notification of the desktop all end within the channel's time, and when the monitor stops. The
+// dispatcher decides whether and when there is another attempt.
 #include "alerts/alert_sender.h"
 
 #include <unistd.h>

@@ -481,7 +481,7 @@ bool comes(const std::function<bool()>& there) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!there()) {
     if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::this_thread::yield();
   }
   return true;
 }

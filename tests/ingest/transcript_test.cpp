@@ -161,7 +161,7 @@ TEST(Transcript, has_the_quota_with_its_end) {
   Transcript transcript(TranscriptAgent::claude_code);
   std::optional<WallTime> until;
   for (const auto& line : transcript_lines("claude-code.jsonl"))
-    for (const auto& batch : *transcript.take(line, transcript_now))
+    for (const auto taken = transcript.take(line, transcript_now); const auto& batch : *taken)
       for (const auto& report : batch.reports)
         if (report.name == wait_reports::quota) until = report.until;
   // 11:30 UTC on the day of the line, not of the reading.
@@ -281,7 +281,8 @@ class JoinedTranscript {
   void transcript() {
     Transcript transcript(TranscriptAgent::codex);
     for (const auto& line : transcript_lines("codex-interrupt.jsonl"))
-      for (auto& batch : *transcript.take(line, transcript_now)) keep(std::move(batch));
+      for (auto taken = transcript.take(line, transcript_now); auto& batch : *taken)
+        keep(std::move(batch));
   }
   std::map<std::string, int> kinds() {
     auto reader = StoreReader::open(dir_ / "w.db");

@@ -1,3 +1,6 @@
+// Checks the settings of channels against the table in channel_kind.h, and reads their secrets. The
+// table says which settings a kind needs, may have, or does not have. Secrets come from files of
+// their owner only, and no error repeats their text.
 #include "config/channels.h"
 
 #include <algorithm>
