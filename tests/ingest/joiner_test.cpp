@@ -318,6 +318,8 @@ TEST(Joiner, reports_of_two_sources_before_and_after_a_restart_are_kept_once) {
     Joined joined;
     const auto first = hooks_first ? ReportOrigin::hooks : ReportOrigin::proxy;
     const auto second = hooks_first ? ReportOrigin::proxy : ReportOrigin::hooks;
+    // An agent's hooks report its start before it asks its model.
+    joined.tell(ReportOrigin::hooks, {made(ReportKind::start, "", "")});
     tell_step(joined, 1, first);
     tell_step(joined, 1, second);
     tell_step(joined, 2, first);
