@@ -138,7 +138,7 @@ TEST(AlertRule, tells_of_the_begin_and_the_end_of_a_wait_for_quota) {
            Announced{"quota +59 progressing +100", ""},
            Announced{"quota +61 progressing", "60:quota 61:-progressing"},
            Announced{"quota +99999", "60:quota"},
-           Announced{"quota +61 blocked +1900", "60:quota"},
+           Announced{"quota +61 blocked +1900", "60:quota 61:-blocked 1861:blocked"},
            Announced{"quota +61 needs_input +61", "60:quota 121:needs_input"},
        }) {
     EXPECT_EQ(Line().told(line), told) << line;

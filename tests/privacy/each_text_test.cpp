@@ -137,6 +137,7 @@ TEST(EachText, of_a_report_is_in_its_export) {
     fill(report, "word");
     // Both are the limit; its reader sets them together.
     if (auto* limit = std::get_if<LimitPassed>(&report.detail)) limit->name = report.name;
+    if (auto* process = std::get_if<ProcessFacts>(&report.detail)) process->pid = 1;
     const auto json = to_json(Event{.seq = 1, .report = report});
     for (const auto& text : texts_of(report)) {
       if (is_foreign(report, text)) continue;

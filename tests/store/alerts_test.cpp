@@ -195,9 +195,9 @@ TEST_F(Alerting, a_commit_that_fails_leaves_neither_transition_nor_alert) {
 
 TEST_F(Alerting, a_wait_for_a_person_is_notified_after_a_minute_even_if_it_followed_another_wait) {
   open();
-  Report quota{.kind = ReportKind::wait, .name = "quota"};
+  Report overload{.kind = ReportKind::wait, .name = "overload"};
   Report approval{.kind = ReportKind::wait, .name = "approval", .content = "May I deploy?"};
-  ASSERT_TRUE(say(*store, "w", {change(), quota}).ok());
+  ASSERT_TRUE(say(*store, "w", {change(), overload}).ok());
   look();
   pass(300s);
   EXPECT_EQ(told(), "");
