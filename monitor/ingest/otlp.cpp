@@ -423,9 +423,12 @@ void Mapping::tell_turn(Talk& talk, const OtlpRecord& record, std::string_view w
 
 /// An agent within another one is over. The outer one's turn goes on.
 void Mapping::tell_agent(Talk& talk, const OtlpRecord& record) {
-  if (talk.batch.spec.parent.empty()) return tell_turn(talk, record, {});
-  if (auto name = word_of(record, names::agent); !name.empty())
+  const bool is_child = !talk.batch.spec.parent.empty();
+  const bool is_known = !sender_of(value(record, names::service)).agent.empty();
+  // Spans end from the inside out: the session may have begun with one that has no agent's name.
+  if (auto name = word_of(record, names::agent); !name.empty() && (is_child || !is_known))
     talk.batch.spec.agent = std::move(name);
+  if (!is_child) return tell_turn(talk, record, {});
   auto end = make(ReportKind::end);
   end.detail = Outcome{.kind = record.failed ? OutcomeKind::failed : OutcomeKind::completed,
                        .reason = record.failed ? "error" : "task_complete",

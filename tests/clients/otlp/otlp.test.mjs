@@ -75,7 +75,7 @@ for (const { form, Traces, Logs, Metrics } of forms) {
 
       test('logs of Claude Code', async () => {
         const exporter = checked(new Logs({ url: `${monitor.url}/v1/logs`, compression, headers: { 'X-Watchdog-Session': 'named' } }));
-        const provider = new LoggerProvider({ resource: resource('claude-code'), processors: [new BatchLogRecordProcessor(exporter)] });
+        const provider = new LoggerProvider({ resource: resource('claude-code'), processors: [new BatchLogRecordProcessor({ exporter })] });
         const logger = provider.getLogger('com.anthropic.claude_code.events');
         const say = (name, attributes) => logger.emit({ body: `claude_code.${name}`, attributes: { 'event.name': name, 'session.id': 'own', ...attributes } });
         say('user_prompt', { prompt: 'mend it' });
