@@ -95,7 +95,7 @@ ca_file = "{TLS / 'cert.pem'}"
         self.assertEqual(self.ask("POST", link, "", **own)[0], 409)
         self.assertEqual(self.ask("GET", link)[0], 409)
         alert = str(self.alerts()["s-1"]["alertId"])
-        self.assertEqual(self.trail(), [("link", "acknowledge", alert, "ok"), ("link", "acknowledge", alert, "conflict")])
+        self.assertEqual(self.trail(), [("link", "acknowledge", alert, "ok"), ("link", "acknowledge", alert, "409")])
 
     def test_a_used_link_stays_used_after_a_crash(self):
         links = self.trouble("s-1")
@@ -128,7 +128,7 @@ ca_file = "{TLS / 'cert.pem'}"
             for method in ("GET", "POST"):
                 self.assertIn(self.ask(method, path)[0], (400, 404), (method, path))
         self.assertIsNone(self.alerts()["s-1"]["acknowledged"])
-        self.assertEqual(self.trail(), [("link", "acknowledge", str(one), "invalid")], "strangers do not fill it")
+        self.assertEqual(self.trail(), [("link", "acknowledge", str(one), "410")], "strangers do not fill it")
         self.assertEqual(self.ask("POST", link)[0], 200)
 
     def test_without_a_public_url_there_are_no_links(self):

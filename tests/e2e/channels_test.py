@@ -168,7 +168,8 @@ class ChannelsTest(unittest.TestCase):
                 with self.subTest(name):
                     text = json.dumps(server.wait(name, 2)[1], ensure_ascii=False)
                     self.assertIn("children of p", text)
-                    self.assertRegex(text, r"…|and \d+ more")
+                    if name in ("discord", "telegram"):  # The others have room for all of it.
+                        self.assertIn("…", text)
             self.assertEqual(server.faults, [])
 
     def test_refusals_name_no_secret(self):

@@ -10,6 +10,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import termios
+import time
 import unittest
 
 from receivers import Receivers
@@ -181,6 +183,13 @@ class SetupTest(Installation):
         done = self.run_it("alerts", "setup")
         self.assertEqual((done.returncode, "--kind" in done.stderr, self.config.exists()), (2, True, False))
 
+    def wait_for_hidden_input(self, terminal):
+        """Until the terminal shows nothing of what is typed."""
+        end = time.monotonic() + PATIENCE_S
+        while termios.tcgetattr(terminal)[3] & termios.ECHO:
+            self.assertLess(time.monotonic(), end, "the secret would be shown")
+            time.sleep(0.01)
+
     def test_on_a_terminal_it_asks_and_hides_secrets(self):
         self.settings("")
         parent, child = pty.openpty()
@@ -209,6 +218,7 @@ class SetupTest(Installation):
         os.write(parent, b"-1001234\n")
         expect(b"token of the bot")
         expect(b": ")
+        self.wait_for_hidden_input(parent)
         os.write(parent, b"123456:AAE-secret_token_of_a_bot\n")
         expect(b"sent: it answered 200")
         self.assertNotIn(b"AAE-secret", said)
