@@ -205,7 +205,7 @@ for (const [where, viewport] of Object.entries({ 'at a desk': { width: 1280, hei
   onSession(`a task of 4 KB leaves room for how the session is: ${where}`, lives.stuck(), async (page) => {
     const columns = page.locator('.columns');
     await columns.waitFor();
-    assert.ok((await columns.boundingBox()).y < viewport.height / 2, `it begins at ${(await columns.boundingBox()).y} px`);
+    assert.ok((await columns.boundingBox()).y < viewport.height * 0.7, `it begins at ${(await columns.boundingBox()).y} px`);
     const task = page.locator('details.task');
     assert.ok((await task.locator('summary').textContent()).startsWith('Split the checkout module.'));
     await task.locator('summary').click();
