@@ -163,7 +163,7 @@ static int alerts(const AlertsOptions& options) {
 constexpr const char* setup_footer =
     "alerts setup adds a channel to the settings, and sends a test message. On a terminal it asks "
     "for what is missing. A secret is never an argument: it is asked for, and written into a file "
-    "that only you can read, or --secret-file, --url-file and --routing-key-file name files that "
+    "that only you can read, or --secret-file and --url-file name files that "
     "hold it. The settings keep their comments; their copy from before has the suffix "
     ".before-setup. --ca-file names more certificates that the channel trusts.\n"
     "\n";
@@ -182,9 +182,7 @@ static void add_setup_options(CLI::App& command, AlertsOptions& options) {
   command.add_option("--to", setup.to, "setup: chat, room or mail addresses");
   command.add_option("--from", setup.from, "setup: sender of mails");
   command.add_option("--secret-file", setup.secret_file,
-                     "setup: file that holds the token, or USER:PASSWORD");
-  command.add_option("--routing-key-file", setup.routing_key_file,
-                     "setup: file that holds the key of PagerDuty");
+                     "setup: file that holds the token, the key, or USER:PASSWORD");
   command.add_option("--command", setup.command, "setup: program and arguments")->type_name("WORD");
   command.add_flag("!--no-test", setup.sends_test, "setup: send no test message");
 }

@@ -107,12 +107,6 @@ Result<void> ask_for_rest(const ChannelKind& kind, AlertsSetup& setup) {
     if (!program) return program.error();
     setup.command = {std::move(*program)};
   }
-  const bool pagerduty = kind.format == AlertFormat::pagerduty;
-  if (pagerduty && setup.routing_key_file.empty()) {
-    auto key = asked("key of the integration", Need::must, true);
-    if (!key) return key.error();
-    setup.routing_key = std::move(*key);
-  }
   // A signature is for programs of one's own.
   const bool wants_secret =
       kind.secret == Need::must ||
@@ -154,7 +148,6 @@ ChannelDraft draft_of(const ChannelKind& kind, const AlertsSetup& setup, const f
   put("from", setup.from);
   put("ca_file", setup.ca_file.string());
   put_secret("secret_file", setup.secret_file, setup.secret);
-  put_secret("routing_key_file", setup.routing_key_file, setup.routing_key);
   if (!setup.command.empty()) {
     std::string list;
     for (const auto& word : setup.command) list += (list.empty() ? "" : ", ") + toml_text(word);

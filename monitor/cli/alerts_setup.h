@@ -14,9 +14,9 @@ namespace watchdog::monitor {
 struct AlertsSetup {
   Sources sources;  ///< Only `file` counts.
   std::string kind, name, url, to, from;
-  std::filesystem::path url_file, secret_file, routing_key_file, ca_file;
+  std::filesystem::path url_file, secret_file, ca_file;
   std::vector<std::string> command;
-  std::string secret, routing_key;  ///< Never from the command line.
+  std::string secret;  ///< Never from the command line.
   bool sends_test = true;
 };
 

@@ -63,14 +63,16 @@ void add_server(CLI::App& command, Endpoint::Options& endpoint) {
 
 void name_values(CLI::App& command) {
   static const std::map<std::string, const char*, std::less<>> nouns{
-      {"--server", "URL"},        {"--db", "FILE"},          {"--token-file", "FILE"},
-      {"--ca-file", "FILE"},      {"--key-file", "FILE"},    {"--config", "FILE"},
-      {"--index", "FILE"},        {"--steps", "FILE"},       {"--upstream", "URL"},
-      {"--session", "ID"},        {"--parent", "ID"},        {"--turn", "ID"},
-      {"--call", "ID"},           {"--ack", "ID"},           {"--test", "CHANNEL"},
-      {"--limit", "COUNT"},       {"--grace", "SECONDS"},    {"--after", "SEQ"},
-      {"--first-calls", "COUNT"}, {"--agent", "NAME"},       {"--name", "NAME"},
-      {"--for", "GOAL"},          {"--ended-before", "DAYS"}};
+      {"--server", "URL"},        {"--db", "FILE"},       {"--token-file", "FILE"},
+      {"--ca-file", "FILE"},      {"--key-file", "FILE"}, {"--config", "FILE"},
+      {"--index", "FILE"},        {"--steps", "FILE"},    {"--upstream", "URL"},
+      {"--session", "ID"},        {"--parent", "ID"},     {"--turn", "ID"},
+      {"--call", "ID"},           {"--ack", "ID"},        {"--test", "CHANNEL"},
+      {"--limit", "COUNT"},       {"--grace", "SECONDS"}, {"--after", "SEQ"},
+      {"--first-calls", "COUNT"}, {"--agent", "NAME"},    {"--name", "NAME"},
+      {"--url", "URL"},           {"--url-file", "FILE"}, {"--secret-file", "FILE"},
+      {"--to", "RECEIVER"},       {"--from", "ADDRESS"},  {"--for", "GOAL"},
+      {"--ended-before", "DAYS"}};
   for (auto* option : command.get_options([](const CLI::Option*) { return true; })) {
     const auto noun = nouns.find(option->get_name());
     if (noun != nouns.end()) option->type_name(noun->second);

@@ -115,7 +115,9 @@ class Conversation final : public Connection,
   void stop() override {
     const bool answers = phase_ == Phase::answering || phase_ == Phase::writing ||
                          (phase_ == Phase::streaming && ends_);
-    if (!answers) close();
+    if (answers) return;
+    if (!begins()) return close();
+    expires_ = std::min(expires_, SteadyClock::now() + farewell);
   }
 
   [[nodiscard]] std::optional<SteadyClock::time_point> waiting_since() const override {
@@ -137,16 +139,28 @@ class Conversation final : public Connection,
   }
 
  private:
+  /// How long a request that has begun may take at a stop.
+  static constexpr std::chrono::seconds farewell{2};
   enum class Phase : std::uint8_t { idle, receiving, answering, writing, streaming };
 
+  /// The first request of a connection may be on its way: a client that was let in at a port that
+  /// stays open counts on an answer. Later ones of a connection may be sent again by their clients.
+  [[nodiscard]] bool begins() const {
+    const bool unasked = phase_ == Phase::idle && requests_ <= 1;
+    return server_->inherited && (unasked || phase_ == Phase::receiving);
+  }
+
   void read() {
-    if (server_->stopping) return close();
+    ++requests_;
+    phase_ = Phase::idle;
+    if (server_->stopping && !begins()) return close();
     parser_.emplace();
     parser_->header_limit(static_cast<std::uint32_t>(server_->limits.header_bytes_max));
     parser_->body_limit(server_->limits.body_bytes_max);
     phase_ = Phase::idle;
     since_ = SteadyClock::now();
-    expires_ = since_ + std::chrono::seconds(server_->limits.idle_seconds_max);
+    expires_ = server_->stopping ? since_ + farewell
+                                 : since_ + std::chrono::seconds(server_->limits.idle_seconds_max);
     http::async_read_header(
         socket_, buffer_, *parser_,
         then([](Conversation& self, beast::error_code error) { self.got_header(error); }));
@@ -539,6 +553,7 @@ class Conversation final : public Connection,
   std::string long_body_;     ///< Written after `wire_`.
   std::size_t received_ = 0;  ///< Of the body, with the framing of its chunks; or while draining.
   Phase phase_ = Phase::idle;
+  int requests_ = 0;  ///< Begun on this connection.
   SteadyClock::time_point since_;
   SteadyClock::time_point expires_;
 

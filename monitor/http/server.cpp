@@ -18,7 +18,12 @@ namespace watchdog::monitor {
 void HttpServer::State::accept() {
   acceptor.async_accept(
       [self = shared_from_this()](boost::system::error_code error, web::Socket socket) {
-        if (error == web::asio::error::operation_aborted || self->stopping) return;
+        if (error == web::asio::error::operation_aborted) return;
+        if (self->stopping) {
+          // Accepted at the last moment: its request was not refused, so it is answered.
+          if (!error && self->inherited) (void)self->admit(std::move(socket));
+          return;
+        }
         const bool admitted = !error && self->make_room() && self->admit(std::move(socket));
         if (!error && !admitted && self->metrics != nullptr)
           self->metrics->connections_refused.add();
@@ -139,6 +144,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(
     state->tls.emplace(web::asio::ssl::context::tls_server);
     if (auto ready = use_files(*state->tls, *tls); !ready) return ready.error();
   }
+  state->inherited = inherited.has_value();
   const web::tcp::endpoint endpoint(ip, port);
   if (auto ready = inherited ? adopt(state->acceptor, endpoint, *inherited)
                              : open_at(state->acceptor, endpoint);

@@ -70,6 +70,7 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
   std::optional<web::asio::ssl::context> tls;
   bool accept_paused = false;
   bool stopping = false;
+  bool inherited = false;  ///< Others keep the port open, so no client is refused at a stop.
 
   void accept();
   /// False: there is no memory for one more.

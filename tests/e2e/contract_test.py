@@ -156,7 +156,8 @@ class Contract:
         """What is wrong with the body; also whether its schema would have noticed a field too many."""
         media = documented["content"].get(response.getheader("Content-Type"), {"schema": True})
         faults = self.specification.faults_of(value, media["schema"])
-        strange = None if faults else copy.deepcopy(value)
+        # The messages of another protocol have schemas of their own.
+        strange = None if faults or "McpMessage" in json.dumps(media["schema"]) else copy.deepcopy(value)
         for place, node in list(objects_in(strange)):
             if (id(documented), place) in self.closed:
                 continue
@@ -243,16 +244,17 @@ def sweep_routes(contract):
         gated = "403" in operation.responses
         ask(method, target, headers={"Host": None}, status=400 if gated else 200, fits="unread")
         ask(method, target, headers={"Host": "elsewhere.example"}, status=403 if gated else 200)
+        if operation.path == "/mcp" and method == "GET":
+            continue  # it answers only to a session of its protocol
         if method == "GET":
             ask("HEAD", target, status=200)
         for headers in ({"Origin": "http://elsewhere.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
             ask(method, target, headers=headers, status=200 if method == "GET" else 403)
         for name, schema in ((name, node["schema"]) for name, node in operation.query.items()):
-            for value in schema.get("enum", [schema["maximum"]] if "maximum" in schema else []):
+            for value in [] if (operation.body or {}).get("required") else schema.get("enum", [schema["maximum"]] if "maximum" in schema else []):
                 ask(method, f"{more}{name}={value}", status=200)
             for value, status in wrong_values(schema) if {"enum", "maximum"} & schema.keys() else []:
-                status = 422 if "enum" in schema else status
-                ask(method, f"{more}{name}={value}", status=status, field=name)
+                ask(method, f"{more}{name}={value}", status=422 if "enum" in schema else status, field=name)
         taken = {o.method for o in specification.at(target)}
         for other in METHODS:
             if other not in taken and not (other == "HEAD" and "GET" in taken):
@@ -655,9 +657,8 @@ def checks_are_asked_for(contract, model):
     contract.post("ends", {"kind": "end"})
     ask("POST", CHECK, {"sessionId": "ends"}, status=409, field="sessionId")
     ask("POST", CHECK, {"sessionId": "nobody"}, status=404, field="sessionId")
-    ask("POST", CHECK, {}, status=400, field="sessionId")
-    ask("POST", CHECK, {"sessionId": ""}, status=400, field="sessionId")
-    ask("POST", CHECK, {"sessionId": 1}, status=400, field="sessionId")
+    for wrong in ({}, {"sessionId": ""}, {"sessionId": 1}):
+        ask("POST", CHECK, wrong, status=400, field="sessionId")
     ask("POST", CHECK, {"sessionId": "loops", "checkId": "a b"}, status=422, field="checkId")
     ask("POST", CHECK, {"sessionId": "loops", "checkId": "x" * 129}, status=422, field="checkId")
     ask("GET", f"{CHECK}/nobody", status=404, field="checkId")
@@ -670,8 +671,8 @@ def main():
     arguments.add_argument("--verbose", action="store_true", help="print every exchange")
     options = arguments.parse_args()
     tally, specification = Tally(options.verbose), Specification(options.schemas.resolve())
-    tally.check("openapi.yaml is well formed", list(lint(specification)))
     contract = Contract(specification, tally)
+    tally.check("openapi.yaml is well formed", list(lint(specification)))
     parts = (pages_are_served, sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused, a_life_is_told,
              turns_are_told, hooks_are_told, mcp_is_spoken, telemetry_is_taken, rows_and_streams_are_told, situations_are_told, sessions_are_forgotten,
              what_the_model_server_does_is_told, silence_and_death_are_told, work_is_counted, alerts_are_told, sweep_for_undocumented)
@@ -693,8 +694,8 @@ def main():
             seen = (operation, status) in contract.seen
             tally.check(f"{operation} was answered with {status}", [] if seen else ["it never came up"])
     print(f"{tally.passed} passed, {tally.failed} failed")
-    return int(tally.failed > 0)
+    sys.exit(int(tally.failed > 0))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

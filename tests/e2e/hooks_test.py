@@ -242,7 +242,7 @@ class Hooks(unittest.TestCase):
         where = ("codex", "--project", folder)
         said = [self.run_hooks(action, *where) for action in ("install", "install", "status")]
         (folder / IN_PROJECT["codex"]).write_text("{", encoding="utf-8")
-        said += [self.run_hooks("status", *where), self.run_hooks("install", *where, code=REFUSED)]
+        said += [self.run_hooks(action, *where, code=REFUSED) for action in ("status", "install")]
         for text in (one.stdout + one.stderr for one in said):
             self.assertIn("forged", text)
             self.assertFalse([line for line in text.splitlines() if line.startswith("forged")], text)

@@ -23,7 +23,7 @@ def mcp_is_spoken(contract):
     ask("POST", MCP, {"jsonrpc": "2.0", "method": "notifications/initialized"}, status=202, headers=JSON | session)
     ask("GET", MCP, status=200, headers=STREAM | session)
     ask("GET", MCP, status=406, headers={"Accept": "text/html"} | session)
-    ask("GET", MCP, status=400, headers=STREAM)
+    ask("GET", MCP, status=400, headers=STREAM, fits="unread")
     ask("GET", MCP, status=404, headers=STREAM | {"Mcp-Session-Id": "gone"})
     ask("POST", MCP, message("ping"), status=404, headers=JSON | {"Mcp-Session-Id": "gone"})
     modern = {"MCP-Protocol-Version": "2026-07-28"}
