@@ -28,7 +28,7 @@ struct EmbeddedFile {
 [[nodiscard]] const std::string& assets_path();
 
 /// Returns the names of the scripts that the scripts `entries` import, and of these, each once.
-/// What a script imports later, by a call, is not among them.
+/// Imports by a call, which happen later, are not among them.
 [[nodiscard]] std::vector<std::string_view> modules_of(std::vector<std::string_view> entries);
 
 /// Returns the file of this name under `place`, the last part of `assets_path()`; 304 if the

@@ -8,9 +8,9 @@
 
 namespace watchdog::monitor {
 
-/// Returns the columns that the text takes: two for a character of East Asian scripts and for most
-/// emoji, none for what combines with the character before it, and none for escapes of colours.
-/// Thread-safe; the locale of the program does not matter.
+/// Returns the columns that the text takes. A character of East Asian scripts and most emoji take
+/// two. A character that combines with the one before it takes none, and so does an escape of
+/// colour. Thread-safe; the locale of the program does not matter.
 [[nodiscard]] std::size_t columns_of(std::string_view text);
 /// Returns the longest beginning of the text that takes at most these columns. Thread-safe.
 [[nodiscard]] std::string_view first_columns(std::string_view text, std::size_t columns_max);

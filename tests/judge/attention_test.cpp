@@ -69,7 +69,7 @@ TEST(Attention, every_session_has_one_state_and_one_group) {
   EXPECT_EQ(states.size(), std::size(Names<S>::all));
 }
 
-/// The table of states, written anew: an end hides everything, `blocked` is two states, and the
+/// The table of states, written again: an end hides everything, `blocked` is two states, and the
 /// other healths are states of the same name.
 TEST(Attention, every_combination_has_the_state_of_the_table) {
   const std::string_view persons[] = {"approval", "input", "login", "permission", "answer"};

@@ -25,7 +25,7 @@ import yaml
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 CONTAINER = SOURCE / "packaging/container"
 PATIENCE_S = 120
-SIZE_MAX = 15_000_000
+SIZE_MAX = 20_000_000
 TOKEN = "0123456789abcdef-of-a-test"
 USER = "65532:65532"
 

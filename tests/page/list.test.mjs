@@ -133,7 +133,7 @@ onPage('a reason of two lines is not cut at 1280 px', { path: '/?q=wordy' }, asy
   assert.ok(await why.evaluate((node) => node.scrollHeight <= node.clientHeight + 1), await why.textContent());
 });
 
-onPage('what needs nobody is named where it begins', { viewport: { width: 1280, height: 3600 } }, async (page) => {
+onPage('the group that needs nobody is named where it begins', { viewport: { width: 1280, height: 3600 } }, async (page) => {
   const names = await page.locator('.sessions tbody tr:not(.gap)').evaluateAll((rows) => rows.map((row) => {
     const { content } = getComputedStyle(row.querySelector('th'), '::before');
     return content === 'none' || content === 'normal' ? null : [row.className, content.replaceAll('"', '')];

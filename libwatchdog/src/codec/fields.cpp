@@ -1,6 +1,6 @@
 // Reads members of JSON objects with their bounds. A member of a wrong type, or beyond a bound, is
-// an error that names the member. A body is bounded before it is parsed, so that a small body cannot
-// become a large tree.
+// an error that names the member. A body is bounded before it is parsed, so that a small body
+// cannot become a large tree.
 #include "codec/fields.h"
 
 #include <algorithm>
