@@ -85,7 +85,7 @@ TEST(McpPeer, initialize_agrees_on_a_revision) {
     EXPECT_EQ(server.result()["serverInfo"]["version"], "1.2.3");
     EXPECT_EQ(server.result()["capabilities"].contains("tasks"), given == "2025-11-25");
     server.request("tools/list");
-    const auto& wait = server.result()["tools"][3];
+    const auto wait = server.result()["tools"][3];
     EXPECT_EQ(wait["name"], "wait");
     EXPECT_EQ(wait.contains("execution"), given == "2025-11-25");
     EXPECT_EQ(wait.contains("outputSchema"), given != "2025-03-26");
