@@ -67,7 +67,7 @@ class Image:
         (self.path / "etc/resolv.conf").write_text("")
 
     def words(self, words):
-        return ["chroot", f"--userspec={USER}", str(self.path), *words]
+        return ["/usr/sbin/chroot", f"--userspec={USER}", str(self.path), *words]
 
     def run(self, *words):
         return subprocess.run(self.words(words), env=self.environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False, stdin=subprocess.DEVNULL)
