@@ -71,7 +71,7 @@ def joined(words, last="and"):
 
 def commands(program):
     block = program("--help").split("Subcommands:")[1].split("\n\n")[0]
-    return re.findall(r"^  (\w+) ", block, re.M)
+    return re.findall(r"^  ([\w-]+) ", block, re.M)
 
 
 def options(block):
