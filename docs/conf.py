@@ -1,5 +1,7 @@
 """How Sphinx builds these pages. It needs no network and loads nothing from one."""
 
+import logging
+
 project = "watchdog-monitor"
 author = "the libwatchdog authors"
 html_title = "watchdog-monitor"
@@ -17,7 +19,8 @@ pygments_style = "friendly"
 # A prompt is not copied with its command.
 copybutton_prompt_text = "$ "
 # Blocks of output and of the formats below are not highlighted.
-suppress_warnings = ["misc.highlighting_failure"]
+# Doxygen links names to entities that have no page of their own: the labels that are missing are of such links.
+suppress_warnings = ["misc.highlighting_failure", "ref.ref"]
 
 
 def _without_outer_links(app, name, source):
@@ -59,6 +62,12 @@ def _read_headers(app):
     folder.mkdir(parents=True, exist_ok=True)
     entities.read(folder)
     app.config.breathe_projects = {"watchdog": str(folder / "xml")}
+
+
+# This Sphinx does not parse digit separators and designated initializers in defaults. It then shows them as they are.
+UNPARSED = ("Parsing of expression failed", "Error in postfix expression", "Error when parsing function declaration")
+for parser in ("sphinx.sphinx.domains.cpp", "sphinx.sphinx.util.cfamily"):
+    logging.getLogger(parser).addFilter(lambda record: not str(record.msg).startswith(UNPARSED))
 
 
 def setup(app):
