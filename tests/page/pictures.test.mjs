@@ -259,7 +259,6 @@ test('an empty monitor shows six ways in, and three turn green as they are used'
     'Client library': () => empty.report('own', change('begun')),
     'Model proxy': async () => (await fetch(`${empty.models}/s/proxied/v1/chat/completions`, { method: 'POST',
       body: JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'Say hello' }] }) })).text(),
-    Transcripts: () => empty.make('read', { agent: 'claude-code', labels: { via: 'transcript' } }),
   };
   let used = 0;
   for (const [name, use] of Object.entries(uses)) {
