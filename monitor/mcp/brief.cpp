@@ -36,27 +36,37 @@ struct FoundList {
   json* list = nullptr;
   std::string name{};
   std::size_t bytes = 0;
+  /// How many lists were found until its last item was seen: those after it up to here are in it.
+  std::size_t end = 0;
 };
 
-/// Adds the lists of a value. Linear, but for the texts that size_of() makes.
+/// Adds the lists of a value, each before the lists in it. Linear, but for the texts that size_of()
+/// makes.
 void find_lists(json& value, const std::string& name, std::vector<FoundList>& lists) {
   if (!value.is_structured() || value.empty()) return;
+  const auto at = lists.size();
   if (value.is_array()) lists.push_back({&value, name, size_of(value)});
   for (auto item = value.begin(); item != value.end(); ++item)
     find_lists(*item, value.is_object() ? item.key() : name, lists);
+  if (value.is_array()) lists[at].end = lists.size();
 }
 
-/// Returns the list to cut: the innermost of those that have at least half of the largest one's
-/// bytes. So the rows of a list stay where one row has nearly all of it.
-FoundList list_to_cut(json& result) {
+/// Returns the lists to cut: of those that have at least half of the largest one's bytes, the
+/// innermost. So the rows of a list stay where one row has nearly all of it, and a thousand equal
+/// lists are cut at once.
+std::vector<FoundList> lists_to_cut(json& result) {
   std::vector<FoundList> lists;
   find_lists(result, "", lists);
-  FoundList best;
   std::size_t largest = 0;
   for (const auto& found : lists) largest = std::max(largest, found.bytes);
-  for (const auto& found : lists)
-    if (found.bytes * 2 >= largest) best = found;  // inner lists come after their outer one
-  return best;
+  std::vector<FoundList> chosen;
+  auto next = lists.size();  // the nearest large list after this one
+  for (auto at = lists.size(); at-- > 0;) {
+    if (lists[at].bytes * 2 < largest) continue;
+    if (next >= lists[at].end) chosen.push_back(lists[at]);
+    next = at;
+  }
+  return chosen;
 }
 
 json or_null(const std::string& text) {
@@ -107,14 +117,17 @@ void bound(json& result, std::size_t bytes_max, const std::string& newest_last) 
   if (cut_texts(result, 2'000)) note = "Long texts are cut";
   std::map<std::string, std::size_t> dropped;
   while (size_of(result) > room) {
-    const auto found = list_to_cut(result);
-    if (found.list == nullptr) break;
-    auto& items = found.list->get_ref<json::array_t&>();
-    const auto part = std::max<std::size_t>(items.size() / 4, 1);
-    const auto begin =
-        found.name == newest_last ? items.begin() : items.end() - static_cast<std::ptrdiff_t>(part);
-    items.erase(begin, begin + static_cast<std::ptrdiff_t>(part));
-    dropped[found.name] += part;
+    const auto lists = lists_to_cut(result);
+    if (lists.empty()) break;
+    for (const auto& found : lists) {
+      auto& items = found.list->get_ref<json::array_t&>();
+      const auto part = std::max<std::size_t>(items.size() / 4, 1);
+      const auto begin = found.name == newest_last
+                             ? items.begin()
+                             : items.end() - static_cast<std::ptrdiff_t>(part);
+      items.erase(begin, begin + static_cast<std::ptrdiff_t>(part));
+      dropped[found.name] += part;
+    }
   }
   std::size_t named = 0;
   for (const auto& [name, count] : dropped)

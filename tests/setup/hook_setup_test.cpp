@@ -5,16 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <functional>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "ingest/codex_trust.h"
 #include "ingest/hooks.h"
 #include "setup/jsonc.h"
+#include "support/scenario.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -138,12 +137,10 @@ class RandomText {
 };
 
 TEST(HookSetup, an_install_and_a_removal_give_the_bytes_of_any_file) {
-  const auto* given = std::getenv("WATCHDOG_SEED");
-  const auto seed =
-      given == nullptr ? std::random_device()() : static_cast<unsigned>(std::stoul(given));
-  std::cout << "WATCHDOG_SEED=" << seed << '\n';
+  const auto seed = test::random_seed();
+  const auto rounds = static_cast<unsigned>(test::repetitions(5'000));
   const auto& agent = *setup_of("claude-code");
-  for (unsigned round = 0; round < 1'500; ++round) {
+  for (unsigned round = 0; round < rounds; ++round) {
     const auto text = RandomText(seed + round).file();
     ASSERT_TRUE(parse_jsonc(text)) << text << "\nround " << round;
     ASSERT_EQ(there_and_back(agent, text), text) << "round " << round;

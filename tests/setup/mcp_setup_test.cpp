@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "support/scenario.h"
+
 namespace watchdog::monitor {
 namespace {
 
@@ -122,7 +124,8 @@ TEST(McpSetup, random_texts_are_refused_or_come_back) {
   std::mt19937_64 random(7'280'726);
   const std::string letters = "{}[]\",:=#'\n mcp_servers.watchdog\\/*\"\"\"";
   const auto& codex = mcp_agent_of("codex");
-  for (int round = 0; round < 20'000; ++round) {
+  const int rounds = test::repetitions(20'000, 1);
+  for (int round = 0; round < rounds; ++round) {
     std::string text;
     for (auto count = random() % 60; count > 0; --count) text += letters[random() % letters.size()];
     const auto with = with_hooks(codex, text, mcp_here);
