@@ -2,9 +2,11 @@
 // alerts, for the last day, and for a monitor that nobody has reported to.
 
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
 import { barriers, launch, live, open } from './browser.mjs';
 import { Monitor, call, change, populate, result } from './monitor.mjs';
 
@@ -236,7 +238,7 @@ onPage('alerts are acknowledged, and then the session rests', '/alerts', async (
   assert.deepEqual(await barriers(page), []);
 });
 
-test('an empty monitor shows six ways in, and three turn green as they are used', async (t) => {
+test('an empty monitor shows six ways in, and four turn green as they are used', async (t) => {
   const model = createServer((request, response) => {
     request.resume().on('end', () => response.setHeader('Content-Type', 'application/json').end(JSON.stringify({
       id: 'c', object: 'chat.completion', choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Hello.' } }] })));
@@ -259,6 +261,7 @@ test('an empty monitor shows six ways in, and three turn green as they are used'
     'Client library': () => empty.report('own', change('begun')),
     'Model proxy': async () => (await fetch(`${empty.models}/s/proxied/v1/chat/completions`, { method: 'POST',
       body: JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'Say hello' }] }) })).text(),
+    'Wrapped command': () => promisify(execFile)(process.env.WATCHDOG_MONITOR, ['run', '--server', empty.url, '--', 'echo', 'hello']),
   };
   let used = 0;
   for (const [name, use] of Object.entries(uses)) {
