@@ -133,6 +133,22 @@ onPage('a reason of two lines is not cut at 1280 px', { path: '/?q=wordy' }, asy
   assert.ok(await why.evaluate((node) => node.scrollHeight <= node.clientHeight + 1), await why.textContent());
 });
 
+onPage('the word of no state is cut at any width', { path: '/?sort=session' }, async (page) => {
+  const all = ['dead', 'stuck', 'looping', 'silent', 'failed', 'needs input', 'incomplete', 'suspect', 'waiting',
+               'slow', 'unknown', 'starting', 'progressing', 'idle', 'cancelled', 'completed'];
+  for (const width of [390, 700, 1000, 1200, 1280, 1620, 1920, 2560]) {
+    await page.setViewportSize({ width, height: 900 });
+    const cut = await page.locator('.sessions tbody .health').first().evaluate((shown, all) => {
+      const word = [...shown.childNodes].filter(({ textContent }) => textContent.trim()).at(-1);
+      const before = word.textContent;
+      const wide = all.filter((text) => { word.textContent = text; return shown.scrollWidth > shown.clientWidth; });
+      word.textContent = before;
+      return wide;
+    }, all);
+    assert.deepEqual(cut, [], `at ${width} px`);
+  }
+});
+
 onPage('the group that needs nobody is named where it begins', { viewport: { width: 1280, height: 3600 } }, async (page) => {
   const names = await page.locator('.sessions tbody tr:not(.gap)').evaluateAll((rows) => rows.map((row) => {
     const { content } = getComputedStyle(row.querySelector('th'), '::before');
