@@ -159,7 +159,9 @@ INSTANTIATE_TEST_SUITE_P(
                     FailingCall{"fsync"}, FailingCall{"ftruncate"}, FailingCall{"rename"},
                     FailingCall{"mmap", ENOMEM, "ENOMEM"}, FailingCall{"flock", ENOLCK, "ENOLCK"},
                     FailingCall{"mkdir", ENOSPC, "ENOSPC"}, FailingCall{"read"},
-                    FailingCall{"unlink"}, FailingCall{"chmod", EPERM, "EPERM"}),
+                    FailingCall{"unlink"}, FailingCall{"chmod", EPERM, "EPERM"},
+                    FailingCall{"stat"}, FailingCall{"stat", EACCES, "EACCES"},
+                    FailingCall{"fstat"}, FailingCall{"access"}),
     [](const auto& info) { return std::string(info.param.name) + "_" + info.param.error_name; });
 
 #endif

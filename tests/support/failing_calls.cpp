@@ -30,11 +30,14 @@ enum Call : std::size_t {
   c_read,
   c_unlink,
   c_chmod,
+  c_stat,
+  c_fstat,
+  c_access,
   calls
 };
-constexpr std::array<const char*, calls> names{"open",   "write",  "fsync", "ftruncate",
-                                               "rename", "mmap",   "flock", "mkdir",
-                                               "read",   "unlink", "chmod"};
+constexpr std::array<const char*, calls> names{"open",  "write", "fsync", "ftruncate", "rename",
+                                               "mmap",  "flock", "mkdir", "read",      "unlink",
+                                               "chmod", "stat",  "fstat", "access"};
 std::array<std::atomic<int>, calls> counts{};
 std::atomic<int> failed{0};
 
@@ -191,6 +194,33 @@ int chmod(const char* path, mode_t mode) noexcept {
 }
 int fchmod(int fd, mode_t mode) noexcept {
   return fails(c_chmod, concerns(fd)) ? -1 : NEXT(fchmod)(fd, mode);
+}
+int stat(const char* path, struct stat* told) noexcept {
+  return fails(c_stat, concerns(path)) ? -1 : NEXT(stat)(path, told);
+}
+int stat64(const char* path, struct stat64* told) noexcept {
+  return fails(c_stat, concerns(path)) ? -1 : NEXT(stat64)(path, told);
+}
+int lstat(const char* path, struct stat* told) noexcept {
+  return fails(c_stat, concerns(path)) ? -1 : NEXT(lstat)(path, told);
+}
+int lstat64(const char* path, struct stat64* told) noexcept {
+  return fails(c_stat, concerns(path)) ? -1 : NEXT(lstat64)(path, told);
+}
+int statx(int fd, const char* path, int flags, unsigned mask, struct statx* told) noexcept {
+  return fails(c_stat, concerns(path)) ? -1 : NEXT(statx)(fd, path, flags, mask, told);
+}
+int fstat(int fd, struct stat* told) noexcept {
+  return fails(c_fstat, concerns(fd)) ? -1 : NEXT(fstat)(fd, told);
+}
+int fstat64(int fd, struct stat64* told) noexcept {
+  return fails(c_fstat, concerns(fd)) ? -1 : NEXT(fstat64)(fd, told);
+}
+int access(const char* path, int how) noexcept {
+  return fails(c_access, concerns(path)) ? -1 : NEXT(access)(path, how);
+}
+int faccessat(int fd, const char* path, int how, int flags) noexcept {
+  return fails(c_access, concerns(path)) ? -1 : NEXT(faccessat)(fd, path, how, flags);
 }
 
 }  // extern "C"
