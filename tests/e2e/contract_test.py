@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Holds a real server to schemas/openapi.yaml.
 
-Every answer below must be one that the file documents for its route: status, content type, headers,
-and a body without any field that its schema does not name. In the end every documented route and
-status must have come up; only 503 and 507 need a broken or a full disk. What agents send is held to the schemas too.
+Every answer must be documented for its route: status, content type, headers, no field that its schema does not name.
+In the end every documented route and status has come up; only 503 and 507 need a broken disk. Reports fit schemas too.
 """
 
 import argparse
