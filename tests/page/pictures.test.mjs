@@ -261,7 +261,8 @@ test('an empty monitor shows six ways in, and four turn green as they are used',
     'Client library': () => empty.report('own', change('begun')),
     'Model proxy': async () => (await fetch(`${empty.models}/s/proxied/v1/chat/completions`, { method: 'POST',
       body: JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'Say hello' }] }) })).text(),
-    'Wrapped command': () => promisify(execFile)(process.env.WATCHDOG_MONITOR, ['run', '--server', empty.url, '--', 'echo', 'hello']),
+    'Wrapped command': () => promisify(execFile)(process.env.WATCHDOG_MONITOR, ['run', '--server', empty.url, '--', 'echo', 'hello'],
+      { env: { PATH: process.env.PATH } }),  // this test's own variables are no settings
   };
   let used = 0;
   for (const [name, use] of Object.entries(uses)) {
