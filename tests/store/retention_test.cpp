@@ -94,7 +94,7 @@ TEST_F(Keeping, size_limit_takes_ended_sessions_first_then_the_oldest_events) {
   EXPECT_EQ(left.back().seq, store.reader().session("running")->head);
 }
 
-TEST_F(Keeping, heartbeats_of_weeks_merge_into_few_rows_with_their_counts) {
+TEST_F(Keeping, heartbeats_of_days_merge_into_few_rows_with_their_counts) {
   auto observer = Observer::start(store, {});
   ASSERT_TRUE(observer.ok());
   (void)say(store, "s", {change()});
