@@ -1,4 +1,4 @@
--- The store's tables, schema 1.3. `PRAGMA user_version` holds major * 1000 + minor: a newer minor adds
+-- The store's tables, schema 1.4. `PRAGMA user_version` holds major * 1000 + minor: a newer minor adds
 -- only what an older program may ignore; a newer major is refused.
 -- Times: *_ms are Unix milliseconds and only shown; tick_ms is the file's own time line, by which
 -- sessions are judged: CLOCK_BOOTTIME plus the offset of its boot, never decreasing with seq.
@@ -66,7 +66,8 @@ CREATE TABLE events (
   bytes INTEGER,                      -- its size then
   event_id TEXT,
   facts TEXT,                         -- JSON: what has no column
-  marks BLOB                          -- since 1.1: what its content is recognised by, see marks.cpp
+  marks BLOB,                         -- since 1.1: what its content is recognised by, see marks.cpp
+  origin INTEGER                      -- since 1.4: position in the enum ReportOrigin, which never changes; null: unknown
 );
 CREATE UNIQUE INDEX events_once ON events (event_id, session) WHERE event_id IS NOT NULL;
 

@@ -15,6 +15,7 @@ export interface Progress {
   outcome: { kind: Outcome; reason: string; subject: string | null; at: number; error: string | null } | null;
   waitingFor: string | null; waitUntil: number | null; agent: string | null; task: string | null; labels: Record<string, string>;
   cancel: Asked | null; lastSeq: number;
+  sources: { source: string; reports: number; firstAt: number; lastAt: number }[];
   [more: string]: unknown;
 }
 export type Outcome = 'completed' | 'failed' | 'incomplete' | 'cancelled';

@@ -111,8 +111,9 @@ Result<std::vector<TransitionRow>> transitions_of(const Backend& backend, StoreR
   return rows;
 }
 
-/// The source of posted events: a program that reports by itself, or a reader of transcripts.
-enum class EventSource : std::uint8_t { agent, transcript };
+/// The source of posted events: a program that reports by itself, or a part of the monitor that
+/// runs elsewhere. Only these may be named; the monitor knows the others itself.
+enum class EventSource : std::uint8_t { agent, transcript, proxy, run, mcp };
 
 }  // namespace
 }  // namespace watchdog::monitor
@@ -120,22 +121,37 @@ enum class EventSource : std::uint8_t { agent, transcript };
 namespace watchdog {
 template <>
 struct Names<monitor::EventSource> {
-  static constexpr std::string_view all[] = {"agent", "transcript"};
+  static constexpr std::string_view all[] = {"agent", "transcript", "proxy", "run", "mcp"};
 };
 }  // namespace watchdog
 
 namespace watchdog::monitor {
 namespace {
 
-/// Makes the batch one of a transcript: its reports have the times of its lines.
-void mark_as_transcript(const Backend& backend, Batch& batch) {
+ReportOrigin origin_of(EventSource source) {
+  switch (source) {
+    case EventSource::agent:
+      break;
+    case EventSource::transcript:
+      return ReportOrigin::transcript;
+    case EventSource::proxy:
+      return ReportOrigin::proxy;
+    case EventSource::run:
+      return ReportOrigin::run;
+    case EventSource::mcp:
+      return ReportOrigin::mcp;
+  }
+  return ReportOrigin::agent;
+}
+
+/// Gives the reports of a transcript the times of its lines.
+void use_times_of_lines(const Backend& backend, Batch& batch) {
   constexpr Millis oldest{30LL * 86'400'000};
   const auto now = system_clock().wall();
   for (auto& report : batch.reports) {
     if (!report.ts_ms) continue;
     report.at = std::clamp(WallTime{Millis{*report.ts_ms}}, now - oldest, now);
   }
-  batch.by = transcript_origin;
   if (const auto watched = backend.watched(batch.session))
     drop_old_states(batch, watched->judged.history.at);
 }
@@ -164,8 +180,9 @@ void post_events(const CallPtr& call) {
   auto steps = call_steps(list->reports);
   Batch batch{.session = call->id,
               .creation = create ? Creation::allow : Creation::refuse,
-              .reports = std::move(list->reports)};
-  if (*source == EventSource::transcript) mark_as_transcript(call->backend, batch);
+              .reports = std::move(list->reports),
+              .by = origin_of(source->value_or(EventSource::agent))};
+  if (*source == EventSource::transcript) use_times_of_lines(call->backend, batch);
   call->backend.append(std::move(batch),
                        [call, ignored, give, hint = std::move(hint),
                         steps = std::move(steps)](Result<Receipt> receipt) mutable {

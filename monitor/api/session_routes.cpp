@@ -105,7 +105,7 @@ void list_progress(const CallPtr& call) {
 }
 
 void create_session(const CallPtr& call) {
-  Batch batch{.creation = Creation::demand};
+  Batch batch{.creation = Creation::demand, .by = ReportOrigin::agent};
   auto spec = session_spec_from_json(call->request.body, batch.session);
   call->request.body = {};
   if (!spec) return call->reply(error_response(spec.error()));
@@ -141,7 +141,7 @@ void patch_session(const CallPtr& call) {
     if (!watched) return call->reply(error_response(watched.error()));
     const auto policy = patched(*watched->judged.policy, patch);
     if (auto allowed = check(policy); !allowed) return call->reply(error_response(allowed.error()));
-    Batch batch{.session = call->id, .creation = Creation::refuse};
+    Batch batch{.session = call->id, .creation = Creation::refuse, .by = ReportOrigin::monitor};
     Report& report = batch.reports.emplace_back();
     report.kind = ReportKind::policy;
     report.detail = patch;
@@ -167,7 +167,7 @@ void cancel_session(const CallPtr& call) {
     const auto& history = watched->judged.history;
     const bool ends = unserved(watched->judged) || rests(*row, history);
     const auto reach = reach_of(*row, history, ends);
-    Batch batch{.session = call->id, .creation = Creation::refuse};
+    Batch batch{.session = call->id, .creation = Creation::refuse, .by = ReportOrigin::monitor};
     Report& request = batch.reports.emplace_back();
     request.kind = ReportKind::cancel;
     request.detail = asked;

@@ -42,7 +42,10 @@ void abort_turn(const CallPtr& call) {
     if (!reports) return call->reply(error_response(reports.error()));
     if (reports->empty()) return call->reply(stopping(*call));
     call->backend.append(
-        {.session = *session, .creation = Creation::refuse, .reports = std::move(*reports)},
+        {.session = *session,
+         .creation = Creation::refuse,
+         .reports = std::move(*reports),
+         .by = ReportOrigin::monitor},
         [call](const Result<Receipt>& receipt) {
           call->reply(receipt ? stopping(*call) : error_response(receipt.error()));
         });

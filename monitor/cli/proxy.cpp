@@ -83,7 +83,8 @@ class Teller {
     }
     if (lines.empty()) return {};
     const auto answer = endpoint_.ask(
-        Method::post, "/api/autonomous/sessions/" + url_encoded(batch.session) + "/events", lines);
+        Method::post,
+        "/api/autonomous/sessions/" + url_encoded(batch.session) + "/events?source=proxy", lines);
     if (!answer) return answer.error();
     learn(batch.session, *answer);
     return {};

@@ -30,6 +30,7 @@ class FileReporting final : public Reporting {
                   .spec = session.spec,
                   .database = database,
                   .sidecar = false,  // its heartbeats would know nothing of the command
+                  .origin = ReportOrigin::run,
                   .refusal_max = end_wait_max / 2}) {}
 
   void beat(const Counters& counters) override {
@@ -208,7 +209,8 @@ class ServerReporting final : public Reporting {
         if (!made && made.error().code != ErrorCode::conflict) return made.error();
         creation.clear();
       }
-      return endpoint.ask(Method::post, "/api/autonomous/sessions/" + id + "/events", body);
+      return endpoint.ask(Method::post, "/api/autonomous/sessions/" + id + "/events?source=run",
+                          body);
     }
 
     /// REQUIRES: mutex held.

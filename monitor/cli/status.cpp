@@ -57,6 +57,8 @@ static int status(const StatusOptions& options) {
                                                     : ", last " + shown(progress, "lastChange") +
                                                           " " + ago(progress["lastChangeAgo"])));
   print_fact("heartbeats", shown(progress, "heartbeats") + heartbeats_now(document));
+  if (const auto sources = sources_in(document, system_clock().wall()); !sources.empty())
+    print_fact("heard from", sources);
   for (const auto& proof : document["evidence"]) {
     print_fact("evidence", "event " + shown(proof, "seq") + ": " + shown(proof, "note"));
   }

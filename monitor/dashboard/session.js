@@ -177,6 +177,15 @@ function showAbout(session) {
   parts.labels.replaceChildren(...Object.entries(labels).map(([key, value]) => el('li', {}, `${key}: ${value}`)));
 }
 
+const sourceNames = { otlp: 'OpenTelemetry', mcp: 'MCP' };
+
+/** By which ways it was heard, and when each was last. */
+function heardFrom(sources) {
+  const others = sources.filter(({ source }) => source !== 'monitor');
+  return others.length === 0 ? null : others.map(({ source, reports, lastAt }) =>
+    el('div', { title: `${reports.toLocaleString()} ${reports === 1 ? 'report' : 'reports'}` }, `${sourceNames[source] ?? source} `, agoElement(lastAt)));
+}
+
 function showFacts(session) {
   const { progress, currentPhase, iteration, validUntil, waitingFor, lifecycle } = session;
   const changed = progress.lastChangeAgo === null ? null : session.now - progress.lastChangeAgo;
@@ -185,6 +194,7 @@ function showFacts(session) {
     ['State changes', progress.stateChanges],
     ['Last change', changed === null ? null : [progress.lastChange, agoElement(changed)]],
     ['Heartbeats', progress.heartbeats],
+    ['Heard from', heardFrom(session.sources)],
     ['Re-checked at', validUntil === null || hasEnded(session) ? null : [atWall(validUntil)]],
   ].filter(([, value]) => value !== null && value !== undefined);
   parts.facts.replaceChildren(...facts.flatMap(([name, value]) =>

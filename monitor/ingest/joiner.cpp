@@ -41,8 +41,27 @@ std::uint64_t identity_of(const Report& report) {
   return marks == nullptr ? 0 : marks->identity;
 }
 
-constexpr unsigned bit_of(ReportOrigin origin) {
-  return 1U << static_cast<unsigned>(origin);
+/// Returns the source that reports of this origin are compared as. Those that name their own
+/// sessions and calls count as the agent.
+constexpr ReportOrigin source_of(ReportOrigin origin) {
+  switch (origin) {
+    case ReportOrigin::hooks:
+    case ReportOrigin::proxy:
+    case ReportOrigin::otlp:
+    case ReportOrigin::transcript:
+      return origin;
+    case ReportOrigin::unknown:
+    case ReportOrigin::agent:
+    case ReportOrigin::run:
+    case ReportOrigin::mcp:
+    case ReportOrigin::monitor:
+      break;
+  }
+  return ReportOrigin::agent;
+}
+
+constexpr unsigned bit_of(ReportOrigin source) {
+  return 1U << static_cast<unsigned>(source);
 }
 
 /// Returns the possible sources of a stored report. Hooks and OpenTelemetry make ids of their own.
@@ -61,13 +80,14 @@ bool is_prompt(const Report& report) {
 
 void Joiner::join(Batch& batch) {
   auto& talk = talk_of(batch.session);
-  const auto by = bit_of(batch.by);
-  if (earlier_ && batch.by != ReportOrigin::agent && !std::exchange(talk.is_recalled, true))
+  const auto source = source_of(batch.by);
+  const auto by = bit_of(source);
+  if (earlier_ && source != ReportOrigin::agent && !std::exchange(talk.is_recalled, true))
     for (const auto& event : earlier_(batch.session)) recall(talk, event);
   talk.by |= by;
   join_use(talk, batch, by);
   const bool alone = std::popcount(talk.by) == 1;
-  if (alone && (batch.by == ReportOrigin::agent || batch.by == ReportOrigin::proxy)) return;
+  if (alone && (source == ReportOrigin::agent || source == ReportOrigin::proxy)) return;
   for (auto& report : batch.reports) {
     const auto own = report.event_id.empty() ? 0 : digest_of(report.event_id);
     const auto known =

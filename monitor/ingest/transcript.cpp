@@ -207,7 +207,7 @@ void TranscriptScribe::say(const TranscriptTalk& talk, Report report) {
     batch.session = talk.session;
     // Where nobody reported of a subagent, its end says nothing.
     batch.creation = report.kind == ReportKind::end ? Creation::refuse : Creation::attach;
-    batch.by = transcript_origin;
+    batch.by = ReportOrigin::transcript;
   }
   batches_.back().spec = spec_of(talk, state_.agent);
   batches_.back().reports.push_back(std::move(report));

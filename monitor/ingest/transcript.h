@@ -15,9 +15,6 @@
 
 namespace watchdog::monitor {
 
-/// The source of reports that come from a transcript, beside those that the library knows.
-inline constexpr auto transcript_origin = static_cast<ReportOrigin>(4);
-
 /// Whose transcripts are understood.
 enum class TranscriptAgent : std::uint8_t { claude_code, codex };
 

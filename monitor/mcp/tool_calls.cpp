@@ -179,7 +179,7 @@ json report_of(const ToolCall& call) {
 void report_own(const ToolCallPtr& call) {
   ask(call,
       {.method = Method::post,
-       .target = call->base() + "/events",
+       .target = call->base() + "/events?source=mcp",
        .body = line_of(report_of(*call))},
       [](const ToolCallPtr& self, const json& receipt) {
         const auto& cancel = member(member(receipt, "directive"), "cancel");

@@ -119,6 +119,20 @@ std::string lifecycle_in(const json& document) {
          shown(document, "attempt");
 }
 
+std::string sources_in(const json& document, WallTime now) {
+  std::string text;
+  // An older monitor does not report sources.
+  for (const auto& source : document.value("sources", json::array())) {
+    auto name = shown(source, "source");
+    if (name == name_of(ReportOrigin::monitor)) continue;
+    if (name == name_of(ReportOrigin::otlp)) name = "OpenTelemetry";
+    if (name == name_of(ReportOrigin::mcp)) name = "MCP";
+    const auto age = now.time_since_epoch().count() - source.value("lastAt", std::int64_t{0});
+    text += (text.empty() ? "" : ", ") + name + " " + ago(std::max<std::int64_t>(age, 0));
+  }
+  return text;
+}
+
 void print_pending(const json& document) {
   if (const auto server = server_in(document); !server.empty()) print_fact("model server", server);
   // An older server does not report turns.

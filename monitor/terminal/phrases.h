@@ -6,6 +6,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "watchdog/time.h"
+
 namespace watchdog::monitor {
 
 /// One line of what is known of a session, indented below its heading.
@@ -38,6 +40,9 @@ void print_fact(const char* name, const std::string& text);
 [[nodiscard]] std::string server_brief_in(const nlohmann::json& document);
 /// "running, attempt 1"; of a dead session not that it runs.
 [[nodiscard]] std::string lifecycle_in(const nlohmann::json& document);
+/// Returns by which ways it was heard, and how long ago each: `hooks 12 s ago, proxy 3 min ago`;
+/// empty: none but the monitor itself.
+[[nodiscard]] std::string sources_in(const nlohmann::json& document, WallTime now);
 /// Prints the state of its model server, its open turns and tool calls, its wait, and requests to
 /// stop.
 void print_pending(const nlohmann::json& document);

@@ -42,6 +42,8 @@ TEST(StoredNumbers, stay_as_they_are) {
   EXPECT_EQ(in_order<OutcomeKind>(), (WordList{"completed", "failed", "incomplete", "cancelled"}));
   EXPECT_EQ(in_order<Verdict>(), (WordList{"inconclusive", "A", "B", "C", "D"}));
   EXPECT_EQ(in_order<Source>(), (WordList{"unsaid", "loop", "sidecar", "relay"}));
+  EXPECT_EQ(in_order<ReportOrigin>(), (WordList{"unknown", "agent", "hooks", "proxy", "otlp",
+                                                "transcript", "run", "mcp", "monitor"}));
 }
 
 enum class Three : std::uint8_t { a, b, c };

@@ -332,7 +332,7 @@ TEST(Transcript, beside_telemetry_has_its_tokens_from_one_of_them) {
   joiner.join(first);
   EXPECT_EQ(first.reports.size(), 1U);
   for (int i = 0; i < Joiner::other_uses_max; ++i) {
-    auto other = use(transcript_origin, 100 + i);
+    auto other = use(ReportOrigin::transcript, 100 + i);
     joiner.join(other);
     EXPECT_TRUE(other.reports.empty()) << "the session's tokens come from its telemetry";
     if (i % 4 != 0) continue;
@@ -343,7 +343,7 @@ TEST(Transcript, beside_telemetry_has_its_tokens_from_one_of_them) {
   auto newest = use(ReportOrigin::otlp, 250);
   joiner.join(newest);
   for (int i = 0; i < Joiner::other_uses_max + 1; ++i) {
-    auto other = use(transcript_origin, 300);
+    auto other = use(ReportOrigin::transcript, 300);
     joiner.join(other);
     const auto expected = i == Joiner::other_uses_max ? 1U : 0U;
     EXPECT_EQ(other.reports.size(), expected) << "the telemetry is off after some of them";

@@ -86,8 +86,10 @@ class OldFile : public testing::Test {
     run_sql(sql);
   }
   void expect_up_to_date() {
-    EXPECT_EQ(number("PRAGMA user_version"), 1003);
-    EXPECT_EQ(number("SELECT count(*) FROM pragma_table_info('events') WHERE name = 'marks'"), 1);
+    EXPECT_EQ(number("PRAGMA user_version"), 1004);
+    EXPECT_EQ(number("SELECT count(*) FROM pragma_table_info('events') WHERE name IN ('marks', "
+                     "'origin')"),
+              2);
     EXPECT_EQ(
         number("SELECT count(*) FROM pragma_table_info('transitions') WHERE name = 'situation'"),
         1);

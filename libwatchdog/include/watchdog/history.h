@@ -288,6 +288,14 @@ struct Absence {
   Millis gap{};    ///< How long it was away.
 };
 
+/// What came by one origin.
+struct SourceNote {
+  ReportOrigin origin = ReportOrigin::unknown;  ///< The origin.
+  std::int64_t reports = 0;                     ///< The number of reports, each heartbeat counted.
+  WallTime first{};                             ///< When the first one came.
+  WallTime last{};                              ///< When the newest one came.
+};
+
 /// A digest of the machine and boot that a process belongs to.
 [[nodiscard]] std::uint64_t machine_of(const ProcessFacts& process);
 
@@ -335,6 +343,8 @@ struct History {
       absences{};                  ///< Of the observer. Oldest first, at most `absences_max`.
   Boxed<Repetition> repetition{};  ///< See Repetition.
   Boxed<Pace> pace{};              ///< How long its activities take.
+  /// Each origin that reported, in the order of their first reports; of all attempts.
+  std::vector<SourceNote> sources{};
 };
 
 inline constexpr std::size_t open_calls_max = 32;  ///< Open calls of a session, at most.

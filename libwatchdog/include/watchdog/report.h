@@ -79,6 +79,26 @@ struct Names<Source> {
   static constexpr std::string_view all[] = {"unsaid", "loop", "sidecar", "relay"};
 };
 
+/// The way by which a report reached the store. Its number is stored: append only. One session may
+/// have reports of several origins.
+enum class ReportOrigin : std::uint8_t {
+  unknown,     ///< not recorded: an older program stored it, or a newer one knows this origin
+  agent,       ///< the agent itself, by the library or the HTTP API
+  hooks,       ///< the agent's hooks
+  proxy,       ///< the model proxy
+  otlp,        ///< the agent's OpenTelemetry
+  transcript,  ///< a reader of the file that the agent writes
+  run,         ///< the wrapper of the agent's command
+  mcp,         ///< the agent, by the tool `report` of the Model Context Protocol
+  monitor      ///< the monitor: what it saw itself, and what people asked it for
+};
+
+template <>
+struct Names<ReportOrigin> {
+  static constexpr std::string_view all[] = {"unknown",    "agent", "hooks", "proxy",  "otlp",
+                                             "transcript", "run",   "mcp",   "monitor"};
+};
+
 /// How a session ended.
 enum class OutcomeKind : std::uint8_t { completed, failed, incomplete, cancelled };
 
@@ -418,6 +438,7 @@ struct Event {
   Instant tick{};                     ///< The time for the judge.
   WallTime at{};                      ///< The time for people.
   bool late = false;  ///< Arrived after the end of its attempt: stored without effect.
+  ReportOrigin origin = ReportOrigin::unknown;  ///< The way by which the report came.
   Report report{};    ///< The report.
 };
 

@@ -56,6 +56,8 @@ class ProgressTracker {
     SessionSpec spec{};                ///< Agent, task, labels, policy, content level.
     std::filesystem::path database{};  ///< Empty: default_database().
     bool sidecar = true;               ///< Send heartbeats of the process automatically.
+    /// The origin of the reports: the agent itself, unless this program reports for it.
+    ReportOrigin origin = ReportOrigin::agent;
     /// How long the store may refuse before `flush` returns an error. It does not bound the run.
     Millis refusal_max{5'000};
     /// The clock; it must outlive the tracker.

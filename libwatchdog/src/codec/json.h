@@ -36,8 +36,8 @@ struct ReportList {
 /// Reads one object. Empty if its kind is unknown.
 [[nodiscard]] Result<std::optional<Report>> report_from_json(std::string_view object);
 
-/// The event as the trace format's object, with what the store added: `seq`, `at_ms`, `late`,
-/// `digest`, `bytes`, and for heartbeats `count`, `age_ms`, `span_ms`, `max_gap_ms`.
+/// The event as the trace format's object, with what the store added: `seq`, `at_ms`, `origin`,
+/// `late`, `digest`, `bytes`, and for heartbeats `count`, `age_ms`, `span_ms`, `max_gap_ms`.
 [[nodiscard]] std::string to_json(const Event& event);
 
 /// Reads the body of a session's creation; `session_id` gets the chosen id, empty without one.

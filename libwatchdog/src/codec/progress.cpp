@@ -76,6 +76,16 @@ void write_turns(JsonWriter& out, const History& history, Instant now) {
   out.close_array();
 }
 
+void write_sources(JsonWriter& out, const History& history) {
+  out.key("sources").open_array();
+  for (const auto& [origin, reports, first, last] : history.sources) {
+    out.open_object().field("source", name_of(origin)).field("reports", reports);
+    out.field("firstAt", first.time_since_epoch().count());
+    out.field("lastAt", last.time_since_epoch().count()).close_object();
+  }
+  out.close_array();
+}
+
 /// Null where there is nothing to say.
 void write_text(JsonWriter& out, std::string_view name, const std::string& text) {
   out.key(name);
@@ -241,7 +251,9 @@ std::string progress_document(std::string_view session_id, const Case& judged,
     write_text(out, "message", call.notes->said);
     out.close_object();
   }
-  out.close_array().field("lastSeq", history.seq).close_object();
+  out.close_array();
+  write_sources(out, history);
+  out.field("lastSeq", history.seq).close_object();
   return out.take();
 }
 

@@ -655,6 +655,7 @@ std::string to_json(const Event& event) {
   JsonWriter out;
   out.open_object().field("seq", event.seq).field("at_ms", event.at.time_since_epoch().count());
   out.field("kind", name_of(report.kind));
+  if (event.origin != ReportOrigin::unknown) out.field("origin", name_of(event.origin));
   const auto* row = std::get_if<Heartbeats>(&report.detail);
   const std::string& name = row != nullptr ? row->phase : report.name;
   if (!name.empty()) out.field(name_field(report.kind), name);

@@ -246,6 +246,7 @@ bool is_bounded(const History& history) {
          few(history.pace->samples, Pace::kinds_max + 1) && few(*history.absences, absences_max) &&
          few(*history.open_calls, open_calls_max) && few(*history.notes->turns, open_turns_max) &&
          few(*history.notes->server, server_notes_max) &&
+         few(history.sources, std::size(Names<ReportOrigin>::all)) &&
          few(history.notes->words->recent, recent_calls_max);
 }
 
@@ -272,6 +273,8 @@ History history_from(const json& from) {
   if (const auto only = from.find("absence"); only != from.end()) {  // as one was kept before
     PartReader::take(*only, history.absences.edit().emplace_back());
   }
+  if (const auto sources = from.find("sources"); sources != from.end())
+    PartReader::take(*sources, history.sources);
   read_notes(from, history);
   if (!is_bounded(history)) throw std::out_of_range("a list is longer than it can be");
   return history;
@@ -296,6 +299,10 @@ void write_history(JsonWriter& out, const History& history) {
     out.key(name);
     PartWriter{out}.put(box.edit());
   });
+  if (!history.sources.empty()) {
+    out.key("sources");
+    PartWriter{out}.put(const_cast<History&>(history).sources);  // NOLINT: as above
+  }
   write_notes(out, *history.notes);
   out.close_object();
 }

@@ -467,6 +467,7 @@ void take_up(History& history, const Event& event, const ProcessFacts* process,
     History next;
     next.attempt = history.attempt + 1;
     next.absences = history.absences;
+    next.sources = std::move(history.sources);
     next.notes.edit().process_lost = event.tick;
     if (history.notes->words.has()) next.notes.edit().words = history.notes->words;
     history = std::move(next);
@@ -632,6 +633,21 @@ void fold_by_kind(History& history, const Event& event, const Policy& policy) {
   }
 }
 
+/// Notes by which way the event came.
+void note_source(History& history, const Event& event) {
+  auto& sources = history.sources;
+  const auto* beats = std::get_if<Heartbeats>(&event.report.detail);
+  // A merged row has the time of its last part.
+  const bool is_merged = beats != nullptr && beats->told != Instant{};
+  const auto first = is_merged ? event.at - (event.tick - beats->told) : event.at;
+  auto note = std::ranges::find(sources, event.origin, &SourceNote::origin);
+  if (note == sources.end())
+    note = sources.insert(note, {.origin = event.origin, .first = first, .last = event.at});
+  note->reports += beats != nullptr ? beats->count : 1;
+  note->first = std::min(note->first, first);
+  note->last = std::max(note->last, event.at);
+}
+
 }  // namespace
 
 std::int64_t loop_beats_in(const History& before, const Heartbeats& beats) noexcept {
@@ -649,6 +665,7 @@ void apply(History& history, const Event& event, const Policy& policy) {
   if (!event.late) {
     take_words(history, event.report);
     fold_by_kind(history, event, policy);
+    if (event.session != observer_key) note_source(history, event);
     const bool is_sign = said_by_agent(history, event.report);
     if (is_sign) {
       history.said_something = true;

@@ -544,7 +544,10 @@ struct Observer::State {
         Report end{.kind = ReportKind::end};
         end.detail =
             Outcome{.kind = OutcomeKind::incomplete, .reason = std::string(reasons::abandoned)};
-        ends.push_back({.session = id, .creation = Creation::refuse, .reports = {std::move(end)}});
+        ends.push_back({.session = id,
+                        .creation = Creation::refuse,
+                        .reports = {std::move(end)},
+                        .by = ReportOrigin::monitor});
       }
       count = ends.size();
       if (ends.empty()) return {};
@@ -565,7 +568,8 @@ struct Observer::State {
     if (is_running(process) != false) return std::nullopt;
     auto row = store.reader().session(entry.judged.session);
     if (!row) return std::nullopt;
-    Batch batch{.session = row->id, .creation = Creation::refuse};
+    Batch batch{
+        .session = row->id, .creation = Creation::refuse, .by = ReportOrigin::monitor};
     Report& report = batch.reports.emplace_back();
     if (auto outcome = outcome_of_exit(history)) {
       report.kind = ReportKind::end;

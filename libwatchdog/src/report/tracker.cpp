@@ -230,6 +230,7 @@ Case ProgressTracker::judged() const {
     event.session = 1;
     event.tick = std::max(judged.history.tick, now);
     event.at = state_->config.clock->wall();
+    event.origin = state_->config.origin;
     Heartbeats row = *state_->beats;
     row.first += state_->local_offset;
     row.last += state_->local_offset;

@@ -140,6 +140,7 @@ struct ProgressTracker::State {
     event.session = 1;
     event.tick = std::max(local.history.tick, boot + local_offset);
     event.at = report.at.value_or(WallTime{});
+    event.origin = config.origin;
     // Contents do not matter to a history and may be long.
     auto content = std::exchange(report.content, {});
     event.report = report;

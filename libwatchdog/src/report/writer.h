@@ -29,7 +29,8 @@ class ProgressTracker::Writer {
       : state_(std::move(state)),
         batch_{.session = state_->config.session,
                .creation = Creation::attach,
-               .spec = state_->config.spec} {}
+               .spec = state_->config.spec,
+               .by = state_->config.origin} {}
 
   void run() {
     if (state_->invalid) {

@@ -1,10 +1,21 @@
 #include "store/event_row.h"
 
+#include <iterator>
+
 #include "codec/facts.h"
 #include "codec/json.h"
 #include "watchdog/repetition.h"
 
 namespace watchdog {
+namespace {
+
+/// A row of an older program has no origin, and one of a newer program may have an unknown one.
+ReportOrigin origin_in(std::int64_t number) {
+  constexpr auto count = static_cast<std::int64_t>(std::size(Names<ReportOrigin>::all));
+  return number < 0 || number >= count ? ReportOrigin::unknown : static_cast<ReportOrigin>(number);
+}
+
+}  // namespace
 
 std::size_t event_bytes(const Statement& row) {
   std::size_t bytes = 0;
@@ -18,7 +29,8 @@ Event event_from(const Statement& row) {
               .prev = row.integer(2),
               .tick = Instant{Millis{row.integer(3)}},
               .at = WallTime{Millis{row.integer(4)}},
-              .late = row.integer(6) != 0};
+              .late = row.integer(6) != 0,
+              .origin = origin_in(row.integer(14))};
   const auto kind = row.integer(5);
   if (kind < 0 || kind >= static_cast<std::int64_t>(std::size(Names<ReportKind>::all))) {
     // A newer minor version's kind: known to exist, not understood.
@@ -64,7 +76,7 @@ void insert_event(Statement& statement, const Stamp& stamp, const Report& report
   statement.bind(12, report.event_id, true).bind(13, facts, true);
   const auto* marks = std::get_if<Marks>(&report.detail);
   const auto marked = marks != nullptr ? encoded(*marks) : std::string{};
-  statement.bind_bytes(14, marked);
+  statement.bind_bytes(14, marked).bind(15, static_cast<std::int64_t>(stamp.origin));
   statement.run();
 }
 

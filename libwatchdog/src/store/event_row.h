@@ -15,13 +15,13 @@ struct Stamp {
   Instant tick{};
   WallTime at{};
   bool late = false;
+  ReportOrigin origin = ReportOrigin::unknown;
 };
 
 /// The columns, in the order in which `event_from` reads and `insert_event` writes them.
 inline constexpr std::string_view event_columns =
     "seq, session, prev, tick_ms, at_ms, kind, late, name, content, digest, bytes, event_id, "
-    "facts, "
-    "marks";
+    "facts, marks, origin";
 
 [[nodiscard]] Event event_from(const Statement& row);
 /// Returns the size of its texts.
@@ -30,7 +30,7 @@ inline constexpr std::string_view event_columns =
 /// `statement` must be prepared from `insert_event_sql`.
 inline constexpr std::string_view insert_event_sql =
     "INSERT INTO events (seq, session, prev, tick_ms, at_ms, kind, late, name, content, digest, "
-    "bytes, event_id, facts, marks) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+    "bytes, event_id, facts, marks, origin) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 void insert_event(Statement& statement, const Stamp& stamp, const Report& report);
 
 }  // namespace watchdog

@@ -1,13 +1,14 @@
 // A thin layer over SQLite: statements, transactions, open modes, and the schema. An error is
-// thrown as `SqlFailure` and becomes an `Error` at the store's functions. `minor_steps` brings
-// older files up to date; readers see missing tables through temporary views instead.
+// thrown as `SqlFailure` and becomes an `Error` at the store's functions. `added_columns` and
+// the tables of 1.3 bring older files up to date; readers see what is missing through temporary
+// views and tables instead.
 #include "store/sqlite.h"
 
 #include <sqlite3.h>
 
 #include <cstring>
 #include <filesystem>
-#include <iterator>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -231,23 +232,21 @@ void Transaction::commit() {
 
 namespace {
 
-/// The additions of a minor version.
-struct MinorStep {
-  const char* upgrade;  ///< Null: tables of its own, tables_of_1_3().
-  const char* show;     ///< Shows the same, empty, to a connection that changes no file.
+/// A column that a minor version added. A newer program brings an older file up to date when it
+/// writes, and only then.
+struct AddedColumn {
+  int minor;
+  const char* table;
+  const char* name;
+  const char* type;
 };
-/// In order. A newer program brings an older file up to date when it writes, and only then.
-constexpr MinorStep minor_steps[] = {
-    {"ALTER TABLE events ADD COLUMN marks BLOB;"
-     "ALTER TABLE transitions ADD COLUMN situation TEXT",
-     "CREATE TEMP VIEW events AS SELECT *, NULL AS marks FROM main.events;"
-     "CREATE TEMP VIEW transitions AS SELECT *, NULL AS situation FROM main.transitions"},
-    {"ALTER TABLE sessions ADD COLUMN turns INTEGER;"
-     "ALTER TABLE sessions ADD COLUMN aborts TEXT",
-     "CREATE TEMP VIEW sessions AS SELECT *, NULL AS turns, NULL AS aborts FROM main.sessions"},
-    {nullptr, nullptr},
+constexpr AddedColumn added_columns[] = {
+    {1, "events", "marks", "BLOB"},      {1, "transitions", "situation", "TEXT"},
+    {2, "sessions", "turns", "INTEGER"}, {2, "sessions", "aborts", "TEXT"},
+    {4, "events", "origin", "INTEGER"},
 };
-static_assert(std::size(minor_steps) == schema_minor);
+/// The minor version that added tables, see tables_of_1_3().
+constexpr int minor_of_tables = 3;
 
 /// New tables are at the end of the schema.
 const char* tables_of_1_3() {
@@ -261,10 +260,12 @@ std::string version_pragma() {
 void bring_up_to_date(Database& database) {
   Transaction transaction(database);
   const auto minor = database.pragma("user_version") % 1000;  // nobody else was quicker
-  for (auto step = minor; step < schema_minor; ++step) {
-    const auto* sql = minor_steps[step].upgrade;
-    database.exec(sql != nullptr ? sql : tables_of_1_3());
+  for (const auto& [since, table, name, type] : added_columns) {
+    if (since <= minor) continue;
+    const auto add = std::string("ALTER TABLE ") + table + " ADD COLUMN " + name + " " + type;
+    database.exec(add.c_str());
   }
+  if (minor < minor_of_tables) database.exec(tables_of_1_3());
   if (minor < schema_minor) database.exec(version_pragma().c_str());
   transaction.commit();
 }
@@ -272,19 +273,22 @@ void bring_up_to_date(Database& database) {
 /// Lets this connection read an older file as if it were up to date.
 void show_up_to_date(Database& database, std::int64_t minor) {
   database.exec("PRAGMA temp_store = MEMORY");
-  for (; minor < schema_minor; ++minor) {
-    if (const auto* sql = minor_steps[minor].show; sql != nullptr) {
-      database.exec(sql);
-      continue;
-    }
-    std::string tables = tables_of_1_3();
-    constexpr std::string_view made = "CREATE TABLE";
-    constexpr std::string_view kept_in_memory = "CREATE TEMP TABLE";
-    for (auto at = tables.find(made); at != std::string::npos;
-         at = tables.find(made, at + kept_in_memory.size()))
-      tables.replace(at, made.size(), kept_in_memory);
-    database.exec(tables.c_str());
+  std::map<std::string, std::string> missing;  // by table
+  for (const auto& column : added_columns)
+    if (column.minor > minor) missing[column.table] += std::string(", NULL AS ") + column.name;
+  for (const auto& [table, columns] : missing) {
+    const auto view =
+        "CREATE TEMP VIEW " + table + " AS SELECT *" + columns + " FROM main." + table;
+    database.exec(view.c_str());
   }
+  if (minor >= minor_of_tables) return;
+  std::string tables = tables_of_1_3();
+  constexpr std::string_view made = "CREATE TABLE";
+  constexpr std::string_view kept_in_memory = "CREATE TEMP TABLE";
+  for (auto at = tables.find(made); at != std::string::npos;
+       at = tables.find(made, at + kept_in_memory.size()))
+    tables.replace(at, made.size(), kept_in_memory);
+  database.exec(tables.c_str());
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ class Transaction {
 
 /// The schema this program writes.
 inline constexpr int schema_major = 1;
-inline constexpr int schema_minor = 3;
+inline constexpr int schema_minor = 4;
 inline constexpr std::int64_t application_id = 0x57444F47;  // "WDOG"
 
 /// Creates the tables if the file is empty, brings those of an older minor version up to date, and

@@ -243,7 +243,8 @@ Stamp Store::State::put(Head& head, const Report& report, bool late) {
                     .prev = head.seq,
                     .tick = now,
                     .at = report.at.value_or(wall),
-                    .late = late};
+                    .late = late,
+                    .origin = origin};
   insert_event(insert, stamp, report);
   head.seq = stamp.seq;
   if (++head.events % block_events == 0) {
@@ -423,6 +424,7 @@ Result<Receipt> Store::State::append(Batch& batch) {
     return Error{ErrorCode::invalid, "sessionId must match [A-Za-z0-9._:@-]{1,128}", "sessionId"};
   }
   Head* head = find(batch.session);
+  origin = batch.by;
   Receipt receipt;
   if (head == nullptr) {
     if (batch.creation == Creation::refuse) {
@@ -534,6 +536,7 @@ void Store::State::put_absence(Millis gap) {
   Report report;
   report.kind = ReportKind::observer;
   report.detail = ObserverGap{gap};
+  origin = ReportOrigin::monitor;
   (void)put(observer, report, false);
   put_heads();
 }

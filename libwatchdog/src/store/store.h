@@ -30,17 +30,13 @@ enum class Creation : std::uint8_t {
   demand   ///< created with `spec`; an existing one must have been created with the same
 };
 
-/// The source of a report: the agent itself, its hooks, the model proxy, or the agent's
-/// OpenTelemetry. One session may have several sources.
-enum class ReportOrigin : std::uint8_t { agent, hooks, proxy, otlp };
-
 /// Reports of one session that are accepted together or not at all. A plain value.
 struct Batch {
   std::string session{};
   Creation creation = Creation::allow;
   SessionSpec spec{};
   std::vector<Report> reports{};
-  ReportOrigin by = ReportOrigin::agent;
+  ReportOrigin by = ReportOrigin::unknown;  ///< The origin of all its reports.
 };
 
 /// The result of a batch.

@@ -175,6 +175,7 @@ struct Store::State {
   // Of the transaction under way:
   Instant now{};
   WallTime wall{};
+  ReportOrigin origin = ReportOrigin::unknown;  ///< Of the batch under way.
   std::vector<Head*> dirty;
   std::vector<SessionKey> addressed;  ///< Sessions whose own listeners are to be notified.
 

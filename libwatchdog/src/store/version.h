@@ -6,7 +6,7 @@
 
 namespace watchdog {
 
-/// Returns the version of the schema to which this library brings a database, for example "1.3". A
+/// Returns the version of the schema to which this library brings a database, for example "1.4". A
 /// program reads files of the same major version. Thread-safe.
 [[nodiscard]] std::string schema_version();
 
