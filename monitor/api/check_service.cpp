@@ -66,9 +66,8 @@ struct CheckService::State {
   }
 
   void keep(const Check& check, std::string_view model, Done done) {
-    Batch batch{.session = check.session,
-                .creation = Creation::refuse,
-                .by = ReportOrigin::monitor};
+    Batch batch{
+        .session = check.session, .creation = Creation::refuse, .by = ReportOrigin::monitor};
     batch.reports.push_back(report_of(check, model));
     backend.append(std::move(batch), [check, done = std::move(done)](const Result<Receipt>& kept) {
       if (done) done(kept ? Result<Check>(check) : Result<Check>(kept.error()));

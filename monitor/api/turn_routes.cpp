@@ -41,14 +41,13 @@ void abort_turn(const CallPtr& call) {
     auto reports = reports_to_abort(watched->judged, *directive, asked, unserved(watched->judged));
     if (!reports) return call->reply(error_response(reports.error()));
     if (reports->empty()) return call->reply(stopping(*call));
-    call->backend.append(
-        {.session = *session,
-         .creation = Creation::refuse,
-         .reports = std::move(*reports),
-         .by = ReportOrigin::monitor},
-        [call](const Result<Receipt>& receipt) {
-          call->reply(receipt ? stopping(*call) : error_response(receipt.error()));
-        });
+    call->backend.append({.session = *session,
+                          .creation = Creation::refuse,
+                          .reports = std::move(*reports),
+                          .by = ReportOrigin::monitor},
+                         [call](const Result<Receipt>& receipt) {
+                           call->reply(receipt ? stopping(*call) : error_response(receipt.error()));
+                         });
   });
 }
 

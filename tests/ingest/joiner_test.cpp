@@ -250,6 +250,17 @@ TEST(Joiner, reports_from_a_single_source_stay_unchanged) {
     joiner.join(batch);
     for (const auto& report : batch.reports) EXPECT_EQ(report.event_id, "");
   }
+  // Programs that name their own calls count as the agent beside each other.
+  for (const auto by : {ReportOrigin::unknown, ReportOrigin::agent, ReportOrigin::run,
+                        ReportOrigin::mcp, ReportOrigin::monitor}) {
+    Batch batch{.session = "own",
+                .creation = Creation::attach,
+                .spec = {},
+                .reports = {made(ReportKind::tool_call, "bash", "{}", "c1")},
+                .by = by};
+    joiner.join(batch);
+    EXPECT_EQ(batch.reports.front().event_id, "") << name_of(by);
+  }
   // Twice by the same one is twice.
   Joined joined;
   for (int i = 0; i < 2; ++i) {

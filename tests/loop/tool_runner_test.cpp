@@ -113,7 +113,7 @@ class ToolRun : public testing::Test {
   /// The file's reports of turns and tools, one line per report.
   std::vector<std::string> events() {
     std::vector<std::string> all;
-    for (const auto& [seq, session, prev, tick, at, late, report] : stored()) {
+    for (const auto& [seq, session, prev, tick, at, late, origin, report] : stored()) {
       const bool is_tool = report.kind == ReportKind::tool_call ||
                            report.kind == ReportKind::tool_result || is_failure(report.kind) ||
                            report.kind == ReportKind::tool_progress;

@@ -48,6 +48,19 @@ onSession('says how it is, why, and what proves it', lives.stuck(), async (page)
   assert.match(await page.locator('.changes').innerText(), /stuck.*progressing/s);
 });
 
+onSession('lists by which ways it was heard', [change('planned')], async (page, id) => {
+  const facts = page.locator('.facts');
+  await facts.getByText(/^agent \d+ s ago$/).waitFor();
+  await monitor.ask('/api/hooks/codex', { session_id: id, hook_event_name: 'UserPromptSubmit', prompt: 'build it' });
+  await facts.getByText(/^hooks \d+ s ago$/).waitFor();
+  const cancel = { by: 'ann', reason: 'enough' };
+  await monitor.ask(`/api/autonomous/sessions/${id}/cancel`, cancel);
+  await page.getByText('ann asked it to stop').waitFor();
+  const heard = page.locator('dt:text-is("Heard from") + dd > div');
+  assert.deepEqual((await heard.allInnerTexts()).map((text) => text.replace(/\d+ s/, 'N s')), ['agent N s ago', 'hooks N s ago']);
+  assert.equal(await heard.first().getAttribute('title'), '1 report');
+});
+
 const steps = [['read_file', '{"path": "a.cpp"}', 'int a;'], ['apply_patch', '{"path": "a.cpp"}', 'hunk 1 of 1 failed'], ['run_tests', '{}', '2 failed']];
 const rounds = Array.from({ length: 6 }, (_, at) => steps.map(([name, args, text]) =>
   [call(name, `${name}${at}`, JSON.parse(args)), result(name, `${name}${at}`, text)])).flat(2);

@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "observer/observer.h"
+#include "store/sqlite.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/temp_dir.h"
@@ -43,10 +44,13 @@ class OldFile : public testing::Test {
     return found;
   }
 
+  static std::string whole_schema() {
+    std::ifstream file(std::string(PROJECT_ROOT) + "/schemas/store.sql");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
   /// The tables as version 1.0 made them: without what came since.
   static std::string first_schema() {
-    std::ifstream file(std::string(PROJECT_ROOT) + "/schemas/store.sql");
-    std::string sql{std::istreambuf_iterator<char>(file), {}};
+    auto sql = whole_schema();
     // The comma before a last column goes with it; comments may stand behind it.
     sql.resize(sql.find("-- Since 1.3, all that follows"));
     const std::regex added(R"(,([^\n]*)\n  \w+ \w+ +-- since 1\.\d:[^\n]*)");
@@ -127,6 +131,9 @@ class OldFile : public testing::Test {
     ASSERT_TRUE(judged.ok());
     EXPECT_EQ(judged->health.kind, HealthKind::stuck);
     EXPECT_EQ(judged->history.heartbeats, 5);
+    ASSERT_EQ(judged->history.sources.size(), 1U);
+    EXPECT_EQ(judged->history.sources[0].origin, ReportOrigin::unknown);
+    EXPECT_EQ(judged->history.sources[0].reports, 6);
     ASSERT_EQ(changes.size(), 1U) << "the first is written";
     EXPECT_EQ(changes.back().seq, 6);
     EXPECT_EQ(changes.back().situation, "") << "nobody watched";
@@ -201,6 +208,40 @@ TEST_F(OldFile, is_brought_up_to_date_under_a_reader) {
   EXPECT_EQ(test::all_events(*reader, "s").size(), 9U);
   EXPECT_EQ(reader->directive_of("s")->aborts.size(), 1U);
   expect_up_to_date();
+}
+
+// The newest step alone, which has other columns to show than a step from the first version.
+TEST_F(OldFile, of_1_3_has_events_without_an_origin) {
+  const std::regex added(R"(,([^\n]*)\n  origin INTEGER[^\n]*)");
+  run_sql("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; BEGIN;" +
+          std::regex_replace(whole_schema(), added, "$1") +
+          "INSERT INTO sessions (id, name, spec, created_ms, attempt, lifecycle, health, "
+          "updated_ms) VALUES (1, 's', '{}', 1000, 1, 'running', 'unknown', 1000);"
+          "INSERT INTO events (seq, session, prev, tick_ms, at_ms, kind, late, name, content) "
+          "VALUES (1, 1, 0, 1000, 1000, 2, 0, 'step', '{}');"
+          "INSERT INTO heads VALUES (1, 1, 1); PRAGMA application_id = " +
+          std::to_string(application_id) + "; PRAGMA user_version = 1003; COMMIT");
+  ASSERT_EQ(number("SELECT count(*) FROM pragma_table_info('events') WHERE name = 'origin'"), 0);
+  const auto origins = [](StoreReader& reader) {
+    std::vector<ReportOrigin> found;
+    for (const auto& event : test::all_events(reader, "s")) found.push_back(event.origin);
+    return found;
+  };
+  {
+    auto reader = StoreReader::open(path);
+    ASSERT_TRUE(reader.ok()) << reader.error().message;
+    EXPECT_EQ(origins(*reader), std::vector{ReportOrigin::unknown});
+    EXPECT_TRUE(
+        std::holds_alternative<Marks>(test::all_events(*reader, "s").front().report.detail));
+  }
+  EXPECT_EQ(number("PRAGMA user_version"), 1003);
+  auto store = Store::open({.database = path});
+  ASSERT_TRUE(store.ok()) << store.error().message;
+  std::vector<Batch> batches{
+      {.session = "s", .reports = {change("step", R"({"n":2})")}, .by = ReportOrigin::hooks}};
+  ASSERT_TRUE(store->append(batches));
+  EXPECT_EQ(origins(store->reader()), (std::vector{ReportOrigin::unknown, ReportOrigin::hooks}));
+  EXPECT_EQ(number("PRAGMA user_version"), 1004);
 }
 
 TEST_F(OldFile, is_judged_on_with_situations) {

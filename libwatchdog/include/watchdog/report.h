@@ -439,7 +439,7 @@ struct Event {
   WallTime at{};                      ///< The time for people.
   bool late = false;  ///< Arrived after the end of its attempt: stored without effect.
   ReportOrigin origin = ReportOrigin::unknown;  ///< The way by which the report came.
-  Report report{};    ///< The report.
+  Report report{};                              ///< The report.
 };
 
 }  // namespace watchdog

@@ -67,8 +67,8 @@ std::vector<Batch> Observer::State::waits_of_parents() {
     if (!is_wrong_about_children(session)) continue;
     const auto& entry = entries.at(session);
     const bool waits = waits_for_children(entry.judged.history);
-    auto& batch = batches.emplace_back(Batch{
-        .session = entry.id, .creation = Creation::refuse, .by = ReportOrigin::monitor});
+    auto& batch = batches.emplace_back(
+        Batch{.session = entry.id, .creation = Creation::refuse, .by = ReportOrigin::monitor});
     auto& report = batch.reports.emplace_back();
     report.kind = waits ? ReportKind::idle : ReportKind::wait;
     report.name = waits ? idle_reports::children : wait_reports::children;

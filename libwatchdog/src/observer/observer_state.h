@@ -568,8 +568,7 @@ struct Observer::State {
     if (is_running(process) != false) return std::nullopt;
     auto row = store.reader().session(entry.judged.session);
     if (!row) return std::nullopt;
-    Batch batch{
-        .session = row->id, .creation = Creation::refuse, .by = ReportOrigin::monitor};
+    Batch batch{.session = row->id, .creation = Creation::refuse, .by = ReportOrigin::monitor};
     Report& report = batch.reports.emplace_back();
     if (auto outcome = outcome_of_exit(history)) {
       report.kind = ReportKind::end;

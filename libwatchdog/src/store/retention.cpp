@@ -304,8 +304,8 @@ bool Store::State::Retainer::merge_block(const Retention& retention, Seq end, Se
     if (at + 1 == events.size()) break;
     Event& next = events[at + 1];
     if (!may_merge(event) || !may_merge(next) || event.late != next.late ||
-        event.origin != next.origin ||
-        turning_points.contains(event.seq) || observer_between(event.seq, next.seq)) {
+        event.origin != next.origin || turning_points.contains(event.seq) ||
+        observer_between(event.seq, next.seq)) {
       continue;
     }
     auto& row = std::get<Heartbeats>(event.report.detail);
