@@ -77,7 +77,7 @@ class Sources(unittest.TestCase):
         for event in self.ask("GET", f"{SESSIONS}/{session}/events?limit=1000")[1]["events"]:
             if not event.get("late"):
                 counted[event["origin"]] = counted.get(event["origin"], 0) + event.get("count", 1)
-        # What came between the two answers is in one of them alone.
+        # A report between the two answers changes the second count alone.
         self.assertEqual(sorted(told), sorted(counted))
         return list(told)
 

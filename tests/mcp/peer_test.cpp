@@ -180,14 +180,14 @@ TEST(McpPeer, tools_ask_the_api) {
       {"/api/autonomous/progress?",
        {.body = json{{"sessions", {document("stuck", 5)}}, {"total", 1}}.dump()}},
       {"/api/autonomous/progress/s", {.body = document("stuck", 5).dump()}},
-      {"/api/autonomous/sessions/s/events?",
+      {"/api/autonomous/sessions/s/events?before=",
        {.body = R"({"events":[{"seq":5,"at_ms":1,"kind":"message","text":"hi"}],"next":null})"}},
       {"/api/autonomous/sessions/s/transitions",
        {.body =
             R"({"transitions":[{"id":1,"seq":4,"at":1,"from":"unknown","health":"stuck","reason":"r","evidence":[{"seq":4,"note":"n"}]}],"next":null})"}},
       {"/api/autonomous/sessions/s/cancel",
        {.body = R"({"ok":true,"ended":false,"message":"told"})"}},
-      {"/api/autonomous/sessions/s/events",
+      {"/api/autonomous/sessions/s/events?source=mcp",
        {.body = R"({"directive":{"cancel":{"by":"ann","reason":"enough"}}})"}},
       {"/api/turns/t%2F1/abort-tool/c", {.body = "{}"}},
   };

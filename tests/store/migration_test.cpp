@@ -44,6 +44,12 @@ class OldFile : public testing::Test {
     return found;
   }
 
+  static std::string hexadecimal_bytes(std::string_view bytes) {
+    constexpr std::string_view digits = "0123456789ABCDEF";
+    std::string text;
+    for (const unsigned char byte : bytes) (text += digits[byte >> 4U]) += digits[byte & 15U];
+    return text;
+  }
   static std::string whole_schema() {
     std::ifstream file(std::string(PROJECT_ROOT) + "/schemas/store.sql");
     return {std::istreambuf_iterator<char>(file), {}};
@@ -217,8 +223,10 @@ TEST_F(OldFile, of_1_3_has_events_without_an_origin) {
           std::regex_replace(whole_schema(), added, "$1") +
           "INSERT INTO sessions (id, name, spec, created_ms, attempt, lifecycle, health, "
           "updated_ms) VALUES (1, 's', '{}', 1000, 1, 'running', 'unknown', 1000);"
-          "INSERT INTO events (seq, session, prev, tick_ms, at_ms, kind, late, name, content) "
-          "VALUES (1, 1, 0, 1000, 1000, 2, 0, 'step', '{}');"
+          "INSERT INTO events (seq, session, prev, tick_ms, at_ms, kind, late, name, marks) "
+          "VALUES (1, 1, 0, 1000, 1000, 2, 0, 'step', X'" +
+          hexadecimal_bytes(encoded(Marks{.identity = 7})) +
+          "');"
           "INSERT INTO heads VALUES (1, 1, 1); PRAGMA application_id = " +
           std::to_string(application_id) + "; PRAGMA user_version = 1003; COMMIT");
   ASSERT_EQ(number("SELECT count(*) FROM pragma_table_info('events') WHERE name = 'origin'"), 0);
@@ -231,8 +239,9 @@ TEST_F(OldFile, of_1_3_has_events_without_an_origin) {
     auto reader = StoreReader::open(path);
     ASSERT_TRUE(reader.ok()) << reader.error().message;
     EXPECT_EQ(origins(*reader), std::vector{ReportOrigin::unknown});
-    EXPECT_TRUE(
-        std::holds_alternative<Marks>(test::all_events(*reader, "s").front().report.detail));
+    const auto event = test::all_events(*reader, "s").front();
+    const auto* marks = std::get_if<Marks>(&event.report.detail);
+    EXPECT_TRUE(marks != nullptr && marks->identity == 7) << "its other columns are its own";
   }
   EXPECT_EQ(number("PRAGMA user_version"), 1003);
   auto store = Store::open({.database = path});

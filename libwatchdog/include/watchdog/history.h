@@ -288,7 +288,7 @@ struct Absence {
   Millis gap{};    ///< How long it was away.
 };
 
-/// What came by one origin.
+/// The reports of one origin.
 struct SourceNote {
   ReportOrigin origin = ReportOrigin::unknown;  ///< The origin.
   std::int64_t reports = 0;                     ///< The number of reports, each heartbeat counted.
