@@ -1,3 +1,6 @@
+// Makes lines of text from the monitor's JSON. Texts of agents pass `shown` or `terminal_line`, so
+// no control character reaches the terminal. A member that an older monitor does not send is left
+// out.
 #include "terminal/phrases.h"
 
 #include <algorithm>
