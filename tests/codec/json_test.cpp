@@ -149,6 +149,7 @@ TEST(Reasons, are_all_in_their_list_once_and_say_nothing_else) {
       if (kind != ".cpp" && kind != ".h") continue;
       std::ifstream source(entry.path());
       for (std::string line; std::getline(source, line);) {
+        if (line.find('"') == std::string::npos) continue;  // expressions are slow
         EXPECT_FALSE(std::regex_search(line, word)) << entry.path() << ": " << line;
       }
     }

@@ -296,8 +296,8 @@ TEST_F(Abandoned, quietest_come_first) {
 }
 
 TEST_F(Abandoned, many_that_never_end_stay_within_the_limit_of_size) {
-  constexpr int sessions = 6'000;
-  constexpr std::int64_t limit = 2'000'000;
+  const int sessions = test::repetitions(6'000, 1);
+  const std::int64_t limit = 333LL * sessions;
   for (int at = 0; at < sessions; at += 500) {
     std::vector<Batch> batches;
     for (int next = at; next < at + 500; ++next) {
@@ -332,7 +332,7 @@ TEST_F(Keeping, merging_keeps_every_transition_and_every_count) {
   std::mt19937 random(test::random_seed());
   auto observer = Observer::start(store, {});
   ASSERT_TRUE(observer.ok());
-  for (int i = 0; i < 4'000; ++i) {
+  for (int i = 0; i < test::repetitions(4'000, 1); ++i) {
     clock.advance(Millis{random() % 9'000});
     const auto kind = random() % 40;
     if (kind == 0)
