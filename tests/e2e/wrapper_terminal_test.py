@@ -60,8 +60,10 @@ class Alone(AtTerminal):
     def test_all_three_files_are_a_terminal_of_the_same_size(self):
         script = """if True:
             import os, signal, sys
-            signal.signal(signal.SIGWINCH, lambda *_: print(*os.get_terminal_size(), flush=True))
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGWINCH})
             print(*map(os.isatty, range(3)), flush=True)
+            signal.sigwait({signal.SIGWINCH})  # `input` would miss one that comes just before it reads
+            print(*os.get_terminal_size(), flush=True)
             print("got", input())
             sys.exit(5)"""
         self.sit(self.words("/usr/bin/python3", "-c", script))
