@@ -14,6 +14,7 @@
 #include "codec/json_bounds.h"
 #include "facts/digest.h"
 #include "facts/ids.h"
+#include "ingest/bounded_text.h"
 #include "ingest/turn_failure.h"
 #include "llm/limit_end.h"
 #include "privacy/content.h"
@@ -57,9 +58,7 @@ class Members {
   [[nodiscard]] const json& all() const { return object_; }
   /// The beginning of the text, at most `bytes_max` bytes.
   [[nodiscard]] std::string word(Aliases names, std::size_t bytes_max) const {
-    auto text = this->text(names);
-    while (text.size() > bytes_max) text = first_characters(text, text.size() / 2);
-    return text;
+    return first_bytes(text(names), bytes_max);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include "codec/json.h"
 #include "facts/digest.h"
 #include "facts/ids.h"
+#include "ingest/bounded_text.h"
 #include "privacy/content.h"
 
 namespace watchdog::monitor::otlp_value {
@@ -38,9 +39,7 @@ std::string text_of(const OtlpRecord& record, names::Aliases aliases) {
 }
 
 std::string word_of(const OtlpRecord& record, names::Aliases aliases) {
-  auto text = value(record, aliases);
-  while (text.size() > word_bytes_max) text = first_characters(text, text.size() / 2);
-  return std::string(text);
+  return first_bytes(value(record, aliases), word_bytes_max);
 }
 
 double number_of(const OtlpRecord& record, names::Aliases aliases) {

@@ -11,6 +11,7 @@
 #include "codec/json.h"
 #include "facts/digest.h"
 #include "facts/ids.h"
+#include "ingest/bounded_text.h"
 #include "ingest/transcript_state.h"
 #include "ingest/turn_failure.h"
 #include "privacy/content.h"
@@ -21,11 +22,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t transcript_id_max = 256;
-
-std::string bounded_text(std::string text, std::size_t bytes_max) {
-  while (text.size() > bytes_max) text = first_characters(text, text.size() / 2);
-  return text;
-}
 
 std::string first_line_of(std::string_view text) {
   constexpr std::size_t shown = 120;
@@ -217,7 +213,7 @@ void TranscriptScribe::say(const TranscriptTalk& talk, ReportKind kind, std::str
                            std::string content) {
   Report report;
   report.kind = kind;
-  report.name = bounded_text(std::string(name), transcript_id_max);
+  report.name = first_bytes(std::string(name), transcript_id_max);
   report.content = std::move(content);
   say(talk, std::move(report));
 }
@@ -244,7 +240,7 @@ void TranscriptScribe::call(TranscriptTalk& talk, const std::string& id, std::st
       {"request_user_input", wait_reports::input}};
   talk.works = true;
   talk.may_rest = talk.is_compacted = false;
-  tool = bounded_text(std::move(tool), transcript_id_max / 2);
+  tool = first_bytes(std::move(tool), transcript_id_max / 2);
   const bool has_id = !id.empty() && id.size() <= transcript_id_max / 2;
   if (has_id) {
     if (talk.calls.size() == TranscriptTalk::calls_max) talk.calls.erase(talk.calls.begin());
@@ -299,7 +295,7 @@ void TranscriptScribe::use(TranscriptTalk& talk, const std::string& answer, std:
   const auto added = same ? tokens - talk.answer_tokens : tokens;
   if (same && added <= 0) return;
   if (!same) ++talk.steps;
-  talk.answer = bounded_text(answer, transcript_id_max);
+  talk.answer = first_bytes(answer, transcript_id_max);
   talk.answer_tokens = tokens;
   use_total(talk, std::min(talk.tokens + std::max<std::int64_t>(added, 0), budget_max));
 }
@@ -336,7 +332,7 @@ void TranscriptScribe::fail(TranscriptTalk& talk, const std::string& kind, const
   talk.works = talk.may_rest = false;
   talk.calls.clear();
   for (auto& report : failed_turn(
-           {.kind = bounded_text(kind, transcript_id_max), .text = text, .status = status}, at_)) {
+           {.kind = first_bytes(kind, transcript_id_max), .text = text, .status = status}, at_)) {
     if (report.kind == ReportKind::wait) talk.waiting_for = report.name;
     say(talk, std::move(report));
   }

@@ -5,6 +5,7 @@
 #include "codec/json.h"
 #include "facts/ids.h"
 #include "ingest/hook_answer.h"
+#include "ingest/long_texts.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -43,6 +44,20 @@ TEST(Hooks, recorded_events_mean_what_stands_beside_them) {
           EXPECT_EQ(got[name], value) << text;
         EXPECT_TRUE(report_from_json(got.dump()).ok()) << got;
       }
+    }
+  }
+}
+
+TEST(Hooks, any_text_may_be_long_in_characters_of_any_size) {
+  for (std::size_t at = 0; at < std::size(Names<HookAgent>::all); ++at) {
+    const auto agent = static_cast<HookAgent>(at);
+    for (const auto& line : recorded(agent)) {
+      test::for_each_long_text(line["hook"], [&](const json& hook) {
+        const auto event = hook_event(agent, hook.dump());
+        if (!event) return;
+        for (const auto& report : event->reports)
+          EXPECT_TRUE(report_from_json(shown(report).dump()).ok()) << hook;
+      });
     }
   }
 }

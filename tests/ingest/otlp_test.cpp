@@ -15,6 +15,7 @@
 #include "ingest/gzip.h"
 #include "ingest/hooks.h"
 #include "ingest/joiner.h"
+#include "ingest/long_texts.h"
 #include "store/store_reader.h"
 #include "support/otlp_encoder.h"
 #include "support/temp_dir.h"
@@ -95,6 +96,19 @@ TEST(Otlp, recorded_logs_become_what_their_agent_did) {
                    {"user_input", "budget", "tool_call Bash", "tool_result Bash", "wait overload",
                     "resume overload", "budget", "tool_call Edit", "error Edit", "compaction",
                     "budget", "idle"}}}));
+}
+
+TEST(Otlp, any_text_may_be_long_in_characters_of_any_size) {
+  for (const auto* file : {"codex-e401.jsonl", "gemini-cli-e401.jsonl", "conventions.jsonl"}) {
+    for (const auto& line : lines_of(file)) {
+      test::for_each_long_text(line["body"], [&](const json& body) {
+        OtlpMemory memory;
+        const json variant{{"path", line["path"]}, {"body", body}};
+        for (const auto& batch : otlp_batches(records_of(variant), received, memory, nothing_known))
+          for (const auto& report : batch.reports) EXPECT_LE(report.name.size(), 256U) << body;
+      });
+    }
+  }
 }
 
 TEST(Otlp, a_refused_login_is_one_wait_for_a_person) {

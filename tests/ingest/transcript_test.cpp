@@ -15,6 +15,7 @@
 #include "facts/ids.h"
 #include "ingest/hooks.h"
 #include "ingest/joiner.h"
+#include "ingest/long_texts.h"
 #include "store/store_reader.h"
 #include "support/reports.h"
 #include "support/scenario.h"
@@ -59,6 +60,20 @@ ToldLines told_by(const std::string& file) {
 }
 
 const std::string claude_session = "5b1f3c1e-9d1a-4c55-8b8e-0d8f4a6d2c01";
+
+TEST(Transcript, any_text_may_be_long_in_characters_of_any_size) {
+  for (const auto* file : {"codex-e401.jsonl", "claude-code.jsonl"}) {
+    for (const auto& line : transcript_lines(file)) {
+      test::for_each_long_text(json::parse(line), [&](const json& variant) {
+        Transcript transcript(transcript_agent(file));
+        const auto batches = transcript.take(variant.dump(), transcript_now);
+        if (!batches) return;
+        for (const auto& batch : *batches)
+          for (const auto& report : batch.reports) EXPECT_LE(report.name.size(), 256U) << variant;
+      });
+    }
+  }
+}
 
 TEST(Transcript, of_codex_becomes_prompts_calls_answers_tokens_and_rests) {
   const std::vector<std::string> run{
