@@ -13,6 +13,7 @@
 #include "facts/digest.h"
 #include "support/agent.h"
 #include "support/corpus.h"
+#include "support/scenario.h"
 #include "watchdog/repetition.h"
 
 namespace watchdog {
