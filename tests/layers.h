@@ -25,6 +25,8 @@ inline const std::map<std::string, Set, std::less<>> may_include = {
     {"judge", {"facts", "privacy", "text", "server"}},
     // types to JSON and back
     {"codec", {"facts", "privacy", "text", "server", "judge"}},
+    // how likely a run is to finish
+    {"predict", {"facts", "privacy", "text", "server", "judge", "codec"}},
     // URLs, a blocking HTTP client
     {"net", {"facts", "privacy", "text"}},
     // files by descriptor, digests, objects

@@ -92,6 +92,8 @@ Result<Labels> read_labels(const std::filesystem::path& index) {
     }
     label.outcome = outcome.value_or(RunOutcome::unknown);
     label.task_key = reader.text("task_key").value_or("");
+    label.agent = reader.text("agent").value_or("");
+    label.split = reader.text("split").value_or("");
     label.overlaps_whowhen = reader.flag("overlaps_whowhen").value_or(false);
     if (reader.error()) return reader.error();
     const auto [first, is_new] = lines.emplace(label.id, line);

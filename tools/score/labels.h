@@ -22,6 +22,8 @@ struct Label {
   std::optional<bool> loops;  ///< Empty: not labelled.
   RunOutcome outcome = RunOutcome::unknown;
   std::string task_key;
+  std::string agent;              ///< Kind of agent; empty: not known.
+  std::string split;              ///< Side of the split by task; empty: none is given.
   bool overlaps_whowhen = false;  ///< The source `whowhen` has the same run.
 };
 

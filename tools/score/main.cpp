@@ -14,6 +14,8 @@
 #include <string_view>
 
 #include "cli/endpoint.h"
+#include "predict/training.h"
+#include "score/examples.h"
 #include "score/scoring.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
@@ -29,6 +31,8 @@ struct ScoreOptions {
   std::filesystem::path steps;  ///< Empty: steps.jsonl beside the index, if there is one.
   bool list = false;            ///< Every run as well.
   bool json = false;
+  bool examples = false;     ///< Examples for predictions, instead of scores.
+  bool predictions = false;  ///< The measures of predictions, instead of scores.
 };
 
 constexpr const char* score_footer =
@@ -395,9 +399,68 @@ int refuse(const Error& error) {
 
 }  // namespace
 
+std::string measured_text(const Measured& measured) {
+  return with_digits(measured.value, 3) + " [" + with_digits(measured.low, 2) + " " +
+         with_digits(measured.high, 2) + "]";
+}
+
+void print_measures(const std::vector<Example>& examples) {
+  Table table({"CALLS", "RUNS", "UNFINISHED", "AUROC", "REPETITION", "AND AGENT", "GAIN",
+               "GAIN TO AND AGENT", "IN AGENT", "IN TASK", "AUPRC", "BRIER", "ECE", "FLAGGED"});
+  const auto stages = measure(examples);
+  for (std::size_t at = 0; at < stages.size(); ++at) {
+    if (!stages[at]) continue;
+    const auto& stage = *stages[at];
+    table.add({at == whole_run ? "all" : std::to_string(stage_calls.at(at)),
+               std::to_string(stage.runs), std::to_string(stage.unfinished),
+               measured_text(stage.auroc), measured_text(stage.auroc_repetition),
+               measured_text(stage.auroc_agents), measured_text(stage.gain),
+               measured_text(stage.gain_agents),
+               stage.within_agent ? measured_text(*stage.within_agent) : "–",
+               stage.within_task ? with_digits(*stage.within_task, 3) + " (" +
+                                       std::to_string(stage.task_pairs) + " pairs)"
+                                 : "–",
+               with_digits(stage.auprc, 3), with_digits(stage.brier, 3), with_digits(stage.ece, 3),
+               std::to_string(stage.flagged_finished) + "/" + std::to_string(stage.finished) +
+                   " finished, " + std::to_string(stage.flagged_unfinished) + "/" +
+                   std::to_string(stage.unfinished) + " not"});
+  }
+  print(table.text(1'000));
+}
+
+/// Examples of the traces, or how well predictions from them work.
+int predictions(const ScoreOptions& options, const Labels& labels) {
+  std::vector<Example> examples;
+  int left_out = 0;
+  for (const auto& file : options.traces) {
+    const auto label = labels.find(label_id(file));
+    if (label == labels.end()) {
+      ++left_out;
+      continue;
+    }
+    auto example = example_of(file, label->second);
+    if (!example) return complain(example.error());
+    if (*example) {
+      examples.push_back(std::move(**example));
+    } else {
+      ++left_out;
+    }
+  }
+  if (options.examples) {
+    print(to_json_lines(examples));
+  } else {
+    print_measures(examples);
+  }
+  note(std::to_string(examples.size()) + " runs; " + std::to_string(left_out) +
+           " were left out: outcome unknown, or the same run in another source",
+       options.examples);
+  return exit_done;
+}
+
 static int score(const ScoreOptions& options) {
   auto labels = read_labels(options.index);
   if (!labels) return refuse(labels.error());
+  if (options.examples || options.predictions) return predictions(options, *labels);
   Result<StepLabels> steps = StepLabels{};
   if (const auto file = steps_of(options); !file.empty()) steps = read_step_labels(file);
   if (!steps) return refuse(steps.error());
@@ -425,6 +488,12 @@ int main(int argc, char** argv) {
                  "File with the labels of single steps (default: steps.jsonl beside the index)");
   app.add_flag("--list,--verbose", options.list, "List every run as well");
   app.add_flag("--json", options.json, "Print one JSON object");
+  auto* examples =
+      app.add_flag("--examples", options.examples,
+                   "Print the runs as examples for predictions (JSON lines), without scores");
+  app.add_flag("--predictions", options.predictions,
+               "Print how well predictions work on tasks that are not in their training")
+      ->excludes(examples);
   app.footer(score_footer);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,115 @@
+#include "predict/model.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+namespace watchdog {
+namespace {
+
+constexpr std::int64_t comparable_min = 50;
+constexpr double interval_max = 0.4;
+constexpr std::size_t contributions_max = 3;
+/// Smaller shares in the log-odds say nothing.
+constexpr double contribution_min = 0.05;
+
+constexpr std::array<std::string_view, feature_count> feature_words = {
+    "how strongly calls repeat each other",
+    "the share of calls that repeat an earlier one",
+    "the share of failed calls",
+    "the share of failed calls among the latest 8",
+    "the longest row of equal errors",
+    "the share of informative results",
+    "the share of new words in arguments",
+    "the share of new words in the latest arguments",
+    "the share of new words in the latest results",
+    "the share of new words in the latest messages",
+    "the similarity of the latest calls to those before"};
+
+std::string two_digits(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", value);
+  return text.data();
+}
+
+double score_of(const StageModel& stage, const Features& features, std::string_view agent) {
+  double score = stage.intercept;
+  for (std::size_t at = 0; at < feature_count; ++at)
+    score += stage.weights[at] * standardised(features[at], stage.mean[at], stage.scale[at]);
+  for (const auto& [name, value] : stage.agents) {
+    if (name == agent) score += value;
+  }
+  return score;
+}
+
+}  // namespace
+
+double standardised(double value, double mean, double scale) noexcept {
+  constexpr double limit = 3;
+  if (std::isnan(value)) return 0;
+  return std::clamp((value - mean) / scale, -limit, limit);
+}
+
+double Prediction::share() const noexcept {
+  return runs == 0 ? 0 : static_cast<double>(unfinished) / static_cast<double>(runs);
+}
+
+std::optional<Prediction> predict(const PredictionModel& model, std::size_t stage,
+                                  const Features& features, std::string_view agent) {
+  const auto& own = model.stages.at(stage);
+  if (own.runs == 0 || own.blocks.empty()) return {};
+  Prediction prediction{.score = score_of(own, features, agent)};
+  const auto after =
+      std::find_if(own.blocks.begin() + 1, own.blocks.end(),
+                   [&](const ScoreBlock& block) { return block.from > prediction.score; });
+  const auto& block = *(after - 1);
+  prediction.runs = block.runs;
+  prediction.unfinished = block.unfinished;
+  prediction.unlikely = own.unlikely_from && prediction.score >= *own.unlikely_from;
+  if (block.runs == 0) return prediction;
+  // Wilson's interval.
+  constexpr double z = 1.959963984540054;
+  const auto n = static_cast<double>(block.runs);
+  const double share = prediction.share();
+  const double middle = (share + z * z / (2 * n)) / (1 + z * z / n);
+  const double half =
+      z / (1 + z * z / n) * std::sqrt(share * (1 - share) / n + z * z / (4 * n * n));
+  prediction.low = std::max(0.0, middle - half);
+  prediction.high = std::min(1.0, middle + half);
+  prediction.worth_showing =
+      block.runs >= comparable_min && prediction.high - prediction.low <= interval_max;
+  return prediction;
+}
+
+std::string in_words(const Prediction& prediction) {
+  return std::to_string(std::lround(10 * prediction.share())) +
+         " of 10 sessions that looked like this did not finish (" +
+         std::to_string(prediction.runs) + " seen)";
+}
+
+std::vector<std::string> contributions(const PredictionModel& model, std::size_t stage,
+                                       const Features& features) {
+  const auto& own = model.stages.at(stage);
+  if (own.runs == 0) return {};
+  const auto part = [&](std::size_t at) {
+    return own.weights[at] * standardised(features[at], own.mean[at], own.scale[at]);
+  };
+  std::array<std::size_t, feature_count> order{};
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::abs(part(a)) > std::abs(part(b));
+  });
+  std::vector<std::string> sentences;
+  for (const auto at : order) {
+    if (sentences.size() == contributions_max || std::abs(part(at)) < contribution_min) break;
+    sentences.push_back("The value of " + std::string(feature_words[at]) + " is " +
+                        two_digits(features[at]) + "; the mean is " + two_digits(own.mean[at]) +
+                        ". This makes it " + (part(at) > 0 ? "less" : "more") +
+                        " likely that the session finishes.");
+  }
+  return sentences;
+}
+
+}  // namespace watchdog
