@@ -57,7 +57,7 @@ class ExampleFold {
 
 inline constexpr std::size_t examples_max = 50'000;  ///< In one training.
 
-/// One JSON object in a line each. Numbers are rounded to four digits, also for training.
+/// One JSON object per line. Numbers are rounded to four digits, also for training.
 [[nodiscard]] std::string to_json_lines(const std::vector<Example>& examples);
 /// Errors: `malformed`, `invalid`, `exhausted`, with the line.
 [[nodiscard]] Result<std::vector<Example>> examples_from_json_lines(std::string_view text);

@@ -1,6 +1,6 @@
 // Folds a session's events into features. `apply` folds them into a history as it does for the
 // judge, and the features read its repetition. Words are only taken from the first 200 characters
-// of a content, because stores keep no more by default: a model must see the same in training, in
+// of a content, because stores keep no more by default. So a model sees the same in training, in
 // use and in recorded runs.
 #include "predict/features.h"
 

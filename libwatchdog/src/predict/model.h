@@ -47,7 +47,7 @@ struct PredictionModel {
   std::array<StageModel, stage_count> stages{};
 };
 
-/// What is said about a run. A plain value.
+/// A statement about a run. A plain value.
 struct Prediction {
   double score = 0;
   std::int64_t runs = 0;        ///< Comparable ones in training,

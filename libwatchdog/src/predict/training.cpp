@@ -168,7 +168,7 @@ std::vector<ScoreBlock> blocks_of(std::vector<std::pair<double, bool>> scored) {
     while (blocks.size() > 1 && share(blocks[blocks.size() - 2]) >= share(blocks.back()))
       join_last();
   }
-  // A file has room for so many; neighbours share one.
+  // A file has room for `model_blocks_max`.
   while (blocks.size() > model_blocks_max) join_last();
   return blocks;
 }
@@ -283,6 +283,7 @@ StageModel train_stage(const std::vector<const Example*>& runs, std::size_t at,
   for (std::size_t i = 0; i < feature_count; ++i) stage.weights[i] = last.values[i + 1];
   for (std::size_t i = 0; i < agents.size(); ++i)
     stage.agents.emplace_back(agents[i], last.values[1 + feature_count + i]);
+  std::sort(stage.agents.begin(), stage.agents.end());
   return stage;
 }
 

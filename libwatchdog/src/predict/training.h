@@ -11,7 +11,7 @@
 
 namespace watchdog {
 
-/// What a model may use. The baselines use less.
+/// The inputs of a model. The baselines use fewer.
 struct TrainingOptions {
   bool all_features = true;  ///< False: only `repetition`.
   bool no_features = false;
