@@ -127,7 +127,7 @@ FIELDS = {
     ("tool_result", "name"): "The tool.", ("tool_result", "call_id"): "The id of the call.",
     ("tool_result", "text"): "The result, as a text or as JSON.",
     ("error", "name"): "The tool.", ("error", "call_id"): "The id of the call.", ("error", "text"): "What went wrong.",
-    ("message", "name"): "The role: `user`, `assistant`, `system`.", ("message", "text"): "What was said.",
+    ("message", "name"): "The role: `user`, `assistant`, `system`; or that of a program's output, such as `terminal`, `tool`, `stdout`. Repeated output of a program is not a loop of the agent.", ("message", "text"): "What was said.",
     ("wait", "waiting_for"): "What it waits for: `input`, `approval`, `quota`, `login`, `backend`, `children`, or a word of your own.",
     ("wait", "name"): "The same as `waiting_for`.", ("wait", "text"): "The question, or why it waits.",
     ("wait", "until_ms"): "When the wait ends, if it is known, in Unix milliseconds.",

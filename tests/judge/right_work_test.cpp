@@ -107,6 +107,22 @@ TEST(RightWork, batches_of_commands) {
   EXPECT_FALSE(lint.ever(HealthKind::suspect)) << lint.story();
 }
 
+TEST(RightWork, output_of_programs_that_is_reported_as_messages) {
+  std::string lines;
+  for (int i = 0; i < 60; ++i)
+    lines += "warning: this function is deprecated and will be removed\n";
+  for (const char* role : {"terminal", "console", "stdout", "environment", "observation"}) {
+    Agent alone;
+    Agent both;
+    for (int i = 0; i < 20; ++i) {
+      alone.message(lines, role);
+      both.message("Now I run step " + std::to_string(i), "assistant").message(lines, role);
+    }
+    EXPECT_FALSE(alone.ever(HealthKind::suspect)) << role << ": " << alone.story();
+    EXPECT_FALSE(both.ever(HealthKind::suspect)) << role << ": " << both.story();
+  }
+}
+
 TEST(RightWork, same_commands_around_new_work) {
   for (const int news : {1, 2}) {
     Agent agent;

@@ -7,6 +7,7 @@
 #include "watchdog/repetition.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "facts/agent_tools.h"
@@ -40,10 +41,18 @@ constexpr std::uint64_t timed_out = 0x74696D65642D6F75;
 /// Words and pairs of words of what may be a command rather than a text.
 constexpr std::size_t command_max = 32;
 
+/// Returns whether the role is a program's. Equal lines of its output are no repetition of a model.
+bool is_programs(std::string_view role) {
+  constexpr std::array<std::string_view, 12> roles{
+      "tool",   "terminal", "console",     "shell",       "stdout",      "stderr",
+      "output", "function", "environment", "observation", "tool_result", "command_output"};
+  return std::find(roles.begin(), roles.end(), role) != roles.end();
+}
+
 /// Returns whether the role is the agent's.
 bool is_agents(std::string_view role) {
-  return role != "user" && role != "human" && role != "system" && role != "tool" &&
-         role != "developer";
+  return role != "user" && role != "human" && role != "system" && role != "developer" &&
+         !is_programs(role);
 }
 
 /// Returns whether the role is a hook's own, besides the agent's and the user's.
