@@ -1,6 +1,7 @@
 """Builds the wheel of the modules beside it (PEP 517). The standard library is enough: pip fetches nothing."""
 
 import base64
+import gzip
 import hashlib
 import io
 import pathlib
@@ -18,7 +19,7 @@ MADE = (1980, 1, 1, 0, 0, 0)
 
 def facts():
     """Name, version, metadata. Python 3.9 reads no TOML."""
-    text = (HERE / "pyproject.toml").read_text()
+    text = (HERE / "pyproject.toml").read_text(encoding="utf-8")
     of = lambda key: re.search(rf'^{key} = (?:{{ text = )?"([^"]*)"', text, re.M)[1]
     lines = ["Metadata-Version: 2.1", f"Name: {of('name')}", f"Version: {of('version')}", f"Summary: {of('description')}",
              f"License: {of('license')}", f"Requires-Python: {of('requires-python')}"]
@@ -51,9 +52,11 @@ def build_sdist(sdist_directory, config_settings=None):
     files = {module: (HERE / module).read_bytes() for module in (*MODULES, "pyproject.toml", "build_backend.py")}
     files["PKG-INFO"] = metadata.encode()
     archive_name = f"{name}-{version}.tar.gz"
-    with tarfile.open(pathlib.Path(sdist_directory, archive_name), "w:gz", format=tarfile.PAX_FORMAT) as archive:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path, content in files.items():
             entry = tarfile.TarInfo(f"{name}-{version}/{path}")
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
+    pathlib.Path(sdist_directory, archive_name).write_bytes(gzip.compress(packed.getvalue(), mtime=0))
     return archive_name

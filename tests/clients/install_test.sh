@@ -27,6 +27,22 @@ bin/python -m pytest -q -p no:cacheprovider installed_test.py
 bin/pip uninstall --yes --quiet watchdog-client
 if bin/python -c 'import watchdog_client' 2>/dev/null; then echo "it is still there" >&2; exit 1; fi
 
+echo "== the same sources give the same packages"
+cd "$folder/clients/python"
+/usr/bin/python3 - "$folder" <<'PYTHON'
+import pathlib
+import sys
+import time
+import build_backend
+made = []
+for now in (1_700_000_000.0, 1_800_000_000.0):
+    time.time = lambda now=now: now
+    place = pathlib.Path(sys.argv[1], str(int(now)))
+    place.mkdir()
+    made.append([(place / name).read_bytes() for name in (build_backend.build_wheel(place), build_backend.build_sdist(place))])
+assert made[0] == made[1], "the packages differ"
+PYTHON
+
 echo "== npm install ./clients/javascript"
 mkdir "$folder/javascript"
 cd "$folder/javascript"
