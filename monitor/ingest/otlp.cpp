@@ -71,8 +71,12 @@ struct Talk {
 class Mapping {
  public:
   Mapping(WallTime received, OtlpMemory& memory, const OtlpLookUp& look_up,
-          std::string_view session)
-      : received_(received), memory_(memory), look_up_(look_up), session_(session) {}
+          std::string_view session, Millis age_max)
+      : received_(received),
+        memory_(memory),
+        look_up_(look_up),
+        session_(session),
+        oldest_(received - age_max) {}
 
   void find_spans(const std::vector<OtlpRecord>& records);
   void take(const OtlpRecord& record);
@@ -103,6 +107,7 @@ class Mapping {
   OtlpMemory& memory_;
   const OtlpLookUp& look_up_;
   std::string_view session_;  ///< Of the whole request; empty: none.
+  WallTime oldest_;           ///< Earlier times are mistakes.
   std::unordered_map<std::string_view, const OtlpRecord*> spans_;
   std::vector<Talk> talks_;
   std::unordered_map<std::string, std::size_t> by_session_;
@@ -186,9 +191,8 @@ bool Mapping::is_told_above(const OtlpRecord& record, Meaning meaning) const {
 }
 
 WallTime Mapping::time_of(std::int64_t nanoseconds) const {
-  constexpr Millis day{86'400'000};
   const WallTime at{Millis{nanoseconds / 1'000'000}};
-  return at > received_ || at < received_ - day ? received_ : at;
+  return at > received_ || at < oldest_ ? received_ : at;
 }
 
 Talk& Mapping::talk_of(const OtlpRecord& record, std::string session, const std::string& parent) {
@@ -486,8 +490,8 @@ std::vector<Batch> Mapping::batches() {
 
 std::vector<Batch> otlp_batches(const std::vector<OtlpRecord>& records, WallTime received,
                                 OtlpMemory& memory, const OtlpLookUp& look_up,
-                                std::string_view session) {
-  Mapping mapping(received, memory, look_up, session);
+                                std::string_view session, Millis age_max) {
+  Mapping mapping(received, memory, look_up, session, age_max);
   mapping.find_spans(records);
   for (const auto& record : records) mapping.take(record);
   return mapping.batches();

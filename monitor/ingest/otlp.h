@@ -30,10 +30,12 @@ using OtlpLookUp = std::function<OtlpKnown(const std::string& session)>;
 /// record, so a record that comes again is stored once. Calls with an id get the id of the agent's
 /// hooks. `received` is the time for records that have none, or one that cannot be. `session` is
 /// the session of the whole request, unless a record has `watchdog.session`; empty: each record
-/// names its own. Thread-safe if `look_up` is.
+/// names its own. A time that is more than `age_max` before `received` is taken for a mistake.
+/// Thread-safe if `look_up` is.
 [[nodiscard]] std::vector<Batch> otlp_batches(const std::vector<OtlpRecord>& records,
                                               WallTime received, OtlpMemory& memory,
                                               const OtlpLookUp& look_up,
-                                              std::string_view session = {});
+                                              std::string_view session = {},
+                                              Millis age_max = Millis{86'400'000});
 
 }  // namespace watchdog::monitor

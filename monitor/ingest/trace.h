@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "ingest/bounded_lines.h"
 #include "watchdog/report.h"
 #include "watchdog/result.h"
 
@@ -20,6 +21,9 @@ struct TraceLine {
   int line = 0;          ///< Counted from 1.
 };
 
+/// Returns the session id in a file's name. Pure.
+[[nodiscard]] std::string session_in_name(const std::filesystem::path& file);
+
 /// Reads a trace line by line. Use from one thread at a time.
 class Trace {
  public:
@@ -30,13 +34,17 @@ class Trace {
   /// naming file and line.
   [[nodiscard]] Result<std::optional<TraceLine>> next();
 
+  /// Bytes read so far.
+  [[nodiscard]] std::int64_t bytes() const noexcept { return lines_.bytes(); }
   /// Returns the session id in the file's name.
-  [[nodiscard]] std::string session() const;
+  [[nodiscard]] const std::string& session() const noexcept { return session_; }
 
  private:
-  std::filesystem::path file_;
-  std::ifstream stream_;
-  int line_ = 0;
+  Trace(BoundedLines lines, std::string session)
+      : lines_(std::move(lines)), session_(std::move(session)) {}
+
+  BoundedLines lines_;
+  std::string session_;
 };
 
 }  // namespace watchdog::monitor

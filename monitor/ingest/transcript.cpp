@@ -5,13 +5,12 @@
 #include "ingest/transcript.h"
 
 #include <algorithm>
-#include <charconv>
-#include <chrono>
 
 #include "codec/json.h"
 #include "facts/digest.h"
 #include "facts/ids.h"
 #include "ingest/bounded_text.h"
+#include "ingest/time_text.h"
 #include "ingest/transcript_state.h"
 #include "ingest/turn_failure.h"
 #include "privacy/content.h"
@@ -28,34 +27,6 @@ std::string first_line_of(std::string_view text) {
   const auto begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
   text.remove_prefix(begin);
   return std::string(first_characters(text.substr(0, text.find_first_of("\r\n")), shown));
-}
-
-/// `2026-11-22T10:34:12.204Z`; nothing: it is another text.
-std::optional<WallTime> time_in(std::string_view text) {
-  constexpr std::string_view form = "dddd-dd-ddTdd:dd:dd";
-  if (text.size() < form.size()) return std::nullopt;
-  for (std::size_t at = 0; at < form.size(); ++at) {
-    const bool is_digit = text[at] >= '0' && text[at] <= '9';
-    if (form[at] == 'd' ? !is_digit : text[at] != form[at]) return std::nullopt;
-  }
-  const auto number = [&](std::size_t at, std::size_t length) {
-    int value = 0;
-    std::from_chars(text.data() + at, text.data() + at + length, value);
-    return value;
-  };
-  const std::chrono::year_month_day date{std::chrono::year(number(0, 4)),
-                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
-                                         std::chrono::day(static_cast<unsigned>(number(8, 2)))};
-  if (!date.ok()) return std::nullopt;
-  Millis rest = std::chrono::hours(number(11, 2)) + std::chrono::minutes(number(14, 2)) +
-                std::chrono::seconds(number(17, 2));
-  auto place = Millis{100};
-  for (auto at = form.size() + 1; at < text.size() && text[form.size()] == '.'; ++at) {
-    if (text[at] < '0' || text[at] > '9') break;
-    rest += place * (text[at] - '0');
-    place /= 10;
-  }
-  return WallTime{std::chrono::sys_days{date}} + rest;
 }
 
 std::string hex_of(std::uint64_t number) {
@@ -356,7 +327,7 @@ std::optional<std::vector<Batch>> Transcript::take(std::string_view line, WallTi
   if (!is_json(line)) return std::nullopt;
   const auto parsed = json::parse(line, nullptr, false);
   if (!parsed.is_object()) return std::nullopt;
-  const auto said = time_in(text_in(parsed, "timestamp"));
+  const auto said = time_in_text(text_in(parsed, "timestamp"));
   const auto at = said ? std::min(*said, now) : now;
   TranscriptScribe scribe(*state_, digest_of(line), at, now);
   if (state_->agent == TranscriptAgent::claude_code) {

@@ -1,0 +1,59 @@
+#include "ingest/bounded_lines.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace watchdog::monitor {
+
+Result<BoundedLines> BoundedLines::open(const std::filesystem::path& file) {
+  std::error_code trouble;
+  if (std::filesystem::is_directory(file, trouble)) {
+    return Error{ErrorCode::not_found, file.string() + " is a directory, a trace file is needed"};
+  }
+  BoundedLines lines;
+  lines.file_ = file;
+  lines.stream_.open(file);
+  if (!lines.stream_)
+    return Error{ErrorCode::not_found, file.string() + ": " + std::strerror(errno)};
+  return lines;
+}
+
+Result<bool> BoundedLines::next(std::string& line, std::size_t bytes_max) {
+  std::array<char, 65'536> part{};
+  while (true) {
+    line.clear();
+    bool is_whole = false;
+    while (!is_whole) {
+      stream_.getline(part.data(), part.size());
+      const auto count = static_cast<std::size_t>(stream_.gcount());
+      if (stream_.bad()) {
+        ++number_;
+        return at_line({ErrorCode::unavailable, "the file cannot be read"});
+      }
+      is_whole = !stream_.fail() || stream_.eof() || count == 0;
+      // The count of a whole line has its end in it, unless the file ends there.
+      const auto kept = is_whole && !stream_.eof() && count > 0 ? count - 1 : count;
+      if (!is_whole) stream_.clear();
+      bytes_ += static_cast<std::int64_t>(count);
+      if (line.size() + kept > bytes_max) {
+        ++number_;
+        return at_line({ErrorCode::exhausted,
+                        "the line has more than " + std::to_string(bytes_max) + " bytes"});
+      }
+      line.append(part.data(), kept);
+    }
+    if (line.empty() && stream_.eof()) return false;
+    ++number_;
+    if (line.find_first_not_of(" \t\r") != std::string::npos) return true;
+    if (stream_.eof()) return false;
+  }
+}
+
+Error BoundedLines::at_line(Error error) const {
+  error.message = file_.string() + ":" + std::to_string(number_) + ": " + error.message;
+  error.line = number_;
+  return error;
+}
+
+}  // namespace watchdog::monitor

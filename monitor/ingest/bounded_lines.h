@@ -1,0 +1,39 @@
+/// \file
+/// Reads a file line by line without taking more memory than the longest line that is allowed.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "watchdog/result.h"
+
+namespace watchdog::monitor {
+
+/// The lines of a file. Use from one thread at a time.
+class BoundedLines {
+ public:
+  /// Errors: `not_found`.
+  [[nodiscard]] static Result<BoundedLines> open(const std::filesystem::path& file);
+
+  /// Sets `line` to the next line that is not blank, without its end. False: there is none.
+  /// Errors: `exhausted`: it has more than `bytes_max` bytes; `unavailable`: the file cannot be
+  /// read.
+  [[nodiscard]] Result<bool> next(std::string& line, std::size_t bytes_max);
+
+  /// The number of the latest line, counted from 1; 0: none was read.
+  [[nodiscard]] int number() const noexcept { return number_; }
+  /// Bytes read so far.
+  [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }
+  /// The error with the file and the latest line before its message.
+  [[nodiscard]] Error at_line(Error error) const;
+
+ private:
+  std::filesystem::path file_;
+  std::ifstream stream_;
+  int number_ = 0;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace watchdog::monitor

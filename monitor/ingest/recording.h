@@ -1,0 +1,89 @@
+/// \file
+/// Reads recorded runs of agents in the formats of several programs, as reports in their order.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "store/store.h"
+#include "watchdog/report.h"
+#include "watchdog/result.h"
+#include "watchdog/session.h"
+
+namespace watchdog::monitor {
+
+/// The formats of a recording.
+enum class RecordingFormat : std::uint8_t {
+  watchdog,     ///< this project's events, one JSON object per line
+  otlp,         ///< OTLP/JSON requests, one per line or one in all
+  claude_code,  ///< a transcript
+  codex,        ///< likewise
+  openhands,
+  swe_agent,
+  langsmith,
+  langfuse
+};
+
+/// A session of a recording. A plain value.
+struct RecordedSession {
+  std::string id{};
+  SessionSpec spec{};
+  ReportOrigin by = ReportOrigin::agent;
+};
+
+/// One report of a recording. A plain value.
+struct RecordedStep {
+  std::shared_ptr<const RecordedSession> session;
+  Report report{};
+  std::int64_t place = 0;   ///< The recording's own number, or the place counted from 0.
+  int line = 0;             ///< The line of the file, counted from 1.
+  bool only_known = false;  ///< Leave it out if nothing was reported of its session.
+};
+
+/// Makes steps of a file. Use from one thread at a time.
+class RecordingReader {
+ public:
+  RecordingReader() = default;
+  virtual ~RecordingReader() = default;
+  RecordingReader(const RecordingReader&) = delete;
+  RecordingReader& operator=(const RecordingReader&) = delete;
+
+  /// The next step; empty at the end. Errors: `malformed`, `invalid`, `exhausted`, `unavailable`,
+  /// naming file and line. All steps before the error were returned.
+  [[nodiscard]] virtual Result<std::optional<RecordedStep>> next() = 0;
+  /// Bytes of the file that were read so far.
+  [[nodiscard]] virtual std::int64_t bytes() const = 0;
+};
+
+/// A recording that was opened. A plain value.
+struct Recording {
+  RecordingFormat format = RecordingFormat::watchdog;
+  std::string session{};        ///< The session id in the file's name.
+  std::int64_t file_bytes = 0;  ///< The size of the file; 0: it is not known.
+  std::unique_ptr<RecordingReader> reader{};
+};
+
+/// Bytes of a line, or of a file that is one JSON value, at most.
+inline constexpr std::size_t recording_value_max = 64UL * 1024 * 1024;
+/// Bytes of a file whose steps must be sorted first (all formats except `watchdog` and the
+/// transcripts), at most. Files of the others may have any size.
+inline constexpr std::int64_t recording_file_max = 256L * 1024 * 1024;
+
+/// Opens a recording. Without a format its content decides. Errors: `not_found`; `invalid`: the
+/// format was not recognized; `malformed`, `exhausted`, naming file and line.
+[[nodiscard]] Result<Recording> open_recording(const std::filesystem::path& file,
+                                               std::optional<RecordingFormat> format = {});
+
+}  // namespace watchdog::monitor
+
+namespace watchdog {
+template <>
+struct Names<monitor::RecordingFormat> {
+  static constexpr std::string_view all[] = {"watchdog",  "otlp",      "claude-code", "codex",
+                                             "openhands", "swe-agent", "langsmith",   "langfuse"};
+};
+}  // namespace watchdog

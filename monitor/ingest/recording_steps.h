@@ -1,0 +1,103 @@
+/// \file
+/// How the reader of a format makes steps of the JSON values of a file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ingest/recording.h"
+#include "watchdog/budget.h"
+#include "watchdog/time.h"
+
+namespace watchdog::monitor {
+
+/// Collects the steps of a file, in a bounded amount of memory.
+class StepList {
+ public:
+  static constexpr std::size_t steps_max = 1'000'000;
+  static constexpr std::size_t sessions_max = 10'000;
+
+  /// `name`: the session of a file that names none; `format`: a label of each session.
+  StepList(std::string name, RecordingFormat format) : name_(std::move(name)), format_(format) {}
+
+  /// Returns the session; a new one if it is not there. An empty id, and one that is not allowed,
+  /// is the file's own. `spec` counts the first time.
+  std::shared_ptr<const RecordedSession> session(const std::string& id, SessionSpec spec = {});
+  /// Where the following steps are in the file.
+  void begin_value(int line) { line_ = line; }
+  /// Adds a report. `at`: its time; nothing: the recording has none.
+  void say(const std::shared_ptr<const RecordedSession>& session, Report report,
+           std::optional<WallTime> at);
+
+  void prompt(const std::shared_ptr<const RecordedSession>& session, std::string text,
+              std::optional<WallTime> at);
+  void message(const std::shared_ptr<const RecordedSession>& session, std::string_view role,
+               std::string text, std::optional<WallTime> at);
+  void call(const std::shared_ptr<const RecordedSession>& session, std::string tool,
+            std::string id, std::string arguments, std::optional<WallTime> at);
+  void result(const std::shared_ptr<const RecordedSession>& session, std::string tool,
+              std::string id, bool failed, std::string text, std::optional<WallTime> at);
+  void use(const std::shared_ptr<const RecordedSession>& session, const BudgetFigures& figures,
+           std::optional<WallTime> at);
+  void rest(const std::shared_ptr<const RecordedSession>& session, std::string_view why,
+            std::string text, std::optional<WallTime> at);
+  void end(const std::shared_ptr<const RecordedSession>& session, Outcome outcome,
+           std::optional<WallTime> at);
+
+  [[nodiscard]] bool is_full() const noexcept { return is_full_; }
+  [[nodiscard]] static Error exceeded();
+  /// Orders the steps by time. Steps of the same time keep their order.
+  void sort();
+  [[nodiscard]] std::vector<RecordedStep> take() { return std::move(steps_); }
+
+ private:
+  std::string name_;
+  RecordingFormat format_;
+  int line_ = 1;
+  bool is_full_ = false;
+  std::map<std::string, std::shared_ptr<const RecordedSession>, std::less<>> sessions_;
+  std::vector<RecordedStep> steps_;
+};
+
+/// Makes steps of the JSON values of a file: its lines, or the whole file.
+class ValueReader {
+ public:
+  ValueReader() = default;
+  virtual ~ValueReader() = default;
+  ValueReader(const ValueReader&) = delete;
+  ValueReader& operator=(const ValueReader&) = delete;
+
+  /// Takes one value; `text` is the same as it is in the file. Errors: `malformed`, `exhausted`.
+  [[nodiscard]] virtual Result<void> take(const nlohmann::json& value, std::string_view text,
+                                          StepList& steps) = 0;
+  /// The file is over.
+  virtual void finish(StepList& steps) = 0;
+};
+
+/// Returns the reader of a format whose files are read as values. REQUIRES: it is one.
+[[nodiscard]] std::unique_ptr<ValueReader> value_reader(RecordingFormat format);
+
+/// A text as a name: at most 128 bytes.
+[[nodiscard]] std::string short_name(std::string_view text);
+/// The time in a member: a text, or a number of milliseconds since 1970.
+[[nodiscard]] std::optional<WallTime> moment_in(const nlohmann::json& object, const char* name);
+
+// Of each format: whether a value is one of its own, and its reader. Pure.
+[[nodiscard]] bool is_otlp(const nlohmann::json& value);
+[[nodiscard]] bool is_openhands(const nlohmann::json& value);
+[[nodiscard]] bool is_swe_agent(const nlohmann::json& value);
+[[nodiscard]] bool is_langsmith(const nlohmann::json& value);
+[[nodiscard]] bool is_langfuse(const nlohmann::json& value);
+[[nodiscard]] std::unique_ptr<ValueReader> otlp_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> openhands_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> swe_agent_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> langsmith_reader();
+[[nodiscard]] std::unique_ptr<ValueReader> langfuse_reader();
+
+}  // namespace watchdog::monitor
