@@ -1,24 +1,27 @@
-// A trace goes the normal way into a store, on a clock that the trace moves. Reports of one moment
-// are one batch; the observer looks after each batch. Each line gets an event id, and repeated ids
-// are left out, so the session's n-th event is the n-th line fed. That is how a transition leads
-// back to its line and its count of calls. A session that is in the database already is refused,
-// because it would break that count.
+// A recording goes the normal way into a store, on a clock that the recording moves. Reports of one
+// moment and session are one batch; the observer looks after each batch. Each report gets an event
+// id, and repeated ids are left out, so the session's n-th event is the n-th report fed. That is
+// how a transition leads back to its line and its count of calls. A session that is in the database
+// already is refused, because it would break that count. A session without an end is ended when its
+// recording is over and its health is known, so that a monitor does not call it silent later.
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <map>
 #include <memory>
 #include <thread>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/usage.h"
 #include "facts/ids.h"
-#include "ingest/trace.h"
+#include "ingest/recording.h"
 #include "observer/observer.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
+#include "text/figures.h"
 #include "text/json_writer.h"
 #include "watchdog/terminal_text.h"
 
@@ -30,6 +33,9 @@ struct ReplayOptions {
   std::filesystem::path database;  ///< Empty: a private one in memory.
   std::string pace = "max";        ///< Or "recorded".
   int first_calls = 0;             ///< 0: all.
+  std::string format;              ///< Empty: the content decides.
+  int limit_seconds = 0;           ///< 0: no such limit.
+  int limit_steps = 0;             ///< Likewise.
   bool json = false;
 };
 
@@ -67,15 +73,38 @@ struct Sighting {
   Pattern pattern = Pattern::none;
 };
 
+/// The effect that a limit would have had. A plain value.
+struct LimitEffect {
+  int call = 0;                    ///< The calls that had begun.
+  std::optional<Millis> before{};  ///< The time from there to the end; nothing: it is not known.
+};
+
+/// One change of health. A plain value.
+struct Conclusion {
+  std::int64_t seq = 0;
+  int call = 0;
+  std::optional<Millis> after{};  ///< Since the run began; nothing: it has no times.
+  HealthKind health = HealthKind::unknown;
+  Pattern pattern = Pattern::none;
+  std::string reason{};
+};
+
 struct Summary {
   std::string trace;
   std::string session;
+  std::string format;
   int events = 0;
   int calls = 0;
+  int steps = 0;
   std::string outcome;  ///< Empty: the trace has no end.
   HealthKind health = HealthKind::unknown;
   std::optional<Sighting> suspect;
   std::optional<Sighting> stuck;
+  std::optional<std::int64_t> begins_ms;
+  std::int64_t ends_ms = 0;
+  std::vector<Conclusion> conclusions;
+  std::optional<LimitEffect> by_seconds;
+  std::optional<LimitEffect> by_steps;
 };
 
 void write(JsonWriter& out, const char* name, const std::optional<Sighting>& sighting) {
@@ -88,16 +117,76 @@ void write(JsonWriter& out, const char* name, const std::optional<Sighting>& sig
   out.field("pattern", name_of(sighting->pattern)).close_object();
 }
 
-std::string json_of(const Summary& summary) {
+void write_limit(JsonWriter& out, const char* name, int limit,
+                 const std::optional<LimitEffect>& effect) {
+  if (limit == 0) return;
+  out.key(name).open_object().field("limit", limit).field("ends", effect.has_value());
+  if (effect) {
+    out.field("call", effect->call).key("beforeEndMs");
+    effect->before ? out.value(std::int64_t{effect->before->count()}) : out.value(nullptr);
+  }
+  out.close_object();
+}
+
+std::string json_of(const Summary& summary, const ReplayOptions& options) {
   JsonWriter out;
   out.open_object().field("trace", summary.trace).field("session", summary.session);
-  out.field("events", summary.events).field("calls", summary.calls).key("outcome");
+  out.field("format", summary.format);
+  out.field("events", summary.events).field("calls", summary.calls).field("steps", summary.steps);
+  out.key("outcome");
   summary.outcome.empty() ? out.value(nullptr) : out.value(summary.outcome);
   out.field("health", name_of(summary.health));
   write(out, "suspect", summary.suspect);
   write(out, "stuck", summary.stuck);
+  out.key("conclusions").open_array();
+  for (const auto& one : summary.conclusions) {
+    out.open_object().field("seq", one.seq).field("call", one.call).key("afterMs");
+    one.after ? out.value(std::int64_t{one.after->count()}) : out.value(nullptr);
+    out.field("health", name_of(one.health)).field("pattern", name_of(one.pattern));
+    out.field("reason", one.reason).close_object();
+  }
+  out.close_array();
+  write_limit(out, "limitSeconds", options.limit_seconds, summary.by_seconds);
+  write_limit(out, "limitSteps", options.limit_steps, summary.by_steps);
   out.close_object();
   return out.take();
+}
+
+/// What a limit would have cost, a sentence.
+std::string limit_sentence(const Summary& summary, const std::string& limit,
+                           const std::optional<LimitEffect>& effect) {
+  if (!effect) return "A limit of " + limit + " would not have ended this run.";
+  const auto end = summary.outcome == "completed" ? "it completed"
+                   : summary.outcome == "failed"  ? "it failed"
+                                                  : "its last event";
+  return "A limit of " + limit + " would have ended this run at call " +
+         std::to_string(effect->call) + " of " + std::to_string(summary.calls) +
+         (effect->before ? ", " + span_of(*effect->before) + " before " + end : "") + ".";
+}
+
+void print_details(const Summary& summary, const ReplayOptions& options) {
+  constexpr std::size_t shown_max = 20;
+  print_line("\n" + terminal_line(summary.session) + " (" + summary.format + ")");
+  std::size_t shown = 0;
+  for (const auto& one : summary.conclusions) {
+    if (++shown > shown_max) {
+      print_line("  … " + std::to_string(summary.conclusions.size() - shown_max) +
+                 " more changes; --json has all");
+      break;
+    }
+    print_line("  " + (one.after ? "after " + span_of(*one.after) + ", " : std::string()) +
+               "call " + std::to_string(one.call) + ": " + std::string(name_of(one.health)) +
+               (one.reason.empty() ? "" : " – " + terminal_line(one.reason)));
+  }
+  if (options.limit_seconds > 0) {
+    const auto limit = std::to_string(options.limit_seconds) + " s";
+    print_line("  " + (summary.begins_ms
+                           ? limit_sentence(summary, limit, summary.by_seconds)
+                           : "The run has no times, so a limit of " + limit + " says nothing."));
+  }
+  if (options.limit_steps > 0)
+    print_line("  " + limit_sentence(summary, std::to_string(options.limit_steps) + " steps",
+                                     summary.by_steps));
 }
 
 std::string shown(const std::optional<Sighting>& sighting) {
@@ -120,62 +209,147 @@ class Player {
     return {};
   }
 
-  Result<Summary> play(const std::filesystem::path& file) {
-    auto trace = Trace::open(file);
-    if (!trace) return trace.error();
-    Summary summary{.trace = file.string(), .session = trace->session()};
-    if (store_.reader().session(summary.session)) {
-      return Error{ErrorCode::conflict,
-                   file.string() + ": session " + summary.session + " is in the database already"};
-    }
-    fed_.clear();
-    seen_ids_.clear();
-    batch_ = Batch{.session = summary.session};
+  /// Returns a summary for each session. `trouble`: the error after which the rest was not read.
+  Result<std::vector<Summary>> play(const std::filesystem::path& file,
+                                    std::optional<Error>& trouble) {
+    auto recording = open_recording(file, named<RecordingFormat>(options_.format));
+    if (!recording) return recording.error();
+    tracks_.clear();
+    order_.clear();
     clock_.begin_trace();
-    if (auto fed = feed(*trace, summary); !fed) return fed.error();
-    if (auto judged = conclude(summary); !judged) return judged.error();
-    return summary;
+    format_ = recording->format;
+    trace_ = file.string();
+    if (recording->format == RecordingFormat::watchdog) (void)track(recording->session);
+    if (auto fed = feed(*recording->reader); !fed) {
+      if (order_.empty() || recording->format == RecordingFormat::watchdog) return fed.error();
+      trouble = fed.error();
+      if (auto flushed = flush(); !flushed) return flushed.error();
+    }
+    std::vector<Summary> summaries;
+    for (auto* one : order_) {
+      if (auto judged = conclude(*one); !judged) return judged.error();
+      summaries.push_back(std::move(one->summary));
+    }
+    return summaries;
   }
 
  private:
-  /// A line's number, and the calls that had begun by then.
+  /// A report's number, and the calls that had begun by then.
   struct Fed {
     std::int64_t seq;
     int calls;
+    std::optional<std::int64_t> ts_ms;
   };
 
-  Result<void> feed(Trace& trace, Summary& summary) {
+  /// A session of the present recording.
+  struct Track {
+    Summary summary;
+    std::vector<Fed> fed;
+    std::unordered_set<std::string> seen_ids;
+    bool in_answer = false;  ///< A step is open: its calls have no result yet.
+    bool has_end = false;
+    bool is_over = false;  ///< Nothing more of it counts.
+    std::optional<int> steps_call;  ///< The calls that had begun at the limit of steps,
+    std::optional<std::int64_t> steps_ms;  ///< and its time.
+  };
+
+  Track& track(const std::string& session) {
+    const auto [place, is_new] = tracks_.try_emplace(session);
+    auto& track = place->second;
+    if (!is_new) return track;
+    track.summary.trace = trace_;
+    track.summary.session = session;
+    track.summary.format = name_of(format_);
+    order_.push_back(&track);
+    return track;
+  }
+
+  Result<void> feed(RecordingReader& reader) {
     while (true) {
-      auto line = trace.next();
-      if (!line) return line.error();
-      if (!*line) return flush();
-      Report& report = (*line)->report;
-      if (report.kind == ReportKind::tool_call) {
-        if (options_.first_calls > 0 && summary.calls == options_.first_calls) return flush();
-        ++summary.calls;
+      auto step = reader.next();
+      if (!step) return step.error();
+      if (!*step) return flush();
+      const auto& session = *(*step)->session;
+      const bool is_known = tracks_.contains(session.id);
+      if (!is_known && (*step)->only_known) continue;
+      auto& one = track(session.id);
+      if (one.fed.empty() && store_.reader().session(session.id)) {
+        order_.pop_back();
+        return Error{ErrorCode::conflict,
+                     trace_ + ": session " + session.id + " is in the database already"};
       }
-      if (report.kind == ReportKind::end) {
-        if (options_.first_calls > 0) return flush();
-        const auto& outcome = std::get<Outcome>(report.detail);
-        summary.outcome = outcome.stated ? std::string(name_of(outcome.kind)) : "unknown";
-      }
+      if (one.is_over) continue;
+      auto& report = (*step)->report;
+      // Each report is to be found again as an event of its own.
+      if (report.event_id.empty())
+        report.event_id = "line-" + std::to_string((*step)->line) +
+                          (format_ == RecordingFormat::watchdog
+                               ? std::string()
+                               : "-" + std::to_string(one.fed.size()));
+      if (!note(one, report)) continue;
+      if (!report.ts_ms && report.at) report.ts_ms = report.at->time_since_epoch().count();
+      report.at.reset();
+      if (report.ts_ms) report.at = WallTime{Millis{*report.ts_ms}};
+      if (auto made = make_room(session, report.ts_ms); !made) return made;
+      if (!one.seen_ids.insert(report.event_id).second) continue;
+      ++one.summary.events;
+      one.fed.push_back({(*step)->place, one.summary.calls, report.ts_ms});
       if (report.ts_ms) {
-        const auto batched = batch_.reports.empty() ? report.ts_ms : batch_.reports.back().ts_ms;
-        if (batched != report.ts_ms) {
-          if (auto flushed = flush(); !flushed) return flushed;
-        }
-        const auto step = clock_.move_to(*report.ts_ms);
-        if (options_.pace == "recorded") std::this_thread::sleep_for(step);
+        auto& begins = one.summary.begins_ms;
+        begins = begins ? std::min(*begins, *report.ts_ms) : *report.ts_ms;
+        one.summary.ends_ms = std::max(one.summary.ends_ms, *report.ts_ms);
       }
-      // Each line is to be found again as an event of its own.
-      if (report.event_id.empty()) report.event_id = "line-" + std::to_string((*line)->line);
-      if (!seen_ids_.insert(report.event_id).second) continue;
-      ++summary.events;
-      fed_.push_back({(*line)->seq, summary.calls});
       batch_.reports.push_back(std::move(report));
       if (batch_.reports.size() < batch_reports) continue;
       if (auto flushed = flush(); !flushed) return flushed;
     }
+  }
+
+  /// Counts calls and steps. A step is one answer of the model with its calls: a message of the
+  /// agent or a call begins it, and a result ends it. False: nothing more of the session counts.
+  bool note(Track& one, const Report& report) {
+    auto& summary = one.summary;
+    const bool is_call = report.kind == ReportKind::tool_call;
+    const bool is_answer = report.kind == ReportKind::message && report.name != "user" &&
+                           report.name != "system" && report.name != "error" &&
+                           report.name != "environment" && report.name != "tool";
+    if (is_call && options_.first_calls > 0 && summary.calls == options_.first_calls)
+      return !(one.is_over = true);
+    if (report.kind == ReportKind::end) {
+      if (options_.first_calls > 0) return !(one.is_over = true);
+      const auto& outcome = std::get<Outcome>(report.detail);
+      summary.outcome = outcome.stated ? std::string(name_of(outcome.kind)) : "unknown";
+      one.has_end = true;
+    }
+    if (is_answer || (is_call && !one.in_answer)) {
+      if (options_.limit_steps > 0 && summary.steps == options_.limit_steps && !one.steps_call) {
+        one.steps_call = summary.calls;
+        one.steps_ms = report.ts_ms;
+      }
+      ++summary.steps;
+    }
+    if (is_call || is_answer) one.in_answer = true;
+    if (report.kind == ReportKind::tool_result || is_failure(report.kind) ||
+        report.kind == ReportKind::user_input)
+      one.in_answer = false;
+    if (is_call) ++summary.calls;
+    return true;
+  }
+
+  /// Stores what is of another session or time, and moves the clock.
+  Result<void> make_room(const RecordedSession& session, std::optional<std::int64_t> ts_ms) {
+    const auto batched =
+        batch_.reports.empty() || !ts_ms ? ts_ms : batch_.reports.back().ts_ms;
+    if (batch_.session != session.id || batched != ts_ms) {
+      if (auto flushed = flush(); !flushed) return flushed;
+    }
+    if (batch_.session != session.id)
+      batch_ = Batch{.session = session.id, .spec = session.spec, .by = session.by};
+    if (format_ != RecordingFormat::watchdog) batch_.creation = Creation::attach;
+    if (!ts_ms) return {};
+    const auto step = clock_.move_to(*ts_ms);
+    if (options_.pace == "recorded") std::this_thread::sleep_for(step);
+    return {};
   }
 
   Result<void> flush() {
@@ -188,7 +362,8 @@ class Player {
     return looked ? Result<void>{} : looked.error();
   }
 
-  Result<void> conclude(Summary& summary) {
+  Result<void> conclude(Track& one) {
+    auto& summary = one.summary;
     const auto row = store_.reader().session(summary.session);
     if (!row) return {};  // an empty trace
     const auto judged = store_.reader().fold(*row);
@@ -196,32 +371,76 @@ class Player {
     summary.health = judged->health.kind;
     const auto transitions = store_.reader().transitions(row->key, 0, 100'000);
     if (!transitions) return transitions.error();
+    auto places = places_of(row->key);
+    if (!places) return places.error();
     for (const auto& item : *transitions) {
       const auto& health = item.transition.health;
+      const auto at = places->find(item.transition.seq);
+      if (at == places->end() || at->second >= one.fed.size()) {
+        return Error{ErrorCode::corrupt,
+                     "event " + std::to_string(item.transition.seq) + " is missing"};
+      }
+      const auto& fed = one.fed[at->second];
+      std::optional<Millis> after;
+      if (fed.ts_ms && summary.begins_ms)
+        after = Millis{*fed.ts_ms - *summary.begins_ms} + item.transition.quiet;
+      summary.conclusions.push_back({.seq = fed.seq,
+                                     .call = fed.calls,
+                                     .after = after,
+                                     .health = health.kind,
+                                     .pattern = health.pattern,
+                                     .reason = item.transition.reason});
       const bool stuck = health.kind == HealthKind::stuck || health.kind == HealthKind::looping;
       auto& first = stuck ? summary.stuck : summary.suspect;
       if (first || (!stuck && health.kind != HealthKind::suspect)) continue;
-      const auto at = place_of(row->key, item.transition.seq);
-      if (!at) return at.error();
-      first =
-          Sighting{.seq = fed_.at(*at).seq, .call = fed_.at(*at).calls, .pattern = health.pattern};
+      first = Sighting{.seq = fed.seq, .call = fed.calls, .pattern = health.pattern};
     }
+    weigh_limits(one);
+    return one.has_end ? Result<void>{} : close(one);
+  }
+
+  void weigh_limits(Track& one) const {
+    auto& summary = one.summary;
+    if (one.steps_call) {
+      summary.by_steps = LimitEffect{.call = *one.steps_call};
+      if (one.steps_ms) summary.by_steps->before = Millis{summary.ends_ms - *one.steps_ms};
+    }
+    if (options_.limit_seconds == 0 || !summary.begins_ms) return;
+    const auto ends = *summary.begins_ms + std::int64_t{options_.limit_seconds} * 1'000;
+    if (summary.ends_ms <= ends) return;
+    LimitEffect effect{.before = Millis{summary.ends_ms - ends}};
+    for (const auto& fed : one.fed)
+      if (fed.ts_ms && *fed.ts_ms <= ends) effect.call = fed.calls;
+    summary.by_seconds = effect;
+  }
+
+  /// Ends the session in the store. Its latest reports decide how it ended.
+  Result<void> close(Track& one) {
+    Report end;
+    end.kind = ReportKind::end;
+    end.detail = Outcome{.reason = "end_of_recording", .stated = false, .by_answer = true};
+    end.event_id = "end-of-recording";
+    if (one.summary.begins_ms) end.at = WallTime{Millis{one.summary.ends_ms}};
+    batch_ = Batch{.session = one.summary.session};
+    batch_.reports.push_back(std::move(end));
+    auto closed = flush();
+    batch_ = {};
+    if (!closed || format_ == RecordingFormat::watchdog || options_.first_calls > 0) return closed;
+    if (const auto row = store_.reader().session(one.summary.session))
+      one.summary.outcome = name_of(row->lifecycle);
     return {};
   }
 
-  /// Which of the lines fed became the event.
-  Result<std::size_t> place_of(SessionKey session, Seq seq) {
-    std::size_t place = 0;
+  /// The place of each event among the session's.
+  Result<std::unordered_map<Seq, std::size_t>> places_of(SessionKey session) {
+    std::unordered_map<Seq, std::size_t> places;
     for (std::optional<Seq> after = 0; after;) {
       const auto page = store_.reader().page(session, *after, 1'000);
       if (!page) return page.error();
-      for (const auto& event : page->events) {
-        if (event.seq == seq) return place;
-        ++place;
-      }
+      for (const auto& event : page->events) places.emplace(event.seq, places.size());
       after = page->next;
     }
-    return Error{ErrorCode::corrupt, "event " + std::to_string(seq) + " is missing"};
+    return places;
   }
 
   const ReplayOptions& options_;
@@ -229,8 +448,10 @@ class Player {
   Store store_;
   std::unique_ptr<Observer> observer_;
   Batch batch_;
-  std::vector<Fed> fed_;
-  std::unordered_set<std::string> seen_ids_;
+  RecordingFormat format_ = RecordingFormat::watchdog;
+  std::string trace_;
+  std::map<std::string, Track> tracks_;
+  std::vector<Track*> order_;  ///< The same, in the order of their first reports.
 };
 
 }  // namespace
@@ -244,39 +465,60 @@ static int replay(const ReplayOptions& options) {
   if (auto begun = player.begin(); !begun) return complain(begun.error());
 
   Table table({"CALLS", "OUTCOME", "HEALTH", "SUSPECT", "STUCK", "TRACE"});
+  std::vector<Summary> detailed;
   const TraceCount count(options.traces.size());
   std::size_t done = 0;
   int code = exit_done;
   for (const auto& file : options.traces) {
-    const auto summary = player.play(file);
+    std::optional<Error> trouble;
+    auto summaries = player.play(file, trouble);
     ++done;
     count.show(done);
-    if (!summary) {
+    if (!summaries) trouble = summaries.error();
+    if (trouble) {
       count.end_line();
-      code = std::max(code, complain(summary.error()) == exit_not_found
-                                ? static_cast<int>(exit_not_found)
-                                : static_cast<int>(exit_failed));
-      continue;
+      code = std::max(code, complain(*trouble) == exit_not_found ? static_cast<int>(exit_not_found)
+                                                                 : static_cast<int>(exit_failed));
     }
-    if (options.json) {
-      print_json(json_of(*summary));
-    } else {
-      table.add({std::to_string(summary->calls), summary->outcome.empty() ? "–" : summary->outcome,
-                 coloured(std::string(name_of(summary->health))), shown(summary->suspect),
-                 shown(summary->stuck), terminal_line(summary->trace)});
+    if (!summaries) continue;
+    for (auto& summary : *summaries) {
+      if (options.json) {
+        print_json(json_of(summary, options));
+        continue;
+      }
+      table.add({std::to_string(summary.calls), summary.outcome.empty() ? "–" : summary.outcome,
+                 coloured(std::string(name_of(summary.health))), shown(summary.suspect),
+                 shown(summary.stuck), terminal_line(summary.trace)});
+      const bool is_detailed =
+          options.traces.size() == 1 || options.limit_seconds > 0 || options.limit_steps > 0;
+      if (is_detailed) detailed.push_back(std::move(summary));
     }
   }
   count.end_line();
   if (!options.json && !table.is_empty()) print(table.text(terminal_width()));
+  for (const auto& summary : detailed) print_details(summary, options);
   return code;
 }
 
 void add_replay(CommandLine& line) {
   const auto sources = std::make_shared<Sources>();
   const auto options = std::make_shared<ReplayOptions>();
-  auto* command = line.app.add_subcommand("replay", "Re-run the detector on recorded traces");
-  command->add_option("traces", options->traces, "Trace files with one JSON object per line")
+  auto* command = line.app.add_subcommand("replay", "Re-run the detector on recorded runs");
+  command
+      ->add_option("traces", options->traces,
+                   "Recorded runs: events of this program, OTLP/JSON, transcripts, trajectories or "
+                   "exports")
       ->required();
+  command->add_option("--format", options->format, "Format of the files (default: by content)")
+      ->check(one_of("format", all_names<RecordingFormat>()));
+  command
+      ->add_option("--limit-seconds", options->limit_seconds,
+                   "Say what a limit of this many seconds would have cost")
+      ->check(integer(1, INT32_MAX));
+  command
+      ->add_option("--limit-steps", options->limit_steps,
+                   "Say what a limit of this many answers of the model would have cost")
+      ->check(integer(1, INT32_MAX));
   command->add_option("--db", options->database,
                       "Database file to replay into (default: in memory)");
   command->add_option("--pace", options->pace, "Speed: as fast as possible, or as recorded")
@@ -289,6 +531,10 @@ void add_replay(CommandLine& line) {
   command->callback([&line, options, sources] {
     line.code = with_settings(*sources, [&] { return replay(*options); });
   });
+  command->footer(
+      "With --db FILE, `serve --db FILE` shows each replayed run as a session.\n"
+      "Exit codes: 0 done, 1 a file could not be read whole, 2 usage, 3 refused settings, 5 not "
+      "found.");
 }
 
 }  // namespace watchdog::monitor
