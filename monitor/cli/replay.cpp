@@ -248,8 +248,8 @@ class Player {
     std::unordered_set<std::string> seen_ids;
     bool in_answer = false;  ///< A step is open: its calls have no result yet.
     bool has_end = false;
-    bool is_over = false;  ///< Nothing more of it counts.
-    std::optional<int> steps_call;  ///< The calls that had begun at the limit of steps,
+    bool is_over = false;                  ///< Nothing more of it counts.
+    std::optional<int> steps_call;         ///< The calls that had begun at the limit of steps,
     std::optional<std::int64_t> steps_ms;  ///< and its time.
   };
 
@@ -282,10 +282,10 @@ class Player {
       auto& report = (*step)->report;
       // Each report is to be found again as an event of its own.
       if (report.event_id.empty())
-        report.event_id = "line-" + std::to_string((*step)->line) +
-                          (format_ == RecordingFormat::watchdog
-                               ? std::string()
-                               : "-" + std::to_string(one.fed.size()));
+        report.event_id =
+            "line-" + std::to_string((*step)->line) +
+            (format_ == RecordingFormat::watchdog ? std::string()
+                                                  : "-" + std::to_string(one.fed.size()));
       if (!note(one, report)) continue;
       if (!report.ts_ms && report.at) report.ts_ms = report.at->time_since_epoch().count();
       report.at.reset();
@@ -338,8 +338,7 @@ class Player {
 
   /// Stores what is of another session or time, and moves the clock.
   Result<void> make_room(const RecordedSession& session, std::optional<std::int64_t> ts_ms) {
-    const auto batched =
-        batch_.reports.empty() || !ts_ms ? ts_ms : batch_.reports.back().ts_ms;
+    const auto batched = batch_.reports.empty() || !ts_ms ? ts_ms : batch_.reports.back().ts_ms;
     if (batch_.session != session.id || batched != ts_ms) {
       if (auto flushed = flush(); !flushed) return flushed;
     }

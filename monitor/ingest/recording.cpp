@@ -83,8 +83,8 @@ Result<json> parsed_value(std::string_view text) {
       error.message = "it is JSON with more than " + std::to_string(json_depth_max) + " levels";
     } catch (const json::parse_error& failure) {
       const auto end = std::min(failure.byte, text.size());
-      error.line += static_cast<int>(std::count(
-          text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+      error.line += static_cast<int>(
+          std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
     }
     return error;
   }
@@ -185,10 +185,10 @@ class ListReader final : public RecordingReader {
     return std::optional<RecordedStep>{};
   }
   std::int64_t bytes() const override {
-    return steps_.empty() ? bytes_
-                          : static_cast<std::int64_t>(static_cast<double>(bytes_) *
-                                                      static_cast<double>(at_) /
-                                                      static_cast<double>(steps_.size()));
+    return steps_.empty()
+               ? bytes_
+               : static_cast<std::int64_t>(static_cast<double>(bytes_) * static_cast<double>(at_) /
+                                           static_cast<double>(steps_.size()));
   }
 
  private:
@@ -249,8 +249,8 @@ Result<RecordingKind> recording_kind(const std::filesystem::path& file) {
   const auto value = parsed_value(*whole);
   if (!value) {
     auto error = value.error();
-    error.message = file.string() + ":" + std::to_string(std::max(error.line, 1)) + ": " +
-                    error.message;
+    error.message =
+        file.string() + ":" + std::to_string(std::max(error.line, 1)) + ": " + error.message;
     return error;
   }
   kind.format = format_of(*value);
@@ -281,9 +281,9 @@ Result<std::unique_ptr<RecordingReader>> read_values(const std::filesystem::path
       if (trouble || !*found) break;
       steps.begin_value(lines->number());
       if (lines->bytes() > recording_file_max) {
-        trouble = lines->at_line({ErrorCode::exhausted, "the file has more than " +
-                                                            std::to_string(recording_file_max) +
-                                                            " bytes; split it"});
+        trouble = lines->at_line(
+            {ErrorCode::exhausted,
+             "the file has more than " + std::to_string(recording_file_max) + " bytes; split it"});
       } else if (auto taken = take(text); !taken) {
         trouble = lines->at_line(taken.error());
       }
@@ -318,8 +318,9 @@ Result<Recording> open_recording(const std::filesystem::path& file,
                        !std::filesystem::is_regular_file(file, ignored) &&
                        !std::filesystem::is_directory(file, ignored);
   if (is_pipe && !format) {
-    return Error{ErrorCode::invalid, file.string() + " is not a regular file, so its format must be "
-                                                     "named with --format: " +
+    return Error{ErrorCode::invalid, file.string() +
+                                         " is not a regular file, so its format must be "
+                                         "named with --format: " +
                                          recording_formats()};
   }
   auto kind = is_lines || is_pipe ? Result<RecordingKind>(RecordingKind{.format = format})
@@ -327,9 +328,9 @@ Result<Recording> open_recording(const std::filesystem::path& file,
   if (!kind) return kind.error();
   if (format) kind->format = format;
   if (!kind->format && !kind->is_empty) {
-    return Error{ErrorCode::invalid, file.string() +
-                                         ": the format was not recognized. Name it with --format: " +
-                                         recording_formats()};
+    return Error{ErrorCode::invalid,
+                 file.string() + ": the format was not recognized. Name it with --format: " +
+                     recording_formats()};
   }
   recording.format = kind->format.value_or(RecordingFormat::watchdog);
   switch (recording.format) {

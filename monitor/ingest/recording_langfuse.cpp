@@ -152,9 +152,9 @@ class LangfuseReader final : public ValueReader {
 
   int line_ = 0;
   std::vector<RecordedSpan> spans_;
-  std::map<std::string, std::string> sessions_;            ///< By trace.
+  std::map<std::string, std::string> sessions_;          ///< By trace.
   std::map<std::string, std::optional<WallTime>> ends_;  ///< The latest end of each trace.
-  std::set<std::string> known_;                            ///< Traces whose own object was read.
+  std::set<std::string> known_;                          ///< Traces whose own object was read.
 };
 
 }  // namespace

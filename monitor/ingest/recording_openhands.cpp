@@ -36,17 +36,20 @@ struct HandsRow {
 };
 
 constexpr HandsRow hands_actions[] = {
-    {"message", HandsMeaning::message},       {"finish", HandsMeaning::finish},
-    {"reject", HandsMeaning::finish},         {"condensation", HandsMeaning::compact},
-    {"system", HandsMeaning::silent},         {"null", HandsMeaning::silent},
-    {"recall", HandsMeaning::silent},         {"change_agent_state", HandsMeaning::silent},
-    {"start", HandsMeaning::silent},          {"condensation_request", HandsMeaning::silent},
+    {"message", HandsMeaning::message},      {"finish", HandsMeaning::finish},
+    {"reject", HandsMeaning::finish},        {"condensation", HandsMeaning::compact},
+    {"system", HandsMeaning::silent},        {"null", HandsMeaning::silent},
+    {"recall", HandsMeaning::silent},        {"change_agent_state", HandsMeaning::silent},
+    {"start", HandsMeaning::silent},         {"condensation_request", HandsMeaning::silent},
     {"loop_recovery", HandsMeaning::silent},
 };
 constexpr HandsRow hands_observations[] = {
-    {"agent_state_changed", HandsMeaning::state}, {"error", HandsMeaning::error},
-    {"user_rejected", HandsMeaning::rejected},    {"null", HandsMeaning::silent},
-    {"recall", HandsMeaning::silent},             {"condense", HandsMeaning::silent},
+    {"agent_state_changed", HandsMeaning::state},
+    {"error", HandsMeaning::error},
+    {"user_rejected", HandsMeaning::rejected},
+    {"null", HandsMeaning::silent},
+    {"recall", HandsMeaning::silent},
+    {"condense", HandsMeaning::silent},
 };
 constexpr HandsRow hands_kinds[] = {
     {"MessageEvent", HandsMeaning::message},
@@ -74,8 +77,7 @@ bool is_hands_event(const json& value) {
   if (!kind.empty())
     return std::ranges::find(hands_kinds, kind, &HandsRow::name) != std::end(hands_kinds);
   const bool is_action = member(value, "action").is_string() && member(value, "args").is_object();
-  const bool is_observation =
-      member(value, "observation").is_string() && value.contains("content");
+  const bool is_observation = member(value, "observation").is_string() && value.contains("content");
   return is_action || is_observation;
 }
 
@@ -88,9 +90,8 @@ const json* hands_list(const json& value) {
 }
 
 /// Members of a call's arguments that differ from call to call, though the call is the same.
-constexpr const char* hands_noise[] = {"thought",       "confirmation_state", "security_risk",
-                                       "hidden",        "blocking",           "is_static",
-                                       "summary",       "kind"};
+constexpr const char* hands_noise[] = {"thought",  "confirmation_state", "security_risk", "hidden",
+                                       "blocking", "is_static",          "summary",       "kind"};
 
 std::string hands_arguments(json arguments) {
   if (arguments.is_object())
@@ -181,8 +182,7 @@ class OpenHandsReader final : public ValueReader {
     const auto call = calls_.find(std::to_string(number_in(event, "cause")));
     auto text = content_text(member(event, "content"));
     if (call == calls_.end()) {
-      if (meaning == HandsMeaning::error)
-        steps.message(session_, "error", std::move(text), at_);
+      if (meaning == HandsMeaning::error) steps.message(session_, "error", std::move(text), at_);
       return;
     }
     const auto& success = member(event, "success");
@@ -239,15 +239,13 @@ class OpenHandsReader final : public ValueReader {
         const bool failed = flag_in(seen, "is_error") || flag_in(seen, "error") ||
                             number_in(seen, "exit_code") > 0 ||
                             number_in(member(seen, "metadata"), "exit_code") > 0;
-        return steps.result(session_, std::move(tool), std::move(id), failed, std::move(text),
-                            at_);
+        return steps.result(session_, std::move(tool), std::move(id), failed, std::move(text), at_);
       }
       case HandsMeaning::error: {
         auto text = text_in(event, "error");
         if (text.empty()) text = text_in(event, "detail");
         if (!tool.empty())
-          return steps.result(session_, std::move(tool), std::move(id), true, std::move(text),
-                              at_);
+          return steps.result(session_, std::move(tool), std::move(id), true, std::move(text), at_);
         return steps.rest(session_, idle_reports::failed, std::move(text), at_);
       }
       case HandsMeaning::rejected:

@@ -44,9 +44,8 @@ std::vector<SpanMoment> moments_of(const std::vector<RecordedSpan>& spans) {
         break;
     }
   }
-  std::ranges::stable_sort(moments, {}, [](const SpanMoment& moment) {
-    return std::tuple(moment.at_ms, moment.phase);
-  });
+  std::ranges::stable_sort(
+      moments, {}, [](const SpanMoment& moment) { return std::tuple(moment.at_ms, moment.phase); });
   return moments;
 }
 
@@ -90,8 +89,8 @@ std::string newest_in(const json& list, bool of_person) {
 
 std::string newest_text(const json& value, bool of_person) {
   constexpr const char* lists[] = {"messages", "choices", "generations"};
-  constexpr const char* texts[] = {"input", "question", "query",  "prompt", "output",
-                                   "answer", "result",  "content", "text"};
+  constexpr const char* texts[] = {"input",  "question", "query",   "prompt", "output",
+                                   "answer", "result",   "content", "text"};
   if (value.is_string()) return value.get<std::string>();
   if (value.is_array()) return newest_in(value, of_person);
   if (!value.is_object()) return {};

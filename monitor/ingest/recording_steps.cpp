@@ -78,16 +78,15 @@ void StepList::prompt(const std::shared_ptr<const RecordedSession>& session, std
   say(session, recorded_report(ReportKind::user_input, {}, std::move(text)), at);
 }
 
-void StepList::message(const std::shared_ptr<const RecordedSession>& session,
-                       std::string_view role, std::string text, std::optional<WallTime> at) {
+void StepList::message(const std::shared_ptr<const RecordedSession>& session, std::string_view role,
+                       std::string text, std::optional<WallTime> at) {
   if (text.empty()) return;
   say(session, recorded_report(ReportKind::message, role, std::move(text)), at);
 }
 
 void StepList::call(const std::shared_ptr<const RecordedSession>& session, std::string tool,
                     std::string id, std::string arguments, std::optional<WallTime> at) {
-  auto report = recorded_report(ReportKind::tool_call, short_name(tool),
-                                std::move(arguments));
+  auto report = recorded_report(ReportKind::tool_call, short_name(tool), std::move(arguments));
   report.call_id = id.size() <= recorded_name_max ? std::move(id) : std::string();
   say(session, std::move(report), at);
 }

@@ -39,8 +39,8 @@ class StepList {
               std::optional<WallTime> at);
   void message(const std::shared_ptr<const RecordedSession>& session, std::string_view role,
                std::string text, std::optional<WallTime> at);
-  void call(const std::shared_ptr<const RecordedSession>& session, std::string tool,
-            std::string id, std::string arguments, std::optional<WallTime> at);
+  void call(const std::shared_ptr<const RecordedSession>& session, std::string tool, std::string id,
+            std::string arguments, std::optional<WallTime> at);
   void result(const std::shared_ptr<const RecordedSession>& session, std::string tool,
               std::string id, bool failed, std::string text, std::optional<WallTime> at);
   void use(const std::shared_ptr<const RecordedSession>& session, const BudgetFigures& figures,

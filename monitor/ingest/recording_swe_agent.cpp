@@ -21,11 +21,11 @@ std::string swe_tool(std::string_view action) {
   const auto begin = std::min(action.find_first_not_of(" \t\r\n"), action.size());
   action.remove_prefix(begin);
   const auto word = action.substr(0, action.find_first_of(" \t\r\n"));
-  const bool is_name = !word.empty() && word.size() <= 64 &&
-                       std::ranges::all_of(word, [](unsigned char letter) {
-                         return std::isalnum(letter) != 0 || letter == '_' || letter == '-' ||
-                                letter == '.' || letter == '/';
-                       });
+  const bool is_name =
+      !word.empty() && word.size() <= 64 && std::ranges::all_of(word, [](unsigned char letter) {
+        return std::isalnum(letter) != 0 || letter == '_' || letter == '-' || letter == '.' ||
+               letter == '/';
+      });
   return is_name ? std::string(word) : "bash";
 }
 
@@ -51,7 +51,8 @@ std::optional<Outcome> swe_outcome(const std::string& status) {
   outcome.reason = std::string(reasons::error);
   if (word == "submitted") {
     outcome.reason = "task_complete";
-  } else if (word.starts_with("submitted")) {  // its work was taken as it was: `submitted (exit_cost)`
+  } else if (word.starts_with(
+                 "submitted")) {  // its work was taken as it was: `submitted (exit_cost)`
     outcome = {.kind = OutcomeKind::incomplete, .reason = short_name(status)};
   } else if (word.find("cost") != word.npos || word.find("context") != word.npos ||
              word.find("limit") != word.npos || word.find("time") != word.npos) {
@@ -178,9 +179,9 @@ class SweAgentReader final : public ValueReader {
     const auto& stats = member(info, "model_stats");
     BudgetFigures figures;
     figures.steps = std::clamp<std::int64_t>(number_in(stats, "api_calls"), 0, budget_max);
-    figures.tokens = std::clamp<std::int64_t>(number_in(stats, "tokens_sent"), 0, budget_max / 2) +
-                     std::clamp<std::int64_t>(number_in(stats, "tokens_received"), 0,
-                                              budget_max / 2);
+    figures.tokens =
+        std::clamp<std::int64_t>(number_in(stats, "tokens_sent"), 0, budget_max / 2) +
+        std::clamp<std::int64_t>(number_in(stats, "tokens_received"), 0, budget_max / 2);
     if (const auto& cost = member(stats, "instance_cost");
         cost.is_number() && cost.get<double>() > 0 && std::isfinite(cost.get<double>()))
       figures.cost = std::min(cost.get<double>(), 1e9);
