@@ -152,7 +152,7 @@ std::string json_of(const Summary& summary, const ReplayOptions& options) {
   return out.take();
 }
 
-/// What a limit would have cost, a sentence.
+/// Returns a sentence about the cost of a limit.
 std::string limit_sentence(const Summary& summary, const std::string& limit,
                            const std::optional<LimitEffect>& effect) {
   if (!effect) return "A limit of " + limit + " would not have ended this run.";

@@ -117,7 +117,7 @@ class EventReader final : public RecordingReader {
   std::shared_ptr<const RecordedSession> session_;
 };
 
-/// A transcript. What follows from its end comes last.
+/// A transcript. Reports that follow from its end come last.
 class TranscriptReader final : public RecordingReader {
  public:
   TranscriptReader(BoundedLines lines, TranscriptAgent agent)
@@ -215,7 +215,7 @@ Result<std::string> whole_text(const std::filesystem::path& file) {
   return text;
 }
 
-/// What was found of a file before it is read.
+/// The findings about a file before it is read.
 struct RecordingKind {
   std::optional<RecordingFormat> format{};
   bool has_lines = true;  ///< Each line is a JSON value; else the whole file is one.

@@ -1,7 +1,7 @@
 // OpenHands: a list of events. Of version 0 an event has `action` with `args`, or `observation`
 // with `content` and `extras`; of version 1 it has a `kind`. A file is the list itself (the
-// trajectory that the program saves), an object with the list as `history` or `trajectory` (a row
-// of an evaluation's output.jsonl), or one event per line.
+// trajectory that the program saves) or has one event per line. It may also be an object with the
+// list as `history` or `trajectory` (a row of an evaluation's output.jsonl).
 // Sources: All-Hands-AI/OpenHands openhands/events/serialization/event.py (04e2840),
 // OpenHands/software-agent-sdk openhands-sdk/openhands/sdk/event/llm_convertible/action.py
 // (17555e4) and observation.py (18de68b).
