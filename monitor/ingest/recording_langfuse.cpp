@@ -1,9 +1,9 @@
 // Langfuse: observations. A file is a trace with its `observations` (Download JSON in the page, and
-// the API), or an object with the list as `data` (a page of the API). It may also be a list, or have
-// one observation per line (the export into a blob storage). Members have two spellings: `traceId`
-// of the API and `trace_id` of the export. Only observations of the type TOOL are calls: older
-// integrations, which write tools as spans, show none.
-// Sources: https://langfuse.com/docs/api-and-data-platform/features/blob-storage-export-fields,
+// the API), or an object with the list as `data` (a page of the API). It may also be a list, or
+// have one observation per line (the export into a blob storage). Members have two spellings:
+// `traceId` of the API and `trace_id` of the export. Only observations of the type TOOL are calls:
+// older integrations, which write tools as spans, show none. Sources:
+// https://langfuse.com/docs/api-and-data-platform/features/blob-storage-export-fields,
 // https://langfuse.com/faq/all/export-single-trace-or-session and the Observation of the API.
 #include <algorithm>
 #include <set>
