@@ -15,14 +15,13 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/replay_summary.h"
 #include "cli/usage.h"
 #include "facts/ids.h"
 #include "ingest/recording.h"
 #include "observer/observer.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
-#include "text/figures.h"
-#include "text/json_writer.h"
 #include "watchdog/terminal_text.h"
 
 namespace watchdog::monitor {
@@ -34,8 +33,7 @@ struct ReplayOptions {
   std::string pace = "max";        ///< Or "recorded".
   int first_calls = 0;             ///< 0: all.
   std::string format;              ///< Empty: the content decides.
-  int limit_seconds = 0;           ///< 0: no such limit.
-  int limit_steps = 0;             ///< Likewise.
+  ReplayLimits limits;
   bool json = false;
 };
 
@@ -66,135 +64,6 @@ class TraceClock final : public Clock {
   std::string boot_ = "replay-" + new_ulid(system_clock().wall());
 };
 
-/// The place in a trace where something was first seen.
-struct Sighting {
-  std::int64_t seq = 0;
-  int call = 0;
-  Pattern pattern = Pattern::none;
-};
-
-/// The effect that a limit would have had. A plain value.
-struct LimitEffect {
-  int call = 0;                    ///< The calls that had begun.
-  std::optional<Millis> before{};  ///< The time from there to the end; nothing: it is not known.
-};
-
-/// One change of health. A plain value.
-struct Conclusion {
-  std::int64_t seq = 0;
-  int call = 0;
-  std::optional<Millis> after{};  ///< Since the run began; nothing: it has no times.
-  HealthKind health = HealthKind::unknown;
-  Pattern pattern = Pattern::none;
-  std::string reason{};
-};
-
-struct Summary {
-  std::string trace;
-  std::string session;
-  std::string format;
-  int events = 0;
-  int calls = 0;
-  int steps = 0;
-  std::string outcome;  ///< Empty: the trace has no end.
-  HealthKind health = HealthKind::unknown;
-  std::optional<Sighting> suspect;
-  std::optional<Sighting> stuck;
-  std::optional<std::int64_t> begins_ms;
-  std::int64_t ends_ms = 0;
-  std::vector<Conclusion> conclusions;
-  std::optional<LimitEffect> by_seconds;
-  std::optional<LimitEffect> by_steps;
-};
-
-void write(JsonWriter& out, const char* name, const std::optional<Sighting>& sighting) {
-  out.key(name);
-  if (!sighting) {
-    out.value(nullptr);
-    return;
-  }
-  out.open_object().field("seq", sighting->seq).field("call", sighting->call);
-  out.field("pattern", name_of(sighting->pattern)).close_object();
-}
-
-void write_limit(JsonWriter& out, const char* name, int limit,
-                 const std::optional<LimitEffect>& effect) {
-  if (limit == 0) return;
-  out.key(name).open_object().field("limit", limit).field("ends", effect.has_value());
-  if (effect) {
-    out.field("call", effect->call).key("beforeEndMs");
-    effect->before ? out.value(std::int64_t{effect->before->count()}) : out.value(nullptr);
-  }
-  out.close_object();
-}
-
-std::string json_of(const Summary& summary, const ReplayOptions& options) {
-  JsonWriter out;
-  out.open_object().field("trace", summary.trace).field("session", summary.session);
-  out.field("format", summary.format);
-  out.field("events", summary.events).field("calls", summary.calls).field("steps", summary.steps);
-  out.key("outcome");
-  summary.outcome.empty() ? out.value(nullptr) : out.value(summary.outcome);
-  out.field("health", name_of(summary.health));
-  write(out, "suspect", summary.suspect);
-  write(out, "stuck", summary.stuck);
-  out.key("conclusions").open_array();
-  for (const auto& one : summary.conclusions) {
-    out.open_object().field("seq", one.seq).field("call", one.call).key("afterMs");
-    one.after ? out.value(std::int64_t{one.after->count()}) : out.value(nullptr);
-    out.field("health", name_of(one.health)).field("pattern", name_of(one.pattern));
-    out.field("reason", one.reason).close_object();
-  }
-  out.close_array();
-  write_limit(out, "limitSeconds", options.limit_seconds, summary.by_seconds);
-  write_limit(out, "limitSteps", options.limit_steps, summary.by_steps);
-  out.close_object();
-  return out.take();
-}
-
-/// Returns a sentence about the cost of a limit.
-std::string limit_sentence(const Summary& summary, const std::string& limit,
-                           const std::optional<LimitEffect>& effect) {
-  if (!effect) return "A limit of " + limit + " would not have ended this run.";
-  const auto end = summary.outcome == "completed" ? "it completed"
-                   : summary.outcome == "failed"  ? "it failed"
-                                                  : "its last event";
-  return "A limit of " + limit + " would have ended this run at call " +
-         std::to_string(effect->call) + " of " + std::to_string(summary.calls) +
-         (effect->before ? ", " + span_of(*effect->before) + " before " + end : "") + ".";
-}
-
-void print_details(const Summary& summary, const ReplayOptions& options) {
-  constexpr std::size_t shown_max = 20;
-  print_line("\n" + terminal_line(summary.session) + " (" + summary.format + ")");
-  std::size_t shown = 0;
-  for (const auto& one : summary.conclusions) {
-    if (++shown > shown_max) {
-      print_line("  … " + std::to_string(summary.conclusions.size() - shown_max) +
-                 " more changes; --json has all");
-      break;
-    }
-    print_line("  " + (one.after ? "after " + span_of(*one.after) + ", " : std::string()) +
-               "call " + std::to_string(one.call) + ": " + std::string(name_of(one.health)) +
-               (one.reason.empty() ? "" : " – " + terminal_line(one.reason)));
-  }
-  if (options.limit_seconds > 0) {
-    const auto limit = std::to_string(options.limit_seconds) + " s";
-    print_line("  " + (summary.begins_ms
-                           ? limit_sentence(summary, limit, summary.by_seconds)
-                           : "The run has no times, so a limit of " + limit + " says nothing."));
-  }
-  if (options.limit_steps > 0)
-    print_line("  " + limit_sentence(summary, std::to_string(options.limit_steps) + " steps",
-                                     summary.by_steps));
-}
-
-std::string shown(const std::optional<Sighting>& sighting) {
-  return sighting ? std::string(name_of(sighting->pattern)) + " after call " +
-                        std::to_string(sighting->call)
-                  : "–";
-}
-
 /// Feeds traces through the store and has them judged.
 class Player {
  public:
@@ -210,8 +79,8 @@ class Player {
   }
 
   /// Returns a summary for each session. `trouble`: the error after which the rest was not read.
-  Result<std::vector<Summary>> play(const std::filesystem::path& file,
-                                    std::optional<Error>& trouble) {
+  Result<std::vector<ReplaySummary>> play(const std::filesystem::path& file,
+                                          std::optional<Error>& trouble) {
     auto recording = open_recording(file, named<RecordingFormat>(options_.format));
     if (!recording) return recording.error();
     tracks_.clear();
@@ -225,7 +94,7 @@ class Player {
       trouble = fed.error();
       if (auto flushed = flush(); !flushed) return flushed.error();
     }
-    std::vector<Summary> summaries;
+    std::vector<ReplaySummary> summaries;
     for (auto* one : order_) {
       if (auto judged = conclude(*one); !judged) return judged.error();
       summaries.push_back(std::move(one->summary));
@@ -243,7 +112,7 @@ class Player {
 
   /// A session of the present recording.
   struct Track {
-    Summary summary;
+    ReplaySummary summary;
     std::vector<Fed> fed;
     std::unordered_set<std::string> seen_ids;
     bool in_answer = false;  ///< A step is open: its calls have no result yet.
@@ -322,7 +191,7 @@ class Player {
       one.has_end = true;
     }
     if (is_answer || (is_call && !one.in_answer)) {
-      if (options_.limit_steps > 0 && summary.steps == options_.limit_steps && !one.steps_call) {
+      if (options_.limits.steps > 0 && summary.steps == options_.limits.steps && !one.steps_call) {
         one.steps_call = summary.calls;
         one.steps_ms = report.ts_ms;
       }
@@ -392,7 +261,7 @@ class Player {
       const bool stuck = health.kind == HealthKind::stuck || health.kind == HealthKind::looping;
       auto& first = stuck ? summary.stuck : summary.suspect;
       if (first || (!stuck && health.kind != HealthKind::suspect)) continue;
-      first = Sighting{.seq = fed.seq, .call = fed.calls, .pattern = health.pattern};
+      first = ReplaySighting{.seq = fed.seq, .call = fed.calls, .pattern = health.pattern};
     }
     weigh_limits(one);
     return one.has_end ? Result<void>{} : close(one);
@@ -401,13 +270,13 @@ class Player {
   void weigh_limits(Track& one) const {
     auto& summary = one.summary;
     if (one.steps_call) {
-      summary.by_steps = LimitEffect{.call = *one.steps_call};
+      summary.by_steps = ReplayLimitEffect{.call = *one.steps_call};
       if (one.steps_ms) summary.by_steps->before = Millis{summary.ends_ms - *one.steps_ms};
     }
-    if (options_.limit_seconds == 0 || !summary.begins_ms) return;
-    const auto ends = *summary.begins_ms + std::int64_t{options_.limit_seconds} * 1'000;
+    if (options_.limits.seconds == 0 || !summary.begins_ms) return;
+    const auto ends = *summary.begins_ms + std::int64_t{options_.limits.seconds} * 1'000;
     if (summary.ends_ms <= ends) return;
-    LimitEffect effect{.before = Millis{summary.ends_ms - ends}};
+    ReplayLimitEffect effect{.before = Millis{summary.ends_ms - ends}};
     for (const auto& fed : one.fed)
       if (fed.ts_ms && *fed.ts_ms <= ends) effect.call = fed.calls;
     summary.by_seconds = effect;
@@ -456,6 +325,7 @@ class Player {
 }  // namespace
 
 static int replay(const ReplayOptions& options) {
+  const auto& limits = options.limits;
   TraceClock clock;
   auto store = Store::open(
       {.database = options.database.empty() ? ":memory:" : options.database, .clock = &clock});
@@ -464,7 +334,7 @@ static int replay(const ReplayOptions& options) {
   if (auto begun = player.begin(); !begun) return complain(begun.error());
 
   Table table({"CALLS", "OUTCOME", "HEALTH", "SUSPECT", "STUCK", "TRACE"});
-  std::vector<Summary> detailed;
+  std::vector<ReplaySummary> detailed;
   const TraceCount count(options.traces.size());
   std::size_t done = 0;
   int code = exit_done;
@@ -482,20 +352,19 @@ static int replay(const ReplayOptions& options) {
     if (!summaries) continue;
     for (auto& summary : *summaries) {
       if (options.json) {
-        print_json(json_of(summary, options));
+        print_json(json_of(summary, limits));
         continue;
       }
       table.add({std::to_string(summary.calls), summary.outcome.empty() ? "–" : summary.outcome,
                  coloured(std::string(name_of(summary.health))), shown(summary.suspect),
                  shown(summary.stuck), terminal_line(summary.trace)});
-      const bool is_detailed =
-          options.traces.size() == 1 || options.limit_seconds > 0 || options.limit_steps > 0;
+      const bool is_detailed = options.traces.size() == 1 || limits.seconds > 0 || limits.steps > 0;
       if (is_detailed) detailed.push_back(std::move(summary));
     }
   }
   count.end_line();
   if (!options.json && !table.is_empty()) print(table.text(terminal_width()));
-  for (const auto& summary : detailed) print_details(summary, options);
+  for (const auto& summary : detailed) print_details(summary, limits);
   return code;
 }
 
@@ -511,11 +380,11 @@ void add_replay(CommandLine& line) {
   command->add_option("--format", options->format, "Format of the files (default: by content)")
       ->check(one_of("format", all_names<RecordingFormat>()));
   command
-      ->add_option("--limit-seconds", options->limit_seconds,
+      ->add_option("--limit-seconds", options->limits.seconds,
                    "Say what a limit of this many seconds would have cost")
       ->check(integer(1, INT32_MAX));
   command
-      ->add_option("--limit-steps", options->limit_steps,
+      ->add_option("--limit-steps", options->limits.steps,
                    "Say what a limit of this many answers of the model would have cost")
       ->check(integer(1, INT32_MAX));
   command->add_option("--db", options->database,
