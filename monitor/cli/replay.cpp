@@ -382,10 +382,12 @@ void add_replay(CommandLine& line) {
   command
       ->add_option("--limit-seconds", options->limits.seconds,
                    "Say what a limit of this many seconds would have cost")
+      ->type_name("SECONDS")
       ->check(integer(1, INT32_MAX));
   command
       ->add_option("--limit-steps", options->limits.steps,
                    "Say what a limit of this many answers of the model would have cost")
+      ->type_name("COUNT")
       ->check(integer(1, INT32_MAX));
   command->add_option("--db", options->database,
                       "Database file to replay into (default: in memory)");
