@@ -382,7 +382,7 @@ void add_replay(CommandLine& line) {
   command
       ->add_option("--limit-seconds", options->limits.seconds,
                    "Say what a limit of this many seconds would have cost")
-      ->type_name("SECONDS")
+      ->type_name("COUNT")
       ->check(integer(1, INT32_MAX));
   command
       ->add_option("--limit-steps", options->limits.steps,

@@ -1,3 +1,6 @@
+// Recordings that are trees of spans: exports of LangSmith and Langfuse. Spans come in any order. A
+// span begins and ends, so it becomes two reports at two times. All of a run are sorted by time
+// before they are handed out.
 #include "ingest/recording_spans.h"
 
 #include <algorithm>

@@ -50,7 +50,7 @@ std::optional<Outcome> swe_outcome(const std::string& status) {
   Outcome outcome;
   outcome.reason = std::string(reasons::error);
   if (word == "submitted") {
-    outcome.reason = "task_complete";
+    outcome.reason = std::string(reasons::task_complete);
   } else if (word.starts_with(
                  "submitted")) {  // its work was taken as it was: `submitted (exit_cost)`
     outcome = {.kind = OutcomeKind::incomplete, .reason = short_name(status)};

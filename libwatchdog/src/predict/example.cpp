@@ -1,3 +1,6 @@
+// An example is what a model learns from: the features of one run after some calls, its kind of
+// agent, its task and how it ended. A file has one example a line. It has numbers and digests, and
+// no text of a run.
 #include "predict/example.h"
 
 #include <algorithm>

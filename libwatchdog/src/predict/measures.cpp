@@ -1,4 +1,5 @@
-// Measures models on unseen tasks. Intervals come from a bootstrap that draws whole tasks, because
+// Measures models on unseen tasks: the ranking of runs, the error of the probabilities, and the
+// finished runs that are flagged. Intervals come from a bootstrap that draws whole tasks, because
 // runs of one task resemble each other.
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,6 @@
 // The model as JSON. A file may come from anywhere, so its size, its lists and its numbers are
-// bounded, and each mistake names its field.
+// bounded, and each mistake names its field. A model that is written and read again predicts the
+// same.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
