@@ -1,6 +1,6 @@
-// Helpers of the readers of recordings. A reader hands out one report after the other. What a
-// format has in one place, such as a call with its result, becomes several reports. Texts and
-// lists of the format are bounded here.
+// Helpers of the readers of recordings. A reader hands out one report after the other. A format may
+// have several things in one place, such as a call with its result. They become several reports.
+// Texts and lists of the format are bounded here.
 #include "ingest/recording_steps.h"
 
 #include <algorithm>
