@@ -2,8 +2,9 @@
 // moment and session are one batch; the observer looks after each batch. Each report gets an event
 // id, and repeated ids are left out, so the session's n-th event is the n-th report fed. That is
 // how a transition leads back to its line and its count of calls. A session that is in the database
-// already is refused, because it would break that count. A session without an end is ended when its
-// recording is over and its health is known, so that a monitor does not call it silent later.
+// already is refused, because it would break that count. Recordings of other programs keep their
+// times. Such a session without an end is ended when its recording is over and its health is known,
+// so that a monitor does not call it silent later.
 #include <unistd.h>
 
 #include <algorithm>
@@ -85,12 +86,16 @@ class Player {
     if (!recording) return recording.error();
     tracks_.clear();
     order_.clear();
+    batch_ = {};
     clock_.begin_trace();
     format_ = recording->format;
     trace_ = file.string();
-    if (recording->format == RecordingFormat::watchdog) (void)track(recording->session);
+    if (is_own()) {
+      if (store_.reader().session(recording->session)) return known_already(recording->session);
+      (void)track(recording->session);
+    }
     if (auto fed = feed(*recording->reader); !fed) {
-      if (order_.empty() || recording->format == RecordingFormat::watchdog) return fed.error();
+      if (order_.empty() || is_own()) return fed.error();
       trouble = fed.error();
       if (auto flushed = flush(); !flushed) return flushed.error();
     }
@@ -122,6 +127,12 @@ class Player {
     std::optional<std::int64_t> steps_ms;  ///< and its time.
   };
 
+  [[nodiscard]] bool is_own() const { return format_ == RecordingFormat::watchdog; }
+
+  [[nodiscard]] Error known_already(const std::string& session) const {
+    return {ErrorCode::conflict, trace_ + ": session " + session + " is in the database already"};
+  }
+
   Track& track(const std::string& session) {
     const auto [place, is_new] = tracks_.try_emplace(session);
     auto& track = place->second;
@@ -144,21 +155,19 @@ class Player {
       auto& one = track(session.id);
       if (one.fed.empty() && store_.reader().session(session.id)) {
         order_.pop_back();
-        return Error{ErrorCode::conflict,
-                     trace_ + ": session " + session.id + " is in the database already"};
+        return known_already(session.id);
       }
       if (one.is_over) continue;
       auto& report = (*step)->report;
       // Each report is to be found again as an event of its own.
       if (report.event_id.empty())
-        report.event_id =
-            "line-" + std::to_string((*step)->line) +
-            (format_ == RecordingFormat::watchdog ? std::string()
-                                                  : "-" + std::to_string(one.fed.size()));
-      if (!note(one, report)) continue;
-      if (!report.ts_ms && report.at) report.ts_ms = report.at->time_since_epoch().count();
-      report.at.reset();
-      if (report.ts_ms) report.at = WallTime{Millis{*report.ts_ms}};
+        report.event_id = "line-" + std::to_string((*step)->line) +
+                          (is_own() ? std::string() : "-" + std::to_string(one.fed.size()));
+      if (!note(one, report)) {
+        if (is_own()) return flush();  // the file has no other session
+        continue;
+      }
+      if (!is_own()) keep_time(report);
       if (auto made = make_room(session, report.ts_ms); !made) return made;
       if (!one.seen_ids.insert(report.event_id).second) continue;
       ++one.summary.events;
@@ -172,6 +181,13 @@ class Player {
       if (batch_.reports.size() < batch_reports) continue;
       if (auto flushed = flush(); !flushed) return flushed;
     }
+  }
+
+  /// Makes the recorded time the time of the event.
+  static void keep_time(Report& report) {
+    if (!report.ts_ms && report.at) report.ts_ms = report.at->time_since_epoch().count();
+    report.at.reset();
+    if (report.ts_ms) report.at = WallTime{Millis{*report.ts_ms}};
   }
 
   /// Counts calls and steps. A step is one answer of the model with its calls: a message of the
@@ -213,7 +229,7 @@ class Player {
     }
     if (batch_.session != session.id)
       batch_ = Batch{.session = session.id, .spec = session.spec, .by = session.by};
-    if (format_ != RecordingFormat::watchdog) batch_.creation = Creation::attach;
+    if (!is_own()) batch_.creation = Creation::attach;
     if (!ts_ms) return {};
     const auto step = clock_.move_to(*ts_ms);
     if (options_.pace == "recorded") std::this_thread::sleep_for(step);
@@ -264,7 +280,7 @@ class Player {
       first = ReplaySighting{.seq = fed.seq, .call = fed.calls, .pattern = health.pattern};
     }
     weigh_limits(one);
-    return one.has_end ? Result<void>{} : close(one);
+    return one.has_end || is_own() ? Result<void>{} : close(one);
   }
 
   void weigh_limits(Track& one) const {
@@ -293,7 +309,7 @@ class Player {
     batch_.reports.push_back(std::move(end));
     auto closed = flush();
     batch_ = {};
-    if (!closed || format_ == RecordingFormat::watchdog || options_.first_calls > 0) return closed;
+    if (!closed || options_.first_calls > 0) return closed;
     if (const auto row = store_.reader().session(one.summary.session))
       one.summary.outcome = name_of(row->lifecycle);
     return {};

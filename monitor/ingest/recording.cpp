@@ -48,14 +48,10 @@ struct RecordingRow {
 
 /// In the order in which they are asked.
 constexpr RecordingRow recording_rows[] = {
-    {RecordingFormat::otlp, is_otlp},
-    {RecordingFormat::codex, is_codex},
-    {RecordingFormat::claude_code, is_claude_code},
-    {RecordingFormat::swe_agent, is_swe_agent},
-    {RecordingFormat::langsmith, is_langsmith},
-    {RecordingFormat::langfuse, is_langfuse},
-    {RecordingFormat::openhands, is_openhands},
-    {RecordingFormat::watchdog, is_event},
+    {RecordingFormat::watchdog, is_event},      {RecordingFormat::otlp, is_otlp},
+    {RecordingFormat::codex, is_codex},         {RecordingFormat::claude_code, is_claude_code},
+    {RecordingFormat::swe_agent, is_swe_agent}, {RecordingFormat::langsmith, is_langsmith},
+    {RecordingFormat::langfuse, is_langfuse},   {RecordingFormat::openhands, is_openhands},
 };
 
 std::string recording_formats() {
@@ -97,6 +93,7 @@ class EventReader final : public RecordingReader {
   EventReader(Trace trace, const std::string& session) : trace_(std::move(trace)) {
     auto made = std::make_shared<RecordedSession>();
     made->id = session;
+    made->by = ReportOrigin::unknown;
     session_ = std::move(made);
   }
   Result<std::optional<RecordedStep>> next() override {
@@ -227,23 +224,30 @@ Result<RecordingKind> recording_kind(const std::filesystem::path& file) {
   if (!lines) return lines.error();
   RecordingKind kind;
   std::string text;
+  // Events of a newer version may have kinds that this one does not know.
+  bool all_have_kinds = true;
+  const auto found_in_lines = [&](int count) {
+    if (!kind.format && count > 0 && all_have_kinds) kind.format = RecordingFormat::watchdog;
+    return kind;
+  };
   for (int count = 0; count < recognized_values_max && !kind.format; ++count) {
     const auto found = lines->next(text, recording_value_max);
     if (!found) return found.error();
     if (!*found) {
       kind.is_empty = count == 0;
-      return kind;
+      return found_in_lines(count);
     }
     auto value = parsed_value(text);
-    if (!value && count > 0) return kind;  // the reader names the line
+    if (!value && count > 0) return found_in_lines(count);  // the reader names the line
     if (!value && value.error().code == ErrorCode::exhausted) return lines->at_line(value.error());
     if (!value) {
       kind.has_lines = false;
       break;
     }
     kind.format = format_of(*value);
+    all_have_kinds = all_have_kinds && !text_in(*value, "kind").empty();
   }
-  if (kind.has_lines) return kind;
+  if (kind.has_lines) return found_in_lines(recognized_values_max);
   const auto whole = whole_text(file);
   if (!whole) return whole.error();
   const auto value = parsed_value(*whole);
@@ -313,16 +317,11 @@ Result<Recording> open_recording(const std::filesystem::path& file,
   if (!ignored) recording.file_bytes = static_cast<std::int64_t>(size);
   const bool is_lines = format == RecordingFormat::watchdog ||
                         format == RecordingFormat::claude_code || format == RecordingFormat::codex;
-  // A pipe can be read only once, so its format must be known.
+  // A pipe can be read only once, so its content cannot decide.
   const bool is_pipe = std::filesystem::exists(file, ignored) &&
                        !std::filesystem::is_regular_file(file, ignored) &&
                        !std::filesystem::is_directory(file, ignored);
-  if (is_pipe && !format) {
-    return Error{ErrorCode::invalid, file.string() +
-                                         " is not a regular file, so its format must be "
-                                         "named with --format: " +
-                                         recording_formats()};
-  }
+  if (is_pipe && !format) format = RecordingFormat::watchdog;
   auto kind = is_lines || is_pipe ? Result<RecordingKind>(RecordingKind{.format = format})
                                   : recording_kind(file);
   if (!kind) return kind.error();

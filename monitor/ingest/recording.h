@@ -73,8 +73,9 @@ inline constexpr std::size_t recording_value_max = 64UL * 1024 * 1024;
 /// transcripts), at most. Files of the others may have any size.
 inline constexpr std::int64_t recording_file_max = 256L * 1024 * 1024;
 
-/// Opens a recording. Without a format its content decides. Errors: `not_found`; `invalid`: the
-/// format was not recognized; `malformed`, `exhausted`, naming file and line.
+/// Opens a recording. Without a format its content decides; a pipe is `watchdog` then. Errors:
+/// `not_found`; `invalid`: the format was not recognized; `malformed`, `exhausted`, naming file and
+/// line.
 [[nodiscard]] Result<Recording> open_recording(const std::filesystem::path& file,
                                                std::optional<RecordingFormat> format = {});
 

@@ -4,8 +4,10 @@
 Usage: replay_test.py MONITOR
 """
 
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -17,6 +19,11 @@ PROGRAM = os.path.abspath(sys.argv.pop(1))
 def run(*words):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WATCHDOG_")} | {"WATCHDOG_CONFIG": ""}
     return subprocess.run([PROGRAM, *words], capture_output=True, text=True, env=environment, timeout=60)
+
+
+def event_ids(database):
+    with contextlib.closing(sqlite3.connect(database)) as store:
+        return [row[0] for row in store.execute("SELECT event_id FROM events ORDER BY seq")]
 
 
 class Replay(unittest.TestCase):
@@ -52,9 +59,38 @@ class Replay(unittest.TestCase):
             self.assertEqual(said.returncode, 0, said.stderr)
             said = run("sessions", "--db", database, "--json")
             self.assertIn("openhands", said.stdout)
+            self.assertEqual(event_ids(database)[-1], "end-of-recording")
             again = run("replay", "--db", database, os.path.join(data, "openhands.json"))
             self.assertEqual(again.returncode, 1)
             self.assertIn("is in the database already", again.stderr)
+
+    def test_treats_events_of_this_program_as_they_are(self):
+        call = '{"kind":"tool_call","name":"a","call_id":"%d","ts_ms":1795341601000}\n'
+        calls = call % 1 + call % 2
+        for name, text, words, code, said in (
+                ("no end", calls, [], 0, {"calls": 2, "outcome": None}),
+                ("nothing", "", [], 0, {"calls": 0, "outcome": None}),
+                ("kinds of a newer version", '{"kind":"dream"}\n', [], 0, {"events": 0, "format": "watchdog"}),
+                ("the rest is not read", calls + "{bad\n", ["--first-calls", "1"], 0, {"calls": 1, "outcome": None}),
+                ("a broken line", calls + "{bad\n", [], 1, None)):
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                database, trace = folder + "/w.db", folder + "/run.jsonl"
+                with open(trace, "w", encoding="utf-8") as file:
+                    file.write(text)
+                found = run("replay", "--json", "--db", database, *words, trace)
+                self.assertEqual(found.returncode, code, found.stderr)
+                self.assertEqual(found.stdout == "", said is None)
+                if said:
+                    self.assertEqual({key: json.loads(found.stdout)[key] for key in said}, said)
+                self.assertNotIn("end-of-recording", event_ids(database))
+                # Nothing of a file that is refused is stored, even if another file follows.
+                if code == 1:
+                    with open(folder + "/next.jsonl", "w", encoding="utf-8") as file:
+                        file.write(call % 3)
+                    found = run("replay", "--json", "--db", database, trace, folder + "/next.jsonl")
+                    self.assertEqual((found.returncode, found.stdout.count("\n")), (1, 1))
+                    with contextlib.closing(sqlite3.connect(database)) as store:
+                        self.assertEqual(store.execute("SELECT count(*) FROM sessions").fetchone(), (1,))
 
 
 if __name__ == "__main__":
