@@ -368,7 +368,7 @@ std::vector<Batch> Transcript::leave() {
 
 std::string Transcript::title_of(const std::string& session) const {
   const auto found = std::ranges::find(state_->talks, session, &TranscriptTalk::session);
-  return found == state_->talks.end() ? std::string() : found->title;
+  return found == state_->talks.end() ? std::string() : first_bytes(found->title, label_bytes_max);
 }
 
 std::string Transcript::save() const {
