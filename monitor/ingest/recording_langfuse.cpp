@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codec/json_bounds.h"
 #include "ingest/recording_spans.h"
 #include "ingest/transcript_state.h"
 
@@ -32,13 +33,13 @@ std::optional<WallTime> fuse_moment(const json& object, const char* camel, const
   return moment ? moment : moment_in(object, snake);
 }
 
-/// Exports write input and output as text that is JSON.
+/// Exports write input and output as text that is JSON. A text outside of the bounds stays a text.
 json fuse_value(const json& value) {
   if (!value.is_string()) return value;
   const auto& text = value.get_ref<const std::string&>();
   if (!text.starts_with('{') && !text.starts_with('[')) return value;
-  auto parsed = json::parse(text, nullptr, false);
-  return parsed.is_discarded() ? value : parsed;
+  if (!check_json(text)) return value;
+  return json::parse(text, nullptr, false);
 }
 
 constexpr std::string_view fuse_types[] = {"SPAN",      "GENERATION", "EVENT",     "AGENT",
