@@ -1,0 +1,336 @@
+// Recordings of other programs become reports. The texts follow the documentation of each program.
+#include "ingest/recording.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <thread>
+
+#include "ingest/bounded_text.h"
+#include "ingest/long_texts.h"
+#include "support/temp_dir.h"
+
+namespace watchdog::monitor {
+namespace {
+
+/// 2026-11-22T10:00:00Z
+constexpr std::int64_t begin_ms = 1'795'341'600'000;
+
+/// A report as `session kind name call: content @seconds`. Parts that it does not have are left
+/// out.
+std::string text_of(const RecordedStep& step) {
+  const auto& report = step.report;
+  auto text = step.session->id + " " + std::string(name_of(report.kind));
+  if (!report.name.empty()) text += " " + report.name;
+  if (!report.call_id.empty()) text += " " + report.call_id;
+  if (const auto* used = std::get_if<BudgetFigures>(&report.detail))
+    text += " steps=" + std::to_string(used->steps) + " tokens=" + std::to_string(used->tokens);
+  if (const auto* outcome = std::get_if<Outcome>(&report.detail))
+    text += " " + std::string(name_of(outcome->kind)) + " " + outcome->reason;
+  if (!report.content.empty()) text += ": " + report.content;
+  if (report.ts_ms) text += " @" + std::to_string((*report.ts_ms - begin_ms) / 1'000);
+  return text;
+}
+
+struct ReadRecording {
+  RecordingFormat format = RecordingFormat::watchdog;
+  std::vector<std::string> steps;
+  std::string agent;
+  std::optional<Error> error;
+};
+
+class Recordings : public testing::Test {
+ protected:
+  ReadRecording read(std::string_view text, std::optional<RecordingFormat> format = {}) {
+    std::ofstream(file_, std::ios::binary) << text;
+    return read_file(format);
+  }
+  ReadRecording read_file(std::optional<RecordingFormat> format = {}) {
+    ReadRecording found;
+    auto recording = open_recording(file_, format);
+    if (!recording) {
+      found.error = recording.error();
+      return found;
+    }
+    found.format = recording->format;
+    while (true) {
+      auto step = recording->reader->next();
+      if (!step) found.error = step.error();
+      if (!step || !*step) return found;
+      found.steps.push_back(text_of(**step));
+      found.agent = (*step)->session->spec.agent;
+      EXPECT_TRUE(check((*step)->session->spec).ok());
+    }
+  }
+  std::string mistake(const ReadRecording& found) {
+    if (!found.error) return {};
+    auto text = found.error->message;
+    if (const auto at = text.find(file_.string()); at != std::string::npos)
+      text.replace(at, file_.string().size(), "FILE");
+    return text;
+  }
+
+  test::TempDir folder_;
+  std::filesystem::path file_ = folder_.path() / "run.json";
+};
+
+struct RecordingSample {
+  const char* what;
+  RecordingFormat format;
+  const char* agent;
+  const char* text;
+  std::vector<std::string> steps;  ///< Without the session before them.
+  const char* session = "";        ///< Empty: that of the file's name.
+};
+
+const RecordingSample samples[] = {
+    {"OpenHands 0",
+     RecordingFormat::openhands,
+     "openhands",
+     R"([{"id":0,"timestamp":"2026-11-22T10:00:00","source":"user","action":"message","args":{"content":"mend"}},
+{"id":1,"timestamp":"2026-11-22T10:00:01","source":"agent","action":"recall","args":{"query":"x"}},
+{"id":2,"timestamp":"2026-11-22T10:00:02","source":"agent","action":"run","args":{"command":"ls","thought":"look"},
+ "tool_call_metadata":{"function_name":"bash","tool_call_id":"c1"}},
+{"id":3,"timestamp":"2026-11-22T10:00:03","source":"agent","cause":2,"observation":"run","content":"no",
+ "extras":{"metadata":{"exit_code":2}}},
+{"id":4,"timestamp":"2026-11-22T10:00:04","source":"agent","action":"read","args":{"path":"a"}},
+{"id":5,"timestamp":"2026-11-22T10:00:05","source":"agent","cause":4,"observation":"read","content":"text","extras":{}},
+{"id":6,"timestamp":"2026-11-22T10:00:06","source":"agent","observation":"agent_state_changed","content":"",
+ "extras":{"agent_state":"awaiting_user_confirmation"}},
+{"id":7,"timestamp":"2026-11-22T10:00:07","source":"agent","action":"finish","args":{"final_thought":"done"}}])",
+     {"user_input: mend @0", "message assistant: look @2",
+      R"(tool_call bash c1: {"command":"ls"} @2)", "error bash c1: no @3",
+      R"(tool_call read event-4: {"path":"a"} @4)", "tool_result read event-4: text @5",
+      "wait approval @6", "message assistant: done @7", "idle @7"}},
+    {"OpenHands 0, a row of an evaluation",
+     RecordingFormat::openhands,
+     "openhands",
+     R"({"instance_id":"task-1","history":[[{"id":1,"action":"run","args":{"command":"ls"}},)"
+     R"({"id":2,"cause":1,"observation":"error","content":"bad"}]]})",
+     {R"(tool_call run event-1: {"command":"ls"})", "error run event-1: bad"},
+     "task-1"},
+    {"OpenHands 1",
+     RecordingFormat::openhands,
+     "openhands",
+     R"({"kind":"MessageEvent","timestamp":"2026-11-22T10:00:00","source":"user","llm_message":{"content":[{"type":"text","text":"mend"}]}}
+{"kind":"ActionEvent","timestamp":"2026-11-22T10:00:01","thought":[],"tool_name":"terminal","tool_call_id":"c1","action":{"kind":"T","command":"ls"}}
+{"kind":"ObservationEvent","timestamp":"2026-11-22T10:00:02","tool_name":"terminal","tool_call_id":"c1","observation":{"content":[{"type":"text","text":"no"}],"is_error":true}}
+{"kind":"Condensation","timestamp":"2026-11-22T10:00:03"}
+{"kind":"PauseEvent","timestamp":"2026-11-22T10:00:04"}
+)",
+     {"user_input: mend @0", R"(tool_call terminal c1: {"command":"ls"} @1)",
+      "error terminal c1: no @2", "compaction @3", "idle interrupted @4"}},
+    {"SWE-agent",
+     RecordingFormat::swe_agent,
+     "swe-agent",
+     R"~({"trajectory":[{"thought":"look","action":"ls -F\n","observation":"a"},
+{"thought":"","action":"","observation":"say a command"},{"action":"$x","observation":"no"}],
+"history":[{"role":"user","content":"demo","is_demo":true},{"role":"user","content":"mend"}],
+"info":{"exit_status":"submitted (exit_cost)","model_stats":{"tokens_sent":7,"tokens_received":3,"api_calls":2}}})~",
+     {"user_input: mend", "message assistant: look", "tool_call ls step-1: ls -F\n",
+      "tool_result ls step-1: a", "message environment: say a command", "tool_call bash step-2: $x",
+      "tool_result bash step-2: no", "budget steps=2 tokens=10",
+      "end incomplete submitted (exit_cost)"}},
+    {"mini-SWE-agent",
+     RecordingFormat::swe_agent,
+     "mini-swe-agent",
+     R"({"trajectory_format":"mini-swe-agent-1","messages":[{"role":"system","content":"s"},{"role":"user","content":"mend"},
+{"role":"assistant","content":"so:\n```bash\nls\n```","extra":{"timestamp":1795341601.5}},
+{"role":"user","content":"<returncode>1</returncode>","extra":{"timestamp":1795341602}},
+{"role":"assistant","content":"","tool_calls":[{"id":"c2","function":{"name":"sh","arguments":"{}"}}]},
+{"role":"tool","tool_call_id":"c2","content":"<returncode>0</returncode>"}],"info":{"exit_status":"Submitted"}})",
+     {"user_input: mend", "message assistant: so:\n```bash\nls\n``` @1",
+      "tool_call bash step-1: ls @1", "error bash step-1: <returncode>1</returncode> @2",
+      "tool_call sh c2: {} @2", "tool_result sh c2: <returncode>0</returncode> @2",
+      "end completed task_complete @2"}},
+    {"LangSmith, the inner runs first",
+     RecordingFormat::langsmith,
+     "asker",
+     R"({"id":"t","trace_id":"r","parent_run_id":"r","run_type":"tool","name":"find","inputs":{"input":"q"},"outputs":null,"start_time":"2026-11-22T10:00:03","end_time":"2026-11-22T10:00:04","error":"late"}
+{"id":"l","trace_id":"r","parent_run_id":"r","run_type":"llm","name":"m","inputs":{},"outputs":{"generations":[[{"text":"I ask."}]]},"start_time":"2026-11-22T10:00:01","end_time":"2026-11-22T10:00:02","total_tokens":12}
+{"id":"r","trace_id":"r","run_type":"chain","name":"asker","inputs":{"messages":[{"type":"human","content":"ask"}]},"outputs":{},"start_time":"2026-11-22T10:00:00","end_time":"2026-11-22T10:00:05","extra":{"metadata":{"thread_id":"thread-7"}}}
+)",
+     {"user_input: ask @0", "message assistant: I ask. @2", "budget steps=1 tokens=12 @2",
+      "tool_call find t: q @3", "error find t: late @4", "idle @5"},
+     "thread-7"},
+    {"LangSmith, runs in a run",
+     RecordingFormat::langsmith,
+     "asker",
+     R"([{"id":"r","run_type":"chain","name":"asker","inputs":{"question":"ask"},"start_time":"2026-11-22T10:00:00",
+"child_runs":[{"id":"t","run_type":"tool","name":"find","inputs":{"q":1},"outputs":{"output":"found"},
+"start_time":"2026-11-22T10:00:01","end_time":"2026-11-22T10:00:02"}]}])",
+     {"user_input: ask @0", R"(tool_call find t: {"q":1} @1)", "tool_result find t: found @2"},
+     "r"},
+    {"Langfuse, a trace",
+     RecordingFormat::langfuse,
+     "asker",
+     R"({"id":"trace-1","name":"asker","timestamp":"2026-11-22T10:00:00Z","input":{"question":"ask"},"sessionId":"chat-3",
+"observations":[{"id":"o2","traceId":"trace-1","type":"TOOL","name":"find","startTime":"2026-11-22T10:00:03Z",
+"endTime":"2026-11-22T10:00:04Z","level":"ERROR","statusMessage":"late","input":{"q":"x"}},
+{"id":"o1","traceId":"trace-1","type":"GENERATION","name":"m","startTime":"2026-11-22T10:00:01Z",
+"endTime":"2026-11-22T10:00:02Z","output":{"role":"assistant","content":"I ask."},"usageDetails":{"total":12}}]})",
+     {"user_input: ask @0", "message assistant: I ask. @2", "budget steps=1 tokens=12 @2",
+      R"(tool_call find o2: {"q":"x"} @3)", "error find o2: late @4", "idle @4"},
+     "chat-3"},
+    {"Langfuse, the export",
+     RecordingFormat::langfuse,
+     "asker",
+     R"({"id":"o1","trace_id":"trace-1","type":"TOOL","name":"find","parent_observation_id":"o0","start_time":"2026-11-22 10:00:01.000","end_time":"2026-11-22 10:00:02.000","input":"{\"q\":\"x\"}","output":"found"}
+{"id":"o0","trace_id":"trace-1","type":"AGENT","name":"asker","start_time":"2026-11-22 10:00:00.000","end_time":"2026-11-22 10:00:03.000","input":"ask"}
+)",
+     {"user_input: ask @0", R"(tool_call find o1: {"q":"x"} @1)", "tool_result find o1: found @2",
+      "idle @3"},
+     "trace-1"},
+    {"Codex",
+     RecordingFormat::codex,
+     "codex",
+     R"({"type":"session_meta","timestamp":"2026-11-22T10:00:00Z","payload":{"id":"s","cwd":"/p"}}
+{"type":"response_item","timestamp":"2026-11-22T10:00:02Z","payload":{"type":"function_call","name":"sh","arguments":"{}","call_id":"c"}}
+)",
+     {},
+     "s"},
+    {"Claude Code",
+     RecordingFormat::claude_code,
+     "claude-code",
+     R"({"type":"user","sessionId":"s","timestamp":"2026-11-22T10:00:00.123Z","message":{"content":"mend"}}
+)",
+     {},
+     "s"},
+    {"OpenTelemetry",
+     RecordingFormat::otlp,
+     "asker",
+     R"({"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"asker"}}]},"scopeSpans":[{"spans":[{)"
+     R"("traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"0000000000000002","name":"execute_tool find",)"
+     R"("startTimeUnixNano":"1795341601000000000","endTimeUnixNano":"1795341602000000000","attributes":[)"
+     R"({"key":"gen_ai.conversation.id","value":{"stringValue":"talk-1"}},{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}},)"
+     R"({"key":"gen_ai.tool.name","value":{"stringValue":"find"}}]}]}]}]})",
+     {},
+     "talk-1"},
+    {"events of this program",
+     RecordingFormat::watchdog,
+     "",
+     R"({"kind":"tool_call","name":"find","call_id":"c1","ts_ms":1795341601000}
+{"kind":"of a newer version"}
+
+{"kind":"message","name":"assistant","text":"x","trajectory":[],"run_type":"llm","inputs":{}}
+)",
+     {"tool_call find c1 @1", "message assistant: x"}},
+};
+
+TEST_F(Recordings, of_each_format_become_reports) {
+  for (const auto& sample : samples) {
+    const auto found = read(sample.text);
+    EXPECT_FALSE(found.error) << sample.what << ": " << mistake(found);
+    EXPECT_EQ(name_of(found.format), name_of(sample.format)) << sample.what;
+    EXPECT_EQ(found.agent, sample.agent) << sample.what;
+    // Other tests say what becomes of a transcript and of telemetry.
+    ASSERT_FALSE(found.steps.empty()) << sample.what;
+    const auto session =
+        *sample.session == '\0' ? open_recording(file_)->session : std::string(sample.session);
+    EXPECT_TRUE(found.steps[0].starts_with(session + " ")) << found.steps[0];
+    if (sample.steps.empty()) continue;
+    std::vector<std::string> expected;
+    for (const auto& step : sample.steps) expected.push_back(session + " " + step);
+    EXPECT_EQ(found.steps, expected) << sample.what;
+    // Its name gives the same as its content.
+    EXPECT_EQ(read(sample.text, sample.format).steps, expected) << sample.what;
+  }
+}
+
+TEST_F(Recordings, of_this_program_are_recognized_by_their_kinds) {
+  EXPECT_EQ(read("").format, RecordingFormat::watchdog);
+  EXPECT_FALSE(read("\n \n").error);
+  // Kinds of a newer version are left out, even if there is no other.
+  const auto newer = read("{\"kind\":\"dream\"}\n{\"kind\":\"sleep\"}\n");
+  EXPECT_FALSE(newer.error) << mistake(newer);
+  EXPECT_TRUE(newer.steps.empty());
+  EXPECT_EQ(newer.format, RecordingFormat::watchdog);
+  // OpenHands may have kinds that are not known either.
+  EXPECT_EQ(read("{\"kind\":\"NewEvent\"}\n{\"kind\":\"PauseEvent\"}\n").format,
+            RecordingFormat::openhands);
+}
+
+TEST_F(Recordings, of_this_program_may_come_through_a_pipe) {
+  ASSERT_EQ(::mkfifo(file_.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(file_) << "{\"kind\":\"heartbeat\"}\n"; });
+  const auto found = read_file();
+  writer.join();
+  EXPECT_FALSE(found.error) << mistake(found);
+  EXPECT_EQ(found.steps.size(), 1U);
+}
+
+TEST_F(Recordings, that_are_broken_say_where) {
+  using enum RecordingFormat;
+  struct Row {
+    const char* text;
+    std::optional<RecordingFormat> format;
+    const char* wrong;
+    std::size_t steps;
+  };
+  const Row rows[] = {
+      {"{\"x\":1}\n",
+       {},
+       "FILE: the format was not recognized. Name it with --format: watchdog",
+       0},
+      {"[1,\n2,\n}\n", {}, "FILE:3: it is not JSON", 0},
+      {"{\"kind\":\"heartbeat\"}\n\n{\"kind\":1}\n", {}, "FILE:3: ", 1},
+      {"{\"kind\":\"heartbeat\"}\n{bad\n", {}, "FILE:2: ", 1},
+      {"{\"kind\":\"PauseEvent\"}\n{bad\n", {}, "FILE:2: it is not JSON", 1},
+      {"{\"run_type\":\"tool\",\"inputs\":{}}\n7\n", {}, "FILE:2: a run must be an object", 1},
+      {"{\"id\":\"x\",\"traceId\":\"t\",\"type\":\"TOOL\",\"startTime\":\"2026-11-22T10:00:00Z\"}"
+       "\n7\n",
+       {},
+       "FILE:2: an observation must be an object",
+       1},
+      {"{\"trajectory\":1}", swe_agent, "trajectory, or messages, must be an array", 0},
+      {"{\"type\":\"user\",\"sessionId\":\"s\",\"message\":{\"content\":\"a\"}}\n7\n",
+       {},
+       "FILE:2: the line is not a JSON object",
+       1},
+  };
+  for (const auto& row : rows) {
+    const auto found = read(row.text, row.format);
+    ASSERT_TRUE(found.error) << row.text;
+    EXPECT_NE(mistake(found).find(row.wrong), std::string::npos) << mistake(found);
+    EXPECT_EQ(found.steps.size(), row.steps) << row.text;
+  }
+  std::filesystem::remove(file_);
+  EXPECT_EQ(read_file().error->code, ErrorCode::not_found);
+}
+
+TEST_F(Recordings, with_a_very_long_text_are_read) {
+  for (const auto& sample : samples) {
+    const auto value = nlohmann::json::parse(sample.text, nullptr, false);
+    if (value.is_discarded()) continue;  // lines
+    test::for_each_long_text(value, [&](const nlohmann::json& variant) {
+      std::ofstream(file_, std::ios::binary) << variant.dump();
+      auto recording = open_recording(file_, sample.format);
+      if (!recording) return;
+      while (true) {
+        auto step = recording->reader->next();
+        if (!step || !*step) return;
+        EXPECT_LE((*step)->report.name.size(), 256U) << sample.what;
+        EXPECT_LE((*step)->report.call_id.size(), 256U) << sample.what;
+        EXPECT_TRUE(check((*step)->session->spec).ok()) << sample.what;
+      }
+    });
+  }
+}
+
+TEST_F(Recordings, with_deep_values_are_refused_or_read_as_text) {
+  constexpr std::size_t levels = 100'000;
+  const auto deep = std::string(levels, '[') + std::string(levels, ']');
+  const auto refused = read("{\"run_type\":\"tool\",\"inputs\":" + deep + "}\n");
+  ASSERT_TRUE(refused.error);
+  EXPECT_NE(mistake(refused).find("levels"), std::string::npos) << mistake(refused);
+  const auto found = read(
+      R"({"id":"x","traceId":"t","type":"TOOL","name":"n","startTime":"2026-11-22T10:00:00Z","input":")" +
+      deep + "\"}\n");
+  EXPECT_FALSE(found.error) << mistake(found);
+  ASSERT_EQ(found.steps.size(), 1U);
+  EXPECT_TRUE(found.steps[0] == "t tool_call n x: " + deep + " @0");
+}
+
+}  // namespace
+}  // namespace watchdog::monitor
