@@ -19,6 +19,7 @@
 #include "cli/replay_summary.h"
 #include "cli/usage.h"
 #include "facts/ids.h"
+#include "facts/role.h"
 #include "ingest/recording.h"
 #include "observer/observer.h"
 #include "terminal/output.h"
@@ -195,9 +196,8 @@ class Player {
   bool note(Track& one, const Report& report) {
     auto& summary = one.summary;
     const bool is_call = report.kind == ReportKind::tool_call;
-    const bool is_answer = report.kind == ReportKind::message && report.name != "user" &&
-                           report.name != "system" && report.name != "error" &&
-                           report.name != "environment" && report.name != "tool";
+    const bool is_answer =
+        report.kind == ReportKind::message && speaker_of(report.name) == Speaker::agent;
     if (is_call && options_.first_calls > 0 && summary.calls == options_.first_calls)
       return !(one.is_over = true);
     if (report.kind == ReportKind::end) {
@@ -232,6 +232,7 @@ class Player {
     if (!is_own()) batch_.creation = Creation::attach;
     if (!ts_ms) return {};
     const auto step = clock_.move_to(*ts_ms);
+    // A person who watches the page asked for the pace of the recording; no decision waits for it.
     if (options_.pace == "recorded") std::this_thread::sleep_for(step);
     return {};
   }
@@ -305,7 +306,7 @@ class Player {
     end.detail = Outcome{.reason = "end_of_recording", .stated = false, .by_answer = true};
     end.event_id = "end-of-recording";
     if (one.summary.begins_ms) end.at = WallTime{Millis{one.summary.ends_ms}};
-    batch_ = Batch{.session = one.summary.session};
+    batch_ = Batch{.session = one.summary.session, .by = ReportOrigin::monitor};
     batch_.reports.push_back(std::move(end));
     auto closed = flush();
     batch_ = {};

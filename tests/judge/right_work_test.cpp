@@ -111,7 +111,8 @@ TEST(RightWork, output_of_programs_that_is_reported_as_messages) {
   std::string lines;
   for (int i = 0; i < 60; ++i)
     lines += "warning: this function is deprecated and will be removed\n";
-  for (const char* role : {"terminal", "console", "stdout", "environment", "observation"}) {
+  for (const char* role :
+       {"terminal", "console", "stdout", "stderr", "environment", "observation", "tool", "error"}) {
     Agent alone;
     Agent both;
     for (int i = 0; i < 20; ++i) {

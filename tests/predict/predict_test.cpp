@@ -32,7 +32,7 @@ std::vector<Example> recorded_examples() {
 Event call_event(Seq seq, ReportKind kind, std::string content) {
   Event event{.seq = seq, .session = 1, .tick = Instant{Millis{1'000}}};
   event.report.kind = kind;
-  event.report.name = "shell";
+  event.report.name = kind == ReportKind::message ? "assistant" : "shell";
   event.report.content = std::move(content);
   mark(event.report);
   return event;
@@ -148,7 +148,7 @@ TEST(Prediction, is_hidden_where_little_is_known) {
   const auto found = predict(model, 0, Features{}, "");
   EXPECT_TRUE(found->worth_showing);
   EXPECT_EQ(in_words(*found), "7 of 10 sessions that looked like this did not finish (212 seen)");
-  EXPECT_FALSE(predict(model, 1, Features{}, "")) << "there is no model of this stage";
+  EXPECT_FALSE(predict(model, 1, Features{}, "")) << "the stage was not trained";
 }
 
 TEST(Prediction, names_at_most_three_contributions) {

@@ -7,11 +7,11 @@
 #include "watchdog/repetition.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "facts/agent_tools.h"
 #include "facts/digest.h"
+#include "facts/role.h"
 
 namespace watchdog {
 namespace {
@@ -40,25 +40,6 @@ constexpr std::size_t round_calls_max = 16;
 constexpr std::uint64_t timed_out = 0x74696D65642D6F75;
 /// Words and pairs of words of what may be a command rather than a text.
 constexpr std::size_t command_max = 32;
-
-/// Returns whether the role is a program's. Equal lines of its output are no repetition of a model.
-bool is_programs(std::string_view role) {
-  constexpr std::array<std::string_view, 12> roles{
-      "tool",   "terminal", "console",     "shell",       "stdout",      "stderr",
-      "output", "function", "environment", "observation", "tool_result", "command_output"};
-  return std::find(roles.begin(), roles.end(), role) != roles.end();
-}
-
-/// Returns whether the role is the agent's.
-bool is_agents(std::string_view role) {
-  return role != "user" && role != "human" && role != "system" && role != "developer" &&
-         !is_programs(role);
-}
-
-/// Returns whether the role is a hook's own, besides the agent's and the user's.
-bool is_nobodys(std::string_view role) {
-  return role == "hook" || role == "notification";
-}
 
 /// Returns the finding for a streak; its level is `none` below both bounds.
 Finding judged(Pattern pattern, double count, Seq first, Seq last, const Policy& policy) {
@@ -481,10 +462,12 @@ void Repetition::take_state(const Marks& marks, Seq seq, const Policy& policy) {
 
 void Repetition::take_message(std::string_view role, const Marks* marks, Seq seq,
                               const Policy& policy) {
-  if (is_nobodys(role)) return;
+  const auto speaker = speaker_of(role);
+  if (speaker == Speaker::hook) return;
   novel = false;
   compactions = {};
-  if (!is_agents(role)) {
+  // Equal lines of a program's output are no repetition of a model.
+  if (speaker != Speaker::agent) {
     quieten();
     return;
   }

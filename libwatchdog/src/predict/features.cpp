@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "facts/digest.h"
+#include "facts/role.h"
 #include "privacy/content.h"
 
 namespace watchdog {
@@ -43,12 +44,6 @@ std::optional<double> share_of_new(std::string_view text, SeenWords& seen) {
 
 double share(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? not_known : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-/// Returns whether the role of a message is a person's or a program's, not the agent's.
-bool is_input_role(std::string_view role) {
-  return role == "user" || role == "human" || role == "system" || role == "developer" ||
-         role == "tool" || role == "hook" || role == "notification";
 }
 
 }  // namespace
@@ -123,7 +118,7 @@ void RunFeatures::take_result(const Event& event) {
 }
 
 void RunFeatures::take_message(const Event& event) {
-  if (is_input_role(event.report.name)) return;
+  if (speaker_of(event.report.name) != Speaker::agent) return;
   if (const auto fresh = share_of_new(event.report.content, messages_))
     recent_messages_.add(*fresh);
 }
