@@ -177,7 +177,7 @@ function showAbout(session) {
   parts.labels.replaceChildren(...Object.entries(labels).map(([key, value]) => el('li', {}, `${key}: ${value}`)));
 }
 
-const sourceNames = { otlp: 'OpenTelemetry', mcp: 'MCP' };
+const sourceNames = { otlp: 'OpenTelemetry', mcp: 'MCP', unknown: 'not recorded' };
 
 /** By which ways it was heard, and when each was last. */
 function heardFrom(sources) {

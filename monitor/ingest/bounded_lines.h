@@ -17,9 +17,9 @@ class BoundedLines {
   /// Errors: `not_found`.
   [[nodiscard]] static Result<BoundedLines> open(const std::filesystem::path& file);
 
-  /// Sets `line` to the next line that is not blank, without its end. False: there is none.
-  /// Errors: `exhausted`: it has more than `bytes_max` bytes; `unavailable`: the file cannot be
-  /// read.
+  /// Sets `line` to the next line that is not blank, without its end. Returns false at the end of
+  /// the file. Errors: `exhausted`: it has more than `bytes_max` bytes; `unavailable`: the file
+  /// cannot be read.
   [[nodiscard]] Result<bool> next(std::string& line, std::size_t bytes_max);
 
   /// The number of the latest line, counted from 1; 0: none was read.

@@ -40,11 +40,11 @@ struct RecordedSpan {
 /// ends, an answer when it ends.
 void add_spans(const std::vector<RecordedSpan>& spans, StepList& steps);
 
-/// The text of a conversation's newest message with this role, or of the value itself; empty: it
-/// has none. It reads messages of LangChain and of OpenAI's API.
+/// Returns the text of the newest message with this role, or of the value itself. It may be empty.
+/// It reads messages of LangChain and of OpenAI's API.
 [[nodiscard]] std::string newest_text(const nlohmann::json& value, bool of_person);
 
-/// A number in a member, at least 0 and at most `most`; 0: it has none.
+/// Returns the number in a member, from 0 to `most`; 0 if it is something else.
 [[nodiscard]] double amount_in(const nlohmann::json& object, const char* name, double most);
 
 }  // namespace watchdog::monitor

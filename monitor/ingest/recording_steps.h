@@ -26,12 +26,12 @@ class StepList {
   /// `name`: the session of a file that names none; `format`: a label of each session.
   StepList(std::string name, RecordingFormat format) : name_(std::move(name)), format_(format) {}
 
-  /// Returns the session; a new one if it is not there. An empty id, and one that is not allowed,
-  /// is the file's own. `spec` counts the first time.
+  /// Returns the session with this id, and makes it with `spec` the first time. An id that is empty
+  /// or not allowed becomes the name of the file.
   std::shared_ptr<const RecordedSession> session(const std::string& id, SessionSpec spec = {});
-  /// Where the following steps are in the file.
+  /// Sets the line of the following steps.
   void begin_value(int line) { line_ = line; }
-  /// Adds a report. `at`: its time; nothing: the recording has none.
+  /// Adds a report. `at` is its time; the recording may have no times.
   void say(const std::shared_ptr<const RecordedSession>& session, Report report,
            std::optional<WallTime> at);
 
@@ -76,7 +76,7 @@ class ValueReader {
   /// Takes one value; `text` is the same as it is in the file. Errors: `malformed`, `exhausted`.
   [[nodiscard]] virtual Result<void> take(const nlohmann::json& value, std::string_view text,
                                           StepList& steps) = 0;
-  /// The file is over.
+  /// The reader has taken the last value of the file.
   virtual void finish(StepList& steps) = 0;
 };
 
@@ -88,7 +88,7 @@ class ValueReader {
 /// The time in a member: a text, or a number of milliseconds since 1970.
 [[nodiscard]] std::optional<WallTime> moment_in(const nlohmann::json& object, const char* name);
 
-// Of each format: whether a value is one of its own, and its reader. Pure.
+// Each format has a function that recognizes its values, and a reader. Pure.
 [[nodiscard]] bool is_otlp(const nlohmann::json& value);
 [[nodiscard]] bool is_openhands(const nlohmann::json& value);
 [[nodiscard]] bool is_swe_agent(const nlohmann::json& value);

@@ -128,6 +128,7 @@ std::string sources_in(const json& document, WallTime now) {
   for (const auto& source : document.value("sources", json::array())) {
     auto name = shown(source, "source");
     if (name == name_of(ReportOrigin::monitor)) continue;
+    if (name == name_of(ReportOrigin::unknown)) name = "not recorded";
     if (name == name_of(ReportOrigin::otlp)) name = "OpenTelemetry";
     if (name == name_of(ReportOrigin::mcp)) name = "MCP";
     const auto age = now.time_since_epoch().count() - source.value("lastAt", std::int64_t{0});

@@ -241,7 +241,7 @@ TEST_F(Recordings, of_each_format_become_reports) {
 TEST_F(Recordings, of_this_program_are_recognized_by_their_kinds) {
   EXPECT_EQ(read("").format, RecordingFormat::watchdog);
   EXPECT_FALSE(read("\n \n").error);
-  // Kinds of a newer version are left out, even if there is no other.
+  // The reader leaves out kinds of a newer version, also in a file that has only such kinds.
   const auto newer = read("{\"kind\":\"dream\"}\n{\"kind\":\"sleep\"}\n");
   EXPECT_FALSE(newer.error) << mistake(newer);
   EXPECT_TRUE(newer.steps.empty());

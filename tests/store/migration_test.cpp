@@ -10,6 +10,7 @@
 #include "store/sqlite.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
+#include "support/sql.h"
 #include "support/temp_dir.h"
 #include "support/text_file.h"
 
@@ -25,13 +26,7 @@ class OldFile : public testing::Test {
   test::TempDir dir;
   std::filesystem::path path = dir / "old.db";
 
-  void run_sql(const std::string& sql) {
-    sqlite3* connection = nullptr;
-    ASSERT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
-        << sqlite3_errmsg(connection);
-    sqlite3_close(connection);
-  }
+  void run_sql(const std::string& sql) { test::run_sql(path, sql); }
   std::int64_t number(const std::string& sql) {
     sqlite3* connection = nullptr;
     EXPECT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);

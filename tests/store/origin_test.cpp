@@ -6,6 +6,7 @@
 #include "observer/observer.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
+#include "support/sql.h"
 #include "support/temp_dir.h"
 #include "watchdog/tracker.h"
 
@@ -35,13 +36,7 @@ class Origins : public testing::Test {
     for (const auto& event : all_events(store.reader(), "s")) origins.push_back(event.origin);
     return origins;
   }
-  void run_sql(const std::string& sql) {
-    sqlite3* connection = nullptr;
-    ASSERT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
-        << sqlite3_errmsg(connection);
-    sqlite3_close(connection);
-  }
+  void run_sql(const std::string& sql) { test::run_sql(path, sql); }
 };
 
 TEST_F(Origins, are_stored_with_each_report_of_a_batch) {

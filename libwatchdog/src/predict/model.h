@@ -24,7 +24,7 @@ struct ScoreBlock {
 
 /// The model of one stage. The score is the logarithm of the odds, before it is calibrated.
 struct StageModel {
-  std::int64_t runs = 0;  ///< In training; 0: there is no model of this stage.
+  std::int64_t runs = 0;  ///< The runs in training. 0 means that the stage was not trained.
   std::int64_t unfinished = 0;
   Features mean{};
   Features scale{};
@@ -32,7 +32,7 @@ struct StageModel {
   double intercept = 0;
   std::vector<std::pair<std::string, double>> agents{};  ///< Added to it; others: 0.
   std::vector<ScoreBlock> blocks{};                      ///< Ascending.
-  /// From this score on a run is unlikely to finish; empty: too few runs finished to know.
+  /// A run with this score or a higher one is unlikely to finish. Empty: too few runs finished.
   std::optional<double> unlikely_from{};
 };
 
@@ -50,8 +50,8 @@ struct PredictionModel {
 /// A statement about a run. A plain value.
 struct Prediction {
   double score = 0;
-  std::int64_t runs = 0;        ///< Comparable ones in training,
-  std::int64_t unfinished = 0;  ///< and those of them that did not finish.
+  std::int64_t runs = 0;        ///< The comparable runs in training.
+  std::int64_t unfinished = 0;  ///< The comparable runs that did not finish.
   double low = 0;               ///< 95 % interval of that share.
   double high = 1;
   bool unlikely = false;  ///< Unlikely to finish.
