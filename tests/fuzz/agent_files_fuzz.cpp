@@ -25,6 +25,11 @@ std::vector<std::string> fuzz_seeds() {
 
 namespace {
 
+/// The lines of opencode's plugin that an install looks for.
+constexpr std::string_view plugin =
+    "// The plugin that reports what opencode does to watchdog-monitor.\n"
+    "const installed = null;\n";
+
 void try_agent(const AgentSetup& agent, std::string_view text, const HookTarget& target) {
   const auto found = hooks_in(agent, text, target);
   const auto with = with_hooks(agent, text, target);
@@ -51,7 +56,7 @@ void try_input(std::string_view text) {
   } else {
     FUZZ_REQUIRE(root->begin <= root->end && root->end <= text.size());
   }
-  const HookTarget target{.server = "http://127.0.0.1:3000", .plugin = "export const x = 1;\n"};
+  const HookTarget target{.server = "http://127.0.0.1:3000", .plugin = plugin};
   for (const auto& agent : agent_setups()) try_agent(agent, text, target);
   const auto split = text.size() / 2;
   (void)codex_hooks(text, text);
