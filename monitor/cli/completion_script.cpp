@@ -30,7 +30,7 @@ struct CommandWords {
 };
 
 /// Finds the ids of sessions, one per line.
-constexpr std::string_view list_sessions =
+constexpr std::string_view session_names =
     R"(sessions --limit 200 --json 2>/dev/null |
       grep -o '"sessionId":"[A-Za-z0-9._:@-]*"' | cut -d'"' -f4)";
 
@@ -154,7 +154,7 @@ _watchdog_monitor() {
     COMPREPLY=($(compgen -W "$words" -- "$word"))
   elif [[ $of_session ]]; then
     COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" )sh" +
-         std::string(list_sessions) + R"sh()" -- "$word"))
+         std::string(session_names) + R"sh()" -- "$word"))
   elif [[ $arguments ]]; then
     COMPREPLY=($(compgen -W "$arguments" -- "$word"))
   else
@@ -188,7 +188,7 @@ std::string zsh_completion(const CLI::App& app) {
 _watchdog_monitor_sessions() {
   local -a ids
   ids=(${(f)"$(watchdog-monitor )sh" +
-         std::string(list_sessions) + R"sh()"})
+         std::string(session_names) + R"sh()"})
   compadd -a ids
 }
 _watchdog_monitor() {
@@ -239,7 +239,7 @@ std::string fish_completion(const CLI::App& app) {
   return R"sh(# fish completion for watchdog-monitor. Use it: watchdog-monitor completion fish | source
 function __watchdog_monitor_sessions
   watchdog-monitor )sh" +
-         std::string(list_sessions) + "\nend\n" + lines;
+         std::string(session_names) + "\nend\n" + lines;
 }
 
 }  // namespace watchdog::monitor

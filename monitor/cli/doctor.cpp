@@ -14,6 +14,7 @@
 #include "cli/agent_survey.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/key_file.h"
 #include "ingest/codex_trust.h"
 #include "proxy/connection/client_limits.h"
 #include "proxy/server/diagnosis.h"
@@ -32,16 +33,6 @@ struct DoctorOptions {
   std::filesystem::path ca_file;
   bool json = false;
 };
-
-/// The first line of a file; empty where it has none.
-Result<std::string> key_in(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::string key;
-  if (!file.is_open()) return Error{ErrorCode::invalid, "cannot read " + path.string(), "key-file"};
-  std::getline(file, key);
-  while (key.ends_with('\r') || key.ends_with(' ')) key.pop_back();
-  return key;
-}
 
 /// The questions are asked beside the API, not within it.
 Result<Url> upstream_from(const std::string& text) {
@@ -292,8 +283,7 @@ static int doctor(const DoctorOptions& options) {
   const auto server = upstream_from(options.upstream);
   if (!server)
     return misuse_of_doctor({server.error().code, "--upstream: " + server.error().message});
-  const auto key =
-      options.key_file.empty() ? Result<std::string>(std::string()) : key_in(options.key_file);
+  const auto key = key_from(options.key_file, "key-file");
   if (!key) return misuse_of_doctor(key.error());
   auto questions =
       ServerQuestions::to({.server = *server, .api_key = *key, .ca_file = options.ca_file});

@@ -3,8 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include "api/access.h"
+#include "cli/key_file.h"
 #include "cli/listen_config.h"
-#include "files/regular_file.h"
 #include "llm/model_request.h"
 #include "process/process_sample.h"
 #include "proxy/sessions/attribution.h"
@@ -12,27 +12,13 @@
 namespace watchdog::monitor {
 namespace {
 
-constexpr std::size_t key_bytes_max = 4'096;
-
-Result<std::string> key_in(const std::filesystem::path& path) {
-  if (path.empty()) return std::string();
-  auto text = read_regular_file(path, key_bytes_max, Readers::owner);
-  if (!text)
-    return Error{ErrorCode::invalid, path.string() + " " + text.error().message, "api_key_file"};
-  constexpr std::string_view space = " \t\r\n";
-  const auto begin = text->find_first_not_of(space);
-  if (begin == std::string::npos)
-    return Error{ErrorCode::invalid, path.string() + " holds no key", "api_key_file"};
-  return text->substr(begin, text->find_last_not_of(space) - begin + 1);
-}
-
 Result<Upstream> upstream_from(const std::string& name, const ProxyUpstream& own,
                                const std::filesystem::path& ca_file) {
   auto url = url_from(own.url);
   if (!url) return url.error();
   // As agents have it, and the paths that they ask for have it again.
   if (url->path.ends_with("/v1")) url->path.resize(url->path.size() - 3);
-  auto key = key_in(own.api_key_file);
+  auto key = key_from(own.api_key_file, "api_key_file");
   if (!key) return key.error();
   return Upstream{.name = name,
                   .url = std::move(*url),

@@ -26,7 +26,7 @@ bool is_host(std::string_view text, bool bracketed) {
   });
 }
 
-Error refusal(std::string_view why) {
+Error url_error(std::string_view why) {
   return {ErrorCode::invalid, "the URL of a server " + std::string(why), "base_url"};
 }
 
@@ -45,26 +45,26 @@ std::string Url::text() const {
 Result<Url> url_from(std::string_view text) {
   Url url;
   const std::string scheme = lower_case(text.substr(0, text.find("://")));
-  if (scheme != "http" && scheme != "https") return refusal("begins with http:// or https://");
+  if (scheme != "http" && scheme != "https") return url_error("begins with http:// or https://");
   url.tls = scheme == "https";
   text.remove_prefix(std::min(text.size(), scheme.size() + 3));
   std::string_view authority = text.substr(0, text.find_first_of("/?#"));
   std::string_view path = text.substr(authority.size());
   if (authority.find('@') != std::string_view::npos) {
-    return refusal("may not carry credentials; there is a field for the key");
+    return url_error("may not carry credentials; there is a field for the key");
   }
   if (std::ranges::any_of(path,
                           [](char c) { return c <= ' ' || c == 0x7F || c == '?' || c == '#'; })) {
-    return refusal("ends with its path: no spaces, no question mark, no #");
+    return url_error("ends with its path: no spaces, no question mark, no #");
   }
   while (path.ends_with('/')) path.remove_suffix(1);
   url.path = path;
 
   const bool bracketed = authority.starts_with('[');
-  if (bracketed && authority.find(']') == std::string_view::npos) return refusal("names a host");
+  if (bracketed && authority.find(']') == std::string_view::npos) return url_error("names a host");
   const auto host_end = bracketed ? authority.find(']') : authority.rfind(':');
   url.host = lower_case(authority.substr(bracketed ? 1 : 0, host_end - (bracketed ? 1 : 0)));
-  if (!is_host(url.host, bracketed)) return refusal("names a host");
+  if (!is_host(url.host, bracketed)) return url_error("names a host");
   authority.remove_prefix(std::min(authority.size(), host_end));
   if (bracketed && !authority.empty()) authority.remove_prefix(1);
   if (authority.empty()) {
@@ -73,7 +73,7 @@ Result<Url> url_from(std::string_view text) {
   }
   url.port = authority.substr(1);
   if (!authority.starts_with(':') || !is_port(url.port)) {
-    return refusal("has a port between 1 and 65535, or none");
+    return url_error("has a port between 1 and 65535, or none");
   }
   return url;
 }

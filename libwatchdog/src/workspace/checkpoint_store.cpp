@@ -37,14 +37,14 @@ constexpr std::size_t block_bytes = 256U << 10U;
 constexpr std::uint64_t file_bytes_max = std::uint64_t{1} << 30U;
 constexpr std::size_t record_bytes_max = 64U << 20U;
 constexpr std::size_t call_chars_max = 256;
-constexpr std::size_t number_digits = 8;
-constexpr std::size_t id_bytes = number_digits + 1 + 8;
+constexpr std::size_t serial_digits = 8;
+constexpr std::size_t id_bytes = serial_digits + 1 + 8;
 
 /// Eight digits that rise, and eight random characters, so that a number that is used again after
 /// all were dropped is another checkpoint.
 bool is_id(std::string_view name) {
-  return name.size() == id_bytes && name[number_digits] == '-' &&
-         name.find_first_not_of("0123456789") == number_digits &&
+  return name.size() == id_bytes && name[serial_digits] == '-' &&
+         name.find_first_not_of("0123456789") == serial_digits &&
          name.find_first_not_of("0123456789ABCDEFGHJKMNPQRSTVWXYZ-") == std::string_view::npos;
 }
 
@@ -226,9 +226,9 @@ Result<void> CheckpointStore::State::save(const std::string& id,
 
 Result<std::string> CheckpointStore::State::add(const CheckpointRecord& record) const {
   const auto all = ids();
-  const auto last = all.empty() ? 0UL : std::stoul(all.front().substr(0, number_digits));
+  const auto last = all.empty() ? 0UL : std::stoul(all.front().substr(0, serial_digits));
   auto number = std::to_string((last + 1) % 100'000'000);
-  number.insert(0, number_digits - number.size(), '0');
+  number.insert(0, serial_digits - number.size(), '0');
   auto id = number + "-" + new_ulid(clock.wall()).substr(18);
   if (auto saved = save(id, record); !saved) return saved.error();
   return id;
