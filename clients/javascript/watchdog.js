@@ -180,7 +180,7 @@ export class Reporter {
   #closed = false;
   #totals = {};
   #counted = false;
-  #toldDropped = 0;
+  #reportedDropped = 0;
   #ids = 0;
   #prefix = `${Date.now().toString(16).padStart(12, '0')}-${random(4)}-`;
   #timer = null;
@@ -335,25 +335,25 @@ export class Reporter {
     if (!this.#door.server) return true;
     await this.#ready;
     this.#rouse(0);
-    if (!this.#told() && !this.#closed) {
+    if (!this.#isDelivered() && !this.#closed) {
       this.#timer?.ref?.();  // The timer keeps the process alive while a caller waits.
       let timer;
-      const told = new Promise((done) => { this.#waiting.push(done); });
+      const delivered = new Promise((done) => { this.#waiting.push(done); });
       const late = new Promise((done) => { if (ms !== Infinity) timer = setTimeout(done, ms); });
-      await Promise.race([told, late]);
+      await Promise.race([delivered, late]);
       clearTimeout(timer);
     }
-    return this.#told();
+    return this.#isDelivered();
   }
 
   async close(ms = Infinity) {
-    const told = await this.flush(ms);
+    const delivered = await this.flush(ms);
     this.#closed = true;
     clearInterval(this.#interval);
     clearTimeout(this.#timer);
     this.#leaving.abort();
     this.#wake();
-    return told;
+    return delivered;
   }
 
   // The queue.
@@ -402,7 +402,7 @@ export class Reporter {
     this.heartbeat(undefined, undefined, { counters: { ...this.#totals }, source: 'sidecar' });
   }
 
-  #told() {
+  #isDelivered() {
     return this.#queue.length === 0 && this.#flight.length === 0 && !this.#counted;
   }
 
@@ -426,9 +426,9 @@ export class Reporter {
     this.#due = Infinity;
     await this.#ready;
     let pause = 0;
-    while (pause === 0 && !this.#closed && this.#take()) pause = await this.#send();
+    while (pause === 0 && !this.#closed && this.#claim()) pause = await this.#send();
     this.#pumping = false;
-    if (this.#told()) return this.#wake();
+    if (this.#isDelivered()) return this.#wake();
     if (pause === 0) return this.#rouse(countLinger);
     const again = Math.max(pause, jittered(Math.min(retryMax, retryMin * 2 ** Math.min(++this.#failures, 8))));
     if (this.#closed) return;
@@ -438,10 +438,10 @@ export class Reporter {
   }
 
   /** Whether there is something to send. What is under way stays as it is until it is acknowledged. */
-  #take() {
-    const lost = this.dropped - this.#toldDropped;
+  #claim() {
+    const lost = this.dropped - this.#reportedDropped;
     if (lost > 0 && this.#flight.length === 0) {
-      this.#toldDropped = this.dropped;
+      this.#reportedDropped = this.dropped;
       this.message('watchdog', `${lost} reports were dropped: the monitor did not take them in time`);
     }
     if (this.#counted && !this.#ended) this.#beat();
@@ -785,7 +785,7 @@ class Wait {
     const headers = this.#cursor ? { 'Last-Event-ID': this.#cursor } : {};
     const there = await this.#read(`${sessions}/${this.session}/stream`, headers, async (records) => {
       let look = false;
-      for (const [kind, data] of records) look = this.#take(kind, data) || look;
+      for (const [kind, data] of records) look = this.#accept(kind, data) || look;
       if (look || this.#lasted() >= this.furtherMax) return this.#look();
       const row = records.filter(([kind]) => kind === 'session').at(-1);
       return row ? this.#judge(row[1]) : false;
@@ -797,8 +797,8 @@ class Wait {
     return this.#look();
   }
 
-  /** Hands over what has come until `take` says so. Null: there is no such stream. */
-  async #read(path, headers, take) {
+  /** Hands over what has come until `sink` says so. Null: there is no such stream. */
+  async #read(path, headers, sink) {
     const stop = new AbortController();
     const abort = () => stop.abort();
     let quiet = setTimeout(abort, quietMax);
@@ -816,7 +816,7 @@ class Wait {
         const whole = (rest + decoder.decode(piece.value, { stream: true })).split('\n\n');
         rest = whole.pop();
         const records = whole.map((record) => this.#record(record)).filter(Boolean);
-        if (records.length > 0 && await take(records)) return true;
+        if (records.length > 0 && await sink(records)) return true;
       }
       return false;
     } finally {
@@ -833,7 +833,7 @@ class Wait {
   }
 
   /** Counts iterations. True if the session may be what is waited for now. */
-  #take(record, data) {
+  #accept(record, data) {
     if (record === 'snapshot') {
       this.#open = data.sessions[0]?.tools.length ?? 0;
       return true;

@@ -26,7 +26,7 @@ const keptAtExit = 10;
 const endsTurn = (type) => type === 'session.idle' || type === 'session.error';
 
 /// True for events that the monitor understands. The bus has many more, such as parts of answers.
-const told = (type) =>
+const isReported = (type) =>
   type.startsWith('permission.') ||
   type.startsWith('question.') ||
   [
@@ -157,7 +157,7 @@ export const Watchdog = async ({ client }) => {
     event: async ({ event }) => {
       if (event.type === 'session.created' && event.properties?.info?.parentID)
         children.add(event.properties.info.id);
-      if (told(event.type) || isFailedCall(event)) await report(event.type, event.properties, event.id);
+      if (isReported(event.type) || isFailedCall(event)) await report(event.type, event.properties, event.id);
     },
     'chat.message': async (input, output) => {
       const text = (output.parts ?? [])

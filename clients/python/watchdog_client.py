@@ -294,7 +294,7 @@ class Reporter:
         self._closed = self._made = False
         self._due = self._next_beat = float("inf")
         self._counted = False
-        self._told_dropped = self.dropped
+        self._reported_dropped = self.dropped
         self._ids = itertools.count()
         self._id_prefix = f"{time.time_ns() // 10**6:012x}-{os.urandom(4).hex()}-"
         self._complained = ""
@@ -433,11 +433,11 @@ class Reporter:
     def flush(self, timeout_s: Optional[float] = None) -> bool:
         """Waits until the monitor has acknowledged all reports. False: that took longer than `timeout_s`."""
         with self._wake:
-            told = lambda: not (self._queue or self._flight or self._counted)
+            delivered = lambda: not (self._queue or self._flight or self._counted)
             if self._thread and self._thread is not threading.current_thread():
                 self._rouse(0)
-                self._wake.wait_for(lambda: told() or self._closed, timeout_s)
-            return told()
+                self._wake.wait_for(lambda: delivered() or self._closed, timeout_s)
+            return delivered()
 
     def close(self, timeout_s: Optional[float] = None) -> bool:
         """Like `flush`; then ends the thread. Does not end the session."""
@@ -531,7 +531,7 @@ class Reporter:
                     self._counted, self._next_beat = False, float("inf")
                 elif self._counted:
                     self._beat()
-            while self._take():
+            while self._claim():
                 pause = self._send()
                 if pause == 0:
                     failures = 0
@@ -544,11 +544,11 @@ class Reporter:
                     if self._closed:
                         return self._connection.close()
 
-    def _take(self) -> bool:
+    def _claim(self) -> bool:
         """Whether there is something to send. A batch stays as it is until it is acknowledged."""
-        lost = self.dropped - self._told_dropped
+        lost = self.dropped - self._reported_dropped
         if lost and not self._flight:
-            self._told_dropped = self.dropped
+            self._reported_dropped = self.dropped
             self.message("watchdog", f"{lost} reports were dropped: the monitor did not take them in time")
         with self._wake:
             size = 0
@@ -909,7 +909,7 @@ class _Wait:
         for records in self._records(response):
             look = False
             for name, data in records:
-                look = self._take(name, data) or look
+                look = self._accept(name, data) or look
             if (look or self._trouble_grew()) and self._look():
                 return True
             progress = next((data for name, data in reversed(records) if name == "session"), None)
@@ -947,7 +947,7 @@ class _Wait:
             if records:
                 yield records
 
-    def _take(self, name: str, data: Json) -> bool:
+    def _accept(self, name: str, data: Json) -> bool:
         """Counts iterations. True if the session may be what is waited for now."""
         if name == "snapshot":
             self._open = len(data["sessions"][0]["tools"]) if data["sessions"] else 0
@@ -1017,13 +1017,13 @@ class _Wait:
         if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
             return lambda: None
 
-        def tell(number: int, frame: Any) -> None:
+        def on_signal(number: int, frame: Any) -> None:
             self._ask.close()
             print(self._failure("interrupted", "this process was asked to end (SIGTERM)"), file=sys.stderr, flush=True)
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
-        signal.signal(signal.SIGTERM, tell)
+        signal.signal(signal.SIGTERM, on_signal)
         return lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL)  # type: ignore[return-value]
 
 

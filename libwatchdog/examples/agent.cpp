@@ -60,15 +60,16 @@ Result<std::shared_ptr<ToolRegistry>> tools_for(Workspace&& directory,
 class Agent {
  public:
   Agent(const std::string& task, ToolRunner& tools) : tools_(tools) {
-    talk_ = {{.role = "system", .content = "Do what the user asks for. Use the tools to find out."},
-             {.role = "user", .content = task}};
+    messages_ = {
+        {.role = "system", .content = "Do what the user asks for. Use the tools to find out."},
+        {.role = "user", .content = task}};
   }
 
   /// Thinks: the task is complete when the model answers instead of calling tools.
   Result<Reflection, Failure> reflect(Iteration& now) {
-    auto answer = now.ask({.messages = talk_, .tools = tools_.definitions()});
+    auto answer = now.ask({.messages = messages_, .tools = tools_.definitions()});
     if (!answer) return answer.error();
-    talk_.push_back(
+    messages_.push_back(
         {.role = "assistant", .content = answer->text, .tool_calls = answer->tool_calls});
     if (answer->tool_calls.empty()) {
       return Reflection{.assessment = Assessment::task_complete, .data = answer->text};
@@ -79,22 +80,22 @@ class Agent {
 
   /// Acts: runs the calls that the model requested, and adds their results to the conversation.
   Result<Act, Failure> act(Iteration& now, const Reflection&) {
-    const auto calls = talk_.back().tool_calls;
+    const auto calls = messages_.back().tool_calls;
     for (auto& result : tool_messages(tools_.carry_out(now, calls))) {
-      talk_.push_back(std::move(result));
+      messages_.push_back(std::move(result));
     }
     return Act{.reported = true};
   }
 
   /// Repeats itself: goes back to the question, and asks the model to try something else.
   void recover(const Trouble& trouble) {
-    talk_.resize(2);
-    talk_.push_back({.role = "user", .content = trouble.advice});
+    messages_.resize(2);
+    messages_.push_back({.role = "user", .content = trouble.advice});
   }
 
  private:
   ToolRunner& tools_;
-  std::vector<ChatMessage> talk_;
+  std::vector<ChatMessage> messages_;
 };
 
 int fail(const std::string& why) {

@@ -68,22 +68,22 @@ int main(int argc, char** argv) {
     return 2;
   }
   const fs::path directory = argc > 1 ? argv[1] : ".";
-  std::vector<ChatMessage> talk{{.role = "system", .content = long_instructions()},
-                                {.role = "user", .content = "What is in these files?"}};
+  std::vector<ChatMessage> messages{{.role = "system", .content = long_instructions()},
+                                    {.role = "user", .content = "What is in these files?"}};
   while (true) {
-    auto answer = model->chat({.messages = talk, .tools = tools});
+    auto answer = model->chat({.messages = messages, .tools = tools});
     if (!answer) {
       std::cerr << terminal_text(answer.error().message) << '\n';
       return 1;
     }
-    talk.push_back(
+    messages.push_back(
         {.role = "assistant", .content = answer->text, .tool_calls = answer->tool_calls});
     if (answer->tool_calls.empty()) break;
     for (const auto& call : answer->tool_calls) {
-      talk.push_back(
+      messages.push_back(
           {.role = "tool", .content = result_of(call, directory), .tool_call_id = call.id});
     }
   }
-  std::cout << terminal_text(talk.back().content) << '\n';
+  std::cout << terminal_text(messages.back().content) << '\n';
   return 0;
 }

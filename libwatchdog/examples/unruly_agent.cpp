@@ -32,13 +32,13 @@ std::shared_ptr<Tool> hanging_tool() {
 }
 
 /// Takes several times as long as it may go without progress.
-std::shared_ptr<Tool> slow_tool(Millis patience) {
+std::shared_ptr<Tool> slow_tool(Millis timeout) {
   return make_tool({.name = "build",
                     .description = "Takes long, and says how far it is.",
                     .effect = Effect::none},
-                   [patience](ToolContext& now) -> ToolReply {
+                   [timeout](ToolContext& now) -> ToolReply {
                      constexpr Millis a_step{100};
-                     const auto steps = static_cast<int>(4 * patience / a_step);
+                     const auto steps = static_cast<int>(4 * timeout / a_step);
                      for (int step = 1; step <= steps; ++step) {
                        now.throw_if_stopped();
                        std::this_thread::sleep_for(a_step);
@@ -94,29 +94,30 @@ int main(int argc, char** argv) {
                            .spec = {.agent = "unruly-agent", .policy = settings.policy},
                            .database = settings.monitor.db});
   const auto tools = std::make_shared<ToolRegistry>();
-  const auto patience = settings.tools.deadlines.timeout.value_or(Millis{120'000});
+  const auto timeout = settings.tools.deadlines.timeout.value_or(Millis{120'000});
   const auto workspace = std::make_shared<const Workspace>(std::move(*directory));
-  for (const auto& tool : {hanging_tool(), slow_tool(patience), shell_tool(workspace, nullptr)}) {
+  for (const auto& tool : {hanging_tool(), slow_tool(timeout), shell_tool(workspace, nullptr)}) {
     if (const auto added = tools->add(tool); !added) return fail(added.error().message);
   }
   ToolRunner runner({.tracker = tracker, .tools = tools}, executor_options(settings));
-  std::vector<ChatMessage> talk{{.role = "user", .content = "Try all of your tools."}};
+  std::vector<ChatMessage> messages{{.role = "user", .content = "Try all of your tools."}};
   Run run({.tracker = tracker,
            .callbacks = {.reflect = [&](Iteration& now) -> Result<Reflection, Failure> {
-                           auto answer = now.ask({.messages = talk, .tools = runner.definitions()});
+                           auto answer =
+                               now.ask({.messages = messages, .tools = runner.definitions()});
                            if (!answer) return answer.error();
-                           talk.push_back({.role = "assistant",
-                                           .content = answer->text,
-                                           .tool_calls = answer->tool_calls});
+                           messages.push_back({.role = "assistant",
+                                               .content = answer->text,
+                                               .tool_calls = answer->tool_calls});
                            return Reflection{.assessment = answer->tool_calls.empty()
                                                                ? Assessment::task_complete
                                                                : Assessment::going_on,
                                              .data = answer->text};
                          },
                          .act = [&](Iteration& now, const Reflection&) -> Result<Act, Failure> {
-                           const auto calls = talk.back().tool_calls;
+                           const auto calls = messages.back().tool_calls;
                            for (auto& result : tool_messages(runner.carry_out(now, calls))) {
-                             talk.push_back(std::move(result));
+                             messages.push_back(std::move(result));
                            }
                            return Act{.reported = true};
                          }},

@@ -60,7 +60,7 @@ std::string json_body(const BodyParts& parts) {
   out.field("test", message.alerts.empty()).key("alerts").open_array();
   for (const auto& alert : message.alerts) write_body_alert(out, alert, wording);
   out.close_array().close_object();
-  return out.take();
+  return out.finish();
 }
 
 std::string_view severity_of(const Alert& alert) {
@@ -97,7 +97,7 @@ std::string pagerduty_body(const BodyParts& parts) {
     write_body_alert(out, alert, wording);
   }
   out.close_object().close_object();
-  return out.take();
+  return out.finish();
 }
 
 /// An incoming webhook. Its buttons are those of attachments, which are plain links: buttons of
@@ -117,7 +117,7 @@ std::string slack_body(const BodyParts& parts) {
     out.close_array().close_object().close_array();
   }
   out.field("unfurl_links", false).close_object();
-  return out.take();
+  return out.finish();
 }
 
 std::int64_t priority_of(const AlertMessage& message) {
@@ -151,7 +151,7 @@ std::string ntfy_body(const BodyParts& parts) {
     out.close_array();
   }
   out.close_object();
-  return out.take();
+  return out.finish();
 }
 
 /// A webhook of a channel. Nobody is mentioned, whatever the text says, and no link is unfolded.
@@ -161,7 +161,7 @@ std::string discord_body(const BodyParts& parts) {
   out.open_object().field("content", with_link(parts.text)).field("flags", suppress_embeds);
   out.key("allowed_mentions").open_object().key("parse").open_array().close_array().close_object();
   out.close_object();
-  return out.take();
+  return out.finish();
 }
 
 /// A line of a card that no Markdown applies to.
@@ -196,7 +196,7 @@ std::string teams_body(const BodyParts& parts) {
     out.field("title", "Open the monitor").field("url", text.link).close_object().close_array();
   }
   out.close_object().close_object().close_array().close_object();
-  return out.take();
+  return out.finish();
 }
 
 /// sendMessage without a parse mode: plain text.
@@ -206,7 +206,7 @@ std::string telegram_body(const BodyParts& parts) {
   out.field("disable_notification", is_good_news(parts.message));
   out.key("link_preview_options").open_object().field("is_disabled", true).close_object();
   out.close_object();
-  return out.take();
+  return out.finish();
 }
 
 /// m.room.message without a formatted body: plain text. It states that it mentions nobody.
@@ -215,7 +215,7 @@ std::string matrix_body(const BodyParts& parts) {
   out.open_object().field("msgtype", is_good_news(parts.message) ? "m.notice" : "m.text");
   out.field("body", with_link(parts.text)).key("m.mentions").open_object().close_object();
   out.close_object();
-  return out.take();
+  return out.finish();
 }
 
 constexpr std::array body_functions{json_body,    slack_body, pagerduty_body, ntfy_body,

@@ -39,12 +39,12 @@ constexpr Millis store_pause{1'000};
 struct AlertDispatcher::State {
   State(Backend& where_from, ChannelStatusRegistry& where_shown, AlertSender by, Options chosen)
       : backend(where_from),
-        board(where_shown),
+        registry(where_shown),
         sender(std::move(by)),
         options(std::move(chosen)) {}
 
   Backend& backend;
-  ChannelStatusRegistry& board;
+  ChannelStatusRegistry& registry;
   const AlertSender sender;
   const Options options;
 
@@ -61,7 +61,7 @@ struct AlertDispatcher::State {
   bool stopped = false;
   Clock::time_point stopped_at{};
   bool finished = false;
-  std::vector<ChannelTried> trials;
+  std::vector<ChannelTested> channel_tests;
   std::stop_source abandon;
   std::thread thread;
 
@@ -95,13 +95,13 @@ struct AlertDispatcher::State {
   }
 
   void show(std::optional<Instant> unsent_since) {
-    board.put({.name = options.name,
-               .type = options.type,
-               .condition = failures >= failures_until_dead ? ChannelCondition::dead
-                            : failures > 0                  ? ChannelCondition::failing
-                                                            : ChannelCondition::ok,
-               .error = error,
-               .unsent_since = unsent_since});
+    registry.put({.name = options.name,
+                  .type = options.type,
+                  .condition = failures >= failures_until_dead ? ChannelCondition::dead
+                               : failures > 0                  ? ChannelCondition::failing
+                                                               : ChannelCondition::ok,
+                  .error = error,
+                  .unsent_since = unsent_since});
   }
 
   /// Full of chance, so that many that failed together do not come back together.
@@ -119,12 +119,12 @@ struct AlertDispatcher::State {
     const bool was_dead = failures >= failures_until_dead;
     failures = result.kind == Kind::failed ? failures + 1 : 0;
     refusals = result.kind == Kind::refused ? refusals + 1 : 0;
-    error = result.kind == Kind::taken ? "" : result.answer;
+    error = result.kind == Kind::accepted ? "" : result.answer;
     if (was_dead && failures == 0) options.log("alerts reach channel " + options.name + " again");
     if (failures == failures_until_dead)
       options.log("alerts do not reach channel " + options.name +
                   "; the monitor tries again with growing pauses: " + error);
-    if (result.kind != Kind::taken) pause(result.retry_after);
+    if (result.kind != Kind::accepted) pause(result.retry_after);
   }
 
   void deliver(std::vector<Alert> alerts) {
@@ -153,30 +153,30 @@ struct AlertDispatcher::State {
     if (attempt.state == DeliveryState::dead) options.metrics->alerts_given_up.add();
   }
 
-  void try_it(const ChannelTried& done) {
+  void try_it(const ChannelTested& done) {
     const auto result =
         sender.send({.key = "test-" + new_ulid(system_clock().wall())}, abandon.get_token());
-    done({.sent = result.kind == SendResult::Kind::taken, .answer = result.answer});
+    done({.sent = result.kind == SendResult::Kind::accepted, .answer = result.answer});
   }
 
   /// A caller waits for these: they come before failed ones.
-  void run_trials() {
-    std::vector<ChannelTried> asked;
+  void run_channel_tests() {
+    std::vector<ChannelTested> asked;
     {
       const std::lock_guard guard(mutex);
-      asked.swap(trials);
+      asked.swap(channel_tests);
     }
     for (const auto& done : asked) try_it(done);
   }
 
   void turn() {
-    run_trials();
+    run_channel_tests();
     auto alerts = next();
     if (!alerts) {
       error = alerts.error().message;
       return wait_until(Clock::now() + store_pause, false);
     }
-    show(alerts->empty() ? std::nullopt : alerts->front().told);
+    show(alerts->empty() ? std::nullopt : alerts->front().sent_with);
     if (alerts->empty()) {
       wait_until(Clock::now() + unrung_look_every, true);
     } else if (Clock::now() < try_at) {
@@ -194,10 +194,10 @@ struct AlertDispatcher::State {
         wait_until(Clock::now() + store_pause, false);
       }
     }
-    std::vector<ChannelTried> left;
+    std::vector<ChannelTested> left;
     {
       const std::lock_guard guard(mutex);
-      left.swap(trials);
+      left.swap(channel_tests);
     }
     for (const auto& done : left) done({.answer = "the monitor stops"});
     const std::lock_guard guard(mutex);
@@ -206,21 +206,21 @@ struct AlertDispatcher::State {
   }
 };
 
-AlertDispatcher::AlertDispatcher(Backend& backend, ChannelStatusRegistry& board, AlertSender sender,
-                                 Options options)
-    : state_(std::make_unique<State>(backend, board, std::move(sender), std::move(options))) {
+AlertDispatcher::AlertDispatcher(Backend& backend, ChannelStatusRegistry& registry,
+                                 AlertSender sender, Options options)
+    : state_(std::make_unique<State>(backend, registry, std::move(sender), std::move(options))) {
   state_->show({});
   state_->thread = std::thread([state = state_.get()] { state->run(); });
-  state_->board.connect(state_->options.name, [state = state_.get()](ChannelTried done) {
+  state_->registry.connect(state_->options.name, [state = state_.get()](ChannelTested done) {
     const std::lock_guard alone(state->mutex);
-    state->trials.push_back(std::move(done));
+    state->channel_tests.push_back(std::move(done));
     state->woken = true;
     state->changed.notify_all();
   });
 }
 
 AlertDispatcher::~AlertDispatcher() {
-  state_->board.connect(state_->options.name, nullptr);
+  state_->registry.connect(state_->options.name, nullptr);
   stop();
   {
     std::unique_lock guard(state_->mutex);

@@ -26,8 +26,8 @@ class AlertDispatcher {
     std::function<void(const std::string&)> log;
   };
 
-  /// `backend` and `board` must outlive it. Overdue messages are sent at once.
-  AlertDispatcher(Backend& backend, ChannelStatusRegistry& board, AlertSender sender,
+  /// `backend` and `registry` must outlive it. Overdue messages are sent at once.
+  AlertDispatcher(Backend& backend, ChannelStatusRegistry& registry, AlertSender sender,
                   Options options);
   /// Lets a message that is under way arrive, for some seconds after `stop`.
   ~AlertDispatcher();

@@ -196,7 +196,7 @@ SendResult AlertSender::run_it(const std::vector<std::string>& command, std::str
     result.answer = "signal " + std::to_string(*end->signal) + " ended it";
   } else {
     result.answer = "it ended with " + std::to_string(end->code.value_or(0));
-    if (end->code == 0) result.kind = SendResult::Kind::taken;
+    if (end->code == 0) result.kind = SendResult::Kind::accepted;
   }
   const auto said = shortened(last_line(end->err_tail.empty() ? end->tail : end->err_tail));
   if (!said.empty()) result.answer += ": " + said;

@@ -34,10 +34,10 @@ Response too_many(std::string_view what, Millis wait) {
 
 }  // namespace
 
-Access::Access(AccessPolicy gate, double requests_per_second_max, const Clock& clock)
+Access::Access(AccessPolicy policy, double requests_per_second_max, const Clock& clock)
     : clock_(clock),
       requests_per_second_max_(requests_per_second_max),
-      gate_(std::make_shared<const AccessPolicy>(std::move(gate))),
+      policy_(std::make_shared<const AccessPolicy>(std::move(policy))),
       requests_(requests_per_second_max, 2 * requests_per_second_max),
       wrong_tokens_(wrong_tokens_max / minute, wrong_tokens_max),
       wrong_tokens_in_all_(wrong_tokens_in_all_max / minute, wrong_tokens_in_all_max),
@@ -45,40 +45,40 @@ Access::Access(AccessPolicy gate, double requests_per_second_max, const Clock& c
       refused_acts_(1 / minute, 10),
       refused_acts_in_all_(10 / minute, 60) {}
 
-std::shared_ptr<const AccessPolicy> Access::gate() const {
-  const std::lock_guard guard(gate_mutex_);
-  return gate_;
+std::shared_ptr<const AccessPolicy> Access::policy() const {
+  const std::lock_guard guard(policy_mutex_);
+  return policy_;
 }
 
 void Access::renew(std::vector<Token> tokens) {
-  auto next = *gate();
+  auto next = *policy();
   next.tokens = std::move(tokens);
   auto shared = std::make_shared<const AccessPolicy>(std::move(next));
-  const std::lock_guard guard(gate_mutex_);
-  gate_ = std::move(shared);
+  const std::lock_guard guard(policy_mutex_);
+  policy_ = std::move(shared);
 }
 
 std::optional<Response> Access::refuse(const Request& request) {
-  const auto peer = gate()->peer(request);
+  const auto peer = policy()->peer(request);
   if (requests_per_second_max_ > 0 && !is_this_machine(peer)) {
     const std::lock_guard guard(mutex_);
     auto& limit = requests_.of(network_of(peer), now());
-    if (!limit.take(now())) return too_many("requests of this address", limit.wait(now()));
+    if (!limit.admit(now())) return too_many("requests of this address", limit.wait(now()));
   }
-  return gate()->refuse_foreign(request);
+  return policy()->refuse_foreign(request);
 }
 
 Caller Access::caller(const Request& request) const {
-  return gate()->caller(request, clock_.wall());
+  return policy()->caller(request, clock_.wall());
 }
 
 std::optional<Response> Access::refuse(const Request& request, const Caller& caller,
                                        std::optional<Scope> scope) {
-  auto refusal = gate()->refuse(caller, scope);
+  auto refusal = policy()->refuse(caller, scope);
   if (refusal && caller.wrong_token) {
     const std::lock_guard guard(mutex_);
-    const auto peer = gate()->peer(request);
-    if (const auto wait = patience_with(peer); wait > Millis{0}) {
+    const auto peer = policy()->peer(request);
+    if (const auto wait = wait_of(peer); wait > Millis{0}) {
       return too_many("wrong tokens", wait);
     }
     count_wrong(peer);
@@ -86,10 +86,10 @@ std::optional<Response> Access::refuse(const Request& request, const Caller& cal
   return refusal;
 }
 
-bool Access::takes_refused_act(const Request& request) {
-  const auto peer = network_of(gate()->peer(request));
+bool Access::admits_refused_act(const Request& request) {
+  const auto peer = network_of(policy()->peer(request));
   const std::lock_guard guard(mutex_);
-  return refused_acts_.of(peer, now()).take(now()) && refused_acts_in_all_.take(now());
+  return refused_acts_.of(peer, now()).admit(now()) && refused_acts_in_all_.admit(now());
 }
 
 std::function<bool()> Access::lasting(const Request& request, Scope scope) const {
@@ -103,24 +103,24 @@ std::function<bool()> Access::lasting(const Request& request, Scope scope) const
 
 Access::Login Access::log_in(const Request& request, std::string_view secret) {
   const std::lock_guard guard(mutex_);
-  const auto peer = gate()->peer(request);
-  if (const auto wait = patience_with(peer); wait > Millis{0}) {
-    return {.refusal = too_many("wrong tokens", wait), .burst = bursts_.take(now())};
+  const auto peer = policy()->peer(request);
+  if (const auto wait = wait_of(peer); wait > Millis{0}) {
+    return {.refusal = too_many("wrong tokens", wait), .burst = bursts_.admit(now())};
   }
-  const auto gate = this->gate();
-  if (const auto* token = find_token(gate->tokens, secret)) return {.token = *token};
+  const auto policy = this->policy();
+  if (const auto* token = find_token(policy->tokens, secret)) return {.token = *token};
   count_wrong(peer);
-  return {.refusal = *gate->refuse({.wrong_token = true}, Scope::act)};
+  return {.refusal = *policy->refuse({.wrong_token = true}, Scope::act)};
 }
 
-Millis Access::patience_with(const std::string& peer) {
+Millis Access::wait_of(const std::string& peer) {
   return std::max(wrong_tokens_.of(network_of(peer), now()).wait(now()),
                   wrong_tokens_in_all_.wait(now()));
 }
 
 void Access::count_wrong(const std::string& peer) {
-  (void)wrong_tokens_.of(network_of(peer), now()).take(now());
-  (void)wrong_tokens_in_all_.take(now());
+  (void)wrong_tokens_.of(network_of(peer), now()).admit(now());
+  (void)wrong_tokens_in_all_.admit(now());
 }
 
 }  // namespace watchdog::monitor

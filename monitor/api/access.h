@@ -24,9 +24,9 @@ inline constexpr double wrong_tokens_in_all_max = 60;
 class Access {
  public:
   /// `requests_per_second_max` is each other machine's; 0: no limit.
-  Access(AccessPolicy gate, double requests_per_second_max, const Clock& clock = system_clock());
+  Access(AccessPolicy policy, double requests_per_second_max, const Clock& clock = system_clock());
 
-  [[nodiscard]] std::shared_ptr<const AccessPolicy> gate() const;
+  [[nodiscard]] std::shared_ptr<const AccessPolicy> policy() const;
   /// From now on these count, and those before do not.
   void renew(std::vector<Token> tokens);
   /// By the headers alone, before anything is looked up: the refusal, or nothing.
@@ -37,7 +37,7 @@ class Access {
                                                std::optional<Scope> scope);
   /// Returns whether one more refused act of this address is stored in the audit log: 10 at once
   /// and one a minute, of all together 60 and ten. Otherwise strangers could fill the disk.
-  [[nodiscard]] bool takes_refused_act(const Request& request);
+  [[nodiscard]] bool admits_refused_act(const Request& request);
   /// Returns a function that says whether the caller's permission still holds, on any thread, while
   /// this lives. A caller with a token or a login needs that one.
   [[nodiscard]] std::function<bool()> lasting(const Request& request, Scope scope) const;
@@ -53,13 +53,13 @@ class Access {
  private:
   [[nodiscard]] Millis now() const { return clock_.since_boot(); }
   /// Returns how long wrong tokens of this address are not checked; 0: they are.
-  [[nodiscard]] Millis patience_with(const std::string& peer);
+  [[nodiscard]] Millis wait_of(const std::string& peer);
   void count_wrong(const std::string& peer);
 
   const Clock& clock_;
   const double requests_per_second_max_;
-  mutable std::mutex gate_mutex_;
-  std::shared_ptr<const AccessPolicy> gate_;
+  mutable std::mutex policy_mutex_;
+  std::shared_ptr<const AccessPolicy> policy_;
   std::mutex mutex_;
   PeerLimits requests_;
   PeerLimits wrong_tokens_;

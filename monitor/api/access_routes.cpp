@@ -13,7 +13,7 @@ void log_in(const CallPtr& call, std::string_view secret, Response welcome,
             Response (*refuse)(Response)) {
   auto login = call->access.log_in(call->request, secret);
   AuditEntry entry{.actor = "local",
-                   .peer = call->access.gate()->peer(call->request),
+                   .peer = call->access.policy()->peer(call->request),
                    .action = AuditAction::login};
   if (!login.token) {
     auto response = refuse(std::move(login.refusal));
@@ -22,7 +22,7 @@ void log_in(const CallPtr& call, std::string_view secret, Response welcome,
     return keep_and_reply(call->backend, std::move(entry), std::move(response), call->reply);
   }
   entry.actor = login.token->name;
-  welcome.extra_headers += call->access.gate()->log_in(*login.token, system_clock().wall());
+  welcome.extra_headers += call->access.policy()->log_in(*login.token, system_clock().wall());
   keep_and_reply(call->backend, std::move(entry), std::move(welcome), call->reply);
 }
 
@@ -54,7 +54,7 @@ void post_login(const CallPtr& call) {
 
 void post_logout(const CallPtr& call) {
   call->reply(
-      {.status = 204, .extra_headers = call->access.gate()->log_out(call->request, WallTime{})});
+      {.status = 204, .extra_headers = call->access.policy()->log_out(call->request, WallTime{})});
 }
 
 void get_login_page(const CallPtr& call) {

@@ -25,7 +25,7 @@ void text_or_null(JsonWriter& out, std::string_view name, const std::string& tex
 
 /// The delivery's state for clients: an alert without a message is held.
 DeliveryState shown_state(const Alert& alert, const Delivery& delivery) {
-  const bool waits = !alert.told && delivery.state == DeliveryState::pending;
+  const bool waits = !alert.sent_with && delivery.state == DeliveryState::pending;
   return waits ? DeliveryState::held : delivery.state;
 }
 
@@ -153,10 +153,10 @@ void snooze_alert(const CallPtr& call) {
 }
 
 void test_channel(const CallPtr& call) {
-  const bool known = call->backend.test_channel(call->id, [call](const ChannelTrial& trial) {
+  const bool known = call->backend.test_channel(call->id, [call](const ChannelTest& channel_test) {
     JsonWriter out;
-    out.open_object().field("channel", call->id).field("sent", trial.sent);
-    out.field("answer", trial.answer).close_object();
+    out.open_object().field("channel", call->id).field("sent", channel_test.sent);
+    out.field("answer", channel_test.answer).close_object();
     call->reply(json_response(out));
   });
   if (known) return;

@@ -102,7 +102,7 @@ void post_answer(const CallPtr& call) {
         const bool acknowledges = link.answer == AlertAnswer::acknowledge;
         keep_and_reply(call->backend,
                        {.actor = "link",
-                        .peer = call->access.gate()->peer(call->request),
+                        .peer = call->access.policy()->peer(call->request),
                         .action = acknowledges ? AuditAction::acknowledge : AuditAction::snooze,
                         .target = std::to_string(link.alert)},
                        std::move(page), call->reply);

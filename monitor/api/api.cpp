@@ -233,14 +233,15 @@ void Api::keep_refusal(const Request& request, const Response& refusal) {
   const auto target = Target::parse(request.target);
   if (!target) return;
   const auto found = find(*target, asked(request.method));
-  if (found.route == nullptr || !found.route->act || !access_.takes_refused_act(request)) return;
-  keep_and_reply(backend_, entry_of(found, access_.caller(request), access_.gate()->peer(request)),
+  if (found.route == nullptr || !found.route->act || !access_.admits_refused_act(request)) return;
+  keep_and_reply(backend_,
+                 entry_of(found, access_.caller(request), access_.policy()->peer(request)),
                  {.status = refusal.status}, [](const Response&) {});
 }
 
 std::optional<Response> Api::refuse_by_headers(const Request& request) {
   if (auto refusal = access_.refuse(request)) return refusal;
-  if (!access_.gate()->without_token.empty()) return std::nullopt;
+  if (!access_.policy()->without_token.empty()) return std::nullopt;
   // A request that needs a token is refused before its body is read.
   const auto caller = access_.caller(request);
   if (caller.known) return std::nullopt;
@@ -281,7 +282,7 @@ void Api::handle(Request request, Reply reply) {
     return reply(std::move(*refusal));
   }
   if (route.act) {
-    auto entry = entry_of(found, caller, access_.gate()->peer(request));
+    auto entry = entry_of(found, caller, access_.policy()->peer(request));
     reply = [&backend = backend_, entry = std::move(entry), reply](Response response) {
       keep_and_reply(backend, entry, std::move(response), reply);
     };
@@ -290,9 +291,9 @@ void Api::handle(Request request, Reply reply) {
   if (const auto error = unknown_parameter(route, *target)) return reply(error_response(*error));
   if (route.scope == Scope::report && !backend_.has_room()) return reply(route.full(request));
   route.answer(std::make_shared<Call>(
-      Call{backend_, desk_, access_, std::move(request), std::move(*target), std::move(found.id),
-           std::move(found.tool), std::move(caller.name), caller.scopes, std::move(reply), feed_,
-           &hints_, &telemetry_, links_, proxy_url_, mcp_}));
+      Call{backend_, check_service_, access_, std::move(request), std::move(*target),
+           std::move(found.id), std::move(found.tool), std::move(caller.name), caller.scopes,
+           std::move(reply), feed_, &hints_, &telemetry_, links_, proxy_url_, mcp_}));
 }
 
 }  // namespace watchdog::monitor

@@ -11,7 +11,7 @@
 #include "api/access.h"
 #include "api/check_service.h"
 #include "api/hints.h"
-#include "api/mcp_door.h"
+#include "api/mcp_handler.h"
 #include "api/message.h"
 #include "core/alert_links.h"
 #include "core/backend.h"
@@ -26,12 +26,12 @@ class Api {
   /// All must outlive this and every reply under way. Without a feed there are no streams.
   /// `requests_per_second_max`: of each other machine; 0: no limit. `proxy_url`: where agents reach
   /// their model through this monitor; empty: nowhere. `links`: those of its messages; null: none.
-  Api(Backend& backend, CheckService& desk, AccessPolicy gate, Feed* feed = nullptr,
+  Api(Backend& backend, CheckService& check_service, AccessPolicy policy, Feed* feed = nullptr,
       double requests_per_second_max = 0, std::string proxy_url = {},
       std::shared_ptr<const AlertLinks> links = nullptr)
       : backend_(backend),
-        desk_(desk),
-        access_(std::move(gate), requests_per_second_max),
+        check_service_(check_service),
+        access_(std::move(policy), requests_per_second_max),
         feed_(feed),
         links_(std::move(links)),
         proxy_url_(std::move(proxy_url)) {}
@@ -44,25 +44,25 @@ class Api {
   /// memory, before this returns; everything else from wherever the backend works.
   void handle(Request request, Reply reply);
 
-  /// Opens `/mcp`, before any request comes. `door` must outlive this.
-  void open_mcp(McpDoor* door) { mcp_ = door; }
+  /// Opens `/mcp`, before any request comes. `handler` must outlive this.
+  void open_mcp(McpHandler* handler) { mcp_ = handler; }
 
   /// See Access::renew.
   void renew(std::vector<Token> tokens) { access_.renew(std::move(tokens)); }
-  [[nodiscard]] std::shared_ptr<const AccessPolicy> gate() const { return access_.gate(); }
+  [[nodiscard]] std::shared_ptr<const AccessPolicy> policy() const { return access_.policy(); }
 
  private:
   [[nodiscard]] std::optional<Response> refuse_by_headers(const Request& request);
   void keep_refusal(const Request& request, const Response& refusal);
 
   Backend& backend_;
-  CheckService& desk_;
+  CheckService& check_service_;
   Access access_;
   Feed* feed_;
   Hints hints_;
   OtlpMemory telemetry_;
   const std::shared_ptr<const AlertLinks> links_;
-  McpDoor* mcp_ = nullptr;
+  McpHandler* mcp_ = nullptr;
   const std::string proxy_url_;
 };
 

@@ -17,7 +17,7 @@ constexpr std::size_t audit_target_max = 300;
 }  // namespace
 
 Response json_response(JsonWriter& out, int status) {
-  return {.status = status, .body = out.take()};
+  return {.status = status, .body = out.finish()};
 }
 
 Result<std::string> document_of(Backend& backend, std::string_view id, const Watched& watched) {

@@ -9,7 +9,7 @@
 #include "api/access.h"
 #include "api/check_service.h"
 #include "api/hints.h"
-#include "api/mcp_door.h"
+#include "api/mcp_handler.h"
 #include "api/message.h"
 #include "api/target.h"
 #include "core/alert_links.h"
@@ -25,7 +25,7 @@ inline constexpr int page_max = 1'000;
 
 struct Call {
   Backend& backend;
-  CheckService& desk;
+  CheckService& check_service;
   Access& access;
   Request request;
   Target target;
@@ -39,7 +39,7 @@ struct Call {
   OtlpMemory* telemetry = nullptr;
   std::shared_ptr<const AlertLinks> links{};  ///< Null: messages have no links that act.
   std::string_view proxy_url{};  ///< Where agents reach their model; empty: there is no proxy.
-  McpDoor* mcp = nullptr;        ///< Null: this process has no MCP server.
+  McpHandler* mcp = nullptr;     ///< Null: this process has no MCP server.
 };
 using CallPtr = std::shared_ptr<Call>;
 

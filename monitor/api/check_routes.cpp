@@ -26,7 +26,7 @@ void post_check(const CallPtr& call) {
   if (session->empty()) {
     return call->reply(error_response({ErrorCode::malformed, "sessionId is missing", "sessionId"}));
   }
-  call->desk.ask(*session, *check_id, [call](const Result<Check>& check) {
+  call->check_service.ask(*session, *check_id, [call](const Result<Check>& check) {
     if (check) {
       return call->reply(check_response(*check, check->state == CheckState::pending ? 202 : 200));
     }
@@ -39,7 +39,7 @@ void post_check(const CallPtr& call) {
 }
 
 void get_check(const CallPtr& call) {
-  call->desk.find(call->id, [call](const Result<Check>& check) {
+  call->check_service.find(call->id, [call](const Result<Check>& check) {
     call->reply(check ? check_response(*check) : error_response(check.error()));
   });
 }

@@ -22,7 +22,7 @@ class Exposition {
   Exposition& sample(std::int64_t value, Labels labels = {}, std::string_view suffix = {});
   Exposition& sample(double value, Labels labels = {}, std::string_view suffix = {});
 
-  [[nodiscard]] std::string take() { return std::move(text_); }
+  [[nodiscard]] std::string finish() { return std::move(text_); }
 
  private:
   void head(Labels labels, std::string_view suffix);

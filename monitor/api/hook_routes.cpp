@@ -96,22 +96,22 @@ void begin_again(const CallPtr& call, const HookEvent& event) {
 }
 
 /// The reports of one hook, on their way into the store.
-struct Told {
+struct HookReport {
   HookAgent agent;
   HookEvent event;
   std::vector<Report> reports;  ///< Those of the event, and which process it is.
 };
 
-void store(const CallPtr& call, Told told) {
-  const bool is_subagent = !told.event.spec.parent.empty();
-  Batch batch{.session = told.event.session,
+void store(const CallPtr& call, HookReport hook) {
+  const bool is_subagent = !hook.event.spec.parent.empty();
+  Batch batch{.session = hook.event.session,
               .creation = Creation::attach,
-              .spec = std::move(told.event.spec),
-              .reports = std::move(told.reports),
+              .spec = std::move(hook.event.spec),
+              .reports = std::move(hook.reports),
               .by = ReportOrigin::hooks};
   call->backend.append(
-      std::move(batch), [call, is_subagent, agent = told.agent,
-                         event = std::move(told.event)](const Result<Receipt>& receipt) {
+      std::move(batch), [call, is_subagent, agent = hook.agent,
+                         event = std::move(hook.event)](const Result<Receipt>& receipt) {
         if (!receipt) return call->reply(error_response(receipt.error()));
         if (event.ends_subagents) end_subagents(call, event.session);
         const auto& cancel = receipt->directive.cancel;
@@ -172,15 +172,15 @@ void post_hook(const CallPtr& call) {
     event->spec.labels["process"] = "unknown: its hooks come from " + call->request.peer;
   const auto watched = call->backend.watched(event->session);
   name_asked_call(*event, watched);
-  Told told{.agent = *agent, .event = std::move(*event), .reports = {}};
-  told.reports = told.event.reports;
+  HookReport hook{.agent = *agent, .event = std::move(*event), .reports = {}};
+  hook.reports = hook.event.reports;
   const auto pid = static_cast<pid_t>(*claimed);
-  const auto& reports = told.reports;
+  const auto& reports = hook.reports;
   const bool begins = std::ranges::any_of(
       reports, [](const Report& report) { return report.kind == ReportKind::start; });
   // A new session's process is not known to be the agent before the next event.
-  if (begins || !wants_process(*call, watched, pid)) return store(call, std::move(told));
-  const auto shared = std::make_shared<Told>(std::move(told));
+  if (begins || !wants_process(*call, watched, pid)) return store(call, std::move(hook));
+  const auto shared = std::make_shared<HookReport>(std::move(hook));
   const auto lost = watched->judged.history.notes->process_lost;
   const auto age =
       lost == Instant{} ? system_clock().wall() - watched->created : call->backend.now() - lost;

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "api/mcp_door.h"
+#include "api/mcp_handler.h"
 #include "api/routes.h"
 
 namespace watchdog::monitor {

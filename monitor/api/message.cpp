@@ -36,7 +36,7 @@ Response written(int status, std::string_view code, const Error& error,
   if (error.line > 0) out.field("line", error.line);
   if (!token_file.empty()) out.field("tokenFile", token_file);
   out.close_object().close_object();
-  return {.status = status, .body = out.take()};
+  return {.status = status, .body = out.finish()};
 }
 
 }  // namespace

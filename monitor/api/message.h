@@ -45,7 +45,7 @@ struct Request {
 
 enum class BodyState : std::uint8_t {
   open,      ///< More may come.
-  complete,  ///< The pieces that were taken are the whole body.
+  complete,  ///< The pieces that were drained are the whole body.
   broken     ///< The rest cannot be had.
 };
 
@@ -64,8 +64,8 @@ class BodySource {
   virtual void begin(std::function<void()> wake) = 0;
   /// Returns the present pieces in order; empty: none at the moment. Called again when the client
   /// has taken them.
-  [[nodiscard]] virtual std::vector<Piece> take() = 0;
-  /// After what was taken last.
+  [[nodiscard]] virtual std::vector<Piece> drain() = 0;
+  /// After what was drained last.
   [[nodiscard]] virtual BodyState state() const { return BodyState::open; }
   /// Asked about once a second; false: the client may not have more.
   [[nodiscard]] virtual bool allowed() { return true; }

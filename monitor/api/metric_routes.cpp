@@ -26,8 +26,8 @@ Enum each(std::size_t at) {
 
 /// A family with a sample for each enumerator.
 template <class Enum>
-void tell(Exposition& out, std::string_view name, std::string_view label, std::string_view help,
-          const CounterOf<Enum>& counters) {
+void expose(Exposition& out, std::string_view name, std::string_view label, std::string_view help,
+            const CounterOf<Enum>& counters) {
   out.family(name, "counter", help);
   for (std::size_t at = 0; at < std::size(Names<Enum>::all); ++at) {
     const auto value = each<Enum>(at);
@@ -35,14 +35,14 @@ void tell(Exposition& out, std::string_view name, std::string_view label, std::s
   }
 }
 
-void tell_histogram(Exposition& out, std::string_view name, std::string_view help,
-                    const Histogram& histogram) {
+void expose_histogram(Exposition& out, std::string_view name, std::string_view help,
+                      const Histogram& histogram) {
   out.family(name, "histogram", help);
   std::int64_t count = 0;
   for (std::size_t at = 0; at < Histogram::bounds.size(); ++at) {
     Exposition bound;  // as the format has numbers
     bound.sample(Histogram::bounds[at]);
-    const auto text = bound.take();
+    const auto text = bound.finish();
     count += histogram.in_bucket(at);
     out.sample(count, {{"le", std::string_view(text).substr(1, text.size() - 2)}}, "_bucket");
   }
@@ -51,7 +51,7 @@ void tell_histogram(Exposition& out, std::string_view name, std::string_view hel
   out.sample(histogram.sum_seconds(), {}, "_sum").sample(count, {}, "_count");
 }
 
-void tell_sessions(Exposition& out, const Tally& tally) {
+void expose_sessions(Exposition& out, const Tally& tally) {
   out.family("watchdog_sessions", "gauge", "Sessions that have not ended.");
   for (std::size_t at = 0; at < tally.healths.size(); ++at) {
     const auto lifecycle = each<Lifecycle>(at);
@@ -73,7 +73,7 @@ void tell_sessions(Exposition& out, const Tally& tally) {
   }
 }
 
-void tell_ends(Exposition& out, const Metrics& metrics) {
+void expose_ends(Exposition& out, const Metrics& metrics) {
   out.family("watchdog_sessions_ended_total", "counter",
              "Sessions that ended while this monitor ran. Reasons that are not the library's own "
              "count as other.");
@@ -91,14 +91,14 @@ void tell_ends(Exposition& out, const Metrics& metrics) {
   }
 }
 
-void tell_work(Exposition& out, const Metrics& metrics) {
-  tell(out, "watchdog_transitions_total", "health", "Changes of health, by the new health.",
-       metrics.transitions);
-  tell(out, "watchdog_events_total", "kind",
-       "Events accepted from all writers; heartbeats count by the rows that hold them.",
-       metrics.events);
-  tell(out, "watchdog_waits_total", "for", "Waits that agents declared, by their subject.",
-       metrics.waits);
+void expose_work(Exposition& out, const Metrics& metrics) {
+  expose(out, "watchdog_transitions_total", "health", "Changes of health, by the new health.",
+         metrics.transitions);
+  expose(out, "watchdog_events_total", "kind",
+         "Events accepted from all writers; heartbeats count by the rows that hold them.",
+         metrics.events);
+  expose(out, "watchdog_waits_total", "for", "Waits that agents declared, by their subject.",
+         metrics.waits);
   out.family("watchdog_heartbeats_total", "counter", "Heartbeats accepted.")
       .sample(metrics.heartbeats.count());
   out.family("watchdog_late_events_total", "counter",
@@ -114,7 +114,7 @@ void tell_work(Exposition& out, const Metrics& metrics) {
     out.sample(metrics.unanswered[state].count(), {{"result", name_of(state)}});
 }
 
-void tell_store(Exposition& out, const Metrics& metrics, const Vitals& vitals) {
+void expose_store(Exposition& out, const Metrics& metrics, const Vitals& vitals) {
   out.family("watchdog_store_up", "gauge", "1 if reports can be stored.")
       .sample(std::int64_t{vitals.keeps ? 1 : 0});
   out.family("watchdog_store_look_age_seconds", "gauge",
@@ -132,11 +132,11 @@ void tell_store(Exposition& out, const Metrics& metrics, const Vitals& vitals) {
       .sample(vitals.log_bytes);
   out.family("watchdog_queue_bytes", "gauge", "Bytes of reports that wait for the disk.")
       .sample(vitals.queue_bytes);
-  tell_histogram(out, "watchdog_commit_seconds",
-                 "Seconds from receiving reports to having them on disk.", metrics.commit);
+  expose_histogram(out, "watchdog_commit_seconds",
+                   "Seconds from receiving reports to having them on disk.", metrics.commit);
 }
 
-void tell_server(Exposition& out, const Metrics& metrics) {
+void expose_server(Exposition& out, const Metrics& metrics) {
   out.family("watchdog_http_requests_total", "counter", "Requests answered.");
   for (std::size_t group = 0; group < metrics.requests.size(); ++group) {
     for (std::size_t status = 0; status < std::size(Names<StatusClass>::all); ++status) {
@@ -159,8 +159,8 @@ void tell_server(Exposition& out, const Metrics& metrics) {
       .sample(metrics.streams_opened.count());
 }
 
-void tell_alerts(Exposition& out, const Metrics& metrics,
-                 const std::vector<ChannelStatus>& channels, Instant now) {
+void expose_alerts(Exposition& out, const Metrics& metrics,
+                   const std::vector<ChannelStatus>& channels, Instant now) {
   out.family("watchdog_alert_channels", "gauge", "Alert channels, by state.");
   Millis waited{};
   for (std::size_t at = 0; at < std::size(Names<ChannelCondition>::all); ++at) {
@@ -179,7 +179,7 @@ void tell_alerts(Exposition& out, const Metrics& metrics,
       .sample(seconds(waited));
 }
 
-void tell_export(Exposition& out, const Metrics& metrics) {
+void expose_export(Exposition& out, const Metrics& metrics) {
   out.family("watchdog_export_items_total", "counter",
              "Spans and log records for a collector of OpenTelemetry: sent, or dropped because it "
              "refused them or the queue was full.")
@@ -187,7 +187,7 @@ void tell_export(Exposition& out, const Metrics& metrics) {
       .sample(metrics.export_dropped.count(), {{"state", "dropped"}});
 }
 
-void tell_program(Exposition& out, const Metrics& metrics) {
+void expose_program(Exposition& out, const Metrics& metrics) {
   out.family("watchdog_start_time_seconds", "gauge", "When the monitor started, in Unix time.")
       .sample(seconds(metrics.started.time_since_epoch()));
   out.family("watchdog_build_info", "gauge", "Always 1; the labels name the version.")
@@ -203,15 +203,15 @@ void get_metrics(const CallPtr& call) {
     return call->reply(error_response(404, "not_found", "only a running monitor counts"));
   }
   Exposition out;
-  tell_sessions(out, vitals->sessions);
-  tell_ends(out, *metrics);
-  tell_work(out, *metrics);
-  tell_store(out, *metrics, *vitals);
-  tell_server(out, *metrics);
-  tell_alerts(out, *metrics, call->backend.channels(), call->backend.now());
-  tell_export(out, *metrics);
-  tell_program(out, *metrics);
-  call->reply({.body = out.take(), .content_type = std::string(Exposition::content_type)});
+  expose_sessions(out, vitals->sessions);
+  expose_ends(out, *metrics);
+  expose_work(out, *metrics);
+  expose_store(out, *metrics, *vitals);
+  expose_server(out, *metrics);
+  expose_alerts(out, *metrics, call->backend.channels(), call->backend.now());
+  expose_export(out, *metrics);
+  expose_program(out, *metrics);
+  call->reply({.body = out.finish(), .content_type = std::string(Exposition::content_type)});
 }
 
 }  // namespace watchdog::monitor

@@ -58,7 +58,7 @@ Response failure(OtlpEncoding encoding, int status, RpcCode code, std::string_vi
     JsonWriter out;
     out.open_object().field("code", static_cast<int>(code)).field("message", message);
     out.close_object();
-    body = out.take();
+    body = out.finish();
   } else {
     protozero::pbf_writer out(body);
     out.add_int32(1, static_cast<int>(code));
@@ -89,7 +89,7 @@ Response success(OtlpEncoding encoding, OtlpSignal signal, std::size_t rejected,
       out.field("errorMessage", why).close_object();
     }
     out.close_object();
-    return encoded(encoding, 200, out.take());
+    return encoded(encoding, 200, out.finish());
   }
   std::string body;
   if (rejected > 0) {

@@ -14,12 +14,12 @@ class Parts final : public BodySource, public std::enable_shared_from_this<Parts
  public:
   Parts(Backend& backend, JsonWriter out, WritePart write)
       : backend_(backend), out_(std::move(out)), write_(std::move(write)) {
-    ready_ = std::make_shared<const std::string>(out_.take());
+    ready_ = std::make_shared<const std::string>(out_.finish());
   }
 
   void begin(std::function<void()> wake) override { wake_ = std::move(wake); }
 
-  [[nodiscard]] std::vector<Piece> take() override {
+  [[nodiscard]] std::vector<Piece> drain() override {
     std::vector<Piece> pieces;
     {
       const std::lock_guard guard(mutex_);
@@ -42,7 +42,7 @@ class Parts final : public BodySource, public std::enable_shared_from_this<Parts
     const auto more = write_(reader, out_);
     if (!more) return done(BodyState::broken);
     done(*more ? BodyState::open : BodyState::complete,
-         std::make_shared<const std::string>(out_.take()));
+         std::make_shared<const std::string>(out_.finish()));
   }
 
   void done(BodyState state, Piece piece = nullptr) {

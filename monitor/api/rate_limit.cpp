@@ -10,7 +10,7 @@ double RateLimit::left_at(Millis now) const noexcept {
   return std::min(at_once_, left_ + per_second_ * static_cast<double>(passed.count()) / 1'000);
 }
 
-bool RateLimit::take(Millis now) noexcept {
+bool RateLimit::admit(Millis now) noexcept {
   left_ = left_at(now);
   since_ = std::max(since_, now);
   if (left_ < 1 - 1e-6) return false;  // what wait() said, whatever the rounding

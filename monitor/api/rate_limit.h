@@ -18,8 +18,8 @@ class RateLimit {
       : per_second_(per_second), at_once_(at_once), left_(at_once) {}
 
   /// False: not now.
-  [[nodiscard]] bool take(Millis now) noexcept;
-  /// Until there is one to take.
+  [[nodiscard]] bool admit(Millis now) noexcept;
+  /// Until the next one is admitted.
   [[nodiscard]] Millis wait(Millis now) const noexcept;
   /// True if it is as at the beginning.
   [[nodiscard]] bool full(Millis now) const noexcept { return left_at(now) >= at_once_; }

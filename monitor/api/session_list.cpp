@@ -24,7 +24,7 @@ bool is_in(const std::vector<T>& list, T value) {
 /// The sessions that a list by state found, in the order of the list.
 struct Found {
   std::vector<std::pair<Urgency, SessionRow>> rows;
-  std::size_t told = 0;
+  std::size_t sent = 0;
 };
 
 Result<void> find(const Backend& backend, StoreReader& reader, const SessionQuery& query,
@@ -90,13 +90,13 @@ void reply_with_sessions(const CallPtr& call, SessionQuery query, int at_once,
         }
         const auto total = found->rows.size();
         const auto shown = std::min(total, static_cast<std::size_t>(query.filter.limit));
-        const auto end = std::min(shown, found->told + static_cast<std::size_t>(at_once));
-        for (; found->told < end; ++found->told) {
-          const auto made = text(reader, found->rows[found->told].second);
+        const auto end = std::min(shown, found->sent + static_cast<std::size_t>(at_once));
+        for (; found->sent < end; ++found->sent) {
+          const auto made = text(reader, found->rows[found->sent].second);
           if (!made) return made.error();
           out.raw(*made);
         }
-        if (found->told < shown) return true;
+        if (found->sent < shown) return true;
         out.close_array().key("next");
         const bool goes_on = query.order == SessionOrder::newest && shown < total;
         goes_on ? out.value(found->rows[shown - 1].second.key) : out.value(nullptr);

@@ -1,4 +1,4 @@
-// `take` decides what comes next: what a read left, the snapshot, the feed, or a page of the file.
+// `drain` decides what comes next: what a read left, the snapshot, the feed, or a page of the file.
 // A stream reads the file until the feed still has all that follows its cursor. It then takes the
 // feed and skips what it has sent already. A listener that falls behind returns to the file. While
 // `reading_` is set, only the reading thread uses the cursor. `read_replay` asks for the newest
@@ -65,7 +65,7 @@ void Stream::add(std::string text) {
   pending_.push_back(std::make_shared<const std::string>(std::move(text)));
 }
 
-std::vector<BodySource::Piece> Stream::take() {
+std::vector<BodySource::Piece> Stream::drain() {
   std::vector<Piece> pieces;
   {
     const std::lock_guard guard(mutex_);
@@ -75,10 +75,10 @@ std::vector<BodySource::Piece> Stream::take() {
   if (snapshot_due_) {
     start(&Stream::read_snapshot);
   } else if (live_) {
-    take_live(pieces);
+    drain_live(pieces);
   } else if (listener_->seek(cursor_)) {
     live_ = true;
-    take_live(pieces);
+    drain_live(pieces);
   } else {
     start(&Stream::read_replay);
   }
@@ -108,7 +108,7 @@ void Stream::start(Task task) {
 
 /// Reads the present state, a page at a time. Later records may repeat some of it.
 Result<void> Stream::read_snapshot(StoreReader& reader) {
-  if (rows_told_ == 0) {
+  if (rows_sent_ == 0) {
     if (auto placed = place(reader); !placed) return placed;
   }
   JsonWriter out;
@@ -129,8 +129,8 @@ Result<void> Stream::read_snapshot(StoreReader& reader) {
         if (!text) return text.error();
         out.raw(*text);
       }
-      rows_told_ += static_cast<int>(rows->size());
-      complete = static_cast<int>(rows->size()) < page_rows || rows_told_ >= rows_max;
+      rows_sent_ += static_cast<int>(rows->size());
+      complete = static_cast<int>(rows->size()) < page_rows || rows_sent_ >= rows_max;
       if (!rows->empty()) below_ = rows->back().key;
     }
     out.close_array();
@@ -145,7 +145,7 @@ Result<void> Stream::read_snapshot(StoreReader& reader) {
   add(sse_record("snapshot", std::nullopt, out.text()));
   if (complete) {
     snapshot_due_ = false;
-    rows_told_ = 0;
+    rows_sent_ = 0;
     below_ = 0;
   }
   return {};
@@ -236,11 +236,11 @@ Result<void> Stream::read_document(StoreReader& reader) {
   return {};
 }
 
-void Stream::take_live(std::vector<Piece>& pieces) {
+void Stream::drain_live(std::vector<Piece>& pieces) {
   if (!listener_) return;
   std::vector<RecordPtr> records;
   while (true) {
-    if (!listener_->take(records, records_at_once)) {
+    if (!listener_->drain(records, records_at_once)) {
       // Continues from the file; rows of sessions are sent in their present state.
       live_ = false;
       snapshot_due_ = options_.sessions || options_.summary;
@@ -259,7 +259,7 @@ void Stream::take_live(std::vector<Piece>& pieces) {
         if (options_.summary) pieces.emplace_back(record, &record->text);
         continue;
       }
-      // After a replay the feed tells some of it again.
+      // After a replay the feed repeats some of it.
       const bool event = record->kind == Record::Kind::event;
       if (event ? record->cursor.seq <= cursor_.seq
                 : record->cursor.transition <= cursor_.transition) {

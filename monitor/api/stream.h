@@ -38,7 +38,7 @@ class Stream final : public BodySource, public std::enable_shared_from_this<Stre
       : backend_(backend), feed_(feed), options_(std::move(options)) {}
 
   void begin(std::function<void()> wake) override;
-  [[nodiscard]] std::vector<Piece> take() override;
+  [[nodiscard]] std::vector<Piece> drain() override;
   [[nodiscard]] bool allowed() override { return !options_.allowed || options_.allowed(); }
 
  private:
@@ -49,7 +49,7 @@ class Stream final : public BodySource, public std::enable_shared_from_this<Stre
   Result<void> read_document(StoreReader& reader);
   Result<void> place(StoreReader& reader);
   Result<std::string> document(StoreReader& reader) const;
-  void take_live(std::vector<Piece>& pieces);
+  void drain_live(std::vector<Piece>& pieces);
   void add(std::string text);
 
   Backend& backend_;
@@ -69,7 +69,7 @@ class Stream final : public BodySource, public std::enable_shared_from_this<Stre
   bool resumed_ = false;
   bool missed_ = false;
   SessionKey below_ = 0;  ///< Where the snapshot continues.
-  int rows_told_ = 0;
+  int rows_sent_ = 0;
 };
 
 }  // namespace watchdog::monitor

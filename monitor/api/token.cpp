@@ -66,8 +66,8 @@ bool is_name(std::string_view text) {
          });
 }
 
-/// The part before `end`, which is taken off with it.
-std::string_view take(std::string_view& text, char end) {
+/// The part before `end`, which is removed with it.
+std::string_view read_until(std::string_view& text, char end) {
   const auto at = std::min(text.find(end), text.size());
   const auto part = text.substr(0, at);
   text.remove_prefix(std::min(at + 1, text.size()));
@@ -90,7 +90,7 @@ Result<Token> token_from(const std::vector<std::string_view>& words) {
     token.name = words[0];
     token.scopes = {};
     for (auto left = words[1]; !left.empty();) {
-      const auto scope = named<Scope>(take(left, ','));
+      const auto scope = named<Scope>(read_until(left, ','));
       if (!scope) return Error{ErrorCode::invalid, "the scopes are read, report and act"};
       token.scopes.add(*scope);
     }
@@ -128,7 +128,7 @@ Result<void> check_secret(std::string_view secret) {
 Result<std::vector<Token>> tokens_from(std::string_view text) {
   std::vector<Token> tokens;
   for (int line = 1; !text.empty(); ++line) {
-    const auto words = words_of(take(text, '\n'));
+    const auto words = words_of(read_until(text, '\n'));
     if (words.empty() || words.front().starts_with('#')) continue;
     auto token = token_from(words);
     if (token && std::ranges::any_of(tokens, [&](const Token& other) {
@@ -171,12 +171,12 @@ std::string login_cookie(const Token& token, WallTime expiry) {
 
 Login login_in(const std::vector<Token>& tokens, std::string_view cookies, WallTime now) {
   while (!cookies.empty()) {
-    auto value = take(cookies, ';');
+    auto value = read_until(cookies, ';');
     value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
-    const auto cookie = take(value, '=');
+    const auto cookie = read_until(value, '=');
     if (!cookie.starts_with(cookie_prefix)) continue;
-    const auto name = take(value, '.');
-    const auto expiry = take(value, '.');
+    const auto name = read_until(value, '.');
+    const auto expiry = read_until(value, '.');
     std::int64_t seconds = 0;
     const auto* end = expiry.data() + expiry.size();
     const auto read = std::from_chars(expiry.data(), end, seconds);

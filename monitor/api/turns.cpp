@@ -68,7 +68,7 @@ Response turns_response(const std::vector<ActiveTurn>& turns, Instant now) {
     out.close_array().close_object();
   }
   out.close_array().close_object();
-  return {.body = out.take()};
+  return {.body = out.finish()};
 }
 
 Result<std::string> session_of_turn(Backend& backend, std::string_view turn) {

@@ -26,7 +26,7 @@ std::string versions_as_json() {
   out.field("openssl", OpenSSL_version(OPENSSL_VERSION_STRING));
   out.field("schema", schema_version());
   out.field("detector", detector_version);
-  return out.close_object().take();
+  return out.close_object().finish();
 }
 
 }  // namespace watchdog::monitor

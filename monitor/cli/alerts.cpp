@@ -73,12 +73,12 @@ void print_alerts(const json& list) {
   print(channels.text(terminal_width()));
 }
 
-int show_trial(const json& trial, bool as_json) {
-  const bool sent = trial.value("sent", false);
+int show_channel_test(const json& channel_test, bool as_json) {
+  const bool sent = channel_test.value("sent", false);
   if (as_json) {
-    print_json(trial.dump(-1, ' ', false, json::error_handler_t::replace));
+    print_json(channel_test.dump(-1, ' ', false, json::error_handler_t::replace));
   } else {
-    print_line((sent ? "sent: " : "not sent: ") + shown(trial, "answer"));
+    print_line((sent ? "sent: " : "not sent: ") + shown(channel_test, "answer"));
   }
   return sent ? exit_done : exit_failed;
 }
@@ -91,7 +91,7 @@ int try_channel_of_monitor(const AlertsOptions& options) {
   if (!endpoint) return complain(endpoint.error());
   const auto body =
       endpoint->ask(Method::post, "/api/alerts/channels/" + url_encoded(options.test) + "/test");
-  return body ? show_trial(json::parse(*body), options.json) : complain(body.error());
+  return body ? show_channel_test(json::parse(*body), options.json) : complain(body.error());
 }
 
 int try_channel(const AlertsOptions& options) {
@@ -107,10 +107,10 @@ int try_channel(const AlertsOptions& options) {
   if (!secrets) return complain({ErrorCode::invalid, to_text(secrets.error())});
   const auto sender = alert_sender(*settings, found->first, secrets->at(found->first), {});
   const auto result = sender.send({.key = "test-" + new_ulid(system_clock().wall())});
-  return show_trial({{"channel", found->first},
-                     {"sent", result.kind == SendResult::Kind::taken},
-                     {"answer", result.answer}},
-                    options.json);
+  return show_channel_test({{"channel", found->first},
+                            {"sent", result.kind == SendResult::Kind::accepted},
+                            {"answer", result.answer}},
+                           options.json);
 }
 
 }  // namespace

@@ -162,11 +162,11 @@ std::string block_of(const std::string& name, const ChannelDraft& draft) {
   return block;
 }
 
-/// Writes the secrets and the settings, and takes both back if the settings are refused.
+/// Writes the secrets and the settings, and removes both if the settings are refused.
 Result<Settings> written_settings(const ConfigFile& before, const std::string& text,
                                   const ChannelDraft& draft, const std::string& name) {
   std::vector<fs::path> made;
-  const auto take_back = [&] {
+  const auto roll_back = [&] {
     std::error_code ignored;
     for (const auto& file : made) fs::remove(file, ignored);
   };
@@ -176,7 +176,7 @@ Result<Settings> written_settings(const ConfigFile& before, const std::string& t
       return Error{ErrorCode::conflict,
                    file.string() + " exists already. Remove it, or choose another --name"};
     if (auto done = make_owner_file(file, secret, "the file"); !done) {
-      take_back();
+      roll_back();
       return done.error();
     }
     made.push_back(file);
@@ -188,7 +188,7 @@ Result<Settings> written_settings(const ConfigFile& before, const std::string& t
     if (auto done = write_config(*backup, before.text); !done) return done.error();
   }
   if (auto done = write_config(before, text); !done) {
-    take_back();
+    roll_back();
     return done.error();
   }
   const auto loaded = Configuration::load({.file = before.path});
@@ -199,7 +199,7 @@ Result<Settings> written_settings(const ConfigFile& before, const std::string& t
     if (!secrets) why = to_text(secrets.error());
   }
   if (why.empty()) return loaded->settings();
-  take_back();
+  roll_back();
   if (auto now = read_config(before.path); now)
     (void)(before.exists ? write_config(*now, before.text) : delete_config(*now));
   return Error{ErrorCode::invalid, "the settings would be wrong, so nothing was changed:\n" + why};
@@ -210,7 +210,7 @@ int send_test(const Settings& settings, const std::string& name) {
   if (!secrets) return complain({ErrorCode::invalid, to_text(secrets.error())});
   const auto result = alert_sender(settings, name, secrets->at(name), {})
                           .send({.key = "test-" + new_ulid(system_clock().wall())});
-  const bool sent = result.kind == SendResult::Kind::taken;
+  const bool sent = result.kind == SendResult::Kind::accepted;
   print_line((sent ? "sent: " : "not sent: ") + result.answer);
   if (!sent)
     print_line("The channel stays in the settings. Mend it, then: watchdog-monitor alerts --test " +

@@ -144,8 +144,8 @@ static int cancel(const CancelOptions& options) {
   } else if (!options.turn.empty()) {
     print_line("abort requested; the agent will see it with its next report");
   } else {
-    const auto told = json::parse(*body);
-    print_line(told.value("message", "cancel requested"));
+    const auto answer = json::parse(*body);
+    print_line(answer.value("message", "cancel requested"));
   }
   return options.kill ? kill_agent(*endpoint, options) : exit_done;
 }

@@ -26,7 +26,7 @@ struct CommandWords {
   std::string help;
   std::vector<OptionWords> options;
   std::vector<std::string> arguments;  ///< The words that a positional argument allows.
-  bool takes_session = false;
+  bool accepts_session = false;
 };
 
 /// Finds the ids of sessions, one per line.
@@ -62,7 +62,7 @@ std::vector<CommandWords> command_words(const CLI::App& app) {
     for (const auto* option : command->get_options()) {
       auto flags = flags_of(*option);
       if (flags.empty()) {
-        words.takes_session |= option->get_name(true).starts_with("session");
+        words.accepts_session |= option->get_name(true).starts_with("session");
         std::ranges::move(allowed_words(*option), std::back_inserter(words.arguments));
       } else {
         words.options.push_back({std::move(flags), option->get_description(), wants_value(*option),
@@ -134,7 +134,7 @@ std::string bash_completion(const CLI::App& app) {
     cases += "      words='" + joined(flags, " ") + "'\n";
     if (!command.arguments.empty())
       cases += "      arguments='" + joined(command.arguments, " ") + "'\n";
-    if (command.takes_session) cases += "      of_session=1\n";
+    if (command.accepts_session) cases += "      of_session=1\n";
     cases += "      ;;\n";
   }
   return R"sh(# bash completion for watchdog-monitor. Use it: source <(watchdog-monitor completion bash)
@@ -173,7 +173,7 @@ std::string zsh_completion(const CLI::App& app) {
     cases += "    " + command.name + ")\n      _arguments -S";
     for (const auto& option : command.options)
       for (const auto& flag : option.flags) cases += " \\\n        " + zsh_option(flag, option);
-    if (command.takes_session) {
+    if (command.accepts_session) {
       cases += " \\\n        '*:session:_watchdog_monitor_sessions'";
     } else if (!command.arguments.empty()) {
       cases +=
@@ -230,7 +230,7 @@ std::string fish_completion(const CLI::App& app) {
         lines += option.values.empty() ? " -r -F" : " -x -a '" + joined(option.values, " ") + "'";
       lines += " -d " + fish_quoted(option.help) + "\n";
     }
-    if (command.takes_session) {
+    if (command.accepts_session) {
       lines += begin + " -f -a '(__watchdog_monitor_sessions)'\n";
     } else if (!command.arguments.empty()) {
       lines += begin + " -f -a '" + joined(command.arguments, " ") + "'\n";

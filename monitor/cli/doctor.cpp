@@ -97,7 +97,7 @@ void print_diagnosis(const Url& server, const Diagnosis& of) {
   print_fact("slots", slots_in_words(of));
   print_fact("context", of.context ? std::to_string(*of.context) + " tokens" : "–");
   print_fact("prompt progress",
-             std::string(of.tells_prompt_progress ? "yes: " : "no: ") + of.progress_why);
+             std::string(of.shows_prompt_progress ? "yes: " : "no: ") + of.progress_why);
   print_fact("metrics", std::string(asked_in_words(of.metrics)));
   print_fact("process", of.process ? terminal_line(of.process->name) + " (" +
                                          std::to_string(of.process->pid) + ") on this machine"
@@ -231,7 +231,7 @@ int show_setup(bool json) {
     write_survey(out);
     write_hooks(out);
     out.close_object();
-    print_json(out.take());
+    print_json(out.finish());
     return exit_done;
   }
   print_line("Set up on this machine");
@@ -254,7 +254,7 @@ std::string as_json(const Url& server, const Diagnosis& of) {
   out.field("asked", code(of.slots)).field("total", of.slots_total);
   out.field("busy", of.slots_busy).field("tellReading", of.shows_reading).close_object();
   out.field("metrics", code(of.metrics)).key("promptProgress").open_object();
-  out.field("available", of.tells_prompt_progress).field("why", of.progress_why).close_object();
+  out.field("available", of.shows_prompt_progress).field("why", of.progress_why).close_object();
   out.field("local", of.is_local).key("process");
   if (of.process) {
     out.open_object().field("pid", of.process->pid).field("name", of.process->name).close_object();
@@ -273,7 +273,7 @@ std::string as_json(const Url& server, const Diagnosis& of) {
   write_survey(out);
   write_hooks(out);
   out.close_object();
-  return out.take();
+  return out.finish();
 }
 
 }  // namespace

@@ -151,9 +151,9 @@ Result<Endpoint> Endpoint::open(const Options& options) {
     endpoint.file_ = std::make_unique<FileBackend>(
         std::move(*reader), *offset ? **offset : latest->time_since_epoch() - since_boot);
   }
-  endpoint.desk_ =
+  endpoint.check_service_ =
       std::make_unique<CheckService>(*endpoint.file_, Model{}, CheckService::Options{});
-  endpoint.api_ = std::make_unique<Api>(*endpoint.file_, *endpoint.desk_,
+  endpoint.api_ = std::make_unique<Api>(*endpoint.file_, *endpoint.check_service_,
                                         AccessPolicy{.without_token = Scopes::all()});
   return endpoint;
 }

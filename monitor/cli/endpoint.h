@@ -69,7 +69,7 @@ class Endpoint {
   Options options_;
   bool is_searched_ = false;  ///< No token was named, so one is looked for.
   std::unique_ptr<FileBackend> file_;
-  std::unique_ptr<CheckService> desk_;
+  std::unique_ptr<CheckService> check_service_;
   std::unique_ptr<Api> api_;
 };
 

@@ -60,7 +60,7 @@ void follow_server(const Endpoint::Options& options, const std::string& target,
         target, "",
         [&](std::string_view bytes) {
           return reader.feed(bytes, [&](const SseRecord& record) {
-            if (!stop.stop_requested()) listener.told(record.event, record.data);
+            if (!stop.stop_requested()) listener.on_record(record.event, record.data);
             return !stop.stop_requested();
           });
         },
@@ -82,7 +82,7 @@ void follow_session(const std::string& database, const std::string& session,
              .stop = stop};
   asked.condition = [](const Observed&) { return false; };
   asked.seen = [&](const Observed* seen) {
-    if (seen != nullptr) listener.told("session", seen->document());
+    if (seen != nullptr) listener.on_record("session", seen->document());
   };
   const auto waited = watchdog::wait(asked);
   if (waited || stop.stop_requested()) return;
@@ -93,14 +93,14 @@ void follow_session(const std::string& database, const std::string& session,
     end(listener, answer_of({ErrorCode::unavailable, failed.why}));
 }
 
-/// Tells that something changed, whatever it is.
+/// Reports that something changed, whatever it is.
 void follow_file(const std::string& database, const mcp::Source::Listener& listener,
                  const std::stop_token& stop) {
   Seq newest = -1;
   while (!stop.stop_requested()) {
     auto reader = StoreReader::open(database);
     const auto found = reader ? reader->newest() : reader.error();
-    if (found && newest >= 0 && found->first > newest) listener.told("session", "{}");
+    if (found && newest >= 0 && found->first > newest) listener.on_record("session", "{}");
     if (found) newest = found->first;
     pause(stop);
   }

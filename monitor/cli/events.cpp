@@ -97,7 +97,7 @@ int follow_file(Endpoint& endpoint, Printing& printing) {
 }
 
 int follow_server(MonitorClient& client, Printing& printing) {
-  bool told = false;
+  bool reported = false;
   while (true) {
     SseReader reader;
     bool read = true;
@@ -105,7 +105,7 @@ int follow_server(MonitorClient& client, Printing& printing) {
         printing.path() + "/stream?include=events&after=" + std::to_string(printing.after()) + ".0";
     const auto response = client.listen(target, "",
                                         [&](std::string_view bytes) {
-                                          told = false;
+                                          reported = false;
                                           (void)reader.feed(bytes, [&](const SseRecord& record) {
                                             if (record.event == "event")
                                               printing.print(json::parse(record.data));
@@ -116,7 +116,7 @@ int follow_server(MonitorClient& client, Printing& printing) {
                                         {});
     if (!read) return exit_done;
     if (response && response->status != 503) return complain(error_from(*response));
-    if (!response && !std::exchange(told, true))
+    if (!response && !std::exchange(reported, true))
       warn("the monitor does not answer; retrying until it does");
     poll(nullptr, 0, look_again_ms);
   }

@@ -44,7 +44,7 @@ std::string figures_json(const FollowFigures& figures, bool is_done) {
   out.field("reports", figures.reports).field("skippedLines", figures.skipped);
   out.field("unreadableLines", figures.unreadable).field("refused", figures.refused);
   out.field("behindBytes", figures.behind).close_object();
-  return out.take();
+  return out.finish();
 }
 
 void print_figures(const FollowFigures& figures) {

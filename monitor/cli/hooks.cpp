@@ -394,7 +394,7 @@ std::string as_json(const std::vector<AgentReport>& reports) {
     out.close_object();
   }
   out.close_array().close_object();
-  return out.take();
+  return out.finish();
 }
 
 int code_of(const Error& error) {

@@ -62,33 +62,35 @@ Result<std::optional<TlsFiles>> tls_files(const MonitorSettings& own) {
   return std::optional(TlsFiles{.certificate = own.tls_cert, .key = own.tls_key});
 }
 
-Result<AccessPolicy> gate_for(const Settings& settings) {
+Result<AccessPolicy> access_policy_for(const Settings& settings) {
   const auto& own = settings.monitor;
   const auto loopback = is_loopback(own.bind);
   if (!loopback) return loopback.error();
   auto tokens = tokens_for(settings);
   if (!tokens) return tokens.error();
-  AccessPolicy gate{.tokens = std::move(*tokens), .hosts = own.hosts};
+  AccessPolicy access_policy{.tokens = std::move(*tokens), .hosts = own.hosts};
   // Requests from a reverse proxy come from this machine as well.
   if (*loopback && !own.behind_proxy) {
-    gate.without_token = {Scope::read, Scope::report};
+    access_policy.without_token = {Scope::read, Scope::report};
     std::error_code ignored;
     const auto file = std::filesystem::absolute(token_file(settings), ignored);
-    if (std::filesystem::exists(file, ignored)) gate.token_file = file.string();
+    if (std::filesystem::exists(file, ignored)) access_policy.token_file = file.string();
   }
-  gate.hosts.push_back(own.bind.find(':') == std::string::npos ? own.bind : "[" + own.bind + "]");
+  access_policy.hosts.push_back(own.bind.find(':') == std::string::npos ? own.bind
+                                                                        : "[" + own.bind + "]");
   // If all requests need a token, a page with its own host name has none.
-  gate.any_host = gate.without_token.empty() && own.hosts.empty();
-  gate.behind_proxy = own.behind_proxy;
-  gate.secure = own.behind_proxy || !own.tls_cert.empty();
-  return gate;
+  access_policy.any_host = access_policy.without_token.empty() && own.hosts.empty();
+  access_policy.behind_proxy = own.behind_proxy;
+  access_policy.secure = own.behind_proxy || !own.tls_cert.empty();
+  return access_policy;
 }
 
-std::unique_ptr<TokenWatch> watch_tokens(const Settings& settings, const AccessPolicy& gate,
+std::unique_ptr<TokenWatch> watch_tokens(const Settings& settings,
+                                         const AccessPolicy& access_policy,
                                          std::function<void(std::vector<Token>)> changed) {
   return std::make_unique<TokenWatch>(
       TokenWatch::Options{.file = token_file(settings),
-                          .known = gate.tokens,
+                          .known = access_policy.tokens,
                           .read = [settings] { return tokens_for(settings); },
                           .changed = std::move(changed),
                           .log = [](const std::string& sentence) { spdlog::warn(sentence); }});

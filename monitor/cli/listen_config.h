@@ -21,12 +21,12 @@ namespace watchdog::monitor {
 
 /// Returns the access policy. Creates the token file if neither that nor `$WATCHDOG_TOKEN` has a
 /// token. Errors: `invalid`, `unavailable`.
-[[nodiscard]] Result<AccessPolicy> gate_for(const Settings& settings);
+[[nodiscard]] Result<AccessPolicy> access_policy_for(const Settings& settings);
 
 /// Calls `changed`, on its own thread, with the new tokens whenever the token file changes. Logs
 /// that.
 [[nodiscard]] std::unique_ptr<TokenWatch> watch_tokens(
-    const Settings& settings, const AccessPolicy& gate,
+    const Settings& settings, const AccessPolicy& access_policy,
     std::function<void(std::vector<Token>)> changed);
 
 }  // namespace watchdog::monitor

@@ -50,7 +50,7 @@ class Lines final : public spdlog::formatter {
       JsonWriter out;
       out.open_object().field("time", time_of(line)).field("level", level_of(line));
       out.field("message", message_of(line)).close_object();
-      text = terminal_json(out.take());
+      text = terminal_json(out.finish());
     } else {
       text = time_of(line) + " " + std::string(level_of(line)) + ": " +
              terminal_line(message_of(line));

@@ -45,7 +45,7 @@ void write_line(std::string line) {
 
 /// Passes on each line of standard input. A longer one than is allowed is passed on cut, so that
 /// it is answered with an error, and the rest of it is skipped.
-void read_lines(const std::function<void(std::string)>& take) {
+void read_lines(const std::function<void(std::string)>& accept) {
   std::string line;
   bool skips = false;
   std::string piece(64 * 1024, '\0');
@@ -58,7 +58,7 @@ void read_lines(const std::function<void(std::string)>& take) {
       const auto end = rest.find('\n');
       if (!skips) line += rest.substr(0, end);
       if (end != rest.npos || line.size() > mcp::message_bytes_max) {
-        if (line.find_first_not_of(" \t\r") != line.npos) take(std::exchange(line, {}));
+        if (line.find_first_not_of(" \t\r") != line.npos) accept(std::exchange(line, {}));
         line.clear();
         skips = end == rest.npos;
       }
@@ -70,12 +70,13 @@ void read_lines(const std::function<void(std::string)>& take) {
 /// The server of one client. Its members go in the order that ends their threads first.
 struct StdioServer {
   explicit StdioServer(const Endpoint::Options& endpoint)
-      : desk{loop, own_version(), environment("WATCHDOG_SESSION")},
+      : context{loop, own_version(), environment("WATCHDOG_SESSION")},
         source(std::make_shared<EndpointSource>(endpoint)),
         peer(std::make_shared<mcp::Peer>(
-            desk, source, [](const mcp::json& message) { write_line(mcp::line_of(message)); })) {}
+            context, source, [](const mcp::json& message) { write_line(mcp::line_of(message)); })) {
+  }
 
-  void take(const std::string& line) {
+  void accept(const std::string& line) {
     const auto send = [](const mcp::json& message, bool) { write_line(mcp::line_of(message)); };
     if (line.size() > mcp::message_bytes_max) {
       send(mcp::response_of({.code = mcp::rpc_invalid_request,
@@ -86,16 +87,16 @@ struct StdioServer {
     }
     const auto message = mcp::message_from(line);
     if (!message) return send(mcp::response_of(message.error()), true);
-    (void)peer->take(*message, source, send);
+    (void)peer->accept(*message, source, send);
   }
 
-  void tell_when_idle(const std::shared_ptr<std::promise<void>>& idle) {
+  void notify_when_idle(const std::shared_ptr<std::promise<void>>& idle) {
     if (peer->is_idle()) return idle->set_value();
-    loop.after(Millis{10}, [this, idle] { tell_when_idle(idle); });
+    loop.after(Millis{10}, [this, idle] { notify_when_idle(idle); });
   }
 
   mcp::LoopThread loop;
-  mcp::Desk desk;
+  mcp::ServerContext context;
   std::shared_ptr<EndpointSource> source;
   std::shared_ptr<mcp::Peer> peer;
 };
@@ -105,12 +106,12 @@ struct StdioServer {
 static int mcp_server(const McpOptions& options) {
   StdioServer server(options.endpoint);
   read_lines([&server](std::string line) {
-    server.loop.post([&server, line = std::move(line)] { server.take(line); });
+    server.loop.post([&server, line = std::move(line)] { server.accept(line); });
   });
   const auto idle = std::make_shared<std::promise<void>>();
   server.loop.post([&server, idle] {
     server.peer->end_waits();
-    server.tell_when_idle(idle);
+    server.notify_when_idle(idle);
   });
   // A monitor that does not answer keeps nobody here.
   (void)idle->get_future().wait_for(last_answers);

@@ -50,12 +50,12 @@ struct Monitor::State {
     server.reset();
     if (mcp) mcp->stop();
     through.reset();  // its observations are still to be stored
-    for (const auto& dispatcher : couriers) dispatcher->stop();
+    for (const auto& dispatcher : dispatchers) dispatcher->stop();
     if (store_thread) store_thread->listen_for_messages(nullptr);
-    couriers.clear();
+    dispatchers.clear();
     // Running checks end as failed, which the store thread records before it stops.
     if (store_thread) store_thread->listen(nullptr);
-    desk.reset();
+    check_service.reset();
     store_thread.reset();
     exporter.reset();  // it sends what was stored last
   }
@@ -64,7 +64,8 @@ struct Monitor::State {
 
   // `start` calls these in this order.
   [[nodiscard]] Result<void> open_store(const Settings& settings);
-  [[nodiscard]] Result<void> start_proxy(const Settings& settings, const AccessPolicy& gate);
+  [[nodiscard]] Result<void> start_proxy(const Settings& settings,
+                                         const AccessPolicy& access_policy);
   [[nodiscard]] Result<void> start_checks(const Settings& settings);
   void start_alerts(const Settings& settings, std::map<std::string, ChannelSecrets> secrets,
                     const std::shared_ptr<const AlertLinks>& links);
@@ -72,14 +73,14 @@ struct Monitor::State {
   Feed feed;
   Metrics metrics;
   CancelledSessions cancelled;
-  const std::shared_ptr<ChannelStatusRegistry> board = std::make_shared<ChannelStatusRegistry>();
+  const std::shared_ptr<ChannelStatusRegistry> registry = std::make_shared<ChannelStatusRegistry>();
   std::unique_ptr<OtlpExporter> exporter;  ///< Null: no collector is set.
   std::unique_ptr<StoreThread> store_thread;
-  std::vector<std::unique_ptr<AlertDispatcher>> couriers;
+  std::vector<std::unique_ptr<AlertDispatcher>> dispatchers;
   std::optional<ModelClient> model;
-  std::unique_ptr<CheckService> desk;
+  std::unique_ptr<CheckService> check_service;
   std::unique_ptr<Api> api;
-  std::unique_ptr<mcp::HttpDoor> mcp;
+  std::unique_ptr<mcp::HttpHandler> mcp;
   std::unique_ptr<HttpServer> server;
   std::unique_ptr<HttpServer> telemetry;  ///< Null: OpenTelemetry comes to `server` alone.
   std::unique_ptr<PassThrough> through;   ///< Null: no model server was named.
@@ -254,7 +255,7 @@ Result<void> Monitor::State::open_store(const Settings& settings) {
                          Millis{static_cast<std::int64_t>(own.retention_days * 86'400'000.0)},
                      .bytes_max = own.retention_bytes},
        .alerts = rules_of(settings.alerts),
-       .board = board,
+       .registry = registry,
        .log = [](const std::string& sentence) { spdlog::warn(sentence); },
        .feed = &feed,
        .artifacts = settings.tools.artifacts,
@@ -265,10 +266,11 @@ Result<void> Monitor::State::open_store(const Settings& settings) {
   return {};
 }
 
-Result<void> Monitor::State::start_proxy(const Settings& settings, const AccessPolicy& gate) {
+Result<void> Monitor::State::start_proxy(const Settings& settings,
+                                         const AccessPolicy& access_policy) {
   if (settings.proxy.upstream.empty()) return {};
   auto started =
-      PassThrough::start(settings, gate, cancelled,
+      PassThrough::start(settings, access_policy, cancelled,
                          {.keep = [store_thread = store_thread.get()](std::vector<Batch>& batches) {
                            keep_all(*store_thread, batches);
                          }});
@@ -281,7 +283,7 @@ Result<void> Monitor::State::start_checks(const Settings& settings) {
   const auto& checks = settings.checks;
   auto ask = model_for_checks(settings, model);
   if (!ask) return ask.error();
-  desk = std::make_unique<CheckService>(
+  check_service = std::make_unique<CheckService>(
       *store_thread, std::move(*ask),
       CheckService::Options{.checker = checks.options,
                             .on_suspicion =
@@ -289,8 +291,10 @@ Result<void> Monitor::State::start_checks(const Settings& settings) {
                                   return may_ask_unasked(settings, session);
                                 },
                             .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
-  store_thread->listen([desk = desk.get()](const Transition& change) { desk->notice(change); });
-  desk->look_around();
+  store_thread->listen([check_service = check_service.get()](const Transition& change) {
+    check_service->notice(change);
+  });
+  check_service->look_around();
   return {};
 }
 
@@ -298,8 +302,9 @@ void Monitor::State::start_alerts(const Settings& settings,
                                   std::map<std::string, ChannelSecrets> secrets,
                                   const std::shared_ptr<const AlertLinks>& links) {
   for (const auto& [name, channel] : settings.alerts.channels) {
-    couriers.push_back(std::make_unique<AlertDispatcher>(
-        *store_thread, *board, alert_sender(settings, name, secrets.at(name), server->url(), links),
+    dispatchers.push_back(std::make_unique<AlertDispatcher>(
+        *store_thread, *registry,
+        alert_sender(settings, name, secrets.at(name), server->url(), links),
         AlertDispatcher::Options{
             .name = name,
             .type = channel.type,
@@ -309,7 +314,7 @@ void Monitor::State::start_alerts(const Settings& settings,
             .log = [](const std::string& sentence) { spdlog::warn(sentence); }}));
   }
   const auto wake_all = [this] {
-    for (const auto& dispatcher : couriers) dispatcher->wake();
+    for (const auto& dispatcher : dispatchers) dispatcher->wake();
   };
   store_thread->listen_for_messages(wake_all);
   wake_all();  // for what came before anybody listened
@@ -325,21 +330,21 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   if (!secrets) return Error{ErrorCode::invalid, to_text(secrets.error())};
   auto state = std::make_unique<State>(context);
   if (auto opened = state->open_store(settings); !opened) return opened.error();
-  auto gate = gate_for(settings);
-  if (!gate) return gate.error();
-  if (auto started = state->start_proxy(settings, *gate); !started) return started.error();
+  auto access_policy = access_policy_for(settings);
+  if (!access_policy) return access_policy.error();
+  if (auto started = state->start_proxy(settings, *access_policy); !started) return started.error();
   state->secret_place =
       environment("WATCHDOG_TOKEN").empty() ? token_file(settings).string() : "$WATCHDOG_TOKEN";
   if (auto started = state->start_checks(settings); !started) return started.error();
   const auto links = links_of(own);
   if (!links) return links.error();
-  state->api = std::make_unique<Api>(*state->store_thread, *state->desk, *gate, &state->feed,
-                                     own.requests_per_second_max,
+  state->api = std::make_unique<Api>(*state->store_thread, *state->check_service, *access_policy,
+                                     &state->feed, own.requests_per_second_max,
                                      state->through ? state->through->proxy().url() : "", *links);
-  state->mcp = std::make_unique<mcp::HttpDoor>(*state->api, own_version());
+  state->mcp = std::make_unique<mcp::HttpHandler>(*state->api, own_version());
   state->api->open_mcp(state->mcp.get());
   state->tokens = watch_tokens(
-      settings, *gate,
+      settings, *access_policy,
       [api = state->api.get(), through = state->through.get()](std::vector<Token> tokens) {
         if (through != nullptr) through->renew(tokens);
         api->renew(std::move(tokens));
@@ -384,8 +389,9 @@ std::string Monitor::url() const {
   return state_->server->url();
 }
 std::string Monitor::login_url() const {
-  const auto gate = state_->api->gate();
-  const auto secret = gate->without_token.empty() ? std::string() : acting_secret(gate->tokens);
+  const auto access_policy = state_->api->policy();
+  const auto secret =
+      access_policy->without_token.empty() ? std::string() : acting_secret(access_policy->tokens);
   return secret.empty() ? url() : url() + "/#token=" + secret;
 }
 

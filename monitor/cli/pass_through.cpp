@@ -63,7 +63,7 @@ PassThrough::~PassThrough() {
 }
 
 Result<std::unique_ptr<PassThrough>> PassThrough::start(
-    const Settings& settings, AccessPolicy gate, const CancelledSessions& cancelled,
+    const Settings& settings, AccessPolicy access_policy, const CancelledSessions& cancelled,
     ObservationWriter::Options observation_writer) {
   auto upstreams = upstreams_in(settings.proxy, settings.model.ca_file);
   if (!upstreams) return upstreams.error();
@@ -71,7 +71,7 @@ Result<std::unique_ptr<PassThrough>> PassThrough::start(
   if (!tls) return tls.error();
   std::unique_ptr<PassThrough> made(new PassThrough());
   made->access_ =
-      std::make_unique<Access>(std::move(gate), settings.monitor.requests_per_second_max);
+      std::make_unique<Access>(std::move(access_policy), settings.monitor.requests_per_second_max);
   made->observation_writer_ = std::make_unique<ObservationWriter>(std::move(observation_writer));
   auto proxy = Proxy::start(
       {.address = settings.monitor.bind,
@@ -97,7 +97,7 @@ Result<std::unique_ptr<PassThrough>> PassThrough::start(
        },
        .listener =
            [observation_writer = made->observation_writer_.get()](Observation observation) {
-             observation_writer->take(std::move(observation));
+             observation_writer->add(std::move(observation));
            }});
   if (!proxy) return proxy.error();
   made->proxy_ = std::move(*proxy);

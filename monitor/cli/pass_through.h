@@ -18,10 +18,10 @@ namespace watchdog::monitor {
 /// Thread-safe.
 class PassThrough {
  public:
-  /// `gate` is the access policy; requests of sessions in `cancelled` (which must outlive this) are
-  /// denied. Errors: `invalid` (settings, files), `unavailable` (the port).
+  /// `access_policy` is the access policy; requests of sessions in `cancelled` (which must outlive
+  /// this) are denied. Errors: `invalid` (settings, files), `unavailable` (the port).
   [[nodiscard]] static Result<std::unique_ptr<PassThrough>> start(
-      const Settings& settings, AccessPolicy gate, const CancelledSessions& cancelled,
+      const Settings& settings, AccessPolicy access_policy, const CancelledSessions& cancelled,
       ObservationWriter::Options observation_writer);
   ~PassThrough();
   PassThrough(const PassThrough&) = delete;

@@ -1,8 +1,8 @@
-// `Teller` sends batches in their order, and stops at the first that the receiver cannot take now:
-// the rest comes again. Batches that are refused for another reason are logged and dropped, because
-// they would be refused again. Each report except a heartbeat gets its event id before the first
-// try, so a repeated one is stored once. Texts are redacted here, because the monitor may have
-// other patterns. The answers also say which sessions are cancelled.
+// `BatchSender` sends batches in their order, and stops at the first that the receiver cannot take
+// now: the rest comes again. Batches that are refused for another reason are logged and dropped,
+// because they would be refused again. Each report except a heartbeat gets its event id before the
+// first try, so a repeated one is stored once. Texts are redacted here, because the monitor may
+// have other patterns. The answers also say which sessions are cancelled.
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/io_context.hpp>
@@ -33,22 +33,22 @@ struct ProxyOptions {
 };
 
 /// Reports observed traffic to a monitor, or a database.
-class Teller {
+class BatchSender {
  public:
-  Teller(Endpoint endpoint, CancelledSessions& cancelled)
+  BatchSender(Endpoint endpoint, CancelledSessions& cancelled)
       : endpoint_(std::move(endpoint)), cancelled_(cancelled) {}
 
   /// Takes out what is kept, and what never will be.
   void keep(std::vector<Batch>& batches) {
     std::size_t kept = 0;
     for (auto& batch : batches) {
-      const auto told = tell(batch);
-      if (!told && told.error().code == ErrorCode::unavailable) {
-        complain_once(told.error());
+      const auto sent = send(batch);
+      if (!sent && sent.error().code == ErrorCode::unavailable) {
+        complain_once(sent.error());
         break;
       }
-      if (!told)
-        spdlog::warn("proxy cannot store session {}: {}", batch.session, told.error().message);
+      if (!sent)
+        spdlog::warn("proxy cannot store session {}: {}", batch.session, sent.error().message);
       ++kept;
     }
     if (kept == batches.size() && silent_) {
@@ -59,7 +59,7 @@ class Teller {
   }
 
  private:
-  Result<void> tell(Batch& batch) {
+  Result<void> send(Batch& batch) {
     constexpr std::size_t known_max = 65'536;
     if (!known_.contains(batch.session)) {
       redact(batch.spec);
@@ -96,8 +96,8 @@ class Teller {
     if (!parsed.is_object()) return;
     Directive directive;
     const auto cancel = nlohmann::json::json_pointer("/directive/cancel");
-    const bool is_told = parsed.value("directive", nlohmann::json()).is_object();
-    if (is_told && parsed.contains(cancel) && parsed[cancel].is_object())
+    const bool has_directive = parsed.value("directive", nlohmann::json()).is_object();
+    if (has_directive && parsed.contains(cancel) && parsed[cancel].is_object())
       directive.cancel = CancelRequest{.by = parsed[cancel].value("by", ""),
                                        .reason = parsed[cancel].value("reason", "")};
     cancelled_.learn(session, directive);
@@ -130,20 +130,20 @@ static int proxy(const ProxyOptions& options) {
   }
   auto endpoint = Endpoint::open(options.endpoint);
   if (!endpoint) return complain(endpoint.error());
-  auto gate = gate_for(options.settings);
-  if (!gate) return complain(gate.error());
+  auto access_policy = access_policy_for(options.settings);
+  if (!access_policy) return complain(access_policy.error());
   CancelledSessions cancelled;
-  Teller teller(std::move(*endpoint), cancelled);
+  BatchSender sender(std::move(*endpoint), cancelled);
   auto through =
-      PassThrough::start(options.settings, *gate, cancelled,
-                         {.keep = [&](std::vector<Batch>& batches) { teller.keep(batches); }});
+      PassThrough::start(options.settings, *access_policy, cancelled,
+                         {.keep = [&](std::vector<Batch>& batches) { sender.keep(batches); }});
   if (!through) {
     spdlog::error(through.error().message);
     return through.error().code == ErrorCode::invalid ? exit_refused : exit_failed;
   }
-  const auto tokens = watch_tokens(options.settings, *gate, [&](std::vector<Token> renewed) {
-    (*through)->renew(std::move(renewed));
-  });
+  const auto tokens =
+      watch_tokens(options.settings, *access_policy,
+                   [&](std::vector<Token> renewed) { (*through)->renew(std::move(renewed)); });
   boost::asio::io_context context(1);
   boost::asio::signal_set signals(context, SIGINT, SIGTERM);
   signals.async_wait([&](const boost::system::error_code&, int) {

@@ -278,7 +278,7 @@ class Player {
       const bool stuck = health.kind == HealthKind::stuck || health.kind == HealthKind::looping;
       auto& first = stuck ? summary.stuck : summary.suspect;
       if (first || (!stuck && health.kind != HealthKind::suspect)) continue;
-      first = ReplaySighting{.seq = fed.seq, .call = fed.calls, .pattern = health.pattern};
+      first = ReplayFinding{.seq = fed.seq, .call = fed.calls, .pattern = health.pattern};
     }
     weigh_limits(one);
     return one.has_end || is_own() ? Result<void>{} : close(one);

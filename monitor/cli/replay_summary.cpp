@@ -8,14 +8,14 @@
 namespace watchdog::monitor {
 namespace {
 
-void write(JsonWriter& out, const char* name, const std::optional<ReplaySighting>& sighting) {
+void write(JsonWriter& out, const char* name, const std::optional<ReplayFinding>& finding) {
   out.key(name);
-  if (!sighting) {
+  if (!finding) {
     out.value(nullptr);
     return;
   }
-  out.open_object().field("seq", sighting->seq).field("call", sighting->call);
-  out.field("pattern", name_of(sighting->pattern)).close_object();
+  out.open_object().field("seq", finding->seq).field("call", finding->call);
+  out.field("pattern", name_of(finding->pattern)).close_object();
 }
 
 void write_limit(JsonWriter& out, const char* name, int limit,
@@ -64,7 +64,7 @@ std::string json_of(const ReplaySummary& summary, const ReplayLimits& limits) {
   write_limit(out, "limitSeconds", limits.seconds, summary.by_seconds);
   write_limit(out, "limitSteps", limits.steps, summary.by_steps);
   out.close_object();
-  return out.take();
+  return out.finish();
 }
 
 void print_details(const ReplaySummary& summary, const ReplayLimits& limits) {
@@ -92,10 +92,10 @@ void print_details(const ReplaySummary& summary, const ReplayLimits& limits) {
                limit_sentence(summary, std::to_string(limits.steps) + " steps", summary.by_steps));
 }
 
-std::string shown(const std::optional<ReplaySighting>& sighting) {
-  return sighting ? std::string(name_of(sighting->pattern)) + " after call " +
-                        std::to_string(sighting->call)
-                  : "–";
+std::string shown(const std::optional<ReplayFinding>& finding) {
+  return finding ? std::string(name_of(finding->pattern)) + " after call " +
+                       std::to_string(finding->call)
+                 : "–";
 }
 
 }  // namespace watchdog::monitor

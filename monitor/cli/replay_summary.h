@@ -18,7 +18,7 @@ struct ReplayLimits {
 };
 
 /// The place in a trace where something was first seen.
-struct ReplaySighting {
+struct ReplayFinding {
   std::int64_t seq = 0;
   int call = 0;
   Pattern pattern = Pattern::none;
@@ -50,8 +50,8 @@ struct ReplaySummary {
   int steps = 0;
   std::string outcome;  ///< Empty: the trace has no end.
   HealthKind health = HealthKind::unknown;
-  std::optional<ReplaySighting> suspect;
-  std::optional<ReplaySighting> stuck;
+  std::optional<ReplayFinding> suspect;
+  std::optional<ReplayFinding> stuck;
   std::optional<std::int64_t> begins_ms;
   std::int64_t ends_ms = 0;
   std::vector<ReplayConclusion> conclusions;
@@ -64,6 +64,6 @@ struct ReplaySummary {
 /// Prints the conclusions in order, and what the limits would have cost.
 void print_details(const ReplaySummary& summary, const ReplayLimits& limits);
 /// Returns the cell of a table.
-[[nodiscard]] std::string shown(const std::optional<ReplaySighting>& sighting);
+[[nodiscard]] std::string shown(const std::optional<ReplayFinding>& finding);
 
 }  // namespace watchdog::monitor

@@ -46,7 +46,7 @@ struct Compared {
 };
 
 /// The run whose limits an event speaks of: a later `began` is a later attempt.
-void take(Compared& run, bool& compared, const json& event) {
+void fold(Compared& run, bool& compared, const json& event) {
   const auto at = event.value("at_ms", std::int64_t{0});
   const auto name = event.value("limit", std::string());
   if (name == "began") {
@@ -78,7 +78,7 @@ Result<std::optional<Compared>> compared(Endpoint& endpoint, const json& documen
                                       "/events?kind=limit&limit=1000&after=" + after);
     if (!body) return body.error();
     const auto page = json::parse(*body);
-    for (const auto& event : page["events"]) take(run, found, event);
+    for (const auto& event : page["events"]) fold(run, found, event);
     after = page["next"].is_null() ? "" : page["next"].dump();
   }
   if (!found) return std::optional<Compared>{};

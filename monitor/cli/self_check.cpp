@@ -307,7 +307,7 @@ std::string rows_as_json(const CheckRows& rows, bool fine) {
     out.close_object();
   }
   out.close_array().close_object();
-  return out.take();
+  return out.finish();
 }
 
 int self_check(const SelfCheckOptions& options) {

@@ -158,7 +158,7 @@ int show_units(const std::vector<PlacedUnit>& placed, bool as_json) {
       print_line(one.unit.name + ": " + std::string(one.state()) + ", " + enabled + ", " + active);
   }
   out.close_array().close_object();
-  if (as_json) print_json(out.take());
+  if (as_json) print_json(out.finish());
   const bool all =
       std::ranges::all_of(placed, [](const PlacedUnit& one) { return one.state() == "present"; });
   return all ? exit_done : exit_not_found;

@@ -14,7 +14,7 @@
 
 #include "codec/json.h"
 #include "core/sse_reader.h"
-#include "mcp/told_event.h"
+#include "mcp/api_event.h"
 #include "terminal/phrases.h"
 #include "terminal/situation.h"
 #include "terminal/table.h"
@@ -82,7 +82,7 @@ class StreamWaiting {
                            ". Is a monitor running? Start one with `watchdog-monitor serve`, name "
                            "it with --server, or read a database with --db FILE");
       }
-      tell("the monitor does not answer; retrying until it does");
+      print("the monitor does not answer; retrying until it does");
       return {};
     }
     reached_ = true;
@@ -90,7 +90,7 @@ class StreamWaiting {
     const auto error = error_from(*response);
     if (response->status != 404) return failure(WaitEnd::misuse, error.message);
     if (there_ || asked_.must_exist) return failure(WaitEnd::no_session, error.message);
-    if (!std::exchange(told_absence_, true) && asked_.absent) asked_.absent();
+    if (!std::exchange(absence_reported_, true) && asked_.absent) asked_.absent();
     return {};
   }
 
@@ -101,80 +101,80 @@ class StreamWaiting {
     called_off.wait_for(guard, asked_.stop, try_again, [] { return false; });
   }
 
-  void tell(const std::string& line) const {
+  void print(const std::string& line) const {
     if (asked_.seen) asked_.seen(line);
   }
 
   /// Returns false once the wait is over. Records of other programs or versions are skipped.
   bool understand(const SseRecord& record) {
     try {
-      take(record);
+      on_record(record);
     } catch (const json::exception&) {
     }
     return !over_;
   }
 
-  void take(const SseRecord& record) {
+  void on_record(const SseRecord& record) {
     const auto data = json::parse(record.data, nullptr, false);
     if (!data.is_object()) return;
     reached_ = true;
     if (record.event == "snapshot" && data.contains("sessions")) {
-      for (const auto& document : data["sessions"]) sight_document(document);
+      for (const auto& document : data["sessions"]) on_document(document);
     } else if (record.event == "session") {
-      sight_document(data);
+      on_document(data);
     } else if (record.event == "transition") {
       now_.health = named<HealthKind>(text_in(data, "health")).value_or(now_.health);
-      sight();
+      add_sample();
     } else if (record.event == "event") {
-      sight_event(told_event(data));
+      on_event(api_event(data));
     }
   }
 
-  void take_document(const json& document) {
+  void apply_document(const json& document) {
     document_ = document;
     now_.lifecycle = named<Lifecycle>(text_in(document, "lifecycle")).value_or(now_.lifecycle);
     now_.health = named<HealthKind>(text_in(document, "health")).value_or(now_.health);
   }
 
-  void sight_document(const json& document) {
+  void on_document(const json& document) {
     if (!document.is_object() || !document.contains("lifecycle")) return;
-    take_document(document);
+    apply_document(document);
     // Later documents may overtake events of the stream, which then still count.
     if (!std::exchange(there_, true)) {
-      told_ = number_in(document, "lastSeq");
+      covered_ = number_in(document, "lastSeq");
       look_back();
     }
-    tell(situation_line(document));
-    sight();
+    print(situation_line(document));
+    add_sample();
   }
 
-  void sight_event(const Event& event) {
-    if (event.seq <= told_ || event.late) return;  // a document had it already
+  void on_event(const Event& event) {
+    if (event.seq <= covered_ || event.late) return;  // a document had it already
     const auto& report = event.report;
     if (asked_.until.goal == Goal::state_change) {
       now_.holds |= is_change(report, asked_.until.what);
     }
-    iterations_.take(event);
+    iterations_.fold(event);
     if (const auto* outcome = std::get_if<Outcome>(&report.detail);
         outcome != nullptr && report.kind == ReportKind::end) {
       now_.lifecycle = lifecycle_of(outcome->kind);
     } else if (report.kind == ReportKind::start) {
       now_.lifecycle = Lifecycle::running;
     }
-    sight();
+    add_sample();
   }
 
-  void sight() {
+  void add_sample() {
     if (over_) return;
     now_.beats = iterations_.beats;
     now_.rounds = iterations_.rounds;
-    see(vigil_, now_);
+    see(memory_, now_);
     judge_now();
   }
 
   void judge_now() {
-    const auto health = std::string(name_of(vigil_.latest.health));
-    switch (ruling(asked_.until, vigil_)) {
+    const auto health = std::string(name_of(memory_.latest.health));
+    switch (ruling(asked_.until, memory_)) {
       case Ruling::go_on:
         return;
       case Ruling::met:
@@ -183,7 +183,7 @@ class StreamWaiting {
       case Ruling::ended:
         over_ =
             failure(WaitEnd::ended,
-                    "it ended as " + std::string(name_of(vigil_.latest.lifecycle)) + " instead");
+                    "it ended as " + std::string(name_of(memory_.latest.lifecycle)) + " instead");
         return;
       case Ruling::dead:
         over_ = failure(WaitEnd::dead, "its process is gone, and it never said that it ended");
@@ -192,7 +192,7 @@ class StreamWaiting {
         if (asked_.ask) {
           // The question is about the present state.
           if (last_look() != Ruling::ask) return judge_now();
-          if (asked_.ask(situation_line(document_))) return forgive(vigil_);
+          if (asked_.ask(situation_line(document_))) return forgive(memory_);
           fail_unless_over(WaitEnd::user_cancelled_stuck,
                            "it is " + health + ", and who was asked did not want to go on");
           return;
@@ -200,7 +200,7 @@ class StreamWaiting {
         [[fallthrough]];
       case Ruling::stuck:
         fail_unless_over(WaitEnd::stuck, "it has been " + health + " for " +
-                                             std::to_string(further_iterations(vigil_)) +
+                                             std::to_string(further_iterations(memory_)) +
                                              " further iterations (limit " +
                                              std::to_string(asked_.until.further_max) + ")");
     }
@@ -221,7 +221,7 @@ class StreamWaiting {
     failing_ = true;
     look();
     failing_ = false;
-    return ruling(asked_.until, vigil_);
+    return ruling(asked_.until, memory_);
   }
 
   void look() {
@@ -229,20 +229,20 @@ class StreamWaiting {
     if (!body) return;
     const auto document = json::parse(*body, nullptr, false);
     if (!document.is_object()) return;
-    take_document(document);
-    see(vigil_, now_);
+    apply_document(document);
+    see(memory_, now_);
     if (!failing_) judge_now();
   }
 
   /// Passes the session's events after one, oldest first, until the receiver has enough.
-  void each_event(Seq seq, const std::function<bool(const Event&)>& take_one) {
+  void each_event(Seq seq, const std::function<bool(const Event&)>& visit) {
     for (std::string after = std::to_string(seq); !after.empty();) {
       const auto body = endpoint_->ask(Method::get, base_ + "/events?limit=1000&after=" + after);
       if (!body) return;
       const auto page = json::parse(*body, nullptr, false);
       if (!page.is_object() || !page.contains("events")) return;
       for (const auto& event : page["events"]) {
-        if (!take_one(told_event(event))) return;
+        if (!visit(api_event(event))) return;
       }
       after = page["next"].is_number() ? page["next"].dump() : "";
     }
@@ -281,10 +281,10 @@ class StreamWaiting {
     if (!is_stuck(now_.health)) return;
     const auto since = stuck_since(changes());
     if (!since) return;
-    see(vigil_, {.health = now_.health});
+    see(memory_, {.health = now_.health});
     each_event(*since, [&](const Event& event) {
-      if (event.seq <= told_) iterations_.take(event);
-      return event.seq <= told_;
+      if (event.seq <= covered_) iterations_.fold(event);
+      return event.seq <= covered_;
     });
   }
 
@@ -331,12 +331,12 @@ class StreamWaiting {
   SseReader reader_;
   bool reached_ = false;  ///< The monitor has answered.
   bool there_ = false;    ///< And knows the session.
-  bool told_absence_ = false;
+  bool absence_reported_ = false;
   bool failing_ = false;  ///< The last look is under way.
   json document_ = json::object();
-  std::int64_t told_ = 0;  ///< Events up to this one are in a document.
+  std::int64_t covered_ = 0;  ///< Events up to this one are in a document.
   SessionSample now_;
-  WaitMemory vigil_;
+  WaitMemory memory_;
   IterationCount iterations_;
   End over_;
 };

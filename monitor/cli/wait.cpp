@@ -255,7 +255,7 @@ class SessionPresence {
         result ? (until_.goal == Goal::end ? code_of(lifecycle_in(document), true) : exit_done)
                : code_of(result.error().end, result.error().lifecycle);
     const std::lock_guard guard(mutex_);
-    tell(session, result, document, code);
+    print_result(session, result, document, code);
     if (code == exit_done || !options_.any) {
       // The first that came decides where any will do, else the first that did not.
       const bool decides = (code == exit_done) == options_.any;
@@ -267,8 +267,8 @@ class SessionPresence {
     }
   }
 
-  void tell(const std::string& session, const Result<std::string, WaitFailure>& result,
-            const json& document, int code) {
+  void print_result(const std::string& session, const Result<std::string, WaitFailure>& result,
+                    const json& document, int code) {
     if (options_.json) {
       json line{{"session", session},
                 {"expected", text_of(until_)},

@@ -40,8 +40,8 @@ Result<std::string> ask_rows(Endpoint& endpoint, const WatchOptions& options) {
 }
 
 /// Returns the lines of one open session.
-std::vector<std::string> told_of(Endpoint& endpoint, const std::string& session,
-                                 std::size_t events_max) {
+std::vector<std::string> details_of(Endpoint& endpoint, const std::string& session,
+                                    std::size_t events_max) {
   const auto path = "/api/autonomous/sessions/" + url_encoded(session);
   const auto body = endpoint.ask(Method::get, "/api/autonomous/progress/" + url_encoded(session));
   if (!body) return {"", body.error().message};
@@ -108,13 +108,13 @@ static int watch(const WatchOptions& options) {
   auto body = ask_rows(*endpoint, options);
   if (!body) return complain(body.error());
   if (options.json) return watch_as_lines(*endpoint, options);
-  auto screen = Screen::take();
+  auto screen = Screen::claim();
   if (!screen) {
     warn("watch needs a terminal; use sessions, or watch --json");
     return exit_usage;
   }
 
-  SessionListModel board;
+  SessionListModel model;
   bool open = false;
   auto next = SteadyClock::now();
   while (true) {
@@ -122,15 +122,15 @@ static int watch(const WatchOptions& options) {
       next = SteadyClock::now() + look_again_every;
       body = ask_rows(*endpoint, options);
       // It may only be starting again: what was seen last stays.
-      body ? board.take(board_rows(*body)) : board.note(body.error().message);
-      if (open) board.tell(told_of(*endpoint, board.selected(), screen->height()));
+      body ? model.update(session_rows_from(*body)) : model.note(body.error().message);
+      if (open) model.show_details(details_of(*endpoint, model.selected(), screen->height()));
     }
-    screen->draw(board.lines(screen->width(), screen->height()));
+    screen->draw(model.lines(screen->width(), screen->height()));
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         next - SteadyClock::now() + std::chrono::milliseconds(1));
     const auto key = screen->key(std::max(left, std::chrono::milliseconds(0)));
     if (!key) continue;
-    switch (board.press(*key)) {
+    switch (model.press(*key)) {
       case SessionListModel::Act::none:
         break;
       case SessionListModel::Act::quit:
@@ -140,10 +140,10 @@ static int watch(const WatchOptions& options) {
         next = SteadyClock::now();
         break;
       case SessionListModel::Act::cancel:
-        board.note(cancelled(*endpoint, board.selected()));
+        model.note(cancelled(*endpoint, model.selected()));
         break;
     }
-    open = board.is_open();
+    open = model.is_open();
   }
 }
 

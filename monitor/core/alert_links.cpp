@@ -19,8 +19,8 @@ std::string signed_text(AlertAnswer answer, std::int64_t alert, WallTime until,
          "\n" + std::to_string(until.time_since_epoch().count()) + "\n" + std::string(session);
 }
 
-/// Takes the part before the next dot off.
-std::string_view taken_part(std::string_view& text) {
+/// Reads the part before the next dot, and removes it.
+std::string_view read_part(std::string_view& text) {
   const auto part = text.substr(0, text.find('.'));
   text.remove_prefix(std::min(part.size() + 1, text.size()));
   return part;
@@ -58,9 +58,9 @@ bool AlertLinks::is_own(const AlertLink& link, const Alert& alert) const {
 }
 
 std::optional<AlertLink> alert_link_from(std::string_view token) {
-  const auto answer = named<AlertAnswer>(taken_part(token));
-  const auto alert = link_number(taken_part(token));
-  const auto until = link_number(taken_part(token));
+  const auto answer = named<AlertAnswer>(read_part(token));
+  const auto alert = link_number(read_part(token));
+  const auto until = link_number(read_part(token));
   if (!answer || !alert || !until || token.size() != signature_digits) return {};
   return AlertLink{.answer = *answer,
                    .alert = *alert,

@@ -51,7 +51,7 @@ class Backend {
   [[nodiscard]] virtual std::vector<ChannelStatus> channels() const = 0;
   /// Sends a test message through a channel; see ChannelStatusRegistry::test. Not possible for a
   /// file.
-  [[nodiscard]] virtual bool test_channel(const std::string& /*name*/, ChannelTried /*done*/) {
+  [[nodiscard]] virtual bool test_channel(const std::string& /*name*/, ChannelTested /*done*/) {
     return false;
   }
   /// The store's time line now.

@@ -41,23 +41,23 @@ struct ChannelStatus {
 };
 
 /// The result of a test message; `answer` is for a person. A plain value.
-struct ChannelTrial {
+struct ChannelTest {
   bool sent = false;
   std::string answer;
 };
 /// Called once, from any thread.
-using ChannelTried = std::function<void(const ChannelTrial&)>;
+using ChannelTested = std::function<void(const ChannelTest&)>;
 
 /// Thread-safe.
 class ChannelStatusRegistry {
  public:
   /// By which a test message is sent through a channel; null: not any more.
-  void connect(const std::string& channel, std::function<void(ChannelTried)> test) {
+  void connect(const std::string& channel, std::function<void(ChannelTested)> test) {
     const std::lock_guard guard(mutex_);
     test ? void(tests_[channel] = std::move(test)) : void(tests_.erase(channel));
   }
   /// Sends a test message. False: there is no such channel.
-  [[nodiscard]] bool test(const std::string& channel, ChannelTried done) const {
+  [[nodiscard]] bool test(const std::string& channel, ChannelTested done) const {
     const std::lock_guard guard(mutex_);
     const auto found = tests_.find(channel);
     if (found != tests_.end()) found->second(std::move(done));
@@ -77,7 +77,7 @@ class ChannelStatusRegistry {
  private:
   mutable std::mutex mutex_;
   std::vector<ChannelStatus> channels_;
-  std::map<std::string, std::function<void(ChannelTried)>> tests_;
+  std::map<std::string, std::function<void(ChannelTested)>> tests_;
 };
 
 }  // namespace watchdog::monitor

@@ -1,5 +1,5 @@
 // A bounded queue of shared records under one lock. A listener holds a position; when the queue has
-// dropped it, `take` says so. `flush` wakes listeners under the lock, so none is destroyed
+// dropped it, `drain` says so. `flush` wakes listeners under the lock, so none is destroyed
 // meanwhile, and `wake` must not block. Sessions are only noted as changed here; a reader makes
 // their rows. Without listeners nothing is kept, but the cursor moves on, so a new listener knows
 // its place.
@@ -23,7 +23,7 @@ namespace {
 std::string with_session(std::string_view session, std::string_view object) {
   JsonWriter out;
   out.open_object().field("sessionId", session);
-  auto text = out.take();
+  auto text = out.finish();
   if (object.size() > 2) text += ',';
   return text.append(object.substr(1));
 }
@@ -145,7 +145,7 @@ bool Feed::Listener::seek(Cursor cursor) {
   return true;
 }
 
-bool Feed::Listener::take(std::vector<RecordPtr>& into, std::size_t count_max) {
+bool Feed::Listener::drain(std::vector<RecordPtr>& into, std::size_t count_max) {
   const std::lock_guard guard(state_->mutex);
   if (next_ < state_->first) return false;
   const auto from = static_cast<std::ptrdiff_t>(next_ - state_->first);
@@ -201,13 +201,13 @@ void Feed::flush() {
   for (const auto* listener : state_->listeners) listener->wake();
 }
 
-std::vector<std::string> Feed::take_changed() {
+std::vector<std::string> Feed::drain_changed() {
   const std::lock_guard guard(state_->mutex);
-  auto taken = std::exchange(state_->changed, {});
+  auto drained = std::exchange(state_->changed, {});
   state_->urgent = false;
   std::vector<std::string> sessions;
-  sessions.reserve(taken.size());
-  while (!taken.empty()) sessions.push_back(std::move(taken.extract(taken.begin()).value()));
+  sessions.reserve(drained.size());
+  while (!drained.empty()) sessions.push_back(std::move(drained.extract(drained.begin()).value()));
   return sessions;
 }
 

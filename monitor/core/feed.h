@@ -71,11 +71,12 @@ class Feed {
 
   // Session rows do not follow each event; a caller asks now and then which ones changed.
   enum class Pending : std::uint8_t { none, some, urgent };
-  /// Returns whether sessions changed since they were taken; urgent: their health or lifecycle did.
+  /// Returns whether sessions changed since they were drained; urgent: their health or lifecycle
+  /// did.
   [[nodiscard]] Pending pending() const;
-  [[nodiscard]] std::vector<std::string> take_changed();
+  [[nodiscard]] std::vector<std::string> drain_changed();
   void session(SessionKey key, std::string_view data);
-  /// How many sessions there are of each state; told only where it differs from the one before.
+  /// How many sessions there are of each state; sent only where it differs from the one before.
   void summary(std::string_view data);
 
   /// Returns a listener at the feed's present place. `wake` may be called from any thread until the
@@ -102,8 +103,8 @@ class Feed::Listener {
   /// Goes to a place from which nothing after the cursor is missed; some before it may come again.
   /// False if the feed does not go back so far.
   [[nodiscard]] bool seek(Cursor cursor);
-  /// Takes the next records, at most `count_max`. Returns false if the listener fell behind.
-  [[nodiscard]] bool take(std::vector<RecordPtr>& into, std::size_t count_max);
+  /// Drains the next records, at most `count_max`. Returns false if the listener fell behind.
+  [[nodiscard]] bool drain(std::vector<RecordPtr>& into, std::size_t count_max);
   void wake() const { wake_(); }
 
  private:

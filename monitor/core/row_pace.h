@@ -11,7 +11,7 @@
 namespace watchdog::monitor {
 
 /// Allows rows ten times a second. Where making them takes long, it allows them less often, so that
-/// they take at most a twentieth of the time; but not after a change of health. `took` may be
+/// they take at most a twentieth of the time; but not after a change of health. `add` may be
 /// called from any thread, the others by one.
 class RowPace {
  public:
@@ -21,7 +21,7 @@ class RowPace {
     return began_ + (pending == Feed::Pending::urgent ? every_min : every_.load());
   }
   void begin(Time now) { began_ = now; }
-  void took(std::chrono::steady_clock::duration time) {
+  void add(std::chrono::steady_clock::duration time) {
     every_ = std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>(share * time),
                         every_min, every_max);
   }

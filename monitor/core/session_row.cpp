@@ -95,7 +95,7 @@ std::string session_row(std::string_view id, const Watched& watched, Instant now
   notes.outcome ? out.value(name_of(notes.outcome->kind)) : out.value(nullptr);
   write_wasted(out, notes.wasted_calls);
   out.field("cancelling", notes.cancel.has_value()).field("now", number(wall)).close_object();
-  return out.take();
+  return out.finish();
 }
 
 std::string session_row(const SessionRow& row, WallTime wall) {
@@ -127,7 +127,7 @@ std::string session_row(const SessionRow& row, WallTime wall) {
   ended ? out.value(name_of(row.lifecycle)) : out.value(nullptr);
   write_wasted(out, row.wasted_calls);
   out.field("cancelling", false).field("now", number(wall)).close_object();
-  return out.take();
+  return out.finish();
 }
 
 Result<std::string> session_row(const Backend& backend, StoreReader& reader, const SessionRow& row,

@@ -4,32 +4,32 @@
 
 namespace watchdog::monitor {
 
-bool SseReader::feed(std::string_view bytes, const std::function<bool(const SseRecord&)>& told) {
+bool SseReader::feed(std::string_view bytes, const std::function<bool(const SseRecord&)>& sink) {
   while (!bytes.empty()) {
     const auto end = bytes.find('\n');
-    take_piece(bytes.substr(0, end));
+    feed_piece(bytes.substr(0, end));
     if (end == bytes.npos) return true;
     bytes.remove_prefix(end + 1);
     const auto line = std::exchange(line_, {});
     if (!line.empty()) {
-      take_line(line);
+      feed_line(line);
       continue;
     }
     const auto record = std::exchange(record_, {});
     if (std::exchange(too_long_, false)) continue;
     if (!id_.empty()) last_id_ = std::exchange(id_, {});
-    if (!record.data.empty() && !told(record)) return false;
+    if (!record.data.empty() && !sink(record)) return false;
   }
   return true;
 }
 
-void SseReader::take_piece(std::string_view piece) {
+void SseReader::feed_piece(std::string_view piece) {
   const auto room = line_bytes_max - line_.size();
   too_long_ = too_long_ || piece.size() > room;
   line_ += piece.substr(0, room);
 }
 
-void SseReader::take_line(std::string_view line) {
+void SseReader::feed_line(std::string_view line) {
   const auto colon = line.find(": ");
   if (colon == line.npos) return;  // a comment, or nothing of ours
   const auto name = line.substr(0, colon);

@@ -118,7 +118,7 @@ struct StoreThread::State {
   std::vector<std::shared_ptr<Writing>> writings;
   std::vector<std::shared_ptr<Writing>> writings_in_hand;
   std::size_t pending_bytes = 0;
-  std::vector<StoreTask> errands;
+  std::vector<StoreTask> tasks;
   std::optional<Error> trouble;
   std::int64_t file_bytes = 0;
   std::int64_t log_bytes = 0;
@@ -133,8 +133,8 @@ struct StoreThread::State {
   std::function<void()> message_listener;
 
   std::thread thread;
-  std::jthread patience;  ///< Answers requests that waited too long for the disk.
-  QueryThread room;       ///< Last, so that it closes first: what is read there asks for the rest.
+  std::jthread overdue_timer;  ///< Answers requests that waited too long for the disk.
+  QueryThread room;  ///< Last, so that it closes first: what is read there asks for the rest.
 
   void wake() const {
     const std::uint64_t one = 1;
@@ -147,18 +147,18 @@ struct StoreThread::State {
   }
 
   Result<void> begin() {
-    Observer::Options told{
-        .told = [this](const TransitionRow& row,
-                       const std::string& session) { tell(row, session); },
-        .seen = [this](const Event& event, const std::string& session) { tell(event, session); },
+    Observer::Options observing{
+        .concluded = [this](const TransitionRow& row,
+                            const std::string& session) { publish(row, session); },
+        .seen = [this](const Event& event, const std::string& session) { publish(event, session); },
         .alerts = options.alerts};
     if (options.feed != nullptr) {
-      told.seen_some = [feed = options.feed] { feed->flush(); };
-      told.reloaded = [feed = options.feed](Seq seq, std::int64_t transition) {
+      observing.seen_some = [feed = options.feed] { feed->flush(); };
+      observing.reloaded = [feed = options.feed](Seq seq, std::int64_t transition) {
         feed->restart({.seq = seq, .transition = transition});
       };
     }
-    auto started = Observer::start(store, std::move(told));
+    auto started = Observer::start(store, std::move(observing));
     if (!started) return started.error();
     // An erasure that a crash cut off is finished by the next judge.
     if (auto finished = store.erase({}); !finished) options.log(finished.error().message);
@@ -169,12 +169,12 @@ struct StoreThread::State {
     return {};
   }
 
-  void tell(const Event& event, const std::string& session) {
+  void publish(const Event& event, const std::string& session) {
     if (options.feed != nullptr) options.feed->event(event, session);
     if (options.metrics != nullptr) options.metrics->count_event(event);
   }
 
-  void tell(const TransitionRow& row, const std::string& session) {
+  void publish(const TransitionRow& row, const std::string& session) {
     if (options.feed != nullptr) options.feed->transition(row, session);
     if (options.metrics != nullptr) options.metrics->transitions[row.transition.health.kind].add();
     const std::lock_guard guard(listening);
@@ -192,14 +192,14 @@ struct StoreThread::State {
     room.read(
         [this, &backend](StoreReader& reader) {
           const auto begin = std::chrono::steady_clock::now();
-          tell_changed(*options.feed, backend, reader);
-          pace.took(std::chrono::steady_clock::now() - begin);
+          publish_changed(*options.feed, backend, reader);
+          pace.add(std::chrono::steady_clock::now() - begin);
         },
         [](const Error&) {});
   }
 
-  void tell_of_messages() {
-    if (!store.take_told()) return;
+  void publish_messages() {
+    if (!store.drain_new_messages()) return;
     const std::lock_guard guard(listening);
     if (message_listener) message_listener();
   }
@@ -250,7 +250,7 @@ struct StoreThread::State {
     return {};
   }
 
-  bool take() {
+  bool claim_next() {
     const std::lock_guard guard(mutex);
     in_hand.swap(inbox);
     return !in_hand.empty();
@@ -265,7 +265,7 @@ struct StoreThread::State {
 
   /// Commits and answers what came in. `looked` is set if the observer looked meanwhile.
   Result<void> commit(std::optional<Result<Instant>>& looked) {
-    if (!take()) return {};
+    if (!claim_next()) return {};
     std::vector<Batch> batches;
     batches.reserve(in_hand.size());
     for (const auto& pending : in_hand) {
@@ -296,7 +296,7 @@ struct StoreThread::State {
     return receipts ? Result<void>{} : receipts.error();
   }
 
-  [[nodiscard]] bool take_writings() {
+  [[nodiscard]] bool claim_writings() {
     const std::lock_guard guard(mutex);
     writings_in_hand.swap(writings);
     return !writings_in_hand.empty();
@@ -304,7 +304,7 @@ struct StoreThread::State {
 
   /// Does what others want done with the store; `there` is why it cannot be.
   void write_for_others(const Result<void>& there) {
-    if (!take_writings()) return;
+    if (!claim_writings()) return;
     for (const auto& writing : writings_in_hand) {
       writing->answer(there ? writing->work(store) : there);
     }
@@ -316,7 +316,7 @@ struct StoreThread::State {
   Result<void> trim() {
     const auto bytes = store.bytes();
     const bool too_large = bytes > options.retention.bytes_max;
-    tell_of_size(bytes);
+    log_size(bytes);
     const auto now = std::chrono::steady_clock::now();
     if (too_large) next_trim = std::min(next_trim, now + room_every);
     if (now < next_trim) return {};
@@ -328,7 +328,7 @@ struct StoreThread::State {
       abandoning = true;
     }
     const auto waits = store.retention_waits();
-    tell_of_wait(waits);
+    log_wait(waits);
     if (abandoning || store.wants_room()) {
       auto quiet_since = waits ? Instant{} : store.now() - options.retention.ended_for;
       if (store.wants_room()) quiet_since = store.now() - attended_for;
@@ -341,7 +341,7 @@ struct StoreThread::State {
     retention.more_end = abandoning;
     const auto more = store.trim(retention);
     if (!more) return more.error();
-    seen->forget(store.take_dropped());
+    seen->forget(store.drain_dropped());
     trimming = *more || abandoning;
     // Between two pieces others get their turn.
     if (too_large) {
@@ -352,7 +352,7 @@ struct StoreThread::State {
     return {};
   }
 
-  void tell_of_wait(const std::optional<std::string>& waits) {
+  void log_wait(const std::optional<std::string>& waits) {
     if (waits && !waiting_said) options.log(*waits);
     if (!waits && waiting_said) options.log("retention by age continues: the clocks agree");
     waiting_said = waits.has_value();
@@ -360,7 +360,7 @@ struct StoreThread::State {
   }
 
   /// Reports are refused while retention cannot keep up.
-  void tell_of_size(std::int64_t bytes) {
+  void log_size(std::int64_t bytes) {
     const auto limit = options.retention.bytes_max;
     const bool too_much = bytes > limit + limit / 4 + room_min;
     if (too_much && !full.load()) {
@@ -373,7 +373,7 @@ struct StoreThread::State {
 
   /// Waiting callers get the error instead of silence.
   Result<void> refuse_turn(const Result<void>& why) {
-    take();
+    claim_next();
     for (const auto& pending : settle()) pending->answer(why.error());
     write_for_others(why);
     return why;
@@ -391,32 +391,32 @@ struct StoreThread::State {
     if (!committed) return committed;
     if (!looked) looked = seen->look();
     if (options.feed != nullptr) options.feed->flush();  // nothing else comes first
-    tell_of_messages();
+    publish_messages();
     if (*looked) due = **looked;
     if (!*looked) return looked->error();
-    run_errands();
+    run_tasks();
     return trim();
   }
 
-  [[nodiscard]] std::vector<StoreTask> take_errands() {
+  [[nodiscard]] std::vector<StoreTask> claim_tasks() {
     const std::lock_guard guard(mutex);
-    return std::exchange(errands, {});
+    return std::exchange(tasks, {});
   }
 
-  void run_errands() {
-    for (const auto& errand : take_errands()) errand.done(erase(errand.erasure));
+  void run_tasks() {
+    for (const auto& task : claim_tasks()) task.done(erase(task.erasure));
   }
 
   Result<std::vector<std::string>> erase(const Erasure& erasure) {
     const auto artifacts =
         options.artifacts.empty() ? artifacts_beside(options.database) : options.artifacts;
     auto erased = erase_with_artifacts(store, erasure, artifacts);
-    seen->forget(store.take_dropped());
+    seen->forget(store.drain_dropped());
     return erased;
   }
 
   /// Updates the values for other threads, once a turn.
-  void take_stock(Instant due) {
+  void count_stock(Instant due) {
     const auto size = [](const std::filesystem::path& file) {
       std::error_code absent;
       const auto bytes = std::filesystem::file_size(file, absent);
@@ -458,11 +458,11 @@ struct StoreThread::State {
       Instant due = never;
       const auto turned = turn_or_refuse(due);
       if (!turned) {
-        for (const auto& errand : take_errands()) errand.done(turned.error());
+        for (const auto& task : claim_tasks()) task.done(turned.error());
       }
       try {
         report(turned);
-        take_stock(due);
+        count_stock(due);
         feed_listeners(backend);
       } catch (const std::bad_alloc&) {
         // The next turn.
@@ -470,7 +470,7 @@ struct StoreThread::State {
       bool stop = false;
       {
         const std::lock_guard guard(mutex);
-        stop = stopping && inbox.empty() && writings.empty() && errands.empty();
+        stop = stopping && inbox.empty() && writings.empty() && tasks.empty();
       }
       if (stop) break;
       wait(due);
@@ -500,7 +500,7 @@ struct StoreThread::State {
 
   /// A stopped writer of another process holds the lock while it is stopped. Callers here get an
   /// error after a while; their reports stay in the queue.
-  void answer_the_impatient(const std::stop_token& stop) {
+  void answer_overdue(const std::stop_token& stop) {
     std::mutex sleeping;
     std::condition_variable_any never_notified;
     std::unique_lock guard(sleeping);
@@ -555,8 +555,8 @@ Result<std::unique_ptr<StoreThread>> StoreThread::start(Options options) {
   auto state = std::make_unique<State>(std::move(options), std::move(*store));
   if (auto begun = state->begin(); !begun) return begun.error();
   auto* running = state.get();
-  state->patience =
-      std::jthread([running](const std::stop_token& stop) { running->answer_the_impatient(stop); });
+  state->overdue_timer =
+      std::jthread([running](const std::stop_token& stop) { running->answer_overdue(stop); });
   std::unique_ptr<StoreThread> store_thread(new StoreThread(std::move(state)));
   running->thread =
       std::thread([running, backend = store_thread.get()] { running->run(*backend); });
@@ -619,11 +619,12 @@ void StoreThread::read(std::function<void(StoreReader&)> work, std::function<voi
 }
 
 std::vector<ChannelStatus> StoreThread::channels() const {
-  return state_->options.board ? state_->options.board->channels() : std::vector<ChannelStatus>{};
+  return state_->options.registry ? state_->options.registry->channels()
+                                  : std::vector<ChannelStatus>{};
 }
 
-bool StoreThread::test_channel(const std::string& name, ChannelTried done) {
-  return state_->options.board && state_->options.board->test(name, std::move(done));
+bool StoreThread::test_channel(const std::string& name, ChannelTested done) {
+  return state_->options.registry && state_->options.registry->test(name, std::move(done));
 }
 
 std::optional<Watched> StoreThread::watched(std::string_view session) const {
@@ -649,7 +650,7 @@ void StoreThread::erase(Erasure erasure,
                         std::function<void(Result<std::vector<std::string>>)> done) {
   {
     const std::lock_guard guard(state_->mutex);
-    state_->errands.push_back({std::move(erasure), std::move(done)});
+    state_->tasks.push_back({std::move(erasure), std::move(done)});
   }
   state_->wake();
 }

@@ -24,7 +24,7 @@ class StoreThread final : public Backend {
     Retention retention;
     AlertRules alerts;  ///< The rules of alerts.
     std::shared_ptr<const ChannelStatusRegistry>
-        board;  ///< The state of the channels; null: there are none.
+        registry;  ///< The state of the channels; null: there are none.
     /// Gets what an operator should know. Called from the store thread.
     std::function<void(const std::string&)> log;
     Feed* feed = nullptr;                              ///< Receives events and changes; null: none.
@@ -51,7 +51,7 @@ class StoreThread final : public Backend {
              std::function<void(Result<void>)> done) override;
   void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) override;
   [[nodiscard]] std::vector<ChannelStatus> channels() const override;
-  [[nodiscard]] bool test_channel(const std::string& name, ChannelTried done) override;
+  [[nodiscard]] bool test_channel(const std::string& name, ChannelTested done) override;
   [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
   [[nodiscard]] Result<Tally> tally() override;
   [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,

@@ -57,12 +57,12 @@ Result<std::string> summary_of(Backend& backend, StoreReader& reader, WallTime w
   for (std::size_t at = 0; at < states.size(); ++at)
     out.field(Names<SessionState>::all[at], states[at]);
   out.close_object().close_object();
-  return out.take();
+  return out.finish();
 }
 
-void tell_changed(Feed& feed, Backend& backend, StoreReader& reader) {
+void publish_changed(Feed& feed, Backend& backend, StoreReader& reader) {
   const auto wall = system_clock().wall();
-  for (const auto& session : feed.take_changed()) {
+  for (const auto& session : feed.drain_changed()) {
     const auto row = reader.session(session);
     if (!row) continue;
     if (const auto text = session_row(backend, reader, *row, wall)) feed.session(row->key, *text);

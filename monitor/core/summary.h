@@ -17,7 +17,7 @@ namespace watchdog::monitor {
 /// How many sessions there are of each state and attention, as a JSON object.
 [[nodiscard]] Result<std::string> summary_of(Backend& backend, StoreReader& reader, WallTime wall);
 
-/// Tells those who listen how the sessions that changed look now, and the summary.
-void tell_changed(Feed& feed, Backend& backend, StoreReader& reader);
+/// Publishes the present rows of the sessions that changed, and the summary.
+void publish_changed(Feed& feed, Backend& backend, StoreReader& reader);
 
 }  // namespace watchdog::monitor

@@ -25,7 +25,7 @@ std::string transition_json(const TransitionRow& row) {
   const bool readable = situation.starts_with('{') && is_json(situation);
   readable ? out.raw(situation) : out.value(nullptr);
   out.close_object();
-  return out.take();
+  return out.finish();
 }
 
 }  // namespace watchdog::monitor

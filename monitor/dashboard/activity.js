@@ -180,12 +180,12 @@ export class Activity {
     const { calls, requests, turns, waits } = this.#spans;
     this.#bars = [...turns, ...waits, ...requests, ...calls].sort((a, b) => a.begin - b.begin);
     if (this.#chosen) this.#chosen = this.#bars.find(({ seq, kind }) => seq === this.#chosen.seq && kind === this.#chosen.kind) ?? null;
-    this.#told();
+    this.#showPieces();
     this.#list();
   }
 
   /** In words: what is drawn. */
-  #told() {
+  #showPieces() {
     const { calls, requests, waits } = this.#spans;
     const count = (outcome) => calls.filter((call) => call.outcome === outcome).length;
     const outcomes = ['ok', 'failed', 'timed out', 'lost', 'running'].map((word) => [word, count(word)]).filter(([, number]) => number > 0);

@@ -23,13 +23,13 @@ const words = (...parts) => parts.filter((part) => part !== undefined && part !=
 
 function beatWords({ count = 1, iteration, iteration_first: first, phase, source, span_ms: span, counters }) {
   const rounds = iteration !== undefined && `iteration ${first !== undefined && first !== iteration ? `${first}–` : ''}${iteration}`;
-  const told = Object.entries(counters ?? {}).map(([name, value]) => `${name} ${value}`).join(', ');
+  const shown = Object.entries(counters ?? {}).map(([name, value]) => `${name} ${value}`).join(', ');
   return words(count > 1 && `${count} times`, rounds, phase, source === 'sidecar' && 'sidecar', source === 'relay' && 'proxy',
-               span > 0 && `within ${spoken(span)}`, told).replaceAll('false · ', '').replaceAll(' · false', '');
+               span > 0 && `within ${spoken(span)}`, shown).replaceAll('false · ', '').replaceAll(' · false', '');
 }
 
 /** What an event says, in a line. */
-export function told(event) {
+export function describe(event) {
   const { kind, name, text } = event;
   switch (kind) {
     case 'heartbeat': return beatWords(event);
@@ -73,7 +73,7 @@ export function detailsOf(event) {
   const whole = el('pre', { tabindex: '0' });
   return el('details', { ontoggle: () => { whole.textContent ||= readable(event); } },
     el('summary', {}, atWall(event.at_ms), el('span', { class: 'kind' }, event.kind),
-       el('span', { class: 'told' }, told(event))), whole);
+       el('span', { class: 'told' }, describe(event))), whole);
 }
 
 const item = (event) => el('li', { id: `event-${event.seq}`, class: `event ${event.kind}`, 'data-seq': event.seq }, detailsOf(event));

@@ -29,7 +29,7 @@ const growMs = 10000;  // how often reasons that say how long are asked for agai
 const orderMs = 1000;  // how often, at most, a long list is put in order
 
 const stripMs = 30 * 60000;
-const piecesTold = 12;  // of a row's bar, when the pointer rests on it
+const piecesShown = 12;  // of a row's bar, when the pointer rests on it
 const growing = 'slow,suspect,silent';  // states whose reasons say how long
 const past = new History();
 const rows = new Rows();
@@ -45,7 +45,7 @@ function makeRow() {
   const since = el('small');
   const reason = el('span', { class: 'why' });
   const message = el('small', { class: 'message' });
-  const strip = el('canvas', { class: 'strip', role: 'img', onpointerenter: tellStrip });
+  const strip = el('canvas', { class: 'strip', role: 'img', onpointerenter: showStrip });
   const doing = el('span');
   const running = el('small');
   const health = badge('');
@@ -100,8 +100,8 @@ function paintStrip(canvas, row, time) {
 }
 
 /** In words, when the pointer comes. */
-function tellStrip({ target }) {
-  mark(target, 'title', (target.pieces ?? []).slice(-piecesTold).map(({ look, begin, end }) => `${wall(begin)}  ${nameOf(look)} for ${spoken(end - begin)}`).join('\n'));
+function showStrip({ target }) {
+  mark(target, 'title', (target.pieces ?? []).slice(-piecesShown).map(({ look, begin, end }) => `${wall(begin)}  ${nameOf(look)} for ${spoken(end - begin)}`).join('\n'));
 }
 
 const scheme = matchMedia('(prefers-color-scheme: dark)');
@@ -270,7 +270,7 @@ function renew() {
   }, Math.max(0, ordered + patience - performance.now()));
 }
 
-function take(name, data) {
+function onRecord(name, data) {
   if (name === 'snapshot') {
     heard(data.now);
     rows.snapshot(data.sessions, data.complete);
@@ -356,6 +356,6 @@ export function startList(main) {
     for (const row of fresh?.sessions ?? []) rows.set(row);
     if (fresh?.sessions.length > 0) renew();
   }, growMs);
-  new Stream('/api/autonomous/stream?include=sessions,transitions', { record: take, state: connection.is });
+  new Stream('/api/autonomous/stream?include=sessions,transitions', { record: onRecord, state: connection.is });
   showChannels(main);
 }

@@ -150,7 +150,7 @@ export class Rows {
   }
 
   /** Tells each session above this one of it, where it is the worst below. */
-  #tellAncestors(row, troubled) {
+  #updateAncestors(row, troubled) {
     let id = row.parentSessionId;
     for (let level = 0; id && level < generationsMax; ++level) {
       const known = troubled.get(id);
@@ -174,7 +174,7 @@ export class Rows {
       if (row.agent) agents.add(row.agent);
       if (!needsYou(row)) continue;
       ++needed;
-      this.#tellAncestors(row, troubled);
+      this.#updateAncestors(row, troubled);
     }
     return { words, children, troubled, agents: [...agents].sort(), needed };
   }

@@ -298,7 +298,7 @@ async function loadPast() {
   if (location.hash.startsWith('#event-')) await events.reveal(Number(location.hash.slice(7)));
 }
 
-function take(name, data) {
+function onRecord(name, data) {
   heard(data.now);
   if (name === 'snapshot') {
     if (data.sessions.length > 0) [shown] = data.sessions;
@@ -363,7 +363,7 @@ export function startSession(main) {
     if (!hasEnded(shown)) parts.since.replaceChildren(`for ${spoken(now() - shown.stateSince)}`);
   }, 1000);
   setInterval(refresh, refreshMs);
-  new Stream(`${own}/stream`, { record: take, state: connection.is });
+  new Stream(`${own}/stream`, { record: onRecord, state: connection.is });
 }
 
 function stepEvent(by) {

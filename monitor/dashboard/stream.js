@@ -17,8 +17,8 @@ const pause = (ms, signal) => new Promise((done) => {
 export class Records {
   #pieces = [];  // of a record that is not complete: put together once, as a snapshot comes in many
 
-  /** Calls `take` with name, data and id of every record that is complete. */
-  feed(text, take) {
+  /** Calls `sink` with name, data and id of every record that is complete. */
+  feed(text, sink) {
     const isEnd = text.includes('\n\n') || (text.startsWith('\n') && this.#pieces.at(-1)?.endsWith('\n'));
     this.#pieces.push(text);
     if (!isEnd) return;
@@ -35,7 +35,7 @@ export class Records {
         else if (line.startsWith('data:')) data.push(value);
         else if (line.startsWith('id:')) id = value;
       }
-      if (data.length > 0) take(name, JSON.parse(data.join('\n')), id);
+      if (data.length > 0) sink(name, JSON.parse(data.join('\n')), id);
     }
     this.#pieces = begin < all.length ? [all.slice(begin)] : [];
   }

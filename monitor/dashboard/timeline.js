@@ -59,8 +59,8 @@ export class Timeline {
     const span = list.at(-1).end - begin || 1;
     const sums = new Map();
     for (const { health, begin: from, end: to } of list) sums.set(health, (sums.get(health) ?? 0) + to - from);
-    const told = [...sums].map(([health, ms]) => `${nameOf(health)} ${spoken(ms)}`);
-    this.#sums.setAttribute('aria-label', `Healths over ${spoken(span)}: ${told.join(', ')}. Now ${nameOf(list.at(-1).health)}.`);
+    const shown = [...sums].map(([health, ms]) => `${nameOf(health)} ${spoken(ms)}`);
+    this.#sums.setAttribute('aria-label', `Healths over ${spoken(span)}: ${shown.join(', ')}. Now ${nameOf(list.at(-1).health)}.`);
     this.#sums.replaceChildren(...[...sums].map(([health, ms]) => el('li', {}, badge(health), ` ${spoken(ms)}`)));
     this.#transitions = transitions;
     this.#list();

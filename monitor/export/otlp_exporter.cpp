@@ -168,12 +168,12 @@ struct OtlpExporter::State {
     auto change = changes.begin();
     for (const auto& event : events) {
       for (; change != changes.end() && change->transition.seq < event.seq; ++change)
-        maker.take(*change);
-      maker.take(event);
+        maker.add(*change);
+      maker.add(event);
     }
-    for (; change != changes.end(); ++change) maker.take(*change);
+    for (; change != changes.end(); ++change) maker.add(*change);
     if (!changes.empty()) transition = changes.back().id;
-    for (auto& item : maker.take_items()) {
+    for (auto& item : maker.drain_items()) {
       queue_bytes += item.json.size();
       queue.push_back(std::move(item));
     }
@@ -230,8 +230,8 @@ struct OtlpExporter::State {
     }
     pause = {};
     const auto count = static_cast<std::int64_t>(items.size());
-    const bool taken = answer && answer->status / 100 == 2;
-    const auto lost = taken ? std::min(rejected_in(answer->body), count) : count;
+    const bool accepted = answer && answer->status / 100 == 2;
+    const auto lost = accepted ? std::min(rejected_in(answer->body), count) : count;
     count_dropped(lost);
     if (options.metrics != nullptr) options.metrics->export_sent.add(count - lost);
     for (std::int64_t at = 0; at < count; ++at) forget_first();

@@ -99,7 +99,7 @@ SpanMaker::Work* SpanMaker::work_of(SessionKey key) {
               .first->second;
 }
 
-void SpanMaker::take(const Event& event) {
+void SpanMaker::add(const Event& event) {
   if (event.late) return;
   auto* work = work_of(event.session);
   if (work == nullptr || work->has_own_spans) return;
@@ -117,7 +117,7 @@ void SpanMaker::take(const Event& event) {
   if (report.kind == ReportKind::tool_result || is_failure(report.kind)) end_call(*work, event);
 }
 
-void SpanMaker::take(const TransitionRow& row) {
+void SpanMaker::add(const TransitionRow& row) {
   const auto& change = row.transition;
   auto* work = work_of(change.session);
   if (work == nullptr) return;
@@ -141,10 +141,10 @@ void SpanMaker::take(const TransitionRow& row) {
   attribute(out, "watchdog.health", name_of(change.health.kind));
   attribute(out, "watchdog.health.before", name_of(change.from));
   out.close_array().close_object();
-  items_.push_back({.signal = ExportSignal::logs, .json = out.take()});
+  items_.push_back({.signal = ExportSignal::logs, .json = out.finish()});
 }
 
-std::vector<ExportItem> SpanMaker::take_items() {
+std::vector<ExportItem> SpanMaker::drain_items() {
   return std::exchange(items_, {});
 }
 
@@ -260,7 +260,7 @@ void SpanMaker::add(const Work& work, const Span& span) {
   }
   out.close_array().key("status").open_object().field("code", span.error.empty() ? 0 : error);
   out.close_object().close_object();
-  items_.push_back({.signal = ExportSignal::traces, .json = out.take()});
+  items_.push_back({.signal = ExportSignal::traces, .json = out.finish()});
 }
 
 std::string export_request(ExportSignal signal, const std::vector<std::string>& items,
@@ -277,7 +277,7 @@ std::string export_request(ExportSignal signal, const std::vector<std::string>& 
   out.key(traces ? "spans" : "logRecords").open_array();
   for (const auto& item : items) out.raw(item);
   out.close_array().close_object().close_array().close_object().close_array().close_object();
-  return out.take();
+  return out.finish();
 }
 
 }  // namespace watchdog::monitor

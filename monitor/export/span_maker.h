@@ -40,10 +40,10 @@ class SpanMaker {
   /// `look_up` is asked for a session when it is first seen.
   explicit SpanMaker(RowLookUp look_up) : look_up_(std::move(look_up)) {}
 
-  void take(const Event& event);
-  void take(const TransitionRow& row);
+  void add(const Event& event);
+  void add(const TransitionRow& row);
   /// Returns what is complete since the last call, in order.
-  [[nodiscard]] std::vector<ExportItem> take_items();
+  [[nodiscard]] std::vector<ExportItem> drain_items();
 
  private:
   struct Call {

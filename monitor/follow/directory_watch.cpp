@@ -50,7 +50,7 @@ std::vector<std::filesystem::path> DirectoryWatch::changed() {
   return paths;
 }
 
-bool DirectoryWatch::take_lost() noexcept {
+bool DirectoryWatch::drain_lost() noexcept {
   return std::exchange(lost_, false);
 }
 

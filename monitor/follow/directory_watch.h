@@ -27,7 +27,7 @@ class DirectoryWatch {
   /// False: some changes are not seen, because a directory could not be watched.
   [[nodiscard]] bool is_complete() const noexcept { return is_complete_; }
   /// True once after changes were lost.
-  [[nodiscard]] bool take_lost() noexcept;
+  [[nodiscard]] bool drain_lost() noexcept;
 
  private:
   int descriptor_ = -1;

@@ -37,8 +37,8 @@ constexpr std::chrono::milliseconds keep_again_last{30'000};
 constexpr std::int64_t growing_bytes_max = 1'000'000;
 /// A transcript that nobody read is left when it was quiet this long.
 constexpr Millis quiet_for{600'000};
-/// Another source may have told the same thing a little later than its line.
-constexpr Millis told_within{5'000};
+/// Another source may have reported the same thing a little later than its line.
+constexpr Millis reported_within{5'000};
 
 /// A transcript file.
 struct Followed {
@@ -109,7 +109,7 @@ struct TranscriptFollower::State {
   [[nodiscard]] Followed* next_file(std::string& path);
   void advance(const std::string& path, Followed& file);
   void read_piece(const std::string& path, Followed& file);
-  void take_lines(Followed& file, const TranscriptFile::Piece& piece);
+  void feed_lines(Followed& file, const TranscriptFile::Piece& piece);
   void add_batch(Followed& file, Batch batch);
   [[nodiscard]] bool keep_all(const std::string& path, Followed& file);
   [[nodiscard]] bool keep_one(const Batch& batch);
@@ -174,14 +174,14 @@ Followed& TranscriptFollower::State::added(TranscriptAgent agent, const fs::path
                                            const struct stat& facts) {
   const auto name = path.string();
   auto& file = files.try_emplace(name, agent).first->second;
-  const auto take_over = [&](const SavedTranscript& saved) {
+  const auto adopt = [&](const SavedTranscript& saved) {
     file.position = saved.position;
     file.transcript = Transcript(agent, saved.state);
     file.is_known = file.is_awake = true;
   };
   const auto saved = positions.all().find(name);
   if (saved != positions.all().end()) {
-    take_over(saved->second);
+    adopt(saved->second);
     return file;
   }
   // A renamed file keeps its position.
@@ -193,7 +193,7 @@ Followed& TranscriptFollower::State::added(TranscriptAgent agent, const fs::path
     if (is_still_there) continue;
     const auto moved = known;
     positions.forget(other);
-    take_over(moved);
+    adopt(moved);
     if (auto kept = positions.put(name, moved); !kept) options.log(kept.error().message);
     break;
   }
@@ -222,7 +222,7 @@ void TranscriptFollower::State::look_at(const TranscriptSource& source, const fs
 
 void TranscriptFollower::State::look_at_changes() {
   const auto changes = watch.changed();
-  if (watch.take_lost()) next_look = {};
+  if (watch.drain_lost()) next_look = {};
   for (const auto& path : changes) {
     const auto* source = source_of(path.string());
     if (source == nullptr) continue;
@@ -288,7 +288,7 @@ void TranscriptFollower::State::read_piece(const std::string& path, Followed& fi
     options.log("skipped a line of more than " + std::to_string(transcript_line_max) +
                 " bytes in " + path);
   }
-  take_lines(file, piece);
+  feed_lines(file, piece);
   if (!piece.is_end) return;
   file.has_news = false;
   for (auto& batch : file.transcript.pause()) add_batch(file, std::move(batch));
@@ -298,11 +298,11 @@ void TranscriptFollower::State::read_piece(const std::string& path, Followed& fi
   file.was_read = true;
 }
 
-void TranscriptFollower::State::take_lines(Followed& file, const TranscriptFile::Piece& piece) {
+void TranscriptFollower::State::feed_lines(Followed& file, const TranscriptFile::Piece& piece) {
   const auto now = system_clock().wall();
   for (const auto line : piece.lines) {
     ++figures.lines;
-    auto batches = file.transcript.take(line, now);
+    auto batches = file.transcript.read(line, now);
     if (!batches) ++figures.unreadable;
     if (!batches) continue;
     for (auto& batch : *batches) add_batch(file, std::move(batch));
@@ -332,7 +332,7 @@ Result<WallTime> TranscriptFollower::State::first_time_of(const Followed& file,
   auto from = system_clock().wall() - options.since;
   const auto there = options.look_up(session);
   if (!there) return there.error();
-  if (there->exists && !file.is_known) from = std::max(from, there->newest - told_within);
+  if (there->exists && !file.is_known) from = std::max(from, there->newest - reported_within);
   constexpr std::size_t sessions_max = 16'384;
   if (reported_from.size() >= sessions_max) reported_from.clear();
   return reported_from[session] = from;

@@ -67,16 +67,17 @@ Result<Response> MonitorClient::ask(Method method, const std::string& target,
 }
 
 Result<Response> MonitorClient::listen(const std::string& target, const std::string& last_event_id,
-                                       const std::function<bool(std::string_view)>& take,
+                                       const std::function<bool(std::string_view)>& receive,
                                        const std::stop_token& stop) {
   auto request = this->request(Method::get, target);
   request.headers.emplace_back("Accept", "text/event-stream");
-  request.headers.emplace_back("Connection", "close");  // what has told enough is let go at once
+  request.headers.emplace_back("Connection",
+                               "close");  // a body with enough of it is closed at once
   if (!last_event_id.empty()) request.headers.emplace_back("Last-Event-ID", last_event_id);
   Response response;
   bool wanted = true;
   const auto sink = [&](const HttpHead& head, std::string_view piece) {
-    if (head.status == 200) return wanted = wanted && take(piece);
+    if (head.status == 200) return wanted = wanted && receive(piece);
     response.body += piece;
     return response.body.size() <= answer_bytes_max;
   };

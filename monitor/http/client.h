@@ -30,11 +30,11 @@ class MonitorClient {
   [[nodiscard]] Result<Response> ask(Method method, const std::string& target,
                                      const std::string& body = {});
 
-  /// Gets a body that may never end, piece by piece as it comes, until `take` says false: then the
-  /// response has no body. A response other than 200 is given whole and not taken. Errors:
+  /// Gets a body that may never end, piece by piece as it comes, until `receive` says false: then
+  /// the response has no body. A response other than 200 is given whole and not taken. Errors:
   /// `unavailable` (likewise; also when the body ended), `cancelled` (`stop`).
   [[nodiscard]] Result<Response> listen(const std::string& target, const std::string& last_event_id,
-                                        const std::function<bool(std::string_view)>& take,
+                                        const std::function<bool(std::string_view)>& receive,
                                         const std::stop_token& stop);
 
  private:

@@ -255,11 +255,11 @@ class Conversation final : public Connection,
     const auto& limits = server_->limits;
     beast::error_code error;
     while (!parser_->is_done() && buffer_.size() > 0) {
-      const auto taken = parser_->put(buffer_.data(), error);
-      buffer_.consume(taken);
-      received_ += taken;
+      const auto parsed = parser_->put(buffer_.data(), error);
+      buffer_.consume(parsed);
+      received_ += parsed;
       if (error && error != http::error::need_more) return refuse(error);
-      if (error || taken == 0) break;
+      if (error || parsed == 0) break;
     }
     if (parser_->is_done()) return answer();
     const auto room = buffer_.max_size() - buffer_.size();
@@ -387,7 +387,7 @@ class Conversation final : public Connection,
     if (phase_ != Phase::streaming || writing_ || !source_) return;
     const auto now = SteadyClock::now();
     if (!ends_ && now < next_piece_) return pump_later();
-    pieces_ = source_->take();
+    pieces_ = source_->drain();
     const auto state = source_->state();
     if (state == BodyState::broken) return close();  // without its last chunk
     last_ = state == BodyState::complete;

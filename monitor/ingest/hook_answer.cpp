@@ -111,7 +111,7 @@ HookAnswer hook_answer(HookAgent agent, std::string_view event,
     out.close_object();
   }
   out.close_object();
-  return {.body = out.take(),
+  return {.body = out.finish(),
           .denies = is_before_call(event),
           .stops = what.continues_not && !is_plugin};
 }

@@ -248,8 +248,8 @@ std::string result_text(const json* response) {
   if (response == nullptr) return {};
   if (response->is_object()) {
     for (const auto* name : {"llmContent", "text_result_for_llm"}) {
-      const auto told = response->find(name);
-      if (told != response->end() && told->is_string()) return text_of(*told);
+      const auto given = response->find(name);
+      if (given != response->end() && given->is_string()) return text_of(*given);
     }
   }
   return text_of(*response);

@@ -1,9 +1,9 @@
-// A report joins an earlier one of the same thing that another source told and its own source has
-// not. `by` has a bit for each source. A second report from the same source is thus a new thing.
-// Calls are looked for from the newest, because some servers use call ids again; results without an
-// id go to calls in their order. The first report sets the event id for both. Nothing is dropped,
-// so a report that the store refused is not lost. After a restart the store's newest events replace
-// what the joiner knew, so the second report of one thing still finds the first.
+// A report joins an earlier one of the same thing that another source reported and its own source
+// has not. `by` has a bit for each source. A second report from the same source is thus a new
+// thing. Calls are looked for from the newest, because some servers use call ids again; results
+// without an id go to calls in their order. The first report sets the event id for both. Nothing is
+// dropped, so a report that the store refused is not lost. After a restart the store's newest
+// events replace what the joiner knew, so the second report of one thing still finds the first.
 #include "ingest/joiner.h"
 
 #include <algorithm>
@@ -65,7 +65,7 @@ constexpr unsigned bit_of(ReportOrigin source) {
 }
 
 /// Returns the possible sources of a stored report. Hooks and OpenTelemetry make ids of their own.
-unsigned tellers_of(std::string_view event_id) {
+unsigned sources_of(std::string_view event_id) {
   if (event_id.starts_with("hook:")) return bit_of(ReportOrigin::hooks);
   if (event_id.starts_with("otlp:")) return bit_of(ReportOrigin::otlp);
   return bit_of(ReportOrigin::agent) | bit_of(ReportOrigin::proxy);
@@ -79,32 +79,32 @@ bool is_prompt(const Report& report) {
 }  // namespace
 
 void Joiner::join(Batch& batch) {
-  auto& talk = talk_of(batch.session);
+  auto& joined = joined_of(batch.session);
   const auto source = source_of(batch.by);
   const auto by = bit_of(source);
-  if (earlier_ && source != ReportOrigin::agent && !std::exchange(talk.is_recalled, true))
-    for (const auto& event : earlier_(batch.session)) recall(talk, event);
-  talk.by |= by;
-  join_use(talk, batch, by);
-  const bool alone = std::popcount(talk.by) == 1;
+  if (earlier_ && source != ReportOrigin::agent && !std::exchange(joined.is_recalled, true))
+    for (const auto& event : earlier_(batch.session)) recall(joined, event);
+  joined.by |= by;
+  join_use(joined, batch, by);
+  const bool alone = std::popcount(joined.by) == 1;
   if (alone && (source == ReportOrigin::agent || source == ReportOrigin::proxy)) return;
   for (auto& report : batch.reports) {
     const auto own = report.event_id.empty() ? 0 : digest_of(report.event_id);
     const auto known =
-        std::ranges::find(talk.renamed, own, &std::pair<std::uint64_t, std::string>::first);
-    if (own != 0 && known != talk.renamed.end()) {
+        std::ranges::find(joined.renamed, own, &std::pair<std::uint64_t, std::string>::first);
+    if (own != 0 && known != joined.renamed.end()) {
       report.event_id = known->second;
       continue;
     }
-    join_one(talk, report, by);
+    join_one(joined, report, by);
     if (own != 0 && digest_of(report.event_id) != own) {
-      if (talk.renamed.size() == renamed_max) talk.renamed.pop_front();
-      talk.renamed.emplace_back(own, report.event_id);
+      if (joined.renamed.size() == renamed_max) joined.renamed.pop_front();
+      joined.renamed.emplace_back(own, report.event_id);
     }
     // Reports of the same moment come before anything else begins.
     const bool begins = report.kind == ReportKind::start && report.name.empty();
     if (begins || report.kind == ReportKind::tool_call || is_prompt(report))
-      talk.idle = talk.compaction = {};
+      joined.idle = joined.compaction = {};
   }
 }
 
@@ -118,142 +118,143 @@ Joiner::Earlier Joiner::earlier_in(Store& store) {
 }
 
 /// A report without an event id cannot be joined: the store keeps what has another id or none.
-void Joiner::recall(Talk& talk, const Event& event) {
+void Joiner::recall(SessionReports& joined, const Event& event) {
   const auto& report = event.report;
   if (report.event_id.empty()) return;
-  const Told told{.by = tellers_of(report.event_id), .event_id = report.event_id};
-  talk.by |= told.by;
+  const Reported reported{.by = sources_of(report.event_id), .event_id = report.event_id};
+  joined.by |= reported.by;
   if (report.kind == ReportKind::tool_call) {
-    auto& call = added(talk);
+    auto& call = added(joined);
     call.id = report.call_id;
     call.tool = report.name;
     call.arguments = identity_of(report);
-    call.told = told;
+    call.reported = reported;
   } else if (report.kind == ReportKind::tool_result || report.kind == ReportKind::error) {
     if (report.call_id.empty()) return;
-    const auto found = std::find_if(talk.calls.rbegin(), talk.calls.rend(), [&](const Call& call) {
-      return call.id == report.call_id && call.answered.by == 0;
-    });
-    auto& call = found != talk.calls.rend() ? *found : added(talk);
+    const auto found = std::find_if(
+        joined.calls.rbegin(), joined.calls.rend(),
+        [&](const Call& call) { return call.id == report.call_id && call.answered.by == 0; });
+    auto& call = found != joined.calls.rend() ? *found : added(joined);
     call.id = report.call_id;
     if (call.tool.empty()) call.tool = report.name;
-    call.answered = told;
+    call.answered = reported;
     // The next call of this id is another one. Telemetry reports a call when it has its result.
-    call.told.by |= ~bit_of(ReportOrigin::otlp);
+    call.reported.by |= ~bit_of(ReportOrigin::otlp);
   } else if (is_prompt(report)) {
-    if (talk.prompts.size() == prompts_max) talk.prompts.erase(talk.prompts.begin());
-    talk.prompts.push_back(
-        {.told = told,
+    if (joined.prompts.size() == prompts_max) joined.prompts.erase(joined.prompts.begin());
+    joined.prompts.push_back(
+        {.reported = reported,
          .text = std::string(first_characters(trimmed(report.content), prompt_bytes_max))});
   }
 }
 
-void Joiner::join_use(Talk& talk, Batch& batch, unsigned by) {
+void Joiner::join_use(SessionReports& joined, Batch& batch, unsigned by) {
   const auto is_use = [](const Report& report) { return report.kind == ReportKind::budget; };
   if (std::ranges::none_of(batch.reports, is_use)) return;
-  if (talk.used_by == 0 || talk.used_by == by || ++talk.other_uses > other_uses_max) {
-    talk.used_by = by;
-    talk.other_uses = 0;
+  if (joined.used_by == 0 || joined.used_by == by || ++joined.other_uses > other_uses_max) {
+    joined.used_by = by;
+    joined.other_uses = 0;
     return;
   }
   std::erase_if(batch.reports, is_use);
 }
 
-void Joiner::join_one(Talk& talk, Report& report, unsigned by) {
+void Joiner::join_one(SessionReports& joined, Report& report, unsigned by) {
   switch (report.kind) {
     case ReportKind::tool_call:
-      return join_call(talk, report, by);
+      return join_call(joined, report, by);
     case ReportKind::tool_result:
     case ReportKind::error:
-      return join_result(talk, report, by);
+      return join_result(joined, report, by);
     case ReportKind::message:
-      if (report.name == "assistant") join_answer(talk, report, by);
+      if (report.name == "assistant") join_answer(joined, report, by);
       return;
     case ReportKind::idle:
-      return join_once(talk.idle, report, by);
+      return join_once(joined.idle, report, by);
     case ReportKind::compaction:
-      return join_once(talk.compaction, report, by);
+      return join_once(joined.compaction, report, by);
     default:
-      if (is_prompt(report)) join_prompt(talk, report, by);
+      if (is_prompt(report)) join_prompt(joined, report, by);
   }
 }
 
-Joiner::Talk& Joiner::talk_of(const std::string& session) {
-  if (const auto found = talks_.find(session); found != talks_.end()) {
+Joiner::SessionReports& Joiner::joined_of(const std::string& session) {
+  if (const auto found = joined_.find(session); found != joined_.end()) {
     by_use_.splice(by_use_.begin(), by_use_, found->second.place);
     return found->second;
   }
-  if (talks_.size() == sessions_max) {
-    talks_.erase(by_use_.back());
+  if (joined_.size() == sessions_max) {
+    joined_.erase(by_use_.back());
     by_use_.pop_back();
   }
   by_use_.push_front(session);
-  auto& talk = talks_[session];
-  talk.place = by_use_.begin();
-  return talk;
+  auto& joined = joined_[session];
+  joined.place = by_use_.begin();
+  return joined;
 }
 
-void Joiner::name(Told& told, Report& report, unsigned by) {
-  if (told.by != 0) {
-    report.event_id = told.event_id;
+void Joiner::name(Reported& reported, Report& report, unsigned by) {
+  if (reported.by != 0) {
+    report.event_id = reported.event_id;
   } else {
     if (report.event_id.empty()) report.event_id = new_uuid7(system_clock().wall());
-    told.event_id = report.event_id;
+    reported.event_id = report.event_id;
   }
-  told.by |= by;
+  reported.by |= by;
 }
 
-void Joiner::join_once(Told& told, Report& report, unsigned by) {
-  if ((told.by & by) != 0) told = {};
-  name(told, report, by);
+void Joiner::join_once(Reported& reported, Report& report, unsigned by) {
+  if ((reported.by & by) != 0) reported = {};
+  name(reported, report, by);
 }
 
-void Joiner::join_call(Talk& talk, Report& report, unsigned by) {
+void Joiner::join_call(SessionReports& joined, Report& report, unsigned by) {
   mark(report);
   const auto arguments = identity_of(report);
   // The newest: some servers of models give the same ids again and again.
-  const auto found = std::find_if(talk.calls.rbegin(), talk.calls.rend(), [&](const Call& call) {
-    if (!call.id.empty() && !report.call_id.empty()) return call.id == report.call_id;
-    return arguments != 0 && call.other_id.empty() && call.arguments == arguments &&
-           (call.told.by & by) == 0;
-  });
-  if (found != talk.calls.rend() && (found->told.by & by) == 0) {
-    name(found->told, report, by);
+  const auto found =
+      std::find_if(joined.calls.rbegin(), joined.calls.rend(), [&](const Call& call) {
+        if (!call.id.empty() && !report.call_id.empty()) return call.id == report.call_id;
+        return arguments != 0 && call.other_id.empty() && call.arguments == arguments &&
+               (call.reported.by & by) == 0;
+      });
+  if (found != joined.calls.rend() && (found->reported.by & by) == 0) {
+    name(found->reported, report, by);
     found->other_id = report.call_id;
     return;
   }
-  auto& call = added(talk);
+  auto& call = added(joined);
   call.id = report.call_id;
   call.tool = report.name;
   call.arguments = arguments;
-  name(call.told, report, by);
+  name(call.reported, report, by);
 }
 
-Joiner::Call& Joiner::added(Talk& talk) {
-  if (talk.calls.size() == calls_max) talk.calls.erase(talk.calls.begin());
-  return talk.calls.emplace_back();
+Joiner::Call& Joiner::added(SessionReports& joined) {
+  if (joined.calls.size() == calls_max) joined.calls.erase(joined.calls.begin());
+  return joined.calls.emplace_back();
 }
 
-void Joiner::join_result(Talk& talk, Report& report, unsigned by) {
+void Joiner::join_result(SessionReports& joined, Report& report, unsigned by) {
   const auto of = [&](const Call& call) {
     if ((call.answered.by & by) != 0) return false;
     const auto& id = call.id.empty() ? call.other_id : call.id;
     if (!id.empty() && !report.call_id.empty()) return id == report.call_id;
-    return (call.told.by & by) != 0 && call.tool == report.name;
+    return (call.reported.by & by) != 0 && call.tool == report.name;
   };
   Call* call = nullptr;
   if (report.call_id.empty()) {  // calls without ids are answered in their order
-    const auto found = std::ranges::find_if(talk.calls, of);
-    if (found != talk.calls.end()) call = &*found;
+    const auto found = std::ranges::find_if(joined.calls, of);
+    if (found != joined.calls.end()) call = &*found;
   } else {
-    const auto found = std::find_if(talk.calls.rbegin(), talk.calls.rend(), of);
-    if (found != talk.calls.rend()) call = &*found;
+    const auto found = std::find_if(joined.calls.rbegin(), joined.calls.rend(), of);
+    if (found != joined.calls.rend()) call = &*found;
   }
   if (call == nullptr) {
     // The call was reported before the monitor started, or long ago. Other origins report its
     // result, too.
     if (report.call_id.empty()) return;
-    call = &added(talk);
+    call = &added(joined);
     call->id = report.call_id;
     call->tool = report.name;
   }
@@ -261,32 +262,32 @@ void Joiner::join_result(Talk& talk, Report& report, unsigned by) {
   report.call_id = call->id;
 }
 
-void Joiner::join_prompt(Talk& talk, Report& report, unsigned by) {
+void Joiner::join_prompt(SessionReports& joined, Report& report, unsigned by) {
   constexpr auto otlp = bit_of(ReportOrigin::otlp);
   const auto text = trimmed(report.content);
   const auto is_same = [&](const Prompt& prompt) {
-    if ((prompt.told.by & by) != 0) return false;
+    if ((prompt.reported.by & by) != 0) return false;
     if (is_part(text, prompt.text)) return true;
     // Telemetry reports prompts without their texts unless a person allows them.
-    return (text.empty() && by == otlp) || (prompt.text.empty() && prompt.told.by == otlp);
+    return (text.empty() && by == otlp) || (prompt.text.empty() && prompt.reported.by == otlp);
   };
   // Telemetry comes late: another prompt may have come meanwhile.
-  const auto end =
-      by == otlp || talk.prompts.empty() ? talk.prompts.rend() : std::next(talk.prompts.rbegin());
-  const auto found = std::find_if(talk.prompts.rbegin(), end, is_same);
-  if (found != end) return name(found->told, report, by);
-  if (talk.prompts.size() == prompts_max) talk.prompts.erase(talk.prompts.begin());
-  auto& prompt = talk.prompts.emplace_back();
+  const auto end = by == otlp || joined.prompts.empty() ? joined.prompts.rend()
+                                                        : std::next(joined.prompts.rbegin());
+  const auto found = std::find_if(joined.prompts.rbegin(), end, is_same);
+  if (found != end) return name(found->reported, report, by);
+  if (joined.prompts.size() == prompts_max) joined.prompts.erase(joined.prompts.begin());
+  auto& prompt = joined.prompts.emplace_back();
   prompt.text = first_characters(text, prompt_bytes_max);
-  name(prompt.told, report, by);
+  name(prompt.reported, report, by);
 }
 
-void Joiner::join_answer(Talk& talk, Report& report, unsigned by) {
+void Joiner::join_answer(SessionReports& joined, Report& report, unsigned by) {
   const auto digest = digest_of(trimmed(report.content));
-  const bool same = (talk.answer.by & by) == 0 && digest == talk.answer_digest;
-  if (!same) talk.answer = {};
-  talk.answer_digest = digest;
-  name(talk.answer, report, by);
+  const bool same = (joined.answer.by & by) == 0 && digest == joined.answer_digest;
+  if (!same) joined.answer = {};
+  joined.answer_digest = digest;
+  name(joined.answer, report, by);
 }
 
 }  // namespace watchdog::monitor

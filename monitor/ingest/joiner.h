@@ -46,7 +46,7 @@ class Joiner {
 
  private:
   /// The sources of a report, and its event id.
-  struct Told {
+  struct Reported {
     unsigned by = 0;  ///< A bit each.
     std::string event_id;
   };
@@ -55,45 +55,45 @@ class Joiner {
     std::string other_id;
     std::string tool;  ///< As the first called it.
     std::uint64_t arguments = 0;
-    Told told;
-    Told answered;
+    Reported reported;
+    Reported answered;
   };
   struct Prompt {
-    Told told;
+    Reported reported;
     std::string text;
   };
-  struct Talk {
+  struct SessionReports {
     unsigned by = 0;              ///< All sources so far.
     bool is_recalled = false;     ///< Its events in the store were read.
     std::vector<Call> calls;      ///< The newest at the end.
     std::vector<Prompt> prompts;  ///< The newest at the end.
-    Told answer;
+    Reported answer;
     std::uint64_t answer_digest = 0;
     unsigned used_by = 0;  ///< The source of the session's use of its budget.
     int other_uses = 0;    ///< Reports of its use by others since its own newest.
-    Told idle;             ///< Until something begins.
-    Told compaction;       ///< Likewise.
+    Reported idle;         ///< Until something begins.
+    Reported compaction;   ///< Likewise.
     /// Event ids that were replaced, by digest, and their replacements: the newest ones. A report
     /// that comes again gets the same replacement.
     std::deque<std::pair<std::uint64_t, std::string>> renamed;
     std::list<std::string>::iterator place;
   };
 
-  Talk& talk_of(const std::string& session);
-  static void recall(Talk& talk, const Event& event);
-  static void join_use(Talk& talk, Batch& batch, unsigned by);
-  static void join_one(Talk& talk, Report& report, unsigned by);
+  SessionReports& joined_of(const std::string& session);
+  static void recall(SessionReports& joined, const Event& event);
+  static void join_use(SessionReports& joined, Batch& batch, unsigned by);
+  static void join_one(SessionReports& joined, Report& report, unsigned by);
   /// Gives the report the id of an earlier one, or a new id.
-  static void name(Told& told, Report& report, unsigned by);
-  static void join_once(Told& told, Report& report, unsigned by);
-  static Call& added(Talk& talk);
-  static void join_call(Talk& talk, Report& report, unsigned by);
-  static void join_result(Talk& talk, Report& report, unsigned by);
-  static void join_prompt(Talk& talk, Report& report, unsigned by);
-  static void join_answer(Talk& talk, Report& report, unsigned by);
+  static void name(Reported& reported, Report& report, unsigned by);
+  static void join_once(Reported& reported, Report& report, unsigned by);
+  static Call& added(SessionReports& joined);
+  static void join_call(SessionReports& joined, Report& report, unsigned by);
+  static void join_result(SessionReports& joined, Report& report, unsigned by);
+  static void join_prompt(SessionReports& joined, Report& report, unsigned by);
+  static void join_answer(SessionReports& joined, Report& report, unsigned by);
 
   Earlier earlier_;
-  std::unordered_map<std::string, Talk> talks_;
+  std::unordered_map<std::string, SessionReports> joined_;
   std::list<std::string> by_use_;  ///< The latest first.
 };
 

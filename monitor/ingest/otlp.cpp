@@ -60,7 +60,7 @@ struct Place {
 };
 
 /// A session of one request.
-struct Talk {
+struct OtlpSession {
   Batch batch;
   OtlpKnown known;
   bool pulsed = false;   ///< A heartbeat for the model's stream is in the batch.
@@ -79,7 +79,7 @@ class Mapping {
         oldest_(received - age_max) {}
 
   void find_spans(const std::vector<OtlpRecord>& records);
-  void take(const OtlpRecord& record);
+  void add(const OtlpRecord& record);
   std::vector<Batch> batches();
 
  private:
@@ -88,20 +88,20 @@ class Mapping {
   template <class Predicate>
   [[nodiscard]] const OtlpRecord* above(const OtlpRecord& record, Predicate wanted) const;
   [[nodiscard]] Place place_of(const OtlpRecord& record, int levels) const;
-  [[nodiscard]] bool is_told_above(const OtlpRecord& record, Meaning meaning) const;
+  [[nodiscard]] bool is_reported_above(const OtlpRecord& record, Meaning meaning) const;
   [[nodiscard]] WallTime time_of(std::int64_t nanoseconds) const;
-  Talk& talk_of(const OtlpRecord& record, std::string session, const std::string& parent);
-  void say(Talk& talk, const OtlpRecord& record, Report report);
-  void tell(Talk& talk, const OtlpRecord& record, Meaning meaning);
-  void tell_call(Talk& talk, const OtlpRecord& record);
-  void tell_model(Talk& talk, const OtlpRecord& record);
-  void tell_answered(Talk& talk, const OtlpRecord& record);
-  void tell_failure(Talk& talk, const OtlpRecord& record);
-  void tell_stream(Talk& talk, const OtlpRecord& record);
-  void tell_turn(Talk& talk, const OtlpRecord& record, std::string_view why);
-  void tell_agent(Talk& talk, const OtlpRecord& record);
-  void tell_total(Talk& talk, const OtlpRecord& record, Meaning meaning);
-  void tell_sub_end(Talk& talk, const OtlpRecord& record);
+  OtlpSession& mapped_of(const OtlpRecord& record, std::string session, const std::string& parent);
+  void say(OtlpSession& mapped, const OtlpRecord& record, Report report);
+  void report_record(OtlpSession& mapped, const OtlpRecord& record, Meaning meaning);
+  void report_call(OtlpSession& mapped, const OtlpRecord& record);
+  void report_model(OtlpSession& mapped, const OtlpRecord& record);
+  void report_answered(OtlpSession& mapped, const OtlpRecord& record);
+  void report_failure(OtlpSession& mapped, const OtlpRecord& record);
+  void report_stream(OtlpSession& mapped, const OtlpRecord& record);
+  void report_turn(OtlpSession& mapped, const OtlpRecord& record, std::string_view why);
+  void report_agent(OtlpSession& mapped, const OtlpRecord& record);
+  void report_total(OtlpSession& mapped, const OtlpRecord& record, Meaning meaning);
+  void report_sub_end(OtlpSession& mapped, const OtlpRecord& record);
 
   WallTime received_;
   OtlpMemory& memory_;
@@ -109,7 +109,7 @@ class Mapping {
   std::string_view session_;  ///< Of the whole request; empty: none.
   WallTime oldest_;           ///< Earlier times are mistakes.
   std::unordered_map<std::string_view, const OtlpRecord*> spans_;
-  std::vector<Talk> talks_;
+  std::vector<OtlpSession> mapped_;
   std::unordered_map<std::string, std::size_t> by_session_;
   std::unordered_map<std::string, std::string> by_trace_;  ///< Sessions that spans name.
   std::uint64_t digest_ = 0;                               ///< Of the present record,
@@ -181,7 +181,7 @@ Place Mapping::place_of(const OtlpRecord& record, int levels) const {
 }
 
 /// True if a span above the record is about the same call or answer: instrumentations are nested.
-bool Mapping::is_told_above(const OtlpRecord& record, Meaning meaning) const {
+bool Mapping::is_reported_above(const OtlpRecord& record, Meaning meaning) const {
   if (spans_.size() < 2 || (meaning != Meaning::model && meaning != Meaning::call)) return false;
   const auto* outer = above(record, [](const OtlpRecord& one) { return row_of(one) != nullptr; });
   if (outer == nullptr || row_of(*outer)->meaning != meaning) return false;
@@ -195,48 +195,49 @@ WallTime Mapping::time_of(std::int64_t nanoseconds) const {
   return at > received_ || at < oldest_ ? received_ : at;
 }
 
-Talk& Mapping::talk_of(const OtlpRecord& record, std::string session, const std::string& parent) {
+OtlpSession& Mapping::mapped_of(const OtlpRecord& record, std::string session,
+                                const std::string& parent) {
   if (const auto found = by_session_.find(session); found != by_session_.end())
-    return talks_[found->second];
-  by_session_.emplace(session, talks_.size());
-  auto& talk = talks_.emplace_back();
+    return mapped_[found->second];
+  by_session_.emplace(session, mapped_.size());
+  auto& mapped = mapped_.emplace_back();
   const auto service = word_of(record, names::service);
   const auto& sender = sender_of(service);
   const auto own = word_of(record, names::agent);
-  auto& spec = talk.batch.spec;
+  auto& spec = mapped.batch.spec;
   spec.parent = parent;
   spec.agent = !sender.agent.empty() && parent.empty() ? std::string(sender.agent)
                                                        : (own.empty() ? service : own);
   spec.labels["via"] = "otlp";
   if (auto model = word_of(record, names::model); !model.empty())
     spec.labels["model"] = std::move(model);
-  talk.known = look_up_(session);
-  talk.had_use = talk.known.used.tokens > 0 || talk.known.used.cost > 0;
-  talk.batch.creation = Creation::attach;
-  talk.batch.by = ReportOrigin::otlp;
-  talk.batch.session = std::move(session);
-  return talk;
+  mapped.known = look_up_(session);
+  mapped.had_use = mapped.known.used.tokens > 0 || mapped.known.used.cost > 0;
+  mapped.batch.creation = Creation::attach;
+  mapped.batch.by = ReportOrigin::otlp;
+  mapped.batch.session = std::move(session);
+  return mapped;
 }
 
 /// Adds a report. It gets an event id of the record, unless it has one, and the record's time,
 /// unless it has another.
-void Mapping::say(Talk& talk, const OtlpRecord& record, Report report) {
+void Mapping::say(OtlpSession& mapped, const OtlpRecord& record, Report report) {
   if (!report.at) report.at = time_of(record.end);
   const auto number = said_++;
   if (report.event_id.empty())
     report.event_id = "otlp:" + std::to_string(digest_) +
                       (number == 0 ? std::string() : ":" + std::to_string(number));
   if (is_state(report.kind)) {
-    if (*report.at < talk.known.newest) return;
-    talk.known.waiting_for = report.kind == ReportKind::wait ? report.name : std::string();
+    if (*report.at < mapped.known.newest) return;
+    mapped.known.waiting_for = report.kind == ReportKind::wait ? report.name : std::string();
   }
-  talk.batch.reports.push_back(std::move(report));
+  mapped.batch.reports.push_back(std::move(report));
 }
 
-void Mapping::take(const OtlpRecord& record) {
+void Mapping::add(const OtlpRecord& record) {
   constexpr int levels_max = 8;
   const auto* row = row_of(record);
-  if (row == nullptr || is_told_above(record, row->meaning)) return;
+  if (row == nullptr || is_reported_above(record, row->meaning)) return;
   auto [session, parent] = record.signal == span
                                ? place_of(record, levels_max)
                                : Place{.session = session_of(record), .parent = {}};
@@ -249,81 +250,81 @@ void Mapping::take(const OtlpRecord& record) {
   }
   digest_ = digest_of(record);
   said_ = 0;
-  tell(talk_of(record, std::move(session), parent), record, row->meaning);
+  report_record(mapped_of(record, std::move(session), parent), record, row->meaning);
 }
 
-void Mapping::tell(Talk& talk, const OtlpRecord& record, Meaning meaning) {
+void Mapping::report_record(OtlpSession& mapped, const OtlpRecord& record, Meaning meaning) {
   constexpr std::string_view hidden = "<REDACTED>";
   switch (meaning) {
     case Meaning::seen:
       break;
     case Meaning::prompt: {
       auto prompt = text_of(record, names::prompt);
-      say(talk, record,
+      say(mapped, record,
           make(ReportKind::user_input, {}, prompt == hidden ? std::string() : std::move(prompt)));
       break;
     }
     case Meaning::answer: {
       auto answer = text_of(record, names::answer);
       if (!answer.empty() && answer != hidden)
-        say(talk, record, make(ReportKind::message, "assistant", std::move(answer)));
+        say(mapped, record, make(ReportKind::message, "assistant", std::move(answer)));
       break;
     }
     case Meaning::call:
-      return tell_call(talk, record);
+      return report_call(mapped, record);
     case Meaning::decided: {
       // Only what a person decided ends a wait. `User` is Codex's word.
       const auto by = value(record, names::decided_by);
       const bool person = by.starts_with("user") || by.starts_with("User");
-      if (person && talk.known.waiting_for == wait_reports::approval)
-        say(talk, record,
+      if (person && mapped.known.waiting_for == wait_reports::approval)
+        say(mapped, record,
             make(ReportKind::resume, wait_reports::approval, word_of(record, names::decision)));
       break;
     }
     case Meaning::request:
-      if (number_of(record, names::status) >= 400) return tell_failure(talk, record);
-      return tell_answered(talk, record);
+      if (number_of(record, names::status) >= 400) return report_failure(mapped, record);
+      return report_answered(mapped, record);
     case Meaning::model:
-      return tell_model(talk, record);
+      return report_model(mapped, record);
     case Meaning::failure:
-      return tell_failure(talk, record);
+      return report_failure(mapped, record);
     case Meaning::stream:
-      return tell_stream(talk, record);
+      return report_stream(mapped, record);
     case Meaning::retry:
-      say(talk, record, make(ReportKind::retry));
+      say(mapped, record, make(ReportKind::retry));
       break;
     case Meaning::compact:
-      say(talk, record, make(ReportKind::compaction));
+      say(mapped, record, make(ReportKind::compaction));
       break;
     case Meaning::trouble:
-      say(talk, record, make(ReportKind::message, "error", text_of(record, names::error)));
+      say(mapped, record, make(ReportKind::message, "error", text_of(record, names::error)));
       break;
     case Meaning::agent:
-      return tell_agent(talk, record);
+      return report_agent(mapped, record);
     case Meaning::flow:
-      return tell_turn(talk, record, {});
+      return report_turn(mapped, record, {});
     case Meaning::joined:
       if (value(record, names::finish) == "failed")
-        say(talk, record,
+        say(mapped, record,
             make(ReportKind::message, "error",
                  "MCP server " + word_of(record, names::server_name) + " is not connected"));
       break;
     case Meaning::tokens:
     case Meaning::cost:
-      return tell_total(talk, record, meaning);
+      return report_total(mapped, record, meaning);
     case Meaning::sub_begin: {
       auto start = make(ReportKind::start);
       start.detail = ProcessFacts{};
-      say(talk, record, std::move(start));
+      say(mapped, record, std::move(start));
       break;
     }
     case Meaning::sub_end:
-      return tell_sub_end(talk, record);
+      return report_sub_end(mapped, record);
   }
 }
 
 /// The call and its result. The call's time is the result's less its duration.
-void Mapping::tell_call(Talk& talk, const OtlpRecord& record) {
+void Mapping::report_call(OtlpSession& mapped, const OtlpRecord& record) {
   const auto& sender = sender_of(value(record, names::service));
   const bool rejected = value(record, names::decision) == "reject";
   const bool failed = record.failed || rejected || value(record, names::success) == "false" ||
@@ -346,23 +347,23 @@ void Mapping::tell_call(Talk& talk, const OtlpRecord& record) {
     call.event_id = std::string(sender.call) + call.call_id;
     result.event_id = std::string(failed ? sender.failure : sender.result) + call.call_id;
   }
-  say(talk, record, std::move(call));
-  say(talk, record, std::move(result));
+  say(mapped, record, std::move(call));
+  say(mapped, record, std::move(result));
 }
 
 /// A wait for the model's server is over.
-void Mapping::tell_answered(Talk& talk, const OtlpRecord& record) {
-  if (!waits_for_model(talk.known.waiting_for)) return;
-  say(talk, record, make(ReportKind::resume, talk.known.waiting_for));
+void Mapping::report_answered(OtlpSession& mapped, const OtlpRecord& record) {
+  if (!waits_for_model(mapped.known.waiting_for)) return;
+  say(mapped, record, make(ReportKind::resume, mapped.known.waiting_for));
 }
 
-void Mapping::tell_model(Talk& talk, const OtlpRecord& record) {
-  if (record.failed) return tell_failure(talk, record);
-  tell_answered(talk, record);
+void Mapping::report_model(OtlpSession& mapped, const OtlpRecord& record) {
+  if (record.failed) return report_failure(mapped, record);
+  report_answered(mapped, record);
   const auto role = value(record, names::role);
-  if (role == "compact") say(talk, record, make(ReportKind::compaction));
-  if (!talk.known.has_limits && memory_.is_new(digest_)) {
-    auto& used = talk.known.used;
+  if (role == "compact") say(mapped, record, make(ReportKind::compaction));
+  if (!mapped.known.has_limits && memory_.is_new(digest_)) {
+    auto& used = mapped.known.used;
     // The totals of metrics are of the same answers.
     if (used.steps++ == 0) {
       used.tokens = 0;
@@ -373,81 +374,81 @@ void Mapping::tell_model(Talk& talk, const OtlpRecord& record) {
     used.cost += number_of(record, names::cost);
     auto report = make(ReportKind::budget);
     report.detail = used;
-    say(talk, record, std::move(report));
+    say(mapped, record, std::move(report));
   }
   // Gemini CLI has no event for the end of a turn. An answer without calls is one.
   const auto raw = value(record, names::raw_answer);
   if (!raw.empty() && role == "main" && raw.find("\"functionCall\"") == std::string_view::npos)
-    tell_turn(talk, record, idle_reports::relayed);
+    report_turn(mapped, record, idle_reports::relayed);
 }
 
-void Mapping::tell_failure(Talk& talk, const OtlpRecord& record) {
+void Mapping::report_failure(OtlpSession& mapped, const OtlpRecord& record) {
   auto text = text_of(record, names::error);
   if (text.empty()) text = record.status_text;
   const auto waits_for =
       wait_after(static_cast<int>(std::min(number_of(record, names::status), 999.0)));
-  if (waits_for.empty()) return say(talk, record, make(ReportKind::message, "error", text));
+  if (waits_for.empty()) return say(mapped, record, make(ReportKind::message, "error", text));
   // Clients try again and again; one wait stands for all.
-  if (talk.known.waiting_for == waits_for) return;
+  if (mapped.known.waiting_for == waits_for) return;
   auto wait = make(ReportKind::wait, waits_for);
   if (waits_for == wait_reports::quota) wait.until = limit_end_in_body(text, time_of(record.end));
   wait.content = std::move(text);
-  say(talk, record, std::move(wait));
+  say(mapped, record, std::move(wait));
 }
 
 /// Codex reports every event of the model's stream. One heartbeat a request stands for all of them.
-void Mapping::tell_stream(Talk& talk, const OtlpRecord& record) {
+void Mapping::report_stream(OtlpSession& mapped, const OtlpRecord& record) {
   const auto kind = value(record, names::stream);
-  const auto& session = talk.batch.session;
-  if (!std::exchange(talk.pulsed, true)) {
+  const auto& session = mapped.batch.session;
+  if (!std::exchange(mapped.pulsed, true)) {
     auto pulse = make(ReportKind::heartbeat);
     pulse.detail = Heartbeats{.phase = "model", .source = Source::relay};
     pulse.at = time_of(record.end);
-    talk.batch.reports.push_back(std::move(pulse));
+    mapped.batch.reports.push_back(std::move(pulse));
   }
   if (!value(record, names::error).empty())
-    return say(talk, record, make(ReportKind::message, "error", text_of(record, names::error)));
+    return say(mapped, record, make(ReportKind::message, "error", text_of(record, names::error)));
   if (kind == "response.created") return memory_.begin_answer(session);
   if (kind.find("_call") != std::string_view::npos) return memory_.note_call(session);
   if (kind != "response.completed") return;
   // A second record of this name has the tokens.
-  if (!value(record, names::input).empty()) return tell_model(talk, record);
-  if (memory_.end_answer(session) == false) tell_turn(talk, record, idle_reports::relayed);
+  if (!value(record, names::input).empty()) return report_model(mapped, record);
+  if (memory_.end_answer(session) == false) report_turn(mapped, record, idle_reports::relayed);
 }
 
-void Mapping::tell_turn(Talk& talk, const OtlpRecord& record, std::string_view why) {
+void Mapping::report_turn(OtlpSession& mapped, const OtlpRecord& record, std::string_view why) {
   const bool is_nested =
       record.signal == span && !record.parent.empty() && record.name != "claude_code.interaction";
   if (is_nested) return;
-  if (!record.failed) return say(talk, record, make(ReportKind::idle, why));
+  if (!record.failed) return say(mapped, record, make(ReportKind::idle, why));
   auto text = text_of(record, names::error);
-  say(talk, record,
+  say(mapped, record,
       make(ReportKind::idle, idle_reports::failed, text.empty() ? record.status_text : text));
 }
 
 /// An agent within another one is over. The outer one's turn goes on.
-void Mapping::tell_agent(Talk& talk, const OtlpRecord& record) {
-  const bool is_child = !talk.batch.spec.parent.empty();
+void Mapping::report_agent(OtlpSession& mapped, const OtlpRecord& record) {
+  const bool is_child = !mapped.batch.spec.parent.empty();
   const bool is_known = !sender_of(value(record, names::service)).agent.empty();
   // Spans end from the inside out: the session may have begun with one that has no agent's name.
   if (auto name = word_of(record, names::agent); !name.empty() && (is_child || !is_known))
-    talk.batch.spec.agent = std::move(name);
-  if (!is_child) return tell_turn(talk, record, {});
+    mapped.batch.spec.agent = std::move(name);
+  if (!is_child) return report_turn(mapped, record, {});
   auto end = make(ReportKind::end);
   end.detail = Outcome{.kind = record.failed ? OutcomeKind::failed : OutcomeKind::completed,
                        .reason = record.failed ? "error" : "task_complete",
                        .error = record.failed ? text_of(record, names::error) : std::string(),
                        .stated = false};
-  say(talk, record, std::move(end));
+  say(mapped, record, std::move(end));
 }
 
 /// A metric's total counts only in a session whose answers no log and no span reports.
-void Mapping::tell_total(Talk& talk, const OtlpRecord& record, Meaning meaning) {
+void Mapping::report_total(OtlpSession& mapped, const OtlpRecord& record, Meaning meaning) {
   constexpr double total_max = 1e15;
-  auto& used = talk.known.used;
+  auto& used = mapped.known.used;
   const bool is_others =
       record.name.starts_with("gen_ai.") && !sender_of(value(record, names::service)).agent.empty();
-  if (used.steps > 0 || talk.known.has_limits || is_others || !(record.total > 0)) return;
+  if (used.steps > 0 || mapped.known.has_limits || is_others || !(record.total > 0)) return;
   if (const auto kind = value(record, names::tokens);
       meaning == Meaning::tokens && kind != "input" && kind != "output")
     return;
@@ -455,20 +456,20 @@ void Mapping::tell_total(Talk& talk, const OtlpRecord& record, Meaning meaning) 
   if (record.is_part) {
     if (!memory_.is_new(digest_)) return;
   } else {
-    auto series = watchdog::digest_of(talk.batch.session + " " + record.name);
+    auto series = watchdog::digest_of(mapped.batch.session + " " + record.name);
     for (const auto& [name, text] : record.attributes)
       series = combined(series, watchdog::digest_of(name + "=" + text));
-    more = memory_.rise(talk.batch.session, series, more, talk.had_use);
+    more = memory_.rise(mapped.batch.session, series, more, mapped.had_use);
   }
   if (more <= 0) return;
   if (meaning == Meaning::tokens) used.tokens += static_cast<std::int64_t>(more);
   if (meaning == Meaning::cost) used.cost += more;
   auto report = make(ReportKind::budget);
   report.detail = used;
-  say(talk, record, std::move(report));
+  say(mapped, record, std::move(report));
 }
 
-void Mapping::tell_sub_end(Talk& talk, const OtlpRecord& record) {
+void Mapping::report_sub_end(OtlpSession& mapped, const OtlpRecord& record) {
   const auto reason = word_of(record, names::finish);
   const bool done = reason.empty() || reason == "GOAL";
   auto end = make(ReportKind::end);
@@ -476,13 +477,13 @@ void Mapping::tell_sub_end(Talk& talk, const OtlpRecord& record) {
                        .reason = done ? "task_complete" : reason,
                        .error = {},
                        .stated = false};
-  say(talk, record, std::move(end));
+  say(mapped, record, std::move(end));
 }
 
 std::vector<Batch> Mapping::batches() {
   std::vector<Batch> batches;
-  batches.reserve(talks_.size());
-  for (auto& talk : talks_) batches.push_back(std::move(talk.batch));
+  batches.reserve(mapped_.size());
+  for (auto& mapped : mapped_) batches.push_back(std::move(mapped.batch));
   return batches;
 }
 
@@ -493,7 +494,7 @@ std::vector<Batch> otlp_batches(const std::vector<OtlpRecord>& records, WallTime
                                 std::string_view session, Millis age_max) {
   Mapping mapping(received, memory, look_up, session, age_max);
   mapping.find_spans(records);
-  for (const auto& record : records) mapping.take(record);
+  for (const auto& record : records) mapping.add(record);
   return mapping.batches();
 }
 

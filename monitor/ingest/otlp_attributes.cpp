@@ -12,8 +12,8 @@ bool is_read_attribute(std::string_view name) {
   });
 }
 
-bool OtlpRoom::share(std::vector<OtlpRecord>& records, std::size_t first,
-                     const OtlpRecord::Attributes& shared) {
+bool OtlpLimits::share(std::vector<OtlpRecord>& records, std::size_t first,
+                       const OtlpRecord::Attributes& shared) {
   const auto bytes_of = [](const OtlpRecord::Attributes& attributes) {
     std::size_t bytes = 0;
     for (const auto& [name, text] : attributes)
@@ -31,7 +31,7 @@ bool OtlpRoom::share(std::vector<OtlpRecord>& records, std::size_t first,
   return true;
 }
 
-Error OtlpRoom::exceeded() {
+Error OtlpLimits::exceeded() {
   return {ErrorCode::exhausted, "a request may have at most " + std::to_string(records_max) +
                                     " records, which take at most " + std::to_string(bytes_max) +
                                     " bytes; send fewer at once"};

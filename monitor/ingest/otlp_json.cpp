@@ -169,7 +169,7 @@ Result<std::vector<OtlpRecord>> otlp_records_from_json(OtlpSignal signal, std::s
                  shape.resources};
   }
   std::vector<OtlpRecord> records;
-  OtlpRoom room;
+  OtlpLimits limits;
   for (const auto& resource : list_of(parsed, shape.resources)) {
     OtlpRecord::Attributes shared;
     if (const auto* about = member(resource, "resource", json::value_t::object))
@@ -177,11 +177,11 @@ Result<std::vector<OtlpRecord>> otlp_records_from_json(OtlpSignal signal, std::s
     const auto first = records.size();
     for (const auto& scope : list_of(resource, shape.scopes)) {
       for (const auto& item : list_of(scope, shape.records)) {
-        if (records.size() > OtlpRoom::records_max) return OtlpRoom::exceeded();
+        if (records.size() > OtlpLimits::records_max) return OtlpLimits::exceeded();
         read_item(signal, item, records);
       }
     }
-    if (!room.share(records, first, shared)) return OtlpRoom::exceeded();
+    if (!limits.share(records, first, shared)) return OtlpLimits::exceeded();
   }
   return records;
 }

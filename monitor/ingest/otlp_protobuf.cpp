@@ -213,7 +213,7 @@ void read_points(pbf_reader data, bool is_sum, const std::string& name,
   const auto first = records.size();
   bool is_part = false;
   while (data.next()) {
-    if (records.size() > OtlpRoom::records_max) return;  // the request is refused
+    if (records.size() > OtlpLimits::records_max) return;  // the request is refused
     if (data.tag_and_type() == field(1, bytes)) {
       records.push_back(point_of(data.get_message(), is_sum));
     } else if (data.tag_and_type() == field(2, varint)) {
@@ -257,7 +257,7 @@ void read_item(pbf_reader item, OtlpSignal signal, std::vector<OtlpRecord>& reco
 
 /// Returns false where there is no room for all records. The attributes may come behind the
 /// records.
-bool read_resource(pbf_reader resource, OtlpSignal signal, OtlpRoom& room,
+bool read_resource(pbf_reader resource, OtlpSignal signal, OtlpLimits& limits,
                    std::vector<OtlpRecord>& records) {
   const auto first = records.size();
   OtlpRecord::Attributes shared;
@@ -267,7 +267,7 @@ bool read_resource(pbf_reader resource, OtlpSignal signal, OtlpRoom& room,
     } else if (resource.tag_and_type() == field(2, bytes)) {
       auto scope = resource.get_message();
       while (scope.next()) {
-        if (records.size() > OtlpRoom::records_max) return false;
+        if (records.size() > OtlpLimits::records_max) return false;
         if (scope.tag_and_type() == field(2, bytes)) {
           read_item(scope.get_message(), signal, records);
         } else {
@@ -278,7 +278,7 @@ bool read_resource(pbf_reader resource, OtlpSignal signal, OtlpRoom& room,
       resource.skip();
     }
   }
-  return room.share(records, first, shared);
+  return limits.share(records, first, shared);
 }
 
 }  // namespace
@@ -286,13 +286,13 @@ bool read_resource(pbf_reader resource, OtlpSignal signal, OtlpRoom& room,
 Result<std::vector<OtlpRecord>> otlp_records_from_protobuf(OtlpSignal signal,
                                                            std::string_view body) {
   std::vector<OtlpRecord> records;
-  OtlpRoom room;
+  OtlpLimits limits;
   try {
     pbf_reader request(body.data(), body.size());
     while (request.next()) {
       if (request.tag_and_type() == field(1, bytes)) {
-        if (!read_resource(request.get_message(), signal, room, records))
-          return OtlpRoom::exceeded();
+        if (!read_resource(request.get_message(), signal, limits, records))
+          return OtlpLimits::exceeded();
       } else {
         request.skip();
       }

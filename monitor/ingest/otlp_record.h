@@ -42,7 +42,7 @@ struct OtlpRecord {
 
 /// Bounds the memory that the records of one request take. A few bytes make a record, and each
 /// record gets a copy of its resource's attributes. Exporters send some hundred records at once.
-class OtlpRoom {
+class OtlpLimits {
  public:
   static constexpr std::size_t records_max = 20'000;
   static constexpr std::size_t bytes_max = 64UL * 1024 * 1024;

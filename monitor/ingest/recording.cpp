@@ -128,12 +128,12 @@ class TranscriptReader final : public RecordingReader {
       if (!found) return found.error();
       if (!*found) {
         is_over_ = true;
-        take(transcript_.pause());
+        read(transcript_.pause());
         continue;
       }
-      auto batches = transcript_.take(text, system_clock().wall());
+      auto batches = transcript_.read(text, system_clock().wall());
       if (!batches) return lines_.at_line({ErrorCode::malformed, "the line is not a JSON object"});
-      take(std::move(*batches));
+      read(std::move(*batches));
     }
     auto step = std::move(steps_.front());
     steps_.pop_front();
@@ -144,7 +144,7 @@ class TranscriptReader final : public RecordingReader {
  private:
   static constexpr std::size_t transcript_line_bytes_max = 16UL * 1024 * 1024;
 
-  void take(std::vector<Batch> batches) {
+  void read(std::vector<Batch> batches) {
     for (auto& batch : batches) {
       auto session = std::make_shared<RecordedSession>();
       session->id = batch.session;
@@ -269,10 +269,10 @@ Result<std::unique_ptr<RecordingReader>> read_values(const std::filesystem::path
   StepList steps(session, format);
   std::optional<Error> trouble;
   std::int64_t bytes = 0;
-  const auto take = [&](const std::string& text) -> Result<void> {
+  const auto read = [&](const std::string& text) -> Result<void> {
     const auto value = parsed_value(text);
     if (!value) return value.error();
-    if (auto taken = reader->take(*value, text, steps); !taken) return taken.error();
+    if (auto done = reader->read(*value, text, steps); !done) return done.error();
     return steps.is_full() ? Result<void>(StepList::exceeded()) : Result<void>{};
   };
   if (has_lines) {
@@ -288,8 +288,8 @@ Result<std::unique_ptr<RecordingReader>> read_values(const std::filesystem::path
         trouble = lines->at_line(
             {ErrorCode::exhausted,
              "the file has more than " + std::to_string(recording_file_max) + " bytes; split it"});
-      } else if (auto taken = take(text); !taken) {
-        trouble = lines->at_line(taken.error());
+      } else if (auto done = read(text); !done) {
+        trouble = lines->at_line(done.error());
       }
     }
     bytes = lines->bytes();
@@ -297,14 +297,14 @@ Result<std::unique_ptr<RecordingReader>> read_values(const std::filesystem::path
     const auto text = whole_text(file);
     if (!text) return text.error();
     bytes = static_cast<std::int64_t>(text->size());
-    if (auto taken = take(*text); !taken) {
-      trouble = taken.error();
+    if (auto done = read(*text); !done) {
+      trouble = done.error();
       trouble->message = file.string() + ": " + trouble->message;
     }
   }
   reader->finish(steps);
   return std::unique_ptr<RecordingReader>(
-      std::make_unique<ListReader>(steps.take(), std::move(trouble), bytes));
+      std::make_unique<ListReader>(steps.finish(), std::move(trouble), bytes));
 }
 
 }  // namespace

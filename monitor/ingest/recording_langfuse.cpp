@@ -53,18 +53,18 @@ bool is_observation(const json& value) {
 
 class LangfuseReader final : public ValueReader {
  public:
-  Result<void> take(const json& value, std::string_view /*text*/, StepList& /*steps*/) override {
+  Result<void> read(const json& value, std::string_view /*text*/, StepList& /*steps*/) override {
     ++line_;
-    if (value.is_array()) return take_list(value, {});
+    if (value.is_array()) return read_list(value, {});
     const auto& observations = member(value, "observations");
     if (observations.is_array()) {
       // The trace is the object itself, or a member of it.
       const auto& trace = member(value, "trace").is_object() ? member(value, "trace") : value;
-      take_trace(trace);
-      return take_list(observations, trace);
+      read_trace(trace);
+      return read_list(observations, trace);
     }
-    if (member(value, "data").is_array()) return take_list(member(value, "data"), {});
-    return take_observation(value, {});
+    if (member(value, "data").is_array()) return read_list(member(value, "data"), {});
+    return read_observation(value, {});
   }
 
   void finish(StepList& steps) override {
@@ -78,7 +78,7 @@ class LangfuseReader final : public ValueReader {
   }
 
  private:
-  void take_trace(const json& trace) {
+  void read_trace(const json& trace) {
     RecordedSpan turn;
     turn.kind = RecordedSpan::Kind::turn;
     turn.line = line_;
@@ -92,13 +92,13 @@ class LangfuseReader final : public ValueReader {
     spans_.push_back(std::move(turn));
   }
 
-  Result<void> take_list(const json& list, const json& trace) {
+  Result<void> read_list(const json& list, const json& trace) {
     for (const auto& observation : list)
-      if (auto taken = take_observation(observation, trace); !taken) return taken;
+      if (auto done = read_observation(observation, trace); !done) return done;
     return {};
   }
 
-  Result<void> take_observation(const json& value, const json& trace) {
+  Result<void> read_observation(const json& value, const json& trace) {
     if (!value.is_object()) return Error{ErrorCode::malformed, "an observation must be an object"};
     if (spans_.size() >= StepList::steps_max) return StepList::exceeded();
     RecordedSpan span;
@@ -123,7 +123,7 @@ class LangfuseReader final : public ValueReader {
     } else if (type == "GENERATION") {
       span.kind = RecordedSpan::Kind::answer;
       span.output = span.failed ? error : content_text(newest_text(output, false));
-      take_use(value, span);
+      read_use(value, span);
     } else if (type == "EVENT" && span.failed) {
       span.kind = RecordedSpan::Kind::trouble;
       span.output = error;
@@ -140,7 +140,7 @@ class LangfuseReader final : public ValueReader {
     return {};
   }
 
-  static void take_use(const json& value, RecordedSpan& span) {
+  static void read_use(const json& value, RecordedSpan& span) {
     constexpr double tokens_max = 1e12;
     constexpr double cost_max = 1e9;
     const auto& usage = fuse_member(value, "usageDetails", "usage_details");

@@ -45,12 +45,12 @@ const json& smith_output(const json& outputs) {
 
 class LangSmithReader final : public ValueReader {
  public:
-  Result<void> take(const json& value, std::string_view /*text*/, StepList& /*steps*/) override {
+  Result<void> read(const json& value, std::string_view /*text*/, StepList& /*steps*/) override {
     ++line_;
     const auto& list = value.is_array() ? value : member(value, "runs");
-    if (!list.is_array()) return take_run(value, {}, {}, 0);
+    if (!list.is_array()) return read_run(value, {}, {}, 0);
     for (const auto& run : list)
-      if (auto taken = take_run(run, {}, {}, 0); !taken) return taken;
+      if (auto done = read_run(run, {}, {}, 0); !done) return done;
     return {};
   }
 
@@ -63,7 +63,7 @@ class LangSmithReader final : public ValueReader {
   }
 
  private:
-  Result<void> take_run(const json& run, const std::string& trace_above, const std::string& above,
+  Result<void> read_run(const json& run, const std::string& trace_above, const std::string& above,
                         int level) {
     constexpr int levels_max = 64;
     if (!run.is_object()) return Error{ErrorCode::malformed, "a run must be an object"};
@@ -111,7 +111,7 @@ class LangSmithReader final : public ValueReader {
     const auto& children = member(run, "child_runs");
     if (!children.is_array()) return {};
     for (const auto& child : children)
-      if (auto taken = take_run(child, trace, text_in(run, "id"), level + 1); !taken) return taken;
+      if (auto done = read_run(child, trace, text_in(run, "id"), level + 1); !done) return done;
     return {};
   }
 

@@ -101,21 +101,21 @@ std::string hands_arguments(json arguments) {
 
 class OpenHandsReader final : public ValueReader {
  public:
-  Result<void> take(const json& value, std::string_view /*text*/, StepList& steps) override {
+  Result<void> read(const json& value, std::string_view /*text*/, StepList& steps) override {
     SessionSpec spec;
     spec.agent = "openhands";
     session_ = steps.session(text_in(value, "instance_id"), std::move(spec));
     const auto* list = hands_list(value);
     if (list == nullptr) {
-      take_event(value, steps);
+      read_event(value, steps);
       return {};
     }
     calls_.clear();
     for (const auto& event : *list) {
       if (event.is_array()) {  // older evaluations: an action with its observation
-        for (const auto& part : event) take_event(part, steps);
+        for (const auto& part : event) read_event(part, steps);
       } else {
-        take_event(event, steps);
+        read_event(event, steps);
       }
     }
     return {};
@@ -128,21 +128,21 @@ class OpenHandsReader final : public ValueReader {
     std::string id;
   };
 
-  void take_event(const json& event, StepList& steps) {
+  void read_event(const json& event, StepList& steps) {
     at_ = moment_in(event, "timestamp");
-    if (!text_in(event, "kind").empty()) return take_kind(event, steps);
+    if (!text_in(event, "kind").empty()) return read_kind(event, steps);
     if (const auto action = text_in(event, "action"); !action.empty())
-      return take_action(event, action, steps);
+      return read_action(event, action, steps);
     if (const auto seen = text_in(event, "observation"); !seen.empty())
-      return take_observation(event, seen, steps);
+      return read_observation(event, seen, steps);
   }
 
-  void take_action(const json& event, const std::string& action, StepList& steps) {
+  void read_action(const json& event, const std::string& action, StepList& steps) {
     const auto& args = member(event, "args");
     const bool of_agent = text_in(event, "source") == "agent";
     switch (hands_meaning(hands_actions, action, HandsMeaning::call)) {
       case HandsMeaning::message:
-        return take_message(of_agent, content_text(member(args, "content")), steps);
+        return read_message(of_agent, content_text(member(args, "content")), steps);
       case HandsMeaning::finish: {
         auto text = text_in(args, "final_thought");
         if (text.empty()) text = text_in(args, "thought");
@@ -169,16 +169,16 @@ class OpenHandsReader final : public ValueReader {
     calls_.insert_or_assign(number, std::move(call));
   }
 
-  void take_message(bool of_agent, std::string text, StepList& steps) {
+  void read_message(bool of_agent, std::string text, StepList& steps) {
     if (of_agent) return steps.message(session_, "assistant", std::move(text), at_);
     if (!text.empty()) steps.prompt(session_, std::move(text), at_);
   }
 
-  void take_observation(const json& event, const std::string& seen, StepList& steps) {
+  void read_observation(const json& event, const std::string& seen, StepList& steps) {
     const auto& extras = member(event, "extras");
     const auto meaning = hands_meaning(hands_observations, seen, HandsMeaning::result);
     if (meaning == HandsMeaning::state)
-      return take_state(text_in(extras, "agent_state"), text_in(extras, "reason"), steps);
+      return read_state(text_in(extras, "agent_state"), text_in(extras, "reason"), steps);
     const auto call = calls_.find(std::to_string(number_in(event, "cause")));
     auto text = content_text(member(event, "content"));
     if (call == calls_.end()) {
@@ -194,7 +194,7 @@ class OpenHandsReader final : public ValueReader {
     calls_.erase(call);
   }
 
-  void take_state(const std::string& state, std::string why, StepList& steps) {
+  void read_state(const std::string& state, std::string why, StepList& steps) {
     if (state == "awaiting_user_input" || state == "finished")
       return steps.rest(session_, {}, {}, at_);
     if (state == "error" || state == "rejected")
@@ -215,12 +215,12 @@ class OpenHandsReader final : public ValueReader {
     steps.say(session_, std::move(report), at_);
   }
 
-  void take_kind(const json& event, StepList& steps) {
+  void read_kind(const json& event, StepList& steps) {
     auto tool = text_in(event, "tool_name");
     auto id = text_in(event, "tool_call_id");
     switch (hands_meaning(hands_kinds, text_in(event, "kind"), HandsMeaning::silent)) {
       case HandsMeaning::message:
-        return take_message(text_in(event, "source") == "agent",
+        return read_message(text_in(event, "source") == "agent",
                             content_text(member(member(event, "llm_message"), "content")), steps);
       case HandsMeaning::call: {
         steps.message(session_, "assistant", content_text(member(event, "thought")), at_);

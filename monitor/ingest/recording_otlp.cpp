@@ -16,7 +16,7 @@ constexpr std::pair<const char*, OtlpSignal> recorded_signals[] = {
 
 class OtlpRecordingReader final : public ValueReader {
  public:
-  Result<void> take(const nlohmann::json& value, std::string_view text,
+  Result<void> read(const nlohmann::json& value, std::string_view text,
                     StepList& /*steps*/) override {
     for (const auto& [name, signal] : recorded_signals) {
       if (!value.is_object() || !value.contains(name)) continue;

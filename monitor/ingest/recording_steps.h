@@ -54,7 +54,7 @@ class StepList {
   [[nodiscard]] static Error exceeded();
   /// Orders the steps by time. Steps of the same time keep their order.
   void sort();
-  [[nodiscard]] std::vector<RecordedStep> take() { return std::move(steps_); }
+  [[nodiscard]] std::vector<RecordedStep> finish() { return std::move(steps_); }
 
  private:
   std::string name_;
@@ -74,7 +74,7 @@ class ValueReader {
   ValueReader& operator=(const ValueReader&) = delete;
 
   /// Takes one value; `text` is the same as it is in the file. Errors: `malformed`, `exhausted`.
-  [[nodiscard]] virtual Result<void> take(const nlohmann::json& value, std::string_view text,
+  [[nodiscard]] virtual Result<void> read(const nlohmann::json& value, std::string_view text,
                                           StepList& steps) = 0;
   /// The reader has taken the last value of the file.
   virtual void finish(StepList& steps) = 0;

@@ -74,7 +74,7 @@ bool has_bad_code(std::string_view text) {
 
 class SweAgentReader final : public ValueReader {
  public:
-  Result<void> take(const json& value, std::string_view /*text*/, StepList& steps) override {
+  Result<void> read(const json& value, std::string_view /*text*/, StepList& steps) override {
     if (!value.is_object()) return Error{ErrorCode::malformed, "a trajectory must be an object"};
     const auto& trajectory = member(value, "trajectory");
     const auto& messages = member(value, "messages");
@@ -86,20 +86,20 @@ class SweAgentReader final : public ValueReader {
     call_ = 0;
     at_.reset();
     if (trajectory.is_array()) {
-      take_history(member(value, "history"), steps);
-      for (const auto& step : trajectory) take_step(step, steps);
+      read_history(member(value, "history"), steps);
+      for (const auto& step : trajectory) read_step(step, steps);
     } else {
       open_.clear();
-      for (const auto& message : messages) take_message(message, steps);
+      for (const auto& message : messages) read_message(message, steps);
     }
-    take_info(member(value, "info"), steps);
+    read_info(member(value, "info"), steps);
     return {};
   }
   void finish(StepList& /*steps*/) override {}
 
  private:
   /// The task is the first prompt that is not a demonstration.
-  void take_history(const json& history, StepList& steps) {
+  void read_history(const json& history, StepList& steps) {
     if (!history.is_array()) return;
     for (const auto& item : history) {
       if (text_in(item, "role") != "user" || flag_in(item, "is_demo")) continue;
@@ -107,7 +107,7 @@ class SweAgentReader final : public ValueReader {
     }
   }
 
-  void take_step(const json& step, StepList& steps) {
+  void read_step(const json& step, StepList& steps) {
     steps.message(session_, "assistant", text_in(step, "thought"), {});
     auto action = text_in(step, "action");
     auto seen = content_text(member(step, "observation"));
@@ -121,7 +121,7 @@ class SweAgentReader final : public ValueReader {
     steps.result(session_, tool, id, false, std::move(seen), {});
   }
 
-  void take_message(const json& message, StepList& steps) {
+  void read_message(const json& message, StepList& steps) {
     const auto role = text_in(message, "role");
     const auto& extra = member(message, "extra");
     // Seconds since 1970.
@@ -130,7 +130,7 @@ class SweAgentReader final : public ValueReader {
       at_ = moment_in(moment, "ms");
     }
     auto text = content_text(member(message, "content"));
-    if (role == "assistant") return take_answer(message, std::move(text), steps);
+    if (role == "assistant") return read_answer(message, std::move(text), steps);
     if (role != "user" && role != "tool") return;  // system, exit
     if (open_.empty()) {
       // Before the first answer it is the task, later a reminder of the program.
@@ -144,7 +144,7 @@ class SweAgentReader final : public ValueReader {
     open_.erase(found);
   }
 
-  void take_answer(const json& message, std::string text, StepList& steps) {
+  void read_answer(const json& message, std::string text, StepList& steps) {
     open_.clear();
     const auto& calls = member(message, "tool_calls");
     const auto& actions = member(member(message, "extra"), "actions");
@@ -175,7 +175,7 @@ class SweAgentReader final : public ValueReader {
     open_.push_back({.tool = std::move(tool), .id = std::move(id)});
   }
 
-  void take_info(const json& info, StepList& steps) {
+  void read_info(const json& info, StepList& steps) {
     const auto& stats = member(info, "model_stats");
     BudgetFigures figures;
     figures.steps = std::clamp<std::int64_t>(number_in(stats, "api_calls"), 0, budget_max);

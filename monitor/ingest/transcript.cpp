@@ -1,7 +1,7 @@
-// A line is parsed, given to its agent's table, and comes back as batches. `TranscriptScribe` has
-// the steps that both tables share: it keeps what later lines need in the session's
-// `TranscriptTalk` and gives each report its event id and time. Nothing depends on where a file is
-// cut: what is between two lines is in the state, which is saved as JSON.
+// A line is parsed, given to its agent's table, and comes back as batches. `TranscriptCollector`
+// has the steps that both tables share: it keeps what later lines need in the session's
+// `TranscriptSession` and gives each report its event id and time. Nothing depends on where a file
+// is cut: what is between two lines is in the state, which is saved as JSON.
 #include "ingest/transcript.h"
 
 #include <algorithm>
@@ -36,50 +36,63 @@ std::string hex_of(std::uint64_t number) {
   return text;
 }
 
-SessionSpec spec_of(const TranscriptTalk& talk, TranscriptAgent agent) {
+SessionSpec spec_of(const TranscriptSession& conversation, TranscriptAgent agent) {
   SessionSpec spec;
-  spec.parent = talk.parent;
+  spec.parent = conversation.parent;
   spec.agent = name_of(agent);
   spec.labels["via"] = "transcript";
-  if (!talk.cwd.empty()) spec.labels["cwd"] = talk.cwd;
-  if (!talk.model.empty()) spec.labels["model"] = talk.model;
+  if (!conversation.cwd.empty()) spec.labels["cwd"] = conversation.cwd;
+  if (!conversation.model.empty()) spec.labels["model"] = conversation.model;
   return spec;
 }
 
-json as_json(const TranscriptTalk& talk) {
+json as_json(const TranscriptSession& conversation) {
   json calls = json::array();
-  for (const auto& [id, tool] : talk.calls) calls.push_back({id, tool});
-  return {{"session", talk.session},  {"parent", talk.parent},    {"cwd", talk.cwd},
-          {"model", talk.model},      {"title", talk.title},      {"prompt", talk.prompt},
-          {"turn", talk.turn},        {"answer", talk.answer},    {"used", talk.answer_tokens},
-          {"steps", talk.steps},      {"tokens", talk.tokens},    {"waits", talk.waiting_for},
-          {"works", talk.works},      {"mayRest", talk.may_rest}, {"compacted", talk.is_compacted},
-          {"newest", talk.newest_ms}, {"line", talk.newest_line}, {"calls", std::move(calls)}};
+  for (const auto& [id, tool] : conversation.calls) calls.push_back({id, tool});
+  return {{"session", conversation.session},
+          {"parent", conversation.parent},
+          {"cwd", conversation.cwd},
+          {"model", conversation.model},
+          {"title", conversation.title},
+          {"prompt", conversation.prompt},
+          {"turn", conversation.turn},
+          {"answer", conversation.answer},
+          {"used", conversation.answer_tokens},
+          {"steps", conversation.steps},
+          {"tokens", conversation.tokens},
+          {"waits", conversation.waiting_for},
+          {"works", conversation.works},
+          {"mayRest", conversation.may_rest},
+          {"compacted", conversation.is_compacted},
+          {"newest", conversation.newest_ms},
+          {"line", conversation.newest_line},
+          {"calls", std::move(calls)}};
 }
 
-TranscriptTalk talk_from(const json& from) {
-  TranscriptTalk talk{.session = session_id_from(text_in(from, "session")),
-                      .parent = session_id_from(text_in(from, "parent")),
-                      .cwd = text_in(from, "cwd"),
-                      .model = text_in(from, "model"),
-                      .title = text_in(from, "title"),
-                      .prompt = text_in(from, "prompt"),
-                      .turn = text_in(from, "turn"),
-                      .answer = text_in(from, "answer"),
-                      .answer_tokens = number_in(from, "used"),
-                      .steps = number_in(from, "steps"),
-                      .tokens = number_in(from, "tokens"),
-                      .waiting_for = text_in(from, "waits"),
-                      .works = flag_in(from, "works"),
-                      .may_rest = flag_in(from, "mayRest"),
-                      .is_compacted = flag_in(from, "compacted"),
-                      .newest_ms = number_in(from, "newest"),
-                      .newest_line = static_cast<std::uint64_t>(number_in(from, "line"))};
+TranscriptSession conversation_from(const json& from) {
+  TranscriptSession conversation{
+      .session = session_id_from(text_in(from, "session")),
+      .parent = session_id_from(text_in(from, "parent")),
+      .cwd = text_in(from, "cwd"),
+      .model = text_in(from, "model"),
+      .title = text_in(from, "title"),
+      .prompt = text_in(from, "prompt"),
+      .turn = text_in(from, "turn"),
+      .answer = text_in(from, "answer"),
+      .answer_tokens = number_in(from, "used"),
+      .steps = number_in(from, "steps"),
+      .tokens = number_in(from, "tokens"),
+      .waiting_for = text_in(from, "waits"),
+      .works = flag_in(from, "works"),
+      .may_rest = flag_in(from, "mayRest"),
+      .is_compacted = flag_in(from, "compacted"),
+      .newest_ms = number_in(from, "newest"),
+      .newest_line = static_cast<std::uint64_t>(number_in(from, "line"))};
   for (const auto& call : member(from, "calls")) {
     if (call.is_array() && call.size() == 2 && call[0].is_string() && call[1].is_string())
-      talk.calls.emplace_back(call[0].get<std::string>(), call[1].get<std::string>());
+      conversation.calls.emplace_back(call[0].get<std::string>(), call[1].get<std::string>());
   }
-  return talk;
+  return conversation;
 }
 
 std::unique_ptr<TranscriptState> state_from(TranscriptAgent agent, std::string_view saved) {
@@ -91,9 +104,10 @@ std::unique_ptr<TranscriptState> state_from(TranscriptAgent agent, std::string_v
   state->own = session_id_from(text_in(from, "own"));
   state->parent = session_id_from(text_in(from, "parent"));
   state->begins_ms = number_in(from, "begins");
-  for (const auto& talk : member(from, "talks")) {
-    if (talk.is_object() && state->talks.size() < TranscriptState::talks_max)
-      state->talks.push_back(talk_from(talk));
+  for (const auto& conversation : member(from, "talks")) {
+    if (conversation.is_object() &&
+        state->conversations.size() < TranscriptState::sessions_kept_max)
+      state->conversations.push_back(conversation_from(conversation));
   }
   return state;
 }
@@ -146,76 +160,82 @@ std::string session_id_from(std::string text) {
   return text;
 }
 
-TranscriptTalk& TranscriptScribe::talk(const std::string& session, const std::string& parent) {
-  auto& talks = state_.talks;
-  const auto found = std::ranges::find(talks, session, &TranscriptTalk::session);
-  if (found != talks.end()) {
-    std::rotate(found, found + 1, talks.end());
+TranscriptSession& TranscriptCollector::conversation(const std::string& session,
+                                                     const std::string& parent) {
+  auto& conversations = state_.conversations;
+  const auto found = std::ranges::find(conversations, session, &TranscriptSession::session);
+  if (found != conversations.end()) {
+    std::rotate(found, found + 1, conversations.end());
   } else {
-    if (talks.size() == TranscriptState::talks_max) talks.erase(talks.begin());
-    talks.push_back({.session = session, .parent = parent == session ? std::string() : parent});
+    if (conversations.size() == TranscriptState::sessions_kept_max)
+      conversations.erase(conversations.begin());
+    conversations.push_back(
+        {.session = session, .parent = parent == session ? std::string() : parent});
   }
-  auto& talk = talks.back();
+  auto& conversation = conversations.back();
   // A report is never earlier than the one before: lines of parallel calls may be.
-  talk.newest_ms = std::max(talk.newest_ms, std::int64_t{at_.time_since_epoch().count()});
-  talk.newest_line = digest_;
-  return talk;
+  conversation.newest_ms =
+      std::max(conversation.newest_ms, std::int64_t{at_.time_since_epoch().count()});
+  conversation.newest_line = digest_;
+  return conversation;
 }
 
-void TranscriptScribe::say(const TranscriptTalk& talk, Report report) {
+void TranscriptCollector::say(const TranscriptSession& conversation, Report report) {
   const auto number = said_++;
-  report.at = std::min(now_, WallTime{Millis{talk.newest_ms}});
+  report.at = std::min(now_, WallTime{Millis{conversation.newest_ms}});
   report.ts_ms = at_.time_since_epoch().count();
   if (report.event_id.empty() || report.event_id.size() > transcript_id_max)
     report.event_id =
         "transcript:" + hex_of(digest_) + (number == 0 ? "" : ":" + std::to_string(number));
-  if (batches_.empty() || batches_.back().session != talk.session) {
+  if (batches_.empty() || batches_.back().session != conversation.session) {
     auto& batch = batches_.emplace_back();
-    batch.session = talk.session;
+    batch.session = conversation.session;
     // Where nobody reported of a subagent, its end says nothing.
     batch.creation = report.kind == ReportKind::end ? Creation::refuse : Creation::attach;
     batch.by = ReportOrigin::transcript;
   }
-  batches_.back().spec = spec_of(talk, state_.agent);
+  batches_.back().spec = spec_of(conversation, state_.agent);
   batches_.back().reports.push_back(std::move(report));
 }
 
-void TranscriptScribe::say(const TranscriptTalk& talk, ReportKind kind, std::string_view name,
-                           std::string content) {
+void TranscriptCollector::say(const TranscriptSession& conversation, ReportKind kind,
+                              std::string_view name, std::string content) {
   Report report;
   report.kind = kind;
   report.name = first_bytes(std::string(name), transcript_id_max);
   report.content = std::move(content);
-  say(talk, std::move(report));
+  say(conversation, std::move(report));
 }
 
-void TranscriptScribe::prompt(TranscriptTalk& talk, std::string text, std::string event_id) {
-  if (talk.title.empty()) talk.title = first_line_of(text);
-  talk.works = true;
-  talk.may_rest = talk.is_compacted = false;
-  talk.waiting_for.clear();
-  talk.calls.clear();
+void TranscriptCollector::prompt(TranscriptSession& conversation, std::string text,
+                                 std::string event_id) {
+  if (conversation.title.empty()) conversation.title = first_line_of(text);
+  conversation.works = true;
+  conversation.may_rest = conversation.is_compacted = false;
+  conversation.waiting_for.clear();
+  conversation.calls.clear();
   Report report;
   report.kind = ReportKind::user_input;
   report.content = std::move(text);
   report.event_id = std::move(event_id);
-  say(talk, std::move(report));
+  say(conversation, std::move(report));
 }
 
-void TranscriptScribe::call(TranscriptTalk& talk, const std::string& id, std::string tool,
-                            std::string arguments) {
+void TranscriptCollector::call(TranscriptSession& conversation, const std::string& id,
+                               std::string tool, std::string arguments) {
   /// Tools by which an agent asks a person, and what for.
   constexpr std::pair<std::string_view, std::string_view> asking[] = {
       {"AskUserQuestion", wait_reports::input},
       {"ExitPlanMode", wait_reports::approval},
       {"request_user_input", wait_reports::input}};
-  talk.works = true;
-  talk.may_rest = talk.is_compacted = false;
+  conversation.works = true;
+  conversation.may_rest = conversation.is_compacted = false;
   tool = first_bytes(std::move(tool), transcript_id_max / 2);
   const bool has_id = !id.empty() && id.size() <= transcript_id_max / 2;
   if (has_id) {
-    if (talk.calls.size() == TranscriptTalk::calls_max) talk.calls.erase(talk.calls.begin());
-    talk.calls.emplace_back(id, tool);
+    if (conversation.calls.size() == TranscriptSession::calls_max)
+      conversation.calls.erase(conversation.calls.begin());
+    conversation.calls.emplace_back(id, tool);
   }
   Report report;
   report.kind = ReportKind::tool_call;
@@ -225,7 +245,7 @@ void TranscriptScribe::call(TranscriptTalk& talk, const std::string& id, std::st
     report.call_id = id;
     report.event_id = "hook:PreToolUse:" + id;
   }
-  say(talk, std::move(report));
+  say(conversation, std::move(report));
   const auto* asks =
       std::ranges::find(asking, tool, &std::pair<std::string_view, std::string_view>::first);
   if (asks == std::end(asking) || !has_id) return;
@@ -234,11 +254,11 @@ void TranscriptScribe::call(TranscriptTalk& talk, const std::string& id, std::st
   wait.name = asks->second;
   wait.call_id = id;
   wait.event_id = "hook:PreToolUse:" + id + ":1";
-  say(talk, std::move(wait));
+  say(conversation, std::move(wait));
 }
 
-void TranscriptScribe::result(TranscriptTalk& talk, const std::string& id, bool failed,
-                              std::string text, std::string_view failure) {
+void TranscriptCollector::result(TranscriptSession& conversation, const std::string& id,
+                                 bool failed, std::string text, std::string_view failure) {
   Report report;
   report.kind = failed ? ReportKind::error : ReportKind::tool_result;
   report.content = std::move(text);
@@ -246,66 +266,70 @@ void TranscriptScribe::result(TranscriptTalk& talk, const std::string& id, bool 
     report.call_id = id;
     report.event_id = std::string(failed ? failure : "hook:PostToolUse:") + id;
     const auto call =
-        std::ranges::find(talk.calls, id, &std::pair<std::string, std::string>::first);
-    if (call != talk.calls.end()) {
+        std::ranges::find(conversation.calls, id, &std::pair<std::string, std::string>::first);
+    if (call != conversation.calls.end()) {
       report.name = call->second;
-      talk.calls.erase(call);
+      conversation.calls.erase(call);
     }
   }
-  say(talk, std::move(report));
+  say(conversation, std::move(report));
 }
 
-void TranscriptScribe::answered(TranscriptTalk& talk) {
-  talk.works = true;
-  talk.may_rest = false;
-  if (!talk.waiting_for.empty()) say(talk, ReportKind::resume, std::exchange(talk.waiting_for, {}));
+void TranscriptCollector::answered(TranscriptSession& conversation) {
+  conversation.works = true;
+  conversation.may_rest = false;
+  if (!conversation.waiting_for.empty())
+    say(conversation, ReportKind::resume, std::exchange(conversation.waiting_for, {}));
 }
 
-void TranscriptScribe::use(TranscriptTalk& talk, const std::string& answer, std::int64_t tokens) {
-  const bool same = !answer.empty() && answer == talk.answer;
-  const auto added = same ? tokens - talk.answer_tokens : tokens;
+void TranscriptCollector::use(TranscriptSession& conversation, const std::string& answer,
+                              std::int64_t tokens) {
+  const bool same = !answer.empty() && answer == conversation.answer;
+  const auto added = same ? tokens - conversation.answer_tokens : tokens;
   if (same && added <= 0) return;
-  if (!same) ++talk.steps;
-  talk.answer = first_bytes(answer, transcript_id_max);
-  talk.answer_tokens = tokens;
-  use_total(talk, std::min(talk.tokens + std::max<std::int64_t>(added, 0), budget_max));
+  if (!same) ++conversation.steps;
+  conversation.answer = first_bytes(answer, transcript_id_max);
+  conversation.answer_tokens = tokens;
+  use_total(conversation,
+            std::min(conversation.tokens + std::max<std::int64_t>(added, 0), budget_max));
 }
 
-void TranscriptScribe::use_total(TranscriptTalk& talk, std::int64_t tokens) {
-  talk.tokens = std::clamp<std::int64_t>(tokens, 0, budget_max);
+void TranscriptCollector::use_total(TranscriptSession& conversation, std::int64_t tokens) {
+  conversation.tokens = std::clamp<std::int64_t>(tokens, 0, budget_max);
   Report report;
   report.kind = ReportKind::budget;
   BudgetFigures figures;
-  figures.steps = talk.steps;
-  figures.tokens = talk.tokens;
+  figures.steps = conversation.steps;
+  figures.tokens = conversation.tokens;
   report.detail = figures;
-  say(talk, std::move(report));
+  say(conversation, std::move(report));
 }
 
-void TranscriptScribe::compact(TranscriptTalk& talk, bool again) {
-  if (!(again && talk.is_compacted)) say(talk, ReportKind::compaction);
-  talk.is_compacted = true;
+void TranscriptCollector::compact(TranscriptSession& conversation, bool again) {
+  if (!(again && conversation.is_compacted)) say(conversation, ReportKind::compaction);
+  conversation.is_compacted = true;
 }
 
-void TranscriptScribe::rest(TranscriptTalk& talk, std::string_view why, std::string event_id) {
-  if (!talk.works && why.empty()) return;
-  talk.works = talk.may_rest = false;
-  talk.calls.clear();
+void TranscriptCollector::rest(TranscriptSession& conversation, std::string_view why,
+                               std::string event_id) {
+  if (!conversation.works && why.empty()) return;
+  conversation.works = conversation.may_rest = false;
+  conversation.calls.clear();
   Report report;
   report.kind = ReportKind::idle;
   report.name = why;
   report.event_id = std::move(event_id);
-  say(talk, std::move(report));
+  say(conversation, std::move(report));
 }
 
-void TranscriptScribe::fail(TranscriptTalk& talk, const std::string& kind, const std::string& text,
-                            std::int64_t status) {
-  talk.works = talk.may_rest = false;
-  talk.calls.clear();
+void TranscriptCollector::fail(TranscriptSession& conversation, const std::string& kind,
+                               const std::string& text, std::int64_t status) {
+  conversation.works = conversation.may_rest = false;
+  conversation.calls.clear();
   for (auto& report : failed_turn(
            {.kind = first_bytes(kind, transcript_id_max), .text = text, .status = status}, at_)) {
-    if (report.kind == ReportKind::wait) talk.waiting_for = report.name;
-    say(talk, std::move(report));
+    if (report.kind == ReportKind::wait) conversation.waiting_for = report.name;
+    say(conversation, std::move(report));
   }
 }
 
@@ -323,61 +347,63 @@ Transcript::~Transcript() = default;
 Transcript::Transcript(Transcript&&) noexcept = default;
 Transcript& Transcript::operator=(Transcript&&) noexcept = default;
 
-std::optional<std::vector<Batch>> Transcript::take(std::string_view line, WallTime now) {
+std::optional<std::vector<Batch>> Transcript::read(std::string_view line, WallTime now) {
   if (!is_json(line)) return std::nullopt;
   const auto parsed = json::parse(line, nullptr, false);
   if (!parsed.is_object()) return std::nullopt;
   const auto said = time_in_text(text_in(parsed, "timestamp"));
   const auto at = said ? std::min(*said, now) : now;
-  TranscriptScribe scribe(*state_, digest_of(line), at, now);
+  TranscriptCollector collector(*state_, digest_of(line), at, now);
   if (state_->agent == TranscriptAgent::claude_code) {
-    take_claude_code(scribe, parsed);
+    read_claude_code(collector, parsed);
   } else {
-    take_codex(scribe, *state_, parsed);
+    read_codex(collector, *state_, parsed);
   }
-  return scribe.batches();
+  return collector.batches();
 }
 
 std::vector<Batch> Transcript::pause() {
   std::vector<Batch> batches;
-  for (auto& talk : state_->talks) {
-    if (!talk.may_rest || !talk.works) continue;
-    const WallTime at{Millis{talk.newest_ms}};
-    TranscriptScribe scribe(*state_, combined(talk.newest_line, 1), at, at);
-    talk.works = talk.may_rest = false;
-    scribe.say(talk, ReportKind::idle, idle_reports::relayed);
-    for (auto& batch : scribe.batches()) batches.push_back(std::move(batch));
+  for (auto& conversation : state_->conversations) {
+    if (!conversation.may_rest || !conversation.works) continue;
+    const WallTime at{Millis{conversation.newest_ms}};
+    TranscriptCollector collector(*state_, combined(conversation.newest_line, 1), at, at);
+    conversation.works = conversation.may_rest = false;
+    collector.say(conversation, ReportKind::idle, idle_reports::relayed);
+    for (auto& batch : collector.batches()) batches.push_back(std::move(batch));
   }
   return batches;
 }
 
 std::vector<Batch> Transcript::leave() {
   std::vector<Batch> batches;
-  for (auto& talk : state_->talks) {
-    if (!talk.works) continue;
-    const WallTime at{Millis{talk.newest_ms}};
-    TranscriptScribe scribe(*state_, combined(talk.newest_line, 2), at, at);
-    talk.works = talk.may_rest = false;
-    talk.calls.clear();
-    scribe.say(talk, ReportKind::idle, idle_reports::failed,
-               "its transcript was quiet when the monitor first read it");
-    for (auto& batch : scribe.batches()) batches.push_back(std::move(batch));
+  for (auto& conversation : state_->conversations) {
+    if (!conversation.works) continue;
+    const WallTime at{Millis{conversation.newest_ms}};
+    TranscriptCollector collector(*state_, combined(conversation.newest_line, 2), at, at);
+    conversation.works = conversation.may_rest = false;
+    conversation.calls.clear();
+    collector.say(conversation, ReportKind::idle, idle_reports::failed,
+                  "its transcript was quiet when the monitor first read it");
+    for (auto& batch : collector.batches()) batches.push_back(std::move(batch));
   }
   return batches;
 }
 
 std::string Transcript::title_of(const std::string& session) const {
-  const auto found = std::ranges::find(state_->talks, session, &TranscriptTalk::session);
-  return found == state_->talks.end() ? std::string() : first_bytes(found->title, label_bytes_max);
+  const auto found = std::ranges::find(state_->conversations, session, &TranscriptSession::session);
+  return found == state_->conversations.end() ? std::string()
+                                              : first_bytes(found->title, label_bytes_max);
 }
 
 std::string Transcript::save() const {
-  json talks = json::array();
-  for (const auto& talk : state_->talks) talks.push_back(as_json(talk));
+  json conversations = json::array();
+  for (const auto& conversation : state_->conversations)
+    conversations.push_back(as_json(conversation));
   return json{{"own", state_->own},
               {"parent", state_->parent},
               {"begins", state_->begins_ms},
-              {"talks", std::move(talks)}}
+              {"talks", std::move(conversations)}}
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

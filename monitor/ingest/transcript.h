@@ -37,7 +37,7 @@ class Transcript {
   /// JSON object. Lines without a meaning give no batch. Each report has an event id that only
   /// depends on its line, so a line that is read again is stored once. Calls, and prompts of Codex,
   /// have the ids of the agent's hooks. `at` of a report is the line's own time, at most `now`.
-  [[nodiscard]] std::optional<std::vector<Batch>> take(std::string_view line, WallTime now);
+  [[nodiscard]] std::optional<std::vector<Batch>> read(std::string_view line, WallTime now);
   /// Returns the reports that follow because nothing more is in the file: some versions of an agent
   /// do not write that a turn is over.
   [[nodiscard]] std::vector<Batch> pause();
@@ -55,8 +55,8 @@ class Transcript {
 };
 
 /// Leaves out the states (rest, wait, end of a wait) that are older than the session's newest
-/// event. A transcript is read a moment after it is written, so another source may have told more.
-/// Pure.
+/// event. A transcript is read a moment after it is written, so another source may have reported
+/// more. Pure.
 void drop_old_states(Batch& batch, WallTime newest);
 
 }  // namespace watchdog::monitor

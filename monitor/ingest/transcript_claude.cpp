@@ -50,7 +50,7 @@ bool begins_with_one(std::string_view text, const auto& beginnings) {
                              [&](std::string_view begin) { return text.starts_with(begin); });
 }
 
-TranscriptTalk* claude_talk(TranscriptScribe& scribe, const json& line) {
+TranscriptSession* claude_conversation(TranscriptCollector& collector, const json& line) {
   auto session = session_id_from(text_in(line, "sessionId"));
   if (session.empty()) return nullptr;
   std::string parent;
@@ -60,18 +60,19 @@ TranscriptTalk* claude_talk(TranscriptScribe& scribe, const json& line) {
     session = session_id_from(parent + ":" + (id.empty() ? "sidechain" : id));
     if (session == parent) return nullptr;
   }
-  auto& talk = scribe.talk(session, parent);
-  if (talk.cwd.empty()) talk.cwd = text_in(line, "cwd");
-  if (talk.cwd.size() > label_bytes_max) talk.cwd.clear();
-  return &talk;
+  auto& conversation = collector.conversation(session, parent);
+  if (conversation.cwd.empty()) conversation.cwd = text_in(line, "cwd");
+  if (conversation.cwd.size() > label_bytes_max) conversation.cwd.clear();
+  return &conversation;
 }
 
 /// Ends the subagent whose answer a call returns.
-void end_claude_child(TranscriptScribe& scribe, const std::string& session, const json& line) {
+void end_claude_child(TranscriptCollector& collector, const std::string& session,
+                      const json& line) {
   const auto& result = member(line, "toolUseResult");
   const auto id = text_in(result, "agentId");
   if (id.empty() || text_in(result, "status") != "completed") return;
-  auto& child = scribe.talk(session_id_from(session + ":" + id), session);
+  auto& child = collector.conversation(session_id_from(session + ":" + id), session);
   child.works = child.may_rest = false;
   child.calls.clear();
   Report end;
@@ -79,21 +80,23 @@ void end_claude_child(TranscriptScribe& scribe, const std::string& session, cons
   end.detail = Outcome{
       .kind = OutcomeKind::completed, .reason = "task_complete", .error = {}, .stated = false};
   end.event_id = "hook:SubagentStop:" + id + ":1";  // as of a hook with the answer
-  scribe.say(child, std::move(end));
+  collector.say(child, std::move(end));
 }
 
-void take_claude_text(TranscriptScribe& scribe, TranscriptTalk& talk, std::string text,
-                      const json& line) {
+void read_claude_text(TranscriptCollector& collector, TranscriptSession& conversation,
+                      std::string text, const json& line) {
   if (text.starts_with("[Request interrupted by user"))
-    return scribe.rest(talk, idle_reports::interrupted);
+    return collector.rest(conversation, idle_reports::interrupted);
   if (text.empty() || flag_in(line, "isMeta") || begins_with_one(text, claude_notes)) return;
-  if (flag_in(line, "isCompactSummary")) return scribe.compact(talk, true);
-  scribe.prompt(talk, std::move(text));
+  if (flag_in(line, "isCompactSummary")) return collector.compact(conversation, true);
+  collector.prompt(conversation, std::move(text));
 }
 
-void take_claude_person(TranscriptScribe& scribe, TranscriptTalk& talk, const json& line) {
+void read_claude_person(TranscriptCollector& collector, TranscriptSession& conversation,
+                        const json& line) {
   const auto& content = member(member(line, "message"), "content");
-  if (!content.is_array()) return take_claude_text(scribe, talk, content_text(content), line);
+  if (!content.is_array())
+    return read_claude_text(collector, conversation, content_text(content), line);
   std::string text;
   bool has_result = false;
   for (const auto& block : content) {
@@ -101,36 +104,39 @@ void take_claude_person(TranscriptScribe& scribe, TranscriptTalk& talk, const js
     if (type == "text") text += (text.empty() ? "" : "\n") + text_in(block, "text");
     if (type != "tool_result") continue;
     has_result = true;
-    scribe.result(talk, text_in(block, "tool_use_id"), flag_in(block, "is_error"),
-                  content_text(member(block, "content")), claude_failure);
+    collector.result(conversation, text_in(block, "tool_use_id"), flag_in(block, "is_error"),
+                     content_text(member(block, "content")), claude_failure);
   }
-  if (!text.empty()) take_claude_text(scribe, talk, content_text(text), line);
-  if (has_result) end_claude_child(scribe, std::string(talk.session), line);
+  if (!text.empty()) read_claude_text(collector, conversation, content_text(text), line);
+  if (has_result) end_claude_child(collector, std::string(conversation.session), line);
 }
 
 /// An answer that the program made itself, because the model's server gave none.
-void take_claude_failure(TranscriptScribe& scribe, TranscriptTalk& talk, const json& line) {
+void read_claude_failure(TranscriptCollector& collector, TranscriptSession& conversation,
+                         const json& line) {
   auto status = number_in(line, "apiErrorStatus");
   if (status == 0) status = number_in(member(line, "apiError"), "status");
-  scribe.fail(talk, text_in(line, "error"),
-              content_text(member(member(line, "message"), "content")), status);
+  collector.fail(conversation, text_in(line, "error"),
+                 content_text(member(member(line, "message"), "content")), status);
 }
 
-void count_claude_use(TranscriptScribe& scribe, TranscriptTalk& talk, const json& message) {
+void count_claude_use(TranscriptCollector& collector, TranscriptSession& conversation,
+                      const json& message) {
   const auto& usage = member(message, "usage");
   if (!usage.is_object()) return;
   const auto tokens = std::clamp<std::int64_t>(number_in(usage, "input_tokens"), 0, budget_max) +
                       std::clamp<std::int64_t>(number_in(usage, "output_tokens"), 0, budget_max);
-  if (tokens > 0) scribe.use(talk, text_in(message, "id"), tokens);
+  if (tokens > 0) collector.use(conversation, text_in(message, "id"), tokens);
 }
 
-void take_claude_answer(TranscriptScribe& scribe, TranscriptTalk& talk, const json& line) {
-  if (flag_in(line, "isApiErrorMessage")) return take_claude_failure(scribe, talk, line);
+void read_claude_answer(TranscriptCollector& collector, TranscriptSession& conversation,
+                        const json& line) {
+  if (flag_in(line, "isApiErrorMessage")) return read_claude_failure(collector, conversation, line);
   const auto& message = member(line, "message");
-  scribe.answered(talk);
+  collector.answered(conversation);
   if (auto model = text_in(message, "model");
       !model.empty() && model != "<synthetic>" && model.size() <= label_bytes_max)
-    talk.model = std::move(model);
+    conversation.model = std::move(model);
   std::string text;
   bool calls = false;
   const auto& content = member(message, "content");
@@ -142,31 +148,34 @@ void take_claude_answer(TranscriptScribe& scribe, TranscriptTalk& talk, const js
       if (type == "tool_use") calls = true;
     }
   }
-  if (!text.empty()) scribe.say(talk, ReportKind::message, "assistant", content_text(text));
+  if (!text.empty())
+    collector.say(conversation, ReportKind::message, "assistant", content_text(text));
   if (calls) {
     for (const auto& block : content) {
       if (text_in(block, "type") != "tool_use") continue;
-      scribe.call(talk, text_in(block, "id"), text_in(block, "name"),
-                  content_text(member(block, "input")));
+      collector.call(conversation, text_in(block, "id"), text_in(block, "name"),
+                     content_text(member(block, "input")));
     }
   }
-  count_claude_use(scribe, talk, message);
+  count_claude_use(collector, conversation, message);
   if (calls || text.empty()) return;
   const auto stop = text_in(message, "stop_reason");
-  if (stop == "end_turn" || stop == "stop_sequence" || stop == "refusal") return scribe.rest(talk);
-  talk.may_rest = stop != "tool_use";
+  if (stop == "end_turn" || stop == "stop_sequence" || stop == "refusal")
+    return collector.rest(conversation);
+  conversation.may_rest = stop != "tool_use";
 }
 
 /// The program tries again by itself. One wait stands for all tries.
-void take_claude_retry(TranscriptScribe& scribe, TranscriptTalk& talk, const json& line) {
+void read_claude_retry(TranscriptCollector& collector, TranscriptSession& conversation,
+                       const json& line) {
   const auto& error = member(line, "error");
   const auto status = number_in(error, "status");
   const auto subject = status == 429   ? wait_reports::quota
                        : status >= 500 ? wait_reports::overload
                                        : wait_reports::retry;
-  if (talk.waiting_for == subject) return;
-  talk.waiting_for = subject;
-  talk.works = true;
+  if (conversation.waiting_for == subject) return;
+  conversation.waiting_for = subject;
+  conversation.works = true;
   Report wait;
   wait.kind = ReportKind::wait;
   wait.name = subject;
@@ -175,33 +184,33 @@ void take_claude_retry(TranscriptScribe& scribe, TranscriptTalk& talk, const jso
   if (wait.content.empty() && status > 0) wait.content = "HTTP " + std::to_string(status);
   if (subject == wait_reports::retry) {
     const auto pause = std::clamp<std::int64_t>(number_in(line, "retryInMs"), 0, 86'400'000);
-    wait.until = scribe.at() + Millis{pause};
+    wait.until = collector.at() + Millis{pause};
   }
-  scribe.say(talk, std::move(wait));
+  collector.say(conversation, std::move(wait));
 }
 
 }  // namespace
 
-void take_claude_code(TranscriptScribe& scribe, const json& line) {
+void read_claude_code(TranscriptCollector& collector, const json& line) {
   const auto type = text_in(line, "type");
   const auto subtype = text_in(line, "subtype");
   const auto* row = std::ranges::find_if(claude_rows, [&](const ClaudeRow& known) {
     return known.type == type && (known.subtype.empty() || known.subtype == subtype);
   });
   if (row == std::end(claude_rows)) return;
-  auto* talk = claude_talk(scribe, line);
-  if (talk == nullptr) return;
+  auto* conversation = claude_conversation(collector, line);
+  if (conversation == nullptr) return;
   switch (row->meaning) {
     case ClaudeMeaning::person:
-      return take_claude_person(scribe, *talk, line);
+      return read_claude_person(collector, *conversation, line);
     case ClaudeMeaning::answer:
-      return take_claude_answer(scribe, *talk, line);
+      return read_claude_answer(collector, *conversation, line);
     case ClaudeMeaning::compact:
-      return scribe.compact(*talk, false);
+      return collector.compact(*conversation, false);
     case ClaudeMeaning::retry:
-      return take_claude_retry(scribe, *talk, line);
+      return read_claude_retry(collector, *conversation, line);
     case ClaudeMeaning::rest:
-      return scribe.rest(*talk);
+      return collector.rest(*conversation);
   }
 }
 

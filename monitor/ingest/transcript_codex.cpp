@@ -67,62 +67,71 @@ std::string short_text(std::string text) {
   return text.size() > label_bytes_max ? std::string() : std::move(text);
 }
 
-void take_codex_meta(TranscriptScribe& scribe, TranscriptState& state, const json& payload) {
+void read_codex_meta(TranscriptCollector& collector, TranscriptState& state, const json& payload) {
   if (!state.own.empty()) return;  // of the session that it was forked from
   state.own = session_id_from(text_in(payload, "id"));
   if (state.own.empty()) return;
-  state.begins_ms = scribe.at().time_since_epoch().count();
+  state.begins_ms = collector.at().time_since_epoch().count();
   const auto& spawn = member(member(member(payload, "source"), "subagent"), "thread_spawn");
   auto parent = text_in(spawn, "parent_thread_id");
   if (parent.empty() && member(payload, "source").is_object())
     parent = text_in(payload, "parent_thread_id");
   state.parent = session_id_from(std::move(parent));
-  auto& talk = scribe.talk(state.own, state.parent);
-  talk.cwd = short_text(text_in(payload, "cwd"));
+  auto& conversation = collector.conversation(state.own, state.parent);
+  conversation.cwd = short_text(text_in(payload, "cwd"));
 }
 
-void take_codex_prompt(TranscriptScribe& scribe, TranscriptTalk& talk, std::string text) {
+void read_codex_prompt(TranscriptCollector& collector, TranscriptSession& conversation,
+                       std::string text) {
   constexpr std::size_t compared = 200;
   const std::string beginning(first_characters(text, compared));
-  if (text.empty() || (talk.works && beginning == talk.prompt)) return;  // older files have both
-  talk.prompt = beginning;
-  scribe.prompt(talk, std::move(text),
-                talk.turn.empty() ? std::string() : "hook:UserPromptSubmit:" + talk.turn);
+  if (text.empty() || (conversation.works && beginning == conversation.prompt))
+    return;  // older files have both
+  conversation.prompt = beginning;
+  collector.prompt(
+      conversation, std::move(text),
+      conversation.turn.empty() ? std::string() : "hook:UserPromptSubmit:" + conversation.turn);
 }
 
-void take_codex_item(TranscriptScribe& scribe, TranscriptTalk& talk, const json& payload) {
+void read_codex_item(TranscriptCollector& collector, TranscriptSession& conversation,
+                     const json& payload) {
   const auto& item = member(payload, "item");
   if (text_in(item, "type") == "UserMessage")
-    take_codex_prompt(scribe, talk, content_text(member(item, "content")));
+    read_codex_prompt(collector, conversation, content_text(member(item, "content")));
 }
 
-void take_codex_message(TranscriptScribe& scribe, TranscriptTalk& talk, const json& payload) {
+void read_codex_message(TranscriptCollector& collector, TranscriptSession& conversation,
+                        const json& payload) {
   if (text_in(payload, "role") != "assistant") return;
-  scribe.answered(talk);
+  collector.answered(conversation);
   auto text = content_text(member(payload, "content"));
-  if (!text.empty()) scribe.say(talk, ReportKind::message, "assistant", std::move(text));
+  if (!text.empty()) collector.say(conversation, ReportKind::message, "assistant", std::move(text));
 }
 
-void take_codex_call(TranscriptScribe& scribe, TranscriptTalk& talk, const json& payload) {
-  scribe.answered(talk);
+void read_codex_call(TranscriptCollector& collector, TranscriptSession& conversation,
+                     const json& payload) {
+  collector.answered(conversation);
   auto arguments = content_text(member(payload, "arguments"));
   if (arguments.empty()) arguments = content_text(member(payload, "input"));
   if (arguments.empty()) arguments = content_text(member(payload, "action"));
-  scribe.call(talk, text_in(payload, "call_id"), text_in(payload, "name"), std::move(arguments));
+  collector.call(conversation, text_in(payload, "call_id"), text_in(payload, "name"),
+                 std::move(arguments));
 }
 
 /// The server searched by itself: the call is over.
-void take_codex_search(TranscriptScribe& scribe, TranscriptTalk& talk, const json& payload) {
+void read_codex_search(TranscriptCollector& collector, TranscriptSession& conversation,
+                       const json& payload) {
   auto id = text_in(payload, "id");
   if (id.empty()) id = text_in(payload, "call_id");
   if (id.empty()) return;
-  scribe.answered(talk);
-  scribe.call(talk, id, "web_search", content_text(member(payload, "action")));
-  scribe.result(talk, id, text_in(payload, "status") == "failed", text_in(payload, "status"),
-                codex_failure);
+  collector.answered(conversation);
+  collector.call(conversation, id, "web_search", content_text(member(payload, "action")));
+  collector.result(conversation, id, text_in(payload, "status") == "failed",
+                   text_in(payload, "status"), codex_failure);
 }
 
-void take_codex_result(TranscriptScribe& scribe, TranscriptTalk& talk, const json& payload) {
+void read_codex_result(TranscriptCollector& collector, TranscriptSession& conversation,
+                       const json& payload) {
   const auto& output = member(payload, "output");
   const auto& success = member(output, "success");
   auto text = output.is_object() && output.contains("content")
@@ -130,19 +139,22 @@ void take_codex_result(TranscriptScribe& scribe, TranscriptTalk& talk, const jso
                   : content_text(output);
   const bool failed = (success.is_boolean() && !success.get<bool>()) ||
                       text.find("aborted by user") != std::string::npos;
-  scribe.result(talk, text_in(payload, "call_id"), failed, std::move(text), codex_failure);
+  collector.result(conversation, text_in(payload, "call_id"), failed, std::move(text),
+                   codex_failure);
 }
 
-void take_codex_use(TranscriptScribe& scribe, TranscriptTalk& talk, const json& payload) {
+void read_codex_use(TranscriptCollector& collector, TranscriptSession& conversation,
+                    const json& payload) {
   const auto& total = member(member(payload, "info"), "total_token_usage");
   const auto tokens = number_in(total, "input_tokens") + number_in(total, "output_tokens");
-  if (!total.is_object() || tokens <= talk.tokens || tokens > budget_max) return;
-  ++talk.steps;
-  scribe.use_total(talk, tokens);
+  if (!total.is_object() || tokens <= conversation.tokens || tokens > budget_max) return;
+  ++conversation.steps;
+  collector.use_total(conversation, tokens);
 }
 
 /// The word for an error is a text, or an object with one member.
-void take_codex_failure(TranscriptScribe& scribe, TranscriptTalk& talk, const json& error) {
+void read_codex_failure(TranscriptCollector& collector, TranscriptSession& conversation,
+                        const json& error) {
   const auto& info = member(error, "codex_error_info");
   std::string kind = info.is_string() ? info.get<std::string>() : std::string();
   std::int64_t status = 0;
@@ -150,64 +162,66 @@ void take_codex_failure(TranscriptScribe& scribe, TranscriptTalk& talk, const js
     kind = info.begin().key();
     status = number_in(info.begin().value(), "http_status_code");
   }
-  scribe.fail(talk, kind, text_in(error, "message"), status);
+  collector.fail(conversation, kind, text_in(error, "message"), status);
 }
 
-void take_codex_rest(TranscriptScribe& scribe, TranscriptTalk& talk, const json& payload) {
+void read_codex_rest(TranscriptCollector& collector, TranscriptSession& conversation,
+                     const json& payload) {
   const auto& error = member(payload, "error");
-  if (error.is_object()) return take_codex_failure(scribe, talk, error);
-  if (talk.turn.empty()) return scribe.rest(talk);
+  if (error.is_object()) return read_codex_failure(collector, conversation, error);
+  if (conversation.turn.empty()) return collector.rest(conversation);
   const bool answered = member(payload, "last_agent_message").is_string();
-  scribe.rest(talk, {}, "hook:Stop:" + talk.turn + (answered ? ":1" : ""));
+  collector.rest(conversation, {}, "hook:Stop:" + conversation.turn + (answered ? ":1" : ""));
 }
 
-void take_codex_row(TranscriptScribe& scribe, TranscriptTalk& talk, CodexMeaning meaning,
-                    const json& payload) {
+void read_codex_row(TranscriptCollector& collector, TranscriptSession& conversation,
+                    CodexMeaning meaning, const json& payload) {
   switch (meaning) {
     case CodexMeaning::meta:
       break;
     case CodexMeaning::context:
-      if (auto model = short_text(text_in(payload, "model")); !model.empty()) talk.model = model;
-      if (talk.cwd.empty()) talk.cwd = short_text(text_in(payload, "cwd"));
+      if (auto model = short_text(text_in(payload, "model")); !model.empty())
+        conversation.model = model;
+      if (conversation.cwd.empty()) conversation.cwd = short_text(text_in(payload, "cwd"));
       break;
     case CodexMeaning::begin:
-      talk.turn = short_text(text_in(payload, "turn_id"));
-      talk.prompt.clear();
+      conversation.turn = short_text(text_in(payload, "turn_id"));
+      conversation.prompt.clear();
       break;
     case CodexMeaning::prompt:
-      return take_codex_prompt(scribe, talk, content_text(member(payload, "message")));
+      return read_codex_prompt(collector, conversation, content_text(member(payload, "message")));
     case CodexMeaning::item:
-      return take_codex_item(scribe, talk, payload);
+      return read_codex_item(collector, conversation, payload);
     case CodexMeaning::message:
-      return take_codex_message(scribe, talk, payload);
+      return read_codex_message(collector, conversation, payload);
     case CodexMeaning::call:
     case CodexMeaning::shell:
-      return take_codex_call(scribe, talk, payload);
+      return read_codex_call(collector, conversation, payload);
     case CodexMeaning::search:
-      return take_codex_search(scribe, talk, payload);
+      return read_codex_search(collector, conversation, payload);
     case CodexMeaning::result:
-      return take_codex_result(scribe, talk, payload);
+      return read_codex_result(collector, conversation, payload);
     case CodexMeaning::use:
-      return take_codex_use(scribe, talk, payload);
+      return read_codex_use(collector, conversation, payload);
     case CodexMeaning::compact:
-      return scribe.compact(talk, true);
+      return collector.compact(conversation, true);
     case CodexMeaning::aborted:
-      return scribe.rest(talk, text_in(payload, "reason") == "interrupted"
-                                   ? idle_reports::interrupted
-                                   : std::string_view());
+      return collector.rest(conversation, text_in(payload, "reason") == "interrupted"
+                                              ? idle_reports::interrupted
+                                              : std::string_view());
     case CodexMeaning::failure:
-      return take_codex_failure(scribe, talk, payload);
+      return read_codex_failure(collector, conversation, payload);
     case CodexMeaning::trouble:
-      return scribe.say(talk, ReportKind::message, "error",
-                        content_text(member(payload, "message")));
+      return collector.say(conversation, ReportKind::message, "error",
+                           content_text(member(payload, "message")));
     case CodexMeaning::rest:
-      return take_codex_rest(scribe, talk, payload);
+      return read_codex_rest(collector, conversation, payload);
   }
 }
 
 }  // namespace
 
-void take_codex(TranscriptScribe& scribe, TranscriptState& state, const json& line) {
+void read_codex(TranscriptCollector& collector, TranscriptState& state, const json& line) {
   const auto& payload = member(line, "payload");
   if (!payload.is_object()) return;
   const auto type = text_in(line, "type");
@@ -216,9 +230,9 @@ void take_codex(TranscriptScribe& scribe, TranscriptState& state, const json& li
     return known.type == type && (known.payload.empty() || known.payload == kind);
   });
   if (row == std::end(codex_rows)) return;
-  if (row->meaning == CodexMeaning::meta) return take_codex_meta(scribe, state, payload);
-  if (state.own.empty() || scribe.at().time_since_epoch().count() < state.begins_ms) return;
-  take_codex_row(scribe, scribe.talk(state.own, state.parent), row->meaning, payload);
+  if (row->meaning == CodexMeaning::meta) return read_codex_meta(collector, state, payload);
+  if (state.own.empty() || collector.at().time_since_epoch().count() < state.begins_ms) return;
+  read_codex_row(collector, collector.conversation(state.own, state.parent), row->meaning, payload);
 }
 
 }  // namespace watchdog::monitor

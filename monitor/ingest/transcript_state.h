@@ -15,7 +15,7 @@
 namespace watchdog::monitor {
 
 /// One session of a transcript. A plain value.
-struct TranscriptTalk {
+struct TranscriptSession {
   static constexpr std::size_t calls_max = 32;
 
   std::string session{};
@@ -40,43 +40,44 @@ struct TranscriptTalk {
 };
 
 struct TranscriptState {
-  static constexpr std::size_t talks_max = 8;
+  static constexpr std::size_t sessions_kept_max = 8;
 
   TranscriptAgent agent = TranscriptAgent::claude_code;
-  std::string own{};                    ///< Of Codex: the file's session.
-  std::string parent{};                 ///< Likewise, the session that started it.
-  std::int64_t begins_ms = 0;           ///< Likewise: older lines are a copy of another file's.
-  std::vector<TranscriptTalk> talks{};  ///< The newest at the end.
+  std::string own{};           ///< Of Codex: the file's session.
+  std::string parent{};        ///< Likewise, the session that started it.
+  std::int64_t begins_ms = 0;  ///< Likewise: older lines are a copy of another file's.
+  std::vector<TranscriptSession> conversations{};  ///< The newest at the end.
 };
 
 /// Collects the reports of one line.
-class TranscriptScribe {
+class TranscriptCollector {
  public:
-  TranscriptScribe(TranscriptState& state, std::uint64_t digest, WallTime at, WallTime now)
+  TranscriptCollector(TranscriptState& state, std::uint64_t digest, WallTime at, WallTime now)
       : state_(state), digest_(digest), at_(at), now_(now) {}
 
   /// The session of that id; a new one if it is not there. Valid until the next call.
-  TranscriptTalk& talk(const std::string& session, const std::string& parent = {});
+  TranscriptSession& conversation(const std::string& session, const std::string& parent = {});
   /// Adds a report. It gets an event id of the line, unless it has one.
-  void say(const TranscriptTalk& talk, Report report);
-  void say(const TranscriptTalk& talk, ReportKind kind, std::string_view name = {},
+  void say(const TranscriptSession& conversation, Report report);
+  void say(const TranscriptSession& conversation, ReportKind kind, std::string_view name = {},
            std::string content = {});
 
-  void prompt(TranscriptTalk& talk, std::string text, std::string event_id = {});
-  void call(TranscriptTalk& talk, const std::string& id, std::string tool, std::string arguments);
+  void prompt(TranscriptSession& conversation, std::string text, std::string event_id = {});
+  void call(TranscriptSession& conversation, const std::string& id, std::string tool,
+            std::string arguments);
   /// `failure`: the beginning of the event id of a result that is a failure.
-  void result(TranscriptTalk& talk, const std::string& id, bool failed, std::string text,
+  void result(TranscriptSession& conversation, const std::string& id, bool failed, std::string text,
               std::string_view failure);
   /// The model answered: a wait for it is over.
-  void answered(TranscriptTalk& talk);
+  void answered(TranscriptSession& conversation);
   /// Counts the tokens of an answer once, however many lines it has.
-  void use(TranscriptTalk& talk, const std::string& answer, std::int64_t tokens);
+  void use(TranscriptSession& conversation, const std::string& answer, std::int64_t tokens);
   /// Reports a total.
-  void use_total(TranscriptTalk& talk, std::int64_t tokens);
+  void use_total(TranscriptSession& conversation, std::int64_t tokens);
   /// `again`: it is a second line of the same compaction, if the first one was there.
-  void compact(TranscriptTalk& talk, bool again);
-  void rest(TranscriptTalk& talk, std::string_view why = {}, std::string event_id = {});
-  void fail(TranscriptTalk& talk, const std::string& kind, const std::string& text,
+  void compact(TranscriptSession& conversation, bool again);
+  void rest(TranscriptSession& conversation, std::string_view why = {}, std::string event_id = {});
+  void fail(TranscriptSession& conversation, const std::string& kind, const std::string& text,
             std::int64_t status);
 
   [[nodiscard]] WallTime at() const { return at_; }
@@ -103,7 +104,7 @@ class TranscriptScribe {
 [[nodiscard]] std::string session_id_from(std::string text);
 
 /// The tables of the agents. A line is a JSON object.
-void take_claude_code(TranscriptScribe& scribe, const nlohmann::json& line);
-void take_codex(TranscriptScribe& scribe, TranscriptState& state, const nlohmann::json& line);
+void read_claude_code(TranscriptCollector& collector, const nlohmann::json& line);
+void read_codex(TranscriptCollector& collector, TranscriptState& state, const nlohmann::json& line);
 
 }  // namespace watchdog::monitor

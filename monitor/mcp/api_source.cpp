@@ -19,8 +19,8 @@ constexpr Millis look_again{5'000};
 class PieceReader : public std::enable_shared_from_this<PieceReader> {
  public:
   PieceReader(Loop& loop, std::shared_ptr<BodySource> source,
-              std::function<void(std::string_view)> take, std::function<void(bool)> ended)
-      : loop_(loop), source_(std::move(source)), take_(std::move(take)), ended_(std::move(ended)) {}
+              std::function<void(std::string_view)> sink, std::function<void(bool)> ended)
+      : loop_(loop), source_(std::move(source)), sink_(std::move(sink)), ended_(std::move(ended)) {}
 
   void begin() {
     source_->begin(wake());
@@ -29,7 +29,7 @@ class PieceReader : public std::enable_shared_from_this<PieceReader> {
   }
   void stop() {
     source_.reset();
-    take_ = nullptr;
+    sink_ = nullptr;
     ended_ = nullptr;
   }
 
@@ -45,9 +45,9 @@ class PieceReader : public std::enable_shared_from_this<PieceReader> {
   void pump() {
     const auto self = shared_from_this();
     while (source_) {
-      const auto pieces = source_->take();
+      const auto pieces = source_->drain();
       for (const auto& piece : pieces)
-        if (take_) take_(*piece);
+        if (sink_) sink_(*piece);
       if (!source_) return;
       if (source_->state() != BodyState::open) return end(source_->state() == BodyState::complete);
       if (!source_->allowed()) return end(false);
@@ -72,7 +72,7 @@ class PieceReader : public std::enable_shared_from_this<PieceReader> {
 
   Loop& loop_;
   std::shared_ptr<BodySource> source_;
-  std::function<void(std::string_view)> take_;
+  std::function<void(std::string_view)> sink_;
   std::function<void(bool)> ended_;
 };
 
@@ -118,7 +118,7 @@ struct OpenStream {
           const auto self = own.lock();
           if (!self) return;
           (void)self->records.feed(piece, [&self](const SseRecord& record) {
-            if (self->listener.told) self->listener.told(record.event, record.data);
+            if (self->listener.on_record) self->listener.on_record(record.event, record.data);
             return true;
           });
         },

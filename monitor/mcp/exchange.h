@@ -27,7 +27,7 @@ class Exchange {
   const Revision revision;
   json params;
   const std::shared_ptr<Source> source;
-  bool takes_tasks = false;  ///< The client declared the extension, or asked for a task.
+  bool supports_tasks = false;  ///< The client declared the extension, or asked for a task.
   /// The wait or the subscriptions of the request. It ends when the request is answered or closed.
   std::shared_ptr<void> work{};
   /// Called when the request is closed without an answer.
@@ -40,7 +40,7 @@ class Exchange {
   [[nodiscard]] const json& progress_token() const;
 
   void notify(std::string_view method, json params);
-  /// Tells progress. Values that do not rise are made to.
+  /// Reports progress. Values that do not rise are made to.
   void progress(double value, const std::string& words);
   void finish(json result);
   void fail(int code, std::string message, json data = {});

@@ -48,16 +48,16 @@ class EventBody final : public BodySource {
     }
     wake();
   }
-  std::vector<Piece> take() override {
+  std::vector<Piece> drain() override {
     const std::lock_guard guard(mutex_);
     pending_bytes_ = 0;
-    is_taken_ = is_complete_;
+    is_drained_ = is_complete_;
     return std::exchange(pending_, {});
   }
   [[nodiscard]] BodyState state() const override {
     const std::lock_guard guard(mutex_);
     if (is_broken_) return BodyState::broken;
-    return is_taken_ ? BodyState::complete : BodyState::open;
+    return is_drained_ ? BodyState::complete : BodyState::open;
   }
   [[nodiscard]] bool allowed() override { return !allowed_ || allowed_(); }
   /// No more comes.
@@ -83,7 +83,7 @@ class EventBody final : public BodySource {
   std::vector<Piece> pending_;
   std::size_t pending_bytes_ = 0;
   bool is_complete_ = false;
-  bool is_taken_ = false;
+  bool is_drained_ = false;
   bool is_broken_ = false;
 };
 
@@ -198,20 +198,21 @@ std::optional<RpcError> header_error(const Request& request, const Message& mess
   return mismatch("Mcp-Name is '" + request.mcp_name + "', and the message has '" + name + "'");
 }
 
-HttpDoor::HttpDoor(Api& api, std::string version) : api_(api), desk_{loop_, std::move(version)} {}
+HttpHandler::HttpHandler(Api& api, std::string version)
+    : api_(api), context_{loop_, std::move(version)} {}
 
-HttpDoor::~HttpDoor() {
+HttpHandler::~HttpHandler() {
   stop();
 }
 
-void HttpDoor::stop() {
+void HttpHandler::stop() {
   loop_.stop();
   for (const auto& [id, session] : std::exchange(sessions_, {})) session.peer->close();
   for (const auto& peer : std::exchange(single_, {})) peer->close();
-  desk_.tasks.clear();
+  context_.tasks.clear();
 }
 
-void HttpDoor::answer(McpRequest request, Reply reply) {
+void HttpHandler::answer(McpRequest request, Reply reply) {
   loop_.post([this, request = std::move(request), reply = std::move(reply)] {
     if (request.http.method == Method::post) return post(request, reply);
     if (request.http.method == Method::del) return end_session(request, reply);
@@ -219,7 +220,7 @@ void HttpDoor::answer(McpRequest request, Reply reply) {
   });
 }
 
-void HttpDoor::post(const McpRequest& request, const Reply& reply) {
+void HttpHandler::post(const McpRequest& request, const Reply& reply) {
   if (!request.http.content_type.starts_with("application/json"))
     return reply(error_response(415, "malformed", "Content-Type must be application/json"));
   if (request.http.body.size() > message_bytes_max)
@@ -235,32 +236,32 @@ void HttpDoor::post(const McpRequest& request, const Reply& reply) {
     if (message.kind != Message::Kind::request) return reply({.status = 202});
     if (const auto error = header_error(request.http, message))
       return reply(json_of(response_of(*error), 400));
-    return take(request, message, std::make_shared<Peer>(desk_, nullptr), "", reply);
+    return accept(request, message, std::make_shared<Peer>(context_, nullptr), "", reply);
   }
   if (!request.http.mcp_version.empty() && !stated)
     return reply(refusal(rpc_unsupported_version, "Unsupported protocol version", 400, message.id));
   const auto source = std::make_shared<ApiSource>(api_, loop_, request.http, request.caller);
   if (message.kind == Message::Kind::request && message.method == "initialize") {
-    const auto peer = std::make_shared<Peer>(desk_, source);
-    return take(request, message, peer, begin_session(request, peer), reply);
+    const auto peer = std::make_shared<Peer>(context_, source);
+    return accept(request, message, peer, begin_session(request, peer), reply);
   }
   std::shared_ptr<Peer> peer;
   if (request.http.mcp_session.empty()) {
-    peer = std::make_shared<Peer>(desk_, source);
+    peer = std::make_shared<Peer>(context_, source);
     peer->settle(stated.value_or(Revision::v2025_03_26));
   } else {
     auto* session = session_of(request, reply);
     if (session == nullptr) return;
     peer = session->peer;
   }
-  if (message.kind == Message::Kind::request) return take(request, message, peer, "", reply);
-  (void)peer->take(message, source, {});
+  if (message.kind == Message::Kind::request) return accept(request, message, peer, "", reply);
+  (void)peer->accept(message, source, {});
   reply({.status = 202});
 }
 
-void HttpDoor::take(const McpRequest& request, const Message& message,
-                    const std::shared_ptr<Peer>& peer, const std::string& session,
-                    const Reply& reply) {
+void HttpHandler::accept(const McpRequest& request, const Message& message,
+                         const std::shared_ptr<Peer>& peer, const std::string& session,
+                         const Reply& reply) {
   const bool streams = request.http.accept.find(event_stream) != std::string::npos;
   auto asked = message;
   // Progress would have no way to the client.
@@ -283,15 +284,15 @@ void HttpDoor::take(const McpRequest& request, const Message& message,
   // The first messages, until it is known whether the answer is a stream.
   const auto early = std::make_shared<std::optional<std::vector<json>>>(std::vector<json>{});
   const auto exchange =
-      peer->take(asked, std::make_shared<ApiSource>(api_, loop_, request.http, request.caller),
-                 [made, early, over, &loop = loop_](const json& answer, bool is_last) {
-                   if (*early && !is_last) {
-                     (*early)->push_back(answer);
-                     return;
-                   }
-                   made->send(answer, is_last);
-                   if (is_last) loop.post(over);
-                 });
+      peer->accept(asked, std::make_shared<ApiSource>(api_, loop_, request.http, request.caller),
+                   [made, early, over, &loop = loop_](const json& answer, bool is_last) {
+                     if (*early && !is_last) {
+                       (*early)->push_back(answer);
+                       return;
+                     }
+                     made->send(answer, is_last);
+                     if (is_last) loop.post(over);
+                   });
   if (exchange && streams && is_long(message)) {
     const auto gone = [this, weak = std::weak_ptr<Exchange>(exchange), over] {
       loop_.post([weak, over] {
@@ -312,7 +313,7 @@ void HttpDoor::take(const McpRequest& request, const Message& message,
   early->reset();
 }
 
-HttpDoor::Session* HttpDoor::session_of(const McpRequest& request, const Reply& reply) {
+HttpHandler::Session* HttpHandler::session_of(const McpRequest& request, const Reply& reply) {
   const auto found = sessions_.find(request.http.mcp_session);
   if (found == sessions_.end() || found->second.owner != request.caller) {
     reply(error_response(404, "not_found", "there is no such MCP session; initialize again"));
@@ -322,7 +323,8 @@ HttpDoor::Session* HttpDoor::session_of(const McpRequest& request, const Reply& 
   return &found->second;
 }
 
-std::string HttpDoor::begin_session(const McpRequest& request, const std::shared_ptr<Peer>& peer) {
+std::string HttpHandler::begin_session(const McpRequest& request,
+                                       const std::shared_ptr<Peer>& peer) {
   drop_idle();
   // 160 random bits.
   auto id = new_ulid(loop_.wall()) + new_ulid(loop_.wall());
@@ -330,17 +332,17 @@ std::string HttpDoor::begin_session(const McpRequest& request, const std::shared
   return id;
 }
 
-void HttpDoor::finish_stream(const Session& session) {
+void HttpHandler::finish_stream(const Session& session) {
   if (const auto stream = std::static_pointer_cast<EventBody>(session.stream.lock()))
     stream->finish();
 }
 
-void HttpDoor::end(const Session& session) {
+void HttpHandler::end(const Session& session) {
   session.peer->close();
   finish_stream(session);
 }
 
-void HttpDoor::drop_idle() {
+void HttpHandler::drop_idle() {
   const auto now = loop_.wall();
   const auto is_idle = [&](const Session& session) {
     return session.stream.expired() && session.peer->is_idle();
@@ -359,7 +361,7 @@ void HttpDoor::drop_idle() {
   }
 }
 
-void HttpDoor::open_stream(const McpRequest& request, const Reply& reply) {
+void HttpHandler::open_stream(const McpRequest& request, const Reply& reply) {
   if (request.http.mcp_session.empty())
     return reply(error_response(400, "malformed", "Mcp-Session-Id is missing: POST initialize"));
   if (request.http.accept.find(event_stream) == std::string::npos)
@@ -377,7 +379,7 @@ void HttpDoor::open_stream(const McpRequest& request, const Reply& reply) {
   reply(stream_of(body, ""));
 }
 
-void HttpDoor::end_session(const McpRequest& request, const Reply& reply) {
+void HttpHandler::end_session(const McpRequest& request, const Reply& reply) {
   if (session_of(request, reply) == nullptr) return;
   const auto found = sessions_.find(request.http.mcp_session);
   end(found->second);

@@ -10,14 +10,14 @@
 #include <string>
 
 #include "api/api.h"
-#include "api/mcp_door.h"
+#include "api/mcp_handler.h"
 #include "mcp/loop.h"
 #include "mcp/peer.h"
 
 namespace watchdog::monitor::mcp {
 
 /// Answers on a thread of its own.
-class HttpDoor final : public McpDoor {
+class HttpHandler final : public McpHandler {
  public:
   /// Beyond: the one that idles longest goes.
   static constexpr std::size_t sessions_max = 1'000;
@@ -25,8 +25,8 @@ class HttpDoor final : public McpDoor {
   static constexpr Millis session_idle_max{3'600'000};
 
   /// `api` must outlive it. `version`: of this program.
-  HttpDoor(Api& api, std::string version);
-  ~HttpDoor() override;
+  HttpHandler(Api& api, std::string version);
+  ~HttpHandler() override;
 
   void answer(McpRequest request, Reply reply) override;
   /// Ends all sessions and requests. Later ones get no answer.
@@ -41,8 +41,8 @@ class HttpDoor final : public McpDoor {
   };
 
   void post(const McpRequest& request, const Reply& reply);
-  void take(const McpRequest& request, const Message& message, const std::shared_ptr<Peer>& peer,
-            const std::string& session, const Reply& reply);
+  void accept(const McpRequest& request, const Message& message, const std::shared_ptr<Peer>& peer,
+              const std::string& session, const Reply& reply);
   void open_stream(const McpRequest& request, const Reply& reply);
   void end_session(const McpRequest& request, const Reply& reply);
   /// Null: there is none of this caller; then the refusal is the reply.
@@ -56,7 +56,7 @@ class HttpDoor final : public McpDoor {
 
   Api& api_;
   LoopThread loop_;
-  Desk desk_;
+  ServerContext context_;
   std::map<std::string, Session> sessions_;
   std::set<std::shared_ptr<Peer>> single_;  ///< Of requests without a session, until answered.
 };

@@ -27,8 +27,9 @@ json versions() {
   return list;
 }
 
-json about_server(const Desk& desk) {
-  return {{"name", "watchdog-monitor"}, {"title", "watchdog-monitor"}, {"version", desk.version}};
+json about_server(const ServerContext& context) {
+  return {
+      {"name", "watchdog-monitor"}, {"title", "watchdog-monitor"}, {"version", context.version}};
 }
 
 json cached(json result, std::int64_t ttl_ms, const char* scope) {
@@ -93,8 +94,8 @@ const Peer::Method Peer::methods[] = {
     {"tasks/cancel", Method::Kind::tasks, &Peer::cancel_task},
 };
 
-std::shared_ptr<Exchange> Peer::take(const Message& message, std::shared_ptr<Source> source,
-                                     Send reply) {
+std::shared_ptr<Exchange> Peer::accept(const Message& message, std::shared_ptr<Source> source,
+                                       Send reply) {
   if (message.kind == Message::Kind::notification) notice(message);
   if (message.kind != Message::Kind::request) return nullptr;
   const bool is_modern = member(message.params, "_meta").contains(meta_version);
@@ -117,7 +118,7 @@ std::shared_ptr<Exchange> Peer::take(const Message& message, std::shared_ptr<Sou
 bool Peer::declare(const ExchangePtr& exchange) {
   const auto& meta = member(exchange->params, "_meta");
   if (!exchange->is_modern()) {
-    exchange->takes_tasks =
+    exchange->supports_tasks =
         exchange->revision == Revision::v2025_11_25 && member(exchange->params, "task").is_object();
     return true;
   }
@@ -133,7 +134,8 @@ bool Peer::declare(const ExchangePtr& exchange) {
                    std::string("_meta must have ") + meta_capabilities + ", an object");
     return false;
   }
-  exchange->takes_tasks = member(member(capabilities, "extensions"), tasks_extension).is_object();
+  exchange->supports_tasks =
+      member(member(capabilities, "extensions"), tasks_extension).is_object();
   return true;
 }
 
@@ -151,7 +153,7 @@ void Peer::dispatch(const ExchangePtr& exchange, const std::string& method) {
   }
   if (!is_known) return exchange->fail(rpc_method_not_found, "there is no method " + method);
   const bool is_of_tasks = found->kind == Kind::tasks || found->kind == Kind::modern_tasks;
-  if (is_modern && is_of_tasks && !exchange->takes_tasks) return fail_without_tasks(exchange);
+  if (is_modern && is_of_tasks && !exchange->supports_tasks) return fail_without_tasks(exchange);
   (this->*found->answer)(exchange);
 }
 
@@ -192,7 +194,7 @@ void Peer::initialize(const ExchangePtr& exchange) {
                              {"requests", {{"tools", {{"call", json::object()}}}}}};
   exchange->finish({{"protocolVersion", name_of(revision_)},
                     {"capabilities", std::move(capabilities)},
-                    {"serverInfo", about_server(desk_)},
+                    {"serverInfo", about_server(context_)},
                     {"instructions", instructions}});
 }
 
@@ -204,7 +206,7 @@ void Peer::discover(const ExchangePtr& exchange) {
                 {"resources", {{"subscribe", true}}},
                 {"extensions", {{tasks_extension, json::object()}}}}},
               {"instructions", instructions},
-              {"_meta", {{"io.modelcontextprotocol/serverInfo", about_server(desk_)}}}},
+              {"_meta", {{"io.modelcontextprotocol/serverInfo", about_server(context_)}}}},
              list_ttl_ms, "public"));
 }
 
@@ -213,21 +215,21 @@ void Peer::ping(const ExchangePtr& exchange) {
 }
 
 void Peer::list_tools(const ExchangePtr& exchange) {
-  finish_list(exchange, {{"tools", tool_list(exchange->revision, !desk_.own_session.empty())}});
+  finish_list(exchange, {{"tools", tool_list(exchange->revision, !context_.own_session.empty())}});
 }
 
 void Peer::call(const ExchangePtr& exchange) {
   const auto tool = text_in(exchange->params, "name");
-  const auto schema = schema_of(tool, !desk_.own_session.empty());
+  const auto schema = schema_of(tool, !context_.own_session.empty());
   if (schema.is_null()) return exchange->fail(rpc_invalid_params, "there is no tool " + tool);
   const auto& given = member(exchange->params, "arguments");
   const auto arguments = given.is_null() ? json::object() : given;
   if (const auto misuse = misuse_of(schema, arguments))
     return exchange->finish(tool_error(*misuse));
   if (tool == "wait") return wait(exchange, arguments);
-  if (!exchange->is_modern() && exchange->takes_tasks)
+  if (!exchange->is_modern() && exchange->supports_tasks)
     return exchange->fail(rpc_method_not_found, tool + " cannot be a task");
-  call_tool(desk_.loop, exchange, tool, arguments, desk_.own_session);
+  call_tool(context_.loop, exchange, tool, arguments, context_.own_session);
 }
 
 void Peer::list_resources(const ExchangePtr& exchange) {
@@ -252,7 +254,7 @@ void Peer::read_resource(const ExchangePtr& exchange) {
   if (!session) return fail_without_resource(exchange, uri);
   const auto target = session->empty() ? "/api/autonomous/progress?sort=attention&limit=200"
                                        : "/api/autonomous/progress/" + *session;
-  exchange->source->ask({.target = target}, [&loop = desk_.loop, exchange, uri,
+  exchange->source->ask({.target = target}, [&loop = context_.loop, exchange, uri,
                                              is_list = session->empty()](Answer answer) {
     loop.post([&loop, exchange, uri, is_list, answer = std::move(answer)] {
       auto document = json::parse(answer.body, nullptr, false);
@@ -279,7 +281,7 @@ void Peer::subscribe(const ExchangePtr& exchange) {
   const auto uri = text_in(exchange->params, "uri");
   if (!watch_)
     watch_ = std::make_shared<ResourceWatch>(
-        desk_.loop, source_, [weak = weak_from_this()](const std::string& changed) {
+        context_.loop, source_, [weak = weak_from_this()](const std::string& changed) {
           const auto self = weak.lock();
           if (self && self->send_)
             self->send_(notification_of("notifications/resources/updated", {{"uri", changed}}));
@@ -298,7 +300,7 @@ void Peer::listen(const ExchangePtr& exchange) {
   if (!wanted.is_object())
     return exchange->fail(rpc_invalid_params, "\"notifications\" must be an object");
   const auto& task_ids = member(wanted, "taskIds");
-  if (task_ids.is_array() && !exchange->takes_tasks) return fail_without_tasks(exchange);
+  if (task_ids.is_array() && !exchange->supports_tasks) return fail_without_tasks(exchange);
   // The exchange owns the subscription, so it is named weakly here.
   const std::weak_ptr<Exchange> weak = exchange;
   const auto about = [meta = json{{meta_subscription, exchange->id()}}](json params) {
@@ -307,7 +309,7 @@ void Peer::listen(const ExchangePtr& exchange) {
   };
   const auto held = std::make_shared<Subscription>();
   held->watch = std::make_shared<ResourceWatch>(
-      desk_.loop, exchange->source, [weak, about](const std::string& uri) {
+      context_.loop, exchange->source, [weak, about](const std::string& uri) {
         if (const auto open = weak.lock())
           open->notify("notifications/resources/updated", about({{"uri", uri}}));
       });
@@ -317,17 +319,17 @@ void Peer::listen(const ExchangePtr& exchange) {
     if (uri.is_string() && held->watch->add(uri)) agreed["resourceSubscriptions"].push_back(uri);
   std::vector<std::shared_ptr<TaskBook::Task>> tasks;
   for (const auto& id : task_ids)
-    if (auto task = id.is_string() ? desk_.tasks.find(exchange->source->owner(), id) : nullptr)
+    if (auto task = id.is_string() ? context_.tasks.find(exchange->source->owner(), id) : nullptr)
       tasks.push_back(std::move(task));
   for (const auto& task : tasks) agreed["taskIds"].push_back(task->id);
   exchange->notify("notifications/subscriptions/acknowledged", about({{"notifications", agreed}}));
   for (const auto& task : tasks) {
-    const auto tell = [weak, about](const TaskBook::Task& changed) {
+    const auto announce = [weak, about](const TaskBook::Task& changed) {
       if (const auto open = weak.lock())
         open->notify("notifications/tasks", about(task_json(changed)));
     };
-    tell(*task);
-    task->listeners.emplace_back(held, tell);
+    announce(*task);
+    task->listeners.emplace_back(held, announce);
   }
 }
 

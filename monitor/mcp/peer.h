@@ -16,7 +16,7 @@
 namespace watchdog::monitor::mcp {
 
 /// The parts of a server that all its clients share. They must not outlive it.
-struct Desk {
+struct ServerContext {
   Loop& loop;
   std::string version{};      ///< Of this program.
   std::string own_session{};  ///< Of reports that name none; empty: each must.
@@ -35,14 +35,15 @@ class Peer : public std::enable_shared_from_this<Peer> {
   static constexpr Millis quiet_max{45'000};
 
   /// `send` gets what belongs to no request; empty: such messages are dropped.
-  Peer(Desk& desk, std::shared_ptr<Source> source, std::function<void(const json&)> send = {})
-      : desk_(desk), source_(std::move(source)), send_(std::move(send)) {}
+  Peer(ServerContext& context, std::shared_ptr<Source> source,
+       std::function<void(const json&)> send = {})
+      : context_(context), source_(std::move(source)), send_(std::move(send)) {}
 
   /// Takes a message. `reply` gets the answer of a request, and before it what belongs to that
   /// request. `source`: asks with the permissions that came with this message. Returns the request,
   /// if it is one that is not answered yet.
-  std::shared_ptr<Exchange> take(const Message& message, std::shared_ptr<Source> source,
-                                 Send reply);
+  std::shared_ptr<Exchange> accept(const Message& message, std::shared_ptr<Source> source,
+                                   Send reply);
   /// The revision from now on, for clients whose `initialize` another peer has seen.
   void settle(Revision revision) { revision_ = revision; }
   [[nodiscard]] Revision revision() const noexcept { return revision_; }
@@ -87,7 +88,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
                   Millis quiet);
   [[nodiscard]] std::shared_ptr<TaskBook::Task> task_of(const ExchangePtr& exchange);
 
-  Desk& desk_;
+  ServerContext& context_;
   const std::shared_ptr<Source> source_;
   std::function<void(const json&)> send_;
   Revision revision_ = Revision::v2025_11_25;

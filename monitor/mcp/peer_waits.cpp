@@ -21,8 +21,8 @@ void Peer::wait(const ExchangePtr& exchange, const json& arguments) {
     return exchange->finish(
         tool_error("session must be the id of a session, as `agents` lists it"));
   goal->after = number_in(arguments, "after", -1);
-  if (exchange->takes_tasks && wait_as_task(exchange, *goal)) return;
-  const bool tells = !exchange->progress_token().is_null();
+  if (exchange->supports_tasks && wait_as_task(exchange, *goal)) return;
+  const bool reports_progress = !exchange->progress_token().is_null();
   // The exchange owns the wait; the wait names it weakly.
   const std::weak_ptr<Exchange> open = exchange;
   const auto own = std::make_shared<std::weak_ptr<Waiting>>();
@@ -30,19 +30,19 @@ void Peer::wait(const ExchangePtr& exchange, const json& arguments) {
   listener.over = [open](json result) {
     if (const auto self = open.lock()) self->finish(std::move(result));
   };
-  if (tells)
+  if (reports_progress)
     listener.changed = [open, own] {
       const auto self = open.lock();
       const auto waiting = own->lock();
       if (self && waiting) self->progress(static_cast<double>(waiting->seq()), waiting->words());
     };
-  const auto waiting = std::make_shared<Waiting>(desk_.loop, exchange->source, std::move(*goal),
+  const auto waiting = std::make_shared<Waiting>(context_.loop, exchange->source, std::move(*goal),
                                                  std::move(listener));
   *own = waiting;
   exchange->work = waiting;
   waiting->begin();
-  if (tells) return keep_alive(open, waiting, Millis{0});
-  desk_.loop.after(Millis{1'000 * number_in(arguments, "seconds", 50)}, [open, own] {
+  if (reports_progress) return keep_alive(open, waiting, Millis{0});
+  context_.loop.after(Millis{1'000 * number_in(arguments, "seconds", 50)}, [open, own] {
     const auto self = open.lock();
     const auto still = own->lock();
     if (self && still) self->finish(still->not_yet());
@@ -51,7 +51,7 @@ void Peer::wait(const ExchangePtr& exchange, const json& arguments) {
 
 void Peer::keep_alive(const std::weak_ptr<Exchange>& exchange,
                       const std::weak_ptr<Waiting>& waiting, Millis quiet) {
-  desk_.loop.after(progress_every, [weak = weak_from_this(), exchange, waiting, quiet] {
+  context_.loop.after(progress_every, [weak = weak_from_this(), exchange, waiting, quiet] {
     const auto self = weak.lock();
     const auto open = exchange.lock();
     const auto still = waiting.lock();
@@ -64,7 +64,7 @@ void Peer::keep_alive(const std::weak_ptr<Exchange>& exchange,
 }
 
 bool Peer::wait_as_task(const ExchangePtr& exchange, const WaitGoal& goal) {
-  const auto task = desk_.tasks.begin(exchange->source, goal);
+  const auto task = context_.tasks.begin(exchange->source, goal);
   if (!task) return false;
   if (exchange->is_modern()) {
     auto result = task_json(*task);
@@ -78,7 +78,7 @@ bool Peer::wait_as_task(const ExchangePtr& exchange, const WaitGoal& goal) {
 
 /// Returns the task that a request names, or null after it answered with an error.
 std::shared_ptr<TaskBook::Task> Peer::task_of(const ExchangePtr& exchange) {
-  auto task = desk_.tasks.find(exchange->source->owner(), text_in(exchange->params, "taskId"));
+  auto task = context_.tasks.find(exchange->source->owner(), text_in(exchange->params, "taskId"));
   if (!task)
     exchange->fail(rpc_invalid_params, "there is no such task; its result may have been dropped");
   return task;
@@ -117,7 +117,7 @@ void Peer::task_result(const ExchangePtr& exchange) {
 
 void Peer::list_tasks(const ExchangePtr& exchange) {
   json list = json::array();
-  for (const auto& task : desk_.tasks.all_of(exchange->source->owner()))
+  for (const auto& task : context_.tasks.all_of(exchange->source->owner()))
     list.push_back(old_task_json(*task));
   exchange->finish({{"tasks", std::move(list)}});
 }
@@ -127,7 +127,7 @@ void Peer::cancel_task(const ExchangePtr& exchange) {
   if (!task) return;
   if (!exchange->is_modern() && !task->waiting)
     return exchange->fail(rpc_invalid_params, "the task is over already: " + task->status);
-  desk_.tasks.cancel(*task);
+  context_.tasks.cancel(*task);
   exchange->finish(exchange->is_modern() ? json::object() : old_task_json(*task));
 }
 

@@ -20,7 +20,8 @@ bool ResourceWatch::add(const std::string& uri) {
   if (!is_new) return true;
   const std::weak_ptr<ResourceWatch> weak = weak_from_this();
   entry->second.following = source_->follow(
-      *session, {.told = [&loop = loop_, weak, uri](const std::string& event, const std::string&) {
+      *session,
+      {.on_record = [&loop = loop_, weak, uri](const std::string& event, const std::string&) {
         // The first record is the present state.
         if (event != "session") return;
         loop.post([weak, uri] {
@@ -37,7 +38,7 @@ void ResourceWatch::remove(const std::string& uri) {
 void ResourceWatch::changed(const std::string& uri) {
   const auto found = watched_.find(uri);
   if (found == watched_.end() || std::exchange(found->second.is_due, true)) return;
-  loop_.after(tell_every, [weak = weak_from_this(), uri] {
+  loop_.after(notify_every, [weak = weak_from_this(), uri] {
     const auto self = weak.lock();
     if (!self) return;
     const auto still = self->watched_.find(uri);

@@ -1,5 +1,5 @@
 /// \file
-/// Tells when resources change: the list of sessions, and sessions.
+/// Notifies when resources change: the list of sessions, and sessions.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ class ResourceWatch : public std::enable_shared_from_this<ResourceWatch> {
  public:
   static constexpr std::size_t watched_max = 100;
   /// Between two notifications about one resource.
-  static constexpr Millis tell_every{1'000};
+  static constexpr Millis notify_every{1'000};
 
   ResourceWatch(Loop& loop, std::shared_ptr<Source> source,
                 std::function<void(const std::string& uri)> updated)

@@ -39,7 +39,7 @@ class Source {
   /// The callbacks of a stream. A plain value.
   struct Listener {
     /// A record: its kind and its data.
-    std::function<void(std::string event, std::string data)> told{};
+    std::function<void(std::string event, std::string data)> on_record{};
     /// The monitor does not answer; the stream goes on when it does again.
     std::function<void()> lost{};
     /// The stream ended for good.

@@ -9,8 +9,8 @@
 
 #include "api/target.h"
 #include "facts/ids.h"
+#include "mcp/api_event.h"
 #include "mcp/brief.h"
-#include "mcp/told_event.h"
 #include "watchdog/wait.h"
 
 namespace watchdog::monitor::mcp {
@@ -18,7 +18,7 @@ namespace {
 
 constexpr Millis check_look_again{500};
 /// Clients give up after a minute or more.
-constexpr Millis check_patience{50'000};
+constexpr Millis check_wait_max{50'000};
 
 struct ToolCall {
   Loop& loop;
@@ -84,9 +84,9 @@ void show_agent(const ToolCallPtr& call) {
                        "&limit=" + std::to_string(count)},
             [document](const ToolCallPtr& shown, const json& page) {
               std::vector<json> recent;
-              for (const auto& told : member(page, "events")) {
-                const auto entry = timeline_entry(told_event(told));
-                recent.push_back({{"seq", number_in(told, "seq")},
+              for (const auto& stored : member(page, "events")) {
+                const auto entry = timeline_entry(api_event(stored));
+                recent.push_back({{"seq", number_in(stored, "seq")},
                                   {"at", iso_time(entry.at)},
                                   {"text", entry.text}});
               }
@@ -227,7 +227,7 @@ void check_agent(const ToolCallPtr& call) {
                                  .body = line_of({{"sessionId", call->session}})}
                       : Question{.target = "/api/autonomous/check-status/" + url_encoded(pending)};
   ask(call, std::move(question), [](const ToolCallPtr& self, const json& check) {
-    look_at_check(self, check, check_patience);
+    look_at_check(self, check, check_wait_max);
   });
 }
 
@@ -236,9 +236,9 @@ void cancel_agent(const ToolCallPtr& call) {
       {.method = Method::post,
        .target = call->base() + "/cancel",
        .body = line_of({{"reason", text_in(call->arguments, "reason")}})},
-      [](const ToolCallPtr& self, const json& told) {
+      [](const ToolCallPtr& self, const json& stored) {
         self->finish(
-            {{"ended", member(told, "ended") == true}, {"message", text_in(told, "message")}});
+            {{"ended", member(stored, "ended") == true}, {"message", text_in(stored, "message")}});
       });
 }
 

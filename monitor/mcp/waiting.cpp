@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "judge/attention.h"
+#include "mcp/api_event.h"
 #include "mcp/brief.h"
 #include "mcp/exchange.h"
-#include "mcp/told_event.h"
 #include "mcp/tool_calls.h"
 #include "terminal/situation.h"
 #include "text/nearest.h"
@@ -62,23 +62,24 @@ auto Waiting::later(Step step) {
 void Waiting::begin() {
   seq_ = goal_.after;
   following_ = source_->follow(
-      goal_.session, {.told = later([](Waiting& self, const std::string&, const std::string& data) {
-                        self.told(json::parse(data, nullptr, false));
-                      }),
-                      .lost = later([](Waiting& self) { self.is_lost_ = true; }),
-                      .ended = later([](Waiting& self, const Answer& answer) {
-                        if (const auto over = std::exchange(self.listener_.over, nullptr))
-                          over(answer_error(answer, self.goal_.session));
-                      })});
+      goal_.session,
+      {.on_record = later([](Waiting& self, const std::string&, const std::string& data) {
+         self.on_record(json::parse(data, nullptr, false));
+       }),
+       .lost = later([](Waiting& self) { self.is_lost_ = true; }),
+       .ended = later([](Waiting& self, const Answer& answer) {
+         if (const auto over = std::exchange(self.listener_.over, nullptr))
+           over(answer_error(answer, self.goal_.session));
+       })});
 }
 
-void Waiting::told(const json& record) {
+void Waiting::on_record(const json& record) {
   const auto& sessions = member(record, "sessions");
-  if (sessions.is_array() && !sessions.empty()) return take(sessions.front());
-  if (record.contains("lifecycle")) take(record);
+  if (sessions.is_array() && !sessions.empty()) return on_document(sessions.front());
+  if (record.contains("lifecycle")) on_document(record);
 }
 
-void Waiting::take(json document) {
+void Waiting::on_document(json document) {
   if (!document.is_object() || !document.contains("lifecycle")) return;
   is_lost_ = false;
   const bool is_new = document_.is_null() ||
@@ -105,22 +106,22 @@ void Waiting::ask_events() {
   if (newest <= seq_) return conclude();
   is_asking_ = true;
   source_->ask({.target = events_target(goal_.session, seq_)},
-               later([](Waiting& self, const Answer& answer) { self.take_events(answer); }));
+               later([](Waiting& self, const Answer& answer) { self.on_events(answer); }));
 }
 
-void Waiting::take_events(const Answer& answer) {
+void Waiting::on_events(const Answer& answer) {
   is_asking_ = false;
   const auto page = json::parse(answer.body, nullptr, false);
   // Without an answer the next document asks again.
   if (answer.status != 200 || !page.is_object()) return;
-  for (const auto& told : member(page, "events")) {
-    const auto event = told_event(told);
+  for (const auto& on_record : member(page, "events")) {
+    const auto event = api_event(on_record);
     if (event.seq <= seq_) continue;
     seq_ = event.seq;
     if (event.late) continue;
     if (goal_.until.goal == Goal::state_change)
       now_.holds |= is_change(event.report, goal_.until.what);
-    iterations_.take(event);
+    iterations_.fold(event);
     now_.beats = iterations_.beats;
     now_.rounds = iterations_.rounds;
     see(memory_, now_);

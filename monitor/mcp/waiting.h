@@ -58,10 +58,10 @@ class Waiting : public std::enable_shared_from_this<Waiting> {
  private:
   template <class Step>
   auto later(Step step);
-  void told(const json& record);
-  void take(json document);
+  void on_record(const json& record);
+  void on_document(json document);
   void ask_events();
-  void take_events(const Answer& answer);
+  void on_events(const Answer& answer);
   void conclude();
   void over(bool came, const char* end, const std::string& why);
   [[nodiscard]] json result(bool came, const char* end, const std::string& why) const;

@@ -58,8 +58,8 @@ struct SocketRow {
 };
 
 /// All TCP sockets of this network namespace.
-template <class Take>
-void each_socket(const Take& take) {
+template <class Visit>
+void each_socket(const Visit& visit) {
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
     std::ifstream file(table);
     std::string line;
@@ -76,10 +76,10 @@ void each_socket(const Take& take) {
         return number_from<int>(std::string_view(address).substr(colon + 1), 16).value_or(0);
       };
       if (!fields || field[9] == "0") continue;  // nobody has it any more
-      take(SocketRow{.own_port = port(field[1]),
-                     .other_port = port(field[2]),
-                     .state = field[3],
-                     .name = "socket:[" + field[9] + "]"});
+      visit(SocketRow{.own_port = port(field[1]),
+                      .other_port = port(field[2]),
+                      .state = field[3],
+                      .name = "socket:[" + field[9] + "]"});
     }
   }
 }

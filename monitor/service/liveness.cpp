@@ -94,10 +94,10 @@ struct Liveness::State : std::enable_shared_from_this<State> {
 
 Liveness::Liveness(asio::io_context& context, const Backend& backend, Options options)
     : state_(std::make_shared<State>(context, backend)) {
-  tell_service_manager("READY=1");
-  if (const auto patience = service_watchdog()) {
-    state_->repeat(state_->service, *patience / 2,
-                   [](const Vitals&) { tell_service_manager("WATCHDOG=1"); });
+  notify_service_manager("READY=1");
+  if (const auto interval = service_watchdog()) {
+    state_->repeat(state_->service, *interval / 2,
+                   [](const Vitals&) { notify_service_manager("WATCHDOG=1"); });
   }
   if (options.url.empty()) return;
   state_->pinger = std::make_unique<Pinger>(std::move(options.url), std::move(options.log));
@@ -113,7 +113,7 @@ Liveness::~Liveness() {
 
 void Liveness::stop() {
   if (!state_) return;
-  tell_service_manager("STOPPING=1");
+  notify_service_manager("STOPPING=1");
   state_->stopped = true;
   state_->service.cancel();
   state_->other.cancel();

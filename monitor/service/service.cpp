@@ -26,7 +26,7 @@ std::optional<std::int64_t> number(std::string_view text) {
 
 }  // namespace
 
-void tell_service_manager(std::string_view state) noexcept {
+void notify_service_manager(std::string_view state) noexcept {
   const auto path = variable("NOTIFY_SOCKET");
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

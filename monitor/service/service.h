@@ -11,7 +11,7 @@
 namespace watchdog::monitor {
 
 /// `READY=1`, `STOPPING=1`, `WATCHDOG=1`. No effect without a listener. Thread-safe.
-void tell_service_manager(std::string_view state) noexcept;
+void notify_service_manager(std::string_view state) noexcept;
 
 /// Returns the longest time between two `WATCHDOG=1` of this process; nothing: not requested.
 [[nodiscard]] std::optional<Millis> service_watchdog();

@@ -65,7 +65,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 14> sequence
 
 }  // namespace
 
-Result<Screen> Screen::take() {
+Result<Screen> Screen::claim() {
   Screen screen;
   if (isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0 ||
       tcgetattr(STDIN_FILENO, &screen.before_) != 0) {
@@ -79,19 +79,19 @@ Result<Screen> Screen::take() {
   raw.c_cc[VTIME] = 0;
   tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
   say("\x1b[?1049h\x1b[?25l");
-  screen.taken_ = true;
+  screen.claimed_ = true;
   return screen;
 }
 
 Screen::~Screen() {
-  if (!taken_) return;
+  if (!claimed_) return;
   say("\x1b[?25h\x1b[?1049l");
   tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
 }
 
 Screen::Screen(Screen&& other) noexcept
     : before_(other.before_),
-      taken_(std::exchange(other.taken_, false)),
+      claimed_(std::exchange(other.claimed_, false)),
       typed_(std::move(other.typed_)) {}
 
 std::size_t Screen::width() const {

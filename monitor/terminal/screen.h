@@ -17,7 +17,7 @@ namespace watchdog::monitor {
 class Screen {
  public:
   /// Takes the terminal of standard input and output. Errors: `invalid` (there is none).
-  [[nodiscard]] static Result<Screen> take();
+  [[nodiscard]] static Result<Screen> claim();
   /// Gives it back.
   ~Screen();
   Screen(Screen&& other) noexcept;
@@ -36,7 +36,7 @@ class Screen {
  private:
   Screen() = default;
   termios before_{};
-  bool taken_ = false;
+  bool claimed_ = false;
   std::string typed_;  ///< Not taken yet.
 };
 

@@ -36,7 +36,7 @@ std::int64_t number_in(const json& row, const char* name) {
   return found != row.end() && found->is_number() ? found->get<std::int64_t>() : 0;
 }
 
-SessionListRow board_row(const json& row) {
+SessionListRow session_row_from(const json& row) {
   SessionListRow made{
       .id = shown(row, "sessionId"), .title = shown(row, "title"), .agent = shown(row, "agent")};
   made.ended = number_in(row, "endedAt") != 0;
@@ -99,17 +99,17 @@ const std::vector<std::string> help_lines{
 
 }  // namespace
 
-std::vector<SessionListRow> board_rows(const std::string& answer) {
+std::vector<SessionListRow> session_rows_from(const std::string& answer) {
   const auto body = json::parse(answer, nullptr, false);
   std::vector<SessionListRow> rows;
   if (!body.is_object() || !body.contains("sessions")) return rows;
   for (const auto& row : body["sessions"]) {
-    if (row.is_object()) rows.push_back(board_row(row));
+    if (row.is_object()) rows.push_back(session_row_from(row));
   }
   return rows;
 }
 
-void SessionListModel::take(std::vector<SessionListRow> rows) {
+void SessionListModel::update(std::vector<SessionListRow> rows) {
   rows_ = std::move(rows);
   const auto visible = shown();
   const bool there = std::any_of(visible.begin(), visible.end(),
@@ -117,8 +117,8 @@ void SessionListModel::take(std::vector<SessionListRow> rows) {
   if (!there && mode_ == Mode::list) selected_ = visible.empty() ? "" : visible.front()->id;
 }
 
-void SessionListModel::tell(std::vector<std::string> lines) {
-  told_ = std::move(lines);
+void SessionListModel::show_details(std::vector<std::string> lines) {
+  details_ = std::move(lines);
 }
 
 std::vector<const SessionListRow*> SessionListModel::shown() const {
@@ -150,7 +150,7 @@ SessionListModel::Act SessionListModel::press(const Key& key) {
     if (key == "escape" || key == "enter") mode_ = Mode::list;
     if (key == "backspace" && !filter_.empty()) filter_.pop_back();
     if (key.size() == 1) filter_ += key;
-    take(std::move(rows_));
+    update(std::move(rows_));
     return Act::none;
   }
   if (mode_ == Mode::confirm) {
@@ -169,8 +169,8 @@ SessionListModel::Act SessionListModel::press(const Key& key) {
   if (mode_ == Mode::open) {
     if (key == "escape" || key == "enter") {
       mode_ = Mode::list;
-      told_.clear();
-      take(std::move(rows_));
+      details_.clear();
+      update(std::move(rows_));
     }
     return Act::none;
   }
@@ -186,7 +186,7 @@ SessionListModel::Act SessionListModel::press(const Key& key) {
   if (key == "r") reversed_ = !reversed_;
   if (key == "t") needed_only_ = !needed_only_;
   if (key == "/") mode_ = Mode::filter;
-  if (key == "t") take(std::move(rows_));
+  if (key == "t") update(std::move(rows_));
   if (key == "enter" && !selected_.empty()) {
     mode_ = Mode::open;
     return Act::open;
@@ -246,7 +246,7 @@ std::vector<std::string> SessionListModel::lines(std::size_t width, std::size_t 
   if (mode == Mode::help) {
     lines.insert(lines.end(), help_lines.begin(), help_lines.end());
   } else if (mode == Mode::open) {
-    lines.insert(lines.end(), told_.begin(), told_.end());
+    lines.insert(lines.end(), details_.begin(), details_.end());
   } else {
     list_lines(lines, width, height - 2);
   }

@@ -30,7 +30,7 @@ struct SessionListRow {
 };
 
 /// The rows in an answer of `GET /api/autonomous/sessions`; those that it cannot read are left out.
-[[nodiscard]] std::vector<SessionListRow> board_rows(const std::string& answer);
+[[nodiscard]] std::vector<SessionListRow> session_rows_from(const std::string& answer);
 
 /// A key as a name (`up`, `down`, `page up`, `page down`, `home`, `end`, `enter`, `escape`,
 /// `backspace`, `interrupt`), or the character itself.
@@ -44,9 +44,9 @@ class SessionListModel {
   enum class Act : std::uint8_t { none, quit, look, open, cancel };
 
   /// Takes the newest rows. The selection stays.
-  void take(std::vector<SessionListRow> rows);
+  void update(std::vector<SessionListRow> rows);
   /// Sets the lines of the open session.
-  void tell(std::vector<std::string> lines);
+  void show_details(std::vector<std::string> lines);
   /// A line at the bottom, until the next key.
   void note(std::string text) { note_ = std::move(text); }
 
@@ -67,7 +67,7 @@ class SessionListModel {
 
   std::vector<SessionListRow> rows_;
   std::string selected_;
-  std::vector<std::string> told_;
+  std::vector<std::string> details_;
   std::string filter_;
   std::string note_;
   Order order_ = Order::state;

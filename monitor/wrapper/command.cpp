@@ -38,15 +38,15 @@ Result<Command> Command::prepare(const Launch& launch) {
   sigset_t before;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
-  const pid_t leader = fork();
-  if (leader == 0) {
+  const pid_t supervisor = fork();
+  if (supervisor == 0) {
     ours.reset();
     lead(launch, theirs.get());
   }
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (leader < 0) return refused();
+  if (supervisor < 0) return refused();
   Command command;
-  command.leader_ = leader;
+  command.supervisor_ = supervisor;
   command.channel_ = std::move(ours);
   return command;
 }
@@ -54,15 +54,15 @@ Result<Command> Command::prepare(const Launch& launch) {
 Command::Command(Command&& other) noexcept
     : channel_(std::move(other.channel_)),
       process_(std::move(other.process_)),
-      leader_(std::exchange(other.leader_, -1)),
+      supervisor_(std::exchange(other.supervisor_, -1)),
       pid_(other.pid_),
       cpu_ms_(other.cpu_ms_),
       early_(std::move(other.early_)) {}
 
 Command::~Command() {
-  if (leader_ < 0) return;
+  if (supervisor_ < 0) return;
   order(channel_.get(), Kind::leave);
-  while (waitpid(leader_, nullptr, 0) < 0 && errno == EINTR) continue;
+  while (waitpid(supervisor_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
 void Command::begin() const {
@@ -107,7 +107,7 @@ void Command::resume() const {
 
 std::vector<Descendant> Command::family() const {
   auto all = descendants();
-  std::erase_if(all, [this](const Descendant& one) { return one.pid == leader_; });
+  std::erase_if(all, [this](const Descendant& one) { return one.pid == supervisor_; });
   return all;
 }
 

@@ -25,8 +25,8 @@ struct Launch {
   std::array<int, 3> files{0, 1, 2};
   bool has_terminal = false;  ///< Then files[0] is the terminal of its session.
   sigset_t signals{};         ///< Blocked for it.
-  int seat = -1;              ///< Terminal to be put back like this if the caller is killed; or -1.
-  termios seat_settings{};
+  int caller_terminal = -1;   ///< Terminal to be put back like this if the caller is killed; or -1.
+  termios caller_terminal_settings{};
 };
 
 /// News of a command. A plain value.
@@ -76,7 +76,7 @@ class Command {
   Command() = default;
   FileDescriptor channel_;
   FileDescriptor process_;
-  pid_t leader_ = -1;
+  pid_t supervisor_ = -1;
   pid_t pid_ = -1;
   std::int64_t cpu_ms_ = 0;  ///< The most that was seen.
   std::vector<int> early_;   ///< Signals that came before it did.

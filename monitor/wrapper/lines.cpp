@@ -6,10 +6,10 @@
 namespace watchdog::monitor {
 namespace {
 
-void tell(std::string_view line, const LineReader::Take& take) {
+void emit(std::string_view line, const LineReader::Sink& sink) {
   line = line.substr(0, LineReader::line_bytes_max);
   if (line.ends_with('\r')) line.remove_suffix(1);
-  take(line);
+  sink(line);
 }
 
 }  // namespace
@@ -31,24 +31,24 @@ void LineReader::keep(std::string_view bytes) {
   begun_.append(bytes.substr(0, line_bytes_max - std::min(line_bytes_max, begun_.size())));
 }
 
-void LineReader::feed(std::string_view bytes, const Take& take) {
+void LineReader::feed(std::string_view bytes, const Sink& sink) {
   while (!bytes.empty()) {
     const auto* const end = static_cast<const char*>(memchr(bytes.data(), '\n', bytes.size()));
     if (end == nullptr) return keep(bytes);
     const auto line = bytes.substr(0, static_cast<std::size_t>(end - bytes.data()));
     if (begun_.empty()) {
-      tell(line, take);
+      emit(line, sink);
     } else {
       keep(line);
-      tell(begun_, take);
+      emit(begun_, sink);
       begun_.clear();
     }
     bytes.remove_prefix(line.size() + 1);
   }
 }
 
-void LineReader::finish(const Take& take) {
-  if (!begun_.empty()) tell(begun_, take);
+void LineReader::finish(const Sink& sink) {
+  if (!begun_.empty()) emit(begun_, sink);
   begun_.clear();
 }
 

@@ -20,11 +20,11 @@ class LineReader {
   /// A longer line is cut to this: the size of an event.
   static constexpr std::size_t line_bytes_max = 1'048'576;
   /// Gets a line without its end, which is LF or CR LF.
-  using Take = std::function<void(std::string_view line)>;
+  using Sink = std::function<void(std::string_view line)>;
 
-  void feed(std::string_view bytes, const Take& take);
+  void feed(std::string_view bytes, const Sink& sink);
   /// Ends the output: text after the last newline is a line as well.
-  void finish(const Take& take);
+  void finish(const Sink& sink);
 
  private:
   void keep(std::string_view bytes);

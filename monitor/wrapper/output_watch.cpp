@@ -25,12 +25,12 @@ bool OutputWatch::has_room() {
   const auto now = system_clock().since_boot();
   if (now - second_ >= Millis{1'000}) {
     second_ = now;
-    told_ = 0;
+    reported_ = 0;
   }
-  return ++told_ <= told_per_second_max;
+  return ++reported_ <= reported_per_second_max;
 }
 
-void OutputWatch::take_line(std::string_view line) {
+void OutputWatch::feed_line(std::string_view line) {
   if (auto event = recognition_.event_in(line)) {
     say_(std::move(*event));
   } else if (recognition_.finds(line) && has_room()) {
@@ -39,22 +39,22 @@ void OutputWatch::take_line(std::string_view line) {
   redactor_.pass(line);
 }
 
-void OutputWatch::take(std::string_view bytes) {
+void OutputWatch::feed(std::string_view bytes) {
   tally_.bytes += bytes.size();
   tally_.lines += newlines_in(bytes);
   if (!recognition_.is_idle())
-    lines_.feed(bytes, [this](std::string_view line) { take_line(line); });
+    lines_.feed(bytes, [this](std::string_view line) { feed_line(line); });
   const auto progress = sequence_.feed(bytes);
   if (!progress || progress == progress_) return;
   progress_ = progress;
   JsonWriter data;
   data.open_object().field("state", name_of(progress->state)).field("percent", progress->percent);
   data.close_object();
-  say_(state_change("progress", data.take()));
+  say_(state_change("progress", data.finish()));
 }
 
 void OutputWatch::finish() {
-  if (!recognition_.is_idle()) lines_.finish([this](std::string_view line) { take_line(line); });
+  if (!recognition_.is_idle()) lines_.finish([this](std::string_view line) { feed_line(line); });
 }
 
 }  // namespace watchdog::monitor

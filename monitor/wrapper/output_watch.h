@@ -27,17 +27,17 @@ class OutputWatch {
  public:
   /// The limit of reported lines that match an expression: a command that prints millions of them
   /// is not slowed.
-  static constexpr int told_per_second_max = 100;
+  static constexpr int reported_per_second_max = 100;
 
   /// `say` gets what the output says.
   OutputWatch(Recognition recognition, OutputTally& tally, std::function<void(Report)> say);
 
-  void take(std::string_view bytes);
+  void feed(std::string_view bytes);
   /// Ends the output.
   void finish();
 
  private:
-  void take_line(std::string_view line);
+  void feed_line(std::string_view line);
   /// Returns true if another line may be reported in this second.
   [[nodiscard]] bool has_room();
 
@@ -49,7 +49,7 @@ class OutputWatch {
   ProgressSequence sequence_;
   std::optional<TerminalProgress> progress_;  ///< Reported last.
   Millis second_{};                           ///< When the current one began.
-  int told_ = 0;                              ///< In it.
+  int reported_ = 0;                          ///< In it.
 };
 
 }  // namespace watchdog::monitor

@@ -35,13 +35,13 @@ struct Pump::State {
 
   void run() {
     pass_all();
-    if (!tell({})) return;
+    if (!hand_over({})) return;
     from.reset();
     eventfd_write(stopped.get(), 1);
   }
 
   /// Returns false if the receiver is not interested any more.
-  bool tell(std::string_view bytes) {
+  bool hand_over(std::string_view bytes) {
     const std::lock_guard guard(tapping);
     if (!given_up) tap(bytes);
     return !given_up;
@@ -56,7 +56,7 @@ struct Pump::State {
       const auto count = read(from.get(), piece.data(), piece.size());
       if (count > 0) {
         const std::string_view bytes(piece.data(), static_cast<std::size_t>(count));
-        if (!tell(bytes) || !pass(bytes)) return;
+        if (!hand_over(bytes) || !pass(bytes)) return;
         if (draining) owed -= count;
         continue;
       }

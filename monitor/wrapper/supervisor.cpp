@@ -18,7 +18,7 @@ namespace {
 
 using Kind = SupervisorMessage::Kind;
 
-void tell(int channel, const SupervisorMessage& message) {
+void send_message(int channel, const SupervisorMessage& message) {
   send(channel, &message, sizeof message, MSG_NOSIGNAL);
 }
 
@@ -54,7 +54,7 @@ SupervisorMessage hear(int channel, bool& is_gone) {
   words.push_back(nullptr);
   execvp(words[0], words.data());
   const int cause = errno;
-  tell(channel, {.kind = Kind::failed, .number = cause});
+  send_message(channel, {.kind = Kind::failed, .number = cause});
   _exit(cause == ENOENT ? 127 : 126);
 }
 
@@ -66,10 +66,10 @@ bool reap(pid_t command, int channel) {
   for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
     if (pid != command) continue;
     if (WIFSTOPPED(status)) {
-      tell(channel, {.kind = Kind::stopped, .number = WSTOPSIG(status)});
+      send_message(channel, {.kind = Kind::stopped, .number = WSTOPSIG(status)});
     } else {
       runs = false;
-      tell(channel, {.kind = Kind::exited, .number = status});
+      send_message(channel, {.kind = Kind::exited, .number = status});
     }
   }
   return runs;
@@ -88,16 +88,16 @@ void lead(const Launch& launch, int channel) {
   const pid_t command = fork();
   if (command == 0) become(launch, channel);
   if (command < 0) {
-    tell(channel, {.kind = Kind::failed, .number = errno});
-    tell(channel, {.kind = Kind::exited, .number = 126 << 8});
+    send_message(channel, {.kind = Kind::failed, .number = errno});
+    send_message(channel, {.kind = Kind::exited, .number = 126 << 8});
   } else {
-    tell(channel, {.kind = Kind::begun, .number = command});
+    send_message(channel, {.kind = Kind::begun, .number = command});
   }
   // Closes the parent's files, so that their end is noticed.
   const auto after = static_cast<unsigned>(channel) + 1;
   close_range(STDERR_FILENO + 1, after - 2, 0);
   close_range(after, ~0U, 0);
-  if (launch.seat != STDIN_FILENO) close(STDIN_FILENO);
+  if (launch.caller_terminal != STDIN_FILENO) close(STDIN_FILENO);
 
   sigset_t heard;
   sigemptyset(&heard);
@@ -116,7 +116,8 @@ void lead(const Launch& launch, int channel) {
     if (hear(channel, is_gone).kind != Kind::leave) continue;
     if (is_gone) {
       // Killed: it could do neither itself.
-      if (launch.seat >= 0) tcsetattr(launch.seat, TCSANOW, &launch.seat_settings);
+      if (launch.caller_terminal >= 0)
+        tcsetattr(launch.caller_terminal, TCSANOW, &launch.caller_terminal_settings);
       if (runs) kill(command, SIGHUP);
     }
     _exit(0);

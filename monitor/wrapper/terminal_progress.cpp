@@ -12,7 +12,7 @@ constexpr std::string_view beginning = "\x1b]9;4;";
 constexpr std::size_t sequence_bytes_max = 32;
 
 /// The number at the front, and the text behind it; nothing if there is none.
-std::optional<int> take_number(std::string_view& text) {
+std::optional<int> read_number(std::string_view& text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || number < 0) return std::nullopt;
@@ -22,12 +22,12 @@ std::optional<int> take_number(std::string_view& text) {
 
 /// `STATE` or `STATE;PERCENT`.
 std::optional<TerminalProgress> parsed(std::string_view text) {
-  const auto state = take_number(text);
+  const auto state = read_number(text);
   if (!state || *state >= static_cast<int>(std::size(Names<TerminalProgress::State>::all)))
     return std::nullopt;
   TerminalProgress progress{.state = static_cast<TerminalProgress::State>(*state)};
   if (text.starts_with(';')) text.remove_prefix(1);
-  if (const auto percent = take_number(text)) progress.percent = std::min(*percent, 100);
+  if (const auto percent = read_number(text)) progress.percent = std::min(*percent, 100);
   return progress;
 }
 

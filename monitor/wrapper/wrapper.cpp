@@ -29,9 +29,9 @@ namespace {
 constexpr std::size_t keys_bytes = 4'096;
 constexpr int pipe_bytes = 1'024 * 1'024;
 /// Between two looks at what does not want to end.
-constexpr Millis sight_every{20};
+constexpr Millis sample_every{20};
 /// Between two looks whether a job in the background was called to the front.
-constexpr Millis seat_look_every{200};
+constexpr Millis terminal_look_every{200};
 /// Signals to pass on.
 constexpr int passed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
@@ -97,12 +97,12 @@ Wrapper::~Wrapper() = default;
 
 Result<void> Wrapper::open_files(Launch& launch) {
   if (isatty(STDIN_FILENO) == 1) {
-    seat_.emplace(STDIN_FILENO);
-    auto terminal = PseudoTerminal::open(seat_->settings(), seat_->size());
+    terminal_.emplace(STDIN_FILENO);
+    auto terminal = PseudoTerminal::open(terminal_->settings(), terminal_->size());
     if (!terminal) return terminal.error();
     launch.has_terminal = true;
-    launch.seat = STDIN_FILENO;
-    launch.seat_settings = seat_->settings();
+    launch.caller_terminal = STDIN_FILENO;
+    launch.caller_terminal_settings = terminal_->settings();
     // The command's terminal echoes keys, also if its output goes elsewhere.
     int screen = STDIN_FILENO;
     for (const int number : {STDERR_FILENO, STDOUT_FILENO})
@@ -136,16 +136,16 @@ Result<void> Wrapper::open_pipe(Launch& launch, int number) {
 }
 
 void Wrapper::block_signals(Launch& launch) {
-  sigset_t taken;
-  sigemptyset(&taken);
-  for (const int number : passed_on) sigaddset(&taken, number);
-  if (seat_) {
-    sigaddset(&taken, SIGWINCH);
-    sigaddset(&taken, SIGCONT);
-    sigaddset(&taken, SIGTSTP);
+  sigset_t handled;
+  sigemptyset(&handled);
+  for (const int number : passed_on) sigaddset(&handled, number);
+  if (terminal_) {
+    sigaddset(&handled, SIGWINCH);
+    sigaddset(&handled, SIGCONT);
+    sigaddset(&handled, SIGTSTP);
   }
-  sigprocmask(SIG_BLOCK, &taken, &launch.signals);
-  signals_ = FileDescriptor(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  sigprocmask(SIG_BLOCK, &handled, &launch.signals);
+  signals_ = FileDescriptor(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 WrapEnd Wrapper::run(Reporting& reporting) {
@@ -156,15 +156,15 @@ WrapEnd Wrapper::run(Reporting& reporting) {
         spec_.recognition, tally_,
         [&reporting](Report report) { reporting.say(std::move(report)); }));
     const auto tap = [&watch = *watch](std::string_view bytes) {
-      bytes.empty() ? watch.finish() : watch.take(bytes);
+      bytes.empty() ? watch.finish() : watch.feed(bytes);
     };
     pumps_.push_back(std::make_unique<Pump>(std::move(stream.from), stream.to, tap));
   }
-  if (seat_) seat_->make_raw();
+  if (terminal_) terminal_->make_raw();
   command_->begin();
   while (!over_) turn();
   drain();
-  if (seat_) seat_->restore();
+  if (terminal_) terminal_->restore();
   end_.holders = holders();
   beat();
   pumps_.clear();
@@ -175,11 +175,11 @@ WrapEnd Wrapper::run(Reporting& reporting) {
   return end_;
 }
 
-int Wrapper::patience() const {
+int Wrapper::poll_timeout() const {
   auto until = beat_at_;
   if (kill_at_) until = std::min(until, *kill_at_);
   // Shells do not notify a running job that it has the terminal now.
-  if (seat_ && !seat_->is_raw()) until = std::min(until, now() + seat_look_every);
+  if (terminal_ && !terminal_->is_raw()) until = std::min(until, now() + terminal_look_every);
   return static_cast<int>(std::clamp<std::int64_t>((until - now()).count(), 0, INT_MAX));
 }
 
@@ -187,39 +187,39 @@ void Wrapper::turn() {
   if (now() >= beat_at_) beat();
   if (kill_at_ && now() >= *kill_at_) climb();
   if (over_) return;
-  if (seat_) seat_->make_raw();
-  const bool reads = seat_ && seat_->is_raw() && !keys_end_ && keys_.empty();
+  if (terminal_) terminal_->make_raw();
+  const bool reads = terminal_ && terminal_->is_raw() && !keys_end_ && keys_.empty();
   std::array<pollfd, 5> fds{{{signals_.get(), POLLIN, 0},
                              {kill_at_ ? -1 : cancel_.get(), POLLIN, 0},
                              {end_.code || end_.signal ? -1 : command_->news_fd(), POLLIN, 0},
                              {reads ? STDIN_FILENO : -1, POLLIN, 0},
                              {keys_.empty() ? -1 : inner_.get(), POLLOUT, 0}}};
-  if (poll(fds.data(), fds.size(), patience()) <= 0) return;
-  if (fds[0].revents != 0) take_signal();
+  if (poll(fds.data(), fds.size(), poll_timeout()) <= 0) return;
+  if (fds[0].revents != 0) handle_signal();
   if (fds[1].revents != 0) cancel();
-  if (fds[2].revents != 0) take_news();
-  if (fds[3].revents != 0) take_keys();
+  if (fds[2].revents != 0) handle_news();
+  if (fds[3].revents != 0) read_keys();
   if (fds[4].revents != 0) write_keys();
 }
 
-void Wrapper::take_signal() {
+void Wrapper::handle_signal() {
   signalfd_siginfo info{};
   if (read(signals_.get(), &info, sizeof info) != sizeof info) return;
   const auto number = static_cast<int>(info.ssi_signo);
-  if (number == SIGCONT || number == SIGWINCH) return take_seat();
+  if (number == SIGCONT || number == SIGWINCH) return claim_terminal();
   // The terminal sends its signals to the whole job.
-  if (info.ssi_code == SI_KERNEL && !seat_) return;
+  if (info.ssi_code == SI_KERNEL && !terminal_) return;
   command_->signal(number);
 }
 
 /// The terminal may have come back, or have another size.
-void Wrapper::take_seat() {
-  seat_->make_raw();
-  const auto size = seat_->size();
+void Wrapper::claim_terminal() {
+  terminal_->make_raw();
+  const auto size = terminal_->size();
   ioctl(inner_.get(), TIOCSWINSZ, &size);
 }
 
-void Wrapper::take_news() {
+void Wrapper::handle_news() {
   const auto news = command_->news();
   if (!news) return;
   switch (news->kind) {
@@ -227,7 +227,7 @@ void Wrapper::take_news() {
       end_.error = "cannot run " + spec_.words[0] + ": " + reason(news->number);
       break;
     case CommandNews::Kind::stopped:
-      if (seat_) stop_with_command();
+      if (terminal_) stop_with_command();
       break;
     case CommandNews::Kind::lost:
       end_.error = "its leader was killed: nobody knows how it ended";
@@ -245,7 +245,7 @@ void Wrapper::take_news() {
 /// As the command would have stopped with its job: this job stops instead, until its shell lets it
 /// go on.
 void Wrapper::stop_with_command() {
-  seat_->restore();
+  terminal_->restore();
   sigset_t stop;
   sigset_t before;
   sigemptyset(&stop);
@@ -253,11 +253,11 @@ void Wrapper::stop_with_command() {
   sigprocmask(SIG_UNBLOCK, &stop, &before);
   kill(0, SIGTSTP);
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  take_seat();
+  claim_terminal();
   command_->resume();
 }
 
-void Wrapper::take_keys() {
+void Wrapper::read_keys() {
   keys_.resize(keys_bytes);
   const auto count = read(STDIN_FILENO, keys_.data(), keys_.size());
   keys_end_ = count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN);
@@ -288,7 +288,7 @@ void Wrapper::climb() {
   const auto left = command_->family();
   for (const auto& one : left) send_signal(one, SIGKILL);
   if (left.empty()) command_->signal(SIGKILL);
-  kill_at_ = now() + sight_every;
+  kill_at_ = now() + sample_every;
   const bool has_ended = end_.code || end_.signal;
   if (!has_ended || (!left.empty() && now() < *verified_)) return;
   over_ = true;

@@ -74,22 +74,22 @@ class Wrapper {
   void block_signals(Launch& launch);
 
   void turn();
-  void take_signal();
-  void take_news();
-  void take_keys();
+  void handle_signal();
+  void handle_news();
+  void read_keys();
   void write_keys();
   void stop_with_command();
-  void take_seat();
+  void claim_terminal();
   void cancel();
   void climb();
   void beat();
   void drain();
   [[nodiscard]] std::vector<std::string> holders() const;
-  [[nodiscard]] int patience() const;
+  [[nodiscard]] int poll_timeout() const;
 
   WrapSpec spec_;
   std::optional<Command> command_;
-  std::optional<Terminal> seat_;
+  std::optional<Terminal> terminal_;
   FileDescriptor inner_;  ///< Our end of the command's terminal.
   FileDescriptor signals_;
   FileDescriptor cancel_;

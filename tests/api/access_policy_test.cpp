@@ -22,11 +22,11 @@ AccessPolicy on_loopback() {
           .hosts = {"127.0.0.1"}};
 }
 AccessPolicy exposed() {
-  auto gate = on_loopback();
-  gate.without_token = {};
-  gate.any_host = true;
-  gate.secure = true;
-  return gate;
+  auto policy = on_loopback();
+  policy.without_token = {};
+  policy.any_host = true;
+  policy.secure = true;
+  return policy;
 }
 Request request(Method method = Method::get) {
   return {.method = method, .target = "/", .host = "127.0.0.1:3000"};
@@ -42,9 +42,9 @@ Request logged_in(Method method) {
   return made;
 }
 /// The status of the refusal; 0: the request may go on.
-int answer(const AccessPolicy& gate, const Request& request, std::optional<Scope> scope) {
-  if (const auto refusal = gate.refuse_foreign(request)) return refusal->status;
-  const auto refusal = gate.refuse(gate.caller(request, now), scope);
+int answer(const AccessPolicy& policy, const Request& request, std::optional<Scope> scope) {
+  if (const auto refusal = policy.refuse_foreign(request)) return refusal->status;
+  const auto refusal = policy.refuse(policy.caller(request, now), scope);
   return refusal ? refusal->status : 0;
 }
 
@@ -185,10 +185,10 @@ Request from(const std::string& peer, const std::string& secret = "") {
 }
 
 TEST(AccessPolicy, takes_only_a_name_or_an_address_with_a_port_for_a_host) {
-  const auto status = [](const AccessPolicy& gate, const std::string& host) {
+  const auto status = [](const AccessPolicy& policy, const std::string& host) {
     auto asked = request();
     asked.host = host;
-    const auto refusal = gate.refuse_foreign(asked);
+    const auto refusal = policy.refuse_foreign(asked);
     return refusal ? refusal->status : 0;
   };
   for (const char* host : {"127.0.0.1", "127.0.0.1:3000", "localhost", "LOCALHOST:1", "[::1]",
@@ -225,17 +225,17 @@ TEST(AccessPolicy, takes_only_a_name_or_an_address_with_a_port_for_a_host) {
 TEST(Access, limits_the_number_of_refused_acts_in_the_trail) {
   test::ManualClock clock;
   Access access(exposed(), 0, clock);
-  const auto taken = [&](const std::string& peer, int count) {
+  const auto admitted = [&](const std::string& peer, int count) {
     int sum = 0;
-    for (int i = 0; i < count; ++i) sum += access.takes_refused_act(from(peer)) ? 1 : 0;
+    for (int i = 0; i < count; ++i) sum += access.admits_refused_act(from(peer)) ? 1 : 0;
     return sum;
   };
-  EXPECT_EQ(taken("10.0.0.1", 100), 10);
-  EXPECT_EQ(taken("10.0.0.2", 1), 1) << "others are in the trail";
+  EXPECT_EQ(admitted("10.0.0.1", 100), 10);
+  EXPECT_EQ(admitted("10.0.0.2", 1), 1) << "others are in the trail";
   clock.advance(std::chrono::minutes(1));
-  EXPECT_EQ(taken("10.0.0.1", 100), 1);
+  EXPECT_EQ(admitted("10.0.0.1", 100), 1);
   int all = 0;
-  for (int i = 0; i < 200; ++i) all += taken("10.1." + std::to_string(i) + ".1", 1);
+  for (int i = 0; i < 200; ++i) all += admitted("10.1." + std::to_string(i) + ".1", 1);
   EXPECT_LE(all, 60) << "many addresses together do not fill the disk";
   EXPECT_GE(all, 40);
 }
@@ -257,9 +257,9 @@ TEST(Access, refuses_logins_after_ten_wrong_ones_of_an_address_until_time_has_pa
 }
 
 TEST(Access, lets_what_was_opened_last_as_long_as_what_was_shown) {
-  for (const auto& gate : {on_loopback(), exposed()}) {
+  for (const auto& policy : {on_loopback(), exposed()}) {
     test::ManualClock clock;
-    Access access(gate, 0, clock);
+    Access access(policy, 0, clock);
     auto by_cookie = request();
     by_cookie.cookie = login_cookie({"ann", Scopes::all(), all_secret}, clock.wall() + login_lasts);
     const auto ann = access.lasting(shown("Bearer " + all_secret), Scope::read);
@@ -267,7 +267,7 @@ TEST(Access, lets_what_was_opened_last_as_long_as_what_was_shown) {
     const auto login = access.lasting(by_cookie, Scope::read);
     const auto nobody = access.lasting(request(), Scope::read);
     const auto all = [&] { return std::array{ann(), bob(), login(), nobody()}; };
-    const bool open = !gate.without_token.empty();
+    const bool open = !policy.without_token.empty();
     EXPECT_EQ(all(), (std::array{true, true, true, open}));
     access.renew({{"ann", Scopes::all(), all_secret}});
     EXPECT_EQ(all(), (std::array{true, false, true, open})) << "withdrawn";
@@ -330,14 +330,14 @@ TEST(Access, limits_the_requests_of_each_other_machine) {
 }
 
 TEST(Access, believes_the_nearest_proxy_about_who_asks_if_there_is_one) {
-  auto gate = exposed();
+  auto policy = exposed();
   const auto peer = [&](const std::string& forwarded_for) {
     auto asked = from("127.0.0.1");
     asked.forwarded_for = forwarded_for;
-    return gate.peer(asked);
+    return policy.peer(asked);
   };
   EXPECT_EQ(peer("10.0.0.1"), "127.0.0.1") << "there is none";
-  gate.behind_proxy = true;
+  policy.behind_proxy = true;
   for (const auto& [header, address] :
        std::vector<std::pair<std::string, std::string>>{{"", "127.0.0.1"},
                                                         {"10.0.0.1", "10.0.0.1"},

@@ -32,7 +32,7 @@ TEST_P(Limit, is_kept) {
   RateLimit limit(GetParam().per_second, GetParam().at_once);
   for (const auto& step : GetParam().steps) {
     const Millis now{step.at_ms};
-    EXPECT_EQ(limit.take(now), step.may) << "at " << step.at_ms;
+    EXPECT_EQ(limit.admit(now), step.may) << "at " << step.at_ms;
     EXPECT_EQ(limit.wait(now).count(), step.wait_ms) << "at " << step.at_ms;
   }
 }
@@ -61,21 +61,21 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(PeerLimits, are_each_peers_own) {
   PeerLimits limits(1, 1);
-  EXPECT_TRUE(limits.of("a", Millis{0}).take(Millis{0}));
-  EXPECT_FALSE(limits.of("a", Millis{0}).take(Millis{0}));
-  EXPECT_TRUE(limits.of("b", Millis{0}).take(Millis{0}));
+  EXPECT_TRUE(limits.of("a", Millis{0}).admit(Millis{0}));
+  EXPECT_FALSE(limits.of("a", Millis{0}).admit(Millis{0}));
+  EXPECT_TRUE(limits.of("b", Millis{0}).admit(Millis{0}));
 }
 
 TEST(PeerLimits, remember_who_is_busy_and_forget_the_rest_when_there_are_too_many) {
   PeerLimits limits(1, 1);
   for (std::size_t n = 0; n + 1 < peers_max; ++n)
-    (void)limits.of(std::to_string(n), Millis{0}).take(Millis{0});
+    (void)limits.of(std::to_string(n), Millis{0}).admit(Millis{0});
   const Millis later{60'000};
-  (void)limits.of("busy", later).take(later);
+  (void)limits.of("busy", later).admit(later);
   EXPECT_EQ(limits.size(), peers_max);
-  (void)limits.of("one more", later).take(later);
+  (void)limits.of("one more", later).admit(later);
   EXPECT_EQ(limits.size(), 2U);
-  EXPECT_FALSE(limits.of("busy", later).take(later));
+  EXPECT_FALSE(limits.of("busy", later).admit(later));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 /// \file
-/// What telling loops from work costs: for each call, for each byte, and in memory.
+/// What distinguishing loops from work costs: for each call, for each byte, and in memory.
 #include <malloc.h>
 
 #include <new>
@@ -100,11 +100,11 @@ Event event_of(Report report) {
 
 /// A session that goes on.
 struct Session {
-  void take(Event& event) {
+  void fold(Event& event) {
     event.seq = ++seq;
     event.tick = now += Millis{500};
     std::vector<Transition> changes;
-    judged.take(event, changes);
+    judged.fold(event, changes);
   }
 
   Case judged;
@@ -158,7 +158,7 @@ void fold_call(Table& table) {
       pairs,
       [&] {
         return 1e6 / static_cast<double>(events.size()) * cpu_of([&] {
-                 for (auto& event : events) session.take(event);
+                 for (auto& event : events) session.fold(event);
                });
       },
       [&] {
@@ -255,8 +255,8 @@ class Hoarder {
     Report beat;
     beat.detail = Heartbeats{.phase = "act", .source = Source::loop};
     Event beats = event_of(std::move(beat));
-    for (int i = 0; i < 100; ++i) take(beats);
-    take(step_);
+    for (int i = 0; i < 100; ++i) fold(beats);
+    fold(step_);
   }
 
   void call() {
@@ -267,13 +267,13 @@ class Hoarder {
     name.resize(name_bytes_, '-');
     call.report.name = call.report.call_id = name;
     result.report.name = result.report.call_id = name;
-    take(call);
-    if (number == 0 || number >= open_calls_max) take(result);
+    fold(call);
+    if (number == 0 || number >= open_calls_max) fold(result);
     if (number % 50 == 1) {
       state_.report.detail = Marks{.identity = number, .informative = true};
-      take(state_);
-      take(message_);
-      take(wait_);
+      fold(state_);
+      fold(message_);
+      fold(wait_);
     }
     largest_ = std::max(largest_, bytes_);
   }
@@ -288,9 +288,9 @@ class Hoarder {
     return object.dump();
   }
 
-  void take(Event& event) {
+  void fold(Event& event) {
     const auto before = bytes_allocated;
-    session_.take(event);
+    session_.fold(event);
     bytes_ += bytes_allocated - before;
   }
 
@@ -334,17 +334,17 @@ void million_events(Table& table) {
   std::vector<double> last;
   for (int run = 0; run < 5; ++run) {
     Session session;
-    const auto take = [&](int count) {
+    const auto fold = [&](int count) {
       return 1e6 / count * cpu_of([&] {
                for (int i = 0; i < count; ++i) {
-                 session.take(events[static_cast<std::size_t>(i) % events.size()]);
+                 session.fold(events[static_cast<std::size_t>(i) % events.size()]);
                }
              });
     };
-    take(measured);
-    first.push_back(take(measured));
-    take(1'000'000 - 3 * measured);
-    last.push_back(take(measured));
+    fold(measured);
+    first.push_back(fold(measured));
+    fold(1'000'000 - 3 * measured);
+    last.push_back(fold(measured));
     ratios.push_back(last.back() / first.back());
   }
   table.add("million_events_last_beside_first", "us", {median(last), median(first), median(ratios)},

@@ -22,7 +22,7 @@ void run(const char* file) {
 
   const test::TempDir dir;
   BareSqlite sqlite(dir / "bare.db", 1);
-  const auto take = [&](std::size_t first) {
+  const auto store_rows = [&](std::size_t first) {
     sqlite.begin();
     for (std::size_t at = first; at < std::min(first + per_transaction, lines.size()); ++at) {
       const std::string_view line = lines[at];
@@ -32,9 +32,9 @@ void run(const char* file) {
     }
     sqlite.commit();
   };
-  take(0);  // does not count
+  store_rows(0);  // does not count
   const double seconds = cpu_of([&] {
-    for (std::size_t at = per_transaction; at < lines.size(); at += per_transaction) take(at);
+    for (std::size_t at = per_transaction; at < lines.size(); at += per_transaction) store_rows(at);
   });
   std::printf("%.12f\n", seconds / static_cast<double>(lines.size() - per_transaction));
 }

@@ -32,8 +32,8 @@ double loop_time(bool checked, int& opinions) {
                                       const std::stop_token&) -> Result<ChatAnswer, Failure> {
                                      // A model elsewhere: it takes its time, but not this
                                      // machine's.
-                                     const timespec patience{.tv_sec = 0, .tv_nsec = 20'000'000};
-                                     nanosleep(&patience, nullptr);
+                                     const timespec timeout{.tv_sec = 0, .tv_nsec = 20'000'000};
+                                     nanosleep(&timeout, nullptr);
                                      return ChatAnswer{.text = "B: it repeats itself"};
                                    });
   Run run({.tracker = tracker,

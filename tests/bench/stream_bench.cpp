@@ -159,7 +159,7 @@ void at_pace(int seconds, const std::function<void()>& ten) {
   }
 }
 
-/// The monitor's CPU for telling: what it takes with listeners beyond what it takes without.
+/// The monitor's CPU for publishing: what it takes with listeners beyond what it takes without.
 void fan_out(Table& table) {
   const test::TempDir dir;
   Store store = must(Store::open({.database = dir / "bench.db"}));
@@ -174,17 +174,17 @@ void fan_out(Table& table) {
     at_pace(measured_seconds, append);
     return (server.cpu() - before) / measured_seconds;
   };
-  std::vector<int> told(streams);
-  for (auto& fd : told) fd = open_stream(server.port());
+  std::vector<int> reported(streams);
+  for (auto& fd : reported) fd = open_stream(server.port());
   double with = 0;
   std::size_t each = 0;
   {
-    const Audience audience(told);
+    const Audience audience(reported);
     with = cpu_of_server();
     each = audience.bytes() /
            static_cast<std::uint64_t>(streams * measured_seconds * events_per_second);
   }
-  for (const int fd : told) close(fd);
+  for (const int fd : reported) close(fd);
 
   // Bare: one send for each event and listener.
   std::vector<int> senders(streams);
@@ -266,17 +266,17 @@ void latency(Table& table) {
     came.wait(guard, [&] { return heard != 0; });
     return (heard - from) * 1e6;
   };
-  std::vector<double> told;
+  std::vector<double> reported;
   std::vector<double> pushed;
   for (int round = 0; round < rounds; ++round) {
-    told.push_back(once(store, false));
+    reported.push_back(once(store, false));
     pushed.push_back(once(unwatched, true));
   }
   done = true;
   reader.join();
   for (const int one : {fd, pair[0], pair[1]}) close(one);
-  table.add("stream_latency", "us", {median(told), median(pushed), median(told) / median(pushed)},
-            at_most(2));
+  table.add("stream_latency", "us",
+            {median(reported), median(pushed), median(reported) / median(pushed)}, at_most(2));
 }
 
 }  // namespace

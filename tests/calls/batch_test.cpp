@@ -18,8 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::as;
-using test::Door;
 using test::eventually;
+using test::Latch;
 using test::said;
 using test::ToolBench;
 using Kind = ToolEvent::Kind;
@@ -32,23 +32,23 @@ TEST(Batch, of_nothing_is_nothing) {
 
 TEST(Batch, calls_without_effects_run_together) {
   ToolBench bench;
-  const Door door;
-  bench.add({.name = "t"}, [door](ToolContext&) {
-    door.wait();
+  const Latch latch;
+  bench.add({.name = "t"}, [latch](ToolContext&) {
+    latch.wait();
     return said("x");
   });
   auto turn = bench.turn();
   auto batch = std::async(std::launch::async, [&] { return bench.calls(turn, {"t", "t", "t"}); });
-  door.await(3);  // all three are in there
-  door.open();
+  latch.await(3);  // all three are in there
+  latch.open();
   EXPECT_EQ(batch.get().size(), 3U);
 }
 
 TEST(Batch, one_that_hangs_costs_the_others_nothing) {
   ToolBench bench;
   bench.add({.name = "hang", .deadline = {.idle = 50ms}}, [](ToolContext& now) {
-    const Door door;
-    return ToolReply{.ok = door.wait(now.stop())};
+    const Latch latch;
+    return ToolReply{.ok = latch.wait(now.stop())};
   });
   bench.add({.name = "t"}, [](ToolContext& now) { return said(now.call().id); });
   auto turn = bench.turn();
@@ -65,8 +65,8 @@ TEST(Batch, one_that_hangs_costs_the_others_nothing) {
 
 TEST(Batch, reports_are_in_call_order_and_events_as_they_come) {
   ToolBench bench;
-  const Door first;
-  const Door second;
+  const Latch first;
+  const Latch second;
   bench.add({.name = "slow"}, [first](ToolContext&) {
     first.wait();
     return said("slow");
@@ -157,14 +157,14 @@ TEST(Batch, a_harmless_exit_code_spoils_nothing) {
 TEST(Batch, siblings_are_called_off_only_if_somebody_wants_that) {
   for (const bool wanted : {false, true}) {
     ToolBench bench({.cancel_siblings_on_failure = wanted});
-    const Door door;
+    const Latch latch;
     bench.add({.name = "bad"}, [](ToolContext&) { return ToolReply{.ok = false}; });
     bench.add({.name = "good"},
-              [&, door](ToolContext& now) { return ToolReply{.ok = door.wait(now.stop())}; });
+              [&, latch](ToolContext& now) { return ToolReply{.ok = latch.wait(now.stop())}; });
     auto turn = bench.turn();
     auto batch = std::async(std::launch::async, [&] { return bench.calls(turn, {"good", "bad"}); });
     ASSERT_TRUE(eventually([&] { return bench.count(Kind::result) >= 1; }));
-    if (!wanted) door.open();
+    if (!wanted) latch.open();
     EXPECT_EQ(name_of(batch.get()[0].outcome), wanted ? "cancelled" : "result");
   }
 }
@@ -172,10 +172,10 @@ TEST(Batch, siblings_are_called_off_only_if_somebody_wants_that) {
 TEST(Batch, waiting_for_ones_turn_costs_nothing_of_ones_time) {
   ToolBench bench;
   bench.stop_the_clock();
-  const Door door;
+  const Latch latch;
   bench.add({.name = "long", .effect = Effect::local_write, .deadline = {.idle = 0ms}},
-            [door](ToolContext&) {
-              door.wait();
+            [latch](ToolContext&) {
+              latch.wait();
               return said("x");
             });
   bench.add({.name = "w", .effect = Effect::local_write},
@@ -183,12 +183,12 @@ TEST(Batch, waiting_for_ones_turn_costs_nothing_of_ones_time) {
   auto first = bench.turn();
   auto second = bench.turn();
   auto holds = bench.begin(first, "long");
-  door.await();
+  latch.await();
   auto waits = bench.begin(second, "w");
   ASSERT_TRUE(eventually([&] { return bench.count(Kind::queued) == 1; }));
   bench.advance(300s);
   EXPECT_EQ(waits.wait_for(20ms), std::future_status::timeout);
-  door.open();
+  latch.open();
   const auto report = bench.advance_until(waits, 1ms);
   EXPECT_EQ(as<ToolExecutionResult>(report).output.text, "120000");
   EXPECT_GE(report.queued, 300s);
@@ -198,11 +198,11 @@ TEST(Batch, waiting_for_ones_turn_costs_nothing_of_ones_time) {
 TEST(Batch, waiting_too_long_for_ones_turn_is_a_timeout_without_effects) {
   ToolBench bench;
   bench.stop_the_clock();
-  const Door door;
+  const Latch latch;
   std::atomic<int> invoked{0};
   bench.add({.name = "long", .effect = Effect::local_write, .deadline = {.idle = 0ms}},
-            [door](ToolContext&) {
-              door.wait();
+            [latch](ToolContext&) {
+              latch.wait();
               return said("x");
             });
   bench.add({.name = "w", .effect = Effect::irreversible}, [&](ToolContext&) {
@@ -212,7 +212,7 @@ TEST(Batch, waiting_too_long_for_ones_turn_is_a_timeout_without_effects) {
   auto first = bench.turn();
   auto second = bench.turn();
   auto holds = bench.begin(first, "long");
-  door.await();
+  latch.await();
   auto waits = bench.begin(second, "w");
   ASSERT_TRUE(eventually([&] { return bench.count(Kind::queued) == 1; }));
   bench.advance(600s);
@@ -223,14 +223,14 @@ TEST(Batch, waiting_too_long_for_ones_turn_is_a_timeout_without_effects) {
   EXPECT_EQ(timeout.retry, RetryAdvice::safe);
   EXPECT_EQ(invoked, 0);
   EXPECT_NE(render_for_model(report).find("was not started"), std::string::npos);
-  door.open();
+  latch.open();
   (void)holds.get();
 }
 
 TEST(Batch, files_are_used_by_one_at_a_time_and_others_are_no_concern) {
   const test::TempDir dir;
   ToolBench bench;
-  const Door door;
+  const Latch latch;
   std::atomic<int> inside{0};
   const auto path = [&](std::string_view arguments) {
     return std::vector<ResourceKey>{
@@ -240,9 +240,9 @@ TEST(Batch, files_are_used_by_one_at_a_time_and_others_are_no_concern) {
              .concurrency = Concurrency::by_resource,
              .effect = Effect::local_write,
              .resources = path},
-            [&, door](ToolContext&) {
+            [&, latch](ToolContext&) {
               ++inside;
-              door.wait();
+              latch.wait();
               return said("x");
             });
   auto turn = bench.turn();
@@ -250,10 +250,10 @@ TEST(Batch, files_are_used_by_one_at_a_time_and_others_are_no_concern) {
       {"1", "edit", R"({"p":"a"})"}, {"2", "edit", R"({"p":"a"})"}, {"3", "edit", R"({"p":"b"})"}};
   auto batch =
       std::async(std::launch::async, [&] { return bench.executor().execute_batch(turn, calls); });
-  door.await(2);
+  latch.await(2);
   EXPECT_TRUE(eventually([&] { return bench.count(Kind::queued) == 1; }));
   EXPECT_EQ(inside, 2);
-  door.open();
+  latch.open();
   EXPECT_EQ(batch.get().size(), 3U);
 }
 
@@ -262,11 +262,11 @@ TEST(Batch, workspaces_are_apart_and_shared_ones_keep_their_order) {
   const auto run = [&](const std::string& one, const std::string& two) {
     ToolBench first({.workspace = one});
     ToolBench second({.workspace = two});
-    const Door door;
+    const Latch latch;
     std::atomic<bool> got_in{false};
     const ToolSpec alone{.name = "w", .effect = Effect::local_write};
-    first.add(alone, [door](ToolContext&) {
-      door.wait();
+    first.add(alone, [latch](ToolContext&) {
+      latch.wait();
       return said("x");
     });
     second.add(alone, [&](ToolContext&) {
@@ -276,7 +276,7 @@ TEST(Batch, workspaces_are_apart_and_shared_ones_keep_their_order) {
     auto turn_one = first.turn();
     auto turn_two = second.turn();
     auto holds = first.begin(turn_one, "w");
-    door.await();
+    latch.await();
     auto other = second.begin(turn_two, "w");
     if (one == two) {
       EXPECT_TRUE(eventually([&] { return second.count(Kind::queued) == 1; }));
@@ -284,7 +284,7 @@ TEST(Batch, workspaces_are_apart_and_shared_ones_keep_their_order) {
     } else {
       EXPECT_EQ(name_of(other.get().outcome), "result");
     }
-    door.open();
+    latch.open();
     (void)holds.get();
     if (other.valid()) (void)other.get();
   };
@@ -298,14 +298,14 @@ TEST(Batch, workspaces_are_apart_and_shared_ones_keep_their_order) {
 TEST(Batch, a_hanging_call_that_may_still_write_keeps_others_from_writing) {
   for (const bool gated : {false, true}) {
     ToolBench bench;
-    const Door door;
+    const Latch latch;
     bench.add({.name = "hang",
                .effect = Effect::local_write,
                .gated = gated,
                .deadline = {.idle = 20ms},
                .retry_on_timeout = true},
-              [door](ToolContext&) {
-                door.wait();
+              [latch](ToolContext&) {
+                latch.wait();
                 return said("late");
               });
     bench.add({.name = "w", .effect = Effect::local_write}, [](ToolContext&) { return said("x"); });
@@ -320,7 +320,7 @@ TEST(Batch, a_hanging_call_that_may_still_write_keeps_others_from_writing) {
       EXPECT_EQ(as<ToolDenied>(reports[1]).reason, DenyReason::quarantined);
     }
     EXPECT_EQ(name_of(reports[2].outcome), "result") << "reading harms nobody";
-    door.open();
+    latch.open();
     ASSERT_TRUE(eventually([&] { return bench.executor().leaks().abandoned == 0; }));
     EXPECT_EQ(name_of(bench.calls(turn, {"w"})[0].outcome), "result");
   }
@@ -328,22 +328,22 @@ TEST(Batch, a_hanging_call_that_may_still_write_keeps_others_from_writing) {
 
 TEST(Batch, the_next_tool_runs_although_the_one_before_never_returns) {
   ToolBench bench({.cancel_grace = 20ms});
-  const Door door;
-  bench.add({.name = "hang", .deadline = {.idle = 20ms}}, [door](ToolContext&) {
-    door.wait();
+  const Latch latch;
+  bench.add({.name = "hang", .deadline = {.idle = 20ms}}, [latch](ToolContext&) {
+    latch.wait();
     return said("late");
   });
   bench.add({.name = "t"}, [](ToolContext&) { return said("x"); });
   EXPECT_EQ(name_of(bench.call("hang").outcome), "timeout");
   EXPECT_EQ(name_of(bench.call("t").outcome), "result");
-  door.open();
+  latch.open();
 }
 
 TEST(Batch, two_that_hang_put_their_tool_in_quarantine_and_no_other) {
   ToolBench bench({.cancel_grace = 20ms});
-  const Door door;
-  bench.add({.name = "hang", .deadline = {.idle = 20ms}}, [door](ToolContext&) {
-    door.wait();
+  const Latch latch;
+  bench.add({.name = "hang", .deadline = {.idle = 20ms}}, [latch](ToolContext&) {
+    latch.wait();
     return said("late");
   });
   bench.add({.name = "t"}, [](ToolContext&) { return said("x"); });
@@ -354,16 +354,16 @@ TEST(Batch, two_that_hang_put_their_tool_in_quarantine_and_no_other) {
   EXPECT_EQ(name_of(bench.call("t").outcome), "result");
   bench.executor().reset_quarantine("hang");
   EXPECT_EQ(name_of(bench.call("hang").outcome), "timeout");
-  door.open();
+  latch.open();
   ASSERT_TRUE(eventually([&] { return bench.executor().leaks().abandoned == 0; }));
   EXPECT_EQ(name_of(bench.call("hang").outcome), "result") << "they are back";
 }
 
 TEST(Batch, when_all_workers_hang_the_next_call_is_refused_at_once) {
   ToolBench bench({.workers_max = 16, .quarantine_after = 100, .cancel_grace = 10ms});
-  const Door door;
-  bench.add({.name = "hang", .deadline = {.idle = 10ms}}, [door](ToolContext&) {
-    door.wait();
+  const Latch latch;
+  bench.add({.name = "hang", .deadline = {.idle = 10ms}}, [latch](ToolContext&) {
+    latch.wait();
     return said("late");
   });
   bench.add({.name = "t"}, [](ToolContext&) { return said("x"); });
@@ -374,7 +374,7 @@ TEST(Batch, when_all_workers_hang_the_next_call_is_refused_at_once) {
   ASSERT_EQ(bench.executor().leaks().abandoned, 16U);
   EXPECT_EQ(bench.executor().leaks().slots_free, 0U);
   EXPECT_EQ(as<ToolDenied>(bench.call("t")).reason, DenyReason::saturated);
-  door.open();
+  latch.open();
   ASSERT_TRUE(eventually([&] { return bench.executor().leaks().slots_free > 0; }));
   EXPECT_EQ(name_of(bench.call("t").outcome), "result");
 }
@@ -387,8 +387,8 @@ TEST(Batch, thousands_of_timeouts_do_not_make_threads) {
             [&](ToolContext& now) {
               bench.clock.advance(1ms);
               bench.executor().tick();
-              const Door door;
-              return ToolReply{.ok = door.wait(now.stop())};
+              const Latch latch;
+              return ToolReply{.ok = latch.wait(now.stop())};
             });
   auto turn = bench.turn();
   (void)bench.executor();
@@ -400,12 +400,12 @@ TEST(Batch, thousands_of_timeouts_do_not_make_threads) {
 }
 
 TEST(Batch, an_executor_goes_although_its_threads_do_not) {
-  const Door door;
+  const Latch latch;
   std::atomic<bool> back{false};
   {
     ToolBench bench({.cancel_grace = 10ms, .shutdown_grace = 50ms});
-    bench.add({.name = "hang", .deadline = {.idle = 10ms}}, [&back, door](ToolContext& now) {
-      door.wait();
+    bench.add({.name = "hang", .deadline = {.idle = 10ms}}, [&back, latch](ToolContext& now) {
+      latch.wait();
       now.progress(1);
       now.partial("x");
       now.heartbeat("still here");
@@ -419,7 +419,7 @@ TEST(Batch, an_executor_goes_although_its_threads_do_not) {
     });
     (void)bench.call("hang");
   }
-  door.open();
+  latch.open();
   EXPECT_TRUE(eventually([&] { return back.load(); }));
 }
 
@@ -481,7 +481,7 @@ TEST(Batch, goes_on_one_by_one_where_the_options_allow_none_at_once) {
 TEST(Batch, a_call_does_not_wait_for_one_that_it_belongs_to) {
   for (const auto outer : {Effect::none, Effect::external_write}) {
     ToolBench bench({.queue_max = 20s});
-    const Door inside;
+    const Latch inside;
     bench.add({.name = "write", .effect = Effect::local_write},
               [](ToolContext&) { return said("x"); });
     bench.add({.name = "agent", .effect = outer}, [&, inside](ToolContext& now) {
@@ -540,10 +540,10 @@ TEST(Batch, a_tool_that_cannot_say_what_it_uses_is_denied_alone) {
 TEST(Batch, waiting_for_ones_turn_is_not_charged_with_a_stall_either) {
   ToolBench bench;
   bench.stop_the_clock();
-  const Door door;
+  const Latch latch;
   bench.add({.name = "long", .effect = Effect::local_write, .deadline = {.idle = 0ms}},
-            [door](ToolContext&) {
-              door.wait();
+            [latch](ToolContext&) {
+              latch.wait();
               return said("x");
             });
   bench.add({.name = "w", .effect = Effect::local_write}, [](ToolContext&) { return said("x"); });
@@ -551,12 +551,12 @@ TEST(Batch, waiting_for_ones_turn_is_not_charged_with_a_stall_either) {
   auto first = bench.turn();
   auto second = bench.turn();
   auto holds = bench.begin(first, "long");
-  door.await();
+  latch.await();
   auto waits = bench.begin(second, "w");
   ASSERT_TRUE(eventually([&] { return bench.count(Kind::queued) == 1; }));
   bench.advance(1h);  // longer than it may wait, but nobody was awake
   ASSERT_TRUE(eventually([&] { return bench.count(Kind::host_stall) >= 2; }));
-  door.open();
+  latch.open();
   EXPECT_EQ(name_of(waits.get().outcome), "result");
   (void)holds.get();
 }

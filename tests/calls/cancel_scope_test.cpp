@@ -58,9 +58,9 @@ TEST(CancelScope, late_children_and_callbacks_find_it_cancelled) {
   EXPECT_TRUE(scope.token().stop_requested());
   pollfd ready{scope.wait_fd(), POLLIN, 0};
   EXPECT_EQ(poll(&ready, 1, 0), 1);
-  std::atomic<int> told{0};
-  const auto guard = scope.on_cancel([&](const CancelReason&) { ++told; });
-  EXPECT_TRUE(wait_for([&] { return told == 1; }));
+  std::atomic<int> reported{0};
+  const auto guard = scope.on_cancel([&](const CancelReason&) { ++reported; });
+  EXPECT_TRUE(wait_for([&] { return reported == 1; }));
 }
 
 TEST(CancelScope, token_descriptor_and_callback_all_hear_of_it) {
@@ -68,34 +68,34 @@ TEST(CancelScope, token_descriptor_and_callback_all_hear_of_it) {
   auto child = scope.child(CancelScopeKind::turn);
   const auto token = child.token();
   const int fd = child.wait_fd();
-  std::atomic<int> told{0};
-  const auto guard = child.on_cancel([&](const CancelReason&) { ++told; });
+  std::atomic<int> reported{0};
+  const auto guard = child.on_cancel([&](const CancelReason&) { ++reported; });
   const auto gone = [&] {
-    auto taken_back = child.on_cancel([&](const CancelReason&) { told += 100; });
+    auto taken_back = child.on_cancel([&](const CancelReason&) { reported += 100; });
   };
   gone();
   pollfd ready{fd, POLLIN, 0};
   EXPECT_EQ(poll(&ready, 1, 0), 0);
   scope.cancel({});
-  EXPECT_TRUE(wait_for([&] { return token.stop_requested() && told == 1; }));
+  EXPECT_TRUE(wait_for([&] { return token.stop_requested() && reported == 1; }));
   EXPECT_EQ(poll(&ready, 1, 10'000), 1);
 }
 
 TEST(CancelScope, callbacks_that_throw_or_block_hold_up_nobody) {
   auto scope = CancelScope::root();
   std::promise<void> let_go;
-  const auto gate = let_go.get_future().share();
+  const auto fence = let_go.get_future().share();
   std::vector<CancelScope::Guard> guards;
   std::vector<CancelScope> children;
   for (int at = 0; at < 4; ++at) {
     children.push_back(scope.child(CancelScopeKind::turn));
-    guards.push_back(children.back().on_cancel([gate](const CancelReason&) { gate.wait(); }));
+    guards.push_back(children.back().on_cancel([fence](const CancelReason&) { fence.wait(); }));
     guards.push_back(children.back().on_cancel([](const CancelReason&) { throw 42; }));
   }
-  std::atomic<bool> told{false};
-  const auto last = scope.on_cancel([&](const CancelReason&) { told = true; });
+  std::atomic<bool> reported{false};
+  const auto last = scope.on_cancel([&](const CancelReason&) { reported = true; });
   scope.cancel({});
-  EXPECT_TRUE(wait_for([&] { return told.load(); }));
+  EXPECT_TRUE(wait_for([&] { return reported.load(); }));
   let_go.set_value();
 }
 

@@ -12,18 +12,18 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::as;
-using test::Door;
 using test::eventually;
+using test::Latch;
 using test::said;
 using test::ToolBench;
 using Kind = ToolEvent::Kind;
 
 /// A tool that waits until somebody requests its stop.
 ToolReply obedient(ToolContext& now) {
-  const Door door;
+  const Latch latch;
   now.partial("half");
   now.heartbeat("in there");
-  return {.ok = door.wait(now.stop()), .text = "stopped"};
+  return {.ok = latch.wait(now.stop()), .text = "stopped"};
 }
 
 /// How many calls wait in `obedient`. The start of a call is reported before its tool runs: only
@@ -85,17 +85,17 @@ TEST(Cancel, twice_is_once_and_the_first_reason_stays) {
 
 TEST(Cancel, of_one_call_leaves_the_others_and_the_turn) {
   ToolBench bench;
-  const Door door;
+  const Latch latch;
   bench.add({.name = "hang"}, obedient);
-  bench.add({.name = "work"}, [door](ToolContext&) {
-    door.wait();
+  bench.add({.name = "work"}, [latch](ToolContext&) {
+    latch.wait();
     return said("x");
   });
   auto turn = bench.turn();
   auto batch = std::async(std::launch::async, [&] {
     return bench.calls(turn, {"hang", "work", "hang"});
   });
-  door.await();
+  latch.await();
   ASSERT_TRUE(eventually([&] { return obedient_in(bench) == 2; }));
   EXPECT_EQ(bench.turns().abort_call(turn.id(), "0", {.origin = CancelOrigin::api}),
             AbortResult::aborted);
@@ -103,7 +103,7 @@ TEST(Cancel, of_one_call_leaves_the_others_and_the_turn) {
   EXPECT_EQ(bench.turns().abort_call(turn.id(), "0", {}), AbortResult::not_found);
   EXPECT_EQ(bench.turns().abort_call(turn.id(), "2", {.origin = CancelOrigin::api}),
             AbortResult::aborted);
-  door.open();
+  latch.open();
   const auto reports = batch.get();
   EXPECT_EQ(as<ToolCancelled>(reports[0]).why.scope, CancelScopeKind::call);
   EXPECT_EQ(as<ToolExecutionResult>(reports[1]).output.text, "x");
@@ -113,14 +113,14 @@ TEST(Cancel, of_one_call_leaves_the_others_and_the_turn) {
 
 TEST(Cancel, of_a_tool_that_ignores_it_takes_the_grace_and_leaves_the_thread_behind) {
   ToolBench bench;
-  const Door door;
-  bench.add({.name = "deaf"}, [door](ToolContext&) {
-    door.wait();
+  const Latch latch;
+  bench.add({.name = "deaf"}, [latch](ToolContext&) {
+    latch.wait();
     return said("late");
   });
   auto turn = bench.turn();
   auto running = bench.begin(turn, "deaf");
-  door.await();
+  latch.await();
   const auto begin = std::chrono::steady_clock::now();
   bench.turns().abort(turn.id(), {.origin = CancelOrigin::user});
   const auto report = running.get();
@@ -129,7 +129,7 @@ TEST(Cancel, of_a_tool_that_ignores_it_takes_the_grace_and_leaves_the_thread_beh
   EXPECT_LT(took, 12s) << "2.25 s, on a busy machine";
   EXPECT_TRUE(as<ToolCancelled>(report).still_running);
   EXPECT_EQ(bench.executor().leaks().abandoned, 1U);
-  door.open();
+  latch.open();
   EXPECT_TRUE(eventually([&] { return bench.executor().leaks().reclaimed_total == 1; }));
 }
 
@@ -282,30 +282,30 @@ TEST(Cancel, everything_can_be_called_off_at_once) {
   EXPECT_FALSE(one.accepting_writes());
 }
 
-TEST(Turns, that_outlive_their_registry_tell_nobody) {
-  std::atomic<int> told{0};
+TEST(Turns, that_outlive_their_registry_report_nobody) {
+  std::atomic<int> reported{0};
   std::optional<Turn> turn;
   {
-    TurnRegistry turns({.observer = [&](const TurnEvent&) { ++told; }});
+    TurnRegistry turns({.observer = [&](const TurnEvent&) { ++reported; }});
     turn = std::move(*turns.begin({}));
-    EXPECT_EQ(told, 1);
+    EXPECT_EQ(reported, 1);
   }
   turn->scope().cancel({});
   turn.reset();
-  EXPECT_EQ(told, 1) << "who would be told may be gone";
+  EXPECT_EQ(reported, 1) << "who would be told may be gone";
 }
 
 TEST(Turns, an_observer_of_turns_may_abort_and_throw) {
   TurnRegistry* known = nullptr;
-  std::atomic<int> told{0};
+  std::atomic<int> reported{0};
   TurnRegistry turns({.observer = [&](const TurnEvent& event) {
-    ++told;
+    ++reported;
     if (event.kind == TurnEvent::Kind::start) known->abort(event.turn, {});
     throw 1;
   }});
   known = &turns;
   { const auto turn = turns.begin({}); }
-  EXPECT_EQ(told, 3);
+  EXPECT_EQ(reported, 3);
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 using test::as;
 using test::content_of;
-using test::Door;
 using test::eventually;
+using test::Latch;
 using test::TempDir;
 using test::ToolBench;
 using test::write_file;
@@ -116,18 +116,18 @@ TEST(Confirmation, time_stands_still_while_somebody_thinks) {
   scene.bench.options.confirm_max.reset();
   const auto budget = std::make_shared<ExecutionBudget>(
       scene.bench.clock, BudgetLimits{.duration = 100s}, BudgetThresholds{.enforce_time = true});
-  const Door door;
+  const Latch latch;
   scene.bench.parts.confirm = [&](const auto&...) {
-    door.wait();
+    latch.wait();
     return Confirmation::approve;
   };
   auto turn = scene.bench.turn({.budget = budget});
   auto running = scene.bench.begin(turn, "write");
-  door.await();
+  latch.await();
   scene.bench.advance(24h);
   EXPECT_EQ(running.wait_for(20ms), std::future_status::timeout);
   EXPECT_TRUE(scene.bench.turns().active()[0].running[0].paused);
-  door.open();
+  latch.open();
   const auto report = running.get();
   EXPECT_EQ(name_of(report.outcome), "result");
   EXPECT_EQ(report.paused, 24h);
@@ -137,17 +137,17 @@ TEST(Confirmation, time_stands_still_while_somebody_thinks) {
 TEST(Confirmation, that_nobody_gives_expires_and_is_never_taken_for_a_yes) {
   Scene scene;
   scene.bench.stop_the_clock();
-  const Door door;
-  const Door heard;
+  const Latch latch;
+  const Latch heard;
   scene.bench.parts.confirm = [=](const ToolCall&, const Tool::Preview&,
                                   const std::stop_token& stop) {
-    (void)door.wait(stop);  // the prompt is dismissed
+    (void)latch.wait(stop);  // the prompt is dismissed
     heard.wait();
     return Confirmation::approve;  // too late
   };
   auto turn = scene.bench.turn();
   auto running = scene.bench.begin(turn, "write");
-  door.await();
+  latch.await();
   scene.bench.advance(599'999ms);
   EXPECT_EQ(running.wait_for(20ms), std::future_status::timeout);
   scene.bench.advance(1ms);
@@ -163,15 +163,15 @@ TEST(Confirmation, that_nobody_gives_expires_and_is_never_taken_for_a_yes) {
 
 TEST(Confirmation, a_cancel_dismisses_the_question) {
   Scene scene;
-  const Door door;
+  const Latch latch;
   scene.bench.parts.confirm = [=](const ToolCall&, const Tool::Preview&,
                                   const std::stop_token& stop) {
-    (void)door.wait(stop);
+    (void)latch.wait(stop);
     return Confirmation::approve;  // pressed a moment too late
   };
   auto turn = scene.bench.turn();
   auto running = scene.bench.begin(turn, "write");
-  door.await();
+  latch.await();
   scene.bench.turns().abort(turn.id(), {.origin = CancelOrigin::user});
   EXPECT_TRUE(std::holds_alternative<ToolCancelled>(running.get().outcome));
   EXPECT_EQ(scene.writer->invoked, 0);
@@ -209,7 +209,7 @@ TEST(Confirmation, a_tool_that_asks_by_its_reply_cannot_write_before) {
 
 TEST(Confirmation, a_question_called_off_has_changed_nothing) {
   ToolBench bench;
-  const Door door;
+  const Latch latch;
   std::atomic<int> invoked{0};
   bench.add({.name = "raw", .effect = Effect::external_write, .needs_confirmation = true},
             [&](ToolContext&) {
@@ -217,12 +217,12 @@ TEST(Confirmation, a_question_called_off_has_changed_nothing) {
               return ToolReply{};
             });
   bench.parts.confirm = [=](const ToolCall&, const Tool::Preview&, const std::stop_token& stop) {
-    (void)door.wait(stop);
+    (void)latch.wait(stop);
     return Confirmation::approve;
   };
   auto turn = bench.turn();
   auto running = bench.begin(turn, "raw");
-  door.await();
+  latch.await();
   bench.turns().abort(turn.id(), {.origin = CancelOrigin::user});
   const auto report = running.get();
   EXPECT_EQ(as<ToolCancelled>(report).effects, EffectState::none);
@@ -233,12 +233,12 @@ TEST(Confirmation, a_question_called_off_has_changed_nothing) {
 
 TEST(Confirmation, that_nobody_gives_is_not_held_against_the_tool_nor_what_it_uses) {
   ToolBench bench({.confirm_max = 10ms});
-  const Door door;
+  const Latch latch;
   bench.add({.name = "raw", .effect = Effect::external_write, .needs_confirmation = true},
             [](ToolContext&) { return ToolReply{}; });
   bench.add({.name = "w", .effect = Effect::local_write}, [](ToolContext&) { return ToolReply{}; });
   bench.parts.confirm = [=](const auto&...) {
-    door.wait();  // a prompt that does not listen
+    latch.wait();  // a prompt that does not listen
     return Confirmation::approve;
   };
   for (int at = 0; at < 3; ++at) {
@@ -246,7 +246,7 @@ TEST(Confirmation, that_nobody_gives_is_not_held_against_the_tool_nor_what_it_us
     EXPECT_EQ(name_of(bench.call("w").outcome), "result") << at;
   }
   EXPECT_TRUE(bench.executor().leaks().quarantined.empty());
-  door.open();
+  latch.open();
 }
 
 TEST(Confirmation, only_confirmed_files_are_written) {
@@ -304,10 +304,10 @@ TEST(Confirmation, a_tool_that_writes_without_asking_by_its_reply_has_not_writte
 /// Takes a while to say what it would do.
 class Ponderer final : public Tool {
  public:
-  explicit Ponderer(Door door) : door_(std::move(door)) {}
+  explicit Ponderer(Latch latch) : latch_(std::move(latch)) {}
   const ToolSpec& spec() const noexcept override { return spec_; }
   Result<Preview> preview(const ToolCall&) override {
-    door_.wait();
+    latch_.wait();
     return Preview{};
   }
   ToolReply invoke(ToolContext&) override {
@@ -317,7 +317,7 @@ class Ponderer final : public Tool {
   std::atomic<int> invoked{0};
 
  private:
-  const Door door_;
+  const Latch latch_;
   const ToolSpec spec_{.name = "ponder",
                        .effect = Effect::local_write,
                        .deadline = {.idle = 10ms},
@@ -329,14 +329,14 @@ TEST(Confirmation, a_call_that_is_over_before_it_was_made_is_not_made) {
   ToolBench bench({.cancel_grace = 10ms});
   bench.parts.checkpoints =
       std::make_shared<CheckpointStore>(std::move(*CheckpointStore::open(dir / "checkpoints")));
-  const Door door;
-  const auto tool = std::make_shared<Ponderer>(door);
+  const Latch latch;
+  const auto tool = std::make_shared<Ponderer>(latch);
   bench.add(tool);
   bench.add({.name = "w", .effect = Effect::external_write},
             [](ToolContext&) { return ToolReply{}; });
   EXPECT_EQ(as<ToolTimeout>(bench.call("ponder")).effects, EffectState::none);
   EXPECT_EQ(name_of(bench.call("w").outcome), "result") << "nothing of it can come late";
-  door.open();
+  latch.open();
   ASSERT_TRUE(eventually([&] { return bench.executor().leaks().abandoned == 0; }));
   EXPECT_EQ(tool->invoked, 0);
 }
@@ -350,12 +350,12 @@ TEST(Confirmation, a_file_written_before_a_timeout_can_be_restored) {
   scene.bench.parts.checkpoints = store;
   scene.bench.options.cap = 200ms;
   scene.bench.parts.confirm = [](const auto&...) { return Confirmation::approve; };
-  const Door door;
-  scene.writer->after_publishing = [door] { door.wait(); };
+  const Latch latch;
+  scene.writer->after_publishing = [latch] { latch.wait(); };
   const auto report = scene.bench.call("write");
   EXPECT_EQ(as<ToolTimeout>(report).effects, EffectState::complete);
   ASSERT_FALSE(report.checkpoint.empty());
-  door.open();
+  latch.open();
   ASSERT_TRUE(eventually([&] { return scene.bench.executor().leaks().abandoned == 0; }));
   EXPECT_EQ(store->restore(report.checkpoint, true)->restored.size(), 1U);
   EXPECT_EQ(content_of(scene.dir / "f"), "old");

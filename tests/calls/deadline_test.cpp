@@ -28,7 +28,7 @@ TEST(Deadline, is_two_minutes_without_progress_unless_somebody_says_otherwise) {
   EXPECT_EQ(limits.provenance, "default");
 }
 
-TEST(Deadline, profiles_are_three_kinds_of_patience) {
+TEST(Deadline, profiles_are_three_sets_of_limits) {
   const auto front = resolved({.profile = DeadlineProfile::interactive});
   EXPECT_EQ(front.idle, 30s);
   EXPECT_EQ(front.hard, 45s);
@@ -115,42 +115,42 @@ TEST(Deadline, mistakes_are_refused_and_named) {
 
 TEST(TimeoutHint, is_read_where_models_put_it_and_taken_out) {
   std::string arguments = R"({"a":1,"_meta":{"timeout":5000}})";
-  EXPECT_EQ(take_hint(arguments, {}).timeout, 5s);
+  EXPECT_EQ(extract_hint(arguments, {}).timeout, 5s);
   EXPECT_EQ(arguments, R"({"a":1})");
   arguments = R"({"_meta":{"timeout":5000,"more":2}})";
-  EXPECT_EQ(take_hint(arguments, {}).timeout, 5s);
+  EXPECT_EQ(extract_hint(arguments, {}).timeout, 5s);
   EXPECT_EQ(arguments, R"({"_meta":{"more":2}})");
   arguments = R"({"_timeout":2500,"z":"ä"})";
-  EXPECT_EQ(take_hint(arguments, {}).timeout, 2'500ms);
+  EXPECT_EQ(extract_hint(arguments, {}).timeout, 2'500ms);
   EXPECT_EQ(arguments, R"({"z":"ä"})");
 }
 
 TEST(TimeoutHint, stays_where_the_tool_declares_it) {
   std::string arguments = R"({"timeout":3000})";
-  EXPECT_FALSE(take_hint(arguments, {}).timeout) << "it may mean anything";
+  EXPECT_FALSE(extract_hint(arguments, {}).timeout) << "it may mean anything";
   EXPECT_EQ(arguments, R"({"timeout":3000})");
-  EXPECT_EQ(take_hint(arguments, {"timeout"}).timeout, 3s);
+  EXPECT_EQ(extract_hint(arguments, {"timeout"}).timeout, 3s);
   EXPECT_EQ(arguments, R"({"timeout":3000})");
   arguments = R"({"_timeout":3000})";
-  EXPECT_EQ(take_hint(arguments, {"_timeout"}).timeout, 3s);
+  EXPECT_EQ(extract_hint(arguments, {"_timeout"}).timeout, 3s);
   EXPECT_EQ(arguments, R"({"_timeout":3000})");
 }
 
 TEST(TimeoutHint, that_is_none_is_ignored_with_a_note) {
   for (const auto* value : {"0", "-5", "\"5000\"", "null", "[]", "0.2", "-1e300", "true"}) {
     auto arguments = std::string(R"({"_timeout":)") + value + "}";
-    const auto hint = take_hint(arguments, {});
+    const auto hint = extract_hint(arguments, {});
     EXPECT_FALSE(hint.timeout) << value;
     EXPECT_NE(hint.note.find("ignored"), std::string::npos) << value;
     EXPECT_EQ(arguments, "{}");
   }
   for (const auto* text : {"", "timeout", "{\"_timeout\":", "[\"_timeout\"]", "\"_timeout\""}) {
     std::string arguments = text;
-    EXPECT_FALSE(take_hint(arguments, {}).timeout);
+    EXPECT_FALSE(extract_hint(arguments, {}).timeout);
     EXPECT_EQ(arguments, text);
   }
   std::string huge = R"({"_timeout":1e300})";
-  const auto hint = take_hint(huge, {});
+  const auto hint = extract_hint(huge, {});
   ASSERT_TRUE(hint.timeout);
   EXPECT_EQ(resolved({}, "x", {}, hint).idle, 3'600s);
 }
@@ -226,7 +226,7 @@ TEST(ActivityDeadline, a_machine_that_stood_still_costs_nobody_anything) {
   EXPECT_EQ(deadline.next_expiry(), start + 125s);
 }
 
-/// The same, told as a list of intervals that count.
+/// The same, as a list of intervals that count.
 struct Reference {
   ResolvedDeadline limits;
   Millis active{};

@@ -17,8 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::as;
-using test::Door;
 using test::eventually;
+using test::Latch;
 using test::said;
 using test::text_of;
 using test::ToolBench;
@@ -62,7 +62,7 @@ TEST(Executor, a_failure_keeps_the_text_of_the_tool) {
   EXPECT_EQ(as<ToolFailure>(report).partial.text, "nothing found");
 }
 
-TEST(Executor, tells_the_agents_code_of_each_error) {
+TEST(Executor, reports_the_agents_code_of_each_error) {
   ToolBench bench;
   std::atomic<int> errors{0};
   bench.parts.on_tool_error = [&](const CallReport&) { ++errors; };
@@ -157,14 +157,14 @@ TEST(Executor, a_tool_that_can_be_neither_stopped_nor_fenced_is_refused_by_defau
 TEST(Executor, a_silent_tool_is_given_up_after_two_minutes_and_the_turn_goes_on) {
   ToolBench bench;
   bench.stop_the_clock();
-  const Door door;
-  bench.add({.name = "hang"}, [door](ToolContext& now) {
-    return ToolReply{.ok = door.wait(now.stop()), .text = "told to stop"};
+  const Latch latch;
+  bench.add({.name = "hang"}, [latch](ToolContext& now) {
+    return ToolReply{.ok = latch.wait(now.stop()), .text = "told to stop"};
   });
   bench.add({.name = "next"}, [](ToolContext&) { return said("x"); });
   auto turn = bench.turn();
   auto report = bench.begin(turn, "hang");
-  door.await();
+  latch.await();
   bench.advance(119'999ms);
   EXPECT_EQ(report.wait_for(20ms), std::future_status::timeout);
   bench.advance(1ms);
@@ -176,15 +176,15 @@ TEST(Executor, a_silent_tool_is_given_up_after_two_minutes_and_the_turn_goes_on)
 TEST(Executor, a_timeout_says_what_it_was) {
   ToolBench bench;
   bench.stop_the_clock();
-  const Door door;
-  bench.add({.name = "hang", .effect = Effect::none}, [door](ToolContext& now) {
+  const Latch latch;
+  bench.add({.name = "hang", .effect = Effect::none}, [latch](ToolContext& now) {
     now.partial("so far");
-    door.wait();
+    latch.wait();
     return said("late");
   });
   auto turn = bench.turn();
   auto running = bench.begin(turn, "hang");
-  door.await();
+  latch.await();
   bench.advance(120s);
   const auto report = bench.advance_until(running);
   const auto& timeout = as<ToolTimeout>(report);
@@ -198,7 +198,7 @@ TEST(Executor, a_timeout_says_what_it_was) {
   const auto words = render_for_model(report);
   EXPECT_NE(words.find("\"hang\" made no progress for 120s"), std::string::npos) << words;
   EXPECT_NE(words.find("so far"), std::string::npos) << words;
-  door.open();
+  latch.open();
 }
 
 TEST(Executor, a_tool_that_does_not_say_what_it_changes_is_never_called_harmless) {
@@ -210,19 +210,19 @@ TEST(Executor, a_tool_that_does_not_say_what_it_changes_is_never_called_harmless
       SCOPED_TRACE(std::to_string(is_cancelled) + std::to_string(comes_back));
       ToolBench bench;
       bench.stop_the_clock();
-      const Door door;
-      bench.add({.name = "undeclared"}, [&, door](ToolContext& now) {
+      const Latch latch;
+      bench.add({.name = "undeclared"}, [&, latch](ToolContext& now) {
         std::ofstream(file) << "x";
         if (comes_back) {
-          (void)door.wait(now.stop());
+          (void)latch.wait(now.stop());
           now.throw_if_stopped();
         }
-        door.wait();
+        latch.wait();
         return said("late");
       });
       auto turn = bench.turn();
       auto running = bench.begin(turn, "undeclared");
-      door.await();
+      latch.await();
       ASSERT_TRUE(std::filesystem::exists(file));
       if (is_cancelled) {
         bench.turns().abort(turn.id(), {.origin = CancelOrigin::user});
@@ -242,7 +242,7 @@ TEST(Executor, a_tool_that_does_not_say_what_it_changes_is_never_called_harmless
       // It keeps no other tool of its kind from running.
       bench.add({.name = "other"}, [](ToolContext&) { return said("fine"); });
       EXPECT_EQ(text_of(bench.call("other")), "fine");
-      door.open();
+      latch.open();
     }
   }
 }
@@ -262,15 +262,15 @@ TEST(ToolRegistry, refuses_a_missing_tool) {
 TEST(Executor, a_tool_without_a_deadline_is_still_listed_and_can_be_called_off) {
   ToolBench bench;
   bench.stop_the_clock();
-  const Door door;
-  bench.add({.name = "own", .deadline = {.idle = 0ms}}, [door](ToolContext& now) {
+  const Latch latch;
+  bench.add({.name = "own", .deadline = {.idle = 0ms}}, [latch](ToolContext& now) {
     EXPECT_FALSE(now.remaining());
-    (void)door.wait(now.stop());
+    (void)latch.wait(now.stop());
     return said("x");
   });
   auto turn = bench.turn();
   auto running = bench.begin(turn, "own");
-  door.await();
+  latch.await();
   bench.advance(100h);
   EXPECT_EQ(running.wait_for(20ms), std::future_status::timeout);
   const auto active = bench.turns().active();
@@ -286,8 +286,8 @@ TEST(Executor, accepted_progress_moves_the_deadline_and_heartbeats_do_not) {
   for (const bool progresses : {true, false}) {
     ToolBench bench;
     bench.stop_the_clock();
-    const Door first;
-    const Door second;
+    const Latch first;
+    const Latch second;
     bench.add({.name = "t"}, [&, first, second](ToolContext& now) {
       (void)first.wait(now.stop());
       progresses ? now.progress(1, 2, "half") : now.heartbeat("alive");
@@ -316,24 +316,24 @@ TEST(Executor, accepted_progress_moves_the_deadline_and_heartbeats_do_not) {
 TEST(Executor, a_call_that_finishes_exactly_at_its_deadline_succeeds) {
   ToolBench bench;
   bench.stop_the_clock();
-  const Door door;
-  bench.add({.name = "t", .deadline = {.idle = 1s}}, [&, door](ToolContext&) {
-    door.wait();
+  const Latch latch;
+  bench.add({.name = "t", .deadline = {.idle = 1s}}, [&, latch](ToolContext&) {
+    latch.wait();
     bench.clock.advance(1s);  // the deadline, exactly; nobody has looked yet
     return said("x");
   });
   auto turn = bench.turn();
   auto running = bench.begin(turn, "t");
-  door.await();
-  door.open();
+  latch.await();
+  latch.open();
   EXPECT_EQ(text_of(running.get()), "x");
 }
 
 TEST(Executor, a_result_within_the_grace_counts) {
   ToolBench bench;
   bench.stop_the_clock();
-  const Door never_opened;
-  const Door stopped;
+  const Latch never_opened;
+  const Latch stopped;
   bench.add({.name = "t"}, [never_opened, stopped](ToolContext& now) {
     (void)never_opened.wait(now.stop());
     stopped.wait();
@@ -351,8 +351,8 @@ TEST(Executor, a_result_within_the_grace_counts) {
 TEST(Executor, a_hard_limit_is_one_whatever_progress_says) {
   ToolBench bench;
   bench.stop_the_clock();
-  const Door first;
-  const Door second;
+  const Latch first;
+  const Latch second;
   bench.add({.name = "t", .deadline = {.hard = 130s}}, [first, second](ToolContext& now) {
     (void)first.wait(now.stop());
     now.progress(1);
@@ -374,9 +374,9 @@ TEST(Executor, a_hard_limit_is_one_whatever_progress_says) {
 
 TEST(Executor, real_time_bounds_a_tool_that_ignores_everything) {
   ToolBench bench;
-  const Door door;
-  bench.add({.name = "deaf", .deadline = {.idle = 100ms}}, [door](ToolContext&) {
-    door.wait();
+  const Latch latch;
+  bench.add({.name = "deaf", .deadline = {.idle = 100ms}}, [latch](ToolContext&) {
+    latch.wait();
     return said("late");
   });
   const auto begin = std::chrono::steady_clock::now();
@@ -387,7 +387,7 @@ TEST(Executor, real_time_bounds_a_tool_that_ignores_everything) {
   EXPECT_LT(took, 12s) << "100 ms, 2 s of grace, and a busy machine";
   EXPECT_EQ(bench.executor().leaks().abandoned, 1U);
   EXPECT_EQ(bench.count(Kind::abandoned), 1);
-  door.open();
+  latch.open();
   EXPECT_TRUE(eventually([&] { return bench.executor().leaks().abandoned == 0; }));
   EXPECT_TRUE(eventually([&] { return bench.count(Kind::reclaimed) == 1; }));
   EXPECT_EQ(bench.count(Kind::late), 1);
@@ -405,8 +405,8 @@ TEST(Executor, a_tool_that_must_not_run_twice_is_off_for_the_turn_after_a_timeou
   ToolBench bench;
   bench.stop_the_clock();
   const auto stops = [](ToolContext& now) {
-    const Door door;
-    (void)door.wait(now.stop());
+    const Latch latch;
+    (void)latch.wait(now.stop());
     return ToolReply{.ok = false};
   };
   bench.add({.name = "mail", .effect = Effect::irreversible}, stops);
@@ -434,8 +434,8 @@ TEST(Executor, three_timeouts_in_a_row_switch_a_tool_off_and_the_next_turn_tries
   std::atomic<bool> works{false};
   bench.add({.name = "t", .effect = Effect::none}, [&](ToolContext& now) {
     if (works) return said("x");
-    const Door door;
-    (void)door.wait(now.stop());
+    const Latch latch;
+    (void)latch.wait(now.stop());
     return ToolReply{.ok = false};
   });
   const auto outcome = [&](Turn& turn) {
@@ -495,8 +495,8 @@ TEST(Executor, the_authors_retry_setting_overrides_the_advice_from_effects) {
   ToolBench bench;
   bench.stop_the_clock();
   bench.add({.name = "t", .retry_on_timeout = false}, [](ToolContext& now) {
-    const Door door;
-    (void)door.wait(now.stop());
+    const Latch latch;
+    (void)latch.wait(now.stop());
     return ToolReply{.ok = false};
   });
   auto turn = bench.turn();
@@ -532,19 +532,19 @@ TEST(Executor, a_long_error_is_shown_as_whole_as_a_result) {
 
 TEST(Executor, a_result_that_came_before_the_cancel_is_one) {
   ToolBench bench;
-  const Door held;
-  const Door door;
+  const Latch held;
+  const Latch latch;
   bench.add({.name = "bad"}, [](ToolContext&) { return ToolReply{.ok = false}; });
-  bench.add({.name = "t"}, [door](ToolContext&) {
-    door.wait();
+  bench.add({.name = "t"}, [latch](ToolContext&) {
+    latch.wait();
     return said("x");
   });
   bench.parts.on_tool_error = [held](const CallReport&) { held.wait(); };
   auto turn = bench.turn();
   auto batch = std::async(std::launch::async, [&] { return bench.calls(turn, {"t", "bad"}); });
-  door.await();
+  latch.await();
   held.await();  // the thread that decides is busy
-  door.open();
+  latch.open();
   ASSERT_TRUE(eventually([&] { return bench.executor().leaks().busy == 0; }));
   turn.scope().cancel({.origin = CancelOrigin::user});
   held.open();

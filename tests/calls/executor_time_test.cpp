@@ -13,8 +13,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::as;
-using test::Door;
 using test::eventually;
+using test::Latch;
 using test::said;
 using test::text_of;
 using test::ToolBench;
@@ -23,13 +23,13 @@ using Kind = ToolEvent::Kind;
 TEST(ExecutorTime, a_machine_that_stood_still_is_not_held_against_a_call) {
   ToolBench bench;
   bench.stop_the_clock();
-  const Door door;
-  bench.add({.name = "t", .deadline = {.soft = 1s}}, [door](ToolContext& now) {
-    return ToolReply{.ok = door.wait(now.stop()), .text = "x"};
+  const Latch latch;
+  bench.add({.name = "t", .deadline = {.soft = 1s}}, [latch](ToolContext& now) {
+    return ToolReply{.ok = latch.wait(now.stop()), .text = "x"};
   });
   auto turn = bench.turn();
   auto running = bench.begin(turn, "t");
-  door.await();
+  latch.await();
   bench.advance(1s);
   ASSERT_TRUE(eventually([&] { return bench.count(Kind::slow) == 1; })) << "it has looked";
   bench.advance(124s);  // it slept 5 s longer than it meant to
@@ -47,13 +47,13 @@ TEST(ExecutorTime, all_of_a_stall_is_left_out_also_when_somebody_else_rings_firs
   bench.stop_the_clock();
   bench.options.look_longest = 1s;
   bench.options.progress_every = 1s;
-  const Door door;
-  bench.add({.name = "t"}, [door](ToolContext& now) {
-    return ToolReply{.ok = door.wait(now.stop()), .text = "x"};
+  const Latch latch;
+  bench.add({.name = "t"}, [latch](ToolContext& now) {
+    return ToolReply{.ok = latch.wait(now.stop()), .text = "x"};
   });
   auto turn = bench.turn();
   auto running = bench.begin(turn, "t");
-  door.await();
+  latch.await();
   ASSERT_TRUE(eventually([&] { return bench.count(Kind::start) == 1; }));
   bench.advance(1s);
   ASSERT_TRUE(eventually([&] { return bench.count(Kind::progress) == 1; }));
@@ -65,27 +65,27 @@ TEST(ExecutorTime, all_of_a_stall_is_left_out_also_when_somebody_else_rings_firs
     }
   }
   EXPECT_EQ(running.wait_for(20ms), std::future_status::timeout) << "it had a second";
-  door.open();
+  latch.open();
   EXPECT_EQ(text_of(running.get()), "x");
 }
 
 TEST(ExecutorTime, a_slow_tool_is_called_slow_once_and_left_alone) {
   ToolBench bench;
   bench.stop_the_clock();
-  const Door door;
-  bench.add({.name = "t", .deadline = {.soft = 10s}}, [door](ToolContext& now) {
-    (void)door.wait(now.stop());
+  const Latch latch;
+  bench.add({.name = "t", .deadline = {.soft = 10s}}, [latch](ToolContext& now) {
+    (void)latch.wait(now.stop());
     return said("x");
   });
   auto turn = bench.turn();
   auto running = bench.begin(turn, "t");
-  door.await();
+  latch.await();
   EXPECT_TRUE(eventually([&] {
     bench.advance(1s);
     return bench.count(Kind::slow) == 1;
   }));
   bench.advance(1s);
-  door.open();
+  latch.open();
   (void)bench.advance_until(running, 1ms);
   EXPECT_EQ(bench.count(Kind::slow), 1);
 }
@@ -94,23 +94,23 @@ TEST(ExecutorTime, progress_is_reported_every_five_seconds_of_a_long_call) {
   ToolBench bench;
   bench.stop_the_clock();
   bench.options.progress_every = 5s;
-  const Door door;
-  bench.add({.name = "t"}, [door](ToolContext& now) {
+  const Latch latch;
+  bench.add({.name = "t"}, [latch](ToolContext& now) {
     for (int at = 1; at <= 1'000; ++at) now.progress(at);
-    (void)door.wait(now.stop());
+    (void)latch.wait(now.stop());
     return said("x");
   });
   auto turn = bench.turn();
   auto running = bench.begin(turn, "t");
-  door.await();
-  for (int told = 1; told <= 4; ++told) {
+  latch.await();
+  for (int published = 1; published <= 4; ++published) {
     bench.advance(4'999ms);
     EXPECT_EQ(running.wait_for(5ms), std::future_status::timeout);
-    EXPECT_EQ(bench.count(Kind::progress), told - 1);
+    EXPECT_EQ(bench.count(Kind::progress), published - 1);
     bench.advance(1ms);
-    EXPECT_TRUE(eventually([&] { return bench.count(Kind::progress) == told; }));
+    EXPECT_TRUE(eventually([&] { return bench.count(Kind::progress) == published; }));
   }
-  door.open();
+  latch.open();
   EXPECT_EQ(bench.advance_until(running, 1ms).progress_accepted, 1'000);
 }
 
@@ -191,13 +191,13 @@ TEST(ExecutorTime, no_call_outlives_the_deadline_of_its_turn) {
 TEST(ExecutorTime, neither_deadline_nor_budget_count_while_a_tool_waits_for_somebody) {
   ToolBench bench;
   bench.stop_the_clock();
-  const Door door;
-  const Door left;
+  const Latch latch;
+  const Latch left;
   bench.add({.name = "t"}, [=](ToolContext& now) {
     const auto limited = now.pause(PauseReason::rate_limited);
     {
       const auto asked = now.pause(PauseReason::awaiting_input);
-      door.wait();
+      latch.wait();
     }
     left.wait();
     return said("x");
@@ -205,9 +205,9 @@ TEST(ExecutorTime, neither_deadline_nor_budget_count_while_a_tool_waits_for_some
   const auto budget = std::make_shared<ExecutionBudget>(bench.clock, BudgetLimits{.duration = 1h});
   auto turn = bench.turn({.budget = budget});
   auto running = bench.begin(turn, "t");
-  door.await();
+  latch.await();
   bench.advance(10h);
-  door.open();
+  latch.open();
   left.await();
   bench.advance(10h);
   EXPECT_EQ(running.wait_for(20ms), std::future_status::timeout);
@@ -224,21 +224,21 @@ TEST(ExecutorTime, neither_deadline_nor_budget_count_while_a_tool_waits_for_some
 TEST(ExecutorTime, a_call_abandoned_while_paused_no_longer_pauses_the_budget) {
   ToolBench bench({.cancel_grace = 0ms});
   bench.stop_the_clock();
-  const Door door;
+  const Latch latch;
   bench.add({.name = "t"}, [=](ToolContext& now) {
     const auto limited = now.pause(PauseReason::rate_limited);
-    door.wait();
+    latch.wait();
     return said("x");
   });
   const auto budget = std::make_shared<ExecutionBudget>(bench.clock, BudgetLimits{.duration = 1h});
   auto turn = bench.turn({.budget = budget});
   auto running = bench.begin(turn, "t");
-  door.await();
+  latch.await();
   turn.scope().cancel({});
   EXPECT_TRUE(as<ToolCancelled>(running.get()).still_running);
   bench.clock.advance(5s);
   EXPECT_EQ(budget->elapsed_seconds(), 5);
-  door.open();
+  latch.open();
   EXPECT_TRUE(eventually([&] { return bench.executor().leaks().abandoned == 0; }));
   bench.clock.advance(5s);
   EXPECT_EQ(budget->elapsed_seconds(), 10) << "once is enough";

@@ -19,8 +19,8 @@ namespace {
 using namespace std::chrono_literals;
 using test::as;
 using test::content_of;
-using test::Door;
 using test::eventually;
+using test::Latch;
 using test::TempDir;
 using test::ToolBench;
 using test::write_file;
@@ -33,39 +33,39 @@ std::size_t files_in(const TempDir& dir) {
 
 TEST(WriteFence, publishes_while_it_is_open_and_never_after) {
   const TempDir dir;
-  WriteFence gate(1, "key");
+  WriteFence fence(1, "key");
   write_file(dir / "staged", "new");
   write_file(dir / "f", "old");
-  EXPECT_EQ(gate.publish_file(dir / "staged", dir / "f"), CommitResult::committed);
+  EXPECT_EQ(fence.publish_file(dir / "staged", dir / "f"), CommitResult::committed);
   EXPECT_EQ(content_of(dir / "f"), "new");
-  EXPECT_TRUE(gate.revoke(0ms));
+  EXPECT_TRUE(fence.revoke(0ms));
   write_file(dir / "staged", "late");
-  EXPECT_EQ(gate.publish_file(dir / "staged", dir / "f"), CommitResult::fenced);
+  EXPECT_EQ(fence.publish_file(dir / "staged", dir / "f"), CommitResult::fenced);
   EXPECT_EQ(content_of(dir / "f"), "new");
   EXPECT_EQ(files_in(dir), 1U) << "what was staged is gone";
-  EXPECT_EQ(gate.commit([] { FAIL() << "a late effect"; }), CommitResult::fenced);
-  EXPECT_EQ(gate.account().committed, 1);
-  EXPECT_EQ(gate.account().fenced, 2);
+  EXPECT_EQ(fence.commit([] { FAIL() << "a late effect"; }), CommitResult::fenced);
+  EXPECT_EQ(fence.account().committed, 1);
+  EXPECT_EQ(fence.account().fenced, 2);
 }
 
 TEST(WriteFence, a_file_that_changed_is_left_as_it_is) {
   const TempDir dir;
-  WriteFence gate(1, "key");
+  WriteFence fence(1, "key");
   write_file(dir / "f", "seen");
   const FilePrecondition as_seen{dir / "f", *digest_of(dir / "f")};
   write_file(dir / "f", "changed");
   write_file(dir / "staged", "mine");
-  EXPECT_EQ(gate.publish_file(dir / "staged", as_seen), CommitResult::precondition_failed);
+  EXPECT_EQ(fence.publish_file(dir / "staged", as_seen), CommitResult::precondition_failed);
   EXPECT_EQ(content_of(dir / "f"), "changed");
   write_file(dir / "staged", "mine");
-  EXPECT_EQ(gate.publish_file(dir / "staged", FilePrecondition{dir / "f"}),
+  EXPECT_EQ(fence.publish_file(dir / "staged", FilePrecondition{dir / "f"}),
             CommitResult::precondition_failed)
       << "it was not to exist";
-  gate.expect({dir / "f", sha256_of("something else")});
+  fence.expect({dir / "f", sha256_of("something else")});
   write_file(dir / "staged", "mine");
-  EXPECT_EQ(gate.publish_file(dir / "staged", (dir.path() / "." / "f")),
+  EXPECT_EQ(fence.publish_file(dir / "staged", (dir.path() / "." / "f")),
             CommitResult::precondition_failed);
-  EXPECT_EQ(gate.account().stale, 3);
+  EXPECT_EQ(fence.account().stale, 3);
   EXPECT_EQ(files_in(dir), 1U);
   WriteFence other(2, "key");
   write_file(dir / "staged", "mine");
@@ -78,40 +78,40 @@ TEST(WriteFence, a_staged_file_does_not_leave_its_directory) {
   fs::create_directory(dir / "in");
   fs::create_directory(dir / "out");
   write_file(dir / "in" / ".staged", "new");
-  WriteFence gate(1, "key");
+  WriteFence fence(1, "key");
   fs::rename(dir / "in", dir / "moved");
   fs::create_directory_symlink(dir / "out", dir / "in");
-  EXPECT_EQ(gate.publish_file(dir / "in" / ".staged", dir / "in" / "f"), CommitResult::io_error);
+  EXPECT_EQ(fence.publish_file(dir / "in" / ".staged", dir / "in" / "f"), CommitResult::io_error);
   EXPECT_TRUE(fs::is_empty(dir / "out"));
 }
 
 TEST(WriteFence, a_file_system_error_is_reported) {
   const TempDir dir;
-  WriteFence gate(1, "key");
-  EXPECT_EQ(gate.publish_file(dir / "none", dir / "f"), CommitResult::io_error);
+  WriteFence fence(1, "key");
+  EXPECT_EQ(fence.publish_file(dir / "none", dir / "f"), CommitResult::io_error);
   write_file(dir / "staged", "x");
-  EXPECT_EQ(gate.publish_file(dir / "staged", dir / "no" / "such" / "f"), CommitResult::io_error);
-  EXPECT_EQ(gate.account().failed, 2);
+  EXPECT_EQ(fence.publish_file(dir / "staged", dir / "no" / "such" / "f"), CommitResult::io_error);
+  EXPECT_EQ(fence.account().failed, 2);
 }
 
 TEST(WriteFence, an_effect_that_throws_is_thrown_on_and_counted) {
-  WriteFence gate(1, "key");
-  EXPECT_THROW((void)gate.commit([] { throw 1; }), int);
-  EXPECT_EQ(gate.account().failed, 1);
-  EXPECT_FALSE(gate.account().under_way);
+  WriteFence fence(1, "key");
+  EXPECT_THROW((void)fence.commit([] { throw 1; }), int);
+  EXPECT_EQ(fence.account().failed, 1);
+  EXPECT_FALSE(fence.account().under_way);
 }
 
 TEST(WriteFence, shutting_waits_for_an_effect_under_way_but_not_for_ever) {
-  WriteFence gate(1, "key");
-  const Door door;
+  WriteFence fence(1, "key");
+  const Latch latch;
   std::thread effect(
-      [&] { EXPECT_EQ(gate.commit([&] { door.wait(); }), CommitResult::committed); });
-  door.await();
-  EXPECT_FALSE(gate.revoke(1ms));
-  EXPECT_TRUE(gate.account().under_way);
-  EXPECT_FALSE(gate.is_open());
-  door.open();
-  EXPECT_TRUE(gate.revoke(30s));
+      [&] { EXPECT_EQ(fence.commit([&] { latch.wait(); }), CommitResult::committed); });
+  latch.await();
+  EXPECT_FALSE(fence.revoke(1ms));
+  EXPECT_TRUE(fence.account().under_way);
+  EXPECT_FALSE(fence.is_open());
+  latch.open();
+  EXPECT_TRUE(fence.revoke(30s));
   effect.join();
 }
 
@@ -188,11 +188,11 @@ TEST(Fencing, a_write_after_the_timeout_changes_nothing) {
   const TempDir dir;
   write_file(dir / "f", "before");
   ToolBench bench({.cancel_grace = 10ms});
-  const Door door;
+  const Latch latch;
   const auto late = std::make_shared<std::promise<CommitResult>>();
-  bench.add(writer(20ms), [&, door, late](ToolContext& now) {
+  bench.add(writer(20ms), [&, latch, late](ToolContext& now) {
     auto mine = now;
-    door.wait();
+    latch.wait();
     write_file(dir / "staged", "late");
     late->set_value(mine.writes().publish_file(dir / "staged", dir / "f"));
     return ToolReply{.text = "done"};
@@ -202,7 +202,7 @@ TEST(Fencing, a_write_after_the_timeout_changes_nothing) {
   EXPECT_EQ(as<ToolTimeout>(report).retry, RetryAdvice::safe);
   // Somebody else writes the file meanwhile.
   write_file(dir / "f", "of the next turn");
-  door.open();
+  latch.open();
   EXPECT_EQ(late->get_future().get(), CommitResult::fenced);
   EXPECT_EQ(content_of(dir / "f"), "of the next turn");
   EXPECT_TRUE(eventually([&] { return bench.count(ToolEvent::Kind::late) == 1; }));
@@ -211,39 +211,39 @@ TEST(Fencing, a_write_after_the_timeout_changes_nothing) {
 
 TEST(Fencing, a_write_before_the_timeout_is_reported_as_done) {
   ToolBench bench({.cancel_grace = 10ms});
-  const Door door;
-  bench.add(writer(20ms), [door](ToolContext& now) {
+  const Latch latch;
+  bench.add(writer(20ms), [latch](ToolContext& now) {
     EXPECT_EQ(now.writes().commit([] {}), CommitResult::committed);
-    door.wait();
+    latch.wait();
     return ToolReply{};
   });
   const auto report = bench.call("w");
   EXPECT_EQ(as<ToolTimeout>(report).effects, EffectState::complete);
   EXPECT_EQ(as<ToolTimeout>(report).retry, RetryAdvice::verify_first);
-  door.open();
+  latch.open();
 }
 
 TEST(Fencing, an_effect_that_hangs_is_unknown_and_holds_up_nobody) {
   ToolBench bench({.cancel_grace = 10ms, .commit_grace = 20ms});
-  const Door door;
-  bench.add(writer(20ms), [door](ToolContext& now) {
-    (void)now.writes().commit([&] { door.wait(); });
+  const Latch latch;
+  bench.add(writer(20ms), [latch](ToolContext& now) {
+    (void)now.writes().commit([&] { latch.wait(); });
     return ToolReply{};
   });
   const auto report = bench.call("w");
   EXPECT_EQ(as<ToolTimeout>(report).effects, EffectState::unknown);
   EXPECT_TRUE(as<ToolTimeout>(report).still_running);
-  door.open();
+  latch.open();
 }
 
-TEST(Fencing, a_cancel_shuts_the_gate_at_once_and_a_deadline_after_the_grace) {
+TEST(Fencing, a_cancel_shuts_the_fence_at_once_and_a_deadline_after_the_grace) {
   for (const bool by_user : {true, false}) {
     ToolBench bench;
-    const Door inside;
+    const Latch inside;
     bench.add(writer(by_user ? 0ms : 20ms), [inside](ToolContext& now) {
-      const Door door;
+      const Latch latch;
       inside.open();
-      (void)door.wait(now.stop());
+      (void)latch.wait(now.stop());
       return ToolReply{.text = std::string(name_of(now.writes().commit([] {})))};
     });
     auto turn = bench.turn();
@@ -264,8 +264,8 @@ TEST(Fencing, a_cancel_shuts_the_gate_at_once_and_a_deadline_after_the_grace) {
 TEST(Fencing, a_result_whose_effect_was_fenced_is_none) {
   ToolBench bench({.cancel_grace = 10'000ms});
   bench.add(writer(20ms), [](ToolContext& now) {
-    const Door door;
-    (void)door.wait(now.stop());
+    const Latch latch;
+    (void)latch.wait(now.stop());
     now.writes().revoke(Millis{0});  // as if it had come a moment later
     EXPECT_EQ(now.writes().commit([] {}), CommitResult::fenced);
     return ToolReply{.text = "done, it thinks"};
@@ -291,14 +291,14 @@ TEST(Fencing, keys_are_the_same_for_each_try_and_numbers_are_not) {
   EXPECT_EQ(epochs.size(), 2U);
 }
 
-TEST(Fencing, a_cancel_shuts_the_gate_although_nobody_looks) {
+TEST(Fencing, a_cancel_shuts_the_fence_although_nobody_looks) {
   for (const bool after_a_deadline : {false, true}) {
     ToolBench bench;
-    const Door held;
-    const Door door;
-    const Door told;
+    const Latch held;
+    const Latch latch;
+    const Latch reported;
     bench.add({.name = "bad"}, [=](ToolContext&) {
-      told.wait();
+      reported.wait();
       return ToolReply{.ok = false};
     });
     const auto came = std::make_shared<std::promise<CommitResult>>();
@@ -308,7 +308,7 @@ TEST(Fencing, a_cancel_shuts_the_gate_although_nobody_looks) {
                .gated = true,
                .deadline = {.idle = after_a_deadline ? 10ms : 0ms}},
               [=](ToolContext& now) {
-                door.wait();
+                latch.wait();
                 came->set_value(now.writes().commit([] {}));
                 return ToolReply{};
               });
@@ -316,17 +316,17 @@ TEST(Fencing, a_cancel_shuts_the_gate_although_nobody_looks) {
     bench.parts.on_tool_error = [held](const CallReport&) { held.wait(); };
     auto turn = bench.turn();
     auto batch = std::async(std::launch::async, [&] { return bench.calls(turn, {"bad", "w"}); });
-    door.await();
+    latch.await();
     if (after_a_deadline) {
       ASSERT_TRUE(eventually([&] {
         const auto active = bench.turns().active();
         return active[0].running.size() == 2 && active[0].running[1].elapsed > 1s;
       }));
     }
-    told.open();
+    reported.open();
     held.await();  // the thread that decides is busy
     EXPECT_EQ(bench.turns().abort(turn.id(), {.origin = CancelOrigin::user}), AbortResult::aborted);
-    door.open();
+    latch.open();
     EXPECT_EQ(came->get_future().get(), CommitResult::fenced);
     held.open();
     (void)batch.get();

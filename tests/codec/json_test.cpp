@@ -34,7 +34,7 @@ TEST(BudgetFigures, of_every_size_are_read_as_they_were_written) {
       JsonWriter out;
       out.open_object();
       write_figures(out, figures);
-      const auto object = nlohmann::json::parse(out.close_object().take());
+      const auto object = nlohmann::json::parse(out.close_object().finish());
       Fields fields(object);
       const auto read = read_figures(fields);
       ASSERT_FALSE(fields.error()) << fields.error()->message << " in " << object;
@@ -305,11 +305,11 @@ TEST(Json, reads_a_budget_of_the_fewest_figures) {
   EXPECT_EQ(figures.limits.steps, 30);
   EXPECT_EQ(figures.pressure, 0.8);
   EXPECT_EQ(figures.stage, BudgetStage::warn) << "by the usual thresholds";
-  const auto told = std::get<BudgetFigures>(
+  const auto after = std::get<BudgetFigures>(
       parsed(R"({"kind":"budget","stage":"finalize","axis":"tokens","max_pressure":91.5})").detail);
-  EXPECT_EQ(told.stage, BudgetStage::finalize);
-  EXPECT_EQ(told.axis, BudgetAxis::tokens);
-  EXPECT_EQ(told.pressure, 0.915);
+  EXPECT_EQ(after.stage, BudgetStage::finalize);
+  EXPECT_EQ(after.axis, BudgetAxis::tokens);
+  EXPECT_EQ(after.pressure, 0.915);
 }
 
 TEST(Json, writes_a_budget_with_its_shares_in_percent) {
@@ -336,10 +336,10 @@ TEST(Json, a_budget_beyond_all_bounds_is_written_within_them) {
   EXPECT_EQ(facts_of(again, {}), facts_of(report, {}));
 }
 
-TEST(Json, progress_document_tells_the_budget_last_told) {
+TEST(Json, progress_document_reports_the_budget_last_reported) {
   const auto document_of = [](const std::vector<Event>& events) {
-    const auto told = test::tell(events);
-    return progress_document("s", told.judged, description_of({}), told.now, WallTime{});
+    const auto after = test::replay(events);
+    return progress_document("s", after.judged, description_of({}), after.now, WallTime{});
   };
   auto events = test::events_of("BBS");
   events[1].report.call_id = "child";
@@ -354,18 +354,18 @@ TEST(Json, progress_document_tells_the_budget_last_told) {
 }
 
 TEST(Json, a_budget_is_a_sign_of_life_and_changes_no_health) {
-  const auto quiet = test::tell("S hhhhh");
-  const auto told = test::tell("S hhhhh BBB");
-  EXPECT_EQ(told.judged.health.kind, HealthKind::stuck);
-  EXPECT_EQ(told.judged.health_since, quiet.judged.health_since);
-  EXPECT_EQ(told.judged.history.state_changes, 1);
-  EXPECT_EQ(told.judged.history.last_sign, told.judged.history.tick);
-  EXPECT_EQ(test::tell("S w B").judged.history.lifecycle, Lifecycle::waiting);
+  const auto quiet = test::replay("S hhhhh");
+  const auto after = test::replay("S hhhhh BBB");
+  EXPECT_EQ(after.judged.health.kind, HealthKind::stuck);
+  EXPECT_EQ(after.judged.health_since, quiet.judged.health_since);
+  EXPECT_EQ(after.judged.history.state_changes, 1);
+  EXPECT_EQ(after.judged.history.last_sign, after.judged.history.tick);
+  EXPECT_EQ(test::replay("S w B").judged.history.lifecycle, Lifecycle::waiting);
 }
 
 TEST(Json, a_snapshot_from_before_budgets_is_read) {
-  const auto told = test::tell("S h");
-  const auto text = snapshot_of(told.judged);
+  const auto after = test::replay("S h");
+  const auto text = snapshot_of(after.judged);
   EXPECT_EQ(text.find("budget"), std::string::npos);
   Case restored;
   EXPECT_TRUE(read_snapshot(restored, text).ok());
@@ -521,36 +521,36 @@ TEST(Json, evidence_beyond_all_bounds_is_read_and_written_within_them) {
   EXPECT_EQ(facts_of(wild, {}), R"({"state":"hung","left_ms":0})");
 }
 
-TEST(Json, progress_document_tells_what_the_model_server_does) {
-  const auto document = [](const test::Told& told) {
-    return progress_document("s", told.judged, description_of({}), told.now + Millis{5},
+TEST(Json, progress_document_reports_what_the_model_server_does) {
+  const auto document = [](const test::Replayed& after) {
+    return progress_document("s", after.judged, description_of({}), after.now + Millis{5},
                              WallTime{Millis{5'000'000}});
   };
-  const auto busy = document(test::tell("S R R"));
+  const auto busy = document(test::replay("S R R"));
   EXPECT_NE(
       busy.find(
           R"("server":{"state":"reading","done":2,"total":61440,"leftMs":118000,"since":4998995,"why":"as it was seen"})"),
       std::string::npos)
       << busy;
-  const auto hung = document(test::tell("S H"));
+  const auto hung = document(test::replay("S H"));
   EXPECT_NE(hung.find(R"("stuck":true)"), std::string::npos) << hung;
   EXPECT_NE(hung.find(R"("stuckBy":"F5")"), std::string::npos) << hung;
-  for (const char* letters : {"S", "S R O", "S R E", "S R !"}) {
-    EXPECT_NE(document(test::tell(letters)).find(R"("server":null)"), std::string::npos) << letters;
+  for (const char* run : {"S", "S R O", "S R E", "S R !"}) {
+    EXPECT_NE(document(test::replay(run)).find(R"("server":null)"), std::string::npos) << run;
   }
 }
 
-TEST(Json, progress_document_tells_which_turns_run) {
-  const auto told = test::tell("t k p");
-  const auto document = progress_document("s", told.judged, description_of({}),
-                                          told.now + Millis{5}, WallTime{Millis{5'000'000}});
+TEST(Json, progress_document_reports_which_turns_run) {
+  const auto after = test::replay("t k p");
+  const auto document = progress_document("s", after.judged, description_of({}),
+                                          after.now + Millis{5}, WallTime{Millis{5'000'000}});
   EXPECT_TRUE(is_json(document));
   EXPECT_NE(
       document.find(
           R"("turns":[{"turnId":"turn","parentTurnId":"above","depth":1,"startedAt":1001000,"elapsedMs":2005,"currentTool":"shell","currentToolId":null,"toolCallCount":1,"aborting":false}],"tools":[{"name":"shell","callId":null,"turnId":"turn","startedAt":4998995,"elapsedMs":1005,"message":"further"}])"),
       std::string::npos)
       << document;
-  const auto asked = test::tell("t a");
+  const auto asked = test::replay("t a");
   EXPECT_NE(progress_document("s", asked.judged, description_of({}), asked.now, WallTime{})
                 .find(R"("cancel":null,"turns":[{"turnId":"turn")"),
             std::string::npos)
@@ -667,20 +667,21 @@ TEST(Json, snapshot_restores_a_case_exactly) {
   for (int i = 0; i < test::repetitions(10'000); ++i) {
     std::string letters;
     for (auto n = random() % 30; n > 0; --n) letters += alphabet[random() % alphabet.size()];
-    const auto told = test::tell(letters, {.stuck_threshold = 4});
+    const auto after = test::replay(letters, {.stuck_threshold = 4});
     Case restored;
     restored.session = 1;
-    ASSERT_TRUE(read_snapshot(restored, snapshot_of(told.judged)).ok()) << letters;
-    ASSERT_EQ(snapshot_of(restored), snapshot_of(told.judged)) << letters;
+    ASSERT_TRUE(read_snapshot(restored, snapshot_of(after.judged)).ok()) << letters;
+    ASSERT_EQ(snapshot_of(restored), snapshot_of(after.judged)) << letters;
     ASSERT_EQ(
-        progress_document("s", restored, description_of({.agent = "x"}), told.now, WallTime{}),
-        progress_document("s", told.judged, description_of({.agent = "x"}), told.now, WallTime{}));
+        progress_document("s", restored, description_of({.agent = "x"}), after.now, WallTime{}),
+        progress_document("s", after.judged, description_of({.agent = "x"}), after.now,
+                          WallTime{}));
   }
 }
 
 TEST(Json, progress_document_has_the_promised_fields) {
-  const auto told = test::tell("S hhhhh");
-  const auto document = progress_document("s", told.judged, description_of({}), told.now,
+  const auto after = test::replay("S hhhhh");
+  const auto document = progress_document("s", after.judged, description_of({}), after.now,
                                           WallTime{Millis{5'000'000}});
   EXPECT_TRUE(is_json(document));
   EXPECT_NE(
@@ -689,8 +690,8 @@ TEST(Json, progress_document_has_the_promised_fields) {
       std::string::npos)
       << document;
   EXPECT_NE(document.find(R"("stuckBy":"F1")"), std::string::npos) << document;
-  const auto fresh = test::tell("");
-  EXPECT_NE(progress_document("s", fresh.judged, description_of({}), told.now, WallTime{})
+  const auto fresh = test::replay("");
+  EXPECT_NE(progress_document("s", fresh.judged, description_of({}), after.now, WallTime{})
                 .find(R"("lastChange":null,"lastChangeAgo":null)"),
             std::string::npos);
 }

@@ -33,7 +33,7 @@ bool ask_me(const watchdog::Observed& seen);
 #include <memory>
 extern std::string task;
 extern std::string tools;
-extern std::vector<watchdog::ChatMessage> talk;
+extern std::vector<watchdog::ChatMessage> messages;
 extern watchdog::BudgetLimits limits;
 watchdog::Result<watchdog::Reflection, watchdog::Failure> think(const watchdog::Result<watchdog::ChatAnswer, watchdog::Failure>&);
 watchdog::Result<watchdog::Act, watchdog::Failure> use_tools(watchdog::Iteration&, const watchdog::Reflection&);
@@ -46,7 +46,7 @@ extern watchdog::ProgressTracker tracker;
 extern watchdog::Settings settings;
 extern watchdog::Iteration& now;
 extern std::vector<watchdog::ToolRequest> calls;
-extern std::vector<watchdog::ChatMessage> talk;
+extern std::vector<watchdog::ChatMessage> messages;
 """,
     "watchdog/settings.h": "#include <iostream>\n",
 }

@@ -17,7 +17,7 @@ TEST(Exposition, is_text_that_prometheus_reads) {
   out.family("a_total", "counter", "Of a.").sample(std::int64_t{7});
   out.family("b", "gauge", "Of b.").sample(0.25, {{"x", "1"}, {"y", "2"}});
   out.sample(std::int64_t{-3}, {{"x", ""}}, "_sum");
-  EXPECT_EQ(out.take(),
+  EXPECT_EQ(out.finish(),
             "# HELP a_total Of a.\n# TYPE a_total counter\na_total 7\n"
             "# HELP b Of b.\n# TYPE b gauge\nb{x=\"1\",y=\"2\"} 0.25\nb_sum{x=\"\"} -3\n");
 }
@@ -31,8 +31,8 @@ class Escapes : public testing::TestWithParam<Escaped> {};
 TEST_P(Escapes, keep_a_text_on_its_line_and_in_its_quotes) {
   Exposition out;
   out.family("m", "gauge", GetParam().text).sample(std::int64_t{1}, {{"l", GetParam().text}});
-  EXPECT_EQ(out.take(), std::string("# HELP m ") + GetParam().help + "\n# TYPE m gauge\nm{l=\"" +
-                            GetParam().label + "\"} 1\n");
+  EXPECT_EQ(out.finish(), std::string("# HELP m ") + GetParam().help + "\n# TYPE m gauge\nm{l=\"" +
+                              GetParam().label + "\"} 1\n");
 }
 INSTANTIATE_TEST_SUITE_P(All, Escapes,
                          testing::Values(Escaped{"plain", "plain", "plain"},
@@ -49,7 +49,7 @@ class Numbers : public testing::TestWithParam<Number> {};
 TEST_P(Numbers, are_written_as_the_format_has_them) {
   Exposition out;
   out.sample(GetParam().value);
-  EXPECT_EQ(out.take(), std::string(" ") + GetParam().text + "\n");
+  EXPECT_EQ(out.finish(), std::string(" ") + GetParam().text + "\n");
 }
 INSTANTIATE_TEST_SUITE_P(All, Numbers,
                          testing::Values(Number{0, "0"}, Number{0.005, "0.005"}, Number{2.5, "2.5"},

@@ -1,6 +1,6 @@
 // A day of a thousand agents in virtual time, from one seed: the real store, observer and rules,
 // with a clock that only this test moves. Each agent knows the truth about itself; at the end what
-// the monitor concluded, stored and told people is compared with it.
+// the monitor concluded, stored and reported to people is compared with it.
 //
 // A seed that fails is printed. It replays alone:
 //   WATCHDOG_SEED=17 simulated_day_test --gtest_filter='*/0'
@@ -174,7 +174,7 @@ class Day {
       ASSERT_TRUE(trimmed.ok()) << trimmed.error().message;
       more = *trimmed;
     }
-    EXPECT_TRUE(store_->take_dropped().empty()) << "nothing is 30 days old";
+    EXPECT_TRUE(store_->drain_dropped().empty()) << "nothing is 30 days old";
   }
 
   // --- The monitor.
@@ -227,7 +227,7 @@ class Day {
 
   void send_messages() {
     if (!unnoted_.empty() && !note()) return;
-    if (!store_->take_told() && !std::exchange(begins_, false)) return;
+    if (!store_->drain_new_messages() && !std::exchange(begins_, false)) return;
     const auto alerts = store_->reader().alerts({.state = DeliveryState::pending, .limit = 1'000});
     ASSERT_TRUE(alerts.ok());
     for (const auto& alert : *alerts) {
@@ -573,14 +573,14 @@ class Day {
       after = page->back().id;
     }
     std::map<std::string, int> of;
-    std::set<std::tuple<std::string, Instant, std::string>> told;
+    std::set<std::tuple<std::string, Instant, std::string>> reported;
     for (const auto& alert : alerts) {
       EXPECT_EQ(sent_[alert.id], 1) << alert.session << ": " << alert.word;
       ASSERT_EQ(alert.deliveries.size(), 1U);
       EXPECT_EQ(alert.deliveries.front().state, DeliveryState::sent);
       if (alert.kind != AlertKind::alert) continue;
       ++of[alert.session];
-      EXPECT_TRUE(told.emplace(alert.session, alert.episode, alert.word).second)
+      EXPECT_TRUE(reported.emplace(alert.session, alert.episode, alert.word).second)
           << alert.session << " is told twice: " << alert.word;
     }
     EXPECT_EQ(sent_.size(), alerts.size());

@@ -30,7 +30,7 @@ using test::run;
 using test::Server;
 using test::TempDir;
 
-class Entrance : public testing::Test {
+class AccessTest : public testing::Test {
  protected:
   TempDir dir;
   std::filesystem::path path = dir / "w.db";
@@ -58,7 +58,7 @@ class Entrance : public testing::Test {
 
 const std::string cancel_s = "/api/autonomous/sessions/s/cancel";
 
-TEST_F(Entrance, token_is_made_once_for_its_owner_and_kept_over_restarts) {
+TEST_F(AccessTest, token_is_made_once_for_its_owner_and_kept_over_restarts) {
   const auto old = umask(0);
   std::string first;
   {
@@ -79,7 +79,7 @@ TEST_F(Entrance, token_is_made_once_for_its_owner_and_kept_over_restarts) {
     EXPECT_EQ(entry.path().string().find("-token-"), std::string::npos) << "no draft is left";
 }
 
-TEST_F(Entrance, token_file_that_cannot_be_trusted_refuses_to_start) {
+TEST_F(AccessTest, token_file_that_cannot_be_trusted_refuses_to_start) {
   write_tokens(std::string(32, 'a') + "\n", 0640);
   auto refused = serve({});
   EXPECT_EQ(refused.code, 3);
@@ -98,7 +98,7 @@ TEST_F(Entrance, token_file_that_cannot_be_trusted_refuses_to_start) {
   EXPECT_EQ(serve({}).code, 3);
 }
 
-TEST_F(Entrance, other_machines_are_served_by_tls_or_a_proxy_only) {
+TEST_F(AccessTest, other_machines_are_served_by_tls_or_a_proxy_only) {
   const auto refused = serve({"--bind", "0.0.0.0"}, {"WATCHDOG_TOKEN=0123456789abcdef"});
   EXPECT_EQ(refused.code, 3);
   for (const char* way_out : {"--tls-cert", "--tls-key", "--behind-proxy", "127.0.0.1"})
@@ -133,7 +133,7 @@ TEST_F(Entrance, other_machines_are_served_by_tls_or_a_proxy_only) {
   }
 }
 
-TEST_F(Entrance, scopes_are_kept_to) {
+TEST_F(AccessTest, scopes_are_kept_to) {
   write_tokens("boss read,report,act " + std::string(32, 'b') + "\nviewer read " +
                std::string(32, 'v') + "\nagent report " + std::string(32, 'a') + "\n");
   Server server(path, {"--behind-proxy"});
@@ -167,7 +167,7 @@ TEST_F(Entrance, scopes_are_kept_to) {
   EXPECT_EQ(server.progress("s")["cancel"].is_null(), false);
 }
 
-TEST_F(Entrance, acts_refused_for_want_of_a_token_are_in_the_trail) {
+TEST_F(AccessTest, acts_refused_for_want_of_a_token_are_in_the_trail) {
   for (const bool exposed : {false, true}) {
     const auto own = dir / (exposed ? "exposed.db" : "open.db");
     Server server(
@@ -212,7 +212,7 @@ TEST_F(Entrance, acts_refused_for_want_of_a_token_are_in_the_trail) {
   }
 }
 
-TEST_F(Entrance, commands_take_the_token_of_their_owners_monitor_by_themselves) {
+TEST_F(AccessTest, commands_take_the_token_of_their_owners_monitor_by_themselves) {
   Server server(path);
   const std::vector<std::string> own{"WATCHDOG_DB=" + path.string(), "WATCHDOG_CONFIG="};
   const auto ask = [&](std::vector<std::string> words,
@@ -247,7 +247,7 @@ TEST_F(Entrance, commands_take_the_token_of_their_owners_monitor_by_themselves) 
   EXPECT_EQ(last["peer"], nullptr);
 }
 
-TEST_F(Entrance, act_that_left_no_trail_is_said_to_be_done_without_one) {
+TEST_F(AccessTest, act_that_left_no_trail_is_said_to_be_done_without_one) {
   ASSERT_TRUE(Store::open({.database = path}).ok());
   auto reader = StoreReader::open(path);
   ASSERT_TRUE(reader.ok());
@@ -292,7 +292,7 @@ class PrintedTerminal {
   std::string name_;
 };
 
-TEST_F(Entrance, acting_token_is_printed_on_a_terminal_and_nowhere_else) {
+TEST_F(AccessTest, acting_token_is_printed_on_a_terminal_and_nowhere_else) {
   const PrintedTerminal terminal;
   const auto start = [&](const std::string& redirection) {
     // The variable of a service is inherited by shells whose output is a terminal.
@@ -328,7 +328,7 @@ TEST_F(Entrance, acting_token_is_printed_on_a_terminal_and_nowhere_else) {
   EXPECT_EQ(test::content_of(log).find(secret), std::string::npos) << test::content_of(log);
 }
 
-TEST_F(Entrance, token_file_of_another_user_is_refused) {
+TEST_F(AccessTest, token_file_of_another_user_is_refused) {
   // The user who wrote the file would know the token.
   write_tokens(std::string(32, 'a') + "\n");
   if (chown(token_file.c_str(), 65'534, static_cast<gid_t>(-1)) != 0) {
@@ -344,7 +344,7 @@ TEST_F(Entrance, token_file_of_another_user_is_refused) {
   EXPECT_EQ(status(server.url(), std::string(32, 'a'), Method::post, cancel_s, "{}"), 404);
 }
 
-TEST_F(Entrance, two_who_start_at_once_agree_on_one_token) {
+TEST_F(AccessTest, two_who_start_at_once_agree_on_one_token) {
   for (int round = 0; round < 5; ++round) {
     const auto file = (dir / ("token" + std::to_string(round))).string();
     const auto words = [&](const char* database) {

@@ -162,7 +162,7 @@ TEST_F(AgentRun, lives_while_its_model_never_answers_and_hears_a_cancel) {
   EXPECT_EQ(outcome(server)["subject"], "user");
 }
 
-TEST_F(AgentRun, tells_what_old_limits_would_have_cost) {
+TEST_F(AgentRun, reports_what_old_limits_would_have_cost) {
   const ModelServer model(answering([](Exchange& exchange) {
     if (exchange.request().body.find("note.txt") != std::string::npos)
       return test::stream(exchange, "Done.");
@@ -174,11 +174,12 @@ TEST_F(AgentRun, tells_what_old_limits_would_have_cost) {
   const auto compared = with(model.base_url(), {"AUTONOMOUS_STATUS_BASED_TIMEOUT=compare",
                                                 "WATCHDOG_MIGRATION_TASK_MS=1"});
   EXPECT_EQ(test::run(agent(), compared).code, 0);
-  const auto told = test::run({WATCHDOG_MONITOR, "report", "--db", path.string()});
-  EXPECT_EQ(told.code, 0);
-  EXPECT_NE(told.output.find("The old limits would have killed 1 of 1 runs, 1 of which finished."),
-            std::string::npos)
-      << told.output;
+  const auto reported = test::run({WATCHDOG_MONITOR, "report", "--db", path.string()});
+  EXPECT_EQ(reported.code, 0);
+  EXPECT_NE(
+      reported.output.find("The old limits would have killed 1 of 1 runs, 1 of which finished."),
+      std::string::npos)
+      << reported.output;
   const auto object =
       json::parse(test::run({WATCHDOG_MONITOR, "report", "--json", "--db", path.string()}).output);
   EXPECT_EQ(object["killed"], 1);
@@ -244,7 +245,7 @@ TEST_F(MonitorChecks, asks_unasked_about_a_suspicious_session) {
   // The file has the answer a moment before the check is done.
   const auto check =
       until(server, "/api/autonomous/check-status/" + events[1]["event_id"].get<std::string>(),
-            [](const json& told) { return told["state"] == "done"; });
+            [](const json& reported) { return reported["state"] == "done"; });
   EXPECT_EQ(check["reason"], "it reads the same file again");
   // The session's own words went to the model as data.
   EXPECT_NE(model.chats().at(0).find("the same"), std::string::npos);

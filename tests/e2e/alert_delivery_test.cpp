@@ -172,7 +172,7 @@ TEST_F(AlertDelivery, alert_that_waits_is_in_the_metrics_and_concerns_no_probe) 
 
 TEST_F(AlertDelivery, a_program_reads_the_message_and_is_bounded) {
   const auto script = dir / "notify";
-  const auto taken = dir / "taken";
+  const auto received = dir / "taken";
   std::ofstream(script) << "#!/bin/sh\n"
                            "echo run >> "
                         << (dir / "runs").string()
@@ -185,7 +185,7 @@ TEST_F(AlertDelivery, a_program_reads_the_message_and_is_bounded) {
                            "3) trap '' TERM; while :; do /bin/sleep 9; done;;\n"
                            "esac\n"
                            "cat > "
-                        << taken.string() << "\necho \"$1\" >> " << taken.string() << "\n";
+                        << received.string() << "\necho \"$1\" >> " << received.string() << "\n";
   chmod(script.c_str(), 0755);
   configure("[alerts.channels.duty]\ntype = \"command\"\ncommand = [\"" + script.string() +
                 "\", \"$(id) a b\"]\n",
@@ -202,7 +202,7 @@ TEST_F(AlertDelivery, a_program_reads_the_message_and_is_bounded) {
   EXPECT_GE(list()["alerts"][0]["channels"][0]["attempts"], 4);
   EXPECT_TRUE(errors.contains("it ended with 3: trouble"));
   EXPECT_TRUE(errors.contains("it did not end within 2000 ms"));
-  std::istringstream lines(test::content_of(taken));
+  std::istringstream lines(test::content_of(received));
   std::string body;
   std::string words;
   std::getline(lines, body, '}');
@@ -260,11 +260,11 @@ TEST_F(AlertDelivery, kills_lose_none_and_repeat_at_most_one_each) {
   std::mutex mutex;
   std::mt19937 moods(random());
   // Mostly it takes what comes; sometimes it fails, or hangs up after it took it.
-  struct Taken {
+  struct Received {
     std::vector<std::string> answered;                     // keys
     std::map<std::int64_t, std::set<std::string>> alerts;  // and under which keys they came
   };
-  std::map<std::string, Taken> taken;  // by channel
+  std::map<std::string, Received> received;  // by channel
   const auto answer = [&](const std::string& channel) {
     return [&, channel](Exchange& exchange, int) {
       const auto body = json::parse(exchange.request().body);
@@ -273,7 +273,7 @@ TEST_F(AlertDelivery, kills_lose_none_and_repeat_at_most_one_each) {
       {
         const std::lock_guard guard(mutex);
         mood = moods() % 8;
-        auto& all = taken[channel];
+        auto& all = received[channel];
         if (mood > 1) all.answered.push_back(key);
         if (mood > 0) {
           if (channel == "duty")
@@ -310,13 +310,13 @@ TEST_F(AlertDelivery, kills_lose_none_and_repeat_at_most_one_each) {
   start();
   until_sent();
   // There is one alert for each change that people have to know, and no other.
-  std::map<std::string, int> told;
+  std::map<std::string, int> reported;
   std::set<std::int64_t> ids;
   std::string query = "?limit=1000";
   for (json page = list(query);; page = list(query)) {
     for (const auto& alert : page["alerts"]) {
       ids.insert(alert["alertId"].get<std::int64_t>());
-      told[alert["sessionId"].get<std::string>() + " " + alert["health"].get<std::string>()]++;
+      reported[alert["sessionId"].get<std::string>() + " " + alert["health"].get<std::string>()]++;
     }
     if (page["next"].is_null()) break;
     query = "?limit=1000&after=" + page["next"].dump();
@@ -332,10 +332,10 @@ TEST_F(AlertDelivery, kills_lose_none_and_repeat_at_most_one_each) {
       was_stuck = is_stuck;
     }
   }
-  EXPECT_EQ(told, happened);
+  EXPECT_EQ(reported, happened);
   EXPECT_GE(ids.size(), static_cast<std::size_t>(kills)) << "each start has at least two changes";
   const std::lock_guard guard(mutex);
-  for (const auto& [channel, all] : taken) {
+  for (const auto& [channel, all] : received) {
     std::set<std::int64_t> came;
     for (const auto& [id, keys] : all.alerts) {
       came.insert(id);

@@ -47,7 +47,7 @@ class Hook {
   };
 
   explicit Hook(Answer answer = [](Exchange& exchange, int) { ok(exchange); })
-      : answer_(std::move(answer)), server_([this](Exchange& exchange) { take(exchange); }) {}
+      : answer_(std::move(answer)), server_([this](Exchange& exchange) { receive(exchange); }) {}
 
   [[nodiscard]] std::string url() const { return server_.base_url(); }
   std::vector<Got> got() {
@@ -64,7 +64,7 @@ class Hook {
   }
 
  private:
-  void take(Exchange& exchange) {
+  void receive(Exchange& exchange) {
     const auto& request = exchange.request();
     int count = 0;
     {

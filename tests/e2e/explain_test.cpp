@@ -40,16 +40,16 @@ class Explain : public testing::Test {
   std::filesystem::path path = dir / "w.db";
 
   /// The output of `explain` for the file.
-  json told(std::vector<std::string> more = {}) {
+  json reported(std::vector<std::string> more = {}) {
     std::vector<std::string> words{program, "explain", "s", "--json", "--db", path};
     words.insert(words.end(), more.begin(), more.end());
     const auto ran = run(words);
     EXPECT_EQ(ran.code, 0) << ran.output;
     return json::parse(ran.output, nullptr, false);
   }
-  static std::vector<std::string> healths(const json& told) {
+  static std::vector<std::string> healths(const json& reported) {
     std::vector<std::string> healths;
-    for (const auto& moment : told["timeline"]) healths.push_back(moment["health"]);
+    for (const auto& moment : reported["timeline"]) healths.push_back(moment["health"]);
     return healths;
   }
   /// A session that never beats and has said one thing.
@@ -61,7 +61,7 @@ class Explain : public testing::Test {
   }
 };
 
-TEST_F(Explain, tells_each_change_with_what_proves_it) {
+TEST_F(Explain, reports_each_change_with_what_proves_it) {
   Server server(path);
   server.post("/api/autonomous/sessions", R"({"sessionId":"s","agent":"coder","task":"tidy"})");
   server.report("s", change);
@@ -77,7 +77,7 @@ TEST_F(Explain, tells_each_change_with_what_proves_it) {
     EXPECT_NE(of_server.output.find(part), std::string::npos) << part << "\n" << of_server.output;
   EXPECT_EQ(run({program, "explain", "s", "--db", path}).output, of_server.output);
 
-  const auto whole = told();
+  const auto whole = reported();
   EXPECT_EQ(whole["session"], "s");
   EXPECT_EQ(whole["progress"]["health"], "stuck");
   EXPECT_EQ(whole["leftOut"], 0);
@@ -91,7 +91,7 @@ TEST_F(Explain, tells_each_change_with_what_proves_it) {
   EXPECT_EQ(last["evidence"][1]["note"], "the newest state change");
 }
 
-TEST_F(Explain, tells_what_time_alone_concluded) {
+TEST_F(Explain, reports_what_time_alone_concluded) {
   Server server(path);
   server.post("/api/autonomous/sessions",
               R"({"sessionId":"s","policy":{"heartbeatInterval":100}})");
@@ -101,7 +101,7 @@ TEST_F(Explain, tells_what_time_alone_concluded) {
   // The monitor's answers come from memory: they may be ahead of the file.
   json whole;
   do {
-    whole = told();
+    whole = reported();
   } while (healths(whole).back() != "silent");
   EXPECT_EQ(whole["timeline"].back()["cause"], "expiry");
   EXPECT_EQ(whole["timeline"].back()["quietMs"], 300);
@@ -110,7 +110,7 @@ TEST_F(Explain, tells_what_time_alone_concluded) {
       std::string::npos);
 }
 
-TEST_F(Explain, tells_what_was_known_when_trouble_began) {
+TEST_F(Explain, reports_what_was_known_when_trouble_began) {
   Server server(path);
   Process agent({"/bin/sh", "-c", "sleep 1000 & echo $!; wait"});
   struct KilledLater {
@@ -126,7 +126,7 @@ TEST_F(Explain, tells_what_was_known_when_trouble_began) {
   server.report("s", "[" + change + "," + calling + "," + alive + "," + alive + "]");
   json last;
   do {
-    last = told()["timeline"].back();
+    last = reported()["timeline"].back();
   } while (last["health"] != "silent" || last["situation"].is_null());
   const auto& situation = last["situation"];
   EXPECT_EQ(situation["inFlight"][0]["callId"], "c");
@@ -155,12 +155,12 @@ TEST_F(Explain, long_histories_are_cut_at_their_beginning) {
   for (int i = 0; i < 30; ++i) server.report("s", i % 2 == 0 ? change : waiting);
   server.ask(Method::patch, "/api/autonomous/sessions/s", R"({"policy":{"stuckThreshold":2}})");
   server.report("s", change);
-  EXPECT_EQ(told({"--all"})["timeline"].size(), 31U);
-  EXPECT_EQ(told()["timeline"].size(), 31U);
-  const auto newest = told({"--limit", "3"});
+  EXPECT_EQ(reported({"--all"})["timeline"].size(), 31U);
+  EXPECT_EQ(reported()["timeline"].size(), 31U);
+  const auto newest = reported({"--limit", "3"});
   EXPECT_EQ(newest["timeline"].size(), 3U);
   EXPECT_EQ(newest["leftOut"], 28);
-  EXPECT_EQ(newest["timeline"].back(), told()["timeline"].back());
+  EXPECT_EQ(newest["timeline"].back(), reported()["timeline"].back());
   const auto text = run({program, "explain", "s", "--limit", "1", "--db", path}).output;
   EXPECT_NE(text.find("30 earlier changes are not shown"), std::string::npos) << text;
   EXPECT_NE(text.find("thresholds changed: "), std::string::npos) << text;
@@ -183,23 +183,23 @@ TEST_F(Explain, needs_no_monitor_to_have_been_there) {
         *store, "s", {test::change(), {.kind = ReportKind::wait, .name = "ann"}, test::change()}));
     for (int i = 0; i < 5; ++i) ASSERT_TRUE(test::say(*store, "s", {test::beat()}));
   }
-  const auto alone = told();
+  const auto alone = reported();
   const std::vector<std::string> expected{"progressing", "blocked", "progressing", "stuck"};
   EXPECT_EQ(healths(alone), expected);
   EXPECT_EQ(alone["timeline"].back()["situation"], nullptr) << "nobody watched";
-  EXPECT_EQ(told({"--limit", "2"})["leftOut"], 2);
+  EXPECT_EQ(reported({"--limit", "2"})["leftOut"], 2);
   {
     Server server(path);
     server.process().signal(SIGTERM);
     EXPECT_EQ(server.process().wait(), 0);
   }
-  auto written = told()["timeline"];
+  auto written = reported()["timeline"];
   EXPECT_TRUE(written.back()["situation"].is_object());
   written.back()["situation"] = nullptr;
   EXPECT_EQ(written, alone["timeline"]) << "what it wrote down is what was told before";
   // A snapshot that cannot be read makes nothing come twice.
   EXPECT_EQ(run({"/usr/bin/sqlite3", path, "UPDATE snapshots SET format = 0"}).code, 0);
-  EXPECT_EQ(healths(told()), expected);
+  EXPECT_EQ(healths(reported()), expected);
 }
 
 TEST_F(Explain, says_which_events_are_not_kept_any_more) {
@@ -211,7 +211,7 @@ TEST_F(Explain, says_which_events_are_not_kept_any_more) {
     EXPECT_EQ(server.process().wait(), 0);
   }
   EXPECT_EQ(run({"/usr/bin/sqlite3", path, "DELETE FROM events WHERE seq <= 1"}).code, 0);
-  const auto whole = told();
+  const auto whole = reported();
   EXPECT_EQ(whole["timeline"][0]["cause"], nullptr);
   EXPECT_EQ(whole["timeline"][1]["cause"], "event");
   EXPECT_EQ(whole["timeline"][1]["evidence"][0]["event"]["kind"], "heartbeat");
@@ -333,12 +333,12 @@ TEST_F(Explain, culprit_is_found_among_many_and_without_a_monitor) {
     child(0, {test::beat(), test::beat(), test::beat(), test::beat(), test::beat()});
     for (int i = 1; i < 90; ++i) child(i, {test::change()});
   }
-  EXPECT_EQ(told()["progress"]["explainedBy"]["sessionId"], "c0");
+  EXPECT_EQ(reported()["progress"]["explainedBy"]["sessionId"], "c0");
   Server server(path);
   for (int i = 90; i < 200; ++i) start(server, "c" + std::to_string(i), "s", change);
   EXPECT_EQ(server.progress("s")["explainedBy"]["sessionId"], "c0");
-  while (told()["progress"]["explainedBy"].is_null()) std::this_thread::yield();
-  EXPECT_EQ(told()["progress"]["explainedBy"]["sessionId"], "c0");
+  while (reported()["progress"]["explainedBy"].is_null()) std::this_thread::yield();
+  EXPECT_EQ(reported()["progress"]["explainedBy"]["sessionId"], "c0");
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ using test::program;
 using test::run;
 using test::Server;
 
-class Keeping : public testing::Test {
+class ErasureTest : public testing::Test {
  protected:
   test::TempDir dir;
   std::filesystem::path path = dir / "w.db";
@@ -49,7 +49,7 @@ class Keeping : public testing::Test {
   }
 };
 
-TEST_F(Keeping, running_monitor_forgets_a_session_so_that_no_byte_is_left) {
+TEST_F(ErasureTest, running_monitor_forgets_a_session_so_that_no_byte_is_left) {
   Server server(path);
   for (int other = 0; other < 20; ++other) play(server, "other" + std::to_string(other), "other");
   play(server, "gone", "planted");
@@ -89,7 +89,7 @@ TEST_F(Keeping, running_monitor_forgets_a_session_so_that_no_byte_is_left) {
   EXPECT_FALSE(is_anywhere("planted")) << "the monitor wrote it down again";
 }
 
-TEST_F(Keeping, running_session_is_forgotten_only_by_force) {
+TEST_F(ErasureTest, running_session_is_forgotten_only_by_force) {
   Server server(path);
   play(server, "running", "planted");
   auto forced = words(server, {"forget", "running", "--yes"});
@@ -104,7 +104,7 @@ TEST_F(Keeping, running_session_is_forgotten_only_by_force) {
   EXPECT_EQ(server.progress("running")["progress"]["heartbeats"], 1);
 }
 
-TEST_F(Keeping, forget_works_on_a_file_without_a_monitor_and_is_refused_with_one) {
+TEST_F(ErasureTest, forget_works_on_a_file_without_a_monitor_and_is_refused_with_one) {
   std::string url;
   {
     Server server(path);
@@ -133,7 +133,7 @@ TEST_F(Keeping, forget_works_on_a_file_without_a_monitor_and_is_refused_with_one
             "no session to forget\n");
 }
 
-TEST_F(Keeping, backup_is_made_while_agents_write_and_can_be_watched_in_its_place) {
+TEST_F(ErasureTest, backup_is_made_while_agents_write_and_can_be_watched_in_its_place) {
   Server server(path);
   for (int i = 0; i < 5; ++i) play(server, "s" + std::to_string(i), "word");
   const auto copy = dir / "copy.db";
@@ -157,7 +157,7 @@ TEST_F(Keeping, backup_is_made_while_agents_write_and_can_be_watched_in_its_plac
   EXPECT_EQ(restored.progress("s3")["agent"], "wordagent");
 }
 
-TEST_F(Keeping, reports_without_room_are_answered_507_until_there_is_some) {
+TEST_F(ErasureTest, reports_without_room_are_answered_507_until_there_is_some) {
   constexpr std::int64_t limit = 1'000'000;
   Server server(path, {"--retention-bytes", std::to_string(limit)});
   server.post("/api/autonomous/sessions", R"({"sessionId":"large","content":"full"})");

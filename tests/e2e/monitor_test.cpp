@@ -48,8 +48,8 @@ std::string raw(const std::string& url, const std::string& bytes) {
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  const timeval patience{5, 0};
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  const timeval timeout{5, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
   [[maybe_unused]] const auto sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   shutdown(fd, SHUT_WR);
   std::string answer;
@@ -442,9 +442,9 @@ TEST_F(Monitor, abort_of_a_turn_reaches_an_agent_that_shares_the_file) {
   EXPECT_EQ(turns[0]["currentTool"], "shell");
   EXPECT_EQ(json::parse(server.post("/api/turns/t/abort", R"({"reason":"enough"})").body),
             json({{"ok", true}, {"turnId", "t"}}));
-  auto told = heard.get_future();
-  ASSERT_EQ(told.wait_for(std::chrono::seconds(60)), std::future_status::ready);
-  const auto abort = told.get();
+  auto reported = heard.get_future();
+  ASSERT_EQ(reported.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  const auto abort = reported.get();
   EXPECT_EQ(abort.turn + abort.call + ": " + abort.reason, "t: enough");
   EXPECT_EQ(tracker.heartbeat({}), Advice::go_on);
   tracker.report(test::turn(turn_reports::turn_end, "t", {.reason = "aborted"}));
@@ -498,11 +498,12 @@ TEST_F(Monitor, turns_are_listed_and_stopped_alike_by_server_and_by_file) {
     while (!json::parse(server.get("/api/turns/active").body)["turns"][0]["aborting"]) {
       std::this_thread::yield();
     }
-    const auto told = json::parse(server.report("s", R"({"kind":"message"})").body)["directive"];
-    EXPECT_EQ(told["cancel"], json());
-    ASSERT_EQ(told["aborts"].size(), 2U);
-    EXPECT_EQ(told["aborts"][0]["toolId"], "c 1");
-    EXPECT_EQ(told["aborts"][1]["reason"], "first");
+    const auto reported =
+        json::parse(server.report("s", R"({"kind":"message"})").body)["directive"];
+    EXPECT_EQ(reported["cancel"], json());
+    ASSERT_EQ(reported["aborts"].size(), 2U);
+    EXPECT_EQ(reported["aborts"][0]["toolId"], "c 1");
+    EXPECT_EQ(reported["aborts"][1]["reason"], "first");
   }
   EXPECT_EQ(run({program, "turns", "--server", "http://127.0.0.1:1"}).code, 4);
   EXPECT_EQ(run({program, "cancel", "--turn", "t", "--server", "http://127.0.0.1:1"}).code, 4);

@@ -1,4 +1,4 @@
-// Secrets of over a hundred shapes come in by every entrance, and are found nowhere afterwards.
+// Secrets of over a hundred shapes come in by every route, and are found nowhere afterwards.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -286,8 +286,9 @@ TEST_F(Privacy, planted_secrets_are_in_no_file_log_answer_page_or_check) {
                     json{{"policy", {{"tools", {{text, {{"use", "poll"}}}}}}}}.dump()),
                 200)
           << text << last;
-      for (const auto& told : hooks_with(text, id))
-        ASSERT_EQ(ask(Method::post, "/api/hooks/claude-code", told.dump()), 200) << told << last;
+      for (const auto& reported : hooks_with(text, id))
+        ASSERT_EQ(ask(Method::post, "/api/hooks/claude-code", reported.dump()), 200)
+            << reported << last;
       for (const bool streams : {false, true}) {
         const auto answer =
             agent->ask(Method::post, "/v1/chat/completions", chat_with(text, id, streams));

@@ -41,9 +41,9 @@ class Manager {
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
 
-  /// The next word; empty if none comes within `patience`.
-  std::string hear(timeval patience = {30, 0}) {
-    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  /// The next word; empty if none comes within `timeout`.
+  std::string hear(timeval timeout = {30, 0}) {
+    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     std::array<char, 256> word{};
     const auto bytes = recv(fd_, word.data(), word.size(), 0);
     return bytes > 0 ? std::string(word.data(), static_cast<std::size_t>(bytes)) : "";
@@ -64,11 +64,11 @@ class Pinged {
     came_.wait(guard, [this] { return targets_.size() > seen_; });
     return targets_[seen_++];
   }
-  /// False if no ping comes within `patience`.
-  bool comes_within(std::chrono::seconds patience) {
+  /// False if no ping comes within `timeout`.
+  bool comes_within(std::chrono::seconds timeout) {
     std::unique_lock guard(mutex_);
     seen_ = targets_.size();
-    return came_.wait_for(guard, patience, [this] { return targets_.size() > seen_; });
+    return came_.wait_for(guard, timeout, [this] { return targets_.size() > seen_; });
   }
   [[nodiscard]] std::string url() const {
     const auto base = server_.base_url();
@@ -109,7 +109,7 @@ class Service : public testing::Test {
   std::filesystem::path path = dir / "w.db";
 };
 
-TEST_F(Service, tells_systemd_when_it_is_ready_lives_and_stops) {
+TEST_F(Service, reports_systemd_when_it_is_ready_lives_and_stops) {
   for (const auto& name :
        {(dir / "notify").string(), "@watchdog-test-" + std::to_string(getpid())}) {
     Manager manager(name);
@@ -154,7 +154,7 @@ TEST_F(Service, is_not_said_to_live_while_its_store_thread_hangs) {
   pinged.next();
 }
 
-TEST_F(Service, log_is_an_object_a_line_and_tells_once_that_pings_fail) {
+TEST_F(Service, log_is_an_object_a_line_and_reports_once_that_pings_fail) {
   const auto log = dir / "log";
   const auto state = dir / "a\"b\n\xff";
   Pinged pinged;

@@ -105,11 +105,11 @@ TEST_F(ToolsRun, gets_by_with_tools_that_hang_and_fork_and_leaves_nothing) {
 }
 
 TEST_F(ToolsRun, changes_nothing_unasked_where_it_has_to_ask_and_nobody_is_there) {
-  std::string told;
+  std::string shown;
   const auto ran = run_against([&](Exchange& exchange) {
     const auto& body = exchange.request().body;
     if (body.find("tool_call_id") != std::string::npos) {
-      told = body;
+      shown = body;
       return test::stream(exchange, "Then not.");
     }
     exchange.begin_stream();
@@ -120,10 +120,10 @@ TEST_F(ToolsRun, changes_nothing_unasked_where_it_has_to_ask_and_nobody_is_there
   });
   EXPECT_EQ(ran.code, 0) << ran.output;
   for (const char* tool : {"write_file", "shell"})
-    EXPECT_NE(told.find("[DENIED] Tool \\\"" + std::string(tool) +
-                        "\\\": it needs a confirmation, and there is nobody to give one"),
+    EXPECT_NE(shown.find("[DENIED] Tool \\\"" + std::string(tool) +
+                         "\\\": it needs a confirmation, and there is nobody to give one"),
               std::string::npos)
-        << told;
+        << shown;
   std::string kept;
   std::getline(std::ifstream(dir / "note.txt"), kept);
   EXPECT_EQ(kept, "slow is not stuck");
@@ -132,14 +132,14 @@ TEST_F(ToolsRun, changes_nothing_unasked_where_it_has_to_ask_and_nobody_is_there
 const std::vector<std::string> unasked{"WATCHDOG_TOOLS_CONFIRM_WRITES=false"};
 
 TEST_F(ToolsRun, keeps_a_long_output_whole_and_reads_it_page_by_page) {
-  std::string told;
+  std::string shown;
   const auto ran = run_against(
       [&](Exchange& exchange) {
         const auto& body = exchange.request().body;
         const auto handle = body.find("art_");
         const bool was_read = body.find("call_2") != std::string::npos;
         if (was_read) {
-          told = body;
+          shown = body;
           return test::stream(exchange, "Read.");
         }
         exchange.begin_stream();
@@ -154,7 +154,8 @@ TEST_F(ToolsRun, keeps_a_long_output_whole_and_reads_it_page_by_page) {
       },
       unasked);
   EXPECT_EQ(ran.code, 0) << ran.output;
-  EXPECT_NE(told.find("60000\\n60001\\n"), std::string::npos) << told.substr(told.size() - 2'000);
+  EXPECT_NE(shown.find("60000\\n60001\\n"), std::string::npos)
+      << shown.substr(shown.size() - 2'000);
   EXPECT_TRUE(std::filesystem::is_directory(dir / "artifacts"));
 }
 
@@ -190,7 +191,7 @@ class Aborting : public ToolsRun, public testing::WithParamInterface<bool> {
         {
           const std::lock_guard guard(mutex);
           heard = steady_clock::now();
-          told = body;
+          shown = body;
         }
         return test::stream(exchange, "Then not.");
       }
@@ -210,15 +211,15 @@ class Aborting : public ToolsRun, public testing::WithParamInterface<bool> {
     RecordProperty("abort_ms", static_cast<int>(took));
     EXPECT_LT(took, 10'000) << "2500 on a calm machine";
   }
-  [[nodiscard]] std::string told_to_model() {
+  [[nodiscard]] std::string shown_to_model() {
     const std::lock_guard guard(mutex);
-    return told;
+    return shown;
   }
 
   std::optional<Server> server;
   std::mutex mutex;
   steady_clock::time_point heard;
-  std::string told;
+  std::string shown;
 };
 
 TEST_P(Aborting, a_turn_from_another_process_lets_the_run_go_on) {
@@ -237,7 +238,7 @@ TEST_P(Aborting, a_turn_from_another_process_lets_the_run_go_on) {
   expect_soon(asked);
   expect_none_left();
   EXPECT_FALSE(std::filesystem::exists(dir / "never"));
-  const auto words = told_to_model();
+  const auto words = shown_to_model();
   EXPECT_NE(words.find("was interrupted after"), std::string::npos) << words;
   EXPECT_NE(words.find("was not started: turn aborted by user (too slow)"), std::string::npos)
       << words;
@@ -272,7 +273,7 @@ TEST_P(Aborting, a_call_from_another_process_lets_its_turn_go_on) {
   EXPECT_EQ(running.wait(), 0);
   expect_soon(asked);
   expect_none_left();
-  const auto words = told_to_model();
+  const auto words = shown_to_model();
   EXPECT_NE(words.find("[CANCELLED]"), std::string::npos) << words;
   EXPECT_NE(words.find("the second ran"), std::string::npos) << words;
 }

@@ -310,14 +310,14 @@ TEST(WaitOnStream, records_are_read_however_they_are_cut) {
       "event: event\nid: 8.2\nda";
   for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
     monitor::SseReader reader;
-    std::string told;
+    std::string reported;
     for (std::size_t at = 0; at < bytes.size(); at += piece) {
       EXPECT_TRUE(reader.feed(std::string_view(bytes).substr(at, piece), [&](const auto& record) {
-        told += record.event + "=" + record.data + ";";
+        reported += record.event + "=" + record.data + ";";
         return true;
       }));
     }
-    EXPECT_EQ(told, "snapshot={\"a\":1};event={};");
+    EXPECT_EQ(reported, "snapshot={\"a\":1};event={};");
     EXPECT_EQ(reader.last_id(), "7.2") << "what is cut off comes again";
   }
 }

@@ -41,14 +41,14 @@ class Spans : public testing::Test {
     made.report.call_id = call;
     return made;
   }
-  void tell(SessionKey key, ReportKind kind, const std::string& name = {},
-            const std::string& call = {}) {
-    maker_.take(event(key, kind, name, call));
+  void add_event(SessionKey key, ReportKind kind, const std::string& name = {},
+                 const std::string& call = {}) {
+    maker_.add(event(key, kind, name, call));
   }
   void ends(SessionKey key, OutcomeKind kind) {
     auto end = event(key, ReportKind::end);
     end.report.detail = Outcome{.kind = kind, .reason = "why", .error = {}};
-    maker_.take(end);
+    maker_.add(end);
   }
   void changes(SessionKey key, HealthKind from, HealthKind to, const std::string& reason) {
     TransitionRow row{.id = seq_};
@@ -58,11 +58,11 @@ class Spans : public testing::Test {
     row.transition.from = from;
     row.transition.health.kind = to;
     row.transition.reason = reason;
-    maker_.take(row);
+    maker_.add(row);
   }
-  std::vector<json> taken(ExportSignal signal) {
+  std::vector<json> items_of(ExportSignal signal) {
     std::vector<json> all;
-    for (const auto& item : maker_.take_items())
+    for (const auto& item : maker_.drain_items())
       if (item.signal == signal) all.push_back(json::parse(item.json));
     return all;
   }
@@ -75,13 +75,13 @@ class Spans : public testing::Test {
 
 TEST_F(Spans, a_turn_is_a_trace_with_a_span_for_each_call) {
   session(1, "s");
-  tell(1, ReportKind::user_input);
-  tell(1, ReportKind::tool_call, "shell", "a");
-  tell(1, ReportKind::tool_call, "read", "b");
-  tell(1, ReportKind::error, "read", "b");
-  tell(1, ReportKind::tool_result, "shell", "a");
-  tell(1, ReportKind::idle);
-  const auto spans = taken(ExportSignal::traces);
+  add_event(1, ReportKind::user_input);
+  add_event(1, ReportKind::tool_call, "shell", "a");
+  add_event(1, ReportKind::tool_call, "read", "b");
+  add_event(1, ReportKind::error, "read", "b");
+  add_event(1, ReportKind::tool_result, "shell", "a");
+  add_event(1, ReportKind::idle);
+  const auto spans = items_of(ExportSignal::traces);
   ASSERT_EQ(spans.size(), 3U);
   EXPECT_EQ(spans[0]["name"], "execute_tool read");
   EXPECT_EQ(spans[0]["startTimeUnixNano"], "3000000000");
@@ -100,25 +100,25 @@ TEST_F(Spans, a_turn_is_a_trace_with_a_span_for_each_call) {
   EXPECT_EQ(turn["traceId"].get<std::string>().size(), 32U);
   EXPECT_EQ(turn["spanId"].get<std::string>().size(), 16U);
   EXPECT_NE(spans[0]["spanId"], spans[1]["spanId"]);
-  tell(1, ReportKind::user_input);
-  tell(1, ReportKind::idle);
-  EXPECT_NE(taken(ExportSignal::traces).at(0)["traceId"], turn["traceId"]);
+  add_event(1, ReportKind::user_input);
+  add_event(1, ReportKind::idle);
+  EXPECT_NE(items_of(ExportSignal::traces).at(0)["traceId"], turn["traceId"]);
 }
 
 TEST_F(Spans, rest_and_asides_begin_no_turn) {
   session(1, "s");
   for (const auto kind : {ReportKind::idle, ReportKind::policy, ReportKind::budget,
                           ReportKind::cancel, ReportKind::exited})
-    tell(1, kind);
+    add_event(1, kind);
   ends(1, OutcomeKind::completed);
-  EXPECT_TRUE(taken(ExportSignal::traces).empty());
+  EXPECT_TRUE(items_of(ExportSignal::traces).empty());
 }
 
 TEST_F(Spans, an_end_closes_what_is_open) {
   session(1, "s");
-  tell(1, ReportKind::tool_call, "shell");
+  add_event(1, ReportKind::tool_call, "shell");
   ends(1, OutcomeKind::failed);
-  const auto spans = taken(ExportSignal::traces);
+  const auto spans = items_of(ExportSignal::traces);
   ASSERT_EQ(spans.size(), 2U);
   EXPECT_EQ(attribute(spans[0], "error.type"), "no_result");
   EXPECT_EQ(attribute(spans[1], "error.type"), "why");
@@ -129,11 +129,11 @@ TEST_F(Spans, a_request_that_the_proxy_saw_is_a_chat) {
   session(1, "s");
   auto beat = event(1, ReportKind::heartbeat);
   beat.report.detail = Heartbeats{.source = Source::relay};
-  maker_.take(beat);
-  maker_.take(beat);
-  tell(1, ReportKind::message, "assistant");
-  tell(1, ReportKind::idle);
-  const auto spans = taken(ExportSignal::traces);
+  maker_.add(beat);
+  maker_.add(beat);
+  add_event(1, ReportKind::message, "assistant");
+  add_event(1, ReportKind::idle);
+  const auto spans = items_of(ExportSignal::traces);
   ASSERT_EQ(spans.size(), 2U);
   EXPECT_EQ(attribute(spans[0], "gen_ai.operation.name"), "chat");
   EXPECT_EQ(spans[0]["startTimeUnixNano"], "1000000000");
@@ -143,11 +143,11 @@ TEST_F(Spans, a_request_that_the_proxy_saw_is_a_chat) {
 TEST_F(Spans, a_session_below_another_is_in_its_trace) {
   session(1, "above");
   session(2, "below", "above");
-  tell(1, ReportKind::user_input);
-  tell(2, ReportKind::user_input);
+  add_event(1, ReportKind::user_input);
+  add_event(2, ReportKind::user_input);
   ends(2, OutcomeKind::completed);
-  tell(1, ReportKind::idle);
-  const auto spans = taken(ExportSignal::traces);
+  add_event(1, ReportKind::idle);
+  const auto spans = items_of(ExportSignal::traces);
   ASSERT_EQ(spans.size(), 2U);
   EXPECT_EQ(spans[0]["traceId"], spans[1]["traceId"]);
   EXPECT_EQ(spans[0]["parentSpanId"], spans[1]["spanId"]);
@@ -155,13 +155,13 @@ TEST_F(Spans, a_session_below_another_is_in_its_trace) {
 
 TEST_F(Spans, a_change_of_health_is_an_event_and_a_log_record) {
   session(1, "s");
-  tell(1, ReportKind::user_input);
+  add_event(1, ReportKind::user_input);
   changes(1, HealthKind::starting, HealthKind::looping,
           "Repeats sk-ant-api03-" + std::string(90, 'x') + "AA");
-  tell(1, ReportKind::idle);
+  add_event(1, ReportKind::idle);
   std::vector<json> logs;
   std::vector<json> spans;
-  for (const auto& item : maker_.take_items())
+  for (const auto& item : maker_.drain_items())
     (item.signal == ExportSignal::logs ? logs : spans).push_back(json::parse(item.json));
   ASSERT_EQ(logs.size(), 1U);
   EXPECT_EQ(logs[0]["severityText"], "WARN");
@@ -174,10 +174,10 @@ TEST_F(Spans, a_change_of_health_is_an_event_and_a_log_record) {
 
 TEST_F(Spans, sessions_of_telemetry_export_no_spans) {
   session(1, "s", {}, "otlp");
-  tell(1, ReportKind::tool_call, "shell");
+  add_event(1, ReportKind::tool_call, "shell");
   changes(1, HealthKind::starting, HealthKind::progressing, "it works");
-  tell(1, ReportKind::idle);
-  const auto items = maker_.take_items();
+  add_event(1, ReportKind::idle);
+  const auto items = maker_.drain_items();
   ASSERT_EQ(items.size(), 1U);
   EXPECT_EQ(items[0].signal, ExportSignal::logs);
 }
@@ -186,23 +186,23 @@ TEST_F(Spans, late_and_unknown_events_are_left_out) {
   auto late = event(1, ReportKind::user_input);
   late.late = true;
   session(1, "s");
-  maker_.take(late);
-  tell(7, ReportKind::user_input);
-  tell(observer_key, ReportKind::observer);
+  maker_.add(late);
+  add_event(7, ReportKind::user_input);
+  add_event(observer_key, ReportKind::observer);
   ends(1, OutcomeKind::completed);
   ends(7, OutcomeKind::completed);
-  EXPECT_TRUE(maker_.take_items().empty());
+  EXPECT_TRUE(maker_.drain_items().empty());
 }
 
 TEST_F(Spans, many_calls_and_sessions_stay_within_bounds) {
   for (SessionKey key = 1; key <= 5'000; ++key) {
     session(key, "s" + std::to_string(key));
-    tell(key, ReportKind::user_input);
+    add_event(key, ReportKind::user_input);
   }
   for (int call = 0; call < 1'000; ++call)
-    tell(5'000, ReportKind::tool_call, "shell", "c" + std::to_string(call));
-  tell(5'000, ReportKind::idle);
-  EXPECT_EQ(taken(ExportSignal::traces).size(), SpanMaker::calls_max + 1);
+    add_event(5'000, ReportKind::tool_call, "shell", "c" + std::to_string(call));
+  add_event(5'000, ReportKind::idle);
+  EXPECT_EQ(items_of(ExportSignal::traces).size(), SpanMaker::calls_max + 1);
 }
 
 TEST(ExportHeaders, are_names_and_values) {

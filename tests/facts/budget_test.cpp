@@ -238,13 +238,13 @@ TEST(ChildBudget, leaves_every_ancestor_a_step_to_answer_in) {
   const auto root = std::make_shared<ExecutionBudget>(clock, BudgetLimits{.steps = 10});
   const auto middle = ExecutionBudget::child(root, {}).value();
   const auto leaf = ExecutionBudget::child(middle, {}).value();
-  int taken = 0;
+  int step_count = 0;
   while (!leaf->must_finalize()) {
     leaf->step();
-    ++taken;
+    ++step_count;
   }
   leaf->step();
-  EXPECT_EQ(taken, 7);
+  EXPECT_EQ(step_count, 7);
   EXPECT_EQ(leaf->exhausted(), BudgetAxis::steps);
   EXPECT_EQ(middle->exhausted(), std::nullopt);
   EXPECT_TRUE(middle->must_finalize());
@@ -300,19 +300,19 @@ TEST(ChildBudget, nests_five_deep) {
   EXPECT_EQ(ExecutionBudget::child(budget, {}).error().code, ErrorCode::exhausted);
 }
 
-TEST(Budget, tells_of_its_own_steps) {
+TEST(Budget, reports_its_own_steps) {
   const ManualClock clock;
   const auto parent = std::make_shared<ExecutionBudget>(clock, BudgetLimits{.steps = 5});
   const auto child = ExecutionBudget::child(parent, {}).value();
-  std::vector<std::int64_t> told;
-  child->on_step([&](const BudgetFigures& figures) { told.push_back(figures.steps); });
+  std::vector<std::int64_t> shown;
+  child->on_step([&](const BudgetFigures& figures) { shown.push_back(figures.steps); });
   child->step();
   parent->step();
   child->step();
-  EXPECT_EQ(told, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(shown, (std::vector<std::int64_t>{1, 2}));
   child->on_step(nullptr);
   child->step();
-  EXPECT_EQ(told.size(), 2U);
+  EXPECT_EQ(shown.size(), 2U);
 }
 
 TEST(Budget, loses_no_charge_of_many_threads) {
@@ -333,12 +333,12 @@ TEST(Budget, loses_no_charge_of_many_threads) {
   EXPECT_EQ(root->figures().tokens, 12'000);
 }
 
-TEST(BudgetVisibility, tells_changes_and_then_every_step) {
+TEST(BudgetVisibility, reports_changes_and_then_every_step) {
   struct Row {
     BudgetVisibility visibility;
     std::optional<BudgetStage> before;
     BudgetStage now;
-    bool told;
+    bool shown;
   };
   using enum BudgetVisibility;
   for (const auto& row :
@@ -346,7 +346,7 @@ TEST(BudgetVisibility, tells_changes_and_then_every_step) {
         Row{thresholds, nominal, low, true}, Row{thresholds, low, low, true},
         Row{thresholds, warn, warn, true}, Row{thresholds, warn, nominal, true},
         Row{always, nominal, nominal, true}, Row{silent, nominal, finalize, false}}) {
-    EXPECT_EQ(is_told(row.visibility, row.before, row.now), row.told)
+    EXPECT_EQ(is_shown(row.visibility, row.before, row.now), row.shown)
         << name_of(row.visibility) << " " << name_of(row.now);
   }
 }

@@ -219,7 +219,7 @@ TEST(Follower, reads_a_file_that_grows_at_random_cuts_as_if_it_had_been_there) {
   }
 }
 
-TEST(Follower, goes_on_where_it_was_and_tells_nothing_twice) {
+TEST(Follower, goes_on_where_it_was_and_reports_nothing_twice) {
   Followed here;
   ClaudeLines lines("s");
   append(here.file("s"), lines.turn(2));

@@ -100,7 +100,7 @@ void look_at(const Marks& marks) {
   FUZZ_REQUIRE(marks.shingles.size() <= Marks::shingles_max);
   FUZZ_REQUIRE(std::adjacent_find(marks.shingles.begin(), marks.shingles.end(),
                                   std::greater_equal<>()) == marks.shingles.end());
-  FUZZ_REQUIRE(marks.chants <= 2);
+  FUZZ_REQUIRE(marks.text_repeats <= 2);
   const auto bytes = watchdog::encoded(marks);
   FUZZ_REQUIRE(watchdog::decoded_marks(bytes) == marks);
   FUZZ_REQUIRE(!watchdog::decoded_marks(std::string_view(bytes).substr(0, bytes.size() - 1)));

@@ -19,13 +19,13 @@ constexpr std::size_t answer_bytes_max = 2'000;
 /// Everything that a reader makes of the pieces, as one text.
 std::string read(std::string_view body, std::string_view content_type, const auto& next_bytes) {
   ChatProgress before;
-  std::string told;
+  std::string reported;
   const ChatSink sink = [&](const ChatProgress& progress, std::string_view text) {
     FUZZ_REQUIRE(progress.prompt_tokens >= before.prompt_tokens);
     FUZZ_REQUIRE(progress.prompt_read >= before.prompt_read);
     FUZZ_REQUIRE(progress.pieces >= before.pieces && progress.bytes >= before.bytes);
     before = progress;
-    told += text;
+    reported += text;
   };
   AnswerReader reader(content_type, {.bytes_max = answer_bytes_max, .probabilities = true}, sink);
   while (!body.empty()) {
@@ -34,7 +34,7 @@ std::string read(std::string_view body, std::string_view content_type, const aut
     if (!reader.feed(piece)) break;
   }
   auto answer = reader.end(false);
-  if (!answer) return "fault " + std::to_string(static_cast<int>(answer.error().kind)) + told;
+  if (!answer) return "fault " + std::to_string(static_cast<int>(answer.error().kind)) + reported;
 
   std::string all = answer->text + "|" + answer->reasoning + "|" + answer->finish_reason;
   std::size_t bytes = answer->text.size() + answer->reasoning.size();
@@ -47,8 +47,8 @@ std::string read(std::string_view body, std::string_view content_type, const aut
     FUZZ_REQUIRE(token.probability >= 0 && token.probability <= 1);
   FUZZ_REQUIRE(bytes <= answer_bytes_max);
   FUZZ_REQUIRE(static_cast<std::int64_t>(bytes) == before.bytes);
-  FUZZ_REQUIRE(told.size() == answer->text.size() + answer->reasoning.size());
-  return all + "|" + std::to_string(answer->output_tokens) + "|" + told;
+  FUZZ_REQUIRE(reported.size() == answer->text.size() + answer->reasoning.size());
+  return all + "|" + std::to_string(answer->output_tokens) + "|" + reported;
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ void try_event_stream(std::string_view text) {
 void try_sse_reader(std::string_view text) {
   std::string found;
   SseReader reader;
-  const auto told = [&](const SseRecord& record) {
+  const auto reported = [&](const SseRecord& record) {
     FUZZ_REQUIRE(!record.data.empty() && record.data.find('\n') == std::string::npos);
     found.append(record.event).append("=").append(record.data).append("|");
     return true;
@@ -71,7 +71,7 @@ void try_sse_reader(std::string_view text) {
         found.clear();
         reader = {};
       },
-      [&](std::string_view piece) { return reader.feed(piece, told); },
+      [&](std::string_view piece) { return reader.feed(piece, reported); },
       [&] { return found + reader.last_id(); });
 }
 

@@ -24,18 +24,18 @@ void try_input(std::string_view input);
 /// Inputs that the driver begins with.
 std::vector<std::string> fuzz_seeds();
 
-/// Gives `take` the text whole, then byte by byte, then in pieces of random length, until `take`
+/// Gives `feed` the text whole, then byte by byte, then in pieces of random length, until `feed`
 /// says false. `begin` is called before each of the three, and `end` after each; what `end` returns
 /// must be the same for all.
-template <class Begin, class Take, class End>
-void same_in_pieces(std::string_view text, Begin begin, Take take, End end) {
+template <class Begin, class Feed, class End>
+void same_in_pieces(std::string_view text, Begin begin, Feed feed, End end) {
   std::mt19937 random(static_cast<unsigned>(text.size()));
   const auto outcome = [&](const auto& next_bytes) {
     begin();
     for (auto rest = text; !rest.empty();) {
       const auto piece = rest.substr(0, next_bytes());
       rest.remove_prefix(piece.size());
-      if (!take(piece)) break;
+      if (!feed(piece)) break;
     }
     return end();
   };

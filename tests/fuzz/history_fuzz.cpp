@@ -244,7 +244,7 @@ void go_on(Case judged, const std::vector<Event>& events, Instant now) {
   for (auto event : events) {
     event.tick += now - events.front().tick;
     if (event.tick < judged.history.tick) continue;  // the store's do not run backwards
-    judged.take(event, changes);
+    judged.fold(event, changes);
     look_at(judged, event.tick);
   }
 }
@@ -289,7 +289,7 @@ void try_input(std::string_view input) {
     agent.say(std::move(report));
     look_at(agent.judged, agent.now);
     if (restarted) {
-      restarted->take(agent.events.back(), later);
+      restarted->fold(agent.events.back(), later);
     } else if (agent.events.size() > restart_at || bytes.empty()) {
       snapshot = snapshot_of(agent.judged);
       restarted.emplace().session = agent.judged.session;
@@ -308,7 +308,7 @@ void try_input(std::string_view input) {
   FUZZ_REQUIRE(snapshot_of(*restarted) == snapshot_of(agent.judged));
 
   test::Agent again(policy);
-  for (const auto& event : agent.events) again.judged.take(event, again.changes);
+  for (const auto& event : agent.events) again.judged.fold(event, again.changes);
   again.judged.expire(agent.now, again.changes);
   expect_same(again.changes, agent.changes);
 

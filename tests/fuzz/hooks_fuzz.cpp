@@ -71,9 +71,9 @@ void try_input(std::string_view text) {
       FUZZ_REQUIRE(check(event->spec).ok());
       try_answer(agent, *event);
       for (const auto& report : event->reports) {
-        Event told;
-        told.report = report;
-        FUZZ_REQUIRE(is_json(to_json(told)));
+        Event reported;
+        reported.report = report;
+        FUZZ_REQUIRE(is_json(to_json(reported)));
       }
     }
   }

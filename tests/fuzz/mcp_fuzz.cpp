@@ -28,13 +28,13 @@ void try_input(std::string_view text) {
   server.source->answers = {{"/", {.body = std::string(text)}}};
   for (std::size_t from = 0; from <= text.size();) {
     const auto end = std::min(text.find('\n', from), text.size());
-    server.take(std::string(text.substr(from, end - from)));
+    server.accept(std::string(text.substr(from, end - from)));
     from = end + 1;
   }
   for (const auto& stream : server.source->streams)
-    if (stream->is_open) stream->listener.told("session", std::string(text));
-  server.tell(test::document("progressing", 3));
-  server.tell(test::document("completed", 4));
+    if (stream->is_open) stream->listener.on_record("session", std::string(text));
+  server.announce(test::document("progressing", 3));
+  server.announce(test::document("completed", 4));
   server.loop.pass(Millis{60'000});
   for (const auto& message : server.sent) {
     FUZZ_REQUIRE(message["jsonrpc"] == "2.0");
@@ -43,8 +43,8 @@ void try_input(std::string_view text) {
     FUZZ_REQUIRE(json::accept(monitor::mcp::line_of(message)));
   }
   server.peer->close();
-  const auto told = server.sent.size();
-  server.tell(test::document("failed", 5));
+  const auto sent_before = server.sent.size();
+  server.announce(test::document("failed", 5));
   server.loop.pass(Millis{60'000});
-  FUZZ_REQUIRE(server.sent.size() == told);
+  FUZZ_REQUIRE(server.sent.size() == sent_before);
 }

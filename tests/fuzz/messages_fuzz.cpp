@@ -36,7 +36,7 @@ class Reading {
     parser_.body_limit(boost::none);
   }
 
-  bool take(std::string_view piece) {
+  bool feed(std::string_view piece) {
     bytes_ += piece;
     broken_ = !feed(parser_, bytes_, error_);
     body_ += std::exchange(parser_.get().body(), {});
@@ -73,12 +73,12 @@ class Reading {
 template <bool is_request>
 void try_message(std::string_view text) {
   std::optional<Reading<is_request>> reading;
-  const auto take = [&](std::string_view piece) { return reading->take(piece); };
+  const auto feed = [&](std::string_view piece) { return reading->feed(piece); };
   same_in_pieces(
-      text, [&] { reading.emplace(2 * 4'096); }, take, [&] { return reading->outcome(); });
+      text, [&] { reading.emplace(2 * 4'096); }, feed, [&] { return reading->outcome(); });
   // Which head is just above the limit is a matter of the pieces: the rest holds all the same.
   same_in_pieces(
-      text, [&] { reading.emplace(128); }, take, [&] { return reading->outcome().substr(0, 0); });
+      text, [&] { reading.emplace(128); }, feed, [&] { return reading->outcome().substr(0, 0); });
 }
 
 }  // namespace

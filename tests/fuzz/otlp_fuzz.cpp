@@ -52,9 +52,9 @@ void try_input(std::string_view text) {
         FUZZ_REQUIRE(is_session_id(batch.session));
         FUZZ_REQUIRE(check(batch.spec).ok());
         for (const auto& report : batch.reports) {
-          Event told;
-          told.report = report;
-          FUZZ_REQUIRE(is_json(to_json(told)));
+          Event reported;
+          reported.report = report;
+          FUZZ_REQUIRE(is_json(to_json(reported)));
         }
       }
     }

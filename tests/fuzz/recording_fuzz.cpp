@@ -45,17 +45,17 @@ void try_input(std::string_view text) {
     // The second time it is as another line of the file.
     for (int line = 1; line <= 2; ++line) {
       steps.begin_value(line);
-      const auto taken = reader->take(value, text, steps);
-      FUZZ_REQUIRE(taken.ok() || !taken.error().message.empty());
+      const auto done = reader->read(value, text, steps);
+      FUZZ_REQUIRE(done.ok() || !done.error().message.empty());
     }
     reader->finish(steps);
-    for (const auto& step : steps.take()) {
+    for (const auto& step : steps.finish()) {
       FUZZ_REQUIRE(is_session_id(step.session->id));
       FUZZ_REQUIRE(check(step.session->spec).ok());
       FUZZ_REQUIRE(step.report.name.size() <= 256 && step.report.call_id.size() <= 256);
-      Event told;
-      told.report = step.report;
-      FUZZ_REQUIRE(is_json(to_json(told)));
+      Event reported;
+      reported.report = step.report;
+      FUZZ_REQUIRE(is_json(to_json(reported)));
     }
   }
 }

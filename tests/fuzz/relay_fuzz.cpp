@@ -28,17 +28,17 @@ constexpr std::string_view types[] = {"text/event-stream", "application/json",
 
 /// The request's body, a zero byte, the answer: asked twice, as one text but for heartbeats, whose
 /// number is a matter of the pieces.
-std::string told(std::string_view input, std::string_view target, std::string_view type,
-                 const auto& next_bytes) {
+std::string reported(std::string_view input, std::string_view target, std::string_view type,
+                     const auto& next_bytes) {
   const auto zero = input.find('\0');
   const auto body = std::make_shared<std::string>(input.substr(0, zero));
   const auto answer = zero == input.npos ? std::string_view{} : input.substr(zero + 1);
   SessionRecorder recorder;
   std::string all;
   const WallTime now{Millis{1'000}};
-  const auto take = [&](std::uint64_t exchange, auto what) {
+  const auto record = [&](std::uint64_t exchange, auto what) {
     for (const auto& batch :
-         recorder.take({.exchange = exchange, .at = now, .what = std::move(what)})) {
+         recorder.record({.exchange = exchange, .at = now, .what = std::move(what)})) {
       FUZZ_REQUIRE(watchdog::is_session_id(batch.session));
       FUZZ_REQUIRE(watchdog::check(batch.spec).ok());
       for (const auto& report : batch.reports) {
@@ -53,14 +53,14 @@ std::string told(std::string_view input, std::string_view target, std::string_vi
     ExchangeBegan began{.method = "POST", .target = std::string(target), .peer = "::1"};
     began.headers.emplace_back("User-Agent", std::string(answer.substr(0, 20)));
     began.body = body;
-    take(exchange, std::move(began));
-    take(exchange, AnswerBegan{.status = 200, .content_type = std::string(type)});
+    record(exchange, std::move(began));
+    record(exchange, AnswerBegan{.status = 200, .content_type = std::string(type)});
     for (auto rest = answer; !rest.empty();) {
       const auto piece = rest.substr(0, next_bytes());
       rest.remove_prefix(piece.size());
-      take(exchange, AnswerPiece{std::string(piece)});
+      record(exchange, AnswerPiece{std::string(piece)});
     }
-    take(exchange, ExchangeEnded{});
+    record(exchange, ExchangeEnded{});
   }
   return all;
 }
@@ -103,7 +103,7 @@ void try_input(std::string_view input) {
   std::mt19937 random(static_cast<unsigned>(input.size()));
   const auto target = targets[input.size() % std::size(targets)];
   const auto type = types[input.size() / 7 % std::size(types)];
-  const auto whole = told(input, target, type, [&] { return input.size(); });
-  FUZZ_REQUIRE(told(input, target, type, [] { return 1; }) == whole);
-  FUZZ_REQUIRE(told(input, target, type, [&] { return 1 + random() % 40; }) == whole);
+  const auto whole = reported(input, target, type, [&] { return input.size(); });
+  FUZZ_REQUIRE(reported(input, target, type, [] { return 1; }) == whole);
+  FUZZ_REQUIRE(reported(input, target, type, [&] { return 1 + random() % 40; }) == whole);
 }

@@ -69,7 +69,7 @@ void try_input(std::string_view text) {
 
   std::string all;
   LineReader lines;
-  const auto take = [&](std::string_view one) { all.append(one).append("|"); };
+  const auto feed = [&](std::string_view one) { all.append(one).append("|"); };
   same_in_pieces(
       text,
       [&] {
@@ -77,11 +77,11 @@ void try_input(std::string_view text) {
         lines = {};
       },
       [&](std::string_view piece) {
-        lines.feed(piece, take);
+        lines.feed(piece, feed);
         return true;
       },
       [&] {
-        lines.finish(take);
+        lines.finish(feed);
         return all;
       });
   std::optional<TerminalProgress> newest;

@@ -47,16 +47,16 @@ void try_input(std::string_view text) {
           FUZZ_REQUIRE(report.at && *report.at <= now);
           FUZZ_REQUIRE(!report.event_id.empty() && report.event_id.size() <= 256);
           FUZZ_REQUIRE(report.name.size() <= 256 && report.call_id.size() <= 256);
-          Event told;
-          told.report = report;
-          FUZZ_REQUIRE(is_json(to_json(told)));
+          Event reported;
+          reported.report = report;
+          FUZZ_REQUIRE(is_json(to_json(reported)));
         }
       }
     };
     for (auto rest = text; !rest.empty();) {
       const auto line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-      if (const auto batches = transcript.take(line, now)) check_all(*batches);
+      if (const auto batches = transcript.read(line, now)) check_all(*batches);
       const auto saved = transcript.save();
       FUZZ_REQUIRE(is_json(saved));
       transcript = Transcript(agent, saved);

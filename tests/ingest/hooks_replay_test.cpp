@@ -1,5 +1,5 @@
-// Runs of real agents, as their hooks told them, event by event: after each one the session is what
-// a person would say that it is. Claude Code's are made from its documentation.
+// Runs of real agents, as their hooks reported them, event by event: after each one the session is
+// what a person would say that it is. Claude Code's are made from its documentation.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ class Replayed {
     observer_ = std::move(*started);
   }
 
-  void take(const json& body) {
+  void post(const json& body) {
     clock_.advance(1s);
     // Monday, 23 November 2026, 12:00 UTC.
     auto event = hook_event(agent_, body.dump(), {}, WallTime{1'795'435'200s});
@@ -104,7 +104,7 @@ TEST(HooksReplay, a_session_is_after_each_event_what_a_person_would_say) {
       ++number;
       const auto row = json::parse(line);
       const auto& event = row["event"];
-      replayed.take(event);
+      replayed.post(event);
       const auto kind =
           event.contains("hook_event_name") ? event["hook_event_name"] : event["type"];
       EXPECT_EQ(replayed.state(), row["state"].get<std::string>())
@@ -129,7 +129,7 @@ TEST(HooksReplay, an_end_says_how_it_was) {
     Replayed replayed(agent_of(name));
     std::ifstream file(std::filesystem::path(PROJECT_ROOT) / "tests/data/recordings" /
                        (std::string(name) + ".jsonl"));
-    for (std::string line; std::getline(file, line);) replayed.take(json::parse(line)["event"]);
+    for (std::string line; std::getline(file, line);) replayed.post(json::parse(line)["event"]);
     const auto judged = replayed.judged();
     ASSERT_TRUE(judged.history.notes->outcome) << name;
     EXPECT_EQ(name_of(judged.history.notes->outcome->kind), end.first) << name;
@@ -145,20 +145,20 @@ json claude(const char* event, json more = json::object()) {
 
 TEST(HooksReplay, a_wait_says_for_what_and_until_when) {
   Replayed replayed(HookAgent::claude_code);
-  replayed.take(claude("UserPromptSubmit", {{"prompt", "go"}}));
-  replayed.take(claude("StopFailure", {{"error_type", "rate_limit"},
+  replayed.post(claude("UserPromptSubmit", {{"prompt", "go"}}));
+  replayed.post(claude("StopFailure", {{"error_type", "rate_limit"},
                                        {"error_message", "usage limit reached|1795806400"}}));
   auto judged = replayed.judged();
   EXPECT_EQ(judged.history.notes->waiting_for, "quota");
   EXPECT_EQ(judged.history.notes->wait_until, WallTime{1'795'806'400s});
-  replayed.take(claude("UserPromptSubmit", {{"prompt", "go"}}));
-  replayed.take(
+  replayed.post(claude("UserPromptSubmit", {{"prompt", "go"}}));
+  replayed.post(
       claude("StopFailure",
              {{"error_type", "rate_limit"},
               {"error_message", "You've hit your limit · resets 10pm (America/New_York)"}}));
   EXPECT_EQ(replayed.judged().history.notes->wait_until, WallTime{1'795'489'200s});
-  replayed.take(claude("UserPromptSubmit", {{"prompt", "go"}}));
-  replayed.take(claude("StopFailure", {{"error_type", "authentication_failed"},
+  replayed.post(claude("UserPromptSubmit", {{"prompt", "go"}}));
+  replayed.post(claude("StopFailure", {{"error_type", "authentication_failed"},
                                        {"error_message", "the token has expired"}}));
   judged = replayed.judged();
   EXPECT_EQ(reason_of(judged.health, judged.history, {}),
@@ -177,25 +177,25 @@ TEST(HooksReplay, time_makes_neither_an_approval_nor_a_delivered_result_trouble)
           << reason_of(replayed.judged().health, replayed.judged().history, {});
     }
   };
-  replayed.take(claude("UserPromptSubmit", {{"prompt", "go"}}));
+  replayed.post(claude("UserPromptSubmit", {{"prompt", "go"}}));
   const json bash{{"tool_name", "Bash"}, {"tool_input", {{"command", "make"}}}};
   auto call = bash;
   call["tool_use_id"] = "a";
-  replayed.take(claude("PreToolUse", call));
-  replayed.take(claude("PermissionRequest", bash));
+  replayed.post(claude("PreToolUse", call));
+  replayed.post(claude("PermissionRequest", bash));
   expect_for(15min, "needs_input");
-  replayed.take(claude("PostToolUse", call));
+  replayed.post(claude("PostToolUse", call));
   EXPECT_EQ(replayed.state(), "progressing");
-  replayed.take(claude("Stop", {{"last_assistant_message", "Done."}}));
+  replayed.post(claude("Stop", {{"last_assistant_message", "Done."}}));
   expect_for(2h, "idle");
 }
 
 TEST(HooksReplay, a_failure_closes_the_calls_that_it_leaves) {
   Replayed replayed(HookAgent::claude_code);
-  replayed.take(claude("UserPromptSubmit", {{"prompt", "go"}}));
-  replayed.take(claude("PreToolUse", {{"tool_name", "Bash"}, {"tool_use_id", "a"}}));
+  replayed.post(claude("UserPromptSubmit", {{"prompt", "go"}}));
+  replayed.post(claude("PreToolUse", {{"tool_name", "Bash"}, {"tool_use_id", "a"}}));
   EXPECT_EQ(replayed.judged().history.open_calls->size(), 1U);
-  replayed.take(claude("StopFailure", {{"error_type", "authentication_failed"}}));
+  replayed.post(claude("StopFailure", {{"error_type", "authentication_failed"}}));
   EXPECT_TRUE(replayed.judged().history.open_calls->empty());
   EXPECT_EQ(replayed.state(), "needs_input");
 }
@@ -207,20 +207,20 @@ json bus(const char* type, json properties) {
 
 TEST(HooksReplay, opencode_that_tries_again_waits_until_then_and_goes_on) {
   Replayed replayed(HookAgent::opencode);
-  replayed.take(bus("chat.message", {{"text", "go"}}));
-  replayed.take(bus("session.status", {{"status", {{"type", "busy"}}}}));
+  replayed.post(bus("chat.message", {{"text", "go"}}));
+  replayed.post(bus("session.status", {{"status", {{"type", "busy"}}}}));
   EXPECT_EQ(replayed.state(), "starting");
-  replayed.take(bus("session.status", {{"status",
+  replayed.post(bus("session.status", {{"status",
                                         {{"type", "retry"},
                                          {"attempt", 1},
                                          {"message", "Too Many Requests"},
                                          {"next", 1'795'343'680'000}}}}));
   EXPECT_EQ(replayed.state(), "waiting");
   EXPECT_EQ(replayed.judged().history.notes->wait_until, WallTime{1'795'343'680'000ms});
-  replayed.take(bus("session.status", {{"status", {{"type", "busy"}}}}));
+  replayed.post(bus("session.status", {{"status", {{"type", "busy"}}}}));
   EXPECT_EQ(replayed.state(), "starting");
-  replayed.take(bus("session.status", {{"status", {{"type", "retry"}, {"message", "no"}}}}));
-  replayed.take(bus("session.status", {{"status", {{"type", "idle"}}}}));
+  replayed.post(bus("session.status", {{"status", {{"type", "retry"}, {"message", "no"}}}}));
+  replayed.post(bus("session.status", {{"status", {{"type", "idle"}}}}));
   EXPECT_EQ(replayed.state(), "idle") << "it gave up";
 }
 
@@ -238,10 +238,10 @@ TEST(HooksReplay, opencode_errors_show_what_the_agent_waits_for) {
   };
   for (const auto& [error, state, waits_for] : rows) {
     Replayed replayed(HookAgent::opencode);
-    replayed.take(bus("chat.message", {{"text", "go"}}));
-    replayed.take(bus("session.error", {{"error", error}}));
+    replayed.post(bus("chat.message", {{"text", "go"}}));
+    replayed.post(bus("session.error", {{"error", error}}));
     EXPECT_EQ(replayed.state(), state) << error;
-    replayed.take(bus("session.idle", json::object()));
+    replayed.post(bus("session.idle", json::object()));
     EXPECT_EQ(replayed.state(), state) << error;
     if (*waits_for != 0) {
       EXPECT_EQ(replayed.judged().history.notes->waiting_for, waits_for);
@@ -251,17 +251,17 @@ TEST(HooksReplay, opencode_errors_show_what_the_agent_waits_for) {
 
 TEST(HooksReplay, a_rejected_permission_ends_the_wait_and_the_call) {
   Replayed replayed(HookAgent::opencode);
-  replayed.take(bus("chat.message", {{"text", "go"}}));
-  replayed.take(bus("tool.execute.before", {{"tool", "bash"}, {"callID", "c1"}, {"args", {}}}));
-  replayed.take(bus("permission.asked", {{"id", "p1"}, {"permission", "bash"}}));
+  replayed.post(bus("chat.message", {{"text", "go"}}));
+  replayed.post(bus("tool.execute.before", {{"tool", "bash"}, {"callID", "c1"}, {"args", {}}}));
+  replayed.post(bus("permission.asked", {{"id", "p1"}, {"permission", "bash"}}));
   EXPECT_EQ(replayed.state(), "needs_input");
-  replayed.take(bus("permission.replied", {{"requestID", "p1"}, {"reply", "reject"}}));
+  replayed.post(bus("permission.replied", {{"requestID", "p1"}, {"reply", "reject"}}));
   EXPECT_EQ(replayed.state(), "starting");
   const json part{{"type", "tool"},
                   {"tool", "bash"},
                   {"callID", "c1"},
                   {"state", {{"status", "error"}, {"error", "rejected"}}}};
-  replayed.take(bus("message.part.updated", {{"part", part}}));
+  replayed.post(bus("message.part.updated", {{"part", part}}));
   EXPECT_TRUE(replayed.judged().history.open_calls->empty());
 }
 
@@ -275,29 +275,29 @@ TEST(HooksReplay, an_answer_ends_only_the_wait_for_its_own_question) {
   };
   for (const bool newest_first : {true, false}) {
     Replayed replayed(HookAgent::opencode);
-    replayed.take(bus("chat.message", {{"text", "go"}}));
+    replayed.post(bus("chat.message", {{"text", "go"}}));
     for (const auto* call : {"c1", "c2", "c3"})
-      replayed.take(
+      replayed.post(
           bus("tool.execute.before", {{"tool", "bash"}, {"callID", call}, {"args", call}}));
     for (const auto* n : {"1", "2", "3"})
-      replayed.take(ask(std::string("p") + n, std::string("c") + n));
-    replayed.take(ask("p3", "c3"));
+      replayed.post(ask(std::string("p") + n, std::string("c") + n));
+    replayed.post(ask("p3", "c3"));
     const auto why = [&] { return replayed.judged().history.notes->wait_why; };
     EXPECT_EQ(why(), "p3");
-    replayed.take(reply("p9"));
+    replayed.post(reply("p9"));
     EXPECT_EQ(replayed.state(), "needs_input") << "nobody asked that";
-    replayed.take(reply(newest_first ? "p3" : "p1"));
+    replayed.post(reply(newest_first ? "p3" : "p1"));
     EXPECT_EQ(replayed.state(), "needs_input");
     EXPECT_EQ(why(), newest_first ? "p2" : "p3");
     // The allowed call ends meanwhile.
-    replayed.take(
+    replayed.post(
         bus("tool.execute.after",
             {{"tool", "bash"}, {"callID", newest_first ? "c3" : "c1"}, {"output", "ok"}}));
     EXPECT_EQ(replayed.state(), "needs_input");
-    replayed.take(reply("p2"));
+    replayed.post(reply("p2"));
     EXPECT_EQ(why(), newest_first ? "p1" : "p3");
     EXPECT_EQ(replayed.state(), "needs_input");
-    replayed.take(reply(newest_first ? "p1" : "p3"));
+    replayed.post(reply(newest_first ? "p1" : "p3"));
     EXPECT_NE(replayed.state(), "needs_input");
     EXPECT_TRUE(replayed.judged().history.notes->asks->empty());
   }
@@ -320,39 +320,39 @@ TEST(HooksReplay, gemini_compresses_only_where_the_conversation_shrank) {
       << "the next request shows the same one";
 }
 
-/// Thirty different calls with different results, and what agents' hooks tell between them.
+/// Thirty different calls with different results, and what agents' hooks report between them.
 TEST(HooksReplay, thirty_different_calls_are_never_suspect) {
   for (const auto agent : {HookAgent::claude_code, HookAgent::codex, HookAgent::gemini_cli}) {
     const bool gemini = agent == HookAgent::gemini_cli;
     Replayed replayed(agent);
-    replayed.take(claude("SessionStart", {{"source", "startup"}}));
-    replayed.take(claude(gemini ? "BeforeAgent" : "UserPromptSubmit", {{"prompt", "go"}}));
+    replayed.post(claude("SessionStart", {{"source", "startup"}}));
+    replayed.post(claude(gemini ? "BeforeAgent" : "UserPromptSubmit", {{"prompt", "go"}}));
     for (int call = 0; call < 30; ++call) {
       const auto n = std::to_string(call);
       const std::string tool = call % 3 == 0 ? "read_file" : call % 3 == 1 ? "grep" : "shell";
-      if (gemini) replayed.take(claude("PreCompress", {{"trigger", "auto"}}));
-      for (int times = 0; times < 5; ++times) replayed.take(claude("SomethingOfNextYear"));
-      replayed.take(claude(gemini ? "BeforeTool" : "PreToolUse",
+      if (gemini) replayed.post(claude("PreCompress", {{"trigger", "auto"}}));
+      for (int times = 0; times < 5; ++times) replayed.post(claude("SomethingOfNextYear"));
+      replayed.post(claude(gemini ? "BeforeTool" : "PreToolUse",
                            {{"tool_name", tool}, {"tool_input", {{"path", "src/" + n}}}}));
-      replayed.take(claude(gemini ? "AfterTool" : "PostToolUse",
+      replayed.post(claude(gemini ? "AfterTool" : "PostToolUse",
                            {{"tool_name", tool}, {"tool_response", "what is in file " + n}}));
       ASSERT_EQ(replayed.state(), "progressing") << name_of(agent) << call;
     }
   }
   Replayed replayed(HookAgent::opencode);
-  replayed.take(bus("session.created", {{"info", {{"id", "s"}}}}));
-  replayed.take(bus("chat.message", {{"text", "go"}}));
+  replayed.post(bus("session.created", {{"info", {{"id", "s"}}}}));
+  replayed.post(bus("chat.message", {{"text", "go"}}));
   for (int call = 0; call < 30; ++call) {
     const auto n = std::to_string(call);
     const json what{{"tool", "read"}, {"callID", "c" + n}, {"args", {{"path", n}}}};
     auto done = what;
     done["output"] = "what is in file " + n;
-    replayed.take(bus("session.status", {{"status", {{"type", "busy"}}}}));
-    replayed.take(bus("tool.execute.before", what));
+    replayed.post(bus("session.status", {{"status", {{"type", "busy"}}}}));
+    replayed.post(bus("tool.execute.before", what));
     for (const auto* noise : {"session.updated", "session.diff", "message.updated", "lsp.updated",
                               "message.part.delta", "todo.updated"})
-      replayed.take(bus(noise, json::object()));
-    replayed.take(bus("tool.execute.after", done));
+      replayed.post(bus(noise, json::object()));
+    replayed.post(bus("tool.execute.after", done));
     ASSERT_EQ(replayed.state(), "progressing") << call;
   }
 }
@@ -467,7 +467,7 @@ TEST(HooksReplay, faults_of_other_dashboards_are_not_ours) {
   for (auto& fault : faults_with_other_agents()) faults.push_back(std::move(fault));
   for (const auto& fault : faults) {
     Replayed replayed(fault.agent);
-    for (const auto& event : fault.events) replayed.take(event);
+    for (const auto& event : fault.events) replayed.post(event);
     EXPECT_EQ(replayed.state(), fault.state) << fault.name;
     EXPECT_EQ(replayed.judged().history.open_calls->size(), fault.open_calls) << fault.name;
   }

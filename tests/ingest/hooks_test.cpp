@@ -234,7 +234,7 @@ TEST(HookAnswers, each_agent_is_asked_to_stop_in_the_form_that_it_obeys) {
   for (const auto* event : {"preToolUse", "beforeShellExecution", "beforeMCPExecution"})
     EXPECT_EQ(answered(HookAgent::cursor, event), forbidden) << event;
   EXPECT_EQ(answered(HookAgent::cursor, "postToolUse"), json::object());
-  // Its plugin aborts the session, whatever it was that it told.
+  // Its plugin aborts the session, whatever it reported.
   for (const auto* event : {"tool.execute.before", "chat.message", "message.part.updated"})
     EXPECT_EQ(answered(HookAgent::opencode, event), stops) << event;
 }

@@ -21,7 +21,7 @@ class Joined {
  public:
   Joined() : store_(std::move(*Store::open({.database = dir_ / "watchdog.db"}))) {}
 
-  void tell(ReportOrigin by, std::vector<Report> reports) {
+  void post(ReportOrigin by, std::vector<Report> reports) {
     Batch batch{.session = "run",
                 .creation = Creation::attach,
                 .spec = {},
@@ -36,7 +36,7 @@ class Joined {
   void hook(HookAgent agent, const std::string& body) {
     auto event = hook_event(agent, body, "run");
     ASSERT_TRUE(event) << event.error().message;
-    tell(ReportOrigin::hooks, std::move(event->reports));
+    post(ReportOrigin::hooks, std::move(event->reports));
   }
 
   /// The stored events without the heartbeats.
@@ -59,7 +59,7 @@ class Joined {
     int calls = 0;
     for (const auto& event : events()) {
       calls += event.report.kind == ReportKind::tool_call ? 1 : 0;
-      judged.take(event, changes);
+      judged.fold(event, changes);
       if (judged.health.kind == HealthKind::looping) return calls;
     }
     return 0;
@@ -156,9 +156,9 @@ enum class Way { hooks, proxy, both };
 /// Twelve equal failing calls. Chance decides whether the hooks or the proxy report a call first.
 void loop(Joined& joined, const Manner& manner, Way way, std::mt19937& random) {
   if (way != Way::proxy)
-    joined.tell(ReportOrigin::hooks, {made(ReportKind::user_input, "", "mend the build")});
+    joined.post(ReportOrigin::hooks, {made(ReportKind::user_input, "", "mend the build")});
   if (way != Way::hooks) {
-    joined.tell(ReportOrigin::proxy,
+    joined.post(ReportOrigin::proxy,
                 {made(ReportKind::state_change, "input", "<context/>\n\nmend the build\n")});
   }
   const auto in_turn = [&](auto&& one, auto&& other) {
@@ -171,12 +171,12 @@ void loop(Joined& joined, const Manner& manner, Way way, std::mt19937& random) {
     const auto id = "call_" + std::to_string(i);
     in_turn([&] { joined.hook(manner.agent, manner.call(i)); },
             [&] {
-              joined.tell(ReportOrigin::proxy,
+              joined.post(ReportOrigin::proxy,
                           {made(ReportKind::tool_call, manner.tool, manner.arguments, id)});
             });
     if (way != Way::proxy) joined.hook(manner.agent, manner.result(i));
     if (way != Way::hooks)
-      joined.tell(ReportOrigin::proxy,
+      joined.post(ReportOrigin::proxy,
                   {made(ReportKind::tool_result, manner.tool, manner.answer(i), id)});
   }
 }
@@ -206,12 +206,12 @@ TEST(Joiner, call_is_kept_once_with_both_names_in_either_order) {
   for (const bool hooks_first : {true, false}) {
     Joined joined;
     const auto hook = [&] {
-      joined.tell(ReportOrigin::hooks,
+      joined.post(ReportOrigin::hooks,
                   {made(ReportKind::tool_call, "Bash", R"({"command":"ls"})", "c1")});
     };
-    joined.tell(ReportOrigin::hooks, {made(ReportKind::start, "", "")});
+    joined.post(ReportOrigin::hooks, {made(ReportKind::start, "", "")});
     if (hooks_first) hook();
-    joined.tell(ReportOrigin::proxy,
+    joined.post(ReportOrigin::proxy,
                 {made(ReportKind::tool_call, "exec_command", R"({"cmd":"ls"})", "c1")});
     if (!hooks_first) hook();
     const auto all = joined.events();
@@ -225,13 +225,13 @@ TEST(Joiner, call_is_kept_once_with_both_names_in_either_order) {
 TEST(Joiner, ids_that_come_again_are_other_calls) {
   // Some model servers begin to count their ids again with each answer.
   Joined joined;
-  joined.tell(ReportOrigin::hooks, {made(ReportKind::start, "", "")});
+  joined.post(ReportOrigin::hooks, {made(ReportKind::start, "", "")});
   for (int i = 0; i < 3; ++i) {
     const auto arguments = R"({"command":")" + std::to_string(i) + "\"}";
     for (const auto by : {ReportOrigin::proxy, ReportOrigin::hooks})
-      joined.tell(by, {made(ReportKind::tool_call, "bash", arguments, "call_0")});
+      joined.post(by, {made(ReportKind::tool_call, "bash", arguments, "call_0")});
     for (const auto by : {ReportOrigin::hooks, ReportOrigin::proxy})
-      joined.tell(by, {made(ReportKind::tool_result, "bash", std::to_string(i), "call_0")});
+      joined.post(by, {made(ReportKind::tool_result, "bash", std::to_string(i), "call_0")});
   }
   EXPECT_EQ(joined.count(ReportKind::tool_call), 3);
   EXPECT_EQ(joined.count(ReportKind::tool_result), 3);
@@ -264,7 +264,7 @@ TEST(Joiner, reports_from_a_single_source_stay_unchanged) {
   // Twice by the same one is twice.
   Joined joined;
   for (int i = 0; i < 2; ++i) {
-    joined.tell(
+    joined.post(
         ReportOrigin::hooks,
         {made(ReportKind::tool_call, "bash", "{}"), made(ReportKind::tool_result, "bash", "x"),
          made(ReportKind::message, "assistant", "done"), made(ReportKind::idle, "", "")});
@@ -278,11 +278,11 @@ TEST(Joiner, reports_from_a_single_source_stay_unchanged) {
 TEST(Joiner, ends_of_answers_are_one_and_the_next_turn_is_another) {
   Joined joined;
   const auto turn = [&](const std::string& prompt, const std::string& answer) {
-    joined.tell(ReportOrigin::hooks, {made(ReportKind::user_input, "", prompt)});
-    joined.tell(ReportOrigin::proxy, {made(ReportKind::state_change, "input", prompt)});
-    joined.tell(ReportOrigin::proxy,
+    joined.post(ReportOrigin::hooks, {made(ReportKind::user_input, "", prompt)});
+    joined.post(ReportOrigin::proxy, {made(ReportKind::state_change, "input", prompt)});
+    joined.post(ReportOrigin::proxy,
                 {made(ReportKind::message, "assistant", answer), made(ReportKind::idle, "", "")});
-    joined.tell(ReportOrigin::hooks, {made(ReportKind::message, "assistant", answer + "\n"),
+    joined.post(ReportOrigin::hooks, {made(ReportKind::message, "assistant", answer + "\n"),
                                       made(ReportKind::idle, "", "")});
   };
   turn("one", "the same answer");
@@ -291,21 +291,21 @@ TEST(Joiner, ends_of_answers_are_one_and_the_next_turn_is_another) {
   EXPECT_EQ(joined.count(ReportKind::state_change), 0);
   EXPECT_EQ(joined.count(ReportKind::message), 2);
   EXPECT_EQ(joined.count(ReportKind::idle), 2);
-  joined.tell(ReportOrigin::proxy, {made(ReportKind::state_change, "input", "three")});
+  joined.post(ReportOrigin::proxy, {made(ReportKind::state_change, "input", "three")});
   EXPECT_EQ(joined.count(ReportKind::state_change), 1) << "what only one tells is kept";
 }
 
 TEST(Joiner, the_result_of_a_call_from_before_a_restart_is_kept_once) {
   Joined joined;  // knows nothing of the call
-  joined.tell(ReportOrigin::hooks, {made(ReportKind::tool_result, "Bash", "ok", "c1")});
-  joined.tell(ReportOrigin::proxy, {made(ReportKind::tool_result, "exec_command", "ok", "c1")});
-  joined.tell(ReportOrigin::proxy, {made(ReportKind::tool_result, "exec_command", "ok", "c2")});
-  joined.tell(ReportOrigin::hooks, {made(ReportKind::error, "Bash", "no", "c2")});
+  joined.post(ReportOrigin::hooks, {made(ReportKind::tool_result, "Bash", "ok", "c1")});
+  joined.post(ReportOrigin::proxy, {made(ReportKind::tool_result, "exec_command", "ok", "c1")});
+  joined.post(ReportOrigin::proxy, {made(ReportKind::tool_result, "exec_command", "ok", "c2")});
+  joined.post(ReportOrigin::hooks, {made(ReportKind::error, "Bash", "no", "c2")});
   EXPECT_EQ(joined.events().size(), 2U);
 }
 
 /// A prompt, a call and its result. Both sources report each of them, the hooks first.
-void tell_step(Joined& joined, int step, ReportOrigin by) {
+void report_step(Joined& joined, int step, ReportOrigin by) {
   const auto id = "call_" + std::to_string(step);
   const auto arguments = R"({"command":")" + id + "\"}";
   if (by == ReportOrigin::hooks) {
@@ -318,9 +318,9 @@ void tell_step(Joined& joined, int step, ReportOrigin by) {
     joined.hook(HookAgent::codex, body("PreToolUse", R"("tool_input":)" + arguments));
     joined.hook(HookAgent::codex, body("PostToolUse", R"("tool_response":"done")"));
   } else {
-    joined.tell(by, {made(ReportKind::state_change, "input", "do " + id)});
-    joined.tell(by, {made(ReportKind::tool_call, "bash", arguments, id)});
-    joined.tell(by, {made(ReportKind::tool_result, "bash", "done\n", id)});
+    joined.post(by, {made(ReportKind::state_change, "input", "do " + id)});
+    joined.post(by, {made(ReportKind::tool_call, "bash", arguments, id)});
+    joined.post(by, {made(ReportKind::tool_result, "bash", "done\n", id)});
   }
 }
 
@@ -330,31 +330,31 @@ TEST(Joiner, reports_of_two_sources_before_and_after_a_restart_are_kept_once) {
     const auto first = hooks_first ? ReportOrigin::hooks : ReportOrigin::proxy;
     const auto second = hooks_first ? ReportOrigin::proxy : ReportOrigin::hooks;
     // An agent's hooks report its start before it asks its model.
-    joined.tell(ReportOrigin::hooks, {made(ReportKind::start, "", "")});
-    tell_step(joined, 1, first);
-    tell_step(joined, 1, second);
-    tell_step(joined, 2, first);
+    joined.post(ReportOrigin::hooks, {made(ReportKind::start, "", "")});
+    report_step(joined, 1, first);
+    report_step(joined, 1, second);
+    report_step(joined, 2, first);
     joined.restart();
-    joined.tell(second, {made(ReportKind::tool_result, "bash", "done\n", "call_2")});
+    joined.post(second, {made(ReportKind::tool_result, "bash", "done\n", "call_2")});
     EXPECT_EQ(joined.count(ReportKind::tool_result), 2) << hooks_first;
     joined.restart();
     // An id that comes again after the restart is another call, whichever source reports it first.
     for (const auto by : {second, first}) {
-      joined.tell(by, {made(ReportKind::tool_call, "bash", R"({"command":"x"})", "call_2")});
-      joined.tell(by, {made(ReportKind::tool_result, "bash", "new", "call_2")});
+      joined.post(by, {made(ReportKind::tool_call, "bash", R"({"command":"x"})", "call_2")});
+      joined.post(by, {made(ReportKind::tool_result, "bash", "new", "call_2")});
     }
     EXPECT_EQ(joined.count(ReportKind::tool_call), 3) << hooks_first;
     EXPECT_EQ(joined.count(ReportKind::tool_result), 3) << hooks_first;
-    tell_step(joined, 3, second);
+    report_step(joined, 3, second);
     joined.restart();
-    joined.tell(first, {made(ReportKind::tool_result, "bash", "done", "call_3")});
+    joined.post(first, {made(ReportKind::tool_result, "bash", "done", "call_3")});
     EXPECT_EQ(joined.count(ReportKind::tool_result), 4) << hooks_first;
   }
 }
 
 TEST(Joiner, sessions_are_forgotten_the_oldest_first) {
   Joiner joiner;
-  const auto tell = [&](const std::string& session, ReportOrigin by) {
+  const auto post = [&](const std::string& session, ReportOrigin by) {
     Batch batch{.session = session,
                 .creation = Creation::attach,
                 .spec = {},
@@ -363,12 +363,12 @@ TEST(Joiner, sessions_are_forgotten_the_oldest_first) {
     joiner.join(batch);
     return batch.reports.front().event_id;
   };
-  const auto first = tell("first", ReportOrigin::hooks);
+  const auto first = post("first", ReportOrigin::hooks);
   for (std::size_t i = 1; i < Joiner::sessions_max; ++i)
-    tell(std::to_string(i), ReportOrigin::hooks);
-  EXPECT_EQ(tell("first", ReportOrigin::proxy), first);
-  tell("another", ReportOrigin::hooks);
-  EXPECT_EQ(tell("1", ReportOrigin::proxy), "") << "it was forgotten";
+    post(std::to_string(i), ReportOrigin::hooks);
+  EXPECT_EQ(post("first", ReportOrigin::proxy), first);
+  post("another", ReportOrigin::hooks);
+  EXPECT_EQ(post("1", ReportOrigin::proxy), "") << "it was forgotten";
 }
 
 }  // namespace

@@ -54,8 +54,8 @@ std::vector<OtlpRecord> records_of(const json& line, OtlpEncoding encoding = Otl
 }
 
 /// All reports of a file, by session: kind, and name if there is one.
-std::map<std::string, std::vector<std::string>> told(const std::string& file,
-                                                     OtlpEncoding encoding = OtlpEncoding::json) {
+std::map<std::string, std::vector<std::string>> reported(
+    const std::string& file, OtlpEncoding encoding = OtlpEncoding::json) {
   OtlpMemory memory;
   std::map<std::string, std::vector<std::string>> sessions;
   std::map<std::string, BudgetFigures> used;
@@ -75,27 +75,27 @@ std::map<std::string, std::vector<std::string>> told(const std::string& file,
   return sessions;
 }
 
-using Told = std::map<std::string, std::vector<std::string>>;
+using Reported = std::map<std::string, std::vector<std::string>>;
 
-const Told of_codex = {
+const Reported of_codex = {
     {"01a202d9-6d73-7250-b7bb-32a518cc6577",
      {"user_input", "budget", "tool_call exec_command", "tool_result exec_command", "budget",
       "tool_call exec_command", "tool_result exec_command", "budget", "tool_call exec_command",
       "tool_result exec_command", "idle relay", "budget"}}};
 
 TEST(Otlp, recorded_logs_become_what_their_agent_did) {
-  EXPECT_EQ(told("codex-tools.jsonl"), of_codex);
-  EXPECT_EQ(told("gemini-cli-tools.jsonl"),
-            (Told{{"9872a6a6-0d8b-46d6-9add-8609530fdaa1",
-                   {"user_input", "budget", "tool_call run_shell_command",
-                    "tool_result run_shell_command", "budget", "tool_call read_file",
-                    "tool_result read_file", "budget", "tool_call run_shell_command",
-                    "tool_result run_shell_command", "budget", "idle relay"}}}));
-  EXPECT_EQ(told("claude-code-tools.jsonl"),
-            (Told{{"7c1c3d1e-0000-4000-8000-00000000c1a0",
-                   {"user_input", "budget", "tool_call Bash", "tool_result Bash", "wait overload",
-                    "resume overload", "budget", "tool_call Edit", "error Edit", "compaction",
-                    "budget", "idle"}}}));
+  EXPECT_EQ(reported("codex-tools.jsonl"), of_codex);
+  EXPECT_EQ(reported("gemini-cli-tools.jsonl"),
+            (Reported{{"9872a6a6-0d8b-46d6-9add-8609530fdaa1",
+                       {"user_input", "budget", "tool_call run_shell_command",
+                        "tool_result run_shell_command", "budget", "tool_call read_file",
+                        "tool_result read_file", "budget", "tool_call run_shell_command",
+                        "tool_result run_shell_command", "budget", "idle relay"}}}));
+  EXPECT_EQ(reported("claude-code-tools.jsonl"),
+            (Reported{{"7c1c3d1e-0000-4000-8000-00000000c1a0",
+                       {"user_input", "budget", "tool_call Bash", "tool_result Bash",
+                        "wait overload", "resume overload", "budget", "tool_call Edit",
+                        "error Edit", "compaction", "budget", "idle"}}}));
 }
 
 TEST(Otlp, any_text_may_be_long_in_characters_of_any_size) {
@@ -128,20 +128,20 @@ TEST(Otlp, a_refused_login_is_one_wait_for_a_person) {
   }
   EXPECT_EQ(waits, 1);
   EXPECT_EQ(waiting_for, wait_reports::login);
-  EXPECT_EQ(told("gemini-cli-e401.jsonl").begin()->second,
+  EXPECT_EQ(reported("gemini-cli-e401.jsonl").begin()->second,
             (std::vector<std::string>{"user_input", "wait login"}));
 }
 
 TEST(Otlp, spans_become_calls_answers_and_turns) {
-  EXPECT_EQ(told("opencode-tools.jsonl").begin()->second,
+  EXPECT_EQ(reported("opencode-tools.jsonl").begin()->second,
             (std::vector<std::string>{"budget", "tool_call bash", "tool_result bash", "budget",
                                       "tool_call read", "tool_result read", "budget"}));
   EXPECT_EQ(
-      told("conventions.jsonl"),
-      (Told{{"conv-copilot", {"budget", "tool_call readFile", "tool_result readFile", "idle"}},
-            {"trace-33333333333333333333333333333333",
-             {"tool_call search", "tool_result search", "budget"}},
-            {"graph-1", {"tool_call weather", "error weather", "budget"}}}));
+      reported("conventions.jsonl"),
+      (Reported{{"conv-copilot", {"budget", "tool_call readFile", "tool_result readFile", "idle"}},
+                {"trace-33333333333333333333333333333333",
+                 {"tool_call search", "tool_result search", "budget"}},
+                {"graph-1", {"tool_call weather", "error weather", "budget"}}}));
 }
 
 json text_attribute(const char* name, const std::string& text) {
@@ -333,7 +333,7 @@ std::vector<std::int64_t> tokens_after(const std::vector<json>& lines, OtlpEncod
   return all;
 }
 
-TEST(Otlp, metrics_tell_the_tokens_of_a_session_that_nothing_else_reports) {
+TEST(Otlp, metrics_report_the_tokens_of_a_session_that_nothing_else_reports) {
   using Totals = std::vector<std::int64_t>;
   const auto at = [](int total, const char* time, int temporality = 2, const char* kind = "input") {
     return tokens_of("claude_code.token.usage", "s", kind, total, temporality, time);
@@ -371,7 +371,7 @@ TEST(Otlp, metrics_tell_the_tokens_of_a_session_that_nothing_else_reports) {
 TEST(Otlp, both_encodings_mean_the_same) {
   for (const auto* file : {"codex-tools.jsonl", "gemini-cli-tools.jsonl", "opencode-tools.jsonl",
                            "claude-code-tools.jsonl", "conventions.jsonl"})
-    EXPECT_EQ(told(file), told(file, OtlpEncoding::protobuf)) << file;
+    EXPECT_EQ(reported(file), reported(file, OtlpEncoding::protobuf)) << file;
 }
 
 TEST(Otlp, a_call_begins_its_duration_before_its_record) {
@@ -446,11 +446,11 @@ TEST(Otlp, a_request_needs_bounded_memory_however_small_its_records_are) {
     const auto read = [&](std::size_t records, std::size_t name_bytes) {
       return otlp_records(OtlpSignal::logs, encoding, request(records, name_bytes, encoding));
     };
-    const auto some = read(OtlpRoom::records_max, 10);
+    const auto some = read(OtlpLimits::records_max, 10);
     ASSERT_TRUE(some.ok()) << some.error().message;
-    EXPECT_EQ(some->size(), OtlpRoom::records_max);
+    EXPECT_EQ(some->size(), OtlpLimits::records_max);
     EXPECT_EQ(some->back().attributes.at("service.name"), "xxxxxxxxxx");
-    EXPECT_EQ(read(OtlpRoom::records_max + 1, 10).error().code, ErrorCode::exhausted);
+    EXPECT_EQ(read(OtlpLimits::records_max + 1, 10).error().code, ErrorCode::exhausted);
     EXPECT_EQ(read(1'000, 100'000).error().code, ErrorCode::exhausted);
     EXPECT_TRUE(read(100, 100'000).ok());
   }
@@ -467,7 +467,7 @@ TEST(Otlp, a_state_that_is_older_than_the_session_is_left_out) {
 /// A store behind the joiner.
 class Kept {
  public:
-  void tell(const std::string& file) {
+  void post(const std::string& file) {
     for (const auto& line : lines_of(file))
       for (auto& batch : otlp_batches(records_of(line), received, *memory_, nothing_known))
         append(std::move(batch));
@@ -520,12 +520,12 @@ TEST(Otlp, a_record_that_comes_again_is_stored_once_also_after_a_restart) {
   for (const auto* file :
        {"codex-tools.jsonl", "gemini-cli-tools.jsonl", "claude-code-tools.jsonl"}) {
     Kept kept;
-    kept.tell(file);
+    kept.post(file);
     const auto once = kept.events().size();
-    kept.tell(file);
+    kept.post(file);
     EXPECT_EQ(kept.events().size(), once) << file;
     kept.restart();
-    kept.tell(file);
+    kept.post(file);
     EXPECT_EQ(kept.events().size(), once) << file;
   }
 }
@@ -547,9 +547,9 @@ TEST(Otlp, hooks_and_telemetry_of_one_session_count_once) {
   for (const bool hooks_first : {true, false}) {
     Kept kept;
     if (hooks_first) by_hooks(kept);
-    kept.tell("claude-code-tools.jsonl");
+    kept.post("claude-code-tools.jsonl");
     if (!hooks_first) by_hooks(kept);
-    kept.tell("claude-code-tools.jsonl");
+    kept.post("claude-code-tools.jsonl");
     EXPECT_EQ(kept.count(ReportKind::tool_call), 2) << hooks_first;
     EXPECT_EQ(kept.count(ReportKind::tool_result), 1) << hooks_first;
     EXPECT_EQ(kept.count(ReportKind::user_input), 1) << hooks_first;
@@ -559,11 +559,11 @@ TEST(Otlp, hooks_and_telemetry_of_one_session_count_once) {
 TEST(Otlp, silence_proves_nothing) {
   for (const auto* file : {"codex-tools.jsonl", "gemini-cli-tools.jsonl", "opencode-tools.jsonl"}) {
     Kept kept;
-    kept.tell(file);
+    kept.post(file);
     Case judged;
     std::vector<Transition> changes;
     for (const auto& event : kept.events()) {
-      judged.take(event, changes);
+      judged.fold(event, changes);
       for (const auto hours : {0, 1, 10, 100}) {
         const auto kind =
             judge(judged.history, *judged.policy, event.tick + Millis{3'600'000LL * hours}).kind;
@@ -583,7 +583,7 @@ TEST(Otlp, calls_without_arguments_are_no_loop) {
     event.report.name = "Bash";
     event.report.call_id = "c" + std::to_string((at + 1) / 2);
     mark(event.report);
-    judged.take(event, changes);
+    judged.fold(event, changes);
     EXPECT_NE(judged.health.kind, HealthKind::looping) << at;
     EXPECT_NE(judged.health.kind, HealthKind::stuck) << at;
   }

@@ -45,18 +45,19 @@ std::string short_form(const Report& report) {
   return std::string(name_of(report.kind)) + (report.name.empty() ? "" : " " + report.name);
 }
 
-using ToldLines = std::map<std::string, std::vector<std::string>>;
+using ReportedLines = std::map<std::string, std::vector<std::string>>;
 
-ToldLines told_by(const std::string& file) {
+ReportedLines reported_by(const std::string& file) {
   Transcript transcript(transcript_agent(file));
-  ToldLines told;
+  ReportedLines reported;
   for (const auto& line : transcript_lines(file)) {
-    const auto batches = transcript.take(line, transcript_now);
+    const auto batches = transcript.read(line, transcript_now);
     EXPECT_TRUE(batches) << line;
     for (const auto& batch : *batches)
-      for (const auto& report : batch.reports) told[batch.session].push_back(short_form(report));
+      for (const auto& report : batch.reports)
+        reported[batch.session].push_back(short_form(report));
   }
-  return told;
+  return reported;
 }
 
 const std::string claude_session = "5b1f3c1e-9d1a-4c55-8b8e-0d8f4a6d2c01";
@@ -66,7 +67,7 @@ TEST(Transcript, any_text_may_be_long_in_characters_of_any_size) {
     for (const auto& line : transcript_lines(file)) {
       test::for_each_long_text(json::parse(line), [&](const json& variant) {
         Transcript transcript(transcript_agent(file));
-        const auto batches = transcript.take(variant.dump(), transcript_now);
+        const auto batches = transcript.read(variant.dump(), transcript_now);
         if (!batches) return;
         for (const auto& batch : *batches)
           for (const auto& report : batch.reports) EXPECT_LE(report.name.size(), 256U) << variant;
@@ -82,14 +83,14 @@ TEST(Transcript, of_codex_becomes_prompts_calls_answers_tokens_and_rests) {
       "budget",     "tool_call exec_command", "tool_result exec_command",
       "budget",     "message assistant",      "budget",
       "idle"};
-  EXPECT_EQ(told_by("codex-tools.jsonl"),
-            (ToldLines{{"01a202cc-15e8-7451-8b63-9a029cff292d", run}}));
+  EXPECT_EQ(reported_by("codex-tools.jsonl"),
+            (ReportedLines{{"01a202cc-15e8-7451-8b63-9a029cff292d", run}}));
 }
 
 TEST(Transcript, of_codex_shows_an_interruption) {
-  const auto told = told_by("codex-interrupt.jsonl");
-  ASSERT_EQ(told.size(), 1U);
-  const auto& run = told.begin()->second;
+  const auto reported = reported_by("codex-interrupt.jsonl");
+  ASSERT_EQ(reported.size(), 1U);
+  const auto& run = reported.begin()->second;
   EXPECT_EQ(run.back(), "idle interrupted");
   EXPECT_EQ(std::ranges::count(run, "user_input"), 3);
   EXPECT_EQ(std::ranges::count(run, "tool_call exec_command"), 3);
@@ -100,7 +101,7 @@ TEST(Transcript, of_codex_shows_an_interruption) {
 
 TEST(Transcript, of_codex_whose_turn_failed_waits_for_a_login) {
   const std::vector<std::string> run{"user_input", "idle", "message error", "wait login"};
-  EXPECT_EQ(told_by("codex-e401.jsonl").begin()->second, run);
+  EXPECT_EQ(reported_by("codex-e401.jsonl").begin()->second, run);
 }
 
 TEST(Transcript, of_claude_code_becomes_what_its_hooks_would_report_and_more) {
@@ -135,15 +136,15 @@ TEST(Transcript, of_claude_code_becomes_what_its_hooks_would_report_and_more) {
                                      "idle",
                                      "message error",
                                      "wait quota"};
-  EXPECT_EQ(told_by("claude-code.jsonl"),
-            (ToldLines{{claude_session, run}, {claude_session + ":a1b2c3d4", {"end"}}}));
+  EXPECT_EQ(reported_by("claude-code.jsonl"),
+            (ReportedLines{{claude_session, run}, {claude_session + ":a1b2c3d4", {"end"}}}));
 }
 
 TEST(Transcript, counts_an_answer_of_several_lines_once) {
   Transcript transcript(TranscriptAgent::claude_code);
   BudgetFigures newest;
   for (const auto& line : transcript_lines("claude-code.jsonl")) {
-    const auto batches = transcript.take(line, transcript_now);
+    const auto batches = transcript.read(line, transcript_now);
     ASSERT_TRUE(batches);
     for (const auto& batch : *batches)
       for (const auto& report : batch.reports)
@@ -158,7 +159,7 @@ TEST(Transcript, of_a_subagent_is_a_session_below) {
   Transcript transcript(TranscriptAgent::claude_code);
   std::vector<std::string> kinds;
   for (const auto& line : transcript_lines("claude-code-subagent.jsonl")) {
-    const auto batches = transcript.take(line, transcript_now);
+    const auto batches = transcript.read(line, transcript_now);
     ASSERT_TRUE(batches);
     for (const auto& batch : *batches) {
       EXPECT_EQ(batch.session, claude_session + ":a1b2c3d4");
@@ -176,7 +177,7 @@ TEST(Transcript, has_the_quota_with_its_end) {
   Transcript transcript(TranscriptAgent::claude_code);
   std::optional<WallTime> until;
   for (const auto& line : transcript_lines("claude-code.jsonl"))
-    for (const auto taken = transcript.take(line, transcript_now); const auto& batch : *taken)
+    for (const auto made = transcript.read(line, transcript_now); const auto& batch : *made)
       for (const auto& report : batch.reports)
         if (report.name == wait_reports::quota) until = report.until;
   // 11:30 UTC on the day of the line, not of the reading.
@@ -188,7 +189,7 @@ TEST(Transcript, has_the_quota_with_its_end) {
 TEST(Transcript, is_titled_by_its_first_prompt_and_not_by_commands) {
   Transcript transcript(TranscriptAgent::claude_code);
   for (const auto& line : transcript_lines("claude-code.jsonl"))
-    (void)transcript.take(line, transcript_now);
+    (void)transcript.read(line, transcript_now);
   EXPECT_EQ(transcript.title_of(claude_session), "Make the tests green");
 }
 
@@ -198,9 +199,9 @@ TEST(Transcript, without_the_end_of_a_turn_rests_when_nothing_follows) {
     return std::string(R"({"sessionId":"s","timestamp":"2026-11-22T10:00:00Z","type":")") + type +
            "\"," + rest + "}";
   };
-  (void)transcript.take(line("user", R"("message":{"content":"hello"})"), transcript_now);
+  (void)transcript.read(line("user", R"("message":{"content":"hello"})"), transcript_now);
   EXPECT_TRUE(transcript.pause().empty()) << "the model has not answered";
-  (void)transcript.take(
+  (void)transcript.read(
       line("assistant",
            R"("message":{"id":"m","stop_reason":null,"content":[{"type":"text","text":"hi"}]})"),
       transcript_now);
@@ -219,8 +220,8 @@ TEST(Transcript, saved_after_any_line_goes_on_as_if_it_had_not_been) {
     Transcript whole(transcript_agent(file));
     Transcript cut(transcript_agent(file));
     for (const auto& line : transcript_lines(file)) {
-      const auto expected = whole.take(line, transcript_now);
-      const auto found = cut.take(line, transcript_now);
+      const auto expected = whole.read(line, transcript_now);
+      const auto found = cut.read(line, transcript_now);
       ASSERT_EQ(expected->size(), found->size()) << line;
       for (std::size_t at = 0; at < expected->size(); ++at) {
         const auto& one = (*expected)[at];
@@ -249,26 +250,26 @@ TEST(Transcript, keeps_its_memory_bounded) {
                     {"message",
                      {{"id", std::string(2'000, 'm') + id},
                       {"content", {{{"type", "tool_use"}, {"id", "t" + id}, {"name", "Bash"}}}}}}};
-    (void)transcript.take(line.dump(), transcript_now);
+    (void)transcript.read(line.dump(), transcript_now);
   }
   EXPECT_LT(transcript.save().size(), 64U * 1024);
 }
 
 TEST(Transcript, takes_anything_for_what_it_is) {
   Transcript transcript(TranscriptAgent::claude_code);
-  EXPECT_FALSE(transcript.take("", transcript_now));
-  EXPECT_FALSE(transcript.take("no json", transcript_now));
-  EXPECT_FALSE(transcript.take("[1]", transcript_now));
-  EXPECT_FALSE(transcript.take(std::string(64, '\0'), transcript_now));
-  EXPECT_FALSE(transcript.take(std::string(100'000, '['), transcript_now));
-  EXPECT_FALSE(transcript.take("{\"type\":\"user\",\"sessionId\":\"\xff\"}", transcript_now));
+  EXPECT_FALSE(transcript.read("", transcript_now));
+  EXPECT_FALSE(transcript.read("no json", transcript_now));
+  EXPECT_FALSE(transcript.read("[1]", transcript_now));
+  EXPECT_FALSE(transcript.read(std::string(64, '\0'), transcript_now));
+  EXPECT_FALSE(transcript.read(std::string(100'000, '['), transcript_now));
+  EXPECT_FALSE(transcript.read("{\"type\":\"user\",\"sessionId\":\"\xff\"}", transcript_now));
   for (
       const auto* line :
       {R"({"type":["user"],"sessionId":"s"})", R"({"type":"user","sessionId":5,"message":{}})",
        R"({"type":"user","sessionId":"s","message":[]})",
        R"({"type":"assistant","sessionId":"s","message":{"content":[5,null,{"type":"tool_use"}]}})",
        R"({"type":"assistant","sessionId":"s","timestamp":"9999-99-99T99:99:99Z","message":{"usage":{"input_tokens":-9223372036854775808,"output_tokens":18446744073709551615}}})"}) {
-    const auto batches = transcript.take(line, transcript_now);
+    const auto batches = transcript.read(line, transcript_now);
     ASSERT_TRUE(batches) << line;
     for (const auto& batch : *batches) {
       EXPECT_TRUE(is_session_id(batch.session));
@@ -296,7 +297,7 @@ class JoinedTranscript {
   void transcript() {
     Transcript transcript(TranscriptAgent::codex);
     for (const auto& line : transcript_lines("codex-interrupt.jsonl"))
-      for (auto taken = transcript.take(line, transcript_now); auto& batch : *taken)
+      for (auto made = transcript.read(line, transcript_now); auto& batch : *made)
         keep(std::move(batch));
   }
   std::map<std::string, int> kinds() {

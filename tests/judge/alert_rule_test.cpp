@@ -16,12 +16,12 @@ using namespace std::chrono_literals;
 const Instant start{Millis{1'000'000}};
 
 /// A session by a line of text: a word for how it is, or `+SECONDS`, `ack`, `snooze SECONDS`.
-/// `told` returns the alerts, each as `SECOND:WORD`. A recovery has a `-` before the word.
+/// `notices_of` returns the alerts, each as `SECOND:WORD`. A recovery has a `-` before the word.
 class Line {
  public:
   explicit Line(AlertRules rules = {}) : rules_(std::move(rules)) {}
 
-  std::string told(const std::string& text) {
+  std::string notices_of(const std::string& text) {
     std::istringstream words(text);
     for (std::string word; words >> word;) {
       if (word.front() == '+') {
@@ -32,13 +32,13 @@ class Line {
         words >> word;
         snooze(state_, now_ + std::chrono::seconds(std::stoi(word)));
       } else {
-        note(take(state_, condition(word), rules_));
+        note(fold(state_, condition(word), rules_));
       }
     }
-    return told_;
+    return text_;
   }
   [[nodiscard]] const AlertState& state() const { return state_; }
-  [[nodiscard]] const std::vector<AlertNotice>& tellings() const { return tellings_; }
+  [[nodiscard]] const std::vector<AlertNotice>& notices() const { return notices_; }
 
  private:
   Condition condition(const std::string& word) {
@@ -61,30 +61,30 @@ class Line {
     }
     now_ = until;
   }
-  void note(const std::optional<AlertNotice>& telling) {
-    if (!telling) return;
-    tellings_.push_back(*telling);
-    if (!told_.empty()) told_ += ' ';
+  void note(const std::optional<AlertNotice>& notice) {
+    if (!notice) return;
+    notices_.push_back(*notice);
+    if (!text_.empty()) text_ += ' ';
     const auto second = (now_ - start).count() / 1'000;
-    told_ += std::to_string(second) + (telling->kind == AlertKind::recovery ? ":-" : ":") +
-             telling->word;
-    if (telling->reason.starts_with("The trouble came and went")) told_ += "~";
+    text_ +=
+        std::to_string(second) + (notice->kind == AlertKind::recovery ? ":-" : ":") + notice->word;
+    if (notice->reason.starts_with("The trouble came and went")) text_ += "~";
   }
 
   AlertRules rules_;
   AlertState state_;
   Instant now_ = start;
-  std::string told_;
-  std::vector<AlertNotice> tellings_;
+  std::string text_;
+  std::vector<AlertNotice> notices_;
 };
 
 struct Announced {
   const char* line;
-  const char* told;
+  const char* notices_of;
 };
 
 TEST(AlertRule, reports_trouble_once_and_its_end_only_if_the_trouble_was_reported) {
-  for (const auto& [line, told] : {
+  for (const auto& [line, notices_of] : {
            Announced{"progressing +10 slow +10 suspect +10 progressing", ""},
            Announced{"stuck +99999", "0:stuck"},
            Announced{"stuck +10 progressing +10 stuck", "0:stuck 10:-progressing 20:stuck"},
@@ -102,12 +102,12 @@ TEST(AlertRule, reports_trouble_once_and_its_end_only_if_the_trouble_was_reporte
            Announced{"blocked +1000 blocked +801", "1800:blocked"},
            Announced{"stuck +5 blocked +2000 stuck", "0:stuck 5:-blocked 1805:blocked 2005:stuck"},
        }) {
-    EXPECT_EQ(Line().told(line), told) << line;
+    EXPECT_EQ(Line().notices_of(line), notices_of) << line;
   }
 }
 
-TEST(AlertRule, tells_of_a_wait_for_a_person_after_a_minute) {
-  for (const auto& [line, told] : {
+TEST(AlertRule, reports_a_wait_for_a_person_after_a_minute) {
+  for (const auto& [line, notices_of] : {
            Announced{"needs_input +59 progressing +100", ""},
            Announced{"needs_input +61 progressing", "60:needs_input 61:-progressing"},
            Announced{"needs_input +30 needs_input +31", "60:needs_input"},
@@ -123,32 +123,32 @@ TEST(AlertRule, tells_of_a_wait_for_a_person_after_a_minute) {
            Announced{"needs_input +61 ack +99999 progressing",
                      "60:needs_input 100060:-progressing"},
        }) {
-    EXPECT_EQ(Line().told(line), told) << line;
+    EXPECT_EQ(Line().notices_of(line), notices_of) << line;
   }
-  EXPECT_EQ(Line({.hold = 300s}).told("needs_input +61"), "60:needs_input");
-  EXPECT_EQ(Line({.needs_input_for = 5s}).told("needs_input +6"), "5:needs_input");
-  EXPECT_EQ(Line({.on = {AlertCause::blocked}}).told("needs_input +61"), "60:needs_input");
-  EXPECT_EQ(Line({.on = {AlertCause::needs_input}}).told("blocked +9999 needs_input +61"),
+  EXPECT_EQ(Line({.hold = 300s}).notices_of("needs_input +61"), "60:needs_input");
+  EXPECT_EQ(Line({.needs_input_for = 5s}).notices_of("needs_input +6"), "5:needs_input");
+  EXPECT_EQ(Line({.on = {AlertCause::blocked}}).notices_of("needs_input +61"), "60:needs_input");
+  EXPECT_EQ(Line({.on = {AlertCause::needs_input}}).notices_of("blocked +9999 needs_input +61"),
             "10059:needs_input");
-  EXPECT_EQ(Line({.on = {AlertCause::dead}}).told("needs_input +9999"), "");
+  EXPECT_EQ(Line({.on = {AlertCause::dead}}).notices_of("needs_input +9999"), "");
 }
 
-TEST(AlertRule, tells_of_the_begin_and_the_end_of_a_wait_for_quota) {
-  for (const auto& [line, told] : {
+TEST(AlertRule, reports_the_begin_and_the_end_of_a_wait_for_quota) {
+  for (const auto& [line, notices_of] : {
            Announced{"quota +59 progressing +100", ""},
            Announced{"quota +61 progressing", "60:quota 61:-progressing"},
            Announced{"quota +99999", "60:quota"},
            Announced{"quota +61 blocked +1900", "60:quota 61:-blocked 1861:blocked"},
            Announced{"quota +61 needs_input +61", "60:quota 121:needs_input"},
        }) {
-    EXPECT_EQ(Line().told(line), told) << line;
+    EXPECT_EQ(Line().notices_of(line), notices_of) << line;
   }
-  EXPECT_EQ(Line({.on = {AlertCause::blocked}}).told("quota +61"), "60:quota");
-  EXPECT_EQ(Line({.on = {AlertCause::dead}}).told("quota +9999"), "");
+  EXPECT_EQ(Line({.on = {AlertCause::blocked}}).notices_of("quota +61"), "60:quota");
+  EXPECT_EQ(Line({.on = {AlertCause::dead}}).notices_of("quota +9999"), "");
 }
 
 TEST(AlertRule, waits_until_a_trouble_holds_where_it_is_to) {
-  for (const auto& [line, told] : {
+  for (const auto& [line, notices_of] : {
            Announced{"stuck +59 progressing +100", ""},
            Announced{"stuck +61", "60:stuck"},
            Announced{"stuck +40 looping +40", "60:looping"},
@@ -156,25 +156,25 @@ TEST(AlertRule, waits_until_a_trouble_holds_where_it_is_to) {
            Announced{"failed", "0:failed"},
            Announced{"stuck +30 failed", "30:failed"},
        }) {
-    EXPECT_EQ(Line({.hold = 60s}).told(line), told) << line;
+    EXPECT_EQ(Line({.hold = 60s}).notices_of(line), notices_of) << line;
   }
 }
 
-TEST(AlertRule, tells_only_what_is_wanted) {
+TEST(AlertRule, reports_only_what_is_wanted) {
   const AlertRules rules{.on = {AlertCause::dead}};
-  for (const auto& [line, told] : {
+  for (const auto& [line, notices_of] : {
            Announced{"stuck +10 failed", ""},
            Announced{"dead +10 stuck +10 progressing", "0:dead 20:-progressing"},
            Announced{"dead +10 incomplete", "0:dead 10:-incomplete"},
            Announced{"blocked +9999", ""},
            Announced{"dead +10 blocked", "0:dead 10:-blocked"},
        }) {
-    EXPECT_EQ(Line(rules).told(line), told) << line;
+    EXPECT_EQ(Line(rules).notices_of(line), notices_of) << line;
   }
 }
 
 TEST(AlertRule, is_quiet_once_somebody_knows) {
-  for (const auto& [line, told] : {
+  for (const auto& [line, notices_of] : {
            Announced{"stuck +5 ack +5 dead +5 progressing +5 stuck",
                      "0:stuck 15:-progressing 20:stuck"},
            Announced{"stuck +5 snooze 60 +99", "0:stuck 65:stuck"},
@@ -188,13 +188,13 @@ TEST(AlertRule, is_quiet_once_somebody_knows) {
            Announced{"stuck +5 ack +5 snooze 60 +99", "0:stuck 70:stuck"},
            Announced{"snooze 60 stuck +5 progressing +99", ""},
        }) {
-    EXPECT_EQ(Line().told(line), told) << line;
+    EXPECT_EQ(Line().notices_of(line), notices_of) << line;
   }
 }
 
 TEST(AlertRule, says_once_that_something_comes_and_goes) {
   const AlertRules rules{.flap_changes = 3, .flap_window = 100s};
-  for (const auto& [line, told] : {
+  for (const auto& [line, notices_of] : {
            Announced{"stuck +1 slow +1 stuck +1 slow +1 stuck +1 slow +99",
                      "0:stuck 1:-slow 2:stuck 3:slow~"},
            Announced{"stuck +1 slow +1 stuck +1 slow +1 stuck +1 slow +100",
@@ -206,23 +206,23 @@ TEST(AlertRule, says_once_that_something_comes_and_goes) {
            Announced{"stuck +1 ack slow +1 stuck +1 ack +1 slow +1 stuck",
                      "0:stuck 1:-slow 2:stuck 4:-slow 5:stuck~"},
        }) {
-    EXPECT_EQ(Line(rules).told(line), told) << line;
+    EXPECT_EQ(Line(rules).notices_of(line), notices_of) << line;
   }
 }
 
 TEST(AlertRule, gives_all_alerts_about_one_trouble_the_same_mark) {
   Line line;
-  line.told("stuck +5 dead +5 progressing +5 stuck");
-  const auto& told = line.tellings();
-  ASSERT_EQ(told.size(), 4U);
-  EXPECT_EQ(told[1].episode, told[0].episode);
-  EXPECT_EQ(told[2].episode, told[0].episode);
-  EXPECT_NE(told[3].episode, told[0].episode);
+  line.notices_of("stuck +5 dead +5 progressing +5 stuck");
+  const auto& notices_of = line.notices();
+  ASSERT_EQ(notices_of.size(), 4U);
+  EXPECT_EQ(notices_of[1].episode, notices_of[0].episode);
+  EXPECT_EQ(notices_of[2].episode, notices_of[0].episode);
+  EXPECT_NE(notices_of[3].episode, notices_of[0].episode);
 }
 
 TEST(AlertRule, forgets_sessions_that_are_calm) {
   Line line({.flap_window = 10s});
-  line.told("stuck +1 progressing");
+  line.notices_of("stuck +1 progressing");
   EXPECT_FALSE(line.state().is_forgettable(start + 10s, {.flap_window = 10s}));
   EXPECT_TRUE(line.state().is_forgettable(start + 11s, {.flap_window = 10s}));
 }
@@ -247,9 +247,9 @@ TEST(AlertRule, holds_its_promises_whatever_happens) {
     bool known = false;
     Instant quiet_until{};
     std::vector<Instant> alerts;
-    const auto check = [&](const std::optional<AlertNotice>& telling) {
-      if (!telling) return;
-      if (telling->kind == AlertKind::recovery) {
+    const auto check = [&](const std::optional<AlertNotice>& notice) {
+      if (!notice) return;
+      if (notice->kind == AlertKind::recovery) {
         EXPECT_TRUE(open) << "a recovery of what was not told";
         open = known = false;
         return;
@@ -282,13 +282,13 @@ TEST(AlertRule, holds_its_promises_whatever_happens) {
                                     : condition_of(*named<Lifecycle>(word), rules);
           condition.word = word;
           condition.tick = now;
-          check(take(state, condition, rules));
+          check(fold(state, condition, rules));
         }
       }
       EXPECT_EQ(open, state.episode != never);
       const auto until = now + std::chrono::seconds(pick(70));
-      for (int told = 0; due_of(state, rules) <= until; ++told) {
-        ASSERT_LT(told, 4) << "it does not come to an end";
+      for (int notices_of = 0; due_of(state, rules) <= until; ++notices_of) {
+        ASSERT_LT(notices_of, 4) << "it does not come to an end";
         EXPECT_FALSE(due_of(state, rules) > now &&
                      next_due_notice(state, due_of(state, rules) - 1ms, rules))
             << "before it is due";

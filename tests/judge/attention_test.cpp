@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::Agent;
-using test::tell;
+using test::replay;
 
 TEST(Attention, every_session_has_one_state_and_one_group) {
   using A = Attention;
@@ -146,20 +146,20 @@ TEST(Attention, a_failed_end_needs_a_person_for_a_day) {
 
 TEST(Idle, a_complete_answer_is_idle_whatever_came_before) {
   for (const auto* letters : {"i", "mi", "Si", "cri", "c+++i", "uhhhhhhhhi", "wi", "tki", "wui"}) {
-    const auto told = tell(std::string("!") + letters);
-    EXPECT_EQ(name_of(told.judged.health.kind), "idle") << letters;
-    EXPECT_EQ(told.judged.health.valid_until, never) << letters;
-    EXPECT_TRUE(told.judged.history.open_calls->empty()) << letters;
-    const auto later = judge(told.judged.history, {}, told.now + 240h);
+    const auto replayed = replay(std::string("!") + letters);
+    EXPECT_EQ(name_of(replayed.judged.health.kind), "idle") << letters;
+    EXPECT_EQ(replayed.judged.health.valid_until, never) << letters;
+    EXPECT_TRUE(replayed.judged.history.open_calls->empty()) << letters;
+    const auto later = judge(replayed.judged.history, {}, replayed.now + 240h);
     EXPECT_EQ(name_of(later.kind), "idle") << "pace does not count; " << letters;
   }
 }
 
 TEST(Idle, the_next_sign_of_work_ends_it) {
-  EXPECT_EQ(path_of(tell("!uSiuS")), "starting progressing idle progressing");
-  EXPECT_EQ(path_of(tell("!uSicr")), "starting progressing idle progressing");
-  EXPECT_EQ(path_of(tell("!uSiw")), "starting progressing idle blocked");
-  EXPECT_EQ(path_of(tell("!uSiE")), "starting progressing idle");
+  EXPECT_EQ(path_of(replay("!uSiuS")), "starting progressing idle progressing");
+  EXPECT_EQ(path_of(replay("!uSicr")), "starting progressing idle progressing");
+  EXPECT_EQ(path_of(replay("!uSiw")), "starting progressing idle blocked");
+  EXPECT_EQ(path_of(replay("!uSiE")), "starting progressing idle");
 }
 
 TEST(Idle, an_idle_report_from_a_relay_leaves_calls_open) {

@@ -57,7 +57,7 @@ TEST(Heartbeats, rows_are_additive_for_every_statistic_of_the_judge) {
   for (int round = 0; round < test::repetitions(5'000); ++round) {
     History by_one;
     History by_rows;
-    const auto take = [](History& history, Heartbeats row) {
+    const auto fold = [](History& history, Heartbeats row) {
       Event event{.seq = history.seq + 1, .session = 1, .tick = row.last};
       event.report.detail = std::move(row);
       apply(history, event, Policy{});
@@ -66,17 +66,17 @@ TEST(Heartbeats, rows_are_additive_for_every_statistic_of_the_judge) {
     std::vector<Counter> counters;
     for (int i = 0; i < 40; ++i) {
       const auto single = row_of(beats.next(counters), beats.now);
-      take(by_one, single);
+      fold(by_one, single);
       if (!row) {
         row = single;
       } else if (beats.random() % 4 == 0) {
-        take(by_rows, *row);
+        fold(by_rows, *row);
         row = single;
       } else {
         absorb(*row, single);
       }
     }
-    take(by_rows, *row);
+    fold(by_rows, *row);
     ASSERT_EQ(by_one.heartbeats, by_rows.heartbeats);
     ASSERT_EQ(by_one.loop_beats_since_change, by_rows.loop_beats_since_change);
     ASSERT_EQ(by_one.loop_beats_since_rise, by_rows.loop_beats_since_rise);

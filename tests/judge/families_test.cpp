@@ -280,7 +280,7 @@ TEST(Loop, repeated_failure_whose_message_changes) {
   }
 }
 
-TEST(Loop, chanting) {
+TEST(Loop, repeated_text) {
   for (int variant = 0; variant < variants(); ++variant) {
     Dice dice(static_cast<unsigned>(variant));
     Agent agent;
@@ -353,9 +353,9 @@ void anything(Agent& agent, Dice& dice) {
       agent.message("message " + some(2), dice.once_in(4) ? "user" : "assistant");
       break;
     case 9:
-      agent.kind(
-          dice.one_of(std::array{ReportKind::wait, ReportKind::idle, ReportKind::user_input,
-                                 ReportKind::compaction, ReportKind::retry, ReportKind::chant}));
+      agent.kind(dice.one_of(std::array{ReportKind::wait, ReportKind::idle, ReportKind::user_input,
+                                        ReportKind::compaction, ReportKind::retry,
+                                        ReportKind::text_repetition}));
       break;
     case 10:
       agent.opinion(dice.one_of(std::array{Verdict::none, Verdict::progressing, Verdict::looping,
@@ -393,7 +393,7 @@ TEST(Sessions, replayed_give_the_same_healths) {
     Case again;
     again.session = 1;
     std::vector<Transition> changes;
-    for (const auto& event : agent.events) again.take(event, changes);
+    for (const auto& event : agent.events) again.fold(event, changes);
     again.expire(agent.now, changes);
     ASSERT_EQ(changes.size(), agent.changes.size()) << variant;
     for (std::size_t i = 0; i < changes.size(); ++i) {
@@ -419,7 +419,7 @@ TEST(Sessions, go_on_the_same_from_a_snapshot) {
     const auto known = agent.changes.size();
     for (int i = 0; i < 40; ++i) anything(agent, dice);
     std::vector<Transition> changes;
-    for (auto at = from; at < agent.events.size(); ++at) restored.take(agent.events[at], changes);
+    for (auto at = from; at < agent.events.size(); ++at) restored.fold(agent.events[at], changes);
     restored.expire(agent.now, changes);
     ASSERT_EQ(changes.size(), agent.changes.size() - known) << variant;
     ASSERT_EQ(snapshot_of(restored), snapshot_of(agent.judged)) << variant;

@@ -14,7 +14,7 @@ namespace {
 
 using test::events_of;
 using test::path_of;
-using test::tell;
+using test::replay;
 using namespace std::chrono_literals;
 
 struct Expectation {
@@ -25,7 +25,7 @@ struct Expectation {
 class HealthTable : public testing::TestWithParam<Expectation> {};
 
 TEST_P(HealthTable, judges_by_what_was_said) {
-  EXPECT_EQ(name_of(tell(GetParam().letters).judged.health.kind), name_of(GetParam().kind))
+  EXPECT_EQ(name_of(replay(GetParam().letters).judged.health.kind), name_of(GetParam().kind))
       << GetParam().letters;
 }
 
@@ -61,20 +61,21 @@ std::vector<Event> unnumbered(std::string_view letters) {
 
 TEST(Health, open_call_excuses_missing_state_changes_until_its_deadline) {
   auto events = unnumbered("S c bbbbbbb");
-  const auto told = tell(events);
-  EXPECT_EQ(told.judged.health.kind, HealthKind::progressing);
-  EXPECT_EQ(told.judged.health.valid_until, events[1].tick + Policy{}.call_idle_max);
-  EXPECT_EQ(judge(told.judged.history, {}, told.judged.health.valid_until).kind, HealthKind::stuck);
+  const auto replayed = replay(events);
+  EXPECT_EQ(replayed.judged.health.kind, HealthKind::progressing);
+  EXPECT_EQ(replayed.judged.health.valid_until, events[1].tick + Policy{}.call_idle_max);
+  EXPECT_EQ(judge(replayed.judged.history, {}, replayed.judged.health.valid_until).kind,
+            HealthKind::stuck);
 }
 
 TEST(Health, deadline_of_a_call_replaces_the_default) {
   auto events = unnumbered("S c bbbbbbb");
   events[1].report.deadline = 20s;
-  EXPECT_EQ(tell(events).judged.health.valid_until, events[1].tick + 20s);
+  EXPECT_EQ(replay(events).judged.health.valid_until, events[1].tick + 20s);
 }
 
 TEST(Health, later_iteration_of_the_loop_closes_open_calls) {
-  EXPECT_EQ(tell("S h c hhhhh").judged.health.kind, HealthKind::stuck);
+  EXPECT_EQ(replay("S h c hhhhh").judged.health.kind, HealthKind::stuck);
 }
 
 TEST(Health, counters_that_rise_excuse_missing_state_changes) {
@@ -84,31 +85,31 @@ TEST(Health, counters_that_rise_excuse_missing_state_changes) {
     if (auto* beats = std::get_if<Heartbeats>(&event.report.detail))
       beats->counters = {{"tokens", ++tokens}};
   }
-  EXPECT_EQ(tell(events).judged.health.kind, HealthKind::progressing);
+  EXPECT_EQ(replay(events).judged.health.kind, HealthKind::progressing);
   for (auto& event : events) {
     if (auto* beats = std::get_if<Heartbeats>(&event.report.detail))
       beats->counters = {{"tokens", 7}};
   }
-  EXPECT_EQ(tell(events).judged.health.kind, HealthKind::stuck);
+  EXPECT_EQ(replay(events).judged.health.kind, HealthKind::stuck);
 }
 
 TEST(Health, helper_that_beats_and_stops_is_silent_at_a_computed_moment) {
   const auto events = events_of("S s+s+s");
-  const auto told = tell(events);
-  ASSERT_EQ(told.judged.health.kind, HealthKind::progressing);
+  const auto replayed = replay(events);
+  ASSERT_EQ(replayed.judged.health.kind, HealthKind::progressing);
   // Three intervals of ten seconds, and the longest gap in whole intervals.
-  EXPECT_EQ(told.judged.health.valid_until, events.back().tick + 40s);
-  EXPECT_EQ(judge(told.judged.history, {}, told.judged.health.valid_until - 1ms).kind,
+  EXPECT_EQ(replayed.judged.health.valid_until, events.back().tick + 40s);
+  EXPECT_EQ(judge(replayed.judged.history, {}, replayed.judged.health.valid_until - 1ms).kind,
             HealthKind::progressing);
-  EXPECT_EQ(judge(told.judged.history, {}, told.judged.health.valid_until).kind,
+  EXPECT_EQ(judge(replayed.judged.history, {}, replayed.judged.health.valid_until).kind,
             HealthKind::silent);
 }
 
 TEST(Health, loop_that_blocks_in_a_slow_model_is_never_silent) {
-  const auto told = tell("S hShShS");
-  EXPECT_EQ(silence_begins(told.judged.history, {}) > told.now, true);
-  EXPECT_EQ(judge(told.judged.history, {}, told.now + 10min).kind, HealthKind::progressing);
-  EXPECT_EQ(judge(told.judged.history, {}, told.now + 24h).kind, HealthKind::suspect);
+  const auto replayed = replay("S hShShS");
+  EXPECT_EQ(silence_begins(replayed.judged.history, {}) > replayed.now, true);
+  EXPECT_EQ(judge(replayed.judged.history, {}, replayed.now + 10min).kind, HealthKind::progressing);
+  EXPECT_EQ(judge(replayed.judged.history, {}, replayed.now + 24h).kind, HealthKind::suspect);
 }
 
 TEST(Health, is_unknown_after_the_usual_pace_where_only_reports_show_that_the_agent_works) {
@@ -145,10 +146,10 @@ TEST(Health, prompt_of_330_seconds_is_slow_after_reflections_of_28) {
 }
 
 TEST(Health, process_that_is_gone_makes_silence_death) {
-  EXPECT_EQ(path_of(tell("S ss ++++ s")), "progressing silent progressing");
-  EXPECT_EQ(path_of(tell("S ss ++++ x")), "progressing silent dead");
-  EXPECT_EQ(path_of(tell("S ss x ++++ ")), "progressing");
-  EXPECT_EQ(path_of(tell("S ss ++++ x S")), "progressing silent dead progressing");
+  EXPECT_EQ(path_of(replay("S ss ++++ s")), "progressing silent progressing");
+  EXPECT_EQ(path_of(replay("S ss ++++ x")), "progressing silent dead");
+  EXPECT_EQ(path_of(replay("S ss x ++++ ")), "progressing");
+  EXPECT_EQ(path_of(replay("S ss ++++ x S")), "progressing silent dead progressing");
 }
 
 TEST(Health, observer_that_was_away_waits_as_long_again_but_no_longer_than_silence_takes) {
@@ -158,9 +159,9 @@ TEST(Health, observer_that_was_away_waits_as_long_again_but_no_longer_than_silen
   absence.report.kind = ReportKind::observer;
   absence.report.detail = ObserverGap{60s};
   events.push_back(absence);
-  const auto told = tell(events);
-  EXPECT_EQ(told.judged.health.kind, HealthKind::progressing) << "nobody was there to hear it";
-  EXPECT_EQ(told.judged.health.valid_until, absence.tick + 30s);
+  const auto replayed = replay(events);
+  EXPECT_EQ(replayed.judged.health.kind, HealthKind::progressing) << "nobody was there to hear it";
+  EXPECT_EQ(replayed.judged.health.valid_until, absence.tick + 30s);
 }
 
 TEST(Health, observer_that_was_away_again_before_it_could_hear_anybody_waits_again) {
@@ -172,10 +173,10 @@ TEST(Health, observer_that_was_away_again_before_it_could_hear_anybody_waits_aga
     absence.report.kind = ReportKind::observer;
     absence.report.detail = ObserverGap{60s};
     events.push_back(absence);
-    const auto told = tell(events);
-    EXPECT_EQ(path_of(told), "progressing") << times;
-    EXPECT_EQ(told.judged.health.valid_until, absence.tick + 30s) << times;
-    EXPECT_LE(told.judged.history.absences->size(), absences_max);
+    const auto replayed = replay(events);
+    EXPECT_EQ(path_of(replayed), "progressing") << times;
+    EXPECT_EQ(replayed.judged.health.valid_until, absence.tick + 30s) << times;
+    EXPECT_LE(replayed.judged.history.absences->size(), absences_max);
   }
 }
 
@@ -186,28 +187,28 @@ TEST(Health, a_session_that_was_silent_before_an_observer_gap_stays_silent) {
   absence.report.kind = ReportKind::observer;
   absence.report.detail = ObserverGap{300s};
   events.push_back(absence);
-  const auto told = tell(events);
-  EXPECT_EQ(path_of(told), "progressing silent") << "nobody is told twice";
+  const auto replayed = replay(events);
+  EXPECT_EQ(path_of(replayed), "progressing silent") << "nobody is told twice";
 }
 
 TEST(Health, end_is_final_and_start_opens_the_next_attempt) {
-  const auto told = tell("S hhhhh E hhh S");
-  EXPECT_EQ(told.judged.history.lifecycle, Lifecycle::completed);
-  EXPECT_EQ(told.judged.health.kind, HealthKind::stuck) << "the last health stays";
-  EXPECT_EQ(told.judged.history.state_changes, 1) << "late events change nothing";
-  EXPECT_FALSE(is_alive(told.judged.history, {}, told.now));
+  const auto replayed = replay("S hhhhh E hhh S");
+  EXPECT_EQ(replayed.judged.history.lifecycle, Lifecycle::completed);
+  EXPECT_EQ(replayed.judged.health.kind, HealthKind::stuck) << "the last health stays";
+  EXPECT_EQ(replayed.judged.history.state_changes, 1) << "late events change nothing";
+  EXPECT_FALSE(is_alive(replayed.judged.history, {}, replayed.now));
 
-  const auto again = tell("S hhhhh E ! S");
+  const auto again = replay("S hhhhh E ! S");
   EXPECT_EQ(again.judged.history.attempt, 2);
   EXPECT_EQ(again.judged.history.state_changes, 1);
   EXPECT_EQ(again.judged.health.kind, HealthKind::progressing);
 }
 
 TEST(Health, alive_is_younger_than_two_intervals) {
-  const auto told = tell("S h");
-  EXPECT_TRUE(is_alive(told.judged.history, {}, told.now + 19'999ms));
-  EXPECT_FALSE(is_alive(told.judged.history, {}, told.now + 20s));
-  EXPECT_FALSE(is_alive(tell("S").judged.history, {}, told.now)) << "no heartbeat yet";
+  const auto replayed = replay("S h");
+  EXPECT_TRUE(is_alive(replayed.judged.history, {}, replayed.now + 19'999ms));
+  EXPECT_FALSE(is_alive(replayed.judged.history, {}, replayed.now + 20s));
+  EXPECT_FALSE(is_alive(replay("S").judged.history, {}, replayed.now)) << "no heartbeat yet";
 }
 
 TEST(Health, results_close_calls_by_id_then_by_name_then_if_only_one_is_open) {
@@ -217,12 +218,12 @@ TEST(Health, results_close_calls_by_id_then_by_name_then_if_only_one_is_open) {
   events[3].report.call_id = "b";
   events[4].report.name = "unheard of";
   events[4].report.call_id = "z";
-  const auto told = tell(events);
-  ASSERT_EQ(told.judged.history.open_calls->size(), 1U);
-  EXPECT_EQ(told.judged.history.open_calls->front().call_id, "")
+  const auto replayed = replay(events);
+  ASSERT_EQ(replayed.judged.history.open_calls->size(), 1U);
+  EXPECT_EQ(replayed.judged.history.open_calls->front().call_id, "")
       << "the oldest of that name was closed";
-  EXPECT_EQ(told.judged.history.state_changes, 3);
-  EXPECT_EQ(told.judged.history.last_change_type, "tool_call");
+  EXPECT_EQ(replayed.judged.history.state_changes, 3);
+  EXPECT_EQ(replayed.judged.history.last_change_type, "tool_call");
 }
 
 // P-2 as it is written: of the latest N loop heartbeats, no state change at or after the first.
@@ -261,7 +262,7 @@ TEST(Health, constant_time_base_rule_agrees_with_the_literal_one) {
     const Policy policy{.stuck_threshold = std::uniform_int_distribution<>(2, 7)(random)};
     const auto events = events_of(letters);
     const bool expected = literal_base_rule(events, policy.stuck_threshold);
-    ASSERT_EQ(base_rule(tell(events, policy).judged.history, policy), expected)
+    ASSERT_EQ(base_rule(replay(events, policy).judged.history, policy), expected)
         << letters << " threshold " << policy.stuck_threshold;
     stuck += expected ? 1 : 0;
   }
@@ -273,20 +274,21 @@ TEST(Health, answer_does_not_change_before_valid_until_and_may_at_it) {
   int expiring = 0;
   for (int i = 0; i < test::repetitions(20'000); ++i) {
     const auto letters = random_letters(random, "hsbSccrewiux!+mEtTakplRqQHOy", 20);
-    const auto told = tell(letters);
-    if (is_end(told.judged.history.lifecycle)) continue;
-    const auto& health = told.judged.health;
-    const auto horizon = std::min(health.valid_until, told.now + 48h);
+    const auto replayed = replay(letters);
+    if (is_end(replayed.judged.history.lifecycle)) continue;
+    const auto& health = replayed.judged.health;
+    const auto horizon = std::min(health.valid_until, replayed.now + 48h);
     for (int look = 0; look < 20; ++look) {
-      const auto span = (horizon - told.now).count();
-      const auto at = told.now + Millis{std::uniform_int_distribution<std::int64_t>(
-                                     0, std::max<std::int64_t>(span - 1, 0))(random)};
+      const auto span = (horizon - replayed.now).count();
+      const auto at = replayed.now + Millis{std::uniform_int_distribution<std::int64_t>(
+                                         0, std::max<std::int64_t>(span - 1, 0))(random)};
       if (at >= health.valid_until) continue;
-      ASSERT_TRUE(judge(told.judged.history, *told.judged.policy, at).same_as(health)) << letters;
+      ASSERT_TRUE(judge(replayed.judged.history, *replayed.judged.policy, at).same_as(health))
+          << letters;
     }
     if (health.valid_until == never) continue;
     ++expiring;
-    const auto next = judge(told.judged.history, *told.judged.policy, health.valid_until);
+    const auto next = judge(replayed.judged.history, *replayed.judged.policy, health.valid_until);
     ASSERT_GT(next.valid_until, health.valid_until) << letters << ": time must move on";
   }
   EXPECT_GT(expiring, 100);
@@ -297,7 +299,7 @@ TEST(Health, looking_in_between_changes_nothing_that_is_concluded) {
   for (int i = 0; i < test::repetitions(20'000); ++i) {
     const auto letters = random_letters(random, "hsbSccrewiux!+++mEtTakplRqQHOy", 30);
     const auto events = events_of(letters);
-    const auto at_once = tell(events);
+    const auto at_once = replay(events);
     Case watched;
     watched.session = 1;
     std::vector<Transition> changes;
@@ -307,7 +309,7 @@ TEST(Health, looking_in_between_changes_nothing_that_is_concluded) {
            at += Millis{1 + random() % 4'000}) {
         watched.expire(at, changes);
       }
-      watched.take(event, changes);
+      watched.fold(event, changes);
     }
     ASSERT_EQ(changes.size(), at_once.changes.size()) << letters;
     for (std::size_t at = 0; at < changes.size(); ++at) {

@@ -16,63 +16,65 @@ using namespace std::chrono_literals;
 
 // --- Patterns by name, at their counts.
 
-struct Told {
+struct RuleCase {
   Pattern pattern;
   int suspect_at;  ///< The how manieth time makes it suspect; 0: not before it is confirmed.
   int stuck_at;    ///< And looping; 0: never.
   void (*once)(Agent&, int);
 };
 
-class PatternTable : public testing::TestWithParam<Told> {};
+class PatternTable : public testing::TestWithParam<RuleCase> {};
 
 TEST_P(PatternTable, is_named_and_judged_at_its_counts) {
-  const auto& told = GetParam();
+  const auto& rule_case = GetParam();
   Agent run;
   run.state(R"({"plan":1})");
   int suspect_at = 0;
   int stuck_at = 0;
   for (int time = 1; time <= 40 && stuck_at == 0; ++time) {
-    told.once(run, time);
+    rule_case.once(run, time);
     if (suspect_at == 0 && run.health() == HealthKind::suspect) {
       suspect_at = time;
-      EXPECT_EQ(name_of(run.pattern()), name_of(told.pattern));
+      EXPECT_EQ(name_of(run.pattern()), name_of(rule_case.pattern));
     }
     if (run.ever_confirmed()) {
       stuck_at = time;
-      EXPECT_EQ(name_of(run.pattern()), name_of(told.pattern)) << run.story();
+      EXPECT_EQ(name_of(run.pattern()), name_of(rule_case.pattern)) << run.story();
     }
   }
-  EXPECT_EQ(suspect_at, told.suspect_at) << run.story();
-  EXPECT_EQ(stuck_at, told.stuck_at) << run.story();
+  EXPECT_EQ(suspect_at, rule_case.suspect_at) << run.story();
+  EXPECT_EQ(stuck_at, rule_case.stuck_at) << run.story();
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Patterns, PatternTable,
     testing::Values(
-        Told{Pattern::same_call, 3, 5,
-             [](Agent& run, int) { run.call("read", R"({"path":"a"})", "the same"); }},
-        Told{Pattern::same_failing_call, 3, 5,
-             [](Agent& run, int time) {
-               run.fail("make", R"({"target":"all"})", "error " + std::to_string(time));
-             }},
-        Told{Pattern::same_error, 5, 8,
-             [](Agent& run, int time) {
-               run.fail("open", R"({"path":")" + std::to_string(time) + R"("})", "no such file");
-             }},
-        Told{Pattern::invalid_calls, 3, 8,
-             [](Agent& run, int time) {
-               run.fail("open", R"({"path": )" + std::to_string(time * time),
-                        "arguments are no JSON, mistake " + std::to_string(time));
-             }},
-        Told{Pattern::same_message, 3, 5,
-             [](Agent& run, int) { run.message("Now I will go on."); }},
-        Told{Pattern::messages_only, 6, 0,
-             [](Agent& run, int time) { run.message("Thought " + std::to_string(time)); }},
-        Told{Pattern::repeated_text, 1, 2, [](Agent& run, int) { run.kind(ReportKind::chant); }},
-        Told{Pattern::recurring_states, 3, 4,
-             [](Agent& run, int) { run.state("{\"text\":\"" + long_text("a state") + "\"}"); }},
-        Told{Pattern::repeated_compactions, 3, 10,
-             [](Agent& run, int) { run.kind(ReportKind::compaction); }}),
+        RuleCase{Pattern::same_call, 3, 5,
+                 [](Agent& run, int) { run.call("read", R"({"path":"a"})", "the same"); }},
+        RuleCase{Pattern::same_failing_call, 3, 5,
+                 [](Agent& run, int time) {
+                   run.fail("make", R"({"target":"all"})", "error " + std::to_string(time));
+                 }},
+        RuleCase{Pattern::same_error, 5, 8,
+                 [](Agent& run, int time) {
+                   run.fail("open", R"({"path":")" + std::to_string(time) + R"("})",
+                            "no such file");
+                 }},
+        RuleCase{Pattern::invalid_calls, 3, 8,
+                 [](Agent& run, int time) {
+                   run.fail("open", R"({"path": )" + std::to_string(time * time),
+                            "arguments are no JSON, mistake " + std::to_string(time));
+                 }},
+        RuleCase{Pattern::same_message, 3, 5,
+                 [](Agent& run, int) { run.message("Now I will go on."); }},
+        RuleCase{Pattern::messages_only, 6, 0,
+                 [](Agent& run, int time) { run.message("Thought " + std::to_string(time)); }},
+        RuleCase{Pattern::repeated_text, 1, 2,
+                 [](Agent& run, int) { run.kind(ReportKind::text_repetition); }},
+        RuleCase{Pattern::recurring_states, 3, 4,
+                 [](Agent& run, int) { run.state("{\"text\":\"" + long_text("a state") + "\"}"); }},
+        RuleCase{Pattern::repeated_compactions, 3, 10,
+                 [](Agent& run, int) { run.kind(ReportKind::compaction); }}),
     [](const auto& row) { return std::string(name_of(row.param.pattern)); });
 
 TEST(Repetition, cycle_of_rounds_is_named_a_cycle) {
@@ -96,7 +98,7 @@ TEST(Repetition, lap_of_a_cycle_may_miss_an_element) {
   Seq seq = 0;
   for (const char* lap : {"abcd", "abcd", "acd", "abcd", "abd"}) {
     for (const char* letter = lap; *letter != 0; ++letter) {
-      cycles.take(static_cast<std::uint64_t>(*letter), ++seq, 2, Cycle::period_max);
+      cycles.add(static_cast<std::uint64_t>(*letter), ++seq, 2, Cycle::period_max);
     }
   }
   ASSERT_NE(cycles.longest(), nullptr);

@@ -137,10 +137,10 @@ TEST(RightWork, same_commands_around_new_work) {
   }
 }
 
-TEST(RightWork, one_slip_into_a_chant) {
+TEST(RightWork, one_slip_into_a_repetition) {
   Agent agent;
   for (int slip = 0; slip < 2; ++slip) {
-    agent.kind(ReportKind::chant);
+    agent.kind(ReportKind::text_repetition);
     for (int turn = 0; turn < 5; ++turn) {
       agent.message("question " + std::to_string(turn), "user");
       agent.message("answer " + std::to_string(turn));
@@ -150,9 +150,9 @@ TEST(RightWork, one_slip_into_a_chant) {
   EXPECT_FALSE(agent.ever_confirmed());
 }
 
-TEST(RightWork, whole_answers_after_an_alarm_about_a_chant) {
+TEST(RightWork, whole_answers_after_an_alarm_about_a_repetition) {
   Agent agent;
-  agent.kind(ReportKind::chant).kind(ReportKind::chant);
+  agent.kind(ReportKind::text_repetition).kind(ReportKind::text_repetition);
   ASSERT_EQ(agent.health(), HealthKind::looping);
   for (int turn = 0; turn < 8; ++turn) {
     agent.message("q" + std::to_string(turn), "user").message("a" + std::to_string(turn));

@@ -106,7 +106,7 @@ TEST(Sources, of_a_row_of_heartbeats_are_those_of_its_parts) {
 
   History merged;
   Heartbeats row{.count = 5};
-  row.told = Instant{Millis{1'001'000}};
+  row.first_stored = Instant{Millis{1'001'000}};
   Event event{.seq = 5,
               .session = 1,
               .tick = Instant{Millis{1'005'000}},

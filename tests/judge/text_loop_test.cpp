@@ -43,16 +43,16 @@ void PrintTo(const Sample& sample, std::ostream* out) {
 }
 const auto name_of_sample = [](const auto& chosen) { return std::string(chosen.param.name); };
 
-class Chant : public testing::TestWithParam<Sample> {};
-TEST_P(Chant, hits) {
-  EXPECT_TRUE(chants(GetParam().text));
+class RepeatedText : public testing::TestWithParam<Sample> {};
+TEST_P(RepeatedText, hits) {
+  EXPECT_TRUE(repeats_itself(GetParam().text));
 }
-TEST_P(Chant, of_twice_the_length_hits_twice) {
+TEST_P(RepeatedText, of_twice_the_length_hits_twice) {
   EXPECT_GE(hits_in(GetParam().text + "\nBut wait.\n" + GetParam().text), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    TextLoop, Chant,
+    TextLoop, RepeatedText,
     testing::Values(
         Sample{"a_short_sentence", times(4, "I will now. ")},
         Sample{"in_any_case", "I will now. i WILL now. I will NOW. i will now. "},
@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class Prose : public testing::TestWithParam<Sample> {};
 TEST_P(Prose, does_not_hit) {
-  EXPECT_FALSE(chants(GetParam().text));
+  EXPECT_FALSE(repeats_itself(GetParam().text));
   TextLoop loop;
   loop.feed(GetParam().text);
   EXPECT_EQ(loop.repeated(), "");
@@ -209,7 +209,7 @@ TEST(TextLoop, random_prose_never_hits) {
   std::mt19937 random(test::random_seed());
   for (int i = 0; i < test::repetitions(3'000); ++i) {
     const auto text = random_prose(random, random_words(random, 100), 20);
-    ASSERT_FALSE(chants(text)) << text;
+    ASSERT_FALSE(repeats_itself(text)) << text;
   }
 }
 
@@ -256,7 +256,7 @@ TEST(TextLoop, any_longer_unit_of_up_to_250_bytes_hits_within_11_repeats) {
       unit += word + " ";
     }
     const auto before = random_prose(random, vocabulary, 5);
-    ASSERT_TRUE(chants(before + times(11, unit))) << unit;
+    ASSERT_TRUE(repeats_itself(before + times(11, unit))) << unit;
     ASSERT_GE(hits_in(before + times(22, unit)), 2) << unit;
   }
 }

@@ -126,7 +126,7 @@ TEST(Trap, truncated_stubs_with_unique_paths) {
   Agent agent;
   for (int i = 0; i < 5; ++i) {
     agent.begin("make", "{}");
-    // Where the source cut the output itself, its own digest of the whole tells.
+    // Where the source cut the output itself, its own digest of the whole shows it.
     agent.say({.kind = ReportKind::tool_result,
                .name = "make",
                .content = "Output too long, see /tmp/out-" + std::to_string(i),
@@ -230,7 +230,7 @@ class TrapOfMonitors : public testing::Test {
     EXPECT_TRUE(store);
     return std::move(*store);
   }
-  static std::vector<TransitionRow> told(Store& store) {
+  static std::vector<TransitionRow> reported(Store& store) {
     const auto row = store.reader().session("s");
     return *store.reader().transitions(row->key, 0, 1'000);
   }
@@ -241,12 +241,12 @@ TEST_F(TrapOfMonitors, alerts_marked_before_they_are_sent) {
   auto observer = std::move(*Observer::start(store, {}));
   (void)test::say(store, "s", std::vector<Report>(1, test::change()));
   ASSERT_TRUE(observer->look());
-  const auto before = told(store);
+  const auto before = reported(store);
   // Whatever reads transitions keeps its own place: after a restart none is repeated, none is lost.
   observer.reset();
   observer = std::move(*Observer::start(store, {}));
   ASSERT_TRUE(observer->look());
-  EXPECT_EQ(told(store).size(), before.size());
+  EXPECT_EQ(reported(store).size(), before.size());
 }
 
 TEST_F(TrapOfMonitors, two_writers_of_the_status) {

@@ -110,7 +110,7 @@ TEST(Turns, ended_for_a_process_that_is_gone_are_no_sign_of_it) {
 TEST(ToolProgress, accepted_postpones_what_heartbeats_alone_do_not) {
   struct Row {
     const char* what;
-    std::vector<std::int64_t> accepted;  ///< Told every 50 s.
+    std::vector<std::int64_t> accepted;  ///< Reported every 50 s.
     HealthKind health;                   ///< After 210 s, of a call that has 60 s.
   };
   for (const auto& [what, accepted, health] :
@@ -122,7 +122,7 @@ TEST(ToolProgress, accepted_postpones_what_heartbeats_alone_do_not) {
     Agent agent;
     agent.state("{}");
     agent.say({.kind = ReportKind::tool_call, .name = "shell", .call_id = "c", .deadline = 60s});
-    std::size_t told = 0;
+    std::size_t reported = 0;
     for (int second = 1; second <= 210; ++second) {
       agent.pass(1s);
       if (second % 10 == 0) {
@@ -130,7 +130,7 @@ TEST(ToolProgress, accepted_postpones_what_heartbeats_alone_do_not) {
         beat.detail = Heartbeats{.source = Source::loop};
         agent.say(std::move(beat));
       }
-      if (second % 50 == 0 && told < accepted.size()) agent.say(progress(accepted[told++]));
+      if (second % 50 == 0 && reported < accepted.size()) agent.say(progress(accepted[reported++]));
     }
     EXPECT_EQ(name_of(agent.health()), name_of(health)) << what << ": " << agent.story();
     EXPECT_EQ(agent.judged.history.state_changes, 1) << what;
@@ -143,9 +143,9 @@ TEST(ToolProgress, of_an_unknown_call_moves_nothing) {
   EXPECT_EQ(agent.judged.history.last_rise, Instant{});
   agent.say(call_in("t", "c")).say(progress(1, "other"));
   EXPECT_EQ(agent.judged.history.last_rise, Instant{});
-  auto told = progress(1);
-  told.content = "half of it";
-  agent.say(std::move(told));
+  auto reported = progress(1);
+  reported.content = "half of it";
+  agent.say(std::move(reported));
   EXPECT_EQ(agent.judged.history.last_rise, agent.now);
   EXPECT_EQ(agent.judged.history.open_calls->front().notes->said, "half of it");
 }

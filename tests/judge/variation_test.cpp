@@ -142,7 +142,7 @@ TEST(Decoration, output_that_looks_like_it_stays) {
 }
 
 TEST(Decoration, exit_codes_are_read_from_the_first_and_last_lines) {
-  const std::pair<const char*, int> told[] = {
+  const std::pair<const char*, int> reported[] = {
       {"Process exited with code 2\nx", 2},
       {"Process exited with code 0\nx", 0},
       {"Output: x\nExit Code: 127", 127},
@@ -156,7 +156,7 @@ TEST(Decoration, exit_codes_are_read_from_the_first_and_last_lines) {
       {"the exit is 3 doors on", 0},
       {"", 0},
   };
-  for (const auto& [text, code] : told) EXPECT_EQ(exit_code_in(text), code) << text;
+  for (const auto& [text, code] : reported) EXPECT_EQ(exit_code_in(text), code) << text;
   EXPECT_EQ(exit_code_in(std::string(5'000, 'x') + "\nExit Code: 2\n"), 2);
   EXPECT_EQ(exit_code_in(std::string(2'000, 'x') + " exit code 2 " + std::string(2'000, 'x')), 0);
 }

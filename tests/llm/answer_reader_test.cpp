@@ -306,9 +306,9 @@ TEST(Answer, an_answer_above_its_bound_is_refused_in_any_form) {
   EXPECT_LT(index, 100) << "each call costs something, however empty";
 
   AnswerReader document("application/json", {.bytes_max = 1'000}, nobody);
-  bool taken = true;
-  for (int i = 0; taken && i < 10'000; ++i) taken = document.feed(" " + big);
-  EXPECT_FALSE(taken);
+  bool accepted = true;
+  for (int i = 0; accepted && i < 10'000; ++i) accepted = document.feed(" " + big);
+  EXPECT_FALSE(accepted);
 }
 
 TEST(Answer, more_calls_than_anybody_can_use_are_refused) {
@@ -380,15 +380,15 @@ TEST(Answer, the_work_for_calls_grows_with_their_pieces_alone) {
 
 TEST(Answer, it_can_be_called_off_between_two_events) {
   std::stop_source stop;
-  int told = 0;
+  int reported = 0;
   const ChatSink sink = [&](const ChatProgress&, std::string_view) {
-    if (++told == 2) stop.request_stop();
+    if (++reported == 2) stop.request_stop();
   };
   AnswerReader reader("text/event-stream", {.bytes_max = 1'000'000}, sink, stop.get_token());
   const auto body = events({text_delta("a"), text_delta("b"), text_delta("c"), text_delta("d")});
   EXPECT_FALSE(reader.feed(body)) << "all in one piece";
   EXPECT_FALSE(reader.feed(body));
-  EXPECT_EQ(told, 2);
+  EXPECT_EQ(reported, 2);
   EXPECT_EQ(reader.end(false).error().kind, Kind::cancelled);
 
   AnswerReader document("application/json", {.bytes_max = 1'000'000}, nobody, stop.get_token());
@@ -398,7 +398,7 @@ TEST(Answer, it_can_be_called_off_between_two_events) {
 
 TEST(Answer, progress_is_reported_and_only_rises) {
   std::vector<ChatProgress> seen;
-  std::string told;
+  std::string reported;
   const ChatSink sink = [&](const ChatProgress& progress, std::string_view text) {
     if (!seen.empty()) {
       EXPECT_GE(progress.prompt_tokens, seen.back().prompt_tokens);
@@ -407,7 +407,7 @@ TEST(Answer, progress_is_reported_and_only_rises) {
       EXPECT_GE(progress.bytes, seen.back().bytes);
     }
     seen.push_back(progress);
-    told += text;
+    reported += text;
   };
   AnswerReader reader("text/event-stream", {.bytes_max = 1'000'000}, sink);
   reader.feed(
@@ -417,7 +417,7 @@ TEST(Answer, progress_is_reported_and_only_rises) {
               call_delta(R"({"index":0,"id":"a","function":{"name":"f","arguments":"{}"}})"),
               delta("{}", "\"stop\"")}));
   EXPECT_TRUE(reader.end(false).ok());
-  EXPECT_EQ(told, "Hm. Yes");
+  EXPECT_EQ(reported, "Hm. Yes");
   ASSERT_EQ(seen.size(), 7U) << "nothing is told of chunks without news";
   EXPECT_EQ(seen.back().prompt_tokens, 100);
   EXPECT_EQ(seen.back().prompt_read, 100);

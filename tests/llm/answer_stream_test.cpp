@@ -250,7 +250,7 @@ TEST(AnswerStream, a_long_text_keeps_its_beginning_alone) {
   EXPECT_EQ(stream.heard().pieces, 1'000);
 }
 
-TEST(AnswerStream, of_long_arguments_a_digest_remains_that_tells_them_apart) {
+TEST(AnswerStream, of_long_arguments_a_digest_remains_that_reports_them_apart) {
   const auto arguments = [](std::size_t fragment, char last) {
     std::string text(3'000'000, 'x');
     text.back() = last;

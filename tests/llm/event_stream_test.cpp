@@ -19,16 +19,16 @@ using Events = std::vector<std::string>;
 Events events_of(std::string_view text, const auto& next) {
   EventStream stream(1'000);
   Events events;
-  const auto take = [&](std::string_view data) {
+  const auto feed = [&](std::string_view data) {
     events.emplace_back(data);
     return true;
   };
   while (!text.empty()) {
     const auto piece = text.substr(0, next());
-    EXPECT_EQ(stream.feed(piece, take), EventStream::Fed::more);
+    EXPECT_EQ(stream.feed(piece, feed), EventStream::Fed::more);
     text.remove_prefix(piece.size());
   }
-  EXPECT_EQ(stream.end(take), EventStream::Fed::more);
+  EXPECT_EQ(stream.end(feed), EventStream::Fed::more);
   return events;
 }
 
@@ -102,13 +102,13 @@ TEST(EventStream, a_line_or_an_event_without_end_is_refused) {
 
 TEST(EventStream, no_event_is_reported_after_the_reader_has_enough) {
   EventStream stream(100);
-  int told = 0;
+  int reported = 0;
   const auto once = [&](std::string_view) {
-    ++told;
+    ++reported;
     return false;
   };
   EXPECT_EQ(stream.feed("data: a\n\ndata: b\n\n", once), EventStream::Fed::enough);
-  EXPECT_EQ(told, 1);
+  EXPECT_EQ(reported, 1);
 }
 
 }  // namespace

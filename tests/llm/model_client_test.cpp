@@ -54,7 +54,7 @@ TEST(ModelClient, a_whole_answer_comes_when_no_stream_is_wanted) {
   EXPECT_NE(server.chats().at(0).find(R"("stream":false)"), std::string::npos);
 }
 
-TEST(ModelClient, a_key_is_sent_and_never_told) {
+TEST(ModelClient, a_key_is_sent_and_never_reported) {
   const std::string key = "sk-very-secret";
   const ModelServer server([&](Exchange& exchange) {
     exchange.respond(401, R"({"error":{"message":"Incorrect API key provided: sk-very-secret."}})");

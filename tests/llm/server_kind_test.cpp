@@ -241,12 +241,12 @@ TEST(Beside, as_a_function_it_asks_on_the_slot_that_it_may_use) {
   Beside beside({llama_slot(0, true, 5), llama_slot(1, false)});
   const Model model = beside.client.model_beside();
   for (int i = 0; i < 2; ++i) {
-    std::string told;
-    const auto answer =
-        model(question(), [&](const ChatProgress&, std::string_view text) { told += text; }, {});
+    std::string reported;
+    const auto answer = model(
+        question(), [&](const ChatProgress&, std::string_view text) { reported += text; }, {});
     ASSERT_TRUE(answer.ok()) << answer.error().message;
     EXPECT_EQ(answer->text, "A");
-    EXPECT_EQ(told, "A");
+    EXPECT_EQ(reported, "A");
   }
   const auto chats = beside.server.chats();
   ASSERT_EQ(chats.size(), 2U);
@@ -268,7 +268,7 @@ TEST(Beside, a_server_that_sleeps_is_not_woken) {
   for (const auto& asked : beside.server.requests()) EXPECT_NE(asked.target, "/slots");
 }
 
-TEST(Beside, slots_that_are_not_told_are_not_used) {
+TEST(Beside, slots_that_are_not_reported_are_not_used) {
   const ModelServer server([](Exchange& exchange) {
     if (exchange.request().target != "/slots") return test::be_llama(exchange);
     exchange.respond(501, R"({"error":{"code":501,"message":"This server does not support slots )"

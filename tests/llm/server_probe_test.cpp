@@ -22,7 +22,7 @@ constexpr std::string_view llama_page =
     "llamacpp:requests_deferred 1\n"
     "llamacpp:prompt_tokens_seconds nan\n";
 
-TEST(ServerProbe, props_tell_context_model_and_build) {
+TEST(ServerProbe, props_report_context_model_and_build) {
   const auto props = props_from(test::llama_props(4));
   ASSERT_TRUE(props);
   EXPECT_EQ(props->context, 4'096);
@@ -31,7 +31,7 @@ TEST(ServerProbe, props_tell_context_model_and_build) {
 }
 
 TEST(ServerProbe, a_slots_next_token_is_an_array_or_an_object_or_missing) {
-  const auto slots = slot_sights_from(
+  const auto slots = slot_samples_from(
       R"([{"id":0,"is_processing":true,"id_task":7,"n_prompt_tokens":900,)"
       R"("n_prompt_tokens_processed":512,"next_token":[{"n_decoded":3}]},)"
       R"({"id":1,"is_processing":true,"id_task":8,"next_token":{"n_decoded":4}},)"
@@ -47,11 +47,11 @@ TEST(ServerProbe, a_slots_next_token_is_an_array_or_an_object_or_missing) {
   EXPECT_EQ((*slots)[3].written, std::nullopt);
   EXPECT_EQ((*slots)[3].prompt_read, std::nullopt);
   for (const char* other : {"", "{}", "[1]", R"([{"id":0}])", R"({"error":{"code":501}})"})
-    EXPECT_FALSE(slot_sights_from(other)) << other;
+    EXPECT_FALSE(slot_samples_from(other)) << other;
 }
 
 TEST(ServerProbe, a_slots_parameters_are_those_of_its_task) {
-  const auto slots = slot_sights_from(
+  const auto slots = slot_samples_from(
       R"([{"id":0,"is_processing":true,"id_task":7,"params":{"n_predict":-1,"seed":4294967295,)"
       R"("temperature":0.20000000298023224,"top_k":40,"top_p":0.949999988079071,"min_p":0.05,)"
       R"("stream":false}},{"id":1,"is_processing":true,"params":{"temperature":"x","stream":1}},)"
@@ -70,7 +70,7 @@ TEST(ServerProbe, a_slots_parameters_are_those_of_its_task) {
 TEST(ServerProbe, more_slots_than_anybody_has_are_left_out) {
   std::string list = "[";
   for (int id = 0; id < 3'000; ++id) list += (id > 0 ? "," : "") + test::llama_slot(id, false);
-  const auto slots = slot_sights_from(list + "]");
+  const auto slots = slot_samples_from(list + "]");
   ASSERT_TRUE(slots);
   EXPECT_EQ(slots->size(), 1'024U);
 }
@@ -115,7 +115,7 @@ TEST(ServerProbe, loading_is_what_llama_cpp_calls_it) {
   EXPECT_FALSE(is_loading_answer(503, "<html>503 Service Unavailable</html>"));
 }
 
-TEST(ServerProbe, ollama_tells_its_models) {
+TEST(ServerProbe, ollama_reports_its_models) {
   const auto models = running_models_from(
       R"({"models":[{"name":"llama3.3:70b","size":43000000000,"size_vram":12000000000,)"
       R"("context_length":65536},{"name":7},{}]})");
@@ -157,7 +157,7 @@ TEST(ServerProbe, any_bytes_are_read_without_harm) {
       if (text.empty()) text = "x";
     }
     (void)props_from(text);
-    (void)slot_sights_from(text);
+    (void)slot_samples_from(text);
     (void)totals_from(text);
     (void)is_loading_answer(503, text);
     (void)running_models_from(text);

@@ -12,7 +12,7 @@ namespace {
 using test::llama_props;
 using test::llama_slot;
 
-TEST(Slots, props_tell_how_many_there_are) {
+TEST(Slots, props_report_how_many_there_are) {
   const auto props = props_from(llama_props(4));
   ASSERT_TRUE(props);
   EXPECT_EQ(props->total_slots, 4);
@@ -24,7 +24,7 @@ TEST(Slots, props_tell_how_many_there_are) {
     EXPECT_FALSE(props_from(other)) << other;
 }
 
-TEST(Slots, each_slot_tells_its_latest_task) {
+TEST(Slots, each_slot_reports_its_latest_task) {
   const auto slots =
       slots_from("[" + llama_slot(0, true, 17) + "," + llama_slot(1, false) + "," +
                  R"({"id":2,"is_processing":false,"id_task":-1,"next_token":{}})" + "]");
@@ -60,12 +60,12 @@ TEST(Slots, only_what_holds_nobody_elses_prompt_is_free) {
   const Slot unused{.id = 1};
   const Slot later_unused{.id = 2};
   const Slot agents{.id = 0, .task = 5, .seed = test::llama_no_seed};
-  const Slot untold{.id = 0, .task = 5};
+  const Slot unreported{.id = 0, .task = 5};
   const Slot ours{.id = 4, .task = 7, .seed = own.next()};
   const Slot busy{.id = 3, .is_processing = true, .task = 9, .seed = own.next()};
   EXPECT_EQ(free_slot({}, own), std::nullopt);
   EXPECT_EQ(free_slot({agents, busy}, own), std::nullopt);
-  EXPECT_EQ(free_slot({untold}, own), std::nullopt);
+  EXPECT_EQ(free_slot({unreported}, own), std::nullopt);
   EXPECT_EQ(free_slot({agents, unused, later_unused}, own), 1) << "servers begin with the last";
   EXPECT_EQ(free_slot({agents, unused, ours}, own), 4) << "ours used it last";
   EXPECT_EQ(free_slot({ours}, CheckSeeds(2)), std::nullopt) << "somebody else's check";

@@ -157,7 +157,7 @@ TEST(CheckEvent, says_again_what_the_check_was) {
 }
 
 /// A model that answers when the test says so.
-class Gate {
+class Latch {
  public:
   Model model() {
     return [this](const ChatRequest&, const ChatSink&,
@@ -192,17 +192,17 @@ class Gate {
 };
 
 TEST(StatusChecker, answers_at_once_and_keeps_the_result) {
-  Gate gate;
+  Latch latch;
   std::vector<Check> done;
   StatusChecker checker(
-      {.model = gate.model(), .done = [&](const Check& check) { done.push_back(check); }}, {});
+      {.model = latch.model(), .done = [&](const Check& check) { done.push_back(check); }}, {});
   const auto started = checker.start(subject(), "check-001");
   ASSERT_TRUE(started);
   EXPECT_EQ(started->state, CheckState::pending);
   EXPECT_EQ(checker.wait("check-001", 0ms), std::nullopt);
   EXPECT_EQ(checker.find("check-001")->state, CheckState::pending);
 
-  gate.open("B: repeats");
+  latch.open("B: repeats");
   const auto ended = checker.wait("check-001", 1h);
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->state, CheckState::done);
@@ -217,14 +217,14 @@ TEST(StatusChecker, answers_at_once_and_keeps_the_result) {
 }
 
 TEST(StatusChecker, checks_a_session_once_at_a_time_and_others_meanwhile) {
-  Gate gate;
-  StatusChecker checker({.model = gate.model()}, {});
+  Latch latch;
+  StatusChecker checker({.model = latch.model()}, {});
   ASSERT_TRUE(checker.start(subject("a"), "1"));
   EXPECT_EQ(checker.start(subject("a"), "2").error().code, ErrorCode::conflict);
   ASSERT_TRUE(checker.start(subject("b"), "3"));
-  gate.wait_until_asked(2);
-  gate.open("A");
-  gate.open("A");
+  latch.wait_until_asked(2);
+  latch.open("A");
+  latch.open("A");
   EXPECT_TRUE(checker.wait("1", 1h));
   EXPECT_TRUE(checker.wait("3", 1h));
   EXPECT_TRUE(checker.start(subject("a"), "2"));
@@ -232,15 +232,15 @@ TEST(StatusChecker, checks_a_session_once_at_a_time_and_others_meanwhile) {
 
 TEST(StatusChecker, has_a_budget_and_a_growing_pause_for_each_session) {
   ManualClock clock;
-  Gate gate;
-  StatusChecker checker({.model = gate.model()},
+  Latch latch;
+  StatusChecker checker({.model = latch.model()},
                         {.per_session_max = 3, .apart = 60s, .clock = &clock});
   for (int count = 0; count < 3; ++count) {
     EXPECT_TRUE(checker.may_start("s"));
     const auto id = std::to_string(count);
     ASSERT_TRUE(checker.start(subject(), id));
     EXPECT_FALSE(checker.may_start("s"));
-    gate.open("A");
+    latch.open("A");
     ASSERT_TRUE(checker.wait(id, 1h));
     clock.advance(60s * (1 << count) - 1ms);
     EXPECT_FALSE(checker.may_start("s"));
@@ -251,28 +251,28 @@ TEST(StatusChecker, has_a_budget_and_a_growing_pause_for_each_session) {
 }
 
 TEST(StatusChecker, bounds_what_waits) {
-  Gate gate;
-  StatusChecker checker({.model = gate.model()}, {.workers = 1, .waiting_max = 1});
+  Latch latch;
+  StatusChecker checker({.model = latch.model()}, {.workers = 1, .waiting_max = 1});
   ASSERT_TRUE(checker.start(subject("a")));
-  gate.wait_until_asked(1);
+  latch.wait_until_asked(1);
   ASSERT_TRUE(checker.start(subject("b")));
   EXPECT_EQ(checker.start(subject("c")).error().code, ErrorCode::exhausted);
 }
 
 TEST(StatusChecker, drops_an_answer_to_what_is_out_of_date) {
-  Gate gate;
+  Latch latch;
   StatusChecker checker(
-      {.model = gate.model(), .outdated = [](const Check& check) { return check.seen == 7; }}, {});
+      {.model = latch.model(), .outdated = [](const Check& check) { return check.seen == 7; }}, {});
   ASSERT_TRUE(checker.start(subject(), "1"));
-  gate.open("B: repeats");
+  latch.open("B: repeats");
   EXPECT_EQ(checker.wait("1", 1h)->state, CheckState::superseded);
 }
 
 TEST(StatusChecker, never_guesses) {
-  Gate gate;
-  StatusChecker checker({.model = gate.model()}, {});
+  Latch latch;
+  StatusChecker checker({.model = latch.model()}, {});
   ASSERT_TRUE(checker.start(subject(), "1"));
-  gate.open("Being an agent is hard");
+  latch.open("Being an agent is hard");
   const auto check = checker.wait("1", 1h);
   EXPECT_EQ(check->state, CheckState::inconclusive);
   EXPECT_EQ(check->status, Verdict::none);
@@ -280,14 +280,14 @@ TEST(StatusChecker, never_guesses) {
 }
 
 TEST(StatusChecker, ends_what_is_under_way_with_itself) {
-  Gate gate;
+  Latch latch;
   std::vector<Check> done;
   {
     StatusChecker checker(
-        {.model = gate.model(), .done = [&](const Check& check) { done.push_back(check); }},
+        {.model = latch.model(), .done = [&](const Check& check) { done.push_back(check); }},
         {.workers = 1});
     ASSERT_TRUE(checker.start(subject("a")));
-    gate.wait_until_asked(1);
+    latch.wait_until_asked(1);
     ASSERT_TRUE(checker.start(subject("b")));
   }
   ASSERT_EQ(done.size(), 2U);

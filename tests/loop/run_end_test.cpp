@@ -38,8 +38,8 @@ TEST_F(Running, is_complete_only_if_its_model_could_have_gone_on) {
     bool forced = false;
     const Model working = [&](const ChatRequest& request, const ChatSink&, const std::stop_token&) {
       ++asked;
-      const auto& told = request.messages.back().content;
-      const bool must = told.find("FINAL STEP") != std::string::npos;
+      const auto& shown = request.messages.back().content;
+      const bool must = shown.find("FINAL STEP") != std::string::npos;
       EXPECT_EQ(request.tools.empty(), must || tools_in_text);
       forced = must;
       ChatAnswer answer{.text = "answer " + std::to_string(asked), .output_tokens = 40};
@@ -198,7 +198,7 @@ TEST_F(Running, keeps_only_what_came_of_the_newest_answer) {
   EXPECT_EQ(end.last.data, "answer 3");
 }
 
-TEST_F(Running, tells_when_its_budget_was_extended) {
+TEST_F(Running, reports_when_its_budget_was_extended) {
   budget = std::make_shared<ExecutionBudget>(clock, BudgetLimits{.steps = 10});
   reflect = [&](Iteration& now) {
     if (now.number() == 4) {
@@ -209,11 +209,11 @@ TEST_F(Running, tells_when_its_budget_was_extended) {
         .data = std::to_string(now.number())};
   };
   go();
-  std::vector<std::string> told;
+  std::vector<std::string> shown;
   for (const auto& event : stored()) {
-    if (event.report.kind == ReportKind::budget) told.push_back(event.report.name);
+    if (event.report.kind == ReportKind::budget) shown.push_back(event.report.name);
   }
-  EXPECT_EQ(std::count(told.begin(), told.end(), "extended"), 1);
+  EXPECT_EQ(std::count(shown.begin(), shown.end(), "extended"), 1);
   // The last pass extends it as well: nothing comes after that but the end.
   ProgressTracker late({.session = "late", .database = database, .sidecar = false});
   watchdog::Run run({.tracker = late,

@@ -56,10 +56,10 @@ TEST_F(Running, waits_as_long_as_the_model_takes) {
 TEST_F(Running, ends_by_the_failsafe_with_one_turn_for_the_answer) {
   std::vector<int> final;
   int acts = 0;
-  std::vector<std::string> told;
+  std::vector<std::string> shown;
   reflect = [&](Iteration& now) {
     if (now.final()) final.push_back(now.number());
-    told.push_back(now.budget());
+    shown.push_back(now.budget());
     return Reflection{.data = "step " + std::to_string(now.number())};
   };
   act = [&](Iteration& now, const Reflection&) {
@@ -73,8 +73,8 @@ TEST_F(Running, ends_by_the_failsafe_with_one_turn_for_the_answer) {
   EXPECT_EQ(final, std::vector<int>{25});
   EXPECT_EQ(acts, 24);
   // It was warned before.
-  EXPECT_NE(told.at(20).find("LOW BUDGET"), std::string::npos) << told.at(20);
-  EXPECT_NE(told.at(24).find("FINAL STEP"), std::string::npos) << told.at(24);
+  EXPECT_NE(shown.at(20).find("LOW BUDGET"), std::string::npos) << shown.at(20);
+  EXPECT_NE(shown.at(24).find("FINAL STEP"), std::string::npos) << shown.at(24);
 }
 
 TEST_F(Running, may_complete_in_its_last_iteration_if_no_model_was_cut_off) {
@@ -244,7 +244,7 @@ TEST_F(Running, gives_up_after_five_more_tries_and_at_once_where_that_cannot_hel
   }
 }
 
-TEST_F(Running, tells_the_model_its_budget_at_the_end_and_keeps_its_prompt) {
+TEST_F(Running, reports_the_model_its_budget_at_the_end_and_keeps_its_prompt) {
   budget = std::make_shared<ExecutionBudget>(clock, BudgetLimits{.steps = 10});
   std::vector<ChatRequest> requests;
   model = [&](const ChatRequest& request, const ChatSink&, const std::stop_token&) {
@@ -278,12 +278,12 @@ TEST_F(Running, tells_the_model_its_budget_at_the_end_and_keeps_its_prompt) {
 TEST_F(Running, reports_how_much_of_its_budget_it_uses) {
   budget = std::make_shared<ExecutionBudget>(clock, BudgetLimits{.steps = 10});
   go();
-  std::vector<std::string> told;
+  std::vector<std::string> shown;
   for (const auto& event : stored()) {
-    if (event.report.kind == ReportKind::budget) told.push_back(event.report.name);
+    if (event.report.kind == ReportKind::budget) shown.push_back(event.report.name);
   }
-  EXPECT_EQ(std::count(told.begin(), told.end(), "update"), 10);
-  EXPECT_EQ(std::count(told.begin(), told.end(), "low_budget_warning"), 1);
+  EXPECT_EQ(std::count(shown.begin(), shown.end(), "update"), 10);
+  EXPECT_EQ(std::count(shown.begin(), shown.end(), "low_budget_warning"), 1);
   EXPECT_NE(tracker.progress().find("\"budget\":{"), std::string::npos);
 }
 

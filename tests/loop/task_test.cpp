@@ -72,7 +72,7 @@ TEST_F(Task, runs_in_a_session_and_a_budget_of_its_own) {
   EXPECT_EQ(std::get<Outcome>(events.back().report.detail).kind, OutcomeKind::completed);
 }
 
-TEST_F(Task, tells_its_parent_of_each_step) {
+TEST_F(Task, reports_its_parent_of_each_step) {
   const auto result = run_task(spec, site(), settings, [&](const auto&, const TaskSite& child) {
     clock.advance(45s);
     child.budget->step();
@@ -80,18 +80,18 @@ TEST_F(Task, tells_its_parent_of_each_step) {
     child.budget->step();
     return answer(OutcomeKind::completed, "");
   });
-  std::vector<BudgetFigures> told;
+  std::vector<BudgetFigures> shown;
   for (const auto& event : stored("parent")) {
     if (event.report.kind != ReportKind::budget) continue;
     EXPECT_EQ(event.report.name, "subagent_step_progress");
     EXPECT_EQ(event.report.call_id, result->session);
-    told.push_back(std::get<BudgetFigures>(event.report.detail));
+    shown.push_back(std::get<BudgetFigures>(event.report.detail));
   }
-  ASSERT_EQ(told.size(), 2U);
-  EXPECT_EQ(elapsed_seconds(told[0]), 45);
-  EXPECT_EQ(remaining_seconds(told[0]), 55);
-  EXPECT_EQ(steps_left(told[0]), 9);
-  EXPECT_EQ(elapsed_seconds(told[1]), 50);
+  ASSERT_EQ(shown.size(), 2U);
+  EXPECT_EQ(elapsed_seconds(shown[0]), 45);
+  EXPECT_EQ(remaining_seconds(shown[0]), 55);
+  EXPECT_EQ(steps_left(shown[0]), 9);
+  EXPECT_EQ(elapsed_seconds(shown[1]), 50);
 }
 
 TEST_F(Task, whose_steps_run_out_gives_what_it_had) {

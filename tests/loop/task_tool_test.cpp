@@ -26,7 +26,7 @@ TEST(TaskTool, is_defined_with_its_ranges_and_types_of_agents) {
   EXPECT_EQ(fields["max_steps"]["maximum"], 200);
 }
 
-TEST(TaskTool, tells_the_model_how_budgets_work) {
+TEST(TaskTool, reports_the_model_how_budgets_work) {
   const auto described = [](const TaskToolSettings& settings) {
     return json::parse(task_tool_definition(settings))["function"]["description"]
         .get<std::string>();

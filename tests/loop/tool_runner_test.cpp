@@ -39,7 +39,7 @@ class ToolRun : public testing::Test {
   std::function<void(const Trouble&)> recover;
   std::function<void(const ToolEvent&)> observer;
   Millis thinking = 0s;  ///< Virtual time of each answer of the model.
-  Door for_ever;         ///< Opened at the end: what hangs comes back then.
+  Latch for_ever;        ///< Opened at the end: what hangs comes back then.
 
   /// The calls of each step; after them the model has an answer.
   std::vector<std::vector<ToolRequest>> script;
@@ -106,7 +106,7 @@ class ToolRun : public testing::Test {
   }
 
   /// The text that the model got for a call.
-  [[nodiscard]] std::string told(const std::string& id) const {
+  [[nodiscard]] std::string shown(const std::string& id) const {
     const auto found = std::ranges::find(talk, id, &ChatMessage::tool_call_id);
     return found == talk.end() ? "nothing" : found->content;
   }
@@ -155,7 +155,7 @@ class ToolRun : public testing::Test {
 
 using Lines = std::vector<std::string>;
 
-TEST_F(ToolRun, tells_each_call_and_what_came_of_it) {
+TEST_F(ToolRun, reports_each_call_and_what_came_of_it) {
   add({.name = "good"}, [](ToolContext&) { return text("fine"); });
   add({.name = "bad"}, [](ToolContext&) { return ToolReply{.ok = false, .text = "no such host"}; });
   add({.name = "slow", .deadline = {.idle = 9s}},
@@ -187,13 +187,13 @@ TEST_F(ToolRun, tells_each_call_and_what_came_of_it) {
   EXPECT_EQ(timeout.timeout->elapsed, 9s);
   EXPECT_FALSE(timeout.timeout->still_running);
   // The file has the words that the model got.
-  EXPECT_TRUE(told("3").starts_with(timeout.content.substr(0, 50))) << timeout.content;
-  EXPECT_EQ(told("1"), "fine");
-  EXPECT_NE(told("2").find("no such host"), std::string::npos) << told("2");
-  EXPECT_TRUE(told("4").starts_with("[DENIED]")) << told("4");
+  EXPECT_TRUE(shown("3").starts_with(timeout.content.substr(0, 50))) << timeout.content;
+  EXPECT_EQ(shown("1"), "fine");
+  EXPECT_NE(shown("2").find("no such host"), std::string::npos) << shown("2");
+  EXPECT_TRUE(shown("4").starts_with("[DENIED]")) << shown("4");
 }
 
-TEST_F(ToolRun, tells_how_far_a_call_is_with_what_counts_as_progress) {
+TEST_F(ToolRun, reports_how_far_a_call_is_with_what_counts_as_progress) {
   options.progress_every = 5s;
   std::atomic<int> count{0};
   observer = [&](const ToolEvent& event) {
@@ -210,15 +210,15 @@ TEST_F(ToolRun, tells_how_far_a_call_is_with_what_counts_as_progress) {
   });
   script = {{{.id = "b", .name = "build"}}};
   go();
-  const auto told = stored(ReportKind::tool_progress);
-  ASSERT_EQ(told.size(), 3U);
+  const auto shown = stored(ReportKind::tool_progress);
+  ASSERT_EQ(shown.size(), 3U);
   for (int step = 1; step <= 3; ++step) {
-    const auto& facts = std::get<ToolProgress>(told[step - 1].report.detail);
+    const auto& facts = std::get<ToolProgress>(shown[step - 1].report.detail);
     EXPECT_EQ(facts.accepted, step);
     EXPECT_EQ(facts.value, step);
     EXPECT_EQ(facts.total, 3);
     EXPECT_EQ(facts.elapsed, step * 5s);
-    EXPECT_EQ(told[step - 1].report.content, "step " + std::to_string(step));
+    EXPECT_EQ(shown[step - 1].report.content, "step " + std::to_string(step));
   }
 }
 
@@ -249,16 +249,16 @@ TEST_F(ToolRun, is_aborted_by_turn_through_the_file_and_goes_on) {
                          "turn_start", "tool_call edit 4", "error edit 4",              //
                          "tool_call look 5", "tool_result look 5", "turn_end"}));
   EXPECT_TRUE(
-      told("1").starts_with("[CANCELLED] Tool \"edit\" was interrupted after 0s: the turn "
-                            "above was called off by user: enough.\n"))
-      << told("1");
+      shown("1").starts_with("[CANCELLED] Tool \"edit\" was interrupted after 0s: the turn "
+                             "above was called off by user: enough.\n"))
+      << shown("1");
   EXPECT_TRUE(
-      told("2").starts_with("[CANCELLED] Tool \"edit\" was not started: turn aborted by "
-                            "user (enough).\n"))
-      << told("2");
-  EXPECT_NE(told("3").find("was not started"), std::string::npos) << told("3");
-  EXPECT_NE(told("4").find("call cancelled by user (enough)"), std::string::npos) << told("4");
-  EXPECT_EQ(told("5"), "seen");
+      shown("2").starts_with("[CANCELLED] Tool \"edit\" was not started: turn aborted by "
+                             "user (enough).\n"))
+      << shown("2");
+  EXPECT_NE(shown("3").find("was not started"), std::string::npos) << shown("3");
+  EXPECT_NE(shown("4").find("call cancelled by user (enough)"), std::string::npos) << shown("4");
+  EXPECT_EQ(shown("5"), "seen");
   const auto turns = stored(ReportKind::turn);
   ASSERT_EQ(turns.size(), 5U);
   EXPECT_EQ(std::get<TurnFacts>(turns[1].report.detail).reason, "user");
@@ -308,9 +308,9 @@ TEST_F(ToolRun, with_a_slow_model_and_a_tool_that_hangs_is_not_ended_by_time) {
   EXPECT_EQ(end.outcome.reason, reasons::task_complete);
   EXPECT_EQ(end.iterations, 21);
   EXPECT_GE(clock.since_boot() - began, 21 * 30s + 122s);
-  EXPECT_TRUE(told("3").starts_with("[TIMEOUT] Tool \"hang\"")) << told("3");
-  EXPECT_NE(told("3").find("still running"), std::string::npos) << told("3");
-  EXPECT_EQ(told("4"), R"({"page":4})");
+  EXPECT_TRUE(shown("3").starts_with("[TIMEOUT] Tool \"hang\"")) << shown("3");
+  EXPECT_NE(shown("3").find("still running"), std::string::npos) << shown("3");
+  EXPECT_EQ(shown("4"), R"({"page":4})");
   const auto timeouts = stored(ReportKind::tool_timeout);
   ASSERT_EQ(timeouts.size(), 1U);
   EXPECT_EQ(timeouts[0].report.timeout->limit, 120s);
@@ -326,8 +326,8 @@ TEST_F(ToolRun, can_look_at_itself) {
             {{.id = "3", .name = "hang"}},
             {{.id = "me", .name = "session_status"}}};
   go();
-  const auto status = json::parse(told("me"), nullptr, false);
-  ASSERT_TRUE(status.is_object()) << told("me");
+  const auto status = json::parse(shown("me"), nullptr, false);
+  ASSERT_TRUE(status.is_object()) << shown("me");
   EXPECT_EQ(status["session"], "s");
   EXPECT_EQ(status["iteration"], 4);
   EXPECT_TRUE(status["health"].is_string());
@@ -355,7 +355,7 @@ TEST_F(ToolRun, stops_its_calls_when_it_is_stopped) {
   const auto end = go(parent.get_token());
   EXPECT_EQ(end.outcome.kind, OutcomeKind::cancelled);
   EXPECT_EQ(reason_and_subject(end.outcome), "cancelled: parent");
-  EXPECT_TRUE(told("1").starts_with("[CANCELLED]")) << told("1");
+  EXPECT_TRUE(shown("1").starts_with("[CANCELLED]")) << shown("1");
   const auto turns = stored(ReportKind::turn);
   ASSERT_EQ(turns.size(), 3U);
   EXPECT_EQ(turns[1].report.name, turn_reports::turn_abort);
@@ -380,7 +380,7 @@ TEST_F(ToolRun, that_a_limit_ends_says_so_of_the_turn_it_ends) {
   EXPECT_EQ(why, "timeout");
 }
 
-TEST(RunScope, tells_a_turn_for_whose_sake_it_is_called_off) {
+TEST(RunScope, reports_a_turn_for_whose_sake_it_is_called_off) {
   const std::vector<std::pair<CancelOrigin, std::string>> table{
       {CancelOrigin::user, "user"},
       {CancelOrigin::api, "user"},
@@ -391,11 +391,11 @@ TEST(RunScope, tells_a_turn_for_whose_sake_it_is_called_off) {
       {CancelOrigin::client_disconnect, "user"}};
   for (const auto& [origin, word] : table) {
     std::mutex mutex;
-    std::vector<std::string> told;
+    std::vector<std::string> shown;
     ManualClock clock;
     TurnRegistry turns({.clock = &clock, .observer = [&](const TurnEvent& event) {
                           const std::lock_guard guard(mutex);
-                          if (event.kind == TurnEvent::Kind::abort) told.push_back(event.reason);
+                          if (event.kind == TurnEvent::Kind::abort) shown.push_back(event.reason);
                         }});
     std::stop_source stop;
     int asked = 0;
@@ -413,7 +413,7 @@ TEST(RunScope, tells_a_turn_for_whose_sake_it_is_called_off) {
     }
     EXPECT_EQ(asked, 1);
     const std::lock_guard guard(mutex);
-    EXPECT_EQ(told, (std::vector<std::string>{word, word}));
+    EXPECT_EQ(shown, (std::vector<std::string>{word, word}));
   }
 }
 

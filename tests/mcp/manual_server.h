@@ -128,21 +128,22 @@ struct ManualServer {
 
   void open() {
     peer = std::make_shared<monitor::mcp::Peer>(
-        desk, source, [this](const json& message) { sent.push_back(message); });
+        context, source, [this](const json& message) { sent.push_back(message); });
   }
   /// Takes a line; its messages are in `sent`.
-  void take(const std::string& line) {
+  void accept(const std::string& line) {
     const auto message = monitor::mcp::message_from(line);
     if (!message) {
       sent.push_back(monitor::mcp::response_of(message.error()));
       return;
     }
-    (void)peer->take(*message, source, [this](const json& reply, bool) { sent.push_back(reply); });
+    (void)peer->accept(*message, source,
+                       [this](const json& reply, bool) { sent.push_back(reply); });
     loop.run();
   }
   void request(const std::string& method, json params = json::object(), json id = 1) {
-    take(json{{"jsonrpc", "2.0"}, {"id", std::move(id)}, {"method", method}, {"params", params}}
-             .dump());
+    accept(json{{"jsonrpc", "2.0"}, {"id", std::move(id)}, {"method", method}, {"params", params}}
+               .dump());
   }
   /// A request of 2026-07-28.
   void modern(const std::string& method, json params = json::object(), bool tasks = false,
@@ -158,9 +159,9 @@ struct ManualServer {
     params.update(more);
     request("tools/call", std::move(params));
   }
-  void tell(const json& about) {
+  void announce(const json& about) {
     for (const auto& stream : source->streams)
-      if (stream->is_open) stream->listener.told("session", about.dump());
+      if (stream->is_open) stream->listener.on_record("session", about.dump());
     loop.run();
   }
   [[nodiscard]] json last() const { return sent.empty() ? json() : sent.back(); }
@@ -172,7 +173,7 @@ struct ManualServer {
   [[nodiscard]] json structured() const { return result().value("structuredContent", json()); }
 
   ManualLoop loop;
-  monitor::mcp::Desk desk{loop, "1.2.3"};
+  monitor::mcp::ServerContext context{loop, "1.2.3"};
   std::shared_ptr<ManualSource> source = std::make_shared<ManualSource>();
   std::shared_ptr<monitor::mcp::Peer> peer;
   std::vector<json> sent;

@@ -55,7 +55,7 @@ TEST(McpPeer, hostile_messages_get_the_code_that_fits) {
   };
   for (const auto& row : rows) {
     ManualServer server;
-    server.take(row.text);
+    server.accept(row.text);
     ASSERT_EQ(server.sent.size(), 1U) << row.text;
     EXPECT_EQ(server.code(), row.code) << row.text << "\n" << server.last();
     EXPECT_EQ(server.last().contains("id"), row.has_id) << row.text;
@@ -64,10 +64,10 @@ TEST(McpPeer, hostile_messages_get_the_code_that_fits) {
 
 TEST(McpPeer, notifications_and_responses_get_no_answer) {
   ManualServer server;
-  server.take(R"({"jsonrpc":"2.0","method":"notifications/initialized"})");
-  server.take(R"({"jsonrpc":"2.0","method":"nothing/here"})");
-  server.take(R"({"jsonrpc":"2.0","id":1,"result":{}})");
-  server.take(R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}})");
+  server.accept(R"({"jsonrpc":"2.0","method":"notifications/initialized"})");
+  server.accept(R"({"jsonrpc":"2.0","method":"nothing/here"})");
+  server.accept(R"({"jsonrpc":"2.0","id":1,"result":{}})");
+  server.accept(R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}})");
   EXPECT_TRUE(server.sent.empty());
 }
 
@@ -296,7 +296,7 @@ TEST(McpPeer, resources_are_read_and_watched) {
   EXPECT_EQ(server.result()["cacheScope"], "private");
   server.request("resources/subscribe", {{"uri", "watchdog://session/s"}});
   const auto before = server.sent.size();
-  for (int i = 0; i < 10; ++i) server.tell(document("stuck", 6 + i));
+  for (int i = 0; i < 10; ++i) server.announce(document("stuck", 6 + i));
   server.loop.pass(Millis{1'000});
   ASSERT_EQ(server.sent.size(), before + 1);  // ten changes in one second are one notification
   EXPECT_EQ(server.last()["method"], "notifications/resources/updated");
@@ -317,11 +317,11 @@ TEST(McpPeer, subscriptions_name_their_request) {
   EXPECT_EQ(server.last()["params"]["_meta"][meta_subscription], "sub");
   EXPECT_EQ(server.last()["params"]["notifications"],
             json({{"resourceSubscriptions", {"watchdog://sessions"}}}));
-  server.tell(json::object());
+  server.announce(json::object());
   server.loop.pass(Millis{1'000});
   EXPECT_EQ(server.last()["method"], "notifications/resources/updated");
   EXPECT_EQ(server.last()["params"]["_meta"][meta_subscription], "sub");
-  server.take(
+  server.accept(
       R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"sub"}})");
   EXPECT_EQ(server.source->open_streams(), 0U);
   server.modern("subscriptions/listen", {{"notifications", {{"taskIds", {"x"}}}}});

@@ -21,7 +21,7 @@ const json session = {{"session", "s"}};
 TEST(McpWait, a_client_without_progress_gets_a_bounded_answer) {
   ManualServer server;
   server.call("wait", session);
-  server.tell(document("progressing", 7));
+  server.announce(document("progressing", 7));
   server.loop.pass(Millis{49'999});
   EXPECT_TRUE(server.sent.empty());
   server.loop.pass(Millis{1});
@@ -68,7 +68,7 @@ TEST(McpWait, goals) {
     std::int64_t seq = 0;
     for (const auto& state : row.states) {
       EXPECT_TRUE(server.sent.empty()) << row.until << " before " << state;
-      server.tell(document(state, ++seq));
+      server.announce(document(state, ++seq));
     }
     ASSERT_EQ(server.sent.size(), 1U) << row.until;
     EXPECT_EQ(server.structured()["came"], row.came) << row.until;
@@ -96,14 +96,14 @@ TEST(McpWait, a_state_change_counts_from_now_or_after_an_event) {
     json arguments = {{"session", "s"}, {"until", "state-change=built"}};
     if (after) arguments["after"] = 3;
     server.call("wait", arguments);
-    server.tell(document("progressing", 5));
+    server.announce(document("progressing", 5));
     EXPECT_EQ(server.sent.size(), after ? 1U : 0U);
     if (after) continue;
     server.source->answers = {
         {"/api/autonomous/sessions/s/events?limit=1000&after=5",
          {.body = events({{{"seq", 6}, {"kind", "state_change"}, {"type", "tested"}},
                           {{"seq", 7}, {"kind", "state_change"}, {"type", "built"}}})}}};
-    server.tell(document("progressing", 7));
+    server.announce(document("progressing", 7));
     ASSERT_EQ(server.sent.size(), 1U);
     EXPECT_EQ(server.structured()["came"], true);
     EXPECT_EQ(server.structured()["after"], 7);
@@ -114,7 +114,7 @@ TEST(McpWait, a_stuck_session_fails_a_wait_after_further_iterations_and_never_by
   ManualServer server;
   server.source->answers = {{"/api/autonomous/sessions/s/events", {.body = events({})}}};
   server.call("wait", session, {{"_meta", {{"progressToken", 1}}}});
-  server.tell(document("stuck", 10));
+  server.announce(document("stuck", 10));
   server.loop.pass(Millis{44'000});
   for (std::int64_t i = 1; i <= 3; ++i) {
     EXPECT_NE(server.last().value("id", 0), 1) << i;
@@ -125,7 +125,7 @@ TEST(McpWait, a_stuck_session_fails_a_wait_after_further_iterations_and_never_by
                                                  {"iteration", i},
                                                  {"count", 1},
                                                  {"fresh", 1}}})}}};
-    server.tell(document("stuck", 10 + i));
+    server.announce(document("stuck", 10 + i));
   }
   EXPECT_EQ(server.structured()["end"], "stuck");
 }
@@ -133,20 +133,20 @@ TEST(McpWait, a_stuck_session_fails_a_wait_after_further_iterations_and_never_by
 TEST(McpWait, progress_rises_and_comes_every_15_s_while_the_session_is_all_right) {
   ManualServer server;
   server.call("wait", session, {{"_meta", {{"progressToken", "token"}}}});
-  server.tell(document("progressing", 100));
+  server.announce(document("progressing", 100));
   std::mt19937_64 random(20'260'728);
   std::int64_t seq = 100;
   // Ten minutes, with changes at random.
   Millis longest{};
   Millis since{};
-  std::size_t told = server.sent.size();
+  std::size_t sent_before = server.sent.size();
   for (int second = 0; second < 600; ++second) {
     server.loop.pass(Millis{1'000});
     if (random() % 40 == 0)
-      server.tell(document("progressing", seq += static_cast<std::int64_t>(random() % 3)));
+      server.announce(document("progressing", seq += static_cast<std::int64_t>(random() % 3)));
     since += Millis{1'000};
-    if (server.sent.size() > told) since = Millis{0};
-    told = server.sent.size();
+    if (server.sent.size() > sent_before) since = Millis{0};
+    sent_before = server.sent.size();
     longest = std::max(longest, since);
   }
   EXPECT_LE(longest, Millis{15'000});
@@ -158,7 +158,7 @@ TEST(McpWait, progress_rises_and_comes_every_15_s_while_the_session_is_all_right
     EXPECT_FALSE(message["params"]["message"].get<std::string>().empty());
     before = message["params"]["progress"];
   }
-  server.tell(document("completed", seq + 1));
+  server.announce(document("completed", seq + 1));
   EXPECT_EQ(server.structured()["came"], true);
   const auto over = server.sent.size();
   server.loop.pass(Millis{100'000});
@@ -172,16 +172,16 @@ TEST(McpWait, progress_is_never_faked) {
     server.source->answers = {{"/api/autonomous/sessions/s/events", {.body = events({})}}};
     server.call("wait", session, {{"_meta", {{"progressToken", 5}}}});
     if (trouble == "lost") {
-      server.tell(document("progressing", 1));
+      server.announce(document("progressing", 1));
       server.source->streams.back()->listener.lost();
     } else if (trouble != "nothing") {
-      server.tell(document(trouble, 1));
+      server.announce(document(trouble, 1));
     }
-    const auto told = server.sent.size();
+    const auto sent_before = server.sent.size();
     server.loop.pass(Millis{44'999});
-    EXPECT_EQ(server.sent.size(), told) << trouble;
+    EXPECT_EQ(server.sent.size(), sent_before) << trouble;
     server.loop.pass(Millis{1});
-    ASSERT_EQ(server.sent.size(), told + 1) << trouble;
+    ASSERT_EQ(server.sent.size(), sent_before + 1) << trouble;
     EXPECT_EQ(server.structured()["came"], false);
     EXPECT_TRUE(server.structured()["continue"].is_string());
   }
@@ -191,9 +191,9 @@ TEST(McpWait, a_cancelled_wait_ends_without_an_answer) {
   ManualServer server;
   server.call("wait", session);
   EXPECT_EQ(server.source->open_streams(), 1U);
-  server.take(R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}})");
+  server.accept(R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}})");
   EXPECT_EQ(server.source->open_streams(), 0U);
-  server.tell(document("completed", 1));
+  server.announce(document("completed", 1));
   server.loop.pass(Millis{100'000});
   EXPECT_TRUE(server.sent.empty());
 }
@@ -224,7 +224,7 @@ TEST(McpTask, a_modern_client_gets_a_task) {
   EXPECT_EQ(server.sent[1]["params"]["notifications"], json({{"taskIds", {task["taskId"]}}}));
   server.loop.pass(Millis{60'000});
   const auto quiet = server.sent.size();
-  server.tell(document("progressing", 4));
+  server.announce(document("progressing", 4));
   ASSERT_EQ(server.sent.size(), quiet + 1);  // a notification of the task, and no progress
   EXPECT_EQ(server.last()["method"], "notifications/tasks");
   EXPECT_EQ(server.last()["params"]["status"], "working");
@@ -233,7 +233,7 @@ TEST(McpTask, a_modern_client_gets_a_task) {
   EXPECT_NE(server.result()["statusMessage"].get<std::string>().find("progressing"),
             std::string::npos);
   EXPECT_GT(server.result()["lastUpdatedAt"], server.result()["createdAt"]);
-  server.tell(document("completed", 5));
+  server.announce(document("completed", 5));
   server.modern("tasks/get", named, true);
   EXPECT_EQ(server.result()["status"], "completed");
   EXPECT_EQ(server.result()["result"]["structuredContent"]["came"], true);
@@ -266,12 +266,12 @@ TEST(McpTask, the_older_form_has_a_result_that_blocks) {
   const auto before = server.sent.size();
   server.request("tasks/result", named, "blocks");
   server.request("tasks/result", named, "gives up");
-  server.take(
+  server.accept(
       R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"gives up"}})");
   EXPECT_EQ(server.sent.size(), before);
   server.request("tasks/list");
   EXPECT_EQ(server.result()["tasks"][0]["taskId"], task["taskId"]);
-  server.tell(document("completed", 5));
+  server.announce(document("completed", 5));
   EXPECT_EQ(server.last()["id"], "blocks");
   EXPECT_EQ(server.structured()["came"], true);
   EXPECT_EQ(server.result()["_meta"]["io.modelcontextprotocol/related-task"]["taskId"],

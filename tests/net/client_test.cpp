@@ -67,15 +67,15 @@ TEST(HttpClient, a_large_body_is_sent_whole) {
     exchange.respond(200, std::to_string(exchange.request().body.size()));
   });
   const std::string body(5'000'000, 'x');
-  std::string told;
+  std::string reported;
   ASSERT_TRUE(client_to(server.base_url())
                   .ask({.method = "POST", .target = "/", .body = body},
                        [&](const HttpHead&, std::string_view piece) {
-                         told += piece;
+                         reported += piece;
                          return true;
                        })
                   .ok());
-  EXPECT_EQ(told, "5000000");
+  EXPECT_EQ(reported, "5000000");
 }
 
 TEST(HttpClient, an_answer_that_comes_before_the_body_is_sent_is_read) {

@@ -89,7 +89,7 @@ TEST_F(Watching, hears_what_other_writers_append) {
   EXPECT_EQ(path_of(store, "s"), "progressing");
 }
 
-TEST_F(Watching, tells_when_to_look_again_and_finds_silence_then) {
+TEST_F(Watching, reports_when_to_look_again_and_finds_silence_then) {
   auto store = open();
   auto observer = watch(store);
   (void)say(store, "s", {change(), beat(Source::sidecar)});
@@ -248,11 +248,12 @@ TEST_F(Watching, restart_concludes_the_same_and_repeats_nothing) {
     std::vector<Transition> changes;
     for (const auto& event : *events) {
       if (event.session == row->key || (event.session == observer_key && judged.history.seq > 0))
-        judged.take(event, changes);
+        judged.fold(event, changes);
     }
     judged.expire(store.now(), changes);
-    test::Told told{.changes = changes};
-    ASSERT_EQ(live, test::path_of(told)) << "seed " << test::random_seed() << " round " << round;
+    test::Replayed replayed{.changes = changes};
+    ASSERT_EQ(live, test::path_of(replayed))
+        << "seed " << test::random_seed() << " round " << round;
     const auto stored = store.reader().transitions(row->key, 0, 10'000);
     ASSERT_EQ(stored->size(), changes.size());
     for (std::size_t at = 0; at < changes.size(); ++at) {
@@ -467,7 +468,7 @@ class Families : public Watching {
   Store store = open();
   std::unique_ptr<Observer> observer = watch(store);
 
-  void tell(const std::string& session, Report report, const std::string& parent = {}) {
+  void add(const std::string& session, Report report, const std::string& parent = {}) {
     ASSERT_TRUE(
         test::say(store, session, {std::move(report)}, Creation::allow, {.parent = parent}).ok());
     ASSERT_TRUE(observer->look().ok());
@@ -487,73 +488,73 @@ const Report call{.kind = ReportKind::tool_call, .name = "read"};
 const Report rest{.kind = ReportKind::idle};
 
 TEST_F(Families, a_parent_whose_turn_is_done_waits_for_the_last_of_its_children) {
-  tell("p", call);
-  tell("p:1", call, "p");
-  tell("p:2", call, "p");
+  add("p", call);
+  add("p:1", call, "p");
+  add("p:2", call, "p");
   EXPECT_EQ(health("p"), "starting");
-  tell("p", rest);
+  add("p", rest);
   EXPECT_EQ(waits_for("p"), "children");
   EXPECT_EQ(health("p"), "blocked");
-  tell("p:1", ending());
+  add("p:1", ending());
   EXPECT_EQ(waits_for("p"), "children");
-  tell("p:2", rest);
+  add("p:2", rest);
   EXPECT_EQ(health("p"), "idle");
-  tell("p:2", call);
+  add("p:2", call);
   EXPECT_EQ(waits_for("p"), "children");
-  tell("p:2", ending());
+  add("p:2", ending());
   EXPECT_EQ(health("p"), "idle");
 }
 
 TEST_F(Families, a_parent_that_goes_on_by_itself_waits_no_longer) {
-  tell("p:1", call, "p");
-  tell("p", rest);
+  add("p:1", call, "p");
+  add("p", rest);
   EXPECT_EQ(waits_for("p"), "children");
-  tell("p", call);
+  add("p", call);
   EXPECT_EQ(waits_for("p"), "");
-  tell("p:1", ending());
+  add("p:1", ending());
   EXPECT_EQ(health("p"), "starting") << "it has a call open";
 }
 
 TEST_F(Families, a_child_that_says_nothing_of_its_end_is_not_waited_for_for_ever) {
-  tell("p:1", call, "p");
-  tell("p:1", {.kind = ReportKind::tool_result, .name = "read", .content = "text"});
-  tell("p", rest);
+  add("p:1", call, "p");
+  add("p:1", {.kind = ReportKind::tool_result, .name = "read", .content = "text"});
+  add("p", rest);
   EXPECT_EQ(waits_for("p"), "children");
   pass(*observer, 30s);
   EXPECT_EQ(waits_for("p"), "children") << "its model thinks";
   pass(*observer, 3'600s);
   EXPECT_EQ(health("p:1"), "suspect");
   EXPECT_EQ(health("p"), "idle");
-  tell("p:1", call);
+  add("p:1", call);
   EXPECT_EQ(waits_for("p"), "children") << "it works after all";
   pass(*observer, 3'600s);
   EXPECT_EQ(waits_for("p"), "children") << "a call may take any time";
 }
 
 TEST_F(Families, grandparents_wait_and_circles_do_not) {
-  tell("g", call);
-  tell("p", call, "g");
-  tell("c", call, "p");
-  tell("p", rest);
-  tell("g", rest);
+  add("g", call);
+  add("p", call, "g");
+  add("c", call, "p");
+  add("p", rest);
+  add("g", rest);
   EXPECT_EQ(waits_for("p") + waits_for("g"), "childrenchildren");
-  tell("c", ending());
+  add("c", ending());
   EXPECT_EQ(health("p") + health("g"), "idleidle");
 
-  tell("a", call, "b");
-  tell("b", call, "a");
-  tell("a", rest);
+  add("a", call, "b");
+  add("b", call, "a");
+  add("a", rest);
   EXPECT_EQ(waits_for("a"), "children");
-  tell("b", rest);
+  add("b", rest);
   EXPECT_EQ(health("a") + health("b"), "idleidle");
-  tell("own", call, "own");
-  tell("own", rest);
+  add("own", call, "own");
+  add("own", rest);
   EXPECT_EQ(health("own"), "idle");
 }
 
 TEST_F(Families, a_child_that_ended_while_nobody_watched_is_waited_for_no_longer) {
-  tell("p:1", call, "p");
-  tell("p", rest);
+  add("p:1", call, "p");
+  add("p", rest);
   EXPECT_EQ(waits_for("p"), "children");
   ASSERT_TRUE(observer->checkpoint().ok());
   observer.reset();

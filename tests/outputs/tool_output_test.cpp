@@ -262,9 +262,9 @@ TEST(Compacted, an_object_with_a_key_too_many_is_cut_and_says_so) {
 
   auto text = object_of(30);
   text.replace(text.find("k1"), 2, "…");
-  const auto taken = parsed(compacted("[" + text + "]", {}));
-  EXPECT_EQ(taken[0]["…"], 1);
-  EXPECT_EQ(taken[0]["……"], "[… 11 more keys]");
+  const auto compact = parsed(compacted("[" + text + "]", {}));
+  EXPECT_EQ(compact[0]["…"], 1);
+  EXPECT_EQ(compact[0]["……"], "[… 11 more keys]");
 }
 
 TEST(Compacted, a_string_with_a_character_too_many_is_cut_and_says_so) {

@@ -44,8 +44,8 @@ RunFeatures run_of(int count, bool same) {
   Seq seq = 0;
   for (int i = 0; i < count; ++i) {
     const auto word = same ? std::string("alpha") : "word" + std::to_string(i);
-    run.take(call_event(++seq, ReportKind::tool_call, "{\"command\": \"run " + word + "\"}"));
-    run.take(call_event(++seq, same ? ReportKind::error : ReportKind::tool_result,
+    run.fold(call_event(++seq, ReportKind::tool_call, "{\"command\": \"run " + word + "\"}"));
+    run.fold(call_event(++seq, same ? ReportKind::error : ReportKind::tool_result,
                         "the result of " + word + " is a text that is long enough to inform"));
   }
   return run;
@@ -55,7 +55,7 @@ double value_of(const RunFeatures& run, Feature feature) {
   return run.features()[static_cast<std::size_t>(feature)];
 }
 
-TEST(RunFeatures, tell_a_circle_from_work) {
+TEST(RunFeatures, distinguish_a_circle_from_work) {
   const auto circle = run_of(12, true);
   const auto work = run_of(12, false);
   EXPECT_EQ(circle.calls(), 12);
@@ -71,8 +71,8 @@ TEST(RunFeatures, use_only_what_stores_keep_by_default) {
   RunFeatures cut;
   RunFeatures whole;
   for (Seq seq = 1; seq <= 20; ++seq) {
-    cut.take(call_event(seq, ReportKind::message, kept));
-    whole.take(call_event(seq, ReportKind::message, kept + " " + std::to_string(seq)));
+    cut.fold(call_event(seq, ReportKind::message, kept));
+    whole.fold(call_event(seq, ReportKind::message, kept + " " + std::to_string(seq)));
   }
   EXPECT_EQ(value_of(cut, Feature::recent_messages), value_of(whole, Feature::recent_messages));
 }

@@ -145,7 +145,7 @@ TEST(Redaction, takes_secrets_out_of_a_text_in_pieces_as_out_of_the_whole) {
     std::string clean;
     for (std::size_t at = 0; at < text.size();) {
       const auto bytes = 1 + random() % (random() % 2 == 0 ? 100 : 30'000);
-      clean += redactor.take(std::string_view(text).substr(at, bytes));
+      clean += redactor.feed(std::string_view(text).substr(at, bytes));
       at += bytes;
     }
     clean += redactor.rest();
@@ -155,7 +155,7 @@ TEST(Redaction, takes_secrets_out_of_a_text_in_pieces_as_out_of_the_whole) {
 }
 
 /// The lines, redacted one by one. The redactor only passes the lines that `wanted` leaves out.
-std::string told_line_by_line(const std::string& text, const auto& wanted) {
+std::string redacted_line_by_line(const std::string& text, const auto& wanted) {
   LineRedactor redactor;
   std::string all;
   std::istringstream lines(text);
@@ -185,36 +185,37 @@ TEST(Redaction, removes_secrets_from_lines_that_are_given_one_by_one) {
       }
       text +=
           indent + "-----END " + kind + "PRIVATE " + "KEY-----\nafter it " + key_line(30) + "\n";
-      const auto all = told_line_by_line(text, [](const auto&) { return true; });
+      const auto all = redacted_line_by_line(text, [](const auto&) { return true; });
       for (const auto& secret : secrets) EXPECT_EQ(all.find(secret.substr(0, 8)), all.npos) << all;
       EXPECT_NE(all.find("a line of somebody else\n"), all.npos) << all;
       EXPECT_EQ(all.find("[redacted]", all.find("after it")), all.npos) << all;
       // Also where the line that begins it is of no interest itself.
       const auto some =
-          told_line_by_line(text, [](const auto& l) { return l.find("--") == l.npos; });
+          redacted_line_by_line(text, [](const auto& l) { return l.find("--") == l.npos; });
       for (const auto& secret : secrets)
         EXPECT_EQ(some.find(secret.substr(0, 8)), some.npos) << some;
     }
   }
-  EXPECT_EQ(told_line_by_line("machine h\nlogin bob\npassword hunter2\nok\n",
-                              [](const auto& line) { return line != "machine h"; }),
+  EXPECT_EQ(redacted_line_by_line("machine h\nlogin bob\npassword hunter2\nok\n",
+                                  [](const auto& line) { return line != "machine h"; }),
             "login bob\npassword [redacted]\nok\n");
-  EXPECT_EQ(told_line_by_line("- name: DB_PASSWORD\n  value: hunter2\n  x: y\n",
-                              [](const auto& line) { return line[0] == ' '; }),
+  EXPECT_EQ(redacted_line_by_line("- name: DB_PASSWORD\n  value: hunter2\n  x: y\n",
+                                  [](const auto& line) { return line[0] == ' '; }),
             "  value: [redacted]\n  x: y\n");
-  EXPECT_EQ(told_line_by_line("grep -----BEGIN PRIVATE " + std::string("KEY----- x\nno key here\n"),
-                              [](const auto&) { return true; }),
-            "grep -----BEGIN PRIVATE " + std::string("KEY----- x\nno key here\n"));
+  EXPECT_EQ(
+      redacted_line_by_line("grep -----BEGIN PRIVATE " + std::string("KEY----- x\nno key here\n"),
+                            [](const auto&) { return true; }),
+      "grep -----BEGIN PRIVATE " + std::string("KEY----- x\nno key here\n"));
 }
 
 TEST(Redaction, holds_no_more_of_a_text_than_it_must) {
   Redactor redactor;
   std::size_t given = 0;
-  for (int i = 0; i < 1'000; ++i) given += redactor.take(std::string(1'000, 'a')).size();
+  for (int i = 0; i < 1'000; ++i) given += redactor.feed(std::string(1'000, 'a')).size();
   EXPECT_GT(given, 900'000U);
   Redactor hostile;  // a key that never ends
-  given = hostile.take(std::string("-----BEGIN PRIVATE ") + "KEY-----").size();
-  for (int i = 0; i < 1'000; ++i) given += hostile.take(std::string(1'000, 'a')).size();
+  given = hostile.feed(std::string("-----BEGIN PRIVATE ") + "KEY-----").size();
+  for (int i = 0; i < 1'000; ++i) given += hostile.feed(std::string(1'000, 'a')).size();
   EXPECT_GT(given, 800'000U);
 }
 

@@ -147,7 +147,7 @@ TEST_F(Subprocess, a_stop_ends_one_that_was_halted) {
   EXPECT_EQ(end->signal, SIGTERM);
 }
 
-TEST_F(Subprocess, a_stop_without_patience_kills) {
+TEST_F(Subprocess, a_stop_without_grace_kills) {
   auto spec = shell("trap '' TERM; echo ready; while :; do sleep 0.1; done");
   spec.ladder.terminate = Millis{0};
   const auto end = stopped_when_ready(spec);

@@ -385,8 +385,8 @@ TEST(HeadTailBuffer, is_the_beginning_and_the_end) {
             kept.add(std::string_view(all).substr(at, std::min(piece, bytes - at)));
           const auto kept_head = std::min(head, bytes);
           const auto kept_tail = std::min(tail, bytes - kept_head);
-          EXPECT_EQ(kept.take_head(), all.substr(0, kept_head));
-          EXPECT_EQ(kept.take_tail(), all.substr(bytes - kept_tail, kept_tail));
+          EXPECT_EQ(kept.release_head(), all.substr(0, kept_head));
+          EXPECT_EQ(kept.release_tail(), all.substr(bytes - kept_tail, kept_tail));
         }
 }
 

@@ -17,7 +17,7 @@ class BudgetReports : public testing::Test {
   ManualClock clock;
   ProgressTracker tracker{{.session = "s", .database = dir / "w.db", .sidecar = false}};
 
-  std::vector<std::string> told() {
+  std::vector<std::string> reported() {
     EXPECT_TRUE(tracker.flush().ok());
     auto reader = StoreReader::open(dir / "w.db");
     std::vector<std::string> names;
@@ -30,7 +30,7 @@ class BudgetReports : public testing::Test {
 
 using WordList = std::vector<std::string>;
 
-TEST_F(BudgetReports, tell_each_step_and_warn_once) {
+TEST_F(BudgetReports, report_each_step_and_warn_once) {
   ExecutionBudget budget(clock, {.steps = 10});
   BudgetReporter reporter(tracker, budget);
   for (int i = 0; i < 10; ++i) {
@@ -39,7 +39,7 @@ TEST_F(BudgetReports, tell_each_step_and_warn_once) {
   }
   WordList expected(8, "update");
   expected.insert(expected.end(), {"low_budget_warning", "update", "update"});
-  EXPECT_EQ(told(), expected);
+  EXPECT_EQ(reported(), expected);
   EXPECT_EQ(tracker.judged().history.notes->budget->figures.steps, 10);
   EXPECT_EQ(tracker.judged().history.state_changes, 0) << "no progress by itself";
 }
@@ -49,10 +49,10 @@ TEST_F(BudgetReports, warn_of_time_before_it_ends_also_between_steps) {
   BudgetReporter reporter(tracker, budget);
   clock.advance(79s);
   reporter.warn();
-  EXPECT_EQ(told(), WordList{});
+  EXPECT_EQ(reported(), WordList{});
   clock.advance(1s);
   for (int i = 0; i < 3; ++i) reporter.warn();
-  EXPECT_EQ(told(), (WordList{"low_budget_warning", "timeout_warning"}));
+  EXPECT_EQ(reported(), (WordList{"low_budget_warning", "timeout_warning"}));
 }
 
 TEST_F(BudgetReports, warn_of_time_early_where_the_owner_wants_it) {
@@ -60,7 +60,7 @@ TEST_F(BudgetReports, warn_of_time_early_where_the_owner_wants_it) {
   BudgetReporter reporter(tracker, budget);
   clock.advance(50s);
   reporter.warn();
-  EXPECT_EQ(told(), (WordList{"low_budget_warning", "timeout_warning"}));
+  EXPECT_EQ(reported(), (WordList{"low_budget_warning", "timeout_warning"}));
 }
 
 TEST_F(BudgetReports, never_call_advice_a_timeout) {
@@ -68,10 +68,10 @@ TEST_F(BudgetReports, never_call_advice_a_timeout) {
   BudgetReporter reporter(tracker, budget);
   clock.advance(1h);
   reporter.warn();
-  EXPECT_EQ(told(), WordList{"low_budget_warning"});
+  EXPECT_EQ(reported(), WordList{"low_budget_warning"});
 }
 
-TEST_F(BudgetReports, tell_of_extensions_and_warn_again_after_them) {
+TEST_F(BudgetReports, report_extensions_and_warn_again_after_them) {
   ExecutionBudget budget(clock, {.steps = 1});
   BudgetReporter reporter(tracker, budget);
   reporter.warn();
@@ -82,8 +82,8 @@ TEST_F(BudgetReports, tell_of_extensions_and_warn_again_after_them) {
   reporter.paused();
   reporter.resumed();
   reporter.warn();
-  EXPECT_EQ(told(), (WordList{"low_budget_warning", "extended", "paused", "resumed",
-                              "low_budget_warning"}));
+  EXPECT_EQ(reported(), (WordList{"low_budget_warning", "extended", "paused", "resumed",
+                                  "low_budget_warning"}));
 }
 
 TEST_F(BudgetReports, are_stored_as_they_were_said) {

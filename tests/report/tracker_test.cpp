@@ -469,13 +469,13 @@ TEST_F(Tracking, answer_that_repeats_itself_is_heard_while_it_comes) {
   EXPECT_EQ(name_of(tracker.judged().health.kind), "looping");
   std::string whole;
   for (int piece = 0; piece < 40; ++piece) whole += "I will now look at it. ";
-  const auto heard = tracker.judged().history.repetition->talk.chants.count;
+  const auto heard = tracker.judged().history.repetition->messages.text_repeats.count;
   tracker.message("assistant", whole);
-  EXPECT_EQ(tracker.judged().history.repetition->talk.chants.count, heard) << "not twice";
+  EXPECT_EQ(tracker.judged().history.repetition->messages.text_repeats.count, heard) << "not twice";
   ASSERT_TRUE(tracker.flush().ok());
   const auto events = stored();
   EXPECT_TRUE(std::any_of(events.begin(), events.end(), [](const Event& event) {
-    return event.report.kind == ReportKind::chant &&
+    return event.report.kind == ReportKind::text_repetition &&
            event.report.content.find("I will now") != std::string::npos;
   }));
 }

@@ -50,9 +50,9 @@ std::vector<TraceLine> lines_of(const std::string& words) {
 }
 
 Findings findings_of(const std::string& words) {
-  Evaluation trial;
-  for (auto& line : lines_of(words)) trial.take(std::move(line));
-  return trial.findings();
+  Evaluation evaluation;
+  for (auto& line : lines_of(words)) evaluation.fold(std::move(line));
+  return evaluation.findings();
 }
 
 /// The calls begun when the rule first held; 0: never.
@@ -95,36 +95,36 @@ TEST(ScoreRules, any_of_the_three_is_the_earliest_of_them) {
 
 TEST(ScoreRules, digests_of_the_whole_decide_before_cut_texts) {
   const auto alarm = [](std::vector<std::string> hashes) {
-    Evaluation trial;
+    Evaluation evaluation;
     std::int64_t seq = 0;
     for (auto& hash : hashes) {
       Report call{.kind = ReportKind::tool_call, .name = "f", .content = "cut", .hash = hash};
-      trial.take({.report = std::move(call), .seq = seq++});
+      evaluation.fold({.report = std::move(call), .seq = seq++});
     }
-    return trial.findings().of(Rule::identical_call3).alarm.has_value();
+    return evaluation.findings().of(Rule::identical_call3).alarm.has_value();
   };
   EXPECT_TRUE(alarm({"1", "1", "1"}));
   EXPECT_FALSE(alarm({"1", "2", "3"}));
 }
 
-TEST(ScoreTrial, results_find_their_calls) {
-  Evaluation trial;
+TEST(ScoreEvaluation, results_find_their_calls) {
+  Evaluation evaluation;
   const auto put = [&](ReportKind kind, const char* name, const char* call_id, std::int64_t seq) {
-    trial.take(
+    evaluation.fold(
         {.report = {.kind = kind, .name = name, .content = "x", .call_id = call_id}, .seq = seq});
   };
   // Four parallel calls answered in another order, by id.
   for (const char* id : {"1", "2", "3", "4"}) put(ReportKind::tool_call, "f", id, 0);
-  EXPECT_FALSE(trial.findings().of(Rule::identical_exchange4).alarm);
+  EXPECT_FALSE(evaluation.findings().of(Rule::identical_exchange4).alarm);
   for (const char* id : {"3", "1", "4", "2"}) put(ReportKind::tool_result, "f", id, 7);
-  ASSERT_TRUE(trial.findings().of(Rule::identical_exchange4).alarm);
-  EXPECT_EQ(trial.findings().steps[1].repeated,
+  ASSERT_TRUE(evaluation.findings().of(Rule::identical_exchange4).alarm);
+  EXPECT_EQ(evaluation.findings().steps[1].repeated,
             RuleSet{}.set(place_of(Rule::openhands)).set(place_of(Rule::identical_exchange4)));
 
   // Results that are named after who gives them, and a call that never had one.
   Evaluation nameless;
   for (std::int64_t seq = 0; seq < 8; ++seq) {
-    nameless.take({.report = {.kind = seq % 2 == 1 ? ReportKind::error : ReportKind::tool_call,
+    nameless.fold({.report = {.kind = seq % 2 == 1 ? ReportKind::error : ReportKind::tool_call,
                               .name = seq == 0       ? "orphan"
                                       : seq % 2 == 1 ? "clerk"
                                                      : "ask"},
@@ -134,7 +134,7 @@ TEST(ScoreTrial, results_find_their_calls) {
   EXPECT_TRUE(nameless.findings().of(Rule::failing_call3).alarm);
 }
 
-TEST(ScoreTrial, alarm_says_after_which_call_and_by_what) {
+TEST(ScoreEvaluation, alarm_says_after_which_call_and_by_what) {
   const auto findings = findings_of("a1 b2 h h h h h c3 E");
   EXPECT_EQ(findings.calls, 3);
   const auto& alarm = findings.of(Rule::detector).alarm;
@@ -145,29 +145,29 @@ TEST(ScoreTrial, alarm_says_after_which_call_and_by_what) {
   EXPECT_FALSE(alarm->at_end);
 }
 
-TEST(ScoreTrial, an_event_after_the_end_or_a_repeated_event_changes_nothing) {
+TEST(ScoreEvaluation, an_event_after_the_end_or_a_repeated_event_changes_nothing) {
   EXPECT_FALSE(findings_of("a1 h E h h h h h").of(Rule::detector).alarm);
-  Evaluation trial;
+  Evaluation evaluation;
   for (int i = 0; i < 5; ++i) {
     Report call{.kind = ReportKind::tool_call, .name = "f", .event_id = "same"};
-    trial.take({.report = std::move(call)});
+    evaluation.fold({.report = std::move(call)});
   }
-  EXPECT_EQ(trial.findings().calls, 1);
+  EXPECT_EQ(evaluation.findings().calls, 1);
 }
 
-TEST(ScoreTrial, time_moves_with_the_trace_and_never_back) {
+TEST(ScoreEvaluation, time_moves_with_the_trace_and_never_back) {
   // The call's deadline excuses until it is over; only the end comes later than that.
   const auto alarm = [](std::vector<std::int64_t> times) {
-    Evaluation trial;
+    Evaluation evaluation;
     std::vector<json> objects{{{"kind", "tool_call"}, {"name", "f"}, {"deadline_ms", 1'000}}};
     for (int i = 0; i < 5; ++i) objects.push_back({{"kind", "heartbeat"}, {"source", "loop"}});
     objects.push_back({{"kind", "end"}});
     for (std::size_t at = 0; at < objects.size(); ++at) {
       if (times[at] > 0) objects[at]["ts_ms"] = times[at];
       auto report = report_from_json(objects[at].dump());
-      trial.take({.report = **report, .seq = static_cast<std::int64_t>(at)});
+      evaluation.fold({.report = **report, .seq = static_cast<std::int64_t>(at)});
     }
-    return trial.findings().of(Rule::detector).alarm;
+    return evaluation.findings().of(Rule::detector).alarm;
   };
   const auto late = alarm({5'000, 5'010, 5'020, 5'030, 5'040, 5'050, 9'000});
   ASSERT_TRUE(late);
@@ -218,11 +218,11 @@ TEST(ScoreFigures, score_is_what_can_be_counted_by_hand) {
   Group group;
   for (const auto& run : runs) group.push_back(&run);
 
-  const auto census = census_of(group, 0);
-  EXPECT_EQ(census.runs, 9);
-  EXPECT_EQ(census.loops, 4);
-  EXPECT_EQ(census.others, 3);
-  EXPECT_EQ(census.successes, 3) << "the looping success is none";
+  const auto counts = counts_of(group, 0);
+  EXPECT_EQ(counts.runs, 9);
+  EXPECT_EQ(counts.loops, 4);
+  EXPECT_EQ(counts.others, 3);
+  EXPECT_EQ(counts.successes, 3) << "the looping success is none";
   const auto whole = score_of(group, Rule::identical_call3, 0);
   EXPECT_EQ(whole.precision.is, 3);
   EXPECT_EQ(whole.precision.of, 4);
@@ -235,7 +235,7 @@ TEST(ScoreFigures, score_is_what_can_be_counted_by_hand) {
 
   // By the first 8 calls: the run of 7 is not there, and alarms at call 9 were not raised yet.
   const auto early = score_of(group, Rule::identical_call3, 8);
-  EXPECT_EQ(census_of(group, 8).runs, 8);
+  EXPECT_EQ(counts_of(group, 8).runs, 8);
   EXPECT_EQ(early.precision.is, 1);
   EXPECT_EQ(early.precision.of, 1);
   EXPECT_EQ(early.recall.is, 1);

@@ -18,42 +18,42 @@ using S = ServerState;
 class Anything {
  public:
   explicit Anything(unsigned seed) : random_(seed) {
-    sight_.at = Instant{Millis{1'000}};
+    sample_.at = Instant{Millis{1'000}};
     const auto requests = static_cast<RequestId>(pick(1, 4));
     for (RequestId id = 1; id <= requests; ++id)
-      open_[id] = {.since = sight_.at + Millis{static_cast<std::int64_t>(id)}};
+      open_[id] = {.since = sample_.at + Millis{static_cast<std::int64_t>(id)}};
   }
   int pick(int from, int to) { return std::uniform_int_distribution<int>(from, to)(random_); }
   std::optional<std::int64_t> maybe() {
     return pick(0, 2) == 0 ? std::nullopt : std::optional<std::int64_t>(pick(0, 3));
   }
   void step() {
-    sight_.at += Millis{pick(1, 4'000)};
-    sight_.reachable = static_cast<Asked>(pick(0, 4));
-    sight_.slots = static_cast<Asked>(pick(0, 4));
-    sight_.metrics = static_cast<Asked>(pick(0, 4));
-    sight_.is_loading = pick(0, 9) == 0;
-    sight_.is_sleeping = pick(0, 9) == 0;
-    sight_.slot.clear();
+    sample_.at += Millis{pick(1, 4'000)};
+    sample_.reachable = static_cast<Asked>(pick(0, 4));
+    sample_.slots = static_cast<Asked>(pick(0, 4));
+    sample_.metrics = static_cast<Asked>(pick(0, 4));
+    sample_.is_loading = pick(0, 9) == 0;
+    sample_.is_sleeping = pick(0, 9) == 0;
+    sample_.slot.clear();
     for (int id = pick(0, 3); id > 0; --id)
-      sight_.slot.push_back({.id = id,
-                             .is_processing = pick(0, 1) == 1,
-                             .task = maybe(),
-                             .prompt_read = maybe(),
-                             .written = maybe()});
+      sample_.slot.push_back({.id = id,
+                              .is_processing = pick(0, 1) == 1,
+                              .task = maybe(),
+                              .prompt_read = maybe(),
+                              .written = maybe()});
     for (auto field : {&ServerSample::decodes, &ServerSample::running, &ServerSample::queued})
-      sight_.*field = maybe();
+      sample_.*field = maybe();
     for (auto& [id, request] : open_) {
       if (pick(0, 9) == 0) ++request.pieces;
       if (pick(0, 9) == 0) ++request.prompt_read;
     }
   }
   std::mt19937 random_;
-  ServerSample sight_;
+  ServerSample sample_;
   std::map<RequestId, RequestSample> open_;
 };
 
-TEST(AnyServer, movement_within_the_patience_is_never_hung) {
+TEST(AnyServer, movement_within_the_limits_is_never_hung) {
   for (int round = 0; round < test::repetitions(1'000); ++round) {
     Anything any(test::random_seed() + static_cast<unsigned>(round));
     ServerWatch watch;
@@ -61,12 +61,12 @@ TEST(AnyServer, movement_within_the_patience_is_never_hung) {
     const int silent_max = any.pick(0, 7);
     for (int i = 0; i < 300; ++i) {
       any.step();
-      any.sight_.cpu = Millis{0};
+      any.sample_.cpu = Millis{0};
       if (++silent >= silent_max) {
         silent = 0;
         for (auto& [id, request] : any.open_) ++request.pieces;
       }
-      for (const auto& finding : watch.look(any.sight_, any.open_)) {
+      for (const auto& finding : watch.look(any.sample_, any.open_)) {
         ASSERT_NE(finding.evidence.state, S::hung) << finding.why;
         ASSERT_FALSE(finding.why.empty());
       }
@@ -79,16 +79,16 @@ TEST(AnyServer, hung_needs_both_signs) {
     Anything any(test::random_seed() + static_cast<unsigned>(round));
     ServerWatch watch;
     const bool busy = any.pick(0, 1) == 1;  // else nothing but its streams can be seen
-    any.sight_.cpu = Millis{0};
+    any.sample_.cpu = Millis{0};
     for (int i = 0; i < 300; ++i) {
       any.step();
-      if (busy) *any.sight_.cpu += Millis{5'000};
-      if (!busy) any.sight_.cpu.reset();
-      // Slots and totals that tell nothing.
-      if (any.sight_.slots == Asked::answered) any.sight_.slots = Asked::waiting;
-      any.sight_.running.reset();
+      if (busy) *any.sample_.cpu += Millis{5'000};
+      if (!busy) any.sample_.cpu.reset();
+      // Slots and totals that show nothing.
+      if (any.sample_.slots == Asked::answered) any.sample_.slots = Asked::waiting;
+      any.sample_.running.reset();
       for (auto& [id, request] : any.open_) request.pieces = request.prompt_read = 0;
-      for (const auto& finding : watch.look(any.sight_, any.open_))
+      for (const auto& finding : watch.look(any.sample_, any.open_))
         ASSERT_NE(finding.evidence.state, S::hung) << finding.why;
     }
   }
@@ -99,15 +99,15 @@ TEST(AnyServer, ids_are_nothing_but_names) {
     Anything any(test::random_seed() + static_cast<unsigned>(round));
     ServerWatch one, other;
     const auto renamed = [](RequestId id) { return 1'000 - id * 7; };
-    any.sight_.cpu = Millis{0};
+    any.sample_.cpu = Millis{0};
     for (int i = 0; i < 200; ++i) {
       any.step();
-      if (any.pick(0, 1) == 1) *any.sight_.cpu += Millis{100};
+      if (any.pick(0, 1) == 1) *any.sample_.cpu += Millis{100};
       std::map<RequestId, RequestSample> same;
       for (const auto& [id, request] : any.open_) same[renamed(id)] = request;
       std::map<RequestId, ServerFinding> found;
-      for (auto& finding : other.look(any.sight_, same)) found[finding.request] = finding;
-      for (const auto& finding : one.look(any.sight_, any.open_)) {
+      for (auto& finding : other.look(any.sample_, same)) found[finding.request] = finding;
+      for (const auto& finding : one.look(any.sample_, any.open_)) {
         const auto& again = found.at(renamed(finding.request));
         ASSERT_EQ(finding.evidence, again.evidence);
         ASSERT_EQ(finding.why, again.why);
@@ -144,8 +144,8 @@ class Simulated {
       const auto& step = steps_[done_];
       auto& request = open_[step.request];
       any = true;
-      if (streams_ && step.is_batch && tells_progress_) request.prompt_read += 2'048;
-      if (streams_ && tells_progress_) request.prompt_tokens = 1'000'000;
+      if (streams_ && step.is_batch && shows_progress_) request.prompt_read += 2'048;
+      if (streams_ && shows_progress_) request.prompt_tokens = 1'000'000;
       if (streams_ && !step.is_batch) request.prompt_tokens = request.prompt_read, ++request.pieces;
       step.is_batch ? ++read_[step.request] : ++written_[step.request];
     }
@@ -157,23 +157,23 @@ class Simulated {
     slot.task = static_cast<std::int64_t>(current);
     slot.written = written_[current];
     slot.prompt_read = slots_ == 1 ? std::nullopt : std::optional(read_[current] * 2'048);
-    sight_.slot = {slot};
-    sight_.slots =
+    sample_.slot = {slot};
+    sample_.slots =
         slots_ == 0 || (slots_ == 1 && (in_prompt || is_hung())) ? Asked::waiting : Asked::answered;
     if (sees_process_)
-      sight_.cpu = sight_.cpu.value_or(Millis{}) + (is_hung() ? Millis{} : interval_);
-    sight_.at = start_ + at_;
+      sample_.cpu = sample_.cpu.value_or(Millis{}) + (is_hung() ? Millis{} : interval_);
+    sample_.at = start_ + at_;
     interval_ = any ? Millis{2'000} : std::min(interval_ * 3 / 2, Millis{15'000});
     return true;
   }
   [[nodiscard]] bool is_hung() const { return at_ > frozen_at_ + Millis{16'000}; }
-  [[nodiscard]] bool tells_of_hangs() const { return sees_process_ || slots_ == 2; }
-  /// Where only slots tell, a batch may take any time until one has shown its pace.
-  [[nodiscard]] bool tells_of_this_hang() {
+  [[nodiscard]] bool shows_hangs() const { return sees_process_ || slots_ == 2; }
+  /// Where only slots show progress, a batch may take any time until one has shown its pace.
+  [[nodiscard]] bool shows_this_hang() {
     return sees_process_ || (slots_ == 2 && (written_[shown_] > 0 || shown_moves_ >= 2));
   }
 
-  ServerSample sight_;
+  ServerSample sample_;
   std::map<RequestId, RequestSample> open_;
 
  private:
@@ -192,7 +192,7 @@ class Simulated {
   const bool sees_process_ = pick(0, 1) == 1;
   const int slots_ = pick(0, 2);  // never answered, of an older build, of today's
   const bool streams_ = sees_process_ || slots_ == 2 ? pick(0, 1) == 1 : true;
-  const bool tells_progress_ = pick(0, 1) == 1;
+  const bool shows_progress_ = pick(0, 1) == 1;
   std::vector<Step> steps_;
   std::size_t done_ = 0;
   std::map<RequestId, std::int64_t> read_, written_;
@@ -206,10 +206,10 @@ TEST(AnyServer, an_honest_server_is_never_hung_nor_quiet_where_anything_of_it_ca
     Simulated server(test::random_seed() + static_cast<unsigned>(round));
     ServerWatch watch;
     for (int looks = 0; server.step(); ++looks) {
-      for (const auto& finding : watch.look(server.sight_, server.open_)) {
+      for (const auto& finding : watch.look(server.sample_, server.open_)) {
         const auto state = finding.evidence.state;
         ASSERT_NE(state, S::hung) << "round " << round << ": " << finding.why;
-        if (!server.tells_of_hangs() || looks < 2) continue;
+        if (!server.shows_hangs() || looks < 2) continue;
         ASSERT_TRUE(is_busy(state)) << "round " << round << ": " << finding.why;
       }
     }
@@ -224,13 +224,13 @@ TEST(AnyServer, a_server_that_hangs_is_found_if_it_can_be) {
     ServerWatch watch;
     bool is_found = false;
     for (int looks = 0; looks < 3'000 && !is_found && server.step(); ++looks) {
-      for (const auto& finding : watch.look(server.sight_, server.open_)) {
+      for (const auto& finding : watch.look(server.sample_, server.open_)) {
         if (finding.evidence.state != S::hung) continue;
         ASSERT_TRUE(server.is_hung()) << "round " << round << ": " << finding.why;
         is_found = true;
       }
     }
-    if (!server.tells_of_this_hang()) continue;
+    if (!server.shows_this_hang()) continue;
     ++could_be;
     EXPECT_TRUE(is_found) << "round " << round;
   }

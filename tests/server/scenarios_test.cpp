@@ -13,7 +13,7 @@ namespace {
 
 using S = ServerState;
 
-/// Runs variants of a scenario and tells which of them went wrong, with the reason: what `wrong`
+/// Runs variants of a scenario and names which of them went wrong, with the reason: what `wrong`
 /// says, empty where it is right.
 void run(const char* name, void (*make)(Variant&),
          std::string (*wrong_with)(const Variant&, const Seen&)) {
@@ -137,7 +137,7 @@ TEST(Hung, a_request_that_was_swallowed) {
   });
 }
 
-TEST(Hung, never_where_the_process_computes_and_nothing_else_tells) {
+TEST(Hung, never_where_the_process_computes_and_nothing_else_reports) {
   run("livelock", livelock, [](const Variant&, const Seen& watched) -> std::string {
     if (watched.hung > 0) return "hung: " + watched.first_hung;
     if (!watched.is_done && watched.last.evidence.state != S::working) return "not working";
@@ -155,21 +155,21 @@ TEST(Hung, no_other_request_when_one_slot_stalls) {
 
 /// From afar a request that is lost looks like one that was swallowed.
 std::string lost(const Variant& v, const Seen& watched, S state, bool is_seen_from_afar) {
-  const bool tells = v.from.is_local && watched.looks_before > 0;
-  if (watched.hung > 0 && tells) return "hung: " + watched.first_hung;
+  const bool shows = v.from.is_local && watched.looks_before > 0;
+  if (watched.hung > 0 && shows) return "hung: " + watched.first_hung;
   // Without a look at the server before its fault, a looker cannot notice the loss.
   if (watched.is_done || watched.looks_before == 0) return {};
   if (!v.from.is_local && !is_seen_from_afar) return {};
   return watched.last.evidence.state == state ? "" : "not " + std::string(name_of(state));
 }
 
-TEST(Restarted, though_the_connection_does_not_tell) {
+TEST(Restarted, though_the_connection_does_not_report) {
   run("restart", restart, [](const Variant& v, const Seen& watched) {
     return lost(v, watched, S::restarted, /*is_seen_from_afar=*/false);
   });
 }
 
-TEST(Gone, though_the_connection_does_not_tell) {
+TEST(Gone, though_the_connection_does_not_report) {
   run("gone", gone, [](const Variant& v, const Seen& watched) {
     return lost(v, watched, S::gone, /*is_seen_from_afar=*/true);
   });

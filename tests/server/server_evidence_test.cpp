@@ -19,17 +19,17 @@ constexpr Millis look_gap{2'000};
 /// A server and its open requests, looked at again and again.
 struct Bench {
   ServerWatch watch;
-  ServerSample sight{.at = Instant{Millis{1'000'000}}};
+  ServerSample sample{.at = Instant{Millis{1'000'000}}};
   std::map<RequestId, RequestSample> open;
   std::vector<ServerFinding> found;
 
-  explicit Bench(HangThresholds patience = {}) : watch(patience) { open[1] = {.since = sight.at}; }
+  explicit Bench(HangThresholds limits = {}) : watch(limits) { open[1] = {.since = sample.at}; }
 
   /// After `gap`; `with` says what is new.
   void look(const std::function<void()>& with = {}, Millis gap = look_gap) {
-    sight.at += gap;
+    sample.at += gap;
     if (with) with();
-    found = watch.look(sight, open);
+    found = watch.look(sample, open);
   }
   /// How many looks it takes until the first request is so; 0: it does not come to it.
   int looks_until(S state, const std::function<void()>& with = {}, int looks_max = 2'000) {
@@ -48,11 +48,11 @@ struct Bench {
   [[nodiscard]] S state(RequestId request = 1) const { return of(request).evidence.state; }
   [[nodiscard]] const std::string& why(RequestId request = 1) const { return of(request).why; }
 
-  void uses_cpu(Millis time = look_gap) { sight.cpu = sight.cpu.value_or(Millis{}) + time; }
-  void idles() { sight.cpu = sight.cpu.value_or(Millis{}); }
+  void uses_cpu(Millis time = look_gap) { sample.cpu = sample.cpu.value_or(Millis{}) + time; }
+  void idles() { sample.cpu = sample.cpu.value_or(Millis{}); }
   void shows(std::vector<SlotSample> slots) {
-    sight.slots = Asked::answered;
-    sight.slot = std::move(slots);
+    sample.slots = Asked::answered;
+    sample.slot = std::move(slots);
   }
 };
 
@@ -106,7 +106,7 @@ TEST(ServerEvidence, time_left_is_never_too_short_for_the_tokens_and_is_absent_i
     };
     Bench bench;
     bench.look([&] { bench.open[1].prompt_tokens = 1'000'000, bench.uses_cpu(); });
-    const Instant began = bench.sight.at;
+    const Instant began = bench.sample.at;
     Instant read_at = began;
     Millis longest{};
     std::int64_t read = 0;
@@ -119,13 +119,13 @@ TEST(ServerEvidence, time_left_is_never_too_short_for_the_tokens_and_is_absent_i
         if (moves_now) bench.open[1].prompt_read = read += pick(1, 4'096);
       });
       if (moves_now) {
-        if (moves++ > 0) longest = std::max(longest, bench.sight.at - read_at);
-        read_at = bench.sight.at;
+        if (moves++ > 0) longest = std::max(longest, bench.sample.at - read_at);
+        read_at = bench.sample.at;
       }
       const auto left = bench.of(1).evidence.left;
-      const auto silence = bench.sight.at - read_at;
-      const Millis patience = moves > 1 ? longest : Millis{60'000};
-      const bool is_short = silence <= patience;
+      const auto silence = bench.sample.at - read_at;
+      const Millis limits = moves > 1 ? longest : Millis{60'000};
+      const bool is_short = silence <= limits;
       EXPECT_TRUE(is_short || !left) << "seed " << test::random_seed() << " + " << round;
       if (!left) continue;
       const double pace =
@@ -174,12 +174,12 @@ TEST(ServerEvidence, an_idle_slots_old_values_are_not_believed) {
 
 TEST(ServerEvidence, s4_totals_say_that_it_works_for_somebody) {
   Bench bench;
-  bench.sight.metrics = Asked::answered;
-  bench.sight.prompt_total = 0;
+  bench.sample.metrics = Asked::answered;
+  bench.sample.prompt_total = 0;
   bench.look();
   EXPECT_NE(bench.state(), S::working) << "the first figures are no movement";
   for (int i = 0; i < 20; ++i) {
-    bench.look([&] { *bench.sight.prompt_total += 100; });
+    bench.look([&] { *bench.sample.prompt_total += 100; });
     EXPECT_EQ(bench.state(), S::working);
   }
 }
@@ -190,8 +190,8 @@ TEST(ServerEvidence, totals_count_even_when_they_are_reported_only_sometimes) {
   std::int64_t decodes = 5;
   for (int i = 0; i < 400; ++i) {
     bench.look([&] {
-      bench.sight.decodes.reset();
-      if (i % 7 == 0) bench.sight.decodes = decodes++;
+      bench.sample.decodes.reset();
+      if (i % 7 == 0) bench.sample.decodes = decodes++;
     });
     EXPECT_EQ(bench.state(), S::reading) << i << " " << bench.why();
   }
@@ -201,11 +201,11 @@ TEST(ServerEvidence, s5_who_waits_for_others_that_move_is_queued) {
   Bench bench;
   std::int64_t read = 0;
   bench.look([&] { bench.shows({reading_slot(0, 7, read += 10)}); });
-  bench.open[2] = {.since = bench.sight.at + Millis{1}};
+  bench.open[2] = {.since = bench.sample.at + Millis{1}};
   for (int i = 0; i < 300; ++i) {
     bench.look([&] {
       bench.shows({reading_slot(0, 7, read += 10)});
-      bench.sight.queued = 1;
+      bench.sample.queued = 1;
     });
     EXPECT_EQ(bench.state(1), S::reading);
     EXPECT_EQ(bench.state(2), S::queued) << "the newest is the one without a slot";
@@ -213,9 +213,9 @@ TEST(ServerEvidence, s5_who_waits_for_others_that_move_is_queued) {
   EXPECT_TRUE(says(bench.why(2), "1 request is queued")) << bench.why(2);
 }
 
-TEST(ServerEvidence, a_queue_that_is_not_told_is_known_by_slots_that_all_work) {
+TEST(ServerEvidence, a_queue_that_is_not_reported_is_known_by_slots_that_all_work) {
   Bench bench;
-  bench.open[2] = {.since = bench.sight.at + Millis{1}};
+  bench.open[2] = {.since = bench.sample.at + Millis{1}};
   for (int i = 0; i < 300; ++i) {
     bench.look([&] {
       bench.open[1].pieces += 1;
@@ -226,11 +226,11 @@ TEST(ServerEvidence, a_queue_that_is_not_told_is_known_by_slots_that_all_work) {
   }
 }
 
-/// Requests of one piece, and slots that are at work for some of them: whose each is, is not told.
+/// Requests of one piece, and slots that are at work for some of them: whose each is, is not known.
 TEST(ServerEvidence, a_count_that_may_belong_to_another_request_is_not_reported) {
   for (int slots = 1; slots <= 3; ++slots) {
     Bench bench;
-    bench.open[2] = bench.open[3] = {.since = bench.sight.at + Millis{1}};
+    bench.open[2] = bench.open[3] = {.since = bench.sample.at + Millis{1}};
     for (int i = 1; i <= 30; ++i) {
       bench.look([&] {
         std::vector<SlotSample> shown;
@@ -254,11 +254,11 @@ TEST(ServerEvidence, a_count_that_may_belong_to_another_request_is_not_reported)
   }
 }
 
-TEST(ServerEvidence, parameters_tell_whose_a_slot_is) {
+TEST(ServerEvidence, parameters_report_whose_a_slot_is) {
   Bench bench;
   bench.open[1].parameters = {.stream = false, .temperature = 0.8};
-  bench.open[2] = {.since = bench.sight.at, .parameters = {.stream = false}};
-  bench.open[3] = {.since = bench.sight.at, .parameters = {.stream = true, .max_tokens = 100}};
+  bench.open[2] = {.since = bench.sample.at, .parameters = {.stream = false}};
+  bench.open[3] = {.since = bench.sample.at, .parameters = {.stream = true, .max_tokens = 100}};
   for (int i = 1; i <= 10; ++i) {
     bench.look([&] {
       auto first = writing_slot(0, 7, 100 + i), second = reading_slot(1, 8, 200 + i),
@@ -283,7 +283,7 @@ TEST(ServerEvidence, a_slot_of_somebody_who_asks_the_server_directly_is_nobodys_
   }
 }
 
-TEST(ServerEvidence, parameters_fit_unless_both_tell_and_differ) {
+TEST(ServerEvidence, parameters_fit_unless_both_report_and_differ) {
   EXPECT_TRUE(may_be_of({}, {.stream = true, .seed = 1, .max_tokens = 5, .top_k = 40}));
   EXPECT_TRUE(may_be_of({.stream = true, .seed = 1, .temperature = 0.3}, {}));
   EXPECT_FALSE(may_be_of({.stream = true}, {.stream = false}));
@@ -302,21 +302,21 @@ TEST(ServerEvidence, how_long_nothing_moved_begins_with_the_request) {
     EXPECT_FALSE(says(bench.why(), "for 0 s")) << bench.why();
     bench.look([&] { bench.idles(); });
   }
-  bench.open[2] = {.since = bench.sight.at};
+  bench.open[2] = {.since = bench.sample.at};
   bench.look([&] { bench.idles(); });
   EXPECT_TRUE(says(bench.why(2), "no movement for 2 s")) << bench.why(2);
 }
 
 TEST(ServerEvidence, s5_of_vllm_the_newest_ones_wait) {
   Bench bench;
-  bench.open[2] = {.since = bench.sight.at + Millis{1}};
-  bench.open[3] = {.since = bench.sight.at + Millis{2}};
-  bench.sight.metrics = Asked::answered;
-  bench.sight.written_total = 0;
-  bench.sight.running = 2;
-  bench.sight.queued = 1;
+  bench.open[2] = {.since = bench.sample.at + Millis{1}};
+  bench.open[3] = {.since = bench.sample.at + Millis{2}};
+  bench.sample.metrics = Asked::answered;
+  bench.sample.written_total = 0;
+  bench.sample.running = 2;
+  bench.sample.queued = 1;
   bench.look();
-  bench.look([&] { *bench.sight.written_total += 9; });
+  bench.look([&] { *bench.sample.written_total += 9; });
   EXPECT_EQ(bench.state(1), S::working);
   EXPECT_EQ(bench.state(2), S::working);
   EXPECT_EQ(bench.state(3), S::queued);
@@ -324,37 +324,37 @@ TEST(ServerEvidence, s5_of_vllm_the_newest_ones_wait) {
 
 TEST(ServerEvidence, s6_loading_is_said_or_seen) {
   Bench bench;
-  bench.sight.is_loading = true;
-  bench.sight.reachable = Asked::answered;
+  bench.sample.is_loading = true;
+  bench.sample.reachable = Asked::answered;
   EXPECT_EQ(bench.looks_until(S::hung), 0) << "where no process can be seen, its word is taken";
   EXPECT_EQ(bench.state(), S::loading);
 
   Bench reads;  // a prompt, without slots: that takes some memory, and now and then a lot at once
-  reads.sight.memory_bytes = std::int64_t{5} << 30;
+  reads.sample.memory_bytes = std::int64_t{5} << 30;
   for (int i = 0; i < 300; ++i) {
     const std::int64_t mib = i % 50 == 7 ? 800 : 1 + i % 6;
-    reads.look([&] { reads.uses_cpu(), *reads.sight.memory_bytes += mib << 20; });
+    reads.look([&] { reads.uses_cpu(), *reads.sample.memory_bytes += mib << 20; });
     EXPECT_NE(reads.state(), S::loading) << reads.why();
   }
   Bench slow;  // 30 MiB a second
-  slow.sight.memory_bytes = 300 << 20;
+  slow.sample.memory_bytes = 300 << 20;
   for (int i = 0; i < 20; ++i) {
-    slow.look([&] { slow.uses_cpu(), *slow.sight.memory_bytes += 60 << 20; });
+    slow.look([&] { slow.uses_cpu(), *slow.sample.memory_bytes += 60 << 20; });
     EXPECT_TRUE(i < 4 || slow.state() == S::loading) << slow.why();
   }
   EXPECT_TRUE(says(slow.why(), "1,140 MiB so far")) << slow.why();
 
   Bench seen;
-  seen.sight.memory_bytes = 0;
+  seen.sample.memory_bytes = 0;
   seen.look([&] { seen.idles(); });
-  seen.look([&] { seen.idles(), *seen.sight.memory_bytes += 1 << 28; });
+  seen.look([&] { seen.idles(), *seen.sample.memory_bytes += 1 << 28; });
   EXPECT_EQ(seen.state(), S::loading) << seen.why();
   EXPECT_TRUE(says(seen.why(), "256 MiB")) << seen.why();
 }
 
 TEST(ServerEvidence, a_load_that_does_nothing_is_hung) {
   Bench bench;
-  bench.sight.is_loading = true;
+  bench.sample.is_loading = true;
   bench.idles();
   EXPECT_GT(bench.looks_until(S::hung), 100);
   EXPECT_TRUE(says(bench.why(), "loads its model")) << bench.why();
@@ -362,7 +362,7 @@ TEST(ServerEvidence, a_load_that_does_nothing_is_hung) {
 
 TEST(ServerEvidence, a_sleeping_server_has_to_wake_up) {
   Bench bench;
-  bench.sight.is_sleeping = true;
+  bench.sample.is_sleeping = true;
   bench.look();
   EXPECT_EQ(bench.state(), S::loading);
   EXPECT_TRUE(says(bench.why(), "wake")) << bench.why();
@@ -383,11 +383,11 @@ TEST(ServerEvidence, s7_a_process_with_a_busy_gpu_or_disk_reads_is_not_idle) {
   for (const bool gpu : {true, false}) {
     Bench bench;
     bench.idles();
-    bench.sight.io_bytes = 0;
+    bench.sample.io_bytes = 0;
     EXPECT_EQ(bench.looks_until(S::hung,
                                 [&] {
-                                  if (gpu) bench.sight.gpu_percent = 60;
-                                  if (!gpu) *bench.sight.io_bytes += 1 << 22;
+                                  if (gpu) bench.sample.gpu_percent = 60;
+                                  if (!gpu) *bench.sample.io_bytes += 1 << 22;
                                 }),
               0);
   }
@@ -408,14 +408,14 @@ TEST(ServerEvidence, s7_silence_and_an_idle_process_are_hung) {
 TEST(ServerEvidence, a_process_that_is_stopped_is_hung_at_once_whatever_was_held) {
   Bench bench;
   bench.look([&] { bench.idles(), bench.open[1].pieces = 40; });
-  bench.look([&] { bench.sight.stopped = 4'711; });
+  bench.look([&] { bench.sample.stopped = 4'711; });
   EXPECT_EQ(bench.state(), S::hung);
   EXPECT_TRUE(says(bench.why(), "kill -CONT 4711")) << bench.why();
   bench.look([&] { bench.open[1].pieces = 41; });
   EXPECT_EQ(bench.state(), S::writing) << "what came before it was stopped counts";
   bench.look();
   EXPECT_EQ(bench.state(), S::hung);
-  bench.look([&] { bench.sight.stopped = 0; });
+  bench.look([&] { bench.sample.stopped = 0; });
   EXPECT_NE(bench.state(), S::hung);
 }
 
@@ -427,7 +427,7 @@ TEST(ServerEvidence, held_evidence_ends_when_the_server_is_silent_for_its_longes
         bench.open[1].pieces += 1;
         if (!remote) bench.uses_cpu();
       });
-    bench.sight.reachable = Asked::waiting;
+    bench.sample.reachable = Asked::waiting;
     bench.look();
     EXPECT_EQ(bench.state(), S::writing) << "2 s, like the gaps before";
     bench.look();
@@ -438,7 +438,7 @@ TEST(ServerEvidence, held_evidence_ends_when_the_server_is_silent_for_its_longes
   }
   Bench busy;
   for (int i = 0; i < 5; ++i) busy.look([&] { busy.uses_cpu(), busy.open[1].pieces += 1; });
-  busy.sight.reachable = busy.sight.slots = Asked::waiting;
+  busy.sample.reachable = busy.sample.slots = Asked::waiting;
   for (int i = 0; i < 300; ++i) {
     busy.look([&] { busy.uses_cpu(); });
     EXPECT_TRUE(is_busy(busy.state())) << "an old build that reads comes to no question";
@@ -446,9 +446,9 @@ TEST(ServerEvidence, held_evidence_ends_when_the_server_is_silent_for_its_longes
 }
 
 TEST(ServerEvidence, only_answers_earn_a_pause) {
-  LookRhythm rhythm(Millis{2'000});
+  ProbeRhythm rhythm(Millis{2'000});
   Instant now{Millis{1'000'000}};
-  const auto look = [&](LookRhythm::Look went) {
+  const auto look = [&](ProbeRhythm::Look went) {
     went.ended = now += rhythm.wait() + went.took;
     went.asked = rhythm.may_ask(now);
     rhythm.looked(went);
@@ -479,11 +479,11 @@ TEST(ServerEvidence, only_answers_earn_a_pause) {
 TEST(ServerEvidence, s8_that_it_can_be_reached_never_counts) {
   Bench bench;
   bench.idles();
-  bench.sight.reachable = Asked::answered;
+  bench.sample.reachable = Asked::answered;
   EXPECT_GT(bench.looks_until(S::hung), 0);
 
   Bench remote;
-  remote.sight.reachable = Asked::answered;
+  remote.sample.reachable = Asked::answered;
   EXPECT_EQ(remote.looks_until(S::hung), 0) << "neither a process nor slots nor totals";
   EXPECT_EQ(remote.state(), S::unknown);
   remote.look([&] { remote.open[1].pieces = 1; });
@@ -494,18 +494,18 @@ TEST(ServerEvidence, s8_that_it_can_be_reached_never_counts) {
 TEST(ServerEvidence, s9_refused_or_a_process_that_is_gone_is_gone_and_then_restarted) {
   for (const bool refused : {true, false}) {
     Bench bench;
-    bench.sight.reachable = Asked::answered;
+    bench.sample.reachable = Asked::answered;
     bench.look();
-    bench.sight.reachable = refused ? Asked::refused : Asked::waiting;
-    bench.sight.process_gone = !refused;
-    bench.look();
-    EXPECT_EQ(bench.state(), S::gone);
-    bench.sight.process_gone = false;
-    bench.sight.reachable = Asked::unasked;
+    bench.sample.reachable = refused ? Asked::refused : Asked::waiting;
+    bench.sample.process_gone = !refused;
     bench.look();
     EXPECT_EQ(bench.state(), S::gone);
-    bench.open[2] = {.since = bench.sight.at};
-    bench.sight.reachable = Asked::answered;
+    bench.sample.process_gone = false;
+    bench.sample.reachable = Asked::unasked;
+    bench.look();
+    EXPECT_EQ(bench.state(), S::gone);
+    bench.open[2] = {.since = bench.sample.at};
+    bench.sample.reachable = Asked::answered;
     bench.look();
     EXPECT_EQ(bench.state(1), S::restarted);
     EXPECT_NE(bench.state(2), S::restarted) << "it came after";
@@ -515,25 +515,25 @@ TEST(ServerEvidence, s9_refused_or_a_process_that_is_gone_is_gone_and_then_resta
 }
 
 TEST(ServerEvidence, s9_a_later_start_or_totals_that_fall_are_a_restart) {
-  for (const bool told : {true, false}) {
+  for (const bool reported : {true, false}) {
     Bench bench;
-    bench.sight.metrics = Asked::answered;
-    bench.sight.decodes = 1'000;
-    if (told) bench.sight.started = 100;
+    bench.sample.metrics = Asked::answered;
+    bench.sample.decodes = 1'000;
+    if (reported) bench.sample.started = 100;
     bench.look();
     bench.look([&] {
-      bench.sight.decodes = 3;
-      if (told) bench.sight.started = 200;
+      bench.sample.decodes = 3;
+      if (reported) bench.sample.started = 200;
     });
     EXPECT_EQ(bench.state(), S::restarted);
     bench.look([&] { bench.open[1].pieces = 1; });
     EXPECT_EQ(bench.state(), S::writing) << "it is not lost after all";
   }
   Bench turns;
-  turns.sight.started = 200;
+  turns.sample.started = 200;
   turns.look();
-  turns.look([&] { turns.sight.started = 100; });
-  turns.look([&] { turns.sight.started = 200; });
+  turns.look([&] { turns.sample.started = 100; });
+  turns.look([&] { turns.sample.started = 200; });
   EXPECT_NE(turns.state(), S::restarted) << "two servers behind one address";
 }
 
@@ -550,12 +550,12 @@ TEST(ServerEvidence, a_request_that_no_slot_works_on_is_swallowed) {
 
 TEST(ServerEvidence, slots_unanswered_are_working_while_the_process_is_busy) {
   Bench bench;
-  bench.sight.slots = Asked::waiting;
+  bench.sample.slots = Asked::waiting;
   bench.uses_cpu();
   EXPECT_EQ(bench.looks_until(S::hung,
                               [&] {
                                 bench.uses_cpu(12 * look_gap);
-                                bench.sight.slots_waiting += look_gap;
+                                bench.sample.slots_waiting += look_gap;
                               }),
             0);
   EXPECT_EQ(bench.state(), S::working);
@@ -564,13 +564,13 @@ TEST(ServerEvidence, slots_unanswered_are_working_while_the_process_is_busy) {
 
 TEST(ServerEvidence, slots_unanswered_and_an_idle_process_are_hung) {
   Bench bench;
-  bench.sight.slots = Asked::waiting;
+  bench.sample.slots = Asked::waiting;
   bench.idles();
-  EXPECT_GT(bench.looks_until(S::hung, [&] { bench.sight.slots_waiting += look_gap; }), 0);
+  EXPECT_GT(bench.looks_until(S::hung, [&] { bench.sample.slots_waiting += look_gap; }), 0);
   EXPECT_TRUE(says(bench.why(), "/slots is unanswered")) << bench.why();
 
   Bench remote;
-  remote.sight.slots = Asked::waiting;
+  remote.sample.slots = Asked::waiting;
   EXPECT_EQ(remote.looks_until(S::hung), 0) << "an old build that reads says as little";
 }
 
@@ -586,15 +586,16 @@ TEST(ServerEvidence, a_remote_slot_that_stands_still_takes_longer) {
   EXPECT_GT(took[0], 8);
   EXPECT_GE(took[1], 3 * took[0]);
 
-  Bench untold;
-  untold.look([&] { untold.shows({SlotSample{.id = 0, .is_processing = true, .task = 7}}); });
-  EXPECT_EQ(untold.looks_until(S::hung), 0) << "what older builds do not tell stands not still";
+  Bench unreported;
+  unreported.look(
+      [&] { unreported.shows({SlotSample{.id = 0, .is_processing = true, .task = 7}}); });
+  EXPECT_EQ(unreported.looks_until(S::hung), 0) << "what older builds do not tell stands not still";
 }
 
 TEST(ServerEvidence, one_slot_that_stands_still_among_others_is_found) {
   Bench bench;
-  bench.open[2] = {.since = bench.sight.at + Millis{1}};
-  bench.sight.cpu = Millis{};
+  bench.open[2] = {.since = bench.sample.at + Millis{1}};
+  bench.sample.cpu = Millis{};
   bench.open[1].pieces = 1;
   bench.look([&] { bench.shows({writing_slot(0, 7, 40), writing_slot(1, 8, 3)}); });
   const int looks = bench.looks_until(S::hung, [&] {
@@ -609,7 +610,7 @@ TEST(ServerEvidence, one_slot_that_stands_still_among_others_is_found) {
 
 TEST(ServerEvidence, slots_that_move_are_of_those_whose_streams_are_silent) {
   Bench bench;
-  bench.open[2] = {.since = bench.sight.at + Millis{1}};  // not streamed
+  bench.open[2] = {.since = bench.sample.at + Millis{1}};  // not streamed
   std::int64_t read = 0;
   for (int i = 0; i < 400; ++i) {
     bench.look([&] {
@@ -631,7 +632,7 @@ TEST(ServerEvidence, a_look_that_came_late_does_not_count) {
   EXPECT_GT(bench.looks_until(S::hung), 0);
 }
 
-TEST(ServerEvidence, patience_is_learnt_from_the_longest_gap) {
+TEST(ServerEvidence, the_limit_is_learnt_from_the_longest_gap) {
   const auto looks_after_gaps_of = [](int gap) {
     Bench bench;
     for (int i = 1; i < 30; ++i) {
@@ -664,7 +665,7 @@ TEST(ServerEvidence, a_request_that_is_over_is_forgotten) {
   bench.open.clear();
   bench.look();
   EXPECT_TRUE(bench.found.empty());
-  bench.open[1] = {.since = bench.sight.at, .pieces = 0};
+  bench.open[1] = {.since = bench.sample.at, .pieces = 0};
   bench.look();
   EXPECT_EQ(bench.state(), S::unknown);
 }

@@ -11,7 +11,7 @@ namespace {
 
 using test::Agent;
 using test::path_of;
-using test::tell;
+using test::replay;
 using namespace std::chrono_literals;
 
 Report evidence(Evidence said, const std::string& why = {}, const std::string& request = "1") {
@@ -38,7 +38,7 @@ class ServerTable : public testing::TestWithParam<Row> {};
 
 TEST_P(ServerTable, judges_by_what_the_server_does) {
   const auto& [letters, kind, pattern] = GetParam();
-  const auto health = tell(letters).judged.health;
+  const auto health = replay(letters).judged.health;
   EXPECT_EQ(name_of(health.kind), name_of(kind)) << letters;
   EXPECT_EQ(name_of(health.pattern), name_of(pattern)) << letters;
 }
@@ -82,7 +82,7 @@ TEST(Server, that_reads_for_hours_makes_the_session_slow_and_nothing_worse) {
   EXPECT_EQ(evidence_note(agent.judged.health, 0), "what the model server does");
 }
 
-TEST(Server, that_is_busy_without_telling_more_is_slow_at_most_however_long) {
+TEST(Server, that_is_busy_without_reporting_more_is_slow_at_most_however_long) {
   for (const auto state : {ServerState::loading, ServerState::queued, ServerState::working}) {
     Agent agent;
     agent.state("1").say(evidence(state)).pass(24h);
@@ -153,9 +153,9 @@ TEST(Server, that_moves_ends_the_wait_for_it_and_no_other_wait) {
 }
 
 TEST(Server, evidence_is_not_a_sign_of_life_of_the_agent) {
-  const auto told = tell("S ss ++ R+ R+ R");
-  EXPECT_EQ(path_of(told), "progressing silent");
-  EXPECT_FALSE(tell("R").judged.history.said_something);
+  const auto replayed = replay("S ss ++ R+ R+ R");
+  EXPECT_EQ(path_of(replayed), "progressing silent");
+  EXPECT_FALSE(replay("R").judged.history.said_something);
 }
 
 TEST(Server, doubt_by_repetition_stays_while_it_is_busy) {
@@ -171,9 +171,9 @@ TEST(Server, doubt_by_repetition_stays_while_it_is_busy) {
 
 TEST(Server, activity_is_described_in_a_sentence) {
   Agent agent;
-  const auto said = [&](Evidence told, const std::string& proof = {}) {
-    if (is_busy(told.state)) agent.say(evidence(told, proof)).pass(24h);
-    agent.say(evidence(told, proof));
+  const auto said = [&](Evidence replayed, const std::string& proof = {}) {
+    if (is_busy(replayed.state)) agent.say(evidence(replayed, proof)).pass(24h);
+    agent.say(evidence(replayed, proof));
     return why(agent);
   };
   agent.state("1");
@@ -213,13 +213,13 @@ TEST(Server, numbers_beyond_all_bounds_are_brought_within_them) {
 }
 
 TEST(Relay, heartbeats_keep_alive_and_prove_no_loop) {
-  const auto told = tell("S yyyyyyyyyyyyyyy");
-  EXPECT_TRUE(is_alive(told.judged.history, {}, told.now));
-  EXPECT_EQ(name_of(told.judged.health.kind), "progressing");
-  EXPECT_EQ(silence_begins(told.judged.history, {}) > told.now, true);
-  EXPECT_NE(name_of(judge(told.judged.history, {}, told.now + 1h).kind), "silent");
-  EXPECT_EQ(told.judged.history.periodic_beats, 0);
-  EXPECT_EQ(told.judged.history.gaps.longest(), 0ms);
+  const auto replayed = replay("S yyyyyyyyyyyyyyy");
+  EXPECT_TRUE(is_alive(replayed.judged.history, {}, replayed.now));
+  EXPECT_EQ(name_of(replayed.judged.health.kind), "progressing");
+  EXPECT_EQ(silence_begins(replayed.judged.history, {}) > replayed.now, true);
+  EXPECT_NE(name_of(judge(replayed.judged.history, {}, replayed.now + 1h).kind), "silent");
+  EXPECT_EQ(replayed.judged.history.periodic_beats, 0);
+  EXPECT_EQ(replayed.judged.history.gaps.longest(), 0ms);
 }
 
 TEST(Relay, phase_counts_only_where_the_agent_gives_no_position) {
@@ -340,7 +340,7 @@ TEST(ServerProperty, busy_is_never_suspect_nor_stuck_and_only_hung_is_trouble_by
     Case again;
     again.session = 1;
     std::vector<Transition> changes;
-    for (const auto& event : agent.events) again.take(event, changes);
+    for (const auto& event : agent.events) again.fold(event, changes);
     again.expire(agent.now, changes);
     ASSERT_TRUE(again.health.same_as(agent.judged.health));
     ASSERT_EQ(changes.size(), agent.changes.size());

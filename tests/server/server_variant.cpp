@@ -29,9 +29,9 @@ std::string text_of(const Variant& v) {
   return out.str();
 }
 
-Variant variant(unsigned seed, double patience) {
+Variant variant(unsigned seed, double wait_days) {
   Variant v(seed);
-  v.patience = patience;
+  v.wait_days = wait_days;
   v.model = {.build = static_cast<ServerBuild>(v.random() % 4),
              .slots = 1 + static_cast<int>(v.random() % 4),
              .batch = v.whole(32, 4'096),
@@ -41,14 +41,14 @@ Variant variant(unsigned seed, double patience) {
              .busy_cpu = v.between(0.05, 8),
              .idle_cpu = v.between(0.0005, 0.005)};
   v.request = {.prompt = v.whole(100, 200'000),
-               .answer = v.whole(5, 2'000 * patience),
+               .answer = v.whole(5, 2'000 * wait_days),
                .stream = v.maybe(0.8),
                .return_progress = true};
   // Nobody waits for longer than a working day.
   v.request.prompt =
-      std::min(v.request.prompt, static_cast<std::int64_t>(v.model.read_rate * 20'000 * patience));
-  v.request.answer =
-      std::min(v.request.answer, static_cast<std::int64_t>(v.model.write_rate * 10'000 * patience));
+      std::min(v.request.prompt, static_cast<std::int64_t>(v.model.read_rate * 20'000 * wait_days));
+  v.request.answer = std::min(v.request.answer,
+                              static_cast<std::int64_t>(v.model.write_rate * 10'000 * wait_days));
   if (v.maybe(0.3)) v.request.cached = v.request.prompt * 9 / 10;
   v.from = {.is_local = v.maybe(0.6), .has_slots = v.maybe(0.9), .has_metrics = v.maybe(0.5)};
   v.others = v.maybe(0.5) ? static_cast<int>(v.random() % 4) : 0;
@@ -96,7 +96,7 @@ void lose_it(Variant& v, FaultKind kind) {
 
 void long_prompt(Variant& v) {
   v.request.prompt =
-      static_cast<std::int64_t>(v.model.read_rate * v.between(600, 30'000 * v.patience));
+      static_cast<std::int64_t>(v.model.read_rate * v.between(600, 30'000 * v.wait_days));
   v.request.cached = v.maybe(0.3) ? v.request.prompt / 3 : 0;
   v.others = 0;
 }
@@ -104,13 +104,13 @@ void long_prompt(Variant& v) {
 void slow_answer(Variant& v) {
   v.model.write_rate = v.between(0.01, 2);
   v.request.answer = std::max<std::int64_t>(
-      5, static_cast<std::int64_t>(v.model.write_rate * v.between(600, 30'000 * v.patience)));
+      5, static_cast<std::int64_t>(v.model.write_rate * v.between(600, 30'000 * v.wait_days)));
   v.others = 0;
 }
 
 void slow_batches(Variant& v) {
   v.model.read_rate = static_cast<double>(v.model.batch) / v.between(60, 300);
-  v.request.prompt = v.model.batch * v.whole(2, 60 * v.patience);
+  v.request.prompt = v.model.batch * v.whole(2, 60 * v.wait_days);
   v.request.cached = 0;
 }
 
@@ -189,7 +189,7 @@ void livelock(Variant& v) {
   v.fault->slots_answer = false;
   v.from.is_local = true;
   v.others = 0;
-  v.given_up_after = Millis{static_cast<std::int64_t>(v.patience * 21'600'000)};
+  v.given_up_after = Millis{static_cast<std::int64_t>(v.wait_days * 21'600'000)};
 }
 
 void stalled_slot(Variant& v) {
@@ -215,20 +215,20 @@ std::string path_of(const Seen& seen) {
   return all + "\n  last: " + seen.last.why;
 }
 
-Seen watch(Variant& v, Onlooker* onlooker) {
+Seen watch(Variant& v, Watcher* watcher) {
   Instant now{Millis{1'000'000}};
   SimulatedServer server(v.model, now, v.seed);
   if (v.model.build != ServerBuild::ollama) {  // that loads with the first request
     now += v.model.loading + Millis{1};
     server.advance(now);
   }
-  ServerLooker::Hearer hearer;
-  if (onlooker != nullptr)
-    hearer = [&](std::uint64_t request, const Piece& piece) { onlooker->got(request, piece); };
-  ServerLooker looker(server, v.from, std::move(hearer));
+  ServerSampler::FindingSink sink;
+  if (watcher != nullptr)
+    sink = [&](std::uint64_t request, const Piece& piece) { watcher->got(request, piece); };
+  ServerSampler sampler(server, v.from, std::move(sink));
   const auto opened = [&](std::uint64_t request, const SimulatedRequest& wanted, bool is_ours) {
-    looker.opened(request, wanted.stream);
-    if (onlooker != nullptr) onlooker->opened(request, wanted, is_ours);
+    sampler.opened(request, wanted.stream);
+    if (watcher != nullptr) watcher->opened(request, wanted, is_ours);
   };
   Seen seen;
   std::vector<std::uint64_t> others;
@@ -243,11 +243,11 @@ Seen watch(Variant& v, Onlooker* onlooker) {
   };
   const int before =
       v.others > 0 ? static_cast<int>(v.random() % static_cast<unsigned>(v.others + 1)) : 0;
-  if (onlooker != nullptr) onlooker->passed(now);
+  if (watcher != nullptr) watcher->passed(now);
   for (int at = 0; at < before; ++at) other();
   now += v.others > 0 ? Millis{static_cast<std::int64_t>(v.between(1, 60'000))} : Millis{0};
   server.advance(now);
-  if (onlooker != nullptr) onlooker->passed(now);
+  if (watcher != nullptr) watcher->passed(now);
   const bool swallows = v.fault && v.fault->kind == FaultKind::swallow;
   if (swallows) server.fail(*v.fault);
   const std::uint64_t ours = server.submit(v.request);
@@ -260,7 +260,7 @@ Seen watch(Variant& v, Onlooker* onlooker) {
   const Instant began = now;
   std::optional<Instant> failed;
   int failed_looks = 0;
-  LookRhythm rhythm;
+  ProbeRhythm rhythm;
   int late = before;
   while (now - began < v.ends_after) {
     double step = static_cast<double>(rhythm.wait().count()) *
@@ -272,15 +272,15 @@ Seen watch(Variant& v, Onlooker* onlooker) {
     if (pauses && v.fault->at > now && v.fault->at <= next)
       step += static_cast<double>(v.fault->lasts.count());
     const auto to = now + Millis{static_cast<std::int64_t>(step)};
-    for (now += Onlooker::step; onlooker != nullptr && now < to; now += Onlooker::step) {
+    for (now += Watcher::step; watcher != nullptr && now < to; now += Watcher::step) {
       if (pauses && now >= v.fault->at && now < v.fault->at + v.fault->lasts) continue;
       server.advance(now);
-      onlooker->passed(now);
-      looker.hear();
+      watcher->passed(now);
+      sampler.hear();
     }
     now = to;
     server.advance(now);
-    if (onlooker != nullptr) onlooker->passed(now);
+    if (watcher != nullptr) watcher->passed(now);
     if (late < v.others && v.maybe(0.01)) {
       ++late;
       other();
@@ -288,16 +288,16 @@ Seen watch(Variant& v, Onlooker* onlooker) {
     if (!v.others_are_ours)
       for (const auto request : others) (void)server.received(request);
     if (!failed && server.has_failed()) failed = now;
-    const auto findings = looker.look(rhythm.may_ask(now));
+    const auto findings = sampler.look(rhythm.may_ask(now));
     const auto took = server.now() - now;
     now = server.now();
     rhythm.looked({.ended = now,
                    .took = took,
                    .in_vain = took,
-                   .changed = looker.has_changed(),
-                   .asked = looker.has_asked(),
-                   .unanswered = looker.is_unanswered()});
-    if (!looker.is_open(ours)) {
+                   .changed = sampler.has_changed(),
+                   .asked = sampler.has_asked(),
+                   .unanswered = sampler.is_unanswered()});
+    if (!sampler.is_open(ours)) {
       seen.is_done = true;
       break;
     }
@@ -305,7 +305,7 @@ Seen watch(Variant& v, Onlooker* onlooker) {
     ++(failed ? failed_looks : seen.looks_before);
     for (const auto& finding : findings) {
       const ServerState state = finding.evidence.state;
-      if (onlooker != nullptr) onlooker->found(finding);
+      if (watcher != nullptr) watcher->found(finding);
       if (state == ServerState::hung) {
         ++seen.hung;
         if (seen.first_hung.empty())
@@ -325,11 +325,11 @@ Seen watch(Variant& v, Onlooker* onlooker) {
       }
       seen.last = finding;
     }
-    const ServerState told = seen.last.evidence.state;
-    const bool is_told = seen.hung_after || told == ServerState::restarted ||
-                         (told == ServerState::gone && failed_looks > 100);
+    const ServerState reported = seen.last.evidence.state;
+    const bool is_shown = seen.hung_after || reported == ServerState::restarted ||
+                          (reported == ServerState::gone && failed_looks > 100);
     if (failed && v.fault->kind != FaultKind::pause &&
-        (is_told || now - *failed > v.given_up_after))
+        (is_shown || now - *failed > v.given_up_after))
       break;
   }
   return seen;

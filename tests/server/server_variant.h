@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "server/server_looker.h"
+#include "server/server_sampler.h"
 #include "support/simulated_server.h"
 
 namespace watchdog::test {
@@ -21,7 +21,7 @@ inline constexpr Millis day = 24 * hour;
 struct Variant {
   unsigned seed = 0;
   std::mt19937_64 random{seed};
-  double patience = 1;  ///< Of who waits for an answer, in working days.
+  double wait_days = 1;  ///< Of who waits for an answer, in working days.
   SimulatedModel model;
   SimulatedRequest request;
   Standpoint from;
@@ -40,10 +40,10 @@ struct Variant {
   }
   bool maybe(double share) { return std::bernoulli_distribution(share)(random); }
 };
-[[nodiscard]] Variant variant(unsigned seed, double patience = 1);
+[[nodiscard]] Variant variant(unsigned seed, double wait_days = 1);
 [[nodiscard]] std::string text_of(const Variant& variant);
 
-/// The longest that it may take to find a hang: some looks, and patience for what may have been a
+/// The longest that it may take to find a hang: some looks, and time for what may have been a
 /// batch before.
 [[nodiscard]] Millis bound_of(const Variant& variant);
 
@@ -84,9 +84,9 @@ struct Seen {
 [[nodiscard]] std::string path_of(const Seen& seen);
 
 /// Gets what a proxy on the way gets, in its order. Use from one thread at a time.
-class Onlooker {
+class Watcher {
  public:
-  virtual ~Onlooker() = default;
+  virtual ~Watcher() = default;
   virtual void opened(std::uint64_t request, const SimulatedRequest& wanted, bool is_ours) = 0;
   virtual void got(std::uint64_t request, const Piece& piece) = 0;
   virtual void found(const ServerFinding& finding) = 0;
@@ -95,8 +95,8 @@ class Onlooker {
   static constexpr Millis step{5'000};
 };
 
-/// Lets the variant happen and looks at it every 2 … 15 s, rarer while nothing changes. `onlooker`
+/// Lets the variant happen and looks at it every 2 … 15 s, rarer while nothing changes. `watcher`
 /// may be null.
-[[nodiscard]] Seen watch(Variant& v, Onlooker* onlooker = nullptr);
+[[nodiscard]] Seen watch(Variant& v, Watcher* watcher = nullptr);
 
 }  // namespace watchdog::test

@@ -68,13 +68,13 @@ class Alerting : public testing::Test {
     return *found;
   }
   /// The oldest first, each as `SESSION:WORD`, recoveries with a `-`, those that wait in brackets.
-  std::string told() {
+  std::string reported() {
     std::string text;
     auto all = alerts();
     for (auto alert = all.rbegin(); alert != all.rend(); ++alert) {
       if (!text.empty()) text += ' ';
       auto one = alert->session + (alert->kind == AlertKind::recovery ? ":-" : ":") + alert->word;
-      text += alert->told ? one : "(" + one + ")";
+      text += alert->sent_with ? one : "(" + one + ")";
     }
     return text;
   }
@@ -114,10 +114,10 @@ TEST_F(Alerting, a_change_of_health_brings_its_alert_along) {
   ASSERT_EQ(alert.deliveries.size(), 2U);
   EXPECT_EQ(alert.deliveries[1].channel, "b");
   EXPECT_EQ(alert.deliveries[1].state, DeliveryState::pending);
-  EXPECT_TRUE(store->take_told());
-  EXPECT_FALSE(store->take_told());
+  EXPECT_TRUE(store->drain_new_messages());
+  EXPECT_FALSE(store->drain_new_messages());
   recover("s");
-  EXPECT_EQ(told(), "s:stuck (s:-progressing)") << "of one parent, within a minute";
+  EXPECT_EQ(reported(), "s:stuck (s:-progressing)") << "of one parent, within a minute";
   EXPECT_EQ(alerts()[0].episode, alerts()[1].episode);
 }
 
@@ -128,13 +128,13 @@ TEST_F(Alerting, an_end_brings_its_alert_along) {
   ASSERT_TRUE(say(*store, "f", {change(), failed}).ok());
   ASSERT_TRUE(say(*store, "c", {change(), ending()}).ok());
   look();
-  EXPECT_EQ(told(), "f:failed");
+  EXPECT_EQ(reported(), "f:failed");
   EXPECT_EQ(alerts()[0].reason, "Tool error");
   EXPECT_EQ(alerts()[0].detail, "no disk");
   restart();
   ASSERT_TRUE(say(*store, "f", {change()}).ok());  // late
   look();
-  EXPECT_EQ(told(), "f:failed") << "once";
+  EXPECT_EQ(reported(), "f:failed") << "once";
   ASSERT_TRUE(say(*store, "f", {Report{.kind = ReportKind::start}}).ok());
   look();
   EXPECT_EQ(alerts()[0].kind, AlertKind::recovery);
@@ -146,11 +146,11 @@ TEST_F(Alerting, trouble_that_began_while_nobody_watched_is_notified_once) {
   ASSERT_TRUE(say(*store, "s", {change(), beat(), beat(), beat(), beat(), beat()}).ok());
   ASSERT_TRUE(say(*store, "e", {change(), ending(OutcomeKind::incomplete)}).ok());
   watch();
-  EXPECT_EQ(told(), "s:stuck e:incomplete");
+  EXPECT_EQ(reported(), "s:stuck e:incomplete");
   restart();
   restart();
   look();
-  EXPECT_EQ(told(), "s:stuck e:incomplete");
+  EXPECT_EQ(reported(), "s:stuck e:incomplete");
 }
 
 TEST_F(Alerting, nobody_is_notified_if_no_alert_rules_are_set) {
@@ -159,7 +159,7 @@ TEST_F(Alerting, nobody_is_notified_if_no_alert_rules_are_set) {
   auto started = Observer::start(*store, {});
   observer = std::move(*started);
   get_stuck("s");
-  EXPECT_EQ(told(), "");
+  EXPECT_EQ(reported(), "");
 }
 
 TEST_F(Alerting, a_commit_that_fails_leaves_neither_transition_nor_alert) {
@@ -187,9 +187,9 @@ TEST_F(Alerting, a_commit_that_fails_leaves_neither_transition_nor_alert) {
         SQLITE_OK);
     sqlite3_close(other);
   }
-  EXPECT_EQ(told(), "");
+  EXPECT_EQ(reported(), "");
   restart();
-  EXPECT_EQ(told(), "s:stuck");
+  EXPECT_EQ(reported(), "s:stuck");
   EXPECT_EQ(store->reader().session("s")->health, HealthKind::stuck);
 }
 
@@ -200,21 +200,21 @@ TEST_F(Alerting, a_wait_for_a_person_is_notified_after_a_minute_even_if_it_follo
   ASSERT_TRUE(say(*store, "w", {change(), overload}).ok());
   look();
   pass(300s);
-  EXPECT_EQ(told(), "");
+  EXPECT_EQ(reported(), "");
   ASSERT_TRUE(say(*store, "w", {approval}).ok());
   look();
   pass(58s);
-  EXPECT_EQ(told(), "");
+  EXPECT_EQ(reported(), "");
   restart();
   pass(3s);
-  EXPECT_EQ(told(), "w:needs_input");
+  EXPECT_EQ(reported(), "w:needs_input");
   EXPECT_NE(alerts()[0].reason.find("May I deploy?"), std::string::npos);
   ASSERT_TRUE(say(*store, "w", {change()}).ok());
   look();
   EXPECT_EQ(alerts().size(), 2U);
 }
 
-TEST_F(Alerting, time_alone_tells_what_holds_and_what_waits_for_long) {
+TEST_F(Alerting, time_alone_reports_what_holds_and_what_waits_for_long) {
   rules.hold = 30s;
   rules.blocked_for = 60s;
   open();
@@ -223,15 +223,15 @@ TEST_F(Alerting, time_alone_tells_what_holds_and_what_waits_for_long) {
   ASSERT_TRUE(say(*store, "w", {change(), wait}).ok());
   look();
   pass(29s);
-  EXPECT_EQ(told(), "");
+  EXPECT_EQ(reported(), "");
   const auto due = observer->look();
   ASSERT_TRUE(due.ok());
   EXPECT_EQ(*due, store->now() + 1s);
   restart();
   pass(1s);
-  EXPECT_EQ(told(), "s:stuck");
+  EXPECT_EQ(reported(), "s:stuck");
   pass(31s);
-  EXPECT_EQ(told(), "s:stuck w:blocked");
+  EXPECT_EQ(reported(), "s:stuck w:blocked");
   EXPECT_NE(alerts()[0].reason.find("a person"), std::string::npos);
 }
 
@@ -272,7 +272,7 @@ TEST_F(Alerting, many_go_together_and_wait_for_each_other) {
   sent("a", {1, 2, 3, 4});
   get_stuck("c9", {.parent = "p"});
   get_stuck("x");
-  EXPECT_EQ(told(), "c0:stuck c1:stuck c2:stuck c3:stuck (c9:stuck) x:stuck");
+  EXPECT_EQ(reported(), "c0:stuck c1:stuck c2:stuck c3:stuck (c9:stuck) x:stuck");
   EXPECT_EQ(next("a"), Ids{6});
   sent("a", {6});
   restart();
@@ -301,7 +301,7 @@ TEST_F(Alerting, an_acknowledged_alert_is_not_notified_again) {
                   {Report{.kind = ReportKind::end, .detail = Outcome{.kind = OutcomeKind::failed}}})
                   .ok());
   look();
-  EXPECT_EQ(told(), "s:stuck");
+  EXPECT_EQ(reported(), "s:stuck");
 }
 
 TEST_F(Alerting, an_end_that_somebody_acknowledged_needs_nobody) {
@@ -347,9 +347,9 @@ TEST_F(Alerting, a_snoozed_alert_is_notified_again_if_nothing_improved) {
   EXPECT_EQ(store->snooze_alert(3, 60s).error().code, ErrorCode::conflict);
   restart();
   pass(59s);
-  EXPECT_EQ(told(), "s:stuck t:stuck t:-progressing");
+  EXPECT_EQ(reported(), "s:stuck t:stuck t:-progressing");
   pass(2s);
-  EXPECT_EQ(told(), "s:stuck t:stuck t:-progressing s:stuck");
+  EXPECT_EQ(reported(), "s:stuck t:stuck t:-progressing s:stuck");
 }
 
 TEST_F(Alerting, alerts_go_with_their_session_and_with_time) {
@@ -363,10 +363,10 @@ TEST_F(Alerting, alerts_go_with_their_session_and_with_time) {
   look();
   Retention retention{.ended_for = 1'800s, .folded_through = observer->folded()};
   for (int piece = 0; piece < 20; ++piece) ASSERT_TRUE(store->trim(retention).ok());
-  EXPECT_EQ(told(), "") << "those of s are too old, those of t went with it";
+  EXPECT_EQ(reported(), "") << "those of s are too old, those of t went with it";
   EXPECT_EQ(next("a"), Ids{});
   recover("s");
-  EXPECT_EQ(told(), "s:-progressing") << "what was told is still known";
+  EXPECT_EQ(reported(), "s:-progressing") << "what was told is still known";
   EXPECT_GT(alerts()[0].id, 3) << "no id is used again";
 }
 
@@ -400,7 +400,7 @@ TEST_F(Alerting, restarts_do_not_change_the_notifications) {
         if (restarting && random() % 4 == 0) restart();
       }
       pass(30s);
-      results[restarting ? 1 : 0] = told();
+      results[restarting ? 1 : 0] = reported();
       observer.reset();
       store.reset();
     }

@@ -102,7 +102,7 @@ TEST_F(Erasing, leaves_no_byte_of_a_session_in_any_file) {
   const auto erased = store.erase({.sessions = {session}});
   ASSERT_TRUE(erased.ok()) << erased.error().message;
   EXPECT_EQ(*erased, std::vector<std::string>{session});
-  (*observer)->forget(store.take_dropped());
+  (*observer)->forget(store.drain_dropped());
   // The parent's name in the child's row belongs to the child.
   auto text = test::content_of(path);
   std::size_t left = 0;

@@ -21,7 +21,7 @@ using test::ManualClock;
 using test::say;
 using test::TempDir;
 
-class Keeping : public testing::Test {
+class RetentionTest : public testing::Test {
  protected:
   TempDir dir;
   ManualClock clock;
@@ -40,7 +40,7 @@ class Keeping : public testing::Test {
   }
 };
 
-TEST_F(Keeping, ended_sessions_go_after_their_time_and_running_ones_stay) {
+TEST_F(RetentionTest, ended_sessions_go_after_their_time_and_running_ones_stay) {
   (void)say(store, "old", {change(), ending()}, Creation::demand, {.labels = {{"k", "v"}}});
   (void)say(store, "running", {change()});
   clock.advance(24h * 31);
@@ -52,7 +52,7 @@ TEST_F(Keeping, ended_sessions_go_after_their_time_and_running_ones_stay) {
   EXPECT_EQ(store.reader().sessions({.label_key = "k", .label_value = "v"})->size(), 0U);
 }
 
-TEST_F(Keeping, dead_session_goes_from_file_and_memory_and_its_key_is_not_given_again) {
+TEST_F(RetentionTest, dead_session_goes_from_file_and_memory_and_its_key_is_not_given_again) {
   auto observer = Observer::start(store, {});
   ASSERT_TRUE(observer.ok());
   const auto key = say(store, "s", {change(), {.kind = ReportKind::exited}})->key;
@@ -65,12 +65,12 @@ TEST_F(Keeping, dead_session_goes_from_file_and_memory_and_its_key_is_not_given_
   ASSERT_TRUE((*observer)->look().ok());
   trim({});
   EXPECT_FALSE(store.reader().session("s").ok());
-  (*observer)->forget(store.take_dropped());
+  (*observer)->forget(store.drain_dropped());
   EXPECT_EQ((*observer)->watched(), 0U);
   EXPECT_GT(say(store, "t", {change()})->key, key);
 }
 
-TEST_F(Keeping, sequence_numbers_are_not_given_out_again) {
+TEST_F(RetentionTest, sequence_numbers_are_not_given_out_again) {
   (void)say(store, "s", {change(), change(), ending()});
   const auto last = store.reader().newest()->first;
   trim({.ended_for = Millis{-1}});
@@ -80,7 +80,7 @@ TEST_F(Keeping, sequence_numbers_are_not_given_out_again) {
   EXPECT_GT(say(*again, "t", {change()})->last, last + 1);
 }
 
-TEST_F(Keeping, size_limit_takes_ended_sessions_first_then_the_oldest_events) {
+TEST_F(RetentionTest, size_limit_takes_ended_sessions_first_then_the_oldest_events) {
   const std::vector<Report> many(2'000, change("x", std::string(180, 'd')));
   (void)say(store, "ended", many);
   (void)say(store, "ended", {ending()});
@@ -94,7 +94,7 @@ TEST_F(Keeping, size_limit_takes_ended_sessions_first_then_the_oldest_events) {
   EXPECT_EQ(left.back().seq, store.reader().session("running")->head);
 }
 
-TEST_F(Keeping, heartbeats_of_days_merge_into_few_rows_with_their_counts) {
+TEST_F(RetentionTest, heartbeats_of_days_merge_into_few_rows_with_their_counts) {
   auto observer = Observer::start(store, {});
   ASSERT_TRUE(observer.ok());
   (void)say(store, "s", {change()});
@@ -122,7 +122,7 @@ TEST_F(Keeping, heartbeats_of_days_merge_into_few_rows_with_their_counts) {
             before->history.heartbeats);
 }
 
-TEST_F(Keeping, audit_entries_are_kept_as_long_as_sessions_and_the_newest_1000_longer) {
+TEST_F(RetentionTest, audit_entries_are_kept_as_long_as_sessions_and_the_newest_1000_longer) {
   const auto acts = [&](int count, const std::string& actor) {
     const AuditEntry entry{.at = clock.wall(),
                            .actor = actor,
@@ -155,7 +155,7 @@ TEST_F(Keeping, audit_entries_are_kept_as_long_as_sessions_and_the_newest_1000_l
 constexpr Millis day{24LL * 3'600'000};
 
 // Decisions by age must not depend on a clock that anybody may set.
-TEST_F(Keeping, wrong_wall_clock_drops_nothing_and_is_reported) {
+TEST_F(RetentionTest, wrong_wall_clock_drops_nothing_and_is_reported) {
   std::mt19937 random(test::random_seed());
   const AuditEntry entry{.at = clock.wall(), .actor = "a", .target = "t", .outcome = "ok"};
   const auto acted = store.alone([&]() -> Result<void> {  // in one transaction
@@ -193,7 +193,7 @@ TEST_F(Keeping, wrong_wall_clock_drops_nothing_and_is_reported) {
   EXPECT_TRUE(store.reader().session("running").ok());
 }
 
-TEST_F(Keeping, boot_with_a_wrong_clock_drops_nothing_while_it_may_be_set) {
+TEST_F(RetentionTest, boot_with_a_wrong_clock_drops_nothing_while_it_may_be_set) {
   (void)say(store, "ended", {change(), ending()});
   ManualClock rebooted("second boot");
   rebooted.set_wrong(40 * day);
@@ -218,7 +218,7 @@ TEST_F(Keeping, boot_with_a_wrong_clock_drops_nothing_while_it_may_be_set) {
   EXPECT_FALSE(again->reader().session("ended").ok());
 }
 
-TEST_F(Keeping, limit_of_size_holds_whatever_the_clock_says) {
+TEST_F(RetentionTest, limit_of_size_holds_whatever_the_clock_says) {
   const std::vector<Report> many(2'000, change("x", std::string(180, 'd')));
   (void)say(store, "older", many);
   (void)say(store, "older", {ending()});
@@ -232,7 +232,7 @@ TEST_F(Keeping, limit_of_size_holds_whatever_the_clock_says) {
   EXPECT_LE(store.bytes(), limit);
 }
 
-class Abandoned : public Keeping {
+class Abandoned : public RetentionTest {
  protected:
   Result<std::unique_ptr<Observer>> observer = Observer::start(store, {});
 
@@ -318,7 +318,7 @@ TEST_F(Abandoned, many_that_never_end_stay_within_the_limit_of_size) {
     const auto more = store.trim(
         {.bytes_max = limit, .folded_through = (*observer)->folded(), .more_end = ended > 0});
     ASSERT_TRUE(more.ok());
-    (*observer)->forget(store.take_dropped());
+    (*observer)->forget(store.drain_dropped());
     if (!*more && ended == 0) break;
   }
   EXPECT_LE(store.bytes(), limit);
@@ -328,7 +328,7 @@ TEST_F(Abandoned, many_that_never_end_stay_within_the_limit_of_size) {
 }
 
 // Merging must not change what a replay from the beginning concludes.
-TEST_F(Keeping, merging_keeps_every_transition_and_every_count) {
+TEST_F(RetentionTest, merging_keeps_every_transition_and_every_count) {
   std::mt19937 random(test::random_seed());
   auto observer = Observer::start(store, {});
   ASSERT_TRUE(observer.ok());
@@ -350,7 +350,7 @@ TEST_F(Keeping, merging_keeps_every_transition_and_every_count) {
     judged.session = row->key;
     const auto events = store.reader().events_after(0, 100'000);
     for (const auto& event : *events) {
-      if (event.session == row->key || judged.history.seq > 0) judged.take(event, changes);
+      if (event.session == row->key || judged.history.seq > 0) judged.fold(event, changes);
     }
     return std::pair(judged, events->size());
   };

@@ -138,7 +138,7 @@ TEST_F(StoreFile, pages_end_with_their_bytes_as_well) {
   for (const std::size_t bytes_max : {1U, 100U, 5'000U}) {
     std::vector<Seq> forwards;
     std::vector<Seq> backwards;
-    const auto take = [&](const EventPage& page, std::vector<Seq>& into) {
+    const auto add = [&](const EventPage& page, std::vector<Seq>& into) {
       std::size_t bytes = 0;
       for (const auto& event : page.events) {
         EXPECT_TRUE(into.empty() || bytes < bytes_max) << "the page was full before this one";
@@ -149,13 +149,13 @@ TEST_F(StoreFile, pages_end_with_their_bytes_as_well) {
     };
     for (std::optional<Seq> after = 0; after;) {
       const auto page = reader.page(key, *after, count, {}, bytes_max);
-      take(*page, forwards);
+      add(*page, forwards);
       after = page->next;
     }
     for (std::optional<Seq> before = INT64_MAX; before;) {
       const auto page = reader.page_before(key, *before, count, {}, bytes_max);
       if (page->events.empty()) break;  // the beginning
-      take(*page, backwards);
+      add(*page, backwards);
       before = page->next;
     }
     EXPECT_EQ(forwards.size(), static_cast<std::size_t>(count)) << bytes_max;
@@ -381,26 +381,27 @@ std::string aborts_in(const Directive& directive) {
 
 TEST_F(StoreFile, abort_of_a_turn_is_a_directive_until_the_turn_is_over) {
   auto store = open(path);
-  const auto told = [&](std::vector<Report> reports) {
+  const auto reported = [&](std::vector<Report> reports) {
     const auto receipt = say(store, "s", std::move(reports));
     EXPECT_EQ(aborts_in(*store.reader().directive_of("s")), aborts_in(receipt->directive));
     EXPECT_FALSE(receipt->directive.cancel) << "the session itself is not to stop";
     return aborts_in(receipt->directive);
   };
-  EXPECT_EQ(told({turn(turn_reports::turn_start, "t"), turn(turn_reports::turn_start, "u")}), "");
-  EXPECT_EQ(told({abort_of("t", {}, "first")}), "first: t/");
-  EXPECT_EQ(told({abort_of("t", {}, "second")}), "first: t/") << "asked again it is the same";
-  EXPECT_EQ(told({abort_of("u", "c"), abort_of("t", "d")}), "first: t/ u/c t/d");
-  EXPECT_EQ(told({{.kind = ReportKind::tool_result, .name = "f", .call_id = "x"}}),
+  EXPECT_EQ(reported({turn(turn_reports::turn_start, "t"), turn(turn_reports::turn_start, "u")}),
+            "");
+  EXPECT_EQ(reported({abort_of("t", {}, "first")}), "first: t/");
+  EXPECT_EQ(reported({abort_of("t", {}, "second")}), "first: t/") << "asked again it is the same";
+  EXPECT_EQ(reported({abort_of("u", "c"), abort_of("t", "d")}), "first: t/ u/c t/d");
+  EXPECT_EQ(reported({{.kind = ReportKind::tool_result, .name = "f", .call_id = "x"}}),
             "first: t/ u/c t/d");
-  EXPECT_EQ(told({{.kind = ReportKind::tool_timeout, .name = "f", .call_id = "c"}}),
+  EXPECT_EQ(reported({{.kind = ReportKind::tool_timeout, .name = "f", .call_id = "c"}}),
             "first: t/ t/d");
   { EXPECT_EQ(aborts_in(say(store, "s", {beat()})->directive), "first: t/ t/d"); }
   {
     auto other = open(path);
     EXPECT_EQ(aborts_in(say(other, "s", {beat()})->directive), "first: t/ t/d") << "it is kept";
   }
-  EXPECT_EQ(told({turn(turn_reports::turn_end, "t")}), "") << "and all calls of it";
+  EXPECT_EQ(reported({turn(turn_reports::turn_end, "t")}), "") << "and all calls of it";
 }
 
 TEST_F(StoreFile, aborts_end_with_the_attempt_and_with_its_process) {

@@ -1,5 +1,5 @@
 /// \file
-/// An agent told call by call, as it would report, and judged on the way.
+/// An agent that reports call by call, and judged on the way.
 #pragma once
 
 #include <set>
@@ -29,7 +29,7 @@ class Agent {
     event.late = is_end(judged.history.lifecycle) && report.kind != ReportKind::start;
     event.report = std::move(report);
     events.push_back(event);
-    judged.take(event, changes);
+    judged.fold(event, changes);
     return note();
   }
 

@@ -29,7 +29,7 @@ ModelBackend::ModelBackend(const Options& options) : options_(options) {
   const std::string wrong = apply(
       json::parse(options.scenario, nullptr, /*allow_exceptions=*/false), Instant{}, scenario_);
   if (!wrong.empty()) throw std::invalid_argument("scenario: " + wrong);
-  told_ = options.scenario;
+  scenario_text_ = options.scenario;
   live_ = std::make_unique<LiveServer>(LiveServer::Options{.model = scenario_.model,
                                                            .time_scale = options.time_scale,
                                                            .burn = options.burn,
@@ -67,11 +67,11 @@ std::string ModelBackend::change(const std::string& text) {
     const std::lock_guard guard(mutex_);
     if (std::string wrong = apply(wanted, now, scenario_); !wrong.empty()) return wrong;
     changed = scenario_;
-    json told = json::parse(told_);
-    told.merge_patch(wanted);
-    told.erase("mend");
-    if (child_.is_running()) told.erase("fault");  // each comes once
-    told_ = told.dump();
+    json response = json::parse(scenario_text_);
+    response.merge_patch(wanted);
+    response.erase("mend");
+    if (child_.is_running()) response.erase("fault");  // each comes once
+    scenario_text_ = response.dump();
   }
   live_->change([&](SimulatedServer& server) {
     if (changed.mend) server.mend();
@@ -79,7 +79,7 @@ std::string ModelBackend::change(const std::string& text) {
     if (changed.fault) server.fail(*changed.fault);
   });
   wanted.erase("kind");
-  child_.tell(wanted.dump());
+  child_.configure(wanted.dump());
   return {};
 }
 
@@ -109,7 +109,7 @@ void ModelBackend::serve(Exchange& exchange) {
   } else if (request.method == "POST" && spoken.speaker != nullptr) {
     state = answer(exchange, spoken);
   } else if (question) {
-    state = tell(exchange, path, *question);
+    state = send_answer(exchange, path, *question);
   } else {
     exchange.respond(404, refusal_of(404, "File Not Found", "not_found_error"),
                      "application/json; charset=utf-8", server_header(now.model.build));
@@ -152,16 +152,17 @@ std::string ModelBackend::log() {
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::string ModelBackend::tell(Exchange& exchange, const std::string& path, Question question) {
+std::string ModelBackend::send_answer(Exchange& exchange, const std::string& path,
+                                      Question question) {
   const BackendScenario now = scenario();
   const auto gone = [&] { return exchange.is_gone(); };
   ServerView view;
   if (now.model.build == ServerBuild::ollama) {
     view.is_refused = !child_.is_running();
   } else {
-    const auto told = live_->ask(question, gone);
-    if (!told) return "cancelled";
-    view = *told;
+    const auto response = live_->ask(question, gone);
+    if (!response) return "cancelled";
+    view = *response;
     if (view.is_refused) {
       exchange.reset();
       return "lost";
@@ -172,9 +173,9 @@ std::string ModelBackend::tell(Exchange& exchange, const std::string& path, Ques
     const std::lock_guard guard(mutex_);
     since = std::exchange(metrics_before_, view);
   }
-  const ServerTold told = told_at(path, view, since, now.model, now.manners);
-  return exchange.respond(told.status, told.body, told.content_type,
-                          std::string(server_header(now.model.build)) + told.headers)
+  const ServerResponse response = response_at(path, view, since, now.model, now.manners);
+  return exchange.respond(response.status, response.body, response.content_type,
+                          std::string(server_header(now.model.build)) + response.headers)
              ? "answered"
              : "cancelled";
 }
@@ -226,12 +227,12 @@ std::string ModelBackend::answer(Exchange& exchange, const Spoken& spoken) {
 
 std::uint16_t ModelBackend::child_port() {
   const std::lock_guard guard(mutex_);
-  const json told = {
-      {"scenario", told_}, {"time_scale", options_.time_scale}, {"burn", options_.burn}};
-  const auto port = child_.port(told.dump(), scenario_.model.slots, scenario_.model.context);
-  json later = json::parse(told_);
+  const json response = {
+      {"scenario", scenario_text_}, {"time_scale", options_.time_scale}, {"burn", options_.burn}};
+  const auto port = child_.port(response.dump(), scenario_.model.slots, scenario_.model.context);
+  json later = json::parse(scenario_text_);
   later.erase("fault");
-  told_ = later.dump();
+  scenario_text_ = later.dump();
   return port;
 }
 

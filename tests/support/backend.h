@@ -2,7 +2,7 @@
 /// A whole model server on loopback: every API, simulated inference, faults on demand.
 ///
 /// Beside what the real ones answer: `POST /_scenario` with JSON changes what it is like, `GET
-/// /_scenario` tells its virtual time, `GET /_log` every request so far and what became of it,
+/// /_scenario` shows its virtual time, `GET /_log` every request so far and what became of it,
 /// `DELETE /_log` forgets them.
 #pragma once
 
@@ -54,7 +54,8 @@ class ModelBackend {
   void serve(Exchange& exchange);
   void serve_control(Exchange& exchange, const std::string& path);
   void serve_feed(Exchange& exchange);
-  [[nodiscard]] std::string tell(Exchange& exchange, const std::string& path, Question question);
+  [[nodiscard]] std::string send_answer(Exchange& exchange, const std::string& path,
+                                        Question question);
   [[nodiscard]] std::string answer(Exchange& exchange, const Spoken& spoken);
   [[nodiscard]] std::string write_answer(Exchange& exchange, Dialect& dialect,
                                          const ScriptedAnswer& answer, const Pieces& next);
@@ -66,7 +67,7 @@ class ModelBackend {
   Options options_;
   std::mutex mutex_;
   BackendScenario scenario_;
-  std::string told_ = "{}";  // the scenario as JSON, for a child
+  std::string scenario_text_ = "{}";  // the scenario as JSON, for a child
   ServerView metrics_before_;
   std::deque<LoggedAt> log_;
   std::deque<std::string> prompts_;  // the newest

@@ -15,7 +15,7 @@ class Reading {
   }
 
   template <class T>
-  void take(const char* name, T& into) {
+  void read(const char* name, T& into) {
     if (const json* value = found(name)) {
       try {
         into = value->get<T>();
@@ -25,16 +25,16 @@ class Reading {
     }
   }
   void seconds(const char* name, Millis& into) {
-    double told = static_cast<double>(into.count()) / 1'000;
-    take(name, told);
-    into = Millis{static_cast<std::int64_t>(told * 1'000)};
+    double given = static_cast<double>(into.count()) / 1'000;
+    read(name, given);
+    into = Millis{static_cast<std::int64_t>(given * 1'000)};
   }
   template <class Enum>
   void choose(const char* name, Enum& into) {
-    std::string told;
-    take(name, told);
-    if (told.empty()) return;
-    const auto chosen = named<Enum>(told);
+    std::string given;
+    read(name, given);
+    if (given.empty()) return;
+    const auto chosen = named<Enum>(given);
     if (chosen) {
       into = *chosen;
     } else {
@@ -44,18 +44,18 @@ class Reading {
   const json* found(const char* name) {
     const auto at = object_.is_object() ? object_.find(name) : object_.end();
     if (at == object_.end()) return nullptr;
-    ++taken_;
+    ++read_count_;
     return &*at;
   }
   void fail(const std::string& wrong) { wrong_ = wrong; }
   [[nodiscard]] std::string wrong() const {
     if (!wrong_.empty()) return wrong_;
-    return taken_ == object_.size() ? "" : "a key that is none";
+    return read_count_ == object_.size() ? "" : "a key that is none";
   }
 
  private:
   const json& object_;
-  std::size_t taken_ = 0;
+  std::size_t read_count_ = 0;
   std::string wrong_;
 };
 
@@ -67,39 +67,39 @@ std::string apply(const json& change, Instant now, BackendScenario& scenario) {
   next.mend = false;
   next.fault.reset();
   reading.choose("kind", next.model.build);
-  reading.take("parallel", next.model.slots);
-  reading.take("context", next.model.context);
-  reading.take("batch", next.model.batch);
-  reading.take("prefill", next.model.read_rate);
-  reading.take("decode", next.model.write_rate);
-  reading.take("jitter", next.model.jitter);
-  reading.take("busy_cpu", next.model.busy_cpu);
-  reading.take("idle_cpu", next.model.idle_cpu);
+  reading.read("parallel", next.model.slots);
+  reading.read("context", next.model.context);
+  reading.read("batch", next.model.batch);
+  reading.read("prefill", next.model.read_rate);
+  reading.read("decode", next.model.write_rate);
+  reading.read("jitter", next.model.jitter);
+  reading.read("busy_cpu", next.model.busy_cpu);
+  reading.read("idle_cpu", next.model.idle_cpu);
   reading.seconds("loading_s", next.model.loading);
   reading.seconds("sleep_s", next.model.sleep_after);
   reading.seconds("ping_s", next.model.ping_every);
-  reading.take("slots", next.manners.has_slots);
-  reading.take("metrics", next.manners.has_metrics);
-  reading.take("model", next.manners.model);
-  reading.take("prompt_tokens", next.lengths.prompt);
-  reading.take("answer_tokens", next.lengths.answer);
-  reading.take("reasoning_tokens", next.lengths.reasoning);
-  reading.take("cache", next.cache);
-  reading.take("api_key", next.api_key);
-  reading.take("mend", next.mend);
+  reading.read("slots", next.manners.has_slots);
+  reading.read("metrics", next.manners.has_metrics);
+  reading.read("model", next.manners.model);
+  reading.read("prompt_tokens", next.lengths.prompt);
+  reading.read("answer_tokens", next.lengths.answer);
+  reading.read("reasoning_tokens", next.lengths.reasoning);
+  reading.read("cache", next.cache);
+  reading.read("api_key", next.api_key);
+  reading.read("mend", next.mend);
   if (const json* object = reading.found("fault")) {
-    Reading told(*object);
+    Reading given(*object);
     SimulatedFault fault;
     Millis at{0};
-    told.choose("kind", fault.kind);
-    told.choose("phase", fault.phase);
-    told.seconds("at_s", at);
-    told.seconds("lasts_s", fault.lasts);
-    told.take("after", fault.after);
-    told.take("slots_answer", fault.slots_answer);
-    told.take("health_answers", fault.health_answers);
-    told.take("cpu", fault.cpu);
-    if (!told.wrong().empty()) reading.fail("fault: " + told.wrong());
+    given.choose("kind", fault.kind);
+    given.choose("phase", fault.phase);
+    given.seconds("at_s", at);
+    given.seconds("lasts_s", fault.lasts);
+    given.read("after", fault.after);
+    given.read("slots_answer", fault.slots_answer);
+    given.read("health_answers", fault.health_answers);
+    given.read("cpu", fault.cpu);
+    if (!given.wrong().empty()) reading.fail("fault: " + given.wrong());
     fault.at = now + at;
     next.fault = fault;
   }

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "support/scripted_answer.h"
-#include "support/server_tells.h"
+#include "support/server_responses.h"
 #include "support/simulated_server.h"
 
 namespace watchdog::test {

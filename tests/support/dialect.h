@@ -35,7 +35,7 @@ using Speaker = std::unique_ptr<Dialect> (*)(const ScriptedAnswer& answer,
 /// What is spoken at a path; `speaker` null: nothing is.
 struct Spoken {
   Speaker speaker = nullptr;
-  bool streams = false;  ///< Unless told otherwise.
+  bool streams = false;  ///< Unless set otherwise.
   bool embeds = false;   ///< No token is written.
 };
 /// The arguments of a speaker must outlive the dialect that it makes.
@@ -57,7 +57,7 @@ struct Spoken {
 
 /// Text of one part of the answer, put together.
 [[nodiscard]] std::string text_of(const ScriptedAnswer& answer, ScriptedToken::Part part);
-/// As llama.cpp tells them with the end of an answer.
+/// As llama.cpp reports them with the end of an answer.
 [[nodiscard]] std::string timings_of(const Piece& done, const SimulatedModel& model);
 [[nodiscard]] std::string progress_of(const Piece& piece, const SimulatedModel& model);
 

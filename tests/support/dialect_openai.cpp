@@ -293,21 +293,21 @@ class OpenAiResponses : public Dialect {
     const json where = {
         {"item_id", item_id()}, {"output_index", items_.size()}, {"content_index", 0}};
     std::string out;
-    const auto tell = [&](std::string_view name, const char* key, const json& value) {
+    const auto send = [&](std::string_view name, const char* key, const json& value) {
       json data = where;
       data[key] = value;
       out += event(name, std::move(data));
     };
     switch (open_->part) {
       case Part::reasoning:
-        tell("response.reasoning_text.done", "text", open_->text);
+        send("response.reasoning_text.done", "text", open_->text);
         break;
       case Part::text:
-        tell("response.output_text.done", "text", open_->text);
-        tell("response.content_part.done", "part", done["content"][0]);
+        send("response.output_text.done", "text", open_->text);
+        send("response.content_part.done", "part", done["content"][0]);
         break;
       case Part::call:
-        tell("response.function_call_arguments.done", "arguments", open_->text);
+        send("response.function_call_arguments.done", "arguments", open_->text);
         break;
     }
     out += event("response.output_item.done", {{"output_index", items_.size()}, {"item", done}});

@@ -195,26 +195,26 @@ int chmod(const char* path, mode_t mode) noexcept {
 int fchmod(int fd, mode_t mode) noexcept {
   return fails(c_chmod, concerns(fd)) ? -1 : NEXT(fchmod)(fd, mode);
 }
-int stat(const char* path, struct stat* told) noexcept {
-  return fails(c_stat, concerns(path)) ? -1 : NEXT(stat)(path, told);
+int stat(const char* path, struct stat* result) noexcept {
+  return fails(c_stat, concerns(path)) ? -1 : NEXT(stat)(path, result);
 }
-int stat64(const char* path, struct stat64* told) noexcept {
-  return fails(c_stat, concerns(path)) ? -1 : NEXT(stat64)(path, told);
+int stat64(const char* path, struct stat64* result) noexcept {
+  return fails(c_stat, concerns(path)) ? -1 : NEXT(stat64)(path, result);
 }
-int lstat(const char* path, struct stat* told) noexcept {
-  return fails(c_stat, concerns(path)) ? -1 : NEXT(lstat)(path, told);
+int lstat(const char* path, struct stat* result) noexcept {
+  return fails(c_stat, concerns(path)) ? -1 : NEXT(lstat)(path, result);
 }
-int lstat64(const char* path, struct stat64* told) noexcept {
-  return fails(c_stat, concerns(path)) ? -1 : NEXT(lstat64)(path, told);
+int lstat64(const char* path, struct stat64* result) noexcept {
+  return fails(c_stat, concerns(path)) ? -1 : NEXT(lstat64)(path, result);
 }
-int statx(int fd, const char* path, int flags, unsigned mask, struct statx* told) noexcept {
-  return fails(c_stat, concerns(path)) ? -1 : NEXT(statx)(fd, path, flags, mask, told);
+int statx(int fd, const char* path, int flags, unsigned mask, struct statx* result) noexcept {
+  return fails(c_stat, concerns(path)) ? -1 : NEXT(statx)(fd, path, flags, mask, result);
 }
-int fstat(int fd, struct stat* told) noexcept {
-  return fails(c_fstat, concerns(fd)) ? -1 : NEXT(fstat)(fd, told);
+int fstat(int fd, struct stat* result) noexcept {
+  return fails(c_fstat, concerns(fd)) ? -1 : NEXT(fstat)(fd, result);
 }
-int fstat64(int fd, struct stat64* told) noexcept {
-  return fails(c_fstat, concerns(fd)) ? -1 : NEXT(fstat64)(fd, told);
+int fstat64(int fd, struct stat64* result) noexcept {
+  return fails(c_fstat, concerns(fd)) ? -1 : NEXT(fstat64)(fd, result);
 }
 int access(const char* path, int how) noexcept {
   return fails(c_access, concerns(path)) ? -1 : NEXT(access)(path, how);

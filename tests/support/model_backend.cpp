@@ -36,11 +36,11 @@ int main(int argc, char** argv) {
     watchdog::test::ModelBackend::Options options;
     json scenario = json::object();
     if (const char* child = std::getenv(watchdog::test::child_scenario)) {
-      const json told = json::parse(child);
-      scenario = json::parse(told["scenario"].get<std::string>());
+      const json given = json::parse(child);
+      scenario = json::parse(given["scenario"].get<std::string>());
       scenario["kind"] = "llama_cpp";
-      options.time_scale = told["time_scale"];
-      options.burn = told["burn"];
+      options.time_scale = given["time_scale"];
+      options.burn = given["burn"];
       options.is_child = true;
       ::unsetenv(watchdog::test::child_scenario);
       ::prctl(PR_SET_NAME, "llama-server");
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
       if (key == "--port") {
         options.port = static_cast<std::uint16_t>(std::stoi(std::string(value)));
       } else if (options.is_child || !key.starts_with("--")) {
-        continue;  // what Ollama tells its child is in the scenario as well
+        continue;  // what Ollama sends its child is in the scenario as well
       } else if (key == "--time-scale") {
         options.time_scale = std::stod(std::string(value));
       } else if (key == "--burn") {
@@ -59,8 +59,8 @@ int main(int argc, char** argv) {
       } else if (key == "--scenario") {
         scenario.merge_patch(json::parse(value));
       } else {
-        json told = json::parse(value, nullptr, /*allow_exceptions=*/false);
-        scenario[std::string(key.substr(2))] = told.is_discarded() ? json(value) : told;
+        json given = json::parse(value, nullptr, /*allow_exceptions=*/false);
+        scenario[std::string(key.substr(2))] = given.is_discarded() ? json(value) : given;
       }
       ++at;
     }

@@ -175,7 +175,7 @@ std::uint16_t OllamaChild::port(const std::string& scenario, int slots, std::int
   return byte == '\n' ? port_ : 0;
 }
 
-void OllamaChild::tell(const std::string& scenario) {
+void OllamaChild::configure(const std::string& scenario) {
   const std::lock_guard guard(mutex_);
   if (!runs()) return;
   const int socket = sent(port_, "/_scenario", scenario);

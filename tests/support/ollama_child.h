@@ -29,7 +29,7 @@ class OllamaChild {
   std::uint16_t port(const std::string& scenario, int slots, std::int64_t context);
   [[nodiscard]] bool is_running();
   /// Sends it a change of its scenario, if it runs.
-  void tell(const std::string& scenario);
+  void configure(const std::string& scenario);
 
  private:
   bool runs();

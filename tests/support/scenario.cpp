@@ -160,25 +160,25 @@ std::vector<Event> events_of(std::string_view letters) {
   return events;
 }
 
-Told tell(const std::vector<Event>& events, const Policy& policy) {
-  Told told;
-  told.judged.session = 1;
-  told.judged.policy.set(policy);
-  told.now = scenario_start;
+Replayed replay(const std::vector<Event>& events, const Policy& policy) {
+  Replayed replayed;
+  replayed.judged.session = 1;
+  replayed.judged.policy.set(policy);
+  replayed.now = scenario_start;
   for (const auto& event : events) {
-    told.judged.take(event, told.changes);
-    told.now = event.tick;
+    replayed.judged.fold(event, replayed.changes);
+    replayed.now = event.tick;
   }
-  return told;
+  return replayed;
 }
 
-Told tell(std::string_view letters, const Policy& policy) {
-  return tell(events_of(letters), policy);
+Replayed replay(std::string_view letters, const Policy& policy) {
+  return replay(events_of(letters), policy);
 }
 
-std::string path_of(const Told& told) {
+std::string path_of(const Replayed& replayed) {
   std::string path;
-  for (const auto& change : told.changes) {
+  for (const auto& change : replayed.changes) {
     if (!path.empty()) path += ' ';
     path += name_of(change.health.kind);
   }

@@ -25,16 +25,16 @@ inline const Instant scenario_start{Millis{1'000'000}};
 [[nodiscard]] std::vector<Event> events_of(std::string_view letters);
 
 /// The case after the events, and what changed on the way.
-struct Told {
+struct Replayed {
   Case judged;
   std::vector<Transition> changes;
   Instant now{};
 };
-[[nodiscard]] Told tell(std::string_view letters, const Policy& policy = {});
-[[nodiscard]] Told tell(const std::vector<Event>& events, const Policy& policy = {});
+[[nodiscard]] Replayed replay(std::string_view letters, const Policy& policy = {});
+[[nodiscard]] Replayed replay(const std::vector<Event>& events, const Policy& policy = {});
 
 /// The health kinds a session went through, joined by blanks.
-[[nodiscard]] std::string path_of(const Told& told);
+[[nodiscard]] std::string path_of(const Replayed& replayed);
 
 /// Seed of random tests: from WATCHDOG_SEED, else fresh; printed once.
 [[nodiscard]] unsigned random_seed();

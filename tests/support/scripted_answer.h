@@ -27,7 +27,7 @@ struct ScriptedToken {
 
 /// A plain value.
 struct ScriptedAnswer {
-  std::string id;  ///< Digits that tell the request.
+  std::string id;  ///< Digits that identify the request.
   std::string model;
   bool stream = false;
   bool usage = false;  ///< The stream is to end with it.

@@ -9,7 +9,7 @@ namespace {
 constexpr double model_bytes = 4e9;
 constexpr double process_bytes = 3e8;
 constexpr double loading_cpu = 0.5;
-constexpr std::int64_t first_start = 1'786'700'000;  // a time as servers tell it
+constexpr std::int64_t first_start = 1'786'700'000;  // a time as servers report it
 
 }  // namespace
 
@@ -449,8 +449,10 @@ bool SimulatedServer::can_answer(Question question) const {
   const bool is_vllm = model_.build == ServerBuild::vllm;
   const bool by_itself = question == Question::health || is_vllm;
   if (hang_) {
-    const bool told = question == Question::health ? hang_->health_answers : hang_->slots_answer;
-    return by_itself ? hang_->health_answers : told && model_.build != ServerBuild::llama_cpp_2025;
+    const bool reported =
+        question == Question::health ? hang_->health_answers : hang_->slots_answer;
+    return by_itself ? hang_->health_answers
+                     : reported && model_.build != ServerBuild::llama_cpp_2025;
   }
   if (by_itself) return true;
   if (up_ == Up::asleep) return question == Question::metrics;

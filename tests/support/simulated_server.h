@@ -22,7 +22,7 @@ namespace watchdog::test {
 /// and 27041; Ollama 0.30; vLLM metrics).
 enum class ServerBuild : std::uint8_t {
   llama_cpp,       ///< answers about its slots while a batch runs
-  llama_cpp_2025,  ///< does not, and tells less; its head comes with the first token
+  llama_cpp_2025,  ///< does not, and shows less; its head comes with the first token
   ollama,          ///< loads with the first request, and says nothing until the first token
   vllm             ///< counts a prompt when it is read whole; while loading it has no port
 };

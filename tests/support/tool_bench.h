@@ -32,7 +32,7 @@ namespace watchdog::test {
 }
 
 /// Blocks handlers until it is opened. A handle: copies share one state.
-class Door {
+class Latch {
  public:
   void open() const {
     const std::lock_guard guard(state_->mutex);

@@ -20,9 +20,9 @@ std::vector<SessionListRow> three() {
 }
 
 /// The ids in the order of their lines.
-std::string order_of(const SessionListModel& board) {
+std::string order_of(const SessionListModel& model) {
   std::string ids;
-  for (const auto& line : board.lines(100, 20)) {
+  for (const auto& line : model.lines(100, 20)) {
     // The id stands alone between blanks; the state before it is longer.
     std::istringstream words(line);
     for (std::string word; words >> word;)
@@ -31,21 +31,21 @@ std::string order_of(const SessionListModel& board) {
   return ids;
 }
 
-void press(SessionListModel& board, const std::string& keys) {
-  for (const char key : keys) (void)board.press(Key(1, key));
+void press(SessionListModel& model, const std::string& keys) {
+  for (const char key : keys) (void)model.press(Key(1, key));
 }
 
 TEST(SessionListModel, shows_first_what_somebody_should_look_at) {
-  SessionListModel board;
-  board.take(three());
-  EXPECT_EQ(order_of(board), "bac") << "what ended is history";
-  EXPECT_EQ(board.selected(), "b");
+  SessionListModel model;
+  model.update(three());
+  EXPECT_EQ(order_of(model), "bac") << "what ended is history";
+  EXPECT_EQ(model.selected(), "b");
   for (const char* order : {"abc", "bca", "abc", "abc", "cba", "bac"}) {
-    press(board, "s");
-    EXPECT_EQ(order_of(board), order);
+    press(model, "s");
+    EXPECT_EQ(order_of(model), order);
   }
-  press(board, "r");
-  EXPECT_EQ(order_of(board), "cab");
+  press(model, "r");
+  EXPECT_EQ(order_of(model), "cab");
 }
 
 TEST(Output, leaves_the_colour_of_each_state_as_it_is) {
@@ -66,18 +66,18 @@ TEST(Output, has_plain_signs_in_a_locale_of_ascii) {
 }
 
 TEST(SessionListModel, gives_state_title_and_the_whole_reason_in_80_columns) {
-  SessionListModel board;
+  SessionListModel model;
   const std::string reason =
       "Waits for approval: the server of the staging cluster asks for a password again, which "
       "nobody but its owner may give";
-  board.take({{.id = "0f8fad5b-d9cb-469f-a165-70867728950e",
-               .title = "Split the checkout module into payment and delivery",
-               .condition = "needs_input",
-               .attention = Attention::needs_you,
-               .for_ms = 125'000,
-               .reason = reason}});
+  model.update({{.id = "0f8fad5b-d9cb-469f-a165-70867728950e",
+                 .title = "Split the checkout module into payment and delivery",
+                 .condition = "needs_input",
+                 .attention = Attention::needs_you,
+                 .for_ms = 125'000,
+                 .reason = reason}});
   std::string seen;
-  for (const auto& line : board.lines(80, 20)) {
+  for (const auto& line : model.lines(80, 20)) {
     // Bytes: 80 columns, two ellipses of 3 bytes, and 8 of the escapes of the selected row.
     EXPECT_LE(clipped(line, 1'000).size(), 92U) << line;
     seen += line;
@@ -93,85 +93,85 @@ TEST(SessionListModel, gives_state_title_and_the_whole_reason_in_80_columns) {
 }
 
 TEST(SessionListModel, keeps_who_is_selected_while_the_rows_change) {
-  SessionListModel board;
-  board.take(three());
-  EXPECT_EQ(board.press("down"), Act::none);
-  EXPECT_EQ(board.selected(), "a");
+  SessionListModel model;
+  model.update(three());
+  EXPECT_EQ(model.press("down"), Act::none);
+  EXPECT_EQ(model.selected(), "a");
   auto rows = three();
   rows[0].condition = "stuck";
   rows[1].condition = "progressing";
-  board.take(rows);
-  EXPECT_EQ(order_of(board), "abc");
-  EXPECT_EQ(board.selected(), "a");
+  model.update(rows);
+  EXPECT_EQ(order_of(model), "abc");
+  EXPECT_EQ(model.selected(), "a");
   for (const auto& [key, expected] :
        {std::pair{"end", "c"}, {"down", "c"}, {"home", "a"}, {"up", "a"}, {"page down", "c"}}) {
-    EXPECT_EQ(board.press(key), Act::none);
-    EXPECT_EQ(board.selected(), expected) << key;
+    EXPECT_EQ(model.press(key), Act::none);
+    EXPECT_EQ(model.selected(), expected) << key;
   }
   rows.pop_back();
-  board.take(rows);
-  EXPECT_EQ(board.selected(), "a") << "the one that was selected is gone";
-  board.take({});
-  EXPECT_EQ(board.selected(), "");
-  EXPECT_EQ(board.press("enter"), Act::none);
-  EXPECT_EQ(board.press("c"), Act::none);
+  model.update(rows);
+  EXPECT_EQ(model.selected(), "a") << "the one that was selected is gone";
+  model.update({});
+  EXPECT_EQ(model.selected(), "");
+  EXPECT_EQ(model.press("enter"), Act::none);
+  EXPECT_EQ(model.press("c"), Act::none);
 }
 
 TEST(SessionListModel, filters_by_text_and_by_trouble) {
-  SessionListModel board;
-  board.take(three());
-  press(board, "/amq");
-  EXPECT_EQ(order_of(board), "");
-  EXPECT_EQ(board.press("backspace"), Act::none);
-  EXPECT_EQ(order_of(board), "b");
-  EXPECT_EQ(board.press("enter"), Act::none);
-  EXPECT_EQ(order_of(board), "b") << "it stays";
-  press(board, "/");
-  EXPECT_EQ(board.press("escape"), Act::none);
-  EXPECT_EQ(order_of(board), "bac");
-  press(board, "t");
-  EXPECT_EQ(order_of(board), "b");
+  SessionListModel model;
+  model.update(three());
+  press(model, "/amq");
+  EXPECT_EQ(order_of(model), "");
+  EXPECT_EQ(model.press("backspace"), Act::none);
+  EXPECT_EQ(order_of(model), "b");
+  EXPECT_EQ(model.press("enter"), Act::none);
+  EXPECT_EQ(order_of(model), "b") << "it stays";
+  press(model, "/");
+  EXPECT_EQ(model.press("escape"), Act::none);
+  EXPECT_EQ(order_of(model), "bac");
+  press(model, "t");
+  EXPECT_EQ(order_of(model), "b");
 }
 
 TEST(SessionListModel, asks_before_it_cancels) {
-  SessionListModel board;
-  board.take(three());
-  EXPECT_EQ(board.press("c"), Act::none);
-  EXPECT_EQ(board.lines(80, 10).back(), "Ask b to stop? y: yes, else no");
-  EXPECT_EQ(board.press("n"), Act::none);
-  EXPECT_EQ(board.press("y"), Act::none) << "nothing is asked any more";
-  press(board, "c");
-  EXPECT_EQ(board.press("y"), Act::cancel);
-  EXPECT_EQ(board.press("enter"), Act::open);
-  EXPECT_TRUE(board.is_open());
-  board.tell({"all about b"});
-  board.take({});
-  EXPECT_EQ(board.lines(80, 10).at(1), "all about b") << "also once the list has it no more";
-  EXPECT_EQ(board.selected(), "b");
-  EXPECT_EQ(board.press("escape"), Act::none);
-  EXPECT_FALSE(board.is_open());
-  EXPECT_EQ(board.press("q"), Act::quit);
-  EXPECT_EQ(board.press("interrupt"), Act::quit);
+  SessionListModel model;
+  model.update(three());
+  EXPECT_EQ(model.press("c"), Act::none);
+  EXPECT_EQ(model.lines(80, 10).back(), "Ask b to stop? y: yes, else no");
+  EXPECT_EQ(model.press("n"), Act::none);
+  EXPECT_EQ(model.press("y"), Act::none) << "nothing is asked any more";
+  press(model, "c");
+  EXPECT_EQ(model.press("y"), Act::cancel);
+  EXPECT_EQ(model.press("enter"), Act::open);
+  EXPECT_TRUE(model.is_open());
+  model.show_details({"all about b"});
+  model.update({});
+  EXPECT_EQ(model.lines(80, 10).at(1), "all about b") << "also once the list has it no more";
+  EXPECT_EQ(model.selected(), "b");
+  EXPECT_EQ(model.press("escape"), Act::none);
+  EXPECT_FALSE(model.is_open());
+  EXPECT_EQ(model.press("q"), Act::quit);
+  EXPECT_EQ(model.press("interrupt"), Act::quit);
 }
 
 TEST(SessionListModel, fits_any_terminal) {
-  SessionListModel board;
+  SessionListModel model;
   std::vector<SessionListRow> rows;
   for (int at = 0; at < 500; ++at)
     rows.push_back(
         {.id = "s" + std::to_string(at), .condition = "progressing", .reason = "because"});
-  board.take(rows);
+  model.update(rows);
   for (const std::size_t height : {0, 1, 2, 3, 24, 1'000}) {
     for (const auto* key : {"end", "home", "page down", "page up"}) {
-      EXPECT_EQ(board.press(key), Act::none);
-      const auto lines = board.lines(80, height);
+      EXPECT_EQ(model.press(key), Act::none);
+      const auto lines = model.lines(80, height);
       EXPECT_EQ(lines.size(), height < 3 ? 0 : height);
     }
   }
 }
 
 TEST(SessionListModel, reads_what_the_monitor_answers_and_survives_what_it_does_not) {
-  const auto rows = board_rows(
+  const auto rows = session_rows_from(
       R"({"now":9,"sessions":[{"sessionId":"a\u001b[2J","agent":null,"health":"slow","outcome":null,
       "reason":"r","currentPhase":"p","tool":{"name":"sh","startedAt":1},"iteration":3,
       "stateChanges":4,"lastChangeAt":1000,"endedAt":null,"now":3500},7,{}]})");
@@ -181,7 +181,7 @@ TEST(SessionListModel, reads_what_the_monitor_answers_and_survives_what_it_does_
   EXPECT_EQ(rows[0].doing, "sh");
   EXPECT_EQ(rows[0].changed_ago_ms, 2'500);
   EXPECT_FALSE(rows[0].ended);
-  const auto served = board_rows(
+  const auto served = session_rows_from(
       R"({"sessions":[{"currentPhase":"p","server":{"state":"reading","done":41216,"total":61440,"leftMs":118000}},
       {"currentPhase":"p","server":{"state":"asleep","done":"x","total":-1,"leftMs":1e99}},
       {"currentPhase":"p","server":3}]})");
@@ -190,7 +190,7 @@ TEST(SessionListModel, reads_what_the_monitor_answers_and_survives_what_it_does_
   EXPECT_EQ(served[1].doing, "p");
   EXPECT_EQ(served[2].doing, "p");
   for (const char* text : {"", "[]", "null", R"({"sessions":3})", R"({"sessions":null})", "{"})
-    EXPECT_TRUE(board_rows(text).empty()) << text;
+    EXPECT_TRUE(session_rows_from(text).empty()) << text;
 }
 
 TEST(Clipped, counts_what_is_seen) {

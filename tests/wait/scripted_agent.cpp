@@ -5,7 +5,7 @@
 //   go:FIFO         waits until somebody opens it   say:TEXT        a line on standard output
 //   complete, fail:ERROR, incomplete:REASON, cancelled
 //   crash           is killed                       stay            goes on, and says nothing
-// Or `scripted_agent wait DATABASE SESSION [GOAL]`: waits, tells on SIGTERM, and says what came.
+// Or `scripted_agent wait DATABASE SESSION [GOAL]`: waits, reports on SIGTERM, and says what came.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -20,13 +20,13 @@ namespace {
 
 int wait_for(const std::string& database, const std::string& session, const std::string& goal) {
   const watchdog::Termination on_termination;
-  bool told = false;
+  bool reported = false;
   const auto result = watchdog::wait({.session = session,
                                       .database = database,
                                       .until = *watchdog::awaited_from(goal),
                                       .seen = [&](const watchdog::Observed*) {
-                                        if (!told) std::cout << "waiting" << std::endl;
-                                        told = true;
+                                        if (!reported) std::cout << "waiting" << std::endl;
+                                        reported = true;
                                       }});
   std::cout << (result ? "came" : result.error().text()) << std::endl;
   return result ? 0 : 1;

@@ -18,10 +18,10 @@ Awaited awaited(std::string_view text, OnStuck on_stuck = OnStuck::fail) {
   return *parsed;
 }
 
-Ruling after(const Awaited& what, const std::vector<SessionSample>& sightings) {
-  WaitMemory vigil;
-  for (const auto& sighting : sightings) see(vigil, sighting);
-  return ruling(what, vigil);
+Ruling after(const Awaited& what, const std::vector<SessionSample>& samples) {
+  WaitMemory memory;
+  for (const auto& finding : samples) see(memory, finding);
+  return ruling(what, memory);
 }
 
 TEST(WaitRule, each_goal_is_met_by_what_it_names_and_by_nothing_else) {
@@ -94,15 +94,15 @@ TEST(WaitRule, a_verdict_that_is_taken_back_is_forgiven) {
 
 TEST(WaitRule, a_user_who_says_to_go_on_is_asked_again_after_three_more_iterations) {
   const auto what = awaited("completed", OnStuck::ask);
-  WaitMemory vigil;
-  see(vigil, {.health = H::stuck, .beats = 1});
-  see(vigil, {.health = H::stuck, .beats = 4});
-  EXPECT_EQ(ruling(what, vigil), Ruling::ask);
-  forgive(vigil);
-  see(vigil, {.health = H::stuck, .beats = 6});
-  EXPECT_EQ(ruling(what, vigil), Ruling::go_on);
-  see(vigil, {.health = H::stuck, .beats = 7});
-  EXPECT_EQ(ruling(what, vigil), Ruling::ask);
+  WaitMemory memory;
+  see(memory, {.health = H::stuck, .beats = 1});
+  see(memory, {.health = H::stuck, .beats = 4});
+  EXPECT_EQ(ruling(what, memory), Ruling::ask);
+  forgive(memory);
+  see(memory, {.health = H::stuck, .beats = 6});
+  EXPECT_EQ(ruling(what, memory), Ruling::go_on);
+  see(memory, {.health = H::stuck, .beats = 7});
+  EXPECT_EQ(ruling(what, memory), Ruling::ask);
 }
 
 TEST(WaitRule, an_agent_that_is_started_again_is_dead_only_by_its_health) {
@@ -135,7 +135,7 @@ TEST(WaitRule, whatever_is_seen_it_fails_only_for_a_reason_that_was_seen) {
         awaited(below(2) == 0 ? "completed" : "state-change", static_cast<OnStuck>(below(3)));
     what.further_max = 1 + below(5);
     what.restarts = below(2) == 0;
-    WaitMemory vigil;
+    WaitMemory memory;
     SessionSample now;
     std::int64_t worse_since = -1;  // by a second, simpler book
     const int steps = 1 + below(20);
@@ -145,14 +145,14 @@ TEST(WaitRule, whatever_is_seen_it_fails_only_for_a_reason_that_was_seen) {
       now.lifecycle = below(30) == 0 ? static_cast<L>(3 + below(4)) : static_cast<L>(below(3));
       now.holds = below(40) == 0;
       now.gone = below(40) == 0;
-      see(vigil, now);
+      see(memory, now);
       const bool trouble = now.health == H::stuck || now.health == H::looping;
       if (trouble && worse_since < 0) worse_since = now.beats;
       if (!trouble && now.health != H::silent) worse_since = -1;
       const bool lasted = worse_since >= 0 && now.beats - worse_since >= what.further_max;
       const bool dead = now.health == H::dead || (now.gone && !what.restarts);
       const bool met = what.goal == Goal::state_change ? now.holds : now.lifecycle == L::completed;
-      switch (ruling(what, vigil)) {
+      switch (ruling(what, memory)) {
         case Ruling::met:
           EXPECT_TRUE(met);
           break;
@@ -199,15 +199,15 @@ TEST(WaitRule, one_false_alarm_in_a_hundred_makes_no_flaky_test) {
   int failed = 0;
   constexpr int tests = 500;
   for (int test = 0; test < tests; ++test) {
-    WaitMemory vigil;
+    WaitMemory memory;
     SessionSample now{.health = H::progressing};
     bool over = false;
     for (int iteration = 0; iteration < 50 && !over; ++iteration) {
       ++now.beats;
       if (novel(random)) now.health = H::progressing;
       if (alarm(random)) now.health = H::stuck;
-      see(vigil, now);
-      over = ruling(awaited("completed"), vigil) == Ruling::stuck;
+      see(memory, now);
+      over = ruling(awaited("completed"), memory) == Ruling::stuck;
     }
     failed += over ? 1 : 0;
   }
@@ -217,7 +217,7 @@ TEST(WaitRule, one_false_alarm_in_a_hundred_makes_no_flaky_test) {
 TEST(WaitRule, iterations_are_heartbeats_of_the_loop_and_rounds_of_calls) {
   const auto count = [](std::string_view letters) {
     IterationCount counted;
-    for (const auto& event : test::events_of(letters)) counted.take(event);
+    for (const auto& event : test::events_of(letters)) counted.fold(event);
     return std::pair{counted.beats, counted.rounds};
   };
   EXPECT_EQ(count("hhSh"), std::pair(3L, 0L));

@@ -247,7 +247,7 @@ TEST_F(WaitTest, an_alarm_that_the_next_steps_refute_fails_nothing) {
     const bool stuck = seen->judged.health.kind == HealthKind::stuck;
     if (!stuck) {
       beat(tracker);
-    } else if (further_iterations(seen->vigil) < 2) {
+    } else if (further_iterations(seen->memory) < 2) {
       beat(tracker);
     } else if (++alarms < 3) {
       tracker.state_change("step", std::to_string(alarms));
@@ -269,7 +269,7 @@ TEST_F(WaitTest, the_ask_callback_decides_whether_the_wait_continues) {
     if (seen != nullptr) beat(tracker);
   };
   question.ask = [&](const Observed& seen) {
-    EXPECT_GE(further_iterations(seen.vigil), 3);
+    EXPECT_GE(further_iterations(seen.memory), 3);
     return ++asked_so_far < 3;
   };
   const auto waits = wait(question);
@@ -504,7 +504,7 @@ TEST_F(WaitTest, a_file_that_cannot_be_read_is_not_waited_for) {
   said(waits);
 }
 
-TEST_F(WaitTest, sigterm_from_outside_makes_it_tell_before_it_ends) {
+TEST_F(WaitTest, sigterm_from_outside_makes_it_report_before_it_ends) {
   Process process(agent({"state:plan", "call:read:a", "say:ready", "stay"}));
   EXPECT_EQ(process.line(), "ready");
   const auto log = (directory_ / "log").string();
@@ -550,10 +550,10 @@ TEST_F(WaitTest, an_expectation_that_fails_shows_all_of_it) {
   ProgressTracker tracker(tracked());
   tracker.state_change("plan");
   ASSERT_TRUE(tracker.fail("no tokens left").ok());
-  static const ProgressTracker* told = nullptr;
-  told = &tracker;
-  EXPECT_NONFATAL_FAILURE(EXPECT_COMPLETES(*told), "last      failed (error): no tokens left");
-  EXPECT_FATAL_FAILURE(ASSERT_COMPLETES(*told), "state_change plan");
+  static const ProgressTracker* reported = nullptr;
+  reported = &tracker;
+  EXPECT_NONFATAL_FAILURE(EXPECT_COMPLETES(*reported), "last      failed (error): no tokens left");
+  EXPECT_FATAL_FAILURE(ASSERT_COMPLETES(*reported), "state_change plan");
 }
 
 TEST_F(WaitTest, text_from_agents_does_not_control_the_terminal) {

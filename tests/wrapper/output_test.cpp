@@ -26,10 +26,10 @@ std::vector<std::string> cut(const std::string& text, std::mt19937_64& random) {
 
 std::vector<std::string> lines_of(const std::vector<std::string>& pieces) {
   std::vector<std::string> lines;
-  const auto take = [&](std::string_view line) { lines.emplace_back(line); };
+  const auto sink = [&](std::string_view line) { lines.emplace_back(line); };
   LineReader reader;
-  for (const auto& piece : pieces) reader.feed(piece, take);
-  reader.finish(take);
+  for (const auto& piece : pieces) reader.feed(piece, sink);
+  reader.finish(sink);
   return lines;
 }
 
@@ -44,7 +44,7 @@ TEST(Lines, are_the_same_however_they_are_cut) {
   EXPECT_EQ(lines_of({"\n"}), std::vector<std::string>{""});
 }
 
-TEST(Lines, are_told_up_to_a_bound) {
+TEST(Lines, are_reported_up_to_a_bound) {
   const std::string half(LineReader::line_bytes_max - 1, 'x');
   const auto lines = lines_of({half, half, half + "\nnext\n" + half + half + "\n"});
   ASSERT_EQ(lines.size(), 3U);
@@ -119,11 +119,11 @@ TEST(OutputWatch, reports_all_events_but_only_a_limited_number_of_lines_per_seco
   OutputWatch watch(*Recognition::of({"x"}, true), tally, [&](const Report& report) {
     ++(report.kind == ReportKind::message ? messages : changes);
   });
-  for (int n = 0; n < 1'000; ++n) watch.take("x\n{\"kind\":\"message\"}\n");
-  watch.take("x");
+  for (int n = 0; n < 1'000; ++n) watch.feed("x\n{\"kind\":\"message\"}\n");
+  watch.feed("x");
   watch.finish();
   EXPECT_EQ(messages, 1'000);
-  EXPECT_GE(changes, OutputWatch::told_per_second_max);
+  EXPECT_GE(changes, OutputWatch::reported_per_second_max);
   EXPECT_LT(changes, 1'000);
   EXPECT_EQ(tally.lines, 2'000U);
 }

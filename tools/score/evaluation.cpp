@@ -47,7 +47,7 @@ void Evaluation::move_to(std::optional<std::int64_t> ts_ms) {
   last_ms_ = std::max(last_ms_.value_or(*ts_ms), *ts_ms);
 }
 
-void Evaluation::take(TraceLine line) {
+void Evaluation::fold(TraceLine line) {
   if (!line.report.event_id.empty() && !seen_ids_.insert(line.report.event_id).second) return;
   move_to(line.report.ts_ms);
   const auto kind = line.report.kind;
@@ -62,7 +62,7 @@ void Evaluation::take(TraceLine line) {
   const auto answered = compare(line);
 
   std::vector<Transition> changes;
-  judged_.take(event_of(std::move(line.report), findings_.events, now_, late), changes);
+  judged_.fold(event_of(std::move(line.report), findings_.events, now_, late), changes);
   note(changes, here);
   if (answered && repeats(judged_)) {
     findings_.steps[*answered].repeated.set(place_of(Rule::detector));

@@ -52,7 +52,7 @@ class Evaluation {
  public:
   Evaluation();
   /// A line whose `event_id` was taken already changes nothing.
-  void take(TraceLine line);
+  void fold(TraceLine line);
   [[nodiscard]] const Findings& findings() const noexcept { return findings_; }
 
  private:

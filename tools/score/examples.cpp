@@ -37,7 +37,7 @@ Result<std::optional<Example>> example_of(const std::filesystem::path& file, con
     auto line = trace->next();
     if (!line) return line.error();
     if (!*line || (*line)->report.kind == ReportKind::end) break;
-    fold.take(event_in(std::move((*line)->report), ++seq));
+    fold.fold(event_in(std::move((*line)->report), ++seq));
   }
   auto example = fold.example();
   example.agent = label.agent;

@@ -10,9 +10,9 @@ namespace {
 
 using nlohmann::json;
 
-/// Hands each line's object to `take`, which returns what is wrong with it, or nothing.
-template <class Take>
-Result<void> each_object(const std::filesystem::path& file, const Take& take) {
+/// Hands each line's object to `visit`, which returns what is wrong with it, or nothing.
+template <class Visit>
+Result<void> each_object(const std::filesystem::path& file, const Visit& visit) {
   std::error_code trouble;
   if (std::filesystem::is_directory(file, trouble)) {
     return Error{ErrorCode::not_found, file.string() + " is a directory, a file is needed"};
@@ -24,7 +24,7 @@ Result<void> each_object(const std::filesystem::path& file, const Take& take) {
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
     const auto object = json::parse(text, nullptr, false);
     auto wrong = object.is_object()
-                     ? take(object, line)
+                     ? visit(object, line)
                      : std::optional(Error{ErrorCode::malformed, "the line is not a JSON object"});
     if (!wrong) continue;
     wrong->message = file.string() + ":" + std::to_string(line) + ": " + wrong->message;

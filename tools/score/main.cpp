@@ -114,12 +114,12 @@ std::string label_text(const std::optional<bool>& loops) {
 }
 
 Result<Findings> findings_of(Trace trace) {
-  Evaluation trial;
+  Evaluation evaluation;
   while (true) {
     auto line = trace.next();
     if (!line) return line.error();
-    if (!*line) return trial.findings();
-    trial.take(std::move(**line));
+    if (!*line) return evaluation.findings();
+    evaluation.fold(std::move(**line));
   }
 }
 
@@ -134,13 +134,13 @@ class Collector {
     int code = exit_done;
     std::size_t done = 0;
     for (const auto& file : traces) {
-      const auto taken = take(file);
+      const auto evaluated = evaluate(file);
       ++done;
       count.show(done);
-      if (taken) continue;
+      if (evaluated) continue;
       count.end_line();
       ++collection_.unread;
-      const bool missing = complain(taken.error()) == exit_not_found;
+      const bool missing = complain(evaluated.error()) == exit_not_found;
       code = std::max<int>(code, missing ? exit_not_found : exit_failed);
     }
     count.end_line();
@@ -151,7 +151,7 @@ class Collector {
   [[nodiscard]] const Collection& collection() const noexcept { return collection_; }
 
  private:
-  Result<void> take(const std::filesystem::path& file) {
+  Result<void> evaluate(const std::filesystem::path& file) {
     auto trace = Trace::open(file);
     if (!trace) return trace.error();
     const auto id = label_id(file);
@@ -231,14 +231,14 @@ void print_scores(const Group& group) {
   Table table({"CALLS", "RUNS", "LOOPS", "NO LOOPS", "RULE", "PRECISION", "RECALL", "F1",
                "MEDIAN CALL", "FALSE ALARMS", "SUSPECT"});
   for (const int first_calls : prefixes) {
-    const auto census = census_of(group, first_calls);
-    if (census.runs == 0) continue;
+    const auto counts = counts_of(group, first_calls);
+    if (counts.runs == 0) continue;
     for (const auto rule : rules) {
       const auto score = score_of(group, rule, first_calls);
       const auto once = [&](const std::string& text) { return rule == rules.front() ? text : ""; };
       table.add({once(first_calls == 0 ? "all" : "first " + std::to_string(first_calls)),
-                 once(std::to_string(census.runs)), once(std::to_string(census.loops)),
-                 once(std::to_string(census.others)), std::string(title_of(rule)),
+                 once(std::to_string(counts.runs)), once(std::to_string(counts.loops)),
+                 once(std::to_string(counts.others)), std::string(title_of(rule)),
                  shown(score.precision), shown(score.recall), share_text(score.f1()),
                  score.median_call ? with_digits(*score.median_call, 1) : "–",
                  shown(score.false_alarms),
@@ -260,12 +260,12 @@ void print_steps(const Group& group) {
 }
 
 void print_section(const Section& section) {
-  const auto census = census_of(section.group, 0);
+  const auto counts = counts_of(section.group, 0);
   const auto name = section.source.empty() ? "All sources" : terminal_line(section.source);
-  print_line(name + ": " + std::to_string(census.runs) + " runs, " +
-             std::to_string(census.loops + census.others) + " labelled (" +
-             std::to_string(census.loops) + " loops, " + std::to_string(census.others) +
-             " no loops), " + std::to_string(census.successes) + " successful without a loop");
+  print_line(name + ": " + std::to_string(counts.runs) + " runs, " +
+             std::to_string(counts.loops + counts.others) + " labelled (" +
+             std::to_string(counts.loops) + " loops, " + std::to_string(counts.others) +
+             " no loops), " + std::to_string(counts.successes) + " successful without a loop");
   print_scores(section.group);
   if (judged_steps(section.group) > 0) print_steps(section.group);
   print_line("");
@@ -309,18 +309,18 @@ void write(JsonWriter& out, std::string_view name, const std::optional<Notice>& 
   out.field("pattern", name_of(notice->pattern)).close_object();
 }
 
-void write(JsonWriter& out, const RunCounts& census) {
-  out.field("runs", census.runs).field("loops", census.loops).field("no_loops", census.others);
-  out.field("successes", census.successes);
+void write(JsonWriter& out, const RunCounts& counts) {
+  out.field("runs", counts.runs).field("loops", counts.loops).field("no_loops", counts.others);
+  out.field("successes", counts.successes);
 }
 
 void write_scores(JsonWriter& out, const Group& group) {
   out.key("scores").open_array();
   for (const int first_calls : prefixes) {
-    const auto census = census_of(group, first_calls);
+    const auto counts = counts_of(group, first_calls);
     out.open_object().key("first_calls");
     first_calls > 0 ? out.value(first_calls) : out.value(nullptr);
-    write(out, census);
+    write(out, counts);
     out.key("rules").open_array();
     for (const auto rule : rules) {
       const auto score = score_of(group, rule, first_calls);
@@ -381,7 +381,7 @@ std::string json_of(const Collection& collection, bool list) {
   out.field("unread", collection.unread);
   if (list) write_runs(out, collection.runs);
   out.close_object();
-  return out.take();
+  return out.finish();
 }
 
 /// Returns the chosen file, else the one beside the index, else nothing.

@@ -101,15 +101,15 @@ bool noticed(const std::optional<Notice>& notice, int first_calls) {
   return first_calls == 0 || (notice->calls <= first_calls && !notice->at_end);
 }
 
-RunCounts census_of(const Group& group, int first_calls) {
-  RunCounts census;
+RunCounts counts_of(const Group& group, int first_calls) {
+  RunCounts counts;
   for (const auto* run : group) {
     if (!has_calls(*run, first_calls)) continue;
-    ++census.runs;
-    if (run->label.loops) ++(*run->label.loops ? census.loops : census.others);
-    if (is_innocent(run->label)) ++census.successes;
+    ++counts.runs;
+    if (run->label.loops) ++(*run->label.loops ? counts.loops : counts.others);
+    if (is_innocent(run->label)) ++counts.successes;
   }
-  return census;
+  return counts;
 }
 
 Score score_of(const Group& group, Rule rule, int first_calls) {

@@ -80,7 +80,7 @@ using Group = std::vector<const ScoredRun*>;
 /// Returns whether it was noticed by the run's first calls alone.
 [[nodiscard]] bool noticed(const std::optional<Notice>& notice, int first_calls);
 
-[[nodiscard]] RunCounts census_of(const Group& group, int first_calls);
+[[nodiscard]] RunCounts counts_of(const Group& group, int first_calls);
 [[nodiscard]] Score score_of(const Group& group, Rule rule, int first_calls);
 [[nodiscard]] StepScore step_score_of(const Group& group, Rule rule);
 

@@ -117,8 +117,8 @@ struct Names<BudgetVisibility> {
 
 /// Returns true if the model gets the text before its next step. `before`: the stage at the
 /// previous step; empty at the first. Enforcement does not depend on it.
-[[nodiscard]] constexpr bool is_told(BudgetVisibility visibility, std::optional<BudgetStage> before,
-                                     BudgetStage now) noexcept {
+[[nodiscard]] constexpr bool is_shown(BudgetVisibility visibility,
+                                      std::optional<BudgetStage> before, BudgetStage now) noexcept {
   if (visibility != BudgetVisibility::thresholds) return visibility == BudgetVisibility::always;
   return before != now || now >= BudgetStage::low;
 }

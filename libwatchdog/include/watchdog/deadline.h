@@ -127,7 +127,7 @@ class CancelScope {
   explicit CancelScope(std::shared_ptr<Node> node);
   void wake(std::weak_ptr<Wakeup> wakeup) const;
   /// Closes the fence with the cancel, before `cancel` returns, unless a deadline is the origin.
-  void shuts(const WriteFence& gate) const;
+  void shuts(const WriteFence& fence) const;
   /// Returns pointers to this scope and its ancestors, usable as identities while the scopes live.
   [[nodiscard]] std::vector<const void*> lineage() const;
   struct Binding;
@@ -218,8 +218,8 @@ struct TimeoutHint {
 /// Reads `_meta.timeout`, else `_timeout` (ms), else `timeout` (ms) if the tool declares that
 /// argument, and removes the undeclared ones from the arguments. `arguments`: a JSON object as
 /// text; other text is not changed. `declares`: names of the tool's own arguments.
-[[nodiscard]] TimeoutHint take_hint(std::string& arguments,
-                                    const std::vector<std::string>& declares);
+[[nodiscard]] TimeoutHint extract_hint(std::string& arguments,
+                                       const std::vector<std::string>& declares);
 
 /// The deadline of one call. A plain value.
 struct ResolvedDeadline {

@@ -184,15 +184,15 @@ using DetailProvider = std::function<std::string(const Case& judged, Instant now
 class Case {
  public:
   SessionKey session = observer_key;  ///< The session's key in its file.
-  Seq folded = 0;                     ///< The newest event taken, of the session or the observer.
-  Boxed<Policy> policy;               ///< The thresholds in force.
-  History history;                    ///< The summary of its events.
-  Health health;                      ///< The health concluded so far.
-  WallTime health_since{};            ///< When that health began.
+  Seq folded = 0;           ///< The newest event folded in, of the session or the observer.
+  Boxed<Policy> policy;     ///< The thresholds in force.
+  History history;          ///< The summary of its events.
+  Health health;            ///< The health concluded so far.
+  WallTime health_since{};  ///< When that health began.
 
-  /// Takes the session's next event, or one of the observer. Transitions that expired before the
+  /// Folds in the session's next event, or one of the observer. Transitions that expired before the
   /// event are appended to `changes` first, then those of the event. `details` may be null.
-  void take(const Event& event, std::vector<Transition>& changes,
+  void fold(const Event& event, std::vector<Transition>& changes,
             const DetailProvider* details = nullptr);
 
   /// Concludes what follows from time alone up to and including `now`.

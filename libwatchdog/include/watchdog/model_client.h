@@ -108,7 +108,7 @@ struct Names<ServerKind> {
 /// Thread-safe: each running call has its own connection.
 class ModelClient {
  public:
-  /// The server and how to talk to it. A plain value.
+  /// The server and how to reach it. A plain value.
   struct Options {
     /// `http[s]://HOST[:PORT][/v1]`, like `OPENAI_BASE_URL`, with or without `/v1`. Required.
     std::string base_url{};

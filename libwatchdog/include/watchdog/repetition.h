@@ -68,8 +68,8 @@ class Cycle {
   /// The newest elements, the last at the end, up to `period_max`.
   using Recent = std::vector<std::pair<std::uint64_t, Seq>>;
 
-  /// Takes the newest element of `recent`.
-  void take(const Recent& recent, std::size_t period) noexcept;
+  /// Adds the newest element of `recent`.
+  void add(const Recent& recent, std::size_t period) noexcept;
 
   std::array<std::uint64_t, period_max> lap{};  ///< The digests of the first lap.
   std::uint8_t at = 0;                          ///< Index of the expected element of the lap.
@@ -81,15 +81,15 @@ class Cycle {
 /// Cycles of some periods over one sequence.
 class Cycles {
  public:
-  /// Takes the next element of the sequence, for all periods in the range.
-  void take(std::uint64_t digest, Seq seq, std::size_t period_min, std::size_t period_max);
+  /// Adds the next element of the sequence, for all periods in the range.
+  void add(std::uint64_t digest, Seq seq, std::size_t period_min, std::size_t period_max);
   /// Forgets everything.
   void clear() noexcept { *this = {}; }
   /// Returns the cycle with the most laps, the shortest of several; null without two laps.
   [[nodiscard]] const Cycle* longest() const noexcept;
 
   Cycle::Recent recent;          ///< The newest elements.
-  std::vector<Cycle> by_period;  ///< Empty until something was taken.
+  std::vector<Cycle> by_period;  ///< Empty until something was added.
 };
 
 /// The newest digests of a kind, each once.
@@ -122,7 +122,7 @@ struct MessageRepetition {
   std::uint64_t newest = 0;  ///< Digest of the newest message.
   Streak same{};             ///< The same message.
   Streak any{};              ///< Any messages.
-  Streak chants{};           ///< Texts that repeat themselves.
+  Streak text_repeats{};     ///< Texts that repeat themselves.
 };
 
 /// A confirmed repetition, kept until enough is new.
@@ -167,30 +167,30 @@ class Repetition {
   static constexpr std::size_t compared_max = 8;  ///< Steps that keep their samples of arguments.
   static constexpr std::size_t steps_max = 20;    ///< Steps that are kept.
 
-  /// Takes the start of a call; returns how it counts.
+  /// Folds in the start of a call; returns how it counts.
   [[nodiscard]] CallMark begin_call(const Report& report, Seq seq, const Policy& policy);
-  /// Takes the result of a call that `begin_call` marked.
+  /// Folds in the result of a call that `begin_call` marked.
   void finish_call(const CallMark& call, const Report& result, Seq seq, const Policy& policy);
-  /// Takes a result whose call is not known. An uninformative one is not a step.
-  void take_result(const Report& result, Seq seq, const Policy& policy);
+  /// Folds in a result whose call is not known. An uninformative one is not a step.
+  void fold_result(const Report& result, Seq seq, const Policy& policy);
   /// Drops a call whose result will not come.
   void drop_call(const CallMark& call, Seq seq, const Policy& policy);
   /// Records a timeout. Returns true for the first one of this tool with these arguments.
   [[nodiscard]] bool add_timeout(const CallMark& call);
-  /// Takes a change of state with data.
-  void take_state(const Marks& marks, Seq seq, const Policy& policy);
-  /// Takes a change of state without data.
-  void take_bare_state(Seq seq, const Policy& policy);
+  /// Folds in a change of state with data.
+  void fold_state(const Marks& marks, Seq seq, const Policy& policy);
+  /// Folds in a change of state without data.
+  void fold_bare_state(Seq seq, const Policy& policy);
   /// `marks` may be null.
-  void take_message(std::string_view role, const Marks* marks, Seq seq, const Policy& policy);
-  /// Takes a sign that a text repeats itself.
-  void take_chant(Seq seq);
-  /// Takes a compaction of the context.
-  void take_compaction(Seq seq);
-  /// Takes back the newest answer, because it is requested again.
-  void take_retry();
+  void fold_message(std::string_view role, const Marks* marks, Seq seq, const Policy& policy);
+  /// Folds in a sign that a text repeats itself.
+  void fold_text_repetition(Seq seq);
+  /// Folds in a compaction of the context.
+  void fold_compaction(Seq seq);
+  /// Revokes the newest answer, because it is requested again.
+  void fold_retry();
   /// Starts again after a user's input; known steps stay known.
-  void take_user_input(Seq seq);
+  void fold_user_input(Seq seq);
 
   /// Returns the worst present finding. Confirmed ones stay until enough is new.
   [[nodiscard]] Finding finding(const Policy& policy) const;
@@ -217,10 +217,10 @@ class Repetition {
   /// Of `cycle_of_calls`.
   Cycles rounds;  // cycle_of_calls
   /// Of `recurring_states`.
-  Cycles states;           // recurring_states
-  bool took_step = false;  ///< The newest event was a round, or an informative state.
+  Cycles states;         // recurring_states
+  bool stepped = false;  ///< The newest event was a round, or an informative state.
   /// Of `same_message`, `messages_only` and `repeated_text`.
-  MessageRepetition talk;           // same_message, messages_only, repeated_text
+  MessageRepetition messages;       // same_message, messages_only, repeated_text
   MessageRepetition before_answer;  ///< The same before the newest message.
   Known known_steps;                ///< Steps of this session.
   Known known_states;               ///< States of this session.
@@ -232,7 +232,7 @@ class Repetition {
   std::string tool;                 ///< The newest finished call's, its first 64 bytes.
 
  private:
-  void take_step(Step step, ToolUse use, bool malformed, const Policy& policy);
+  void fold_step(Step step, ToolUse use, bool malformed, const Policy& policy);
   void complete_round(Seq seq, const Policy& policy);
   void forget_rounds();
   void quieten();

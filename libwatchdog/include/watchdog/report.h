@@ -42,16 +42,16 @@ enum class ReportKind : std::uint8_t {
   observer,    ///< the observer itself was away or late
   gap,         ///< reports that a full queue could not keep
   end,
-  opinion,        ///< a judgement of a model, or of the agent itself, about the session's progress
-  chant,          ///< a stream of the model's text repeats itself
-  retry,          ///< the model's newest answer is requested again: it does not count
-  budget,         ///< the session's use of its budget
-  limit,          ///< an old time limit was passed; no effect
-  turn,           ///< a turn begins, is being stopped, or is over; `name` is one of turn_reports
-  tool_progress,  ///< the progress of a running call
-  tool_timeout,   ///< a call was given up: an error instead of its result
-  evidence,       ///< the state of the model server for one request
-  resume          ///< a wait is over; `name` is its subject, empty: any wait; see call_id
+  opinion,  ///< a judgement of a model, or of the agent itself, about the session's progress
+  text_repetition,  ///< a stream of the model's text repeats itself
+  retry,            ///< the model's newest answer is requested again: it does not count
+  budget,           ///< the session's use of its budget
+  limit,            ///< an old time limit was passed; no effect
+  turn,             ///< a turn begins, is being stopped, or is over; `name` is one of turn_reports
+  tool_progress,    ///< the progress of a running call
+  tool_timeout,     ///< a call was given up: an error instead of its result
+  evidence,         ///< the state of the model server for one request
+  resume            ///< a wait is over; `name` is its subject, empty: any wait; see call_id
 };
 
 template <>
@@ -122,7 +122,7 @@ struct Heartbeats {
   Millis max_gap{};  ///< Longest distance between two neighbours inside the row.
   /// When the first part of a merged row was stored; readers did not know it before. Zero: with the
   /// row.
-  Instant told{};
+  Instant first_stored{};
   std::optional<std::int64_t> iteration_first{};  ///< The oldest one's iteration.
   std::optional<std::int64_t> iteration{};        ///< The newest.
   std::string phase{};                            ///< The newest phase.
@@ -373,8 +373,9 @@ struct Marks {
   bool informative =
       false;               ///< A result of at least 200 characters, an error of 32, a state of 64.
   bool malformed = false;  ///< Of arguments: they look like JSON and are not.
-  bool unreachable = false;     ///< Of an error: rate limits and gateways, nothing the agent did.
-  std::uint8_t chants = 0;      ///< Of a message: how often its text begins to repeat itself; to 2.
+  bool unreachable = false;  ///< Of an error: rate limits and gateways, nothing the agent did.
+  std::uint8_t text_repeats =
+      0;                        ///< Of a message: how often its text begins to repeat itself; to 2.
   std::uint8_t exit_code = 0;   ///< Of a failed command; 0: not known.
   std::vector<Field> fields{};  ///< Of arguments that are an object.
   /// Of arguments: the smallest digests of their words and pairs of words, ascending.

@@ -181,7 +181,7 @@ class LimitWatch {
   void attempts(std::int64_t count, Millis now);
 
   /// Returns the limits that were passed since the last call, oldest first.
-  [[nodiscard]] std::vector<LimitPassed> take(Millis now);
+  [[nodiscard]] std::vector<LimitPassed> drain(Millis now);
   /// Returns when the next one will be passed; empty: none is near.
   [[nodiscard]] std::optional<Millis> next() const;
 

@@ -135,9 +135,9 @@ class ToolReporter {
   ToolReporter& operator=(const ToolReporter&) = delete;
 
   /// Reports an event of a call.
-  void take(const ToolEvent& event);
+  void on_event(const ToolEvent& event);
   /// Reports an event of a turn.
-  void take(const TurnEvent& event);
+  void on_event(const TurnEvent& event);
   /// From now on an abort of a turn or a call of the session, from any process, takes effect here.
   /// REQUIRES: the registry outlives this object.
   void obey(TurnRegistry& turns);
@@ -145,7 +145,7 @@ class ToolReporter {
   [[nodiscard]] ToolTally tally() const;
 
  private:
-  void take_result(const ToolEvent& event, const CallReport& report);
+  void report_result(const ToolEvent& event, const CallReport& report);
 
   ProgressTracker& tracker_;
   bool obeys_ = false;

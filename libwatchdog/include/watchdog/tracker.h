@@ -177,12 +177,12 @@ class BudgetReporter {
   /// share of `warn` is used if that is earlier.
   void warn();
   /// Reports that the clock of the budget was paused.
-  void paused() { tell(budget_reports::paused); }
+  void paused() { report_figures(budget_reports::paused); }
   /// Reports that the clock of the budget goes on.
-  void resumed() { tell(budget_reports::resumed); }
+  void resumed() { report_figures(budget_reports::resumed); }
 
  private:
-  void tell(std::string_view name);
+  void report_figures(std::string_view name);
 
   ProgressTracker& tracker_;
   const ExecutionBudget& budget_;

@@ -99,12 +99,12 @@ struct WaitMemory {
 [[nodiscard]] std::optional<Seq> stuck_since(const std::vector<Transition>& changes) noexcept;
 
 /// Adds the next sample.
-void see(WaitMemory& vigil, const SessionSample& next) noexcept;
+void see(WaitMemory& memory, const SessionSample& next) noexcept;
 /// A person chose to go on: the trouble counts from now.
-void forgive(WaitMemory& vigil) noexcept;
+void forgive(WaitMemory& memory) noexcept;
 /// Returns the number of iterations of the present trouble: loop heartbeats, or rounds of calls,
 /// whichever are more.
-[[nodiscard]] std::int64_t further_iterations(const WaitMemory& vigil) noexcept;
+[[nodiscard]] std::int64_t further_iterations(const WaitMemory& memory) noexcept;
 
 /// The next step of a wait.
 enum class Ruling : std::uint8_t {
@@ -117,7 +117,7 @@ enum class Ruling : std::uint8_t {
 };
 
 /// Decides whether the wait is over. Pure. The goal counts first, then an end, then trouble.
-[[nodiscard]] Ruling ruling(const Awaited& awaited, const WaitMemory& vigil) noexcept;
+[[nodiscard]] Ruling ruling(const Awaited& awaited, const WaitMemory& memory) noexcept;
 
 /// Returns true for a state change of the type; empty: of any.
 [[nodiscard]] bool is_change(const Report& report, std::string_view type) noexcept;
@@ -129,8 +129,8 @@ struct IterationCount {
   History position{};           ///< The position of the newest heartbeat.
   std::int64_t open_calls = 0;  ///< Calls without a result.
 
-  /// Takes the session's next event.
-  void take(const Event& event);
+  /// Folds in the session's next event.
+  void fold(const Event& event);
 };
 
 /// A session as a wait sees it; valid during the call that gets it.
@@ -138,7 +138,7 @@ struct Observed {
   const std::string& session;  ///< The session's id.
   const Case& judged;          ///< The present state, elapsed time included.
   Instant now{};               ///< The time of the look, on the file's time line.
-  const WaitMemory& vigil;     ///< Samples that the wait has seen so far.
+  const WaitMemory& memory;    ///< Samples that the wait has seen so far.
   const SessionSpec& spec;     ///< The properties of the session.
 
   /// Returns the progress document.

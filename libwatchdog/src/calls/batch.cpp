@@ -155,8 +155,8 @@ void CallBatch::admit(Entry& entry, Instant now) {
   if (auto denied = refusal(entry)) return finish(entry, std::move(*denied));
 
   const auto& declared = core_->parts.tools->arguments_of(entry.call.tool);
-  entry.hint = take_hint(entry.call.arguments, declared);
-  take_wait_for_previous(entry.call.arguments, declared);
+  entry.hint = extract_hint(entry.call.arguments, declared);
+  extract_wait_for_previous(entry.call.arguments, declared);
   const auto epoch = core_->parts.epochs->next();
   if (!epoch) {
     return finish(entry,
@@ -169,7 +169,7 @@ void CallBatch::admit(Entry& entry, Instant now) {
                                             turn_->scope.child(CancelScopeKind::call), wakeup_,
                                             WriteFence(*epoch, "wd-" + turn_->id + "-" + name));
   entry.state->budget = turn_->options.budget;
-  entry.state->scope.shuts(entry.state->gate);
+  entry.state->scope.shuts(entry.state->fence);
   entry.state->scope.wake(wakeup_);
   {
     const std::lock_guard guard(turn_->mutex);
@@ -194,9 +194,9 @@ void CallBatch::admit(Entry& entry, Instant now) {
 }
 
 bool CallBatch::queued_too_long(Entry& entry, Instant now) {
-  if (!entry.queued_told) {
-    entry.queued_told = true;
-    tell(entry, ToolEvent::Kind::queued);
+  if (!entry.queued_reported) {
+    entry.queued_reported = true;
+    publish(entry, ToolEvent::Kind::queued);
   }
   if (now < plus(entry.queued_at, core_->options.queue_max)) return false;
   finish(entry, ToolTimeout{.kind = TimeoutKind::queue,
@@ -280,7 +280,7 @@ void CallBatch::start(Entry& entry, Instant now) {
                              ticket = entry.ticket] { core->carry_out(state, *tool, ticket); });
   if (began == Workers::Start::started) {
     entry.report.began = true;
-    core_->tell(event);
+    core_->publish(event);
     entry.stage = Stage::started;
     entry.next_progress = plus(now, core_->options.progress_every);
     return;
@@ -314,7 +314,7 @@ void CallBatch::watch(Entry& entry, Instant now) {
       } else if ((entry.expired = state.deadline->expired(now))) {
         begins_to_stop = true;
       } else if (const auto& soft = state.limits->soft;
-                 soft && !entry.slow_told && state.deadline->active(now) >= *soft) {
+                 soft && !entry.slow_reported && state.deadline->active(now) >= *soft) {
         is_slow = true;
       }
       if (begins_to_stop) state.phase = CallPhase::stopping;
@@ -328,18 +328,18 @@ void CallBatch::watch(Entry& entry, Instant now) {
     if (entry.expired) {
       state.scope.cancel({.origin = CancelOrigin::deadline, .text = "its deadline is over"});
     } else {
-      tell(entry, ToolEvent::Kind::cancel_requested);
+      publish(entry, ToolEvent::Kind::cancel_requested);
     }
     return;
   }
   if (is_slow) {
-    entry.slow_told = true;
-    tell(entry, ToolEvent::Kind::slow);
+    entry.slow_reported = true;
+    publish(entry, ToolEvent::Kind::slow);
   }
-  if (now >= entry.next_progress) tell_progress(entry, now);
+  if (now >= entry.next_progress) report_progress(entry, now);
 }
 
-void CallBatch::tell_progress(Entry& entry, Instant now) {
+void CallBatch::report_progress(Entry& entry, Instant now) {
   entry.next_progress = plus(now, core_->options.progress_every);
   ToolEvent event;
   {
@@ -357,7 +357,7 @@ void CallBatch::tell_progress(Entry& entry, Instant now) {
   event.turn = turn_->id;
   event.call = entry.asked->id;
   event.tool = entry.call.tool;
-  core_->tell(event);
+  core_->publish(event);
 }
 
 Instant CallBatch::next_look(Instant now) const {
@@ -381,7 +381,7 @@ Instant CallBatch::next_look(Instant now) const {
       if (state.asked_at && core_->options.confirm_max) {
         next = std::min(next, plus(*state.asked_at, *core_->options.confirm_max));
       }
-      if (state.deadline->paused() || entry.slow_told) continue;
+      if (state.deadline->paused() || entry.slow_reported) continue;
       if (const auto& soft = state.deadline->limits().soft) {
         next = std::min(next, plus(now, std::max(*soft - state.deadline->active(now), Millis{0})));
       }
@@ -410,17 +410,17 @@ void CallBatch::wait(Instant since) {
   event.kind = ToolEvent::Kind::host_stall;
   event.turn = turn_->id;
   event.elapsed = stall;
-  core_->tell(event);
+  core_->publish(event);
 }
 
-void CallBatch::tell(const Entry& entry, ToolEvent::Kind kind, Millis elapsed) const {
+void CallBatch::publish(const Entry& entry, ToolEvent::Kind kind, Millis elapsed) const {
   ToolEvent event;
   event.kind = kind;
   event.turn = turn_->id;
   event.call = entry.asked->id;
   event.tool = entry.call.tool;
   event.elapsed = elapsed;
-  core_->tell(event);
+  core_->publish(event);
 }
 
 }  // namespace watchdog

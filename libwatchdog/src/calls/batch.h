@@ -47,11 +47,11 @@ class CallBatch {
     std::shared_ptr<CallState> state;
     ResourceLocks::TicketPtr ticket;
     Instant queued_at{};
-    bool queued_told = false;
-    bool cancel_told = false;
-    bool slow_told = false;
+    bool queued_reported = false;
+    bool cancel_reported = false;
+    bool slow_reported = false;
     Instant next_progress = never;
-    std::int64_t accepted_told = 0;
+    std::int64_t accepted_reported = 0;
     std::optional<TimeoutKind> expired;  ///< It was asked to stop because of that.
     Instant grace_until = never;
     CallReport report;
@@ -67,7 +67,7 @@ class CallBatch {
   [[nodiscard]] std::optional<ResolvedDeadline> limits_of(const Entry& entry, Instant now,
                                                           ToolDenied& denied) const;
   void watch(Entry& entry, Instant now);
-  void tell_progress(Entry& entry, Instant now);
+  void report_progress(Entry& entry, Instant now);
   [[nodiscard]] bool queued_too_long(Entry& entry, Instant now);
 
   /// The one transition to its outcome.
@@ -86,7 +86,7 @@ class CallBatch {
   [[nodiscard]] Instant next_look(Instant now) const;
   /// Waits until a notification, or until something is due. `since`: the last look.
   void wait(Instant since);
-  void tell(const Entry& entry, ToolEvent::Kind kind, Millis elapsed = {}) const;
+  void publish(const Entry& entry, ToolEvent::Kind kind, Millis elapsed = {}) const;
 
   const std::shared_ptr<ToolExecutor::Core> core_;
   const std::shared_ptr<Turn::State> turn_;

@@ -24,7 +24,7 @@ EffectState CallBatch::effects_of(const Entry& entry, bool came_home, bool ok, b
   if (spec.effect == Effect::none || !entry.state->may_have_run) return EffectState::none;
   if (!settled) return EffectState::unknown;
   if (said) return *said;
-  const auto account = entry.state->gate.account();
+  const auto account = entry.state->fence.account();
   if (!spec.gated) return EffectState::unknown;
   if (account.committed == 0) return account.failed > 0 ? EffectState::unknown : EffectState::none;
   if (account.fenced > 0 || account.failed > 0 || (came_home && !ok)) return EffectState::partial;
@@ -36,7 +36,7 @@ void CallBatch::conclude(Entry& entry, Instant now) {
   std::optional<HandlerResult> home;
   bool abandoned = false;
   std::optional<EffectState> said;
-  const bool was_fenced = state.gate.account().fenced > 0;
+  const bool was_fenced = state.fence.account().fenced > 0;
   {
     const std::lock_guard guard(state.mutex);
     state.phase = CallPhase::terminal;
@@ -54,7 +54,7 @@ void CallBatch::conclude(Entry& entry, Instant now) {
   }
   // From here on only the fence changes the state: a late result finds the call over.
   const auto revoking = std::chrono::steady_clock::now();
-  const bool settled = state.gate.revoke(commit_left_);
+  const bool settled = state.fence.revoke(commit_left_);
   commit_left_ -=
       std::min(commit_left_,
                std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now() - revoking));
@@ -126,7 +126,7 @@ ToolOutcome CallBatch::outcome_of(Entry& entry, std::optional<HandlerResult>& ho
   if (why && why->origin != CancelOrigin::deadline && home->called_off) return cancelled(*why);
   if (home->denied) return std::move(*home->denied);
   const auto& reply = home->reply;
-  const auto account = state.gate.account();
+  const auto account = state.fence.account();
   if (!reply.ok && account.stale > 0 && account.committed == 0) {
     return ToolDenied{DenyReason::stale_precondition,
                       "what it was to change has changed meanwhile; nothing was written"};
@@ -163,7 +163,7 @@ void CallBatch::finish(Entry& entry, ToolOutcome outcome) {
       entry.state->phase = CallPhase::terminal;
       never_began = !entry.state->began_at;
     }
-    entry.state->gate.revoke(Millis{0});
+    entry.state->fence.revoke(Millis{0});
     if (never_began) {
       core_->locks.release(entry.ticket);
       entry.report.queued = core_->now() - entry.queued_at;
@@ -177,8 +177,8 @@ void CallBatch::finish(Entry& entry, ToolOutcome outcome) {
   event.tool = entry.asked->tool;
   event.elapsed = entry.report.active;
   event.report = &entry.report;
-  core_->tell(event);
-  core_->tell_error(entry.report);
+  core_->publish(event);
+  core_->report_error(entry.report);
   const bool failed = is_error(entry.report.outcome) &&
                       !std::holds_alternative<ToolCancelled>(entry.report.outcome);
   if (!failed || !core_->options.cancel_siblings_on_failure) return;

@@ -51,7 +51,7 @@ struct CallState {
         clock(with),
         scope(std::move(own)),
         waiter(std::move(waiting)),
-        gate(std::move(its)),
+        fence(std::move(its)),
         queued_at(clock_now(with)) {}
 
   static Instant clock_now(const Clock& clock) { return Instant{clock.since_boot()}; }
@@ -66,7 +66,7 @@ struct CallState {
   const Clock& clock;
   CancelScope scope;
   const std::shared_ptr<Wakeup> waiter;
-  WriteFence gate;
+  WriteFence fence;
 
   mutable std::mutex mutex;  ///< Guards what follows. One lock and one `now` decide a race.
   CallPhase phase = CallPhase::queued;

@@ -30,11 +30,11 @@ class Dispatcher {
   static void run(std::function<void()> work) {
     // Never destroyed: threads of it may outlive main.
     static auto& dispatcher = *new Dispatcher;
-    dispatcher.take(std::move(work));
+    dispatcher.run_later(std::move(work));
   }
 
  private:
-  void take(std::function<void()> work) {
+  void run_later(std::function<void()> work) {
     std::unique_lock guard(mutex_);
     queue_.push_back(std::move(work));
     if (idle_ >= queue_.size()) {
@@ -123,7 +123,7 @@ struct CancelScope::Node : std::enable_shared_from_this<Node> {
   std::stop_source source{std::nostopstate};  // created with the first token
   int event_fd = -1;
   std::vector<Node*> children;  // each keeps this one, and leaves before it is gone
-  std::optional<WriteFence> gate;
+  std::optional<WriteFence> fence;
   std::vector<std::weak_ptr<Wakeup>> wakeups;
   std::vector<std::shared_ptr<Guard::Entry>> calls;
 
@@ -134,7 +134,7 @@ struct CancelScope::Node : std::enable_shared_from_this<Node> {
     bool dispatched = false;
     {
       const std::lock_guard guard(mutex);
-      if (gate && why.origin != CancelOrigin::deadline) gate->revoke(Millis{0});
+      if (fence && why.origin != CancelOrigin::deadline) fence->revoke(Millis{0});
       if (reason) return false;
       reason = why;
       is_cancelled.store(true, std::memory_order_release);
@@ -152,7 +152,7 @@ struct CancelScope::Node : std::enable_shared_from_this<Node> {
       const auto seen_below = from_above(why);
       for (const auto& child : below) child->cancel(seen_below);
     }
-    if (dispatched) Dispatcher::run([self = shared_from_this()] { self->tell(); });
+    if (dispatched) Dispatcher::run([self = shared_from_this()] { self->publish(); });
     return true;
   }
 
@@ -164,17 +164,17 @@ struct CancelScope::Node : std::enable_shared_from_this<Node> {
             why.origin};
   }
 
-  void tell() {
-    std::vector<std::shared_ptr<Guard::Entry>> told;
+  void publish() {
+    std::vector<std::shared_ptr<Guard::Entry>> published;
     std::stop_source stopping{std::nostopstate};
     CancelReason why;
     {
       const std::lock_guard guard(mutex);
-      told.swap(calls);
+      published.swap(calls);
       stopping = source;
       why = *reason;
     }
-    for (const auto& entry : told) entry->run(why);
+    for (const auto& entry : published) entry->run(why);
     if (stopping.stop_possible()) stopping.request_stop();
   }
 
@@ -286,10 +286,10 @@ void CancelScope::wake(std::weak_ptr<Wakeup> wakeup) const {
   if (const auto alive = wakeup.lock()) alive->ring();
 }
 
-void CancelScope::shuts(const WriteFence& gate) const {
+void CancelScope::shuts(const WriteFence& fence) const {
   const std::lock_guard guard(node_->mutex);
-  node_->gate = gate;
-  if (node_->reason) node_->gate->revoke(Millis{0});
+  node_->fence = fence;
+  if (node_->reason) node_->fence->revoke(Millis{0});
 }
 
 std::vector<const void*> CancelScope::lineage() const {

@@ -14,12 +14,12 @@ namespace {
 
 constexpr Millis hint_min{1'000};
 
-struct Patience {
+struct ProfileLimits {
   Millis idle;
   std::optional<Millis> cap;
 };
 
-constexpr Patience patience_of(DeadlineProfile profile) noexcept {
+constexpr ProfileLimits limits_of(DeadlineProfile profile) noexcept {
   switch (profile) {
     case DeadlineProfile::interactive:
       return {Millis{30'000}, Millis{45'000}};
@@ -96,8 +96,8 @@ ResolvedDeadline resolve(const DeadlineSettings& settings, std::string_view tool
   resolved.extend_on_progress = policy.extend_on_progress;
   const auto add = [&](std::string_view who) { resolved.provenance.append(" < ").append(who); };
 
-  const auto patience = patience_of(settings.profile);
-  resolved.idle = patience.idle;
+  const auto limits = limits_of(settings.profile);
+  resolved.idle = limits.idle;
   if (settings.profile != DeadlineProfile::autonomous) add(name_of(settings.profile));
   if (settings.timeout) {
     resolved.idle = limit(settings.timeout);
@@ -129,7 +129,7 @@ ResolvedDeadline resolve(const DeadlineSettings& settings, std::string_view tool
     if (resolved.hard) resolved.hard = std::max(*resolved.hard, *asked);
     add("hint");
   }
-  bound(resolved, patience.cap, TimeoutKind::hard, "cap of the profile");
+  bound(resolved, limits.cap, TimeoutKind::hard, "cap of the profile");
   bound(resolved, bounds.cap, TimeoutKind::hard, "cap");
   bound(resolved, bounds.budget, TimeoutKind::budget, "budget");
   bound(resolved, bounds.scope, TimeoutKind::hard, "turn");

@@ -68,7 +68,7 @@ ToolExecutor::Core::Core(Parts given, ExecutorOptions chosen)
   if (!parts.tools) parts.tools = std::make_shared<ToolRegistry>();
 }
 
-void ToolExecutor::Core::tell(const ToolEvent& event) noexcept {
+void ToolExecutor::Core::publish(const ToolEvent& event) noexcept {
   if (!parts.observer) return;
   const std::lock_guard guard(observing);
   try {
@@ -77,7 +77,7 @@ void ToolExecutor::Core::tell(const ToolEvent& event) noexcept {
   }
 }
 
-void ToolExecutor::Core::tell_error(const CallReport& report) noexcept {
+void ToolExecutor::Core::report_error(const CallReport& report) noexcept {
   if (!parts.on_tool_error || !is_error(report.outcome)) return;
   const std::lock_guard guard(observing);
   try {
@@ -128,7 +128,7 @@ HandlerResult ToolExecutor::Core::invoke(const std::shared_ptr<CallState>& state
         home.denied = ToolDenied{DenyReason::invalid_arguments, digest.error().message};
         return home;
       }
-      state->gate.expect({path, *digest});
+      state->fence.expect({path, *digest});
     }
     if (spec.needs_confirmation && denied(confirm(*state, *preview))) return home;
     if (is_saved && !preview->paths.empty()) {
@@ -149,17 +149,17 @@ HandlerResult ToolExecutor::Core::invoke(const std::shared_ptr<CallState>& state
     return home;
   }
 
-  if (spec.confirms_by_reply) state->gate.hold();
+  if (spec.confirms_by_reply) state->fence.hold();
   call();
   if (spec.confirms_by_reply) {
     if (asks_for_confirmation(home.reply)) {
       if (denied(confirm(*state, {.diff = home.reply.text, .paths = {}}))) return home;
-      state->gate.let();
+      state->fence.let();
       state->confirmed = state->call;
       state->confirmed.arguments = with_confirmation(state->call.arguments);
       state->seen_by_tool = &state->confirmed;
       call();
-    } else if (home.reply.ok && state->gate.account().fenced > 0) {
+    } else if (home.reply.ok && state->fence.account().fenced > 0) {
       home.reply = failed(FailureKind::tool_error,
                           "it wanted to change something without asking; nothing was changed");
     }
@@ -208,19 +208,19 @@ void ToolExecutor::Core::came_late(const CallState& state, const HandlerResult& 
     if (closed) return;
   }
   const auto event = [&](ToolEvent::Kind kind) {
-    ToolEvent told;
-    told.kind = kind;
-    told.turn = state.turn;
-    told.call = state.call.id;
-    told.tool = state.call.tool;
-    return told;
+    ToolEvent published;
+    published.kind = kind;
+    published.turn = state.turn;
+    published.call = state.call.id;
+    published.tool = state.call.tool;
+    return published;
   };
   try {
     if (!home.reply.text.empty() || home.reply.ok) {
       auto late = event(ToolEvent::Kind::late);
       late.bytes = home.reply.text.size();
       late.detail = sha256_of(home.reply.text);
-      tell(late);
+      publish(late);
     }
     bool was_abandoned = false;
     {
@@ -228,7 +228,7 @@ void ToolExecutor::Core::came_late(const CallState& state, const HandlerResult& 
       was_abandoned = abandoned.erase(&state) > 0;
       if (was_abandoned) ++reclaimed_total;
     }
-    if (was_abandoned) tell(event(ToolEvent::Kind::reclaimed));
+    if (was_abandoned) publish(event(ToolEvent::Kind::reclaimed));
   } catch (...) {  // no memory for the news
   }
 }
@@ -247,7 +247,7 @@ void ToolExecutor::Core::abandon(const CallState& state, Instant since, bool in_
   event.turn = state.turn;
   event.call = state.call.id;
   event.tool = state.call.tool;
-  tell(event);
+  publish(event);
 }
 
 std::map<std::string_view, std::size_t> ToolExecutor::Core::hanging() const {

@@ -40,8 +40,8 @@ struct ToolExecutor::Core : std::enable_shared_from_this<ToolExecutor::Core> {
   std::set<std::string, std::less<>> shaky;  ///< Tools that were off in an earlier turn.
 
   [[nodiscard]] Instant now() const { return Instant{options.clock->since_boot()}; }
-  void tell(const ToolEvent& event) noexcept;
-  void tell_error(const CallReport& report) noexcept;
+  void publish(const ToolEvent& event) noexcept;
+  void report_error(const CallReport& report) noexcept;
 
   /// On a worker's thread: the call from its beginning to its end, whatever that is.
   void carry_out(const std::shared_ptr<CallState>& state, Tool& tool,

@@ -26,7 +26,7 @@ void read_hint(const Json& value, const char* where, TimeoutHint& hint) {
 
 }  // namespace
 
-TimeoutHint take_hint(std::string& arguments, const std::vector<std::string>& declares) {
+TimeoutHint extract_hint(std::string& arguments, const std::vector<std::string>& declares) {
   TimeoutHint hint;
   // Nearly every call has none, and a document of a megabyte is not read for nothing.
   if (arguments.find("timeout") == std::string::npos &&

@@ -127,7 +127,7 @@ const std::string& ToolContext::turn() const noexcept {
 }
 
 Epoch ToolContext::epoch() const noexcept {
-  return state_->gate.fencing_token();
+  return state_->fence.fencing_token();
 }
 
 std::stop_token ToolContext::stop() const {
@@ -156,11 +156,11 @@ namespace {
 /// Notes a tool's message for listeners. Progress does not wake the waiting thread: it only moves
 /// the deadline, and a tool may report it a million times.
 template <class Note>
-void note(CallState& state, std::string_view message, Note&& take) {
+void note(CallState& state, std::string_view message, Note&& apply) {
   const std::lock_guard guard(state.mutex);
   if (state.phase == CallPhase::terminal || !state.deadline) return;
   if (!message.empty()) state.message = first_characters(message, message_chars_max);
-  take(*state.deadline, CallState::clock_now(state.clock));
+  apply(*state.deadline, CallState::clock_now(state.clock));
 }
 
 }  // namespace
@@ -208,7 +208,7 @@ ToolContext::Pause ToolContext::pause(PauseReason reason) {
 }
 
 WriteFence& ToolContext::writes() noexcept {
-  return state_->gate;
+  return state_->fence;
 }
 
 void ToolContext::effects(EffectState state) {

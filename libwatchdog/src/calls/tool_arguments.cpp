@@ -37,7 +37,7 @@ bool waits_for_previous(const std::string& arguments, const std::vector<std::str
   return found != document.end() && found->is_boolean() && found->get<bool>();
 }
 
-void take_wait_for_previous(std::string& arguments, const std::vector<std::string>& declares) {
+void extract_wait_for_previous(std::string& arguments, const std::vector<std::string>& declares) {
   if (!is_meant(arguments, declares)) return;
   auto document = Json::parse(arguments, nullptr, false);
   if (document.erase(wait_for_previous) > 0) arguments = dumped(document);

@@ -15,8 +15,8 @@ namespace watchdog {
 /// the tool.
 [[nodiscard]] bool waits_for_previous(const std::string& arguments,
                                       const std::vector<std::string>& declares);
-/// Takes it out, whatever it says.
-void take_wait_for_previous(std::string& arguments, const std::vector<std::string>& declares);
+/// Removes it, whatever it says.
+void extract_wait_for_previous(std::string& arguments, const std::vector<std::string>& declares);
 
 /// The same with `confirm_write: true`. REQUIRES: is_object(arguments).
 [[nodiscard]] std::string with_confirmation(const std::string& arguments);

@@ -15,7 +15,7 @@ namespace {
 
 // Together with our own words these stay below the 1,200 characters that are promised.
 constexpr std::size_t name_chars_max = 64;
-constexpr std::size_t told_chars_max = 600;
+constexpr std::size_t quoted_chars_max = 600;
 constexpr std::size_t reason_chars_max = 300;
 constexpr std::size_t note_chars_max = 150;
 
@@ -185,7 +185,7 @@ std::string timeout_head(const CallReport& report, const ToolTimeout& timeout) {
 
 std::string failure_head(const CallReport& report, const ToolFailure& failure) {
   const auto name = "[ERROR] " + name_of(report);
-  const auto message = quoted(failure.message, told_chars_max);
+  const auto message = quoted(failure.message, quoted_chars_max);
   const auto sentence = message.empty() ? "" : " " + message;
   if (failure.kind == FailureKind::exit_nonzero && failure.exit_code) {
     return name + " exited with code " + std::to_string(*failure.exit_code) + "." + sentence;
@@ -226,7 +226,7 @@ std::string head_of(const CallReport& report) {
                  },
                  [&](const ToolDenied& denied) {
                    return "[DENIED] " + name_of(report) + ": " +
-                          quoted(denied.message, told_chars_max) + ".";
+                          quoted(denied.message, quoted_chars_max) + ".";
                  }},
       report.outcome);
 }
@@ -352,7 +352,7 @@ std::string to_json(const CallReport& report) {
     write_output(out, *output);
   }
   out.close_object();
-  return out.take();
+  return out.finish();
 }
 
 }  // namespace watchdog

@@ -40,7 +40,7 @@ struct Turn::State {
   std::map<std::string, InARow, std::less<>> in_a_row;  // what went wrong, of a tool
   std::map<std::string, std::string, std::less<>> off;  // tools, and why
   int connections = 0;                                  // of its owner
-  bool abort_told = false;
+  bool abort_reported = false;
 
   [[nodiscard]] TurnInfo info() const;
   std::function<void(Turn::State&)> on_end;

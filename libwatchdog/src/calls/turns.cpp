@@ -98,7 +98,7 @@ struct TurnRegistry::State {
   std::condition_variable changed;
   std::map<std::string, std::shared_ptr<Turn::State>, std::less<>> turns;
   std::map<std::string, Instant, std::less<>> orphaned;  ///< Turns whose owner is gone, since when.
-  std::thread patience;  ///< Waits for owners to come back; started with the first that is gone.
+  std::thread owner_wait;  ///< Waits for owners to come back; started with the first that is gone.
   bool stopping = false;
   std::uint64_t begun = 0;
   std::recursive_mutex observing;  ///< Events come one at a time, and none after the end.
@@ -106,8 +106,8 @@ struct TurnRegistry::State {
 
   [[nodiscard]] Instant now() const { return Instant{options.clock->since_boot()}; }
 
-  /// Its observer may make it tell more.
-  void tell(const TurnEvent& event) noexcept {
+  /// Its observer may make it publish more.
+  void publish(const TurnEvent& event) noexcept {
     if (!options.observer) return;
     const std::lock_guard guard(observing);
     try {
@@ -123,23 +123,23 @@ struct TurnRegistry::State {
   }
 
   /// Reports an abort once for each turn, also one from above.
-  void tell_abort(Turn::State& turn) {
+  void report_abort(Turn::State& turn) {
     const auto why = turn.scope.reason();
     if (!why) return;
     const std::lock_guard guard(observing);  // until it is reported: the end follows it
-    if (std::exchange(turn.abort_told, true)) return;
-    tell({TurnEvent::Kind::abort, turn.id, turn.parent, turn.depth,
-          std::string(reason_of(first_origin(*why)))});
+    if (std::exchange(turn.abort_reported, true)) return;
+    publish({TurnEvent::Kind::abort, turn.id, turn.parent, turn.depth,
+             std::string(reason_of(first_origin(*why)))});
   }
 
   AbortResult abort(Turn::State& turn, CancelReason reason) {
     const bool won = turn.scope.cancel(std::move(reason));
-    if (won) tell_abort(turn);
+    if (won) report_abort(turn);
     return won ? AbortResult::aborted : AbortResult::already_aborting;
   }
 
   void end(Turn::State& turn) {
-    tell_abort(turn);
+    report_abort(turn);
     {
       const std::lock_guard guard(mutex);
       turns.erase(turn.id);
@@ -150,8 +150,8 @@ struct TurnRegistry::State {
       const std::lock_guard guard(turn.mutex);
       calls = turn.calls_total;
     }
-    tell({TurnEvent::Kind::end, turn.id, turn.parent, turn.depth,
-          turn.scope.cancelled() ? "aborted" : "completed", calls});
+    publish({TurnEvent::Kind::end, turn.id, turn.parent, turn.depth,
+             turn.scope.cancelled() ? "aborted" : "completed", calls});
   }
 
   void wait_for_owners() {
@@ -197,7 +197,7 @@ TurnRegistry::~TurnRegistry() {
   {
     const std::lock_guard guard(state_->mutex);
     state_->stopping = true;
-    waits = std::move(state_->patience);
+    waits = std::move(state_->owner_wait);
   }
   state_->changed.notify_all();
   if (waits.joinable()) waits.join();
@@ -237,7 +237,7 @@ Result<Turn> TurnRegistry::begin_in(const CancelScope& scope, TurnOptions option
     turn->number = ++state_->begun;
     state_->turns.emplace(turn->id, turn);
   }
-  state_->tell({TurnEvent::Kind::start, turn->id, turn->parent, depth});
+  state_->publish({TurnEvent::Kind::start, turn->id, turn->parent, depth});
   return Turn(std::move(turn));
 }
 
@@ -307,8 +307,8 @@ void TurnRegistry::client_disconnected(std::string_view turn) {
     if (found->connections == 0 || --found->connections > 0) return;
     if (policy == DisconnectPolicy::abort_after_grace) {
       state_->orphaned.insert_or_assign(std::string(turn), state_->now());
-      if (!state_->patience.joinable() && !state_->stopping) {
-        state_->patience = std::thread([state = state_] { state->wait_for_owners(); });
+      if (!state_->owner_wait.joinable() && !state_->stopping) {
+        state_->owner_wait = std::thread([state = state_] { state->wait_for_owners(); });
       }
       state_->changed.notify_all();
     }

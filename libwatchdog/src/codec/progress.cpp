@@ -124,7 +124,7 @@ Description description_of(const SessionSpec& spec) {
   out.key("labels").open_object();
   for (const auto& [key, value] : spec.labels) out.field(key, value);
   out.close_object();
-  description.members = out.take();
+  description.members = out.finish();
   return description;
 }
 
@@ -254,7 +254,7 @@ std::string progress_document(std::string_view session_id, const Case& judged,
   out.close_array();
   write_sources(out, history);
   out.field("lastSeq", history.seq).close_object();
-  return out.take();
+  return out.finish();
 }
 
 }  // namespace watchdog

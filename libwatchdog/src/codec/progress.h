@@ -31,7 +31,7 @@ struct Description {
 /// The first 8 characters of a UUID; other ids as they are.
 [[nodiscard]] std::string_view short_id(std::string_view session_id) noexcept;
 
-/// The members by which people tell sessions apart: title, shortId, directory.
+/// The members by which people distinguish sessions: title, shortId, directory.
 void write_title(JsonWriter& out, std::string_view session_id, const Description& description,
                  const Words& words);
 

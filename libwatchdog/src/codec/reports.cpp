@@ -423,7 +423,7 @@ void write_beats(JsonWriter& out, const Heartbeats& beats, Instant tick) {
   ms("age_ms", tick - beats.last);
   ms("span_ms", beats.last - beats.first);
   ms("max_gap_ms", beats.max_gap);
-  if (beats.told != Instant{}) ms("told_ms", tick - beats.told);
+  if (beats.first_stored != Instant{}) ms("told_ms", tick - beats.first_stored);
   if (beats.fresh != 0) out.field("fresh", beats.fresh);
   if (beats.quiet != 0) out.field("quiet", beats.quiet);
   if (beats.counters.empty()) return;
@@ -532,7 +532,8 @@ Heartbeats beats_from(const json& facts, Instant tick, std::string phase) {
   beats.last = tick - Millis{number("age_ms", 0)};
   beats.first = beats.last - Millis{number("span_ms", 0)};
   beats.max_gap = Millis{number("max_gap_ms", 0)};
-  if (const auto told = number("told_ms", 0); told != 0) beats.told = tick - Millis{told};
+  if (const auto first_stored = number("told_ms", 0); first_stored != 0)
+    beats.first_stored = tick - Millis{first_stored};
   beats.fresh = number("fresh", 0);
   beats.quiet = number("quiet", 0);
   if (const auto counters = facts.find("counters");
@@ -552,7 +553,7 @@ std::string facts_of(const Report& report, Instant tick) {
   out.open_object();
   write_facts(out, report, tick);
   out.close_object();
-  return out.take();
+  return out.finish();
 }
 
 namespace {
@@ -676,7 +677,7 @@ std::string to_json(const Event& event) {
   if (event.late) out.field("late", true);
   write_facts(out, report, event.tick);
   out.close_object();
-  return out.take();
+  return out.finish();
 }
 
 }  // namespace watchdog

@@ -264,7 +264,7 @@ std::string to_json(const PolicyPatch& patch) {
   }
   write_tools(out, patch.tools);
   out.close_object();
-  return out.take();
+  return out.finish();
 }
 
 std::string to_json(const Policy& policy) {
@@ -280,7 +280,7 @@ std::string to_json(const Policy& policy) {
   out.close_object();
   write_tools(out, policy.tools);
   out.close_object();
-  return out.take();
+  return out.finish();
 }
 
 std::string to_json(const SessionSpec& spec) {
@@ -301,7 +301,7 @@ std::string to_json(const SessionSpec& spec) {
   if (spec.policy != PolicyPatch{}) out.key("policy").raw(to_json(spec.policy));
   if (spec.content != ContentLevel::preview) out.field("content", name_of(spec.content));
   out.close_object();
-  return out.take();
+  return out.finish();
 }
 
 Result<std::string> text_field_from_json(std::string_view body, std::string_view field) {

@@ -150,10 +150,10 @@ void read_notes(const json& from, History& history) {
     from_integer(*quiet, history.notes.edit().quiet_until);
   }
   if (const auto opinions = from.find("opinions"); opinions != from.end()) {
-    PartReader::take(*opinions, history.notes.edit().opinions);
+    PartReader::read(*opinions, history.notes.edit().opinions);
   }
   if (const auto suspicion = from.find("suspicion"); suspicion != from.end()) {
-    PartReader::take(*suspicion, history.notes.edit().suspicion);
+    PartReader::read(*suspicion, history.notes.edit().suspicion);
   }
   if (const auto wait = from.find("wait"); wait != from.end()) {
     auto& notes = history.notes.edit();
@@ -169,7 +169,7 @@ void read_notes(const json& from, History& history) {
       notes.wait_iteration = number_in<std::int64_t>(wait->at("iteration"), Range::any);
   }
   if (const auto asks = from.find("asks"); asks != from.end())
-    PartReader::take(*asks, history.notes.edit().asks.edit());
+    PartReader::read(*asks, history.notes.edit().asks.edit());
   if (const auto idle = from.find("idle_why"); idle != from.end())
     history.notes.edit().idle_why = idle->get<std::string>();
   if (const auto outcome = from.find("outcome"); outcome != from.end()) {
@@ -196,11 +196,11 @@ void read_notes(const json& from, History& history) {
     from_integer(budget->at("at"), note.at);
   }
   if (const auto turns = from.find("turns"); turns != from.end()) {
-    PartReader::take(*turns, history.notes.edit().turns.edit());
+    PartReader::read(*turns, history.notes.edit().turns.edit());
   }
   if (const auto server = from.find("server"); server != from.end()) {
     auto& requests = history.notes.edit().server.edit();
-    PartReader::take(*server, requests);
+    PartReader::read(*server, requests);
     for (auto& note : requests) note.evidence = bounded(note.evidence);
   }
   if (const auto wasted = from.find("wasted_calls"); wasted != from.end()) {
@@ -213,7 +213,7 @@ void read_notes(const json& from, History& history) {
   if (const auto failure = from.find("failure"); failure != from.end())
     history.notes.edit().words.edit().failure = failure->get<std::string>();
   if (const auto recent = from.find("recent"); recent != from.end())
-    PartReader::take(*recent, history.notes.edit().words.edit().recent);
+    PartReader::read(*recent, history.notes.edit().words.edit().recent);
   if (const auto relay = from.find("relay_at"); relay != from.end()) {
     from_integer(*relay, history.notes.edit().relay_at);
   }
@@ -268,13 +268,13 @@ History history_from(const json& from) {
     history.counters.edit().emplace_back(name, value.get<double>());
   }
   each_box(history, [&](const char* name, auto& box) {
-    if (const auto part = from.find(name); part != from.end()) PartReader::take(*part, box.edit());
+    if (const auto part = from.find(name); part != from.end()) PartReader::read(*part, box.edit());
   });
   if (const auto only = from.find("absence"); only != from.end()) {  // as one was kept before
-    PartReader::take(*only, history.absences.edit().emplace_back());
+    PartReader::read(*only, history.absences.edit().emplace_back());
   }
   if (const auto sources = from.find("sources"); sources != from.end())
-    PartReader::take(*sources, history.sources);
+    PartReader::read(*sources, history.sources);
   read_notes(from, history);
   if (!is_bounded(history)) throw std::out_of_range("a list is longer than it can be");
   return history;
@@ -315,7 +315,7 @@ Health health_from(const json& from) {
   if (!valid_until.is_number_integer()) throw std::out_of_range("a number is not an integer");
   const auto until = valid_until.get<std::int64_t>();
   if (until != as_integer(never)) from_integer(until, health.valid_until);
-  PartReader::take(from.at("evidence"), health.evidence);
+  PartReader::read(from.at("evidence"), health.evidence);
   return health;
 }
 
@@ -330,7 +330,7 @@ std::string snapshot_of(const Case& judged) {
   out.field("valid_until", as_integer(judged.health.valid_until)).key("evidence").open_array();
   for (const auto seq : judged.health.evidence) out.value(seq);
   out.close_array().field("health_since", as_integer(judged.health_since)).close_object();
-  return out.take();
+  return out.finish();
 }
 
 Result<void> read_snapshot(Case& judged, std::string_view text) {

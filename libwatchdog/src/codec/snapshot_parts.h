@@ -33,11 +33,11 @@ template <class V> void each_part(Cycle& x, V&& v) { v(x.lap, x.at, x.missed, x.
 template <class V> void each_part(Cycles& x, V&& v) { v(x.recent, x.by_period); }
 template <class V> void each_part(Known& x, V&& v) { v(x.digests, x.at); }
 template <class V> void each_part(Round& x, V&& v) { v(x.number, x.open, x.finished, x.sum, x.malformed, x.unreachable, x.use, x.calls); }
-template <class V> void each_part(MessageRepetition& x, V&& v) { v(x.newest, x.same, x.any, x.chants); }
+template <class V> void each_part(MessageRepetition& x, V&& v) { v(x.newest, x.same, x.any, x.text_repeats); }
 template <class V> void each_part(Alarm& x, V&& v) { v(x.pattern, x.first, x.last, x.count, x.recovered); }
 template <class V> void each_part(Repetition& x, V&& v) {
   v(x.steps, x.score, x.evidence, x.echo, x.same_result, x.same_error, x.thrash, x.unparsed, x.compactions, x.barren,
-    x.rounds, x.states, x.took_step, x.talk, x.before_answer, x.known_steps, x.known_states, x.round, x.graced, x.novel,
+    x.rounds, x.states, x.stepped, x.messages, x.before_answer, x.known_steps, x.known_states, x.round, x.graced, x.novel,
     x.state_seq, x.alarm, x.tool);
   v.later(x.loop);
 }
@@ -150,16 +150,16 @@ struct PartReader {
 
   template <class... Parts>
   void operator()(Parts&... parts) {
-    (take(from.at(at++), parts), ...);
+    (read(from.at(at++), parts), ...);
   }
   /// Parts that snapshots of older programs end without: those stay as they are.
   template <class... Parts>
   void later(Parts&... parts) {
-    ((at < from.size() ? take(from.at(at++), parts) : void()), ...);
+    ((at < from.size() ? read(from.at(at++), parts) : void()), ...);
   }
 
   template <class T>
-  static void take(const nlohmann::json& value, T& part) {
+  static void read(const nlohmann::json& value, T& part) {
     if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, bool>) {
       part = value.get<T>();
     } else if constexpr (std::is_enum_v<T>) {
@@ -173,39 +173,39 @@ struct PartReader {
     } else if constexpr (std::is_same_v<T, Millis>) {
       part = Millis{number_in<std::int64_t>(value)};
     } else {
-      take_members(value, part);
+      read_members(value, part);
     }
   }
 
  private:
   template <class T>
-  static void take_members(const nlohmann::json& value, std::vector<T>& part) {
-    for (const auto& item : value) take(item, part.emplace_back());
+  static void read_members(const nlohmann::json& value, std::vector<T>& part) {
+    for (const auto& item : value) read(item, part.emplace_back());
   }
   template <class T, std::size_t n>
-  static void take_members(const nlohmann::json& value, std::array<T, n>& part) {
-    for (std::size_t i = 0; i < n; ++i) take(value.at(i), part[i]);
+  static void read_members(const nlohmann::json& value, std::array<T, n>& part) {
+    for (std::size_t i = 0; i < n; ++i) read(value.at(i), part[i]);
   }
   template <class A, class B>
-  static void take_members(const nlohmann::json& value, std::pair<A, B>& part) {
-    take(value.at(0), part.first);
-    take(value.at(1), part.second);
+  static void read_members(const nlohmann::json& value, std::pair<A, B>& part) {
+    read(value.at(0), part.first);
+    read(value.at(1), part.second);
   }
   template <class T>
-  static void take_members(const nlohmann::json& value, Boxed<T>& part) {
-    if (!value.empty()) take_members(value, part.edit());
+  static void read_members(const nlohmann::json& value, Boxed<T>& part) {
+    if (!value.empty()) read_members(value, part.edit());
   }
   template <class T>
-  static void take_members(const nlohmann::json& value, std::optional<T>& part) {
+  static void read_members(const nlohmann::json& value, std::optional<T>& part) {
     if (value.empty()) return;
     if constexpr (std::is_same_v<T, Millis>) {
-      take(value.at(0), part.emplace());
+      read(value.at(0), part.emplace());
     } else {
       part = number_in<T>(value.at(0), Range::any);  // an iteration: the agent's own number
     }
   }
   template <class T>
-  static void take_members(const nlohmann::json& value, T& part) {
+  static void read_members(const nlohmann::json& value, T& part) {
     each_part(part, PartReader{value});
   }
 };

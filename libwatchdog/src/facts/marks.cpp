@@ -15,7 +15,7 @@ enum Flag : unsigned {
   malformed = 2,
   unreachable = 4,
   exited = 8,
-  chants_shift = 4
+  text_repeats_shift = 4
 };
 
 template <class Number>
@@ -26,7 +26,7 @@ void put(std::string& bytes, Number number) {
 }
 
 template <class Number>
-bool take(std::string_view& bytes, Number& number) {
+bool read_number(std::string_view& bytes, Number& number) {
   if (bytes.size() < sizeof number) return false;
   std::memcpy(&number, bytes.data(), sizeof number);
   bytes.remove_prefix(sizeof number);
@@ -42,7 +42,7 @@ std::string encoded(const Marks& marks) {
   const unsigned flags =
       (marks.informative ? informative : 0U) | (marks.malformed ? malformed : 0U) |
       (marks.unreachable ? unreachable : 0U) | (marks.exit_code != 0 ? exited : 0U) |
-      static_cast<unsigned>(marks.chants) << chants_shift;
+      static_cast<unsigned>(marks.text_repeats) << text_repeats_shift;
   put(bytes, static_cast<std::uint8_t>(flags));
   put(bytes, marks.identity);
   put(bytes, marks.exact);
@@ -64,29 +64,30 @@ std::optional<Marks> decoded_marks(std::string_view bytes) {
   Marks marks;
   std::uint8_t flags = 0;
   std::uint8_t count = 0;
-  if (!take(bytes, flags) || !take(bytes, marks.identity) || !take(bytes, marks.exact) ||
-      !take(bytes, count)) {
+  if (!read_number(bytes, flags) || !read_number(bytes, marks.identity) ||
+      !read_number(bytes, marks.exact) || !read_number(bytes, count)) {
     return std::nullopt;
   }
   marks.informative = (flags & informative) != 0;
   marks.malformed = (flags & malformed) != 0;
   marks.unreachable = (flags & unreachable) != 0;
-  marks.chants = static_cast<std::uint8_t>(flags >> chants_shift & 3U);
+  marks.text_repeats = static_cast<std::uint8_t>(flags >> text_repeats_shift & 3U);
   if (count > Marks::fields_max) return std::nullopt;
   marks.fields.resize(count);
   for (auto& field : marks.fields) {
     std::uint8_t atomic = 0;
-    if (!take(bytes, field.name) || !take(bytes, field.value) || !take(bytes, atomic)) {
+    if (!read_number(bytes, field.name) || !read_number(bytes, field.value) ||
+        !read_number(bytes, atomic)) {
       return std::nullopt;
     }
     field.atomic = atomic != 0;
   }
-  if (!take(bytes, count) || count > Marks::shingles_max) return std::nullopt;
+  if (!read_number(bytes, count) || count > Marks::shingles_max) return std::nullopt;
   marks.shingles.resize(count);
   for (auto& shingle : marks.shingles) {
-    if (!take(bytes, shingle)) return std::nullopt;
+    if (!read_number(bytes, shingle)) return std::nullopt;
   }
-  if ((flags & exited) != 0 && !take(bytes, marks.exit_code)) return std::nullopt;
+  if ((flags & exited) != 0 && !read_number(bytes, marks.exit_code)) return std::nullopt;
   return marks;
 }
 

@@ -1,4 +1,4 @@
-// Decides when an alert, a repeated alert or a recovery is due. `take` moves a session's state
+// Decides when an alert, a repeated alert or a recovery is due. `fold` moves a session's state
 // to a new condition; `next_due_notice` does what only time makes due. Both are pure, and the
 // store calls them in the transaction of the transition.
 #include "judge/alert_rule.h"
@@ -60,12 +60,12 @@ Instant calm_again(const AlertState& state, const AlertRules& rules) {
 /// Returns when the present trouble is to be alerted.
 Instant trouble_due(const AlertState& state, const AlertRules& rules) {
   if (!state.trouble || state.acknowledged) return never;
-  if (state.told && gravity(*state.trouble) <= gravity(*state.told)) return never;
+  if (state.alerted && gravity(*state.trouble) <= gravity(*state.alerted)) return never;
   const bool holds = may_pass(*state.trouble) && !is_wait(*state.trouble);
   return std::max(state.since + (holds ? rules.hold : Millis{0}), state.snoozed_until);
 }
 
-AlertNotice telling(AlertState& state, AlertKind kind) {
+AlertNotice notice(AlertState& state, AlertKind kind) {
   if (state.episode == never) state.episode = state.since;
   return {.kind = kind,
           .word = state.word,
@@ -74,29 +74,29 @@ AlertNotice telling(AlertState& state, AlertKind kind) {
           .episode = state.episode};
 }
 
-AlertNotice tell_trouble(AlertState& state) {
-  auto told = telling(state, AlertKind::alert);
-  state.told = state.trouble;
+AlertNotice trouble_notice(AlertState& state) {
+  auto alerted = notice(state, AlertKind::alert);
+  state.alerted = state.trouble;
   state.snoozed_until = {};
-  return told;
+  return alerted;
 }
 
-AlertNotice tell_recovery(AlertState& state) {
-  auto told = telling(state, AlertKind::recovery);
+AlertNotice recovery_notice(AlertState& state) {
+  auto alerted = notice(state, AlertKind::recovery);
   state.episode = never;
-  state.told.reset();
+  state.alerted.reset();
   state.acknowledged = false;
-  return told;
+  return alerted;
 }
 
-AlertNotice tell_flapping(AlertState& state, const AlertRules& rules) {
-  auto told = telling(state, AlertKind::alert);
-  told.reason = "The trouble came and went " + std::to_string(state.changes.size()) +
-                " times within " + std::to_string(rules.flap_window.count() / 60'000) +
-                " min; now " + state.word + ": " + state.reason;
+AlertNotice flapping_notice(AlertState& state, const AlertRules& rules) {
+  auto alerted = notice(state, AlertKind::alert);
+  alerted.reason = "The trouble came and went " + std::to_string(state.changes.size()) +
+                   " times within " + std::to_string(rules.flap_window.count() / 60'000) +
+                   " min; now " + state.word + ": " + state.reason;
   state.flapping = true;
-  state.told = state.trouble;
-  return told;
+  state.alerted = state.trouble;
+  return alerted;
 }
 
 /// Notes a change between calm and trouble; true if there were too many.
@@ -125,7 +125,7 @@ std::optional<AlertNotice> turn(AlertState& state, const Condition& now, const A
   state.reason = now.reason;
   if (changed && is_change_too_many(state, now.tick, rules) && !state.flapping &&
       !state.acknowledged && state.snoozed_until <= now.tick) {
-    return tell_flapping(state, rules);
+    return flapping_notice(state, rules);
   }
   return next_due_notice(state, now.tick, rules);
 }
@@ -182,7 +182,7 @@ bool AlertState::is_forgettable(Instant now, const AlertRules& rules) const {
          !flapping && (changes.empty() || changes.back() + rules.flap_window <= now);
 }
 
-std::optional<AlertNotice> take(AlertState& state, const Condition& condition,
+std::optional<AlertNotice> fold(AlertState& state, const Condition& condition,
                                 const AlertRules& rules) {
   if (condition.kind == Condition::Kind::unclear) return std::nullopt;
   const auto blocked_since = std::exchange(state.blocked_since, never);
@@ -199,12 +199,12 @@ std::optional<AlertNotice> take(AlertState& state, const Condition& condition,
     calm.kind = Condition::Kind::calm;
     const bool is_worse = state.trouble && is_wait(*state.trouble) &&
                           gravity(condition.cause) > gravity(*state.trouble);
-    auto told = is_worse ? std::nullopt : turn(state, calm, rules);
+    auto alerted = is_worse ? std::nullopt : turn(state, calm, rules);
     state.blocked_since = condition.tick;
     state.word = condition.word;
     state.reason = condition.reason;
     state.at = condition.at;
-    return told;
+    return alerted;
   }
   return turn(state, condition, rules);
 }
@@ -227,15 +227,15 @@ std::optional<AlertNotice> next_due_notice(AlertState& state, Instant now,
                       .tick = ripe,
                       .at = state.at};
       state.blocked_since = never;
-      if (auto told = turn(state, waits, rules)) return told;
+      if (auto alerted = turn(state, waits, rules)) return alerted;
     } else if (state.flapping) {
       state.flapping = false;
-      state.told.reset();  // the rest of it is alerted once more
+      state.alerted.reset();  // the rest of it is alerted once more
       if (!state.trouble) state.reason = "Calm again: " + state.reason;
     } else if (!state.trouble && state.episode != never) {
-      return tell_recovery(state);
+      return recovery_notice(state);
     } else {
-      return tell_trouble(state);
+      return trouble_notice(state);
     }
   }
   return std::nullopt;
@@ -249,7 +249,7 @@ void acknowledge(AlertState& state) {
 void snooze(AlertState& state, Instant until) {
   state.acknowledged = false;
   state.snoozed_until = until;
-  state.told.reset();
+  state.alerted.reset();
 }
 
 Grouping group_alerts(const std::vector<std::string>& parents,

@@ -62,7 +62,7 @@ struct AlertState {
   /// sent.
   Instant episode = never;
   std::optional<AlertCause>
-      told{};                 ///< The worst cause that was alerted since then, or since a snooze.
+      alerted{};              ///< The worst cause that was alerted since then, or since a snooze.
   bool acknowledged = false;  ///< A person acknowledged it: no more alerts until it is over.
   Instant snoozed_until{};    ///< No alerts before that.
 
@@ -85,7 +85,7 @@ struct AlertNotice {
 
 /// Returns the alert for the session's condition from `condition.tick` on, if one follows. Alerts
 /// that were due before must have been taken (`next_due_notice`).
-[[nodiscard]] std::optional<AlertNotice> take(AlertState& state, const Condition& condition,
+[[nodiscard]] std::optional<AlertNotice> fold(AlertState& state, const Condition& condition,
                                               const AlertRules& rules);
 /// Returns when an alert becomes due without another change; `never`: not without a change.
 [[nodiscard]] Instant due_of(const AlertState& state, const AlertRules& rules);

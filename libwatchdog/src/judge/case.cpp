@@ -55,7 +55,7 @@ void Case::expire(Instant now, std::vector<Transition>& changes, const DetailPro
   }
 }
 
-void Case::take(const Event& event, std::vector<Transition>& changes,
+void Case::fold(const Event& event, std::vector<Transition>& changes,
                 const DetailProvider* details) {
   const auto* absence = std::get_if<ObserverGap>(&event.report.detail);
   const auto* beats = std::get_if<Heartbeats>(&event.report.detail);
@@ -63,7 +63,7 @@ void Case::take(const Event& event, std::vector<Transition>& changes,
   // Nothing expired while the observer was away: it could not have received reports.
   if (absence != nullptr) until -= absence->gap;
   // The rows that were merged into this one kept it from expiring.
-  if (beats != nullptr && beats->told != Instant{}) until = beats->told;
+  if (beats != nullptr && beats->first_stored != Instant{}) until = beats->first_stored;
   expire(until, changes, details);
   folded = event.seq;
   apply(history, event, *policy);

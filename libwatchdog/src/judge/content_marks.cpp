@@ -96,7 +96,7 @@ class Shingles {
     }
   }
 
-  [[nodiscard]] std::vector<std::uint32_t> take() { return std::move(smallest_); }
+  [[nodiscard]] std::vector<std::uint32_t> finish() { return std::move(smallest_); }
 
  private:
   void add(std::uint64_t digest) {
@@ -260,7 +260,7 @@ Marks marks_of_arguments(const Report& report) {
   }
   if (!report.hash.empty() && text.size() >= perhaps_cut) marks.identity = digest_of(report.hash);
   marks.identity = never_zero(marks.identity);
-  marks.shingles = shingles.take();
+  marks.shingles = shingles.finish();
   return marks;
 }
 
@@ -293,7 +293,7 @@ Marks marks_of_result(const Report& report) {
 }
 
 /// Members of a state change with times or counts, which do not say what changed.
-bool tells_time(std::string_view name) {
+bool means_time(std::string_view name) {
   constexpr std::array<std::string_view, 14> names{
       "ts",        "ts_ms",    "time",   "timestamp",  "at",          "date", "elapsed",
       "iteration", "duration", "uptime", "elapsed_ms", "duration_ms", "tick", "seq"};
@@ -305,7 +305,7 @@ std::size_t time_member_at(std::string_view text, std::size_t at) {
   constexpr std::size_t name_max = 11;
   std::size_t end = at + 1;
   while (end < text.size() && end - at <= name_max && is_word(text[end])) ++end;
-  if (end >= text.size() || text[end] != '"' || !tells_time(text.substr(at + 1, end - at - 1))) {
+  if (end >= text.size() || text[end] != '"' || !means_time(text.substr(at + 1, end - at - 1))) {
     return 0;
   }
   const auto skip_spaces = [&] {
@@ -353,7 +353,7 @@ Marks marks_of_message(const Report& report) {
   Marks marks{.identity = folded.empty() ? 0 : never_zero(digest_of(folded))};
   // Equal lines of a program's output may match once or twice; a looping text goes on.
   const int hits = hits_in(report.content);
-  marks.chants = static_cast<std::uint8_t>(hits == 0 ? 0 : hits < 3 ? 1 : 2);
+  marks.text_repeats = static_cast<std::uint8_t>(hits == 0 ? 0 : hits < 3 ? 1 : 2);
   return marks;
 }
 

@@ -77,7 +77,7 @@ void clear_doubts(History& history) {
 void note_novelty(History& history) {
   if (history.repetition->novel) {
     clear_doubts(history);
-  } else if (history.repetition->took_step && history.notes->suspicion.seq != 0) {
+  } else if (history.repetition->stepped && history.notes->suspicion.seq != 0) {
     ++history.notes.edit().suspicion.further;
   }
 }
@@ -181,7 +181,7 @@ void note_movement(History& history, Instant at) {
 }
 
 /// A running call got further: it is quiet no longer, and its deadline counts from now.
-void take_progress(History& history, const Event& event) {
+void fold_progress(History& history, const Event& event) {
   const auto* progress = std::get_if<ToolProgress>(&event.report.detail);
   if (progress == nullptr || history.open_calls->empty()) return;
   auto& calls = history.open_calls.edit();
@@ -195,7 +195,7 @@ void take_progress(History& history, const Event& event) {
   note_movement(history, event.tick);
 }
 
-void take_turn(History& history, const Event& event, const Policy& policy) {
+void fold_turn(History& history, const Event& event, const Policy& policy) {
   const Report& report = event.report;
   if (report.name == turn_reports::turn_start) {
     resume(history, event.tick);
@@ -237,9 +237,9 @@ void finish_call(History& history, const Event& event, const Policy& policy) {
     history.pace.edit().add(Pace::kind_of_tool(call->name), event.tick - call->since);
     repetition.finish_call(call->mark, event.report, event.seq, policy);
   } else {
-    repetition.take_result(event.report, event.seq, policy);
+    repetition.fold_result(event.report, event.seq, policy);
   }
-  if (repetition.took_step) {
+  if (repetition.stepped) {
     repetition.tool = first_characters(call ? call->name : event.report.name, kept_name_bytes);
   }
   note_novelty(history);
@@ -255,10 +255,10 @@ void change_state(History& history, const Event& event, const Policy& policy) {
     history.pace.edit().add(Pace::kind_of_phase(history.phase), event.tick - history.pace_from);
   }
   if (const auto* marks = std::get_if<Marks>(&event.report.detail)) {
-    history.repetition.edit().take_state(*marks, event.seq, policy);
+    history.repetition.edit().fold_state(*marks, event.seq, policy);
     note_novelty(history);
   } else {
-    if (history.repetition.has()) history.repetition.edit().take_bare_state(event.seq, policy);
+    if (history.repetition.has()) history.repetition.edit().fold_bare_state(event.seq, policy);
     clear_doubts(history);
   }
   count_change(history, event, event.report.name);
@@ -274,7 +274,7 @@ void resume_from_backend(History& history, Instant now) {
   if (history.lifecycle == Lifecycle::waiting && asks) resume(history, now);
 }
 
-void take_evidence(History& history, const Event& event) {
+void fold_evidence(History& history, const Event& event) {
   const auto* said = std::get_if<Evidence>(&event.report.detail);
   if (said == nullptr) return;
   const auto evidence = bounded(*said);
@@ -321,7 +321,7 @@ bool outlasts_a_reminder(const History& history) {
 }
 
 /// The turn is done. Said again, the first reason stays.
-void take_idle(History& history, const Event& event, const Policy& policy) {
+void claim_idle(History& history, const Event& event, const Policy& policy) {
   const Report& report = event.report;
   if (report.name == idle_reports::reminder && outlasts_a_reminder(history)) return;
   if (history.lifecycle != Lifecycle::idle) resume(history, event.tick);
@@ -335,7 +335,7 @@ void take_idle(History& history, const Event& event, const Policy& policy) {
   history.notes.edit().idle_why = first_characters(why, why_chars_max);
 }
 
-void take_cancel(History& history, const Event& event, const CancelRequest& request) {
+void fold_cancel(History& history, const Event& event, const CancelRequest& request) {
   if (request.turn.empty()) {
     auto& notes = history.notes.edit();
     notes.cancel = request;
@@ -345,7 +345,7 @@ void take_cancel(History& history, const Event& event, const CancelRequest& requ
   }
 }
 
-void take_opinion(History& history, const Event& event, const Opinion& opinion) {
+void fold_opinion(History& history, const Event& event, const Opinion& opinion) {
   if (opinion.state != CheckState::done) return;
   if (opinion.seen != 0 && is_outdated(history, opinion.seen)) return;
   auto& opinions = history.notes.edit().opinions;
@@ -363,7 +363,7 @@ void take_opinion(History& history, const Event& event, const Opinion& opinion) 
   if (opinion.verdict == Verdict::blocked) opinions.blocked = added(opinions.blocked, weight);
 }
 
-void take_beats(History& history, const Event& event, const Heartbeats& beats,
+void fold_beats(History& history, const Event& event, const Heartbeats& beats,
                 const Policy& policy) {
   const auto loops = loop_beats_in(history, beats);
   const bool relayed = beats.source == Source::relay;
@@ -422,7 +422,7 @@ void note_absence(std::vector<Absence>& absences, const Absence& newest) {
   absences.erase(absences.begin());
 }
 
-void take_process(History& history, const ProcessFacts& process) {
+void fold_process(History& history, const ProcessFacts& process) {
   history.pid = static_cast<std::int32_t>(process.pid);
   history.start_ticks = process.start_ticks;
   history.machine = machine_of(process);
@@ -454,12 +454,12 @@ bool is_known(const ProcessFacts* process) {
   return process != nullptr && process->pid > 0 && process->pid <= INT32_MAX;
 }
 
-void take_up(History& history, const Event& event, const ProcessFacts* process,
-             const Policy& policy) {
+void fold_start(History& history, const Event& event, const ProcessFacts* process,
+                const Policy& policy) {
   const bool found = event.report.name == found_process && is_known(process);
   if (found && !is_end(history.lifecycle) && history.notes->exited_seq == 0) {
     // It has been running all the time; only now it is known.
-    take_process(history, *process);
+    fold_process(history, *process);
     history.notes.edit().process_found = true;
     return;
   }
@@ -480,7 +480,7 @@ void take_up(History& history, const Event& event, const ProcessFacts* process,
   history.pace_from = event.tick;
   if (history.notes->process_found) lose_process(history, event.tick);
   if (is_known(process)) {
-    take_process(history, *process);
+    fold_process(history, *process);
     if (found) history.notes.edit().process_found = true;
   }
   history.last_sign = event.tick;
@@ -510,7 +510,7 @@ bool said_by_agent(const History& history, const Report& report) {
   }
 }
 
-void take_wait(History& history, const Event& event) {
+void fold_wait(History& history, const Event& event) {
   const Report& report = event.report;
   const auto call = call_waited_for(history, report);
   auto& notes = history.notes.edit();
@@ -521,7 +521,7 @@ void take_wait(History& history, const Event& event) {
   begin_wait(notes, event, call);
 }
 
-void take_resume(History& history, const Event& event) {
+void fold_resume(History& history, const Event& event) {
   if (history.lifecycle != Lifecycle::waiting) return;
   const auto& of = event.report.call_id;
   if (!of.empty() && !answer_ask(history.notes.edit(), of)) return;
@@ -529,16 +529,16 @@ void take_resume(History& history, const Event& event) {
     resume(history, event.tick);
 }
 
-void take_user_input(History& history, const Event& event) {
+void fold_user_input(History& history, const Event& event) {
   history.loop_beats_since_change = 0;
   history.streak_seq = 0;
   resume(history, event.tick);
   history.pace_from = event.tick;
-  if (history.repetition.has()) history.repetition.edit().take_user_input(event.seq);
+  if (history.repetition.has()) history.repetition.edit().fold_user_input(event.seq);
   clear_doubts(history);
 }
 
-void take_exit(History& history, const Event& event) {
+void fold_exit(History& history, const Event& event) {
   const auto* gone = std::get_if<ProcessFacts>(&event.report.detail);
   // Another process may have taken the session up meanwhile.
   if (gone != nullptr && (gone->pid != history.pid || gone->start_ticks != history.start_ticks))
@@ -546,14 +546,14 @@ void take_exit(History& history, const Event& event) {
   history.notes.edit().exited_seq = event.seq;
 }
 
-void take_budget(History& history, const Event& event) {
+void fold_budget(History& history, const Event& event) {
   // With a call's id it is about a child, whose own history has it.
   const auto* figures = std::get_if<BudgetFigures>(&event.report.detail);
   if (figures == nullptr || !event.report.call_id.empty()) return;
   history.notes.edit().budget.edit() = {.figures = bounded(*figures), .at = event.at};
 }
 
-void take_end(History& history, const Event& event, const Outcome& outcome) {
+void fold_end(History& history, const Event& event, const Outcome& outcome) {
   history.lifecycle = lifecycle_of(outcome.kind);
   history.open_calls = {};
   forget_turns(history);
@@ -569,10 +569,10 @@ void fold_by_kind(History& history, const Event& event, const Policy& policy) {
   const Report& report = event.report;
   switch (report.kind) {
     case ReportKind::start:
-      return take_up(history, event, std::get_if<ProcessFacts>(&report.detail), policy);
+      return fold_start(history, event, std::get_if<ProcessFacts>(&report.detail), policy);
     case ReportKind::heartbeat:
       if (const auto* beats = std::get_if<Heartbeats>(&report.detail))
-        take_beats(history, event, *beats, policy);
+        fold_beats(history, event, *beats, policy);
       return;
     case ReportKind::state_change:
       return change_state(history, event, policy);
@@ -583,49 +583,49 @@ void fold_by_kind(History& history, const Event& event, const Policy& policy) {
     case ReportKind::tool_timeout:
       return finish_call(history, event, policy);
     case ReportKind::tool_progress:
-      return take_progress(history, event);
+      return fold_progress(history, event);
     case ReportKind::turn:
-      return take_turn(history, event, policy);
+      return fold_turn(history, event, policy);
     case ReportKind::wait:
-      return take_wait(history, event);
+      return fold_wait(history, event);
     case ReportKind::idle:
-      return take_idle(history, event, policy);
+      return claim_idle(history, event, policy);
     case ReportKind::user_input:
-      return take_user_input(history, event);
+      return fold_user_input(history, event);
     case ReportKind::cancel:
       if (const auto* request = std::get_if<CancelRequest>(&report.detail))
-        take_cancel(history, event, *request);
+        fold_cancel(history, event, *request);
       return;
     case ReportKind::exited:
-      return take_exit(history, event);
+      return fold_exit(history, event);
     case ReportKind::observer:
       if (const auto* absence = std::get_if<ObserverGap>(&report.detail))
         note_absence(history.absences.edit(), {.back = event.tick, .gap = absence->gap});
       return;
     case ReportKind::end:
       if (const auto* outcome = std::get_if<Outcome>(&report.detail))
-        take_end(history, event, *outcome);
+        fold_end(history, event, *outcome);
       return;
     case ReportKind::message:
-      return history.repetition.edit().take_message(report.name, std::get_if<Marks>(&report.detail),
+      return history.repetition.edit().fold_message(report.name, std::get_if<Marks>(&report.detail),
                                                     event.seq, policy);
-    case ReportKind::chant:
-      return history.repetition.edit().take_chant(event.seq);
+    case ReportKind::text_repetition:
+      return history.repetition.edit().fold_text_repetition(event.seq);
     case ReportKind::compaction:
-      return history.repetition.edit().take_compaction(event.seq);
+      return history.repetition.edit().fold_compaction(event.seq);
     case ReportKind::retry:
-      if (history.repetition.has()) history.repetition.edit().take_retry();
+      if (history.repetition.has()) history.repetition.edit().fold_retry();
       return;
     case ReportKind::opinion:
       if (const auto* opinion = std::get_if<Opinion>(&report.detail))
-        take_opinion(history, event, *opinion);
+        fold_opinion(history, event, *opinion);
       return;
     case ReportKind::budget:
-      return take_budget(history, event);
+      return fold_budget(history, event);
     case ReportKind::evidence:
-      return take_evidence(history, event);
+      return fold_evidence(history, event);
     case ReportKind::resume:
-      return take_resume(history, event);
+      return fold_resume(history, event);
     case ReportKind::policy:
     case ReportKind::gap:
     case ReportKind::limit:
@@ -638,8 +638,8 @@ void note_source(History& history, const Event& event) {
   auto& sources = history.sources;
   const auto* beats = std::get_if<Heartbeats>(&event.report.detail);
   // A merged row has the time of its last part.
-  const bool is_merged = beats != nullptr && beats->told != Instant{};
-  const auto first = is_merged ? event.at - (event.tick - beats->told) : event.at;
+  const bool is_merged = beats != nullptr && beats->first_stored != Instant{};
+  const auto first = is_merged ? event.at - (event.tick - beats->first_stored) : event.at;
   auto note = std::ranges::find(sources, event.origin, &SourceNote::origin);
   if (note == sources.end())
     note = sources.insert(note, {.origin = event.origin, .first = first, .last = event.at});
@@ -663,7 +663,7 @@ std::int64_t loop_beats_in(const History& before, const Heartbeats& beats) noexc
 void apply(History& history, const Event& event, const Policy& policy) {
   if (history.pace_from == Instant{}) history.pace_from = event.tick;
   if (!event.late) {
-    take_words(history, event.report);
+    fold_words(history, event.report);
     fold_by_kind(history, event, policy);
     if (event.session != observer_key) note_source(history, event);
     const bool is_sign = said_by_agent(history, event.report);

@@ -125,7 +125,7 @@ std::string repetition_in(const Finding& found, const History& history) {
 }
 
 /// An answer that pauses for less is written.
-constexpr Millis silence_worth_telling{10'000};
+constexpr Millis reported_silence_min{10'000};
 
 std::string pace_in(const History& history, const Policy& policy, bool suspect, Instant now) {
   const auto pace = pace_now(history, policy);
@@ -136,7 +136,7 @@ std::string pace_in(const History& history, const Policy& policy, bool suspect, 
   const auto silent = now - std::max(pace.since, history.last_rise);
   const bool calls = !history.open_calls->empty();
   const bool asks = history.notes->relay_at != Instant{} && !calls && history.phase == "model";
-  if (asks && silent >= silence_worth_telling)
+  if (asks && silent >= reported_silence_min)
     return "the model has been silent for " + lasted(silent) + " (" + limits + ")";
   const auto what = pace.activity.empty() ? std::string("no state change for ")
                     : calls               ? "tool " + std::string(pace.activity) + " has run for "
@@ -198,9 +198,9 @@ std::string rest_in(const History& history) {
   if (why.starts_with(idle_reports::failed))
     text = "the turn ended without an answer" + why.substr(idle_reports::failed.size());
   // The confirmed repetition of a turn stays visible until the next turn.
-  const auto convicted = history.repetition->alarm.pattern;
-  if (convicted != Pattern::none)
-    text += "; last turn: " + std::string(name_of(trouble_of(convicted)));
+  const auto is_confirmed = history.repetition->alarm.pattern;
+  if (is_confirmed != Pattern::none)
+    text += "; last turn: " + std::string(name_of(trouble_of(is_confirmed)));
   return text;
 }
 

@@ -1,5 +1,5 @@
 // Finds repetition of calls, states and messages. Each finished round becomes a `Step`.
-// `take_step` compares it with the latest eight and adds to or subtracts from `score`; it also
+// `fold_step` compares it with the latest eight and adds to or subtracts from `score`; it also
 // feeds one streak or cycle for each other pattern. `finding` names the worst of them. A
 // confirmed one stays as `alarm` until `recover` has counted enough new steps. The state is
 // bounded, and the result depends only on the order of the calls of these functions.
@@ -116,7 +116,7 @@ double similarity(const std::vector<std::uint32_t>& a,
   return all == 0 ? 1.0 : static_cast<double>(common) / static_cast<double>(all);
 }
 
-void Cycle::take(const Recent& recent, std::size_t period) noexcept {
+void Cycle::add(const Recent& recent, std::size_t period) noexcept {
   const auto digest = recent.back().first;
   if (laps > 0) {
     std::size_t steps = 0;
@@ -151,11 +151,11 @@ void Cycle::take(const Recent& recent, std::size_t period) noexcept {
   first = begin->second;
 }
 
-void Cycles::take(std::uint64_t digest, Seq seq, std::size_t period_min, std::size_t period_max) {
+void Cycles::add(std::uint64_t digest, Seq seq, std::size_t period_min, std::size_t period_max) {
   if (recent.size() == Cycle::period_max) recent.erase(recent.begin());
   recent.emplace_back(digest, seq);
   by_period.resize(period_max - period_min + 1);
-  for (std::size_t i = 0; i < by_period.size(); ++i) by_period[i].take(recent, period_min + i);
+  for (std::size_t i = 0; i < by_period.size(); ++i) by_period[i].add(recent, period_min + i);
 }
 
 const Cycle* Cycles::longest() const noexcept {
@@ -228,7 +228,7 @@ CallMark Repetition::begin_call(const Report& report, Seq seq, const Policy& pol
 void Repetition::finish_call(const CallMark& call, const Report& result, Seq seq,
                              const Policy& policy) {
   novel = false;
-  took_step = false;
+  stepped = false;
   if (call.use == ToolUse::exempt) return;
   const auto* marks = std::get_if<Marks>(&result.detail);
   Step step{.seq = seq,
@@ -242,7 +242,7 @@ void Repetition::finish_call(const CallMark& call, const Report& result, Seq seq
             .exit_code = marks != nullptr ? marks->exit_code : std::uint8_t{0}};
   const bool unreachable = marks != nullptr && marks->unreachable;
   if (call.round == 0 || call.round != round.number) {  // its round is over
-    if (!unreachable) take_step(std::move(step), call.use, call.malformed, policy);
+    if (!unreachable) fold_step(std::move(step), call.use, call.malformed, policy);
     return;
   }
   --round.open;
@@ -259,10 +259,10 @@ void Repetition::finish_call(const CallMark& call, const Report& result, Seq seq
   if (round.open == 0) complete_round(seq, policy);
 }
 
-void Repetition::take_result(const Report& result, Seq seq, const Policy& policy) {
+void Repetition::fold_result(const Report& result, Seq seq, const Policy& policy) {
   const auto rule = policy.tools.find(result.name);
   novel = false;
-  took_step = false;
+  stepped = false;
   // Whatever is called next is called after something came back.
   if (round.open > 0) ++round.finished;
   const auto* marks = std::get_if<Marks>(&result.detail);
@@ -282,7 +282,7 @@ void Repetition::complete_round(Seq seq, const Policy& policy) {
   if (done.unreachable) return;
   done.sum.seq = seq;
   done.sum.blind |= done.sum.result == 0;
-  take_step(std::move(done.sum), done.use, done.malformed, policy);
+  fold_step(std::move(done.sum), done.use, done.malformed, policy);
 }
 
 namespace {
@@ -353,7 +353,7 @@ double score_of(const Likeness& like) {
 
 }  // namespace
 
-void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy& policy) {
+void Repetition::fold_step(Step step, ToolUse use, bool malformed, const Policy& policy) {
   if (step.blind && !step.informative) return;  // neither what was asked nor what came is known
   const bool is_new = known_steps.add(combined(step.call, step.result));
   if (use == ToolUse::poll && !is_new) return;  // it waits on purpose
@@ -407,11 +407,11 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
   } else {
     barren.extend(step.seq);
   }
-  rounds.take(combined(step.call, step.result), step.seq, 2, Cycle::period_max);
-  talk = {};
+  rounds.add(combined(step.call, step.result), step.seq, 2, Cycle::period_max);
+  messages = {};
   before_answer = {};
 
-  took_step = !like.alike;  // or it would confirm the suspicion that it is
+  stepped = !like.alike;  // or it would confirm the suspicion that it is
   novel = is_new && evidence == 0;
   if (evidence > 0) alarm.recovered = 0;
   if (novel && !step.failed) {
@@ -433,26 +433,26 @@ void Repetition::take_step(Step step, ToolUse use, bool malformed, const Policy&
 
 /// Something happened between two messages.
 void Repetition::quieten() {
-  talk.newest = 0;
-  talk.same = {};
-  talk.any = {};
-  before_answer = talk;
+  messages.newest = 0;
+  messages.same = {};
+  messages.any = {};
+  before_answer = messages;
   compactions = {};
 }
 
-void Repetition::take_bare_state(Seq seq, const Policy& policy) {
+void Repetition::fold_bare_state(Seq seq, const Policy& policy) {
   novel = false;
   state_seq = seq;
   quieten();
   recover(1, policy);
 }
 
-void Repetition::take_state(const Marks& marks, Seq seq, const Policy& policy) {
+void Repetition::fold_state(const Marks& marks, Seq seq, const Policy& policy) {
   quieten();
   novel = known_states.add(marks.identity);
-  took_step = marks.informative;
+  stepped = marks.informative;
   // `{"tool": "bash"}` comes back in good work too.
-  if (marks.informative) states.take(marks.identity, seq, 1, 4);
+  if (marks.informative) states.add(marks.identity, seq, 1, 4);
   if (!novel) return;
   state_seq = seq;
   begin_anew();
@@ -460,7 +460,7 @@ void Repetition::take_state(const Marks& marks, Seq seq, const Policy& policy) {
   recover(2, policy);
 }
 
-void Repetition::take_message(std::string_view role, const Marks* marks, Seq seq,
+void Repetition::fold_message(std::string_view role, const Marks* marks, Seq seq,
                               const Policy& policy) {
   const auto speaker = speaker_of(role);
   if (speaker == Speaker::hook) return;
@@ -472,43 +472,44 @@ void Repetition::take_message(std::string_view role, const Marks* marks, Seq seq
     return;
   }
   // A whole answer without repeated text ends the count.
-  const bool chanted =
-      talk.chants.count != before_answer.chants.count || (marks != nullptr && marks->chants > 0);
-  if (!chanted) {
-    talk.chants = {};
+  const bool has_repeats = messages.text_repeats.count != before_answer.text_repeats.count ||
+                           (marks != nullptr && marks->text_repeats > 0);
+  if (!has_repeats) {
+    messages.text_repeats = {};
     if (alarm.pattern == Pattern::repeated_text) recover(1, policy);
   }
-  before_answer = talk;
+  before_answer = messages;
   const auto digest = marks != nullptr ? marks->identity : 0;
-  if (digest != 0 && digest == talk.newest) {
-    talk.same.extend(seq);
+  if (digest != 0 && digest == messages.newest) {
+    messages.same.extend(seq);
   } else {
-    talk.same.restart(seq);
+    messages.same.restart(seq);
   }
-  talk.newest = digest;
-  talk.any.extend(seq);
-  for (int hit = 0; marks != nullptr && hit < marks->chants; ++hit) talk.chants.extend(seq);
+  messages.newest = digest;
+  messages.any.extend(seq);
+  for (int hit = 0; marks != nullptr && hit < marks->text_repeats; ++hit)
+    messages.text_repeats.extend(seq);
 }
 
-void Repetition::take_chant(Seq seq) {
+void Repetition::fold_text_repetition(Seq seq) {
   novel = false;
-  talk.chants.extend(seq);
+  messages.text_repeats.extend(seq);
 }
 
-void Repetition::take_compaction(Seq seq) {
+void Repetition::fold_compaction(Seq seq) {
   novel = false;
   compactions.extend(seq);
   if (std::exchange(graced, true)) return;
   forget_rounds();  // files are read again
 }
 
-void Repetition::take_retry() {
+void Repetition::fold_retry() {
   novel = false;
-  talk = before_answer;
+  messages = before_answer;
   if (round.finished == 0) round = Round{.number = round.number + 1};
 }
 
-void Repetition::take_user_input(Seq seq) {
+void Repetition::fold_user_input(Seq seq) {
   state_seq = seq;
   begin_anew();
   score = 0;
@@ -528,7 +529,7 @@ void Repetition::forget_rounds() {
 void Repetition::begin_anew() {
   forget_rounds();
   compactions = barren = {};
-  talk = before_answer = {};
+  messages = before_answer = {};
   graced = false;
 }
 
@@ -538,7 +539,7 @@ void Repetition::recover(std::int32_t by, const Policy& policy) {
   if (alarm.recovered < 2 * policy.recovery_changes) return;
   alarm = {};
   forget_rounds();  // the episode is over
-  talk = before_answer = {};
+  messages = before_answer = {};
   score = 0;
 }
 
@@ -591,9 +592,9 @@ Finding Repetition::finding(const Policy& policy) const {
     found.level = Level::suspect;
   }
   found.conclusive = steps.empty() || !steps.back().blind;
-  streak(Pattern::repeated_text, talk.chants);
-  look(Pattern::same_message, talk.same.count, talk.same.first, 0);
-  look(Pattern::messages_only, talk.any.count, talk.any.first, 0);
+  streak(Pattern::repeated_text, messages.text_repeats);
+  look(Pattern::same_message, messages.same.count, messages.same.first, 0);
+  look(Pattern::messages_only, messages.any.count, messages.any.first, 0);
   look(Pattern::repeated_compactions, compactions.count, compactions.first, 0);
   if (alarm.pattern != Pattern::none) {
     if (found.pattern != alarm.pattern) found.count = alarm.count;

@@ -36,7 +36,7 @@ void note_call(History& history, const Report& report, std::string_view name) {
   if (failed) words.failure = first_characters(first_line(report.content), failure_chars);
 }
 
-void take_words(History& history, const Report& report) {
+void fold_words(History& history, const Report& report) {
   constexpr std::size_t answer_chars = 200;
   const auto& content = report.content;
   // The proxy reports input as a text. Other data of a state change is JSON.

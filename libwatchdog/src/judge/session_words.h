@@ -9,9 +9,9 @@
 
 namespace watchdog {
 
-/// Takes a finished call.
+/// Folds in a finished call.
 void note_call(History& history, const Report& report, std::string_view name);
-/// Takes what a person or the agent said, if the report holds that.
-void take_words(History& history, const Report& report);
+/// Folds in what a person or the agent said, if the report holds that.
+void fold_words(History& history, const Report& report);
 
 }  // namespace watchdog

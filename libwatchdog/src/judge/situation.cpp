@@ -43,7 +43,7 @@ class SituationWriter {
     write_opinions();
     write_counters();
     write_process(around.process);
-    return out_.close_object().take();
+    return out_.close_object().finish();
   }
 
  private:

@@ -104,18 +104,18 @@ int TextLoop::feed(std::string_view fragment) noexcept {
   while (at != end) {
     switch (mode_) {
       case Mode::text:
-        at = take_text(at, end);
+        at = feed_text(at, end);
         break;
       case Mode::line_start:
-        take_line_start(*at++);
+        feed_line_start(*at++);
         break;
       case Mode::fence_start:
-        take_fence_start(*at++);
+        feed_fence_start(*at++);
         break;
       case Mode::skipped:
       case Mode::fence_info:
       case Mode::fenced:
-        at = take_skipped(at, end);
+        at = feed_skipped(at, end);
         break;
     }
   }
@@ -133,11 +133,11 @@ void TextLoop::start_line() noexcept {
   spaced_ = true;
 }
 
-void TextLoop::take_line_start(char c) noexcept {
+void TextLoop::feed_line_start(char c) noexcept {
   if (mark_ == number) {
-    take_after_digits(c);
+    feed_after_digits(c);
   } else if (mark_ != 0) {
-    take_after_marks(c);
+    feed_after_marks(c);
   } else if (c == '\n') {
     start_line();
   } else if (c == '>') {
@@ -156,7 +156,7 @@ void TextLoop::take_line_start(char c) noexcept {
   }
 }
 
-void TextLoop::take_after_digits(char c) noexcept {
+void TextLoop::feed_after_digits(char c) noexcept {
   const bool delimiter = c == '.' || c == ')';
   if (delimited_ && is_space_byte(c)) {
     begin_item(c);
@@ -168,7 +168,7 @@ void TextLoop::take_after_digits(char c) noexcept {
   }
 }
 
-void TextLoop::take_after_marks(char c) noexcept {
+void TextLoop::feed_after_marks(char c) noexcept {
   const bool blank = is_space_byte(c);
   const bool three = held_count_ >= 3;
   const bool fence = three && (mark_ == '`' || mark_ == '~');
@@ -181,7 +181,7 @@ void TextLoop::take_after_marks(char c) noexcept {
     fence_mark_ = mark_;
     fence_count_ = held_count_;
     mode_ = fence ? Mode::fence_info : Mode::skipped;
-    take_skipped(&c, &c + 1);
+    feed_skipped(&c, &c + 1);
   } else if (bullet) {
     begin_item(c);
   } else if (three && c == '\n') {  // a divider
@@ -209,17 +209,17 @@ void TextLoop::leave_line_start(char c) noexcept {
   if (in_item_) {
     skip_held();
     mode_ = Mode::skipped;
-    take_skipped(&c, &c + 1);
+    feed_skipped(&c, &c + 1);
     return;
   }
   mode_ = Mode::text;
   if (mark_ == number) {
-    take_text(held_digits_.data(), held_digits_.data() + held_count_);
+    feed_text(held_digits_.data(), held_digits_.data() + held_count_);
   } else {
-    for (const char mark = mark_; held_count_ > 0; --held_count_) take_text(&mark, &mark + 1);
+    for (const char mark = mark_; held_count_ > 0; --held_count_) feed_text(&mark, &mark + 1);
   }
   spaced_ |= gap_;
-  take_text(&c, &c + 1);
+  feed_text(&c, &c + 1);
 }
 
 void TextLoop::skip(char c) noexcept {
@@ -230,7 +230,7 @@ void TextLoop::skip_held() noexcept {
   for (std::uint32_t i = 0; i < held_count_; ++i) skip(mark_ == number ? held_digits_[i] : mark_);
 }
 
-const char* TextLoop::take_skipped(const char* at, const char* end) noexcept {
+const char* TextLoop::feed_skipped(const char* at, const char* end) noexcept {
   while (at != end) {
     const char c = *at++;
     skip(c);
@@ -257,7 +257,7 @@ void TextLoop::start_fenced_line() noexcept {
   gap_ = false;
 }
 
-void TextLoop::take_fence_start(char c) noexcept {
+void TextLoop::feed_fence_start(char c) noexcept {
   skip(c);
   if (c == '\n') {
     if (held_count_ >= fence_count_)
@@ -275,7 +275,7 @@ void TextLoop::take_fence_start(char c) noexcept {
 
 // ---- Which tokens the text consists of.
 
-const char* TextLoop::take_text(const char* at, const char* end) noexcept {
+const char* TextLoop::feed_text(const char* at, const char* end) noexcept {
   for (; at != end; ++at) {
     const char c = *at;
     switch (kind_of[byte_of(c)]) {

@@ -50,7 +50,7 @@ class TextLoop {
 
   TextLoop() noexcept { begin(); }
 
-  /// Takes the next piece of the text; returns the number of hits that it completed. A word is
+  /// Reads the next piece of the text; returns the number of hits that it completed. A word is
   /// complete when another byte follows, so end a text with "\n".
   int feed(std::string_view fragment) noexcept;
 
@@ -80,17 +80,17 @@ class TextLoop {
 
   // Which bytes are text.
   void start_line() noexcept;
-  void take_line_start(char c) noexcept;
-  void take_after_digits(char c) noexcept;
-  void take_after_marks(char c) noexcept;
+  void feed_line_start(char c) noexcept;
+  void feed_after_digits(char c) noexcept;
+  void feed_after_marks(char c) noexcept;
   void begin_item(char c) noexcept;
   void leave_line_start(char c) noexcept;
   void start_fenced_line() noexcept;
-  void take_fence_start(char c) noexcept;
-  const char* take_skipped(const char* at, const char* end) noexcept;
+  void feed_fence_start(char c) noexcept;
+  const char* feed_skipped(const char* at, const char* end) noexcept;
   void skip(char c) noexcept;
   void skip_held() noexcept;
-  const char* take_text(const char* at, const char* end) noexcept;
+  const char* feed_text(const char* at, const char* end) noexcept;
 
   // Which tokens the text consists of.
   void begin_token(Token kind) noexcept;
@@ -160,7 +160,7 @@ static_assert(sizeof(TextLoop) <= 4096);
 
 /// Returns the hits in a whole text.
 [[nodiscard]] int hits_in(std::string_view text) noexcept;
-[[nodiscard]] inline bool chants(std::string_view text) noexcept {
+[[nodiscard]] inline bool repeats_itself(std::string_view text) noexcept {
   return hits_in(text) > 0;
 }
 

@@ -44,7 +44,8 @@ bool AnswerReader::feed(std::string_view bytes) {
     document_.clear();
   }
   if (form_ == Form::events) {
-    return take_events(events_.feed(bytes, [this](std::string_view data) { return take(data); }));
+    return check_events(
+        events_.feed(bytes, [this](std::string_view data) { return read_event(data); }));
   }
   if (document_.size() + bytes.size() > bytes_max_) {
     last_ = Fed::too_large;
@@ -54,7 +55,7 @@ bool AnswerReader::feed(std::string_view bytes) {
   return true;
 }
 
-bool AnswerReader::take_events(EventStream::Fed fed) {
+bool AnswerReader::check_events(EventStream::Fed fed) {
   if (fed == EventStream::Fed::too_large) last_ = Fed::too_large;
   return !is_over();
 }
@@ -63,7 +64,7 @@ bool AnswerReader::is_over() const {
   return stopped_ || is_decided(last_);
 }
 
-bool AnswerReader::take(std::string_view data) {
+bool AnswerReader::read_event(std::string_view data) {
   stopped_ = stop_.stop_requested();
   if (stopped_) return false;
   last_ = assembler_.feed(data);
@@ -75,18 +76,18 @@ bool AnswerReader::take(std::string_view data) {
 Result<ChatAnswer, AnswerFault> AnswerReader::end(bool cut) {
   using Kind = AnswerFault::Kind;
   if (!is_over() && form_ == Form::events) {
-    take_events(events_.end([this](std::string_view data) { return take(data); }));
+    check_events(events_.end([this](std::string_view data) { return read_event(data); }));
     if (last_ == Fed::malformed) last_ = Fed::nothing;  // half an event
     cut = true;  // unless something said that this is the end
   } else if (!is_over() && form_ == Form::document && !cut) {
-    take(document_);
+    read_event(document_);
   }
   if (stopped_) return fault(Kind::cancelled);
   if (last_ == Fed::error) return fault(Kind::error);
   if (last_ == Fed::too_large) return fault(Kind::too_large);
   if (last_ == Fed::malformed) return fault(Kind::malformed);
   if (assembler_.complete() || (form_ == Form::document && assembler_.begun()))
-    return assembler_.take();
+    return assembler_.finish();
   return fault(cut ? Kind::cut_off : Kind::malformed);
 }
 

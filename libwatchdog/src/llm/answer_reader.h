@@ -37,8 +37,8 @@ class AnswerReader {
 
  private:
   enum class Form : std::uint8_t { unknown, events, document };
-  bool take_events(EventStream::Fed fed);
-  bool take(std::string_view data);
+  bool check_events(EventStream::Fed fed);
+  bool read_event(std::string_view data);
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] AnswerFault fault(AnswerFault::Kind kind) const;
 

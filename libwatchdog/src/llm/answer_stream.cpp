@@ -79,10 +79,11 @@ struct AnswerStream::State {
     }
     switch (form) {
       case Form::events:
-        take_events(events.feed(bytes, [this](std::string_view data) { return take_event(data); }));
+        check_events(
+            events.feed(bytes, [this](std::string_view data) { return read_event(data); }));
         break;
       case Form::lines:
-        take_lines(bytes);
+        feed_lines(bytes);
         break;
       case Form::error:
         rest.append(bytes.substr(0, error_bytes_max - std::min(rest.size(), error_bytes_max)));
@@ -100,14 +101,14 @@ struct AnswerStream::State {
   void end() {
     switch (form) {
       case Form::events:
-        take_events(events.end([this](std::string_view data) { return take_event(data); }));
+        check_events(events.end([this](std::string_view data) { return read_event(data); }));
         break;
       case Form::lines:
-        take(rest);
+        read_text(rest);
         break;
       case Form::document:
         // A stream of lines whose server calls it a document.
-        if (!take(rest) && !take_array(rest)) take_lines(std::exchange(rest, {}) + '\n');
+        if (!read_text(rest) && !read_array(rest)) feed_lines(std::exchange(rest, {}) + '\n');
         break;
       case Form::error:
         fail(error_body_from(std::string_view(rest)).message);
@@ -127,43 +128,43 @@ struct AnswerStream::State {
   }
 
   /// One that is not understood is passed over.
-  bool take_event(std::string_view data) {
-    take(data);
+  bool read_event(std::string_view data) {
+    read_text(data);
     return form != Form::over;
   }
 
-  void take_events(EventStream::Fed fed) {
+  void check_events(EventStream::Fed fed) {
     if (fed == EventStream::Fed::too_large) lose();
   }
 
-  void take_lines(std::string_view bytes) {
+  void feed_lines(std::string_view bytes) {
     while (!bytes.empty() && form != Form::over) {
       const auto end = bytes.find('\n');
       const auto piece = bytes.substr(0, end);
       if (rest.size() + piece.size() > answer_event_bytes_max) return lose();
       rest.append(piece);
       if (end == std::string_view::npos) return;
-      take(std::exchange(rest, {}));
+      read_text(std::exchange(rest, {}));
       bytes.remove_prefix(end + 1);
     }
   }
 
   /// Gemini's stream for clients that did not ask for events. False: it is not such an array.
-  bool take_array(std::string_view data) {
+  bool read_array(std::string_view data) {
     const auto value = parse_json(data, answer_values_max);
     if (!value || !value->is_array()) return false;
     for (const json& piece : *value)
-      if (piece.is_object()) take_value(piece);
+      if (piece.is_object()) read_value(piece);
     return true;
   }
-  void take_value(const json& piece) {
+  void read_value(const json& piece) {
     moved = false;
     read(piece);
     if (moved) ++heard.pieces;
   }
 
   /// An event, a line or a document. False: it is not a JSON object. Unknown members are skipped.
-  bool take(std::string_view data) {
+  bool read_text(std::string_view data) {
     if (data.starts_with("[DONE]")) {
       heard.complete |= heard.begun;
       return true;
@@ -174,7 +175,7 @@ struct AnswerStream::State {
       return false;
     }
     if (!value->is_object()) return false;
-    take_value(*value);
+    read_value(*value);
     return true;
   }
 
@@ -243,7 +244,7 @@ struct AnswerStream::State {
             const json* arguments) {
     const auto piece = arguments == nullptr ? std::string() : text_or_json(*arguments);
     moved = true;
-    calls_bytes += calls.take(index, id, tool, piece);
+    calls_bytes += calls.add(index, id, tool, piece);
     if (calls.size() > answer_calls_max || calls_bytes > all_calls_bytes_max) lose();
   }
 
@@ -332,12 +333,12 @@ struct AnswerStream::State {
     const auto status = text_member(response, "status");
     if (status == "in_progress" || status == "queued" || status.empty()) return;
     finish(status);
-    const bool told = heard.text_bytes > 0;
+    const bool had_text = heard.text_bytes > 0;
     const json* output = array_member(response, "output");
     if (output == nullptr) return;
     for (const json& item : *output) {
       read_output_call(item);
-      if (!told && text_member(item, "type") == "message") say_text(member(item, "content"));
+      if (!had_text && text_member(item, "type") == "message") say_text(member(item, "content"));
     }
   }
 

@@ -1,8 +1,8 @@
 // A chunk of a stream and a whole answer take the same path: one has a `delta`, the other a
 // `message`. Each call of `feed` reads a server's error first, then prompt progress, the first
 // choice and the usage. The size limit counts what is kept, so a stream of pings may go on. Only
-// `take` gives calls their ids and drops the probabilities of tokens outside the text: both need
-// the whole answer.
+// `set_if_known` gives calls their ids and drops the probabilities of tokens outside the text: both
+// need the whole answer.
 #include "llm/assembler.h"
 
 #include <algorithm>
@@ -59,8 +59,8 @@ void keep_tokens_of_text(ChatAnswer& answer) {
 
 /// Answers to calls name their id, so each call gets one of its own.
 void give_ids(std::vector<ToolRequest>& calls, const std::string& response_id) {
-  std::set<std::string> taken;
-  for (const auto& call : calls) taken.insert(call.id);
+  std::set<std::string> used;
+  for (const auto& call : calls) used.insert(call.id);
   std::set<std::string> seen;
   int number = 0;
   for (auto& call : calls) {
@@ -69,7 +69,7 @@ void give_ids(std::vector<ToolRequest>& calls, const std::string& response_id) {
     const std::string stem =
         (response_id.empty() ? "call" : response_id) + "_" + std::to_string(number);
     call.id = stem;
-    while (!taken.insert(call.id).second) call.id += "x";
+    while (!used.insert(call.id).second) call.id += "x";
     seen.insert(call.id);
   }
 }
@@ -142,8 +142,8 @@ void AnswerAssembler::read_call(const json& call) {
   const json& said = function != nullptr ? *function : call;
   const json* arguments = member(said, "arguments");
   const std::string piece = arguments == nullptr ? std::string() : text_or_json(*arguments);
-  count(calls_.take(integer_member(call, "index"), text_member(call, "id"),
-                    text_member(said, "name"), piece));
+  count(calls_.add(integer_member(call, "index"), text_member(call, "id"),
+                   text_member(said, "name"), piece));
   progress_.bytes += static_cast<std::int64_t>(piece.size());
 }
 
@@ -162,19 +162,19 @@ void AnswerAssembler::read_tokens(const json& choice) {
 }
 
 void AnswerAssembler::read_usage(const json& chunk) {
-  const auto take = [](std::int64_t& into, std::optional<std::int64_t> number) {
+  const auto set_if_known = [](std::int64_t& into, std::optional<std::int64_t> number) {
     if (number && *number > 0) into = *number;
   };
   if (const json* timings = object_member(chunk, "timings")) {  // llama.cpp, without being asked
     const auto cached = integer_member(*timings, "cache_n").value_or(0);
     const auto read = integer_member(*timings, "prompt_n").value_or(0);
     if (cached >= 0 && read >= 0 && cached < INT32_MAX && read < INT32_MAX)
-      take(answer_.prompt_tokens, cached + read);
-    take(answer_.output_tokens, integer_member(*timings, "predicted_n"));
+      set_if_known(answer_.prompt_tokens, cached + read);
+    set_if_known(answer_.output_tokens, integer_member(*timings, "predicted_n"));
   }
   if (const json* usage = object_member(chunk, "usage")) {
-    take(answer_.prompt_tokens, integer_member(*usage, "prompt_tokens"));
-    take(answer_.output_tokens, integer_member(*usage, "completion_tokens"));
+    set_if_known(answer_.prompt_tokens, integer_member(*usage, "prompt_tokens"));
+    set_if_known(answer_.output_tokens, integer_member(*usage, "completion_tokens"));
   }
 }
 
@@ -206,7 +206,7 @@ bool AnswerAssembler::is_too_large() const {
   return bytes_kept_ > bounds_.bytes_max || calls_.size() > answer_calls_max;
 }
 
-ChatAnswer AnswerAssembler::take() {
+ChatAnswer AnswerAssembler::finish() {
   answer_.tool_calls = calls_.release();
   keep_tokens_of_text(answer_);
   give_ids(answer_.tool_calls, response_id_);

@@ -48,7 +48,7 @@ class AnswerAssembler {
     return begun_ && (ended_ || !answer_.finish_reason.empty());
   }
   /// Returns the complete answer. Call it once.
-  [[nodiscard]] ChatAnswer take();
+  [[nodiscard]] ChatAnswer finish();
 
  private:
   void read_choice(const nlohmann::json& choice);

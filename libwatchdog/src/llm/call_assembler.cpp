@@ -7,8 +7,8 @@
 
 namespace watchdog {
 
-std::size_t CallAssembler::take(std::optional<std::int64_t> index, std::string_view id,
-                                std::string_view name, std::string_view arguments) {
+std::size_t CallAssembler::add(std::optional<std::int64_t> index, std::string_view id,
+                               std::string_view name, std::string_view arguments) {
   std::size_t cost = arguments.size();
   auto at = calls_.size();
   if (const auto known = known_place(index, id, name)) {
@@ -59,7 +59,7 @@ std::vector<ToolRequest> CallAssembler::release() {
         .field("digest", hexadecimal(combined(place.folded, digest_of(kept))))
         .field("bytes", place.bytes + kept.size())
         .close_object();
-    kept = out.take();
+    kept = out.finish();
   }
   return std::move(calls_);
 }

@@ -26,8 +26,8 @@ class CallAssembler {
       : arguments_bytes_max_(arguments_bytes_max) {}
 
   /// Returns what keeping it costs, in bytes.
-  std::size_t take(std::optional<std::int64_t> index, std::string_view id, std::string_view name,
-                   std::string_view arguments);
+  std::size_t add(std::optional<std::int64_t> index, std::string_view id, std::string_view name,
+                  std::string_view arguments);
 
   [[nodiscard]] std::size_t size() const noexcept { return calls_.size(); }
   [[nodiscard]] bool has(std::string_view id) const { return by_id_.contains(id); }

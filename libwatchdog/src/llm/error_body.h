@@ -14,7 +14,7 @@ struct ErrorBody {
   std::string message;
   std::string type;
   std::string code;  ///< A word; a number is in `status`.
-  int status = 0;    ///< As an HTTP status; 0: not told.
+  int status = 0;    ///< As an HTTP status; 0: not known.
 };
 
 /// Reads `{"error":{…}}`, `{"error":"…"}`, `{"object":"error",…}`, `{"detail":…}`; nothing: it is

@@ -41,10 +41,10 @@ EventStream::Fed EventStream::feed(std::string_view bytes, const Sink& sink) {
     bytes.remove_prefix(end + 1);
     Fed fed = Fed::more;
     if (line_.empty()) {
-      fed = take_line(piece, sink);
+      fed = feed_line(piece, sink);
     } else {
       line_.append(piece);
-      fed = take_line(line_, sink);
+      fed = feed_line(line_, sink);
       line_.clear();
     }
     if (fed != Fed::more) return fed;
@@ -54,14 +54,14 @@ EventStream::Fed EventStream::feed(std::string_view bytes, const Sink& sink) {
 
 EventStream::Fed EventStream::end(const Sink& sink) {
   if (!line_.empty()) {
-    const auto fed = take_line(line_, sink);
+    const auto fed = feed_line(line_, sink);
     line_.clear();
     if (fed != Fed::more) return fed;
   }
   return dispatch(sink);
 }
 
-EventStream::Fed EventStream::take_line(std::string_view line, const Sink& sink) {
+EventStream::Fed EventStream::feed_line(std::string_view line, const Sink& sink) {
   if (first_line_ && line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
   first_line_ = false;
   if (line.empty()) return dispatch(sink);

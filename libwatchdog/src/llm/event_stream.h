@@ -26,7 +26,7 @@ class EventStream {
   Fed end(const Sink& sink);
 
  private:
-  Fed take_line(std::string_view line, const Sink& sink);
+  Fed feed_line(std::string_view line, const Sink& sink);
   Fed dispatch(const Sink& sink);
 
   std::size_t event_bytes_max_;

@@ -9,7 +9,7 @@ namespace watchdog {
 using nlohmann::json;
 
 std::optional<json> json_from(std::string_view text) {
-  auto parsed = parse_json(text, told_values_max);
+  auto parsed = parse_json(text, response_values_max);
   if (!parsed) return std::nullopt;
   return std::move(*parsed);
 }

@@ -12,9 +12,9 @@
 namespace watchdog {
 
 /// A server's report about itself has far fewer values.
-inline constexpr std::size_t told_values_max = 100'000;
+inline constexpr std::size_t response_values_max = 100'000;
 
-/// Nothing if the text is not JSON, nested too deeply or of more than `told_values_max` values.
+/// Nothing if the text is not JSON, nested too deeply or of more than `response_values_max` values.
 [[nodiscard]] std::optional<nlohmann::json> json_from(std::string_view text);
 
 /// Returns the member, or nullptr: none of that name, null, or `value` is not an object.

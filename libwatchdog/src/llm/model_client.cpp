@@ -23,7 +23,7 @@ namespace watchdog {
 namespace {
 
 /// For all questions about the server itself, asked in one go.
-constexpr Millis telling_time{2'000};
+constexpr Millis probe_time{2'000};
 
 /// Of the body of a refusal.
 constexpr std::size_t refusal_bytes_max = 65'536;
@@ -83,13 +83,14 @@ struct ModelClient::State {
     return request;
   }
 
-  struct Told {
+  struct ProbeAnswer {
     HttpHead head;
     std::string body;
   };
 
   /// Returns the server's answer about itself, if it comes before `until` (since boot).
-  std::optional<Told> tell(std::string_view path, Millis until, const std::stop_token& stop) {
+  std::optional<ProbeAnswer> probe(std::string_view path, Millis until,
+                                   const std::stop_token& stop) {
     auto question = request("GET", root + std::string(path));
     question.at_most = until - system_clock().since_boot();
     if (*question.at_most <= Millis{0}) return std::nullopt;
@@ -98,11 +99,11 @@ struct ModelClient::State {
         question,
         [&](const HttpHead&, std::string_view piece) {
           body.append(piece);
-          return body.size() <= telling_bytes_max;
+          return body.size() <= probe_bytes_max;
         },
         stop);
     if (!head) return std::nullopt;
-    return Told{std::move(*head), std::move(body)};
+    return ProbeAnswer{std::move(*head), std::move(body)};
   }
 
   /// Remembered, unless the server could not be reached, or only a gateway before it.
@@ -111,13 +112,13 @@ struct ModelClient::State {
       const std::lock_guard guard(mutex);
       if (found) return *found;
     }
-    const Millis until = system_clock().since_boot() + telling_time;
+    const Millis until = system_clock().since_boot() + probe_time;
     Found now;
-    for (const auto path : telling_paths) {
-      const auto told = tell(path, until, stop);
-      if (!told) return {};
-      const HttpHead& head = told->head;
-      now = Found{.kind = server_of(path, head.status, head.header("server"), told->body),
+    for (const auto path : probe_paths) {
+      const auto reply = probe(path, until, stop);
+      if (!reply) return {};
+      const HttpHead& head = reply->head;
+      now = Found{.kind = server_of(path, head.status, head.header("server"), reply->body),
                   .from_internet = head.from_internet};
       if (now.kind != ServerKind::unknown) break;
       if (head.status >= 500 || head.status == 429) return {};
@@ -146,7 +147,7 @@ struct ModelClient::State {
     std::string refusal;
     std::optional<AnswerReader> reader;
     HttpHead head;
-    const auto take = [&](const HttpHead& of, std::string_view piece) {
+    const auto receive = [&](const HttpHead& of, std::string_view piece) {
       if (head.status == 0) head = of;
       if (!is_good(head.status)) {
         refusal.append(piece.substr(0, refusal_bytes_max - refusal.size()));
@@ -155,7 +156,7 @@ struct ModelClient::State {
       if (!reader) reader.emplace(head.header("content-type"), bounds, sink, stop);
       return reader->feed(piece);
     };
-    const auto asked = http.ask(post, take, stop);
+    const auto asked = http.ask(post, receive, stop);
     if (asked) head = *asked;
     if (!asked && asked.error().trouble == HttpTrouble::cancelled) return {cancelled(name)};
     if (!asked && head.status == 0) return {failure_of(asked.error(), name)};
@@ -182,24 +183,24 @@ struct ModelClient::State {
     return std::move(attempt.answer);
   }
 
-  [[nodiscard]] std::string untold() const {
+  [[nodiscard]] std::string unreported() const {
     return "the model server at " + name.url + " does not tell now which of its slots are free";
   }
 
   Result<int, Failure> find_slot(const std::stop_token& stop) {
-    const Millis until = system_clock().since_boot() + telling_time;
-    const auto props = tell("/props", until, stop);
+    const Millis until = system_clock().since_boot() + probe_time;
+    const auto props = probe("/props", until, stop);
     const auto facts = props ? props_from(props->body) : std::nullopt;
-    if (!facts || !facts->total_slots) return not_asked(untold());
+    if (!facts || !facts->total_slots) return not_asked(unreported());
     if (facts->is_sleeping) return not_asked("the model server sleeps; a check would wake it");
     if (*facts->total_slots < 2) {
       return not_asked(
           "the model server has one slot, which holds the agent's prompt; name another server for "
           "checks, or start it with more slots");
     }
-    const auto told = tell("/slots", until, stop);
-    const auto slots = told ? slots_from(told->body) : std::nullopt;
-    if (!slots) return not_asked(untold());
+    const auto reply = probe("/slots", until, stop);
+    const auto slots = reply ? slots_from(reply->body) : std::nullopt;
+    if (!slots) return not_asked(unreported());
     const auto slot = free_slot(*slots, seeds);
     if (!slot) {
       return not_asked("each of the model server's " + std::to_string(slots->size()) +

@@ -222,9 +222,10 @@ void read_gemini_part(Heard& heard, const json& part) {
   if (thought != nullptr && thought->is_boolean() && thought->get<bool>()) return;
   if (const json* asked = object_member(part, "functionCall")) {
     heard.add_call(text_member(*asked, "id"), text_member(*asked, "name"), member(*asked, "args"));
-  } else if (const json* told = object_member(part, "functionResponse")) {
-    ToolAnswer result{.call_id = short_text(*told, "id"), .name = short_text(*told, "name")};
-    if (const json* response = member(*told, "response")) {
+  } else if (const json* answered = object_member(part, "functionResponse")) {
+    ToolAnswer result{.call_id = short_text(*answered, "id"),
+                      .name = short_text(*answered, "name")};
+    if (const json* response = member(*answered, "response")) {
       const json* error = member(*response, "error");
       const json* output = member(*response, "output");
       result.is_error = error != nullptr;

@@ -72,7 +72,7 @@ std::string to_json(const ChatRequest& request, const RequestShape& shape) {
   if (request.slot && shape.server == ServerKind::llama_cpp) json.field("id_slot", *request.slot);
   if (shape.extras) write_extras(json, request, shape);
   json.close_object();
-  return json.take();
+  return json.finish();
 }
 
 std::string_view wrong_field(const ChatRequest& request) {

@@ -97,7 +97,7 @@ std::optional<std::int64_t> value_in(std::string_view sample) {
 }
 
 /// `name{labels} value` or `name value`.
-void take_sample(std::string_view line, ServerTotals& totals) {
+void read_sample(std::string_view line, ServerTotals& totals) {
   const auto name = line.substr(0, line.find_first_of("{ \t"));
   const auto* known = std::ranges::find(metric_names, name, &MetricName::name);
   if (known == std::end(metric_names)) return;
@@ -139,7 +139,7 @@ std::optional<ServerProps> props_from(std::string_view body) {
   return props;
 }
 
-std::optional<std::vector<SlotSample>> slot_sights_from(std::string_view body) {
+std::optional<std::vector<SlotSample>> slot_samples_from(std::string_view body) {
   const auto value = json_from(body);
   if (!value || !value->is_array()) return std::nullopt;
   std::vector<SlotSample> slots;
@@ -166,7 +166,7 @@ std::optional<ServerTotals> totals_from(std::string_view page) {
   while (!page.empty()) {
     const auto line = page.substr(0, page.find('\n'));
     page.remove_prefix(std::min(line.size() + 1, page.size()));
-    if (!line.starts_with('#')) take_sample(line, totals);
+    if (!line.starts_with('#')) read_sample(line, totals);
   }
   return totals.by.empty() ? std::nullopt : std::optional(totals);
 }

@@ -17,14 +17,14 @@
 namespace watchdog {
 
 /// The paths by which servers are recognised, in this order.
-inline constexpr std::array<std::string_view, 3> telling_paths = {"/props", "/api/version",
-                                                                  "/version"};
-/// Returns the kind that the answer to one of `telling_paths` shows; `unknown`: none.
+inline constexpr std::array<std::string_view, 3> probe_paths = {"/props", "/api/version",
+                                                                "/version"};
+/// Returns the kind that the answer to one of `probe_paths` shows; `unknown`: none.
 [[nodiscard]] ServerKind server_of(std::string_view path, int status,
                                    std::string_view server_header, std::string_view body);
 
 /// No answer of a server about itself is longer.
-inline constexpr std::size_t telling_bytes_max = 4U << 20U;
+inline constexpr std::size_t probe_bytes_max = 4U << 20U;
 
 /// llama.cpp's `/props` (tools/server/README.md). A plain value.
 struct ServerProps {
@@ -39,7 +39,7 @@ struct ServerProps {
 
 /// Reads llama.cpp's `/slots`, at most 1,024. `n_prompt_tokens` is left out: it grows with the
 /// answer. Returns nothing if it is not such a list.
-[[nodiscard]] std::optional<std::vector<SlotSample>> slot_sights_from(std::string_view body);
+[[nodiscard]] std::optional<std::vector<SlotSample>> slot_samples_from(std::string_view body);
 
 /// Totals and queue from a page of metrics in Prometheus' text format. A plain value.
 struct ServerTotals {

@@ -17,7 +17,8 @@ struct Slot {
   int id = 0;
   bool is_processing = false;
   std::optional<std::int64_t> task{};  ///< Its latest; nothing: it was never used.
-  std::optional<std::int64_t> seed{};  ///< Of the latest task; nothing: the server does not tell.
+  std::optional<std::int64_t>
+      seed{};  ///< Of the latest task; nothing: the server does not show it.
 };
 /// Returns nothing if it is not such a list.
 [[nodiscard]] std::optional<std::vector<Slot>> slots_from(std::string_view body);

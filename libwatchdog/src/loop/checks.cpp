@@ -113,7 +113,7 @@ std::string record_of(const CheckSubject& subject) {
     if (is_shown(event)) write_event(out, event);
   }
   out.close_array().close_object();
-  return out.take();
+  return out.finish();
 }
 
 bool is_letter(char c) {

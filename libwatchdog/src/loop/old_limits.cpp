@@ -78,7 +78,7 @@ void LimitWatch::look(Millis now) {
   }
 }
 
-std::vector<LimitPassed> LimitWatch::take(Millis now) {
+std::vector<LimitPassed> LimitWatch::drain(Millis now) {
   const std::lock_guard guard(mutex_);
   look(now);
   return std::exchange(passed_, {});

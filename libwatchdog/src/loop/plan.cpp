@@ -83,7 +83,7 @@ std::string data_of(const Plan& plan) {
   out.open_object().field("simplified", plan.simplified).key("steps").open_array();
   for (const auto& step : plan.steps) out.value(step);
   out.close_array().close_object();
-  return out.take();
+  return out.finish();
 }
 
 }  // namespace

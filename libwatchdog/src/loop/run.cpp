@@ -85,8 +85,8 @@ std::string advice_for(const std::string& reason) {
          "it.";
 }
 
-/// Told at the end of the last message, so that what the server has read of the prompt stays good.
-void tell(ChatRequest& request, const std::string& text) {
+/// Appended to the last message, so that what the server has read of the prompt stays good.
+void append_note(ChatRequest& request, const std::string& text) {
   if (text.empty()) return;
   auto& messages = request.messages;
   if (messages.empty() || messages.back().role != "user") {
@@ -182,7 +182,7 @@ struct Run::State {
     const std::lock_guard one_after_the_other(looking);
     const auto mode = options.old_limits.mode;
     if (mode != Migration::status_based) {
-      for (auto& passed : limits.take(parts.clock->since_boot())) {
+      for (auto& passed : limits.drain(parts.clock->since_boot())) {
         passed.enforced = mode == Migration::time_based;
         if (passed.enforced) {
           force({OutcomeKind::cancelled, std::string(reasons::legacy_time_limit),
@@ -278,7 +278,7 @@ struct Run::State {
   }
 
   /// The figures to show: the owner's budget, or the failsafe if that is nearer.
-  [[nodiscard]] BudgetFigures told() const {
+  [[nodiscard]] BudgetFigures figures_now() const {
     const auto iterations = failsafe.figures();
     if (!limited) return iterations;
     const auto figures = parts.budget->figures();
@@ -287,11 +287,11 @@ struct Run::State {
 
   /// The present text about the budget. About the failsafe only when it is near.
   [[nodiscard]] std::string budget_text() {
-    const auto figures = told();
+    const auto figures = figures_now();
     const auto before = std::exchange(stage, figures.stage);
     if (!limited && figures.stage < BudgetStage::low) return {};
-    return is_told(options.budget_visibility, before, figures.stage) ? prompt_block(figures)
-                                                                     : std::string();
+    return is_shown(options.budget_visibility, before, figures.stage) ? prompt_block(figures)
+                                                                      : std::string();
   }
 
   void charge_step() {
@@ -609,8 +609,8 @@ void Iteration::phase(std::string_view name) {
 Result<ChatAnswer, Failure> Iteration::ask(ChatRequest request) {
   auto& state = *run_.state_;
   if (std::exchange(asked_, true)) look_at_budget();
-  tell(request, std::exchange(state.nudge, {}));
-  tell(request, budget_);
+  append_note(request, std::exchange(state.nudge, {}));
+  append_note(request, budget_);
   state.cut_off = final_ && !(request.tools.empty() && budget_.empty());
   if (final_) request.tools.clear();
   state.partial.clear();

@@ -162,7 +162,7 @@ std::string to_json(const TaskResult& result) {
   out.field("text", result.text).key("budget").open_object();
   write_figures(out, result.figures);
   out.close_object().close_object();
-  return out.take();
+  return out.finish();
 }
 
 }  // namespace watchdog

@@ -83,7 +83,7 @@ std::string task_tool_definition(const TaskToolSettings& settings) {
   out.close_object().key("required").open_array().value("prompt").value("agent_type");
   out.close_array().field("additionalProperties", false).close_object();
   out.close_object().close_object();
-  return out.take();
+  return out.finish();
 }
 
 Result<TaskSpec> parse_task(std::string_view arguments, const TaskToolSettings& settings) {

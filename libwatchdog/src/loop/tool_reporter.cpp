@@ -46,7 +46,7 @@ void ToolReporter::obey(TurnRegistry& turns) {
   });
 }
 
-void ToolReporter::take(const TurnEvent& event) {
+void ToolReporter::on_event(const TurnEvent& event) {
   constexpr std::string_view names[] = {turn_reports::turn_start, turn_reports::turn_abort,
                                         turn_reports::turn_end};
   Report report;
@@ -58,7 +58,7 @@ void ToolReporter::take(const TurnEvent& event) {
   tracker_.report(std::move(report));
 }
 
-void ToolReporter::take(const ToolEvent& event) {
+void ToolReporter::on_event(const ToolEvent& event) {
   switch (event.kind) {
     case ToolEvent::Kind::start: {
       auto report = report_of(ReportKind::tool_call, event);
@@ -80,7 +80,7 @@ void ToolReporter::take(const ToolEvent& event) {
       break;
     }
     case ToolEvent::Kind::result:
-      take_result(event, *event.report);
+      report_result(event, *event.report);
       break;
     case ToolEvent::Kind::late: {
       auto report = report_of(ReportKind::tool_progress, event);
@@ -99,7 +99,7 @@ void ToolReporter::take(const ToolEvent& event) {
   }
 }
 
-void ToolReporter::take_result(const ToolEvent& event, const CallReport& report) {
+void ToolReporter::report_result(const ToolEvent& event, const CallReport& report) {
   const auto* timeout = std::get_if<ToolTimeout>(&report.outcome);
   const auto* cancelled = std::get_if<ToolCancelled>(&report.outcome);
   const bool denied = std::holds_alternative<ToolDenied>(report.outcome);
@@ -125,18 +125,18 @@ void ToolReporter::take_result(const ToolEvent& event, const CallReport& report)
     call.turn = event.turn;
     tracker_.report(std::move(call));
   }
-  auto told = report_of(ReportKind::tool_result, event);
-  told.content = render_for_model(report);
+  auto reported = report_of(ReportKind::tool_result, event);
+  reported.content = render_for_model(report);
   if (timeout != nullptr) {
-    told.kind = ReportKind::tool_timeout;
-    told.timeout = ToolTimeoutFacts{.kind = kind_of(timeout->kind),
-                                    .limit = timeout->limit,
-                                    .elapsed = timeout->elapsed,
-                                    .still_running = timeout->still_running};
+    reported.kind = ReportKind::tool_timeout;
+    reported.timeout = ToolTimeoutFacts{.kind = kind_of(timeout->kind),
+                                        .limit = timeout->limit,
+                                        .elapsed = timeout->elapsed,
+                                        .still_running = timeout->still_running};
   } else if (is_error(report.outcome)) {
-    told.kind = ReportKind::error;
+    reported.kind = ReportKind::error;
   }
-  tracker_.report(std::move(told));
+  tracker_.report(std::move(reported));
 }
 
 ToolTally ToolReporter::tally() const {

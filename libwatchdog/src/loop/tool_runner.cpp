@@ -15,7 +15,7 @@ struct ToolRunner::State {
         tools(given.tools ? std::move(given.tools) : std::make_shared<ToolRegistry>()),
         observer(std::move(given.observer)),
         turns({.clock = chosen.clock,
-               .observer = [this](const TurnEvent& event) { reporter.take(event); }}),
+               .observer = [this](const TurnEvent& event) { reporter.on_event(event); }}),
         reporter(tracker),
         parts(std::move(given.executor)),
         options(std::move(chosen)) {}
@@ -64,7 +64,7 @@ struct ToolRunner::State {
       out.value(nullptr);
     }
     out.close_object();
-    return out.take();
+    return out.finish();
   }
 };
 
@@ -86,7 +86,7 @@ ToolRunner::ToolRunner(Parts parts, ExecutorOptions options)
                 status));
   state.parts.tools = state.tools;
   state.parts.observer = [self = &state](const ToolEvent& event) {
-    self->reporter.take(event);
+    self->reporter.on_event(event);
     if (self->observer) self->observer(event);
   };
   state.executor = std::make_unique<ToolExecutor>(state.parts, state.options);

@@ -20,7 +20,7 @@ class Received {
     pieces_ += std::exchange(last_.pieces, 0);
   }
 
-  void take(const ChatProgress& progress, std::string_view text) {
+  void receive(const ChatProgress& progress, std::string_view text) {
     std::array<Counter, 2> counters{};
     {
       const std::lock_guard guard(mutex_);
@@ -65,7 +65,7 @@ Model tracked(Model model, ProgressTracker& tracker, const RunOptions& options, 
           request,
           [&](const ChatProgress& progress, std::string_view text) {
             came = came || !text.empty();
-            received->take(progress, text);
+            received->receive(progress, text);
             if (sink) sink(progress, text);
           },
           stop);

@@ -60,7 +60,7 @@ struct Receiver {
   bool enough = false;
 
   /// Returns false if the unwanted rest is too large.
-  bool take(std::string_view piece) {
+  bool receive(std::string_view piece) {
     if (enough) return (rest_bytes += piece.size()) <= rest_bytes_max;
     if (!(*sink)(*head, piece)) {
       enough = true;
@@ -86,7 +86,7 @@ struct PiecewiseBody {
       std::size_t bytes = 0;
       for (const asio::const_buffer piece : beast::buffers_range_ref(buffers)) {
         bytes += piece.size();
-        if (receiver_.take({static_cast<const char*>(piece.data()), piece.size()})) continue;
+        if (receiver_.receive({static_cast<const char*>(piece.data()), piece.size()})) continue;
         error = asio::error::message_size;
         break;
       }
@@ -386,7 +386,7 @@ struct HttpClient::State {
   std::mutex mutex;
   std::vector<std::unique_ptr<Connection>> idle;
 
-  std::unique_ptr<Connection> take_idle() {
+  std::unique_ptr<Connection> claim_idle() {
     const std::lock_guard guard(mutex);
     if (idle.empty()) return nullptr;
     auto connection = std::move(idle.back());
@@ -437,7 +437,7 @@ Result<HttpHead, HttpFault> HttpClient::ask(const HttpRequest& request, const Ht
                                             const std::stop_token& stop) {
   if (stop.stop_requested()) return HttpFault{HttpTrouble::cancelled, "it was not asked"};
   for (bool again = false;; again = true) {
-    auto connection = again ? nullptr : state_->take_idle();
+    auto connection = again ? nullptr : state_->claim_idle();
     const bool kept = connection != nullptr;
     if (!kept) {
       connection =

@@ -77,7 +77,7 @@ std::vector<Batch> Observer::State::waits_of_parents() {
 }
 
 /// Lets parents wait for their children, and rest after them.
-Result<void> Observer::State::tell_parents() {
+Result<void> Observer::State::notify_parents() {
   std::erase_if(may_wait, [&](SessionKey key) { return !is_wrong_about_children(key); });
   if (may_wait.empty()) return {};
   // While no other process can append, none of them begins its next turn.

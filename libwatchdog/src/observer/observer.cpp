@@ -54,7 +54,7 @@ Result<std::unique_ptr<Observer>> Observer::start(Store& store, Options options)
   state->last_look = *latest;
   if (*latest == Instant{} || gap > options.late_max) {
     if (*latest != Instant{}) {
-      if (auto told = store.append_observer({gap}); !told) return told.error();
+      if (auto appended = store.append_observer({gap}); !appended) return appended.error();
     }
     state->last_look = store.now();
   }

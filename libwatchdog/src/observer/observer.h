@@ -69,7 +69,7 @@ class Observer {
     Millis late_max{5'000};
     /// Receives each recorded change of health with its session's id, on the thread that looks. It
     /// must not block, nor must the next one.
-    std::function<void(const TransitionRow&, const std::string& session)> told{};
+    std::function<void(const TransitionRow&, const std::string& session)> concluded{};
     /// Receives each event once it is folded, in order, except those that were in the file when the
     /// sessions were loaded; `reloaded` covers these.
     std::function<void(const Event&, const std::string& session)> seen{};

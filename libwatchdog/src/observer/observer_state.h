@@ -67,7 +67,7 @@ struct Observer::State {
     bool operator()(const auto& a, const auto& b) const noexcept { return id_of(a) == id_of(b); }
   };
 
-  State(Store& door, Options chosen) : store(door), options(std::move(chosen)) {
+  State(Store& opened, Options chosen) : store(opened), options(std::move(chosen)) {
     const auto self = this_process();
     boot = self.boot_id;
     host = self.host;
@@ -211,7 +211,7 @@ struct Observer::State {
   [[nodiscard]] bool has_working_child(std::string_view id, std::set<SessionKey>& seen) const;
   [[nodiscard]] bool is_wrong_about_children(SessionKey session);
   [[nodiscard]] std::vector<Batch> waits_of_parents();
-  Result<void> tell_parents();
+  Result<void> notify_parents();
 
   /// After an entry took events or time passed for it.
   void settle(SessionKey session, Entry& entry, bool changed) {
@@ -254,13 +254,13 @@ struct Observer::State {
     return &entry;
   }
 
-  Result<void> take(const Event& event) {
+  Result<void> fold(const Event& event) {
     if (event.session == observer_key) {
       const std::lock_guard guard(mutex);
       for (auto& [session, entry] : entries) {
         if (event.seq <= entry.judged.folded || entry.judged.history.seq == 0) continue;
         const auto before = changes.size();
-        entry.judged.take(event, changes, &details);
+        entry.judged.fold(event, changes, &details);
         ++entry.since_snapshot;
         settle(session, entry, changes.size() != before);
       }
@@ -283,7 +283,7 @@ struct Observer::State {
     };
     const auto looked_like = look();
     ended.erase(event.session);
-    entry->judged.take(event, changes, &details);
+    entry->judged.fold(event, changes, &details);
     ++entry->since_snapshot;
     settle(event.session, *entry,
            changes.size() != before || lifecycle != entry->judged.history.lifecycle ||
@@ -326,7 +326,7 @@ struct Observer::State {
     return {};
   }
 
-  void tell(const Event& event) const {
+  void publish(const Event& event) const {
     const auto entry = entries.find(event.session);
     if (entry != entries.end()) options.seen(event, entry->second.id);
   }
@@ -336,9 +336,9 @@ struct Observer::State {
       auto events = store.reader().events_after(cursor, piece_events, page_bytes_max);
       if (!events) return events.error();
       for (const auto& event : *events) {
-        if (auto taken = take(event); !taken) return taken;
+        if (auto folded_event = fold(event); !folded_event) return folded_event;
         cursor = event.seq;
-        if (options.seen) tell(event);
+        if (options.seen) publish(event);
       }
       if (events->empty()) return {};
       if (options.seen_some) options.seen_some();
@@ -373,7 +373,7 @@ struct Observer::State {
     for (const auto session : to_keep) {
       if (auto* entry = entry_of(session)) entry->since_snapshot = 0;
     }
-    if (options.told) tell(*recorded);
+    if (options.concluded) publish(*recorded);
     changes.clear();
     to_keep.clear();
     if (!ended.empty()) {
@@ -385,18 +385,18 @@ struct Observer::State {
   }
 
   /// Passes on the recorded transitions; `id` is the first.
-  void tell(std::int64_t id) {
+  void publish(std::int64_t id) {
     for (auto& change : changes) {
       TransitionRow row{
           .id = id++, .detector = std::string(detector_version), .quiet = change.quiet};
       row.transition = std::move(change);
       const auto entry = entries.find(row.transition.session);
-      if (entry != entries.end()) options.told(row, entry->second.id);
+      if (entry != entries.end()) options.concluded(row, entry->second.id);
     }
   }
 
-  /// Takes the sessions out of the queue that are due at `now`.
-  std::vector<SessionKey> take_due(Instant now) {
+  /// Removes the sessions from the queue that are due at `now`.
+  std::vector<SessionKey> drain_due(Instant now) {
     std::vector<SessionKey> sessions;
     while (!due.empty() && due.top().first <= now) {
       const auto [at, session] = due.top();
@@ -424,7 +424,7 @@ struct Observer::State {
     // Events that others wrote into the file meanwhile were received in time.
     if (auto caught = catch_up(); !caught) return caught.error();
     bool missed = false;
-    for (const auto session : take_due(now)) {
+    for (const auto session : drain_due(now)) {
       Entry& entry = *entry_of(session);
       const History& history = entry.judged.history;
       // Looking for a found process is frequent, and does not show what was missed.
@@ -450,7 +450,7 @@ struct Observer::State {
     if (!absent) return absent.error();
     here = now;
     if (!*absent) return {};
-    if (auto told = store.append_observer({away}); !told) return told.error();
+    if (auto concluded = store.append_observer({away}); !concluded) return concluded.error();
     last_look = here = store.now();
     return {};
   }
@@ -458,7 +458,7 @@ struct Observer::State {
   /// Lets time pass for the sessions that are due, and looks for the processes of the silent.
   Result<void> expire() {
     const Instant now = here;
-    const auto sessions = take_due(now);
+    const auto sessions = drain_due(now);
     if (sessions.empty()) return {};
     std::vector<Batch> gone;
     // While no other process can append, the events are all that happened up to now.
@@ -494,7 +494,7 @@ struct Observer::State {
     if (auto caught = catch_up(); !caught) return caught.error();
     if (auto kept = keep(); !kept) return kept.error();
     if (auto expired = expire(); !expired) return expired.error();
-    if (auto told = tell_parents(); !told) return told.error();
+    if (auto concluded = notify_parents(); !concluded) return concluded.error();
     const Instant next = due.empty() ? never : due.top().first;
     if (!options.alerts) return next;
     const auto alert = store.next_due_notice(*options.alerts);

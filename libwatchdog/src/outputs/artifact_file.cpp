@@ -24,7 +24,7 @@ std::string number(std::uint64_t value) {
   return std::string(number_digits - text.size(), '0') + text + ' ';
 }
 
-std::uint64_t take_number(std::string_view& text) {
+std::uint64_t read_number(std::string_view& text) {
   std::uint64_t value = 0;
   std::from_chars(text.data(), text.data() + number_digits, value);
   text.remove_prefix(number_digits + 1);
@@ -42,7 +42,7 @@ Error torn(const std::string& digest, const std::string& what) {
 
 }  // namespace
 
-int ArtifactWriter::take(const OpenFile& file, std::string_view bytes) noexcept {
+int ArtifactWriter::append(const OpenFile& file, std::string_view bytes) noexcept {
   while (!bytes.empty()) {
     std::uint64_t position = given_;
     std::uint64_t room = first_ - std::min(given_, first_);
@@ -94,9 +94,9 @@ Result<ArtifactLayout> layout_of(const OpenFile& file, const std::string& digest
   ArtifactLayout layout{.kept = bytes - footer_bytes};
   const std::string_view footer(buffer.data(), sealed_bytes);
   std::string_view rest = footer.substr(gap_mark.size() + 65);
-  layout.given = take_number(rest);
-  layout.first = take_number(rest);
-  layout.turned = take_number(rest);
+  layout.given = read_number(rest);
+  layout.first = read_number(rest);
+  layout.turned = read_number(rest);
   const auto ring = layout.kept - std::min(layout.first, layout.kept);
   if (footer != footer_of(layout, digest) || layout.first > layout.kept || !layout.cut() ||
       (layout.turned != 0 && layout.turned >= ring))

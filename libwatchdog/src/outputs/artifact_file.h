@@ -30,7 +30,7 @@ class ArtifactWriter {
       : first_(bytes_max - bytes_max / 2), ring_(bytes_max / 2) {}
 
   /// 0 or the number of the error.
-  [[nodiscard]] int take(const OpenFile& file, std::string_view bytes) noexcept;
+  [[nodiscard]] int append(const OpenFile& file, std::string_view bytes) noexcept;
   /// Adds the footer where something was cut. `digest` is of all that was given.
   [[nodiscard]] int finish(const OpenFile& file, std::string_view digest) const;
   [[nodiscard]] ArtifactLayout layout() const noexcept;

@@ -433,7 +433,7 @@ Result<ArtifactRef> ArtifactStore::put(std::string_view given, std::string_view 
     ArtifactWriter writer(state_->limits.artifact_bytes_max);
     auto pending = state_->new_file();
     if (!pending.file()) return state_->failed(errno);
-    if (const int number = writer.take(pending.file(), bytes)) return state_->failed(number);
+    if (const int number = writer.append(pending.file(), bytes)) return state_->failed(number);
     auto added = state_->add(pending, writer, digest);
     if (!added) return added.error();
     ref = std::move(*added);
@@ -568,7 +568,7 @@ struct ArtifactStore::Sink::State {
     buffer.clear();
   }
   void pass(std::string_view bytes) noexcept {
-    if (trouble == 0) trouble = writer.take(pending.file(), bytes);
+    if (trouble == 0) trouble = writer.append(pending.file(), bytes);
     if (trouble != 0) pending = {};  // what is there is of no use, and the disk may be full of it
   }
 
@@ -593,7 +593,7 @@ ArtifactStore::Sink ArtifactStore::sink() {
 }
 
 void ArtifactStore::Sink::write(std::string_view bytes) noexcept {
-  if (!state_->finished) state_->add(state_->redactor.take(bytes));
+  if (!state_->finished) state_->add(state_->redactor.feed(bytes));
 }
 
 Result<ArtifactRef> ArtifactStore::Sink::finish(std::string_view media_type) {

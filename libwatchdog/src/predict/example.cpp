@@ -91,9 +91,9 @@ std::optional<std::size_t> stage_of(std::int64_t calls) noexcept {
   return stage;
 }
 
-void ExampleFold::take(const Event& event) {
+void ExampleFold::fold(const Event& event) {
   const auto before = run_.calls();
-  run_.take(event);
+  run_.fold(event);
   if (run_.calls() == before) return;
   for (std::size_t at = 0; at < whole_run; ++at) {
     if (run_.calls() == stage_calls[at]) reached_.stages[at] = run_.features();
@@ -128,7 +128,7 @@ std::string to_json_lines(const std::vector<Example>& examples) {
       out.close_array();
     }
     out.close_array().close_object();
-    lines += out.take() + "\n";
+    lines += out.finish() + "\n";
   }
   return lines;
 }

@@ -45,7 +45,7 @@ struct Example {
 /// Collects the features of a run at each stage. Use from one thread at a time.
 class ExampleFold {
  public:
-  void take(const Event& event);
+  void fold(const Event& event);
   /// Returns the stages and the number of calls so far.
   [[nodiscard]] Example example() const;
   [[nodiscard]] const RunFeatures& run() const noexcept { return run_; }

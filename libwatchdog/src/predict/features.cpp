@@ -67,20 +67,20 @@ bool SeenWords::add(std::uint64_t digest) {
   return is_new;
 }
 
-void RunFeatures::take(const Event& event) {
+void RunFeatures::fold(const Event& event) {
   apply(history_, event, policy_);
   if (event.late) return;
   switch (event.report.kind) {
     case ReportKind::tool_call:
-      take_call(event);
+      fold_call(event);
       break;
     case ReportKind::tool_result:
     case ReportKind::error:
     case ReportKind::tool_timeout:
-      take_result(event);
+      fold_result(event);
       break;
     case ReportKind::message:
-      take_message(event);
+      fold_message(event);
       break;
     default:
       break;
@@ -90,7 +90,7 @@ void RunFeatures::take(const Event& event) {
   same_error_max_ = std::max(same_error_max_, repetition.thrash.count);
 }
 
-void RunFeatures::take_call(const Event& event) {
+void RunFeatures::fold_call(const Event& event) {
   ++begun_;
   const auto* marks = std::get_if<Marks>(&event.report.detail);
   if (marks == nullptr || marks->shingles.empty()) return;
@@ -106,7 +106,7 @@ void RunFeatures::take_call(const Event& event) {
   samples_.push_back(marks->shingles);
 }
 
-void RunFeatures::take_result(const Event& event) {
+void RunFeatures::fold_result(const Event& event) {
   ++calls_;
   const auto* marks = std::get_if<Marks>(&event.report.detail);
   const bool failed = is_failure(event.report.kind) || (marks != nullptr && marks->exit_code != 0);
@@ -117,7 +117,7 @@ void RunFeatures::take_result(const Event& event) {
   if (const auto fresh = share_of_new(event.report.content, results_)) recent_results_.add(*fresh);
 }
 
-void RunFeatures::take_message(const Event& event) {
+void RunFeatures::fold_message(const Event& event) {
   if (speaker_of(event.report.name) != Speaker::agent) return;
   if (const auto fresh = share_of_new(event.report.content, messages_))
     recent_messages_.add(*fresh);

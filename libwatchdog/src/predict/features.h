@@ -66,22 +66,22 @@ class SeenWords {
   std::vector<std::uint64_t> table_;  ///< Empty until there is a word.
 };
 
-/// Takes the events of one session in order. Each costs the same however long the run is, and the
-/// size is bounded. Times play no part. Use from one thread at a time.
+/// Folds in the events of one session in order. Each costs the same however long the run is, and
+/// the size is bounded. Times play no part. Use from one thread at a time.
 class RunFeatures {
  public:
   /// Late events change nothing.
-  void take(const Event& event);
+  void fold(const Event& event);
   /// Returns the number of finished calls.
   [[nodiscard]] std::int64_t calls() const noexcept { return calls_; }
   [[nodiscard]] Features features() const;
-  /// Returns the newest event taken.
+  /// Returns the newest event folded in.
   [[nodiscard]] Seq seq() const noexcept { return history_.seq; }
 
  private:
-  void take_call(const Event& event);
-  void take_result(const Event& event);
-  void take_message(const Event& event);
+  void fold_call(const Event& event);
+  void fold_result(const Event& event);
+  void fold_message(const Event& event);
 
   History history_;
   Policy policy_;

@@ -136,7 +136,7 @@ Measured with_interval(const std::vector<Judged>& all, Statistic&& statistic) {
   return measured;
 }
 
-void take_reliability(const std::vector<Judged>& runs, StageMeasures& measures) {
+void add_reliability(const std::vector<Judged>& runs, StageMeasures& measures) {
   constexpr std::size_t bin_count = 10;
   std::array<StageMeasures::Bin, bin_count> bins{};
   for (const auto& run : runs) {
@@ -186,7 +186,7 @@ StageMeasures measures_of(const std::vector<Judged>& runs) {
   measures.task_pairs = static_cast<std::int64_t>(tasks.pairs);
   if (tasks.pairs > 0) measures.within_task = tasks.wins / tasks.pairs;
   measures.auprc = auprc_of(all);
-  take_reliability(runs, measures);
+  add_reliability(runs, measures);
   return measures;
 }
 

@@ -153,7 +153,7 @@ std::string to_json(const PredictionModel& model) {
     }
   }
   out.close_array().close_object();
-  return out.take();
+  return out.finish();
 }
 
 Result<PredictionModel> model_from_json(std::string_view text) {

@@ -1,4 +1,4 @@
-// `seal` redacts ids and names with a mask that tells them apart, and contents with one that does
+// `seal` redacts ids and names with a mask that distinguishes them, and contents with one that does
 // not. It looks beyond what is kept, because a cut could split a secret and hide it. Length and
 // digest are taken before the content is cut. `Redactor` holds back the end of the text, because a
 // secret may go on there. Finders form a list that only grows, so it is read without a lock.
@@ -37,7 +37,7 @@ std::string plain_mask(std::string_view /*secret*/) {
   return std::string(secret_mask);
 }
 /// Keeps two identifiers apart. Not for contents: a short password can be guessed from its digest.
-std::string telling_mask(std::string_view secret) {
+std::string descriptive_mask(std::string_view secret) {
   std::array<char, 16> digits{};
   const auto end = std::to_chars(digits.begin(), digits.end(), digest_of(secret), 16).ptr;
   return "[redacted-" + std::string(digits.data(), end) + "]";
@@ -97,7 +97,7 @@ void bound(std::string& text, std::size_t bytes_max) {
 
 void redact_identifiers(auto&... texts) {
   const auto clean_one = [](std::string& text) {
-    if (auto clean = without_secrets(text, telling_mask)) text = std::move(*clean);
+    if (auto clean = without_secrets(text, descriptive_mask)) text = std::move(*clean);
   };
   (clean_one(texts), ...);
 }
@@ -121,7 +121,7 @@ void redact_tools(std::map<std::string, ToolRule>& tools) {
 
 }  // namespace
 
-std::string Redactor::take(std::string_view piece) {
+std::string Redactor::feed(std::string_view piece) {
   held_ += piece;
   if (held_.size() < 2 * look_ahead) return {};
   const bool is_full = held_.size() >= 8 * look_ahead;
@@ -197,7 +197,7 @@ std::string redact(std::string_view text) {
 }
 
 std::string redact_identifier(std::string_view text) {
-  auto clean = without_secrets(text, telling_mask);
+  auto clean = without_secrets(text, descriptive_mask);
   return clean ? std::move(*clean) : std::string(text);
 }
 
@@ -217,7 +217,7 @@ void redact(SessionSpec& spec) {
     // Labels are looked for by their values, also where the key calls them secret.
     const auto line = key + "=" + value;
     auto clean = redact_identifier(value);
-    if (clean == value && redact(line) != line) clean = telling_mask(value);
+    if (clean == value && redact(line) != line) clean = descriptive_mask(value);
     auto name = redact_identifier(key);
     bound(clean, label_bytes_max);
     bound(name, label_bytes_max);

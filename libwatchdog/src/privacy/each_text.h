@@ -43,8 +43,8 @@ void each_text_of_detail(T& detail, const Visit& visit) {
   if constexpr (Maybe<T, PolicyPatch> || Maybe<T, ProcessFacts>) {
     each_text(detail, visit);
   } else if constexpr (Maybe<T, Heartbeats>) {
-    [[maybe_unused]] auto& [count, first, last, max_gap, told, iteration_first, iteration, phase,
-                            source, counters, fresh, quiet] = detail;
+    [[maybe_unused]] auto& [count, first, last, max_gap, first_stored, iteration_first, iteration,
+                            phase, source, counters, fresh, quiet] = detail;
     visit(phase);
     for (auto& [name, value] : counters) visit(name);
   } else if constexpr (Maybe<T, Outcome>) {
@@ -72,8 +72,8 @@ void each_text_of_detail(T& detail, const Visit& visit) {
   } else if constexpr (Maybe<T, Opinion>) {
     [[maybe_unused]] auto& [verdict, confidence, seen, state] = detail;
   } else if constexpr (Maybe<T, Marks>) {
-    [[maybe_unused]] auto& [identity, exact, informative, malformed, unreachable, chants, exit_code,
-                            fields, shingles] = detail;
+    [[maybe_unused]] auto& [identity, exact, informative, malformed, unreachable, text_repeats,
+                            exit_code, fields, shingles] = detail;
   } else if constexpr (Maybe<T, BudgetFigures>) {
     [[maybe_unused]] auto& [limits, steps, tool_calls, tokens, cost, elapsed, enforce_time,
                             pressure, axis, stage] = detail;

@@ -13,8 +13,8 @@ class Redactor {
  public:
   static constexpr std::size_t look_ahead = 8'192;
 
-  /// Takes a piece; gives what is sure by now.
-  [[nodiscard]] std::string take(std::string_view piece);
+  /// Reads a piece; returns what is sure by now.
+  [[nodiscard]] std::string feed(std::string_view piece);
   /// Gives what is left. Nothing may follow.
   [[nodiscard]] std::string rest();
 

@@ -14,14 +14,14 @@
 namespace watchdog {
 namespace {
 
-struct Sight {
+struct Status {
   Descendant process;
   bool ended = false;
   bool below = false;
 };
 
 /// The process of this number; `pid` is 0 if there is none.
-Sight sight_of(pid_t pid) {
+Status status_of(pid_t pid) {
   std::array<char, 32> path{};
   std::snprintf(path.data(), path.size(), "/proc/%d/stat", pid);
   const int file = open(path.data(), O_RDONLY | O_CLOEXEC);
@@ -33,8 +33,8 @@ Sight sight_of(pid_t pid) {
   const char* const name = std::strchr(line.data(), '(');
   const char* const after_name = std::strrchr(line.data(), ')');
   if (bytes <= 0 || name == nullptr || after_name == nullptr) return {};
-  Sight sight{.process = {.pid = pid}};
-  auto& process = sight.process;
+  Status status{.process = {.pid = pid}};
+  auto& process = status.process;
   char state = '?';
   long threads = 0;
   std::array<long long, 4> cpu{};  // in ticks; the latter two of children that it has reaped
@@ -47,20 +47,20 @@ Sight sight_of(pid_t pid) {
     return {};
   process.cpu_ms = (cpu[0] + cpu[1] + cpu[2] + cpu[3]) * 1'000 / sysconf(_SC_CLK_TCK);
   // The first thread of a process may end before the others.
-  sight.ended = (state == 'Z' && threads <= 1) || state == 'X';
+  status.ended = (state == 'Z' && threads <= 1) || state == 'X';
   std::copy_n(name + 1, std::min<std::ptrdiff_t>(after_name - name - 1, 15), process.name.data());
-  return sight;
+  return status;
 }
 
 /// In the order of their numbers.
-std::vector<Sight> all_processes() {
-  std::vector<Sight> all;
+std::vector<Status> all_processes() {
+  std::vector<Status> all;
   DIR* const folder = opendir("/proc");
   if (folder == nullptr) return all;
   while (const dirent* entry = readdir(folder)) {  // NOLINT(concurrency-mt-unsafe): its own folder
     const int pid = std::atoi(entry->d_name);
     if (pid <= 0) continue;
-    if (const auto sight = sight_of(pid); sight.process.pid != 0) all.push_back(sight);
+    if (const auto status = status_of(pid); status.process.pid != 0) all.push_back(status);
   }
   closedir(folder);
   return all;
@@ -74,21 +74,21 @@ std::vector<Descendant> descendants() {
   const auto is_below = [&](pid_t pid) {
     if (pid == self) return true;
     const auto found = std::ranges::lower_bound(
-        all, pid, {}, [](const Sight& sight) { return sight.process.pid; });
+        all, pid, {}, [](const Status& status) { return status.process.pid; });
     return found != all.end() && found->process.pid == pid && found->below;
   };
   // A child's number may be lower than its parent's.
   for (bool more = true; more;) {
     more = false;
-    for (auto& sight : all) {
-      if (sight.below || !is_below(sight.process.parent)) continue;
-      sight.below = true;
+    for (auto& status : all) {
+      if (status.below || !is_below(status.process.parent)) continue;
+      status.below = true;
       more = true;
     }
   }
   std::vector<Descendant> found;
-  for (const auto& sight : all)
-    if (sight.below && !sight.ended) found.push_back(sight.process);
+  for (const auto& status : all)
+    if (status.below && !status.ended) found.push_back(status.process);
   return found;
 }
 
@@ -100,7 +100,7 @@ void send_signal(const Descendant& to, int signal) {
   // Somebody else reaps it, so the number may be another's by now.
   const auto process = static_cast<int>(syscall(SYS_pidfd_open, to.pid, 0));
   if (process < 0) return;
-  const auto now = sight_of(to.pid).process;
+  const auto now = status_of(to.pid).process;
   if (now.pid == to.pid && now.start_ticks == to.start_ticks)
     syscall(SYS_pidfd_send_signal, process, signal, nullptr, 0);
   close(process);

@@ -50,7 +50,7 @@ struct Options {
   char** words = nullptr;
 };
 
-void tell(const ExecMessage& message) {
+void send_message(const ExecMessage& message) {
   send(exec_channel, &message, sizeof message, MSG_NOSIGNAL);
 }
 
@@ -97,10 +97,10 @@ void execute(char** words) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (options.directory[0] != '\0' && chdir(options.directory) != 0) {
-    tell({.kind = Kind::no_directory, .number = errno});
+    send_message({.kind = Kind::no_directory, .number = errno});
   } else {
     execute(options.words);
-    tell({.kind = Kind::no_program, .number = errno});
+    send_message({.kind = Kind::no_program, .number = errno});
   }
   _exit(127);
 }
@@ -140,7 +140,7 @@ class Helper {
     leader_ = signals_ < 0 ? -1 : fork();
     if (leader_ == 0) become(options_, self);
     if (shared_ != nullptr) shared_->leader = leader_;
-    if (leader_ < 0) tell({.kind = Kind::no_process, .number = errno});
+    if (leader_ < 0) send_message({.kind = Kind::no_process, .number = errno});
     leave_output();
     return leader_ > 0;
   }
@@ -194,7 +194,7 @@ class Helper {
     if (shared_ != nullptr && getppid() == guard_) {
       shared_->last = done;
     } else {
-      tell(done);
+      send_message(done);
     }
   }
 
@@ -211,9 +211,9 @@ class Helper {
       }
     }
     if (!WIFEXITED(status)) {
-      take_over();
+      adopt();
     } else if (shared_->last.kind == Kind::done) {
-      tell(shared_->last);
+      send_message(shared_->last);
     }
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 0);
   }
@@ -230,12 +230,12 @@ class Helper {
   }
 
   /// The supervisor was killed. Its descendants are now below this process, and its leader dies.
-  void take_over() {
+  void adopt() {
     leader_ = shared_->leader;
     ExecMessage done{.kind = Kind::done, .number = name_survivors()};
     kill_for_certain(done);
     done.killed = done.number - done.left;
-    tell(done);
+    send_message(done);
   }
 
   static Order order_of(const ExecMessage& message) {
@@ -252,7 +252,7 @@ class Helper {
       if (pid < 0 && errno != EINTR) return false;
       if (pid != leader_) continue;
       leader_ = 0;
-      tell({.kind = Kind::exited, .number = status});
+      send_message({.kind = Kind::exited, .number = status});
       if (shared_ != nullptr) shared_->leader = 0;
     }
   }
@@ -282,7 +282,7 @@ class Helper {
     int named = 0;
     for (const auto& one : found) {
       if (named++ == survivors_named) break;
-      tell({.kind = Kind::survivor, .number = one.pid, .name = one.name});
+      send_message({.kind = Kind::survivor, .number = one.pid, .name = one.name});
     }
     return static_cast<int>(found.size());
   }

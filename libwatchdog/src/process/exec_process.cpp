@@ -1,8 +1,8 @@
-// Starts the helper `watchdog-exec` and talks to it over its socket. All descriptors are raised
-// above those that the helper gets, so that giving it these closes none that is still needed. The
-// helper waits for the message `start`: it cannot end before it has a pidfd. Without a pidfd the
-// socket is closed, and the helper never begins. Our copies of its ends are closed, so that only
-// the program's side keeps them open.
+// Starts the helper `watchdog-exec` and exchanges messages with it over its socket. All descriptors
+// are raised above those that the helper gets, so that giving it these closes none that is still
+// needed. The helper waits for the message `start`: it cannot end before it has a pidfd. Without a
+// pidfd the socket is closed, and the helper never begins. Our copies of its ends are closed, so
+// that only the program's side keeps them open.
 #include "process/exec_process.h"
 
 #include <dlfcn.h>

@@ -7,12 +7,12 @@ namespace {
 
 /// Takes as much as there is room for. Grows as strings do, but never beyond its room.
 void fill(std::string& text, std::size_t bytes_max, std::string_view& bytes) {
-  const auto taken = bytes.substr(0, bytes_max - text.size());
-  const auto needed = text.size() + taken.size();
+  const auto part = bytes.substr(0, bytes_max - text.size());
+  const auto needed = text.size() + part.size();
   if (needed > text.capacity())
     text.reserve(std::min(bytes_max, std::max(needed, 2 * text.capacity())));
-  text += taken;
-  bytes.remove_prefix(taken.size());
+  text += part;
+  bytes.remove_prefix(part.size());
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ void HeadTailBuffer::add(std::string_view bytes) {
   }
 }
 
-std::string HeadTailBuffer::take_tail() {
+std::string HeadTailBuffer::release_tail() {
   std::rotate(tail_.begin(), tail_.begin() + static_cast<std::ptrdiff_t>(tail_begin_), tail_.end());
   tail_begin_ = 0;
   return std::move(tail_);

@@ -16,8 +16,8 @@ class HeadTailBuffer {
   void add(std::string_view bytes);
 
   /// Together all of it, if it is not longer than both.
-  [[nodiscard]] std::string take_head() { return std::move(head_); }
-  [[nodiscard]] std::string take_tail();
+  [[nodiscard]] std::string release_head() { return std::move(head_); }
+  [[nodiscard]] std::string release_tail();
 
  private:
   std::size_t head_max_;

@@ -90,9 +90,9 @@ class Supervision {
       read_what_is_there(stream);
       end_.output_held |= stream.open;
     }
-    end_.head = kept_.take_head();
-    end_.tail = kept_.take_tail();
-    end_.err_tail = err_kept_.take_tail();
+    end_.head = kept_.release_head();
+    end_.tail = kept_.release_tail();
+    end_.err_tail = err_kept_.release_tail();
     return std::move(end_);
   }
 
@@ -115,16 +115,16 @@ class Supervision {
                                {asked_ ? -1 : wake_.get(), POLLIN, 0},
                                {streams_[0].open ? streams_[0].pipe : -1, POLLIN, 0},
                                {streams_[1].open ? streams_[1].pipe : -1, POLLIN, 0}}};
-    if (poll(fds.data(), fds.size(), patience()) <= 0) return;
+    if (poll(fds.data(), fds.size(), poll_timeout()) <= 0) return;
     if (fds[1].revents != 0) ask_to_stop();
     for (std::size_t at = 0; at < streams_.size(); ++at)
       if (fds[2 + at].revents != 0) read_piece(streams_[at]);
     if (fds[0].revents == 0) return;
-    while (const auto message = exec_.message()) take(*message);
+    while (const auto message = exec_.message()) accept(*message);
   }
 
   /// For poll, in milliseconds.
-  [[nodiscard]] int patience() const {
+  [[nodiscard]] int poll_timeout() const {
     auto until = settle_at_;
     if (!until || (give_up_at_ && *give_up_at_ < *until)) until = give_up_at_;
     if (!until) return -1;
@@ -143,7 +143,7 @@ class Supervision {
     order(Kind::stop);
   }
 
-  void take(const ExecMessage& message) {
+  void accept(const ExecMessage& message) {
     switch (message.kind) {
       case Kind::exited:
         if (exited_) break;  // its guard may say it again

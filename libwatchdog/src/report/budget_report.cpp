@@ -13,12 +13,12 @@ Report budget_report(std::string_view name, const BudgetFigures& figures, std::s
   return report;
 }
 
-void BudgetReporter::tell(std::string_view name) {
+void BudgetReporter::report_figures(std::string_view name) {
   tracker_.report(budget_report(name, budget_.figures()));
 }
 
 void BudgetReporter::update() {
-  tell(budget_reports::update);
+  report_figures(budget_reports::update);
   warn();
 }
 
@@ -27,7 +27,7 @@ void BudgetReporter::warn() {
   if (extensions_said_.exchange(extensions) != extensions) {
     low_said_ = false;
     timeout_said_ = false;
-    tell(budget_reports::extended);
+    report_figures(budget_reports::extended);
   }
   const auto figures = budget_.figures();
   const auto say_once = [&](std::atomic<bool>& said, std::string_view name) {

@@ -130,7 +130,7 @@ Advice ProgressTracker::stream(std::string_view fragment) {
     hits = state.answer.feed(fragment);
     repeated = state.answer.repeated();
   }
-  for (; hits > 0; --hits) state.put(make(ReportKind::chant, {}, repeated));
+  for (; hits > 0; --hits) state.put(make(ReportKind::text_repetition, {}, repeated));
   return state.advice();
 }
 
@@ -198,7 +198,7 @@ void ProgressTracker::on_abort(std::function<void(const CancelRequest&)> listene
   using Listener = std::function<void(const CancelRequest&)>;
   auto next = listener ? std::make_shared<const Listener>(std::move(listener)) : nullptr;
   {
-    const std::lock_guard turn(state_->telling);
+    const std::lock_guard turn(state_->reporting);
     state_->abort_listener = std::move(next);
   }
   state_->wake();
@@ -235,7 +235,7 @@ Case ProgressTracker::judged() const {
     row.first += state_->local_offset;
     row.last += state_->local_offset;
     event.report.detail = std::move(row);
-    judged.take(event, ignored);
+    judged.fold(event, ignored);
   }
   judged.expire(now, ignored);
   return judged;

@@ -63,14 +63,14 @@ struct ProgressTracker::State {
 
   /// Held while the listener runs, so that its replacement knows when it has stopped. Locked before
   /// `mutex`; the listener itself may lock it again.
-  std::recursive_mutex telling;
+  std::recursive_mutex reporting;
   std::shared_ptr<const std::function<void(const CancelRequest&)>> abort_listener;
 
   mutable std::mutex mutex;
   std::shared_ptr<const Listener> listener;
   std::condition_variable_any settled;  ///< Something became durable, or was refused.
   std::optional<Heartbeats> beats;      ///< Gathered since the last row. Ticks: since boot.
-  Instant beats_written{};              ///< When a row was last taken.
+  Instant beats_written{};              ///< When a row was last claimed.
   std::deque<Report> queue;
   std::size_t queue_bytes = 0;
   std::int64_t lost = 0;
@@ -102,8 +102,8 @@ struct ProgressTracker::State {
     [[maybe_unused]] const auto written = write(wake_fd, &one, sizeof one);
   }
 
-  /// Takes the aborts that the listener has not received. REQUIRES: mutex held.
-  [[nodiscard]] std::vector<CancelRequest> take_untold() {
+  /// Returns the aborts that the listener has not received. REQUIRES: mutex held.
+  [[nodiscard]] std::vector<CancelRequest> drain_unreported() {
     const auto is_in = [](const std::vector<CancelRequest>& list, const CancelRequest& abort) {
       return std::any_of(list.begin(), list.end(), [&](const CancelRequest& other) {
         return other.turn == abort.turn && other.call == abort.call;
@@ -111,26 +111,26 @@ struct ProgressTracker::State {
     };
     // Finished ones are not requested again.
     std::erase_if(heard, [&](const auto& abort) { return !is_in(directive.aborts, abort); });
-    std::vector<CancelRequest> untold;
+    std::vector<CancelRequest> unreported;
     for (const auto& abort : directive.aborts) {
-      if (!is_in(heard, abort)) untold.push_back(abort);
+      if (!is_in(heard, abort)) unreported.push_back(abort);
     }
-    heard.insert(heard.end(), untold.begin(), untold.end());
-    return untold;
+    heard.insert(heard.end(), unreported.begin(), unreported.end());
+    return unreported;
   }
 
   /// Says, on the tracker's own thread, what is to stop.
-  void tell_aborts() {
-    const std::lock_guard turn(telling);
+  void report_aborts() {
+    const std::lock_guard turn(reporting);
     const auto listening = abort_listener;
     if (!listening) return;
-    std::vector<CancelRequest> untold;
+    std::vector<CancelRequest> unreported;
     {
       const std::lock_guard guard(mutex);
-      untold = take_untold();
+      unreported = drain_unreported();
     }
     const CallingOut calling_out;
-    for (const auto& abort : untold) (*listening)(abort);
+    for (const auto& abort : unreported) (*listening)(abort);
   }
 
   /// Folds a report into the local case. REQUIRES: mutex held.
@@ -153,7 +153,7 @@ struct ProgressTracker::State {
       row->last += local_offset;
     }
     std::vector<Transition> ignored;
-    local.take(event, ignored);
+    local.fold(event, ignored);
   }
 
   /// Says, where it happened, that reports were lost. REQUIRES: mutex held.
@@ -203,21 +203,21 @@ struct ProgressTracker::State {
       // Repetition that was found while it streamed is not counted again.
       if (std::exchange(streaming, false) && report.kind == ReportKind::message) {
         mark(report);
-        if (auto* marks = std::get_if<Marks>(&report.detail)) marks->chants = 0;
+        if (auto* marks = std::get_if<Marks>(&report.detail)) marks->text_repeats = 0;
       }
     }
     return put(std::move(report));
   }
 
   Advice put(Report report) {
-    std::shared_ptr<const Listener> told;
+    std::shared_ptr<const Listener> receiver;
     {
       const std::lock_guard guard(mutex);
-      told = listener;
+      receiver = listener;
     }
-    if (told) {
+    if (receiver) {
       const CallingOut calling_out;
-      (*told)(report);
+      (*receiver)(report);
     }
     report.at = config.clock->wall();
     mark(report);

@@ -138,14 +138,14 @@ class ProgressTracker::Writer {
     }
   }
 
-  /// Takes a piece of the queue, behind what could not be written before. It counts as durable when
-  /// `wrote` says so.
-  void take_piece() {
+  /// Claims a piece of the queue, behind what could not be written before. It counts as durable
+  /// when `wrote` says so.
+  void claim_piece() {
     if (!batch_.reports.empty()) return;
     if (!registered_) batch_.reports.push_back(start_report());
     const std::lock_guard guard(state_->mutex);
     if (state_->queue.empty()) state_->push_gap();
-    for (taken_ = 0; !state_->queue.empty() && taken_ < piece_reports; ++taken_) {
+    for (claimed_ = 0; !state_->queue.empty() && claimed_ < piece_reports; ++claimed_) {
       state_->queue_bytes -= weight(state_->queue.front());
       batch_.reports.push_back(std::move(state_->queue.front()));
       state_->queue.pop_front();
@@ -163,7 +163,7 @@ class ProgressTracker::Writer {
   /// True if nothing is left to write.
   bool write_pending() {
     while (open()) {
-      take_piece();
+      claim_piece();
       if (batch_.reports.empty()) return true;
       auto receipts = store_->append({&batch_, 1});
       if (!receipts || !receipts->front()) {
@@ -193,10 +193,10 @@ class ProgressTracker::Writer {
       cancelled = learn(receipt.directive);
       state_->registered = true;
       state_->refusal.clear();
-      state_->durable += std::exchange(taken_, 0);
+      state_->durable += std::exchange(claimed_, 0);
       state_->settled.notify_all();
     }
-    tell(cancelled);
+    report_cancel(cancelled);
   }
 
   /// The session was there before this tracker: what it reported then counts too.
@@ -222,12 +222,12 @@ class ProgressTracker::Writer {
   }
 
   /// Calls out.
-  void tell(bool cancelled) {
+  void report_cancel(bool cancelled) {
     if (cancelled) {
       const CallingOut calling_out;
       state_->cancel.request_stop();
     }
-    state_->tell_aborts();
+    state_->report_aborts();
   }
 
   void wait(Instant until) {
@@ -240,7 +240,7 @@ class ProgressTracker::Writer {
     const bool rang = (fds[1].revents & POLLIN) != 0;
     if (rang) listener_.clear();
     if (store_ && (rang || has_turns())) look();
-    state_->tell_aborts();  // a new listener gets the present aborts
+    state_->report_aborts();  // a new listener gets the present aborts
   }
 
   /// Reads the directive, if another process has written.
@@ -256,14 +256,14 @@ class ProgressTracker::Writer {
       const std::lock_guard guard(state_->mutex);
       cancelled = learn(*directive);
     }
-    tell(cancelled);
+    report_cancel(cancelled);
   }
 
   std::shared_ptr<State> state_;
   std::optional<Store> store_;
   ChangeListener listener_;
   Batch batch_;  ///< Taken from the queue, not yet durable; a start before it, if one is due.
-  std::size_t taken_ = 0;           ///< How many of them came from the queue.
+  std::size_t claimed_ = 0;         ///< How many of them came from the queue.
   std::int64_t seen_version_ = -1;  ///< Of the store, when it was last looked at.
   bool registered_ = false;
   bool trouble_said_ = false;

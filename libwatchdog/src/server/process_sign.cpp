@@ -7,7 +7,7 @@
 namespace watchdog {
 
 ProcessSign process_sign(const ServerSample& before, const ServerSample& now,
-                         const HangThresholds& patience) {
+                         const HangThresholds& limits) {
   ProcessSign sign;
   if (!now.cpu || !before.cpu) return sign;
   const auto elapsed = std::max(now.at - before.at, Millis{1});
@@ -18,8 +18,8 @@ ProcessSign process_sign(const ServerSample& before, const ServerSample& now,
     sign.growth = std::max(sign.growth, *now.memory_bytes - *before.memory_bytes);
   sign.gpu_percent = now.gpu_percent.value_or(0);
   const bool is_busy = used < Millis{}  // a part of it ended
-                       || sign.cores >= patience.cpu_idle || sign.loads() ||
-                       sign.gpu_percent > patience.gpu_idle_percent;
+                       || sign.cores >= limits.cpu_idle || sign.loads() ||
+                       sign.gpu_percent > limits.gpu_idle_percent;
   sign.does = is_busy ? ProcessSign::busy : ProcessSign::idle;
   return sign;
 }

@@ -24,7 +24,7 @@ struct ProcessSign {
 };
 
 [[nodiscard]] ProcessSign process_sign(const ServerSample& before, const ServerSample& now,
-                                       const HangThresholds& patience);
+                                       const HangThresholds& limits);
 
 /// `its process …`; how long an idle one has been so is not known here.
 [[nodiscard]] std::string in_words(const ProcessSign& sign);

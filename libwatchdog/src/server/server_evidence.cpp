@@ -14,8 +14,7 @@ namespace {
 /// A sample that is later than usual by this factor says more about the observer than the server.
 constexpr int late_factor = 4;
 /// Reading a prompt takes some MiB now and then, and what is kept of an old one may take hundreds
-/// at once. A model that is loaded comes fast, is large, and is more than a quarter of what is
-/// there.
+/// at once. A loaded model comes fast, is large, and is more than a quarter of what is there.
 constexpr std::int64_t loading_min = 200 << 20, loading_min_a_second = 16 << 20;
 constexpr int loading_parts = 4;
 /// A stream that did not move for one look may only have been looked at too early.
@@ -105,7 +104,7 @@ bool may_own(const Kept& kept, const WorkingSlot& slot) {
 }  // namespace
 
 struct ServerWatch::State {
-  HangThresholds patience;
+  HangThresholds limits;
   std::map<RequestId, Kept> open;
   std::optional<ServerSample> last;  ///< Without its slots.
   Millis gap{};                      ///< Between the latest two looks.
@@ -127,14 +126,14 @@ struct ServerWatch::State {
   bool is_refused = false, is_answered = false, is_restarted = false, is_late = false;
   std::int64_t own = 0;  ///< Requests whose own streams move.
 
-  void take(const ServerSample& sight);
-  void take_time(Instant at);
-  void take_process(const ServerSample& sight);
-  void take_growth(const ServerSample& sight);
-  void take_totals(const ServerSample& sight);
-  void take_slots(const ServerSample& sight);
-  void take_silence(const ServerSample& sight);
-  void take_own(Kept& kept, RequestSample sight);
+  void fold_sample(const ServerSample& sample);
+  void fold_time(Instant at);
+  void fold_process(const ServerSample& sample);
+  void fold_growth(const ServerSample& sample);
+  void fold_totals(const ServerSample& sample);
+  void fold_slots(const ServerSample& sample);
+  void fold_silence(const ServerSample& sample);
+  void fold_own(Kept& kept, RequestSample sample);
   std::vector<Kept*> silent_ones();
   void match_slots();
   void give_slots();
@@ -153,14 +152,14 @@ struct ServerWatch::State {
   [[nodiscard]] Millis lasts(const Stretch& run) const { return now - run.from; }
   /// Returns true beyond the threshold, which is longer without a second, sure sign.
   [[nodiscard]] bool is_over(const Stretch& run, Millis time, bool sure) const {
-    const int times = sure ? 1 : std::max(patience.remote_factor, 1);
-    return run.looks >= patience.looks_min * times && lasts(run) >= time * times;
+    const int times = sure ? 1 : std::max(limits.remote_factor, 1);
+    return run.looks >= limits.looks_min * times && lasts(run) >= time * times;
   }
   [[nodiscard]] Millis gap_of(bool writing) const {
-    return (writing ? writing_gap : reading_gap).value_or(patience.gap_prior);
+    return (writing ? writing_gap : reading_gap).value_or(limits.gap_prior);
   }
   [[nodiscard]] Millis bound_of(Millis longest_gap) const {
-    return scaled(longest_gap, patience.gap_factor);
+    return scaled(longest_gap, limits.gap_factor);
   }
   [[nodiscard]] Millis bound_of(const Kept& kept) const {
     return bound_of(gap_of(kept.is_writing));
@@ -179,21 +178,21 @@ struct ServerWatch::State {
     return any_moved || (!is_unheard(longest) && !is_over(still, bound_of(longest), is_seen()));
   }
   [[nodiscard]] bool waits_for_others(const Kept& kept) const;
-  [[nodiscard]] bool tells_totals() const {
+  [[nodiscard]] bool shows_totals() const {
     return decodes || prompt_total || written_total || running || queued;
   }
 
   void moves(Kept& kept, const Evidence& to, bool is_own);
   void excuse(Kept& kept) const;
   [[nodiscard]] std::string sign_of_slot(const Kept& kept) const;
-  [[nodiscard]] std::string sign_of_hang(const Kept& kept, const ServerSample& sight) const;
+  [[nodiscard]] std::string sign_of_hang(const Kept& kept, const ServerSample& sample) const;
   [[nodiscard]] std::string silence_of(const Kept& kept) const;
   [[nodiscard]] std::string process_words() const;
   [[nodiscard]] Evidence with_estimate(const Kept& kept) const;
-  void conclude(Kept& kept, const ServerSample& sight, ServerFinding& finding);
+  void conclude(Kept& kept, const ServerSample& sample, ServerFinding& finding);
 };
 
-void ServerWatch::State::take_time(Instant at) {
+void ServerWatch::State::fold_time(Instant at) {
   const auto real = last ? std::max(at - last->at, Millis{}) : Millis{};
   before = now;
   // A late look counts as a usual one. Should they stay that rare, that is the usual gap.
@@ -202,19 +201,19 @@ void ServerWatch::State::take_time(Instant at) {
   gap = real;
 }
 
-void ServerWatch::State::take_process(const ServerSample& sight) {
+void ServerWatch::State::fold_process(const ServerSample& sample) {
   const auto does_before = process.does;
-  process = last ? process_sign(*last, sight, patience) : ProcessSign{};
-  take_growth(sight);
+  process = last ? process_sign(*last, sample, limits) : ProcessSign{};
+  fold_growth(sample);
   // An average over a long time without samples means little.
   if (is_late && is_idle()) process.does = does_before;
-  if (idle_moves >= patience.idle_moves_max && is_idle()) process = {};
+  if (idle_moves >= limits.idle_moves_max && is_idle()) process = {};
   is_idle() ? extend(idle) : void(idle = begun());
 }
 
 /// REQUIRES: `process` is of this look, and `last` of the one before.
-void ServerWatch::State::take_growth(const ServerSample& sight) {
-  const auto elapsed = last ? std::max(sight.at - last->at, Millis{1}) : Millis{1};
+void ServerWatch::State::fold_growth(const ServerSample& sample) {
+  const auto elapsed = last ? std::max(sample.at - last->at, Millis{1}) : Millis{1};
   if (!last || process.growth * 1'000 < loading_min_a_second * elapsed.count()) {
     loaded = 0;
     return;
@@ -223,29 +222,29 @@ void ServerWatch::State::take_growth(const ServerSample& sight) {
   loaded += process.growth;
 }
 
-void ServerWatch::State::take_totals(const ServerSample& sight) {
+void ServerWatch::State::fold_totals(const ServerSample& sample) {
   bool fell = false;
-  totals_moved = is_changed(decodes, sight.decodes, fell);
-  totals_moved = is_changed(prompt_total, sight.prompt_total, fell) || totals_moved;
-  totals_moved = is_changed(written_total, sight.written_total, fell) || totals_moved;
+  totals_moved = is_changed(decodes, sample.decodes, fell);
+  totals_moved = is_changed(prompt_total, sample.prompt_total, fell) || totals_moved;
+  totals_moved = is_changed(written_total, sample.written_total, fell) || totals_moved;
   if (fell) totals_moved = false;  // they count from nothing again
   // Several servers behind one address take turns: only what is newer was started since.
-  is_restarted = sight.started ? started && *sight.started > *started : fell && !started;
-  if (sight.started) started = std::max(started.value_or(*sight.started), *sight.started);
-  if (sight.running || sight.queued) {
-    running = sight.running;
-    queued = sight.queued;
+  is_restarted = sample.started ? started && *sample.started > *started : fell && !started;
+  if (sample.started) started = std::max(started.value_or(*sample.started), *sample.started);
+  if (sample.running || sample.queued) {
+    running = sample.running;
+    queued = sample.queued;
     queue_looks = 0;
-  } else if (++queue_looks > patience.looks_min) {
+  } else if (++queue_looks > limits.looks_min) {
     running.reset();
     queued.reset();
   }
 }
 
-void ServerWatch::State::take_slots(const ServerSample& sight) {
-  has_slots = sight.slots == Asked::answered;
+void ServerWatch::State::fold_slots(const ServerSample& sample) {
+  has_slots = sample.slots == Asked::answered;
   if (!has_slots) return;
-  slots.take(sight.slot, sight.at, now);
+  slots.add(sample.slot, sample.at, now);
   any_moved = any_moved || slots.has_news();
   for (const WorkingSlot& slot : slots.working()) {
     if (!slot.has_moved || slot.moves < 2) continue;
@@ -255,31 +254,31 @@ void ServerWatch::State::take_slots(const ServerSample& sight) {
 }
 
 /// Brings what is known of the server up to this look.
-void ServerWatch::State::take(const ServerSample& sight) {
-  take_time(sight.at);
-  take_process(sight);
+void ServerWatch::State::fold_sample(const ServerSample& sample) {
+  fold_time(sample.at);
+  fold_process(sample);
   const auto any = [&](Asked what) {
-    return sight.reachable == what || sight.slots == what || sight.metrics == what;
+    return sample.reachable == what || sample.slots == what || sample.metrics == what;
   };
-  is_refused = any(Asked::refused) || sight.process_gone;
+  is_refused = any(Asked::refused) || sample.process_gone;
   is_answered = !is_refused && any(Asked::answered);
-  take_totals(sight);
+  fold_totals(sample);
   any_moved = totals_moved;
-  take_slots(sight);
-  last = sight;
+  fold_slots(sample);
+  last = sample;
   last->slot.clear();
 }
 
 /// `is_own`: by what it shows itself, so that the time since it last did is its pace.
 void ServerWatch::State::moves(Kept& kept, const Evidence& to, bool is_own) {
   const bool is_writing = to.state == ServerState::writing;
-  const bool tells_phase = is_writing || to.state == ServerState::reading;
-  if (is_own && kept.has_moved && tells_phase && kept.is_writing == is_writing) {
+  const bool shows_phase = is_writing || to.state == ServerState::reading;
+  if (is_own && kept.has_moved && shows_phase && kept.is_writing == is_writing) {
     auto& longest = is_writing ? writing_gap : reading_gap;
     longest = std::max(longest.value_or(Millis{}), lasts(kept.quiet));
   }
-  kept.has_moved = is_own && tells_phase;
-  if (tells_phase) kept.is_writing = is_writing;
+  kept.has_moved = is_own && shows_phase;
+  if (shows_phase) kept.is_writing = is_writing;
   kept.held = to;
   kept.quiet = kept.slotless = begun();
   kept.is_lost = kept.was_gone = false;
@@ -293,15 +292,15 @@ void ServerWatch::State::excuse(Kept& kept) const {
 }
 
 /// S1 and S2: what its own connection shows.
-void ServerWatch::State::take_own(Kept& kept, RequestSample sight) {
-  sight.prompt_read = std::max<std::int64_t>(sight.prompt_read, 0);
-  const bool reads = sight.prompt_read > kept.seen.prompt_read;
-  const bool has_moved = reads || sight.pieces > kept.seen.pieces;
-  const bool in_prompt = sight.prompt_read < sight.prompt_tokens || sight.pieces == 0;
-  kept.seen = sight;
-  if (sight.prompt_tokens > 0 && !kept.read_since) {
+void ServerWatch::State::fold_own(Kept& kept, RequestSample sample) {
+  sample.prompt_read = std::max<std::int64_t>(sample.prompt_read, 0);
+  const bool reads = sample.prompt_read > kept.seen.prompt_read;
+  const bool has_moved = reads || sample.pieces > kept.seen.pieces;
+  const bool in_prompt = sample.prompt_read < sample.prompt_tokens || sample.pieces == 0;
+  kept.seen = sample;
+  if (sample.prompt_tokens > 0 && !kept.read_since) {
     kept.read_since = now;
-    kept.read_first = sight.prompt_read;
+    kept.read_first = sample.prompt_read;
   } else if (reads) {
     kept.read_at = now;
     ++kept.read_moves;
@@ -311,20 +310,21 @@ void ServerWatch::State::take_own(Kept& kept, RequestSample sight) {
   if (!has_moved) return;
   any_moved = true;
   if (in_prompt) {
-    moves(kept,
-          {.state = ServerState::reading, .done = sight.prompt_read, .total = sight.prompt_tokens},
-          /*is_own=*/true);
+    moves(
+        kept,
+        {.state = ServerState::reading, .done = sample.prompt_read, .total = sample.prompt_tokens},
+        /*is_own=*/true);
   } else {
     ++kept.written_moves;
-    moves(kept, {.state = ServerState::writing, .done = sight.pieces}, /*is_own=*/true);
+    moves(kept, {.state = ServerState::writing, .done = sample.pieces}, /*is_own=*/true);
   }
 }
 
 /// After all that moves at this look is known.
-void ServerWatch::State::take_silence(const ServerSample& sight) {
+void ServerWatch::State::fold_silence(const ServerSample& sample) {
   // A busy inference loop may be long in coming to a question.
   const bool is_silent =
-      sight.stopped != 0 || sight.reachable == Asked::waiting || sight.slots == Asked::waiting;
+      sample.stopped != 0 || sample.reachable == Asked::waiting || sample.slots == Asked::waiting;
   is_silent && !any_moved && process.does != ProcessSign::busy ? extend(unanswered)
                                                                : void(unanswered = begun());
 }
@@ -397,8 +397,8 @@ void ServerWatch::State::match_slots() {
 /// Its slot is one of several: it does what they all do, if each request has one. No counts.
 void ServerWatch::State::hide_counts(Kept& kept) const {
   if (kept.shared == 0) return;
-  const bool tells = kept.seen.pieces > 0 || kept.seen.prompt_tokens > 0;
-  if (tells) return void(kept.held = evidence_of(kept, nullptr));
+  const bool shows = kept.seen.pieces > 0 || kept.seen.prompt_tokens > 0;
+  if (shows) return void(kept.held = evidence_of(kept, nullptr));
   int reading = 0, writing = 0;
   for (const auto& slot : slots.working())
     if (may_own(kept, slot)) ++(slot.writes() ? writing : reading);
@@ -521,7 +521,7 @@ std::string ServerWatch::State::sign_of_slot(const Kept& kept) const {
   };
   const auto looks = ", " + counted_as(slot.looks, "look") + " in a row";
   // Each batch takes a token of every answer along, so that the others' work explains nothing.
-  if (kept.owns_slot && slot.writes() && slot.looks_of_others >= patience.looks_min &&
+  if (kept.owns_slot && slot.writes() && slot.looks_of_others >= limits.looks_min &&
       stands_for(bound_of(kept)))
     return where + " stands still while others move" + looks;
   if (is_seen()) return {};
@@ -539,28 +539,28 @@ std::string ServerWatch::State::sign_of_slot(const Kept& kept) const {
 }
 
 /// The second sign, the first being that the request does not move; empty: there is none.
-std::string ServerWatch::State::sign_of_hang(const Kept& kept, const ServerSample& sight) const {
+std::string ServerWatch::State::sign_of_hang(const Kept& kept, const ServerSample& sample) const {
   const auto no_slot = "swallowed: no slot works on it and nothing is queued, " +
                        counted_as(kept.slotless.looks, "look") + " in a row";
   const bool has_no_slot =
       has_slots && slots.has_free() && kept.has_no_slot && queued.value_or(0) == 0;
-  if (has_no_slot && is_over(kept.slotless, patience.gap_prior, is_idle()) &&
-      is_over(kept.quiet, patience.gap_prior, is_idle()))
+  if (has_no_slot && is_over(kept.slotless, limits.gap_prior, is_idle()) &&
+      is_over(kept.quiet, limits.gap_prior, is_idle()))
     return no_slot;
   const auto bound = bound_of(kept);
   if (!is_over(kept.quiet, bound, is_seen())) return {};
   if (is_idle() && is_over(idle, bound, true)) {
-    if (sight.slots == Asked::waiting)
-      return "/slots is unanswered for " + span_of(sight.slots_waiting) + ", and " +
+    if (sample.slots == Asked::waiting)
+      return "/slots is unanswered for " + span_of(sample.slots_waiting) + ", and " +
              process_words();
     if (has_no_slot) return no_slot;
-    if (sight.is_loading) return "it says that it loads its model, and " + process_words();
+    if (sample.is_loading) return "it says that it loads its model, and " + process_words();
     return process_words();
   }
   if (has_slots && kept.slot) return sign_of_slot(kept);
   // A prompt may be counted when it is read whole, and anybody's may be read now.
   const bool is_known = kept.written_moves >= 2 && running.value_or(0) == 1;
-  if (!is_seen() && !has_slots && sight.slots != Asked::waiting && is_known &&
+  if (!is_seen() && !has_slots && sample.slots != Asked::waiting && is_known &&
       is_over(still, bound, false))
     return "the server counts " + counted_as(*running, "request") +
            " that it works on, and its totals of tokens stand still";
@@ -568,21 +568,21 @@ std::string ServerWatch::State::sign_of_hang(const Kept& kept, const ServerSampl
 }
 
 Evidence ServerWatch::State::with_estimate(const Kept& kept) const {
-  Evidence told = *kept.held;
-  const auto read = told.done - kept.read_first;
-  if (told.state != ServerState::reading || told.total <= told.done || !kept.read_since ||
+  Evidence held = *kept.held;
+  const auto read = held.done - kept.read_first;
+  if (held.state != ServerState::reading || held.total <= held.done || !kept.read_since ||
       kept.read_moves < 2 || read <= 0)
-    return told;
+    return held;
   // Nothing is known of what the batch that runs has read, so nothing of it is taken off; and one
   // that takes longer than any before may take any time.
-  if (now - kept.read_at > gap_of(false)) return told;
+  if (now - kept.read_at > gap_of(false)) return held;
   const auto took = static_cast<double>((kept.read_at - *kept.read_since).count());
-  const auto left = took / static_cast<double>(read) * static_cast<double>(told.total - told.done);
-  if (left < 1e12) told.left = Millis{static_cast<std::int64_t>(left)};  // else no estimate
-  return told;
+  const auto left = took / static_cast<double>(read) * static_cast<double>(held.total - held.done);
+  if (left < 1e12) held.left = Millis{static_cast<std::int64_t>(left)};  // else no estimate
+  return held;
 }
 
-void ServerWatch::State::conclude(Kept& kept, const ServerSample& sight, ServerFinding& finding) {
+void ServerWatch::State::conclude(Kept& kept, const ServerSample& sample, ServerFinding& finding) {
   const auto is = [&](ServerState state, std::string why) {
     finding.evidence.state = state;
     finding.why = std::move(why);
@@ -593,26 +593,26 @@ void ServerWatch::State::conclude(Kept& kept, const ServerSample& sight, ServerF
   if (!moves_now) {
     if (is_refused) {
       kept.was_gone = true;
-      return is(ServerState::gone, sight.process_gone ? "the server's process is gone"
-                                                      : "the server accepts no connections");
+      return is(ServerState::gone, sample.process_gone ? "the server's process is gone"
+                                                       : "the server accepts no connections");
     }
     kept.is_lost = kept.is_lost || (kept.was_gone && is_answered);
     if (kept.is_lost)
       return is(ServerState::restarted, "the server was restarted while the request was open");
     if (kept.was_gone) return is(ServerState::gone, "the server was gone, and does not answer yet");
   }
-  if (!moves_now && sight.stopped != 0)
+  if (!moves_now && sample.stopped != 0)
     return is(ServerState::hung,
               "the server's process is stopped (state T): continue it with "
               "\"kill -CONT " +
-                  std::to_string(sight.stopped) + "\"");
-  const auto sign = moves_now ? std::string() : sign_of_hang(kept, sight);
+                  std::to_string(sample.stopped) + "\"");
+  const auto sign = moves_now ? std::string() : sign_of_hang(kept, sample);
   if (!sign.empty())
     return is(ServerState::hung,
               sign.starts_with("swallowed") ? sign : silence_of(kept) + ", and " + sign);
-  if (!moves_now && (sight.is_loading || sight.is_sleeping)) {
+  if (!moves_now && (sample.is_loading || sample.is_sleeping)) {
     if (!is_idle()) excuse(kept);
-    return is(ServerState::loading, sight.is_loading
+    return is(ServerState::loading, sample.is_loading
                                         ? "the server loads its model"
                                         : "the server had unloaded its model, and has to wake up");
   }
@@ -641,13 +641,13 @@ void ServerWatch::State::conclude(Kept& kept, const ServerSample& sight, ServerF
       return is(ServerState::loading,
                 "the server's process loads its model: " + grouped(loaded >> 20) + " MiB so far");
     return is(ServerState::working,
-              (sight.slots == Asked::waiting
-                   ? "/slots is unanswered for " + span_of(sight.slots_waiting) + ", and "
+              (sample.slots == Asked::waiting
+                   ? "/slots is unanswered for " + span_of(sample.slots_waiting) + ", and "
                    : "nothing tells how far it is, and ") +
                   process_words());
   }
-  const bool tells_nothing = !is_seen() && !has_slots && !tells_totals() && unanswered.looks == 0;
-  if (tells_nothing && !kept.has_moved)
+  const bool shows_nothing = !is_seen() && !has_slots && !shows_totals() && unanswered.looks == 0;
+  if (shows_nothing && !kept.has_moved)
     return is(ServerState::unknown, "the server tells nothing of what it does");
   is(ServerState::quiet, silence_of(kept) + "; " +
                              (unanswered.looks > 0 ? "the server has not answered for " +
@@ -656,18 +656,18 @@ void ServerWatch::State::conclude(Kept& kept, const ServerSample& sight, ServerF
                              process_words());
 }
 
-ServerWatch::ServerWatch(HangThresholds patience) : state_(std::make_unique<State>()) {
-  state_->patience = patience;
+ServerWatch::ServerWatch(HangThresholds limits) : state_(std::make_unique<State>()) {
+  state_->limits = limits;
 }
 ServerWatch::~ServerWatch() = default;
 ServerWatch::ServerWatch(ServerWatch&&) noexcept = default;
 ServerWatch& ServerWatch::operator=(ServerWatch&&) noexcept = default;
 
-std::vector<ServerFinding> ServerWatch::look(const ServerSample& sight,
+std::vector<ServerFinding> ServerWatch::look(const ServerSample& sample,
                                              const std::map<RequestId, RequestSample>& open) {
   auto& state = *state_;
   std::erase_if(state.open, [&](const auto& kept) { return !open.contains(kept.first); });
-  state.take(sight);
+  state.fold_sample(sample);
   state.own = 0;
   for (const auto& [request, shows] : open) {
     const auto [place, is_new] = state.open.try_emplace(request);
@@ -676,11 +676,11 @@ std::vector<ServerFinding> ServerWatch::look(const ServerSample& sight,
     if (is_new) {
       kept.quiet = kept.slotless = state.begun();
       // It was sent before this look.
-      kept.quiet.from -= std::clamp(sight.at - shows.since, Millis{}, state.gap);
+      kept.quiet.from -= std::clamp(sample.at - shows.since, Millis{}, state.gap);
     } else {
       state.extend(kept.quiet);
     }
-    state.take_own(kept, shows);
+    state.fold_own(kept, shows);
   }
   if (state.has_slots) {
     state.give_slots();
@@ -688,12 +688,12 @@ std::vector<ServerFinding> ServerWatch::look(const ServerSample& sight,
     state.give_totals();
   }
   state.any_moved ? void(state.still = state.begun()) : state.extend(state.still);
-  state.take_silence(sight);
+  state.fold_silence(sample);
   if (state.any_moved && state.is_seen())
     state.idle_moves = state.is_idle() ? state.idle_moves + 1 : 0;
   std::vector<ServerFinding> findings;
   for (auto& [request, kept] : state.open)
-    state.conclude(kept, sight, findings.emplace_back(ServerFinding{.request = request}));
+    state.conclude(kept, sample, findings.emplace_back(ServerFinding{.request = request}));
   return findings;
 }
 

@@ -101,9 +101,9 @@ struct HangThresholds {
 /// a tenth of the time, except questions without an answer: they are the first sign of a hang and
 /// earn no pause. After one, samples look at the process alone, `look_every` apart, and the server
 /// is asked again after 7.5 times that. Pure.
-class LookRhythm {
+class ProbeRhythm {
  public:
-  explicit LookRhythm(Millis look_every = Millis{2'000})
+  explicit ProbeRhythm(Millis look_every = Millis{2'000})
       : look_every_(look_every), interval_(look_every) {}
 
   /// A finished sample. A plain value.
@@ -160,14 +160,14 @@ struct ServerFinding {
 /// known of its requests ends, unless its process is busy.
 class ServerWatch {
  public:
-  explicit ServerWatch(HangThresholds patience = {});
+  explicit ServerWatch(HangThresholds limits = {});
   ~ServerWatch();
   ServerWatch(ServerWatch&&) noexcept;
   ServerWatch& operator=(ServerWatch&&) noexcept;
 
   /// Takes a sample with the present state of its open requests, and returns a finding for each of
-  /// them. REQUIRES: `sight.at` does not run backwards.
-  [[nodiscard]] std::vector<ServerFinding> look(const ServerSample& sight,
+  /// them. REQUIRES: `sample.at` does not run backwards.
+  [[nodiscard]] std::vector<ServerFinding> look(const ServerSample& sample,
                                                 const std::map<RequestId, RequestSample>& open);
 
  private:

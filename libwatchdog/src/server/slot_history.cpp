@@ -22,7 +22,7 @@ bool may_be_of(const TaskParameters& asked, const TaskParameters& shown) {
          is_near(asked.min_p, shown.min_p);
 }
 
-void SlotHistory::take(const std::vector<SlotSample>& slots, Instant at, Millis now) {
+void SlotHistory::add(const std::vector<SlotSample>& slots, Instant at, Millis now) {
   std::vector<WorkingSlot> current;
   std::size_t goes_on = 0;
   has_free_ = false;

@@ -27,8 +27,8 @@ struct WorkingSlot {
 /// Bounded by the slots that are shown. Use from one thread at a time.
 class SlotHistory {
  public:
-  /// Takes what a look showed. `now` is its time on an axis of the caller's.
-  void take(const std::vector<SlotSample>& slots, Instant at, Millis now);
+  /// Adds what a look showed. `now` is its time on an axis of the caller's.
+  void add(const std::vector<SlotSample>& slots, Instant at, Millis now);
 
   /// Those at work; the task that came first first.
   [[nodiscard]] const std::vector<WorkingSlot>& working() const { return working_; }

@@ -62,7 +62,7 @@ Alert alert_from(const Statement& row) {
   alert.at = wall_time(row.integer(7));
   alert.episode = instant(row.integer(8));
   alert.message = row.text(9);
-  if (!row.is_null(10)) alert.told = instant(row.integer(10));
+  if (!row.is_null(10)) alert.sent_with = instant(row.integer(10));
   alert.acknowledged_by = row.text(11);
   alert.acknowledged_at = wall_time(row.integer(12));
   if (!row.is_null(13)) alert.snoozed_until = wall_time(row.integer(13));
@@ -85,7 +85,7 @@ std::optional<AlertState> Store::State::Alerts::state_of(SessionKey session) {
                    .at = wall_time(query.integer(4)),
                    .blocked_since = time_in(query, 5),
                    .episode = time_in(query, 6),
-                   .told = named<AlertCause>(query.text(7)),
+                   .alerted = named<AlertCause>(query.text(7)),
                    .acknowledged = query.integer(8) == 1,
                    .snoozed_until = instant(query.integer(9)),
                    .flapping = query.integer(11) == 1};
@@ -112,7 +112,7 @@ void Store::State::Alerts::put_state(SessionKey session, const AlertState& state
   row.bind(6, ticks(state.since)).bind(7, state.at.time_since_epoch().count());
   bind_time(row, 8, state.blocked_since);
   bind_time(row, 9, state.episode);
-  row.bind(10, name_or_none(state.told), true).bind(11, state.acknowledged ? 1 : 0);
+  row.bind(10, name_or_none(state.alerted), true).bind(11, state.acknowledged ? 1 : 0);
   row.bind(12, ticks(state.snoozed_until))
       .bind(13, changes.text())
       .bind(14, state.flapping ? 1 : 0);
@@ -204,7 +204,7 @@ void Store::State::Alerts::notice(SessionKey session, const Condition& condition
   }
   while (const auto due = watchdog::next_due_notice(*state, condition.tick, rules))
     put(session, *due, {}, rules);
-  if (const auto news = take(*state, condition, rules)) put(session, *news, detail, rules);
+  if (const auto news = fold(*state, condition, rules)) put(session, *news, detail, rules);
   keep_state(session, *state, condition.tick, rules);
 }
 
@@ -319,7 +319,7 @@ void Store::State::Alerts::make_messages(const AlertRules& rules) {
     }
     send_together(alerts, parent, at);
   }
-  told = told || !grouping.messages.empty();
+  has_new_messages = has_new_messages || !grouping.messages.empty();
   auto next = all ? grouping.next : std::min(waits_until, grouping.next);
   if (all && ids.size() == alerts_max && !grouping.messages.empty()) next = at;  // and the rest
   if (next != waits_until) put_state(observer_key, {}, next);
@@ -336,8 +336,8 @@ Result<Instant> Store::next_due_notice(const AlertRules& rules) {
   });
 }
 
-bool Store::take_told() {
-  return std::exchange(state_->alerts.told, false);
+bool Store::drain_new_messages() {
+  return std::exchange(state_->alerts.has_new_messages, false);
 }
 
 Result<void> Store::note(const Attempt& attempt) {
@@ -388,7 +388,7 @@ Result<Alert> Store::State::Alerts::change(std::int64_t id, std::string_view una
         log_.sql("UPDATE deliveries SET state = 'held' WHERE alert = ? AND state = 'pending'");
     hold.bind(1, id);
     hold.run();
-    told = true;  // there is less to send
+    has_new_messages = true;  // there is less to send
     found = log_.reader.alerts({.after = id + 1, .limit = 1});
     if (!found) return found.error();
     return std::move(found->front());

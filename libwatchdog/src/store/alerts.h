@@ -47,8 +47,8 @@ struct Alert {
   Instant episode{};     ///< All alerts about one trouble share it.
   std::string
       message{};  ///< Alerts with the same one are sent together; empty: it waits for others.
-  std::optional<Instant> told{};  ///< When it became part of the message.
-  std::string acknowledged_by{};  ///< The person who acknowledged it; empty: nobody did.
+  std::optional<Instant> sent_with{};  ///< When it became part of the message.
+  std::string acknowledged_by{};       ///< The person who acknowledged it; empty: nobody did.
   WallTime acknowledged_at{};
   std::optional<WallTime> snoozed_until{};
   std::vector<Delivery> deliveries{};

@@ -312,7 +312,7 @@ bool Store::State::Retainer::merge_block(const Retention& retention, Seq end, Se
     const auto& newer = std::get<Heartbeats>(next.report.detail);
     if (!same_row(row, newer) || !keeps_rise(row, newer) || !regular(row, newer, interval))
       continue;
-    if (row.told == Instant{}) row.told = event.tick;
+    if (row.first_stored == Instant{}) row.first_stored = event.tick;
     absorb(row, newer);
     next.report.detail = std::move(row);
     next.prev = event.prev;
@@ -419,7 +419,7 @@ std::int64_t Store::bytes() const {
   }
 }
 
-std::vector<SessionKey> Store::take_dropped() {
+std::vector<SessionKey> Store::drain_dropped() {
   return std::exchange(state_->retainer.dropped, {});
 }
 

@@ -48,11 +48,11 @@ class LastWords {
  public:
   explicit LastWords(Outcome completed) : completed_(std::move(completed)) {}
 
-  [[nodiscard]] std::optional<Outcome> take(ReportKind kind, const std::string& name,
+  [[nodiscard]] std::optional<Outcome> fold(ReportKind kind, const std::string& name,
                                             const std::string& content) {
     // The monitor found a further process: nothing about the work.
     if (kind == ReportKind::start && name == found_process) return std::nullopt;
-    if (kind == ReportKind::message) return take_message(name, content);
+    if (kind == ReportKind::message) return fold_message(name, content);
     if (asked_ && decides(kind)) return asked_;
     switch (kind) {
       case ReportKind::idle:
@@ -66,7 +66,7 @@ class LastWords {
       case ReportKind::wait:
         if (!may_wait_) return completed_;
         at_rest_ = false;
-        return take_wait(name, content);
+        return fold_wait(name, content);
       case ReportKind::start:
         return otherwise();
       case ReportKind::user_input:
@@ -96,7 +96,7 @@ class LastWords {
            kind == ReportKind::tool_result || is_failure(kind) || kind == ReportKind::state_change;
   }
 
-  std::optional<Outcome> take_message(const std::string& role, const std::string& content) {
+  std::optional<Outcome> fold_message(const std::string& role, const std::string& content) {
     if (role == "server" || role == "error") {
       // Right before the turn was over: there was no answer.
       if (at_rest_ || asked_) return failed(reason_of_error(content), content);
@@ -108,7 +108,7 @@ class LastWords {
     return std::nullopt;
   }
 
-  std::optional<Outcome> take_wait(const std::string& name, const std::string& content) {
+  std::optional<Outcome> fold_wait(const std::string& name, const std::string& content) {
     const auto& why = content.empty() ? error_ : content;
     if (name == wait_reports::children) return completed_;
     if (name == wait_reports::login) return failed(reasons::authentication, why);
@@ -143,7 +143,7 @@ Outcome Store::State::outcome_by_answer(const Head& head, Outcome reported) {
     if (!query.step()) break;  // retention dropped it
     const auto kind = query.integer(0);
     if (kind >= 0 && kind < static_cast<std::int64_t>(std::size(Names<ReportKind>::all))) {
-      if (auto outcome = words.take(static_cast<ReportKind>(kind), query.text(1), query.text(2)))
+      if (auto outcome = words.fold(static_cast<ReportKind>(kind), query.text(1), query.text(2)))
         return std::move(*outcome);
     }
     seq = query.integer(3);

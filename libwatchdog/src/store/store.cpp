@@ -107,7 +107,7 @@ Result<Store> Store::open(Options options) {
     state->lock = std::move(lock);
     state->settle_time();
     if (on_disk) {
-      state->rope.emplace(state->options.database);
+      state->notifier.emplace(state->options.database);
       auto files = StoreFiles::of(state->options.database, *state->database);
       if (!files) {
         state->database->leave_log();
@@ -269,7 +269,7 @@ void Store::State::put_beats(Head& head) {
   (void)put(head, report, head.ended);
 }
 
-void Store::State::take_beats(Head& head, const Report& report) {
+void Store::State::fold_beats(Head& head, const Report& report) {
   Heartbeats beats = std::get<Heartbeats>(report.detail);
   std::erase_if(beats.counters, [](const auto& counter) { return !std::isfinite(counter.second); });
   const bool stamped = beats.first != Instant{};
@@ -473,7 +473,7 @@ Result<Receipt> Store::State::append(Batch& batch) {
     if (report.kind != ReportKind::start && head->ended) ++receipt.late;
     if (report.kind == ReportKind::heartbeat) {
       if (!std::holds_alternative<Heartbeats>(report.detail)) report.detail = Heartbeats{};
-      take_beats(*head, report);
+      fold_beats(*head, report);
       continue;
     }
     put_beats(*head);
@@ -510,7 +510,7 @@ void Store::State::stamp() {
 }
 
 void Store::State::notify() {
-  if (rope) rope->notify(addressed);
+  if (notifier) notifier->notify(addressed);
   addressed.clear();
 }
 

@@ -123,7 +123,7 @@ class Store {
   /// latest. For the judge alone.
   [[nodiscard]] Result<Instant> next_due_notice(const AlertRules& rules);
   /// Returns true if the alerts to send changed since the last call.
-  [[nodiscard]] bool take_told();
+  [[nodiscard]] bool drain_new_messages();
   /// Records the result of a delivery.
   [[nodiscard]] Result<void> note(const Attempt& attempt);
   /// Records that a person knows of an alert: no more alerts of that trouble until it is over. The
@@ -166,7 +166,7 @@ class Store {
   [[nodiscard]] Result<std::vector<std::string>> erase(const Erasure& erasure);
 
   /// Returns the sessions that `trim` and `erase` dropped since the last call.
-  [[nodiscard]] std::vector<SessionKey> take_dropped();
+  [[nodiscard]] std::vector<SessionKey> drain_dropped();
 
   /// Returns true if the database, its log (`-wal`) or the log's index (`-shm`) was removed or
   /// replaced, or the store is closed. Nothing can be stored then.

@@ -493,7 +493,7 @@ Result<Case> StoreReader::fold(const SessionRow& row, std::vector<Transition>* c
     for (const auto& event : events) {
       if (event.session == observer_key && judged.history.seq == 0)
         continue;  // it was not there yet
-      judged.take(event, concluded, details);
+      judged.fold(event, concluded, details);
     }
     if (changes != nullptr) state_->add_unwritten(concluded, judged, *changes);
     if (row.acknowledged) judged.history.notes.edit().acknowledged = true;

@@ -45,12 +45,13 @@ struct Head {
 };
 
 struct Store::State {
-  /// The alerts of sessions and their deliveries. All but `told` need the transaction under way.
+  /// The alerts of sessions and their deliveries. All but `has_new_messages` need the transaction
+  /// under way.
   class Alerts {
    public:
     explicit Alerts(State& log) : log_(log) {}
 
-    bool told = false;  ///< Messages were made since the last question.
+    bool has_new_messages = false;  ///< Messages were made since the last question.
     /// Makes the alerts that follow from conclusions.
     void notice(const Conclusions& verdicts);
     /// Makes those that are due by `until`.
@@ -159,7 +160,7 @@ struct Store::State {
   Statement insert;
   StoreReader reader;
   std::optional<FileLock> lock;  ///< Empty for a private store.
-  std::optional<ChangeNotifier> rope;
+  std::optional<ChangeNotifier> notifier;
   int generation = fork_generation();
   StoreFiles files;    ///< Nothing for a private store.
   bool saved = false;  ///< The log lost its name, and what it held is in the database.
@@ -201,7 +202,7 @@ struct Store::State {
   [[nodiscard]] Result<Receipt> append(Batch& batch);
   Stamp put(Head& head, const Report& report, bool late);
   void put_beats(Head& head);
-  void take_beats(Head& head, const Report& report);
+  void fold_beats(Head& head, const Report& report);
   void touch_session(Head& head, const Stamp& stamp, const Report& report);
   void forget_cancel(Head& head);
   void touch_turns(Head& head, const Report& report);

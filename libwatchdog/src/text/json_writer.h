@@ -44,7 +44,7 @@ class JsonWriter {
   }
 
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  [[nodiscard]] std::string take() { return std::move(text_); }
+  [[nodiscard]] std::string finish() { return std::move(text_); }
 
  private:
   JsonWriter& open(char bracket);

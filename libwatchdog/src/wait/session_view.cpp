@@ -122,7 +122,7 @@ Result<void> SessionView::follow(const Each& each) {
              [](const Event& a, const Event& b) { return a.seq < b.seq; });
   std::vector<Transition> ignored;
   for (const auto& event : events) {
-    judged_.take(event, ignored);
+    judged_.fold(event, ignored);
     if (event.session != observer_key) each(event, judged_);
   }
   through_ = newest->first;

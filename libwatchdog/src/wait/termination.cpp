@@ -84,7 +84,7 @@ int TerminationWatch::signal() noexcept {
   return came;
 }
 
-void TerminationWatch::take_course() {
+void TerminationWatch::reraise() {
   const int number = came;
   counted_ = false;
   if (--waits > 0) return;

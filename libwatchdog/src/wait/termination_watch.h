@@ -18,7 +18,7 @@ class TerminationWatch {
   [[nodiscard]] static int signal() noexcept;
   /// All was said: the signal takes its course with the last wait that says so. Usually does not
   /// return.
-  void take_course();
+  void reraise();
 
  private:
   int fd_ = -1;

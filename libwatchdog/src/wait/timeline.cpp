@@ -96,13 +96,13 @@ std::string WaitFailure::text() const {
   text += "\n  timeline  " + std::to_string(count + static_cast<std::size_t>(timeline.omitted)) +
           " entries, " + std::to_string(timeline.heartbeats) + " heartbeats besides";
   const auto start = timeline.first.front().at;
-  const auto tell = [&](const std::vector<TimelineEntry>& entries) {
+  const auto append = [&](const std::vector<TimelineEntry>& entries) {
     for (const auto& entry : entries) text += "\n" + after(entry.at, start) + "  " + entry.text;
   };
-  tell(timeline.first);
+  append(timeline.first);
   if (timeline.omitted > 0)
     text += "\n          …  " + std::to_string(timeline.omitted) + " omitted";
-  tell(timeline.last);
+  append(timeline.last);
   return text;
 }
 

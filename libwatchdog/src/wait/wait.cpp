@@ -122,7 +122,7 @@ class Waiting {
   }
 
   [[nodiscard]] Observed observed(const Case& judged, Instant now) const {
-    return {asked_.session, judged, now, vigil_, view_.row().spec};
+    return {asked_.session, judged, now, memory_, view_.row().spec};
   }
 
   /// One look, and what follows from it; empty: the wait goes on.
@@ -151,15 +151,16 @@ class Waiting {
     return failure(
         WaitEnd::interrupted,
         why + "; " +
-            (*there ? "session was " + std::string(name_of(vigil_.latest.health)) : absence()),
+            (*there ? "session was " + std::string(name_of(memory_.latest.health)) : absence()),
         signal);
   }
 
   End judge_now() {
-    const auto& now = vigil_.latest;
-    const auto so_far = std::to_string(further_iterations(vigil_)) + " further iterations (limit " +
-                        std::to_string(asked_.until.further_max) + ")";
-    switch (ruling(asked_.until, vigil_)) {
+    const auto& now = memory_.latest;
+    const auto so_far = std::to_string(further_iterations(memory_)) +
+                        " further iterations (limit " + std::to_string(asked_.until.further_max) +
+                        ")";
+    switch (ruling(asked_.until, memory_)) {
       case Ruling::go_on:
       case Ruling::met:  // then it was returned already
         return {};
@@ -175,7 +176,7 @@ class Waiting {
       case Ruling::ask:
         if (asked_.ask) {
           if (call("ask", asked_.ask, observed(shown_, now_))) {
-            forgive(vigil_);
+            forgive(memory_);
             return {};
           }
           return unless_over_meanwhile(WaitEnd::user_cancelled_stuck,
@@ -195,7 +196,7 @@ class Waiting {
     const auto there = look();
     if (met_) return Result<Waited, WaitFailure>(std::move(*met_));
     if (there && *there) {
-      const auto now = ruling(asked_.until, vigil_);
+      const auto now = ruling(asked_.until, memory_);
       if (now == Ruling::ended || now == Ruling::dead) return judge_now();
       const bool refuted = now == Ruling::go_on && end == WaitEnd::stuck;
       if (refuted) return {};
@@ -229,19 +230,19 @@ class Waiting {
     const bool was_there = there_;
     auto there = view_.look([this](const Event& event, const Case& after) {
       if (met_) return;
-      iterations_.take(event);
+      iterations_.fold(event);
       if (asked_.until.goal == Goal::state_change) {
         counted_.holds |=
             !event.late && event.seq > asked_.after && is_change(event.report, asked_.until.what);
       }
-      sight(after, event.tick);
+      sample(after, event.tick);
     });
     if (met_ || !there) return there;
     was_read_ = true;
     there_ = *there;
     if (!there_) {
-      if (asked_.seen && !told_absence_) call("seen", asked_.seen, nullptr);
-      told_absence_ = true;
+      if (asked_.seen && !absence_reported_) call("seen", asked_.seen, nullptr);
+      absence_reported_ = true;
       return there;
     }
     now_ = view_.now();
@@ -251,7 +252,7 @@ class Waiting {
     std::vector<Transition> ignored;
     shown_.expire(now_, ignored);
     conclude_death(ignored);
-    sight(shown_, now_);
+    sample(shown_, now_);
     counted_.gone = false;
     watch_process();
     if (!met_ && asked_.seen) {
@@ -262,7 +263,7 @@ class Waiting {
   }
 
   /// Checks the goal. A goal that was met in passing counts as well.
-  void sight(const Case& judged, Instant now) {
+  void sample(const Case& judged, Instant now) {
     counted_.lifecycle = judged.history.lifecycle;
     counted_.health = judged.health.kind;
     counted_.beats = iterations_.beats;
@@ -270,8 +271,8 @@ class Waiting {
     if (asked_.condition) {
       counted_.holds = call("the condition", asked_.condition, observed(judged, now));
     }
-    see(vigil_, counted_);
-    if (ruling(asked_.until, vigil_) == Ruling::met) {
+    see(memory_, counted_);
+    if (ruling(asked_.until, memory_) == Ruling::met) {
       met_ = Waited{.judged = judged, .seq = judged.history.seq};
     }
   }
@@ -287,20 +288,20 @@ class Waiting {
     if (!is_stuck(view_.judged().health.kind)) return;
     const auto since = stuck_since(changes());
     if (!since) return;
-    see(vigil_, {.health = view_.judged().health.kind});
+    see(memory_, {.health = view_.judged().health.kind});
     each_event(*since, [&](const Event& event) {
-      iterations_.take(event);
+      iterations_.fold(event);
       return true;
     });
   }
 
   /// Passes the session's events after one, until the receiver has enough.
-  void each_event(Seq after, const std::function<bool(const Event&)>& take) {
+  void each_event(Seq after, const std::function<bool(const Event&)>& visit) {
     for (std::optional<Seq> next = after; next;) {
       const auto page = view_.reader()->page(view_.row().key, *next, 1'000);
       if (!page) return;
       for (const auto& event : page->events) {
-        if (event.seq > view_.judged().folded || !take(event)) return;
+        if (event.seq > view_.judged().folded || !visit(event)) return;
       }
       next = page->next;
     }
@@ -333,7 +334,7 @@ class Waiting {
     Event exited{.seq = history.seq, .session = shown_.session, .tick = now_, .at = history.at};
     exited.report.kind = ReportKind::exited;
     exited.report.detail = process_.facts();
-    shown_.take(exited, ignored);
+    shown_.fold(exited, ignored);
   }
 
   /// Another process may have taken the session up.
@@ -379,13 +380,13 @@ class Waiting {
     if (view_.reader() == nullptr || !there_) return timeline;
     const auto changed = changes();
     auto change = changed.begin();
-    const auto tell_changes_before = [&](Seq seq) {
+    const auto report_changes_before = [&](Seq seq) {
       for (; change != changed.end() && change->seq < seq; ++change) {
         timeline.add(timeline_entry(*change));
       }
     };
     each_event(0, [&](const Event& event) {
-      tell_changes_before(event.seq);
+      report_changes_before(event.seq);
       if (const auto* beats = std::get_if<Heartbeats>(&event.report.detail)) {
         timeline.heartbeats += beats->count;
       } else {
@@ -393,7 +394,7 @@ class Waiting {
       }
       return true;
     });
-    tell_changes_before(std::numeric_limits<Seq>::max());
+    report_changes_before(std::numeric_limits<Seq>::max());
     return timeline;
   }
 
@@ -412,7 +413,7 @@ class Waiting {
     if (signal != 0) {
       const auto text = failed.text() + "\n";
       [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
-      termination_.take_course();
+      termination_.reraise();
     }
     return failed;
   }
@@ -431,11 +432,11 @@ class Waiting {
 
   bool was_read_ = false;  ///< The file, or that there is none.
   bool there_ = false;
-  bool told_absence_ = false;
+  bool absence_reported_ = false;
   bool news_ = false;  ///< There is something to look at already.
   SessionSample counted_;
   IterationCount iterations_;  ///< Since the wait began, or the trouble that it found.
-  WaitMemory vigil_;
+  WaitMemory memory_;
   Case shown_;  ///< The session as of the last look, at
   Instant now_{};
   std::optional<Waited> met_;

@@ -84,32 +84,32 @@ std::optional<Seq> stuck_since(const std::vector<Transition>& changes) noexcept 
   return since;
 }
 
-void see(WaitMemory& vigil, const SessionSample& next) noexcept {
-  vigil.latest = next;
+void see(WaitMemory& memory, const SessionSample& next) noexcept {
+  memory.latest = next;
   if (is_stuck(next.health)) {
-    if (!vigil.trouble) vigil.trouble = next;
+    if (!memory.trouble) memory.trouble = next;
   } else if (next.health != HealthKind::silent) {  // silence takes nothing back
-    vigil.trouble.reset();
+    memory.trouble.reset();
   }
 }
 
-void forgive(WaitMemory& vigil) noexcept {
-  if (vigil.trouble) vigil.trouble = vigil.latest;
+void forgive(WaitMemory& memory) noexcept {
+  if (memory.trouble) memory.trouble = memory.latest;
 }
 
-std::int64_t further_iterations(const WaitMemory& vigil) noexcept {
-  if (!vigil.trouble) return 0;
-  return std::max(vigil.latest.beats - vigil.trouble->beats,
-                  vigil.latest.rounds - vigil.trouble->rounds);
+std::int64_t further_iterations(const WaitMemory& memory) noexcept {
+  if (!memory.trouble) return 0;
+  return std::max(memory.latest.beats - memory.trouble->beats,
+                  memory.latest.rounds - memory.trouble->rounds);
 }
 
-Ruling ruling(const Awaited& awaited, const WaitMemory& vigil) noexcept {
-  const auto& now = vigil.latest;
+Ruling ruling(const Awaited& awaited, const WaitMemory& memory) noexcept {
+  const auto& now = memory.latest;
   if (is_met(awaited, now)) return Ruling::met;
   if (is_end(now.lifecycle)) return Ruling::ended;
   if (now.health == HealthKind::dead || (now.gone && !awaited.restarts)) return Ruling::dead;
-  if (awaited.on_stuck == OnStuck::keep || !vigil.trouble ||
-      further_iterations(vigil) < awaited.further_max) {
+  if (awaited.on_stuck == OnStuck::keep || !memory.trouble ||
+      further_iterations(memory) < awaited.further_max) {
     return Ruling::go_on;
   }
   return awaited.on_stuck == OnStuck::ask ? Ruling::ask : Ruling::stuck;
@@ -121,7 +121,7 @@ bool is_change(const Report& report, std::string_view type) noexcept {
   return finished && (type.empty() || type == name_of(ReportKind::tool_call));
 }
 
-void IterationCount::take(const Event& event) {
+void IterationCount::fold(const Event& event) {
   if (event.late) return;
   const auto kind = event.report.kind;
   if (const auto* said = std::get_if<Heartbeats>(&event.report.detail)) {

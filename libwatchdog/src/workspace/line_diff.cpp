@@ -158,7 +158,7 @@ class Page {
     left_ -= chars;
   }
 
-  std::string take(std::size_t chars_max) && {
+  std::string finish(std::size_t chars_max) && {
     if (left_out_ == 0) return std::move(text_);
     text_ += "[… " + std::to_string(left_out_) + " more lines of this diff; in all " +
              std::to_string(removed_) + " lines go and " + std::to_string(added_) + " come]\n";
@@ -248,7 +248,7 @@ std::string unified_diff(std::string_view before, std::string_view after,
     hunk->after_end += trail;
     add_hunk(page, from, to, script, *hunk);
   }
-  return std::move(page).take(chars_max);
+  return std::move(page).finish(chars_max);
 }
 
 }  // namespace watchdog

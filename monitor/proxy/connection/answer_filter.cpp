@@ -32,7 +32,7 @@ bool is_comment(std::string_view event) {
 }  // namespace
 
 std::string AnswerFilter::pass(std::string bytes) {
-  if (progress_ != Progress::none) return take_events(bytes);
+  if (progress_ != Progress::none) return filter_events(bytes);
   count(bytes);
   return bytes;
 }
@@ -43,7 +43,7 @@ std::string AnswerFilter::rest() {
   return std::exchange(event_, {});
 }
 
-std::string AnswerFilter::take_events(std::string_view bytes) {
+std::string AnswerFilter::filter_events(std::string_view bytes) {
   event_.append(bytes);
   std::string given;
   while (progress_ != Progress::none && !event_.empty()) {

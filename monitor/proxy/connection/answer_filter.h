@@ -42,7 +42,7 @@ class AnswerFilter {
   void count(std::string_view bytes);
   void end_line();
   bool read_progress(std::string_view event);
-  std::string take_events(std::string_view bytes);
+  std::string filter_events(std::string_view bytes);
 
   Form form_;
   Progress progress_;

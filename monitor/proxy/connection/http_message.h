@@ -63,14 +63,14 @@ Headers headers_of(const Message& message) {
 template <class Parser>
 bool feed(Parser& parser, std::string& bytes, LinkError& error) {
   while (!bytes.empty() && !parser.is_done()) {
-    const auto taken = parser.put(boost::asio::buffer(std::as_const(bytes)), error);
-    bytes.erase(0, taken);
+    const auto parsed = parser.put(boost::asio::buffer(std::as_const(bytes)), error);
+    bytes.erase(0, parsed);
     if (error == boost::beast::http::error::need_more) {
       error = {};
       return true;
     }
     if (error) return false;
-    if (taken == 0) return true;
+    if (parsed == 0) return true;
   }
   return true;
 }

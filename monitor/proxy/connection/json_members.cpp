@@ -30,7 +30,7 @@ class Walk {
   void skip_blanks() noexcept {
     while (!at_end() && is_blank(text_[at_])) ++at_;
   }
-  bool take(char c) noexcept {
+  bool accept(char c) noexcept {
     skip_blanks();
     if (here() != c) return false;
     ++at_;
@@ -38,7 +38,7 @@ class Walk {
   }
   /// Sets `inside` to the text between the quotes; false: there is no complete string here.
   bool string(std::string_view& inside) noexcept {
-    if (!take('"')) return false;
+    if (!accept('"')) return false;
     const auto begin = at_;
     while (true) {
       const auto* quote =
@@ -99,19 +99,19 @@ bool find_members(std::string_view object, std::span<const std::string_view> nam
     return false;
   };
   fail();
-  if (!walk.take('{')) return false;
-  if (walk.take('}')) return true;
+  if (!walk.accept('{')) return false;
+  if (walk.accept('}')) return true;
   while (true) {
     std::string_view name;
-    if (!walk.string(name) || !walk.take(':')) return fail();
+    if (!walk.string(name) || !walk.accept(':')) return fail();
     walk.skip_blanks();
     const auto begin = walk.place();
     if (!walk.value()) return fail();
     for (std::size_t at = 0; at < names.size(); ++at) {
       if (names[at] == name) found[at] = object.substr(begin, walk.place() - begin);
     }
-    if (walk.take('}')) return true;
-    if (!walk.take(',')) return fail();
+    if (walk.accept('}')) return true;
+    if (!walk.accept(',')) return fail();
   }
 }
 
@@ -154,7 +154,7 @@ std::string with_member(std::string_view object, std::string_view member) {
   std::string made;
   made.reserve(object.size() + member.size() + 1);
   made.append(object.substr(0, brace)).append(member);
-  if (!rest.take('}')) made += ',';
+  if (!rest.accept('}')) made += ',';
   return made.append(object.substr(brace));
 }
 

@@ -86,7 +86,7 @@ std::string_view header_in(const Headers& headers, std::string_view name) noexce
 
 PathPrefix prefix_in(std::string_view target) {
   PathPrefix found;
-  const auto take = [&](std::string_view mark, std::string& into) {
+  const auto split_off = [&](std::string_view mark, std::string& into) {
     if (!into.empty() || !target.starts_with(mark)) return false;
     const auto rest = target.substr(mark.size());
     const auto end = std::min(rest.find_first_of("/?"), rest.size());
@@ -96,7 +96,7 @@ PathPrefix prefix_in(std::string_view target) {
     target = rest.substr(end);
     return true;
   };
-  while (take("/s/", found.session) || take("/t/", found.token)) {
+  while (split_off("/s/", found.session) || split_off("/t/", found.token)) {
   }
   if (target.empty() || target.starts_with('?')) found.target = "/";
   found.target += target;
@@ -127,9 +127,8 @@ std::string answer_head(int status, std::string_view reason, const Headers& head
   head.append("HTTP/1.1 ").append(std::to_string(status)).append(" ").append(reason).append("\r\n");
   for (const auto& [name, value] : headers) {
     // Without a body the length is that of the body there would be.
-    const bool tells_length =
-        framing.kind == Framing::Kind::none && is_same(name, "content-length");
-    if (tells_length || !stays_here(headers, name)) add(head, name, value);
+    const bool has_length = framing.kind == Framing::Kind::none && is_same(name, "content-length");
+    if (has_length || !stays_here(headers, name)) add(head, name, value);
   }
   add(head, framing);
   if (last) add(head, "Connection", "close");

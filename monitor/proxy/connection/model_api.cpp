@@ -59,12 +59,12 @@ std::string_view google_status(int status) noexcept {
 std::string error_body(ModelApi api, int status, std::string_view type, std::string_view message) {
   JsonWriter out;
   out.open_object();
-  if (streams_lines(api)) return out.field("error", message).close_object().take();
+  if (streams_lines(api)) return out.field("error", message).close_object().finish();
   if (api == ModelApi::anthropic_messages) out.field("type", "error");
   out.key("error").open_object().field("message", message).field("type", type);
   if (api != ModelApi::anthropic_messages) out.field("code", status);
   if (api == ModelApi::gemini) out.field("status", google_status(status));
-  return out.close_object().close_object().take();
+  return out.close_object().close_object().finish();
 }
 
 std::string error_in_stream(ModelApi api, std::string_view error) {

@@ -85,7 +85,7 @@ Result<void> Proxy::State::open() {
                                  .ca_file = upstream.ca_file,
                                  .look_every = options.settings.look_every,
                                  // Faster sampling expects a faster server.
-                                 .patience = {.gap_prior = 30 * options.settings.look_every}},
+                                 .limits = {.gap_prior = 30 * options.settings.look_every}},
                                 [this](const ServerFinding& finding) {
                                   asio::post(context, [this, finding] { learn(finding); });
                                 });
@@ -98,7 +98,7 @@ Result<void> Proxy::State::open() {
 void Proxy::State::accept() {
   acceptor.async_accept([this](const LinkError& error, LinkSocket socket) {
     if (error == asio::error::operation_aborted || stopping) return;
-    if (!error && passages.size() < options.limits.connections_max) admit(std::move(socket));
+    if (!error && connections.size() < options.limits.connections_max) admit(std::move(socket));
     if (error == asio::error::no_descriptors) {
       accept_paused = true;  // nothing can be accepted before something is closed
       return;
@@ -108,25 +108,25 @@ void Proxy::State::accept() {
 }
 
 void Proxy::State::admit(LinkSocket socket) {
-  std::shared_ptr<OpenConnection> passage;
+  std::shared_ptr<OpenConnection> connection;
   try {
-    passage = make_passage(shared_from_this(), std::move(socket));
-    passages.insert(passage);
+    connection = make_connection(shared_from_this(), std::move(socket));
+    connections.insert(connection);
     ++connections_open;
-    passage->begin();
+    connection->begin();
   } catch (const std::bad_alloc&) {
-    if (passage) passage->give_up();
+    if (connection) connection->give_up();
   }
 }
 
 void Proxy::State::tick_all() {
   const auto now = ProxyClock::now();
-  const auto open = passages;  // closing one erases it
-  for (const auto& passage : open) {
+  const auto open = connections;  // closing one erases it
+  for (const auto& connection : open) {
     try {
-      passage->tick(now);
+      connection->tick(now);
     } catch (const std::bad_alloc&) {
-      passage->give_up();
+      connection->give_up();
     }
   }
 }
@@ -134,7 +134,7 @@ void Proxy::State::tick_all() {
 void Proxy::State::tick_later() {
   clockwork.expires_after(std::chrono::seconds(1));
   clockwork.async_wait([this](const LinkError& error) {
-    if (error || (stopping && passages.empty())) return;
+    if (error || (stopping && connections.empty())) return;
     try {
       tick_all();
     } catch (const std::bad_alloc&) {
@@ -155,9 +155,9 @@ void Proxy::State::learn(const ServerFinding& finding) {
   }
 }
 
-void Proxy::State::drop(const std::shared_ptr<OpenConnection>& passage) {
-  if (passages.erase(passage) > 0) --connections_open;
-  if (stopping && passages.empty()) clockwork.cancel();
+void Proxy::State::drop(const std::shared_ptr<OpenConnection>& connection) {
+  if (connections.erase(connection) > 0) --connections_open;
+  if (stopping && connections.empty()) clockwork.cancel();
 }
 
 ServerLink& Proxy::State::server_for(std::string_view model) {
@@ -172,7 +172,7 @@ ServerLink& Proxy::State::server_for(std::string_view model) {
   return rest != nullptr ? *rest : servers.front();
 }
 
-void Proxy::State::tell(RequestId exchange, decltype(Observation::what) what) const {
+void Proxy::State::observe(RequestId exchange, decltype(Observation::what) what) const {
   if (options.listener)
     options.listener({.exchange = exchange, .at = system_clock().wall(), .what = std::move(what)});
 }
@@ -193,8 +193,8 @@ Result<std::unique_ptr<Proxy>> Proxy::start(Options options) {
 Proxy::~Proxy() {
   stop();
   asio::post(state_->context, [state = state_.get()] {
-    const auto open = state->passages;
-    for (const auto& passage : open) passage->close();
+    const auto open = state->connections;
+    for (const auto& connection : open) connection->close();
   });
   wait_until_done();
   state_->servers.clear();  // their probers report this
@@ -213,9 +213,9 @@ void Proxy::stop() {
     if (std::exchange(state->stopping, true)) return;
     LinkError ignored;
     state->acceptor.close(ignored);
-    const auto open = state->passages;
-    for (const auto& passage : open) passage->stop();
-    if (state->passages.empty()) state->clockwork.cancel();
+    const auto open = state->connections;
+    for (const auto& connection : open) connection->stop();
+    if (state->connections.empty()) state->clockwork.cancel();
   });
 }
 

@@ -75,7 +75,7 @@ void ProxyConnection::close() {
 void ProxyConnection::learn(const ServerFinding& finding) {
   if (!exchange_ || exchange_->over || exchange_->id != finding.request) return;
   exchange_->state = finding.evidence.state;
-  proxy_->tell(exchange_->id, ExchangeEvidence{finding.evidence, finding.why});
+  proxy_->observe(exchange_->id, ExchangeEvidence{finding.evidence, finding.why});
   const bool lost = finding.evidence.state == ServerState::gone ||
                     finding.evidence.state == ServerState::restarted;
   const bool given_up = finding.evidence.state == ServerState::hung &&
@@ -137,15 +137,15 @@ void ProxyConnection::got_bytes() {
   if (!feed(*request_, client_bytes_, error)) return refuse(error);
   if (!request_->is_header_done()) return want_bytes();
   if (!had_head) {
-    if (!take_head()) return;
+    if (!accept_head()) return;
     if (!feed(*request_, client_bytes_, error)) return refuse(error);
   }
   if (!request_->is_done() && client_bytes_.size() > framing_bytes_max)
     return refuse(http::error::buffer_overflow);
-  take_body();
+  accept_body();
 }
 
-bool ProxyConnection::take_head() {
+bool ProxyConnection::accept_head() {
   const auto& head = request_->get();
   exchange_.emplace();
   auto& now = *exchange_;
@@ -205,7 +205,7 @@ bool ProxyConnection::looks_into() const {
   return generates(exchange_->api) || exchange_->api == ModelApi::openai_embeddings;
 }
 
-void ProxyConnection::take_body() {
+void ProxyConnection::accept_body() {
   auto& now = *exchange_;
   if (now.began) return upload();
   auto piece = std::exchange(request_->get().body(), {});
@@ -385,13 +385,13 @@ void ProxyConnection::end(ExchangeEnded::How how, std::string message) {
   proxy_->exchanges.erase(now.id);
   --proxy_->exchanges_open;
   if (now.server && now.server->prober && generates(now.api)) now.server->prober->closed(now.id);
-  proxy_->tell(now.id,
-               ExchangeEnded{.how = how,
-                             .message = std::move(message),
-                             .lasted = std::chrono::duration_cast<Millis>(time - now.since),
-                             .quiet = std::chrono::duration_cast<Millis>(time - now.last_byte),
-                             .answer_began = now.head_sent,
-                             .cancel = std::move(now.cancel)});
+  proxy_->observe(now.id,
+                  ExchangeEnded{.how = how,
+                                .message = std::move(message),
+                                .lasted = std::chrono::duration_cast<Millis>(time - now.since),
+                                .quiet = std::chrono::duration_cast<Millis>(time - now.last_byte),
+                                .answer_began = now.head_sent,
+                                .cancel = std::move(now.cancel)});
 }
 
 void ProxyConnection::release_body() {
@@ -402,8 +402,8 @@ bool ProxyConnection::is_under_way(RequestId id) const {
   return !closed_ && exchange_ && exchange_->id == id && !exchange_->over;
 }
 
-std::shared_ptr<OpenConnection> make_passage(std::shared_ptr<Proxy::State> proxy,
-                                             LinkSocket socket) {
+std::shared_ptr<OpenConnection> make_connection(std::shared_ptr<Proxy::State> proxy,
+                                                LinkSocket socket) {
   return std::make_shared<ProxyConnection>(std::move(proxy), std::move(socket));
 }
 

@@ -35,7 +35,7 @@ struct OpenExchange {
   bool is_open = false;    ///< the server agreed: bytes pass in both directions.
   std::unique_ptr<const ExchangeBegan> tunnel{};  ///< Of a WebSocket: its request.
   std::int64_t unread = 0;                        ///< Bytes of it that were not reported.
-  ProxyClock::time_point told_at;
+  ProxyClock::time_point observed_at;
   std::size_t inspected = 0;
   AnswerFilter::Progress progress = AnswerFilter::Progress::none;
 
@@ -60,7 +60,7 @@ struct OpenExchange {
   bool head_is_ours = false;
   bool answer_came = false;  ///< The head of the server's own answer.
   bool body_came = false;
-  RequestSample told{};  ///< The prober's state of it.
+  RequestSample sample{};  ///< The prober's state of it.
   ServerState state = ServerState::unknown;
   CancelRequest cancel{};                           ///< Why it is denied.
   std::optional<ProxyClock::time_point> lost_at{};  ///< Since then its server is said to be.
@@ -93,13 +93,13 @@ class ProxyConnection final : public OpenConnection,
   void got_bytes();
 
   /// False: it is refused.
-  bool take_head();
+  bool accept_head();
 
   std::optional<Response> admit(std::string token);
   [[nodiscard]] bool looks_into() const;
 
   /// Collects the body as far as it is looked into, then sends it on.
-  void take_body();
+  void accept_body();
 
   // -- to the server
 
@@ -137,8 +137,8 @@ class ProxyConnection final : public OpenConnection,
 
   /// True if a head of ours says that all is well, and the server says something else.
   [[nodiscard]] bool contradicts() const;
-  void take_piece(std::string piece);
-  void tell_prober();
+  void accept_piece(std::string piece);
+  void update_prober();
   void send_body(std::string_view bytes);
   void answer_over();
 
@@ -150,7 +150,7 @@ class ProxyConnection final : public OpenConnection,
   void open_tunnel();
   void carry_down();
   void carry_up();
-  void tell_tunnel(std::size_t bytes);
+  void observe_tunnel(std::size_t bytes);
 
   // -- to the client
   void to_client(std::string bytes);

@@ -65,7 +65,7 @@ struct Proxy::State : std::enable_shared_from_this<Proxy::State> {
   std::string url;
   std::thread thread;
 
-  std::unordered_set<std::shared_ptr<OpenConnection>> passages;
+  std::unordered_set<std::shared_ptr<OpenConnection>> connections;
   std::unordered_map<RequestId, OpenConnection*> exchanges;  ///< The connection of each.
   RequestId last_exchange = 0;
   std::uint64_t last_connection = 0;
@@ -83,11 +83,11 @@ struct Proxy::State : std::enable_shared_from_this<Proxy::State> {
   /// Returns the server for this model; empty: none was named.
   [[nodiscard]] ServerLink& server_for(std::string_view model);
   /// Notifies the listener.
-  void tell(RequestId exchange, decltype(Observation::what) what) const;
-  void drop(const std::shared_ptr<OpenConnection>& passage);
+  void observe(RequestId exchange, decltype(Observation::what) what) const;
+  void drop(const std::shared_ptr<OpenConnection>& connection);
 };
 
-[[nodiscard]] std::shared_ptr<OpenConnection> make_passage(std::shared_ptr<Proxy::State> proxy,
-                                                           LinkSocket socket);
+[[nodiscard]] std::shared_ptr<OpenConnection> make_connection(std::shared_ptr<Proxy::State> proxy,
+                                                              LinkSocket socket);
 
 }  // namespace watchdog::monitor

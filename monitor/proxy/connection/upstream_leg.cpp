@@ -24,7 +24,7 @@ constexpr std::size_t error_bytes_max = 65'536;
 constexpr int interim_answers_max = 16;
 constexpr std::string_view upgrade_lines = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
 /// How often bytes of a WebSocket are reported.
-constexpr std::chrono::seconds tunnel_told_every{1};
+constexpr std::chrono::seconds tunnel_observed_every{1};
 
 /// The members to find in a request's body.
 enum Member : std::size_t {
@@ -86,7 +86,7 @@ void ProxyConnection::pass_on(bool whole) {
   } else {
     now.server = &proxy_->server_for({});
   }
-  ExchangeBegan told{
+  ExchangeBegan started{
       .method = now.method,
       .target = now.target,
       .session = now.session,
@@ -102,9 +102,9 @@ void ProxyConnection::pass_on(bool whole) {
       .process = generates(now.api) || now.is_tunnel ? client_process() : std::nullopt};
   std::optional<CancelRequest> cancel;
   if (proxy_->options.cancelled && (generates(now.api) || now.is_tunnel))
-    cancel = proxy_->options.cancelled(told);
-  if (now.is_tunnel) now.tunnel = std::make_unique<const ExchangeBegan>(told);
-  proxy_->tell(now.id, std::move(told));
+    cancel = proxy_->options.cancelled(started);
+  if (now.is_tunnel) now.tunnel = std::make_unique<const ExchangeBegan>(started);
+  proxy_->observe(now.id, std::move(started));
   if (cancel) return deny(std::move(*cancel));
   if (now.server->prober && generates(now.api)) now.server->prober->opened(now.id, parameters);
   const bool has_body = request_->get().has_content_length() || request_->get().chunked();
@@ -169,7 +169,7 @@ std::string ProxyConnection::asking_for_progress(std::string_view asked) {
     if (asked == "true") now.progress = AnswerFilter::Progress::passed;
     return {};
   }
-  if (!now.server->prober || !now.server->prober->tells_progress()) return {};
+  if (!now.server->prober || !now.server->prober->shows_progress()) return {};
   now.progress = AnswerFilter::Progress::hidden;
   return with_member(*now.whole, "\"return_progress\":true");
 }
@@ -226,7 +226,7 @@ void ProxyConnection::cannot_connect(const std::string& why) {
 void ProxyConnection::send_request() {
   auto& now = *exchange_;
   now.connected = now.uploading = true;
-  proxy_->tell(now.id, ExchangeReached{});
+  proxy_->observe(now.id, ExchangeReached{});
   now.up_buffer.resize(read_bytes);
   begin_answer();
   if (!now.whole && !now.body.empty()) {
@@ -325,7 +325,7 @@ void ProxyConnection::got_answer() {
                 "a chunk's extension or the trailers of its answer are above " +
                     std::to_string(framing_bytes_max) + " bytes",
                 ExchangeEnded::How::malformed);
-  take_piece(std::exchange(now.answer->get().body(), {}));
+  accept_piece(std::exchange(now.answer->get().body(), {}));
 }
 
 void ProxyConnection::answer_began() {
@@ -340,7 +340,7 @@ void ProxyConnection::answer_began() {
   };
   const auto time = system_clock().wall();
   const bool is_error = status >= first_error;
-  proxy_->tell(
+  proxy_->observe(
       now.id,
       AnswerBegan{.status = status,
                   .content_type = type,
@@ -383,31 +383,31 @@ bool ProxyConnection::contradicts() const {
   return now.answer->get().result_int() != 200 || (now.streams && !streams);
 }
 
-void ProxyConnection::take_piece(std::string piece) {
+void ProxyConnection::accept_piece(std::string piece) {
   auto& now = *exchange_;
   if (!piece.empty()) {
     now.lost_at.reset();
-    proxy_->tell(now.id, AnswerPiece{piece});
+    proxy_->observe(now.id, AnswerPiece{piece});
     if (contradicts()) {
       if (now.body.size() < error_bytes_max) now.body += piece;
     } else {
       now.body_came = true;
       send_body(now.filter.pass(std::move(piece)));
     }
-    tell_prober();
+    update_prober();
   }
   if (now.answer->is_done()) return answer_over();
   if (out_.empty()) return read_answer();
   flush([](Self self) { self->read_answer(); });
 }
 
-void ProxyConnection::tell_prober() {
+void ProxyConnection::update_prober() {
   auto& now = *exchange_;
   if (!now.server->prober || !generates(now.api)) return;
-  now.told.pieces = now.filter.pieces();
-  now.told.prompt_read = now.filter.prompt_read();
-  now.told.prompt_tokens = now.filter.prompt_tokens();
-  now.server->prober->moved(now.id, now.told);
+  now.sample.pieces = now.filter.pieces();
+  now.sample.prompt_read = now.filter.prompt_read();
+  now.sample.prompt_tokens = now.filter.prompt_tokens();
+  now.server->prober->moved(now.id, now.sample);
 }
 
 void ProxyConnection::send_body(std::string_view bytes) {
@@ -441,7 +441,7 @@ void ProxyConnection::open_tunnel() {
   now.answer_came = now.head_sent = now.is_open = true;
   auto wire = answer_head(101, view(head.reason()), headers_of(head), {}, false);
   wire.insert(wire.size() - 2, upgrade_lines);
-  tell_tunnel(now.up_bytes.size());
+  observe_tunnel(now.up_bytes.size());
   out_ += wire + std::exchange(now.up_bytes, {});
   flush([](Self self) { self->carry_down(); });
   carry_up();
@@ -456,7 +456,7 @@ void ProxyConnection::carry_down() {
                    self->end(ExchangeEnded::How::answered, "");
                    return self->flush([](Self last) { last->close(); });
                  }
-                 self->tell_tunnel(bytes);
+                 self->observe_tunnel(bytes);
                  self->out_.append(self->exchange_->up_buffer.data(), bytes);
                  self->flush([](Self next) { next->carry_down(); });
                }));
@@ -468,7 +468,7 @@ void ProxyConnection::carry_up() {
   if (now.uploading || client_bytes_.empty()) return want_bytes();
   now.uploading = true;
   now.up_wire = std::exchange(client_bytes_, {});
-  tell_tunnel(now.up_wire.size());
+  observe_tunnel(now.up_wire.size());
   now.up->write({asio::buffer(now.up_wire), asio::const_buffer()},
                 guarded([](Self self, const LinkError& error, std::size_t) {
                   self->exchange_->uploading = false;
@@ -478,14 +478,14 @@ void ProxyConnection::carry_up() {
   want_bytes();
 }
 
-void ProxyConnection::tell_tunnel(std::size_t bytes) {
+void ProxyConnection::observe_tunnel(std::size_t bytes) {
   auto& now = *exchange_;
   const auto time = ProxyClock::now();
   now.last_byte = time;
   now.unread += static_cast<std::int64_t>(bytes);
-  if (now.unread == 0 || time - now.told_at < tunnel_told_every) return;
-  now.told_at = time;
-  proxy_->tell(now.id, AnswerSkipped{std::exchange(now.unread, 0)});
+  if (now.unread == 0 || time - now.observed_at < tunnel_observed_every) return;
+  now.observed_at = time;
+  proxy_->observe(now.id, AnswerSkipped{std::exchange(now.unread, 0)});
 }
 
 void ProxyConnection::server_left(const LinkError& error) {
@@ -493,7 +493,7 @@ void ProxyConnection::server_left(const LinkError& error) {
   LinkError ended;
   if (error == asio::error::eof && now.answer->is_header_done()) now.answer->put_eof(ended);
   if (error == asio::error::eof && !ended && now.answer->is_done()) {
-    take_piece(std::exchange(now.answer->get().body(), {}));
+    accept_piece(std::exchange(now.answer->get().body(), {}));
     return;
   }
   fail(502, "server_lost",

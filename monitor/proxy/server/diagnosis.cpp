@@ -12,10 +12,10 @@ namespace {
 
 constexpr Millis diagnosis_time{2'000};
 
-void take_slots(const Told& told, Diagnosis& to) {
-  to.slots = told.asked;
-  if (told.asked != Asked::answered) return;
-  const auto slots = told.is_good() ? slot_sights_from(told.body) : std::nullopt;
+void read_slots(const ServerAnswer& given, Diagnosis& to) {
+  to.slots = given.asked;
+  if (given.asked != Asked::answered) return;
+  const auto slots = given.is_good() ? slot_samples_from(given.body) : std::nullopt;
   if (!slots) {
     to.slots = Asked::unsupported;
     return;
@@ -27,15 +27,15 @@ void take_slots(const Told& told, Diagnosis& to) {
   }
 }
 
-std::optional<ServerTotals> take_totals(const Told& told, Diagnosis& to) {
-  to.metrics = told.asked;
-  const auto totals = told.is_good() ? totals_from(told.body) : std::nullopt;
-  if (told.asked == Asked::answered && !totals) to.metrics = Asked::unsupported;
+std::optional<ServerTotals> read_totals(const ServerAnswer& given, Diagnosis& to) {
+  to.metrics = given.asked;
+  const auto totals = given.is_good() ? totals_from(given.body) : std::nullopt;
+  if (given.asked == Asked::answered && !totals) to.metrics = Asked::unsupported;
   return totals;
 }
 
-void diagnose_llama(const Told& props, ServerQuestions& questions, Diagnosis& to) {
-  to.tells_prompt_progress = true;
+void diagnose_llama(const ServerAnswer& props, ServerQuestions& questions, Diagnosis& to) {
+  to.shows_prompt_progress = true;
   to.progress_why = "return_progress of a streamed request (builds since September 2025)";
   to.is_loading = is_loading_answer(props.status, props.body);
   const auto facts = props.is_good() ? props_from(props.body) : std::nullopt;
@@ -45,15 +45,15 @@ void diagnose_llama(const Told& props, ServerQuestions& questions, Diagnosis& to
   to.context = facts->context;
   to.is_sleeping = facts->is_sleeping;
   to.slots_total = static_cast<std::size_t>(facts->total_slots.value_or(0));
-  (void)take_totals(questions.ask("/metrics", diagnosis_time), to);
+  (void)read_totals(questions.ask("/metrics", diagnosis_time), to);
   if (to.is_sleeping) return;  // to ask for slots would wake it
   to.slots_total = 0;
-  take_slots(questions.ask("/slots", diagnosis_time), to);
+  read_slots(questions.ask("/slots", diagnosis_time), to);
   if (to.slots_total == 0)
     to.slots_total = static_cast<std::size_t>(facts->total_slots.value_or(0));
 }
 
-void diagnose_ollama(const Told& version, ServerQuestions& questions, Diagnosis& to) {
+void diagnose_ollama(const ServerAnswer& version, ServerQuestions& questions, Diagnosis& to) {
   to.version = version_from(version.body);
   to.progress_why = "Ollama's API does not tell it";
   const auto running = questions.ask("/api/ps", diagnosis_time);
@@ -66,28 +66,28 @@ void diagnose_ollama(const Told& version, ServerQuestions& questions, Diagnosis&
   if (!use) return;
   for (const auto& port : llama_ports_of(use->below)) {
     auto child = ServerQuestions::to({.server = {.host = "127.0.0.1", .port = port}});
-    if (child) take_slots(child->ask("/slots", diagnosis_time), to);
+    if (child) read_slots(child->ask("/slots", diagnosis_time), to);
   }
   if (!to.shows_reading) return;
-  to.tells_prompt_progress = true;
+  to.shows_prompt_progress = true;
   to.progress_why = "the llama-server that Ollama started shows it in /slots, without the total";
 }
 
-void diagnose_other(const Told& answer, ServerQuestions& questions, Diagnosis& to) {
+void diagnose_other(const ServerAnswer& answer, ServerQuestions& questions, Diagnosis& to) {
   if (to.kind == name_of(ServerKind::vllm)) to.version = version_from(answer.body);
   to.progress_why = "the server does not tell it";
-  const auto totals = take_totals(questions.ask("/metrics", diagnosis_time), to);
+  const auto totals = read_totals(questions.ask("/metrics", diagnosis_time), to);
   if (totals && totals->by == "sglang") to.kind = "sglang";
   const auto models = questions.ask("/v1/models", diagnosis_time);
   to.models = model_names_from(models.body);
   to.needs_key = to.needs_key || models.status == 401 || models.status == 403;
 }
 
-std::string trouble_of(const Told& told, const std::optional<ServerProcess>& process) {
-  std::string why = told.trouble == HttpTrouble::late
+std::string trouble_of(const ServerAnswer& given, const std::optional<ServerProcess>& process) {
+  std::string why = given.trouble == HttpTrouble::late
                         ? "it accepts connections, and did not answer within " +
                               std::to_string(diagnosis_time.count() / 1'000) + " s"
-                        : told.message;
+                        : given.message;
   const auto use = process ? use_of(*process) : std::nullopt;
   if (use && std::ranges::find(use->stopped, process->pid) != use->stopped.end())
     why += "; its process " + process->name +
@@ -101,25 +101,25 @@ std::string trouble_of(const Told& told, const std::optional<ServerProcess>& pro
 Diagnosis diagnose(const Url& server, ServerQuestions& questions) {
   Diagnosis diagnosis{.is_local = is_this_machine(server)};
   auto found = questions.find();
-  const auto& told = found.last;
+  const auto& given = found.last;
   diagnosis.process = process_behind(server);
-  if (told.asked != Asked::answered) {
-    diagnosis.trouble = trouble_of(told, diagnosis.process);
+  if (given.asked != Asked::answered) {
+    diagnosis.trouble = trouble_of(given, diagnosis.process);
     return diagnosis;
   }
   diagnosis.is_reachable = true;
-  diagnosis.needs_key = told.status == 401 || told.status == 403;
+  diagnosis.needs_key = given.status == 401 || given.status == 403;
   const auto kind = found.kind.value_or(ServerKind::unknown);
   diagnosis.kind = name_of(kind);
   switch (kind) {
     case ServerKind::llama_cpp:
-      diagnose_llama(told, questions, diagnosis);
+      diagnose_llama(given, questions, diagnosis);
       break;
     case ServerKind::ollama:
-      diagnose_ollama(told, questions, diagnosis);
+      diagnose_ollama(given, questions, diagnosis);
       break;
     default:
-      diagnose_other(told, questions, diagnosis);
+      diagnose_other(given, questions, diagnosis);
   }
   return diagnosis;
 }
@@ -143,7 +143,7 @@ std::vector<std::string> advice_for(const Diagnosis& of) {
       "Start llama-server with --metrics: nothing else tells whether requests are queued.");
   add(of.kind == name_of(ServerKind::vllm) && of.metrics == Asked::unsupported,
       "Make /metrics reachable: nothing else shows whether the server makes progress.");
-  add(of.kind == name_of(ServerKind::ollama) && !of.tells_prompt_progress,
+  add(of.kind == name_of(ServerKind::ollama) && !of.shows_prompt_progress,
       "How far a prompt is shows while a model is loaded, if this program runs on Ollama's machine "
       "as a user who may look into its processes.");
   add(of.is_sleeping, "The model sleeps: the next request has to load it (--sleep-idle-seconds).");

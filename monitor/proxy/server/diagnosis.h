@@ -24,7 +24,7 @@ struct Diagnosis {
   std::size_t slots_total = 0, slots_busy = 0;
   bool shows_reading = false;      ///< Its slots show the progress of a prompt.
   Asked metrics = Asked::unasked;  ///< `unsupported`: off, or there is no such thing.
-  bool tells_prompt_progress = false;
+  bool shows_prompt_progress = false;
   std::string progress_why{};  ///< Why it does or does not.
   bool is_local = false;       ///< Its host is this machine.
   std::optional<ServerProcess> process{};

@@ -1,5 +1,5 @@
 // The sampling thread of one model server. It sleeps while no request is open. A sample takes
-// the open requests, asks the server and `/proc` as far as `LookRhythm` allows, gives all of it
+// the open requests, asks the server and `/proc` as far as `ProbeRhythm` allows, gives all of it
 // to `ServerWatch`, and passes changed findings to the listener. A stream that stood still and
 // moves causes the next sample at once.
 #include "proxy/server/prober.h"
@@ -67,17 +67,17 @@ struct Prober::State {
         listener(std::move(to)),
         questions(std::move(asks)),
         rhythm(options.look_every),
-        watch(options.patience) {}
+        watch(options.limits) {}
 
   const Options options;
   const Listener listener;
   const std::shared_ptr<ServerQuestions> questions;
-  std::atomic<bool> tells_progress = false;
+  std::atomic<bool> shows_progress = false;
 
   std::mutex mutex;
   std::condition_variable_any changed;
   std::map<RequestId, RequestSample> open;
-  LookRhythm rhythm;
+  ProbeRhythm rhythm;
   std::set<RequestId> stalled;  ///< Said not to move at the latest look. If one of them does,
   bool at_once = false;         ///< the next look comes now,
   std::stop_source question;    ///< and what the one under way still asks is called off.
@@ -85,7 +85,7 @@ struct Prober::State {
   // Used by the sampling thread:
   ServerWatch watch;
   std::map<RequestId, RequestSample> seen;  ///< At the look before.
-  std::map<RequestId, ServerFinding> told;
+  std::map<RequestId, ServerFinding> published;
   std::optional<ServerKind> kind;
   bool from_internet = false, find_again = false;
   bool has_slots = true, has_metrics = true;
@@ -99,61 +99,61 @@ struct Prober::State {
   std::vector<pid_t> below;
   std::optional<Millis> cpu;
   Millis cpu_at{};
-  enum class Starts : std::uint8_t { untold, of_process, of_header };
-  Starts starts = Starts::untold;                                    ///< One unit is kept to.
+  enum class Starts : std::uint8_t { unknown, of_process, of_header };
+  Starts starts = Starts::unknown;                                   ///< One unit is kept to.
   std::map<std::string, std::shared_ptr<ServerQuestions>> children;  ///< By port.
   SlotsQuestion slots;
   std::jthread thread;  // the last: it uses all of this
 
   void run(const std::stop_token& stop);
-  Told find(const std::stop_token& stop);
-  Told ask(std::string_view path, const std::stop_token& stop);
-  void take_slots(ServerSample& sight);
-  void ask_slots(SlotsQuestion::Servers servers, ServerSample& sight, const std::stop_token& stop);
+  ServerAnswer find(const std::stop_token& stop);
+  ServerAnswer ask(std::string_view path, const std::stop_token& stop);
+  void read_slots(ServerSample& sample);
+  void ask_slots(SlotsQuestion::Servers servers, ServerSample& sample, const std::stop_token& stop);
   [[nodiscard]] bool all_moved(const std::map<RequestId, RequestSample>& current) const;
   ServerSample look(bool is_silent, bool may_ask, const std::stop_token& stop);
-  void ask_all(ServerSample& sight, const std::stop_token& stop);
+  void ask_all(ServerSample& sample, const std::stop_token& stop);
   [[nodiscard]] pid_t stopped_of(const ProcessUse& use) const;
-  void look_at_llama(ServerSample& sight, const std::stop_token& stop);
-  void look_at_ollama(ServerSample& sight, const std::stop_token& stop);
-  void look_at_other(ServerSample& sight, const std::stop_token& stop);
-  void look_at_process(ServerSample& sight, bool is_silent, const std::stop_token& stop);
-  void take_metrics(const Told& answer, ServerSample& sight);
-  void take_started(std::optional<std::int64_t> value, Starts of, ServerSample& sight);
+  void look_at_llama(ServerSample& sample, const std::stop_token& stop);
+  void look_at_ollama(ServerSample& sample, const std::stop_token& stop);
+  void look_at_other(ServerSample& sample, const std::stop_token& stop);
+  void look_at_process(ServerSample& sample, bool is_silent, const std::stop_token& stop);
+  void read_metrics(const ServerAnswer& answer, ServerSample& sample);
+  void read_started(std::optional<std::int64_t> value, Starts of, ServerSample& sample);
   /// True if anything changed.
-  bool tell(std::vector<ServerFinding> findings);
+  bool publish(std::vector<ServerFinding> findings);
   void note_stalled();
 };
 
-Told Prober::State::ask(std::string_view path, const std::stop_token& stop) {
+ServerAnswer Prober::State::ask(std::string_view path, const std::stop_token& stop) {
   const auto began = since_boot();
-  auto told = questions->ask(path, question_time, stop);
-  if (told.asked == Asked::waiting) in_vain += since_boot() - began;
-  return told;
+  auto given = questions->ask(path, question_time, stop);
+  if (given.asked == Asked::waiting) in_vain += since_boot() - began;
+  return given;
 }
 
 /// Also what was asked at an earlier look.
-void Prober::State::take_slots(ServerSample& sight) {
-  slots.take(sight);
-  if (kind == ServerKind::llama_cpp && sight.slots == Asked::unsupported) has_slots = false;
+void Prober::State::read_slots(ServerSample& sample) {
+  slots.fill(sample);
+  if (kind == ServerKind::llama_cpp && sample.slots == Asked::unsupported) has_slots = false;
   if (kind != ServerKind::ollama) return;
   // A child that ended is not Ollama's end, and is asked in Ollama's own words.
-  if (sight.slots == Asked::refused) sight.slots = Asked::unasked;
-  for (auto& slot : sight.slot) slot.parameters = {};
+  if (sample.slots == Asked::refused) sample.slots = Asked::unasked;
+  for (auto& slot : sample.slot) slot.parameters = {};
 }
 
-void Prober::State::ask_slots(SlotsQuestion::Servers servers, ServerSample& sight,
+void Prober::State::ask_slots(SlotsQuestion::Servers servers, ServerSample& sample,
                               const std::stop_token& stop) {
   const auto began = since_boot();
   if (!servers.empty() && began >= slots_due) {
     slots.ask(std::move(servers), options.look_every / 8, stop);
     slots_due = began + options.slots_apart;
   }
-  take_slots(sight);
-  if (sight.slots == Asked::waiting) in_vain += since_boot() - began;
+  read_slots(sample);
+  if (sample.slots == Asked::waiting) in_vain += since_boot() - began;
 }
 
-Told Prober::State::find(const std::stop_token& stop) {
+ServerAnswer Prober::State::find(const std::stop_token& stop) {
   const auto began = since_boot();
   auto found = questions->find(stop);
   if (found.last.asked == Asked::waiting) in_vain += since_boot() - began;
@@ -162,57 +162,58 @@ Told Prober::State::find(const std::stop_token& stop) {
     from_internet = found.last.from_internet;
     has_slots = has_metrics = true;
     find_again = false;
-    tells_progress = *kind == ServerKind::llama_cpp;
+    shows_progress = *kind == ServerKind::llama_cpp;
   }
   return std::move(found.last);
 }
 
-void Prober::State::take_started(std::optional<std::int64_t> value, Starts of,
-                                 ServerSample& sight) {
-  if (!value || (starts != Starts::untold && starts != of)) return;
+void Prober::State::read_started(std::optional<std::int64_t> value, Starts of,
+                                 ServerSample& sample) {
+  if (!value || (starts != Starts::unknown && starts != of)) return;
   starts = of;
-  sight.started = value;
+  sample.started = value;
 }
 
-void Prober::State::take_metrics(const Told& answer, ServerSample& sight) {
+void Prober::State::read_metrics(const ServerAnswer& answer, ServerSample& sample) {
   metrics_due = since_boot() + scaled(options.look_every, rarest);
-  sight.metrics = answer.asked;
+  sample.metrics = answer.asked;
   if (answer.asked != Asked::answered) return;
   const auto totals = answer.is_good() ? totals_from(answer.body) : std::nullopt;
   if (!totals) {
-    sight.metrics = Asked::unsupported;
+    sample.metrics = Asked::unsupported;
     if (answer.status < 500 || answer.status == 501) has_metrics = false;
     return;
   }
-  sight.decodes = totals->decodes;
-  sight.prompt_total = totals->prompt_total;
-  sight.written_total = totals->written_total;
-  sight.running = totals->running;
-  sight.queued = totals->queued;
-  take_started(answer.started ? answer.started : totals->started, Starts::of_header, sight);
+  sample.decodes = totals->decodes;
+  sample.prompt_total = totals->prompt_total;
+  sample.written_total = totals->written_total;
+  sample.running = totals->running;
+  sample.queued = totals->queued;
+  read_started(answer.started ? answer.started : totals->started, Starts::of_header, sample);
 }
 
-void Prober::State::look_at_llama(ServerSample& sight, const std::stop_token& stop) {
+void Prober::State::look_at_llama(ServerSample& sample, const std::stop_token& stop) {
   const auto answer = ask("/props", stop);
-  sight.reachable = answer.asked;
-  sight.is_loading = is_loading_answer(answer.status, answer.body);
+  sample.reachable = answer.asked;
+  sample.is_loading = is_loading_answer(answer.status, answer.body);
   const auto props = answer.is_good() ? props_from(answer.body) : std::nullopt;
-  sight.is_sleeping = props && props->is_sleeping;
+  sample.is_sleeping = props && props->is_sleeping;
   // To ask a server that sleeps for its slots would wake it.
-  const bool asks_slots = props && !sight.is_sleeping && has_slots;
-  ask_slots(asks_slots ? SlotsQuestion::Servers{questions} : SlotsQuestion::Servers{}, sight, stop);
+  const bool asks_slots = props && !sample.is_sleeping && has_slots;
+  ask_slots(asks_slots ? SlotsQuestion::Servers{questions} : SlotsQuestion::Servers{}, sample,
+            stop);
   const bool is_denied = answer.status == 401 || answer.status == 403;
   if (answer.asked == Asked::answered && (!has_slots || is_denied))
-    sight.slots = Asked::unsupported;
+    sample.slots = Asked::unsupported;
   // Each question resets its gauges, which others may read too.
-  const bool is_idle = sight.slots == Asked::answered &&
-                       std::ranges::none_of(sight.slot, &SlotSample::is_processing);
+  const bool is_idle = sample.slots == Asked::answered &&
+                       std::ranges::none_of(sample.slot, &SlotSample::is_processing);
   if (props && has_metrics && (!has_slots || is_idle) && since_boot() >= metrics_due)
-    take_metrics(ask("/metrics", stop), sight);
+    read_metrics(ask("/metrics", stop), sample);
 }
 
-void Prober::State::look_at_ollama(ServerSample& sight, const std::stop_token& stop) {
-  sight.reachable = ask("/api/ps", stop).asked;
+void Prober::State::look_at_ollama(ServerSample& sample, const std::stop_token& stop) {
+  sample.reachable = ask("/api/ps", stop).asked;
   SlotsQuestion::Servers servers;
   auto before = std::move(children);
   children.clear();
@@ -225,22 +226,22 @@ void Prober::State::look_at_ollama(ServerSample& sight, const std::stop_token& s
     }
     if (child) servers.push_back(child);
   }
-  ask_slots(std::move(servers), sight, stop);
+  ask_slots(std::move(servers), sample, stop);
 }
 
-void Prober::State::look_at_other(ServerSample& sight, const std::stop_token& stop) {
+void Prober::State::look_at_other(ServerSample& sample, const std::stop_token& stop) {
   if (from_internet && kind == ServerKind::unknown)
     return;  // a service reports nothing about itself
   if (has_metrics) {
     const auto answer = ask("/metrics", stop);
-    sight.reachable = answer.asked;
-    take_metrics(answer, sight);
+    sample.reachable = answer.asked;
+    read_metrics(answer, sample);
   } else {
-    sight.reachable = ask(kind == ServerKind::vllm ? "/health" : "/v1/models", stop).asked;
+    sample.reachable = ask(kind == ServerKind::vllm ? "/health" : "/v1/models", stop).asked;
   }
 }
 
-void Prober::State::look_at_process(ServerSample& sight, bool is_silent,
+void Prober::State::look_at_process(ServerSample& sample, bool is_silent,
                                     const std::stop_token& stop) {
   auto use = process ? use_of(*process) : std::nullopt;
   if (process && !use) {
@@ -257,23 +258,23 @@ void Prober::State::look_at_process(ServerSample& sight, bool is_silent,
   if (!use) return;
   process_gone = false;
   below = use->below;
-  sight.stopped = stopped_of(*use);
-  sight.cpu = use->cpu;
-  sight.io_bytes = use->io_bytes;
-  sight.memory_bytes = use->memory_bytes;
-  take_started(process->start_ticks, Starts::of_process, sight);
-  sight.gpu_percent = gpu_percent_in_sysfs();
+  sample.stopped = stopped_of(*use);
+  sample.cpu = use->cpu;
+  sample.io_bytes = use->io_bytes;
+  sample.memory_bytes = use->memory_bytes;
+  read_started(process->start_ticks, Starts::of_process, sample);
+  sample.gpu_percent = gpu_percent_in_sysfs();
   // Asking for it costs a process, so only where it may decide.
   const bool is_idle =
-      cpu && *sight.cpu - *cpu < scaled(since_boot() - cpu_at, options.patience.cpu_idle);
-  cpu = sight.cpu;
+      cpu && *sample.cpu - *cpu < scaled(since_boot() - cpu_at, options.limits.cpu_idle);
+  cpu = sample.cpu;
   cpu_at = since_boot();
-  if (sight.gpu_percent || !is_silent || !is_idle) return;
+  if (sample.gpu_percent || !is_silent || !is_idle) return;
   if (since_boot() >= gpu_due) {
     gpu_percent = gpu_percent_by_tool(stop);
     gpu_due = since_boot() + scaled(options.look_every, 2 * rarest);
   }
-  sight.gpu_percent = gpu_percent;
+  sample.gpu_percent = gpu_percent;
 }
 
 /// For Ollama the servers of its models count: it serves nothing if all of them are stopped.
@@ -287,37 +288,37 @@ pid_t Prober::State::stopped_of(const ProcessUse& use) const {
              : 0;
 }
 
-void Prober::State::ask_all(ServerSample& sight, const std::stop_token& stop) {
+void Prober::State::ask_all(ServerSample& sample, const std::stop_token& stop) {
   const bool is_known = kind && !find_again;
-  if (!is_known) sight.reachable = find(stop).asked;
+  if (!is_known) sample.reachable = find(stop).asked;
   if (kind && !find_again) {
     if (kind == ServerKind::llama_cpp) {
-      look_at_llama(sight, stop);
+      look_at_llama(sample, stop);
     } else if (kind == ServerKind::ollama) {
-      look_at_ollama(sight, stop);
+      look_at_ollama(sample, stop);
     } else {
-      look_at_other(sight, stop);
+      look_at_other(sample, stop);
     }
   }
   // After a restart, the address may belong to another server.
-  find_again = find_again || sight.reachable == Asked::refused;
-  reached = sight.reachable;
+  find_again = find_again || sample.reachable == Asked::refused;
+  reached = sample.reachable;
 }
 
 ServerSample Prober::State::look(bool is_silent, bool may_ask, const std::stop_token& stop) {
-  ServerSample sight;
-  look_at_process(sight, is_silent, stop);
-  if (is_silent && sight.stopped == 0 && (may_ask || process_gone)) {
+  ServerSample sample;
+  look_at_process(sample, is_silent, stop);
+  if (is_silent && sample.stopped == 0 && (may_ask || process_gone)) {
     asked = true;
-    ask_all(sight, stop);
+    ask_all(sample, stop);
   } else if (is_silent) {
     // An earlier question may be answered by now.
-    if (reached == Asked::waiting) sight.reachable = Asked::waiting;
-    take_slots(sight);
+    if (reached == Asked::waiting) sample.reachable = Asked::waiting;
+    read_slots(sample);
   }
-  sight.process_gone = process_gone && sight.reachable != Asked::answered;
-  sight.at = Instant{since_boot()};
-  return sight;
+  sample.process_gone = process_gone && sample.reachable != Asked::answered;
+  sample.at = Instant{since_boot()};
+  return sample;
 }
 
 bool has_moved(const RequestSample& before, const RequestSample& now) {
@@ -331,12 +332,12 @@ bool Prober::State::all_moved(const std::map<RequestId, RequestSample>& current)
   });
 }
 
-bool Prober::State::tell(std::vector<ServerFinding> findings) {
+bool Prober::State::publish(std::vector<ServerFinding> findings) {
   bool any = false;
   std::map<RequestId, ServerFinding> kept;
   for (auto& finding : findings) {
-    const auto before = told.find(finding.request);
-    const bool is_new = before == told.end();
+    const auto before = published.find(finding.request);
+    const bool is_new = before == published.end();
     const auto& is = finding.evidence;
     any = any || is_new || before->second.evidence.state != is.state ||
           before->second.evidence.done != is.done;
@@ -345,14 +346,14 @@ bool Prober::State::tell(std::vector<ServerFinding> findings) {
       listener(finding);
     kept[finding.request] = std::move(finding);
   }
-  told = std::move(kept);
+  published = std::move(kept);
   return any;
 }
 
 /// REQUIRES: the mutex is held.
 void Prober::State::note_stalled() {
   stalled.clear();
-  for (const auto& [request, finding] : told) {
+  for (const auto& [request, finding] : published) {
     const auto state = finding.evidence.state;
     const auto now = open.find(request);
     if (is_busy(state) || state == ServerState::unknown || now == open.end()) continue;
@@ -374,7 +375,7 @@ void Prober::State::run(const std::stop_token& stop) {
     if (open.empty()) {
       at_once = false;
       slots.call_off();
-      told.clear();
+      published.clear();
       seen.clear();
       changed.wait(lock, stop, [this] { return !open.empty(); });
       rhythm.hurry();
@@ -394,14 +395,14 @@ void Prober::State::run(const std::stop_token& stop) {
     auto asking = question;
     lock.unlock();
     const std::stop_callback on_stop(stop, [&asking] { asking.request_stop(); });
-    LookRhythm::Look went;
+    ProbeRhythm::Look went;
     in_vain = {};
     asked = false;
     try {
-      const auto sight = look(!all_moved(current), may_ask, asking.get_token());
-      went.unanswered =
-          sight.stopped != 0 || sight.reachable == Asked::waiting || sight.slots == Asked::waiting;
-      went.changed = !stop.stop_requested() && tell(watch.look(sight, current));
+      const auto sample = look(!all_moved(current), may_ask, asking.get_token());
+      went.unanswered = sample.stopped != 0 || sample.reachable == Asked::waiting ||
+                        sample.slots == Asked::waiting;
+      went.changed = !stop.stop_requested() && publish(watch.look(sample, current));
     } catch (const std::bad_alloc&) {
       // The next look.
     }
@@ -433,8 +434,8 @@ Result<std::unique_ptr<Prober>> Prober::start(Options options, Listener listener
   return std::unique_ptr<Prober>(new Prober(std::move(state)));
 }
 
-bool Prober::tells_progress() const {
-  return state_->tells_progress;
+bool Prober::shows_progress() const {
+  return state_->shows_progress;
 }
 
 // A new request must not wake this thread each time.
@@ -449,13 +450,13 @@ void Prober::opened(RequestId request, const TaskParameters& parameters) {
   if (hurries) state_->changed.notify_all();
 }
 
-void Prober::moved(RequestId request, const RequestSample& sight) {
+void Prober::moved(RequestId request, const RequestSample& sample) {
   bool hurries = false;
   {
     const std::lock_guard guard(state_->mutex);
     const auto known = state_->open.find(request);
     if (known == state_->open.end()) return;
-    const auto before = std::exchange(known->second, sight);
+    const auto before = std::exchange(known->second, sample);
     known->second.since = before.since;
     known->second.parameters = before.parameters;
     hurries = !state_->rhythm.is_hurried();

@@ -26,7 +26,7 @@ class Prober {
     /// is asked more than once a second, llama.cpp does not notice that a client hung up. It then
     /// goes on with the client's request.
     Millis slots_apart{1'500};
-    HangThresholds patience{};
+    HangThresholds limits{};
   };
   /// Gets what became known of a request, from the prober's thread: each change of its state, and
   /// of its numbers with each look.
@@ -41,12 +41,12 @@ class Prober {
 
   /// Returns true for llama.cpp, which reports prompt progress on request. Found out at once at the
   /// start, and again with requests while the server has not answered.
-  [[nodiscard]] bool tells_progress() const;
+  [[nodiscard]] bool shows_progress() const;
 
   /// A request was sent, with these parameters; what its connection shows now, whenever that
   /// changed; it is over.
   void opened(RequestId request, const TaskParameters& parameters = {});
-  void moved(RequestId request, const RequestSample& sight);
+  void moved(RequestId request, const RequestSample& sample);
   void closed(RequestId request);
 
  private:

@@ -25,46 +25,46 @@ Result<ServerQuestions> ServerQuestions::to(Options options) {
   return ServerQuestions(std::move(options), std::move(*http));
 }
 
-Told ServerQuestions::ask(std::string_view path, std::optional<Millis> at_most,
-                          const std::stop_token& stop) {
+ServerAnswer ServerQuestions::ask(std::string_view path, std::optional<Millis> at_most,
+                                  const std::stop_token& stop) {
   HttpRequest request{.target = options_.server.path + std::string(path), .at_most = at_most};
   request.headers = {{"Accept", "application/json, text/plain"}};
   if (!options_.api_key.empty())
     request.headers.emplace_back("Authorization", "Bearer " + options_.api_key);
-  Told told;
+  ServerAnswer given;
   const auto head = http_.ask(
       request,
       [&](const HttpHead&, std::string_view piece) {
-        told.body.append(piece.substr(0, telling_bytes_max - told.body.size()));
-        return told.body.size() < telling_bytes_max;
+        given.body.append(piece.substr(0, probe_bytes_max - given.body.size()));
+        return given.body.size() < probe_bytes_max;
       },
       stop);
   if (!head) {
-    told.trouble = head.error().trouble;
-    told.message = head.error().message;
-    told.asked = told.trouble == HttpTrouble::refused ? Asked::refused : Asked::waiting;
-    return told;
+    given.trouble = head.error().trouble;
+    given.message = head.error().message;
+    given.asked = given.trouble == HttpTrouble::refused ? Asked::refused : Asked::waiting;
+    return given;
   }
-  told.asked = Asked::answered;
-  told.status = head->status;
-  told.server = head->header("server");
-  told.started = seconds_in(head->header("process-start-time-unix"));
-  told.from_internet = head->from_internet;
-  return told;
+  given.asked = Asked::answered;
+  given.status = head->status;
+  given.server = head->header("server");
+  given.started = seconds_in(head->header("process-start-time-unix"));
+  given.from_internet = head->from_internet;
+  return given;
 }
 
 ServerQuestions::Found ServerQuestions::find(const std::stop_token& stop) {
   const Millis until = system_clock().since_boot() + finding_time;
   Found found;
-  for (const auto path : telling_paths) {
+  for (const auto path : probe_paths) {
     const Millis left = until - system_clock().since_boot();
     if (left <= Millis{0}) return {.last = std::move(found.last)};
     found.last = ask(path, left, stop);
-    const auto& told = found.last;
-    if (told.asked != Asked::answered) return {.last = std::move(found.last)};
-    found.kind = server_of(path, told.status, told.server, told.body);
+    const auto& given = found.last;
+    if (given.asked != Asked::answered) return {.last = std::move(found.last)};
+    found.kind = server_of(path, given.status, given.server, given.body);
     if (*found.kind != ServerKind::unknown) return found;
-    if (told.status >= 500 || told.status == 429) return {.last = std::move(found.last)};
+    if (given.status >= 500 || given.status == 429) return {.last = std::move(found.last)};
   }
   return found;
 }

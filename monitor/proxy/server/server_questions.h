@@ -14,7 +14,7 @@
 namespace watchdog::monitor {
 
 /// The result of a question. A plain value.
-struct Told {
+struct ServerAnswer {
   Asked asked = Asked::unasked;
   HttpTrouble trouble = HttpTrouble::lost;  ///< Unless it was answered.
   std::string message{};                    ///< Likewise.
@@ -22,7 +22,7 @@ struct Told {
   std::string server{};                   ///< The header of that name.
   std::optional<std::int64_t> started{};  ///< llama.cpp's `Process-Start-Time-Unix`.
   bool from_internet = false;
-  std::string body{};  ///< At most `telling_bytes_max`; a longer one is cut off.
+  std::string body{};  ///< At most `probe_bytes_max`; a longer one is cut off.
 
   [[nodiscard]] bool is_good() const noexcept { return status == 200; }
 };
@@ -39,15 +39,15 @@ class ServerQuestions {
   [[nodiscard]] static Result<ServerQuestions> to(Options options);
 
   /// `at_most`: nothing: until it is answered or `stop` is asked for.
-  [[nodiscard]] Told ask(std::string_view path, std::optional<Millis> at_most,
-                         const std::stop_token& stop = {});
+  [[nodiscard]] ServerAnswer ask(std::string_view path, std::optional<Millis> at_most,
+                                 const std::stop_token& stop = {});
 
   /// The kind of the server. A plain value.
   struct Found {
     std::optional<ServerKind> kind{};  ///< Nothing: no answer, or only from a gateway before it.
-    Told last{};                       ///< The answer that showed it, or the failure.
+    ServerAnswer last{};               ///< The answer that showed it, or the failure.
   };
-  /// Asks `telling_paths` in turn, all of them within 2 s.
+  /// Asks `probe_paths` in turn, all of them within 2 s.
   [[nodiscard]] Found find(const std::stop_token& stop = {});
 
  private:

@@ -8,16 +8,16 @@ namespace {
 constexpr int numbers_of_one_server = 100'000;
 
 /// Adds one server's answer to those before.
-void add_answer(const Told& told, int server, ServerSample& to) {
-  if (told.asked != Asked::answered) {
-    to.slots = std::max(to.slots, told.asked == Asked::refused ? Asked::refused : Asked::unasked);
+void add_answer(const ServerAnswer& given, int server, ServerSample& to) {
+  if (given.asked != Asked::answered) {
+    to.slots = std::max(to.slots, given.asked == Asked::refused ? Asked::refused : Asked::unasked);
     return;
   }
-  if (is_loading_answer(told.status, told.body)) {
+  if (is_loading_answer(given.status, given.body)) {
     to.is_loading = true;
     return;
   }
-  auto slots = told.is_good() ? slot_sights_from(told.body) : std::nullopt;
+  auto slots = given.is_good() ? slot_samples_from(given.body) : std::nullopt;
   if (!slots) {
     to.slots = std::max(to.slots, Asked::unsupported);
     return;
@@ -67,15 +67,15 @@ void SlotsQuestion::ask(Servers servers, Millis wait_max, const std::stop_token&
   changed_.wait_for(lock, stop, wait_max, [this] { return !question_; });
 }
 
-void SlotsQuestion::take(ServerSample& sight) {
+void SlotsQuestion::fill(ServerSample& sample) {
   const std::lock_guard guard(mutex_);
   if (question_) {
-    sight.slots = Asked::waiting;
-    sight.slots_waiting = system_clock().since_boot() - since_;
+    sample.slots = Asked::waiting;
+    sample.slots_waiting = system_clock().since_boot() - since_;
   } else if (answer_) {
-    sight.slots = answer_->slots;
-    sight.slot = std::move(answer_->slot);
-    sight.is_loading = sight.is_loading || answer_->is_loading;
+    sample.slots = answer_->slots;
+    sample.slot = std::move(answer_->slot);
+    sample.is_loading = sample.is_loading || answer_->is_loading;
     answer_.reset();
   }
 }

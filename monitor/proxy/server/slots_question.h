@@ -28,8 +28,8 @@ class SlotsQuestion {
   /// Asks the servers one after the other, unless a question is running, and waits at most
   /// `wait_max` for the answer. Slots of further servers get their own numbers.
   void ask(Servers servers, Millis wait_max, const std::stop_token& stop);
-  /// Puts the answers since then into `sight`, or that there is none.
-  void take(ServerSample& sight);
+  /// Puts the answers since then into `sample`, or that there is none.
+  void fill(ServerSample& sample);
   /// Cancels the question.
   void call_off();
 

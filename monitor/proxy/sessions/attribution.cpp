@@ -155,7 +155,7 @@ NamedSession native_session(const ExchangeBegan& began) {
 }
 
 /// An agent within Claude Code has a session of its own, as in its hooks.
-void take_subagent(const ExchangeBegan& began, Attribution& found) {
+void read_subagent(const ExchangeBegan& began, Attribution& found) {
   const auto agent = header(began, "x-claude-code-agent-id");
   if (agent.empty()) return;
   const auto parent = header(began, "x-claude-code-parent-agent-id");
@@ -222,7 +222,7 @@ Attribution attribution_of(const ExchangeBegan& began, const ModelRequest* reque
     found.by = AttributedBy::native;
     found.session = session_id_from(native.session);
     if (parent.empty()) parent = native.parent;
-    take_subagent(began, found);
+    read_subagent(began, found);
   } else {
     if (request != nullptr) found.session = named_in_body(*request, owner, found.by);
     if (found.session.empty()) {

@@ -77,7 +77,7 @@ News Conversation::ask(const ModelRequest& request) {
   news.answered = thread.latest == Answer::whole;
   news.calling = news.answered && thread.asked_calls;
   if (news.repeated && thread.asking > 0) news.repeated = false;  // two at once, on purpose
-  take_results(thread, request, known, news);
+  add_results(thread, request, known, news);
   // An agent that goes on without a result does not wait for it.
   thread.calls.clear();
 
@@ -131,8 +131,8 @@ Conversation::Thread& Conversation::thread_of(const ModelRequest& request, News&
   return threads_.front();
 }
 
-void Conversation::take_results(Thread& thread, const ModelRequest& request, std::size_t from,
-                                News& news) {
+void Conversation::add_results(Thread& thread, const ModelRequest& request, std::size_t from,
+                               News& news) {
   for (auto at = from; at < request.unanswered.size(); ++at) {
     const auto& message = request.unanswered[at];
     for (ToolAnswer result : message.results) {

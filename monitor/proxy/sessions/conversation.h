@@ -69,8 +69,8 @@ class Conversation {
   };
 
   Thread& thread_of(const ModelRequest& request, News& news);
-  static void take_results(Thread& thread, const ModelRequest& request, std::size_t from,
-                           News& news);
+  static void add_results(Thread& thread, const ModelRequest& request, std::size_t from,
+                          News& news);
   static bool close(Thread& thread, ToolAnswer& result);
 
   std::list<Thread> threads_;  ///< The latest first.

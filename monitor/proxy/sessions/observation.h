@@ -30,7 +30,8 @@ struct ExchangeBegan {
   std::string server;            ///< The URL of the model server that gets it.
   /// All but those that carry credentials or cookies.
   std::vector<std::pair<std::string, std::string>> headers;
-  std::uint64_t key_digest = 0;  ///< Of the credentials, to tell clients apart; 0: there were none.
+  std::uint64_t key_digest =
+      0;  ///< Of the credentials, to distinguish clients; 0: there were none.
   std::shared_ptr<const std::string> body;  ///< Null: too large to be looked into.
   bool is_tunnel = false;                   ///< A WebSocket: only the size of its data is known.
   /// The client's process; empty: on another machine, in a container, or not found.

@@ -67,17 +67,17 @@ struct ObservationWriter::State {
     if (!waiting.empty())
       changed.wait_for(guard, gathering, [this] { return stopping || in_haste; });
     in_haste = false;
-    std::deque<Observation> taken;
+    std::deque<Observation> claimed;
     if (waiting.size() <= observations_at_once_max) {
-      taken.swap(waiting);
+      claimed.swap(waiting);
       waiting_bytes = 0;
-      return taken;
+      return claimed;
     }
     const auto end = waiting.begin() + observations_at_once_max;
-    std::move(waiting.begin(), end, std::back_inserter(taken));
+    std::move(waiting.begin(), end, std::back_inserter(claimed));
     waiting.erase(waiting.begin(), end);
-    for (const auto& observation : taken) waiting_bytes -= bytes_of(observation);
-    return taken;
+    for (const auto& observation : claimed) waiting_bytes -= bytes_of(observation);
+    return claimed;
   }
 
   void add(std::vector<Batch> batches) {
@@ -103,7 +103,7 @@ struct ObservationWriter::State {
   void understand(Observation observation) {
     attempt([&] {
       see_process(observation);
-      add(recorder.take(std::move(observation)));
+      add(recorder.record(std::move(observation)));
     });
   }
 
@@ -158,7 +158,7 @@ std::string ObservationWriter::owner_of(std::string_view answer) const {
   return state_->recorder.owner_of(answer);
 }
 
-void ObservationWriter::take(Observation observation) {
+void ObservationWriter::add(Observation observation) {
   const std::lock_guard guard(state_->mutex);
   auto bytes = bytes_of(observation);
   if (state_->waiting_bytes + bytes > state_->options.waiting_bytes_max) {

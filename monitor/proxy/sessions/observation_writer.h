@@ -37,7 +37,7 @@ class ObservationWriter {
   [[nodiscard]] std::string owner_of(std::string_view answer) const;
 
   /// Never waits.
-  void take(Observation observation);
+  void add(Observation observation);
 
  private:
   struct State;

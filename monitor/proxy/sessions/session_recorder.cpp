@@ -56,8 +56,8 @@ Report said(ReportKind kind, std::string name = {}, std::string content = {}) {
 
 /// A refused client has given up if it asks nothing for this time, and for three times the interval
 /// of its latest tries. After a limit with an end, this time begins at that end.
-constexpr Millis patience{60'000};
-constexpr int patience_gaps = 3;
+constexpr Millis retry_wait{60'000};
+constexpr int retry_wait_gaps = 3;
 constexpr std::size_t error_bytes_max = 16U << 10U;
 
 std::string in_seconds(Millis time) {
@@ -76,7 +76,7 @@ struct SessionMemory {
   Conversation conversation;
   std::int64_t requests = 0;
   double tokens = 0;                ///< Of all answers that are over.
-  double tokens_told = 0;           ///< Running totals never fall.
+  double tokens_reported = 0;       ///< Running totals never fall.
   std::vector<std::uint64_t> open;  ///< Exchanges.
   WallTime beat_at{};
   bool has_tools = false;                   ///< It offered some.
@@ -114,7 +114,7 @@ struct OpenExchange {
   std::int64_t pieces = 0;
   std::optional<AnswerStream> answer;
   std::unique_ptr<TextLoop> loop;
-  int chants = 0;                    ///< Reported ones.
+  int text_repeats = 0;              ///< Reported ones.
   std::optional<Evidence> evidence;  ///< As reported last,
   std::string why;                   ///< with this reason,
   WallTime evidence_at{};            ///< and when.
@@ -125,7 +125,7 @@ struct OpenExchange {
 
 struct SessionRecorder::State {
   Options options;
-  std::unordered_map<std::string, SessionMemory> talks;
+  std::unordered_map<std::string, SessionMemory> memories;
   std::list<std::string> by_use;  ///< The latest first.
   std::map<std::uint64_t, OpenExchange> exchanges;
   mutable std::mutex owning;
@@ -144,39 +144,40 @@ struct SessionRecorder::State {
     if (batches.empty() || batches.back().session != session) {
       batches.push_back({.session = session,
                          .creation = Creation::attach,
-                         .spec = talks.at(session).spec,
+                         .spec = memories.at(session).spec,
                          .reports = {},
                          .by = ReportOrigin::proxy});
     }
     batches.back().reports.push_back(std::move(report));
   }
 
-  SessionMemory& talk_of(const std::string& session, const Attribution& from,
-                         const std::string& model, const std::string& server,
-                         const std::string& origin) {
-    if (const auto found = talks.find(session); found != talks.end()) {
+  SessionMemory& memory_of(const std::string& session, const Attribution& from,
+                           const std::string& model, const std::string& server,
+                           const std::string& origin) {
+    if (const auto found = memories.find(session); found != memories.end()) {
       by_use.splice(by_use.begin(), by_use, found->second.place);
       return found->second;
     }
-    for (auto at = by_use.end(); talks.size() >= options.sessions_max && at != by_use.begin();) {
+    for (auto at = by_use.end(); memories.size() >= options.sessions_max && at != by_use.begin();) {
       --at;
-      if (!talks.at(*at).open.empty()) continue;
-      talks.erase(*at);
+      if (!memories.at(*at).open.empty()) continue;
+      memories.erase(*at);
       at = by_use.erase(at);
     }
     by_use.push_front(session);
-    auto& talk = talks[session];
-    talk.place = by_use.begin();
-    talk.spec.parent = from.parent;
-    talk.spec.agent = first_characters(from.agent, label_bytes_max / 4);
-    talk.spec.labels = {{"via", "proxy"}, {"attributed_by", std::string(name_of(from.by))}};
-    if (!origin.empty()) talk.spec.labels["process"] = "unknown: its requests come from " + origin;
+    auto& memory = memories[session];
+    memory.place = by_use.begin();
+    memory.spec.parent = from.parent;
+    memory.spec.agent = first_characters(from.agent, label_bytes_max / 4);
+    memory.spec.labels = {{"via", "proxy"}, {"attributed_by", std::string(name_of(from.by))}};
+    if (!origin.empty())
+      memory.spec.labels["process"] = "unknown: its requests come from " + origin;
     if (!server.empty())
-      talk.spec.labels["server"] = redact(first_characters(server, label_bytes_max / 4));
-    if (!from.client.empty()) talk.spec.labels["client"] = from.client;
+      memory.spec.labels["server"] = redact(first_characters(server, label_bytes_max / 4));
+    if (!from.client.empty()) memory.spec.labels["client"] = from.client;
     if (!model.empty())
-      talk.spec.labels["model"] = redact(first_characters(model, label_bytes_max / 4));
-    return talk;
+      memory.spec.labels["model"] = redact(first_characters(model, label_bytes_max / 4));
+    return memory;
   }
 
   void remember_answer(const std::string& id, const std::string& session) {
@@ -197,19 +198,19 @@ struct SessionRecorder::State {
   // Heartbeats.
 
   /// Returns the totals of the session's requests so far.
-  Counters counters_of(SessionMemory& talk) const {
+  Counters counters_of(SessionMemory& memory) const {
     double read = 0;
     double prompt = 0;
-    double tokens = talk.tokens;
-    for (const auto number : talk.open) {
+    double tokens = memory.tokens;
+    for (const auto number : memory.open) {
       const auto& exchange = exchanges.at(number);
       tokens += tokens_of(exchange);
       if (!exchange.answer) continue;
       read += static_cast<double>(exchange.answer->heard().prompt_read);
       prompt += static_cast<double>(exchange.answer->heard().prompt_tokens);
     }
-    talk.tokens_told = std::max(talk.tokens_told, tokens);
-    Counters counters{{"tokens", talk.tokens_told}};
+    memory.tokens_reported = std::max(memory.tokens_reported, tokens);
+    Counters counters{{"tokens", memory.tokens_reported}};
     if (read > 0) counters.emplace_back("prompt_read", read);
     if (prompt > 0) counters.emplace_back("prompt_tokens", prompt);
     return counters;
@@ -219,29 +220,29 @@ struct SessionRecorder::State {
     const auto pieces = exchange.is_read && exchange.answer ? 0 : exchange.pieces;
     if (!exchange.answer) return static_cast<double>(pieces);
     const auto& heard = exchange.answer->heard();
-    const auto told = heard.output_tokens > 0 ? heard.output_tokens : heard.pieces;
-    return static_cast<double>(std::max(told, pieces));
+    const auto reported = heard.output_tokens > 0 ? heard.output_tokens : heard.pieces;
+    return static_cast<double>(std::max(reported, pieces));
   }
 
-  void beat(const std::string& session, SessionMemory& talk, Source source, std::string phase,
+  void beat(const std::string& session, SessionMemory& memory, Source source, std::string phase,
             std::optional<std::int64_t> iteration = {}) {
     auto report = said(ReportKind::heartbeat);
     report.detail = Heartbeats{.iteration_first = iteration,
                                .iteration = iteration,
                                .phase = std::move(phase),
                                .source = source,
-                               .counters = counters_of(talk)};
-    talk.beat_at = now;
+                               .counters = counters_of(memory)};
+    memory.beat_at = now;
     say(session, std::move(report));
   }
 
   /// Returns true after the interval, or if the wall clock was set back.
-  [[nodiscard]] bool is_due(WallTime told) const {
-    return now - told >= options.beat_every || now < told;
+  [[nodiscard]] bool is_due(WallTime reported) const {
+    return now - reported >= options.beat_every || now < reported;
   }
 
-  void beat_if_due(const std::string& session, SessionMemory& talk) {
-    if (is_due(talk.beat_at)) beat(session, talk, Source::relay, "model");
+  void beat_if_due(const std::string& session, SessionMemory& memory) {
+    if (is_due(memory.beat_at)) beat(session, memory, Source::relay, "model");
   }
 
   // One exchange.
@@ -252,24 +253,24 @@ struct SessionRecorder::State {
     const auto from = attribution_of(began, request ? &*request : nullptr,
                                      [this](std::string_view answer) { return owner_of(answer); });
     if (!request && from.by > AttributedBy::native) return;
-    const auto known = talks.find(from.session);
+    const auto known = memories.find(from.session);
     const bool helps =
-        request && is_of_helper(*request, from, known == talks.end() ? nullptr : &known->second);
+        request && is_of_helper(*request, from, known == memories.end() ? nullptr : &known->second);
     // Helpers alone do not make a session.
-    if (helps && known == talks.end()) return;
-    auto& talk = talk_of(from.session, from, request ? request->model : std::string(), began.server,
-                         is_loopback(began.peer) ? std::string() : began.peer);
-    if (!request && began.is_tunnel) begin_tunnel(number, from.session, talk);
-    if (!request) return beat(from.session, talk, Source::relay, {});
+    if (helps && known == memories.end()) return;
+    auto& memory = memory_of(from.session, from, request ? request->model : std::string(),
+                             began.server, is_loopback(began.peer) ? std::string() : began.peer);
+    if (!request && began.is_tunnel) begin_tunnel(number, from.session, memory);
+    if (!request) return beat(from.session, memory, Source::relay, {});
 
     if (exchanges.size() >= open_exchanges_max) forget(exchanges.begin()->first);
     // A request for a session whose process is gone begins it again, but not that process's own.
-    const bool restarts = (!began.process || began.process != talk.process) && is_dead(talk);
+    const bool restarts = (!began.process || began.process != memory.process) && is_dead(memory);
     if (restarts) {
-      talk.process.reset();
-      talk.once_seen.reset();
+      memory.process.reset();
+      memory.once_seen.reset();
     }
-    if (std::exchange(talk.is_over, false) || restarts) {
+    if (std::exchange(memory.is_over, false) || restarts) {
       auto start = said(ReportKind::start);
       start.detail = ProcessFacts{};
       say(from.session, std::move(start));
@@ -281,49 +282,49 @@ struct SessionRecorder::State {
     exchange.helps = helps;
     exchange.process = began.process;
     exchange.restarts = restarts;
-    talk.open.push_back(number);
+    memory.open.push_back(number);
     if (helps) return;
-    talk.has_tools |= request->has_tools;
-    const auto news = talk.conversation.ask(*request);
+    memory.has_tools |= request->has_tools;
+    const auto news = memory.conversation.ask(*request);
     exchange.thread = news.thread;
-    ++talk.requests;
-    tell_news(from.session, news);
+    ++memory.requests;
+    report_news(from.session, news);
 
     // A repeated request without an answer, or for another answer, is not an iteration.
     const bool goes_round = !news.repeated || news.calling;
     // A helper's request does not complete calls.
-    const bool alone = !talk.conversation.has_open_calls(news.thread);
-    beat(from.session, talk, goes_round ? Source::loop : Source::relay, "model",
-         goes_round && alone ? std::optional(talk.requests) : std::nullopt);
+    const bool alone = !memory.conversation.has_open_calls(news.thread);
+    beat(from.session, memory, goes_round ? Source::loop : Source::relay, "model",
+         goes_round && alone ? std::optional(memory.requests) : std::nullopt);
   }
 
   /// Its bytes are signs of life; other sources report their meaning.
-  void begin_tunnel(std::uint64_t number, const std::string& session, SessionMemory& talk) {
+  void begin_tunnel(std::uint64_t number, const std::string& session, SessionMemory& memory) {
     auto& exchange = exchanges[number];
     exchange.session = session;
     exchange.helps = exchange.is_tunnel = true;
-    talk.open.push_back(number);
+    memory.open.push_back(number);
     say(session, said(ReportKind::message, "server",
                       "a WebSocket passes through unread: calls, answers, tokens and errors in it "
                       "are not seen here; the agent's hooks can report them"));
   }
 
-  /// `talk`: of its session; null: not known.
+  /// `memory`: of its session; null: not known.
   static bool is_of_helper(const ModelRequest& request, const Attribution& from,
-                           const SessionMemory* talk) {
+                           const SessionMemory* memory) {
     if (request.is_helper || from.helper) return true;
     if (!request.readable || request.has_tools || !is_coding_agent(from.agent)) return false;
     // The beginning of its conversation does not show whose helper it is.
-    return talk != nullptr ? talk->has_tools : from.by == AttributedBy::opening;
+    return memory != nullptr ? memory->has_tools : from.by == AttributedBy::opening;
   }
 
   /// Requests of the agent itself are under way.
-  [[nodiscard]] bool asks(const SessionMemory& talk) const {
-    return std::ranges::any_of(talk.open,
+  [[nodiscard]] bool asks(const SessionMemory& memory) const {
+    return std::ranges::any_of(memory.open,
                                [this](auto number) { return !exchanges.at(number).helps; });
   }
 
-  void tell_news(const std::string& session, const News& news) {
+  void report_news(const std::string& session, const News& news) {
     for (const auto& call : news.calls) say(session, call_report(call));
     for (const auto& result : news.results) {
       auto report = said(result.is_error ? ReportKind::error : ReportKind::tool_result, result.name,
@@ -346,8 +347,8 @@ struct SessionRecorder::State {
     return report;
   }
 
-  void tell_process(const std::string& session, const ProcessFacts& process) {
-    talks.at(session).process = process;
+  void report_process(const std::string& session, const ProcessFacts& process) {
+    memories.at(session).process = process;
     auto report = said(ReportKind::start, std::string(found_process));
     report.detail = process;
     say(session, std::move(report));
@@ -357,37 +358,37 @@ struct SessionRecorder::State {
   /// asks again is the session's agent, and so is a coding agent with its first request.
   void see_process(const OpenExchange& exchange) {
     if (!exchange.process) return;
-    auto& talk = talks.at(exchange.session);
-    if (talk.process == exchange.process) return;
-    if (talk.once_seen == exchange.process || is_coding_agent(talk.spec.agent)) {
-      talk.once_seen = exchange.process;
-      tell_process(exchange.session, *exchange.process);
+    auto& memory = memories.at(exchange.session);
+    if (memory.process == exchange.process) return;
+    if (memory.once_seen == exchange.process || is_coding_agent(memory.spec.agent)) {
+      memory.once_seen = exchange.process;
+      report_process(exchange.session, *exchange.process);
     } else {
-      talk.once_seen = exchange.process;
+      memory.once_seen = exchange.process;
     }
   }
 
   /// Ends the wait for the server as soon as that takes a request, and does not refuse it at once.
-  void resume_if_taken(std::uint64_t number, OpenExchange& exchange) {
-    auto& talk = talks.at(exchange.session);
-    if (talk.waits_for.empty() || !exchange.reached || exchange.waits || exchange.helps) return;
+  void resume_if_accepted(std::uint64_t number, OpenExchange& exchange) {
+    auto& memory = memories.at(exchange.session);
+    if (memory.waits_for.empty() || !exchange.reached || exchange.waits || exchange.helps) return;
     const bool is_answered = exchange.status > 0 && exchange.status < 400;
     // To refuse a key or a limit may take any time.
-    const bool is_taken = talk.waits_for == backend && exchange.status == 0 &&
-                          now - *exchange.reached >= refusal_time;
-    if (!is_answered && !is_taken) return;
-    talk.waits_for.clear();
+    const bool is_accepted = memory.waits_for == backend && exchange.status == 0 &&
+                             now - *exchange.reached >= refusal_time;
+    if (!is_answered && !is_accepted) return;
+    memory.waits_for.clear();
     if (exchange.evidence) return;  // that ended it
-    const Evidence taken{.state = ServerState::unknown};
-    exchange.evidence = taken;
+    const Evidence resumed{.state = ServerState::unknown};
+    exchange.evidence = resumed;
     exchange.evidence_at = exchange.evidence_since = now;
     auto report = said(ReportKind::evidence, {}, "the server takes requests again");
     report.call_id = name_of_request(number);
-    report.detail = taken;
+    report.detail = resumed;
     say(exchange.session, std::move(report));
   }
 
-  void take(OpenExchange& exchange, const AnswerBegan& began) {
+  void record(OpenExchange& exchange, const AnswerBegan& began) {
     exchange.status = began.status;
     exchange.retry_after = began.retry_after;
     exchange.limit_end = began.limit_end;
@@ -400,27 +401,28 @@ struct SessionRecorder::State {
         [loop = exchange.loop.get()](std::string_view text) { (void)loop->feed(text); });
   }
 
-  void take(OpenExchange& exchange, const AnswerPiece& piece) {
+  void record(OpenExchange& exchange, const AnswerPiece& piece) {
     ++exchange.pieces;
-    auto& talk = talks.at(exchange.session);
+    auto& memory = memories.at(exchange.session);
     if (exchange.answer && exchange.is_read) {
       exchange.answer->feed(piece.bytes);
       if (is_error(exchange.status))
         exchange.error_body.append(piece.bytes, 0, error_bytes_max - exchange.error_body.size());
-      if (!exchange.helps) tell_chants(exchange, {});
+      if (!exchange.helps) report_text_repetitions(exchange, {});
     }
-    if (!exchange.helps) beat_if_due(exchange.session, talk);
+    if (!exchange.helps) beat_if_due(exchange.session, memory);
   }
 
   /// Reports the ones that were not reported, after the text's last piece.
-  void tell_chants(OpenExchange& exchange, std::string_view last) {
+  void report_text_repetitions(OpenExchange& exchange, std::string_view last) {
     (void)exchange.loop->feed(last);
-    for (; exchange.chants < exchange.loop->hits(); ++exchange.chants)
-      say(exchange.session, said(ReportKind::chant, {}, std::string(exchange.loop->repeated())));
+    for (; exchange.text_repeats < exchange.loop->hits(); ++exchange.text_repeats)
+      say(exchange.session,
+          said(ReportKind::text_repetition, {}, std::string(exchange.loop->repeated())));
   }
 
-  void tell_evidence(std::uint64_t number, OpenExchange& exchange, const Evidence& evidence,
-                     const std::string& why) {
+  void report_evidence(std::uint64_t number, OpenExchange& exchange, const Evidence& evidence,
+                       const std::string& why) {
     if (exchange.helps || (!exchange.evidence && evidence.state <= ServerState::unknown)) return;
     const bool is_new = !exchange.evidence || exchange.evidence->state != evidence.state;
     const bool moved = is_new || *exchange.evidence != evidence;
@@ -436,13 +438,13 @@ struct SessionRecorder::State {
         evidence.state == ServerState::gone || evidence.state == ServerState::restarted;
     // Its answer so far: reported later, it would end the wait.
     if (is_lost && !exchange.waits)
-      beat(exchange.session, talks.at(exchange.session), Source::relay, {});
+      beat(exchange.session, memories.at(exchange.session), Source::relay, {});
     auto report = said(ReportKind::evidence, {}, why);
     report.call_id = name_of_request(number);
     report.detail = evidence;
     say(exchange.session, std::move(report));
     if (is_lost) wait(exchange, backend, why);
-    if (is_busy(evidence.state)) talks.at(exchange.session).waits_for.clear();
+    if (is_busy(evidence.state)) memories.at(exchange.session).waits_for.clear();
   }
 
   /// Returns when the client may try again; nothing: the server does not say it.
@@ -456,34 +458,35 @@ struct SessionRecorder::State {
 
   void wait(OpenExchange& exchange, std::string_view what, const std::string& why) {
     if (std::exchange(exchange.waits, true)) return;
-    auto& talk = talks.at(exchange.session);
-    talk.waits_for = what;
+    auto& memory = memories.at(exchange.session);
+    memory.waits_for = what;
     if (!exchange.reached) see_process(exchange);
     // Some errors name the server themselves.
     const bool is_named = exchange.server.empty() || why.find(exchange.server) != std::string::npos;
-    talk.refused_why = is_named ? why : "the model server at " + exchange.server + ": " + why;
-    talk.refused_gap = talk.refused_at ? std::max(now - *talk.refused_at, Millis{0}) : Millis{0};
-    talk.refused_at = now;
+    memory.refused_why = is_named ? why : "the model server at " + exchange.server + ": " + why;
+    memory.refused_gap =
+        memory.refused_at ? std::max(now - *memory.refused_at, Millis{0}) : Millis{0};
+    memory.refused_at = now;
     if (exchange.retry_after)
-      talk.refused_why += "; the server asks for a pause of " + in_seconds(*exchange.retry_after);
-    auto report = said(ReportKind::wait, std::string(what), talk.refused_why);
+      memory.refused_why += "; the server asks for a pause of " + in_seconds(*exchange.retry_after);
+    auto report = said(ReportKind::wait, std::string(what), memory.refused_why);
     report.until = end_of_wait(exchange, what);
-    talk.refused_pause = report.until ? *report.until - now : Millis{0};
-    talk.refused_reason = reason_of_refusal(what, exchange.status, exchange.reached.has_value());
+    memory.refused_pause = report.until ? *report.until - now : Millis{0};
+    memory.refused_reason = reason_of_refusal(what, exchange.status, exchange.reached.has_value());
     refused.insert(exchange.session);
     say(exchange.session, std::move(report));
   }
 
-  [[nodiscard]] bool is_dead(const SessionMemory& talk) const {
-    return talk.process && options.is_gone && options.is_gone(*talk.process);
+  [[nodiscard]] bool is_dead(const SessionMemory& memory) const {
+    return memory.process && options.is_gone && options.is_gone(*memory.process);
   }
 
   /// Ends waits of clients that were refused and do not ask again.
   void notice_given_up() {
     for (auto at = refused.begin(); at != refused.end();) {
-      const auto found = talks.find(*at);
+      const auto found = memories.find(*at);
       const bool waits =
-          found != talks.end() && !found->second.waits_for.empty() && found->second.refused_at;
+          found != memories.end() && !found->second.waits_for.empty() && found->second.refused_at;
       if (waits && !has_given_up(*at, found->second)) {
         ++at;
         continue;
@@ -497,26 +500,26 @@ struct SessionRecorder::State {
   }
 
   /// Says so, too: an agent that ended had no answer, and one that lives needs a person.
-  bool has_given_up(const std::string& session, SessionMemory& talk) {
-    if (asks(talk)) {
-      talk.refused_at = now;
+  bool has_given_up(const std::string& session, SessionMemory& memory) {
+    if (asks(memory)) {
+      memory.refused_at = now;
       return false;
     }
-    if (is_dead(talk)) {
+    if (is_dead(memory)) {
       auto end = said(ReportKind::end);
       end.detail = Outcome{.kind = OutcomeKind::failed,
-                           .reason = std::string(talk.refused_reason),
-                           .error = talk.refused_why};
+                           .reason = std::string(memory.refused_reason),
+                           .error = memory.refused_why};
       say(session, std::move(end));
-      talk.is_over = true;
+      memory.is_over = true;
       return true;
     }
-    const auto bound =
-        std::max({patience, patience_gaps * talk.refused_gap, talk.refused_pause + patience});
+    const auto bound = std::max(
+        {retry_wait, retry_wait_gaps * memory.refused_gap, memory.refused_pause + retry_wait});
     // A login may take any time.
-    if (talk.waits_for == wait_reports::login || now - *talk.refused_at < bound) return false;
+    if (memory.waits_for == wait_reports::login || now - *memory.refused_at < bound) return false;
     say(session, said(ReportKind::wait, std::string(wait_reports::input),
-                      talk.refused_why + "; no request for " + in_seconds(bound)));
+                      memory.refused_why + "; no request for " + in_seconds(bound)));
     return true;
   }
 
@@ -556,48 +559,48 @@ struct SessionRecorder::State {
 
   void end(std::uint64_t number, OpenExchange& exchange, const ExchangeEnded& ended) {
     const std::string session = exchange.session;
-    auto& talk = talks.at(session);
+    auto& memory = memories.at(session);
     if (exchange.answer) exchange.answer->end();
     if (exchange.helps) return end_helper(number, exchange, ended);
-    if (exchange.answer && exchange.is_read) tell_chants(exchange, "\n");
+    if (exchange.answer && exchange.is_read) report_text_repetitions(exchange, "\n");
     const auto fault = fault_of(exchange, ended);
     // It will be found dead, in the middle of this.
-    if (ended.client_died && exchange.process) tell_process(session, *exchange.process);
+    if (ended.client_died && exchange.process) report_process(session, *exchange.process);
     auto heard = exchange.answer ? exchange.answer->heard() : ObservedAnswer{};
     const bool is_whole = fault.text.empty() && exchange.is_read && heard.complete && !heard.lost;
     if (!is_whole) heard.calls.clear();
     using Answer = Conversation::Answer;
     auto answer = is_whole ? Answer::whole : Answer::unread;
     if (!fault.text.empty()) answer = Answer::none;
-    talk.conversation.answer(exchange.thread, answer, heard.calls, name_of_request(number));
+    memory.conversation.answer(exchange.thread, answer, heard.calls, name_of_request(number));
 
     // With what it cost, before anything says that it is over.
-    if (heard.calls.empty()) beat(session, talk, Source::relay, {});
-    if (is_whole) tell_answer(exchange, talk, heard);
+    if (heard.calls.empty()) beat(session, memory, Source::relay, {});
+    if (is_whole) report_answer(exchange, memory, heard);
     if (is_whole) remember_answer(heard.id, session);
     if (!fault.text.empty() && ended.how != How::stopped && ended.how != How::denied)
       say(session, said(ReportKind::message, ended.how == How::client_gone ? "client" : "server",
                         fault.text));
     if (!fault.waits_for.empty()) wait(exchange, fault.waits_for, fault.text);
-    if (fault.text.empty()) talk.refused_at.reset();
+    if (fault.text.empty()) memory.refused_at.reset();
 
-    talk.tokens += tokens_of(exchange);
-    talk.is_closing |= exchange.final;
-    std::erase(talk.open, number);
-    const bool closes = !asks(talk) && std::exchange(talk.is_closing, false);
+    memory.tokens += tokens_of(exchange);
+    memory.is_closing |= exchange.final;
+    std::erase(memory.open, number);
+    const bool closes = !asks(memory) && std::exchange(memory.is_closing, false);
     const bool rests = answer != Answer::unread && ended.how != How::stopped && !exchange.waits &&
                        !ended.client_died;
     if (ended.how == How::denied && !exchange.restarts) {
       say(session, cancelled_end(ended.cancel));  // without its model, its agent cannot go on
-      talk.waits_for.clear();
-    } else if (!closes && rests && !asks(talk) && !talk.conversation.has_open_calls()) {
+      memory.waits_for.clear();
+    } else if (!closes && rests && !asks(memory) && !memory.conversation.has_open_calls()) {
       say(session, fault.text.empty() || ended.how != How::answered
                        ? said(ReportKind::idle, std::string(idle_reports::relayed))
                        : said(ReportKind::idle, std::string(idle_reports::failed), fault.text));
     }
     // Last: what was slow is not to be judged by its pace before it is known to be over.
     if (exchange.evidence && exchange.evidence->state != ServerState::over)
-      tell_evidence(number, exchange, Evidence{.state = ServerState::over}, {});
+      report_evidence(number, exchange, Evidence{.state = ServerState::over}, {});
     forget(number);
     if (closes) {
       auto report = said(ReportKind::end);
@@ -605,38 +608,39 @@ struct SessionRecorder::State {
                               .reason = std::string(reasons::task_complete),
                               .error = {}};
       say(session, std::move(report));
-      talk.is_over = true;
-      talk.waits_for.clear();
+      memory.is_over = true;
+      memory.waits_for.clear();
     }
   }
 
   /// Only its cost counts, reported with the agent's next sign. A denied WebSocket ends the session
   /// like a denied request.
   void end_helper(std::uint64_t number, const OpenExchange& exchange, const ExchangeEnded& ended) {
-    auto& talk = talks.at(exchange.session);
-    talk.tokens += tokens_of(exchange);
+    auto& memory = memories.at(exchange.session);
+    memory.tokens += tokens_of(exchange);
     if (exchange.is_tunnel && ended.how == How::denied) {
       say(exchange.session, cancelled_end(ended.cancel));
-      talk.waits_for.clear();
+      memory.waits_for.clear();
     }
     forget(number);
   }
 
-  void tell_answer(const OpenExchange& exchange, SessionMemory& talk, const ObservedAnswer& heard) {
+  void report_answer(const OpenExchange& exchange, SessionMemory& memory,
+                     const ObservedAnswer& heard) {
     if (!heard.text.empty()) {
       auto report = said(ReportKind::message, "assistant", heard.text);
       // Repetition that was found while it streamed is not counted again.
       mark(report);
-      if (auto* marks = std::get_if<Marks>(&report.detail)) marks->chants = 0;
+      if (auto* marks = std::get_if<Marks>(&report.detail)) marks->text_repeats = 0;
       say(exchange.session, std::move(report));
     }
     for (const auto& call : heard.calls) say(exchange.session, call_report(call));
-    if (!heard.calls.empty()) beat(exchange.session, talk, Source::relay, "tools");
+    if (!heard.calls.empty()) beat(exchange.session, memory, Source::relay, "tools");
   }
 
   void forget(std::uint64_t number) {
     const auto found = exchanges.find(number);
-    std::erase(talks.at(found->second.session).open, number);
+    std::erase(memories.at(found->second.session).open, number);
     exchanges.erase(found);
   }
 };
@@ -645,7 +649,7 @@ SessionRecorder::SessionRecorder(Options options)
     : state_(std::make_unique<State>(std::move(options))) {}
 SessionRecorder::~SessionRecorder() = default;
 
-std::vector<Batch> SessionRecorder::take(Observation observation) {
+std::vector<Batch> SessionRecorder::record(Observation observation) {
   State& state = *state_;
   state.now = observation.at;
   const auto number = observation.exchange;
@@ -660,15 +664,16 @@ std::vector<Batch> SessionRecorder::take(Observation observation) {
     exchange.reached = state.now;
     state.see_process(exchange);
   } else if (const auto* answer = std::get_if<AnswerBegan>(&observation.what)) {
-    state.take(exchange, *answer);
-    state.resume_if_taken(number, exchange);
+    state.record(exchange, *answer);
+    state.resume_if_accepted(number, exchange);
   } else if (const auto* piece = std::get_if<AnswerPiece>(&observation.what)) {
-    state.take(exchange, *piece);
+    state.record(exchange, *piece);
   } else if (std::holds_alternative<AnswerSkipped>(observation.what)) {
     exchange.is_read = false;
-    if (exchange.is_tunnel) state.beat_if_due(exchange.session, state.talks.at(exchange.session));
+    if (exchange.is_tunnel)
+      state.beat_if_due(exchange.session, state.memories.at(exchange.session));
   } else if (const auto* seen = std::get_if<ExchangeEvidence>(&observation.what)) {
-    state.tell_evidence(number, exchange, seen->evidence, seen->why);
+    state.report_evidence(number, exchange, seen->evidence, seen->why);
   } else if (const auto* ended = std::get_if<ExchangeEnded>(&observation.what)) {
     state.end(number, exchange, *ended);
   }
@@ -685,8 +690,8 @@ std::vector<Batch> SessionRecorder::beat(WallTime now) {
   state.notice_given_up();
   for (auto& [number, exchange] : state.exchanges) {
     if (exchange.helps) continue;
-    state.resume_if_taken(number, exchange);
-    state.beat_if_due(exchange.session, state.talks.at(exchange.session));
+    state.resume_if_accepted(number, exchange);
+    state.beat_if_due(exchange.session, state.memories.at(exchange.session));
   }
   return std::exchange(state.batches, {});
 }

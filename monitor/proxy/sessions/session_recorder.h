@@ -32,7 +32,7 @@ class SessionRecorder {
   SessionRecorder& operator=(const SessionRecorder&) = delete;
 
   /// Returns the reports that follow from it; often none.
-  [[nodiscard]] std::vector<Batch> take(Observation observation);
+  [[nodiscard]] std::vector<Batch> record(Observation observation);
   /// Returns the session that got the answer of that id; empty: unknown. Thread-safe.
   [[nodiscard]] std::string owner_of(std::string_view answer) const;
   /// Returns reports that are due by time alone: heartbeats of open requests, quiet or not.

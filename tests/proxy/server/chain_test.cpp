@@ -34,7 +34,7 @@ using monitor::SessionRecorder;
 using How = ExchangeEnded::How;
 
 /// Working days that somebody waits for an answer here: every heartbeat is judged.
-constexpr double patience = 0.1;
+constexpr double wait_days = 0.1;
 constexpr Millis late_max{5'000};  ///< An observer that looks later was away.
 
 /// A change of a session's health. A plain value.
@@ -75,7 +75,7 @@ class Folding {
       keep(session, judged);
     }
   }
-  void take(const std::vector<Batch>& batches) {
+  void fold(const std::vector<Batch>& batches) {
     for (const Batch& batch : batches)
       for (Report report : batch.reports) {
         if (auto* beats = std::get_if<Heartbeats>(&report.detail))
@@ -90,7 +90,7 @@ class Folding {
 
  private:
   void fold(const std::string& session, Case& judged, SessionKey key, Report report) {
-    judged.take({.seq = ++seq_, .session = key, .tick = now_, .report = std::move(report)},
+    judged.fold({.seq = ++seq_, .session = key, .tick = now_, .report = std::move(report)},
                 changes_);
     keep(session, judged);
   }
@@ -111,30 +111,30 @@ class Folding {
 };
 
 /// The same by way of a store and its observer.
-std::vector<Turn> turns_in_store(const std::vector<std::pair<Instant, std::vector<Batch>>>& told) {
+std::vector<Turn> turns_in_store(const std::vector<std::pair<Instant, std::vector<Batch>>>& given) {
   ManualClock clock;
   Millis ahead{};  // the store's time, which begins where the wall's is
   std::vector<Turn> turns;
   Observer::Options options{.late_max = late_max};
-  options.told = [&](const TransitionRow& row, const std::string& session) {
+  options.concluded = [&](const TransitionRow& row, const std::string& session) {
     turns.push_back(
         {session, row.transition.tick - ahead, row.transition.health, row.transition.reason});
   };
   Store store = std::move(*Store::open({.database = ":memory:", .clock = &clock}));
   ahead = store.now() - Instant{clock.since_boot()};
   const auto observer = std::move(*Observer::start(store, std::move(options)));
-  for (auto [now, batches] : told) {
+  for (auto [now, batches] : given) {
     clock.advance(now.time_since_epoch() - clock.since_boot());
     if (!observer->look().ok() || !store.append(batches).ok() || !observer->look().ok()) break;
   }
   return turns;
 }
 
-/// A proxy between agents and the server. It tells what its engine would of what passes, and the
+/// A proxy between agents and the server. It records what its engine would of what passes, and the
 /// health of the agents is concluded from that at once.
-class Relay : public Onlooker {
+class Relay : public Watcher {
  public:
-  /// `keeps`: the relay also collects the reports in `told`.
+  /// `keeps`: the relay also collects the reports in `given`.
   explicit Relay(bool keeps) : keeps_(keeps) {}
 
   void opened(std::uint64_t request, const SimulatedRequest& wanted, bool is_ours) override {
@@ -152,7 +152,7 @@ class Relay : public Onlooker {
       slow_at_ = std::max(slow_at_, now + std::min(away, hour));
     now_ = now;
     folding.pass(now);
-    tell(recorder_.beat(wall()));
+    add(recorder_.beat(wall()));
     const auto kind = health().kind;
     if (open_.contains(ours_) && now >= slow_at_ && severity(kind) == 0 && kind != HealthKind::slow)
       is_slow_late = true;
@@ -165,7 +165,7 @@ class Relay : public Onlooker {
   [[nodiscard]] const Health& health() { return folding.of("ours").health; }
 
   Folding folding;
-  std::vector<std::pair<Instant, std::vector<Batch>>> told;
+  std::vector<std::pair<Instant, std::vector<Batch>>> given;
   bool is_slow_late = false;      ///< Ours took longer than usual, and was not slow.
   std::optional<Turn> confirmed;  ///< What ours was when it was first found hung,
   std::string why;                ///< and the proof.
@@ -176,16 +176,16 @@ class Relay : public Onlooker {
   struct Open {
     bool streams = true;
     bool began = false;
-    std::optional<Evidence> evidence;  ///< As told last.
+    std::optional<Evidence> evidence;  ///< As reported last.
   };
 
   [[nodiscard]] WallTime wall() const { return WallTime{now_.time_since_epoch()}; }
-  void tell(std::vector<Batch> batches) {
-    folding.take(batches);
-    if (keeps_) told.emplace_back(now_, std::move(batches));
+  void add(std::vector<Batch> batches) {
+    folding.fold(batches);
+    if (keeps_) given.emplace_back(now_, std::move(batches));
   }
   void see(std::uint64_t request, decltype(monitor::Observation::what) what) {
-    tell(recorder_.take({.exchange = request, .at = wall(), .what = std::move(what)}));
+    add(recorder_.record({.exchange = request, .at = wall(), .what = std::move(what)}));
   }
   void begin(std::uint64_t request, const std::string& session, bool streams) {
     open_[request] = {.streams = streams};
@@ -324,7 +324,7 @@ void run(const char* name, void (*make)(Variant&),
   int wrong = 0;
   std::size_t turns = 0;
   for (int at = 0; at < variants; ++at) {
-    Variant v = variant(random_seed() + static_cast<unsigned>(at), patience);
+    Variant v = variant(random_seed() + static_cast<unsigned>(at), wait_days);
     make(v);
     v.ends_after = v.fault ? day : 2 * hour;
     // From afar it is hardly ever known, and where others wait it takes long.
@@ -335,7 +335,7 @@ void run(const char* name, void (*make)(Variant&),
     relay.go_on();
     if (why.empty() && relay.health().kind != HealthKind::idle) why = "answered, and not idle";
     turns += relay.folding.turns().size();
-    if (why.empty() && !relay.told.empty() && turns_in_store(relay.told) != relay.folding.turns())
+    if (why.empty() && !relay.given.empty() && turns_in_store(relay.given) != relay.folding.turns())
       why = "judged otherwise in a store";
     if (why.empty()) continue;
     if (++wrong > 5) continue;
@@ -389,7 +389,7 @@ TEST(SlowChain, the_machine_sleeps_in_between) {
   run("machine paused", machine_paused, slow);
 }
 
-TEST(SlowChain, the_process_computes_and_nothing_else_tells) {
+TEST(SlowChain, the_process_computes_and_nothing_else_reports) {
   run("livelock", livelock, slow);
 }
 
@@ -431,10 +431,10 @@ TEST(HungChain, no_other_request_when_one_slot_stalls) {
 std::string waited_for(const Variant& v, const Seen& seen, Relay& relay) {
   if (relay.is_unblocked) return "the server is away, and not waited for";
   const auto last = seen.last.evidence.state;
-  const bool is_told = last == ServerState::gone || last == ServerState::restarted;
-  if (is_told != relay.is_lost) return "it is away, and not told";
+  const bool is_shown = last == ServerState::gone || last == ServerState::restarted;
+  if (is_shown != relay.is_lost) return "it is away, and not told";
   // From afar a request that is lost looks like one that was swallowed; and who never saw the
-  // server before cannot tell.
+  // server before cannot show it.
   if (!v.from.is_local || seen.looks_before == 0) return {};
   return worse_than(relay, [](const Turn&) { return false; });
 }

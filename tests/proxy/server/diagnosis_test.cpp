@@ -55,7 +55,7 @@ TEST(Diagnosis, llama_cpp_with_everything) {
   EXPECT_EQ(found.slots_total, 2U);
   EXPECT_EQ(found.slots_busy, 1U);
   EXPECT_EQ(found.context, 4'096);
-  EXPECT_TRUE(found.tells_prompt_progress && found.shows_reading);
+  EXPECT_TRUE(found.shows_prompt_progress && found.shows_reading);
   EXPECT_EQ(found.metrics, Asked::answered);
   ASSERT_TRUE(found.process);
   EXPECT_EQ(found.process->pid, getpid());
@@ -110,7 +110,7 @@ TEST(Diagnosis, the_other_kinds) {
   EXPECT_EQ(found.version, "0.30.1");
   EXPECT_EQ(found.models, std::vector<std::string>{"qwen3:8b"});
   EXPECT_EQ(found.context, 8'192);
-  EXPECT_FALSE(found.tells_prompt_progress);
+  EXPECT_FALSE(found.shows_prompt_progress);
 
   const ModelServer vllm([](Exchange& exchange) {
     if (exchange.request().target != "/v1/models") return test::be_vllm(exchange);

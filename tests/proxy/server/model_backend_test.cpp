@@ -144,7 +144,7 @@ TEST(ModelBackend, a_restart_breaks_connections_and_refuses_new_ones_for_a_while
   EXPECT_NE(backend.change(R"({"prefil":1})"), "") << "what is misspelt is refused";
 }
 
-/// The first child of a process, as /proc tells; 0: it has none.
+/// The first child of a process, as /proc shows; 0: it has none.
 int child_of(int pid) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     std::ifstream stat(entry.path() / "stat");

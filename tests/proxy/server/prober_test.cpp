@@ -32,19 +32,19 @@ Url url_of(const ModelServer& server) {
   return *url;
 }
 
-/// A prober with everything that it told.
+/// A prober with everything that it published.
 class Watched {
  public:
-  explicit Watched(const Url& server, std::string key = {}, HangThresholds patience = {},
+  explicit Watched(const Url& server, std::string key = {}, HangThresholds limits = {},
                    Millis look_every = Millis{8}, Millis slots_apart = Millis{8}) {
     auto prober = Prober::start({.server = server,
                                  .api_key = std::move(key),
                                  .look_every = look_every,
                                  .slots_apart = slots_apart,
-                                 .patience = patience},
+                                 .limits = limits},
                                 [this](const ServerFinding& finding) {
                                   const std::lock_guard guard(mutex_);
-                                  told_.push_back(finding);
+                                  reported_.push_back(finding);
                                   changed_.notify_all();
                                 });
     EXPECT_TRUE(prober.ok());
@@ -53,13 +53,14 @@ class Watched {
   Prober& operator*() { return *prober_; }
   Prober* operator->() { return prober_.get(); }
 
-  /// The first one told so; waits for it.
+  /// The first one that was published; waits for it.
   ServerFinding until(ServerState state, RequestId request = 1) {
     std::unique_lock lock(mutex_);
     std::size_t at = 0;
     for (;; ++at) {
-      changed_.wait(lock, [&] { return at < told_.size(); });
-      if (told_[at].request == request && told_[at].evidence.state == state) return told_[at];
+      changed_.wait(lock, [&] { return at < reported_.size(); });
+      if (reported_[at].request == request && reported_[at].evidence.state == state)
+        return reported_[at];
     }
   }
   void stop() { prober_.reset(); }
@@ -67,7 +68,7 @@ class Watched {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<ServerFinding> told_;
+  std::vector<ServerFinding> reported_;
   std::unique_ptr<Prober> prober_;
 };
 
@@ -99,7 +100,7 @@ std::string reading_slot(int read) {
          std::to_string(read) + R"(,"next_token":[{"n_decoded":0}]}])";
 }
 
-TEST(Prober, llama_cpp_is_found_at_once_and_its_slots_tell) {
+TEST(Prober, llama_cpp_is_found_at_once_and_its_slots_report) {
   Asks asks;
   std::atomic<int> read = 0;
   const ModelServer server([&](Exchange& exchange) {
@@ -112,7 +113,7 @@ TEST(Prober, llama_cpp_is_found_at_once_and_its_slots_tell) {
   asks.wait_for("/props", 1);
   watched->opened(1);
   const auto finding = watched.until(ServerState::reading);
-  EXPECT_TRUE(watched->tells_progress());
+  EXPECT_TRUE(watched->shows_progress());
   EXPECT_GT(finding.evidence.done, 0);
   asks.wait_for("/slots", 5);
   EXPECT_EQ(asks.of("/metrics"), 0) << "scraping would take others' figures away";
@@ -302,7 +303,7 @@ TEST(Prober, vllm_is_asked_for_its_totals) {
   Watched watched(url_of(server));
   watched->opened(1);
   watched.until(ServerState::working);
-  EXPECT_FALSE(watched->tells_progress());
+  EXPECT_FALSE(watched->shows_progress());
 }
 
 TEST(Prober, a_server_that_loads_says_so) {
@@ -312,7 +313,7 @@ TEST(Prober, a_server_that_loads_says_so) {
   Watched watched(url_of(server));
   watched->opened(1);
   watched.until(ServerState::loading);
-  EXPECT_TRUE(watched->tells_progress());
+  EXPECT_TRUE(watched->shows_progress());
 }
 
 TEST(Prober, a_server_that_is_not_there_is_gone) {

@@ -140,7 +140,7 @@ TEST(Attribution, a_request_that_continues_an_answer_belongs_to_the_session_of_t
   EXPECT_EQ(attribution_of(asked({}), &other, owner).session, "u");
 }
 
-TEST(Attribution, without_any_name_the_opening_and_where_it_comes_from_tell) {
+TEST(Attribution, without_any_name_the_opening_and_where_it_comes_from_report) {
   const auto session = [](const char* user, const char* agent, std::string peer,
                           std::uint64_t key) {
     const auto request =

@@ -25,7 +25,7 @@ class Refusal : public Relaying {
   /// The last report of that kind; nothing: there is none.
   [[nodiscard]] std::optional<Report> last_of(ReportKind kind) const {
     std::optional<Report> found;
-    for (const auto& batch : told)
+    for (const auto& batch : reported)
       for (const auto& report : batch.reports)
         if (report.kind == kind) found = report;
     return found;
@@ -70,7 +70,7 @@ TEST_F(Refusal, each_refusal_is_a_wait_for_what_ends_it) {
       EXPECT_EQ(idle->name, idle_reports::failed);
       EXPECT_EQ(idle->content, cause);
     }
-    told.clear();
+    reported.clear();
   }
 }
 
@@ -97,7 +97,7 @@ TEST_F(Refusal, a_quota_has_an_end) {
   ASSERT_TRUE(wait);
   EXPECT_EQ(wait->name, "quota");
   EXPECT_EQ(wait->until, now + 2h);
-  told.clear();
+  reported.clear();
   wait_for(2h);
   EXPECT_EQ(news(), "") << "it did not give up: it could not ask before";
   wait_for(61s);
@@ -109,7 +109,7 @@ TEST_F(Refusal, a_client_that_asks_no_more_has_given_up) {
     refuse(begin({user("U")}), 429, "slow down");
     wait_for(5s);
   }
-  told.clear();
+  reported.clear();
   wait_for(54s);
   EXPECT_FALSE(last_of(ReportKind::wait)) << "it may try again";
   wait_for(3s);
@@ -117,7 +117,7 @@ TEST_F(Refusal, a_client_that_asks_no_more_has_given_up) {
   ASSERT_TRUE(wait);
   EXPECT_EQ(wait->name, "input") << "a person has to make it go on";
   EXPECT_EQ(wait->content, "HTTP 429: slow down; no request for 60 s");
-  told.clear();
+  reported.clear();
   wait_for(600s);
   EXPECT_EQ(news(), "") << "that is said once";
 }
@@ -140,7 +140,7 @@ TEST_F(Refusal, an_agent_that_ends_after_it_failed) {
         end(exchange, How::refused, "no");
       }
     }
-    told.clear();
+    reported.clear();
     wait_for(3s);
     EXPECT_FALSE(last_of(ReportKind::end)) << "it lives";
     is_gone = true;
@@ -151,7 +151,7 @@ TEST_F(Refusal, an_agent_that_ends_after_it_failed) {
     EXPECT_EQ(outcome.kind, OutcomeKind::failed);
     EXPECT_EQ(outcome.reason, row.reason);
     EXPECT_NE(outcome.error.find("no"), std::string::npos);
-    told.clear();
+    reported.clear();
     wait_for(600s);
     EXPECT_EQ(news(), "") << "that is said once";
     const auto again = begin({user("Again")});
@@ -164,7 +164,7 @@ TEST_F(Refusal, a_program_started_for_each_request_is_not_an_agent_that_ended) {
   process = ProcessFacts{.pid = 1, .start_ticks = 1};
   refuse(begin({user("U")}), 429, "slow down");
   is_gone = true;
-  told.clear();
+  reported.clear();
   wait_for(50s);
   EXPECT_EQ(news(), "");
   session = "codex";
@@ -178,7 +178,7 @@ TEST_F(Refusal, a_client_that_retries_rarely_or_was_asked_to_pause_is_given_more
   end(begin({user("U")}), How::refused, "refused");
   wait_for(50s);
   end(begin({user("U")}), How::refused, "refused");
-  told.clear();
+  reported.clear();
   wait_for(149s);
   EXPECT_FALSE(last_of(ReportKind::wait)) << "three times as long as between the latest tries";
   wait_for(3s);
@@ -186,7 +186,7 @@ TEST_F(Refusal, a_client_that_retries_rarely_or_was_asked_to_pause_is_given_more
 
   session = "other";
   refuse(begin({user("U")}), 429, "slow down", 100s);
-  told.clear();
+  reported.clear();
   wait_for(159s);
   EXPECT_FALSE(last_of(ReportKind::wait)) << "the pause, and a minute";
   wait_for(3s);
@@ -195,12 +195,12 @@ TEST_F(Refusal, a_client_that_retries_rarely_or_was_asked_to_pause_is_given_more
 
 TEST_F(Refusal, a_lost_login_waits_until_there_is_one) {
   refuse(begin({user("U")}), 401, "Invalid API key");
-  told.clear();
+  reported.clear();
   wait_for(3'600s);
   EXPECT_EQ(news(), "");
   const auto again = begin({user("U")});
   see(again, ExchangeReached{});
-  told.clear();
+  reported.clear();
   wait_for(10s);
   EXPECT_EQ(news().find("takes requests again"), std::string::npos)
       << "a server may take its time to refuse";
@@ -216,7 +216,7 @@ TEST_F(Refusal, a_lost_login_waits_until_there_is_one) {
 TEST_F(Refusal, a_client_with_an_open_request_has_not_given_up) {
   end(begin({user("U")}), How::refused, "refused");
   const auto open = begin({user("U")});
-  told.clear();
+  reported.clear();
   wait_for(600s);
   EXPECT_FALSE(last_of(ReportKind::wait));
   end(open, How::refused, "refused");

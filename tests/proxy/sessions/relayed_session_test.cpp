@@ -22,7 +22,7 @@ class Judged : public Relaying {
   std::vector<json> history;
 
   void judge() {
-    auto batches = std::exchange(told, {});
+    auto batches = std::exchange(reported, {});
     const auto receipts = store.append(batches);
     ASSERT_TRUE(receipts.ok());
     for (const auto& receipt : *receipts)
@@ -160,7 +160,7 @@ TEST_F(Judged, a_session_leaves_blocked_as_soon_as_its_server_takes_a_request) {
   server = "http://127.0.0.1:8080";
   history = {user("Hi")};
   const auto refused = begin(history);
-  EXPECT_EQ(told.front().spec.labels.at("server"), server);
+  EXPECT_EQ(reported.front().spec.labels.at("server"), server);
   end(refused, How::refused,
       "the model server at http://127.0.0.1:8080 cannot be reached: Connection refused");
   judge();
@@ -181,15 +181,15 @@ TEST_F(Judged, a_session_leaves_blocked_as_soon_as_its_server_takes_a_request) {
   EXPECT_EQ(reason(),
             "Waits for the model server at http://127.0.0.1:8080: HTTP 503: Loading model");
   pass(10s);
-  const auto taken = begin(history);
-  see(taken, ExchangeReached{});
+  const auto second = begin(history);
+  see(second, ExchangeReached{});
   judge();
   EXPECT_EQ(health(), HealthKind::blocked) << "it may refuse it yet";
   pass(1s);
   EXPECT_NE(health(), HealthKind::blocked) << path();
   pass(120s);
   EXPECT_NE(health(), HealthKind::blocked) << "it reads, and tells nothing";
-  end(taken, How::lost, "the model server broke off within its answer");
+  end(second, How::lost, "the model server broke off within its answer");
   judge();
   EXPECT_EQ(reason(),
             "Waits for the model server at http://127.0.0.1:8080: the model server "

@@ -73,7 +73,7 @@ class Relaying : public testing::Test {
   SessionRecorder recorder{{.is_gone = [this](const ProcessFacts&) { return is_gone; }}};
   WallTime now{Millis{1'700'000'000'000}};
   std::uint64_t exchanges = 0;
-  std::vector<Batch> told;
+  std::vector<Batch> reported;
   std::string session = "s";
   std::map<std::string, std::string> extra;  ///< Headers.
   std::string server;                        ///< The URL of the model's.
@@ -83,16 +83,16 @@ class Relaying : public testing::Test {
     for (auto& batch : batches) {
       EXPECT_EQ(batch.creation, Creation::attach);
       EXPECT_TRUE(check(batch.spec).ok());
-      told.push_back(std::move(batch));
+      reported.push_back(std::move(batch));
     }
   }
   void see(std::uint64_t exchange, decltype(Observation::what) what) {
-    hear(recorder.take({.exchange = exchange, .at = now, .what = std::move(what)}));
+    hear(recorder.record({.exchange = exchange, .at = now, .what = std::move(what)}));
   }
   /// The reports since the last call.
   std::string news() {
     std::string all;
-    for (const auto& batch : std::exchange(told, {}))
+    for (const auto& batch : std::exchange(reported, {}))
       for (const auto& report : batch.reports)
         all += (all.empty() ? "" : "; ") + (batch.session == "s" ? "" : batch.session + ": ") +
                shown(report);

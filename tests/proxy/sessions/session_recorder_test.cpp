@@ -13,10 +13,10 @@ using namespace std::chrono_literals;
 
 TEST_F(Relaying, an_exchange_with_a_tool_is_reported_in_order) {
   const auto one = begin({user("Do it")});
-  EXPECT_EQ(told.at(0).session, "s");
-  EXPECT_EQ(told.at(0).spec.labels.at("via"), "proxy");
-  EXPECT_EQ(told.at(0).spec.labels.at("model"), "m");
-  EXPECT_EQ(told.at(0).reports.at(0).at, now);
+  EXPECT_EQ(reported.at(0).session, "s");
+  EXPECT_EQ(reported.at(0).spec.labels.at("via"), "proxy");
+  EXPECT_EQ(reported.at(0).spec.labels.at("model"), "m");
+  EXPECT_EQ(reported.at(0).reports.at(0).at, now);
   EXPECT_EQ(news(), "state_change input 'Do it'; loop 1 model");
   answer_calls(one, {asked_call("a", R"({"x":1})"), asked_call("b", "{}", "look")});
   EXPECT_EQ(news(), R"(tool_call run #a '{"x":1}'; tool_call look #b '{}'; relay tools tokens=1)");
@@ -76,7 +76,7 @@ TEST_F(Relaying, running_totals_never_fall) {
     see(one, AnswerPiece{"data: {\"choices\":[],\"usage\":{\"completion_tokens\":60}}\n\n"});
     end(one);
   }
-  for (const auto& batch : told) {
+  for (const auto& batch : reported) {
     for (const auto& report : batch.reports) {
       if (const auto* beats = std::get_if<Heartbeats>(&report.detail)) {
         for (const auto& [name, count] : beats->counters) {
@@ -117,19 +117,19 @@ TEST_F(Relaying, evidence_is_reported_when_it_changes_and_its_numbers_every_few_
 TEST_F(Relaying, a_silence_is_reported_less_often_the_longer_it_lasts) {
   const auto one = begin({user("U")});
   news();
-  std::vector<int> told_at;
+  std::vector<int> observed_at;
   for (int second = 0; second <= 3'600; ++second, now += 1s) {
     const auto why = "no token for " + std::to_string(second) + " s";
     see(one, ExchangeEvidence{{.state = ServerState::hung}, why});
     const auto said = news();
     if (said.empty()) continue;
     EXPECT_NE(said.find(why), std::string::npos) << said;
-    const int since = told_at.empty() ? 0 : second - told_at.back();
+    const int since = observed_at.empty() ? 0 : second - observed_at.back();
     EXPECT_LE(since, std::max(6, second / 8 + 1)) << "it is out of date";
-    told_at.push_back(second);
+    observed_at.push_back(second);
   }
-  EXPECT_GE(told_at.back(), 3'000);
-  EXPECT_LE(told_at.size(), 60U) << "an hour of silence fills no disk";
+  EXPECT_GE(observed_at.back(), 3'000);
+  EXPECT_LE(observed_at.size(), 60U) << "an hour of silence fills no disk";
 }
 
 TEST_F(Relaying, each_kind_of_failure_is_reported_in_its_own_words) {
@@ -137,7 +137,7 @@ TEST_F(Relaying, each_kind_of_failure_is_reported_in_its_own_words) {
     How how;
     int status;
     std::string body;
-    const char* told;
+    const char* reported;
   };
   const std::string error = R"({"error":{"message":"no"}})";
   const Row rows[] = {
@@ -165,22 +165,22 @@ TEST_F(Relaying, each_kind_of_failure_is_reported_in_its_own_words) {
   };
   for (const auto& row : rows) {
     SessionRecorder fresh;
-    const auto take = [&](auto what) {
-      hear(fresh.take({.exchange = 1, .at = now, .what = std::move(what)}));
+    const auto record = [&](auto what) {
+      hear(fresh.record({.exchange = 1, .at = now, .what = std::move(what)}));
     };
-    take(ExchangeBegan{.method = "POST", .target = "/v1/messages", .session = "s"});
+    record(ExchangeBegan{.method = "POST", .target = "/v1/messages", .session = "s"});
     if (row.status != 0)
-      take(AnswerBegan{.status = row.status, .content_type = "text/event-stream"});
-    if (row.status == 200 && row.body == "<html>") take(AnswerSkipped{.bytes = 6});
+      record(AnswerBegan{.status = row.status, .content_type = "text/event-stream"});
+    if (row.status == 200 && row.body == "<html>") record(AnswerSkipped{.bytes = 6});
     news();
     std::string pieces = row.body;
     if (!pieces.empty() && row.body != "<html>")
-      (void)fresh.take({.exchange = 1, .at = now, .what = AnswerPiece{pieces}});
-    take(ExchangeEnded{.how = row.how, .message = "because"});
+      (void)fresh.record({.exchange = 1, .at = now, .what = AnswerPiece{pieces}});
+    record(ExchangeEnded{.how = row.how, .message = "because"});
     auto got = news();
     if (const auto tokens = got.find(" tokens=1"); tokens != std::string::npos)
       got.erase(tokens, 9);
-    EXPECT_EQ(got, row.told) << name_of(row.how) << row.status;
+    EXPECT_EQ(got, row.reported) << name_of(row.how) << row.status;
   }
 }
 
@@ -247,9 +247,9 @@ TEST_F(Relaying, a_text_that_repeats_itself_is_heard_while_it_comes) {
   EXPECT_EQ(news().substr(0, 24), "chant 'I will now do it ");
   delta(one, {}, "stop");
   end(one);
-  const auto* marks = std::get_if<Marks>(&told.back().reports.at(1).detail);
+  const auto* marks = std::get_if<Marks>(&reported.back().reports.at(1).detail);
   ASSERT_NE(marks, nullptr);
-  EXPECT_EQ(marks->chants, 0) << "and not once more at its end";
+  EXPECT_EQ(marks->text_repeats, 0) << "and not once more at its end";
 }
 
 TEST_F(Relaying, a_request_that_is_not_a_conversation_has_no_session_of_its_own) {
@@ -285,7 +285,7 @@ TEST_F(Relaying, a_request_that_continues_an_answer_is_in_the_same_session) {
     ExchangeBegan began{.method = "POST", .target = "/v1/responses", .peer = "::1"};
     began.body = std::make_shared<std::string>(body);
     see(++exchanges, std::move(began));
-    const auto name = told.back().session;
+    const auto name = reported.back().session;
     see(exchanges, AnswerBegan{.status = 200, .content_type = "application/json"});
     see(exchanges, AnswerPiece{R"({"object":"response","id":"resp_)" + std::to_string(exchanges) +
                                R"(","status":"completed","output":[]})"});
@@ -325,17 +325,17 @@ TEST_F(Relaying, a_denied_request_ends_its_session_as_cancelled) {
   see(denied,
       ExchangeEnded{
           .how = How::denied, .message = "cancelled", .cancel = {.by = "ann", .reason = "enough"}});
-  ASSERT_FALSE(told.empty());
-  const auto& end = told.back().reports.back();
+  ASSERT_FALSE(reported.empty());
+  const auto& end = reported.back().reports.back();
   EXPECT_EQ(end.kind, ReportKind::end);
   EXPECT_EQ(std::get<Outcome>(end.detail).kind, OutcomeKind::cancelled);
   EXPECT_EQ(std::get<Outcome>(end.detail).subject, "ann");
 }
 
 /// How often the recorder reported that it found a process.
-int processes_in(const std::vector<Batch>& told) {
+int processes_in(const std::vector<Batch>& reported) {
   int count = 0;
-  for (const auto& batch : told)
+  for (const auto& batch : reported)
     for (const auto& report : batch.reports)
       count += report.kind == ReportKind::start && report.name == found_process ? 1 : 0;
   return count;
@@ -347,7 +347,7 @@ TEST_F(Relaying, a_process_that_asks_twice_is_the_agent_of_the_session) {
     const auto exchange = begin({user("go")});
     see(exchange, ExchangeReached{});
     answer_text(exchange, "done");
-    return processes_in(std::exchange(told, {}));
+    return processes_in(std::exchange(reported, {}));
   };
   for (const std::int64_t pid : {1, 2, 3}) EXPECT_EQ(ask(pid), 0) << "may end with its answer";
   EXPECT_EQ(ask(3), 1);
@@ -363,9 +363,9 @@ TEST_F(Relaying, a_coding_agent_is_its_sessions_process_with_its_first_request) 
   extra = {{"User-Agent", "opencode/1.18.33 ai-sdk/openai-compatible/2.0"}};
   const auto exchange = begin({user("go")});
   see(exchange, ExchangeReached{});
-  EXPECT_EQ(processes_in(std::exchange(told, {})), 1) << "it may be killed in its first call";
+  EXPECT_EQ(processes_in(std::exchange(reported, {})), 1) << "it may be killed in its first call";
   answer_calls(exchange, {asked_call("1")});
-  EXPECT_EQ(processes_in(told), 0) << "told once";
+  EXPECT_EQ(processes_in(reported), 0) << "told once";
 }
 
 TEST_F(Relaying, a_request_after_the_agent_is_gone_starts_the_session_again) {
@@ -404,7 +404,7 @@ TEST_F(Relaying, an_agent_that_died_while_it_asked_does_not_rest) {
   see(exchange, ExchangeReached{});
   (void)news();
   see(exchange, ExchangeEnded{.how = How::client_gone, .message = "hung up", .client_died = true});
-  EXPECT_EQ(processes_in(told), 1);
+  EXPECT_EQ(processes_in(reported), 1);
   EXPECT_EQ(news().find("idle"), std::string::npos);
 }
 
@@ -416,24 +416,25 @@ TEST_F(Relaying, many_exchanges_take_bounded_memory) {
   };
   std::size_t reports = 0;
   std::size_t half = 0;  // bytes of memory then; with a sanitizer always none
-  const auto take = [&](std::uint64_t exchange, auto what) {
-    for (const auto& batch : small.take({.exchange = exchange, .at = now, .what = std::move(what)}))
+  const auto record = [&](std::uint64_t exchange, auto what) {
+    for (const auto& batch :
+         small.record({.exchange = exchange, .at = now, .what = std::move(what)}))
       reports += batch.reports.size();
   };
   const int count = repetitions(100'000);
   for (int n = 1; n <= count; ++n) {
     const auto exchange = static_cast<std::uint64_t>(n);
     now += 10ms;
-    take(exchange, ExchangeBegan{.method = "POST",
-                                 .target = "/v1/chat/completions",
-                                 .session = "s" + std::to_string(n % 1'000),
-                                 .body = body(n)});
-    take(exchange, AnswerBegan{.status = 200, .content_type = "application/json"});
-    take(exchange,
-         AnswerPiece{R"({"id":"r)" + std::to_string(n) +
-                     R"(","choices":[{"message":{"content":"A"},"finish_reason":"stop"}]})"});
+    record(exchange, ExchangeBegan{.method = "POST",
+                                   .target = "/v1/chat/completions",
+                                   .session = "s" + std::to_string(n % 1'000),
+                                   .body = body(n)});
+    record(exchange, AnswerBegan{.status = 200, .content_type = "application/json"});
+    record(exchange,
+           AnswerPiece{R"({"id":"r)" + std::to_string(n) +
+                       R"(","choices":[{"message":{"content":"A"},"finish_reason":"stop"}]})"});
     // Some are never heard of again.
-    if (n % 7 != 0 || n > count / 4) take(exchange, ExchangeEnded{});
+    if (n % 7 != 0 || n > count / 4) record(exchange, ExchangeEnded{});
     if (n == count / 2) half = mallinfo2().uordblks;
   }
   EXPECT_GT(reports, 3U * static_cast<std::size_t>(count));

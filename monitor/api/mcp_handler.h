@@ -16,12 +16,12 @@ struct McpRequest {
   std::function<bool()> allowed{};  ///< Whether the permission still holds. From any thread.
 };
 
-class McpDoor {
+class McpHandler {
  public:
-  McpDoor() = default;
-  McpDoor(const McpDoor&) = delete;
-  McpDoor& operator=(const McpDoor&) = delete;
-  virtual ~McpDoor() = default;
+  McpHandler() = default;
+  McpHandler(const McpHandler&) = delete;
+  McpHandler& operator=(const McpHandler&) = delete;
+  virtual ~McpHandler() = default;
 
   /// Answers from any thread. Thread-safe.
   virtual void answer(McpRequest request, Reply reply) = 0;

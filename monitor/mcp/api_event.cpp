@@ -1,4 +1,4 @@
-#include "mcp/told_event.h"
+#include "mcp/api_event.h"
 
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace watchdog::monitor {
 
-Event told_event(const nlohmann::json& object) {
+Event api_event(const nlohmann::json& object) {
   using mcp::number_in;
   Event event{.seq = number_in(object, "seq"),
               .at = WallTime{Millis{number_in(object, "at_ms")}},

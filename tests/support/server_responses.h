@@ -11,7 +11,7 @@
 namespace watchdog::test {
 
 /// An answer of HTTP. A plain value.
-struct ServerTold {
+struct ServerResponse {
   int status = 200;
   std::string body{};
   std::string content_type = "application/json; charset=utf-8";
@@ -30,9 +30,9 @@ struct ServerManners {
 
 /// The server's answer at a path of `question_at`. `since` is its view when its metrics were read
 /// last: its gauges count from there.
-[[nodiscard]] ServerTold told_at(std::string_view path, const ServerView& view,
-                                 const ServerView& since, const SimulatedModel& model,
-                                 const ServerManners& manners);
+[[nodiscard]] ServerResponse response_at(std::string_view path, const ServerView& view,
+                                         const ServerView& since, const SimulatedModel& model,
+                                         const ServerManners& manners);
 
 /// Its own head line, or empty.
 [[nodiscard]] std::string_view server_header(ServerBuild build);

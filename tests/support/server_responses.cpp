@@ -1,4 +1,4 @@
-#include "support/server_tells.h"
+#include "support/server_responses.h"
 
 #include <algorithm>
 #include <array>
@@ -13,13 +13,13 @@ constexpr bool is_llama(ServerBuild build) {
   return build <= ServerBuild::llama_cpp_2025;
 }
 
-ServerTold refusal(int status, std::string_view message, std::string_view type) {
+ServerResponse refusal(int status, std::string_view message, std::string_view type) {
   return {.status = status,
           .body = json{{"error", {{"code", status}, {"message", message}, {"type", type}}}}.dump()};
 }
 
-ServerTold props_of(const ServerView& view, const SimulatedModel& model,
-                    const ServerManners& manners) {
+ServerResponse props_of(const ServerView& view, const SimulatedModel& model,
+                        const ServerManners& manners) {
   json body = {{"default_generation_settings",
                 {{"n_ctx", model.context}, {"params", {{"temperature", 0.8}}}}},
                {"total_slots", model.slots},
@@ -30,7 +30,7 @@ ServerTold props_of(const ServerView& view, const SimulatedModel& model,
   return {.body = body.dump()};
 }
 
-ServerTold slots_of(const ServerView& view, const SimulatedModel& model) {
+ServerResponse slots_of(const ServerView& view, const SimulatedModel& model) {
   const bool is_new = model.build != ServerBuild::llama_cpp_2025;
   json all = json::array();
   for (const SlotView& slot : view.slots) {
@@ -69,37 +69,37 @@ void metric(std::string& out, std::string_view name, std::string_view type, std:
   out.append(std::to_string(value)).append("\n");
 }
 
-ServerTold metrics_of(const ServerView& view, const ServerView& since,
-                      const SimulatedModel& model) {
-  ServerTold told{.content_type = "text/plain; version=0.0.4"};
+ServerResponse metrics_of(const ServerView& view, const ServerView& since,
+                          const SimulatedModel& model) {
+  ServerResponse response{.content_type = "text/plain; version=0.0.4"};
   if (model.build == ServerBuild::vllm) {
-    metric(told.body, "vllm:num_requests_running", "gauge", view.running);
-    metric(told.body, "vllm:num_requests_waiting", "gauge", view.queued);
-    metric(told.body, "vllm:prompt_tokens_total", "counter", view.prompt_total);
-    metric(told.body, "vllm:generation_tokens_total", "counter", view.written_total);
-    metric(told.body, "process_start_time_seconds", "gauge", view.started);
-    return told;
+    metric(response.body, "vllm:num_requests_running", "gauge", view.running);
+    metric(response.body, "vllm:num_requests_waiting", "gauge", view.queued);
+    metric(response.body, "vllm:prompt_tokens_total", "counter", view.prompt_total);
+    metric(response.body, "vllm:generation_tokens_total", "counter", view.written_total);
+    metric(response.body, "process_start_time_seconds", "gauge", view.started);
+    return response;
   }
   const auto reading = static_cast<std::int64_t>(model.read_rate);
   const auto writing = static_cast<std::int64_t>(model.write_rate);
-  metric(told.body, "llamacpp:prompt_tokens_total", "counter", view.prompt_total);
-  metric(told.body, "llamacpp:prompt_seconds_total", "counter",
+  metric(response.body, "llamacpp:prompt_tokens_total", "counter", view.prompt_total);
+  metric(response.body, "llamacpp:prompt_seconds_total", "counter",
          view.prompt_total / std::max<std::int64_t>(reading, 1));
-  metric(told.body, "llamacpp:tokens_predicted_total", "counter", view.written_total);
-  metric(told.body, "llamacpp:tokens_predicted_seconds_total", "counter",
+  metric(response.body, "llamacpp:tokens_predicted_total", "counter", view.written_total);
+  metric(response.body, "llamacpp:tokens_predicted_seconds_total", "counter",
          view.written_total / std::max<std::int64_t>(writing, 1));
-  metric(told.body, "llamacpp:n_decode_total", "counter", view.decodes);
-  metric(told.body, "llamacpp:prompt_tokens_seconds", "gauge",
+  metric(response.body, "llamacpp:n_decode_total", "counter", view.decodes);
+  metric(response.body, "llamacpp:prompt_tokens_seconds", "gauge",
          view.prompt_total > since.prompt_total ? reading : 0);
-  metric(told.body, "llamacpp:predicted_tokens_seconds", "gauge",
+  metric(response.body, "llamacpp:predicted_tokens_seconds", "gauge",
          view.written_total > since.written_total ? writing : 0);
-  metric(told.body, "llamacpp:requests_processing", "gauge", view.running);
-  metric(told.body, "llamacpp:requests_deferred", "gauge", view.queued);
-  told.headers = "Process-Start-Time-Unix: " + std::to_string(view.started) + "\r\n";
-  return told;
+  metric(response.body, "llamacpp:requests_processing", "gauge", view.running);
+  metric(response.body, "llamacpp:requests_deferred", "gauge", view.queued);
+  response.headers = "Process-Start-Time-Unix: " + std::to_string(view.started) + "\r\n";
+  return response;
 }
 
-ServerTold models_of(const ServerManners& manners) {
+ServerResponse models_of(const ServerManners& manners) {
   return {.body = json{{"object", "list"},
                        {"data", json::array({{{"id", manners.model},
                                               {"object", "model"},
@@ -154,8 +154,8 @@ std::optional<Question> question_at(std::string_view path, ServerBuild build) {
   return std::nullopt;
 }
 
-ServerTold told_at(std::string_view path, const ServerView& view, const ServerView& since,
-                   const SimulatedModel& model, const ServerManners& manners) {
+ServerResponse response_at(std::string_view path, const ServerView& view, const ServerView& since,
+                           const SimulatedModel& model, const ServerManners& manners) {
   if (is_llama(model.build) && view.is_loading)
     return refusal(503, "Loading model", "unavailable_error");
   if (path == "/") return {.body = "Ollama is running", .content_type = "text/plain"};

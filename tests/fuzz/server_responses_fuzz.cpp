@@ -26,10 +26,10 @@ std::vector<std::string> fuzz_seeds() {
 }
 
 void try_input(std::string_view text) {
-  for (const auto path : telling_paths)
+  for (const auto path : probe_paths)
     for (const int status : {200, 404, 503}) (void)server_of(path, status, text, text);
   (void)props_from(text);
-  if (const auto slots = slot_sights_from(text)) FUZZ_REQUIRE(slots->size() <= 1'024);
+  if (const auto slots = slot_samples_from(text)) FUZZ_REQUIRE(slots->size() <= 1'024);
   if (const auto slots = slots_from(text)) {
     const CheckSeeds own(1);
     const auto free = free_slot(*slots, own);

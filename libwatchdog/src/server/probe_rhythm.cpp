@@ -16,7 +16,7 @@ Millis times(Millis time, double factor) {
 
 }  // namespace
 
-void LookRhythm::looked(const Look& look) {
+void ProbeRhythm::looked(const Look& look) {
   pause_ = (look.took - look.in_vain) * pause_factor;
   const bool stays = look.changed || look.unanswered;
   interval_ = stays ? look_every_ : std::min(times(interval_, rarer), times(look_every_, rarest));

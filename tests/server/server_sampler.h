@@ -22,13 +22,13 @@ struct Standpoint {
 };
 
 /// Use from one thread at a time.
-class ServerLooker {
+class ServerSampler {
  public:
   /// Gets each piece that an open request's connection is seen to get.
-  using Hearer = std::function<void(std::uint64_t request, const Piece& piece)>;
+  using FindingSink = std::function<void(std::uint64_t request, const Piece& piece)>;
 
-  ServerLooker(SimulatedServer& server, Standpoint from, Hearer hearer = {})
-      : server_(server), from_(from), hearer_(std::move(hearer)) {}
+  ServerSampler(SimulatedServer& server, Standpoint from, FindingSink sink = {})
+      : server_(server), from_(from), sink_(std::move(sink)) {}
 
   void opened(std::uint64_t request, bool stream = true);
   /// Takes what the connections of the open requests got by now, as looks do too.
@@ -50,14 +50,14 @@ class ServerLooker {
  private:
   [[nodiscard]] std::optional<ServerView> answer_to(std::optional<std::uint64_t>& asked,
                                                     Question question);
-  void ask_all(ServerSample& sight);
-  void ask_slots(ServerSample& sight);
-  void ask_metrics(ServerSample& sight);
-  void see_process(ServerSample& sight);
+  void ask_all(ServerSample& sample);
+  void ask_slots(ServerSample& sample);
+  void ask_metrics(ServerSample& sample);
+  void see_process(ServerSample& sample);
 
   SimulatedServer& server_;
   Standpoint from_;
-  Hearer hearer_;
+  FindingSink sink_;
   ServerWatch watch_;
   std::map<RequestId, RequestSample> open_;
   ServerSample last_;
