@@ -122,6 +122,11 @@ struct Names<BudgetVisibility> {
   if (visibility != BudgetVisibility::thresholds) return visibility == BudgetVisibility::always;
   return before != now || now >= BudgetStage::low;
 }
+/// Its name before 0.2; goes with 0.3.
+[[nodiscard]] constexpr bool is_told(BudgetVisibility visibility, std::optional<BudgetStage> before,
+                                     BudgetStage now) noexcept {
+  return is_shown(visibility, before, now);
+}
 
 /// Names of reports of kind `budget`. One with a `call_id` is about the child session of that id;
 /// one without, about the session itself.

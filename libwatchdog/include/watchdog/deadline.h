@@ -220,6 +220,11 @@ struct TimeoutHint {
 /// text; other text is not changed. `declares`: names of the tool's own arguments.
 [[nodiscard]] TimeoutHint extract_hint(std::string& arguments,
                                        const std::vector<std::string>& declares);
+/// Its name before 0.2; goes with 0.3.
+[[nodiscard]] inline TimeoutHint take_hint(std::string& arguments,
+                                           const std::vector<std::string>& declares) {
+  return extract_hint(arguments, declares);
+}
 
 /// The deadline of one call. A plain value.
 struct ResolvedDeadline {

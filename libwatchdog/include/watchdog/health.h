@@ -194,6 +194,11 @@ class Case {
   /// event are appended to `changes` first, then those of the event. `details` may be null.
   void fold(const Event& event, std::vector<Transition>& changes,
             const DetailProvider* details = nullptr);
+  /// Its name before 0.2; goes with 0.3.
+  void take(const Event& event, std::vector<Transition>& changes,
+            const DetailProvider* details = nullptr) {
+    fold(event, changes, details);
+  }
 
   /// Concludes what follows from time alone up to and including `now`.
   void expire(Instant now, std::vector<Transition>& changes,

@@ -51,7 +51,8 @@ enum class ReportKind : std::uint8_t {
   tool_progress,    ///< the progress of a running call
   tool_timeout,     ///< a call was given up: an error instead of its result
   evidence,         ///< the state of the model server for one request
-  resume            ///< a wait is over; `name` is its subject, empty: any wait; see call_id
+  resume,           ///< a wait is over; `name` is its subject, empty: any wait; see call_id
+  chant = text_repetition  ///< Its name before 0.2; goes with 0.3.
 };
 
 template <>

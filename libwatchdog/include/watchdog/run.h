@@ -182,6 +182,8 @@ class LimitWatch {
 
   /// Returns the limits that were passed since the last call, oldest first.
   [[nodiscard]] std::vector<LimitPassed> drain(Millis now);
+  /// Its name before 0.2; goes with 0.3.
+  [[nodiscard]] std::vector<LimitPassed> take(Millis now) { return drain(now); }
   /// Returns when the next one will be passed; empty: none is near.
   [[nodiscard]] std::optional<Millis> next() const;
 

@@ -138,6 +138,10 @@ class ToolReporter {
   void on_event(const ToolEvent& event);
   /// Reports an event of a turn.
   void on_event(const TurnEvent& event);
+  /// Its name before 0.2; goes with 0.3.
+  void take(const ToolEvent& event) { on_event(event); }
+  /// Its name before 0.2; goes with 0.3.
+  void take(const TurnEvent& event) { on_event(event); }
   /// From now on an abort of a turn or a call of the session, from any process, takes effect here.
   /// REQUIRES: the registry outlives this object.
   void obey(TurnRegistry& turns);

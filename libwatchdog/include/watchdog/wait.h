@@ -131,6 +131,8 @@ struct IterationCount {
 
   /// Folds in the session's next event.
   void fold(const Event& event);
+  /// Its name before 0.2; goes with 0.3.
+  void take(const Event& event) { fold(event); }
 };
 
 /// A session as a wait sees it; valid during the call that gets it.
