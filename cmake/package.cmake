@@ -1,4 +1,4 @@
-# Debian packages by CPack, from the install components `monitor`, `lib` and `dev`. scripts/package runs it.
+# Packages by CPack, for Debian and for distributions with RPM, from the install components `monitor`, `lib` and `dev`. scripts/package runs it.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME watchdog-monitor)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # each package has its own
@@ -9,9 +9,10 @@ set(CPACK_COMPONENTS_ALL monitor lib dev)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
     OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-# Debian wants some files elsewhere or compressed: this moves what CMake installed.
-set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian_layout.cmake)
+# Distributions want some files elsewhere or compressed: this moves what CMake installed.
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/package_layout.cmake)
 set(CPACK_WATCHDOG_SOURCE ${PROJECT_SOURCE_DIR})
+set(CPACK_WATCHDOG_STATIC ${CMAKE_BINARY_DIR}/bin/watchdog-monitor-static)
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -57,4 +58,5 @@ set(CPACK_DEBIAN_DEV_DESCRIPTION "reports of an agent's progress, development fi
 This package has what is needed to build agents that watchdog-monitor watches:
 headers for C and C++, the static libraries for C++, the link to the shared
 library for C, and files for CMake and pkg-config.")
+include(${CMAKE_CURRENT_LIST_DIR}/package_rpm.cmake)
 include(CPack)

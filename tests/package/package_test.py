@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Usage: package_test.py BUILD
 
-Packs what BUILD has compiled, has lintian look at the packages, and installs, upgrades, removes and purges them in a
-clean Debian. That Debian is made once and kept in BUILD/tests/package. Where it cannot be made, the packages go into a
-folder, and the output says so.
+Packs what BUILD has compiled, twice, has lintian look at the packages, and installs, upgrades, removes and purges them
+in a clean Debian. That Debian is made once and kept in BUILD/tests/package. Where it cannot be made, the packages go
+into a folder, and the output says so. RPM packages are made and installed where rpmbuild exists.
 """
 
 import hashlib
@@ -40,6 +40,14 @@ HELD = {
         usr/lib/libwatchdog_progress.a usr/lib/libwatchdog_agent.a usr/lib/pkgconfig/watchdog.pc
         usr/lib/cmake/watchdog/watchdog-config.cmake""",
 }
+# Where RPM has other files: the tarball's program, and folders of 64-bit libraries.
+RPM_HELD = {
+    "watchdog-monitor": HELD["watchdog-monitor"].replace("usr/bin/watchdog-demo-agent ", "").replace("vendor-completions", "site-functions"),
+    "libwatchdog0": "usr/lib64/libwatchdog.so.0",
+    "libwatchdog-devel": HELD["libwatchdog-dev"].replace("usr/lib/", "usr/lib64/"),
+}
+# Another clock, time zone, language and mask of file modes.
+ELSEWHERE = {**os.environ, "TZ": "Pacific/Kiritimati", "LC_ALL": "C.UTF-8", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 began = time.monotonic()
 
 
@@ -81,6 +89,48 @@ def pack(build, work):
         out("dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", tree, newer[name])
     shutil.rmtree(tree)
     return packages, newer
+
+
+def check_same_bytes(build, work):
+    """Whoever packs a build, and whenever: the packages are the same."""
+    out("sh", "-c", 'umask 077 && exec "$@"', "-", "faketime", "-f", "+400d", SOURCE / "scripts/package", "--build", build, "--output", work / "again", env=ELSEWHERE)
+    sums = [(work / name / "SHA256SUMS").read_text() for name in ("dist", "again")]
+    expect(sums[0] == sums[1], f"two packings of one build differ:\n{sums[0]}{sums[1]}")
+    shutil.rmtree(work / "again")
+
+
+def check_rpm(build, work):
+    """The RPM packages have the files of the Debian packages, need no library of Debian, and can be installed."""
+    # Few bytes less are not worth twenty seconds here, so the compression is another one than that of a release.
+    out("cpack", "--config", build / "CPackConfig.cmake", "-G", "RPM", "-D", "CPACK_RPM_COMPRESSION_TYPE=gzip", "-B", work / "rpm")
+    packages = {out("rpm", "-qp", "--queryformat", "%{NAME}", file): file for file in (work / "rpm").glob("*.rpm")}
+    expect(sorted(packages) == sorted(RPM_HELD), f"these were built: {sorted(packages)}")
+    owned = []
+    for name, file in packages.items():
+        paths = out("rpm", "-qpl", file).splitlines()
+        missing = [path for path in RPM_HELD[name].split() if f"/{path}" not in paths]
+        expect(not missing, f"{name} has no {missing}")
+        expect(not {path.removeprefix(".") for path in THEIRS} & set(paths), f"{name} has files of the package watchdog")
+        owned += [path for path in paths if re.fullmatch(r"/usr/(lib|lib64|libexec|bin|share)(/(systemd|systemd/\w+|man|man/man1|licenses|cmake|pkgconfig))?", path)]
+        expect(f"/usr/share/licenses/{name}/LICENSE" in paths, f"{name} has no licence")
+        scripts = out("rpm", "-qp", "--queryformat", "%{PREIN}\n%{POSTIN}\n%{PREUN}\n%{POSTUN}\n", file).replace("(none)", "")
+        out("sh", "-n", "-c", scripts)
+    expect(not owned, f"the packages own folders of other packages: {owned}")
+    needed = [line for line in out("rpm", "-qp", "--requires", packages["watchdog-monitor"]).splitlines() if not line.startswith(("rpmlib(", "/bin/sh", "rtld("))]
+    expect(not needed, f"watchdog-monitor needs {needed}")
+    expect("libwatchdog.so.0(LIBWATCHDOG_0)(64bit)" in out("rpm", "-qp", "--provides", packages["libwatchdog0"]), "libwatchdog0 does not name its interface")
+
+    root = work / "rpm-root"
+    installed = ["rpm", "--root", root, "--dbpath", "/var/lib/rpm"]
+    out(*installed, "--install", "--nodeps", "--noscripts", *packages.values())
+    version = out(root / "usr/bin/watchdog-monitor", "--version").strip()
+    expect(out("rpm", "-qp", "--queryformat", "%{VERSION}", packages["watchdog-monitor"]) == version, f"--version printed {version}")
+    flags = out("pkg-config", "--cflags", "--libs", "watchdog", env={**os.environ, "PKG_CONFIG_PATH": str(root / "usr/lib64/pkgconfig")}).split()
+    out("cc", SOURCE / "tests/report/agent.c", "-o", work / "rpm-agent", *flags)
+    out(work / "rpm-agent", work / "rpm-agent.db", "in-rpm", env={**os.environ, "LD_LIBRARY_PATH": str(root / "usr/lib64")})
+    out(*installed, "--erase", "--noscripts", *packages)
+    left = [str(path.relative_to(root)) for path in (root / "usr").rglob("*") if path.is_file()]
+    expect(not left, f"removing left {left}")
 
 
 def check_contents(packages):
@@ -320,12 +370,16 @@ def main():
 
 def test(build, work, clean):
     packages, newer = pack(build, work)
-    say("packed")
+    check_same_bytes(build, work)
+    say("packed twice, with the same bytes")
     check_contents(packages)
     with subprocess.Popen(["lintian", "--allow-root", "--fail-on", "error", "--tag-display-limit", "0", *packages.values()], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True) as lint:
         agent = build_in_c(packages, work)
         say("built an agent in C with the packages")
+        if shutil.which("rpmbuild") and (build / "bin/watchdog-monitor-static").exists():
+            check_rpm(build, work)
+            say("made, installed and removed RPM packages")
         try:
             if not clean:
                 raise Unavailable("this process may not mount and chroot")
