@@ -142,11 +142,12 @@ class _Connection:
         self._server = server
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http: Optional[http.client.HTTPConnection] = None
+        self._socket: Optional[socket.socket] = None  # of the answer; the connection forgets it if the server will close it
 
     def close(self) -> None:
         if self._http:
             self._http.close()
-            self._http = None
+            self._http = self._socket = None
 
     def open(self, method: str, path: str, body: Optional[bytes] = None, timeout_s: float = _ANSWER_S,
              headers: Mapping[str, str] = {}) -> http.client.HTTPResponse:
@@ -158,6 +159,7 @@ class _Connection:
                 self._http = make(url.netloc.rpartition("@")[2], timeout=timeout_s)
             try:
                 self._http.request(method, url.path.rstrip("/") + path, body, {**self._headers, **headers})
+                self._socket = self._http.sock
                 return self._http.getresponse()
             except (OSError, http.client.HTTPException) as error:
                 self.close()
@@ -183,9 +185,9 @@ class _Connection:
 
     def interrupt(self) -> None:
         """Makes a read in another thread end. Thread-safe."""
-        connection = self._http
+        reading = self._socket
         with contextlib.suppress(OSError, AttributeError):
-            connection.sock.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
+            reading.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
 
 
 def _error_of(response: http.client.HTTPResponse, text: bytes) -> MonitorError:

@@ -414,6 +414,14 @@ describe('bad monitors', () => {
   });
 });
 
+test('it reports and waits where calls of POSIX are missing', async () => {
+  for (const platform of ['darwin', 'win32']) {
+    const words = [new URL('other_system.mjs', import.meta.url).pathname, `on-${platform}`, platform];
+    const { stdout } = await run(process.execPath, words, { env: { ...process.env, WATCHDOG_SERVER: server, WATCHDOG_TOKEN: real.token } });
+    assert.equal(stdout, 'ok\n');
+  }
+});
+
 test('the example of the documentation runs', async () => {
   const text = readFileSync(new URL('../../docs/how-to/report-from-code.md', import.meta.url), 'utf8');
   const example = text.slice(text.indexOf('## JavaScript')).match(/```js\n([^]*?)```/)[1].replace("'watchdog-client'", `'${library}watchdog.js'`);

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The Python client against a real monitor, and against what is none."""
 
+import http.server
 import json
 import logging
 import os
@@ -95,6 +96,15 @@ class Reports(WithMonitor):
             reporter.incomplete("max_iterations_reached")
             reporter.failed("no")
         self.assertEqual([event["outcome"] for event in self.told("end")], ["incomplete"])
+
+    def test_it_reports_and_waits_where_calls_of_posix_are_missing(self):
+        environment = {**os.environ, "WATCHDOG_SERVER": self.url, "WATCHDOG_TOKEN": self.server.secret}
+        for platform in ("darwin", "win32"):
+            with self.subTest(platform):
+                words = [sys.executable, "-X", "warn_default_encoding", "-W", "error::EncodingWarning:watchdog_client", "-W", "error::EncodingWarning:build_backend",
+                         "-W", "error::EncodingWarning:pytest_watchdog", str(HERE / "other_system.py"), f"on-{platform}", platform]
+                done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+                self.assertEqual((done.stdout, done.returncode), ("ok\n", 0), done.stderr)
 
     def test_a_cancel_is_heard_with_the_next_answer_also_by_an_agent_that_is_silent(self):
         heard = threading.Event()
@@ -277,6 +287,32 @@ class Waits(WithMonitor):
         self.begin(lambda: self.wait("health=starting") and process.kill())
         self.reporter().heartbeat(1)
         self.assertIn("was ended by signal 9, and the session has not ended", self.assertFails("dead", process=process))
+
+    def test_a_process_that_is_gone_ends_the_wait_while_nobody_reports(self):
+        """This monitor never says anything else on its stream, so only the end of the process can end the wait."""
+        asked = threading.Event()
+
+        class Silent(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                stream = self.path.endswith("?include=events,sessions")
+                self.send_response(200 if stream else 404)
+                self.send_header("Connection", "close")
+                self.end_headers()
+                if stream:
+                    asked.set()
+                    self.connection.recv(1)
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Silent) as silent, unittest.mock.patch.object(watchdog_client, "_QUIET_S", None):
+            self.begin(silent.serve_forever)
+            process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+            self.begin(lambda: (asked.wait(), process.stdin.close()))
+            with self.assertRaises(WaitFailed) as failed:
+                Monitor(f"http://127.0.0.1:{silent.server_port}", "").wait("never", process=process)
+            self.assertEqual(failed.exception.end, "no_session")
+            silent.shutdown()
 
     def test_misuse_is_a_value_error(self):
         for what in ("done", "health=happy", "health", "", "state-change="):
