@@ -19,6 +19,10 @@ quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "$*"; }; }
 fail() { echo "FAILED: $*" >&2; exit 1; }
 find_here=(-DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
 
+# On another system the configuration ends with the reason.
+if cmake -S "$root" -B "$work/other" -DCMAKE_SYSTEM_NAME=FreeBSD >"$work/log" 2>&1; then fail "a build for FreeBSD was configured"; fi
+grep -q 'need Linux, not FreeBSD' "$work/log" || { cat "$work/log" >&2; fail "a build for FreeBSD says nothing about Linux"; }
+
 # To a prefix other than the configured one, then moved: the place of an installation is known
 # only when it is used.
 quietly cmake --install "$build" --prefix "$work/first"

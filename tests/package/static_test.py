@@ -267,6 +267,23 @@ def check_archives(build, folder):
     expect("usr/bin/watchdog-monitor" in owners, f"the image has other files: {sorted(owners)[:5]}")
 
 
+def check_compiled_elsewhere(build, folder):
+    """The helper compiled in another folder, at another time, has the same bytes. `scripts/release --verify` compares everything."""
+    place = folder / "another/place/of another length"
+    place.mkdir(parents=True)
+    for name in ("CMakeLists.txt", "CMakePresets.json", "LICENSE", "clients", "cmake", "libwatchdog", "monitor", "packaging", "schemas"):
+        copy = shutil.copytree if (SOURCE / name).is_dir() else shutil.copy
+        copy(SOURCE / name, place / name)
+    cache = (build / "CMakeCache.txt").read_text()
+    settings = [f"-D{name}={found[1]}" for name in ("CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_CXX_FLAGS", "CMAKE_UNITY_BUILD", "WATCHDOG_WERROR")
+                if (found := re.search(rf"^{name}:\w+=(.*)$", cache, re.M))]
+    elsewhere = {**os.environ, "TZ": "Pacific/Kiritimati", "LC_ALL": "C.UTF-8", "CCACHE_DISABLE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    out("faketime", "-f", "+400d", "cmake", "-S", place, "-B", place / "made", "-G", "Ninja", "-DWATCHDOG_TESTS=OFF", *settings, env=elsewhere)
+    out("faketime", "-f", "+400d", "ninja", "-C", place / "made", "bin/watchdog-exec", env=elsewhere)
+    same = (build / "bin/watchdog-exec").read_bytes() == (place / "made/bin/watchdog-exec").read_bytes()
+    expect(same, "watchdog-exec differs between two folders")
+
+
 def check_manifests(image):
     """Compose and Kubernetes start the image as the Dockerfile does, as the same user."""
     command = image.file.words[1:]
@@ -317,6 +334,7 @@ def main():
         check_bill(build, folder)
         check_tarball(build, folder)
         check_archives(build, folder)
+        check_compiled_elsewhere(build, folder)
     return 0
 
 
