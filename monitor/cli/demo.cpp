@@ -26,6 +26,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/monitor.h"
+#include "cli/scratch_folder.h"
 #include "core/store_thread.h"
 #include "http/event_loop.h"
 #include "terminal/output.h"
@@ -192,15 +193,6 @@ class Screen {
   std::map<std::string, std::string> shown_;
 };
 
-/// A directory that is gone with the demo.
-struct Scratch {
-  std::filesystem::path path;
-  ~Scratch() {
-    std::error_code ignored;
-    if (!path.empty()) std::filesystem::remove_all(path, ignored);
-  }
-};
-
 /// A few files that the example agent can look into.
 bool write_files(const std::filesystem::path& folder) {
   std::error_code error;
@@ -211,15 +203,6 @@ bool write_files(const std::filesystem::path& folder) {
     if (!file.flush()) return false;
   }
   return !error;
-}
-
-Result<std::filesystem::path> scratch_folder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "watchdog-demo-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) {
-    return Error{ErrorCode::exhausted,
-                 std::string("no temporary directory: ") + std::strerror(errno)};
-  }
-  return std::filesystem::path(pattern);
 }
 
 /// Starts the scripted agents, and the real one.
@@ -259,11 +242,11 @@ Result<void> start_agents(Programs& programs, const DemoOptions& options,
 }  // namespace
 
 int demo(const DemoOptions& options, const std::filesystem::path& self) {
-  auto folder = scratch_folder();
-  if (!folder) return complain(folder.error());
-  const Scratch scratch{*folder};
-  const auto database = options.database.empty() ? scratch.path / "watchdog.db" : options.database;
-  const auto files = scratch.path / "files";
+  const auto scratch = ScratchFolder::make("demo");
+  if (!scratch) return complain(scratch.error());
+  const auto database =
+      options.database.empty() ? scratch->path() / "watchdog.db" : options.database;
+  const auto files = scratch->path() / "files";
   if (!write_files(files)) {
     return complain({ErrorCode::unavailable, "cannot write to " + files.string()});
   }

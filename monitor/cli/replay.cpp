@@ -16,11 +16,14 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/replay_page.h"
 #include "cli/replay_summary.h"
+#include "cli/scratch_folder.h"
 #include "cli/usage.h"
 #include "facts/ids.h"
 #include "facts/role.h"
 #include "ingest/recording.h"
+#include "ingest/trace.h"
 #include "observer/observer.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
@@ -37,6 +40,7 @@ struct ReplayOptions {
   std::string format;              ///< Empty: the content decides.
   ReplayLimits limits;
   bool json = false;
+  bool opens = false;  ///< Show the sessions as pages afterwards.
 };
 
 /// The limit of reports of one moment that are appended together.
@@ -80,10 +84,12 @@ class Player {
     return {};
   }
 
-  /// Returns a summary for each session. `trouble`: the error after which the rest was not read.
+  /// Returns a summary for each session. `session`: the id of one without an id. `trouble`: the
+  /// error after which the rest was not read.
   Result<std::vector<ReplaySummary>> play(const std::filesystem::path& file,
+                                          const std::string& session,
                                           std::optional<Error>& trouble) {
-    auto recording = open_recording(file, named<RecordingFormat>(options_.format));
+    auto recording = open_recording(file, named<RecordingFormat>(options_.format), session);
     if (!recording) return recording.error();
     tracks_.clear();
     order_.clear();
@@ -341,7 +347,8 @@ class Player {
 
 }  // namespace
 
-static int replay(const ReplayOptions& options) {
+/// Feeds the files and prints the findings. `sessions` gets the ids of those replayed.
+static int replay_files(const ReplayOptions& options, std::vector<std::string>& sessions) {
   const auto& limits = options.limits;
   TraceClock clock;
   auto store = Store::open(
@@ -353,13 +360,12 @@ static int replay(const ReplayOptions& options) {
   Table table({"CALLS", "OUTCOME", "HEALTH", "SUSPECT", "STUCK", "TRACE"});
   std::vector<ReplaySummary> detailed;
   const TraceCount count(options.traces.size());
-  std::size_t done = 0;
+  const auto names = sessions_in_names(options.traces);
   int code = exit_done;
-  for (const auto& file : options.traces) {
+  for (std::size_t at = 0; at < options.traces.size(); ++at) {
     std::optional<Error> trouble;
-    auto summaries = player.play(file, trouble);
-    ++done;
-    count.show(done);
+    auto summaries = player.play(options.traces[at], names[at], trouble);
+    count.show(at + 1);
     if (!summaries) trouble = summaries.error();
     if (trouble) {
       count.end_line();
@@ -368,6 +374,7 @@ static int replay(const ReplayOptions& options) {
     }
     if (!summaries) continue;
     for (auto& summary : *summaries) {
+      sessions.push_back(summary.session);
       if (options.json) {
         print_json(json_of(summary, limits));
         continue;
@@ -383,6 +390,20 @@ static int replay(const ReplayOptions& options) {
   if (!options.json && !table.is_empty()) print(table.text(terminal_width()));
   for (const auto& summary : detailed) print_details(summary, limits);
   return code;
+}
+
+static int replay(ReplayOptions options) {
+  std::optional<ScratchFolder> scratch;
+  if (options.opens && options.database.empty()) {
+    auto folder = ScratchFolder::make("replay");
+    if (!folder) return complain(folder.error());
+    scratch.emplace(std::move(*folder));
+    options.database = scratch->path() / "watchdog.db";
+  }
+  std::vector<std::string> sessions;
+  const int code = replay_files(options, sessions);
+  if (!options.opens || sessions.empty()) return code;
+  return std::max(code, show_replayed(options.database, sessions));
 }
 
 void add_replay(CommandLine& line) {
@@ -413,13 +434,17 @@ void add_replay(CommandLine& line) {
       ->check(one_of("pace", {"max", "recorded"}));
   command->add_option("--first-calls", options->first_calls, "Stop after this many tool calls")
       ->check(integer(1, INT32_MAX));
+  command->add_flag("--open", options->opens,
+                    "Then show the session as a page, until Ctrl-C; in a browser if there is one");
   command->add_flag("--json", options->json, "Print one JSON object per line");
   add_config(*command, *sources);
   command->callback([&line, options, sources] {
     line.code = with_settings(*sources, [&] { return replay(*options); });
   });
   command->footer(
-      "With --db FILE, `serve --db FILE` shows each replayed run as a session.\n"
+      "With --db FILE, `serve --db FILE` shows each replayed run as a session. --open does it at "
+      "once: it runs a monitor on a free port of this machine, and on a temporary database "
+      "without --db. A recording without a session id gets the file's name.\n"
       "Exit codes: 0 done, 1 a file could not be read whole, 2 usage, 3 refused settings, 5 not "
       "found.");
 }

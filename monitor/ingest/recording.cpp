@@ -310,8 +310,9 @@ Result<std::unique_ptr<RecordingReader>> read_values(const std::filesystem::path
 }  // namespace
 
 Result<Recording> open_recording(const std::filesystem::path& file,
-                                 std::optional<RecordingFormat> format) {
-  Recording recording{.session = session_in_name(file)};
+                                 std::optional<RecordingFormat> format,
+                                 const std::string& session) {
+  Recording recording{.session = session.empty() ? session_in_name(file) : session};
   std::error_code ignored;
   const auto size = std::filesystem::file_size(file, ignored);
   if (!ignored) recording.file_bytes = static_cast<std::int64_t>(size);

@@ -62,7 +62,7 @@ class RecordingReader {
 /// A recording that was opened. A plain value.
 struct Recording {
   RecordingFormat format = RecordingFormat::watchdog;
-  std::string session{};        ///< The session id in the file's name.
+  std::string session{};        ///< The id of a session for which the recording has none.
   std::int64_t file_bytes = 0;  ///< The size of the file; 0: it is not known.
   std::unique_ptr<RecordingReader> reader{};
 };
@@ -73,11 +73,13 @@ inline constexpr std::size_t recording_value_max = 64UL * 1024 * 1024;
 /// transcripts), at most. Files of the others may have any size.
 inline constexpr std::int64_t recording_file_max = 256L * 1024 * 1024;
 
-/// Opens a recording. Without a format its content decides; a pipe is `watchdog` then. Errors:
+/// Opens a recording. Without a format its content decides; a pipe is `watchdog` then. `session`:
+/// the id of a session for which the recording has none; empty: the file's name. Errors:
 /// `not_found`; `invalid`: the format was not recognized; `malformed`, `exhausted`, naming file and
 /// line.
 [[nodiscard]] Result<Recording> open_recording(const std::filesystem::path& file,
-                                               std::optional<RecordingFormat> format = {});
+                                               std::optional<RecordingFormat> format = {},
+                                               const std::string& session = {});
 
 }  // namespace watchdog::monitor
 

@@ -1,7 +1,9 @@
 #include "ingest/trace.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "codec/json.h"
 #include "facts/ids.h"
@@ -15,6 +17,22 @@ std::optional<std::int64_t> seq_in(const std::string& text) {
   const auto seq = object.find("seq");
   return seq != object.end() && seq->is_number_integer() ? std::optional(seq->get<std::int64_t>())
                                                          : std::nullopt;
+}
+
+/// The last `parts` parts of the path as an id, without the extension.
+std::string session_of_parts(const std::filesystem::path& file, std::size_t parts) {
+  const auto whole = std::filesystem::path(file).replace_extension().string();
+  auto begin = whole.size();
+  for (; begin > 0; --begin) {
+    if (whole[begin - 1] == '/' && --parts == 0) break;
+  }
+  auto id = whole.substr(begin);
+  for (auto& c : id) {
+    if (c == '/') c = ':';
+    if (!is_session_id(std::string_view(&c, 1))) c = '-';
+  }
+  if (id.size() > session_id_bytes_max) id = id.substr(id.size() - session_id_bytes_max);
+  return id.empty() ? "recording" : id;
 }
 
 }  // namespace
@@ -40,12 +58,23 @@ Result<std::optional<TraceLine>> Trace::next() {
 }
 
 std::string session_in_name(const std::filesystem::path& file) {
-  auto id = std::filesystem::path(file).replace_extension().string();
-  for (auto& c : id) {
-    if (c == '/') c = ':';
-    if (!is_session_id(std::string_view(&c, 1))) c = '-';
+  return session_of_parts(file, 1);
+}
+
+std::vector<std::string> sessions_in_names(const std::vector<std::filesystem::path>& files) {
+  constexpr std::size_t parts_max = 32;
+  std::vector<std::string> ids(files.size());
+  std::vector<std::size_t> open(files.size());
+  std::iota(open.begin(), open.end(), 0);
+  for (std::size_t parts = 1; parts <= parts_max && !open.empty(); ++parts) {
+    std::map<std::string, int> counts;
+    for (const auto at : open) {
+      ids[at] = session_of_parts(files[at], parts);
+      ++counts[ids[at]];
+    }
+    std::erase_if(open, [&](std::size_t at) { return counts[ids[at]] == 1; });
   }
-  return id.size() > session_id_bytes_max ? id.substr(id.size() - session_id_bytes_max) : id;
+  return ids;
 }
 
 }  // namespace watchdog::monitor

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ingest/bounded_lines.h"
 #include "watchdog/report.h"
@@ -21,8 +22,12 @@ struct TraceLine {
   int line = 0;          ///< Counted from 1.
 };
 
-/// Returns the session id in a file's name. Pure.
+/// Returns the session id that a file gives: its name without folder and extension. Pure.
 [[nodiscard]] std::string session_in_name(const std::filesystem::path& file);
+/// The same for several files. Files of one name get as many folders before it (`folder:name`) as
+/// tell them apart.
+[[nodiscard]] std::vector<std::string> sessions_in_names(
+    const std::vector<std::filesystem::path>& files);
 
 /// Reads a trace line by line. Use from one thread at a time.
 class Trace {

@@ -7,11 +7,14 @@ Usage: replay_test.py MONITOR
 import contextlib
 import json
 import os
+import pathlib
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 
@@ -19,6 +22,30 @@ PROGRAM = os.path.abspath(sys.argv.pop(1))
 def run(*words):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WATCHDOG_")} | {"WATCHDOG_CONFIG": ""}
     return subprocess.run([PROGRAM, *words], capture_output=True, text=True, env=environment, timeout=60)
+
+
+@contextlib.contextmanager
+def opened(*words, **variables):
+    """`replay --open` and the URL that it prints; ended by Ctrl-C."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("WATCHDOG_") and not k.endswith("DISPLAY")}
+    process = subprocess.Popen([PROGRAM, "replay", "--open", *words], stdout=subprocess.PIPE, text=True,
+                               env=environment | {"WATCHDOG_CONFIG": ""} | variables)
+    try:
+        url = next((line.split()[1] for line in process.stdout if line.startswith("open http")), None)
+        yield url
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        if process.wait(60) != 0:
+            raise AssertionError(f"replay --open ended with {process.returncode}")
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def fetched(url):
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return answer.read().decode()
 
 
 def event_ids(database):
@@ -63,6 +90,53 @@ class Replay(unittest.TestCase):
             again = run("replay", "--db", database, os.path.join(data, "openhands.json"))
             self.assertEqual(again.returncode, 1)
             self.assertIn("is in the database already", again.stderr)
+
+    def test_opens_a_replayed_run_as_a_session_page(self):
+        data = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "replay")
+        with tempfile.TemporaryDirectory() as folder:
+            with opened(os.path.join(data, "openhands.json"), TMPDIR=folder) as url:
+                base, _, session = url.partition("/sessions/")
+                self.assertEqual(session, "openhands")
+                self.assertIn("<html", fetched(url))
+                progress = json.loads(fetched(f"{base}/api/autonomous/progress/{session}"))
+                self.assertEqual((progress["lifecycle"], progress["agent"]), ("completed", "openhands"))
+                self.assertEqual(len(os.listdir(folder)), 1, "the temporary database")
+            self.assertEqual(os.listdir(folder), [], "nothing is left")
+            # Several sessions: the list. The database that was named stays.
+            files = [os.path.join(data, name) for name in ("openhands.json", "langfuse.json")]
+            with opened("--db", folder + "/w.db", *files) as url:
+                self.assertNotIn("/sessions/", url)
+                listed = json.loads(fetched(url + "/api/autonomous/sessions"))
+                self.assertEqual(len(listed["sessions"]), 2)
+            self.assertTrue(os.path.exists(folder + "/w.db"))
+        said = run("replay", "--open", "/nowhere/run.jsonl")
+        self.assertEqual((said.returncode, said.stdout), (5, ""))
+
+    def test_opens_a_browser_where_there_is_a_display(self):
+        data = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "replay")
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkfifo(folder + "/said")
+            program = pathlib.Path(folder, "xdg-open")
+            program.write_text(f'#!/bin/sh\necho "$1" >{folder}/said\n', encoding="utf-8")
+            program.chmod(0o700)
+            with opened(os.path.join(data, "openhands.json"), DISPLAY=":0",
+                        PATH=folder + ":" + os.environ["PATH"]) as url:
+                self.assertEqual(pathlib.Path(folder, "said").read_text(encoding="utf-8").strip(), url)
+
+    def test_names_a_session_after_its_file(self):
+        call = '{"kind":"tool_call","name":"a","call_id":"1","ts_ms":1795341601000}\n'
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("one/run", "two/run", "two/a b"):
+                path = pathlib.Path(folder, name + ".jsonl")
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(call, encoding="utf-8")
+            for files, ids in ((["one/run"], ["run"]), (["one/run", "two/run", "two/a b"], ["one:run", "two:run", "a-b"])):
+                said = run("replay", "--json", *(f"{folder}/{file}.jsonl" for file in files))
+                self.assertEqual([json.loads(line)["session"] for line in said.stdout.splitlines()], ids, said.stderr)
+            # The same file twice is refused.
+            said = run("replay", folder + "/one/run.jsonl", folder + "/one/run.jsonl")
+            self.assertEqual(said.returncode, 1)
+            self.assertIn("is in the database already", said.stderr)
 
     def test_treats_events_of_this_program_as_they_are(self):
         call = '{"kind":"tool_call","name":"a","call_id":"%d","ts_ms":1795341601000}\n'
