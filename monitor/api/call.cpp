@@ -6,6 +6,7 @@
 #include "api/explanation.h"
 #include "codec/json.h"
 #include "codec/progress.h"
+#include "core/estimator.h"
 #include "privacy/content.h"
 
 namespace watchdog::monitor {
@@ -20,12 +21,26 @@ Response json_response(JsonWriter& out, int status) {
   return {.status = status, .body = out.finish()};
 }
 
-Result<std::string> document_of(Backend& backend, std::string_view id, const Watched& watched) {
+bool may_be_estimated(const Backend& backend, const Watched& watched) {
+  return backend.estimator() != nullptr && !is_end(watched.judged.history.lifecycle) &&
+         backend.estimator()->knows(watched.description->agent);
+}
+
+Result<std::string> document_of(Backend& backend, StoreReader& reader, const SessionRow& row,
+                                const Watched& watched) {
+  if (!may_be_estimated(backend, watched)) return document_of(backend, row.id, watched);
+  const auto estimate = backend.estimator()->of(reader, row.key, watched.description->agent);
+  if (!estimate) return estimate.error();
+  return document_of(backend, row.id, watched, *estimate);
+}
+
+Result<std::string> document_of(Backend& backend, std::string_view id, const Watched& watched,
+                                const std::optional<Estimate>& estimate) {
   const auto explained_by = explanation(backend, id, watched.judged);
   if (!explained_by) return explained_by.error();
   const auto now = std::max(backend.now(), watched.judged.history.tick);
   return progress_document(id, watched.judged, *watched.description, now, system_clock().wall(),
-                           *explained_by);
+                           *explained_by, estimate);
 }
 
 Result<SessionFilter> filter_of(const Target& target, int limit_max) {

@@ -12,6 +12,7 @@
 #include "api/mcp_handler.h"
 #include "api/message.h"
 #include "api/target.h"
+#include "codec/progress.h"
 #include "core/alert_links.h"
 #include "core/backend.h"
 #include "core/feed.h"
@@ -58,7 +59,13 @@ void with_session(const CallPtr& call, std::function<Response(const Watched&)> a
 
 /// The progress document of a session, with the child that explains a wait.
 [[nodiscard]] Result<std::string> document_of(Backend& backend, std::string_view id,
-                                              const Watched& watched);
+                                              const Watched& watched,
+                                              const std::optional<Estimate>& estimate = {});
+/// The same with the estimate about a running session.
+[[nodiscard]] Result<std::string> document_of(Backend& backend, StoreReader& reader,
+                                              const SessionRow& row, const Watched& watched);
+/// Returns true if there may be an estimate about the session.
+[[nodiscard]] bool may_be_estimated(const Backend& backend, const Watched& watched);
 
 /// Returns true if no process can carry out a cancel: it is gone, or never reported.
 [[nodiscard]] bool unserved(const Case& judged);

@@ -63,9 +63,19 @@ bool rests(const SessionRow& row, const History& history) {
 }  // namespace
 
 void get_progress(const CallPtr& call) {
-  with_session(call, [call](const Watched& watched) {
-    auto document = document_of(call->backend, call->id, watched);
-    return document ? Response{.body = std::move(*document)} : error_response(document.error());
+  const auto reply = [call](Result<std::string> document) {
+    call->reply(document ? Response{.body = std::move(*document)}
+                         : error_response(document.error()));
+  };
+  const auto watched = call->backend.watched(call->id);
+  // An estimate needs the session's events.
+  if (watched && !may_be_estimated(call->backend, *watched))
+    return reply(document_of(call->backend, call->id, *watched));
+  reading(call, [call, reply](StoreReader& reader) {
+    const auto row = reader.session(call->id);
+    if (!row) return reply(row.error());
+    const auto found = look_up(call->backend, reader, *row);
+    reply(found ? document_of(call->backend, reader, *row, *found) : found.error());
   });
 }
 
@@ -100,7 +110,7 @@ void list_progress(const CallPtr& call) {
                       [call](StoreReader& reader, const SessionRow& row) -> Result<std::string> {
                         const auto watched = look_up(call->backend, reader, row);
                         if (!watched) return watched.error();
-                        return document_of(call->backend, row.id, *watched);
+                        return document_of(call->backend, reader, row, *watched);
                       });
 }
 

@@ -226,7 +226,7 @@ Result<std::string> Stream::document(StoreReader& reader) const {
   if (!row) return row.error();
   const auto watched = look_up(backend_, reader, *row);
   if (!watched) return watched.error();
-  return document_of(backend_, row->id, *watched);
+  return document_of(backend_, reader, *row, *watched);
 }
 
 Result<void> Stream::read_document(StoreReader& reader) {

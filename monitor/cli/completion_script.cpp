@@ -153,7 +153,7 @@ _watchdog_monitor() {
   if [[ $word == -* ]]; then
     COMPREPLY=($(compgen -W "$words" -- "$word"))
   elif [[ $of_session ]]; then
-    COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" )sh" +
+    COMPREPLY=($(compgen -W "$arguments $("${COMP_WORDS[0]}" )sh" +
          std::string(session_names) + R"sh()" -- "$word"))
   elif [[ $arguments ]]; then
     COMPREPLY=($(compgen -W "$arguments" -- "$word"))
@@ -174,6 +174,9 @@ std::string zsh_completion(const CLI::App& app) {
     for (const auto& option : command.options)
       for (const auto& flag : option.flags) cases += " \\\n        " + zsh_option(flag, option);
     if (command.accepts_session) {
+      if (!command.arguments.empty())
+        cases +=
+            " \\\n        " + shell_quoted("1:argument:(" + joined(command.arguments, " ") + ")");
       cases += " \\\n        '*:session:_watchdog_monitor_sessions'";
     } else if (!command.arguments.empty()) {
       cases +=
@@ -232,7 +235,8 @@ std::string fish_completion(const CLI::App& app) {
     }
     if (command.accepts_session) {
       lines += begin + " -f -a '(__watchdog_monitor_sessions)'\n";
-    } else if (!command.arguments.empty()) {
+    }
+    if (!command.arguments.empty()) {
       lines += begin + " -f -a '" + joined(command.arguments, " ") + "'\n";
     }
   }

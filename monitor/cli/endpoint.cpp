@@ -11,6 +11,7 @@
 
 #include "cli/token_file.h"
 #include "cli/token_search.h"
+#include "core/estimator.h"
 #include "terminal/output.h"
 #include "watchdog/settings.h"
 #include "watchdog/terminal_text.h"
@@ -151,6 +152,7 @@ Result<Endpoint> Endpoint::open(const Options& options) {
     endpoint.file_ = std::make_unique<FileBackend>(
         std::move(*reader), *offset ? **offset : latest->time_since_epoch() - since_boot);
   }
+  endpoint.file_->set_estimator(std::make_shared<Estimator>(database));
   endpoint.check_service_ =
       std::make_unique<CheckService>(*endpoint.file_, Model{}, CheckService::Options{});
   endpoint.api_ = std::make_unique<Api>(*endpoint.file_, *endpoint.check_service_,

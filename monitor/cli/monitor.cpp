@@ -27,6 +27,7 @@
 #include "cli/log.h"
 #include "cli/pass_through.h"
 #include "cli/token_file.h"
+#include "core/estimator.h"
 #include "core/store_thread.h"
 #include "export/otlp_exporter.h"
 #include "http/client.h"
@@ -263,6 +264,8 @@ Result<void> Monitor::State::open_store(const Settings& settings) {
        .metrics = &metrics});
   if (!started) return started.error();
   store_thread = std::move(*started);
+  store_thread->set_estimator(
+      std::make_shared<Estimator>(own.db.empty() ? default_database() : own.db));
   return {};
 }
 

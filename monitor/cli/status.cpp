@@ -62,6 +62,7 @@ static int status(const StatusOptions& options) {
   for (const auto& proof : document["evidence"]) {
     print_fact("evidence", "event " + shown(proof, "seq") + ": " + shown(proof, "note"));
   }
+  for (const auto& line : estimate_in(document)) print_fact("estimate", line);
   print_pending(document);
   return exit_done;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "store/store.h"
 
 namespace watchdog::monitor {
+
+class Estimator;
 
 /// Both implementations answer the same questions with the same meaning. Thread-safe.
 class Backend {
@@ -61,9 +64,16 @@ class Backend {
   /// False: the file is far above its limit of size, and reports are refused until old ones are
   /// dropped. Then `trouble` says so, too.
   [[nodiscard]] virtual bool has_room() const { return true; }
+  /// Estimates about running sessions. Null: this process makes none.
+  [[nodiscard]] Estimator* estimator() const noexcept { return estimator_.get(); }
+  /// REQUIRES: before any question.
+  void set_estimator(std::shared_ptr<Estimator> estimator) { estimator_ = std::move(estimator); }
   /// Of a running monitor; null and empty for a file.
   [[nodiscard]] virtual const Metrics* metrics() const { return nullptr; }
   [[nodiscard]] virtual std::optional<Vitals> vitals() const { return std::nullopt; }
+
+ private:
+  std::shared_ptr<Estimator> estimator_;
 };
 
 /// The error for reports while there is no room.

@@ -195,6 +195,7 @@ function showFacts(session) {
     ['Last change', changed === null ? null : [progress.lastChange, agoElement(changed)]],
     ['Heartbeats', progress.heartbeats],
     ['Heard from', heardFrom(session.sources)],
+    ['Similar sessions', session.estimate?.unfinished?.text], ['Calls left', session.estimate?.callsLeft?.text],
     ['Re-checked at', validUntil === null || hasEnded(session) ? null : [atWall(validUntil)]],
   ].filter(([, value]) => value !== null && value !== undefined);
   parts.facts.replaceChildren(...facts.flatMap(([name, value]) =>

@@ -80,6 +80,18 @@ std::string explanation_in(const json& document) {
          coloured(shown(*found, "health")) + ": " + shown(*found, "reason");
 }
 
+std::vector<std::string> estimate_in(const json& document) {
+  std::vector<std::string> texts;
+  // An older server has none.
+  const auto found = document.find("estimate");
+  if (found == document.end() || !found->is_object()) return texts;
+  for (const char* part : {"unfinished", "callsLeft"}) {
+    const auto one = found->find(part);
+    if (one != found->end() && one->is_object()) texts.push_back(shown(*one, "text"));
+  }
+  return texts;
+}
+
 namespace {
 
 /// An older server does not report the state.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "watchdog/time.h"
 
@@ -33,6 +34,8 @@ void print_fact(const char* name, const std::string& text);
 [[nodiscard]] std::string reason_in(const nlohmann::json& document);
 /// `because its child …`; empty if none explains it.
 [[nodiscard]] std::string explanation_in(const nlohmann::json& document);
+/// Returns what similar sessions suggest, one text each; empty: nothing is worth showing.
+[[nodiscard]] std::vector<std::string> estimate_in(const nlohmann::json& document);
 /// Returns the state of its model server, also of a row: `reads the prompt: 41,216 of 61,440
 /// tokens`; empty if unknown.
 [[nodiscard]] std::string server_in(const nlohmann::json& document);

@@ -16,7 +16,15 @@ PredictionModel small_model() {
   stage.runs = 2;
   stage.unfinished = 1;
   stage.scale.fill(1);
-  stage.agents = {{"a", 0.5}};
+  stage.agents = {{.name = "a",
+                   .offset = 0.5,
+                   .runs = 2,
+                   .unfinished = 1,
+                   .worth = Worth::shown,
+                   .blocks = {{.from = 0, .runs = 2, .unfinished = 1}}}};
+  model.lengths = {{.name = "a",
+                    .steps = {{.calls = 4, .at_risk = 60, .longer = 0.5},
+                              {.calls = 9, .at_risk = 30, .longer = 0}}}};
   stage.blocks = {{.from = -1, .runs = 1, .unfinished = 0},
                   {.from = 1, .runs = 1, .unfinished = 1}};
   stage.unlikely_from = 2;
@@ -40,6 +48,9 @@ void try_input(std::string_view text) {
     for (std::size_t at = 0; at < stage_count; ++at) {
       const auto found = predict(*model, at, Features{}, "a");
       FUZZ_REQUIRE(!found || std::isfinite(found->score));
+      (void)shown_prediction(*model, at, Features{}, "a");
+      const auto left = shown_calls_left(*model, stage_calls.at(at), "a");
+      FUZZ_REQUIRE(!left || (left->low >= 0 && left->low <= left->high));
     }
   } else {
     FUZZ_REQUIRE(!model.error().message.empty());

@@ -1,6 +1,7 @@
 // A session's page in a real browser, and what can be done from it.
 
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { barriers, launch, live, open } from './browser.mjs';
 import { Monitor, beats, call, change, lives, result } from './monitor.mjs';
@@ -47,6 +48,38 @@ onSession('says how it is, why, and what proves it', lives.stuck(), async (page)
   assert.match(await page.locator('.timeline .sums').getAttribute('aria-label'), /^Healths over .*stuck.* Now stuck\.$/);
   assert.match(await page.locator('.changes').innerText(), /stuck.*progressing/s);
 });
+
+/** A model file that says of each session of `worker`, after 4 calls: 7 of 10, and 3 to 12 more calls. */
+function writeModel(file) {
+  const features = ['repetition', 'repeats', 'failures', 'recent_failures', 'same_error', 'informative', 'new_arguments',
+                    'recent_arguments', 'recent_results', 'recent_messages', 'similar_calls'];
+  const all = (value) => features.map(() => value);
+  const seen = { runs: 212, unfinished: 150 };
+  const agent = { name: 'worker', offset: 0, ...seen, worth: 'shown', auroc: 0.8, auroc_low: 0.7, auroc_high: 0.9,
+                  blocks: [{ from: 0, ...seen }] };
+  const stage = { ...seen, all_features: true, mean: all(0), scale: all(1), weights: all(0), intercept: 0, agents: [agent],
+                  blocks: [{ from: 0, ...seen }], unlikely_from: null };
+  const steps = [{ calls: 7, at_risk: 80, longer: 0.5 }, { calls: 16, at_risk: 40, longer: 0 }];
+  const lengths = [{ name: 'worker', steps, coverage: Array(6).fill({ runs: 80, inside: 64 }) }];
+  writeFileSync(file, JSON.stringify({ version: 2, trained_on: '0', runs: 212, features, stages: [stage, ...Array(6).fill(null)], lengths }));
+}
+
+const fourCalls = [1, 2, 3, 4].flatMap((n) => [call('shell', `c${n}`, { command: `step ${n}` }), result('shell', `c${n}`, `found ${n}`)]);
+
+onSession('says what similar sessions did', fourCalls, async (page, id) => {
+  const facts = page.locator('.facts');
+  assert.equal(await page.locator('dt:text-is("Similar sessions") + dd').innerText(),
+               '7 of 10 sessions that looked like this did not finish (212 seen)');
+  assert.equal(await page.locator('dt:text-is("Calls left") + dd').innerText(), '4 of 5 such sessions needed 3 to 12 more calls (80 seen)');
+  await monitor.report(id, { kind: 'end', outcome: 'completed' });
+  await page.locator('.now .health.completed').waitFor();
+  assert.equal(await facts.getByText('Similar sessions').count(), 0);
+}, { spec: { agent: 'worker' }, prepare: async () => writeModel(`${monitor.database}-prediction.json`) });
+
+onSession('says nothing of similar sessions of an agent that is not known', fourCalls, async (page) => {
+  await page.locator('dt:text-is("Heard from")').waitFor();
+  assert.equal(await page.locator('dt:text-is("Similar sessions")').count(), 0);
+}, { spec: { agent: 'stranger' } });
 
 onSession('lists by which ways it was heard', [change('planned')], async (page, id) => {
   const facts = page.locator('.facts');

@@ -14,6 +14,8 @@
 #include <string_view>
 
 #include "cli/endpoint.h"
+#include "cli/predict_report.h"
+#include "files/regular_file.h"
 #include "predict/training.h"
 #include "score/examples.h"
 #include "score/scoring.h"
@@ -31,8 +33,9 @@ struct ScoreOptions {
   std::filesystem::path steps;  ///< Empty: steps.jsonl beside the index, if there is one.
   bool list = false;            ///< Every run as well.
   bool json = false;
-  bool examples = false;     ///< Examples for predictions, instead of scores.
-  bool predictions = false;  ///< The measures of predictions, instead of scores.
+  bool examples = false;        ///< Examples for predictions, instead of scores.
+  bool predictions = false;     ///< The measures of predictions, instead of scores.
+  std::filesystem::path prior;  ///< Examples of which the prior is printed, instead of scores.
 };
 
 constexpr const char* score_footer =
@@ -392,41 +395,14 @@ std::filesystem::path steps_of(const ScoreOptions& options) {
   return std::filesystem::exists(beside, trouble) ? beside : std::filesystem::path();
 }
 
+constexpr std::size_t prior_examples_bytes_max = 64UL * 1024 * 1024;
+
 /// A label that cannot be read leaves nothing to score.
 int refuse(const Error& error) {
   return complain(error) == exit_not_found ? exit_not_found : exit_failed;
 }
 
 }  // namespace
-
-std::string measured_text(const Measured& measured) {
-  return with_digits(measured.value, 3) + " [" + with_digits(measured.low, 2) + " " +
-         with_digits(measured.high, 2) + "]";
-}
-
-void print_measures(const std::vector<Example>& examples) {
-  Table table({"CALLS", "RUNS", "UNFINISHED", "AUROC", "REPETITION", "AND AGENT", "GAIN",
-               "GAIN TO AND AGENT", "IN AGENT", "IN TASK", "AUPRC", "BRIER", "ECE", "FLAGGED"});
-  const auto stages = measure(examples);
-  for (std::size_t at = 0; at < stages.size(); ++at) {
-    if (!stages[at]) continue;
-    const auto& stage = *stages[at];
-    table.add({at == whole_run ? "all" : std::to_string(stage_calls.at(at)),
-               std::to_string(stage.runs), std::to_string(stage.unfinished),
-               measured_text(stage.auroc), measured_text(stage.auroc_repetition),
-               measured_text(stage.auroc_agents), measured_text(stage.gain),
-               measured_text(stage.gain_agents),
-               stage.within_agent ? measured_text(*stage.within_agent) : "–",
-               stage.within_task ? with_digits(*stage.within_task, 3) + " (" +
-                                       std::to_string(stage.task_pairs) + " pairs)"
-                                 : "–",
-               with_digits(stage.auprc, 3), with_digits(stage.brier, 3), with_digits(stage.ece, 3),
-               std::to_string(stage.flagged_finished) + "/" + std::to_string(stage.finished) +
-                   " finished, " + std::to_string(stage.flagged_unfinished) + "/" +
-                   std::to_string(stage.unfinished) + " not"});
-  }
-  print(table.text(1'000));
-}
 
 /// Examples of the traces, or how well predictions from them work.
 int predictions(const ScoreOptions& options, const Labels& labels) {
@@ -449,7 +425,7 @@ int predictions(const ScoreOptions& options, const Labels& labels) {
   if (options.examples) {
     print(to_json_lines(examples));
   } else {
-    print_measures(examples);
+    print_measures(measure(examples));
   }
   note(std::to_string(examples.size()) + " runs; " + std::to_string(left_out) +
            " were left out: outcome unknown, or the same run in another source",
@@ -457,7 +433,22 @@ int predictions(const ScoreOptions& options, const Labels& labels) {
   return exit_done;
 }
 
+/// The prior of a monitor's own training, from recorded runs.
+int print_prior(const ScoreOptions& options) {
+  const auto text = read_regular_file(options.prior, prior_examples_bytes_max, Readers::anybody);
+  if (!text) {
+    auto error = text.error();
+    error.message = options.prior.string() + ": " + error.message;
+    return refuse(error);
+  }
+  const auto examples = examples_from_json_lines(*text);
+  if (!examples) return refuse(examples.error());
+  print_json(to_json(as_prior(train(*examples))));
+  return exit_done;
+}
+
 static int score(const ScoreOptions& options) {
+  if (!options.prior.empty()) return print_prior(options);
   auto labels = read_labels(options.index);
   if (!labels) return refuse(labels.error());
   if (options.examples || options.predictions) return predictions(options, *labels);
@@ -482,8 +473,8 @@ int main(int argc, char** argv) {
   CLI::App app("Scores the detector on labelled traces, beside simpler rules.", "watchdog-score");
   app.set_version_flag("--version", WATCHDOG_VERSION);
   ScoreOptions options;
-  app.add_option("traces", options.traces, "Trace files with one JSON object per line")->required();
-  app.add_option("--index", options.index, "File with the labels of the runs")->required();
+  app.add_option("traces", options.traces, "Trace files with one JSON object per line");
+  app.add_option("--index", options.index, "File with the labels of the runs");
   app.add_option("--steps", options.steps,
                  "File with the labels of single steps (default: steps.jsonl beside the index)");
   app.add_flag("--list,--verbose", options.list, "List every run as well");
@@ -494,9 +485,14 @@ int main(int argc, char** argv) {
   app.add_flag("--predictions", options.predictions,
                "Print how well predictions work on tasks that are not in their training")
       ->excludes(examples);
+  app.add_option("--prior", options.prior,
+                 "Print the prior of predictions that these examples (of --examples) give, without "
+                 "scores");
   app.footer(score_footer);
   try {
     app.parse(argc, argv);
+    if (options.prior.empty() && (options.traces.empty() || options.index.empty()))
+      throw CLI::RequiredError("traces and --index");
     return score(options);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? exit_done : exit_usage;

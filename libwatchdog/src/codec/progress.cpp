@@ -92,6 +92,30 @@ void write_text(JsonWriter& out, std::string_view name, const std::string& text)
   text.empty() ? out.value(nullptr) : out.value(text);
 }
 
+void write_estimate(JsonWriter& out, const std::optional<Estimate>& estimate) {
+  out.key("estimate");
+  if (!estimate) {
+    out.value(nullptr);
+    return;
+  }
+  out.open_object().field("calls", estimate->calls).key("unfinished");
+  if (const auto& unfinished = estimate->unfinished) {
+    out.open_object().field("seen", unfinished->seen).field("share", unfinished->share);
+    out.field("low", unfinished->low).field("high", unfinished->high);
+    out.field("text", unfinished->text).close_object();
+  } else {
+    out.value(nullptr);
+  }
+  out.key("callsLeft");
+  if (const auto& left = estimate->calls_left) {
+    out.open_object().field("low", left->low).field("high", left->high).field("seen", left->seen);
+    out.field("coverage", left->coverage).field("text", left->text).close_object();
+  } else {
+    out.value(nullptr);
+  }
+  out.close_object();
+}
+
 }  // namespace
 
 void write_turn(JsonWriter& out, const OpenTurn& turn, const OpenCall* running, Instant now) {
@@ -184,7 +208,8 @@ void write_server(JsonWriter& out, const Case& judged, Instant now, WallTime wal
 
 std::string progress_document(std::string_view session_id, const Case& judged,
                               const Description& description, Instant now, WallTime wall,
-                              const std::optional<Explanation>& explained_by) {
+                              const std::optional<Explanation>& explained_by,
+                              const std::optional<Estimate>& estimate) {
   const History& history = judged.history;
   const Health& health = judged.health;
   const bool ended = is_end(history.lifecycle);
@@ -236,6 +261,7 @@ std::string progress_document(std::string_view session_id, const Case& judged,
   out.key("wastedCalls");
   history.notes->wasted_calls > 0 ? out.value(std::int64_t{history.notes->wasted_calls})
                                   : out.value(nullptr);
+  write_estimate(out, estimate);
   out.raw(description.members);
   write_text(out, "lastMessage", history.notes->words->answer);
   out.field("attempt", history.attempt);

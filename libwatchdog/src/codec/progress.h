@@ -2,6 +2,7 @@
 /// Writes the progress document, the public view of a session.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,11 +53,33 @@ struct Explanation {
   std::string reason{};
 };
 
+/// The estimate about a running session, from ended ones of the same agent. Nothing concludes from
+/// it. A plain value.
+struct Estimate {
+  /// How many of the sessions that looked like this did not finish.
+  struct Unfinished {
+    std::int64_t seen = 0;
+    double share = 0, low = 0, high = 1;  ///< With the 95 % interval.
+    std::string text{};
+  };
+  /// How many further calls four of five needed.
+  struct CallsLeft {
+    std::int64_t low = 0, high = 0;
+    std::int64_t seen = 0;
+    double coverage = 0;  ///< The share of held-out sessions that ended within their range.
+    std::string text{};
+  };
+  std::int64_t calls = 0;  ///< The finished calls after which it was compared.
+  std::optional<Unfinished> unfinished{};
+  std::optional<CallsLeft> calls_left{};
+};
+
 /// The whole document as JSON. `now` and `wall` are the same moment on both clocks. REQUIRES: `now`
 /// not before the newest event.
 [[nodiscard]] std::string progress_document(std::string_view session_id, const Case& judged,
                                             const Description& description, Instant now,
                                             WallTime wall,
-                                            const std::optional<Explanation>& explained_by = {});
+                                            const std::optional<Explanation>& explained_by = {},
+                                            const std::optional<Estimate>& estimate = {});
 
 }  // namespace watchdog

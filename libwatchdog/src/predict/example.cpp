@@ -93,7 +93,13 @@ std::optional<std::size_t> stage_of(std::int64_t calls) noexcept {
 
 void ExampleFold::fold(const Event& event) {
   const auto before = run_.calls();
+  const auto attempt = run_.attempt();
   run_.fold(event);
+  if (run_.attempt() != attempt) {
+    run_ = {};
+    reached_ = {};
+    run_.fold(event);
+  }
   if (run_.calls() == before) return;
   for (std::size_t at = 0; at < whole_run; ++at) {
     if (run_.calls() == stage_calls[at]) reached_.stages[at] = run_.features();

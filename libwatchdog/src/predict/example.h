@@ -42,7 +42,8 @@ struct Example {
   std::array<std::optional<Features>, stage_count> stages{};  ///< Empty: it did not get that far.
 };
 
-/// Collects the features of a run at each stage. Use from one thread at a time.
+/// Collects the features of a run at each stage. Only the newest attempt counts. Use from one
+/// thread at a time.
 class ExampleFold {
  public:
   void fold(const Event& event);

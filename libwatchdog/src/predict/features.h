@@ -66,6 +66,12 @@ class SeenWords {
   std::vector<std::uint64_t> table_;  ///< Empty until there is a word.
 };
 
+/// Returns true if a report of this kind finishes a call.
+[[nodiscard]] constexpr bool finishes_call(ReportKind kind) noexcept {
+  return kind == ReportKind::tool_result || kind == ReportKind::error ||
+         kind == ReportKind::tool_timeout;
+}
+
 /// Folds in the events of one session in order. Each costs the same however long the run is, and
 /// the size is bounded. Times play no part. Use from one thread at a time.
 class RunFeatures {
@@ -75,6 +81,8 @@ class RunFeatures {
   /// Returns the number of finished calls.
   [[nodiscard]] std::int64_t calls() const noexcept { return calls_; }
   [[nodiscard]] Features features() const;
+  /// Returns the number of the session's attempt.
+  [[nodiscard]] std::int32_t attempt() const noexcept { return history_.attempt; }
   /// Returns the newest event folded in.
   [[nodiscard]] Seq seq() const noexcept { return history_.seq; }
 

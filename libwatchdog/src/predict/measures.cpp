@@ -1,10 +1,10 @@
 // Measures models on unseen tasks: the ranking of runs, the error of the probabilities, and the
-// finished runs that are flagged. Intervals come from a bootstrap that draws whole tasks, because
-// runs of one task resemble each other.
+// finished runs that are flagged. Each side of the split is predicted by a model of the other side.
+// Intervals come from a bootstrap that draws whole tasks. Each statistic is a function of how often
+// each run was drawn, so that runs are sorted once.
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <random>
 #include <set>
 
 #include "predict/training.h"
@@ -12,8 +12,8 @@
 namespace watchdog {
 namespace {
 
-constexpr int resamples = 500;
-constexpr std::uint64_t bootstrap_seed = 20'260'101;
+constexpr std::size_t measured_min = 20;
+constexpr std::size_t bin_count = 10;
 
 /// A prediction about a run whose end is known.
 struct Judged {
@@ -22,48 +22,77 @@ struct Judged {
   double repetition = 0;
   double with_agents = 0;
   double share = 0;
+  double base = 0;                ///< The base rate of its agent in training.
+  std::optional<double> shown{};  ///< The share that would have been shown.
   bool unlikely = false;
+  std::optional<CallsLeft> range{};
+  bool range_shown = false;
+  std::int64_t left = 0;  ///< The calls that it still needed.
   std::string agent;
   std::string task;
 };
 
-using JudgedRuns = std::vector<const Judged*>;
+/// The runs of one stage, and what is counted about them.
+class MeasuredStage {
+ public:
+  explicit MeasuredStage(std::vector<Judged> runs) : runs_(std::move(runs)) {
+    std::map<std::string, std::size_t> numbers;
+    for (const auto& run : runs_) numbers.emplace(run.task, 0);
+    std::size_t next = 0;
+    for (auto& number : numbers) number.second = next++;
+    for (const auto& run : runs_) tasks_.push_back(numbers[run.task]);
+    by_score_.resize(runs_.size());
+    for (std::size_t i = 0; i < runs_.size(); ++i) by_score_[i] = i;
+    std::stable_sort(by_score_.begin(), by_score_.end(),
+                     [&](std::size_t a, std::size_t b) { return runs_[a].score > runs_[b].score; });
+  }
 
-/// The area under the curve as wins and pairs: a pair is an unfinished and a finished run.
-struct Pairs {
-  double wins = 0;
-  double pairs = 0;
+  [[nodiscard]] StageMeasures measures() const;
+
+ private:
+  using Score = double (*)(const Judged&);
+  using Group = std::string (*)(const Judged&);
+
+  [[nodiscard]] Ranking ranking(Score score, Group group) const {
+    std::map<std::string, std::size_t> groups;
+    Ranking ranking;
+    for (const auto& run : runs_)
+      ranking.add(score(run), run.unfinished,
+                  groups.emplace(group(run), groups.size()).first->second);
+    ranking.sort();
+    return ranking;
+  }
+  [[nodiscard]] Measured auroc(const Ranking& ranking) const {
+    return with_interval(tasks_,
+                         [&](const RunWeights& times) { return ranking.pairs(times).auroc(); });
+  }
+  [[nodiscard]] std::optional<Measured> auroc_if_any(const Ranking& ranking) const {
+    const auto found = ranking.pairs(RunWeights(runs_.size(), 1));
+    return found.pairs > 0 ? std::optional(auroc(ranking)) : std::nullopt;
+  }
+  [[nodiscard]] double auprc(const RunWeights& times) const;
+  /// The mean squared error of shares.
+  template <class Share>
+  [[nodiscard]] double brier(const RunWeights& times, Share&& share) const;
+  [[nodiscard]] std::array<StageMeasures::Bin, bin_count> bins(const RunWeights& times) const;
+  [[nodiscard]] double ece(const RunWeights& times) const;
+  void measure_agents(StageMeasures& measures) const;
+  void measure_shown(StageMeasures& measures) const;
+
+  std::vector<Judged> runs_;
+  std::vector<std::size_t> tasks_;     ///< The number of each run's task.
+  std::vector<std::size_t> by_score_;  ///< Places, the highest score first.
 };
 
-template <class Score>
-Pairs pairs_of(const JudgedRuns& runs, Score&& score) {
-  std::vector<std::pair<double, bool>> order;
-  order.reserve(runs.size());
-  for (const auto* run : runs) order.emplace_back(score(*run), run->unfinished);
-  std::sort(order.begin(), order.end());
-  Pairs result;
-  double finished = 0;
-  double unfinished = 0;
-  for (std::size_t i = 0; i < order.size();) {
-    double equal_finished = 0;
-    double equal_unfinished = 0;
-    const double value = order[i].first;
-    for (; i < order.size() && order[i].first == value; ++i)
-      (order[i].second ? equal_unfinished : equal_finished) += 1;
-    result.wins += equal_unfinished * (finished + equal_finished / 2);
-    finished += equal_finished;
-    unfinished += equal_unfinished;
-  }
-  result.pairs = finished * unfinished;
-  return result;
+std::string one_group(const Judged& /*run*/) {
+  return "";
 }
-
-template <class Score>
-double auroc_of(const JudgedRuns& runs, Score&& score) {
-  const auto found = pairs_of(runs, score);
-  return found.pairs > 0 ? found.wins / found.pairs : std::nan("");
+std::string by_agent(const Judged& run) {
+  return run.agent;
 }
-
+std::string by_agent_and_task(const Judged& run) {
+  return run.agent + "\n" + run.task;
+}
 double model_score(const Judged& run) {
   return run.score;
 }
@@ -74,125 +103,193 @@ double agents_score(const Judged& run) {
   return run.with_agents;
 }
 
-/// Pairs within groups only.
-template <class Key>
-Pairs pairs_within(const JudgedRuns& runs, Key&& key) {
-  std::map<std::string, JudgedRuns> groups;
-  for (const auto* run : runs) groups[key(*run)].push_back(run);
-  Pairs sum;
-  for (const auto& group : groups) {
-    const auto found = pairs_of(group.second, model_score);
-    sum.wins += found.wins;
-    sum.pairs += found.pairs;
-  }
-  return sum;
-}
-
-double within_agent_of(const JudgedRuns& runs) {
-  const auto found = pairs_within(runs, [](const Judged& run) { return run.agent; });
-  return found.pairs > 0 ? found.wins / found.pairs : std::nan("");
-}
-
-double auprc_of(JudgedRuns runs) {
-  std::stable_sort(runs.begin(), runs.end(),
-                   [](const Judged* a, const Judged* b) { return a->score > b->score; });
+double MeasuredStage::auprc(const RunWeights& times) const {
   double found = 0;
+  double seen = 0;
   double sum = 0;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (!runs[i]->unfinished) continue;
-    ++found;
-    sum += found / static_cast<double>(i + 1);
-  }
-  return found > 0 ? sum / found : 0;
-}
-
-template <class Statistic>
-Measured with_interval(const std::vector<Judged>& all, Statistic&& statistic) {
-  std::map<std::string, JudgedRuns> by_task;
-  JudgedRuns runs;
-  for (const auto& run : all) {
-    runs.push_back(&run);
-    by_task[run.task].push_back(&run);
-  }
-  std::vector<const JudgedRuns*> tasks;
-  for (const auto& entry : by_task) tasks.push_back(&entry.second);
-  std::mt19937_64 random(bootstrap_seed);
-  std::vector<double> values;
-  for (int i = 0; i < resamples; ++i) {
-    JudgedRuns drawn;
-    for (std::size_t j = 0; j < tasks.size(); ++j) {
-      const auto& task = *tasks[random() % tasks.size()];
-      drawn.insert(drawn.end(), task.begin(), task.end());
+  for (const auto at : by_score_) {
+    for (std::uint32_t i = 0; i < times[at]; ++i) {
+      ++seen;
+      if (!runs_[at].unfinished) continue;
+      ++found;
+      sum += found / seen;
     }
-    const double value = statistic(drawn);
-    if (!std::isnan(value)) values.push_back(value);
   }
-  Measured measured{.value = statistic(runs)};
-  measured.low = measured.high = measured.value;
-  if (values.empty()) return measured;
-  std::sort(values.begin(), values.end());
-  measured.low = values[values.size() * 25 / 1'000];
-  measured.high = values[values.size() * 975 / 1'000];
-  return measured;
+  return found > 0 ? sum / found : std::nan("");
 }
 
-void add_reliability(const std::vector<Judged>& runs, StageMeasures& measures) {
-  constexpr std::size_t bin_count = 10;
+template <class Share>
+double MeasuredStage::brier(const RunWeights& times, Share&& share) const {
+  double sum = 0;
+  double count = 0;
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const double error = share(runs_[i]) - (runs_[i].unfinished ? 1 : 0);
+    sum += times[i] * error * error;
+    count += times[i];
+  }
+  return count > 0 ? sum / count : std::nan("");
+}
+
+/// Sums: predicted and observed are not divided yet.
+std::array<StageMeasures::Bin, bin_count> MeasuredStage::bins(const RunWeights& times) const {
   std::array<StageMeasures::Bin, bin_count> bins{};
-  for (const auto& run : runs) {
-    const double outcome = run.unfinished ? 1 : 0;
-    measures.brier += (run.share - outcome) * (run.share - outcome);
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const auto& run = runs_[i];
     auto& bin = bins[std::min(static_cast<std::size_t>(run.share * bin_count), bin_count - 1)];
-    ++bin.runs;
-    bin.predicted += run.share;
-    bin.observed += outcome;
+    bin.runs += times[i];
+    bin.predicted += times[i] * run.share;
+    bin.observed += run.unfinished ? times[i] : 0;
   }
-  const auto all = static_cast<double>(runs.size());
-  measures.brier /= all;
-  for (auto& bin : bins) {
-    if (bin.runs == 0) continue;
-    const auto count = static_cast<double>(bin.runs);
-    bin.predicted /= count;
-    bin.observed /= count;
-    measures.ece += count / all * std::abs(bin.predicted - bin.observed);
-    measures.bins.push_back(bin);
-  }
+  return bins;
 }
 
-StageMeasures measures_of(const std::vector<Judged>& runs) {
+double MeasuredStage::ece(const RunWeights& times) const {
+  double sum = 0;
+  double count = 0;
+  for (const auto& bin : bins(times)) {
+    sum += std::abs(bin.predicted - bin.observed);
+    count += static_cast<double>(bin.runs);
+  }
+  return count > 0 ? sum / count : std::nan("");
+}
+
+void MeasuredStage::measure_agents(StageMeasures& measures) const {
+  std::map<std::string, std::vector<Judged>> by_name;
+  for (const auto& run : runs_) by_name[run.agent].push_back(run);
+  for (auto& [name, runs] : by_name) {
+    AgentMeasures own{.agent = name, .runs = static_cast<std::int64_t>(runs.size())};
+    for (const auto& run : runs) own.unfinished += run.unfinished ? 1 : 0;
+    const RunWeights once(runs.size(), 1);
+    const MeasuredStage stage(std::move(runs));
+    own.auroc = stage.auroc_if_any(stage.ranking(model_score, one_group));
+    own.brier = stage.brier(once, [](const Judged& run) { return run.share; });
+    own.brier_base = stage.brier(once, [](const Judged& run) { return run.base; });
+    measures.agents.push_back(std::move(own));
+  }
+  std::stable_sort(measures.agents.begin(), measures.agents.end(),
+                   [](const AgentMeasures& a, const AgentMeasures& b) { return a.runs > b.runs; });
+}
+
+void MeasuredStage::measure_shown(StageMeasures& measures) const {
+  RunWeights shown(runs_.size(), 0);
+  std::vector<std::int64_t> widths;
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const auto& run = runs_[i];
+    shown[i] = run.shown ? 1 : 0;
+    measures.shown += shown[i];
+    if (!run.range) continue;
+    const bool inside = run.left >= run.range->low && run.left <= run.range->high;
+    widths.push_back(run.range->high - run.range->low);
+    ++measures.ranges.runs;
+    measures.ranges.inside += inside ? 1 : 0;
+    if (!run.range_shown) continue;
+    ++measures.shown_ranges.runs;
+    measures.shown_ranges.inside += inside ? 1 : 0;
+  }
+  if (measures.shown > 0) {
+    measures.shown_brier =
+        brier(shown, [](const Judged& run) { return run.shown.value_or(run.base); });
+    measures.shown_brier_base = brier(shown, [](const Judged& run) { return run.base; });
+  }
+  if (widths.empty()) return;
+  const auto middle = widths.begin() + static_cast<std::ptrdiff_t>(widths.size() / 2);
+  std::nth_element(widths.begin(), middle, widths.end());
+  measures.range_width = static_cast<double>(*middle);
+}
+
+StageMeasures MeasuredStage::measures() const {
   StageMeasures measures;
-  JudgedRuns all;
-  for (const auto& run : runs) {
-    all.push_back(&run);
+  for (const auto& run : runs_) {
     ++measures.runs;
     measures.unfinished += run.unfinished ? 1 : 0;
     if (run.unlikely) ++(run.unfinished ? measures.flagged_unfinished : measures.flagged_finished);
   }
   measures.finished = measures.runs - measures.unfinished;
-  const auto model = [](const JudgedRuns& some) { return auroc_of(some, model_score); };
-  const auto alone = [](const JudgedRuns& some) { return auroc_of(some, repetition_score); };
-  const auto agents = [](const JudgedRuns& some) { return auroc_of(some, agents_score); };
-  measures.auroc = with_interval(runs, model);
-  measures.auroc_repetition = with_interval(runs, alone);
-  measures.auroc_agents = with_interval(runs, agents);
-  measures.gain =
-      with_interval(runs, [&](const JudgedRuns& some) { return model(some) - alone(some); });
-  measures.gain_agents =
-      with_interval(runs, [&](const JudgedRuns& some) { return model(some) - agents(some); });
-  if (!std::isnan(within_agent_of(all)))
-    measures.within_agent = with_interval(runs, within_agent_of);
-  const auto tasks =
-      pairs_within(all, [](const Judged& run) { return run.agent + "\n" + run.task; });
-  measures.task_pairs = static_cast<std::int64_t>(tasks.pairs);
-  if (tasks.pairs > 0) measures.within_task = tasks.wins / tasks.pairs;
-  measures.auprc = auprc_of(all);
-  add_reliability(runs, measures);
+  const auto model = ranking(model_score, one_group);
+  const auto alone = ranking(repetition_score, one_group);
+  const auto agents = ranking(agents_score, one_group);
+  measures.auroc = auroc(model);
+  measures.auroc_repetition = auroc(alone);
+  measures.auroc_agents = auroc(agents);
+  const auto above = [&](const Ranking& other) {
+    return with_interval(tasks_, [&](const RunWeights& times) {
+      return model.pairs(times).auroc() - other.pairs(times).auroc();
+    });
+  };
+  measures.gain = above(alone);
+  measures.gain_agents = above(agents);
+  measures.within_agent = auroc_if_any(ranking(model_score, by_agent));
+  measures.within_agent_repetition = auroc_if_any(ranking(repetition_score, by_agent));
+  const auto within_tasks = ranking(model_score, by_agent_and_task);
+  measures.within_task = auroc_if_any(within_tasks);
+  const RunWeights once(runs_.size(), 1);
+  measures.task_pairs = static_cast<std::int64_t>(within_tasks.pairs(once).pairs);
+  measures.auprc = with_interval(tasks_, [&](const RunWeights& times) { return auprc(times); });
+  measures.brier = with_interval(tasks_, [&](const RunWeights& times) {
+    return brier(times, [](const Judged& run) { return run.share; });
+  });
+  measures.brier_base = with_interval(tasks_, [&](const RunWeights& times) {
+    return brier(times, [](const Judged& run) { return run.base; });
+  });
+  measures.ece = with_interval(tasks_, [&](const RunWeights& times) { return ece(times); });
+  for (auto bin : bins(once)) {
+    if (bin.runs == 0) continue;
+    bin.predicted /= static_cast<double>(bin.runs);
+    bin.observed /= static_cast<double>(bin.runs);
+    measures.bins.push_back(bin);
+  }
+  measure_agents(measures);
+  measure_shown(measures);
   return measures;
+}
+
+/// The models of one side, and the other side's base rates.
+struct SideModels {
+  PredictionModel model;
+  PredictionModel with_agents;
+  PredictionModel repetition;
+  PredictionModel shipped;  ///< As `predict train` makes it.
+};
+
+double base_rate(const StageModel& stage, const std::string& name) {
+  const auto* agent = stage_agent(stage, name);
+  const auto runs = agent == nullptr ? stage.runs : agent->runs;
+  const auto unfinished = agent == nullptr ? stage.unfinished : agent->unfinished;
+  return runs == 0 ? 0 : static_cast<double>(unfinished) / static_cast<double>(runs);
+}
+
+std::optional<Judged> judged_by(const SideModels& models, const Example& example, std::size_t at) {
+  const auto& features = example.stages.at(at);
+  if (!features) return {};
+  const auto own = predict(models.model, at, *features, example.agent);
+  const auto alone = predict(models.repetition, at, *features, example.agent);
+  const auto agents = predict(models.with_agents, at, *features, example.agent);
+  if (!own || !alone || !agents) return {};
+  Judged judged{.unfinished = example.end == ExampleEnd::unfinished,
+                .score = own->score,
+                .repetition = (*features)[0],
+                .with_agents = agents->score,
+                .share = own->share(),
+                .base = base_rate(models.model.stages.at(at), example.agent),
+                .unlikely = own->unlikely,
+                .left = example.calls - stage_calls.at(at),
+                .agent = example.agent,
+                .task = example.task};
+  if (at == whole_run) return judged;
+  if (const auto shown = shown_prediction(models.shipped, at, *features, example.agent))
+    judged.shown = shown->share();
+  for (const auto& lengths : models.shipped.lengths) {
+    if (lengths.name == example.agent) judged.range = range_left(lengths, stage_calls.at(at));
+  }
+  judged.range_shown =
+      shown_calls_left(models.shipped, stage_calls.at(at), example.agent).has_value();
+  return judged;
 }
 
 }  // namespace
 
-std::vector<std::optional<StageMeasures>> measure(const std::vector<Example>& examples) {
+std::vector<std::optional<StageMeasures>> measure(const std::vector<Example>& examples,
+                                                  const PredictionModel* prior) {
   std::set<std::string> sides;
   for (const auto& example : examples) sides.insert(side_of(example));
   std::array<std::vector<Judged>, stage_count> judged;
@@ -201,31 +298,22 @@ std::vector<std::optional<StageMeasures>> measure(const std::vector<Example>& ex
     for (const auto& example : examples) {
       if (side_of(example) != side) others.push_back(example);
     }
-    const auto model = train(others);
-    const auto repetition = train(others, nullptr, {.all_features = false, .agents = false});
-    const auto with_agents = train(others, nullptr, {.all_features = false});
+    const SideModels models{
+        .model = train(others, prior),
+        .with_agents = train(others, nullptr, {.all_features = false}),
+        .repetition = train(others, nullptr, {.all_features = false, .agents = false}),
+        .shipped = train(others, prior, {.simplest = true})};
     for (const auto& example : examples) {
       if (side_of(example) != side || example.end == ExampleEnd::cut) continue;
       for (std::size_t at = 0; at < stage_count; ++at) {
-        if (!example.stages[at]) continue;
-        const auto own = predict(model, at, *example.stages[at], example.agent);
-        const auto alone = predict(repetition, at, *example.stages[at], example.agent);
-        const auto agents = predict(with_agents, at, *example.stages[at], example.agent);
-        if (!own || !alone || !agents) continue;
-        judged[at].push_back({.unfinished = example.end == ExampleEnd::unfinished,
-                              .score = own->score,
-                              .repetition = (*example.stages[at])[0],
-                              .with_agents = agents->score,
-                              .share = own->share(),
-                              .unlikely = own->unlikely,
-                              .agent = example.agent,
-                              .task = example.task});
+        if (auto run = judged_by(models, example, at)) judged[at].push_back(std::move(*run));
       }
     }
   }
   std::vector<std::optional<StageMeasures>> measured(stage_count);
   for (std::size_t at = 0; at < stage_count; ++at) {
-    if (judged[at].size() >= 20) measured[at] = measures_of(judged[at]);
+    if (judged[at].size() >= measured_min)
+      measured[at] = MeasuredStage(std::move(judged[at])).measures();
   }
   return measured;
 }

@@ -9,7 +9,6 @@
 namespace watchdog {
 namespace {
 
-constexpr std::int64_t comparable_min = 50;
 constexpr double interval_max = 0.4;
 constexpr std::size_t contributions_max = 3;
 /// Smaller shares in the log-odds say nothing.
@@ -38,10 +37,30 @@ double score_of(const StageModel& stage, const Features& features, std::string_v
   double score = stage.intercept;
   for (std::size_t at = 0; at < feature_count; ++at)
     score += stage.weights[at] * standardised(features[at], stage.mean[at], stage.scale[at]);
-  for (const auto& [name, value] : stage.agents) {
-    if (name == agent) score += value;
-  }
-  return score;
+  const auto* own = stage_agent(stage, agent);
+  return own == nullptr ? score : score + own->offset;
+}
+
+/// Sets the numbers of comparable runs. REQUIRES: there are blocks.
+void compare(Prediction& prediction, const std::vector<ScoreBlock>& blocks) {
+  const auto after = std::find_if(blocks.begin() + 1, blocks.end(), [&](const ScoreBlock& block) {
+    return block.from > prediction.score;
+  });
+  const auto& block = *(after - 1);
+  prediction.runs = block.runs;
+  prediction.unfinished = block.unfinished;
+  if (block.runs == 0) return;
+  // Wilson's interval.
+  constexpr double z = 1.959963984540054;
+  const auto n = static_cast<double>(block.runs);
+  const double share = prediction.share();
+  const double middle = (share + z * z / (2 * n)) / (1 + z * z / n);
+  const double half =
+      z / (1 + z * z / n) * std::sqrt(share * (1 - share) / n + z * z / (4 * n * n));
+  prediction.low = std::max(0.0, middle - half);
+  prediction.high = std::min(1.0, middle + half);
+  prediction.worth_showing =
+      block.runs >= comparable_min && prediction.high - prediction.low <= interval_max;
 }
 
 }  // namespace
@@ -61,26 +80,45 @@ std::optional<Prediction> predict(const PredictionModel& model, std::size_t stag
   const auto& own = model.stages.at(stage);
   if (own.runs == 0 || own.blocks.empty()) return {};
   Prediction prediction{.score = score_of(own, features, agent)};
-  const auto after =
-      std::find_if(own.blocks.begin() + 1, own.blocks.end(),
-                   [&](const ScoreBlock& block) { return block.from > prediction.score; });
-  const auto& block = *(after - 1);
-  prediction.runs = block.runs;
-  prediction.unfinished = block.unfinished;
   prediction.unlikely = own.unlikely_from && prediction.score >= *own.unlikely_from;
-  if (block.runs == 0) return prediction;
-  // Wilson's interval.
-  constexpr double z = 1.959963984540054;
-  const auto n = static_cast<double>(block.runs);
-  const double share = prediction.share();
-  const double middle = (share + z * z / (2 * n)) / (1 + z * z / n);
-  const double half =
-      z / (1 + z * z / n) * std::sqrt(share * (1 - share) / n + z * z / (4 * n * n));
-  prediction.low = std::max(0.0, middle - half);
-  prediction.high = std::min(1.0, middle + half);
-  prediction.worth_showing =
-      block.runs >= comparable_min && prediction.high - prediction.low <= interval_max;
+  compare(prediction, own.blocks);
   return prediction;
+}
+
+std::optional<Prediction> shown_prediction(const PredictionModel& model, std::size_t stage,
+                                           const Features& features, std::string_view agent) {
+  const auto* own = stage_agent(model.stages.at(stage), agent);
+  if (own == nullptr || own->worth != Worth::shown || own->blocks.empty()) return {};
+  auto prediction = predict(model, stage, features, agent);
+  if (!prediction) return {};
+  compare(*prediction, own->blocks);
+  return prediction->worth_showing ? prediction : std::nullopt;
+}
+
+const StageAgent* stage_agent(const StageModel& stage, std::string_view agent) noexcept {
+  if (agent.empty()) return nullptr;
+  const auto found = std::find_if(stage.agents.begin(), stage.agents.end(),
+                                  [&](const StageAgent& known) { return known.name == agent; });
+  return found == stage.agents.end() ? nullptr : &*found;
+}
+
+std::string in_words(const StageAgent& agent) {
+  const auto sessions = std::to_string(agent.runs) + (agent.runs == 1 ? " session" : " sessions");
+  switch (agent.worth) {
+    case Worth::shown:
+      return "shown (" + sessions + ", AUROC " + two_digits(agent.auroc) + ")";
+    case Worth::few_sessions:
+      return "hidden: " + sessions + " got that far; 50 are needed";
+    case Worth::one_outcome:
+      return "hidden: all " + sessions + " ended in the same way";
+    case Worth::at_chance:
+      return "hidden: on held-out sessions it does not beat the agent's own base rate (AUROC " +
+             two_digits(agent.auroc) + ", interval " + two_digits(agent.auroc_low) + " to " +
+             two_digits(agent.auroc_high) + "; the base rate has 0.50)";
+    case Worth::one_group:
+      return "hidden: its " + sessions + " make no two groups of 50 that ended differently";
+  }
+  return "";
 }
 
 std::string in_words(const Prediction& prediction) {

@@ -1,7 +1,9 @@
 // Logistic regression by Newton's method (iteratively reweighted least squares). Weights are shrunk
 // to a prior, and each agent's intercept to that of all agents; how far follows from how much the
 // agents differ (empirical Bayes). Each third of the tasks is held out once. Those scores give the
-// calibration (isotonic, at least 50 runs in each block) and the threshold for "unlikely".
+// calibration (isotonic, at least 50 runs in each block) and the threshold for "unlikely". The same
+// scores say for each agent whether they rank its own runs better than chance, and for each stage
+// whether the repetition alone ranks them as well.
 #include "predict/training.h"
 
 #include <algorithm>
@@ -124,22 +126,6 @@ double score_of(const Row& row, const std::vector<double>& values) {
   return score;
 }
 
-/// The most frequent agents, at most as many as a model may have.
-std::vector<std::string> frequent_agents(const std::vector<const Example*>& runs) {
-  std::map<std::string, std::int64_t> counts;
-  for (const auto* run : runs) {
-    if (!run->agent.empty()) ++counts[run->agent];
-  }
-  std::vector<std::pair<std::int64_t, std::string>> order;
-  for (const auto& [name, count] : counts) order.emplace_back(-count, name);
-  std::sort(order.begin(), order.end());
-  std::vector<std::string> names;
-  for (const auto& entry : order) {
-    if (names.size() < model_agents_max) names.push_back(entry.second);
-  }
-  return names;
-}
-
 /// Isotonic: the share of unfinished runs never falls with the score.
 std::vector<ScoreBlock> blocks_of(std::vector<std::pair<double, bool>> scored) {
   std::sort(scored.begin(), scored.end());
@@ -230,6 +216,128 @@ std::vector<const Row*> rows_without(const std::vector<Row>& rows, std::uint64_t
   return kept;
 }
 
+/// A run that was predicted by the models of the other tasks.
+struct HeldOut {
+  double score = 0;
+  bool unfinished = false;
+  std::size_t agent = model_agents_max;
+  std::uint64_t task = 0;
+};
+
+/// The weights of a stage, and what they say about runs of tasks that were held out.
+struct FittedStage {
+  LogisticFit fit;
+  std::vector<HeldOut> held_out;
+};
+
+/// Fits the rows. `weights`: where features are shrunk to.
+FittedStage fit_stage(const std::vector<Row>& rows, std::size_t agents, const Features& weights) {
+  std::vector<double> centre(1 + feature_count + agents, 0);
+  std::vector<double> penalty(centre.size(), shrinkage);
+  penalty[0] = 1e-3;
+  for (std::size_t i = 0; i < feature_count; ++i) centre[i + 1] = weights[i];
+  double variance = 0.5;
+  const auto shrink_agents = [&] {
+    for (std::size_t i = 1 + feature_count; i < penalty.size(); ++i) penalty[i] = 1 / variance;
+  };
+  shrink_agents();
+  const auto all = rows_without(rows, 3);
+  for (int step = 0; step < variance_steps && agents > 0; ++step) {
+    const auto tried = fit(all, centre, penalty, true);
+    double sum = 0;
+    for (std::size_t i = 1 + feature_count; i < centre.size(); ++i)
+      sum += tried.values[i] * tried.values[i] + tried.spread[i];
+    variance = std::clamp(sum / static_cast<double>(agents), 0.1, 4.0);
+    shrink_agents();
+  }
+  FittedStage fitted;
+  for (std::uint64_t third = 0; third < 3; ++third) {
+    const auto others = fit(rows_without(rows, third), centre, penalty, false);
+    for (const auto& row : rows) {
+      if (row.task % 3 == third)
+        fitted.held_out.push_back(
+            {score_of(row, others.values), row.unfinished, row.agent, row.task});
+    }
+  }
+  fitted.fit = fit(all, centre, penalty, false);
+  return fitted;
+}
+
+/// Pairs are of one agent, and of one third: scores of one model.
+std::size_t group_of(const HeldOut& run) {
+  return run.agent * 3 + static_cast<std::size_t>(run.task % 3);
+}
+
+/// The AUROC within agents; 0.5 if there is no pair.
+double within_agents(const std::vector<HeldOut>& runs) {
+  Ranking ranking;
+  RunWeights weights;
+  for (const auto& run : runs) {
+    ranking.add(run.score, run.unfinished, group_of(run));
+    weights.push_back(run.agent < model_agents_max ? 1 : 0);
+  }
+  ranking.sort();
+  const auto found = ranking.pairs(weights).auroc();
+  return std::isnan(found) ? 0.5 : found;
+}
+
+std::vector<std::pair<double, bool>> scores_in(const std::vector<HeldOut>& runs) {
+  std::vector<std::pair<double, bool>> scores;
+  scores.reserve(runs.size());
+  for (const auto& run : runs) scores.emplace_back(run.score, run.unfinished);
+  return scores;
+}
+
+/// Decides whether the agent's own held-out runs are ranked better than by its base rate.
+void weigh_agent(StageAgent& agent, const std::vector<HeldOut>& runs) {
+  agent.runs = static_cast<std::int64_t>(runs.size());
+  agent.unfinished =
+      std::count_if(runs.begin(), runs.end(), [](const HeldOut& run) { return run.unfinished; });
+  if (agent.runs < comparable_min) return;
+  if (agent.unfinished == 0 || agent.unfinished == agent.runs) {
+    agent.worth = Worth::one_outcome;
+    return;
+  }
+  agent.blocks = blocks_of(scores_in(runs));
+  Ranking ranking;
+  std::map<std::uint64_t, std::size_t> numbers;
+  for (const auto& run : runs) {
+    ranking.add(run.score, run.unfinished, group_of(run));
+    numbers.emplace(run.task, 0);
+  }
+  ranking.sort();
+  std::size_t next = 0;
+  for (auto& number : numbers) number.second = next++;
+  std::vector<std::size_t> tasks;
+  for (const auto& run : runs) tasks.push_back(numbers[run.task]);
+  const auto measured = with_interval(
+      tasks, [&](const RunWeights& weights) { return ranking.pairs(weights).auroc(); });
+  agent.worth = Worth::at_chance;
+  if (std::isnan(measured.value)) return;
+  agent.auroc = measured.value;
+  agent.auroc_low = measured.low;
+  agent.auroc_high = measured.high;
+  if (!(measured.low > 0.5)) return;
+  agent.worth = agent.blocks.size() < 2 ? Worth::one_group : Worth::shown;
+}
+
+std::vector<StageAgent> agents_of(const FittedStage& fitted,
+                                  const std::vector<std::string>& names) {
+  std::vector<StageAgent> agents;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    std::vector<HeldOut> own;
+    for (const auto& run : fitted.held_out) {
+      if (run.agent == i) own.push_back(run);
+    }
+    auto& agent = agents.emplace_back(
+        StageAgent{.name = names[i], .offset = fitted.fit.values[1 + feature_count + i]});
+    weigh_agent(agent, own);
+  }
+  std::sort(agents.begin(), agents.end(),
+            [](const StageAgent& a, const StageAgent& b) { return a.name < b.name; });
+  return agents;
+}
+
 StageModel train_stage(const std::vector<const Example*>& runs, std::size_t at,
                        const StageModel* prior, const TrainingOptions& options) {
   StageModel stage;
@@ -247,51 +355,52 @@ StageModel train_stage(const std::vector<const Example*>& runs, std::size_t at,
     prior = nullptr;
   }
   const auto agents = options.agents ? frequent_agents(runs) : std::vector<std::string>{};
-  const auto rows = rows_of(runs, at, stage, agents, options);
-  std::vector<double> centre(1 + feature_count + agents.size(), 0);
-  std::vector<double> penalty(centre.size(), shrinkage);
-  penalty[0] = 1e-3;
-  if (prior != nullptr) {
-    for (std::size_t i = 0; i < feature_count; ++i) centre[i + 1] = prior->weights[i];
-  }
-  double variance = 0.5;
-  const auto shrink_agents = [&] {
-    for (std::size_t i = 1 + feature_count; i < penalty.size(); ++i) penalty[i] = 1 / variance;
+  const auto fitted_with = [&](const TrainingOptions& chosen) {
+    const bool shrinks = prior != nullptr && chosen.all_features && !chosen.no_features;
+    return fit_stage(rows_of(runs, at, stage, agents, chosen), agents.size(),
+                     shrinks ? prior->weights : Features{});
   };
-  shrink_agents();
-  const auto all = rows_without(rows, 3);
-  for (int step = 0; step < variance_steps && !agents.empty(); ++step) {
-    const auto tried = fit(all, centre, penalty, true);
-    double sum = 0;
-    for (std::size_t i = 1 + feature_count; i < centre.size(); ++i)
-      sum += tried.values[i] * tried.values[i] + tried.spread[i];
-    variance = std::clamp(sum / static_cast<double>(agents.size()), 0.1, 4.0);
-    shrink_agents();
-  }
-  std::vector<std::pair<double, bool>> held_out;
-  for (std::uint64_t third = 0; third < 3; ++third) {
-    const auto others = fit(rows_without(rows, third), centre, penalty, false);
-    for (const auto& row : rows) {
-      if (row.task % 3 == third)
-        held_out.emplace_back(score_of(row, others.values), row.unfinished);
+  auto fitted = fitted_with(options);
+  stage.all_features = options.all_features;
+  if (options.simplest && options.all_features) {
+    auto simple = options;
+    simple.all_features = false;
+    auto fewer = fitted_with(simple);
+    if (within_agents(fitted.held_out) - within_agents(fewer.held_out) < gain_min) {
+      fitted = std::move(fewer);
+      stage.all_features = false;
     }
   }
-  stage.blocks = blocks_of(held_out);
-  stage.unlikely_from = threshold_of(held_out);
-  const auto last = fit(all, centre, penalty, false);
-  stage.intercept = last.values[0];
-  for (std::size_t i = 0; i < feature_count; ++i) stage.weights[i] = last.values[i + 1];
-  for (std::size_t i = 0; i < agents.size(); ++i)
-    stage.agents.emplace_back(agents[i], last.values[1 + feature_count + i]);
-  std::sort(stage.agents.begin(), stage.agents.end());
+  const auto scores = scores_in(fitted.held_out);
+  stage.blocks = blocks_of(scores);
+  stage.unlikely_from = threshold_of(scores);
+  stage.intercept = fitted.fit.values[0];
+  for (std::size_t i = 0; i < feature_count; ++i) stage.weights[i] = fitted.fit.values[i + 1];
+  stage.agents = agents_of(fitted, agents);
   return stage;
 }
 
 }  // namespace
 
+std::vector<std::string> frequent_agents(const std::vector<const Example*>& runs) {
+  std::map<std::string, std::int64_t> counts;
+  for (const auto* run : runs) {
+    if (!run->agent.empty()) ++counts[run->agent];
+  }
+  std::vector<std::pair<std::int64_t, std::string>> order;
+  for (const auto& [name, count] : counts) order.emplace_back(-count, name);
+  std::sort(order.begin(), order.end());
+  std::vector<std::string> names;
+  for (const auto& entry : order) {
+    if (names.size() < model_agents_max) names.push_back(entry.second);
+  }
+  return names;
+}
+
 PredictionModel train(const std::vector<Example>& examples, const PredictionModel* prior,
                       const TrainingOptions& options) {
-  PredictionModel model{.trained_on = hexadecimal(digest_of(to_json_lines(examples)))};
+  PredictionModel model{.trained_on = hexadecimal(digest_of(to_json_lines(examples))),
+                        .runs = static_cast<std::int64_t>(examples.size())};
   for (std::size_t at = 0; at < stage_count; ++at) {
     std::vector<const Example*> runs;
     for (const auto& example : examples) {
@@ -300,7 +409,29 @@ PredictionModel train(const std::vector<Example>& examples, const PredictionMode
     model.stages[at] =
         train_stage(runs, at, prior == nullptr ? nullptr : &prior->stages[at], options);
   }
+  model.lengths = lengths_of(examples);
   return model;
+}
+
+PredictionModel as_prior(const PredictionModel& model) {
+  PredictionModel prior{.trained_on = model.trained_on, .runs = model.runs};
+  const auto short_number = [](double value) {
+    constexpr double digits = 1e6;
+    return std::round(value * digits) / digits;
+  };
+  for (std::size_t at = 0; at < stage_count; ++at) {
+    const auto& from = model.stages.at(at);
+    auto& to = prior.stages.at(at);
+    to.runs = from.runs;
+    to.unfinished = from.unfinished;
+    to.intercept = short_number(from.intercept);
+    for (std::size_t i = 0; i < feature_count; ++i) {
+      to.mean[i] = short_number(from.mean[i]);
+      to.scale[i] = short_number(from.scale[i]);
+      to.weights[i] = short_number(from.weights[i]);
+    }
+  }
+  return prior;
 }
 
 std::string side_of(const Example& example) {
