@@ -271,8 +271,10 @@ void add_predict(CommandLine& line) {
   command->add_option("session", options->session, "Session id, for explain");
   command->add_option("--db", options->database,
                       "Database file (default: $WATCHDOG_DB, else the usual one)");
-  command->add_option("--examples", options->examples,
-                      "Learn from these examples of watchdog-score instead of own sessions");
+  command
+      ->add_option("--examples", options->examples,
+                   "Learn from these examples of watchdog-score instead of own sessions")
+      ->type_name("FILE");
   command->add_flag("--no-prior", options->no_prior,
                     "Start from zero, not from the weights of recorded runs");
   command->add_flag("--json", options->json, "Print one JSON object");
