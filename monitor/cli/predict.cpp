@@ -1,5 +1,6 @@
 // `predict` reads the database alone: it needs no monitor, and a running one is not disturbed. The
 // model is a file beside the database, which monitors read when it changes. Nothing else reads it.
+// Examples in a file take the place of sessions, so that recorded runs can be measured as well.
 #include <algorithm>
 #include <memory>
 

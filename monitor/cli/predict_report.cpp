@@ -1,5 +1,6 @@
 // The measures say how well predictions rank and how true their shares are, on tasks that were not
 // in training. The verdicts say what the model shows about each agent, and why it hides the rest.
+// JSON and text are written from the same measures.
 #include "cli/predict_report.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// A prediction is a score, and the runs of similar scores whose ends are known. Its interval is
+// that of their share. The same score is compared with runs of all agents, which measures use, or
+// with runs of one agent, which people see.
 #include "predict/model.h"
 
 #include <algorithm>
