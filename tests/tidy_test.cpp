@@ -78,6 +78,7 @@ const Set shared_with_monitor = {
     "text/json_writer.h",
     "text/nearest.h",
     "text/utf8.h",
+    "wait/account.h",
     "workspace/line_diff.h",
 };
 

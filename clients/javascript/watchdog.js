@@ -11,7 +11,7 @@ const coalesceMin = 256;  // pending events; below that each heartbeat is sent o
 const heartbeatLinger = 50;  // ms
 const countLinger = 1000;
 const answerMax = 10_000;  // without an answer the request is given up, not the reports
-const quietMax = 40_000;  // of a stream, which sends a comment every 15 s
+const quietMax = 40_000;  // of a wait, which the monitor answers within 25 s
 const retryMin = 100;
 const retryMax = 5000;
 const refusedPause = 30_000;
@@ -545,10 +545,7 @@ export class Reporter {
 
 // --- Waiting ----------------------------------------------------------------------------------------------------------
 
-const outcomes = ['completed', 'failed', 'incomplete', 'cancelled'];
-const healths = ['unknown', 'starting', 'progressing', 'slow', 'suspect', 'stuck', 'looping', 'blocked', 'silent', 'dead', 'idle'];
-const troubles = ['stuck', 'looping'];
-const [firstMax, lastMax] = [4, 12];  // of a timeline
+const goals = /^(completed|failed|incomplete|cancelled|end|state-change(=.+)?|health=(unknown|starting|progressing|slow|suspect|stuck|looping|blocked|silent|dead|idle))$/s;
 
 export class WaitFailed extends Error {
   constructor(end, why, text, progress) {
@@ -586,7 +583,7 @@ export class Monitor {
   }
 
   async wait(session, wanted = 'completed', options = {}) {
-    return new Wait(this, this.#door, session, wanted, options).run();
+    return new Wait(this.#door, session, wanted, options).run();
   }
 }
 
@@ -599,62 +596,55 @@ class Raised {
   constructor(error) { this.error = error; }
 }
 
+/** Asks the monitor again and again whether the wait is over; the monitor answers late, and its cursor keeps the state. */
 class Wait {
   #progress = null;
-  #met = false;
-  #beats = 0;
-  #rounds = 0;
-  #open = 0;
-  #iteration = null;
-  #since = null;  // beats and rounds when the trouble began
-  #cursor = null;
+  #query;
   #gone = new AbortController();  // aborted when its process or the waiting caller is gone
-  #changeSeq;
 
-  constructor(monitor, door, session, wanted, { onStuck = 'fail', furtherMax = 3, after = 0, child, signal, seen }) {
+  constructor(door, session, wanted, { onStuck = 'fail', furtherMax = 3, after = 0, child, signal, seen }) {
     if (!/^[A-Za-z0-9._:@-]{1,128}$/.test(session)) throw new TypeError(`'${session}' is not a session id: 1 to 128 characters of A-Z a-z 0-9 . _ : @ -`);
-    const [goal, what] = typeof wanted === 'function' ? [wanted, ''] : `${wanted}`.split(/=(.*)/s);
-    const known = typeof wanted === 'function' || outcomes.includes(wanted) || ['end', 'state-change'].includes(wanted) ||
-      (goal === 'health' && healths.includes(what)) || (goal === 'state-change' && what);
-    if (!known) {
+    const condition = typeof wanted === 'function' ? wanted : null;
+    if (!condition && !goals.test(wanted)) {
       throw new TypeError(`nobody can wait for '${wanted}': it is completed, failed, incomplete, cancelled, end, health=NAME, state-change, ` +
                           'state-change=TYPE or a function of the progress document');
     }
     if (typeof onStuck !== 'function' && !['fail', 'keep'].includes(onStuck)) throw new TypeError(`onStuck is fail, keep or a function, not '${onStuck}'`);
     if (!door.server) throw new TypeError('there is no monitor to wait at: $WATCHDOG_SERVER is empty');
-    Object.assign(this, { monitor, door, session, goal, what, onStuck, furtherMax, child, signal, seen });
-    this.expected = typeof wanted === 'function' ? wanted.name || 'a condition' : wanted;
-    this.#changeSeq = after;
+    Object.assign(this, { door, session, condition, onStuck, child, signal, seen });
+    this.expected = condition ? condition.name || 'a condition' : wanted;
+    this.#query = { for: condition ? 'condition' : wanted, onStuck: typeof onStuck === 'function' ? 'ask' : onStuck, furtherMax, after,
+                    tell: seen || condition ? 'changes' : 'over', timeoutMs: 0 };
   }
 
   async run() {
     const release = this.#listen();
     try {
-      for (let failures = 0, reached = false; ; ++failures) {
+      for (let failures = 0, reached = false; ;) {
+        const last = this.#gone.signal.aborted;
         let refusal = null;
         try {
-          if (await this.#look()) return this.#progress;
+          if (await this.#look(last)) return this.#progress;
           reached = true;
           failures = 0;
-          if (await this.#follow()) return this.#progress;
+          continue;
         } catch (error) {
           if (error instanceof WaitFailed) throw error;
           if (error instanceof Raised) throw error.error;
           refusal = error;
-          if ([400, 401, 403].includes(error.status) || (error.status && !reached && ![429, 503].includes(error.status))) {
-            throw await this.#failure('refused', `the monitor at ${this.door.server} refuses to tell: ${error.message}`);
+          if ([400, 401, 403, 404, 422].includes(error.status) || (error.status && !reached && ![429, 503].includes(error.status))) {
+            const hint = error.status === 404 ? '. It is older than this client, which needs watchdog-monitor 0.2.0 or newer' : '';
+            throw this.#failure('refused', `the monitor at ${this.door.server} refuses to tell: ${error.message}${hint}`);
           }
-          const passes = error.status || error === silence || /^(ECONNRESET|EPIPE|UND_ERR_)/.test(error.cause?.code);
+          const passes = error.status || error === silence || this.#gone.signal.aborted || /^(ECONNRESET|EPIPE|UND_ERR_)/.test(error.cause?.code);
           if (!reached && !passes) {
-            throw await this.#failure('unavailable', `there is no monitor at ${this.door.server} (${error.cause?.message ?? error.message}): start one with ` +
-                                                     '`watchdog-monitor serve`, or name it by $WATCHDOG_SERVER');
+            throw this.#failure('unavailable', `there is no monitor at ${this.door.server} (${error.cause?.message ?? error.message}): start one with ` +
+                                               '`watchdog-monitor serve`, or name it by $WATCHDOG_SERVER');
           }
         }
-        if (this.#gone.signal.aborted) {
-          if (await this.#lastLook()) return this.#progress;
-          throw await this.#goneFailure();
-        }
-        await this.#pause(Math.max(refusal?.retryAfter ?? 0, jittered(Math.min(2000, 50 * 2 ** Math.min(failures, 6)))));
+        if (last) throw this.#goneFailure();
+        if (this.#gone.signal.aborted) continue;
+        await this.#pause(Math.max(refusal.retryAfter ?? 0, jittered(Math.min(2000, 50 * 2 ** Math.min(++failures, 6)))));
       }
     } finally {
       release();
@@ -677,7 +667,8 @@ class Wait {
   #listen() {
     const gone = () => this.#gone.abort();
     const terminated = async () => {
-      console.error((await this.#failure('interrupted', 'this process was asked to end (SIGTERM)')).message);
+      const answer = await this.#ask(true).catch(() => null);
+      console.error(this.#failure('interrupted', 'this process was asked to end (SIGTERM)', answer).message);
       process.kill(process.pid, 'SIGTERM');
     };
     const host = globalThis.process?.listenerCount?.('SIGTERM') === 0 ? process : null;
@@ -696,48 +687,30 @@ class Wait {
     };
   }
 
-  async #lastLook() {
-    try {
-      return await this.#look();
-    } catch (error) {
-      if (error instanceof WaitFailed) throw error;
-      return this.#met;
+  /** `last`: how it is now, with what happened. */
+  async #ask(last) {
+    const query = new URLSearchParams(last ? { ...this.#query, tell: 'now' } : this.#query);
+    const answer = await this.door.ask('GET', `${sessions}/${this.session}/wait?${query}`, { signal: last ? undefined : this.#gone.signal, limit: quietMax });
+    if (answer?.sessionId !== this.session) throw new MonitorError(502, 'this is no answer of a monitor');
+    return answer;
+  }
+
+  /** True if the session is as it is waited for; throws once it will not be. */
+  async #look(last) {
+    const answer = await this.#ask(last);
+    const { cursor, progress, came, end, why } = answer;
+    this.#query.cursor = cursor;
+    delete this.#query.timeoutMs;  // The first answer is at once.
+    this.#progress = progress ?? this.#progress;
+    if (progress && this.seen) await this.#call(this.seen, progress);
+    if (came || (this.condition && progress && await this.#call(this.condition, progress))) return true;
+    if (end === 'stuck' && typeof this.onStuck === 'function') {
+      if (!await this.#call(this.onStuck, progress)) throw this.#failure('user_cancelled_stuck', `${why}; who was asked did not want to go on`, answer);
+    } else if (end) {
+      throw this.#failure(end, why, answer);
     }
-  }
-
-  #goneFailure() {
-    if (this.signal?.aborted) return this.#failure('interrupted', `the wait was called off: ${this.signal.reason?.message ?? this.signal.reason}`);
-    const { exitCode, signalCode } = this.child;
-    const how = this.unstarted ? `could not be started (${this.unstarted.message})` : signalCode ? `was ended by ${signalCode}` : `exited with ${exitCode}`;
-    if (!this.#progress) return this.#failure('no_session', `its process ${how} without having reported anything`);
-    return this.#failure('dead', `its process ${how}, and the session has not ended`);
-  }
-
-  /** Asks how the session is. True if that is what is waited for; throws once it will not come. */
-  async #look() {
-    try {
-      if (this.goal === 'state-change' && !this.#met) await this.#lookBack();
-      const progress = await this.monitor.progress(this.session);
-      if (progress?.sessionId !== this.session) throw new MonitorError(502, 'this is no answer of a monitor');
-      return await this.#judge(progress);
-    } catch (error) {
-      if (error.status !== 404) throw error;
-      return false;
-    }
-  }
-
-  async #lookBack() {
-    for (const kind of ['state_change', 'tool_result', 'error']) {
-      for await (const event of this.monitor.events(this.session, { kind, after: this.#changeSeq })) {
-        if (this.#isChange(event)) this.#met = true;
-        if (this.#met) return;
-      }
-    }
-  }
-
-  #isChange(event) {
-    if (event.kind === 'state_change') return !this.what || this.what === event.type;
-    return ['tool_result', 'error'].includes(event.kind) && (!this.what || this.what === 'tool_call');
+    if (last) throw this.#goneFailure(answer);
+    return false;
   }
 
   async #call(callback, ...values) {
@@ -748,168 +721,25 @@ class Wait {
     }
   }
 
-  async #judge(progress) {
-    this.#progress = progress;
-    if (this.seen) await this.#call(this.seen, progress);
-    this.#health(progress.health);
-    const ended = progress.outcome?.kind ?? null;
-    if (typeof this.goal === 'function') this.#met ||= Boolean(await this.#call(this.goal, progress));
-    else if (this.goal === 'health') this.#met ||= !ended && progress.health === this.what;
-    else if (this.goal !== 'state-change') this.#met = ended !== null && (this.goal === 'end' || this.goal === ended);
-    if (this.#met) return true;
-    if (ended) throw await this.#failure('ended', outcomes.includes(this.goal) ? `it ended, and not ${this.goal}` : 'it ended before that');
-    if (progress.health === 'dead') throw await this.#failure('dead', 'its process is gone and it did not end');
-    const lasted = this.#lasted();
-    if (lasted >= this.furtherMax && this.onStuck !== 'keep') {
-      const lasting = `it is ${progress.health} and stayed so for ${lasted} further iterations`;
-      if (typeof this.onStuck !== 'function') throw await this.#failure('stuck', lasting);
-      if (!await this.#call(this.onStuck, progress)) {
-        throw await this.#failure('user_cancelled_stuck', `${lasting}; who was asked did not want to go on`);
-      }
-      this.#since = [this.#beats, this.#rounds];
+  #goneFailure(answer) {
+    if (this.signal?.aborted) return this.#failure('interrupted', `the wait was called off: ${this.signal.reason?.message ?? this.signal.reason}`, answer);
+    const { exitCode, signalCode } = this.child;
+    const how = this.unstarted ? `could not be started (${this.unstarted.message})` : signalCode ? `was ended by ${signalCode}` : `exited with ${exitCode}`;
+    if (!this.#progress) return this.#failure('no_session', `its process ${how} without having reported anything`, answer);
+    return this.#failure('dead', `its process ${how}, and the session has not ended`, answer);
+  }
+
+  /** The error of a failed wait, with what happened: the first and the last of it. */
+  #failure(end, why, answer) {
+    const last = answer?.last ?? (this.#progress ? `${this.#progress.lifecycle}, ${this.#progress.health}` : 'there was no such session');
+    const lines = [`session ${this.session}: ${why}`, `  expected  ${this.expected}`, `  last      ${last}`, `  ended as  ${end}`];
+    if (answer?.timeline) {
+      const { first, last: newest, omitted, heartbeats } = answer.timeline;
+      const delivered = [...first, ...newest].map(({ at, text }) => `${((at - first[0].at) / 1000).toFixed(3).padStart(10)} s  ${text}`);
+      lines.push(`  timeline  ${delivered.length + omitted} entries, ${heartbeats} heartbeats besides`);
+      if (omitted > 0) delivered.splice(first.length, 0, `         …  ${omitted} omitted`);
+      lines.push(...delivered);
     }
-    return false;
+    return new WaitFailed(end, why, lines.join('\n'), this.#progress);
   }
-
-  #lasted() {
-    return this.#since ? Math.max(this.#beats - this.#since[0], this.#rounds - this.#since[1]) : -1;
-  }
-
-  #health(health) {
-    if (troubles.includes(health)) this.#since ??= [this.#beats, this.#rounds];
-    else if (health !== 'silent') this.#since = null;  // Silence takes nothing back.
-  }
-
-  /** Reads the session's stream, or where there is no session what all report until there is. False: it was cut off. */
-  async #follow() {
-    const headers = this.#cursor ? { 'Last-Event-ID': this.#cursor } : {};
-    const there = await this.#read(`${sessions}/${this.session}/stream`, headers, async (records) => {
-      let look = false;
-      for (const [kind, data] of records) look = this.#accept(kind, data) || look;
-      if (look || this.#lasted() >= this.furtherMax) return this.#look();
-      const row = records.filter(([kind]) => kind === 'session').at(-1);
-      return row ? this.#judge(row[1]) : false;
-    });
-    if (there !== null) return there;
-    const any = await this.#read('/api/autonomous/stream?include=events,sessions', {}, async (records) =>
-      records.some(([, data]) => (data.sessions ?? [data]).some((row) => row.sessionId === this.session)));
-    if (any === null) throw new MonitorError(404, 'this is no monitor');
-    return this.#look();
-  }
-
-  /** Hands over what has come until `sink` says so. Null: there is no such stream. */
-  async #read(path, headers, sink) {
-    const stop = new AbortController();
-    const abort = () => stop.abort();
-    let quiet = setTimeout(abort, quietMax);
-    this.#gone.signal.addEventListener('abort', abort, { once: true });
-    if (this.#gone.signal.aborted) abort();
-    try {
-      const response = await this.door.open('GET', path, { headers, signal: stop.signal });
-      if (response.status === 404) return null;
-      if (!response.ok) throw await errorOf(response);
-      const decoder = new TextDecoder();
-      const reader = response.body.getReader();
-      for (let rest = '', piece; !(piece = await reader.read()).done;) {
-        clearTimeout(quiet);
-        quiet = setTimeout(abort, quietMax);
-        const whole = (rest + decoder.decode(piece.value, { stream: true })).split('\n\n');
-        rest = whole.pop();
-        const records = whole.map((record) => this.#record(record)).filter(Boolean);
-        if (records.length > 0 && await sink(records)) return true;
-      }
-      return false;
-    } finally {
-      clearTimeout(quiet);
-      this.#gone.signal.removeEventListener('abort', abort);
-      abort();
-    }
-  }
-
-  #record(text) {
-    const fields = Object.fromEntries(text.split('\n').map((line) => line.split(/: (.*)/s)));
-    if (fields.id) this.#cursor = fields.id;
-    return fields.data ? [fields.event, JSON.parse(fields.data)] : null;
-  }
-
-  /** Counts iterations. True if the session may be what is waited for now. */
-  #accept(record, data) {
-    if (record === 'snapshot') {
-      this.#open = data.sessions[0]?.tools.length ?? 0;
-      return true;
-    }
-    if (record === 'transition') {
-      this.#health(data.health);
-      this.#met ||= this.goal === 'health' && data.health === this.what;
-      return true;
-    }
-    if (record !== 'event' || data.late) return false;
-    if (data.kind === 'heartbeat') {
-      this.#countBeats(data);
-    } else if (data.kind === 'tool_call') {
-      ++this.#open;
-    } else if (['tool_result', 'error', 'tool_timeout'].includes(data.kind)) {
-      this.#open = Math.max(0, this.#open - 1);
-      if (this.#open === 0) ++this.#rounds;
-    }
-    if (this.goal === 'state-change' && data.seq > this.#changeSeq) this.#met ||= this.#isChange(data);
-    return this.#met || ['start', 'end', 'state_change', 'wait', 'idle', 'cancel'].includes(data.kind);
-  }
-
-  #countBeats({ source, iteration, count, fresh = 0 }) {
-    if (source === 'loop' || (!source && iteration === undefined)) this.#beats += count;
-    else if (!source && iteration !== this.#iteration) this.#beats += 1 + fresh;
-    this.#iteration = iteration ?? this.#iteration;
-  }
-
-  // The error of a failed wait.
-
-  async #failure(end, why) {
-    const text = `session ${this.session}: ${why}\n  expected  ${this.expected}\n  last      ${lastly(this.#progress)}\n  ended as  ${end}`;
-    return new WaitFailed(end, why, text + (this.#progress ? await this.#timeline() : ''), this.#progress);
-  }
-
-  /** What happened but for heartbeats: the first and the last of it. */
-  async #timeline() {
-    const [first, last] = [[], []];
-    let [count, beats] = [0, 0];
-    const add = (at, text) => {
-      ++count;
-      if (first.length < firstMax) return first.push([at, text]);
-      last.push([at, text]);
-      if (last.length > lastMax) last.shift();
-    };
-    try {
-      const { transitions } = await this.monitor.ask('GET', `${sessions}/${this.session}/transitions?limit=1000`);
-      const change = ({ at, from, health, reason }) => add(at, `health ${from} → ${health}: ${reason}`);
-      for await (const event of this.monitor.events(this.session)) {
-        while (transitions[0]?.seq < event.seq) change(transitions.shift());
-        if (event.kind === 'heartbeat') beats += event.count;
-        else add(event.at_ms, described(event));
-      }
-      transitions.forEach(change);
-    } catch (error) {
-      return `\n  timeline  cannot be read: ${error.message}`;
-    }
-    const lines = [...first, ...last].map(([at, text]) => `${((at - first[0][0]) / 1000).toFixed(3).padStart(10)} s  ${text}`);
-    if (count > lines.length) lines.splice(firstMax, 0, `         …  ${count - lines.length} omitted`);
-    return [`\n  timeline  ${count} entries, ${beats} heartbeats besides`, ...lines].join('\n');
-  }
-}
-
-function lastly(progress) {
-  if (!progress) return 'there was no such session';
-  const { outcome } = progress;
-  const how = outcome ? `${outcome.kind} (${outcome.reason}${outcome.subject ? `: ${outcome.subject}` : ''})${outcome.error ? `: ${outcome.error}` : ''}` : progress.lifecycle;
-  const at = (progress.currentPhase === null ? '' : `, phase ${progress.currentPhase}`) +
-    (progress.iteration === null ? '' : `, iteration ${progress.iteration}`);
-  return `${how}; ${progress.health}: ${progress.reason}${at}`;
-}
-
-function described(event) {
-  const said = event.error ?? event.text ?? event.args ?? event.data ?? event.waiting_for ?? '';
-  const words = [event.kind, event.type ?? event.name ?? event.outcome ?? '', event.reason ?? '', event.subject ?? '',
-                 typeof said === 'string' ? said : JSON.stringify(said), event.late ? 'after the end' : ''];
-  const text = words.join(' ').split(/\s+/).filter(Boolean).join(' ');
-  return text.length <= 100 ? text : `${text.slice(0, 100)}…`;
 }

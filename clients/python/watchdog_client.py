@@ -61,7 +61,6 @@ _COALESCE_MIN = 256  # pending events; below that each heartbeat is sent on its 
 _HEARTBEAT_LINGER_S = 0.05
 _COUNT_LINGER_S = 1.0
 _ANSWER_S = 30.0  # without a byte of an answer the connection is given up, not the report
-_QUIET_S = 40.0  # of a stream, which sends a comment every 15 s
 _RETRY_S = (0.1, 5.0)
 _REFUSED_S = 30.0
 
@@ -656,10 +655,8 @@ atexit.register(_at_exit)
 
 # --- Waiting ---------------------------------------------------------------------------------------------------------
 
-_outcomes = ("completed", "failed", "incomplete", "cancelled")
 _healths = ("unknown", "starting", "progressing", "slow", "suspect", "stuck", "looping", "blocked", "silent", "dead", "idle")
-_trouble = ("stuck", "looping")
-_first_max, _last_max = 4, 12  # of a timeline
+_goals = ("completed", "failed", "incomplete", "cancelled", "end", "state-change(=.+)?", f"health=({'|'.join(_healths)})")
 
 
 class WaitFailed(AssertionError):
@@ -744,33 +741,27 @@ def _call(function: Callable[[Json], Any], progress: Json) -> Any:
 
 
 class _Wait:
+    """Asks the monitor again and again whether the wait is over; the monitor answers late, and its cursor keeps the state."""
+
     def __init__(self, monitor: Monitor, session: str, for_: Awaited, on_stuck: Union[str, Callable[[Json], bool]],
                  further_max: int, after: int, process: Optional[subprocess.Popen[Any]], seen: Optional[Callable[[Json], None]]):
         if not re.fullmatch(r"[A-Za-z0-9._:@-]{1,128}", session):
             raise ValueError(f"{session!r} is not a session id: 1 to 128 characters of A-Z a-z 0-9 . _ : @ -")
-        self._goal, _, self._what = (for_, "", "") if callable(for_) else for_.partition("=")
-        if not callable(for_) and not (for_ in _outcomes or for_ in ("end", "state-change") or
-                                       (self._goal == "health" and self._what in _healths) or
-                                       (self._goal == "state-change" and self._what)):
+        if not callable(for_) and not re.fullmatch("|".join(_goals), for_, re.DOTALL):
             raise ValueError(f"nobody can wait for {for_!r}: it is completed, failed, incomplete, cancelled, end, health=NAME, "
                              "state-change, state-change=TYPE or a function of the progress document")
         if not callable(on_stuck) and on_stuck not in ("fail", "keep"):
             raise ValueError(f"on_stuck is fail, keep or a function, not {on_stuck!r}")
         if not monitor._server:
             raise ValueError("there is no monitor to wait at: $WATCHDOG_SERVER is empty")
-        self._monitor, self._session, self._on_stuck, self._further_max = monitor, session, on_stuck, further_max
-        self._process, self._seen = process, seen
+        self._server, self._session, self._on_stuck = monitor._server, session, on_stuck
+        self._process, self._seen, self._condition = process, seen, for_ if callable(for_) else None
         self._expected = for_ if isinstance(for_, str) else getattr(for_, "__name__", "a condition")
+        self._query: Json = {"for": for_ if isinstance(for_, str) else "condition", "onStuck": "ask" if callable(on_stuck) else on_stuck,
+                       "furtherMax": further_max, "after": after, "tell": "changes" if seen or callable(for_) else "over", "timeoutMs": 0}
         self._progress: Optional[Json] = None
-        self._change_seq = after
-        self._met = False
-        self._beats = self._rounds = self._open = 0
-        self._iteration: Optional[int] = None
-        self._since: Optional[Tuple[int, int]] = None  # Beats and rounds when the trouble began.
-        self._cursor: Optional[str] = None
-        self._gone = threading.Event()
-        self._ask = _Connection(monitor._server, monitor._token)
-        self._stream = _Connection(monitor._server, monitor._token)
+        self._gone, self._over = threading.Event(), threading.Event()
+        self._connection, self._last_connection = (_Connection(monitor._server, monitor._token) for _ in range(2))
 
     def run(self) -> Json:
         __tracebackhide__ = True
@@ -780,239 +771,96 @@ class _Wait:
         try:
             failures, reached = 0, False
             while True:
-                refusal: Optional[MonitorError] = None
+                gone, after_s = self._gone.is_set(), 0.0
                 try:
-                    if self._look():
-                        return self._document()
+                    if self._look(gone):
+                        return self._progress or {}
                     reached, failures = True, 0
-                    if self._follow():
-                        return self._document()
+                    continue
                 except MonitorError as error:
-                    refusal = error
-                    if error.status in (400, 401, 403) or not (reached or error.status in (429, 503)):
-                        raise self._failure("refused", f"the monitor at {self._monitor._server} refuses to tell: {error}") from None
+                    after_s = error.retry_after_s
+                    if error.status in (400, 401, 403, 404, 422) or not (reached or error.status in (429, 503)):
+                        raise self._refused(error) from None
                 except _Raised as error:
                     raise error.args[0] from None
-                except (OSError, http.client.HTTPException, json.JSONDecodeError) as error:
+                except (OSError, http.client.HTTPException) as error:
                     if not reached and isinstance(error, (ConnectionRefusedError, socket.gaierror, http.client.InvalidURL)):
-                        raise self._failure("unavailable", f"there is no monitor at {self._monitor._server} ({error}): start one with "
+                        raise self._failure("unavailable", f"there is no monitor at {self._server} ({error}): start one with "
                                                            "`watchdog-monitor serve`, or name it by $WATCHDOG_SERVER") from None
-                if self._gone.is_set() and not self._last_look():
+                if gone:
                     raise self._process_failure()
-                if self._gone.is_set():
-                    return self._document()
-                failures += 1
-                after_s = refusal.retry_after_s if refusal else 0
-                self._gone.wait(max(after_s, min(2.0, 0.05 * 2 ** min(failures, 6)) * random.uniform(0.5, 1)))
+                if not self._gone.is_set():
+                    failures += 1
+                    self._gone.wait(max(after_s, min(2.0, 0.05 * 2 ** min(failures, 6)) * random.uniform(0.5, 1)))
         finally:
             restore()
-            self._ask.close()
-            self._stream.close()
+            self._over.set()
+            self._connection.close()
+            self._last_connection.close()
 
-    def _document(self) -> Json:
-        return self._progress or {}
+    def _ask(self, last: bool) -> Json:
+        """`last`: how it is now, with what happened."""
+        query = urllib.parse.urlencode({**self._query, "tell": "now"} if last else self._query)
+        connection = self._last_connection if last else self._connection
+        answer = connection.ask("GET", f"{_sessions}/{self._session}/wait?{query}")
+        if not isinstance(answer, dict) or answer.get("sessionId") != self._session:
+            raise MonitorError(502, "this is no answer of a monitor")
+        return answer
 
-    def _last_look(self) -> bool:
-        with contextlib.suppress(MonitorError, OSError, http.client.HTTPException):
-            return self._look()
-        return self._met
+    def _look(self, last: bool) -> bool:
+        """True if the session is as it is waited for; raises once it will not be."""
+        __tracebackhide__ = True
+        answer = self._ask(last)
+        self._query["cursor"] = answer["cursor"]
+        self._query.pop("timeoutMs", None)  # The first answer is at once.
+        progress = answer["progress"]
+        if progress:
+            self._progress = progress
+            if self._seen:
+                _call(self._seen, progress)
+        if answer["came"] or (self._condition and progress and _call(self._condition, progress)):
+            return True
+        if answer["end"] == "stuck" and callable(self._on_stuck):
+            if not _call(self._on_stuck, progress):
+                raise self._failure("user_cancelled_stuck", answer["why"] + "; who was asked did not want to go on", answer)
+        elif answer["end"]:
+            raise self._failure(answer["end"], answer["why"], answer)
+        if last:
+            raise self._process_failure(answer)
+        return False
 
     def _watch_process(self) -> None:
         self._process.wait()  # type: ignore[union-attr]
         self._gone.set()
-        self._stream.interrupt()
+        self._connection.interrupt()
+        while not self._over.wait(0.1):  # It may just have been opened.
+            self._connection.interrupt()
 
-    def _process_failure(self) -> WaitFailed:
+    def _process_failure(self, answer: Optional[Json] = None) -> WaitFailed:
         code = self._process.returncode  # type: ignore[union-attr]
         how = f"was ended by signal {-code}" if code < 0 else f"exited with {code}"
         if self._progress is None:
-            return self._failure("no_session", f"its process {how} without having reported anything")
-        return self._failure("dead", f"its process {how}, and the session has not ended")
+            return self._failure("no_session", f"its process {how} without having reported anything", answer)
+        return self._failure("dead", f"its process {how}, and the session has not ended", answer)
 
-    def _look(self) -> bool:
-        """Asks how the session is. True if that is what is waited for; raises once it will not come."""
-        __tracebackhide__ = True
-        if self._goal == "state-change":
-            self._look_back()
-        try:
-            progress = self._ask.ask("GET", f"/api/autonomous/progress/{self._session}")
-        except MonitorError as error:
-            if error.status != 404:
-                raise
-            return False
-        if not isinstance(progress, dict) or progress.get("sessionId") != self._session:
-            raise MonitorError(502, "this is no answer of a monitor")
-        return self._judge(progress)
+    def _refused(self, error: MonitorError) -> WaitFailed:
+        hint = ". It is older than this client, which needs watchdog-monitor 0.2.0 or newer" if error.status == 404 else ""
+        return self._failure("refused", f"the monitor at {self._server} refuses to tell: {error}{hint}")
 
-    def _look_back(self) -> None:
-        try:
-            for kind in ("state_change", "tool_result", "error"):
-                path = f"{_sessions}/{self._session}/events?kind={kind}&limit=1000&after="
-                after: Optional[int] = self._change_seq
-                while after is not None and not self._met:
-                    page = self._ask.ask("GET", f"{path}{after}")
-                    self._met = any(self._is_change(event) for event in page["events"])
-                    after = page["next"]
-        except MonitorError as error:
-            if error.status != 404:
-                raise
-
-    def _is_change(self, event: Json) -> bool:
-        if event["kind"] == "state_change":
-            return self._what in ("", event["type"])
-        return event["kind"] in ("tool_result", "error") and self._what in ("", "tool_call")
-
-    def _judge(self, progress: Json) -> bool:
-        __tracebackhide__ = True
-        self._progress = progress
-        if self._seen:
-            _call(self._seen, progress)
-        self._health(progress["health"])
-        ended = progress["outcome"]["kind"] if progress["outcome"] else None
-        if callable(self._goal):
-            self._met = self._met or bool(_call(self._goal, progress))
-        elif self._goal == "health":
-            self._met = self._met or (not ended and progress["health"] == self._what)
-        elif self._goal != "state-change":
-            self._met = ended is not None and self._goal in ("end", ended)
-        if self._met:
-            return True
-        if ended:
-            raise self._failure("ended", "it ended before that" if self._goal not in _outcomes else f"it ended, and not {self._goal}")
-        if progress["health"] == "dead":
-            raise self._failure("dead", "its process is gone and it did not end")
-        lasted = max(self._beats - self._since[0], self._rounds - self._since[1]) if self._since else 0
-        if self._since and lasted >= self._further_max and self._on_stuck != "keep":
-            lasting = f"it is {progress['health']} and stayed so for {lasted} further iterations"
-            if not callable(self._on_stuck):
-                raise self._failure("stuck", lasting)
-            if not _call(self._on_stuck, progress):
-                raise self._failure("user_cancelled_stuck", f"{lasting}; who was asked did not want to go on")
-            self._since = (self._beats, self._rounds)
-        return False
-
-    def _health(self, health: str) -> None:
-        if health in _trouble:
-            self._since = self._since or (self._beats, self._rounds)
-        elif health != "silent":  # Silence takes nothing back.
-            self._since = None
-
-    def _follow(self) -> bool:
-        """Reads the session's stream, or where there is no session what all report until there is. False: it was cut off."""
-        __tracebackhide__ = True
-        resume = {"Last-Event-ID": self._cursor} if self._cursor else {}
-        self._stream.close()
-        response = self._stream.open("GET", f"{_sessions}/{self._session}/stream", None, _QUIET_S, resume)
-        if response.status == 404:
-            response.read()
-            return self._await_session()
-        if response.status != 200:
-            raise _error_of(response, response.read())
-        for records in self._records(response):
-            look = False
-            for name, data in records:
-                look = self._accept(name, data) or look
-            if (look or self._trouble_grew()) and self._look():
-                return True
-            progress = next((data for name, data in reversed(records) if name == "session"), None)
-            if not look and progress and self._judge(progress):
-                return True
-        return False
-
-    def _await_session(self) -> bool:
-        self._stream.close()
-        response = self._stream.open("GET", "/api/autonomous/stream?include=events,sessions", None, _QUIET_S)
-        if response.status != 200:
-            raise _error_of(response, response.read())
-        for records in self._records(response):
-            rows = (row for _, data in records for row in data.get("sessions", [data]))
-            if any(row.get("sessionId") == self._session for row in rows):
-                break
-        self._stream.close()
-        return self._look()
-
-    def _records(self, response: http.client.HTTPResponse) -> Iterator[List[Tuple[str, Json]]]:
-        """Yields the records that have arrived, as many as there are."""
-        rest = b""
-        while not self._gone.is_set():
-            piece = response.read1(1 << 16)
-            if not piece:
-                return
-            *whole, rest = (rest + piece).split(b"\n\n")
-            records = []
-            for record in whole:
-                fields = dict(line.partition(b": ")[::2] for line in record.split(b"\n"))
-                if b"id" in fields:
-                    self._cursor = fields[b"id"].decode()
-                if b"data" in fields:
-                    records.append((fields.get(b"event", b"").decode(), json.loads(fields[b"data"])))
-            if records:
-                yield records
-
-    def _accept(self, name: str, data: Json) -> bool:
-        """Counts iterations. True if the session may be what is waited for now."""
-        if name == "snapshot":
-            self._open = len(data["sessions"][0]["tools"]) if data["sessions"] else 0
-            return True
-        if name == "transition":
-            self._health(data["health"])
-            self._met = self._met or (self._goal == "health" and data["health"] == self._what)
-            return True
-        if name != "event" or data.get("late"):
-            return False
-        kind = data["kind"]
-        if kind == "heartbeat":
-            self._count_beats(data)
-        elif kind == "tool_call":
-            self._open += 1
-        elif kind in ("tool_result", "error", "tool_timeout"):
-            self._open = max(0, self._open - 1)
-            self._rounds += self._open == 0
-        if self._goal == "state-change" and data["seq"] > self._change_seq:
-            self._met = self._met or self._is_change(data)
-        return self._met or kind in ("start", "end", "state_change", "wait", "idle", "cancel")
-
-    def _count_beats(self, beats: Json) -> None:
-        source, iteration = beats.get("source"), beats.get("iteration")
-        if source == "loop" or (source is None and iteration is None):
-            self._beats += beats["count"]
-        elif source is None and iteration != self._iteration:
-            self._beats += 1 + beats.get("fresh", 0)
-        self._iteration = iteration if iteration is not None else self._iteration
-
-    def _trouble_grew(self) -> bool:
-        return bool(self._since) and max(self._beats - self._since[0], self._rounds - self._since[1]) >= self._further_max  # type: ignore[index]
-
-    # The error of a failed wait.
-
-    def _failure(self, end: str, why: str) -> WaitFailed:
-        text = f"session {self._session}: {why}\n  expected  {self._expected}\n  last      {_last(self._progress)}\n  ended as  {end}"
-        return WaitFailed(end, why, text + (self._timeline() if self._progress else ""), self._progress)
-
-    def _timeline(self) -> str:
-        """What happened but for heartbeats: the first and the last of it."""
-        first: List[Tuple[int, str]] = []
-        last: Deque[Tuple[int, str]] = collections.deque(maxlen=_last_max)
-        count = beats = 0
-        try:
-            changes = self._ask.ask("GET", f"{_sessions}/{self._session}/transitions?limit=1000")["transitions"]
-            for event in itertools.chain(self._monitor.events(self._session), [None]):
-                while changes and (event is None or changes[0]["seq"] < event["seq"]):
-                    change = changes.pop(0)
-                    entry = change["at"], f"health {change['from']} → {change['health']}: {change['reason']}"
-                    (first if len(first) < _first_max else last).append(entry)
-                    count += 1
-                if event and event["kind"] != "heartbeat":
-                    (first if len(first) < _first_max else last).append((event["at_ms"], _line(event)))
-                    count += 1
-                elif event:
-                    beats += event["count"]
-        except (MonitorError, OSError, http.client.HTTPException) as error:
-            return f"\n  timeline  cannot be read: {error}"
-        lines = [f"{(at - first[0][0]) / 1000:10.3f} s  {text}" for at, text in [*first, *last]]
-        if count > len(lines):
-            lines.insert(_first_max, f"         …  {count - len(lines)} omitted")
-        return "\n".join([f"\n  timeline  {count} entries, {beats} heartbeats besides", *lines])
+    def _failure(self, end: str, why: str, answer: Optional[Json] = None) -> WaitFailed:
+        """The error of a failed wait, with what happened: the first and the last of it."""
+        last = (answer or {}).get("last") or (f"{self._progress['lifecycle']}, {self._progress['health']}" if self._progress else
+                                              "there was no such session")
+        lines = [f"session {self._session}: {why}", f"  expected  {self._expected}", f"  last      {last}", f"  ended as  {end}"]
+        timeline = (answer or {}).get("timeline")
+        if timeline:
+            first, entries = timeline["first"], [*timeline["first"], *timeline["last"]]
+            lines.append(f"  timeline  {len(entries) + timeline['omitted']} entries, {timeline['heartbeats']} heartbeats besides")
+            told = [f"{(entry['at'] - entries[0]['at']) / 1000:10.3f} s  {entry['text']}" for entry in entries]
+            if timeline["omitted"]:
+                told.insert(len(first), f"         …  {timeline['omitted']} omitted")
+            lines += told
+        return WaitFailed(end, why, "\n".join(lines), self._progress)
 
     def _on_sigterm(self) -> Callable[[], None]:
         """An outer limit ends this process: then say first what was waited for."""
@@ -1020,31 +868,12 @@ class _Wait:
             return lambda: None
 
         def on_signal(number: int, frame: Any) -> None:
-            self._ask.close()
-            print(self._failure("interrupted", "this process was asked to end (SIGTERM)"), file=sys.stderr, flush=True)
+            answer = None
+            with contextlib.suppress(MonitorError, OSError, http.client.HTTPException):
+                answer = self._ask(last=True)
+            print(self._failure("interrupted", "this process was asked to end (SIGTERM)", answer), file=sys.stderr, flush=True)
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
         signal.signal(signal.SIGTERM, on_signal)
         return lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL)  # type: ignore[return-value]
-
-
-def _last(progress: Optional[Json]) -> str:
-    if progress is None:
-        return "there was no such session"
-    outcome = progress["outcome"]
-    how = progress["lifecycle"]
-    if outcome:
-        about = f": {outcome['subject']}" if outcome.get("subject") else ""  # Monitors before gave none.
-        how = f"{outcome['kind']} ({outcome['reason']}{about})" + (f": {outcome['error']}" if outcome["error"] else "")
-    at = "".join(f", {name} {progress[key]}" for name, key in (("phase", "currentPhase"), ("iteration", "iteration"))
-                 if progress[key] is not None)
-    return f"{how}; {progress['health']}: {progress['reason']}{at}"
-
-
-def _line(event: Json) -> str:
-    said = next((event[key] for key in ("error", "text", "args", "data", "waiting_for") if event.get(key)), "")
-    words = [event["kind"], event.get("type") or event.get("name") or event.get("outcome") or "", event.get("reason") or "", event.get("subject") or "",
-             said if isinstance(said, str) else _json(said), "after the end" if event.get("late") else ""]
-    text = " ".join(" ".join(words).split())
-    return text if len(text) <= 100 else text[:100] + "…"

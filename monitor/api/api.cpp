@@ -14,6 +14,7 @@
 #include "api/login_page.h"
 #include "api/page.h"
 #include "api/routes.h"
+#include "api/waits.h"
 #include "text/nearest.h"
 
 namespace watchdog::monitor {
@@ -72,6 +73,8 @@ constexpr std::array routes{
     Route{Method::get, "api/autonomous/history", Scope::read, get_history, "minutes"},
     Route{Method::get, "api/autonomous/sessions/:id/stream", Scope::read, stream_session,
           "include after"},
+    Route{Method::get, "api/autonomous/sessions/:id/wait", Scope::read, wait_for_session,
+          "for onStuck furtherMax after cursor tell timeoutMs"},
     Route{Method::get, "api/autonomous/stream", Scope::read, stream_all, "include after"},
     Route{Method::post, "api/hooks/:id", Scope::report, post_hook, "session pid"},
     Route{Method::post, "v1/logs", Scope::report, post_logs, "*", {}, full_for_otlp},

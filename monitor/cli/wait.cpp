@@ -198,7 +198,8 @@ class SessionPresence {
                      .until = until_,
                      .must_exist = options_.must_exist,
                      .stop = stop_.get_token()};
-    asked.seen = [&](const std::string& line) { display_.show(session + ": " + line); };
+    if (display_.is_terminal())
+      asked.seen = [&](const std::string& line) { display_.show(session + ": " + line); };
     asked.absent = [&] { say_absent(session); };
     if (display_.can_ask()) {
       asked.ask = [&](const std::string& line) {

@@ -2,6 +2,8 @@
 /// One client's connection: requests in, responses out. Of the server's thread alone.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <array>
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
@@ -19,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/long_poll.h"
 #include "http/beast_parser.h"
 #include "http/framing.h"
 #include "http/response_head.h"
@@ -115,6 +118,7 @@ class Conversation final : public Connection,
   void stop() override {
     const bool answers = phase_ == Phase::answering || phase_ == Phase::writing ||
                          (phase_ == Phase::streaming && ends_);
+    if (auto* poll = long_poll()) poll->hurry();
     if (answers) return;
     if (!begins()) return close();
     expires_ = std::min(expires_, SteadyClock::now() + farewell);
@@ -375,11 +379,21 @@ class Conversation final : public Connection,
 
   void sweep_stream(SteadyClock::time_point now) {
     if (source_ && !source_->allowed()) {
-      if (writing_) return close();
+      if (writing_ || ends_) return close();
       end_stream();
       return send({asio::buffer(not_allowed_comment)});
     }
-    if (!writing_ && !ends_) pump(now - wrote_at_ >= keep_alive_every);
+    if (!writing_ && !ends_) return pump(now - wrote_at_ >= keep_alive_every);
+    if (long_poll() != nullptr && !writing_ && has_hung_up()) close();
+  }
+
+  /// The answer under way, if it is one that comes late; else null.
+  [[nodiscard]] LongPoll* long_poll() const { return dynamic_cast<LongPoll*>(source_.get()); }
+
+  /// Returns whether the client closed a connection from which nothing is read at the moment.
+  [[nodiscard]] bool has_hung_up() {
+    char byte = 0;
+    return recv(socket_.lowest_layer().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
   }
 
   /// Writes what there is, if it is time; `anything`: at least a comment.

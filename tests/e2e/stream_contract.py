@@ -29,8 +29,30 @@ def rows_and_streams_are_told(contract):
         for cursor in ("1", "1.", ".1", "a.b", "-1.0", "1.2.3", "99999999999999999999.0"):
             ask("GET", f"{path}?after={cursor}", status=400, field="after", fits="unread")
         ask("GET", path, status=400, field="Last-Event-ID", headers={"Last-Event-ID": "x"}, fits="unread")
+    waits_are_answered(contract)
     ask("HEAD", f"{SESSIONS}/nobody/stream", status=404)
     ask("GET", f"{SESSIONS}/nobody/stream", status=404, field="sessionId")
+
+
+def waits_are_answered(contract):
+    """Met, not met any more, not yet; and what no wait can be."""
+    ask, same = contract.ask, contract.tally.same
+    path = f"{SESSIONS}/row/wait"
+    answer = ask("GET", f"{path}?for=failed", status=200)
+    same("met", (answer["came"], answer["end"], answer["timeline"]), (True, None, None))
+    answer = ask("GET", path, status=200)
+    same("not met", (answer["came"], answer["end"], answer["why"]), (False, "ended", "it ended as failed instead"))
+    answer = ask("GET", f"{SESSIONS}/nobody/wait?for=condition&tell=now", status=200)
+    same("not yet", (answer["came"], answer["end"], answer["cursor"], answer["progress"]), (False, None, "absent", None))
+    answer = ask("GET", f"{SESSIONS}/row/wait?for=condition&onStuck=keep&furtherMax=7&after=1&timeoutMs=0", status=200)
+    same("nor any more", answer["end"], "ended")
+    ask("HEAD", f"{path}?for=end", status=200)
+    for query, status, field in (("for=done", 422, "for"), ("for=health=fine", 422, "for"), ("for=state-change=", 422, "for"),
+                                 ("onStuck=panic", 422, "onStuck"), ("furtherMax=0", 422, "furtherMax"), ("furtherMax=x", 400, "furtherMax"),
+                                 ("after=-1", 422, "after"), ("tell=all", 422, "tell"), ("timeoutMs=25001", 422, "timeoutMs")):
+        ask("GET", f"{path}?{query}", status=status, field=field)
+    for cursor in ("1", "1.1", "1.1.", "a.b.c", "1.1.-1", "1.1.1.1", "1.1.99999999999999999999"):
+        ask("GET", f"{path}?cursor={cursor}", status=400, field="cursor", fits="unread")
 
 
 def hints_are_given_once(contract):

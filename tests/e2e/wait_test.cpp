@@ -285,23 +285,32 @@ TEST(WaitOnStream, a_monitor_that_restarts_is_waited_for_and_nothing_is_missed) 
 }
 
 TEST(WaitOnStream, a_server_that_is_not_a_monitor_does_no_harm) {
-  test::ModelServer server([](test::ModelServer::Exchange& exchange) {
-    if (!exchange.request().target.ends_with("/stream")) {
-      exchange.respond(200, R"({"lifecycle":7,"outcome":[],"progress":1})");
-      return;
-    }
-    exchange.begin_stream();
-    exchange.chunk("event: snapshot\ndata: {\"sessions\":[{\"lifecycle\":7,\"outcome\":1}]}\n\n");
-    exchange.chunk("event: event\ndata: {\"kind\":[],\"late\":\"no\",\"count\":{}}\n\n");
-    exchange.chunk("event: event\ndata: {]\n\ndata: 1\n\n\xff\n\n");
-    exchange.chunk("event: event\ndata: {\"seq\":1,\"kind\":\"end\",\"outcome\":\"failed\"}\n\n");
-    exchange.wait_gone();
-  });
-  const auto url = server.base_url();
-  const auto ran =
-      test::run({test::program, "wait", "s", "--server", url.substr(0, url.rfind("/v1"))});
-  EXPECT_NE(ran.output.find("it ended as failed instead"), std::string::npos) << ran.output;
-  EXPECT_EQ(ran.code, 10);
+  const struct {
+    int status;
+    std::string body;
+    std::string said;
+  } table[] = {
+      {200, R"({"lifecycle":7,"outcome":[],"progress":1})", "not a watchdog-monitor"},
+      {200, R"({"sessionId":"s","cursor":7})", "not a watchdog-monitor"},
+      {200, R"({"sessionId":"s","cursor":"1.1.0","came":"no","progress":7})", "not a watchdog-mon"},
+      {200,
+       R"({"sessionId":"s","cursor":"1.1.0","came":false,"end":"ended","why":"x",)"
+       R"("progress":{"lifecycle":7},"last":[],"timeline":{"first":7}})",
+       "not a watchdog-monitor"},
+      {200, "<html>", "not a watchdog-monitor"},
+      {404, R"({"error":{"code":"not_found","message":"there is nothing at /api"}})",
+       "the monitor is older than this program"},
+      {401, R"({"error":{"code":"conflict","message":"show a token"}})", "show a token"},
+  };
+  for (const auto& row : table) {
+    test::ModelServer server(
+        [&](test::ModelServer::Exchange& exchange) { exchange.respond(row.status, row.body); });
+    const auto url = server.base_url();
+    const auto ran =
+        test::run({test::program, "wait", "s", "--server", url.substr(0, url.rfind("/v1"))});
+    EXPECT_NE(ran.output.find(row.said), std::string::npos) << ran.output;
+    EXPECT_EQ(ran.code, 3) << row.body;
+  }
 }
 
 TEST(WaitOnStream, records_are_read_however_they_are_cut) {

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <cstdio>
+#include <limits>
+#include <utility>
 
 #include "text/utf8.h"
+#include "wait/account.h"
 #include "wait/one_line.h"
 #include "watchdog/terminal_text.h"
 #include "watchdog/wait.h"
@@ -85,6 +88,64 @@ TimelineEntry timeline_entry(const Transition& transition) {
           .text = "health " + std::string(name_of(transition.from)) + " → " +
                   std::string(name_of(transition.health.kind)) + ": " +
                   one_line(transition.reason, entry_bytes_max)};
+}
+
+std::string lifecycle_text(const Case& judged) {
+  const auto& history = judged.history;
+  std::string text(name_of(history.lifecycle));
+  if (const auto& outcome = history.notes->outcome; is_end(history.lifecycle) && outcome) {
+    text += " (" + reason_and_subject(*outcome) + ")";
+    if (!outcome->error.empty()) text += ": " + outcome->error;
+    text += "; its health was ";
+  } else {
+    text += ", ";
+  }
+  text += name_of(judged.health.kind);
+  const auto reason = reason_of(judged.health, history, *judged.policy);
+  if (!reason.empty()) text += " (" + reason + ")";
+  if (history.iteration) text += "; iteration " + std::to_string(*history.iteration);
+  if (!history.phase.empty()) text += " in " + history.phase;
+  return text + "; " + std::to_string(history.state_changes) + " state changes, " +
+         std::to_string(history.heartbeats) + " heartbeats";
+}
+
+std::string why_over(Ruling verdict, const Awaited& awaited, const WaitMemory& memory,
+                     std::int64_t pid) {
+  switch (verdict) {
+    case Ruling::go_on:
+    case Ruling::met:
+      return {};
+    case Ruling::ended:
+      return "it ended as " + std::string(name_of(memory.latest.lifecycle)) + " instead";
+    case Ruling::dead:
+      return "its process" + (pid > 0 ? " " + std::to_string(pid) : std::string()) +
+             " is gone, and it never said that it ended";
+    case Ruling::ask:
+    case Ruling::stuck:
+      return "it has been " + std::string(name_of(memory.latest.health)) + " for " +
+             std::to_string(further_iterations(memory)) + " further iterations (limit " +
+             std::to_string(awaited.further_max) + ")";
+  }
+  return {};
+}
+
+void TimelineMaker::take_changes_before(Seq seq) {
+  for (; next_ < changes_.size() && changes_[next_].seq < seq; ++next_)
+    made_.add(timeline_entry(changes_[next_]));
+}
+
+void TimelineMaker::take(const Event& event) {
+  take_changes_before(event.seq);
+  if (const auto* beats = std::get_if<Heartbeats>(&event.report.detail)) {
+    made_.heartbeats += beats->count;
+  } else {
+    made_.add(timeline_entry(event));
+  }
+}
+
+Timeline TimelineMaker::finish() {
+  take_changes_before(std::numeric_limits<Seq>::max());
+  return std::move(made_);
 }
 
 std::string WaitFailure::text() const {

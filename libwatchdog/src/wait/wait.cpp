@@ -20,6 +20,7 @@
 #include "report/calling_out.h"
 #include "store/change_notifier.h"
 #include "store/store.h"
+#include "wait/account.h"
 #include "wait/far_process.h"
 #include "wait/one_line.h"
 #include "wait/session_view.h"
@@ -39,25 +40,6 @@ constexpr Millis between_looks{5};
 struct Misuse {
   std::string why;
 };
-
-std::string lifecycle_text(const Case& judged) {
-  const auto& history = judged.history;
-  std::string text(name_of(history.lifecycle));
-  if (const auto& outcome = history.notes->outcome; is_end(history.lifecycle) && outcome) {
-    text += " (" + reason_and_subject(*outcome) + ")";
-    if (!outcome->error.empty()) text += ": " + outcome->error;
-    text += "; its health was ";
-  } else {
-    text += ", ";
-  }
-  text += name_of(judged.health.kind);
-  const auto reason = reason_of(judged.health, history, *judged.policy);
-  if (!reason.empty()) text += " (" + reason + ")";
-  if (history.iteration) text += "; iteration " + std::to_string(*history.iteration);
-  if (!history.phase.empty()) text += " in " + history.phase;
-  return text + "; " + std::to_string(history.state_changes) + " state changes, " +
-         std::to_string(history.heartbeats) + " heartbeats";
-}
 
 std::string signal_text(int number) {
   const char* name = sigabbrev_np(number);
@@ -156,37 +138,27 @@ class Waiting {
   }
 
   End judge_now() {
-    const auto& now = memory_.latest;
-    const auto so_far = std::to_string(further_iterations(memory_)) +
-                        " further iterations (limit " + std::to_string(asked_.until.further_max) +
-                        ")";
-    switch (ruling(asked_.until, memory_)) {
+    const auto verdict = ruling(asked_.until, memory_);
+    auto why = why_over(verdict, asked_.until, memory_, shown_.history.pid);
+    switch (verdict) {
       case Ruling::go_on:
       case Ruling::met:  // then it was returned already
         return {};
       case Ruling::ended:
-        return failure(WaitEnd::ended,
-                       "it ended as " + std::string(name_of(now.lifecycle)) + " instead");
+        return failure(WaitEnd::ended, std::move(why));
       case Ruling::dead:
-        return failure(WaitEnd::dead,
-                       "its process" +
-                           (shown_.history.pid > 0 ? " " + std::to_string(shown_.history.pid)
-                                                   : std::string()) +
-                           " is gone, and it never said that it ended");
+        return failure(WaitEnd::dead, std::move(why));
       case Ruling::ask:
         if (asked_.ask) {
           if (call("ask", asked_.ask, observed(shown_, now_))) {
             forgive(memory_);
             return {};
           }
-          return unless_over_meanwhile(WaitEnd::user_cancelled_stuck,
-                                       "it is " + std::string(name_of(now.health)) +
-                                           ", and who was asked did not want to go on");
+          return unless_over_meanwhile(WaitEnd::user_cancelled_stuck, why + refused_to_go_on);
         }
         [[fallthrough]];
       case Ruling::stuck:
-        return unless_over_meanwhile(
-            WaitEnd::stuck, "it has been " + std::string(name_of(now.health)) + " for " + so_far);
+        return unless_over_meanwhile(WaitEnd::stuck, std::move(why));
     }
     return {};
   }
@@ -376,26 +348,13 @@ class Waiting {
   }
 
   Timeline timeline() {
-    Timeline timeline;
-    if (view_.reader() == nullptr || !there_) return timeline;
-    const auto changed = changes();
-    auto change = changed.begin();
-    const auto report_changes_before = [&](Seq seq) {
-      for (; change != changed.end() && change->seq < seq; ++change) {
-        timeline.add(timeline_entry(*change));
-      }
-    };
+    if (view_.reader() == nullptr || !there_) return {};
+    TimelineMaker maker(changes());
     each_event(0, [&](const Event& event) {
-      report_changes_before(event.seq);
-      if (const auto* beats = std::get_if<Heartbeats>(&event.report.detail)) {
-        timeline.heartbeats += beats->count;
-      } else {
-        timeline.add(timeline_entry(event));
-      }
+      maker.add(event);
       return true;
     });
-    report_changes_before(std::numeric_limits<Seq>::max());
-    return timeline;
+    return maker.finish();
   }
 
   Result<Waited, WaitFailure> failure(WaitEnd end, std::string why, int signal = 0) {
