@@ -24,7 +24,7 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 constexpr std::size_t looks_at_once = 32;
 constexpr std::size_t records_at_once = 512;
-/// Looks take one part in so many of the reading thread's time, and a little more at a time.
+/// Looks take a twentieth of the reading thread's time, and a little more at a time.
 constexpr int looks_share = 20;
 constexpr std::chrono::milliseconds debt_max{20};
 

@@ -1,5 +1,6 @@
 // Waits for a session of a monitor. The monitor has the rule of waiting; it answers late. The
 // cursor of an answer keeps the state of the wait, so another monitor of the same file can go on.
+// Only a monitor that never answered is an error.
 #include "cli/stream_wait.h"
 
 #include <chrono>

@@ -45,7 +45,8 @@ class Operation:
         if self.known:
             return self.known
         needed = [f"{name}=sample" for name, p in self.query.items() if p.get("required")]
-        return re.sub(r"{\w+}", "sample", self.path) + ("?" + "&".join(needed) if needed else "")
+        own = "over" if self.path.endswith("/wait") else "sample"  # It has ended, so nothing is left to wait for.
+        return re.sub(r"{\w+}", own, self.path) + ("?" + "&".join(needed) if needed else "")
 
 
 class Specification:

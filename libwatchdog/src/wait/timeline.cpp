@@ -1,3 +1,6 @@
+// The words of a wait that is over: the cause, the last state, and the timeline. Texts of agents
+// are cut and put in one line, because people read them in terminals and in logs of CI. A timeline
+// keeps the first and the last entries; heartbeats are only counted.
 #include <algorithm>
 #include <cstdio>
 #include <limits>
