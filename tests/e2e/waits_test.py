@@ -174,6 +174,24 @@ class Waits(unittest.TestCase):
                     left -= 1
             print(f"{WAITS - 1} waits: 500 sessions ended in {told - began:.2f} s, all answered {time.monotonic() - told:.2f} s later")
 
+    def test_a_client_that_hangs_up_leaves_its_place(self):
+        with Server(PROGRAM) as server:
+            def status(query, client):
+                client.sendall(f"GET {SESSIONS}/s/wait?{query} HTTP/1.1\r\nHost: {server.host}\r\n\r\n".encode())
+                return client.recv(4096).split()[1]
+            with contextlib.ExitStack() as stack:
+                connect = lambda: stack.enter_context(socket.create_connection(server.host.split(":")))
+                self.assertEqual({status("for=end", connect()) for _ in range(WAITS - 1)}, {b"200"})
+                self.assertEqual(status("timeoutMs=0", connect()), b"503")
+            with contextlib.closing(http.client.HTTPConnection(server.host, timeout=PATIENCE_S)) as client:
+                refused = 503
+                while refused == 503:
+                    client.request("GET", f"{SESSIONS}/s/wait?timeoutMs=0")
+                    with client.getresponse() as response:
+                        refused = response.status
+                        response.read()
+                self.assertEqual(refused, 200)
+
 
 if __name__ == "__main__":
     unittest.main()
