@@ -627,6 +627,7 @@ class Wait {
           if (await this.#look(last)) return this.#progress;
           reached = true;
           failures = 0;
+          if (this.#query.tell === 'changes') await this.#pause(50);  // Frequent changes cost no more answers than this.
           continue;
         } catch (error) {
           if (error instanceof WaitFailed) throw error;

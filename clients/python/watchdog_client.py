@@ -776,6 +776,8 @@ class _Wait:
                     if self._look(gone):
                         return self._progress or {}
                     reached, failures = True, 0
+                    if self._query["tell"] == "changes":
+                        self._gone.wait(0.05)  # Frequent changes cost no more answers than this.
                     continue
                 except MonitorError as error:
                     after_s = error.retry_after_s

@@ -22,6 +22,8 @@ using nlohmann::json;
 
 /// Between two tries to reach a monitor that is gone.
 constexpr std::chrono::milliseconds try_again{500};
+/// Frequent changes are shown no more often than this.
+constexpr std::chrono::milliseconds between_lines{50};
 /// No answer of a monitor is longer.
 constexpr std::size_t answer_bytes_max = 16 * 1024 * 1024;
 
@@ -73,7 +75,7 @@ class StreamWaiting {
     const bool is_last = asked_.stop.stop_requested();
     if (cursor_.empty() && !is_last) return target_ + "&timeoutMs=0";
     const auto* shows = is_last ? "now" : asked_.seen ? "changes" : "over";
-    return target_ + "&tell=" + shows + "&cursor=" + cursor_;
+    return target_ + "&tell=" + shows + "&cursor=" + url_encoded(cursor_);
   }
 
   /// An answer that was cut off is asked for again.
@@ -94,6 +96,7 @@ class StreamWaiting {
     if (end) return failure(*end, text_in(answer, "why"));
     if (progress.is_object()) {
       print(situation_line(progress));
+      if (asked_.seen) return pause(between_lines);
     } else if (asked_.must_exist) {
       return failure(WaitEnd::no_session, "there is no session " + asked_.session);
     } else if (!std::exchange(absence_reported_, true) && asked_.absent) {
@@ -110,7 +113,7 @@ class StreamWaiting {
                          ". Is a monitor running? Start one with `watchdog-monitor serve`, name "
                          "it with --server, or read a database with --db FILE");
     }
-    if (response->status == 503 || response->status == 429) return pause();
+    if (response->status == 503 || response->status == 429) return pause(try_again);
     const auto error = error_from(*response);
     if (response->status != 404) return failure(WaitEnd::misuse, error.message);
     return failure(
@@ -124,14 +127,14 @@ class StreamWaiting {
 
   End is_lost() {
     print("the monitor does not answer; retrying until it does");
-    return pause();
+    return pause(try_again);
   }
 
-  End pause() const {
+  End pause(std::chrono::milliseconds time) const {
     std::mutex mutex;
     std::unique_lock guard(mutex);
     std::condition_variable_any called_off;
-    called_off.wait_for(guard, asked_.stop, try_again, [] { return false; });
+    called_off.wait_for(guard, asked_.stop, time, [] { return false; });
     return {};
   }
 
