@@ -73,6 +73,15 @@ WATCHDOG_API int watchdog_tool_call(watchdog_tracker* handle, const char* tool,
 WATCHDOG_API int watchdog_tool_result(watchdog_tracker* handle, const char* tool,
                                       const char* result, const char* call_id, int failed);
 
+/** "It is not known when the wait ends." */
+#define WATCHDOG_NO_END 0
+
+/** Declares a wait for "input", "approval", "quota", "backend" or another word. The next state
+ *  change, tool call or iteration ends it. `why` is for people, or NULL. `until_ms`: when it is
+ *  expected to end, in milliseconds since 1970 (UTC), or WATCHDOG_NO_END. */
+WATCHDOG_API int watchdog_wait_for(watchdog_tracker* handle, const char* what, const char* why,
+                                   int64_t until_ms);
+
 /** Returns 1 if the agent is to stop, else 0. Never waits. */
 WATCHDOG_API int watchdog_cancel_requested(const watchdog_tracker* handle);
 

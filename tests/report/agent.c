@@ -12,6 +12,8 @@ static void expect(int holds, const char* what) {
   printf("not so: %s (%s)\n", what, watchdog_last_error());
   failures = 1;
 }
+/* 2026-11-27 21:00 UTC. */
+#define NINE (INT64_C(1795813200) * 1000)
 #define EXPECT(condition) expect((condition), #condition)
 
 /* Nothing that a caller may get wrong does harm. */
@@ -21,6 +23,7 @@ static void misuse(const char* database) {
   EXPECT(watchdog_state_change(NULL, "x", NULL) == WATCHDOG_INVALID);
   EXPECT(watchdog_tool_call(NULL, "x", NULL, NULL) == WATCHDOG_INVALID);
   EXPECT(watchdog_tool_result(NULL, "x", NULL, NULL, 0) == WATCHDOG_INVALID);
+  EXPECT(watchdog_wait_for(NULL, "quota", NULL, WATCHDOG_NO_END) == WATCHDOG_INVALID);
   EXPECT(watchdog_end(NULL, WATCHDOG_COMPLETED, NULL, NULL) == WATCHDOG_INVALID);
   EXPECT(watchdog_cancelled(NULL, NULL) == WATCHDOG_INVALID);
   EXPECT(watchdog_flush(NULL) == WATCHDOG_INVALID);
@@ -47,6 +50,11 @@ int main(int argc, char** argv) {
   EXPECT(watchdog_tool_result(tracker, "read", "the text", "1", 0) == WATCHDOG_OK);
   EXPECT(watchdog_tool_call(tracker, "write", NULL, NULL) == WATCHDOG_OK);
   EXPECT(watchdog_tool_result(tracker, "write", "it is read-only", NULL, 1) == WATCHDOG_OK);
+  EXPECT(watchdog_wait_for(tracker, "quota", "resets at nine", NINE) == WATCHDOG_OK);
+  EXPECT(watchdog_wait_for(tracker, "approval", NULL, WATCHDOG_NO_END) == WATCHDOG_OK);
+  EXPECT(watchdog_wait_for(tracker, NULL, NULL, NINE) == WATCHDOG_INVALID);
+  EXPECT(watchdog_wait_for(tracker, "quota", NULL, -1) == WATCHDOG_INVALID);
+  EXPECT(watchdog_wait_for(tracker, "quota", NULL, INT64_MAX) == WATCHDOG_INVALID);
   EXPECT(watchdog_flush(tracker) == WATCHDOG_OK);
   EXPECT(watchdog_end(tracker, 7, NULL, NULL) == WATCHDOG_INVALID);
   if (argc > 3) {

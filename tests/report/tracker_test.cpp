@@ -500,6 +500,30 @@ TEST_F(Tracking, announced_quiet_is_stored_and_widens_what_is_slow) {
   EXPECT_EQ(events.back().report.expect_quiet, 30min);
 }
 
+TEST_F(Tracking, wait_with_a_known_end_is_stored_and_shown_until_the_agent_goes_on) {
+  constexpr WallTime nine{std::chrono::seconds(1'795'813'200)};
+  ProgressTracker tracker(config());
+  tracker.state_change("plan");
+  tracker.wait_for("quota", "resets at nine", nine);
+  auto judged = tracker.judged();
+  EXPECT_EQ(judged.health.kind, HealthKind::blocked);
+  EXPECT_EQ(judged.history.notes->wait_until, nine);
+  EXPECT_EQ(reason_of(judged.health, judged.history, {}),
+            "Waits for quota until 2026-11-27 21:00 UTC");
+  tracker.wait_for("approval");
+  EXPECT_FALSE(tracker.judged().history.notes->wait_until) << "the next wait has no known end";
+  tracker.wait_for("quota", {}, nine);
+  tracker.state_change("step");
+  judged = tracker.judged();
+  EXPECT_EQ(judged.health.kind, HealthKind::progressing);
+  EXPECT_FALSE(judged.history.notes->wait_until);
+  ASSERT_TRUE(tracker.flush().ok());
+  std::vector<std::optional<WallTime>> ends;
+  for (const auto& event : stored())
+    if (event.report.kind == ReportKind::wait) ends.push_back(event.report.until);
+  EXPECT_EQ(ends, (std::vector<std::optional<WallTime>>{nine, std::nullopt, nine}));
+}
+
 TEST_F(Tracking, loop_of_calls_is_known_to_the_agent_itself_without_a_monitor) {
   ProgressTracker tracker(config());
   for (int time = 0; time < 5; ++time) {

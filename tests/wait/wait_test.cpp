@@ -185,6 +185,14 @@ TEST_F(WaitTest, an_agent_in_c_reports_as_any_other) {
   ASSERT_TRUE(calls.ok());
   ASSERT_EQ(calls->events.size(), 1U);
   EXPECT_EQ(calls->events.front().report.content, "it is read-only");
+  const auto waits = reader->page(row->key, 0, 100, ReportKind::wait);
+  ASSERT_TRUE(waits.ok());
+  ASSERT_EQ(waits->events.size(), 2U);
+  EXPECT_EQ(waits->events[0].report.name, "quota");
+  EXPECT_EQ(waits->events[0].report.content, "resets at nine");
+  EXPECT_EQ(waits->events[0].report.until, WallTime{std::chrono::seconds(1'795'813'200)});
+  EXPECT_EQ(waits->events[1].report.name, "approval");
+  EXPECT_FALSE(waits->events[1].report.until);
 
   Process cancelled({WATCHDOG_C_AGENT, database_.string(), "c", "cancel"});
   ASSERT_COMES(asked("state-change", "c"));

@@ -4,6 +4,7 @@
 // numbers of OutcomeKind, so `watchdog_end` only casts.
 #include "watchdog.h"
 
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <string>
@@ -24,6 +25,9 @@ using watchdog::Advice;
 using watchdog::Error;
 using watchdog::ErrorCode;
 using watchdog::Result;
+
+/// The beginning of the year 10000, as for `until_ms` over HTTP.
+constexpr std::int64_t latest_until_ms = 253'402'300'800'000;
 
 std::string& last_error() {
   thread_local std::string text;
@@ -135,6 +139,17 @@ int watchdog_tool_result(watchdog_tracker* handle, const char* tool, const char*
   return guarded(handle, [&](auto& tracker) {
     return failed != 0 ? tracker.tool_error(tool, text_of(result), text_of(call_id))
                        : tracker.tool_result(tool, text_of(result), text_of(call_id));
+  });
+}
+
+int watchdog_wait_for(watchdog_tracker* handle, const char* what, const char* why,
+                      int64_t until_ms) {
+  if (text_of(what).empty()) return refused("what says what the agent waits for");
+  if (until_ms < WATCHDOG_NO_END || until_ms > latest_until_ms)
+    return refused("until_ms must be from 0 to 253402300800000, in milliseconds since 1970");
+  return guarded(handle, [&](auto& tracker) {
+    if (until_ms == WATCHDOG_NO_END) return tracker.wait_for(what, text_of(why));
+    return tracker.wait_for(what, text_of(why), watchdog::WallTime{watchdog::Millis{until_ms}});
   });
 }
 
