@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ import unittest
 from server import Server
 
 MONITOR = sys.argv.pop(1)
+CERTIFICATES = pathlib.Path(__file__).parent.parent / "data" / "tls"
 RECORDED = pathlib.Path(__file__).parent.parent / "data" / "otlp"
 CODEX = "01a202d9-6d73-7250-b7bb-32a518cc6577"
 PATIENCE_S = 60
@@ -107,8 +109,8 @@ class OtlpPort(unittest.TestCase):
 class Collector:
     """Takes OTLP in JSON, on loopback. `status`: its answer; `requests`: what came."""
 
-    def __init__(self, status=200, port=0):
-        self.status, self.port, self.requests, self.lock = status, port, [], threading.Lock()
+    def __init__(self, status=200, port=0, tls=None):
+        self.status, self.port, self.tls, self.requests, self.lock = status, port, tls, [], threading.Lock()
 
     def __enter__(self):
         collector = self
@@ -129,7 +131,9 @@ class Collector:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
         self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        if self.tls:
+            self.server.socket = self.tls.wrap_socket(self.server.socket, server_side=True)
+        self.url = f"{'https' if self.tls else 'http'}://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
@@ -157,7 +161,7 @@ def told(item):
 
 
 class Export(unittest.TestCase):
-    def start(self, endpoint, headers=None):
+    def start(self, endpoint, headers=None, more=None):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         settings = f'[export.otlp]\nendpoint = "{endpoint}"\n'
@@ -168,10 +172,14 @@ class Export(unittest.TestCase):
             settings += f'headers_file = "{file}"\n'
         config = pathlib.Path(folder.name, "watchdog.toml")
         config.write_text(settings)
-        server = Server(MONITOR, arguments=["--config", str(config)])
+        server = Server(MONITOR, more, arguments=["--config", str(config)])
         server.__enter__()
         self.addCleanup(server.__exit__)
         return server
+
+    def log(self, server):
+        server.log.seek(0)
+        return server.log.read()
 
     def play(self, server, session="s"):
         ask(server.host, "POST", "/api/autonomous/sessions", {"sessionId": session, "agent": "builder", "task": "build it"})
@@ -226,6 +234,18 @@ class Export(unittest.TestCase):
             self.assertEqual(sorted(event["kind"] for event in events(other, "s")), ["error", "idle", "tool_call", "tool_call", "tool_result"])
             self.assertEqual(ask(other.host, "GET", "/api/autonomous/progress/s")[1]["agent"], "builder")
 
+    def test_a_private_authority_is_trusted_if_a_variable_names_it(self):
+        own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        own.load_cert_chain(CERTIFICATES / "cert.pem", CERTIFICATES / "key.pem")
+        with Collector(tls=own) as collector:
+            trusting = self.start(collector.url, more={"SSL_CERT_FILE": str(CERTIFICATES / "cert.pem")})
+            self.play(trusting)
+            until(lambda: len(collector.spans()) == 3, "spans over TLS")
+            stranger = self.start(collector.url)
+            self.play(stranger)
+            until(lambda: "export failed" in self.log(stranger), "word about the certificate")
+            self.assertEqual((len(collector.spans()), counted(stranger, "sent")), (3, 0))
+
     def test_an_absent_collector_costs_nothing_and_gets_all_when_it_is_there(self):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -233,15 +253,11 @@ class Export(unittest.TestCase):
         server = self.start(f"http://127.0.0.1:{port}")
         self.play(server)
         self.assertEqual(ask(server.host, "GET", "/readyz")[0], 200)
-
-        def log():
-            server.log.seek(0)
-            return server.log.read()
-        until(lambda: "export failed" in log(), "word about the absent collector")
+        until(lambda: "export failed" in self.log(server), "word about the absent collector")
         collector = Collector(port=port).__enter__()
         self.addCleanup(collector.__exit__)
         until(lambda: len(collector.spans()) == 3, "spans that waited")
-        until(lambda: "export recovered" in log(), "word about the collector")
+        until(lambda: "export recovered" in self.log(server), "word about the collector")
 
     def test_refused_spans_are_counted_and_not_sent_again(self):
         with Collector(400) as collector:
