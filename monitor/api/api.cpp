@@ -49,6 +49,12 @@ struct Route {
   std::string_view query{};          ///< Names of its parameters, a blank between two; `*`: any.
   std::optional<AuditAction> act{};  ///< Its name in the audit log; empty: it is not logged.
   Response (*full)(const Request&) = full_store;  ///< The answer if there is no room.
+  std::optional<Scope> other{};  ///< A scope that is enough as well; what it opens is less.
+
+  /// The scope that this caller has to have.
+  [[nodiscard]] std::optional<Scope> scope_for(const Caller& caller) const {
+    return other && caller.scopes.contains(*other) ? other : scope;
+  }
 };
 
 constexpr auto anybody = std::optional<Scope>{};
@@ -80,9 +86,9 @@ constexpr std::array routes{
     Route{Method::post, "v1/logs", Scope::report, post_logs, "*", {}, full_for_otlp},
     Route{Method::post, "v1/traces", Scope::report, post_traces, "*", {}, full_for_otlp},
     Route{Method::post, "v1/metrics", Scope::report, post_metrics, "*", {}, full_for_otlp},
-    Route{Method::post, "mcp", Scope::read, serve_mcp},
-    Route{Method::get, "mcp", Scope::read, serve_mcp},
-    Route{Method::del, "mcp", Scope::read, serve_mcp},
+    Route{Method::post, "mcp", Scope::read, serve_mcp, "", {}, full_store, Scope::report},
+    Route{Method::get, "mcp", Scope::read, serve_mcp, "", {}, full_store, Scope::report},
+    Route{Method::del, "mcp", Scope::read, serve_mcp, "", {}, full_store, Scope::report},
     Route{Method::get, "api/turns/active", Scope::read, list_turns, "limit"},
     Route{Method::post, "api/turns/:id/abort", Scope::act, abort_turn, "", AuditAction::abort},
     Route{Method::post, "api/turns/:id/abort-tool/:tool", Scope::act, abort_turn, "",
@@ -251,7 +257,7 @@ std::optional<Response> Api::refuse_by_headers(const Request& request) {
   const auto target = Target::parse(request.target);
   if (!target) return error_response(target.error());
   const auto found = find(*target, asked(request.method));
-  const auto scope = found.route == nullptr ? Scope::read : found.route->scope;
+  const auto scope = found.route == nullptr ? Scope::read : found.route->scope_for(caller);
   if (auto refusal = access_.refuse(request, caller, scope)) {
     const bool for_people = target->segments.empty() || wants_page(request) ||
                             is_in(target->segments.front(), {"sessions", "alerts", "overview"});
@@ -279,7 +285,7 @@ void Api::handle(Request request, Reply reply) {
   }
   const auto& route = *found.route;
   auto caller = access_.caller(request);
-  auto refusal = access_.refuse(request, caller, route.scope);
+  auto refusal = access_.refuse(request, caller, route.scope_for(caller));
   if (refusal && !caller.known) {
     keep_refusal(request, *refusal);
     return reply(std::move(*refusal));

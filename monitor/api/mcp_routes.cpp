@@ -13,7 +13,8 @@ void serve_mcp(const CallPtr& call) {
     return call->reply(error_response(403, "refused", "pages of other sites may not ask here"));
   if (call->mcp == nullptr)
     return call->reply(error_response(503, "unavailable", "only a running monitor serves /mcp"));
-  auto allowed = call->access.lasting(call->request, Scope::read);
+  const auto scope = call->scopes.contains(Scope::read) ? Scope::read : Scope::report;
+  auto allowed = call->access.lasting(call->request, scope);
   call->mcp->answer(
       {.http = std::move(call->request), .caller = call->actor, .allowed = std::move(allowed)},
       call->reply);

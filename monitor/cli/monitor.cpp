@@ -345,6 +345,9 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
                                      &state->feed, own.requests_per_second_max,
                                      state->through ? state->through->proxy().url() : "", *links);
   state->mcp = std::make_unique<mcp::HttpHandler>(*state->api, own_version());
+  const auto database = own.db.empty() ? default_database() : own.db;
+  if (auto kept = state->mcp->keep_tasks_in(database.string() + "-mcp-tasks"); !kept)
+    spdlog::warn("tasks of MCP clients end with this monitor: {}", kept.error().message);
   state->api->open_mcp(state->mcp.get());
   state->tokens = watch_tokens(
       settings, *access_policy,

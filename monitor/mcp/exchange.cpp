@@ -15,6 +15,10 @@ void Exchange::notify(std::string_view method, json about) {
   if (send_) send_(notification_of(method, std::move(about)), false);
 }
 
+void Exchange::ask(const json& id, std::string_view method, json about) {
+  if (send_) send_(request_of(id, method, std::move(about)), false);
+}
+
 void Exchange::progress(double value, const std::string& words) {
   progress_ = std::max(value, progress_ + 1);
   notify("notifications/progress",

@@ -28,6 +28,10 @@ class Exchange {
   json params;
   const std::shared_ptr<Source> source;
   bool supports_tasks = false;  ///< The client declared the extension, or asked for a task.
+  bool can_ask = false;         ///< The client shows questions to a person, and they can reach it.
+  bool is_asking = false;       ///< A question to a person may be sent before the answer.
+  /// The session of reports that name none; empty: each must name one.
+  std::string own_session{};
   /// The wait or the subscriptions of the request. It ends when the request is answered or closed.
   std::shared_ptr<void> work{};
   /// Called when the request is closed without an answer.
@@ -40,6 +44,8 @@ class Exchange {
   [[nodiscard]] const json& progress_token() const;
 
   void notify(std::string_view method, json params);
+  /// Sends a request of the server, which belongs to this one.
+  void ask(const json& id, std::string_view method, json params);
   /// Reports progress. Values that do not rise are made to.
   void progress(double value, const std::string& words);
   void finish(json result);

@@ -123,6 +123,11 @@ bool is_long(const Message& message) {
   return tool == "wait" || tool == "check";
 }
 
+/// The session that the client's configuration names as its own; empty: none.
+std::string session_named(const McpRequest& request) {
+  return is_session_id(request.http.session) ? request.http.session : std::string();
+}
+
 std::optional<std::string> base64_decoded(std::string_view text) {
   static constexpr std::string_view letters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -212,6 +217,10 @@ void HttpHandler::stop() {
   context_.tasks.clear();
 }
 
+Result<void> HttpHandler::keep_tasks_in(std::filesystem::path file) {
+  return context_.tasks.keep_in(std::move(file));
+}
+
 void HttpHandler::answer(McpRequest request, Reply reply) {
   loop_.post([this, request = std::move(request), reply = std::move(reply)] {
     if (request.http.method == Method::post) return post(request, reply);
@@ -292,8 +301,9 @@ void HttpHandler::accept(const McpRequest& request, const Message& message,
                      }
                      made->send(answer, is_last);
                      if (is_last) loop.post(over);
-                   });
-  if (exchange && streams && is_long(message)) {
+                   },
+                   {.can_ask = streams || made->is_modern, .own_session = session_named(request)});
+  if (exchange && streams && (is_long(message) || exchange->is_asking)) {
     const auto gone = [this, weak = std::weak_ptr<Exchange>(exchange), over] {
       loop_.post([weak, over] {
         if (const auto open = weak.lock()) open->close();

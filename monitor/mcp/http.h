@@ -2,6 +2,7 @@
 /// The MCP server on the monitor's port: streamable HTTP.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,6 +29,9 @@ class HttpHandler final : public McpHandler {
   HttpHandler(Api& api, std::string version);
   ~HttpHandler() override;
 
+  /// Tasks survive the end of the process in this file. Call it before the first request. Errors:
+  /// those of TaskBook::keep_in().
+  [[nodiscard]] Result<void> keep_tasks_in(std::filesystem::path file);
   void answer(McpRequest request, Reply reply) override;
   /// Ends all sessions and requests. Later ones get no answer.
   void stop();

@@ -38,12 +38,18 @@ json cached(json result, std::int64_t ttl_ms, const char* scope) {
   return result;
 }
 
-/// A list that is one page.
-void finish_list(const ExchangePtr& exchange, json result) {
+/// A list that is one page. `scope`: who may keep it.
+void finish_list(const ExchangePtr& exchange, json result, const char* scope) {
   if (!member(exchange->params, "cursor").is_null())
     return exchange->fail(rpc_invalid_params, "there is no further page");
-  exchange->finish(exchange->is_modern() ? cached(std::move(result), list_ttl_ms, "public")
+  exchange->finish(exchange->is_modern() ? cached(std::move(result), list_ttl_ms, scope)
                                          : std::move(result));
+}
+
+/// True for a client that can ask its person by a form. One that names no modes has forms.
+bool has_forms(const json& capabilities) {
+  const auto& elicitation = member(capabilities, "elicitation");
+  return elicitation.is_object() && (elicitation.contains("form") || !elicitation.contains("url"));
 }
 
 json missing_tasks() {
@@ -95,8 +101,9 @@ const Peer::Method Peer::methods[] = {
 };
 
 std::shared_ptr<Exchange> Peer::accept(const Message& message, std::shared_ptr<Source> source,
-                                       Send reply) {
+                                       Send reply, const RequestContext& context) {
   if (message.kind == Message::Kind::notification) notice(message);
+  if (message.kind == Message::Kind::response) answered(message);
   if (message.kind != Message::Kind::request) return nullptr;
   const bool is_modern = member(message.params, "_meta").contains(meta_version);
   const auto exchange = std::make_shared<Exchange>(
@@ -107,7 +114,7 @@ std::shared_ptr<Exchange> Peer::accept(const Message& message, std::shared_ptr<S
     exchange->fail(rpc_invalid_request, "a request with this id is under way");
   } else if (under_way_.size() >= requests_max) {
     exchange->fail(rpc_internal_error, "too many requests at once; wait for answers");
-  } else if (declare(exchange)) {
+  } else if (declare(exchange, context)) {
     under_way_.emplace(key, exchange);
     dispatch(exchange, message.method);
   }
@@ -115,9 +122,11 @@ std::shared_ptr<Exchange> Peer::accept(const Message& message, std::shared_ptr<S
 }
 
 /// Reads what a request says about its client. Returns false if it answered with an error.
-bool Peer::declare(const ExchangePtr& exchange) {
+bool Peer::declare(const ExchangePtr& exchange, const RequestContext& context) {
   const auto& meta = member(exchange->params, "_meta");
+  exchange->own_session = context.own_session.empty() ? context_.own_session : context.own_session;
   if (!exchange->is_modern()) {
+    exchange->can_ask = can_elicit_ && context.can_ask;
     exchange->supports_tasks =
         exchange->revision == Revision::v2025_11_25 && member(exchange->params, "task").is_object();
     return true;
@@ -136,6 +145,7 @@ bool Peer::declare(const ExchangePtr& exchange) {
   }
   exchange->supports_tasks =
       member(member(capabilities, "extensions"), tasks_extension).is_object();
+  exchange->can_ask = has_forms(capabilities);
   return true;
 }
 
@@ -180,6 +190,7 @@ bool Peer::is_idle() {
 void Peer::close() {
   watch_.reset();
   send_ = nullptr;
+  questions_.clear();
   for (const auto& [id, exchange] : std::exchange(under_way_, {})) exchange->close();
 }
 
@@ -187,6 +198,8 @@ void Peer::initialize(const ExchangePtr& exchange) {
   const auto asked = named<Revision>(text_in(exchange->params, "protocolVersion"));
   const bool is_old = asked && *asked != Revision::v2026_07_28;
   revision_ = is_old ? *asked : Revision::v2025_11_25;
+  can_elicit_ =
+      revision_ != Revision::v2025_03_26 && has_forms(member(exchange->params, "capabilities"));
   json capabilities = {{"tools", json::object()}, {"resources", {{"subscribe", true}}}};
   if (revision_ == Revision::v2025_11_25)
     capabilities["tasks"] = {{"list", json::object()},
@@ -215,12 +228,17 @@ void Peer::ping(const ExchangePtr& exchange) {
 }
 
 void Peer::list_tools(const ExchangePtr& exchange) {
-  finish_list(exchange, {{"tools", tool_list(exchange->revision, !context_.own_session.empty())}});
+  with_access(exchange, [exchange](const json& access) {
+    json permitted = json::array();
+    for (auto& tool : tool_list(exchange->revision, !exchange->own_session.empty()))
+      if (is_offered(text_in(tool, "name"), access)) permitted.push_back(std::move(tool));
+    finish_list(exchange, {{"tools", std::move(permitted)}}, "private");
+  });
 }
 
 void Peer::call(const ExchangePtr& exchange) {
   const auto tool = text_in(exchange->params, "name");
-  const auto schema = schema_of(tool, !context_.own_session.empty());
+  const auto schema = schema_of(tool, !exchange->own_session.empty());
   if (schema.is_null()) return exchange->fail(rpc_invalid_params, "there is no tool " + tool);
   const auto& given = member(exchange->params, "arguments");
   const auto arguments = given.is_null() ? json::object() : given;
@@ -229,23 +247,28 @@ void Peer::call(const ExchangePtr& exchange) {
   if (tool == "wait") return wait(exchange, arguments);
   if (!exchange->is_modern() && exchange->supports_tasks)
     return exchange->fail(rpc_method_not_found, tool + " cannot be a task");
-  call_tool(context_.loop, exchange, tool, arguments, context_.own_session);
+  if (stops_something(tool)) return confirm(exchange, tool, arguments);
+  call_tool(context_.loop, exchange, tool, arguments);
 }
 
 void Peer::list_resources(const ExchangePtr& exchange) {
-  finish_list(exchange, {{"resources",
-                          {{{"uri", sessions_uri},
-                            {"name", "sessions"},
-                            {"description", "All sessions, those that need a person first"},
-                            {"mimeType", resource_type}}}}});
+  finish_list(exchange,
+              {{"resources",
+                {{{"uri", sessions_uri},
+                  {"name", "sessions"},
+                  {"description", "All sessions, those that need a person first"},
+                  {"mimeType", resource_type}}}}},
+              "public");
 }
 
 void Peer::list_templates(const ExchangePtr& exchange) {
-  finish_list(exchange, {{"resourceTemplates",
-                          {{{"uriTemplate", session_uri_template},
-                            {"name", "session"},
-                            {"description", "The progress document of a session"},
-                            {"mimeType", resource_type}}}}});
+  finish_list(exchange,
+              {{"resourceTemplates",
+                {{{"uriTemplate", session_uri_template},
+                  {"name", "session"},
+                  {"description", "The progress document of a session"},
+                  {"mimeType", resource_type}}}}},
+              "public");
 }
 
 void Peer::read_resource(const ExchangePtr& exchange) {
@@ -319,7 +342,7 @@ void Peer::listen(const ExchangePtr& exchange) {
     if (uri.is_string() && held->watch->add(uri)) agreed["resourceSubscriptions"].push_back(uri);
   std::vector<std::shared_ptr<TaskBook::Task>> tasks;
   for (const auto& id : task_ids)
-    if (auto task = id.is_string() ? context_.tasks.find(exchange->source->owner(), id) : nullptr)
+    if (auto task = id.is_string() ? context_.tasks.find(exchange->source, id) : nullptr)
       tasks.push_back(std::move(task));
   for (const auto& task : tasks) agreed["taskIds"].push_back(task->id);
   exchange->notify("notifications/subscriptions/acknowledged", about({{"notifications", agreed}}));

@@ -2,6 +2,8 @@
 /// One client of the MCP server: messages in, messages out.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +16,12 @@
 #include "mcp/task_book.h"
 
 namespace watchdog::monitor::mcp {
+
+/// The surroundings of a request: its way back to the client, and its own session. A plain value.
+struct RequestContext {
+  bool can_ask = true;        ///< Requests of the server reach the client before the answer.
+  std::string own_session{};  ///< Of reports that name none; empty: that of the desk.
+};
 
 /// The parts of a server that all its clients share. They must not outlive it.
 struct ServerContext {
@@ -33,6 +41,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   static constexpr Millis progress_every{15'000};
   /// After this time without progress a wait answers that it goes on.
   static constexpr Millis quiet_max{45'000};
+  /// A monitor that does not say by then what the client may do is not waited for.
+  static constexpr Millis access_max{3'000};
 
   /// `send` gets what belongs to no request; empty: such messages are dropped.
   Peer(ServerContext& context, std::shared_ptr<Source> source,
@@ -43,7 +53,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   /// request. `source`: asks with the permissions that came with this message. Returns the request,
   /// if it is one that is not answered yet.
   std::shared_ptr<Exchange> accept(const Message& message, std::shared_ptr<Source> source,
-                                   Send reply);
+                                   Send reply, const RequestContext& context = {});
   /// The revision from now on, for clients whose `initialize` another peer has seen.
   void settle(Revision revision) { revision_ = revision; }
   [[nodiscard]] Revision revision() const noexcept { return revision_; }
@@ -62,7 +72,9 @@ class Peer : public std::enable_shared_from_this<Peer> {
   static const Method methods[];
 
   void notice(const Message& message);
-  [[nodiscard]] bool declare(const ExchangePtr& exchange);
+  /// Continues what waits for this response of the client.
+  void answered(const Message& response);
+  [[nodiscard]] bool declare(const ExchangePtr& exchange, const RequestContext& context);
   void dispatch(const ExchangePtr& exchange, const std::string& method);
 
   void initialize(const ExchangePtr& exchange);
@@ -82,6 +94,12 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void list_tasks(const ExchangePtr& exchange);
   void cancel_task(const ExchangePtr& exchange);
 
+  /// Continues with the answer to /api/access; null: the monitor does not say.
+  void with_access(const ExchangePtr& exchange, std::function<void(const json& access)> next);
+  /// Calls a tool that stops something, after a person agreed, if the client can ask one.
+  void confirm(const ExchangePtr& exchange, const std::string& tool, const json& arguments);
+  void ask_person(const ExchangePtr& exchange, const std::string& tool, const json& arguments,
+                  std::function<void()> act);
   void wait(const ExchangePtr& exchange, const json& arguments);
   [[nodiscard]] bool wait_as_task(const ExchangePtr& exchange, const WaitGoal& goal);
   void keep_alive(const std::weak_ptr<Exchange>& exchange, const std::weak_ptr<Waiting>& waiting,
@@ -92,7 +110,11 @@ class Peer : public std::enable_shared_from_this<Peer> {
   const std::shared_ptr<Source> source_;
   std::function<void(const json&)> send_;
   Revision revision_ = Revision::v2025_11_25;
+  bool can_elicit_ = false;  ///< As `initialize` said.
   std::map<std::string, ExchangePtr> under_way_;
+  /// Questions to a person, by the ids of their requests. They get the result; null: an error.
+  std::map<std::string, std::function<void(const json& result)>> questions_;
+  std::int64_t asked_ = 0;
   std::shared_ptr<ResourceWatch> watch_;
 };
 

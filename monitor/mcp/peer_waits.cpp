@@ -78,7 +78,7 @@ bool Peer::wait_as_task(const ExchangePtr& exchange, const WaitGoal& goal) {
 
 /// Returns the task that a request names, or null after it answered with an error.
 std::shared_ptr<TaskBook::Task> Peer::task_of(const ExchangePtr& exchange) {
-  auto task = context_.tasks.find(exchange->source->owner(), text_in(exchange->params, "taskId"));
+  auto task = context_.tasks.find(exchange->source, text_in(exchange->params, "taskId"));
   if (!task)
     exchange->fail(rpc_invalid_params, "there is no such task; its result may have been dropped");
   return task;
@@ -105,13 +105,13 @@ void Peer::task_result(const ExchangePtr& exchange) {
     result["_meta"] = {{related_task, {{"taskId", done.id}}}};
     open.finish(std::move(result));
   };
-  if (!task->waiting) return answer(*exchange, *task);
+  if (task->is_over()) return answer(*exchange, *task);
   const auto held = std::make_shared<int>(0);
   exchange->work = held;
   task->listeners.emplace_back(
       held, [weak = std::weak_ptr<Exchange>(exchange), answer](const TaskBook::Task& changed) {
         const auto open = weak.lock();
-        if (open && !changed.waiting) answer(*open, changed);
+        if (open && changed.is_over()) answer(*open, changed);
       });
 }
 
@@ -125,7 +125,7 @@ void Peer::list_tasks(const ExchangePtr& exchange) {
 void Peer::cancel_task(const ExchangePtr& exchange) {
   const auto task = task_of(exchange);
   if (!task) return;
-  if (!exchange->is_modern() && !task->waiting)
+  if (!exchange->is_modern() && task->is_over())
     return exchange->fail(rpc_invalid_params, "the task is over already: " + task->status);
   context_.tasks.cancel(*task);
   exchange->finish(exchange->is_modern() ? json::object() : old_task_json(*task));

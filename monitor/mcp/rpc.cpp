@@ -52,7 +52,7 @@ Result<Message, RpcError> message_from(std::string_view text) {
   if (!read.contains("method")) {
     if (!read.contains("result") && !read.contains("error"))
       return invalid("\"method\" is missing", known);
-    return Message{.kind = Message::Kind::response, .id = known};
+    return Message{.kind = Message::Kind::response, .id = known, .result = member(read, "result")};
   }
   if (!read["method"].is_string()) return invalid("\"method\" must be a text", known);
   Message message{
@@ -81,6 +81,10 @@ json response_of(const RpcError& error) {
   // The schemas of the protocol know no id that is null.
   if (!error.id.is_null()) response["id"] = error.id;
   return response;
+}
+
+json request_of(const json& id, std::string_view method, json params) {
+  return {{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}};
 }
 
 json notification_of(std::string_view method, json params) {

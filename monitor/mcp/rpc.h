@@ -47,9 +47,10 @@ struct RpcError {
 struct Message {
   enum class Kind : std::uint8_t { request, notification, response };
   Kind kind = Kind::request;
-  json id{};  ///< Of a request: a text or an integer.
+  json id{};  ///< Of a request or a response: a text or an integer.
   std::string method{};
   json params = json::object();
+  json result{};  ///< Of a response; null: it is an error.
 };
 
 /// Reads one message. Errors: `rpc_parse_error` (no JSON), `rpc_invalid_request` (nested too deep,
@@ -58,6 +59,7 @@ struct Message {
 
 [[nodiscard]] json response_of(const json& id, json result);
 [[nodiscard]] json response_of(const RpcError& error);
+[[nodiscard]] json request_of(const json& id, std::string_view method, json params);
 [[nodiscard]] json notification_of(std::string_view method, json params);
 /// One line of JSON. Bytes that are no UTF-8 are replaced.
 [[nodiscard]] std::string line_of(const json& message);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,7 +16,8 @@
 
 namespace watchdog::monitor::mcp {
 
-/// Of a loop's steps alone. A task is not kept over the end of the process.
+/// Of a loop's steps alone. With a file, tasks survive the end of the process: the file has the
+/// goal of each, and what came of it, but no text of a session.
 class TaskBook {
  public:
   /// Running ones of one owner, and all that are kept.
@@ -24,6 +26,8 @@ class TaskBook {
   /// How long the result of a task is kept.
   static constexpr Millis kept_for{3'600'000};
   static constexpr Millis poll_every{5'000};
+  /// How long a wait that a restart interrupted is kept for its client.
+  static constexpr Millis dormant_max{86'400'000};
 
   explicit TaskBook(Loop& loop) : loop_(loop) {}
 
@@ -35,16 +39,25 @@ class TaskBook {
     std::string words{};
     WallTime created{};
     WallTime updated{};
+    WaitGoal goal{};
     json result{};  ///< A tool's result; null: none yet.
+    /// Null: it is over, or it goes on as soon as its client asks for it after a restart.
     std::shared_ptr<Waiting> waiting{};
     /// Called after each change; those of which the owner is gone are dropped.
     std::vector<std::pair<std::weak_ptr<void>, std::function<void(const Task&)>>> listeners{};
+
+    [[nodiscard]] bool is_over() const { return status != "working"; }
   };
 
-  /// Begins a wait as a task. Null: too many run.
+  /// Reads the tasks of an earlier process, and keeps all tasks in this file from now on. Call it
+  /// before the first task. Errors: those of read_task_file().
+  [[nodiscard]] Result<void> keep_in(std::filesystem::path file);
+  /// Begins a wait as a task. It is in the file when this returns. Null: too many run, or the file
+  /// cannot be written.
   [[nodiscard]] std::shared_ptr<Task> begin(std::shared_ptr<Source> source, WaitGoal goal);
-  /// Null: there is none of this owner.
-  [[nodiscard]] std::shared_ptr<Task> find(const std::string& owner, const std::string& id);
+  /// Null: the source's owner has no such task. A wait that a restart interrupted goes on.
+  [[nodiscard]] std::shared_ptr<Task> find(const std::shared_ptr<Source>& source,
+                                           const std::string& id);
   [[nodiscard]] std::vector<std::shared_ptr<Task>> all_of(const std::string& owner) const;
   /// Ends all.
   void clear() { tasks_.clear(); }
@@ -52,10 +65,14 @@ class TaskBook {
   void cancel(Task& task);
 
  private:
+  void start(const std::shared_ptr<Task>& task, std::shared_ptr<Source> source);
   void change(Task& task);
   void drop_old();
+  /// True if the tasks are in the file, or there is none.
+  bool save() const;
 
   Loop& loop_;
+  std::filesystem::path file_;  ///< Empty: none.
   std::map<std::string, std::shared_ptr<Task>> tasks_;
 };
 

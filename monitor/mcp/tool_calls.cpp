@@ -271,9 +271,14 @@ json answer_error(const Answer& answer, const std::string& about) {
 }
 
 void call_tool(Loop& loop, const ExchangePtr& exchange, const std::string& tool,
-               const json& arguments, const std::string& own_session) {
+               const json& arguments) {
   auto session = text_in(arguments, "session");
-  if (session.empty() && tool == "report") session = own_session;
+  if (const auto& own = exchange->own_session; tool == "report" && !own.empty()) {
+    if (!session.empty() && session != own)
+      return exchange->finish(tool_error("report is about your own session, " + own +
+                                         ". Leave out the argument session"));
+    session = own;
+  }
   const auto call = std::make_shared<ToolCall>(ToolCall{loop, exchange, arguments, session});
   const bool needs_session = tool != "agents" && tool != "abort_call";
   if (needs_session && !is_session_id(session))

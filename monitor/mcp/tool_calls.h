@@ -12,9 +12,8 @@ namespace watchdog::monitor::mcp {
 /// Returns the result of a tool whose question failed. `about`: the session, or empty.
 [[nodiscard]] json answer_error(const Answer& answer, const std::string& about);
 
-/// Answers a call. REQUIRES: misuse_of() accepts the arguments. `own_session`: of reports that name
-/// none.
+/// Answers a call. REQUIRES: misuse_of() accepts the arguments.
 void call_tool(Loop& loop, const ExchangePtr& exchange, const std::string& tool,
-               const json& arguments, const std::string& own_session);
+               const json& arguments);
 
 }  // namespace watchdog::monitor::mcp

@@ -304,6 +304,22 @@ json schema_of(std::string_view tool, bool has_session) {
   return nullptr;
 }
 
+bool permits(const json& access, std::string_view scope) {
+  const auto& scopes = member(access, "scopes");
+  return !scopes.is_array() || std::ranges::find(scopes, json(scope)) != scopes.end();
+}
+
+bool stops_something(std::string_view tool) {
+  return tool == "cancel" || tool == "abort_call";
+}
+
+bool is_offered(std::string_view tool, const json& access) {
+  if (!member(access, "name").is_string()) return true;
+  if (stops_something(tool)) return permits(access, "act");
+  if (tool == "report") return permits(access, "report");
+  return permits(access, "read") && (tool != "check" || permits(access, "report"));
+}
+
 std::optional<std::string> misuse_of(const json& schema, const json& arguments) {
   if (!arguments.is_object()) return "the arguments must be an object";
   const auto& properties = member(schema, "properties");

@@ -19,6 +19,11 @@ std::vector<std::string> fuzz_seeds() {
       R"({"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["watchdog://sessions"],"taskIds":["x"]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}})",
       R"({"jsonrpc":"2.0","id":6,"method":"resources/read","params":{"uri":"watchdog://session/s"}})",
       R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}})",
+      R"({"jsonrpc":"2.0","id":8,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}})"
+      "\n"
+      R"({"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"cancel","arguments":{"session":"s"}}})"
+      "\n"
+      R"({"jsonrpc":"2.0","id":"confirm-1","result":{"action":"accept"}})",
       R"([{"jsonrpc":"2.0","id":7,"method":"ping"}])"};
 }
 

@@ -73,6 +73,7 @@ class ManualSource final : public monitor::mcp::Source {
   [[nodiscard]] std::string owner() const override { return name; }
   void ask(Question question, std::function<void(Answer)> done) override {
     questions.push_back(question);
+    if (is_silent) return held.push_back(std::move(done));
     for (const auto& [begin, answer] : answers)
       if (question.target.starts_with(begin)) return done(answer);
     done({.status = 404, .body = R"({"error":{"message":"there is no such thing"}})"});
@@ -89,6 +90,8 @@ class ManualSource final : public monitor::mcp::Source {
   }
 
   std::string name = "local";
+  bool is_silent = false;  ///< Questions get no answer.
+  std::vector<std::function<void(Answer)>> held;
   std::vector<std::pair<std::string, Answer>> answers;
   std::vector<Question> questions;
   std::vector<std::shared_ptr<Stream>> streams;

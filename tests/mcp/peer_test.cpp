@@ -102,7 +102,7 @@ TEST(McpPeer, modern_requests_say_everything_themselves) {
   EXPECT_EQ(server.result()["resultType"], "complete");
   EXPECT_TRUE(server.result()["capabilities"]["extensions"].contains(tasks_extension));
   server.modern("tools/list");
-  EXPECT_EQ(server.result()["cacheScope"], "public");
+  EXPECT_EQ(server.result()["cacheScope"], "private");
   EXPECT_GT(server.result()["ttlMs"], 0);
   for (const auto* gone :
        {"initialize", "ping", "resources/subscribe", "tasks/list", "tasks/result"}) {

@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include "mcp/brief.h"
 #include "mcp/manual_server.h"
 #include "mcp/waiting.h"
+#include "support/temp_dir.h"
 
 namespace watchdog {
 namespace {
@@ -278,6 +282,131 @@ TEST(McpTask, the_older_form_has_a_result_that_blocks) {
             task["taskId"]);
   server.request("tasks/cancel", named);
   EXPECT_EQ(server.code(), rpc_invalid_params);
+}
+
+/// A server that keeps its tasks in a file, as a monitor does.
+struct KeepingServer : ManualServer {
+  explicit KeepingServer(const std::filesystem::path& file) {
+    const auto kept = context.tasks.keep_in(file);
+    EXPECT_TRUE(kept.ok()) << (kept ? "" : kept.error().message);
+  }
+  ~KeepingServer() { context.tasks.clear(); }
+  KeepingServer(const KeepingServer&) = delete;
+  KeepingServer& operator=(const KeepingServer&) = delete;
+
+  json begin(const json& arguments = session) {
+    modern("tools/call", {{"name", "wait"}, {"arguments", arguments}}, true);
+    return {{"taskId", result().value("taskId", json())}};
+  }
+  json get(const json& named) {
+    modern("tasks/get", named, true);
+    return result();
+  }
+};
+
+TEST(McpTask, a_wait_goes_on_after_a_restart_and_misses_no_state_change) {
+  const test::TempDir folder;
+  const auto file = folder / "w.db-mcp-tasks";
+  json changes;
+  json ends;
+  {
+    KeepingServer first(file);
+    changes = first.begin({{"session", "s"}, {"until", "state-change=built"}});
+    ends = first.begin();
+    first.announce(document("progressing", 7));
+  }  // as a crash: nothing says farewell
+  KeepingServer second(file);
+  second.source->answers = {
+      {"/api/autonomous/sessions/s/events?limit=1000&after=7",
+       {.body =
+            R"({"events":[{"seq":8,"at_ms":1,"kind":"state_change","type":"built"}],"next":null})"}}};
+  EXPECT_EQ(second.source->open_streams(), 0U) << "the client's permission is not known yet";
+  auto task = second.get(changes);
+  EXPECT_EQ(task["status"], "working");
+  EXPECT_NE(task["statusMessage"].get<std::string>().find("restarted"), std::string::npos);
+  EXPECT_EQ(second.source->open_streams(), 1U);
+  (void)second.get(changes);
+  EXPECT_EQ(second.source->open_streams(), 1U) << "it is begun once";
+  second.announce(document("progressing", 9));
+  task = second.get(changes);
+  EXPECT_EQ(task["status"], "completed") << task;
+  EXPECT_EQ(task["result"]["structuredContent"]["came"], true);
+  EXPECT_EQ(second.get(ends)["status"], "working");
+  second.announce(document("completed", 12));
+  EXPECT_EQ(second.get(ends)["result"]["structuredContent"]["came"], true);
+}
+
+TEST(McpTask, a_result_survives_a_restart_without_a_text_of_the_session) {
+  const test::TempDir folder;
+  const auto file = folder / "w.db-mcp-tasks";
+  json came;
+  json failed;
+  json cancelled;
+  {
+    KeepingServer first(file);
+    came = first.begin();
+    failed = first.begin({{"session", "s"}, {"until", "completed"}});
+    cancelled = first.begin();
+    first.modern("tasks/cancel", cancelled, true);
+    first.announce(document("failed", 5, {{"reason", "a-private-reason"}}));
+    EXPECT_EQ(first.get(came)["status"], "completed");
+  }
+  std::ifstream kept(file);
+  const std::string text((std::istreambuf_iterator<char>(kept)), {});
+  EXPECT_EQ(text.find("a-private-reason"), std::string::npos);
+  EXPECT_EQ(std::filesystem::status(file).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  KeepingServer second(file);
+  EXPECT_EQ(second.get(came)["result"]["structuredContent"]["came"], true);
+  const auto lost = second.get(failed)["result"]["structuredContent"];
+  EXPECT_EQ(lost["came"], false);
+  EXPECT_EQ(lost["end"], "ended");
+  EXPECT_EQ(second.get(cancelled)["status"], "cancelled");
+  EXPECT_EQ(second.source->open_streams(), 0U);
+  second.source->name = "other";
+  (void)second.get(came);
+  EXPECT_EQ(second.code(), rpc_invalid_params) << "it belongs to another token";
+  second.source->name = "local";
+  second.loop.pass(TaskBook::kept_for + Millis{1});
+  (void)second.get(came);
+  EXPECT_EQ(second.code(), rpc_invalid_params);
+  EXPECT_EQ(std::filesystem::file_size(file), 0U) << "its session is not named for ever";
+}
+
+TEST(McpTask, a_task_that_cannot_be_kept_is_not_promised) {
+  const test::TempDir folder;
+  KeepingServer server(folder / "gone" / "tasks");
+  server.modern("tools/call", {{"name", "wait"}, {"arguments", session}}, true);
+  server.announce(document("completed", 3));
+  EXPECT_EQ(server.result()["resultType"], "complete") << "it waits as for a client without tasks";
+  EXPECT_EQ(server.structured()["came"], true);
+}
+
+TEST(McpTask, a_damaged_file_loses_its_damaged_lines_alone) {
+  const test::TempDir folder;
+  const auto file = folder / "tasks";
+  std::ofstream(file)
+      << "no JSON\n[1]\n{\"id\":7}\n"
+      << R"({"id":"a","owner":"local","status":"working","session":"../x"})"
+      << "\n"
+      << R"({"id":"b","owner":"local","status":"odd","session":"s"})"
+      << "\n"
+      << R"({"id":"c","owner":"local","status":"working","session":"s","until":"no goal"})"
+      << "\n"
+      << R"({"id":"d","owner":"local","status":"completed","session":"s","updated":1700000000000})"
+      << "\n"
+      << R"({"id":"e","owner":"local","status":"working","session":"s","updated":1700000000000)";
+  std::filesystem::permissions(
+      file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  KeepingServer server(file);
+  for (const auto* id : {"a", "b", "c", "e", "7"}) {
+    (void)server.get({{"taskId", id}});
+    EXPECT_EQ(server.code(), rpc_invalid_params) << id;
+  }
+  EXPECT_EQ(server.get({{"taskId", "d"}})["result"]["isError"], true);
+  std::filesystem::permissions(file, std::filesystem::perms::all);
+  ManualServer stranger;
+  EXPECT_FALSE(stranger.context.tasks.keep_in(file).ok()) << "others may write it";
 }
 
 TEST(McpTask, tasks_belong_to_their_token_and_are_bounded) {

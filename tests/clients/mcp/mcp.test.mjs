@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -19,7 +19,7 @@ const old = await import('@modelcontextprotocol/sdk/client/index.js');
 const { StdioClientTransport: OldStdio } = await import('@modelcontextprotocol/sdk/client/stdio.js');
 const { StreamableHTTPClientTransport: OldHttp } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
 const { DEFAULT_REQUEST_TIMEOUT_MSEC } = await import('@modelcontextprotocol/sdk/shared/protocol.js');
-const { CallToolResultSchema, ResourceUpdatedNotificationSchema } = await import('@modelcontextprotocol/sdk/types.js');
+const { CallToolResultSchema, ElicitRequestSchema, ResourceUpdatedNotificationSchema } = await import('@modelcontextprotocol/sdk/types.js');
 const modern = await import('@modelcontextprotocol/client');
 const { StdioClientTransport: ModernStdio } = await import('@modelcontextprotocol/client/stdio');
 
@@ -56,10 +56,12 @@ class Schema {
   message(message, method) {
     this.fits('JSONRPCMessage', message);
     if (message.error) return;
+    if (message.method === 'elicitation/create') this.fits('ElicitRequest', message);
     if (message.method === 'notifications/progress') this.fits('ProgressNotification', message);
     if (message.method === 'notifications/resources/updated') this.fits('ResourceUpdatedNotification', message);
     if (message.method === 'notifications/subscriptions/acknowledged') this.fits('SubscriptionsAcknowledgedNotification', message);
     if (!('result' in message)) return;
+    if (message.result.resultType === 'input_required') return this.fits('InputRequiredResult', message.result);
     const task = message.result.task || message.result.resultType === 'task' || (method.startsWith('tasks/') && this.revision === '2026-07-28');
     if (method === 'tools/call' && message.result.task) this.fits('CreateTaskResult', message.result);
     if (!task && results[method]) this.fits(results[method], message.result);
@@ -95,20 +97,24 @@ const schemas = { old: new Schema('2025-11-25'), modern: new Schema('2026-07-28'
 before(async () => { monitor = await Monitor.start(); });
 after(() => monitor.end());
 
-const bearer = () => ({ Authorization: `Bearer ${monitor.token}` });
+const bearer = (token = monitor.token) => ({ Authorization: `Bearer ${token}` });
 const command = () => ({ command: program, args: ['mcp', '--server', monitor.url], env: { ...environment, WATCHDOG_TOKEN: monitor.token, WATCHDOG_SESSION: 'own' }, stderr: 'inherit' });
 
-async function oldClient(kind) {
+/** `person` answers the questions of the server; without one the client cannot ask. */
+async function oldClient(kind, { person, headers = bearer() } = {}) {
   const transport = kind === 'stdio' ? new OldStdio(command())
-    : new OldHttp(new URL(`${monitor.url}/mcp`), { requestInit: { headers: bearer() } });
-  const client = new old.Client({ name: 'test', version: '1' }, { capabilities: {} });
+    : new OldHttp(new URL(`${monitor.url}/mcp`), { requestInit: { headers } });
+  const client = new old.Client({ name: 'test', version: '1' }, { capabilities: person ? { elicitation: {} } : {} });
+  if (person) client.setRequestHandler(ElicitRequestSchema, person);
   await client.connect(schemas.old.watch(transport));
   return client;
 }
-async function modernClient(kind) {
+async function modernClient(kind, { person } = {}) {
   const transport = kind === 'stdio' ? new ModernStdio(command())
     : new modern.StreamableHTTPClientTransport(new URL(`${monitor.url}/mcp`), { requestInit: { headers: bearer() } });
-  const client = new modern.Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' } });
+  const client = new modern.Client({ name: 'test', version: '1' },
+                                   { versionNegotiation: { mode: 'auto' }, capabilities: person ? { elicitation: { form: {} } } : {} });
+  if (person) client.setRequestHandler('elicitation/create', person);
   await client.connect(schemas.modern.watch(transport));
   return client;
 }
@@ -145,8 +151,29 @@ async function until(holds, what) {
   assert.fail(`never: ${what}`);
 }
 
+/** A person of each answer; a tool that stops something asks, and stops nothing without an `accept`. */
+async function asksAPerson(open, say) {
+  for (const action of ['decline', 'accept']) {
+    const id = await session();
+    const asked = [];
+    const client = await open(({ params }) => {
+      asked.push(params.message);
+      return action === 'accept' ? { action, content: {} } : { action };
+    });
+    const told = await say(client, 'cancel', { session: id, reason: 'enough' });
+    assert.deepEqual(asked, [`Stop the agent's session "${id}"? The reason given is: "enough"`]);
+    assert.equal(told.isError ?? false, action !== 'accept', JSON.stringify(told));
+    const { events } = await monitor.ask(`/api/autonomous/sessions/${id}/events`);
+    assert.equal(events.some(({ kind }) => kind === 'cancel'), action === 'accept');
+    await client.close();
+  }
+}
+
 describe('2025-11-25', () => {
   for (const kind of ['stdio', 'http']) {
+    test(`${kind}: a person is asked before a session is stopped`, () =>
+      asksAPerson((person) => oldClient(kind, { person }), call));
+
     test(`${kind}: tools and resources`, async () => {
       const client = await oldClient(kind);
       const id = await session({ agent: 'builder', labels: { team: 'a' } });
@@ -157,16 +184,20 @@ describe('2025-11-25', () => {
       assert.ok(found.structuredContent.agents.some(({ sessionId }) => sessionId === id), JSON.stringify(found));
       assert.equal((await call(client, 'agent', { session: id })).structuredContent.recent.at(-1).text.includes('begun'), true);
       assert.ok((await call(client, 'explain', { session: id })).structuredContent.changes.length > 0);
-      assert.equal((await call(client, 'report', { session: id, kind: 'blocked', on: 'approval', text: 'may I?' })).structuredContent.stored, true);
-      assert.equal((await call(client, 'agent', { session: id })).structuredContent.agent.state, 'needs_input');
-      assert.equal((await call(client, 'report', { session: id, kind: 'unblocked' })).structuredContent.stored, true);
+      const own = kind === 'stdio' ? 'own' : id;
+      const mine = kind === 'stdio' ? {} : { session: id };
+      assert.equal((await call(client, 'report', { ...mine, kind: 'blocked', on: 'approval', text: 'may I?' })).structuredContent.stored, true);
+      assert.equal((await call(client, 'agent', { session: own })).structuredContent.agent.state, 'needs_input');
+      assert.equal((await call(client, 'report', { ...mine, kind: 'unblocked' })).structuredContent.stored, true);
       if (kind === 'stdio') {
         await call(client, 'report', { kind: 'progress', type: 'tested' });
         assert.equal((await monitor.ask('/api/autonomous/progress/own')).progress.stateChanges, 1);
+        assert.equal((await call(client, 'report', { session: id, kind: 'progress' })).isError, true);
       }
       const stopped = await call(client, 'cancel', { session: id, reason: 'enough' });
       assert.equal(typeof stopped.structuredContent.message, 'string');
-      assert.match((await call(client, 'report', { session: id, kind: 'progress' })).structuredContent.stop ?? 'ended', /enough|ended/);
+      if (kind === 'http')
+        assert.match((await call(client, 'report', { ...mine, kind: 'progress' })).structuredContent.stop ?? 'ended', /enough|ended/);
       const audit = await monitor.ask('/api/audit');
       assert.ok(JSON.stringify(audit).includes(id), 'the audit log has the cancel');
       assert.equal((await call(client, 'agent', { session: 'nobody' })).isError, true);
@@ -222,6 +253,23 @@ describe('2025-11-25', () => {
     });
   }
 
+  test('a token for reports has the tool for reports, and no other', async () => {
+    const secret = 'reports-only-0123456789abcdef0123456789abcdef';
+    const file = `${monitor.database}-token`;
+    writeFileSync(file, `reporter report ${secret}\n${readFileSync(file, 'utf8')}`);
+    await until(async () => (await (await fetch(`${monitor.url}/api/access`, { headers: bearer(secret) })).json()).name === 'reporter', 'the token');
+    const id = await session();
+    const client = await oldClient('http', { headers: { ...bearer(secret), 'X-Watchdog-Session': id } });
+    assert.deepEqual((await client.listTools()).tools.map(({ name }) => name), ['report']);
+    assert.equal((await call(client, 'report', { kind: 'blocked', on: 'approval' })).structuredContent.stored, true);
+    assert.equal((await call(client, 'report', { kind: 'progress', session: 'own' })).isError, true);
+    assert.equal((await monitor.ask(`/api/autonomous/progress/${id}`)).state, 'needs_input');
+    for (const name of ['agent', 'explain', 'wait', 'cancel'])
+      assert.match((await call(client, name, { session: id })).content[0].text, /lacks the scope (read|act)/, name);
+    await assert.rejects(client.readResource({ uri: `watchdog://session/${id}` }));
+    await client.close();
+  });
+
   test('a wait of ten minutes survives the default limits, as does one that nothing keeps open', { timeout: 300_000 }, async () => {
     await Promise.all(['stdio', 'http'].flatMap((kind) => [
       (async () => {
@@ -259,7 +307,7 @@ describe('2025-11-25', () => {
 
   test('the answers fit the schema', () => {
     schemas.old.done();
-    for (const name of ['InitializeResult', 'ListToolsResult', 'CallToolResult', 'ProgressNotification', 'CreateTaskResult', 'GetTaskResult', 'ReadResourceResult', 'ResourceUpdatedNotification'])
+    for (const name of ['InitializeResult', 'ListToolsResult', 'ElicitRequest', 'CallToolResult', 'ProgressNotification', 'CreateTaskResult', 'GetTaskResult', 'ReadResourceResult', 'ResourceUpdatedNotification'])
       assert.ok(schemas.old.checked.get(name) > 0, `${name} was checked`);
   });
 });
@@ -293,6 +341,10 @@ describe('2026-07-28', () => {
       await client.close();
     });
   }
+
+  for (const kind of ['stdio', 'http'])
+    test(`${kind}: a person is asked before a session is stopped`, () =>
+      asksAPerson((person) => modernClient(kind, { person }), modernCall));
 
   const tasks = { 'io.modelcontextprotocol/tasks': {} };
   const post = async (method, params = {}, { extensions = {}, headers = {}, signal, id = 1 } = {}) => {
@@ -364,9 +416,29 @@ describe('2026-07-28', () => {
     await until(async () => await openStreams() <= before, 'the stream is gone');
   });
 
+  test('a task goes on in the next monitor', async () => {
+    const id = await session();
+    const begin = async (session) => {
+      const { body, response } = await post('tools/call', { name: 'wait', arguments: { session, until: 'state-change=built' } }, { extensions: tasks });
+      return (body?.result ?? JSON.parse((await response.text()).match(/^data: (.*)$/m)[1]).result).taskId;
+    };
+    const taskId = await begin(id);
+    const get = async () => (await post('tasks/get', { taskId }, { extensions: tasks })).body.result;
+    await monitor.report(id, change('begun'));
+    await until(async () => (await get()).statusMessage !== 'Nothing is known of it yet', 'what the task knows');
+    await monitor.kill();
+    await monitor.serve();
+    await monitor.report(id, change('built'), change('more'));  // before the client asks again
+    await until(async () => (await get()).status === 'completed', 'the end of the task');
+    assert.equal((await get()).result.structuredContent.came, true);
+    await monitor.kill();
+    await monitor.serve();
+    assert.equal((await get()).result.structuredContent.came, true);
+  });
+
   test('the answers fit the schema', () => {
     schemas.modern.done();
-    for (const name of ['DiscoverResult', 'ListToolsResult', 'CallToolResult', 'ProgressNotification', 'SubscriptionsAcknowledgedNotification'])
+    for (const name of ['InputRequiredResult', 'DiscoverResult', 'ListToolsResult', 'CallToolResult', 'ProgressNotification', 'SubscriptionsAcknowledgedNotification'])
       assert.ok(schemas.modern.checked.get(name) > 0, `${name} was checked`);
   });
 });

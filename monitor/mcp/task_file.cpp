@@ -1,0 +1,63 @@
+#include "mcp/task_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "files/regular_file.h"
+
+namespace watchdog::monitor::mcp {
+namespace {
+
+/// More than all tasks that are kept take.
+constexpr std::size_t task_file_bytes_max = 4UL * 1024 * 1024;
+
+bool write_task_bytes(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::vector<json>> read_task_file(const std::filesystem::path& path) {
+  const auto text = read_regular_file(path, task_file_bytes_max, Readers::owner);
+  std::vector<json> lines;
+  if (!text && text.error().code == ErrorCode::not_found) return lines;
+  if (!text) return Error{text.error().code, path.string() + " " + text.error().message};
+  for (std::string_view rest = *text; !rest.empty();) {
+    const auto end = std::min(rest.find('\n'), rest.size());
+    auto line = json::parse(rest.substr(0, end), nullptr, false);
+    if (line.is_object()) lines.push_back(std::move(line));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return lines;
+}
+
+Result<void> write_task_file(const std::filesystem::path& path, const std::vector<json>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += line_of(line) + "\n";
+  const auto draft = path.string() + ".new";
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-vararg,hicpp-vararg): POSIX
+  const int descriptor =
+      ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  const bool written = descriptor >= 0 && write_task_bytes(descriptor, text) &&
+                       fdatasync(descriptor) == 0 && rename(draft.c_str(), path.c_str()) == 0;
+  const int code = errno;
+  if (descriptor >= 0) close(descriptor);
+  if (written) return {};
+  return Error{ErrorCode::unavailable,
+               "cannot write " + path.string() + ": " + std::strerror(code)};  // NOLINT
+}
+
+}  // namespace watchdog::monitor::mcp
