@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_set>
 
 #include "ingest/otlp_names.h"
 #include "ingest/otlp_record.h"
@@ -7,9 +8,12 @@
 namespace watchdog::monitor {
 
 bool is_read_attribute(std::string_view name) {
-  return std::ranges::any_of(otlp_names::all, [name](const otlp_names::Aliases& aliases) {
-    return std::ranges::find(aliases, name) != aliases.end();
-  });
+  static const auto names = [] {
+    std::unordered_set<std::string_view> all;
+    for (const auto& aliases : otlp_names::all) all.insert(aliases.begin(), aliases.end());
+    return all;
+  }();
+  return names.contains(name);
 }
 
 bool OtlpLimits::share(std::vector<OtlpRecord>& records, std::size_t first,

@@ -1,9 +1,15 @@
-// Reads OTLP's JSON. The three requests have the same shape: resources, in them scopes, in them
-// records. `shapes` has the names of the members. A member of a wrong type is treated as absent, so
-// one strange record does not cost the others. Integers of 64 bits may be numbers or texts. Of
-// attributes, only those that the mapping reads are copied.
+// Reads OTLP's JSON while it is parsed, without a tree of it. The three requests have the same
+// shape: resources, in them scopes, in them records. `shapes` has the names of the members. The
+// reader knows its place in the document: `child_of` says what an object or a list in a place is.
+// Everything else is skipped. A member of a wrong type is treated as absent, so one strange record
+// does not cost the others. Integers of 64 bits may be numbers or texts. Of attributes, only those
+// that the mapping reads are copied. Members may come in any order, so a resource's attributes are
+// shared when the resource ends.
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "codec/json.h"
 #include "codec/json_bounds.h"
@@ -17,173 +23,429 @@ using nlohmann::json;
 constexpr std::size_t body_bytes_max = 128;
 
 struct Shape {
-  const char* resources;
-  const char* scopes;
-  const char* records;
+  std::string_view resources;
+  std::string_view scopes;
+  std::string_view records;
 };
 constexpr Shape shapes[] = {{"resourceLogs", "scopeLogs", "logRecords"},
                             {"resourceSpans", "scopeSpans", "spans"},
                             {"resourceMetrics", "scopeMetrics", "metrics"}};
 
-/// The member; null: there is none, or it has another type.
-const json* member(const json& object, const char* name, json::value_t type) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(name);
-  return found != object.end() && found->type() == type ? &*found : nullptr;
-}
-
-/// The elements of a list; none if the member has another type.
-const json& list_of(const json& object, const char* name) {
-  static const json none = json::array();
-  const auto* list = member(object, name, json::value_t::array);
-  return list == nullptr ? none : *list;
-}
-
-std::string text_of(const json& object, const char* name) {
-  const auto* text = member(object, name, json::value_t::string);
-  return text == nullptr ? std::string() : text->get<std::string>();
-}
-
-std::int64_t integer_in(const json& value) {
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  if (!value.is_string()) return 0;
-  const auto& text = value.get_ref<const std::string&>();
+std::int64_t integer_in(std::string_view text) {
   std::int64_t number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   return read.ec == std::errc{} ? number : 0;
 }
 
-std::int64_t integer_of(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found == object.end() ? 0 : integer_in(*found);
-}
+/// An object or a list of the document, by its meaning.
+enum class Place : std::uint8_t {
+  skipped,
+  root,
+  resources,
+  resource_item,
+  resource,
+  scopes,
+  scope,
+  records,
+  record,
+  attributes,
+  attribute,
+  value,
+  body,
+  status,
+  events,
+  event,
+  data,
+  points,
+  point
+};
 
-/// Sets the value's text. False: it is a list, an object, bytes or nothing.
-bool read_value(const json& value, std::string& text) {
-  if (!value.is_object()) return false;
-  for (const auto& [type, what] : value.items()) {
-    if (type == "stringValue" && what.is_string()) {
-      text = what.get<std::string>();
-    } else if (type == "boolValue" && what.is_boolean()) {
-      text = what.get<bool>() ? "true" : "false";
-    } else if (type == "intValue" && (what.is_string() || what.is_number_integer())) {
-      text = std::to_string(integer_in(what));
-    } else if (type == "doubleValue" && what.is_number()) {
-      text = what.dump();
-    } else {
-      continue;
-    }
+/// Takes the events of the parser. Its functions return false to stop it.
+class OtlpJsonReader final : public nlohmann::json_sax<json> {
+ public:
+  explicit OtlpJsonReader(OtlpSignal signal)
+      : signal_(signal), shape_(shapes[static_cast<std::size_t>(signal)]) {}
+
+  [[nodiscard]] Result<std::vector<OtlpRecord>> read(std::string_view body);
+
+  bool null() override { return depth_ == 0 ? not_object() : count(); }
+  bool boolean(bool given) override {
+    if (depth_ == 0 || is_wrong_resources()) return not_object();
+    if (is_value() && member_name() == "boolValue") set_value(given ? "true" : "false");
+    return count();
+  }
+  bool number_integer(std::int64_t given) override {
+    if (depth_ == 0 || is_wrong_resources()) return not_object();
+    take_integer(given);
+    take_double(static_cast<double>(given));
+    return count();
+  }
+  bool number_unsigned(std::uint64_t given) override {
+    if (depth_ == 0 || is_wrong_resources()) return not_object();
+    if (is_value() && member_name() == "doubleValue") set_value(std::to_string(given));
+    take_integer(static_cast<std::int64_t>(given));
+    take_double(static_cast<double>(given));
+    return count();
+  }
+  bool number_float(double given, const std::string& /*text*/) override {
+    if (depth_ == 0 || is_wrong_resources()) return not_object();
+    if (is_value() && member_name() == "doubleValue") set_value(json(given).dump());
+    take_double(given);
+    return count();
+  }
+  bool string(std::string& text) override;
+  bool binary(json::binary_t& /*bytes*/) override { return count(); }
+  bool start_object(std::size_t /*elements*/) override { return enter(false); }
+  bool key(std::string& name) override {
+    frames_[depth_ - 1].key = name;
     return true;
   }
-  return false;
+  bool end_object() override { return leave(); }
+  bool start_array(std::size_t /*elements*/) override { return enter(true); }
+  bool end_array() override { return leave(); }
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    return fail({ErrorCode::malformed, "the body is not JSON"});
+  }
+
+ private:
+  struct Frame {
+    Place place = Place::skipped;
+    std::string key;  ///< Of an object: the member that is read.
+  };
+
+  [[nodiscard]] Place place() const { return frames_[depth_ - 1].place; }
+  [[nodiscard]] const std::string& member_name() const { return frames_[depth_ - 1].key; }
+  [[nodiscard]] bool is_value() const { return place() == Place::value || place() == Place::body; }
+  /// The resources are no list.
+  [[nodiscard]] bool is_wrong_resources() const {
+    return place() == Place::root && member_name() == shape_.resources;
+  }
+  [[nodiscard]] Place child_of(const Frame& parent, bool is_list) const;
+  [[nodiscard]] Place child_of_record(std::string_view name, bool is_list) const;
+
+  bool fail(Error error) {
+    if (!error_) error_ = std::move(error);
+    return false;
+  }
+  bool not_object() {
+    if (depth_ == 0) return fail({ErrorCode::malformed, "the body must be a JSON object"});
+    return fail({ErrorCode::malformed, std::string(shape_.resources) + " must be an array",
+                 std::string(shape_.resources)});
+  }
+  bool count() {
+    if (++values_ <= json_values_max) return true;
+    return fail({ErrorCode::exhausted,
+                 "the JSON has more than " + std::to_string(json_values_max) + " values"});
+  }
+  bool enter(bool is_list);
+  bool leave();
+  bool begin(Place place);
+  void end_attribute();
+  void end_event();
+  void end_record();
+  void set_value(std::string_view text) {
+    if (std::exchange(has_value_, true)) return;
+    text_ = text;
+  }
+  void take_integer(std::int64_t number);
+  void take_double(double number);
+  void take_text_of_record(const std::string& text);
+
+  const OtlpSignal signal_;
+  const Shape& shape_;
+  std::vector<Frame> frames_;  ///< Kept for the next object of that depth; see `depth_`.
+  std::size_t depth_ = 0;
+  std::size_t values_ = 0;
+  std::optional<Error> error_;
+  OtlpLimits room_;
+  std::vector<OtlpRecord> records_;
+  std::size_t first_ = 0;  ///< Of the resource,
+  OtlpRecord::Attributes shared_;
+  OtlpRecord record_;
+  std::int64_t observed_ = 0;
+  OtlpRecord::Attributes exceptions_;  ///< Of the span's events.
+  std::vector<OtlpRecord> points_;     ///< Of the metric.
+  std::size_t first_point_ = 0;        ///< Of its sum or histogram.
+  bool is_part_ = false;
+  OtlpRecord::Attributes of_event_;
+  std::string event_;  ///< Its name.
+  OtlpRecord::Attributes* attributes_ = nullptr;
+  std::string name_;  ///< Of the attribute,
+  std::string text_;  ///< and its value, or the one of the body.
+  bool has_name_ = false;
+  bool has_value_ = false;
+};
+
+/// Returns the place of an object or a list that the parent's present member, or element, is.
+Place OtlpJsonReader::child_of(const Frame& parent, bool is_list) const {
+  const std::string_view name = parent.key;
+  const auto list_if = [&](std::string_view wanted, Place place) {
+    return is_list && name == wanted ? place : Place::skipped;
+  };
+  const auto object = [&](Place place) { return is_list ? Place::skipped : place; };
+  switch (parent.place) {
+    case Place::root:
+      return list_if(shape_.resources, Place::resources);
+    case Place::resources:
+      return object(Place::resource_item);
+    case Place::resource_item:
+      if (name == "resource") return object(Place::resource);
+      return list_if(shape_.scopes, Place::scopes);
+    case Place::scopes:
+      return object(Place::scope);
+    case Place::scope:
+      return list_if(shape_.records, Place::records);
+    case Place::records:
+      return object(Place::record);
+    case Place::record:
+      return child_of_record(name, is_list);
+    case Place::resource:
+    case Place::event:
+    case Place::point:
+      return list_if("attributes", Place::attributes);
+    case Place::attributes:
+      return object(Place::attribute);
+    case Place::attribute:
+      return name == "value" ? object(Place::value) : Place::skipped;
+    case Place::events:
+      return object(Place::event);
+    case Place::data:
+      return list_if("dataPoints", Place::points);
+    case Place::points:
+      return object(Place::point);
+    case Place::value:
+    case Place::body:
+    case Place::status:
+    case Place::skipped:
+      break;
+  }
+  return Place::skipped;
 }
 
-void read_attributes(const json& object, OtlpRecord::Attributes& attributes) {
-  for (const auto& item : list_of(object, "attributes")) {
-    const auto* key = member(item, "key", json::value_t::string);
-    const auto* value = member(item, "value", json::value_t::object);
-    if (key == nullptr || value == nullptr) continue;
-    const auto& name = key->get_ref<const std::string&>();
-    if (!is_read_attribute(name)) continue;
-    std::string text;
-    if (read_value(*value, text)) attributes.insert_or_assign(name, std::move(text));
+Place OtlpJsonReader::child_of_record(std::string_view name, bool is_list) const {
+  if (signal_ == OtlpSignal::metrics)
+    return !is_list && (name == "sum" || name == "histogram") ? Place::data : Place::skipped;
+  if (is_list && name == "attributes") return Place::attributes;
+  if (signal_ == OtlpSignal::logs) return !is_list && name == "body" ? Place::body : Place::skipped;
+  if (is_list) return name == "events" ? Place::events : Place::skipped;
+  return name == "status" ? Place::status : Place::skipped;
+}
+
+bool OtlpJsonReader::enter(bool is_list) {
+  auto child = Place::skipped;
+  if (depth_ > 0) {
+    child = child_of(frames_[depth_ - 1], is_list);
+    if (is_wrong_resources() && child == Place::skipped) return not_object();
+  } else if (is_list) {
+    return not_object();
+  } else {
+    child = Place::root;
+  }
+  if (depth_ == static_cast<std::size_t>(json_depth_max))
+    return fail({ErrorCode::malformed,
+                 "the JSON is nested deeper than " + std::to_string(json_depth_max) + " levels"});
+  if (depth_ == frames_.size()) frames_.emplace_back();
+  const auto& above = depth_ == 0 ? Frame{} : frames_[depth_ - 1];
+  if (child == Place::attributes) {
+    attributes_ = above.place == Place::resource ? &shared_
+                  : above.place == Place::record ? &record_.attributes
+                  : above.place == Place::event  ? &of_event_
+                                                 : &points_.back().attributes;
+  }
+  frames_[depth_].place = child;
+  frames_[depth_].key.clear();
+  ++depth_;
+  return begin(child) && count();
+}
+
+bool OtlpJsonReader::begin(Place place) {
+  switch (place) {
+    case Place::resource_item:
+      shared_.clear();
+      first_ = records_.size();
+      return true;
+    case Place::record:
+      if (records_.size() > OtlpLimits::records_max) return fail(OtlpLimits::exceeded());
+      record_ = {};
+      record_.signal = signal_;
+      observed_ = 0;
+      exceptions_.clear();
+      points_.clear();
+      return true;
+    case Place::attribute:
+      has_name_ = has_value_ = false;
+      return true;
+    case Place::value:
+    case Place::body:
+      has_value_ = false;
+      return true;
+    case Place::event:
+      event_.clear();
+      of_event_.clear();
+      return true;
+    case Place::data:
+      first_point_ = points_.size();
+      is_part_ = false;
+      return true;
+    case Place::point:
+      if (points_.size() > OtlpLimits::records_max) return fail(OtlpLimits::exceeded());
+      points_.emplace_back().signal = signal_;
+      return true;
+    default:
+      return true;
   }
 }
 
-OtlpRecord log_of(const json& item) {
-  OtlpRecord record{.name = text_of(item, "eventName")};
-  if (const auto* body = member(item, "body", json::value_t::object)) {
-    if (!read_value(*body, record.body) || record.body.size() > body_bytes_max) record.body.clear();
+bool OtlpJsonReader::leave() {
+  switch (frames_[--depth_].place) {
+    case Place::attribute:
+      end_attribute();
+      break;
+    case Place::body:
+      if (has_value_ && text_.size() <= body_bytes_max) record_.body = text_;
+      break;
+    case Place::event:
+      end_event();
+      break;
+    case Place::data:
+      for (auto at = first_point_; at < points_.size(); ++at) points_[at].is_part = is_part_;
+      break;
+    case Place::record:
+      end_record();
+      break;
+    case Place::resource_item:
+      if (!room_.share(records_, first_, shared_)) return fail(OtlpLimits::exceeded());
+      break;
+    default:
+      break;
   }
-  record.end = integer_of(item, "timeUnixNano");
-  if (record.end == 0) record.end = integer_of(item, "observedTimeUnixNano");
-  return record;
+  return true;
 }
 
-OtlpRecord span_of(const json& item) {
-  OtlpRecord record{.signal = OtlpSignal::traces,
-                    .name = text_of(item, "name"),
-                    .parent = text_of(item, "parentSpanId")};
-  record.begin = integer_of(item, "startTimeUnixNano");
-  record.end = integer_of(item, "endTimeUnixNano");
-  if (const auto* status = member(item, "status", json::value_t::object)) {
-    constexpr std::int64_t error = 2;
-    record.failed = integer_of(*status, "code") == error;
-    record.status_text = text_of(*status, "message");
-  }
-  for (const auto& event : list_of(item, "events")) {
-    if (text_of(event, "name") == "exception") read_attributes(event, record.attributes);
-  }
-  return record;
+void OtlpJsonReader::end_attribute() {
+  if (has_name_ && has_value_ && is_read_attribute(name_))
+    attributes_->insert_or_assign(name_, text_);
 }
 
-double number_in(const json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end()) return 0;
-  return found->is_number() ? found->get<double>() : static_cast<double>(integer_in(*found));
+void OtlpJsonReader::end_event() {
+  if (event_ != "exception") return;
+  for (auto& [name, text] : of_event_) exceptions_.insert_or_assign(name, std::move(text));
 }
 
-/// Reads the points of a metric. Gauges and summaries have no totals.
-void read_points(const json& item, std::vector<OtlpRecord>& records) {
-  constexpr std::int64_t delta = 1;
-  const auto name = text_of(item, "name");
-  if (!is_read_metric(name)) return;
-  for (const auto* kind : {"sum", "histogram"}) {
-    const auto* data = member(item, kind, json::value_t::object);
-    if (data == nullptr) continue;
-    for (const auto& point : list_of(*data, "dataPoints")) {
-      if (!point.is_object()) continue;
-      auto& record = records.emplace_back();
-      record.signal = OtlpSignal::metrics;
-      record.name = name;
-      record.end = integer_of(point, "timeUnixNano");
-      record.is_part = integer_of(*data, "aggregationTemporality") == delta;
-      for (const auto* number : {"asDouble", "asInt", "sum"})
-        record.total += number_in(point, number);
-      read_attributes(point, record.attributes);
+void OtlpJsonReader::end_record() {
+  if (signal_ == OtlpSignal::metrics) {
+    if (!is_read_metric(record_.name)) return;
+    for (auto& point : points_) {
+      point.name = record_.name;
+      records_.push_back(std::move(point));
     }
+    points_.clear();
+    return;
+  }
+  if (signal_ == OtlpSignal::logs && record_.end == 0) record_.end = observed_;
+  record_.attributes.merge(exceptions_);
+  records_.push_back(std::move(record_));
+}
+
+bool OtlpJsonReader::string(std::string& text) {
+  if (depth_ == 0 || is_wrong_resources()) return not_object();
+  const std::string_view name = member_name();
+  switch (place()) {
+    case Place::attribute:
+      if (name == "key") {
+        name_ = text;
+        has_name_ = true;
+      }
+      break;
+    case Place::value:
+    case Place::body:
+      if (name == "stringValue") set_value(text);
+      if (name == "intValue") set_value(std::to_string(integer_in(text)));
+      break;
+    case Place::record:
+      take_text_of_record(text);
+      break;
+    case Place::event:
+      if (name == "name") event_ = text;
+      break;
+    case Place::status:
+      if (name == "message") record_.status_text = text;
+      if (name == "code") take_integer(integer_in(text));
+      break;
+    case Place::point:
+      take_integer(integer_in(text));
+      take_double(static_cast<double>(integer_in(text)));
+      break;
+    case Place::data:
+      take_integer(integer_in(text));
+      break;
+    default:
+      break;
+  }
+  return count();
+}
+
+void OtlpJsonReader::take_text_of_record(const std::string& text) {
+  const std::string_view name = member_name();
+  if (name == "traceId") record_.trace = text;
+  if (name == "spanId") record_.span = text;
+  if (name == "parentSpanId" && signal_ == OtlpSignal::traces) record_.parent = text;
+  if (name == (signal_ == OtlpSignal::logs ? "eventName" : "name")) record_.name = text;
+  if (name.ends_with("UnixNano")) take_integer(integer_in(text));
+}
+
+void OtlpJsonReader::take_integer(std::int64_t number) {
+  constexpr std::int64_t error_code = 2;
+  constexpr std::int64_t delta = 1;
+  const std::string_view name = member_name();
+  switch (place()) {
+    case Place::value:
+    case Place::body:
+      if (name == "intValue" || name == "doubleValue") set_value(std::to_string(number));
+      break;
+    case Place::record:
+      if (signal_ == OtlpSignal::traces) {
+        if (name == "startTimeUnixNano") record_.begin = number;
+        if (name == "endTimeUnixNano") record_.end = number;
+      } else if (signal_ == OtlpSignal::logs) {
+        if (name == "timeUnixNano") record_.end = number;
+        if (name == "observedTimeUnixNano") observed_ = number;
+      }
+      break;
+    case Place::status:
+      if (name == "code") record_.failed = number == error_code;
+      break;
+    case Place::data:
+      if (name == "aggregationTemporality") is_part_ = number == delta;
+      break;
+    case Place::point:
+      if (name == "timeUnixNano") points_.back().end = number;
+      break;
+    default:
+      break;
   }
 }
 
-/// Reads a log record, a span or a metric.
-void read_item(OtlpSignal signal, const json& item, std::vector<OtlpRecord>& records) {
-  if (!item.is_object()) return;
-  if (signal == OtlpSignal::metrics) return read_points(item, records);
-  auto record = signal == OtlpSignal::logs ? log_of(item) : span_of(item);
-  record.trace = text_of(item, "traceId");
-  record.span = text_of(item, "spanId");
-  read_attributes(item, record.attributes);
-  records.push_back(std::move(record));
+void OtlpJsonReader::take_double(double number) {
+  if (place() != Place::point) return;
+  const std::string_view name = member_name();
+  if (name == "asDouble" || name == "asInt" || name == "sum") points_.back().total += number;
+}
+
+Result<std::vector<OtlpRecord>> OtlpJsonReader::read(std::string_view body) {
+  // The parser would skip a byte order mark, which is no JSON (RFC 8259, section 8.1).
+  if (body.starts_with("\xEF\xBB\xBF")) return Error{ErrorCode::malformed, "the body is not JSON"};
+  const bool is_read = json::sax_parse(body, this);
+  if (error_) return std::move(*error_);
+  if (!is_read) return Error{ErrorCode::malformed, "the body is not JSON"};
+  return std::move(records_);
 }
 
 }  // namespace
 
 Result<std::vector<OtlpRecord>> otlp_records_from_json(OtlpSignal signal, std::string_view body) {
-  if (auto checked = check_json(body); !checked) return checked.error();
-  const auto parsed = json::parse(body, nullptr, false);
-  if (!parsed.is_object()) return Error{ErrorCode::malformed, "the body must be a JSON object"};
-  const auto& shape = shapes[static_cast<std::size_t>(signal)];
-  const auto resources = parsed.find(shape.resources);
-  if (resources != parsed.end() && !resources->is_array() && !resources->is_null()) {
-    return Error{ErrorCode::malformed, std::string(shape.resources) + " must be an array",
-                 shape.resources};
-  }
-  std::vector<OtlpRecord> records;
-  OtlpLimits limits;
-  for (const auto& resource : list_of(parsed, shape.resources)) {
-    OtlpRecord::Attributes shared;
-    if (const auto* about = member(resource, "resource", json::value_t::object))
-      read_attributes(*about, shared);
-    const auto first = records.size();
-    for (const auto& scope : list_of(resource, shape.scopes)) {
-      for (const auto& item : list_of(scope, shape.records)) {
-        if (records.size() > OtlpLimits::records_max) return OtlpLimits::exceeded();
-        read_item(signal, item, records);
-      }
-    }
-    if (!limits.share(records, first, shared)) return OtlpLimits::exceeded();
-  }
-  return records;
+  return OtlpJsonReader(signal).read(body);
 }
 
 Result<std::vector<OtlpRecord>> otlp_records(OtlpSignal signal, OtlpEncoding encoding,
