@@ -254,19 +254,18 @@ void Mapping::add(const OtlpRecord& record) {
 }
 
 void Mapping::report_record(OtlpSession& mapped, const OtlpRecord& record, Meaning meaning) {
-  constexpr std::string_view hidden = "<REDACTED>";
   switch (meaning) {
     case Meaning::seen:
       break;
     case Meaning::prompt: {
       auto prompt = text_of(record, names::prompt);
-      say(mapped, record,
-          make(ReportKind::user_input, {}, prompt == hidden ? std::string() : std::move(prompt)));
+      if (is_hidden(prompt)) prompt.clear();
+      say(mapped, record, make(ReportKind::user_input, {}, std::move(prompt)));
       break;
     }
     case Meaning::answer: {
       auto answer = text_of(record, names::answer);
-      if (!answer.empty() && answer != hidden)
+      if (!answer.empty() && !is_hidden(answer))
         say(mapped, record, make(ReportKind::message, "assistant", std::move(answer)));
       break;
     }
@@ -275,10 +274,12 @@ void Mapping::report_record(OtlpSession& mapped, const OtlpRecord& record, Meani
     case Meaning::decided: {
       // Only what a person decided ends a wait. `User` is Codex's word.
       const auto by = value(record, names::decided_by);
-      const bool person = by.starts_with("user") || by.starts_with("User");
-      if (person && mapped.known.waiting_for == wait_reports::approval)
-        say(mapped, record,
-            make(ReportKind::resume, wait_reports::approval, word_of(record, names::decision)));
+      if (!by.starts_with("user") && !by.starts_with("User")) break;
+      const auto decision = word_of(record, names::decision);
+      if (mapped.known.waiting_for == wait_reports::approval)
+        say(mapped, record, make(ReportKind::resume, wait_reports::approval, decision));
+      if (const auto tool = word_of(record, names::tool); is_refusal(decision))
+        say(mapped, record, make(ReportKind::message, "user", "rejected the call of " + tool));
       break;
     }
     case Meaning::request:
@@ -410,6 +411,7 @@ void Mapping::report_stream(OtlpSession& mapped, const OtlpRecord& record) {
     return say(mapped, record, make(ReportKind::message, "error", text_of(record, names::error)));
   if (kind == "response.created") return memory_.begin_answer(session);
   if (kind.find("_call") != std::string_view::npos) return memory_.note_call(session);
+  if (kind.find("output_text") != std::string_view::npos) return memory_.note_text(session);
   if (kind != "response.completed") return;
   // A second record of this name has the tokens.
   if (!value(record, names::input).empty()) return report_model(mapped, record);

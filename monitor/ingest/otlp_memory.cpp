@@ -16,21 +16,29 @@ bool OtlpMemory::is_new(std::uint64_t record) {
 void OtlpMemory::begin_answer(const std::string& session) {
   const std::lock_guard guard(mutex_);
   if (answers_.size() >= sessions_max) answers_.clear();
-  answers_[session] = false;
+  answers_[session] = {};
 }
 
 void OtlpMemory::note_call(const std::string& session) {
   const std::lock_guard guard(mutex_);
-  if (const auto found = answers_.find(session); found != answers_.end()) found->second = true;
+  if (const auto found = answers_.find(session); found != answers_.end())
+    found->second.called = true;
+}
+
+void OtlpMemory::note_text(const std::string& session) {
+  const std::lock_guard guard(mutex_);
+  if (const auto found = answers_.find(session); found != answers_.end())
+    found->second.has_text = true;
 }
 
 std::optional<bool> OtlpMemory::end_answer(const std::string& session) {
   const std::lock_guard guard(mutex_);
   const auto found = answers_.find(session);
   if (found == answers_.end()) return std::nullopt;
-  const bool called = found->second;
+  const auto answer = found->second;
   answers_.erase(found);
-  return called;
+  if (!answer.called && !answer.has_text) return std::nullopt;
+  return answer.called;
 }
 
 std::string OtlpMemory::session_of_trace(const std::string& trace) {

@@ -27,7 +27,10 @@ class OtlpMemory {
   void begin_answer(const std::string& session);
   /// The answer asks for a tool call.
   void note_call(const std::string& session);
-  /// The answer ends. Returns whether it asked for calls; nothing if its begin is not known.
+  /// The answer has text for a person.
+  void note_text(const std::string& session);
+  /// The answer ends. Returns whether it asked for calls; nothing if its stream showed neither
+  /// calls nor text, or if its begin is not known.
   [[nodiscard]] std::optional<bool> end_answer(const std::string& session);
 
   /// The session that a span of the trace named; empty: none did.
@@ -43,7 +46,11 @@ class OtlpMemory {
   std::mutex mutex_;
   std::unordered_set<std::uint64_t> records_;
   std::deque<std::uint64_t> by_age_;  ///< The same, the oldest first.
-  std::unordered_map<std::string, bool> answers_;
+  struct StreamedAnswer {
+    bool called = false;
+    bool has_text = false;
+  };
+  std::unordered_map<std::string, StreamedAnswer> answers_;
   std::unordered_map<std::string, std::string> traces_;
   std::unordered_map<std::uint64_t, double> series_;
   std::unordered_map<std::string, bool> measured_;

@@ -50,6 +50,14 @@ double number_of(const OtlpRecord& record, names::Aliases aliases) {
   return read.ec == std::errc{} && number > 0 ? std::min(number, number_max) : 0;
 }
 
+bool is_hidden(std::string_view text) {
+  return text == "<REDACTED>" || text == "[REDACTED]";
+}
+
+bool is_refusal(std::string_view decision) {
+  return decision == "reject" || decision == "denied" || decision == "abort";
+}
+
 const otlp_table::Row* row_of(const OtlpRecord& record) {
   const auto found = [&](std::string_view name) -> const otlp_table::Row* {
     const auto row = std::ranges::find_if(otlp_table::rows, [&](const otlp_table::Row& known) {

@@ -25,6 +25,12 @@ namespace watchdog::monitor::otlp_value {
 /// Returns the number; 0: there is none, or it is below 0.
 [[nodiscard]] double number_of(const OtlpRecord& record, otlp_names::Aliases aliases);
 
+/// True for what Claude Code and Codex send in place of a text that a person has not allowed.
+[[nodiscard]] bool is_hidden(std::string_view text);
+
+/// True for the decision of a person not to allow a call: Claude Code and Gemini CLI, Codex.
+[[nodiscard]] bool is_refusal(std::string_view decision);
+
 /// Returns the meaning of the record; null: it has none.
 [[nodiscard]] const otlp_table::Row* row_of(const OtlpRecord& record);
 

@@ -7,9 +7,11 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "codec/json.h"
 #include "ingest/gzip.h"
@@ -276,6 +278,67 @@ TEST(Otlp, a_user_names_the_session) {
   named["watchdog.session"] = "nightly";
   EXPECT_EQ(batches_of(log_of("codex", named), memory, nothing_known, "mine")[0].session,
             "nightly");
+}
+
+TEST(Otlp, a_prompt_that_its_agent_hides_has_no_text) {
+  for (const auto& [service, event, hidden] : std::vector<std::array<const char*, 3>>{
+           {"codex", "codex.user_prompt", "[REDACTED]"},
+           {"claude-code", "claude_code.user_prompt", "<REDACTED>"}}) {
+    OtlpMemory memory;
+    const auto batches = batches_of(
+        log_of(service, {{"event.name", event}, {"session.id", "s"}, {"prompt", hidden}}), memory);
+    ASSERT_EQ(batches.size(), 1U) << service;
+    EXPECT_EQ(batches[0].reports.at(0).kind, ReportKind::user_input);
+    EXPECT_EQ(batches[0].reports.at(0).content, "") << service;
+  }
+}
+
+TEST(Otlp, a_person_who_rejects_a_call_is_shown_and_one_who_allows_it_is_not) {
+  for (const auto& [by, decision, is_shown] :
+       std::vector<std::tuple<const char*, const char*, bool>>{{"user_reject", "reject", true},
+                                                               {"User", "denied", true},
+                                                               {"User", "abort", true},
+                                                               {"User", "approved", false},
+                                                               {"config", "reject", false}}) {
+    OtlpMemory memory;
+    const auto batches =
+        batches_of(log_of("claude-code", {{"event.name", "claude_code.tool_decision"},
+                                          {"session.id", "s"},
+                                          {"tool_name", "Bash"},
+                                          {"source", by},
+                                          {"decision", decision}}),
+                   memory);
+    const auto& reports = batches.at(0).reports;
+    ASSERT_EQ(reports.size(), is_shown ? 1U : 0U) << by << decision;
+    if (!is_shown) continue;
+    EXPECT_EQ(reports[0].content, "rejected the call of Bash");
+  }
+}
+
+TEST(Otlp, a_stream_that_shows_neither_text_nor_calls_ends_no_turn) {
+  struct Row {
+    std::vector<std::string> kinds;
+    bool rests;
+  };
+  const std::vector<Row> rows = {
+      {{"response.created", "response.output_text.delta", "response.completed"}, true},
+      {{"response.created", "response.output_item.added", "response.completed"}, false},
+      {{"response.created", "response.function_call_arguments.delta", "response.completed"}, false},
+      {{"response.created", "response.output_text.delta", "response.custom_tool_call_input.delta",
+        "response.completed"},
+       false},
+      {{"response.output_text.delta", "response.completed"}, false}};
+  for (const auto& row : rows) {
+    OtlpMemory memory;
+    int rests = 0;
+    for (const auto& kind : row.kinds)
+      for (const auto& batch : batches_of(log_of("codex", {{"event.name", "codex.sse_event"},
+                                                           {"conversation.id", "s"},
+                                                           {"event.kind", kind}}),
+                                          memory))
+        for (const auto& report : batch.reports) rests += report.kind == ReportKind::idle ? 1 : 0;
+    EXPECT_EQ(rests, row.rests ? 1 : 0) << row.kinds.at(1);
+  }
 }
 
 TEST(Otlp, later_requests_of_a_trace_belong_to_its_session) {

@@ -127,11 +127,17 @@ class ScriptedModel:
             command = what if kind == "shell" else f"cat {what}"
             item = {"type": "function_call", "id": f"fc_{done}", "call_id": f"call_{done}", "name": "exec_command", "status": "completed",
                     "arguments": json.dumps({"cmd": command, "yield_time_ms": 30000})}
+        # Servers send a call and a text in pieces, too.
+        if isinstance(step, str):
+            piece = {"type": "response.output_text.delta", "item_id": item["id"], "output_index": 0, "content_index": 0, "delta": step}
+        else:
+            piece = {"type": "response.function_call_arguments.delta", "item_id": item["id"], "output_index": 0,
+                     "delta": item["arguments"]}
         response = {"id": f"resp_{done}", "object": "response", "model": "scripted", "status": "in_progress", "output": []}
         usage = {"input_tokens": 1000 + 50 * done, "output_tokens": 20, "total_tokens": 1020 + 50 * done,
                  "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
         to.stream([{"type": "response.created", "response": response},
-                   {"type": "response.output_item.added", "output_index": 0, "item": item},
+                   {"type": "response.output_item.added", "output_index": 0, "item": item}, piece,
                    {"type": "response.output_item.done", "output_index": 0, "item": item},
                    {"type": "response.completed", "response": response | {"status": "completed", "output": [item], "usage": usage}}])
 
