@@ -84,7 +84,8 @@ Response success(OtlpEncoding encoding, OtlpSignal signal, std::size_t rejected,
     JsonWriter out;
     out.open_object();
     if (rejected > 0) {
-      const auto* name = signal == OtlpSignal::logs ? "rejectedLogRecords" : "rejectedSpans";
+      constexpr const char* names[] = {"rejectedLogRecords", "rejectedSpans", "rejectedDataPoints"};
+      const auto* name = names[static_cast<std::size_t>(signal)];
       out.key("partialSuccess").open_object().field(name, std::to_string(rejected));
       out.field("errorMessage", why).close_object();
     }
