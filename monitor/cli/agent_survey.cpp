@@ -17,25 +17,37 @@ namespace fs = std::filesystem;
 /// The variables by which an agent exports telemetry or uses another base URL.
 struct SurveyRow {
   std::string_view agent;
-  const char* telemetry;  ///< A variable; null: none is known.
-  const char* base_url;   ///< Likewise.
+  const char* telemetry;        ///< A variable; null: none is known.
+  const char* base_url;         ///< Likewise.
+  const char* protocol;         ///< Likewise, of telemetry.
+  bool has_grpc_usual = false;  ///< Without that variable it exports over gRPC.
 };
 constexpr SurveyRow survey_rows[] = {
-    {"claude-code", "CLAUDE_CODE_ENABLE_TELEMETRY", "ANTHROPIC_BASE_URL"},
-    {"codex", nullptr, "OPENAI_BASE_URL"},
-    {"gemini-cli", "GEMINI_TELEMETRY_ENABLED", "GOOGLE_GEMINI_BASE_URL"},
-    {"opencode", "OTEL_EXPORTER_OTLP_ENDPOINT", nullptr},
-    {"copilot-cli", "COPILOT_OTEL_ENABLED", nullptr},
+    {"claude-code", "CLAUDE_CODE_ENABLE_TELEMETRY", "ANTHROPIC_BASE_URL",
+     "OTEL_EXPORTER_OTLP_PROTOCOL"},
+    {"codex", nullptr, "OPENAI_BASE_URL", nullptr},
+    {"gemini-cli", "GEMINI_TELEMETRY_ENABLED", "GOOGLE_GEMINI_BASE_URL",
+     "GEMINI_TELEMETRY_OTLP_PROTOCOL", true},
+    {"opencode", "OTEL_EXPORTER_OTLP_ENDPOINT", nullptr, "OTEL_EXPORTER_OTLP_PROTOCOL"},
+    {"copilot-cli", "COPILOT_OTEL_ENABLED", nullptr, "OTEL_EXPORTER_OTLP_PROTOCOL"},
 };
 
 bool is_on(const std::string& value) {
   return !value.empty() && value != "0" && value != "false";
 }
 
+bool exports_by_grpc(const SurveyRow& row) {
+  if (row.protocol == nullptr) return false;
+  const auto protocol = environment(row.protocol);
+  return protocol.empty() ? row.has_grpc_usual : protocol == "grpc";
+}
+
 /// Codex reads `[otel]` from its own file.
-bool codex_has_telemetry(const fs::path& hooks_file) {
+void survey_codex(const fs::path& hooks_file, AgentSurvey& agent) {
   const auto config = read_config(hooks_file.parent_path() / "config.toml");
-  return config && ("\n" + config->text).find("\n[otel") != std::string::npos;
+  if (!config) return;
+  agent.has_telemetry = ("\n" + config->text).find("\n[otel") != std::string::npos;
+  agent.uses_grpc = agent.has_telemetry && config->text.find("otlp-grpc") != std::string::npos;
 }
 
 std::string transcripts_of(std::string_view name) {
@@ -83,9 +95,10 @@ std::vector<AgentSurvey> survey_agents() {
     const auto* row = std::ranges::find(survey_rows, setup.name, &SurveyRow::agent);
     if (row != std::end(survey_rows)) {
       if (row->telemetry != nullptr) agent.has_telemetry = is_on(environment(row->telemetry));
+      agent.uses_grpc = agent.has_telemetry && exports_by_grpc(*row);
       if (row->base_url != nullptr) agent.base_url = environment(row->base_url);
     }
-    if (setup.name == "codex") agent.has_telemetry = codex_has_telemetry(path);
+    if (setup.name == "codex") survey_codex(path, agent);
     agent.transcripts = transcripts_of(setup.name);
     agents.push_back(std::move(agent));
   }

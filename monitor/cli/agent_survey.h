@@ -24,6 +24,7 @@ struct AgentSurvey {
   std::int64_t hooks = 0;      ///< Events in the user's own file with a hook for a monitor.
   std::string server{};        ///< Of the first of them.
   bool has_telemetry = false;  ///< By the environment of this process, or the agent's file.
+  bool uses_grpc = false;      ///< Its telemetry cannot reach the monitor.
   std::string base_url{};      ///< Of its model, in the environment of this process; empty: none.
   std::string
       transcripts{};  ///< The folder with its transcripts; empty: none, or not readable here.

@@ -181,17 +181,25 @@ void write_hooks(JsonWriter& out) {
 /// The ways in that are set up, by agent.
 void print_survey() {
   Table table({"AGENT", "PROGRAM", "HOOKS", "TELEMETRY", "PROXY", "TRANSCRIPTS"}, {1, 2, 5});
+  bool has_grpc = false;
   for (const auto& agent : survey_agents()) {
+    has_grpc |= agent.uses_grpc;
     const auto text = [](const std::string& value, const char* none) {
       return value.empty() ? std::string(none) : terminal_line(value);
     };
     table.add(
         {agent.name, text(agent.program, "not found"),
          agent.hooks == 0 ? "none" : std::to_string(agent.hooks) + " to " + text(agent.server, "?"),
-         agent.has_telemetry ? "on" : "off", text(agent.base_url, "–"),
-         text(agent.transcripts, "–")});
+         agent.uses_grpc       ? "gRPC"
+         : agent.has_telemetry ? "on"
+                               : "off",
+         text(agent.base_url, "–"), text(agent.transcripts, "–")});
   }
   print(table.text(terminal_width()));
+  if (has_grpc)
+    print_line(
+        "gRPC: the monitor takes telemetry over HTTP only. Set the protocol to http/json (Codex: "
+        "otlp-http), as `watchdog-monitor env AGENT` prints it.");
   print_line(
       "HOOKS: `watchdog-monitor hooks install` adds them. TELEMETRY: `watchdog-monitor env AGENT` "
       "prints "
@@ -216,7 +224,7 @@ void write_survey(JsonWriter& out) {
     text("program", agent.program);
     out.field("hooks", agent.hooks);
     text("hooksServer", agent.server);
-    out.field("telemetry", agent.has_telemetry);
+    out.field("telemetry", agent.has_telemetry).field("telemetryIsGrpc", agent.uses_grpc);
     text("baseUrl", agent.base_url);
     text("transcripts", agent.transcripts);
     out.close_object();

@@ -369,7 +369,7 @@ class OfThemselves(unittest.TestCase):
     def test_the_doctor_shows_the_ways_in_that_are_set_up(self):
         home = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         for name, text in ((".claude/settings.json", '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": '
-                            '"curl -s http://far:1/api/hooks/claude-code"}]}]}}'), (".codex/config.toml", "[otel]\nexporter = {}\n"),
+                            '"curl -s http://far:1/api/hooks/claude-code"}]}]}}'), (".codex/config.toml", "[otel]\nexporter = { otlp-grpc = {} }\n"),
                            ("bin/claude", "")):
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             (home / name).write_text(text)
@@ -383,11 +383,16 @@ class OfThemselves(unittest.TestCase):
         self.assertEqual(said.returncode, DONE)
         agents = {agent["agent"]: agent for agent in json.loads(said.stdout)["agents"]}
         claude = {"agent": "claude-code", "program": str(home / "bin/claude"), "hooks": 1, "hooksServer": "http://far:1", "telemetry": False,
-                  "baseUrl": "http://127.0.0.1:3001", "transcripts": str(home / ".claude/projects")}
+                  "telemetryIsGrpc": False, "baseUrl": "http://127.0.0.1:3001", "transcripts": str(home / ".claude/projects")}
         self.assertEqual(agents["claude-code"], claude)
         self.assertTrue(agents["codex"]["telemetry"])
         self.assertEqual((agents["codex"]["program"], agents["codex"]["hooks"], agents["codex"]["transcripts"]), (None, 0, None))
         self.assertIn("1 to http://far:1", run("doctor").stdout)
+        for variables, grpc in (({}, True), ({"GEMINI_TELEMETRY_OTLP_PROTOCOL": "http"}, False)):
+            with unittest.mock.patch.dict(os.environ, variables, GEMINI_TELEMETRY_ENABLED="1"):
+                agents = {agent["agent"]: agent for agent in json.loads(run("doctor", "--json").stdout)["agents"]}
+                self.assertEqual((agents["gemini-cli"]["telemetryIsGrpc"], agents["codex"]["telemetryIsGrpc"]), (grpc, True), variables)
+        self.assertIn("over HTTP only", run("doctor").stdout)
 
     def test_the_doctor_says_which_hooks_codex_skips(self):
         trusted = "sha256:ab539d46dfeb4d00b592ae9ea0abe3bd88f10faa1ad1fa0e2f2f4440fc132c7c"  # by Codex 0.169
