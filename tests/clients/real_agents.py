@@ -245,18 +245,22 @@ def counted(stage):
         return {kind: sum(event["kind"] == kind for event in events) for kind in ("tool_call", "tool_result", "user_input")}
 
     def heard():
-        """Requests with telemetry."""
+        """Requests with telemetry, by the first digit of their status."""
         connection = http.client.HTTPConnection(stage.server.host, timeout=PATIENCE_S)
         connection.request("GET", "/metrics")
         text = connection.getresponse().read().decode()
         connection.close()
-        found = re.search(r'^watchdog_http_requests_total\{group="telemetry",code="2xx"\} (\d+)', text, re.M)
-        return found and int(found[1])
+        found = re.findall(r'^watchdog_http_requests_total\{group="telemetry",code="(\d)xx"\} (\d+)', text, re.M)
+        return {status: int(number) for status, number in found if int(number) > 0}
 
-    end = time.monotonic() + PATIENCE_S
-    while not heard() or count().get("tool_result") != 2:
+    loses = stage.name in LOSES_LAST and stage.way == "telemetry"
+    end = time.monotonic() + (LOST_AFTER_S if loses else PATIENCE_S)
+    while "2" not in heard() or count().get("tool_result") != 2:
         if time.monotonic() > end:
-            raise Wrong(f"{heard()} requests with telemetry, {count()}")
+            if loses and (found := count()).get("tool_result") == found.get("tool_call") == 1:
+                return f"1 of 2 calls: {stage.name} did not send the other"
+            sessions = [(one["sessionId"], one.get("parentSessionId")) for one in stage.ask("GET", "/api/autonomous/sessions")["sessions"]]
+            raise Wrong(f"{heard()} requests with telemetry, {count()}, sessions {sessions}")
         time.sleep(0.2)
     found = count()
     if found["tool_call"] != 2 or found["user_input"] > 1:
@@ -283,6 +287,10 @@ def refusing(cause):
         return stage.becomes(states, **tells)
     return check
 
+
+# On a busy machine they end before their exporter has sent its last spans.
+LOSES_LAST = {"opencode"}
+LOST_AFTER_S = 20
 
 # Patterns of the words that show a person the cause of a failure.
 CAUSES = {"401": r"401|login|log in|authenticat|api key", "429": r"429|quota|rate.?limit|too many", "quota": r"429|quota",
@@ -372,14 +380,12 @@ def main():
     parser.add_argument("monitor", type=os.path.abspath)
     parser.add_argument("packages", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("--only", default="*/*/*")
-    parser.add_argument("--telemetry", action="store_true", help="also the cells of telemetry, which nobody has seen pass yet")
     parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--once", action="store_true", help="try nothing again")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     wanted = [(agent, way, stage) for agent in AGENTS for stage in STAGES for way in AGENTS[agent].WAYS
-              if (agent, way, stage) not in LEFT_OUT and (options.telemetry or stage != "counted")
-              and fnmatch.fnmatch(f"{agent}/{way}/{stage}", options.only)]
+              if (agent, way, stage) not in LEFT_OUT and fnmatch.fnmatch(f"{agent}/{way}/{stage}", options.only)]
     # The long ones first.
     wanted.sort(key=lambda case: case[2] not in ("refused", "429", "quota", "varied", "loop"))
 
