@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t quoted_bytes_max = 300;
 
 /// Returns a text of the model for a person: one line, not too long.
-std::string quoted(std::string text) {
+std::string quoted_line(std::string text) {
   for (auto& letter : text)
     if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7f') letter = ' ';
   if (text.size() > quoted_bytes_max) text = text.substr(0, quoted_bytes_max) + "…";
@@ -24,14 +24,15 @@ std::string quoted(std::string text) {
 }
 
 std::string question_about(const std::string& tool, const json& arguments) {
-  std::string question = "Stop the agent's session " + quoted(text_in(arguments, "session")) + "?";
+  std::string question =
+      "Stop the agent's session " + quoted_line(text_in(arguments, "session")) + "?";
   if (tool == "abort_call") {
     const auto call = text_in(arguments, "call");
-    question = (call.empty() ? "Stop" : "Stop the call " + quoted(call) + " of") +
-               " the agent's turn " + quoted(text_in(arguments, "turn")) + "?";
+    question = (call.empty() ? "Stop" : "Stop the call " + quoted_line(call) + " of") +
+               " the agent's turn " + quoted_line(text_in(arguments, "turn")) + "?";
   }
   const auto reason = text_in(arguments, "reason");
-  return question + (reason.empty() ? "" : " The reason given is: " + quoted(reason));
+  return question + (reason.empty() ? "" : " The reason given is: " + quoted_line(reason));
 }
 
 json form_about(const std::string& tool, const json& arguments) {

@@ -18,7 +18,7 @@
 namespace watchdog::monitor::mcp {
 namespace {
 
-std::int64_t ms_of(WallTime at) {
+std::int64_t wall_ms(WallTime at) {
   return at.time_since_epoch().count();
 }
 
@@ -29,8 +29,8 @@ json line_from(const TaskBook::Task& task) {
                {"session", task.goal.session},
                {"until", task.goal.text},
                {"after", task.goal.after},
-               {"created", ms_of(task.created)},
-               {"updated", ms_of(task.updated)}};
+               {"created", wall_ms(task.created)},
+               {"updated", wall_ms(task.updated)}};
   if (task.status != "completed") return line;
   const auto& result = member(task.result, "structuredContent");
   line["came"] = member(result, "came");
