@@ -60,104 +60,29 @@ enum class Place : std::uint8_t {
   point
 };
 
-/// Takes the events of the parser. Its functions return false to stop it.
-class OtlpJsonReader final : public nlohmann::json_sax<json> {
+/// The records of a request while it is read. Members are named by their place and name.
+class OtlpJsonRecords {
  public:
-  explicit OtlpJsonReader(OtlpSignal signal)
-      : signal_(signal), shape_(shapes[static_cast<std::size_t>(signal)]) {}
+  explicit OtlpJsonRecords(OtlpSignal signal) : signal_(signal) {}
 
-  [[nodiscard]] Result<std::vector<OtlpRecord>> read(std::string_view body);
-
-  bool null() override { return depth_ == 0 ? not_object() : count(); }
-  bool boolean(bool given) override {
-    if (depth_ == 0 || is_wrong_resources()) return not_object();
-    if (is_value() && member_name() == "boolValue") set_value(given ? "true" : "false");
-    return count();
-  }
-  bool number_integer(std::int64_t given) override {
-    if (depth_ == 0 || is_wrong_resources()) return not_object();
-    take_integer(given);
-    take_double(static_cast<double>(given));
-    return count();
-  }
-  bool number_unsigned(std::uint64_t given) override {
-    if (depth_ == 0 || is_wrong_resources()) return not_object();
-    if (is_value() && member_name() == "doubleValue") set_value(std::to_string(given));
-    take_integer(static_cast<std::int64_t>(given));
-    take_double(static_cast<double>(given));
-    return count();
-  }
-  bool number_float(double given, const std::string& /*text*/) override {
-    if (depth_ == 0 || is_wrong_resources()) return not_object();
-    if (is_value() && member_name() == "doubleValue") set_value(json(given).dump());
-    take_double(given);
-    return count();
-  }
-  bool string(std::string& text) override;
-  bool binary(json::binary_t& /*bytes*/) override { return count(); }
-  bool start_object(std::size_t /*elements*/) override { return enter(false); }
-  bool key(std::string& name) override {
-    frames_[depth_ - 1].key = name;
-    return true;
-  }
-  bool end_object() override { return leave(); }
-  bool start_array(std::size_t /*elements*/) override { return enter(true); }
-  bool end_array() override { return leave(); }
-  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
-                   const nlohmann::detail::exception& /*error*/) override {
-    return fail({ErrorCode::malformed, "the body is not JSON"});
-  }
+  /// An object or a list begins in another one. False: there is no room for it.
+  [[nodiscard]] bool begin(Place place, Place above);
+  /// It ends. False: likewise.
+  [[nodiscard]] bool end(Place place);
+  void feed_text(Place place, std::string_view name, const std::string& text);
+  void take_integer(Place place, std::string_view name, std::int64_t number);
+  void take_double(Place place, std::string_view name, double number);
+  /// The value of the attribute or the body. The first one counts.
+  void set_value(std::string_view text);
+  [[nodiscard]] std::vector<OtlpRecord> take() { return std::move(records_); }
 
  private:
-  struct Frame {
-    Place place = Place::skipped;
-    std::string key;  ///< Of an object: the member that is read.
-  };
-
-  [[nodiscard]] Place place() const { return frames_[depth_ - 1].place; }
-  [[nodiscard]] const std::string& member_name() const { return frames_[depth_ - 1].key; }
-  [[nodiscard]] bool is_value() const { return place() == Place::value || place() == Place::body; }
-  /// The resources are no list.
-  [[nodiscard]] bool is_wrong_resources() const {
-    return place() == Place::root && member_name() == shape_.resources;
-  }
-  [[nodiscard]] Place child_of(const Frame& parent, bool is_list) const;
-  [[nodiscard]] Place child_of_record(std::string_view name, bool is_list) const;
-
-  bool fail(Error error) {
-    if (!error_) error_ = std::move(error);
-    return false;
-  }
-  bool not_object() {
-    if (depth_ == 0) return fail({ErrorCode::malformed, "the body must be a JSON object"});
-    return fail({ErrorCode::malformed, std::string(shape_.resources) + " must be an array",
-                 std::string(shape_.resources)});
-  }
-  bool count() {
-    if (++values_ <= json_values_max) return true;
-    return fail({ErrorCode::exhausted,
-                 "the JSON has more than " + std::to_string(json_values_max) + " values"});
-  }
-  bool enter(bool is_list);
-  bool leave();
-  bool begin(Place place);
   void end_attribute();
   void end_event();
   void end_record();
-  void set_value(std::string_view text) {
-    if (std::exchange(has_value_, true)) return;
-    text_ = text;
-  }
-  void take_integer(std::int64_t number);
-  void take_double(double number);
-  void take_text_of_record(const std::string& text);
+  void take_text_of_record(std::string_view name, const std::string& text);
 
   const OtlpSignal signal_;
-  const Shape& shape_;
-  std::vector<Frame> frames_;  ///< Kept for the next object of that depth; see `depth_`.
-  std::size_t depth_ = 0;
-  std::size_t values_ = 0;
-  std::optional<Error> error_;
   OtlpLimits room_;
   std::vector<OtlpRecord> records_;
   std::size_t first_ = 0;  ///< Of the resource,
@@ -177,96 +102,20 @@ class OtlpJsonReader final : public nlohmann::json_sax<json> {
   bool has_value_ = false;
 };
 
-/// Returns the place of an object or a list that the parent's present member, or element, is.
-Place OtlpJsonReader::child_of(const Frame& parent, bool is_list) const {
-  const std::string_view name = parent.key;
-  const auto list_if = [&](std::string_view wanted, Place place) {
-    return is_list && name == wanted ? place : Place::skipped;
-  };
-  const auto object = [&](Place place) { return is_list ? Place::skipped : place; };
-  switch (parent.place) {
-    case Place::root:
-      return list_if(shape_.resources, Place::resources);
-    case Place::resources:
-      return object(Place::resource_item);
-    case Place::resource_item:
-      if (name == "resource") return object(Place::resource);
-      return list_if(shape_.scopes, Place::scopes);
-    case Place::scopes:
-      return object(Place::scope);
-    case Place::scope:
-      return list_if(shape_.records, Place::records);
-    case Place::records:
-      return object(Place::record);
-    case Place::record:
-      return child_of_record(name, is_list);
-    case Place::resource:
-    case Place::event:
-    case Place::point:
-      return list_if("attributes", Place::attributes);
-    case Place::attributes:
-      return object(Place::attribute);
-    case Place::attribute:
-      return name == "value" ? object(Place::value) : Place::skipped;
-    case Place::events:
-      return object(Place::event);
-    case Place::data:
-      return list_if("dataPoints", Place::points);
-    case Place::points:
-      return object(Place::point);
-    case Place::value:
-    case Place::body:
-    case Place::status:
-    case Place::skipped:
-      break;
-  }
-  return Place::skipped;
-}
-
-Place OtlpJsonReader::child_of_record(std::string_view name, bool is_list) const {
-  if (signal_ == OtlpSignal::metrics)
-    return !is_list && (name == "sum" || name == "histogram") ? Place::data : Place::skipped;
-  if (is_list && name == "attributes") return Place::attributes;
-  if (signal_ == OtlpSignal::logs) return !is_list && name == "body" ? Place::body : Place::skipped;
-  if (is_list) return name == "events" ? Place::events : Place::skipped;
-  return name == "status" ? Place::status : Place::skipped;
-}
-
-bool OtlpJsonReader::enter(bool is_list) {
-  auto child = Place::skipped;
-  if (depth_ > 0) {
-    child = child_of(frames_[depth_ - 1], is_list);
-    if (is_wrong_resources() && child == Place::skipped) return not_object();
-  } else if (is_list) {
-    return not_object();
-  } else {
-    child = Place::root;
-  }
-  if (depth_ == static_cast<std::size_t>(json_depth_max))
-    return fail({ErrorCode::malformed,
-                 "the JSON is nested deeper than " + std::to_string(json_depth_max) + " levels"});
-  if (depth_ == frames_.size()) frames_.emplace_back();
-  const auto& above = depth_ == 0 ? Frame{} : frames_[depth_ - 1];
-  if (child == Place::attributes) {
-    attributes_ = above.place == Place::resource ? &shared_
-                  : above.place == Place::record ? &record_.attributes
-                  : above.place == Place::event  ? &of_event_
-                                                 : &points_.back().attributes;
-  }
-  frames_[depth_].place = child;
-  frames_[depth_].key.clear();
-  ++depth_;
-  return begin(child) && count();
-}
-
-bool OtlpJsonReader::begin(Place place) {
+bool OtlpJsonRecords::begin(Place place, Place above) {
   switch (place) {
+    case Place::attributes:
+      attributes_ = above == Place::resource ? &shared_
+                    : above == Place::record ? &record_.attributes
+                    : above == Place::event  ? &of_event_
+                                             : &points_.back().attributes;
+      return true;
     case Place::resource_item:
       shared_.clear();
       first_ = records_.size();
       return true;
     case Place::record:
-      if (records_.size() > OtlpLimits::records_max) return fail(OtlpLimits::exceeded());
+      if (records_.size() > OtlpLimits::records_max) return false;
       record_ = {};
       record_.signal = signal_;
       observed_ = 0;
@@ -289,7 +138,7 @@ bool OtlpJsonReader::begin(Place place) {
       is_part_ = false;
       return true;
     case Place::point:
-      if (points_.size() > OtlpLimits::records_max) return fail(OtlpLimits::exceeded());
+      if (points_.size() > OtlpLimits::records_max) return false;
       points_.emplace_back().signal = signal_;
       return true;
     default:
@@ -297,8 +146,8 @@ bool OtlpJsonReader::begin(Place place) {
   }
 }
 
-bool OtlpJsonReader::leave() {
-  switch (frames_[--depth_].place) {
+bool OtlpJsonRecords::end(Place place) {
+  switch (place) {
     case Place::attribute:
       end_attribute();
       break;
@@ -315,25 +164,24 @@ bool OtlpJsonReader::leave() {
       end_record();
       break;
     case Place::resource_item:
-      if (!room_.share(records_, first_, shared_)) return fail(OtlpLimits::exceeded());
-      break;
+      return room_.share(records_, first_, shared_);
     default:
       break;
   }
   return true;
 }
 
-void OtlpJsonReader::end_attribute() {
+void OtlpJsonRecords::end_attribute() {
   if (has_name_ && has_value_ && is_read_attribute(name_))
     attributes_->insert_or_assign(name_, text_);
 }
 
-void OtlpJsonReader::end_event() {
+void OtlpJsonRecords::end_event() {
   if (event_ != "exception") return;
   for (auto& [name, text] : of_event_) exceptions_.insert_or_assign(name, std::move(text));
 }
 
-void OtlpJsonReader::end_record() {
+void OtlpJsonRecords::end_record() {
   if (signal_ == OtlpSignal::metrics) {
     if (!is_read_metric(record_.name)) return;
     for (auto& point : points_) {
@@ -348,10 +196,13 @@ void OtlpJsonReader::end_record() {
   records_.push_back(std::move(record_));
 }
 
-bool OtlpJsonReader::string(std::string& text) {
-  if (depth_ == 0 || is_wrong_resources()) return not_object();
-  const std::string_view name = member_name();
-  switch (place()) {
+void OtlpJsonRecords::set_value(std::string_view text) {
+  if (std::exchange(has_value_, true)) return;
+  text_ = text;
+}
+
+void OtlpJsonRecords::feed_text(Place place, std::string_view name, const std::string& text) {
+  switch (place) {
     case Place::attribute:
       if (name == "key") {
         name_ = text;
@@ -364,42 +215,39 @@ bool OtlpJsonReader::string(std::string& text) {
       if (name == "intValue") set_value(std::to_string(integer_in(text)));
       break;
     case Place::record:
-      take_text_of_record(text);
+      take_text_of_record(name, text);
       break;
     case Place::event:
       if (name == "name") event_ = text;
       break;
     case Place::status:
       if (name == "message") record_.status_text = text;
-      if (name == "code") take_integer(integer_in(text));
+      if (name == "code") take_integer(place, name, integer_in(text));
       break;
     case Place::point:
-      take_integer(integer_in(text));
-      take_double(static_cast<double>(integer_in(text)));
+      take_integer(place, name, integer_in(text));
+      take_double(place, name, static_cast<double>(integer_in(text)));
       break;
     case Place::data:
-      take_integer(integer_in(text));
+      take_integer(place, name, integer_in(text));
       break;
     default:
       break;
   }
-  return count();
 }
 
-void OtlpJsonReader::take_text_of_record(const std::string& text) {
-  const std::string_view name = member_name();
+void OtlpJsonRecords::take_text_of_record(std::string_view name, const std::string& text) {
   if (name == "traceId") record_.trace = text;
   if (name == "spanId") record_.span = text;
   if (name == "parentSpanId" && signal_ == OtlpSignal::traces) record_.parent = text;
   if (name == (signal_ == OtlpSignal::logs ? "eventName" : "name")) record_.name = text;
-  if (name.ends_with("UnixNano")) take_integer(integer_in(text));
+  if (name.ends_with("UnixNano")) take_integer(Place::record, name, integer_in(text));
 }
 
-void OtlpJsonReader::take_integer(std::int64_t number) {
+void OtlpJsonRecords::take_integer(Place place, std::string_view name, std::int64_t number) {
   constexpr std::int64_t error_code = 2;
   constexpr std::int64_t delta = 1;
-  const std::string_view name = member_name();
-  switch (place()) {
+  switch (place) {
     case Place::value:
     case Place::body:
       if (name == "intValue" || name == "doubleValue") set_value(std::to_string(number));
@@ -427,10 +275,179 @@ void OtlpJsonReader::take_integer(std::int64_t number) {
   }
 }
 
-void OtlpJsonReader::take_double(double number) {
-  if (place() != Place::point) return;
-  const std::string_view name = member_name();
+void OtlpJsonRecords::take_double(Place place, std::string_view name, double number) {
+  if (place != Place::point) return;
   if (name == "asDouble" || name == "asInt" || name == "sum") points_.back().total += number;
+}
+
+Place child_of_record(OtlpSignal signal, std::string_view name, bool is_list) {
+  if (signal == OtlpSignal::metrics)
+    return !is_list && (name == "sum" || name == "histogram") ? Place::data : Place::skipped;
+  if (is_list && name == "attributes") return Place::attributes;
+  if (signal == OtlpSignal::logs) return !is_list && name == "body" ? Place::body : Place::skipped;
+  if (is_list) return name == "events" ? Place::events : Place::skipped;
+  return name == "status" ? Place::status : Place::skipped;
+}
+
+/// Returns the place of an object or a list that is the member `name` of its parent, or an element.
+Place child_of(OtlpSignal signal, Place parent, std::string_view name, bool is_list) {
+  const auto& shape = shapes[static_cast<std::size_t>(signal)];
+  const auto list_if = [&](std::string_view wanted, Place place) {
+    return is_list && name == wanted ? place : Place::skipped;
+  };
+  const auto object = [&](Place place) { return is_list ? Place::skipped : place; };
+  switch (parent) {
+    case Place::root:
+      return list_if(shape.resources, Place::resources);
+    case Place::resources:
+      return object(Place::resource_item);
+    case Place::resource_item:
+      if (name == "resource") return object(Place::resource);
+      return list_if(shape.scopes, Place::scopes);
+    case Place::scopes:
+      return object(Place::scope);
+    case Place::scope:
+      return list_if(shape.records, Place::records);
+    case Place::records:
+      return object(Place::record);
+    case Place::record:
+      return child_of_record(signal, name, is_list);
+    case Place::resource:
+    case Place::event:
+    case Place::point:
+      return list_if("attributes", Place::attributes);
+    case Place::attributes:
+      return object(Place::attribute);
+    case Place::attribute:
+      return name == "value" ? object(Place::value) : Place::skipped;
+    case Place::events:
+      return object(Place::event);
+    case Place::data:
+      return list_if("dataPoints", Place::points);
+    case Place::points:
+      return object(Place::point);
+    case Place::value:
+    case Place::body:
+    case Place::status:
+    case Place::skipped:
+      break;
+  }
+  return Place::skipped;
+}
+
+/// Takes the events of the parser. Its functions return false to stop it.
+class OtlpJsonReader final : public nlohmann::json_sax<json> {
+ public:
+  explicit OtlpJsonReader(OtlpSignal signal) : signal_(signal), records_(signal) {}
+
+  [[nodiscard]] Result<std::vector<OtlpRecord>> read(std::string_view body);
+
+  bool null() override { return depth_ == 0 ? not_object() : count(); }
+  bool boolean(bool given) override {
+    if (is_wrong()) return not_object();
+    if (is_value("boolValue")) records_.set_value(given ? "true" : "false");
+    return count();
+  }
+  bool number_integer(std::int64_t given) override {
+    if (is_wrong()) return not_object();
+    records_.take_integer(place(), member_name(), given);
+    records_.take_double(place(), member_name(), static_cast<double>(given));
+    return count();
+  }
+  bool number_unsigned(std::uint64_t given) override {
+    if (is_wrong()) return not_object();
+    if (is_value("doubleValue")) records_.set_value(std::to_string(given));
+    records_.take_integer(place(), member_name(), static_cast<std::int64_t>(given));
+    records_.take_double(place(), member_name(), static_cast<double>(given));
+    return count();
+  }
+  bool number_float(double given, const std::string& /*text*/) override {
+    if (is_wrong()) return not_object();
+    if (is_value("doubleValue")) records_.set_value(json(given).dump());
+    records_.take_double(place(), member_name(), given);
+    return count();
+  }
+  bool string(std::string& text) override {
+    if (is_wrong()) return not_object();
+    records_.feed_text(place(), member_name(), text);
+    return count();
+  }
+  bool binary(json::binary_t& /*bytes*/) override { return count(); }
+  bool start_object(std::size_t /*elements*/) override { return enter(false); }
+  bool key(std::string& name) override {
+    frames_[depth_ - 1].key = name;
+    return true;
+  }
+  bool end_object() override { return leave(); }
+  bool start_array(std::size_t /*elements*/) override { return enter(true); }
+  bool end_array() override { return leave(); }
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    return fail({ErrorCode::malformed, "the body is not JSON"});
+  }
+
+ private:
+  struct Frame {
+    Place place = Place::skipped;
+    std::string key;  ///< Of an object: the member that is read.
+  };
+
+  [[nodiscard]] Place place() const { return frames_[depth_ - 1].place; }
+  [[nodiscard]] const std::string& member_name() const { return frames_[depth_ - 1].key; }
+  [[nodiscard]] bool is_value(std::string_view name) const {
+    return (place() == Place::value || place() == Place::body) && member_name() == name;
+  }
+  /// The body is not an object, or its resources are not a list.
+  [[nodiscard]] bool is_wrong() const {
+    return depth_ == 0 || (place() == Place::root && member_name() == resources());
+  }
+  [[nodiscard]] std::string_view resources() const {
+    return shapes[static_cast<std::size_t>(signal_)].resources;
+  }
+  bool fail(Error error) {
+    if (!error_) error_ = std::move(error);
+    return false;
+  }
+  bool not_object() {
+    if (depth_ == 0) return fail({ErrorCode::malformed, "the body must be a JSON object"});
+    return fail({ErrorCode::malformed, std::string(resources()) + " must be an array",
+                 std::string(resources())});
+  }
+  bool count() {
+    if (++values_ <= json_values_max) return true;
+    return fail({ErrorCode::exhausted,
+                 "the JSON has more than " + std::to_string(json_values_max) + " values"});
+  }
+  bool enter(bool is_list);
+  bool leave() { return records_.end(frames_[--depth_].place) || fail(OtlpLimits::exceeded()); }
+
+  const OtlpSignal signal_;
+  std::vector<Frame> frames_;  ///< Kept for the next object of that depth; see `depth_`.
+  std::size_t depth_ = 0;
+  std::size_t values_ = 0;
+  std::optional<Error> error_;
+  OtlpJsonRecords records_;
+};
+
+bool OtlpJsonReader::enter(bool is_list) {
+  auto child = Place::root;
+  auto above = Place::skipped;
+  if (depth_ > 0) {
+    above = place();
+    child = child_of(signal_, above, member_name(), is_list);
+    if (is_wrong() && child == Place::skipped) return not_object();
+  } else if (is_list) {
+    return not_object();
+  }
+  if (depth_ == static_cast<std::size_t>(json_depth_max))
+    return fail({ErrorCode::malformed,
+                 "the JSON is nested deeper than " + std::to_string(json_depth_max) + " levels"});
+  if (depth_ == frames_.size()) frames_.emplace_back();
+  frames_[depth_].place = child;
+  frames_[depth_].key.clear();
+  ++depth_;
+  if (!records_.begin(child, above)) return fail(OtlpLimits::exceeded());
+  return count();
 }
 
 Result<std::vector<OtlpRecord>> OtlpJsonReader::read(std::string_view body) {
@@ -439,7 +456,7 @@ Result<std::vector<OtlpRecord>> OtlpJsonReader::read(std::string_view body) {
   const bool is_read = json::sax_parse(body, this);
   if (error_) return std::move(*error_);
   if (!is_read) return Error{ErrorCode::malformed, "the body is not JSON"};
-  return std::move(records_);
+  return records_.take();
 }
 
 }  // namespace

@@ -46,12 +46,6 @@ void finish_list(const ExchangePtr& exchange, json result, const char* scope) {
                                          : std::move(result));
 }
 
-/// True for a client that can ask its person by a form. One that names no modes has forms.
-bool has_forms(const json& capabilities) {
-  const auto& elicitation = member(capabilities, "elicitation");
-  return elicitation.is_object() && (elicitation.contains("form") || !elicitation.contains("url"));
-}
-
 json missing_tasks() {
   return {{"requiredCapabilities", {{"extensions", {{tasks_extension, json::object()}}}}}};
 }
@@ -103,7 +97,7 @@ const Peer::Method Peer::methods[] = {
 std::shared_ptr<Exchange> Peer::accept(const Message& message, std::shared_ptr<Source> source,
                                        Send reply, const RequestContext& context) {
   if (message.kind == Message::Kind::notification) notice(message);
-  if (message.kind == Message::Kind::response) answered(message);
+  if (message.kind == Message::Kind::response) questions_->accept(message.id, message.result);
   if (message.kind != Message::Kind::request) return nullptr;
   const bool is_modern = member(message.params, "_meta").contains(meta_version);
   const auto exchange = std::make_shared<Exchange>(
@@ -190,7 +184,7 @@ bool Peer::is_idle() {
 void Peer::close() {
   watch_.reset();
   send_ = nullptr;
-  questions_.clear();
+  questions_->clear();
   for (const auto& [id, exchange] : std::exchange(under_way_, {})) exchange->close();
 }
 
@@ -228,7 +222,7 @@ void Peer::ping(const ExchangePtr& exchange) {
 }
 
 void Peer::list_tools(const ExchangePtr& exchange) {
-  with_access(exchange, [exchange](const json& access) {
+  with_access(context_.loop, exchange, [exchange](const json& access) {
     json permitted = json::array();
     for (auto& tool : tool_list(exchange->revision, !exchange->own_session.empty()))
       if (is_offered(text_in(tool, "name"), access)) permitted.push_back(std::move(tool));
@@ -247,7 +241,7 @@ void Peer::call(const ExchangePtr& exchange) {
   if (tool == "wait") return wait(exchange, arguments);
   if (!exchange->is_modern() && exchange->supports_tasks)
     return exchange->fail(rpc_method_not_found, tool + " cannot be a task");
-  if (stops_something(tool)) return confirm(exchange, tool, arguments);
+  if (stops_something(tool)) return questions_->confirm(exchange, tool, arguments);
   call_tool(context_.loop, exchange, tool, arguments);
 }
 

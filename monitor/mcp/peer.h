@@ -2,7 +2,6 @@
 /// One client of the MCP server: messages in, messages out.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -10,6 +9,7 @@
 
 #include "mcp/exchange.h"
 #include "mcp/loop.h"
+#include "mcp/person_questions.h"
 #include "mcp/resource_watch.h"
 #include "mcp/rpc.h"
 #include "mcp/source.h"
@@ -41,13 +41,14 @@ class Peer : public std::enable_shared_from_this<Peer> {
   static constexpr Millis progress_every{15'000};
   /// After this time without progress a wait answers that it goes on.
   static constexpr Millis quiet_max{45'000};
-  /// A monitor that does not say by then what the client may do is not waited for.
-  static constexpr Millis access_max{3'000};
 
   /// `send` gets what belongs to no request; empty: such messages are dropped.
   Peer(ServerContext& context, std::shared_ptr<Source> source,
        std::function<void(const json&)> send = {})
-      : context_(context), source_(std::move(source)), send_(std::move(send)) {}
+      : context_(context),
+        source_(std::move(source)),
+        send_(std::move(send)),
+        questions_(std::make_shared<PersonQuestions>(context.loop)) {}
 
   /// Takes a message. `reply` gets the answer of a request, and before it what belongs to that
   /// request. `source`: asks with the permissions that came with this message. Returns the request,
@@ -72,8 +73,6 @@ class Peer : public std::enable_shared_from_this<Peer> {
   static const Method methods[];
 
   void notice(const Message& message);
-  /// Continues what waits for this response of the client.
-  void answered(const Message& response);
   [[nodiscard]] bool declare(const ExchangePtr& exchange, const RequestContext& context);
   void dispatch(const ExchangePtr& exchange, const std::string& method);
 
@@ -94,12 +93,6 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void list_tasks(const ExchangePtr& exchange);
   void cancel_task(const ExchangePtr& exchange);
 
-  /// Continues with the answer to /api/access; null: the monitor does not say.
-  void with_access(const ExchangePtr& exchange, std::function<void(const json& access)> next);
-  /// Calls a tool that stops something, after a person agreed, if the client can ask one.
-  void confirm(const ExchangePtr& exchange, const std::string& tool, const json& arguments);
-  void ask_person(const ExchangePtr& exchange, const std::string& tool, const json& arguments,
-                  std::function<void()> act);
   void wait(const ExchangePtr& exchange, const json& arguments);
   [[nodiscard]] bool wait_as_task(const ExchangePtr& exchange, const WaitGoal& goal);
   void keep_alive(const std::weak_ptr<Exchange>& exchange, const std::weak_ptr<Waiting>& waiting,
@@ -112,9 +105,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   Revision revision_ = Revision::v2025_11_25;
   bool can_elicit_ = false;  ///< As `initialize` said.
   std::map<std::string, ExchangePtr> under_way_;
-  /// Questions to a person, by the ids of their requests. They get the result; null: an error.
-  std::map<std::string, std::function<void(const json& result)>> questions_;
-  std::int64_t asked_ = 0;
+  const std::shared_ptr<PersonQuestions> questions_;
   std::shared_ptr<ResourceWatch> watch_;
 };
 

@@ -1,6 +1,5 @@
 // A task's id cannot be guessed, and a task belongs to the token that began it. A result is kept
 // for an hour. If too many tasks are kept, the oldest results go first; running waits stay.
-//
 // The file is replaced when a task begins, when the event is known from which on it looks, and when
 // it is over. A wait needs the permissions of its client, which are in no file. So after a restart
 // it goes on when the client asks for the task. It misses no state change and no end meanwhile,

@@ -42,7 +42,7 @@ TEST(McpAccess, a_monitor_that_does_not_answer_keeps_no_client_from_its_tools) {
   ManualServer server;
   server.source->is_silent = true;
   server.request("tools/list");
-  server.loop.pass(Peer::access_max - Millis{1});
+  server.loop.pass(access_max - Millis{1});
   EXPECT_TRUE(server.sent.empty());
   server.loop.pass(Millis{1});
   EXPECT_EQ(server.result()["tools"].size(), 8U);

@@ -2,10 +2,11 @@
 // the question is the answer of the call, and the client calls again with the person's answer. In
 // older revisions the server sends a request of its own while the call waits. A client without
 // questions decides by itself: the tools carry hints for that.
+#include "mcp/person_questions.h"
+
 #include <utility>
 
 #include "facts/digest.h"
-#include "mcp/peer.h"
 #include "mcp/tool_calls.h"
 #include "mcp/tool_table.h"
 #include "text/json_writer.h"
@@ -50,38 +51,46 @@ void decide(const ExchangePtr& exchange, const json& result, const std::function
 
 }  // namespace
 
-void Peer::with_access(const ExchangePtr& exchange, std::function<void(const json&)> next) {
+void with_access(Loop& loop, const ExchangePtr& exchange, std::function<void(const json&)> next) {
   const auto once = std::make_shared<std::function<void(const json&)>>(std::move(next));
   const auto go = [exchange, once](const json& access) {
     const auto step = std::exchange(*once, nullptr);
     if (step && !exchange->is_over()) step(access);
   };
-  exchange->source->ask({.target = "/api/access"}, [&loop = context_.loop, go](Answer answer) {
+  exchange->source->ask({.target = "/api/access"}, [&loop, go](Answer answer) {
     loop.post([go, answer = std::move(answer)] {
       const auto access = json::parse(answer.body, nullptr, false);
       go(answer.status == 200 && access.is_object() ? access : json());
     });
   });
-  context_.loop.after(access_max, [go] { go(json()); });
+  loop.after(access_max, [go] { go(json()); });
 }
 
-void Peer::confirm(const ExchangePtr& exchange, const std::string& tool, const json& arguments) {
-  auto act = [&loop = context_.loop, exchange, tool, arguments] {
+bool has_forms(const json& capabilities) {
+  const auto& elicitation = member(capabilities, "elicitation");
+  return elicitation.is_object() && (elicitation.contains("form") || !elicitation.contains("url"));
+}
+
+void PersonQuestions::confirm(const ExchangePtr& exchange, const std::string& tool,
+                              const json& arguments) {
+  auto act = [&loop = loop_, exchange, tool, arguments] {
     call_tool(loop, exchange, tool, arguments);
   };
   if (!exchange->can_ask) return act();
   exchange->is_asking = !exchange->is_modern();
-  with_access(exchange, [weak = weak_from_this(), exchange, tool, arguments,
-                         act = std::move(act)](const json& access) {
-    const auto self = weak.lock();
-    // A person is not asked for what the API refuses anyway.
-    if (self && permits(access, "act")) return self->ask_person(exchange, tool, arguments, act);
-    act();
-  });
+  with_access(loop_, exchange,
+              [weak = weak_from_this(), exchange, tool, arguments,
+               act = std::move(act)](const json& access) {
+                const auto self = weak.lock();
+                if (!self) return;
+                // A person is not asked for what the API refuses anyway.
+                if (!permits(access, "act")) return act();
+                self->ask(exchange, tool, arguments, act);
+              });
 }
 
-void Peer::ask_person(const ExchangePtr& exchange, const std::string& tool, const json& arguments,
-                      std::function<void()> act) {
+void PersonQuestions::ask(const ExchangePtr& exchange, const std::string& tool,
+                          const json& arguments, std::function<void()> act) {
   if (exchange->is_modern()) {
     // An answer counts for the question that it was given to.
     const auto state = hexadecimal(digest_of(line_of({tool, arguments})));
@@ -97,23 +106,23 @@ void Peer::ask_person(const ExchangePtr& exchange, const std::string& tool, cons
          {"requestState", state}});
   }
   const json id = "confirm-" + std::to_string(++asked_);
-  questions_[id.dump()] = [exchange, act = std::move(act)](const json& result) {
+  open_[id.dump()] = [exchange, act = std::move(act)](const json& result) {
     if (!exchange->is_over()) decide(exchange, result, act);
   };
   // The question goes with the call.
   exchange->work =
       std::shared_ptr<void>(this, [weak = weak_from_this(), key = id.dump()](void* /*asker*/) {
-        if (const auto self = weak.lock()) self->questions_.erase(key);
+        if (const auto self = weak.lock()) self->open_.erase(key);
       });
   exchange->ask(id, "elicitation/create", form_about(tool, arguments));
 }
 
-void Peer::answered(const Message& response) {
-  const auto found = questions_.find(response.id.dump());
-  if (found == questions_.end()) return;
+void PersonQuestions::take(const json& id, const json& result) {
+  const auto found = open_.find(id.dump());
+  if (found == open_.end()) return;
   const auto next = std::move(found->second);
-  questions_.erase(found);
-  next(response.result);
+  open_.erase(found);
+  next(result);
 }
 
 }  // namespace watchdog::monitor::mcp
