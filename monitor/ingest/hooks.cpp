@@ -1,7 +1,7 @@
-// Maps hook events to reports. `table` gives the meaning of each event name, whichever agent sent
-// it. A function for each meaning reads the members under all names that the agents use. It has no
-// clock and no state. Reports get event ids from what identifies their event, so a repeated hook is
-// stored once.
+// Maps hook events to reports. `hook_table` gives the meaning of each event name, whichever agent
+// sent it. A function for each meaning reads the members under all names that the agents use. It
+// has no clock and no state. Reports get event ids from what identifies their event, so a repeated
+// hook is stored once.
 #include "ingest/hooks.h"
 
 #include <algorithm>
@@ -15,6 +15,8 @@
 #include "facts/digest.h"
 #include "facts/ids.h"
 #include "ingest/bounded_text.h"
+#include "ingest/hook_members.h"
+#include "ingest/hook_table.h"
 #include "ingest/turn_failure.h"
 #include "llm/limit_end.h"
 #include "privacy/content.h"
@@ -23,183 +25,17 @@
 namespace watchdog::monitor {
 namespace {
 
+using hook_table::Meaning;
 using nlohmann::json;
+using Members = HookMembers;
 
 constexpr std::size_t id_bytes_max = 256;
 constexpr std::size_t word_bytes_max = 256;
 
-/// Text as it is, anything else as its JSON; not more than an event may have.
-std::string text_of(const json& value) {
-  auto text = value.is_string() ? value.get<std::string>()
-                                : value.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (text.size() > event_bytes_max) text = first_characters(text, event_bytes_max / 4);
-  return text;
-}
-
-/// The members of one event. Agents call the same thing by different names: the first of those
-/// given that is there counts.
-class Members {
- public:
-  using Aliases = std::initializer_list<const char*>;
-
-  explicit Members(const json& object) : object_(object) {}
-
-  [[nodiscard]] const json* find(Aliases names) const {
-    for (const auto* name : names) {
-      const auto found = object_.find(name);
-      if (found != object_.end() && !found->is_null()) return &*found;
-    }
-    return nullptr;
-  }
-  [[nodiscard]] std::string text(Aliases names) const {
-    const auto* value = find(names);
-    return value == nullptr ? std::string() : text_of(*value);
-  }
-  [[nodiscard]] const json& all() const { return object_; }
-  /// The beginning of the text, at most `bytes_max` bytes.
-  [[nodiscard]] std::string word(Aliases names, std::size_t bytes_max) const {
-    return first_bytes(text(names), bytes_max);
-  }
-
- private:
-  const json& object_;
-};
-
-/// The meaning of an event.
-enum class Meaning : std::uint8_t {
-  nothing,  ///< too many of them, and nothing that others do not say
-  begin,
-  prompt,
-  call,
-  result,
-  failure,
-  wait,
-  notice,
-  answered,        ///< what was waited for has come
-  status,          ///< of opencode: idle, busy or retry
-  part,            ///< of opencode: a piece of a message; only this reports a tool call that failed
-  request,         ///< of Gemini CLI: what its model is asked; a compression is seen only here
-  answer,          ///< the text of an answer
-  stop,            ///< the answer is complete
-  stop_by_status,  ///< of Cursor: the turn is over, and `status` is how
-  rest,            ///< the agent is at rest, and says so more than once
-  stop_error,      ///< there will be none
-  interrupt,       ///< a person stopped the turn
-  sub_begin,
-  sub_end,
-  task_done,
-  compact,
-  finish,
-  other  ///< kept as a message
-};
-
-struct Row {
-  std::string_view name;
-  Meaning meaning;
-};
-
-/// Every event that says more than its name. No name means two things with two agents.
-constexpr Row table[] = {
-    // Claude Code, and Codex, which took its names over
-    {"SessionStart", Meaning::begin},
-    {"UserPromptSubmit", Meaning::prompt},
-    {"PreToolUse", Meaning::call},
-    {"PostToolUse", Meaning::result},
-    {"PostToolUseFailure", Meaning::failure},
-    {"PermissionRequest", Meaning::wait},
-    {"PermissionDenied", Meaning::failure},
-    {"Elicitation", Meaning::wait},
-    {"ElicitationResult", Meaning::prompt},
-    {"Notification", Meaning::notice},
-    {"Stop", Meaning::stop},
-    {"StopFailure", Meaning::stop_error},
-    {"SubagentStart", Meaning::sub_begin},
-    {"SubagentStop", Meaning::sub_end},
-    {"TaskCompleted", Meaning::task_done},
-    {"PreCompact", Meaning::compact},
-    {"SessionEnd", Meaning::finish},
-    // Codex alone
-    {"Interrupt", Meaning::interrupt},
-    // and its `notify` program
-    {"agent-turn-complete", Meaning::stop},
-    // Gemini CLI
-    {"BeforeAgent", Meaning::prompt},
-    {"AfterAgent", Meaning::stop},
-    {"BeforeTool", Meaning::call},
-    {"AfterTool", Meaning::result},
-    {"PreCompress", Meaning::nothing},  // comes before every model call
-    {"BeforeModel", Meaning::request},
-    {"AfterModel", Meaning::nothing},
-    {"BeforeToolSelection", Meaning::nothing},
-    // opencode: the events of its plugins, `{"type", "properties"}`
-    {"session.created", Meaning::begin},
-    {"chat.message", Meaning::prompt},
-    {"tool.execute.before", Meaning::call},
-    {"tool.execute.after", Meaning::result},
-    {"permission.updated", Meaning::wait},
-    {"permission.asked", Meaning::wait},
-    {"permission.v2.asked", Meaning::wait},
-    {"permission.replied", Meaning::answered},
-    {"permission.v2.replied", Meaning::answered},
-    {"question.asked", Meaning::wait},
-    {"question.replied", Meaning::answered},
-    {"question.rejected", Meaning::answered},
-    {"session.status", Meaning::status},
-    {"session.idle", Meaning::rest},
-    {"session.error", Meaning::stop_error},
-    {"session.compacted", Meaning::compact},
-    {"session.deleted", Meaning::finish},
-    {"message.part.updated", Meaning::part},
-    // Cursor (cursor.com/docs/agent/hooks). Its events of shells, files and MCP repeat those of its
-    // tools.
-    {"sessionStart", Meaning::begin},
-    {"beforeSubmitPrompt", Meaning::prompt},
-    {"preToolUse", Meaning::call},
-    {"postToolUse", Meaning::result},
-    {"postToolUseFailure", Meaning::failure},
-    {"afterAgentResponse", Meaning::answer},
-    {"stop", Meaning::stop_by_status},
-    {"subagentStart", Meaning::sub_begin},
-    {"subagentStop", Meaning::sub_end},
-    {"preCompact", Meaning::compact},
-    {"sessionEnd", Meaning::finish},
-    // GitHub Copilot CLI alone (docs.github.com, CLI hooks reference); its other events have the
-    // names of Claude Code's.
-    {"ErrorOccurred", Meaning::stop_error},
-    // Any other agent
-    {"session_start", Meaning::begin},
-    {"prompt", Meaning::prompt},
-    {"tool_call", Meaning::call},
-    {"tool_result", Meaning::result},
-    {"tool_error", Meaning::failure},
-    {"permission", Meaning::wait},
-    {"question", Meaning::wait},
-    {"answered", Meaning::answered},
-    {"turn_end", Meaning::stop},
-    {"turn_failed", Meaning::stop_error},
-    {"interrupted", Meaning::interrupt},
-    {"session_end", Meaning::finish},
-};
-
-/// Tools by which an agent asks a person, and what for.
-struct Asking {
-  std::string_view tool;
-  std::string_view waits_for;
-};
-constexpr Asking asking_tools[] = {
-    {"AskUserQuestion", wait_reports::input},     // Claude Code
-    {"ExitPlanMode", wait_reports::approval},     // Claude Code: its plan is to be approved
-    {"request_user_input", wait_reports::input},  // Codex
-    {"ask_user", wait_reports::input},            // Gemini CLI
-    {"exit_plan_mode", wait_reports::approval},   // Gemini CLI
-    {"question", wait_reports::input},            // opencode
-    {"plan_exit", wait_reports::approval},        // opencode
-};
-
 /// Opencode's bus sends dozens of events a second that do not concern the session's state.
 Meaning meaning_of(HookAgent agent, std::string_view name) {
-  const auto* row = std::ranges::find(table, name, &Row::name);
-  if (row != std::end(table)) return row->meaning;
+  const auto* row = std::ranges::find(hook_table::rows, name, &hook_table::Row::name);
+  if (row != std::end(hook_table::rows)) return row->meaning;
   const bool is_chatty = agent == HookAgent::opencode || agent == HookAgent::cursor;
   return is_chatty ? Meaning::nothing : Meaning::other;
 }
@@ -249,10 +85,10 @@ std::string result_text(const json* response) {
   if (response->is_object()) {
     for (const auto* name : {"llmContent", "text_result_for_llm"}) {
       const auto given = response->find(name);
-      if (given != response->end() && given->is_string()) return text_of(*given);
+      if (given != response->end() && given->is_string()) return hook_text(*given);
     }
   }
-  return text_of(*response);
+  return hook_text(*response);
 }
 
 Report call_report(Meaning meaning, const Members& members) {
@@ -265,7 +101,7 @@ Report call_report(Meaning meaning, const Members& members) {
   } else if (failed) {
     report = make(
         ReportKind::error, {},
-        error != nullptr ? text_of(*error) : members.text({"error", "error_message", "reason"}));
+        error != nullptr ? hook_text(*error) : members.text({"error", "error_message", "reason"}));
   } else {
     report = make(ReportKind::tool_result, {}, result_text(response));
   }
@@ -317,8 +153,9 @@ std::string call_asked_for(const Members& members) {
 /// A call, and the wait for a person where it asks one.
 std::vector<Report> call_reports(const Members& members) {
   std::vector<Report> reports{call_report(Meaning::call, members)};
-  const auto* asks = std::ranges::find(asking_tools, reports.front().name, &Asking::tool);
-  if (asks != std::end(asking_tools))
+  const auto* asks =
+      std::ranges::find(hook_table::asking_tools, reports.front().name, &hook_table::Asking::tool);
+  if (asks != std::end(hook_table::asking_tools))
     reports.push_back(wait_at(reports.front().call_id, asks->waits_for, question_in(members)));
   return reports;
 }
@@ -450,7 +287,7 @@ Report notice_report(const Members& members) {
 /// Returns the newest prompt.
 std::string prompt_in(const Members& members) {
   const auto* list = members.find({"input-messages"});
-  if (list != nullptr && list->is_array()) return list->empty() ? "" : text_of(list->back());
+  if (list != nullptr && list->is_array()) return list->empty() ? "" : hook_text(list->back());
   return members.text({"prompt", "user_response", "text"});
 }
 
@@ -661,7 +498,7 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
   if (const auto* roots = members.find({"workspace_roots"}); roots != nullptr &&
                                                              roots->is_array() && !roots->empty() &&
                                                              !event.spec.labels.contains("cwd"))
-    if (auto text = text_of(roots->front()); text.size() <= label_bytes_max)
+    if (auto text = hook_text(roots->front()); text.size() <= label_bytes_max)
       event.spec.labels["cwd"] = std::move(text);
 
   const bool nameless_subagent =

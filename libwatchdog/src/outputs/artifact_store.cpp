@@ -3,23 +3,16 @@
 // then a line in the run's manifest, then its place. So no object is visible before it has an
 // owner. `sweep` drops what is too old, and more for want of room, but nothing that a living run
 // owns. Ages follow the directory's own time line, because a wrong wall clock must drop nothing.
-#include "watchdog/artifact_store.h"
-
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <cstdlib>
-#include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -27,106 +20,18 @@
 #include "files/objects.h"
 #include "files/open_file.h"
 #include "files/sha256.h"
-#include "outputs/artifact_file.h"
-#include "outputs/time_line.h"
+#include "outputs/artifact_store_state.h"
 #include "privacy/content.h"
-#include "privacy/redactor.h"
-
-// The directory:
-//   objects/ab/cdef…   an output; with `.cut` its first and last half
-//   runs/<run>~<id>    digests, a line each, of what one open store owns; locked while it lives
-//   tmp/<id>~<n>       what that store is writing
-//   lock               held for every change of objects and runs; says how many bytes there are
-//   time               the time line (time_line.h) that gives each output its age
 
 namespace watchdog {
 namespace {
 
 constexpr std::string_view handle_mark = "art_";
 constexpr std::size_t handle_digits_min = 12;
-constexpr std::size_t sink_buffer_bytes = 64U << 10U;
-constexpr std::size_t manifest_bytes_max = 64U << 20U;
 constexpr std::size_t verified_max = 256;
 constexpr std::size_t time_bytes_max = 256;
 
-ObjectName whole(const std::string& digest) {
-  return {.digest = digest};
-}
-ObjectName cut(const std::string& digest) {
-  return {.digest = digest, .suffix = ".cut"};
-}
-
-/// Part of a name in `runs` or `tmp`: before or after the mark that no run's name has.
-std::string before_mark(const std::string& name) {
-  return name.substr(0, name.find('~'));
-}
-std::string after_mark(const std::string& name) {
-  const auto at = name.find('~');
-  return at == std::string::npos ? "" : name.substr(at + 1);
-}
-
-/// The outputs that runs own.
-struct Ownership {
-  std::set<std::string> holders;         ///< Ids of stores that are open.
-  std::set<std::string> living;          ///< Digests that living runs own.
-  std::map<std::string, WallTime> past;  ///< Digests of others, and when they last did.
-  std::vector<std::pair<std::string, WallTime>> ended;  ///< Names of the manifests of those.
-};
-
-/// An object that may go.
-struct Loose {
-  ObjectName name;
-  std::uint64_t bytes = 0;
-  WallTime owned{};
-};
-
 }  // namespace
-
-struct ArtifactStore::State {
-  State(const std::filesystem::path& path, ArtifactLimits bounds, const Clock& time)
-      : directory(path), limits(bounds), clock(time) {}
-  ~State();
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-
-  const std::filesystem::path directory;
-  const ArtifactLimits limits;
-  const Clock& clock;
-  TimeLine line;  ///< Constant after `prepare`.
-  std::string manifest_name;
-  std::string holder;
-  OpenFile top;
-  OpenFile runs;
-  OpenFile temporary;
-  Objects objects;
-  OpenFile manifest;
-  std::atomic<std::uint64_t> temporaries{0};
-
-  std::mutex mutex;
-  std::set<std::string> owned;  ///< The contents of the manifest.
-  /// Objects that were read whole and found right: inode and time of the last change.
-  std::map<std::string, std::pair<ino_t, std::int64_t>> verified;
-
-  [[nodiscard]] Error failed(int number) const { return file_error(directory.string(), number); }
-  Result<void> prepare(std::string_view run);
-
-  [[nodiscard]] Result<OpenFile> locked() const;
-  [[nodiscard]] PendingFile new_file();
-  [[nodiscard]] Result<void> own(const std::string& digest);
-  [[nodiscard]] std::string handle_of(const std::string& digest) const;
-
-  [[nodiscard]] Result<void> require_intact(const OpenFile& file, const ArtifactLayout& layout,
-                                            const std::string& digest);
-  [[nodiscard]] std::optional<ArtifactRef> existing(const std::string& digest, std::uint64_t given);
-  [[nodiscard]] Result<ArtifactRef> add(PendingFile& pending, const ArtifactWriter& writer,
-                                        const std::string& digest);
-
-  [[nodiscard]] WallTime now() const noexcept { return line.now(clock); }
-  void continue_line();
-  void keep_line() const;
-  [[nodiscard]] Ownership ownership() const;
-  std::size_t sweep(const OpenFile& lock, std::uint64_t needed);
-};
 
 // --- Opening ---------------------------------------------------------------------------------
 
@@ -241,7 +146,7 @@ Result<void> ArtifactStore::State::require_intact(const OpenFile& file,
 std::optional<ArtifactRef> ArtifactStore::State::existing(const std::string& digest,
                                                           std::uint64_t given) {
   const bool may_be_cut = given > limits.artifact_bytes_max;
-  for (const auto& name : {whole(digest), cut(digest)}) {
+  for (const auto& name : {whole_object(digest), cut_object(digest)}) {
     const bool is_cut = !name.suffix.empty();
     const auto file = objects.find(name);
     if (!file || (is_cut && !may_be_cut)) continue;
@@ -259,6 +164,10 @@ std::optional<ArtifactRef> ArtifactStore::State::existing(const std::string& dig
   return std::nullopt;
 }
 
+void write_total(const OpenFile& lock, std::uint64_t total) {
+  if (lock.write_at(std::to_string(total) + "\n", 0) != 0 || ftruncate(lock.fd(), 24) != 0) return;
+}
+
 namespace {
 
 std::uint64_t read_total(const OpenFile& lock) {
@@ -267,11 +176,6 @@ std::uint64_t read_total(const OpenFile& lock) {
   if (const auto count = lock.read_at(text.data(), text.size(), 0); count > 0)
     std::from_chars(text.data(), text.data() + count, total);
   return total;
-}
-
-/// If it cannot be written, the next sweep counts again.
-void write_total(const OpenFile& lock, std::uint64_t total) {
-  if (lock.write_at(std::to_string(total) + "\n", 0) != 0 || ftruncate(lock.fd(), 24) != 0) return;
 }
 
 std::uint64_t bytes_of(const OpenFile& file) {
@@ -287,7 +191,7 @@ Result<ArtifactRef> ArtifactStore::State::add(PendingFile& pending, const Artifa
   if (const int number = writer.finish(pending.file(), digest)) return failed(number);
   if (const int number = pending.file().sync()) return failed(number);  // the slow part, unlocked
   if (const int number = set_time(pending.file(), now())) return failed(number);
-  const auto name = layout.cut() ? cut(digest) : whole(digest);
+  const auto name = layout.cut() ? cut_object(digest) : whole_object(digest);
   const auto needed = bytes_of(pending.file());
 
   const auto lock = locked();
@@ -306,8 +210,8 @@ Result<ArtifactRef> ArtifactStore::State::add(PendingFile& pending, const Artifa
   auto total = read_total(*lock) + needed;
   total -= std::min(total, bytes_of(objects.find(name)));
   if (const int number = objects.publish(pending, name)) return failed(number);
-  if (const auto half = bytes_of(objects.find(cut(digest))); half > 0 && !layout.cut()) {
-    if (objects.remove(cut(digest)) == 0) total -= std::min(total, half);
+  if (const auto half = bytes_of(objects.find(cut_object(digest))); half > 0 && !layout.cut()) {
+    if (objects.remove(cut_object(digest)) == 0) total -= std::min(total, half);
   }
   write_total(*lock, total);
   return ArtifactRef{.sha256 = digest,
@@ -315,92 +219,6 @@ Result<ArtifactRef> ArtifactStore::State::add(PendingFile& pending, const Artifa
                      .kept = layout.kept,
                      .media_type = {},
                      .handle = handle_of(digest)};
-}
-
-// --- Dropping --------------------------------------------------------------------------------
-
-/// REQUIRES: the lock is held.
-Ownership ArtifactStore::State::ownership() const {
-  struct Manifest {
-    std::string name;
-    OpenFile file;
-    bool open = false;
-  };
-  std::vector<Manifest> manifests;
-  Ownership found;
-  std::set<std::string> living_runs;
-  for (auto& name : names_in(runs)) {
-    auto file = open_at(runs, name, O_RDONLY);
-    if (!file || after_mark(name).empty()) continue;
-    const bool open = flock(file.fd(), LOCK_SH | LOCK_NB) != 0;
-    if (open) {
-      living_runs.insert(before_mark(name));
-      found.holders.insert(after_mark(name));
-    }
-    manifests.push_back({std::move(name), std::move(file), open});
-  }
-  for (const auto& [name, file, open] : manifests) {
-    struct stat facts {};
-    const auto text = read_whole(file, manifest_bytes_max, name);
-    if (fstat(file.fd(), &facts) != 0 || !text) continue;
-    const auto last = time_of(facts);
-    const bool lives = living_runs.contains(before_mark(name));
-    if (!lives) found.ended.emplace_back(name, last);
-    for (std::size_t at = 0; at + 65 <= text->size(); at += 65) {
-      auto digest = text->substr(at, 64);
-      if (lives) {
-        found.living.insert(std::move(digest));
-      } else {
-        auto& time = found.past[std::move(digest)];
-        time = std::max(time, last);
-      }
-    }
-  }
-  return found;
-}
-
-/// Makes room for `needed` bytes. REQUIRES: the lock is held.
-std::size_t ArtifactStore::State::sweep(const OpenFile& lock, std::uint64_t needed) {
-  const auto owners = ownership();
-  const auto today = now();
-  const bool may_age = line.may_age(clock);
-  const auto too_old = [&](WallTime since) { return may_age && today - since > limits.keep_for; };
-  std::size_t dropped = 0;
-  for (const auto& name : names_in(temporary)) {
-    if (owners.holders.contains(before_mark(name))) continue;
-    if (unlinkat(temporary.fd(), name.c_str(), 0) == 0) ++dropped;
-  }
-  std::uint64_t total = 0;
-  std::uint64_t living = 0;
-  std::vector<Loose> loose;
-  objects.for_each([&](const ObjectFacts& object) {
-    total += object.bytes;
-    if (owners.living.contains(object.name.digest)) {
-      living += object.bytes;
-      return;
-    }
-    const auto past = owners.past.find(object.name.digest);
-    loose.push_back(
-        {object.name, object.bytes,
-         past == owners.past.end() ? object.touched : std::max(object.touched, past->second)});
-  });
-  std::sort(loose.begin(), loose.end(), [](const Loose& a, const Loose& b) {
-    return a.owned != b.owned ? a.owned < b.owned : a.name.digest < b.name.digest;
-  });
-  // Where there can be no room, nothing is dropped in vain.
-  if (living + needed > limits.total_bytes_max) needed = 0;
-  for (const auto& object : loose) {
-    if (!too_old(object.owned) && total + needed <= limits.total_bytes_max) break;
-    if (objects.remove(object.name) != 0) continue;
-    total -= object.bytes;
-    ++dropped;
-  }
-  for (const auto& [name, last] : owners.ended) {
-    if (too_old(last)) unlinkat(runs.fd(), name.c_str(), 0);
-  }
-  write_total(lock, total);
-  keep_line();
-  return dropped;
 }
 
 // --- The store -------------------------------------------------------------------------------
@@ -463,9 +281,9 @@ Result<ArtifactPage> ArtifactStore::read(std::string_view handle, std::uint64_t 
                  "id"};
   }
   const auto& digest = digests.front();
-  auto file = state_->objects.find(whole(digest));
+  auto file = state_->objects.find(whole_object(digest));
   const bool is_cut = !file;
-  if (is_cut) file = state_->objects.find(cut(digest));
+  if (is_cut) file = state_->objects.find(cut_object(digest));
   if (!file && (errno == ENOENT || errno == ELOOP))
     return Error{ErrorCode::not_found, shown + " is not there (any more); repeat the call", "id"};
   if (!file) return state_->failed(errno);
@@ -498,125 +316,10 @@ Result<void> ArtifactStore::pin(const ArtifactRef& artifact) {
     return Error{ErrorCode::invalid, "an artifact is named by 64 hexadecimal digits", "sha256"};
   const auto lock = state_->locked();
   if (!lock) return lock.error();
-  if (!state_->objects.find(whole(artifact.sha256)) && !state_->objects.find(cut(artifact.sha256)))
+  if (!state_->objects.find(whole_object(artifact.sha256)) &&
+      !state_->objects.find(cut_object(artifact.sha256)))
     return Error{ErrorCode::not_found, artifact.handle + " is not there (any more)", "sha256"};
   return state_->own(artifact.sha256);
-}
-
-Result<std::size_t> ArtifactStore::forget(std::string_view run) {
-  const auto lock = state_->locked();
-  if (!lock) return lock.error();
-  std::vector<std::string> manifests;
-  std::set<std::string> own;
-  std::set<std::string> others;
-  for (auto& name : names_in(state_->runs)) {
-    const auto file = open_at(state_->runs, name, O_RDONLY);
-    const auto text = read_whole(file, manifest_bytes_max, name);
-    if (!text) continue;
-    const bool is_own = before_mark(name) == run;
-    if (is_own && flock(file.fd(), LOCK_SH | LOCK_NB) != 0)
-      return Error{ErrorCode::conflict, std::string(run) + " still keeps its outputs open"};
-    for (std::size_t at = 0; at + 65 <= text->size(); at += 65)
-      (is_own ? own : others).insert(text->substr(at, 64));
-    if (is_own) manifests.push_back(std::move(name));
-  }
-  std::size_t dropped = 0;
-  for (const auto& digest : own) {
-    if (others.contains(digest)) continue;
-    for (const auto& name : {whole(digest), cut(digest)}) {
-      if (!state_->objects.find(name)) continue;
-      if (const int number = state_->objects.remove(name)) return state_->failed(number);
-      ++dropped;
-    }
-  }
-  for (const auto& name : manifests) unlinkat(state_->runs.fd(), name.c_str(), 0);
-  state_->sweep(*lock, 0);  // counts what is left
-  return dropped;
-}
-
-Result<std::size_t> ArtifactStore::collect_garbage() {
-  const auto lock = state_->locked();
-  if (!lock) return lock.error();
-  return state_->sweep(*lock, 0);
-}
-
-// --- Sink ------------------------------------------------------------------------------------
-
-struct ArtifactStore::Sink::State {
-  explicit State(std::shared_ptr<ArtifactStore::State> owner)
-      : store(std::move(owner)), writer(store->limits.artifact_bytes_max) {
-    buffer.reserve(sink_buffer_bytes);
-  }
-
-  void add(std::string_view clean) {
-    digest.add(clean);
-    given += clean.size();
-    if (buffer.size() + clean.size() > sink_buffer_bytes) flush();
-    if (clean.size() > sink_buffer_bytes) {
-      pass(clean);
-    } else {
-      buffer.append(clean);
-    }
-  }
-  /// Small outputs touch the disk at their end only.
-  void flush() noexcept {
-    if (trouble == 0 && !pending.file()) {
-      pending = store->new_file();
-      if (!pending.file()) trouble = errno;
-    }
-    pass(buffer);
-    buffer.clear();
-  }
-  void pass(std::string_view bytes) noexcept {
-    if (trouble == 0) trouble = writer.append(pending.file(), bytes);
-    if (trouble != 0) pending = {};  // what is there is of no use, and the disk may be full of it
-  }
-
-  std::shared_ptr<ArtifactStore::State> store;
-  ArtifactWriter writer;
-  PendingFile pending;
-  Redactor redactor;
-  Sha256 digest;
-  std::string buffer;
-  std::uint64_t given = 0;
-  int trouble = 0;
-  bool finished = false;
-};
-
-ArtifactStore::Sink::Sink(std::unique_ptr<State> state) : state_(std::move(state)) {}
-ArtifactStore::Sink::~Sink() = default;
-ArtifactStore::Sink::Sink(Sink&&) noexcept = default;
-ArtifactStore::Sink& ArtifactStore::Sink::operator=(Sink&&) noexcept = default;
-
-ArtifactStore::Sink ArtifactStore::sink() {
-  return Sink(std::make_unique<Sink::State>(state_));
-}
-
-void ArtifactStore::Sink::write(std::string_view bytes) noexcept {
-  if (!state_->finished) state_->add(state_->redactor.feed(bytes));
-}
-
-Result<ArtifactRef> ArtifactStore::Sink::finish(std::string_view media_type) {
-  if (std::exchange(state_->finished, true))
-    return Error{ErrorCode::invalid, "this output was stored already"};
-  state_->add(state_->redactor.rest());
-  const auto digest = state_->digest.digits();
-  auto& store = *state_->store;
-  auto ref = store.existing(digest, state_->given);
-  if (!ref) {
-    state_->flush();
-    if (state_->trouble != 0) {
-      auto error = store.failed(state_->trouble);
-      error.message += "; " + std::to_string(state_->given) + " bytes were to be kept";
-      return error;
-    }
-    auto added = store.add(state_->pending, state_->writer, digest);
-    if (!added) return added.error();
-    ref = std::move(*added);
-  }
-  ref->media_type = media_type;
-  state_->pending = {};
-  return *ref;
 }
 
 }  // namespace watchdog

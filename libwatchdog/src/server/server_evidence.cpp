@@ -1,11 +1,9 @@
 #include "server/server_evidence.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
-#include "server/process_sign.h"
-#include "server/slot_history.h"
+#include "server/server_watch_state.h"
 #include "text/figures.h"
 
 namespace watchdog {
@@ -17,13 +15,6 @@ constexpr int late_factor = 4;
 /// at once. A loaded model comes fast, is large, and is more than a quarter of what is there.
 constexpr std::int64_t loading_min = 200 << 20, loading_min_a_second = 16 << 20;
 constexpr int loading_parts = 4;
-/// A stream that did not move for one look may only have been looked at too early.
-constexpr int own_looks_max = 2;
-
-Millis scaled(Millis time, double factor) {
-  return Millis{static_cast<std::int64_t>(static_cast<double>(time.count()) * factor)};
-}
-
 /// Returns true if the value was known before and differs now; remembers it.
 bool is_changed(std::optional<std::int64_t>& known, const std::optional<std::int64_t>& now,
                 bool& fell) {
@@ -45,152 +36,12 @@ std::string words_for(const Evidence& evidence) {
          " tokens";
 }
 
-/// Looks in a row that showed the same.
-struct Stretch {
-  int looks = 0;
-  Millis from{};  ///< When it began.
-};
-
-/// The memory of one request.
-struct Kept {
-  RequestSample seen{};
-  int looks_since_own = 1'000;  ///< Since its own stream moved.
-  bool is_writing = false;
-  bool has_moved = false;          ///< So that the time until it moves again is a gap of its phase.
-  std::optional<Evidence> held{};  ///< As of its latest movement.
-  std::optional<WorkingSlot> slot{};  ///< One that stands still, and
-  bool owns_slot = false;             ///< is surely its own.
-  bool has_no_slot = false;
-  std::optional<std::size_t> match{};  ///< By this look: the slot that can only be its own.
-  int shared = 0, sharers = 0;         ///< Else: its possible slots; requests without a match.
-  Stretch quiet{};
-  Stretch slotless{};     ///< Looks without a slot at which the server could have given it one.
-  int written_moves = 0;  ///< Of its own stream.
-  bool is_new = true;     ///< No look before has seen it.
-  bool was_gone = false;  ///< The server was, while it was open.
-  bool is_lost = false;   ///< The server restarted since.
-  // Of reading:
-  std::optional<Millis> read_since{};  ///< When the stream first reported its progress,
-  std::int64_t read_first = 0;         ///< and how far that was: what was cached took no time.
-  Millis read_at{};                    ///< When it last advanced.
-  int read_moves = 0;
-};
-
-std::string sharing_words(const Kept& kept) {
+std::string sharing_words(const TrackedRequest& kept) {
   return "the server works on " + std::to_string(kept.shared) + " of " +
          counted_as(kept.sharers, "request") + ", and does not tell on which";
 }
 
-/// For a request whose slot moves; the counts of its own stream come first.
-Evidence evidence_of(const Kept& kept, const WorkingSlot* slot) {
-  const auto& own = kept.seen;
-  if (slot != nullptr ? slot->writes() : kept.is_writing)
-    return {.state = ServerState::writing,
-            .done = std::max(slot != nullptr ? *slot->seen.written : 0, own.pieces)};
-  if (own.prompt_tokens > 0)
-    return {.state = ServerState::reading, .done = own.prompt_read, .total = own.prompt_tokens};
-  return {.state = ServerState::reading,
-          .done = slot != nullptr ? slot->seen.prompt_read.value_or(0) : 0};
-}
-
-/// True if the slot's task may be that request's: it was not there before it, does what the
-/// request's own stream shows, and has its parameters.
-bool may_own(const Kept& kept, const WorkingSlot& slot) {
-  const bool fits_stream = kept.seen.pieces == 0 || !slot.seen.written.has_value() || slot.writes();
-  return kept.seen.since <= slot.first && fits_stream &&
-         may_be_of(kept.seen.parameters, slot.seen.parameters);
-}
-
 }  // namespace
-
-struct ServerWatch::State {
-  HangThresholds limits;
-  std::map<RequestId, Kept> open;
-  std::optional<ServerSample> last;  ///< Without its slots.
-  Millis gap{};                      ///< Between the latest two looks.
-  Millis now{}, before{};            ///< All of it, by this look and by the one before.
-  Stretch idle, still;               ///< Of the process; of all requests together.
-  Stretch unanswered;                ///< Looks without an answer, and without a movement.
-  std::int64_t loaded = 0;           ///< Bytes that came so fast since, and
-  std::int64_t loaded_onto = 0;      ///< how many were there before.
-  int idle_moves = 0;                ///< Looks in a row with movement and an idle process.
-  SlotHistory slots;                 ///< As of the latest report, like the next ones.
-  std::optional<std::int64_t> decodes, prompt_total, written_total, started, running, queued;
-  int queue_looks = 0;                             ///< Since the latter two were reported.
-  std::optional<Millis> reading_gap, writing_gap;  ///< The longest so far.
-
-  // Of the look that is being taken:
-  ProcessSign process;
-  bool any_moved = false, totals_moved = false;
-  bool has_slots = false;  ///< It shows them now.
-  bool is_refused = false, is_answered = false, is_restarted = false, is_late = false;
-  std::int64_t own = 0;  ///< Requests whose own streams move.
-
-  void fold_sample(const ServerSample& sample);
-  void fold_time(Instant at);
-  void fold_process(const ServerSample& sample);
-  void fold_growth(const ServerSample& sample);
-  void fold_totals(const ServerSample& sample);
-  void fold_slots(const ServerSample& sample);
-  void fold_silence(const ServerSample& sample);
-  void fold_own(Kept& kept, RequestSample sample);
-  std::vector<Kept*> silent_ones();
-  void match_slots();
-  void give_slots();
-  void give_matched(Kept& kept, bool by_totals);
-  void hide_counts(Kept& kept) const;
-  void give_slot_that_stands(Kept& kept, const WorkingSlot* likely,
-                             const std::vector<Kept*>& silent);
-  void give_totals();
-
-  void extend(Stretch& run) const {
-    if (run.looks++ == 0) run.from = before;
-  }
-  [[nodiscard]] bool is_seen() const { return process.does != ProcessSign::unseen; }
-  [[nodiscard]] bool is_idle() const { return process.does == ProcessSign::idle; }
-  [[nodiscard]] Stretch begun() const { return {.from = now}; }
-  [[nodiscard]] Millis lasts(const Stretch& run) const { return now - run.from; }
-  /// Returns true beyond the threshold, which is longer without a second, sure sign.
-  [[nodiscard]] bool is_over(const Stretch& run, Millis time, bool sure) const {
-    const int times = sure ? 1 : std::max(limits.remote_factor, 1);
-    return run.looks >= limits.looks_min * times && lasts(run) >= time * times;
-  }
-  [[nodiscard]] Millis gap_of(bool writing) const {
-    return (writing ? writing_gap : reading_gap).value_or(limits.gap_prior);
-  }
-  [[nodiscard]] Millis bound_of(Millis longest_gap) const {
-    return scaled(longest_gap, limits.gap_factor);
-  }
-  [[nodiscard]] Millis bound_of(const Kept& kept) const {
-    return bound_of(gap_of(kept.is_writing));
-  }
-  /// The server answers nothing, for longer than a request ever stood still.
-  [[nodiscard]] bool is_unheard(Millis longest_gap) const {
-    return unanswered.looks > 0 && lasts(unanswered) > longest_gap;
-  }
-  [[nodiscard]] bool is_held(const Kept& kept) const {
-    return kept.held && !is_unheard(gap_of(kept.is_writing)) &&
-           !is_over(kept.quiet, bound_of(kept), is_seen());
-  }
-  /// Each served request may need that long between two movements.
-  [[nodiscard]] bool others_move() const {
-    const auto longest = std::max(gap_of(true), gap_of(false));
-    return any_moved || (!is_unheard(longest) && !is_over(still, bound_of(longest), is_seen()));
-  }
-  [[nodiscard]] bool waits_for_others(const Kept& kept) const;
-  [[nodiscard]] bool shows_totals() const {
-    return decodes || prompt_total || written_total || running || queued;
-  }
-
-  void moves(Kept& kept, const Evidence& to, bool is_own);
-  void excuse(Kept& kept) const;
-  [[nodiscard]] std::string sign_of_slot(const Kept& kept) const;
-  [[nodiscard]] std::string sign_of_hang(const Kept& kept, const ServerSample& sample) const;
-  [[nodiscard]] std::string silence_of(const Kept& kept) const;
-  [[nodiscard]] std::string process_words() const;
-  [[nodiscard]] Evidence with_estimate(const Kept& kept) const;
-  void conclude(Kept& kept, const ServerSample& sample, ServerFinding& finding);
-};
 
 void ServerWatch::State::fold_time(Instant at) {
   const auto real = last ? std::max(at - last->at, Millis{}) : Millis{};
@@ -270,7 +121,7 @@ void ServerWatch::State::fold_sample(const ServerSample& sample) {
 }
 
 /// `is_own`: by what it shows itself, so that the time since it last did is its pace.
-void ServerWatch::State::moves(Kept& kept, const Evidence& to, bool is_own) {
+void ServerWatch::State::moves(TrackedRequest& kept, const Evidence& to, bool is_own) {
   const bool is_writing = to.state == ServerState::writing;
   const bool shows_phase = is_writing || to.state == ServerState::reading;
   if (is_own && kept.has_moved && shows_phase && kept.is_writing == is_writing) {
@@ -285,14 +136,14 @@ void ServerWatch::State::moves(Kept& kept, const Evidence& to, bool is_own) {
 }
 
 /// It does not move now, and need not.
-void ServerWatch::State::excuse(Kept& kept) const {
+void ServerWatch::State::excuse(TrackedRequest& kept) const {
   kept.has_moved = false;
   kept.held.reset();
   kept.quiet = kept.slotless = begun();
 }
 
 /// S1 and S2: what its own connection shows.
-void ServerWatch::State::fold_own(Kept& kept, RequestSample sample) {
+void ServerWatch::State::fold_own(TrackedRequest& kept, RequestSample sample) {
   sample.prompt_read = std::max<std::int64_t>(sample.prompt_read, 0);
   const bool reads = sample.prompt_read > kept.seen.prompt_read;
   const bool has_moved = reads || sample.pieces > kept.seen.pieces;
@@ -329,172 +180,8 @@ void ServerWatch::State::fold_silence(const ServerSample& sample) {
                                                                : void(unanswered = begun());
 }
 
-/// Returns the requests whose own streams report nothing now; the oldest first.
-std::vector<Kept*> ServerWatch::State::silent_ones() {
-  std::vector<Kept*> silent;
-  for (auto& [request, kept] : open) {
-    kept.slot.reset();
-    kept.has_no_slot = kept.owns_slot = false;
-    if (kept.looks_since_own >= own_looks_max) silent.push_back(&kept);
-  }
-  std::ranges::stable_sort(silent, {}, [](const Kept* kept) { return kept->seen.since; });
-  return silent;
-}
-
-/// Finds the slots that can only be one request's. While another client uses the server too, that
-/// is known only for moving streams.
-void ServerWatch::State::match_slots() {
-  const auto& working = slots.working();
-  const bool are_ours = working.size() <= open.size();
-  std::vector<Kept*> unmatched;
-  for (auto& [request, kept] : open) {
-    kept.match.reset();
-    kept.shared = kept.sharers = 0;
-    unmatched.push_back(&kept);
-  }
-  std::vector<std::size_t> unowned(working.size());
-  std::iota(unowned.begin(), unowned.end(), std::size_t{0});
-  const auto match = [&](Kept& kept, std::size_t slot) {
-    kept.match = slot;
-    std::erase(unmatched, &kept);
-    std::erase(unowned, slot);
-  };
-  const auto only = [](const auto& all, const auto& fits) {
-    const auto first = std::ranges::find_if(all, fits);
-    const bool is_only = first != all.end() && std::none_of(first + 1, all.end(), fits);
-    return is_only ? first : all.end();
-  };
-  for (bool goes_on = true; goes_on;) {
-    goes_on = false;
-    for (Kept* kept : std::vector(unmatched)) {
-      // A stream that moves has a slot for sure.
-      if (kept->looks_since_own >= own_looks_max) continue;
-      const auto slot = only(unowned, [&](std::size_t at) { return may_own(*kept, working[at]); });
-      if (slot == unowned.end()) continue;
-      match(*kept, *slot);
-      goes_on = true;
-    }
-    for (const std::size_t at : std::vector(unowned)) {
-      if (!are_ours || working[at].is_shared) continue;
-      const auto kept =
-          only(unmatched, [&](const Kept* who) { return may_own(*who, working[at]); });
-      if (kept == unmatched.end()) continue;
-      match(**kept, at);
-      goes_on = true;
-    }
-  }
-  for (const std::size_t at : unowned) {
-    const auto fits = [&](const Kept* who) { return may_own(*who, working[at]); };
-    if (std::ranges::count_if(unmatched, fits) > 1) slots.share(at);
-  }
-  for (Kept* kept : unmatched) {
-    const auto fits = [&](std::size_t at) { return may_own(*kept, working[at]); };
-    kept->shared = static_cast<int>(std::ranges::count_if(unowned, fits));
-    kept->sharers = static_cast<int>(unmatched.size());
-  }
-}
-
-/// Its slot is one of several: it does what they all do, if each request has one. No counts.
-void ServerWatch::State::hide_counts(Kept& kept) const {
-  if (kept.shared == 0) return;
-  const bool shows = kept.seen.pieces > 0 || kept.seen.prompt_tokens > 0;
-  if (shows) return void(kept.held = evidence_of(kept, nullptr));
-  int reading = 0, writing = 0;
-  for (const auto& slot : slots.working())
-    if (may_own(kept, slot)) ++(slot.writes() ? writing : reading);
-  auto state = ServerState::working;
-  if (kept.shared >= kept.sharers && reading == 0) state = ServerState::writing;
-  if (kept.shared >= kept.sharers && writing == 0) state = ServerState::reading;
-  kept.held = Evidence{.state = state};
-}
-
-void ServerWatch::State::give_matched(Kept& kept, bool by_totals) {
-  const WorkingSlot& slot = slots.working()[*kept.match];
-  if (slot.has_moved || slot.is_new) return moves(kept, evidence_of(kept, &slot), false);
-  give_slot_that_stands(kept, &slot, {&kept});
-  if (by_totals && kept.slot) moves(kept, evidence_of(kept, &*kept.slot), /*is_own=*/true);
-}
-
-/// S3: silent requests get the slots that no stream accounts for. Requests with a known slot get
-/// theirs first. The others get moving slots, because the assignment may be wrong, and then slots
-/// that stand still. The newest requests get none.
-void ServerWatch::State::give_slots() {
-  match_slots();
-  const auto& working = slots.working();
-  const auto moves_now = [](const WorkingSlot& slot) { return slot.has_moved || slot.is_new; };
-  const auto moving = std::ranges::count_if(working, moves_now);
-  const auto all = static_cast<std::int64_t>(working.size());
-  // Totals may show what slots do not; slots of older builds do not report reading.
-  const bool by_totals = totals_moved && moving == 0 && own == 0;
-  auto to_move = std::max<std::int64_t>(moving - own, 0);
-  auto to_stand = std::max<std::int64_t>(all - own - to_move, 0);
-  // Unless another client uses the server too, tasks are numbered in the order of the requests.
-  const auto slot_of = [&](const Kept& kept, bool that_moves) -> const WorkingSlot* {
-    const auto rank = std::ranges::count_if(
-        open, [&](const auto& other) { return other.second.seen.since < kept.seen.since; });
-    if (all > static_cast<std::int64_t>(open.size()) || rank >= all) return nullptr;
-    const auto& slot = working[static_cast<std::size_t>(rank)];
-    return moves_now(slot) == that_moves ? &slot : nullptr;
-  };
-  auto silent = silent_ones();
-  for (Kept* kept : silent) {
-    if (!kept->match) continue;
-    moves_now(working[*kept->match]) ? --to_move : --to_stand;
-    give_matched(*kept, by_totals);
-  }
-  std::erase_if(silent, [](const Kept* kept) { return kept->match.has_value(); });
-  for (Kept* kept : silent) {
-    if (to_move-- > 0) {
-      moves(*kept, evidence_of(*kept, slot_of(*kept, true)), /*is_own=*/false);
-      hide_counts(*kept);
-    } else if (to_stand-- > 0) {
-      give_slot_that_stands(*kept, slot_of(*kept, false), silent);
-      if (by_totals && kept->slot) {
-        moves(*kept, evidence_of(*kept, &*kept->slot), /*is_own=*/true);
-        hide_counts(*kept);
-      }
-    } else {
-      kept->has_no_slot = true;
-      // While a batch runs, no request is given one.
-      if (working.empty() || slots.has_moved()) extend(kept->slotless);
-    }
-  }
-}
-
-/// `likely`: by the order of arrival; null: unknown.
-void ServerWatch::State::give_slot_that_stands(Kept& kept, const WorkingSlot* likely,
-                                               const std::vector<Kept*>& silent) {
-  kept.slotless = begun();
-  const auto may_stand = [](const Kept& who, const WorkingSlot& slot) {
-    return may_own(who, slot) && !slot.has_moved && !slot.is_new;
-  };
-  if (likely == nullptr || !may_stand(kept, *likely)) {
-    const auto fits = [&](const WorkingSlot& slot) { return may_stand(kept, slot); };
-    const auto found = std::ranges::find_if(slots.working(), fits);
-    if (found == slots.working().end()) return;
-    likely = &*found;
-  }
-  kept.slot = *likely;
-  kept.owns_slot =
-      std::ranges::count_if(silent, [&](const Kept* who) { return may_stand(*who, *likely); }) == 1;
-}
-
-/// S4, without slots: movement of other clients is not ours.
-void ServerWatch::State::give_totals() {
-  const auto silent = silent_ones();
-  if (!totals_moved) return;
-  const auto waiting = std::min(queued.value_or(0), static_cast<std::int64_t>(silent.size()));
-  auto served = static_cast<std::int64_t>(silent.size()) - waiting;
-  if (running) served = std::min(served, *running - own);
-  if (!running && own > 0) served = 0;
-  for (Kept* kept : silent) {
-    if (served-- <= 0) return;
-    moves(*kept, {.state = ServerState::working}, /*is_own=*/false);
-  }
-}
-
 /// S5: queued requests are in no slot.
-bool ServerWatch::State::waits_for_others(const Kept& kept) const {
+bool ServerWatch::State::waits_for_others(const TrackedRequest& kept) const {
   if (!others_move()) return false;
   if (has_slots) return kept.has_no_slot && (queued.value_or(0) > 0 || !slots.has_free());
   return queued.value_or(0) > 0 && !kept.held;
@@ -504,7 +191,7 @@ std::string ServerWatch::State::process_words() const {
   return is_idle() ? "its process has done nothing for " + span_of(lasts(idle)) : in_words(process);
 }
 
-std::string ServerWatch::State::silence_of(const Kept& kept) const {
+std::string ServerWatch::State::silence_of(const TrackedRequest& kept) const {
   const auto& longest = kept.is_writing ? writing_gap : reading_gap;
   const auto lasted = lasts(kept.quiet);
   return std::string(kept.is_writing ? "no token" : "no movement") +
@@ -513,7 +200,7 @@ std::string ServerWatch::State::silence_of(const Kept& kept) const {
 }
 
 /// Returns the sign that its slot shows.
-std::string ServerWatch::State::sign_of_slot(const Kept& kept) const {
+std::string ServerWatch::State::sign_of_slot(const TrackedRequest& kept) const {
   const WorkingSlot& slot = *kept.slot;
   const auto where = "slot " + std::to_string(slot.seen.id);
   const auto stands_for = [&](Millis time) {
@@ -539,7 +226,8 @@ std::string ServerWatch::State::sign_of_slot(const Kept& kept) const {
 }
 
 /// The second sign, the first being that the request does not move; empty: there is none.
-std::string ServerWatch::State::sign_of_hang(const Kept& kept, const ServerSample& sample) const {
+std::string ServerWatch::State::sign_of_hang(const TrackedRequest& kept,
+                                             const ServerSample& sample) const {
   const auto no_slot = "swallowed: no slot works on it and nothing is queued, " +
                        counted_as(kept.slotless.looks, "look") + " in a row";
   const bool has_no_slot =
@@ -567,7 +255,7 @@ std::string ServerWatch::State::sign_of_hang(const Kept& kept, const ServerSampl
   return {};
 }
 
-Evidence ServerWatch::State::with_estimate(const Kept& kept) const {
+Evidence ServerWatch::State::with_estimate(const TrackedRequest& kept) const {
   Evidence held = *kept.held;
   const auto read = held.done - kept.read_first;
   if (held.state != ServerState::reading || held.total <= held.done || !kept.read_since ||
@@ -582,7 +270,8 @@ Evidence ServerWatch::State::with_estimate(const Kept& kept) const {
   return held;
 }
 
-void ServerWatch::State::conclude(Kept& kept, const ServerSample& sample, ServerFinding& finding) {
+void ServerWatch::State::conclude(TrackedRequest& kept, const ServerSample& sample,
+                                  ServerFinding& finding) {
   const auto is = [&](ServerState state, std::string why) {
     finding.evidence.state = state;
     finding.why = std::move(why);
@@ -671,7 +360,7 @@ std::vector<ServerFinding> ServerWatch::look(const ServerSample& sample,
   state.own = 0;
   for (const auto& [request, shows] : open) {
     const auto [place, is_new] = state.open.try_emplace(request);
-    Kept& kept = place->second;
+    TrackedRequest& kept = place->second;
     kept.is_new = is_new;
     if (is_new) {
       kept.quiet = kept.slotless = state.begun();
