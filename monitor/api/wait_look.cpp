@@ -126,13 +126,13 @@ Result<bool> WaitLook::look(Backend& backend, StoreReader& reader) {
   for (const auto& event : page->events) {
     if (event.seq > through) break;
     for (; change != changes.end() && change->transition.seq < event.seq && !is_over(); ++change)
-      take(*change);
+      fold(*change);
     if (is_over()) return true;
-    take(event);
+    fold(event);
     if (is_over()) return true;
   }
   if (page->next && *page->next < through) return false;
-  for (; change != changes.end() && !is_over(); ++change) take(*change);
+  for (; change != changes.end() && !is_over(); ++change) fold(*change);
   if (is_over()) return true;
   if (changes.size() == changes_at_once) return false;
   read_ = std::max(read_, through);
@@ -144,7 +144,7 @@ Result<bool> WaitLook::look(Backend& backend, StoreReader& reader) {
   return true;
 }
 
-void WaitLook::take(const Event& event) {
+void WaitLook::fold(const Event& event) {
   read_ = event.seq;
   place_.seen.seq = std::max(place_.seen.seq, event.seq);
   if (event.late) return;
@@ -165,7 +165,7 @@ void WaitLook::take(const Event& event) {
   }
 }
 
-void WaitLook::take(const TransitionRow& change) {
+void WaitLook::fold(const TransitionRow& change) {
   place_.seen.transition = change.id;
   now_.health = change.transition.health.kind;
   add_sample(change.transition.seq);

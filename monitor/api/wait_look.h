@@ -59,8 +59,8 @@ class WaitLook {
   void begin(Seq read_after);
   [[nodiscard]] Result<void> begin_at_present(StoreReader& reader, std::int64_t newest_change);
   Result<bool> absent(const Error& error);
-  void take(const Event& event);
-  void take(const TransitionRow& change);
+  void fold(const Event& event);
+  void fold(const TransitionRow& change);
   void add_sample(Seq seq);
   void judge(const Awaited& awaited);
 

@@ -43,16 +43,16 @@ enum class ReportKind : std::uint8_t {
   gap,         ///< reports that a full queue could not keep
   end,
   opinion,  ///< a judgement of a model, or of the agent itself, about the session's progress
-  text_repetition,  ///< a stream of the model's text repeats itself
-  retry,            ///< the model's newest answer is requested again: it does not count
-  budget,           ///< the session's use of its budget
-  limit,            ///< an old time limit was passed; no effect
-  turn,             ///< a turn begins, is being stopped, or is over; `name` is one of turn_reports
-  tool_progress,    ///< the progress of a running call
-  tool_timeout,     ///< a call was given up: an error instead of its result
-  evidence,         ///< the state of the model server for one request
-  resume,           ///< a wait is over; `name` is its subject, empty: any wait; see call_id
-  chant = text_repetition  ///< Its name before 0.2; goes with 0.3.
+  text_repetition,          ///< a stream of the model's text repeats itself
+  chant = text_repetition,  ///< Its name before 0.2; goes with 0.3.
+  retry,                    ///< the model's newest answer is requested again: it does not count
+  budget,                   ///< the session's use of its budget
+  limit,                    ///< an old time limit was passed; no effect
+  turn,           ///< a turn begins, is being stopped, or is over; `name` is one of turn_reports
+  tool_progress,  ///< the progress of a running call
+  tool_timeout,   ///< a call was given up: an error instead of its result
+  evidence,       ///< the state of the model server for one request
+  resume          ///< a wait is over; `name` is its subject, empty: any wait; see call_id
 };
 
 template <>

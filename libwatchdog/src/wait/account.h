@@ -28,13 +28,13 @@ class TimelineMaker {
   /// `changes` of the session's health, oldest first.
   explicit TimelineMaker(std::vector<Transition> changes) : changes_(std::move(changes)) {}
 
-  /// Takes the next event.
-  void take(const Event& event);
+  /// Adds the next event.
+  void add(const Event& event);
   /// Returns the timeline. REQUIRES: nothing is called afterwards.
   [[nodiscard]] Timeline finish();
 
  private:
-  void take_changes_before(Seq seq);
+  void add_changes_before(Seq seq);
 
   const std::vector<Transition> changes_;
   std::size_t next_ = 0;

@@ -132,13 +132,13 @@ std::string why_over(Ruling verdict, const Awaited& awaited, const WaitMemory& m
   return {};
 }
 
-void TimelineMaker::take_changes_before(Seq seq) {
+void TimelineMaker::add_changes_before(Seq seq) {
   for (; next_ < changes_.size() && changes_[next_].seq < seq; ++next_)
     made_.add(timeline_entry(changes_[next_]));
 }
 
-void TimelineMaker::take(const Event& event) {
-  take_changes_before(event.seq);
+void TimelineMaker::add(const Event& event) {
+  add_changes_before(event.seq);
   if (const auto* beats = std::get_if<Heartbeats>(&event.report.detail)) {
     made_.heartbeats += beats->count;
   } else {
@@ -147,7 +147,7 @@ void TimelineMaker::take(const Event& event) {
 }
 
 Timeline TimelineMaker::finish() {
-  take_changes_before(std::numeric_limits<Seq>::max());
+  add_changes_before(std::numeric_limits<Seq>::max());
   return std::move(made_);
 }
 
