@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds try_again{500};
 /// Frequent changes are shown no more often than this.
 constexpr std::chrono::milliseconds between_lines{50};
 /// No answer of a monitor is longer.
-constexpr std::size_t answer_bytes_max = 16 * 1024 * 1024;
+constexpr std::size_t wait_answer_bytes_max = 16 * 1024 * 1024;
 
 std::string text_in(const json& object, const char* name) {
   const auto found = object.find(name);
@@ -52,7 +52,7 @@ class StreamWaiting {
           next_target(), {},
           [&](std::string_view bytes) {
             body += bytes;
-            return body.size() <= answer_bytes_max;
+            return body.size() <= wait_answer_bytes_max;
           },
           asked_.stop);
       if (asked_.stop.stop_requested()) return interrupted();
