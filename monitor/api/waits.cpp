@@ -23,7 +23,7 @@ namespace {
 using SteadyTime = std::chrono::steady_clock::time_point;
 
 constexpr std::size_t looks_at_once = 32;
-constexpr std::size_t records_at_once = 512;
+constexpr std::size_t wait_records_at_once = 512;
 /// Looks take a twentieth of the reading thread's time, and a little more at a time.
 constexpr int looks_share = 20;
 constexpr std::chrono::milliseconds debt_max{20};
@@ -231,7 +231,7 @@ void WaitBoard::queue_changed() {
   std::vector<RecordPtr> records;
   bool is_behind = false;
   while (!is_behind) {
-    is_behind = !listener->take(records, records_at_once);
+    is_behind = !listener->take(records, wait_records_at_once);
     if (records.empty()) break;
     for (const auto& record : records) {
       changed.insert(record->session);
@@ -275,7 +275,7 @@ Result<bool> WaitBody::look_further(StoreReader& reader) {
     }
   }
   if (maker_) {
-    const auto page = reader.page(look_.key(), told_, static_cast<int>(records_at_once));
+    const auto page = reader.page(look_.key(), told_, static_cast<int>(wait_records_at_once));
     if (!page) return page.error();
     for (const auto& event : page->events) maker_->add(event);
     if (page->next) {

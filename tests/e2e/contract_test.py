@@ -226,8 +226,7 @@ class Contract:
 def sweep_routes(contract):
     """What holds for every route alike: the gate, the limits, other methods, HEAD, parameters."""
     ask, specification = contract.ask, contract.specification
-    contract.post("sample", {"kind": "message"})
-    contract.post("over", {"kind": "end"})
+    _ = contract.post("sample", {"kind": "message"}), contract.post("over", {"kind": "end"})
     ask("POST", CHECK, {"sessionId": "sample", "checkId": "sample"}, status=202)
     for operation in specification.operations:
         method, target = operation.method, operation.sample()
