@@ -13,11 +13,12 @@ if(NOT WATCHDOG_STATIC_C OR static_libraries MATCHES "NOTFOUND")
   return()
 endif()
 
-# Debian's libcurl needs libraries that have no static form, so this program cannot send e-mail, and says so.
+# Debian's libcurl and libpq need libraries that have no static form, so this program cannot send e-mail or use
+# PostgreSQL, and says so.
 foreach(target ${WATCHDOG_STATIC_PARTS} watchdog-monitor)
   list(APPEND static_objects $<FILTER:$<TARGET_OBJECTS:${target}>,EXCLUDE,/alerts/mail[.]cpp>)
 endforeach()
-add_executable(watchdog-monitor-static EXCLUDE_FROM_ALL ${static_objects} alerts/mail_unavailable.cpp)
+add_executable(watchdog-monitor-static EXCLUDE_FROM_ALL ${static_objects} alerts/mail_unavailable.cpp postgres/unavailable.cpp)
 target_include_directories(watchdog-monitor-static PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/libwatchdog/include)
 target_link_options(watchdog-monitor-static PRIVATE -static-pie LINKER:--gc-sections,--no-undefined)
 # Places that hold addresses in a tenth of the bytes: 0.8 MB less.

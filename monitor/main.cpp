@@ -13,6 +13,7 @@
 #include "cli/help.h"
 #include "cli/log.h"
 #include "cli/usage.h"
+#include "postgres/postgres.h"
 #include "terminal/output.h"
 
 namespace watchdog::monitor {
@@ -43,6 +44,7 @@ int parse(CommandLine& line, int argc, char** argv) {
 int run(int argc, char** argv) {
   log_as(LogFormat::text);
   find_certificates();
+  use_postgresql();
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a full disk is an error of a write, not a reason to die
 

@@ -69,6 +69,8 @@ inline const std::map<std::string, Set, std::less<>> may_include = {
     {"monitor/follow", {"monitor/ingest"}},
     // agents' own configuration files
     {"monitor/setup", {}},
+    // PostgreSQL as the server of a store
+    {"monitor/postgres", {}},
     // what /proc shows
     {"monitor/process", {}},
     // a command and its terminal
@@ -109,7 +111,7 @@ inline const std::map<std::string, Set, std::less<>> may_include = {
      {"monitor/ingest", "monitor/follow", "monitor/setup", "monitor/process", "monitor/wrapper",
       "monitor/core", "monitor/alerts", "monitor/export", "monitor/service", "monitor/api",
       "monitor/http", "monitor/proxy/sessions", "monitor/proxy/server", "monitor/proxy/connection",
-      "monitor/terminal", "monitor/mcp", "monitor/cli"}},
+      "monitor/terminal", "monitor/mcp", "monitor/cli", "monitor/postgres"}},
 };
 
 }  // namespace watchdog::test

@@ -71,6 +71,10 @@ const Set shared_with_monitor = {
     "store/alerts.h",
     "store/audit.h",
     "store/change_notifier.h",
+    "store/event_row.h",
+    "store/lock.h",
+    "store/place.h",
+    "store/server.h",
     "store/store.h",
     "store/store_reader.h",
     "store/version.h",
@@ -87,6 +91,7 @@ const Set shared_with_monitor = {
 const std::map<std::string, Set, std::less<>> foreign = {
     {"xxhash.h", {"facts"}},
     {"sqlite3.h", {"store"}},
+    {"libpq-fe.h", {"monitor/postgres"}},
     {"nlohmann/",
      {"codec",
       "judge",

@@ -45,7 +45,7 @@ struct LeaseTable {
     }
     return held.learn(me, now, rows());
   }
-  /// What each write of a verdict checks.
+  /// The check of each write of a verdict.
   bool is_valid(const std::string& me, int shard, std::int64_t epoch) const {
     const auto found = leases.find(shard);
     return found != leases.end() && found->second.owner == me && found->second.epoch == epoch;
@@ -70,7 +70,7 @@ TEST(LeaseRule, one_monitor_takes_all_and_renews_them) {
   EXPECT_EQ(table.leases.at(7).until, 20s);
 }
 
-TEST(LeaseRule, who_slept_past_its_lease_gets_another_epoch) {
+TEST(LeaseRule, a_monitor_that_slept_past_its_lease_gets_another_epoch) {
   LeaseTable table;
   HeldShards held;
   table.renew("a", 0ms, held);

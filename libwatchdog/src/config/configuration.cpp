@@ -13,6 +13,7 @@
 #include "config/toml_leaf.h"
 #include "files/regular_file.h"
 #include "store/place.h"
+#include "store/server.h"
 #include "store/store.h"
 #include "text/ascii.h"
 #include "text/nearest.h"
@@ -417,7 +418,9 @@ ModelClient::Options check_client(const Settings& settings) {
 std::filesystem::path token_file(const Settings& settings) {
   const auto& own = settings.monitor;
   if (!own.token_file.empty()) return own.token_file;
-  return (own.db.empty() ? default_database() : own.db).string() + "-token";
+  const auto database = own.db.empty() ? default_database() : own.db;
+  if (is_server_url(database)) return folder_beside(database) / "server-token";
+  return database.string() + "-token";
 }
 
 ExecutorOptions executor_options(const Settings& settings) {

@@ -1,6 +1,7 @@
 // Each monitor may hold its share: shard_count / n, rounded down, and one more while not all of the
-// remainder have one more. Who has too many gives the last ones; who has too few takes free ones.
-// So a monitor that comes or goes moves its share only. The database carries plans out one by one.
+// remainder have one more. A monitor with too many gives the last ones, and one with too few takes
+// free ones. So a monitor that comes or goes moves its share only. The database carries plans out
+// one by one.
 #include "judge/lease_rule.h"
 
 #include <algorithm>

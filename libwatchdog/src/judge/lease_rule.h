@@ -19,7 +19,7 @@ inline constexpr int shard_count = 256;
 /// How long a lease lasts, and how often it is renewed, by the database's clock.
 inline constexpr Millis lease_for{15'000};
 inline constexpr Millis lease_renewed_every{5'000};
-/// Who holds this one sends alerts and does the upkeep of the database.
+/// The monitor that holds this one sends alerts and does the upkeep of the database.
 inline constexpr int upkeep_shard = 0;
 
 [[nodiscard]] int shard_of(SessionKey session) noexcept;
@@ -32,7 +32,7 @@ struct ShardLease {
   Millis until{};          ///< Of the database's clock; from then on it is free.
 };
 
-/// What a monitor does with its leases now. Shards in order; those of `keep` stay as they are.
+/// The next step of a monitor with its leases. Shards in order; those of `keep` stay as they are.
 struct LeasePlan {
   std::vector<int> keep{};  ///< Held, and renewed.
   std::vector<int> take{};  ///< Free ones, with the next epoch.
@@ -49,7 +49,7 @@ struct LeasePlan {
 /// the database still has that epoch.
 class HeldShards {
  public:
-  /// What changed since the last time. A plain value.
+  /// The changes since the last time. A plain value.
   struct Change {
     std::vector<int> gained{};
     std::vector<int> lost{};  ///< Also those that were lost and gained again.

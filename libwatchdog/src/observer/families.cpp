@@ -46,7 +46,7 @@ bool Observer::State::has_working_child(std::string_view id, std::set<SessionKey
     const bool works = history.lifecycle != Lifecycle::idle && !waits_for_children(history);
     if (works || has_working_child(child.id, seen)) return true;
   }
-  return false;
+  return has_working_foreign_child(id);
 }
 
 /// True if the session's turn is done while a child still works and it does not wait for that, or

@@ -1,6 +1,7 @@
 // The public functions of the observer, its lock as the judge, and the first absence after a
 // restart. observer_state.h has the look itself: catch up with the events, record what follows,
 // then let time pass for the sessions that are due.
+#include "facts/ids.h"
 #include "observer/observer_state.h"
 
 namespace watchdog {
@@ -28,11 +29,17 @@ void Tally::add(const Case& judged) {
 }
 
 Observer::Observer(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Observer::~Observer() = default;
+Observer::~Observer() {
+  // Others need not wait for the end of the leases.
+  if (!state_->name.empty()) (void)state_->store.renew_leases(state_->name, true);
+}
 
 Result<std::unique_ptr<Observer>> Observer::start(Store& store, Options options) {
   auto state = std::make_unique<State>(store, std::move(options));
-  if (store.path() != ":memory:") {
+  if (store.is_on_server()) {
+    state->name = state->host + "-" + new_ulid(system_clock().wall());
+    if (auto renewed = state->renew_leases(); !renewed) return renewed.error();
+  } else if (store.path() != ":memory:") {
     auto lock = FileLock::open(real_file(store.path()).string() + "-judge");
     if (!lock) return lock.error();
     auto file_lock = FileLock::open_database(store.path().string());

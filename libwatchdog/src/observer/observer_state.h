@@ -112,6 +112,16 @@ struct Observer::State {
   };
   int processes_left = processes_max;  ///< Of this look.
 
+  // On a server that several monitors may share:
+  std::string name;                     ///< Of this monitor; empty: it is a file.
+  Instant leases_at = never;            ///< When they were renewed.
+  std::int64_t foreign_transition = 0;  ///< The newest that was passed on, of any monitor.
+  struct Foreign {
+    std::string id{};
+    std::string parent{};
+  };
+  std::unordered_map<SessionKey, Foreign> foreign;  ///< Sessions of other monitors.
+
   bool incomplete = false;  ///< Not all sessions could be loaded: once more.
   Seq cursor = 0;
   Instant last_look{};  ///< When the observer arrived for the latest look that succeeded.
@@ -232,6 +242,17 @@ struct Observer::State {
     }
   }
 
+  // Sharing with other monitors; see shared_store.cpp.
+  Result<HeldShards::Change> renew_leases();
+  Result<void> renew_when_due();
+  void see_foreign(const Event& event);
+  Result<void> tell_foreign();
+  [[nodiscard]] const Foreign* foreign_session(SessionKey session);
+  [[nodiscard]] bool has_working_foreign_child(std::string_view id) const;
+  [[nodiscard]] bool is_shared() const {
+    return !name.empty() && store.shares().monitors.size() > 1;
+  }
+
   /// Brings a session into memory, with all its events so far.
   Result<Entry*> load(SessionKey session) {
     auto row = store.reader().session(session);
@@ -264,6 +285,10 @@ struct Observer::State {
         ++entry.since_snapshot;
         settle(session, entry, changes.size() != before);
       }
+      return {};
+    }
+    if (!store.owns(event.session)) {
+      see_foreign(event);
       return {};
     }
     Entry* entry = entry_of(event.session);
@@ -312,7 +337,11 @@ struct Observer::State {
     to_keep.clear();
     ended.clear();
     cursor = newest->first;
+    const auto transition = store.reader().newest_transition();
+    if (!transition) return transition.error();
+    foreign_transition = *transition;
     for (const auto session : *sessions) {
+      if (!store.owns(session)) continue;
       if (auto loaded = load(session); !loaded) return loaded.error();
       if (to_keep.size() < piece_events) continue;
       if (auto kept = keep(); !kept) return kept;
@@ -320,15 +349,17 @@ struct Observer::State {
     incomplete = false;
     if (auto kept = keep(); !kept) return kept;
     if (!options.reloaded) return {};
-    const auto transition = store.reader().newest_transition();
-    if (!transition) return transition.error();
-    options.reloaded(cursor, *transition);
+    const auto recorded = store.reader().newest_transition();
+    if (!recorded) return recorded.error();
+    options.reloaded(cursor, *recorded);
     return {};
   }
 
   void publish(const Event& event) const {
     const auto entry = entries.find(event.session);
-    if (entry != entries.end()) options.seen(event, entry->second.id);
+    if (entry != entries.end()) return options.seen(event, entry->second.id);
+    const auto other = foreign.find(event.session);
+    if (other != foreign.end()) options.seen(event, other->second.id);
   }
 
   Result<void> catch_up() {
@@ -369,7 +400,10 @@ struct Observer::State {
       if (auto* entry = entry_of(session)) verdicts.snapshots.push_back(&entry->judged);
     }
     const auto recorded = store.record(verdicts);
-    if (!recorded) return recorded.error();
+    if (!recorded) {
+      incomplete = true;  // its sessions may be another monitor's by now
+      return recorded.error();
+    }
     for (const auto session : to_keep) {
       if (auto* entry = entry_of(session)) entry->since_snapshot = 0;
     }
@@ -444,6 +478,7 @@ struct Observer::State {
 
   /// Notes that the observer is there, and an absence if it was away for too long.
   Result<void> arrive() {
+    if (auto renewed = renew_when_due(); !renewed) return renewed;
     const auto now = store.now();
     const auto away = now - last_look;
     auto absent = away > options.late_max ? Result<bool>(true) : missed_some(now);
@@ -495,6 +530,7 @@ struct Observer::State {
     if (auto kept = keep(); !kept) return kept.error();
     if (auto expired = expire(); !expired) return expired.error();
     if (auto concluded = notify_parents(); !concluded) return concluded.error();
+    if (auto concluded = tell_foreign(); !concluded) return concluded.error();
     const Instant next = due.empty() ? never : due.top().first;
     if (!options.alerts) return next;
     const auto alert = store.next_due_notice(*options.alerts);

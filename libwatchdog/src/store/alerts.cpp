@@ -103,9 +103,14 @@ void Store::State::Alerts::put_state(SessionKey session, const AlertState& state
   for (const auto at : state.changes) changes.value(ticks(at));
   changes.close_array();
   auto& row = log_.sql(
-      "INSERT OR REPLACE INTO alert_states (session, due_tick, trouble, word, reason, since_tick, "
+      "INSERT INTO alert_states (session, due_tick, trouble, word, reason, since_tick, "
       "at_ms, blocked_tick, episode_tick, told, acknowledged, snoozed_tick, changes, flapping) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session) DO UPDATE SET "
+      "due_tick = excluded.due_tick, trouble = excluded.trouble, word = excluded.word, reason = "
+      "excluded.reason, since_tick = excluded.since_tick, at_ms = excluded.at_ms, blocked_tick = "
+      "excluded.blocked_tick, episode_tick = excluded.episode_tick, told = excluded.told, "
+      "acknowledged = excluded.acknowledged, snoozed_tick = excluded.snoozed_tick, changes = "
+      "excluded.changes, flapping = excluded.flapping");
   row.bind(1, session);
   bind_time(row, 2, due);
   row.bind(3, name_or_none(state.trouble), true).bind(4, state.word).bind(5, state.reason);
@@ -346,7 +351,8 @@ Result<void> Store::note(const Attempt& attempt) {
       // Held deliveries are not tried again; sent ones stay sent.
       auto& update = state_->sql(
           "UPDATE deliveries SET attempts = attempts + 1, error = ?1, sent_ms = CASE WHEN ?2 = "
-          "'sent' THEN ?3 END, state = CASE WHEN ?2 = 'pending' THEN state ELSE ?2 END WHERE "
+          "'sent' THEN CAST(?3 AS BIGINT) END, state = CASE WHEN ?2 = 'pending' THEN state ELSE ?2 "
+          "END WHERE "
           "channel = ?4 AND alert = ?5 AND state <> 'sent'");
       update.bind(1, attempt.error, true).bind(2, name_of(attempt.state));
       update.bind(3, state_->options.clock->wall().time_since_epoch().count());

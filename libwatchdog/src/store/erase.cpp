@@ -65,6 +65,7 @@ void Store::State::Eraser::put_stage(std::int64_t stage) {
 /// Deleting overwrites a row, but rows that moved between pages may have left copies: only a
 /// rewritten file has none. The log holds both until it is emptied.
 bool Store::State::Eraser::finish() {
+  if (log_.server != nullptr) return false;  // its files are the operator's, see VACUUM
   if (stage() == done) return false;
   if (log_.lock) log_.lock->lock();
   struct Release {
@@ -104,7 +105,7 @@ void Store::State::Eraser::erase_rows(SessionKey session, const std::string& nam
 }
 
 void Store::State::Eraser::note_deleted() {
-  put_stage(deleted);
+  if (log_.server == nullptr) put_stage(deleted);
   log_.keep_floors();
   log_.heads.clear();
 }

@@ -23,6 +23,8 @@ inline constexpr std::string_view event_columns =
     "seq, session, prev, tick_ms, at_ms, kind, late, name, content, digest, bytes, event_id, "
     "facts, marks, origin";
 
+inline constexpr int prev_in_event = 2;
+
 [[nodiscard]] Event event_from(const Statement& row);
 /// Returns the size of its texts.
 [[nodiscard]] std::size_t event_bytes(const Statement& row);

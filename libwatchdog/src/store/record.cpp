@@ -17,16 +17,16 @@ Result<Seq> Store::append_observer(ObserverGap absence) {
 }
 
 Result<std::int64_t> Store::record(const Conclusions& verdicts) {
-  auto first = state_->in_turn<std::int64_t>(
-      [&]() -> Result<std::int64_t> { return state_->write(verdicts); });
+  auto first = state_->in_turn<std::int64_t>([&]() -> Result<std::int64_t> {
+    if (auto holds = state_->check_holds(verdicts); !holds) return holds.error();
+    return state_->write(verdicts);
+  });
   if (first && !verdicts.transitions.empty() && !state_->alone) state_->notify();
   return first;
 }
 
 std::int64_t Store::State::newest_transition() {
-  auto& query =
-      sql("SELECT max(coalesce((SELECT max(id) FROM transitions), 0), "
-          "coalesce((SELECT value FROM meta WHERE key = 'last_transition'), 0))");
+  auto& query = sql(newest_transition_sql);
   const ResetLater later(query);
   query.step();
   return query.integer(0);
@@ -69,9 +69,10 @@ std::int64_t Store::State::write(const Conclusions& verdicts) {
         .bind(4, text);
     snapshot.run();
     // Only `append` writes an end; it may already have, in an event that is not judged yet.
-    auto& session =
-        sql("UPDATE sessions SET health = ?, lifecycle = CASE WHEN ended_ms IS NULL THEN ? "
-            "ELSE lifecycle END, updated_ms = max(updated_ms, ?) WHERE id = ?");
+    auto& session = sql(
+        "UPDATE sessions SET health = ?1, lifecycle = CASE WHEN ended_ms IS NULL THEN ?2 "
+        "ELSE lifecycle END, updated_ms = CASE WHEN updated_ms < ?3 THEN ?3 ELSE updated_ms END "
+        "WHERE id = ?4");
     const auto lifecycle =
         is_end(judged->history.lifecycle) ? Lifecycle::running : judged->history.lifecycle;
     session.bind(1, name_of(judged->health.kind)).bind(2, name_of(lifecycle));
@@ -83,13 +84,16 @@ std::int64_t Store::State::write(const Conclusions& verdicts) {
 }
 
 Result<void> Store::alone(const std::function<Result<void>()>& work) {
+  // The work changes memory, which cannot be undone, so it is never done twice.
+  struct Off {
+    bool& flag;
+    ~Off() { flag = false; }
+  } const once{state_->once};
+  state_->once = true;
   auto done = state_->in_turn<bool>([&]() -> Result<bool> {
     state_->stamp();
     state_->alone = true;
-    struct Together {
-      bool& alone;
-      ~Together() { alone = false; }
-    } const together{state_->alone};
+    const Off together{state_->alone};
     if (auto result = work(); !result) return result.error();
     return true;
   });

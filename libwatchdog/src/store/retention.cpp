@@ -48,7 +48,7 @@ bool regular(const Heartbeats& row, const Heartbeats& next, Millis interval) {
 void Store::State::keep_floors() {
   auto& floor =
       sql("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET "
-          "value = max(value, excluded.value)");
+          "value = CASE WHEN meta.value < excluded.value THEN excluded.value ELSE meta.value END");
   floor.bind(1, std::string_view("next_seq")).bind(2, next_seq);
   floor.run();
   floor.bind(1, std::string_view("last_tick_ms")).bind(2, last_tick.time_since_epoch().count());
@@ -61,6 +61,11 @@ void Store::State::keep_floors() {
 /// itself.
 void Store::State::Retainer::drop_session(SessionKey session, int& events_left) {
   changed_ = true;
+  if (log_.server != nullptr) {  // its events go with their day, see drop_old_part
+    drop_session_rows(session);
+    events_left -= session_cost;
+    return;
+  }
   auto& previous = log_.sql("SELECT prev FROM events WHERE seq = ?");
   auto& drop = log_.sql("DELETE FROM events WHERE seq = ?");
   Seq seq = log_.reader.state_->head_of(session);
@@ -122,7 +127,9 @@ void Store::State::Retainer::drop_session_rows(SessionKey session) {
   }
 }
 
+/// A server has no limit of size: its disk is its operator's, and parts go by their age.
 std::int64_t Store::State::Retainer::bytes_used() {
+  if (log_.server != nullptr) return 0;
   return (log_.database->pragma("page_count") - log_.database->pragma("freelist_count")) *
          log_.database->pragma("page_size");
 }
@@ -139,11 +146,14 @@ void Store::State::Retainer::find_over(const Retention& retention) {
   over_.clear();
   next_over_ = 0;
   auto& query = log_.sql(
-      "SELECT s.id, CASE WHEN s.outcome_reason = ?2 THEN (SELECT tick_ms FROM events WHERE seq "
-      "= e.prev) ELSE e.tick_ms END AS tick FROM (SELECT id FROM sessions WHERE ended_ms IS NOT "
+      "SELECT id, tick FROM (SELECT s.id, CASE WHEN s.outcome_reason = ?2 THEN (SELECT tick_ms "
+      "FROM events WHERE seq "
+      "= e.prev) ELSE e.tick_ms END AS tick, h.seq AS head FROM (SELECT id FROM sessions WHERE "
+      "ended_ms IS NOT "
       "NULL UNION ALL SELECT id FROM sessions WHERE health = 'dead' AND ended_ms IS NULL) AS o "
       "JOIN sessions s ON s.id = o.id LEFT JOIN heads h ON h.session = s.id LEFT JOIN events e "
-      "ON e.seq = h.seq WHERE s.ended_ms IS NOT NULL OR h.seq <= ?1 ORDER BY tick, h.seq");
+      "ON e.seq = h.seq WHERE s.ended_ms IS NOT NULL OR h.seq <= ?1) AS found ORDER BY "
+      "coalesce(tick, 0), head");
   const ResetLater later(query);
   query.bind(1, retention.folded_through).bind(2, reasons::abandoned);
   while (query.step()) {
@@ -192,7 +202,7 @@ bool Store::State::Retainer::drop_alerts(const Retention& retention) {
   if (!may_age()) return false;
   auto& query = log_.sql(
       "SELECT max(id) FROM (SELECT id, coalesce(told_tick, episode_tick) AS tick FROM alerts "
-      "ORDER BY id LIMIT 100) WHERE tick <= ?");
+      "ORDER BY id LIMIT 100) AS oldest WHERE tick <= ?");
   const ResetLater later(query);
   query.bind(1, (log_.now - retention.ended_for).time_since_epoch().count());
   query.step();
@@ -214,7 +224,7 @@ bool Store::State::Retainer::drop_oldest(const Retention& retention) {
   if (retention.more_end || bytes_used() <= retention.bytes_max) return false;
   auto& query = log_.sql(
       "SELECT max(seq), count(*) FROM (SELECT seq FROM events WHERE seq <= ? ORDER BY seq "
-      "LIMIT ?)");
+      "LIMIT ?) AS oldest");
   query.bind(1, retention.folded_through).bind(2, trim_events);
   query.step();
   const Seq last = query.integer(0);
@@ -233,6 +243,40 @@ bool Store::State::Retainer::drop_oldest(const Retention& retention) {
       "UPDATE SET value = excluded.value");
   first.bind(1, last + 1);
   first.run();
+  return true;
+}
+
+/// Drops the oldest day on a server when its newest event is as old as sessions that are dropped.
+/// Sessions that have newer events lose those of that day, once they are in snapshots.
+bool Store::State::Retainer::drop_old_part(const Retention& retention) {
+  if (log_.server == nullptr || !may_age()) return false;
+  const auto end = log_.server->end_of_oldest_part(log_.next_seq);
+  if (!end || *end > retention.folded_through + 1) return false;
+  auto& newest = log_.sql("SELECT tick_ms FROM events WHERE seq < ? ORDER BY seq DESC LIMIT 1");
+  newest.bind(1, *end);
+  const Instant until{Millis{newest.step() ? newest.integer(0) : 0}};
+  newest.reset();
+  if (until > log_.now - retention.ended_for) return false;
+  // Each monitor writes the snapshots of its own sessions.
+  auto& needed = log_.sql(
+      "SELECT 1 FROM sessions s JOIN heads h ON h.session = s.id LEFT JOIN snapshots p ON "
+      "p.session = s.id WHERE s.ended_ms IS NULL AND coalesce(p.seq, 0) < h.seq AND "
+      "coalesce(p.seq, "
+      "0) < ? LIMIT 1");
+  needed.bind(1, *end - 1);
+  const bool is_needed = needed.step();
+  needed.reset();
+  if (is_needed) return false;
+  changed_ = true;
+  log_.server->drop_parts_before(*end);
+  for (const std::string_view text :
+       {"DELETE FROM blocks WHERE seq < ?",
+        "INSERT INTO meta (key, value) VALUES ('first_seq', ?) ON CONFLICT (key) DO UPDATE SET "
+        "value = excluded.value"}) {
+    auto& statement = log_.sql(text);
+    statement.bind(1, *end);
+    statement.run();
+  }
   return true;
 }
 
@@ -344,8 +388,8 @@ void Store::State::Retainer::begin_round(const Retention& retention) {
 
 bool Store::State::Retainer::do_piece(const Retention& retention) {
   changed_ = false;
-  const bool busy = drop_ended(retention) || drop_oldest(retention) || drop_alerts(retention) ||
-                    merge_heartbeats(retention);
+  const bool busy = drop_ended(retention) || drop_old_part(retention) || drop_oldest(retention) ||
+                    drop_alerts(retention) || merge_heartbeats(retention);
   if (!busy) drop_audit(retention);
   if (changed_) {
     log_.keep_floors();
@@ -372,6 +416,10 @@ Result<bool> Store::trim(const Retention& retention) {
     return state.retainer.do_piece(retention);
   });
   if (!more || vanished()) return more;  // a log without a name takes no more pages
+  if (state.server != nullptr) {
+    if (!*more) state.retainer.end_round();
+    return more;
+  }
   try {
     // New data takes free pages first, so they stay while there is more to drop.
     const auto free_pages = state.database->pragma("freelist_count");
@@ -413,6 +461,7 @@ bool Store::wants_room() const noexcept {
 
 std::int64_t Store::bytes() const {
   try {
+    if (state_->server != nullptr) return state_->server->bytes();
     return state_->database->pragma("page_count") * state_->database->pragma("page_size");
   } catch (const SqlFailure&) {
     return 0;

@@ -135,18 +135,14 @@ class LastWords {
 Outcome Store::State::outcome_by_answer(const Head& head, Outcome reported) {
   reported.by_answer = false;
   LastWords words(reported);
-  Seq seq = head.seq;
-  for (int looked = 0; looked < reports_looked_at && seq != 0; ++looked) {
-    auto& query = sql("SELECT kind, name, content, prev FROM events WHERE seq = ?");
-    const ResetLater later(query);
-    query.bind(1, seq);
-    if (!query.step()) break;  // retention dropped it
+  Backwards at(*reader.state_, "kind, name, content, prev", 3, head.seq);
+  for (int looked = 0; looked < reports_looked_at && at.step(); ++looked) {
+    const auto& query = at.row();
     const auto kind = query.integer(0);
     if (kind >= 0 && kind < static_cast<std::int64_t>(std::size(Names<ReportKind>::all))) {
       if (auto outcome = words.fold(static_cast<ReportKind>(kind), query.text(1), query.text(2)))
         return std::move(*outcome);
     }
-    seq = query.integer(3);
   }
   return words.otherwise();
 }

@@ -13,13 +13,35 @@
 namespace watchdog {
 namespace {
 
-constexpr std::string_view session_columns =
+/// The final words come from JSON, for which each engine has its own functions.
+constexpr std::string_view session_columns_of_file =
     "s.id, s.name, s.spec, s.created_ms, s.attempt, s.lifecycle, s.health, "
     "coalesce((SELECT seq FROM heads WHERE session = s.id), 0), s.updated_ms, "
     "s.outcome_reason, CASE WHEN s.ended_ms IS NULL THEN NULL ELSE (SELECT json_extract(text, "
     "'$.history.wasted_calls', '$.history.prompt', '$.history.answer', "
     "'$.history.outcome.error', '$.history.outcome.subject') FROM snapshots WHERE session = s.id) "
     "END, s.ended_ms IS NOT NULL AND (SELECT acknowledged FROM alert_states WHERE session = s.id)";
+constexpr std::string_view session_columns_on_server =
+    "s.id, s.name, s.spec, s.created_ms, s.attempt, s.lifecycle, s.health, "
+    "coalesce((SELECT seq FROM heads WHERE session = s.id), 0), s.updated_ms, "
+    "s.outcome_reason, CASE WHEN s.ended_ms IS NULL THEN NULL ELSE (SELECT json_build_array("
+    "text::json #> '{history,wasted_calls}', text::json #> '{history,prompt}', text::json #> "
+    "'{history,answer}', text::json #> '{history,outcome,error}', text::json #> "
+    "'{history,outcome,subject}')::text FROM snapshots WHERE session = s.id) END, CASE WHEN "
+    "s.ended_ms IS NOT NULL THEN (SELECT acknowledged FROM alert_states WHERE session = s.id) END";
+constexpr std::string_view text_condition_of_file =
+    "(s.name || ' ' || coalesce(s.agent, '') || ' ' || coalesce(json_extract(s.spec, "
+    "'$.task', '$.title', '$.labels'), '') || ' ' || coalesce((SELECT json_extract(text, "
+    "'$.history.prompt') FROM snapshots WHERE session = s.id), '')) LIKE ? ESCAPE '\\'";
+constexpr std::string_view text_condition_on_server =
+    "(s.name || ' ' || coalesce(s.agent, '') || ' ' || concat_ws(',', s.spec::json #> '{task}', "
+    "s.spec::json #> '{title}', s.spec::json #> '{labels}') || ' ' || coalesce((SELECT (text::json "
+    "#> '{history,prompt}')::text FROM snapshots WHERE session = s.id), '')) ILIKE ? ESCAPE '\\'";
+
+std::string session_columns(const Database& database) {
+  return std::string(database.server() != nullptr ? session_columns_on_server
+                                                  : session_columns_of_file);
+}
 
 /// Of the column that session_columns makes of a snapshot.
 void read_last_facts(const std::string& text, SessionRow& session) {
@@ -97,7 +119,7 @@ std::string severity_sql() {
 
 Result<SessionRow> StoreReader::session(std::string_view id) {
   return state_->guarded<SessionRow>([&]() -> Result<SessionRow> {
-    auto& query = state_->prepared("SELECT " + std::string(session_columns) +
+    auto& query = state_->prepared("SELECT " + session_columns(*state_->database) +
                                    " FROM sessions s WHERE s.name = ?");
     const ResetLater later(query);
     query.bind(1, id);
@@ -108,7 +130,7 @@ Result<SessionRow> StoreReader::session(std::string_view id) {
 
 Result<SessionRow> StoreReader::session(SessionKey key) {
   return state_->guarded<SessionRow>([&]() -> Result<SessionRow> {
-    auto& query = state_->prepared("SELECT " + std::string(session_columns) +
+    auto& query = state_->prepared("SELECT " + session_columns(*state_->database) +
                                    " FROM sessions s WHERE s.id = ?");
     const ResetLater later(query);
     query.bind(1, key);
@@ -119,7 +141,8 @@ Result<SessionRow> StoreReader::session(SessionKey key) {
 
 Result<std::vector<SessionRow>> StoreReader::sessions(const SessionFilter& filter) {
   return state_->guarded<std::vector<SessionRow>>([&]() -> Result<std::vector<SessionRow>> {
-    std::string sql = "SELECT " + std::string(session_columns) + " FROM sessions s WHERE s.id < ?";
+    std::string sql =
+        "SELECT " + session_columns(*state_->database) + " FROM sessions s WHERE s.id < ?";
     std::vector<std::string> texts;
     const auto require = [&](std::string_view condition, std::string text) {
       sql.append(" AND ").append(condition);
@@ -141,9 +164,7 @@ Result<std::vector<SessionRow>> StoreReader::sessions(const SessionFilter& filte
     }
     if (!filter.text.empty()) {
       require(
-          "(s.name || ' ' || coalesce(s.agent, '') || ' ' || coalesce(json_extract(s.spec, "
-          "'$.task', '$.title', '$.labels'), '') || ' ' || coalesce((SELECT json_extract(text, "
-          "'$.history.prompt') FROM snapshots WHERE session = s.id), '')) LIKE ? ESCAPE '\\'",
+          state_->database->server() != nullptr ? text_condition_on_server : text_condition_of_file,
           like_pattern(filter.text));
     }
     sql += " ORDER BY s.id DESC LIMIT ?";
@@ -184,8 +205,8 @@ Result<StoreReader::Ends> StoreReader::ends(WallTime fresh_after) {
 
 Result<std::vector<SessionRow>> StoreReader::running_children(std::string_view id, int count_max) {
   return state_->guarded<std::vector<SessionRow>>([&]() -> Result<std::vector<SessionRow>> {
-    static const std::string sql =
-        "SELECT " + std::string(session_columns) +
+    const std::string sql =
+        "SELECT " + session_columns(*state_->database) +
         " FROM sessions s WHERE s.id IN (SELECT id FROM sessions WHERE parent = ? ORDER BY id DESC "
         "LIMIT 1000) AND s.ended_ms IS NULL ORDER BY " +
         severity_sql() + " DESC, s.id DESC LIMIT ?";
@@ -198,9 +219,9 @@ Result<std::vector<SessionRow>> StoreReader::running_children(std::string_view i
 
 Result<std::vector<SessionRow>> StoreReader::sessions_with_turns(SessionKey below, int count_max) {
   return state_->guarded<std::vector<SessionRow>>([&]() -> Result<std::vector<SessionRow>> {
-    static const std::string sql = "SELECT " + std::string(session_columns) +
-                                   " FROM sessions s WHERE s.turns = 1 AND s.ended_ms IS NULL AND "
-                                   "s.id < ? ORDER BY s.id DESC LIMIT ?";
+    const std::string sql = "SELECT " + session_columns(*state_->database) +
+                            " FROM sessions s WHERE s.turns = 1 AND s.ended_ms IS NULL AND "
+                            "s.id < ? ORDER BY s.id DESC LIMIT ?";
     auto& query = state_->prepared(sql);
     const ResetLater later(query);
     query.bind(1, below).bind(2, count_max);

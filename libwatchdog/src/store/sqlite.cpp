@@ -71,20 +71,37 @@ Statement::~Statement() {
   sqlite3_finalize(statement_);
 }
 Statement::Statement(Statement&& other) noexcept
-    : statement_(std::exchange(other.statement_, nullptr)) {}
+    : statement_(std::exchange(other.statement_, nullptr)), server_(std::move(other.server_)) {}
+
+void Statement::abandon() noexcept {
+  statement_ = nullptr;
+  (void)server_.release();
+}
 
 Statement& Statement::reset() {
+  if (server_) {
+    server_->reset();
+    return *this;
+  }
   sqlite3_reset(statement_);
   return *this;
 }
 
 Statement& Statement::bind(int at, std::int64_t number) {
+  if (server_) {
+    server_->bind(at, number);
+    return *this;
+  }
   sqlite3_bind_int64(statement_, at, number);
   return *this;
 }
 
 Statement& Statement::bind(int at, std::string_view text, bool null_if_empty) {
   if (text.empty() && null_if_empty) return bind_null(at);
+  if (server_) {
+    server_->bind(at, text);
+    return *this;
+  }
   // A null pointer would bind NULL: an empty text needs an address.
   sqlite3_bind_text(statement_, at, text.empty() ? "" : text.data(), static_cast<int>(text.size()),
                     SQLITE_STATIC);
@@ -93,16 +110,35 @@ Statement& Statement::bind(int at, std::string_view text, bool null_if_empty) {
 
 Statement& Statement::bind_bytes(int at, std::string_view bytes) {
   if (bytes.empty()) return bind_null(at);
+  if (server_) {
+    server_->bind_bytes(at, bytes);
+    return *this;
+  }
   sqlite3_bind_blob64(statement_, at, bytes.data(), bytes.size(), SQLITE_STATIC);
   return *this;
 }
 
+Statement& Statement::bind_texts(int at, std::span<const std::string_view> texts) {
+  server_->bind_texts(at, texts);
+  return *this;
+}
+
+Statement& Statement::bind_numbers(int at, std::span<const std::int64_t> numbers) {
+  server_->bind_numbers(at, numbers);
+  return *this;
+}
+
 Statement& Statement::bind_null(int at) {
+  if (server_) {
+    server_->bind_null(at);
+    return *this;
+  }
   sqlite3_bind_null(statement_, at);
   return *this;
 }
 
 bool Statement::step() {
+  if (server_) return server_->step();
   const int code = sqlite3_step(statement_);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
@@ -117,16 +153,19 @@ bool Statement::step() {
 }
 
 void Statement::run() {
+  if (server_) return server_->run();
   while (step()) {
   }
   reset();
 }
 
 std::int64_t Statement::integer(int column) const {
+  if (server_) return server_->integer(column);
   return sqlite3_column_int64(statement_, column);
 }
 
 std::string Statement::text(int column) const {
+  if (server_) return std::string(server_->bytes(column));
   const auto* bytes = sqlite3_column_text(statement_, column);
   if (bytes == nullptr) return {};
   return {reinterpret_cast<const char*>(bytes),  // NOLINT: SQLite's own type for UTF-8
@@ -134,6 +173,7 @@ std::string Statement::text(int column) const {
 }
 
 std::string_view Statement::bytes(int column) const {
+  if (server_) return server_->bytes(column);
   const auto* bytes = sqlite3_column_blob(statement_, column);
   if (bytes == nullptr) return {};
   return {static_cast<const char*>(bytes),
@@ -141,6 +181,7 @@ std::string_view Statement::bytes(int column) const {
 }
 
 bool Statement::is_null(int column) const {
+  if (server_) return server_->is_null(column);
   return sqlite3_column_type(statement_, column) == SQLITE_NULL;
 }
 
@@ -214,11 +255,19 @@ void Database::leave_log() noexcept {
 }
 
 Transaction::Transaction(Database& database, Kind kind) : database_(database), kind_(kind) {
+  if (auto* server = database_.server()) {
+    server->begin_view();
+    return;
+  }
   database_.exec(kind == Kind::read ? "SAVEPOINT view" : "BEGIN IMMEDIATE");
 }
 
 Transaction::~Transaction() {
   if (!open_) return;
+  if (auto* server = database_.server()) {
+    server->end_view();
+    return;
+  }
   try {
     database_.exec(kind_ == Kind::read ? "RELEASE view" : "ROLLBACK");
   } catch (const SqlFailure&) {  // SQLite rolled back by itself

@@ -1,13 +1,16 @@
 /// \file
 /// SQLite with its resources owned and its errors thrown. Failures leave this folder as Results
-/// only.
+/// only. The same classes stand for a connection to a server.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "store/server.h"
 #include "watchdog/result.h"
 
 struct sqlite3;
@@ -15,15 +18,11 @@ struct sqlite3_stmt;
 
 namespace watchdog {
 
-/// Thrown inside the store folder; caught where its public functions end.
-struct SqlFailure {
-  Error error;
-};
-
 /// A prepared statement. Texts are bound without a copy: they must live until the next reset.
 class Statement {
  public:
   Statement(sqlite3* connection, std::string_view sql);
+  explicit Statement(std::unique_ptr<ServerStatement> on_server) : server_(std::move(on_server)) {}
   ~Statement();
   Statement(Statement&& other) noexcept;
   Statement& operator=(Statement&&) = delete;
@@ -37,6 +36,9 @@ class Statement {
   Statement& bind_null(int at);
   /// Empty bytes are bound as NULL.
   Statement& bind_bytes(int at, std::string_view bytes);
+  /// For `= ANY(?)` on a server.
+  Statement& bind_texts(int at, std::span<const std::string_view> texts);
+  Statement& bind_numbers(int at, std::span<const std::int64_t> numbers);
   template <class... Values>
   Statement& bind_all(const Values&... values) {
     reset();
@@ -56,10 +58,11 @@ class Statement {
   [[nodiscard]] std::string_view bytes(int column) const;
   [[nodiscard]] bool is_null(int column) const;
   /// Forgets the statement without touching its connection (see Database::abandon).
-  void abandon() noexcept { statement_ = nullptr; }
+  void abandon() noexcept;
 
  private:
   sqlite3_stmt* statement_ = nullptr;
+  std::unique_ptr<ServerStatement> server_;  ///< Instead of `statement_`.
 };
 
 /// Resets a statement at the end of a scope, so that no read transaction stays open.
@@ -84,12 +87,18 @@ enum class OpenMode : std::uint8_t {
 class Database {
  public:
   Database(const std::string& path, OpenMode mode);
+  Database(const std::string& url, std::unique_ptr<StoreServer> server, OpenMode mode)
+      : path_(url), mode_(mode), server_(std::move(server)) {}
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
   void exec(const char* sql);
-  [[nodiscard]] Statement prepare(std::string_view sql) { return {connection_, sql}; }
+  [[nodiscard]] Statement prepare(std::string_view sql) {
+    return server_ ? Statement(server_->prepare(sql)) : Statement(connection_, sql);
+  }
+  /// Null: it is a file.
+  [[nodiscard]] StoreServer* server() const noexcept { return server_.get(); }
   [[nodiscard]] std::int64_t pragma(const char* name);
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] OpenMode mode() const noexcept { return mode_; }
@@ -100,12 +109,16 @@ class Database {
   /// which may belong to another file by then.
   void leave_log() noexcept;
   /// Forgets the connection without closing it: what a forked child must do with its parent's.
-  void abandon() noexcept { connection_ = nullptr; }
+  void abandon() noexcept {
+    connection_ = nullptr;
+    (void)server_.release();  // its socket is the parent's
+  }
 
  private:
   std::string path_;
   OpenMode mode_;
   sqlite3* connection_ = nullptr;
+  std::unique_ptr<StoreServer> server_;
 };
 
 /// All statements in its scope are one transaction; without commit() it is rolled back.

@@ -57,6 +57,7 @@ bool end_as_cancelled(Outcome& outcome, const CancelRequest& request) {
 Store::State::State(Options chosen, std::shared_ptr<Database> opened)
     : options(std::move(chosen)),
       database(std::move(opened)),
+      server(database->server()),
       insert(database->prepare(insert_event_sql)),
       reader(StoreReader(std::make_unique<StoreReader::State>(database))) {}
 
@@ -83,7 +84,32 @@ bool Store::close() {
 Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 
+Result<Store> Store::open_on_server(Options options) {
+  auto server = open_server(options.database, true);
+  if (!server) return server.error();
+  try {
+    if (options.create) {
+      (*server)->prepare_tables();
+    } else {
+      (*server)->check_tables();
+    }
+    auto database = std::make_shared<Database>(options.database.string(), std::move(*server),
+                                               OpenMode::read_write_create);
+    auto state = std::make_unique<State>(std::move(options), std::move(database));
+    auto settled = state->in_turn<bool>([&]() -> Result<bool> {
+      if (!state->has_server_time()) state->settle_boot();
+      state->settle_leap();
+      return true;
+    });
+    if (!settled) return settled.error();
+    return Store(std::move(state));
+  } catch (const SqlFailure& failure) {
+    return failure.error;
+  }
+}
+
 Result<Store> Store::open(Options options) {
+  if (is_server_url(options.database)) return open_on_server(std::move(options));
   const bool on_disk = options.database != memory;
   if (on_disk) {
     std::error_code trouble;
@@ -125,6 +151,13 @@ Result<Store> Store::open(Options options) {
 /// Finds or makes this boot's offset, such that ticks continue above everything in the file.
 void Store::State::settle_time() {
   Transaction transaction(*database);
+  settle_boot();
+  transaction.commit();
+  settle_leap();
+}
+
+/// REQUIRES: the transaction under way.
+void Store::State::settle_boot() {
   const Instant last = reader.state_->latest_tick();
   const auto boot_id = options.clock->boot_id();
   const auto known = reader.tick_offset(boot_id);
@@ -146,8 +179,10 @@ void Store::State::settle_time() {
       remember_leap.bind(1, begins.time_since_epoch().count());
       remember_leap.run();
     }
-    transaction.commit();
   }
+}
+
+void Store::State::settle_leap() {
   auto& newest_leap = sql("SELECT value FROM meta WHERE key = 'leap_tick_ms'");
   const ResetLater later(newest_leap);
   if (newest_leap.step()) retainer.leap = Instant{Millis{newest_leap.integer(0)}};
@@ -165,6 +200,21 @@ void Store::State::look_again() {
   auto& floor = sql("SELECT value FROM meta WHERE key = 'next_seq'");
   next_seq = std::max(newest->first + 1, floor.step() ? floor.integer(0) : Seq{1});
   floor.reset();
+}
+
+/// The present state of the tables, at the begin of a turn on a server.
+void Store::State::begin_with(const ServerTurn& turn) {
+  absent.clear();
+  known_ids.clear();
+  durable = true;
+  if (turn.number != seen_version) heads.clear();
+  if (heads.size() > heads_max) heads.clear();
+  seen_version = turn.number;
+  next_seq = turn.next_seq;
+  if (turn.server_came_back) next_seq += seqs_lost_max;
+  last_tick = std::max(last_tick, turn.last_tick);
+  turn_clock = has_server_time() ? turn.clock : options.clock->wall().time_since_epoch();
+  if (has_server_time()) offset = turn.clock - options.clock->since_boot();
 }
 
 /// After a failure the cached state may be wrong.
@@ -196,28 +246,34 @@ Error Store::State::replaced() const {
               "not stored; try again"};
 }
 
+Head Store::State::head_from(const Statement& row) {
+  Head head{.key = row.integer(0),
+            .spec = row.text(1),
+            .attempt = static_cast<std::int32_t>(row.integer(2)),
+            .ended = !row.is_null(3),
+            .directive = directive_from(row.text(4), row.text(7)),
+            .turns = row.integer(8) == 1,
+            .seq = row.integer(5),
+            .events = row.integer(6)};
+  std::string unused;
+  if (auto spec = session_spec_from_json(head.spec, unused)) head.content = spec->content;
+  return head;
+}
+
 Head* Store::State::find(const std::string& id) {
   if (const auto known = heads.find(id); known != heads.end()) return &known->second;
+  if (absent.contains(id)) return nullptr;
   auto& query = sql(
       "SELECT s.id, s.spec, s.attempt, s.ended_ms, s.cancel, h.seq, h.events, s.aborts, s.turns "
       "FROM sessions s LEFT JOIN heads h ON h.session = s.id WHERE s.name = ?");
   const ResetLater later(query);
   query.bind(1, std::string_view(id));
   if (!query.step()) return nullptr;
-  Head head{.key = query.integer(0),
-            .spec = query.text(1),
-            .attempt = static_cast<std::int32_t>(query.integer(2)),
-            .ended = !query.is_null(3),
-            .directive = directive_from(query.text(4), query.text(7)),
-            .turns = query.integer(8) == 1,
-            .seq = query.integer(5),
-            .events = query.integer(6)};
-  std::string unused;
-  if (auto spec = session_spec_from_json(head.spec, unused)) head.content = spec->content;
-  return &heads.emplace(id, std::move(head)).first->second;
+  return &heads.emplace(id, head_from(query)).first->second;
 }
 
 Head& Store::State::create(const std::string& id, const SessionSpec& spec, WallTime at) {
+  absent.erase(id);
   Head head{.spec = watchdog::to_json(spec), .content = spec.content};
   auto& insert_session = sql(
       "INSERT INTO sessions (name, parent, agent, spec, created_ms, attempt, lifecycle, health, "
@@ -246,6 +302,8 @@ Stamp Store::State::put(Head& head, const Report& report, bool late) {
                     .late = late,
                     .origin = origin};
   insert_event(insert, stamp, report);
+  if (server != nullptr && !report.event_id.empty())
+    known_ids.insert(key_of_id(report.event_id, head.key));
   head.seq = stamp.seq;
   if (++head.events % block_events == 0) {
     auto& block = sql("INSERT INTO blocks (session, seq) VALUES (?, ?)");
@@ -313,7 +371,7 @@ void Store::State::touch_session(Head& head, const Stamp& stamp, const Report& r
     if (heard) head.directive.cancel.reset();
     auto& end =
         sql("UPDATE sessions SET lifecycle = ?, ended_ms = ?, outcome_reason = ?, "
-            "cancel = CASE WHEN ? THEN NULL ELSE cancel END, updated_ms = ? WHERE id = ?");
+            "cancel = CASE WHEN ? = 1 THEN NULL ELSE cancel END, updated_ms = ? WHERE id = ?");
     end.bind(1, name_of(outcome.kind)).bind(2, at).bind(3, outcome.reason).bind(4, heard ? 1 : 0);
     end.bind(5, at).bind(6, head.key);
     end.run();
@@ -402,6 +460,7 @@ void Store::State::put_turns(Head& head, bool turns) {
 
 bool Store::State::is_duplicate(const Head& head, const Report& report) {
   if (report.event_id.empty()) return false;
+  if (server != nullptr) return known_ids.contains(key_of_id(report.event_id, head.key));
   auto& query = sql("SELECT 1 FROM events WHERE event_id = ? AND session = ?");
   const ResetLater later(query);
   query.bind(1, report.event_id).bind(2, head.key);
@@ -411,6 +470,7 @@ bool Store::State::is_duplicate(const Head& head, const Report& report) {
 /// Keeps by which other name another source calls the tool of a call that is stored.
 void Store::State::put_also(const Head& head, const Report& report) {
   if (report.kind != ReportKind::tool_call || report.name.empty()) return;
+  if (server != nullptr) return put_also_on_server(head, report);
   auto& update =
       sql("UPDATE events SET facts = json_set(coalesce(facts, '{}'), '$.also', ?1) "
           "WHERE event_id = ?2 AND session = ?3 AND kind = ?4 AND name <> ?1");
@@ -504,9 +564,14 @@ void Store::State::put_heads() {
 }
 
 void Store::State::stamp() {
-  wall = options.clock->wall();
   now = std::max(last_tick, Instant{options.clock->since_boot() + offset});
   last_tick = now;
+  if (server == nullptr || !has_server_time()) {
+    wall = options.clock->wall();
+  } else {
+    wall = WallTime{options.clock->since_boot() + offset};
+  }
+  if (server != nullptr) next_seq = server->first_seq_for(now, next_seq);
 }
 
 void Store::State::notify() {
@@ -520,6 +585,7 @@ Result<std::vector<Result<Receipt>>> Store::append(std::span<Batch> batches) {
   state_->addressed.clear();
   auto receipts = state_->in_turn<Receipts>([&]() -> Result<Receipts> {
     state_->stamp();
+    if (state_->server != nullptr) state_->fetch_ahead(batches);
     Receipts made;
     made.reserve(batches.size());
     for (auto& batch : batches) made.push_back(state_->append(batch));

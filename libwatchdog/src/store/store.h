@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "judge/lease_rule.h"
 #include "store/alerts.h"
 #include "store/audit.h"
 #include "store/store_reader.h"
@@ -82,12 +83,21 @@ struct Erasure {
   bool only_say = false;     ///< Only return the ids, erase nothing.
 };
 
+/// The result of a copy from one store into another. A plain value.
+struct StoreTransfer {
+  std::int64_t sessions = 0;
+  std::int64_t events = 0;
+  std::uint64_t digest = 0;        ///< Of all rows of both, in any order.
+  std::int64_t changed_texts = 0;  ///< They had bytes that a server cannot hold, see storable().
+};
+
 /// A store open for writing. Many processes may have the same file open; their writers take turns.
 /// Use from one thread at a time.
 class Store {
  public:
   struct Options {
-    /// A path, or ":memory:" for a private store that ends with this object.
+    /// A path, ":memory:" for a private store that ends with this object, or the URL of a database
+    /// on a server (see store/server.h).
     std::filesystem::path database{};
     const Clock* clock = &system_clock();
     bool create =
@@ -137,6 +147,24 @@ class Store {
   [[nodiscard]] Result<Alert> snooze_alert(std::int64_t id, Millis time,
                                            std::string_view unanswered_of = {});
 
+  /// False: a file.
+  [[nodiscard]] bool is_on_server() const noexcept;
+  // Monitors that share a server each judge the sessions of their shards; see lease_rule.h. Once
+  // shards are held, `record` refuses with `conflict` what another monitor judges, or dropped.
+  /// Takes, keeps and gives shards by the rule, as the monitor of that name. Without a server there
+  /// is nothing to share.
+  [[nodiscard]] Result<HeldShards::Change> renew_leases(std::string_view name, bool leaves = false);
+  /// Of a file: true.
+  [[nodiscard]] bool owns(SessionKey session) const noexcept;
+  /// Returns true if this process sends alerts, and drops what is old.
+  [[nodiscard]] bool does_upkeep() const noexcept;
+  /// The result of the latest renewal. A plain value.
+  struct Shares {
+    int shards = 0;
+    std::vector<std::string> monitors{};  ///< All that are there, this one included.
+  };
+  [[nodiscard]] Shares shares() const;
+
   /// Holds the writers' lock while `work` runs, so no event is stamped meanwhile: what `work` reads
   /// is everything up to now(). `work` may call `record` and the reader.
   [[nodiscard]] Result<void> alone(const std::function<Result<void>()>& work);
@@ -165,6 +193,11 @@ class Store {
   /// runs): then nothing of this one was done; `unavailable`.
   [[nodiscard]] Result<std::vector<std::string>> erase(const Erasure& erasure);
 
+  /// Copies all that another store holds into this one, in one transaction, and then compares both.
+  /// Numbers of events, sessions and alerts stay the same. Errors: `conflict` (this one is not
+  /// empty), `corrupt` (both differ afterwards), `unavailable`.
+  [[nodiscard]] Result<StoreTransfer> fill_from(StoreReader& source);
+
   /// Returns the sessions that `trim` and `erase` dropped since the last call.
   [[nodiscard]] std::vector<SessionKey> drain_dropped();
 
@@ -180,6 +213,7 @@ class Store {
  private:
   struct State;
   explicit Store(std::unique_ptr<State> state);
+  [[nodiscard]] static Result<Store> open_on_server(Options options);
   std::unique_ptr<State> state_;
 };
 

@@ -132,7 +132,20 @@ Result<OpenMode> mode_to_read(const std::filesystem::path& database) {
 
 }  // namespace
 
+Result<StoreReader> StoreReader::open_on_server(const std::filesystem::path& url) {
+  auto server = open_server(url, false);
+  if (!server) return server.error();
+  try {
+    (*server)->check_tables();
+    return StoreReader(std::make_unique<State>(
+        std::make_shared<Database>(url.string(), std::move(*server), OpenMode::read_only)));
+  } catch (const SqlFailure& failure) {
+    return failure.error;
+  }
+}
+
 Result<StoreReader> StoreReader::open(const std::filesystem::path& database) {
+  if (is_server_url(database)) return open_on_server(database);
   if (auto checked = check_file(database); !checked) return checked.error();
   const auto mode = mode_to_read(database);
   if (!mode) return mode.error();
@@ -183,32 +196,57 @@ Result<std::vector<Event>> StoreReader::events_after(Seq seq, int count_max,
   });
 }
 
-/// Follows `prev` from `from` down to, not including, `after`; oldest first.
-std::vector<Event> StoreReader::State::walk(Seq from, Seq after) {
-  auto& query = prepared("SELECT " + std::string(event_columns) + " FROM events WHERE seq = ?");
-  std::vector<Event> events;
-  for (Seq seq = from; seq > after;) {
-    query.reset().bind(1, seq);
-    if (!query.step()) break;  // trimmed: the end of the chain
-    events.push_back(event_from(query));
-    seq = events.back().prev;
+std::string Backwards::question(bool on_server, std::string_view columns) {
+  const std::string own(columns);
+  if (!on_server) return "SELECT " + own + " FROM events WHERE seq = ?";
+  std::string joined = "e.";
+  for (const char c : columns) {
+    joined += c;
+    if (c == ' ') joined += "e.";
   }
-  query.reset();
+  return "WITH RECURSIVE chain AS (SELECT 1 AS step, " + own +
+         " FROM events WHERE seq = ? UNION ALL SELECT c.step + 1, " + joined +
+         " FROM chain c JOIN events e ON e.seq = c.prev WHERE c.prev > ? AND c.step < " +
+         std::to_string(piece) + ") SELECT " + own + " FROM chain ORDER BY step";
+}
+
+Backwards::Backwards(StoreReader::State& state, std::string_view columns, int prev_column, Seq from,
+                     Seq after)
+    : on_server_(state.database->server() != nullptr),
+      row_(state.prepared(question(on_server_, columns))),
+      prev_column_(prev_column),
+      next_(from),
+      after_(after) {}
+
+bool Backwards::step() {
+  if (next_ <= after_) return false;
+  if (left_ == 0) {
+    row_.reset().bind(1, next_);
+    if (on_server_) row_.bind(2, after_);
+    left_ = on_server_ ? piece : 1;
+  }
+  if (!row_.step()) return false;
+  --left_;
+  seq_ = next_;
+  next_ = row_.integer(prev_column_);
+  return true;
+}
+
+std::vector<Event> StoreReader::State::walk(Seq from, Seq after, std::vector<std::size_t>* bytes) {
+  std::vector<Event> events;
+  for (Backwards at(*this, event_columns, prev_in_event, from, after); at.step();) {
+    events.push_back(event_from(at.row()));
+    if (bytes != nullptr) bytes->push_back(event_bytes(at.row()));
+  }
   std::reverse(events.begin(), events.end());
+  if (bytes != nullptr) std::reverse(bytes->begin(), bytes->end());
   return events;
 }
 
 /// The same events without reading them.
 std::vector<Seq> StoreReader::State::chain(Seq from, Seq after) {
-  auto& query = prepared("SELECT prev FROM events WHERE seq = ?");
   std::vector<Seq> seqs;
-  for (Seq seq = from; seq > after;) {
-    query.reset().bind(1, seq);
-    if (!query.step()) break;  // trimmed: the end of the chain
-    seqs.push_back(seq);
-    seq = query.integer(0);
-  }
-  query.reset();
+  for (Backwards at(*this, "prev", 0, from, after); at.step();) seqs.push_back(at.seq());
   std::reverse(seqs.begin(), seqs.end());
   return seqs;
 }
@@ -223,9 +261,12 @@ Seq StoreReader::State::head_of(SessionKey session) {
 /// Nothing in the file is later: ticks continue above it.
 Instant StoreReader::State::latest_tick() {
   auto& query = prepared(
-      "SELECT max(coalesce((SELECT tick_ms FROM events ORDER BY seq DESC LIMIT 1), 0), "
-      "coalesce((SELECT tick_ms FROM transitions ORDER BY id DESC LIMIT 1), 0), "
-      "coalesce((SELECT value FROM meta WHERE key = 'last_tick_ms'), 0))");
+      database->server() != nullptr
+          ? std::string_view("SELECT last_tick_ms FROM turn")
+          : std::string_view(
+                "SELECT max(coalesce((SELECT tick_ms FROM events ORDER BY seq DESC LIMIT 1), 0), "
+                "coalesce((SELECT tick_ms FROM transitions ORDER BY id DESC LIMIT 1), 0), "
+                "coalesce((SELECT value FROM meta WHERE key = 'last_tick_ms'), 0))"));
   const ResetLater later(query);
   query.step();
   return Instant{Millis{query.integer(0)}};
@@ -245,24 +286,37 @@ Result<EventPage> StoreReader::page(SessionKey session, Seq after, int count_max
       blocks.bind(1, session).bind(2, reached);
       const Seq block_end = blocks.step() ? blocks.integer(0) : head;
       blocks.reset();
-      // A block may hold more than a page: it is read from where the page goes on.
-      const auto seqs = state_->chain(block_end, reached);
-      walked += static_cast<int>(seqs.size()) + 1;
-      auto& query =
-          state_->prepared("SELECT " + std::string(event_columns) + " FROM events WHERE seq = ?");
-      const ResetLater later(query);
-      for (const Seq seq : seqs) {
-        query.reset().bind(1, seq);
-        if (!query.step()) break;
-        reached = seq;
-        auto event = event_from(query);
-        if (kind && event.report.kind != *kind) continue;
-        bytes += event_bytes(query);
+      // False: the page is full.
+      const auto take = [&](Event event, std::size_t size) {
+        reached = event.seq;
+        if (kind && event.report.kind != *kind) return true;
+        bytes += size;
         page.events.push_back(std::move(event));
-        if (static_cast<int>(page.events.size()) == count_max || bytes >= bytes_max) {
-          if (reached < head) page.next = reached;
-          return page;
+        return static_cast<int>(page.events.size()) < count_max && bytes < bytes_max;
+      };
+      bool has_room = true;
+      if (state_->database->server() != nullptr) {
+        std::vector<std::size_t> sizes;
+        auto events = state_->walk(block_end, reached, &sizes);
+        walked += static_cast<int>(events.size()) + 1;
+        for (std::size_t at = 0; at < events.size() && has_room; ++at)
+          has_room = take(std::move(events[at]), sizes[at]);
+      } else {
+        // A block may hold more than a page: it is read from where the page goes on.
+        const auto seqs = state_->chain(block_end, reached);
+        walked += static_cast<int>(seqs.size()) + 1;
+        auto& query =
+            state_->prepared("SELECT " + std::string(event_columns) + " FROM events WHERE seq = ?");
+        const ResetLater later(query);
+        for (std::size_t at = 0; at < seqs.size() && has_room; ++at) {
+          query.reset().bind(1, seqs[at]);
+          if (!query.step()) break;
+          has_room = take(event_from(query), event_bytes(query));
         }
+      }
+      if (!has_room) {
+        if (reached < head) page.next = reached;
+        return page;
       }
       reached = std::max(reached, block_end);
       if (walked >= walk_max && reached < head) {
@@ -281,25 +335,21 @@ Result<EventPage> StoreReader::page_before(SessionKey session, Seq before, int c
     auto& block = state_->prepared(
         "SELECT seq FROM blocks WHERE session = ? AND seq >= ? ORDER BY seq LIMIT 1");
     block.bind(1, session).bind(2, before);
-    Seq seq = block.step() ? block.integer(0) : state_->head_of(session);
+    const Seq from = block.step() ? block.integer(0) : state_->head_of(session);
     block.reset();
-    auto& query =
-        state_->prepared("SELECT " + std::string(event_columns) + " FROM events WHERE seq = ?");
-    const ResetLater later(query);
     EventPage page;
     std::size_t bytes = 0;
-    for (int walked = 0; seq > 0; ++walked) {
+    Backwards at(*state_, event_columns, prev_in_event, from);
+    for (int walked = 0; at.prev() > 0; ++walked) {
       if (static_cast<int>(page.events.size()) == count_max || walked >= walk_max ||
           bytes >= bytes_max) {
-        page.next = std::min(before, seq + 1);
+        page.next = std::min(before, at.prev() + 1);
         break;
       }
-      query.reset().bind(1, seq);
-      if (!query.step()) break;  // trimmed: the end of the chain
-      auto event = event_from(query);
-      const Seq at = std::exchange(seq, event.prev);
-      if (at >= before || (kind && event.report.kind != *kind)) continue;
-      bytes += event_bytes(query);
+      if (!at.step()) break;
+      auto event = event_from(at.row());
+      if (at.seq() >= before || (kind && event.report.kind != *kind)) continue;
+      bytes += event_bytes(at.row());
       page.events.push_back(std::move(event));
     }
     return page;
@@ -308,15 +358,9 @@ Result<EventPage> StoreReader::page_before(SessionKey session, Seq before, int c
 
 Result<std::vector<Seq>> StoreReader::events_up_to(Seq seq, int count_max) {
   return state_->guarded<std::vector<Seq>>([&]() -> Result<std::vector<Seq>> {
-    auto& query = state_->prepared("SELECT prev FROM events WHERE seq = ?");
-    const ResetLater later(query);
     std::vector<Seq> found;
-    while (seq > 0 && static_cast<int>(found.size()) < count_max) {
-      query.reset().bind(1, seq);
-      if (!query.step()) break;  // trimmed: the end of the chain
-      found.push_back(seq);
-      seq = query.integer(0);
-    }
+    Backwards at(*state_, "prev", 0, seq);
+    while (static_cast<int>(found.size()) < count_max && at.step()) found.push_back(at.seq());
     std::reverse(found.begin(), found.end());
     return found;
   });
@@ -350,16 +394,10 @@ Result<std::optional<Instant>> StoreReader::tick_of(Seq seq) {
 Result<std::vector<Event>> StoreReader::latest(SessionKey session, int count_max) {
   return state_->guarded<std::vector<Event>>([&]() -> Result<std::vector<Event>> {
     const Transaction one_view(*state_->database, Transaction::Kind::read);
-    auto& query =
-        state_->prepared("SELECT " + std::string(event_columns) + " FROM events WHERE seq = ?");
-    const ResetLater later(query);
     std::vector<Event> events;
-    Seq seq = state_->head_of(session);
-    for (int walked = 0; seq > 0 && walked < walk_max; ++walked) {
-      query.reset().bind(1, seq);
-      if (!query.step()) break;  // trimmed: the end of the chain
-      auto event = event_from(query);
-      seq = event.prev;
+    Backwards at(*state_, event_columns, prev_in_event, state_->head_of(session));
+    for (int walked = 0; walked < walk_max && at.step(); ++walked) {
+      auto event = event_from(at.row());
       if (event.report.kind == ReportKind::heartbeat) continue;
       events.push_back(std::move(event));
       if (static_cast<int>(events.size()) == count_max) break;
@@ -430,9 +468,7 @@ Result<std::vector<HealthChange>> StoreReader::changes_since(WallTime since, int
 
 Result<std::int64_t> StoreReader::newest_transition() {
   return state_->guarded<std::int64_t>([&]() -> Result<std::int64_t> {
-    auto& query = state_->prepared(
-        "SELECT max(coalesce((SELECT max(id) FROM transitions), 0), "
-        "coalesce((SELECT value FROM meta WHERE key = 'last_transition'), 0))");
+    auto& query = state_->prepared(newest_transition_sql);
     const ResetLater later(query);
     return query.step() ? query.integer(0) : 0;
   });
@@ -517,6 +553,9 @@ Result<Instant> StoreReader::latest_tick() {
 
 Result<std::optional<Millis>> StoreReader::tick_offset(const std::string& boot_id) {
   return state_->guarded<std::optional<Millis>>([&]() -> Result<std::optional<Millis>> {
+    auto* server = state_->database->server();
+    if (server != nullptr && boot_id == system_clock().boot_id())
+      return std::optional(server->clock() - system_clock().since_boot());
     auto& query = state_->prepared("SELECT offset_ms FROM boots WHERE boot_id = ?");
     const ResetLater later(query);
     query.bind(1, boot_id);
@@ -525,8 +564,12 @@ Result<std::optional<Millis>> StoreReader::tick_offset(const std::string& boot_i
 }
 
 Result<std::int64_t> StoreReader::version() {
-  return state_->guarded<std::int64_t>(
-      [&]() -> Result<std::int64_t> { return state_->database->pragma("data_version"); });
+  return state_->guarded<std::int64_t>([&]() -> Result<std::int64_t> {
+    if (state_->database->server() == nullptr) return state_->database->pragma("data_version");
+    auto& query = state_->prepared("SELECT number FROM turn");
+    const ResetLater later(query);
+    return query.step() ? query.integer(0) : 0;
+  });
 }
 
 /// Without a readable snapshot the events give the recorded transitions again. Only if other rules

@@ -197,8 +197,10 @@ class StoreReader {
 
  private:
   friend class Store;
+  friend class Backwards;
   struct State;
   explicit StoreReader(std::unique_ptr<State> state);
+  [[nodiscard]] static Result<StoreReader> open_on_server(const std::filesystem::path& url);
   std::unique_ptr<State> state_;
 };
 

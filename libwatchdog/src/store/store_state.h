@@ -6,7 +6,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "store/change_notifier.h"
@@ -27,6 +29,9 @@ inline constexpr Millis turn_late{1'000};
 inline constexpr Millis clocks_differ_max{3'600'000};
 /// Sessions remembered between transactions; beyond it all are forgotten and read again.
 inline constexpr std::size_t heads_max = 50'000;
+/// A server that came back may have lost its newest events, which were heartbeats. Their numbers
+/// are not given again: as many could have been lost.
+inline constexpr Seq seqs_lost_max = 100'000;
 
 /// The writer's cached state of a session, valid while no other process writes.
 struct Head {
@@ -43,6 +48,11 @@ struct Head {
   std::optional<Heartbeats> beats;  ///< Heartbeats gathered and not yet stored.
   std::optional<WallTime> beats_at;
 };
+
+/// Of an event's id, which is unique in its session.
+[[nodiscard]] inline std::string key_of_id(std::string_view event_id, SessionKey session) {
+  return std::to_string(session) + '/' + std::string(event_id);
+}
 
 struct Store::State {
   /// The alerts of sessions and their deliveries. All but `has_new_messages` need the transaction
@@ -114,6 +124,7 @@ struct Store::State {
     [[nodiscard]] bool may_age() const;
     [[nodiscard]] bool drop_ended(const Retention& retention);
     [[nodiscard]] bool drop_oldest(const Retention& retention);
+    [[nodiscard]] bool drop_old_part(const Retention& retention);
     [[nodiscard]] bool drop_alerts(const Retention& retention);
     [[nodiscard]] bool merge_heartbeats(const Retention& retention);
     [[nodiscard]] bool merge_block(const Retention& retention, Seq end, Seq following);
@@ -157,6 +168,10 @@ struct Store::State {
 
   Options options;
   std::shared_ptr<Database> database;
+  StoreServer* server;  ///< Null: a file.
+  HeldShards held;      ///< On a server.
+  std::string monitor_name;
+  std::vector<std::string> monitors;
   Statement insert;
   StoreReader reader;
   std::optional<FileLock> lock;  ///< Empty for a private store.
@@ -166,6 +181,7 @@ struct Store::State {
   bool saved = false;  ///< The log lost its name, and what it held is in the database.
   Millis offset{};     ///< tick = since boot + offset
   bool alone = false;
+  bool once = false;  ///< The work of the turn cannot be done again.
 
   std::int64_t seen_version = -1;
   std::unordered_map<std::string, Head> heads;
@@ -178,10 +194,26 @@ struct Store::State {
   WallTime wall{};
   ReportOrigin origin = ReportOrigin::unknown;  ///< Of the batch under way.
   std::vector<Head*> dirty;
-  std::vector<SessionKey> addressed;  ///< Sessions whose own listeners are to be notified.
+  bool durable = true;  ///< Otherwise a server's crash may lose it.
+  Millis turn_clock{};  ///< The server's, when the turn began.
+  // Known of a turn on a server, where each question is a round trip:
+  std::unordered_set<std::string> absent;     ///< Sessions.
+  std::unordered_set<std::string> known_ids;  ///< Of events, see key_of_id().
+  std::vector<SessionKey> addressed;          ///< Sessions whose own listeners are to be notified.
 
   [[nodiscard]] Statement& sql(std::string_view text) { return reader.state_->prepared(text); }
   void settle_time();
+  void settle_boot();
+  void settle_leap();
+  [[nodiscard]] bool has_server_time() const { return options.clock == &system_clock(); }
+  void begin_with(const ServerTurn& turn);
+  void fetch_ahead(std::span<Batch> batches);
+  void fetch_heads(const std::vector<std::string_view>& names);
+  [[nodiscard]] std::vector<ShardLease> read_leases();
+  void carry_out(const LeasePlan& plan, Millis clock);
+  [[nodiscard]] Result<void> check_holds(const Conclusions& verdicts);
+  void copy_tables(Database& from, StoreTransfer& done);
+  void put_also_on_server(const Head& head, const Report& report);
   void look_again();
   void forget();
   /// The files lost their names: writes what the log holds into the database, if that is still
@@ -194,6 +226,10 @@ struct Store::State {
   template <class T, class Work>
   [[nodiscard]] Result<T> in_turn(Work&& work);
 
+  template <class T, class Work>
+  [[nodiscard]] Result<T> in_server_turn(Work&& work);
+
+  [[nodiscard]] static Head head_from(const Statement& row);
   [[nodiscard]] Head* find(const std::string& id);
   Head& create(const std::string& id, const SessionSpec& spec, WallTime at);
   [[nodiscard]] bool is_duplicate(const Head& head, const Report& report);
@@ -226,6 +262,7 @@ struct Store::State {
 template <class T, class Work>
 Result<T> Store::State::in_turn(Work&& work) {
   if (alone) return work();
+  if (server != nullptr) return in_server_turn<T>(work);
   try {
     const auto came = options.clock->since_boot();
     if (lock) lock->lock();
@@ -261,6 +298,53 @@ Result<T> Store::State::in_turn(Work&& work) {
   } catch (const SqlFailure& failure) {
     forget();
     return failure.error;
+  }
+}
+
+/// Tries again what failed in passing. A commit whose answer got lost may have happened: the next
+/// turn shows it by its own number.
+template <class T, class Work>
+Result<T> Store::State::in_server_turn(Work&& work) {
+  struct Dropped {
+    StoreServer& server;
+    bool open = true;
+    ~Dropped() {
+      if (open) server.drop_turn();
+    }
+  };
+  std::optional<Result<T>> in_doubt;
+  std::int64_t doubted = 0;
+  bool begun = false;
+  for (int tries = 0;; ++tries) {
+    try {
+      const auto came = options.clock->since_boot();
+      const auto turn = server->begin_turn();
+      Dropped dropped{*server};
+      if (in_doubt && turn.own_number == doubted) return std::move(*in_doubt);
+      in_doubt.reset();
+      begin_with(turn);
+      const auto waited = options.clock->since_boot() - came;
+      if (waited > turn_late &&
+          Instant{options.clock->since_boot() + offset} - last_tick > turn_late)
+        put_absence(waited);
+      begun = true;
+      auto result = work();
+      if (!result) {
+        forget();
+        return result;
+      }
+      doubted = turn.number + 1;
+      in_doubt.emplace(std::move(result));
+      dropped.open = false;
+      if (server->end_turn({.next_seq = next_seq, .last_tick = last_tick, .durable = durable}))
+        seen_version = doubted;
+      return std::move(*in_doubt);
+    } catch (const SqlFailure& failure) {
+      forget();
+      const bool may_repeat = failure.is_passing && (!once || !begun);
+      if (!may_repeat || tries == server_tries_max) return failure.error;
+    }
+    std::this_thread::sleep_for(server_pause * (1 << tries));
   }
 }
 

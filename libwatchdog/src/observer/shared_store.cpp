@@ -1,0 +1,79 @@
+// The observer where several monitors share a server. Each renews its leases before it
+// looks. A monitor that gained sessions reads them again and begins with grace: their reports may
+// have waited for their monitor, so the time of a lease counts as an absence. Events
+// and transitions of other monitors' sessions are passed on to streams, and nothing is concluded of
+// them.
+#include "observer/observer_state.h"
+
+namespace watchdog {
+namespace {
+
+constexpr std::size_t foreign_max = 20'000;
+constexpr int foreign_transitions_max = 1'000;
+constexpr int foreign_children_max = 100;
+
+}  // namespace
+
+Result<HeldShards::Change> Observer::State::renew_leases() {
+  auto change = store.renew_leases(name);
+  if (change) leases_at = store.now();
+  return change;
+}
+
+Result<void> Observer::State::renew_when_due() {
+  if (name.empty() || store.now() - leases_at < lease_renewed_every) return {};
+  const auto change = renew_leases();
+  if (!change) return change.error();
+  if (change->empty()) return {};
+  incomplete = true;
+  // It lost shards while it was away: others judged meanwhile.
+  if (!change->lost.empty()) last_look = store.now();
+  if (change->gained.empty()) return {};
+  const auto told = store.append_observer({lease_for + lease_renewed_every});
+  return told ? Result<void>{} : told.error();
+}
+
+const Observer::State::Foreign* Observer::State::foreign_session(SessionKey session) {
+  if (const auto known = foreign.find(session); known != foreign.end()) return &known->second;
+  auto row = store.reader().session(session);
+  if (!row) return nullptr;
+  if (foreign.size() > foreign_max) foreign.clear();
+  return &foreign
+              .emplace(session,
+                       Foreign{.id = std::move(row->id), .parent = std::move(row->spec.parent)})
+              .first->second;
+}
+
+void Observer::State::see_foreign(const Event& event) {
+  const auto* session = foreign_session(event.session);
+  if (session == nullptr || session->parent.empty()) return;
+  const auto parent = by_id.find(std::string_view(session->parent));
+  if (parent != by_id.end()) may_wait.insert((*parent)->judged.session);
+}
+
+Result<void> Observer::State::tell_foreign() {
+  if (!options.told || !is_shared()) return {};
+  const auto made =
+      store.reader().transitions_after(foreign_transition, cursor, foreign_transitions_max);
+  if (!made) return made.error();
+  for (const auto& row : *made) {
+    foreign_transition = row.id;
+    if (store.owns(row.transition.session)) continue;
+    if (const auto* session = foreign_session(row.transition.session))
+      options.told(row, session->id);
+  }
+  return {};
+}
+
+bool Observer::State::has_working_foreign_child(std::string_view id) const {
+  if (!is_shared()) return false;
+  const auto rows = store.reader().running_children(id, foreign_children_max);
+  if (!rows) return true;  // nothing is concluded from what cannot be read
+  for (const auto& row : *rows) {
+    const bool is_quiet = row.health == HealthKind::dead || row.health == HealthKind::silent;
+    if (!store.owns(row.key) && !is_quiet && row.lifecycle != Lifecycle::idle) return true;
+  }
+  return false;
+}
+
+}  // namespace watchdog
