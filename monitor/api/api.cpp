@@ -29,7 +29,10 @@ void get_healthz(const CallPtr& call) {
 void get_readyz(const CallPtr& call) {
   const auto trouble = call->backend.trouble();
   if (trouble) return call->reply(error_response(*trouble));
-  call->reply({.body = R"({"status":"ready"})"});
+  const auto vitals = call->backend.vitals();
+  if (!vitals || !vitals->shares) return call->reply({.body = R"({"status":"ready"})"});
+  call->reply({.body = R"({"status":"ready","shards":)" + std::to_string(vitals->shares->shards) +
+                       R"(,"monitors":)" + std::to_string(vitals->shares->monitors) + "}"});
 }
 
 /// The answer to a report while the store is full.

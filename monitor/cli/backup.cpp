@@ -3,6 +3,7 @@
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "store/server.h"
 #include "terminal/output.h"
 
 namespace watchdog::monitor {
@@ -20,6 +21,16 @@ using nlohmann::json;
 
 static int backup(const BackupOptions& options) {
   const auto database = options.database.empty() ? default_database() : options.database;
+  if (is_server_url(database)) {
+    return complain(
+        {ErrorCode::invalid,
+         "a database of PostgreSQL is backed up by its own tools, while monitors go on: "
+         "pg_dump --schema=watchdog --format=custom --file=" +
+             options.file.string() + " " + database.string() +
+             ". pg_restore brings it back. An SQLite file with all sessions is made by: "
+             "watchdog-monitor copy --from " +
+             database.string() + " --to FILE"});
+  }
   auto reader = StoreReader::open(database);
   if (!reader) return complain(reader.error());
   const auto copy = reader->copy_to(options.file);

@@ -25,6 +25,7 @@ void add_report(CommandLine& line);
 void add_audit(CommandLine& line);
 void add_forget(CommandLine& line);
 void add_backup(CommandLine& line);
+void add_copy(CommandLine& line);
 void add_ready(CommandLine& line);
 void add_doctor(CommandLine& line);
 void add_self_check(CommandLine& line);
@@ -41,10 +42,10 @@ void add_man(CommandLine& line);
 
 /// Every command, in the order in which `--help` lists them.
 inline constexpr void (*all_commands[])(CommandLine&) = {
-    add_serve,   add_proxy,      add_demo,   add_config, add_status, add_sessions, add_watch,
-    add_events,  add_explain,    add_turns,  add_alerts, add_cancel, add_wait,     add_check,
-    add_report,  add_audit,      add_forget, add_backup, add_ready,  add_doctor,   add_self_check,
-    add_service, add_hooks,      add_env,    add_follow, add_mcp,    add_run,      add_replay,
-    add_predict, add_completion, add_man};
+    add_serve,      add_proxy,   add_demo,       add_config, add_status, add_sessions, add_watch,
+    add_events,     add_explain, add_turns,      add_alerts, add_cancel, add_wait,     add_check,
+    add_report,     add_audit,   add_forget,     add_backup, add_copy,   add_ready,    add_doctor,
+    add_self_check, add_service, add_hooks,      add_env,    add_follow, add_mcp,      add_run,
+    add_replay,     add_predict, add_completion, add_man};
 
 }  // namespace watchdog::monitor

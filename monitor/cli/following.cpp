@@ -14,6 +14,7 @@
 #include "codec/json.h"
 #include "follow/transcript_root.h"
 #include "privacy/redaction.h"
+#include "store/server.h"
 #include "text/nearest.h"
 
 namespace watchdog::monitor {
@@ -159,7 +160,9 @@ Result<std::unique_ptr<Following>> Following::start(StoreThread& store_thread,
   TranscriptFollower::Options options;
   for (const auto agent : agents)
     options.sources.push_back({.agent = agent, .root = transcript_root(agent)});
-  options.positions = database.string() + "-transcripts";
+  options.positions = is_server_url(database)
+                          ? (folder_beside(database) / "server-transcripts").string()
+                          : database.string() + "-transcripts";
   options.look_up = [&store_thread](const std::string& session) {
     return known_session(store_thread, session);
   };

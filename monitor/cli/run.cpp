@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/session_reporting.h"
 #include "facts/ids.h"
+#include "store/server.h"
 #include "terminal/output.h"
 #include "text/json_writer.h"
 #include "watchdog/terminal_text.h"
@@ -125,6 +126,11 @@ static int wrap(const WrapOptions& options) {
   std::optional<Endpoint> endpoint;
   if (server.empty()) {
     if (database.empty()) database = default_database();
+    if (is_server_url(database)) {
+      return misused(
+          "--db names a database on a server, to which only monitors write. Start one with "
+          "watchdog-monitor serve --db URL, and name it with --server");
+    }
     // The command's own directory does not matter here.
     database = std::filesystem::absolute(database);
     spec.set.push_back("WATCHDOG_DB=" + database);

@@ -20,6 +20,7 @@
 #include "net/web_request.h"
 #include "setup/config_file.h"
 #include "setup/hook_setup.h"
+#include "store/server.h"
 #include "store/store_reader.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
@@ -99,7 +100,17 @@ void look_at_file(CheckRows& rows, const std::string& name, const fs::path& path
   }
 }
 
+void look_at_server(CheckRows& rows, const fs::path& url) {
+  if (auto reader = StoreReader::open(url); !reader) {
+    rows.push_back({"database", CheckState::problem, reader.error().message,
+                    "Start PostgreSQL, or correct monitor.db."});
+  } else {
+    rows.push_back({"database", CheckState::ok, url.string()});
+  }
+}
+
 void look_at_database(CheckRows& rows, const fs::path& path) {
+  if (is_server_url(path)) return look_at_server(rows, path);
   std::error_code ignored;
   const auto folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   const bool exists = fs::exists(path, ignored);

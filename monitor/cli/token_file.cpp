@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "files/regular_file.h"
+#include "store/server.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -76,7 +77,9 @@ Result<void> make_token_file(const std::filesystem::path& path) {
 
 Result<std::string> link_key(const std::filesystem::path& database) {
   constexpr std::size_t key_bytes_min = 32;
-  const auto path = std::filesystem::path(database.string() + "-link-key");
+  const auto path = is_server_url(database)
+                        ? folder_beside(database) / "server-link-key"
+                        : std::filesystem::path(database.string() + "-link-key");
   const auto named = [&](const std::string& why) {
     return Error{ErrorCode::invalid, "the key of links " + path.string() + " " + why +
                                          "; remove it, and the monitor makes another one"};

@@ -44,6 +44,8 @@ class Backend {
   /// `count_max`; with `id` only those of that id.
   [[nodiscard]] virtual Result<std::vector<ActiveTurn>> turns(std::size_t count_max,
                                                               std::string_view id) = 0;
+  /// False: another monitor on the same database sends alerts.
+  [[nodiscard]] virtual bool sends_alerts() const { return true; }
   /// How many sessions have not ended.
   [[nodiscard]] virtual Result<Tally> tally() = 0;
   /// Takes sessions out of the file, see Store::erase, and what artifacts they have beside it;

@@ -144,6 +144,12 @@ struct Metrics {
 
 /// The present state. A plain value.
 struct Vitals {
+  /// Of a database on a server.
+  struct Shares {
+    int shards = 0;    ///< Whose sessions this monitor judges.
+    int monitors = 0;  ///< On the same database, this one included.
+  };
+  std::optional<Shares> shares{};
   Tally sessions{};              ///< Those that have not ended.
   bool keeps = true;             ///< Reports can be stored.
   bool retention_waits = false;  ///< Nothing is dropped by its age: the clocks differ.

@@ -29,6 +29,8 @@ namespace {
 
 /// The observer wants to look at least once a second.
 constexpr Millis look_every{1'000};
+/// Nothing reports the events that other monitors store on a server.
+constexpr Millis look_on_server_every{150};
 /// Interval of retention; a round then works in pieces until nothing is left.
 constexpr Millis trim_every{600'000};
 constexpr Millis piece_every{20};
@@ -109,7 +111,9 @@ struct StoreThread::State {
   bool abandoning = false;  ///< There may be more sessions to abandon.
   RowPace pace;
 
-  std::atomic<bool> full = false;             ///< No room for reports.
+  std::atomic<bool> full = false;  ///< No room for reports.
+  std::atomic<bool> sends = true;  ///< Alerts are this process's to send.
+  std::chrono::steady_clock::time_point next_messages{};
   std::atomic<bool> retention_waits = false;  ///< Nothing is dropped by its age.
 
   mutable std::mutex mutex;
@@ -121,6 +125,7 @@ struct StoreThread::State {
   std::vector<StoreTask> tasks;
   std::optional<Error> trouble;
   std::int64_t file_bytes = 0;
+  std::optional<Vitals::Shares> shares;
   std::int64_t log_bytes = 0;
   Instant next_due = never;
   std::chrono::steady_clock::time_point came_round = std::chrono::steady_clock::now();
@@ -165,6 +170,7 @@ struct StoreThread::State {
     const std::lock_guard guard(mutex);
     seen = std::move(*started);
     tick_offset = store.now() - Instant{system_clock().since_boot()};
+    if (store.is_on_server()) return {};
     if (auto bound = ChangeListener::for_all(options.database)) appends = std::move(*bound);
     return {};
   }
@@ -199,7 +205,12 @@ struct StoreThread::State {
   }
 
   void publish_messages() {
-    if (!store.drain_new_messages()) return;
+    const auto now = std::chrono::steady_clock::now();
+    sends.store(store.does_upkeep());
+    // Other monitors on a server make alerts, too.
+    const bool asks = store.is_on_server() && sends.load() && now >= next_messages;
+    if (!store.drain_new_messages() && !asks) return;
+    next_messages = now + look_every;
     const std::lock_guard guard(listening);
     if (message_listener) message_listener();
   }
@@ -314,7 +325,8 @@ struct StoreThread::State {
 
   /// One bounded piece of retention. While the file is too large, one in each turn.
   Result<void> trim() {
-    const auto bytes = store.bytes();
+    // The disk of a server is its operator's.
+    const auto bytes = store.is_on_server() ? 0 : store.bytes();
     const bool too_large = bytes > options.retention.bytes_max;
     log_size(bytes);
     const auto now = std::chrono::steady_clock::now();
@@ -323,6 +335,10 @@ struct StoreThread::State {
     if (!trimming) {
       // Dropped events of running sessions must be in their snapshots.
       if (auto kept = seen->checkpoint(); !kept) return kept;
+      if (!store.does_upkeep()) {
+        next_trim = now + trim_every;
+        return {};
+      }
       trim_through = seen->folded();
       trimming = true;
       abandoning = true;
@@ -422,9 +438,15 @@ struct StoreThread::State {
       const auto bytes = std::filesystem::file_size(file, absent);
       return absent ? std::int64_t{0} : static_cast<std::int64_t>(bytes);
     };
-    const auto file = size(options.database);
+    const auto file = store.is_on_server() ? store.bytes() : size(options.database);
     const auto log = size(options.database.string() + "-wal");
+    const auto found = store.shares();
     const std::lock_guard guard(mutex);
+    if (store.is_on_server()) {
+      tick_offset = store.now() - Instant{system_clock().since_boot()};
+      shares = Vitals::Shares{.shards = found.shards,
+                              .monitors = static_cast<int>(found.monitors.size())};
+    }
     file_bytes = file;
     log_bytes = log;
     next_due = due;
@@ -480,7 +502,7 @@ struct StoreThread::State {
   }
 
   void wait(Instant due) const {
-    auto left = look_every;
+    auto left = store.is_on_server() ? look_on_server_every : look_every;
     if (due != never) left = std::clamp(due - store.now(), Millis{0}, look_every);
     if (trimming) {
       const auto pause = next_trim - std::chrono::steady_clock::now();
@@ -667,6 +689,7 @@ std::optional<Vitals> StoreThread::vitals() const {
   vitals.keeps = !state_->trouble_now();
   vitals.retention_waits = state_->retention_waits.load();
   vitals.file_bytes = state_->file_bytes;
+  vitals.shares = state_->shares;
   vitals.log_bytes = state_->log_bytes;
   vitals.queue_bytes = static_cast<std::int64_t>(state_->pending_bytes);
   if (state_->next_due != never) vitals.overdue = std::max(present - state_->next_due, Millis{0});
@@ -678,6 +701,10 @@ std::optional<Vitals> StoreThread::vitals() const {
 Instant StoreThread::now() const {
   const std::lock_guard guard(state_->mutex);
   return Instant{system_clock().since_boot() + state_->tick_offset};
+}
+
+bool StoreThread::sends_alerts() const {
+  return state_->sends.load();
 }
 
 bool StoreThread::has_room() const {

@@ -54,6 +54,7 @@ class StoreThread final : public Backend {
   [[nodiscard]] bool test_channel(const std::string& name, ChannelTested done) override;
   [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
   [[nodiscard]] Result<Tally> tally() override;
+  [[nodiscard]] bool sends_alerts() const override;
   [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,
                                                     std::size_t count_max) override;
   [[nodiscard]] Result<std::vector<ActiveTurn>> turns(std::size_t count_max,
