@@ -231,7 +231,7 @@ void WaitBoard::queue_changed() {
   std::vector<RecordPtr> records;
   bool is_behind = false;
   while (!is_behind) {
-    is_behind = !listener->take(records, wait_records_at_once);
+    is_behind = !listener->drain(records, wait_records_at_once);
     if (records.empty()) break;
     for (const auto& record : records) {
       changed.insert(record->session);

@@ -107,7 +107,7 @@ int train_model(const PredictOptions& options) {
     JsonWriter head;
     head.open_object().field("model", path.string()).field("trainedOn", model.trained_on);
     head.field("sessions", model.runs).field("calls", own->calls).field("dropped", own->dropped);
-    print_json(head.take() + "," + verdicts_json(model) + "}");
+    print_json(head.finish() + "," + verdicts_json(model) + "}");
     return exit_done;
   }
   print_line(path.string() + ": learned from " + sessions_in_words(*own) + " (digest " +
@@ -128,7 +128,7 @@ int evaluate_model(const PredictOptions& options) {
     JsonWriter head;
     head.open_object().field("sessions", model.runs).field("calls", own->calls);
     head.field("dropped", own->dropped).field("trainedOn", model.trained_on);
-    print_json(head.take() + "," + measures_json(stages) + "," + verdicts_json(model) + "}");
+    print_json(head.finish() + "," + measures_json(stages) + "," + verdicts_json(model) + "}");
     return exit_done;
   }
   print_line(sessions_in_words(*own) + "\n");

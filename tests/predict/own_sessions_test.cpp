@@ -212,7 +212,7 @@ TEST(CallsLeft, cover_what_they_promise_on_held_out_runs) {
 }
 
 TEST(OwnSessions, a_new_attempt_begins_again) {
-  ExampleFold fold;
+  ExampleFold folded;
   Seq seq = 0;
   const auto fold = [&](ReportKind kind) {
     Event event{.seq = ++seq, .session = 1, .tick = Instant{Millis{1'000}}};
@@ -224,18 +224,18 @@ TEST(OwnSessions, a_new_attempt_begins_again) {
       event.report.detail = Outcome{.kind = OutcomeKind::failed};
     }
     mark(event.report);
-    fold.fold(event);
+    folded.fold(event);
   };
   for (int i = 0; i < 5; ++i) {
     fold(ReportKind::tool_call);
     fold(ReportKind::error);
   }
-  EXPECT_TRUE(fold.example().stages[0]);
+  EXPECT_TRUE(folded.example().stages[0]);
   fold(ReportKind::end);
   fold(ReportKind::start);
   fold(ReportKind::tool_call);
   fold(ReportKind::tool_result);
-  const auto example = fold.example();
+  const auto example = folded.example();
   EXPECT_EQ(example.calls, 1);
   EXPECT_FALSE(example.stages[0]);
   EXPECT_EQ((*example.stages[whole_run])[static_cast<std::size_t>(Feature::failures)], 0);
