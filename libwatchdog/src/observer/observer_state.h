@@ -246,7 +246,7 @@ struct Observer::State {
   Result<HeldShards::Change> renew_leases();
   Result<void> renew_when_due();
   void see_foreign(const Event& event);
-  Result<void> tell_foreign();
+  Result<void> pass_on_foreign();
   [[nodiscard]] const Foreign* foreign_session(SessionKey session);
   [[nodiscard]] bool has_working_foreign_child(std::string_view id) const;
   [[nodiscard]] bool is_shared() const {
@@ -530,7 +530,7 @@ struct Observer::State {
     if (auto kept = keep(); !kept) return kept.error();
     if (auto expired = expire(); !expired) return expired.error();
     if (auto concluded = notify_parents(); !concluded) return concluded.error();
-    if (auto concluded = tell_foreign(); !concluded) return concluded.error();
+    if (auto concluded = pass_on_foreign(); !concluded) return concluded.error();
     const Instant next = due.empty() ? never : due.top().first;
     if (!options.alerts) return next;
     const auto alert = store.next_due_notice(*options.alerts);

@@ -51,8 +51,8 @@ void Observer::State::see_foreign(const Event& event) {
   if (parent != by_id.end()) may_wait.insert((*parent)->judged.session);
 }
 
-Result<void> Observer::State::tell_foreign() {
-  if (!options.told || !is_shared()) return {};
+Result<void> Observer::State::pass_on_foreign() {
+  if (!options.concluded || !is_shared()) return {};
   const auto made =
       store.reader().transitions_after(foreign_transition, cursor, foreign_transitions_max);
   if (!made) return made.error();
@@ -60,7 +60,7 @@ Result<void> Observer::State::tell_foreign() {
     foreign_transition = row.id;
     if (store.owns(row.transition.session)) continue;
     if (const auto* session = foreign_session(row.transition.session))
-      options.told(row, session->id);
+      options.concluded(row, session->id);
   }
   return {};
 }
