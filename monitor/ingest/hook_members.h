@@ -8,7 +8,7 @@
 
 #include "codec/json_bounds.h"
 #include "ingest/bounded_text.h"
-#include "text/utf8.h"
+#include "privacy/content.h"
 
 namespace watchdog::monitor {
 

@@ -117,7 +117,7 @@ void PersonQuestions::ask(const ExchangePtr& exchange, const std::string& tool,
   exchange->ask(id, "elicitation/create", form_about(tool, arguments));
 }
 
-void PersonQuestions::take(const json& id, const json& result) {
+void PersonQuestions::accept(const json& id, const json& result) {
   const auto found = open_.find(id.dump());
   if (found == open_.end()) return;
   const auto next = std::move(found->second);

@@ -31,7 +31,7 @@ class PersonQuestions : public std::enable_shared_from_this<PersonQuestions> {
   /// Calls a tool that stops something, after a person agreed, if the client can ask one.
   void confirm(const ExchangePtr& exchange, const std::string& tool, const json& arguments);
   /// Continues the call that waits for this response of the client, if there is one.
-  void take(const json& id, const json& result);
+  void accept(const json& id, const json& result);
   /// Forgets all.
   void clear() { open_.clear(); }
 

@@ -116,8 +116,11 @@ TEST(LeaseRule, a_monitor_that_comes_or_goes_moves_its_share_only) {
   held.erase("d");
   for (int rounds = 0; rounds < 3; ++rounds) round();
   EXPECT_EQ(owners().size(), 256U);
-  for (const auto& [shard, owner] : owners())
-    if (four.at(shard) != "d") EXPECT_EQ(owner, four.at(shard));
+  for (const auto& [shard, owner] : owners()) {
+    if (four.at(shard) != "d") {
+      EXPECT_EQ(owner, four.at(shard));
+    }
+  }
 }
 
 /// A monitor of the simulation. Its clock runs a little wrong, and may stand wrong by hours.

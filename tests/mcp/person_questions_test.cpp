@@ -79,7 +79,7 @@ struct AskingServer : ManualServer {
     return source->questions.back().method == monitor::Method::post;
   }
   void answer(const json& id, const json& result) {
-    take(json{{"jsonrpc", "2.0"}, {"id", id}, {"result", result}}.dump());
+    accept(json{{"jsonrpc", "2.0"}, {"id", id}, {"result", result}}.dump());
   }
 };
 
