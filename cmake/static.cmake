@@ -19,7 +19,8 @@ foreach(target ${WATCHDOG_STATIC_PARTS} watchdog-monitor)
   list(APPEND static_objects $<FILTER:$<TARGET_OBJECTS:${target}>,EXCLUDE,/alerts/mail[.]cpp>)
 endforeach()
 add_executable(watchdog-monitor-static EXCLUDE_FROM_ALL ${static_objects} alerts/mail_unavailable.cpp postgres/unavailable.cpp)
-target_include_directories(watchdog-monitor-static PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/libwatchdog/include)
+target_include_directories(watchdog-monitor-static PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/libwatchdog/include
+                           ${PROJECT_SOURCE_DIR}/libwatchdog/src)
 target_link_options(watchdog-monitor-static PRIVATE -static-pie LINKER:--gc-sections,--no-undefined)
 # Places that hold addresses in a tenth of the bytes: 0.8 MB less.
 include(CheckLinkerFlag)
