@@ -130,13 +130,11 @@ void expose_store(Exposition& out, const Metrics& metrics, const Vitals& vitals)
       .sample(vitals.file_bytes);
   out.family("watchdog_store_wal_bytes", "gauge", "Size of the write-ahead log.")
       .sample(vitals.log_bytes);
-  if (vitals.shares) {
-    out.family("watchdog_shards", "gauge",
-               "Parts of all sessions, of 256, that this monitor judges on a shared database.")
-        .sample(std::int64_t{vitals.shares->shards});
-    out.family("watchdog_monitors", "gauge", "Monitors on the same database, this one included.")
-        .sample(std::int64_t{vitals.shares->monitors});
-  }
+  const auto shares = vitals.shares.value_or(Vitals::Shares{});
+  out.family("watchdog_shards", "gauge", "Parts of all sessions, of 256, that this monitor judges.")
+      .sample(std::int64_t{shares.shards});
+  out.family("watchdog_monitors", "gauge", "Monitors on the same database, this one included.")
+      .sample(std::int64_t{shares.monitors});
   out.family("watchdog_queue_bytes", "gauge", "Bytes of reports that wait for the disk.")
       .sample(vitals.queue_bytes);
   expose_histogram(out, "watchdog_commit_seconds",

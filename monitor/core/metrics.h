@@ -144,10 +144,10 @@ struct Metrics {
 
 /// The present state. A plain value.
 struct Vitals {
-  /// Of a database on a server.
+  /// Of a database on a server; a file has one monitor, which judges all.
   struct Shares {
-    int shards = 0;    ///< Whose sessions this monitor judges.
-    int monitors = 0;  ///< On the same database, this one included.
+    int shards = 256;  ///< Whose sessions this monitor judges.
+    int monitors = 1;  ///< On the same database, this one included.
   };
   std::optional<Shares> shares{};
   Tally sessions{};              ///< Those that have not ended.

@@ -19,6 +19,7 @@
 
 #include "core/query_thread.h"
 #include "core/row_pace.h"
+#include "core/store_work.h"
 #include "core/summary.h"
 #include "ingest/joiner.h"
 #include "privacy/content.h"
@@ -42,42 +43,6 @@ constexpr Millis attended_for{600'000};
 constexpr std::size_t abandoned_at_once = 200;
 /// Above the limit of size and a quarter of it, reports are refused. Small limits get some pages.
 constexpr std::int64_t room_min = 1'000'000;
-
-/// About what a batch takes in memory.
-std::size_t weight(const Batch& batch) {
-  constexpr std::size_t node = 64;  // of a map, besides its texts
-  std::size_t bytes = sizeof(Batch) + text_bytes(batch.spec) + node * batch.spec.labels.size();
-  for (const auto& report : batch.reports) bytes += sizeof(Report) + text_bytes(report);
-  return bytes;
-}
-
-/// A task for the disk, with its callback.
-template <class T>
-struct Waiting {
-  std::function<void(Result<T>)> done;
-  std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
-  std::atomic_flag answered = ATOMIC_FLAG_INIT;
-
-  void answer(Result<T> result) {
-    if (answered.test_and_set()) return;
-    std::exchange(done, {})(std::move(result));  // what it holds is not needed any more
-  }
-};
-
-struct Pending : Waiting<Receipt> {
-  Batch batch;
-  std::size_t bytes = 0;
-};
-
-struct Writing : Waiting<void> {
-  std::function<Result<void>(Store&)> work;
-};
-
-/// An erasure with its callback. It may take long, which is not a failure.
-struct StoreTask {
-  Erasure erasure;
-  std::function<void(Result<std::vector<std::string>>)> done;
-};
 
 }  // namespace
 
@@ -117,10 +82,10 @@ struct StoreThread::State {
   std::atomic<bool> retention_waits = false;  ///< Nothing is dropped by its age.
 
   mutable std::mutex mutex;
-  std::vector<std::shared_ptr<Pending>> inbox;
-  std::vector<std::shared_ptr<Pending>> in_hand;  ///< Taken, not yet answered.
-  std::vector<std::shared_ptr<Writing>> writings;
-  std::vector<std::shared_ptr<Writing>> writings_in_hand;
+  std::vector<std::shared_ptr<PendingBatch>> inbox;
+  std::vector<std::shared_ptr<PendingBatch>> in_hand;  ///< Taken, not yet answered.
+  std::vector<std::shared_ptr<PendingWrite>> writings;
+  std::vector<std::shared_ptr<PendingWrite>> writings_in_hand;
   std::size_t pending_bytes = 0;
   std::vector<StoreTask> tasks;
   std::optional<Error> trouble;
@@ -268,7 +233,7 @@ struct StoreThread::State {
   }
 
   /// Tasks of this turn are done.
-  std::vector<std::shared_ptr<Pending>> settle() {
+  std::vector<std::shared_ptr<PendingBatch>> settle() {
     const std::lock_guard guard(mutex);
     for (const auto& pending : in_hand) pending_bytes -= pending->bytes;
     return std::exchange(in_hand, {});
@@ -537,8 +502,8 @@ struct StoreThread::State {
   }
 
   void answer_the_late() {
-    std::vector<std::shared_ptr<Pending>> late;
-    std::vector<std::shared_ptr<Writing>> late_writings;
+    std::vector<std::shared_ptr<PendingBatch>> late;
+    std::vector<std::shared_ptr<PendingWrite>> late_writings;
     const auto limit = std::chrono::steady_clock::now() - options.refusal_max;
     {
       const std::lock_guard lock(mutex);
@@ -605,8 +570,8 @@ void StoreThread::listen_for_messages(std::function<void()> listener) {
 }
 
 void StoreThread::append(Batch batch, std::function<void(Result<Receipt>)> done) {
-  auto pending = std::make_shared<Pending>();
-  pending->bytes = weight(batch);
+  auto pending = std::make_shared<PendingBatch>();
+  pending->bytes = batch_weight(batch);
   pending->batch = std::move(batch);
   pending->done = std::move(done);
   {
@@ -626,7 +591,7 @@ void StoreThread::append(Batch batch, std::function<void(Result<Receipt>)> done)
 
 void StoreThread::write(std::function<Result<void>(Store&)> work,
                         std::function<void(Result<void>)> done) {
-  auto writing = std::make_shared<Writing>();
+  auto writing = std::make_shared<PendingWrite>();
   writing->work = std::move(work);
   writing->done = std::move(done);
   {

@@ -289,23 +289,25 @@ class Waits(WithMonitor):
         self.assertIn("was ended by signal 9, and the session has not ended", self.assertFails("dead", process=process))
 
     def test_a_process_that_is_gone_ends_the_wait_while_nobody_reports(self):
-        """This monitor never says anything else on its stream, so only the end of the process can end the wait."""
+        """This monitor begins its answer and never ends it, so only the end of the process can end the wait."""
         asked = threading.Event()
 
         class Silent(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
-                stream = self.path.endswith("?include=events,sessions")
-                self.send_response(200 if stream else 404)
+                self.close_connection = True
+                if "tell=now" in self.path:
+                    return
+                self.send_response(200)
+                self.send_header("Content-Length", "10")
                 self.send_header("Connection", "close")
                 self.end_headers()
-                if stream:
-                    asked.set()
-                    self.connection.recv(1)
+                asked.set()
+                self.connection.recv(1)
 
             def log_message(self, *_):
                 pass
 
-        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Silent) as silent, unittest.mock.patch.object(watchdog_client, "_QUIET_S", None):
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Silent) as silent:
             self.begin(silent.serve_forever)
             process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
             self.begin(lambda: (asked.wait(), process.stdin.close()))

@@ -1,5 +1,6 @@
 // Reads reports from JSON: requests of agents, and traces. An unknown kind is not an error: it is
-// counted as ignored. stored_event.cpp reads and writes rows of the store.
+// counted as ignored. The reader ignores fields that a kind does not use. Its sibling
+// stored_event.cpp reads and writes rows of the store.
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,6 @@
+// Feeds a server's signs into its state, and concludes for each request whether it moves, waits or
+// hangs. Each sign is weighed where it comes in. A request hangs only by two independent signs.
+// slot_assignment.cpp says which slot works on which request.
 #include "server/server_evidence.h"
 
 #include <algorithm>

@@ -88,7 +88,7 @@ describe('adapters', { concurrency: true }, () => {
                         { NO_COLOR: '1', CI: '1' });
     await child.over;
     assert.match(child.told, /Tests {2}3 failed \| 2 passed \(5\)/, child.told);
-    assert.match(child.told, /session it-fails-[^]*: it ended, and not completed\n\s+expected {2}completed[^]*timeline[^]*end failed error Error: boom/);
+    assert.match(child.told, /session it-fails-[^]*: it ended as failed instead\n\s+expected {2}completed[^]*timeline[^]*end failed \(error\): Error: boom/);
     assert.match(child.told, /its process exited with 3, and the session has not ended/);
     assert.match(child.told, /the wait was called off: Test timed out/);
   });
