@@ -77,8 +77,8 @@ class Sources(unittest.TestCase):
         for event in self.ask("GET", f"{SESSIONS}/{session}/events?limit=1000")[1]["events"]:
             if not event.get("late"):
                 counted[event["origin"]] = counted.get(event["origin"], 0) + event.get("count", 1)
-        # A report between the two answers changes the second count alone.
-        self.assertEqual(sorted(told), sorted(counted))
+        # A report between the two answers is in the second alone.
+        self.assertLessEqual(set(told), set(counted))
         return list(told)
 
     def until_heard(self, session, source):
