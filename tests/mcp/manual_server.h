@@ -125,7 +125,10 @@ inline json document(const std::string& state, std::int64_t seq, json more = jso
 /// One client of such a server.
 struct ManualServer {
   ManualServer() { open(); }
-  ~ManualServer() { peer->close(); }
+  ~ManualServer() {
+    peer->close();
+    source->held.clear();  // They hold what asked, which holds the source.
+  }
   ManualServer(const ManualServer&) = delete;
   ManualServer& operator=(const ManualServer&) = delete;
 
