@@ -139,7 +139,7 @@ class Door {
       try {
         return JSON.parse(text || 'null');
       } catch {
-        throw new MonitorError(502, 'this is no answer of a monitor');
+        throw new MonitorError(502, 'the answer is not from a watchdog-monitor');
       }
     } finally {
       clearTimeout(timer);
@@ -610,7 +610,7 @@ class Wait {
                           'state-change=TYPE or a function of the progress document');
     }
     if (typeof onStuck !== 'function' && !['fail', 'keep'].includes(onStuck)) throw new TypeError(`onStuck is fail, keep or a function, not '${onStuck}'`);
-    if (!door.server) throw new TypeError('there is no monitor to wait at: $WATCHDOG_SERVER is empty');
+    if (!door.server) throw new TypeError('no monitor to ask: $WATCHDOG_SERVER is empty');
     Object.assign(this, { door, session, condition, onStuck, child, signal, seen });
     this.expected = condition ? condition.name || 'a condition' : wanted;
     this.#query = { for: condition ? 'condition' : wanted, onStuck: typeof onStuck === 'function' ? 'ask' : onStuck, furtherMax, after,
@@ -635,11 +635,11 @@ class Wait {
           refusal = error;
           if ([400, 401, 403, 404, 422].includes(error.status) || (error.status && !reached && ![429, 503].includes(error.status))) {
             const hint = error.status === 404 ? '. It is older than this client, which needs watchdog-monitor 0.2.0 or newer' : '';
-            throw this.#failure('refused', `the monitor at ${this.door.server} refuses to tell: ${error.message}${hint}`);
+            throw this.#failure('refused', `the monitor at ${this.door.server} refuses the wait: ${error.message}${hint}`);
           }
           const passes = error.status || error === silence || this.#gone.signal.aborted || /^(ECONNRESET|EPIPE|UND_ERR_)/.test(error.cause?.code);
           if (!reached && !passes) {
-            throw this.#failure('unavailable', `there is no monitor at ${this.door.server} (${error.cause?.message ?? error.message}): start one with ` +
+            throw this.#failure('unavailable', `no monitor answers at ${this.door.server} (${error.cause?.message ?? error.message}): start one with ` +
                                                '`watchdog-monitor serve`, or name it by $WATCHDOG_SERVER');
           }
         }
@@ -692,7 +692,7 @@ class Wait {
   async #ask(last) {
     const query = new URLSearchParams(last ? { ...this.#query, tell: 'now' } : this.#query);
     const answer = await this.door.ask('GET', `${sessions}/${this.session}/wait?${query}`, { signal: last ? undefined : this.#gone.signal, limit: quietMax });
-    if (answer?.sessionId !== this.session) throw new MonitorError(502, 'this is no answer of a monitor');
+    if (answer?.sessionId !== this.session) throw new MonitorError(502, 'the answer is not from a watchdog-monitor');
     return answer;
   }
 
@@ -706,7 +706,7 @@ class Wait {
     if (progress && this.seen) await this.#call(this.seen, progress);
     if (came || (this.condition && progress && await this.#call(this.condition, progress))) return true;
     if (end === 'stuck' && typeof this.onStuck === 'function') {
-      if (!await this.#call(this.onStuck, progress)) throw this.#failure('user_cancelled_stuck', `${why}; who was asked did not want to go on`, answer);
+      if (!await this.#call(this.onStuck, progress)) throw this.#failure('user_cancelled_stuck', `${why}; the person who was asked chose not to continue`, answer);
     } else if (end) {
       throw this.#failure(end, why, answer);
     }

@@ -179,7 +179,7 @@ class _Connection:
         if response.status < 300:
             with contextlib.suppress(ValueError):
                 return json.loads(text or b"null")
-            raise MonitorError(502, "this is no answer of a monitor")
+            raise MonitorError(502, "the answer is not from a watchdog-monitor")
         raise _error_of(response, text)
 
     def interrupt(self) -> None:
@@ -753,7 +753,7 @@ class _Wait:
         if not callable(on_stuck) and on_stuck not in ("fail", "keep"):
             raise ValueError(f"on_stuck is fail, keep or a function, not {on_stuck!r}")
         if not monitor._server:
-            raise ValueError("there is no monitor to wait at: $WATCHDOG_SERVER is empty")
+            raise ValueError("no monitor to ask: $WATCHDOG_SERVER is empty")
         self._server, self._session, self._on_stuck = monitor._server, session, on_stuck
         self._process, self._seen, self._condition = process, seen, for_ if callable(for_) else None
         self._expected = for_ if isinstance(for_, str) else getattr(for_, "__name__", "a condition")
@@ -787,7 +787,7 @@ class _Wait:
                     raise error.args[0] from None
                 except (OSError, http.client.HTTPException) as error:
                     if not reached and isinstance(error, (ConnectionRefusedError, socket.gaierror, http.client.InvalidURL)):
-                        raise self._failure("unavailable", f"there is no monitor at {self._server} ({error}): start one with "
+                        raise self._failure("unavailable", f"no monitor answers at {self._server} ({error}): start one with "
                                                            "`watchdog-monitor serve`, or name it by $WATCHDOG_SERVER") from None
                 if gone:
                     raise self._process_failure()
@@ -806,7 +806,7 @@ class _Wait:
         connection = self._last_connection if last else self._connection
         answer = connection.ask("GET", f"{_sessions}/{self._session}/wait?{query}")
         if not isinstance(answer, dict) or answer.get("sessionId") != self._session:
-            raise MonitorError(502, "this is no answer of a monitor")
+            raise MonitorError(502, "the answer is not from a watchdog-monitor")
         return answer
 
     def _look(self, last: bool) -> bool:
@@ -824,7 +824,7 @@ class _Wait:
             return True
         if answer["end"] == "stuck" and callable(self._on_stuck):
             if not _call(self._on_stuck, progress):
-                raise self._failure("user_cancelled_stuck", answer["why"] + "; who was asked did not want to go on", answer)
+                raise self._failure("user_cancelled_stuck", answer["why"] + "; the person who was asked chose not to continue", answer)
         elif answer["end"]:
             raise self._failure(answer["end"], answer["why"], answer)
         if last:
@@ -847,7 +847,7 @@ class _Wait:
 
     def _refused(self, error: MonitorError) -> WaitFailed:
         hint = ". It is older than this client, which needs watchdog-monitor 0.2.0 or newer" if error.status == 404 else ""
-        return self._failure("refused", f"the monitor at {self._server} refuses to tell: {error}{hint}")
+        return self._failure("refused", f"the monitor at {self._server} refuses the wait: {error}{hint}")
 
     def _failure(self, end: str, why: str, answer: Optional[Json] = None) -> WaitFailed:
         """The error of a failed wait, with what happened: the first and the last of it."""

@@ -17,7 +17,7 @@ namespace watchdog::monitor {
 /// plain value.
 struct WaitPlace {
   Cursor seen;            ///< Events and changes of health up to here are judged.
-  Seq trouble_after = 0;  ///< Iterations after this event count as trouble; 0: there is none.
+  Seq trouble_after = 0;  ///< Iterations after this event count as trouble; 0: no trouble.
   bool is_there = true;   ///< There was such a session.
 
   /// `SEQ.TRANSITION.TROUBLE`, or `absent`
@@ -50,7 +50,7 @@ class WaitLook {
   /// Returns whether anything happened after the place of the question; without one: always.
   [[nodiscard]] bool has_news() const { return question_.place != place_; }
   [[nodiscard]] const WaitPlace& place() const { return place_; }
-  /// The session at the last look; nothing: there is none.
+  /// The session at the last look; nullopt: no such session.
   [[nodiscard]] const std::optional<Watched>& watched() const { return watched_; }
   [[nodiscard]] SessionKey key() const { return key_; }
   [[nodiscard]] const WaitQuestion& question() const { return question_; }

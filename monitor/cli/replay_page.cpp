@@ -53,7 +53,8 @@ int show_replayed(const std::filesystem::path& database, const std::vector<std::
   if (sessions.size() == 1) url += "/sessions/" + url_encoded(sessions.front());
   print_line("open " + url + "\nCtrl-C ends it.");
   std::fflush(stdout);
-  // The browser's helper may run as long as the browser; this process does not wait for it.
+  // The browser's helper may run as long as the browser. This thread collects its exit status and
+  // uses nothing else, so the end of the program may cut it off.
   if (const auto helper = open_in_browser(url); helper > 0) {
     std::thread([helper] {
       int status = 0;

@@ -157,6 +157,7 @@ void PgServer::prepare_tables() {
     } catch (const SqlFailure& failure) {
       if (!failure.is_passing || tries == server_tries_max) throw;
     }
+    // The server starts: nothing reports when it is ready.
     std::this_thread::sleep_for(server_pause * (1 << tries));
   }
 }
@@ -230,6 +231,7 @@ ServerTurn PgServer::begin_turn() {
     } catch (const SqlFailure& failure) {
       if (connection_.is_lost() || !failure.is_passing || tries == lock_tries_max) throw;
     }
+    // Writers that were refused together must not come back together.
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 10));
   }
 }

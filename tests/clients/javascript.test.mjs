@@ -244,7 +244,7 @@ describe('waits', () => {
     await assert.rejects(monitor.wait(one.session), failing('stuck', /it has been stuck for \d+ further iterations \(limit 3\)\n/));
     const asked = [];
     await assert.rejects(monitor.wait(one.session, 'completed', { onStuck: ({ iteration }) => asked.push(iteration) < 3 }),
-                         failing('user_cancelled_stuck', /who was asked did not want to go on/));
+                         failing('user_cancelled_stuck', /the person who was asked chose not to continue/));
     assert.equal(asked.length, 3);
     assert.ok(asked[0] < asked[1] && asked[1] < asked[2], asked);  // of documents that are newer than the count
     await monitor.wait(one.session, ({ iteration }) => iteration > asked[2] + 10, { onStuck: 'keep' });

@@ -243,7 +243,7 @@ TEST_P(WaitCommand, on_a_terminal_it_asks_whether_to_go_on) {
   open_gate(go);
   EXPECT_TRUE(waiter.hears("Go on waiting? [y/N] "));
   waiter.types("n\n");
-  EXPECT_TRUE(waiter.hears("who was asked did not want to go on"));
+  EXPECT_TRUE(waiter.hears("the person who was asked chose not to continue"));
   EXPECT_EQ(waiter.ends(), 15);
 }
 

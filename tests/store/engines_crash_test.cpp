@@ -92,7 +92,7 @@ TEST_P(EngineCrashes, keep_all_that_was_acknowledged_to_a_killed_writer) {
 }
 
 TEST(ServerCrash, loses_nothing_that_was_acknowledged) {
-  if (!Postgres::is_installed()) GTEST_SKIP() << "there is no PostgreSQL";
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
   monitor::use_postgresql();
   auto& server = Postgres::shared();
   server.clear();
@@ -129,7 +129,7 @@ TEST(ServerCrash, loses_nothing_that_was_acknowledged) {
 }
 
 TEST(ServerCrash, a_writer_that_stops_within_its_turn_is_not_waited_for_for_ever) {
-  if (!Postgres::is_installed()) GTEST_SKIP() << "there is no PostgreSQL";
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
   monitor::use_postgresql();
   auto& server = Postgres::shared();
   server.clear();
@@ -147,7 +147,7 @@ TEST(ServerCrash, a_writer_that_stops_within_its_turn_is_not_waited_for_for_ever
 }
 
 TEST(ServerTables, are_brought_up_to_date_while_an_older_writer_goes_on) {
-  if (!Postgres::is_installed()) GTEST_SKIP() << "there is no PostgreSQL";
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
   monitor::use_postgresql();
   auto& server = Postgres::shared();
   server.clear();

@@ -374,7 +374,7 @@ class RandomAgents {
 };
 
 TEST(TwoEngines, report_the_same_of_the_same_reports) {
-  if (!Postgres::is_installed()) GTEST_SKIP() << "there is no PostgreSQL";
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
   monitor::use_postgresql();
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -426,7 +426,7 @@ TEST(TwoEngines, report_the_same_of_the_same_reports) {
 }
 
 TEST(TwoEngines, copy_each_other_whole) {
-  if (!Postgres::is_installed()) GTEST_SKIP() << "there is no PostgreSQL";
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
   monitor::use_postgresql();
   TempDir directory;
   Postgres::shared().clear();

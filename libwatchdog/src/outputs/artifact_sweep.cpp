@@ -1,4 +1,4 @@
-// Drops outputs: those that are too old, those for which there is no room, and those of a run that
+// Drops outputs that are too old, that exceed the limit of size, or that belong to a run that
 // is forgotten. No output of a living run is dropped. A run lives while its manifest is locked.
 #include <sys/file.h>
 #include <sys/stat.h>

@@ -17,7 +17,7 @@ using RunWeights = std::vector<std::uint32_t>;
 struct RankedPairs {
   double wins = 0;
   double pairs = 0;
-  /// NaN: there is no pair.
+  /// NaN without a pair.
   [[nodiscard]] double auroc() const { return pairs > 0 ? wins / pairs : std::nan(""); }
 };
 

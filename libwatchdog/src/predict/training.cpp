@@ -268,7 +268,7 @@ std::size_t group_of(const HeldOut& run) {
   return run.agent * 3 + static_cast<std::size_t>(run.task % 3);
 }
 
-/// The AUROC within agents; 0.5 if there is no pair.
+/// The AUROC within agents; 0.5 without a pair.
 double within_agents(const std::vector<HeldOut>& runs) {
   Ranking ranking;
   RunWeights weights;

@@ -62,7 +62,7 @@ class Backwards {
   Backwards(const Backwards&) = delete;
   Backwards& operator=(const Backwards&) = delete;
 
-  /// Goes to the next event; false: there is none, or it was trimmed.
+  /// Goes to the next event; false: no event follows, or it was trimmed.
   bool step();
   /// The present one, with the columns asked for.
   [[nodiscard]] const Statement& row() const noexcept { return row_; }

@@ -344,6 +344,7 @@ Result<T> Store::State::in_server_turn(Work&& work) {
       const bool may_repeat = failure.is_passing && (!once || !begun);
       if (!may_repeat || tries == server_tries_max) return failure.error;
     }
+    // The server restarts, or another writer was in the way: nothing here reports when it is over.
     std::this_thread::sleep_for(server_pause * (1 << tries));
   }
 }

@@ -17,7 +17,7 @@ namespace watchdog {
 [[nodiscard]] std::string why_over(Ruling verdict, const Awaited& awaited, const WaitMemory& memory,
                                    std::int64_t pid = 0);
 /// Follows that cause if a person was asked and did not go on.
-inline constexpr const char* refused_to_go_on = "; who was asked did not want to go on";
+inline constexpr const char* refused_to_go_on = "; the person who was asked chose not to continue";
 
 /// Returns the state of a session in one line, for the failure of a wait.
 [[nodiscard]] std::string lifecycle_text(const Case& judged);
