@@ -47,6 +47,7 @@ const Set shared_with_monitor = {
     "facts/ids.h",
     "facts/role.h",
     "files/regular_file.h",
+    "files/write_all.h",
     "judge/alert_rule.h",
     "judge/attention.h",
     "judge/text_loop.h",

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "codec/json.h"
+#include "files/write_all.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -65,16 +66,6 @@ void read_position(std::string_view line, std::map<std::string, SavedTranscript>
 Error positions_trouble(const std::filesystem::path& path, const char* what, int code) {
   return {ErrorCode::unavailable,
           std::string(what) + " " + path.string() + ": " + std::strerror(code)};  // NOLINT
-}
-
-bool write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const auto written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 /// Opens and locks the file that the path names.
@@ -162,7 +153,7 @@ Result<void> Positions::put(const std::string& path, SavedTranscript saved) {
   const auto line = position_line(path, saved);
   all_[path] = std::move(saved);
   if (descriptor_ < 0) return {};
-  if (!write_all(descriptor_, line)) return positions_trouble(path_, "cannot write", errno);
+  if (write_all(descriptor_, line) != 0) return positions_trouble(path_, "cannot write", errno);
   bytes_ += line.size();
   if (bytes_ > anew_bytes_min && bytes_ > 4 * live_bytes_) return write_anew();
   return {};
@@ -176,8 +167,9 @@ Result<void> Positions::write_anew() {
   if (descriptor < 0) return positions_trouble(fresh, "cannot write", errno);
   std::string text;
   for (const auto& [path, saved] : all_) text += position_line(path, saved);
-  const bool written = flock(descriptor, LOCK_EX | LOCK_NB) == 0 && write_all(descriptor, text) &&
-                       fdatasync(descriptor) == 0 && rename(fresh.c_str(), path_.c_str()) == 0;
+  const bool written = flock(descriptor, LOCK_EX | LOCK_NB) == 0 &&
+                       write_all(descriptor, text) == 0 && fdatasync(descriptor) == 0 &&
+                       rename(fresh.c_str(), path_.c_str()) == 0;
   if (!written) {
     const int code = errno;
     close(descriptor);

@@ -11,22 +11,13 @@
 #include <utility>
 
 #include "files/regular_file.h"
+#include "files/write_all.h"
 
 namespace watchdog::monitor::mcp {
 namespace {
 
 /// More than all tasks that are kept take.
 constexpr std::size_t task_file_bytes_max = 4UL * 1024 * 1024;
-
-bool write_task_bytes(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const auto written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -51,7 +42,7 @@ Result<void> write_task_file(const std::filesystem::path& path, const std::vecto
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-vararg,hicpp-vararg): POSIX
   const int descriptor =
       ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-  const bool written = descriptor >= 0 && write_task_bytes(descriptor, text) &&
+  const bool written = descriptor >= 0 && write_all(descriptor, text) == 0 &&
                        fdatasync(descriptor) == 0 && rename(draft.c_str(), path.c_str()) == 0;
   const int code = errno;
   if (descriptor >= 0) close(descriptor);

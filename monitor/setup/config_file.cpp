@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "files/regular_file.h"
+#include "files/write_all.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -48,15 +49,6 @@ Result<void> check_unchanged(const ConfigFile& read) {
   if (now->exists == read.exists && now->text == read.text) return {};
   return Error{ErrorCode::conflict,
                read.path.string() + " changed meanwhile and stays as it is. Try again"};
-}
-
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const auto written = write(fd, text.data(), text.size());
-    if (written < 0 && errno != EINTR) return false;
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return fsync(fd) == 0;
 }
 
 }  // namespace
@@ -98,7 +90,7 @@ Result<void> write_config(const ConfigFile& read, const std::string& text) {
   struct stat facts {};
   if (read.exists && stat(read.path.c_str(), &facts) == 0 && fchown(fd, facts.st_uid, facts.st_gid))
     errno = 0;  // only root may give a file away; then it is this user's
-  const bool is_written = fchmod(fd, read.mode) == 0 && write_all(fd, text);
+  const bool is_written = fchmod(fd, read.mode) == 0 && write_all(fd, text) == 0 && fsync(fd) == 0;
   auto result = is_written ? check_unchanged(read) : failed(read.path, "cannot be written");
   if (result && rename(draft.c_str(), read.path.c_str()) != 0)
     result = failed(read.path, "cannot be replaced");

@@ -15,6 +15,8 @@
 #include <memory>
 #include <system_error>
 
+#include "files/write_all.h"
+
 namespace watchdog {
 namespace {
 
@@ -52,14 +54,7 @@ int OpenFile::write_at(std::string_view bytes, std::uint64_t offset) const noexc
 }
 
 int OpenFile::write(std::string_view bytes) const noexcept {
-  while (!bytes.empty()) {
-    const auto count = ::write(fd_, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno;
-    if (count == 0) return EIO;
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return 0;
+  return write_all(fd_, bytes);
 }
 
 ssize_t OpenFile::read_at(char* into, std::size_t size, std::uint64_t offset) const noexcept {
