@@ -264,7 +264,7 @@ class Waits(WithMonitor):
         self.assertRegex(text, r"it has been stuck for \d+ further iterations \(limit 3\)\n")
         asked = []
         text = self.assertFails("user_cancelled_stuck", on_stuck=lambda progress: (asked.append(progress["iteration"]), len(asked) < 3)[1])
-        self.assertRegex(text, r"stuck for ([3-9]|\d\d+) further iterations \(limit 3\); who was asked")
+        self.assertRegex(text, r"stuck for ([3-9]|\d\d+) further iterations \(limit 3\); the person who was asked")
         self.assertEqual(len(asked), 3)
         self.assertEqual(asked, sorted(asked))  # documents may be ahead of the stream that counts
         self.wait(lambda progress: progress["iteration"] > asked[-1] + 10, on_stuck="keep")

@@ -284,7 +284,7 @@ TEST_F(WaitTest, the_ask_callback_decides_whether_the_wait_continues) {
   ASSERT_FALSE(waits.ok());
   EXPECT_EQ(waits.error().end, WaitEnd::user_cancelled_stuck);
   EXPECT_EQ(asked_so_far, 3);
-  EXPECT_NE(said(waits).find("did not want to go on"), std::string::npos);
+  EXPECT_NE(said(waits).find("chose not to continue"), std::string::npos);
 }
 
 TEST_F(WaitTest, the_last_look_counts_also_after_a_no) {

@@ -16,7 +16,7 @@ namespace watchdog {
 /// session's process; 0: unknown.
 [[nodiscard]] std::string why_over(Ruling verdict, const Awaited& awaited, const WaitMemory& memory,
                                    std::int64_t pid = 0);
-/// Follows that cause if a person was asked and did not go on.
+/// Follows that cause if a person chose not to continue.
 inline constexpr const char* refused_to_go_on = "; the person who was asked chose not to continue";
 
 /// Returns the state of a session in one line, for the failure of a wait.
