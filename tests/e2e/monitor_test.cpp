@@ -618,7 +618,7 @@ TEST_F(Monitor, demo_shows_its_agents_as_they_are) {
 }
 
 TEST_F(Monitor, replays_recorded_runs_and_twice_the_same) {
-  auto traces = test::recorded_runs();
+  auto traces = test::some_recorded_runs();
   for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(PROJECT_ROOT) /
                                                                "tests/data/traces"))
     traces.push_back(entry.path());

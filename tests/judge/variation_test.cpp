@@ -282,15 +282,6 @@ Course course_of(const std::vector<Report>& run, Change&& change) {
   return course;
 }
 
-/// The recorded runs: all of them, but each fifth under a sanitizer.
-std::vector<std::string> some_recorded_runs() {
-  const auto files = test::recorded_runs();
-  const auto stride = static_cast<std::size_t>(100 / test::repetitions(100, 1));
-  std::vector<std::string> some;
-  for (std::size_t at = 0; at < files.size(); at += stride) some.push_back(files[at]);
-  return some;
-}
-
 /// As a result of that tool would be marked, whatever it is called in the run.
 void mark_as(const char* tool, Report& report) {
   auto copy = report;
@@ -300,7 +291,7 @@ void mark_as(const char* tool, Report& report) {
 }
 
 TEST(DecoratedRuns, random_decoration_changes_no_conclusion) {
-  const auto files = some_recorded_runs();
+  const auto files = test::some_recorded_runs();
   if (files.empty()) GTEST_SKIP() << test::no_recorded_runs;
   int loops = 0;
   int others = 0;
@@ -336,7 +327,7 @@ TEST(DecoratedRuns, random_decoration_changes_no_conclusion) {
 }
 
 TEST(DecoratedRuns, real_progress_is_not_a_loop) {
-  const auto files = some_recorded_runs();
+  const auto files = test::some_recorded_runs();
   if (files.empty()) GTEST_SKIP() << test::no_recorded_runs;
   const std::array by_calls{Pattern::same_call,      Pattern::same_failing_call,
                             Pattern::cycle_of_calls, Pattern::repeated_calls,

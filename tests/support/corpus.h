@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "support/scenario.h"
+
 namespace watchdog::test {
 
 /// From WATCHDOG_CORPUS, else beside the project.
@@ -35,6 +37,15 @@ inline std::vector<std::string> recorded_runs() {
                                : "recorded runs used: " + std::to_string(traces.size()))
             << std::endl;
   return traces;
+}
+
+/// All recorded runs, but under a sanitizer each fifth.
+inline std::vector<std::string> some_recorded_runs() {
+  const auto traces = recorded_runs();
+  const auto stride = static_cast<std::size_t>(100 / repetitions(100, 1));
+  std::vector<std::string> some;
+  for (std::size_t at = 0; at < traces.size(); at += stride) some.push_back(traces[at]);
+  return some;
 }
 
 }  // namespace watchdog::test
