@@ -19,7 +19,7 @@ const columns = [
   { key: null, name: 'Why' },
   { key: null, name: 'Last 30 min' },
   { key: 'doing', name: 'Doing' },
-  { key: 'tokens', name: 'Tokens', number: true },
+  { key: 'tokens', name: 'Tokens · cost', number: true },
   { key: 'changed', name: 'Last change', number: true },
   { key: 'iteration', name: 'Iteration', number: true },
   { key: 'changes', name: 'Changes', number: true },

@@ -149,16 +149,30 @@ onPage('the word of no state is cut at any width', { path: '/?sort=session' }, a
   }
 });
 
+onPage('no figure and no heading is cut on a wide screen', { path: '/?sort=session' }, async (page) => {
+  const figures = ['106.9K · 12.04', '59 min ago', '100,000', '100,000', '59 min ago'];
+  for (const width of [1620, 1920, 2560]) {
+    await page.setViewportSize({ width, height: 900 });
+    const cut = await page.locator('.sessions').evaluate((table, figures) => {
+      const cells = [...table.querySelector('tbody tr:not(.gap)').children].slice(5);
+      const room = (node) => node.scrollWidth <= node.clientWidth;
+      const wide = figures.filter((text, at) => { cells[at].textContent = text; return !room(cells[at]); });
+      return [...wide, ...[...table.querySelectorAll('thead button')].filter((head) => !room(head)).map((head) => head.textContent)];
+    }, figures);
+    assert.deepEqual(cut, [], `at ${width} px`);
+  }
+});
+
 onPage('the group that needs nobody is named where it begins', { viewport: { width: 1280, height: 3600 } }, async (page) => {
   const names = await page.locator('.sessions tbody tr:not(.gap)').evaluateAll((rows) => rows.map((row) => {
-    const { content } = getComputedStyle(row.querySelector('th'), '::before');
+    const { content } = getComputedStyle(row.querySelector('td:nth-child(4)'), '::before');
     return content === 'none' || content === 'normal' ? null : [row.className, content.replaceAll('"', '')];
   }).filter(Boolean));
   assert.deepEqual(names.map(([, name]) => name), [...new Set(names.map(([, name]) => name))], 'each once');
   assert.ok(names.length >= 2);
   for (const [look, name] of names) assert.equal(look, `row-${name.toLowerCase()}`);
   await page.getByRole('button', { name: 'Session', exact: true }).click();
-  const shown = await page.locator('.sessions tbody th').evaluateAll((heads) => heads.filter((head) => getComputedStyle(head, '::before').content !== 'none').length);
+  const shown = await page.locator('.sessions tbody td:nth-child(4)').evaluateAll((cells) => cells.filter((cell) => getComputedStyle(cell, '::before').content !== 'none').length);
   assert.equal(shown, 0, 'not in another order');
 });
 
@@ -210,7 +224,7 @@ onPage('lifecycle, agent and text filter together', { path: '/?lifecycle=complet
 onPage('every column sorts both ways', { viewport: { width: 1700, height: 900 } }, async (page) => {
   for (const [session, tokens] of [['saving', 9], ['lavish', 9000]])
     await monitor.report(session, change('begun'), { kind: 'budget', name: 'update', tokens, max_tokens: 10000 });
-  for (const name of ['Session', 'Doing', 'Tokens', 'Iteration', 'Changes', 'Last change', 'Heartbeat']) {
+  for (const name of ['Session', 'Doing', 'Tokens · cost', 'Iteration', 'Changes', 'Last change', 'Heartbeat']) {
     const head = page.locator('thead th', { has: page.getByRole('button', { name, exact: true }) });
     await head.getByRole('button').click();
     assert.equal(await head.getAttribute('aria-sort'), 'ascending');
