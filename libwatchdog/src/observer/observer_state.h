@@ -587,7 +587,7 @@ struct Observer::State {
       }
       count = ends.size();
       if (ends.empty()) return {};
-      if (auto ended = store.append(ends); !ended) return ended.error();
+      if (auto stored = store.append(ends); !stored) return stored.error();
       if (auto caught = catch_up(); !caught) return caught;
       return keep();
     });

@@ -260,8 +260,8 @@ Result<ExecProcess> ExecProcess::start(const SpawnSpec& spec, const std::string&
                                  std::string(name_of(spec.survivors)), spec.cwd.string()};
   words.insert(words.end(), spec.argv.begin(), spec.argv.end());
   std::vector<std::string> variables;
-  for (const auto& [name, value] : environment_for(spec, mark))
-    variables.push_back(name + "=" + value);
+  for (const auto& [variable, value] : environment_for(spec, mark))
+    variables.push_back(variable + "=" + value);
 
   ExecProcess started;
   pid_t pid = -1;

@@ -275,13 +275,13 @@ std::vector<MessageMade> Store::State::Alerts::messages_after(Instant then, int 
   return messages;
 }
 
-void Store::State::Alerts::send_together(const std::vector<std::int64_t>& alerts,
+void Store::State::Alerts::send_together(const std::vector<std::int64_t>& ids,
                                          const std::string& parent, Instant at) {
   std::string message;
   auto& send = log_.sql("UPDATE alerts SET message = ?, told_tick = ?, parent = ? WHERE id = ?");
-  for (std::size_t index = 0; index < alerts.size(); ++index) {
+  for (std::size_t index = 0; index < ids.size(); ++index) {
     if (index % alerts_max == 0) message = new_ulid(log_.options.clock->wall());
-    send.reset().bind(1, message).bind(2, ticks(at)).bind(3, parent, true).bind(4, alerts[index]);
+    send.reset().bind(1, message).bind(2, ticks(at)).bind(3, parent, true).bind(4, ids[index]);
     send.run();
   }
 }
@@ -316,13 +316,13 @@ void Store::State::Alerts::make_messages(const AlertRules& rules) {
   const auto grouping =
       group_alerts(parents, messages_after(at - rules.group_window, rules.messages_max), at, rules);
   for (const auto& group : grouping.messages) {
-    std::vector<std::int64_t> alerts;
+    std::vector<std::int64_t> together;
     auto parent = parents[group.front()];
     for (const auto index : group) {
-      alerts.push_back(ids[index]);
+      together.push_back(ids[index]);
       if (parents[index] != parent) parent.clear();
     }
-    send_together(alerts, parent, at);
+    send_together(together, parent, at);
   }
   has_new_messages = has_new_messages || !grouping.messages.empty();
   auto next = all ? grouping.next : std::min(waits_until, grouping.next);
