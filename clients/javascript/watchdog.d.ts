@@ -20,7 +20,7 @@ export interface Progress {
 }
 export type Outcome = 'completed' | 'failed' | 'incomplete' | 'cancelled';
 export type Health = 'unknown' | 'starting' | 'progressing' | 'slow' | 'suspect' | 'stuck' | 'looping' | 'blocked' | 'silent' | 'dead' | 'idle';
-/** One event as the monitor stores it: schemas/stored_event.schema.json. */
+/** One event as the monitor stores it: `stored` in schemas/event.schema.json. */
 export interface StoredEvent { seq: number; at_ms: number; kind: string; [more: string]: any }
 
 export interface ReporterOptions {

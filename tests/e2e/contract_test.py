@@ -32,7 +32,7 @@ from otlp_contract import telemetry_is_taken
 from page_contract import pages_are_served
 from process_facts import facts_of
 from server import Server
-from specification import METHODS, Specification, lint, objects_in
+from specification import METHODS, Specification, empty_members, lint, objects_in
 from stream_contract import rows_and_streams_are_told
 from turns_contract import turns_are_told
 
@@ -154,7 +154,7 @@ class Contract:
     def body_faults(self, documented, response, value):
         """What is wrong with the body; also whether its schema would have noticed a field too many."""
         media = documented["content"].get(response.getheader("Content-Type"), {"schema": True})
-        faults = self.specification.faults_of(value, media["schema"])
+        faults = self.specification.faults_of(value, media["schema"]) + empty_members(value)
         # The messages of another protocol have schemas of their own.
         strange = None if faults or "McpMessage" in json.dumps(media["schema"]) else copy.deepcopy(value)
         for place, node in list(objects_in(strange)):

@@ -25,6 +25,13 @@ def objects_in(value, place=""):
             yield from objects_in(member, place + "[]")
 
 
+def empty_members(page):
+    """The members of stored events that should be absent. A schema cannot say that and refuse unknown members too."""
+    may_be_empty = {"args", "data", "confidence", "reason", "limit", "boot_id", "host"}
+    events = page.get("events", []) if isinstance(page, dict) else []
+    return [f"{name} is null or empty" for event in events for name in event.keys() - may_be_empty if event[name] in (None, "")]
+
+
 class Operation:
     """One method of one path."""
 
