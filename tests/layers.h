@@ -100,18 +100,22 @@ inline const std::map<std::string, Set, std::less<>> may_include = {
     // the Model Context Protocol
     {"monitor/mcp",
      {"monitor/ingest", "monitor/process", "monitor/core", "monitor/api", "monitor/terminal"}},
+    // the proxy of tool servers: messages and calls, no processes
+    {"monitor/mcp/proxy",
+     {"monitor/ingest", "monitor/process", "monitor/core", "monitor/api", "monitor/terminal",
+      "monitor/mcp"}},
     // the commands
     {"monitor/cli",
      {"monitor/ingest", "monitor/follow", "monitor/setup", "monitor/process", "monitor/wrapper",
       "monitor/core", "monitor/alerts", "monitor/export", "monitor/service", "monitor/api",
       "monitor/http", "monitor/proxy/sessions", "monitor/proxy/server", "monitor/proxy/connection",
-      "monitor/terminal", "monitor/mcp"}},
+      "monitor/terminal", "monitor/mcp", "monitor/mcp/proxy"}},
     // the program
     {"monitor",
      {"monitor/ingest", "monitor/follow", "monitor/setup", "monitor/process", "monitor/wrapper",
       "monitor/core", "monitor/alerts", "monitor/export", "monitor/service", "monitor/api",
       "monitor/http", "monitor/proxy/sessions", "monitor/proxy/server", "monitor/proxy/connection",
-      "monitor/terminal", "monitor/mcp", "monitor/cli", "monitor/postgres"}},
+      "monitor/terminal", "monitor/mcp", "monitor/mcp/proxy", "monitor/cli", "monitor/postgres"}},
 };
 
 }  // namespace watchdog::test

@@ -113,6 +113,7 @@ const std::map<std::string, Set, std::less<>> foreign = {
       "monitor/follow",
       "monitor/terminal",
       "monitor/mcp",
+      "monitor/mcp/proxy",
       "monitor/alerts"}},
     {"toml++/", {"config"}},
     {"openssl/",

@@ -34,6 +34,7 @@ void add_hooks(CommandLine& line);
 void add_env(CommandLine& line);
 void add_follow(CommandLine& line);
 void add_mcp(CommandLine& line);
+void add_mcp_proxy(CommandLine& line);
 void add_run(CommandLine& line);
 void add_replay(CommandLine& line);
 void add_predict(CommandLine& line);
@@ -42,10 +43,11 @@ void add_man(CommandLine& line);
 
 /// Every command, in the order in which `--help` lists them.
 inline constexpr void (*all_commands[])(CommandLine&) = {
-    add_serve,      add_proxy,   add_demo,       add_config, add_status, add_sessions, add_watch,
-    add_events,     add_explain, add_turns,      add_alerts, add_cancel, add_wait,     add_check,
-    add_report,     add_audit,   add_forget,     add_backup, add_copy,   add_ready,    add_doctor,
-    add_self_check, add_service, add_hooks,      add_env,    add_follow, add_mcp,      add_run,
-    add_replay,     add_predict, add_completion, add_man};
+    add_serve,   add_proxy,      add_demo,    add_config,     add_status,  add_sessions,
+    add_watch,   add_events,     add_explain, add_turns,      add_alerts,  add_cancel,
+    add_wait,    add_check,      add_report,  add_audit,      add_forget,  add_backup,
+    add_copy,    add_ready,      add_doctor,  add_self_check, add_service, add_hooks,
+    add_env,     add_follow,     add_mcp,     add_mcp_proxy,  add_run,     add_replay,
+    add_predict, add_completion, add_man};
 
 }  // namespace watchdog::monitor

@@ -42,18 +42,18 @@ std::uint64_t identity_of(const Report& report) {
 }
 
 /// Returns the source that reports of this origin are compared as. Those that name their own
-/// sessions and calls count as the agent.
+/// sessions and calls count as the agent. The proxy of tool servers reports calls of the agent.
 constexpr ReportOrigin source_of(ReportOrigin origin) {
   switch (origin) {
     case ReportOrigin::hooks:
     case ReportOrigin::proxy:
     case ReportOrigin::otlp:
     case ReportOrigin::transcript:
+    case ReportOrigin::mcp:
       return origin;
     case ReportOrigin::unknown:
     case ReportOrigin::agent:
     case ReportOrigin::run:
-    case ReportOrigin::mcp:
     case ReportOrigin::monitor:
       break;
   }
@@ -64,10 +64,11 @@ constexpr unsigned bit_of(ReportOrigin source) {
   return 1U << static_cast<unsigned>(source);
 }
 
-/// Returns the possible sources of a stored report. Hooks and OpenTelemetry make ids of their own.
+/// Returns the possible sources of a stored report. Some make ids of their own.
 unsigned sources_of(std::string_view event_id) {
   if (event_id.starts_with("hook:")) return bit_of(ReportOrigin::hooks);
   if (event_id.starts_with("otlp:")) return bit_of(ReportOrigin::otlp);
+  if (event_id.starts_with("mcp:")) return bit_of(ReportOrigin::mcp);
   return bit_of(ReportOrigin::agent) | bit_of(ReportOrigin::proxy);
 }
 
@@ -221,6 +222,7 @@ void Joiner::join_call(SessionReports& joined, Report& report, unsigned by) {
   if (found != joined.calls.rend() && (found->reported.by & by) == 0) {
     name(found->reported, report, by);
     found->other_id = report.call_id;
+    found->other_tool = report.name;
     return;
   }
   auto& call = added(joined);
@@ -240,7 +242,8 @@ void Joiner::join_result(SessionReports& joined, Report& report, unsigned by) {
     if ((call.answered.by & by) != 0) return false;
     const auto& id = call.id.empty() ? call.other_id : call.id;
     if (!id.empty() && !report.call_id.empty()) return id == report.call_id;
-    return (call.reported.by & by) != 0 && call.tool == report.name;
+    const bool is_named = call.tool == report.name || call.other_tool == report.name;
+    return (call.reported.by & by) != 0 && is_named;
   };
   Call* call = nullptr;
   if (report.call_id.empty()) {  // calls without ids are answered in their order
@@ -258,6 +261,9 @@ void Joiner::join_result(SessionReports& joined, Report& report, unsigned by) {
     call->id = report.call_id;
     call->tool = report.name;
   }
+  // As its call is stored, so the two belong together.
+  if (report.call_id.empty()) report.call_id = call->id;
+  if (report.call_id.empty()) report.name = call->tool;
   name(call->answered, report, by);
   report.call_id = call->id;
 }

@@ -54,6 +54,7 @@ class Joiner {
     std::string id;  ///< Of the first report. Empty: hooks of some agents have none.
     std::string other_id;
     std::string tool;  ///< As the first called it.
+    std::string other_tool;
     std::uint64_t arguments = 0;
     Reported reported;
     Reported answered;

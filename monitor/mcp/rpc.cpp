@@ -5,26 +5,6 @@
 namespace watchdog::monitor::mcp {
 namespace {
 
-/// True if arrays and objects are nested deeper than is allowed. Texts are skipped.
-bool is_too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_text = false;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char letter = text[at];
-    if (in_text) {
-      if (letter == '\\') ++at;
-      if (letter == '"') in_text = false;
-    } else if (letter == '"') {
-      in_text = true;
-    } else if (letter == '[' || letter == '{') {
-      if (++depth > message_depth_max) return true;
-    } else if (letter == ']' || letter == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
-
 bool is_id(const json& id) {
   constexpr std::size_t id_bytes_max = 256;
   return id.is_number_integer() ||
@@ -36,6 +16,25 @@ RpcError invalid(std::string message, json id = nullptr) {
 }
 
 }  // namespace
+
+bool is_too_deep(std::string_view text, int depth_max) {
+  int depth = 0;
+  bool in_text = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char letter = text[at];
+    if (in_text) {
+      if (letter == '\\') ++at;
+      if (letter == '"') in_text = false;
+    } else if (letter == '"') {
+      in_text = true;
+    } else if (letter == '[' || letter == '{') {
+      if (++depth > depth_max) return true;
+    } else if (letter == ']' || letter == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
 
 Result<Message, RpcError> message_from(std::string_view text) {
   if (is_too_deep(text))

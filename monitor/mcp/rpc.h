@@ -53,6 +53,9 @@ struct Message {
   json result{};  ///< Of a response; null: it is an error.
 };
 
+/// True if arrays and objects are nested deeper. Texts are skipped. Pure.
+[[nodiscard]] bool is_too_deep(std::string_view text, int depth_max = message_depth_max);
+
 /// Reads one message. Errors: `rpc_parse_error` (no JSON), `rpc_invalid_request` (nested too deep,
 /// a batch, no JSON-RPC 2.0). Pure.
 [[nodiscard]] Result<Message, RpcError> message_from(std::string_view text);

@@ -222,6 +222,20 @@ TEST(Joiner, call_is_kept_once_with_both_names_in_either_order) {
   }
 }
 
+TEST(Joiner, calls_that_the_proxy_of_tool_servers_sees_too_are_kept_once) {
+  for (const bool proxy_knows_id : {false, true}) {
+    Joined joined;
+    const std::string id = proxy_knows_id ? "c1" : "";
+    joined.post(ReportOrigin::hooks, {made(ReportKind::tool_call, "mcp__t__find", "{}", "c1")});
+    joined.post(ReportOrigin::mcp, {made(ReportKind::tool_call, "find", "{}", id)});
+    joined.post(ReportOrigin::mcp, {made(ReportKind::tool_result, "find", "x", id)});
+    joined.post(ReportOrigin::hooks, {made(ReportKind::tool_result, "mcp__t__find", "x", "c1")});
+    EXPECT_EQ(joined.count(ReportKind::tool_call), 1) << proxy_knows_id;
+    EXPECT_EQ(joined.count(ReportKind::tool_result), 1) << proxy_knows_id;
+    EXPECT_EQ(joined.events().back().report.call_id, "c1") << proxy_knows_id;
+  }
+}
+
 TEST(Joiner, ids_that_come_again_are_other_calls) {
   // Some model servers begin to count their ids again with each answer.
   Joined joined;
@@ -251,8 +265,8 @@ TEST(Joiner, reports_from_a_single_source_stay_unchanged) {
     for (const auto& report : batch.reports) EXPECT_EQ(report.event_id, "");
   }
   // Programs that name their own calls count as the agent beside each other.
-  for (const auto by : {ReportOrigin::unknown, ReportOrigin::agent, ReportOrigin::run,
-                        ReportOrigin::mcp, ReportOrigin::monitor}) {
+  for (const auto by :
+       {ReportOrigin::unknown, ReportOrigin::agent, ReportOrigin::run, ReportOrigin::monitor}) {
     Batch batch{.session = "own",
                 .creation = Creation::attach,
                 .spec = {},

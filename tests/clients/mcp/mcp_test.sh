@@ -13,4 +13,4 @@ if ! cmp -s package-lock.json node_modules/installed; then
   npm ci --no-audit --no-fund --loglevel=error
   cp package-lock.json node_modules/installed
 fi
-WATCHDOG_MONITOR=$monitor WATCHDOG_MCP_DATA=$source/../../data/mcp exec node --test --test-timeout=300000 mcp.test.mjs
+WATCHDOG_MONITOR=$monitor WATCHDOG_MCP_DATA=$source/../../data/mcp exec node --test --test-timeout=300000 mcp.test.mjs mcp_proxy.test.mjs

@@ -1,0 +1,173 @@
+// The client's messages pass whether or not a monitor can be reached: reports have a thread of
+// their own. A session that the agent names is the agent's: nothing here begins or ends it. Without
+// such a name the proxy has a session of its own.
+#include <signal.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "cli/call_reports.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/stdio_proxy.h"
+#include "facts/ids.h"
+#include "terminal/output.h"
+
+namespace watchdog::monitor {
+namespace {
+
+struct McpProxyOptions {
+  Endpoint::Options endpoint;
+  std::string session;
+  std::string name;
+  double deadline_seconds = 120;
+  double kill_after_seconds = 0;
+  std::vector<std::string> words;
+};
+
+constexpr const char* mcp_proxy_footer =
+    "Usage: watchdog-monitor mcp-proxy [OPTIONS] -- COMMAND [ARGUMENTS]\n"
+    "\n"
+    "An MCP client starts this program instead of a tool server, and this program starts the "
+    "server. All messages pass unchanged. Each call of a tool is reported to the agent's session: "
+    "--session, $WATCHDOG_SESSION, the session that opencode and Codex name with the call, "
+    "$CLAUDE_CODE_SESSION_ID, else a session of its own.\n"
+    "\n"
+    "A call may take as long as it moves: its progress rises, the server sends messages, or its "
+    "task changes. While the server's processes use CPU or disks, the deadline is put off up to "
+    "ten times. A call that does not move is cancelled, and the client gets a result that says so. "
+    "Nothing is ever sent twice.\n"
+    "\n"
+    "Exit codes: the server's, or 128 + a signal; 126 it cannot be run, 127 it does not exist, 2 "
+    "usage, 3 settings are wrong.";
+
+/// Whose session a call belongs to.
+class CallSessions {
+ public:
+  explicit CallSessions(const McpProxyOptions& options) : name_(options.name) {
+    fixed_ = options.session.empty() ? environment("WATCHDOG_SESSION") : options.session;
+    if (!is_session_id(fixed_)) fixed_.clear();
+    usual_ = environment("CLAUDE_CODE_SESSION_ID");
+    if (!is_session_id(usual_)) usual_.clear();
+    if (!has_own()) return;
+    own_ = "mcp-" + new_ulid(system_clock().wall());
+  }
+
+  [[nodiscard]] bool has_own() const { return fixed_.empty() && usual_.empty(); }
+
+  void add(CallReports& reports, const std::string& session, const std::string& client,
+           Report report, std::size_t open) {
+    const auto& owner = !fixed_.empty()    ? fixed_
+                        : !session.empty() ? session
+                        : !usual_.empty()  ? usual_
+                                           : own_;
+    SessionSpec spec{.agent = client.empty() ? "mcp-client" : client,
+                     .labels = {{"via", "mcp-proxy"}, {"tool_server", name_}}};
+    if (const auto valid = check(spec); !valid) spec.agent = "mcp-client";
+    if (owner != own_) return reports.add(owner, spec, std::move(report));
+    if (!std::exchange(has_begun_, true)) {
+      Report start;
+      start.kind = ReportKind::start;
+      start.detail = this_process();
+      reports.add(own_, spec, std::move(start));
+    }
+    spec_ = spec;
+    const bool is_end = report.kind == ReportKind::tool_result || is_failure(report.kind);
+    reports.add(own_, spec, std::move(report));
+    if (!is_end || open > 0) return;
+    Report idle;
+    idle.kind = ReportKind::idle;
+    reports.add(own_, spec, std::move(idle));
+  }
+
+  /// The client is gone, and with it a session that only the proxy reports.
+  void end(CallReports& reports) {
+    if (!has_begun_) return;
+    Report report;
+    report.kind = ReportKind::end;
+    report.detail = Outcome{.stated = false};
+    reports.add(own_, spec_, std::move(report));
+  }
+
+ private:
+  std::string name_;
+  std::string fixed_;
+  std::string usual_;
+  std::string own_;
+  SessionSpec spec_;
+  bool has_begun_ = false;
+};
+
+std::optional<Millis> millis_of(double seconds) {
+  if (seconds <= 0) return std::nullopt;
+  return Millis{static_cast<std::int64_t>(seconds * 1'000)};
+}
+
+/// The name of the server in the session: its program.
+std::string program_name(const std::string& word) {
+  return word.substr(word.find_last_of('/') + 1);
+}
+
+}  // namespace
+
+static int mcp_proxy(McpProxyOptions options) {
+  if (!options.session.empty() && !is_session_id(options.session)) {
+    warn("--session must be 1 to 128 of A-Z a-z 0-9 . _ : @ -");
+    return exit_usage;
+  }
+  if (options.name.empty()) options.name = program_name(options.words.front());
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
+  // Before any thread: threads inherit it.
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  CallSessions sessions(options);
+  StdioProxyOptions proxy{.words = options.words,
+                          .kill_after = millis_of(options.kill_after_seconds)};
+  proxy.book.idle = millis_of(options.deadline_seconds);
+  proxy.book.token_prefix = "watchdog-" + new_ulid(system_clock().wall()).substr(16);
+  proxy.book.names_calls = sessions.has_own();
+  int code = 0;
+  {
+    CallReports reports(options.endpoint, "mcp",
+                        [](const std::string& words) { print_error("watchdog: " + words + "\n"); });
+    code = run_stdio_proxy(proxy, [&](const std::string& session, const std::string& client,
+                                      Report report, std::size_t open) {
+      sessions.add(reports, session, client, std::move(report), open);
+    });
+    sessions.end(reports);
+  }
+  // A thread that waits for a monitor must not outlive what it uses.
+  std::_Exit(code);
+}
+
+void add_mcp_proxy(CommandLine& line) {
+  const auto sources = std::make_shared<Sources>();
+  const auto options = std::make_shared<McpProxyOptions>();
+  auto* command = line.app.add_subcommand(
+      "mcp-proxy", "Run a tool server of MCP, and give up calls of it that do not move");
+  command
+      ->add_option("--deadline", options->deadline_seconds,
+                   "Longest time without movement of a call; 0: none (default: 120)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.0, 86'400.0).description(""));
+  command
+      ->add_option("--kill-after", options->kill_after_seconds,
+                   "End the server this long after a call was given up, if it is still at work and "
+                   "no other call is open; 0: never (default: 0)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.0, 86'400.0).description(""));
+  command->add_option("--session", options->session, "Session of all calls");
+  command->add_option("--name", options->name,
+                      "Name of the tool server in sessions (default: its program)");
+  command->add_option("command", options->words, "The tool server and its arguments, after --")
+      ->required();
+  add_endpoint(*command, options->endpoint);
+  add_config(*command, *sources);
+  command->callback([&line, options, sources] {
+    line.code = with_settings(*sources, [&] { return mcp_proxy(*options); });
+  });
+  command->footer(mcp_proxy_footer);
+}
+
+}  // namespace watchdog::monitor

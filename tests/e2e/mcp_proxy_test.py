@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""The proxy of tool servers, between a client's pipe and a real server process.
+
+Usage: mcp_proxy_test.py MONITOR
+"""
+
+import http.client
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+from server import Server
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+TOOLS = (sys.executable, str(pathlib.Path(__file__).parent / "tool_server.py"))
+PATIENCE_S = 60
+SESSIONS = "/api/autonomous/sessions"
+NOBODY = ("--server", "http://127.0.0.1:9")
+
+
+class Client:
+    """Speaks through the proxy, a line at a time."""
+
+    def __init__(self, *arguments, environment=None, tools=TOOLS):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("WATCHDOG_", "CLAUDE_"))}
+        self.process = subprocess.Popen([PROGRAM, "mcp-proxy", *arguments, "--", *tools], env=clean | (environment or {}),
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.number = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.end()
+        for file in (self.process.stdin, self.process.stdout, self.process.stderr):
+            file.close()
+
+    def say(self, text):
+        self.process.stdin.write((text if isinstance(text, str) else json.dumps({"jsonrpc": "2.0", **text})).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def hear(self):
+        return json.loads(self.process.stdout.readline())
+
+    def begin(self, name="a-client"):
+        self.say({"id": "begin", "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": name, "version": "1"}}})
+        answer = self.hear()
+        self.say({"method": "notifications/initialized"})
+        return answer
+
+    def call(self, tool, meta=None, **arguments):
+        self.number += 1
+        params = {"name": tool, "arguments": arguments} | ({"_meta": meta} if meta else {})
+        self.say({"id": self.number, "method": "tools/call", "params": params})
+        return self.number
+
+    def text_of(self, number):
+        answer = self.hear()
+        assert answer.get("id") == number, answer
+        return answer["result"]["content"][0]["text"]
+
+    def end(self):
+        self.process.stdin.close()
+        return self.process.wait(PATIENCE_S)
+
+
+class Proxied(unittest.TestCase):
+    def client(self, *arguments, **more):
+        return self.enterContext(Client(*arguments, **more))
+
+    def test_calls_go_through_without_a_monitor(self):
+        client = self.client(*NOBODY)
+        self.assertEqual(client.begin()["result"]["serverInfo"]["name"], "tools")
+        self.assertIn("watchdog-", client.text_of(client.call("meta")))
+        self.assertEqual(client.text_of(client.call("meta", {"progressToken": 5})), '{"progressToken": 5}')
+        self.assertEqual(client.end(), 0)
+
+    def test_a_long_call_that_moves_is_left_alone_and_its_progress_is_swallowed(self):
+        client = self.client(*NOBODY, "--deadline", "2")
+        client.begin()
+        began = time.monotonic()
+        self.assertEqual(client.text_of(client.call("work", steps=10)), "worked")
+        self.assertGreater(time.monotonic() - began, 2.5)
+
+    def test_progress_that_the_client_asked_for_reaches_it(self):
+        client = self.client(*NOBODY)
+        client.begin()
+        number = client.call("work", {"progressToken": "t"}, steps=3)
+        told = [client.hear() for _ in range(3)]
+        self.assertEqual([note["params"]["progress"] for note in told], [1, 2, 5])
+        self.assertEqual({note["params"]["progressToken"] for note in told}, {"t"})
+        self.assertEqual(client.text_of(number), "worked")
+
+    def test_a_stuck_call_is_given_up_and_wedges_no_other(self):
+        client = self.client(*NOBODY, "--deadline", "2")
+        client.begin()
+        stuck = client.call("hang")
+        for _ in range(20):
+            self.assertIn("watchdog-", client.text_of(client.call("meta")))
+        words = client.text_of(stuck)
+        self.assertRegex(words, r'^\[TIMEOUT\] Tool "hang" made no progress for 2s \(ran 2\.\ds\)\.\nEffects: unknown - ')
+        self.assertIn("State: still running", words)
+        self.assertIn("watchdog-", client.text_of(client.call("meta")))
+        client.end()
+        self.assertIn(f"cancelled {stuck}", client.process.stderr.read().decode())
+
+    def test_a_late_result_is_dropped(self):
+        client = self.client(*NOBODY, "--deadline", "1")
+        client.begin()
+        self.assertIn("[TIMEOUT]", client.text_of(client.call("late", seconds=2)))
+        time.sleep(1.5)
+        self.assertIn("watchdog-", client.text_of(client.call("meta")))
+
+    def test_a_busy_server_is_not_given_up(self):
+        client = self.client(*NOBODY, "--deadline", "4")
+        client.begin()
+        self.assertEqual(client.text_of(client.call("burn", seconds=9)), "burned")
+
+    def test_a_dead_server_answers_and_begins_again(self):
+        client = self.client(*NOBODY)
+        before = client.begin()["result"]["serverInfo"]["version"]
+        stuck, dead = client.call("hang"), client.call("die")
+        answers = {answer["id"]: answer["result"] for answer in (client.hear(), client.hear())}
+        self.assertEqual(set(answers), {stuck, dead})
+        for answer in answers.values():
+            self.assertTrue(answer["isError"])
+            self.assertIn("exited with code 3 before it answered. Effects: unknown", answer["content"][0]["text"])
+        self.assertNotEqual(client.text_of(client.call("pid")), before)
+        client.say({"id": "p", "method": "ping"})
+        self.assertEqual(client.hear(), {"jsonrpc": "2.0", "id": "p", "result": {}})
+
+    def test_a_server_that_hangs_on_is_ended_only_if_the_owner_chose_so(self):
+        client = self.client(*NOBODY, "--deadline", "1", "--kill-after", "1")
+        before = client.begin()["result"]["serverInfo"]["version"]
+        self.assertIn("[TIMEOUT]", client.text_of(client.call("hang")))
+        until = time.monotonic() + PATIENCE_S
+        while (after := client.text_of(client.call("pid"))) == before and time.monotonic() < until:
+            time.sleep(0.3)
+        self.assertNotEqual(after, before)
+
+    def test_a_server_that_cannot_start_ends_the_proxy(self):
+        client = self.client(*NOBODY, tools=("/nonexistent/server",))
+        self.assertEqual(client.process.wait(PATIENCE_S), 127)
+        self.assertIn("/nonexistent/server cannot be started: No such file", client.process.stderr.read().decode())
+        client = self.client(*NOBODY, tools=("sh", "-c", "exit 7"))
+        self.assertEqual(client.process.wait(PATIENCE_S), 7)
+
+    def test_hostile_bytes_pass_or_are_refused(self):
+        client = self.client(*NOBODY)
+        client.begin()
+        number = client.call("noise", bytes=3_000_000)
+        self.assertEqual(client.process.stdout.readline(), b"not JSON\n")
+        self.assertEqual(len(client.text_of(number)), 3_000_000)
+        client.say("{")
+        self.assertEqual(client.hear()["error"]["message"], "not JSON")
+        client.say('{"jsonrpc":"2.0","id":1,"method":"x","params":"' + "x" * 33_600_000 + '"}')
+        self.assertIn("at most 33554432 bytes", client.hear()["error"]["message"])
+        number = client.call("noise", bytes=33_600_000)
+        self.assertEqual(client.process.stdout.readline(), b"not JSON\n")
+        self.assertIn("sent more than 33554432 bytes", client.text_of(number))
+        self.assertIn("watchdog-", client.text_of(client.call("meta")))
+
+    def test_signals_reach_the_server(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            client = self.client(*NOBODY)
+            client.begin()
+            client.process.send_signal(number)
+            self.assertEqual(client.process.wait(PATIENCE_S), 128 + number)
+
+    def test_a_server_that_ignores_the_end_of_its_input_is_ended(self):
+        client = self.client(*NOBODY, tools=("sh", "-c", 'read line; echo "{\\"jsonrpc\\":\\"2.0\\",\\"id\\":\\"begin\\",\\"result\\":{}}"; sleep 1000'))
+        client.begin()
+        began = time.monotonic()
+        self.assertEqual(client.end(), 128 + signal.SIGTERM)
+        self.assertGreater(time.monotonic() - began, 5)
+
+
+class Reported(unittest.TestCase):
+    def setUp(self):
+        self.server = self.enterContext(Server(PROGRAM))
+        self.where = ("--server", f"http://{self.server.host}")
+
+    def get(self, path):
+        connection = http.client.HTTPConnection(self.server.host, timeout=PATIENCE_S)
+        connection.request("GET", path, headers={"Authorization": f"Bearer {self.server.secret}"})
+        answer = json.loads(connection.getresponse().read())
+        connection.close()
+        return answer
+
+    def events(self, session):
+        return [(event["kind"], event.get("name")) for event in self.get(f"{SESSIONS}/{session}/events")["events"]
+                if event["kind"] != "observer"]
+
+    def test_calls_belong_to_the_session_of_the_environment(self):
+        with Client(*self.where, "--deadline", "1", environment={"WATCHDOG_SESSION": "mine"}) as client:
+            client.begin()
+            client.text_of(client.call("meta"))
+            client.text_of(client.call("fail"))
+            client.text_of(client.call("hang"))
+            client.end()
+        calls = [event for event in self.events("mine")]
+        self.assertEqual(calls, [("tool_call", "meta"), ("tool_result", "meta"), ("tool_call", "fail"), ("error", "fail"),
+                                 ("tool_call", "hang"), ("tool_timeout", "hang")])
+        document = self.get("/api/autonomous/progress/mine")
+        self.assertEqual([source["source"] for source in document["sources"]], ["mcp"])
+        self.assertNotEqual(document["state"], "completed", "the session is the agent's")
+
+    def test_the_agents_hooks_and_the_proxy_count_a_call_once(self):
+        connection = http.client.HTTPConnection(self.server.host, timeout=PATIENCE_S)
+
+        def hook(event, **more):
+            connection.request("POST", "/api/hooks/claude-code", json.dumps({
+                "hook_event_name": event, "session_id": "joined", "tool_name": "mcp__tools__meta", "tool_input": {},
+                "tool_use_id": "toolu_1", **more}), {"Content-Type": "application/json", "Authorization": f"Bearer {self.server.secret}"})
+            response = connection.getresponse()
+            response.read()
+            self.assertEqual(response.status, 200)
+
+        hook("PreToolUse")
+        with Client(*self.where, environment={"CLAUDE_CODE_SESSION_ID": "joined"}) as client:
+            client.begin()
+            client.text_of(client.call("meta", {"claudecode/toolUseId": "toolu_1"}))
+            client.end()
+        hook("PostToolUse", tool_response="x")
+        kinds = [kind for kind, _ in self.events("joined")]
+        self.assertEqual((kinds.count("tool_call"), kinds.count("tool_result")), (1, 1), self.events("joined"))
+
+    def test_without_a_name_the_proxy_has_a_session_of_its_own(self):
+        with Client(*self.where) as client:
+            client.begin("some-agent")
+            client.text_of(client.call("meta"))
+            client.end()
+        row, = self.get(SESSIONS)["sessions"]
+        self.assertEqual((row["agent"], row["state"]), ("some-agent", "completed"))
+        self.assertEqual([kind for kind, _ in self.events(row["sessionId"])], ["start", "tool_call", "tool_result", "idle", "end"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,149 @@
+// Movement of a call, as tables; the time is a number.
+#include "mcp/proxy/movement.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace watchdog::test {
+namespace {
+
+using monitor::mcp::Movement;
+using monitor::mcp::Rhythm;
+
+constexpr Instant start{Millis{1'000'000}};
+
+Instant at(double seconds) {
+  return start + Millis{static_cast<std::int64_t>(seconds * 1'000)};
+}
+
+struct Step {
+  double seconds;
+  double value;
+  std::optional<double> total;
+  std::string_view words;
+  bool moves;
+};
+
+struct Table {
+  const char* name;
+  std::vector<Step> steps;
+};
+
+TEST(Movement, ProgressCountsWhenItRisesAndIsNotATimers) {
+  const auto infinite = std::numeric_limits<double>::infinity();
+  const std::vector<Table> tables = {
+      {"rising", {{1, 1, 10, "", true}, {2, 2, 10, "", true}, {9, 9, 10, "", true}}},
+      {"equal or falling", {{1, 5, {}, "", true}, {2, 5, {}, "", false}, {3, 4, {}, "a", false}}},
+      {"no number", {{1, std::nan(""), {}, "", false}, {2, infinite, {}, "", false}}},
+      {"a timer",
+       {{5, 1, {}, "working", true},
+        {10, 2, {}, "working", true},
+        {15, 3, {}, "working", true},
+        {20, 4, {}, "working", true},
+        {25, 5, {}, "working", true},
+        {30, 6, {}, "working", true},
+        {35, 7, {}, "working", false},
+        {40, 8, {}, "working", false},
+        {45, 9, {}, "linking", true}}},
+      {"a timer with a value above its total",
+       {{5, 101, 100, "", true},
+        {10, 102, 100, "", true},
+        {15, 103, 100, "", true},
+        {20, 104, 100, "", true},
+        {25, 105, 100, "", true},
+        {30, 106, 100, "", true},
+        {35, 107, 100, "", false}}},
+      {"items at an equal distance, towards a total",
+       {{5, 1, 50, "", true},
+        {10, 2, 50, "", true},
+        {15, 3, 50, "", true},
+        {20, 4, 50, "", true},
+        {25, 5, 50, "", true},
+        {30, 6, 50, "", true},
+        {35, 7, 50, "", true}}},
+      {"fast items",
+       {{0.1, 1, {}, "", true},
+        {0.2, 2, {}, "", true},
+        {0.3, 3, {}, "", true},
+        {0.4, 4, {}, "", true},
+        {0.5, 5, {}, "", true},
+        {0.6, 6, {}, "", true},
+        {0.7, 7, {}, "", true}}},
+      {"items at irregular distances",
+       {{5, 1, {}, "", true},
+        {10, 2, {}, "", true},
+        {13, 3, {}, "", true},
+        {21, 4, {}, "", true},
+        {24, 5, {}, "", true},
+        {33, 6, {}, "", true},
+        {36, 7, {}, "", true},
+        {45, 8, {}, "", true}}},
+  };
+  for (const auto& table : tables) {
+    Movement movement(Millis{120'000}, start);
+    for (const auto& step : table.steps)
+      EXPECT_EQ(movement.progress(step.value, step.total, step.words, at(step.seconds)), step.moves)
+          << table.name << " at " << step.seconds;
+  }
+}
+
+TEST(Movement, OnlyMovementAndBusyProcessesPutTheDeadlineOff) {
+  Movement movement(Millis{120'000}, start);
+  EXPECT_FALSE(movement.is_over(at(119)));
+  EXPECT_TRUE(movement.is_over(at(120)));
+  EXPECT_TRUE(movement.message("compiling a.c", at(100)));
+  EXPECT_FALSE(movement.is_over(at(219)));
+  EXPECT_TRUE(movement.task("2026-01-01T00:00:00Z", "", at(200)));
+  EXPECT_FALSE(movement.task("2026-01-01T00:00:00Z", "", at(210)));
+  EXPECT_TRUE(movement.task("2026-01-01T00:00:00Z", "reading", at(215)));
+  EXPECT_FALSE(movement.is_over(at(334)));
+  EXPECT_FALSE(movement.was_alive());
+  movement.alive(at(330));
+  EXPECT_TRUE(movement.was_alive());
+  EXPECT_FALSE(movement.is_over(at(449)));
+  EXPECT_TRUE(movement.is_over(at(450)));
+  EXPECT_EQ(movement.accepted(), 3);
+}
+
+TEST(Movement, BusyProcessesAloneDoNotPutItOffForEver) {
+  Movement movement(Millis{10'000}, start);
+  double seconds = 0;
+  while (!movement.is_over(at(seconds)) && seconds < 1'000) {
+    movement.alive(at(seconds));
+    ++seconds;
+  }
+  EXPECT_GE(seconds, 100);
+  EXPECT_LE(seconds, 120);
+}
+
+TEST(Movement, WithoutADeadlineACallIsNeverOver) {
+  Movement movement(std::nullopt, start);
+  movement.alive(at(1));
+  EXPECT_FALSE(movement.is_over(at(1e7)));
+  EXPECT_EQ(movement.next_expiry(), never);
+}
+
+TEST(Movement, WaitingForAPersonAndStallsOfTheMachineDoNotCount) {
+  Movement movement(Millis{120'000}, start);
+  movement.pause(at(100));
+  EXPECT_FALSE(movement.is_over(at(5'000)));
+  movement.resume(at(5'000));
+  EXPECT_FALSE(movement.is_over(at(5'019)));
+  movement.compensate(Millis{3'600'000});
+  EXPECT_FALSE(movement.is_over(at(8'619)));
+  EXPECT_TRUE(movement.is_over(at(8'620)));
+}
+
+TEST(Movement, EqualMessagesOfATimerStopCounting) {
+  Movement movement(Millis{120'000}, start);
+  for (int beat = 0; beat <= Rhythm::beats_max; ++beat)
+    EXPECT_TRUE(movement.message("still here", at(10.0 * beat))) << beat;
+  EXPECT_FALSE(movement.message("still here", at(60)));
+  EXPECT_TRUE(movement.message("done with a.c", at(70)));
+}
+
+}  // namespace
+}  // namespace watchdog::test
