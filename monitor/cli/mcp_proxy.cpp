@@ -3,12 +3,14 @@
 // such a name the proxy has a session of its own.
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 
 #include "cli/call_reports.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/remote_proxy.h"
 #include "cli/stdio_proxy.h"
 #include "facts/ids.h"
 #include "terminal/output.h"
@@ -22,14 +24,23 @@ struct McpProxyOptions {
   std::string name;
   double deadline_seconds = 120;
   double kill_after_seconds = 0;
-  std::vector<std::string> words;
+  std::vector<std::string> headers;  ///< `NAME: VALUE`, of requests to a URL.
+  std::vector<std::string> words;    ///< A command with its arguments, or a URL.
+
+  [[nodiscard]] bool has_url() const {
+    return words.size() == 1 &&
+           (words[0].starts_with("http://") || words[0].starts_with("https://"));
+  }
 };
 
 constexpr const char* mcp_proxy_footer =
     "Usage: watchdog-monitor mcp-proxy [OPTIONS] -- COMMAND [ARGUMENTS]\n"
+    "       watchdog-monitor mcp-proxy [OPTIONS] URL\n"
     "\n"
-    "An MCP client starts this program instead of a tool server, and this program starts the "
-    "server. All messages pass unchanged. Each call of a tool is reported to the agent's session: "
+    "An MCP client starts this program instead of a tool server. This program starts the server, "
+    "or "
+    "asks the one at the URL (streamable HTTP). All messages pass unchanged. Each call of a tool "
+    "is reported to the agent's session: "
     "--session, $WATCHDOG_SESSION, the session that opencode and Codex name with the call, "
     "$CLAUDE_CODE_SESSION_ID, else a session of its own.\n"
     "\n"
@@ -103,8 +114,36 @@ std::optional<Millis> millis_of(double seconds) {
   return Millis{static_cast<std::int64_t>(seconds * 1'000)};
 }
 
-/// The name of the server in the session: its program.
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+/// `NAME: VALUE`; a value `$VARIABLE` is that of the environment. Errors: `invalid`.
+Result<Headers> headers_of(const std::vector<std::string>& lines) {
+  Headers headers;
+  for (const auto& line : lines) {
+    const auto colon = line.find(':');
+    const auto name = line.substr(0, colon);
+    const auto begin = colon == std::string::npos ? colon : line.find_first_not_of(' ', colon + 1);
+    if (name.empty() || begin == std::string::npos)
+      return Error{ErrorCode::invalid, "--header must be \"NAME: VALUE\""};
+    auto value = line.substr(begin);
+    if (const auto variable = value.rfind('$'); variable != std::string::npos)
+      value = value.substr(0, variable) + environment(value.substr(variable + 1).c_str());
+    const auto is_control = [](char letter) { return letter >= 0 && letter < ' '; };
+    if (std::ranges::any_of(name + value, is_control))
+      return Error{ErrorCode::invalid, "--header must not have control characters"};
+    headers.emplace_back(name, value);
+  }
+  return headers;
+}
+
+int misused_header(const Error& error) {
+  warn(error.message);
+  return exit_usage;
+}
+
+/// The name of the server in the session: its program, or its URL.
 std::string program_name(const std::string& word) {
+  if (word.starts_with("http")) return word;
   return word.substr(word.find_last_of('/') + 1);
 }
 
@@ -127,16 +166,28 @@ static int mcp_proxy(McpProxyOptions options) {
   proxy.book.idle = millis_of(options.deadline_seconds);
   proxy.book.token_prefix = "watchdog-" + new_ulid(system_clock().wall()).substr(16);
   proxy.book.names_calls = sessions.has_own();
+  std::unique_ptr<RemoteServer> remote;
+  if (options.has_url()) {
+    auto headers = headers_of(options.headers);
+    if (!headers) return misused_header(headers.error());
+    auto made = RemoteServer::to({.url = options.words[0],
+                                  .headers = std::move(*headers),
+                                  .ca_file = options.endpoint.ca_file});
+    if (!made) return complain(made.error());
+    remote = std::move(*made);
+  }
   int code = 0;
   {
     CallReports reports(options.endpoint, "mcp",
                         [](const std::string& words) { print_error("watchdog: " + words + "\n"); });
-    code = run_stdio_proxy(proxy, [&](const std::string& session, const std::string& client,
-                                      Report report, std::size_t open) {
+    const CallSink sink = [&](const std::string& session, const std::string& client, Report report,
+                              std::size_t open) {
       sessions.add(reports, session, client, std::move(report), open);
-    });
+    };
+    code = remote ? run_remote_proxy(*remote, proxy.book, sink) : run_stdio_proxy(proxy, sink);
     sessions.end(reports);
   }
+  remote.reset();
   // A thread that waits for a monitor must not outlive what it uses.
   std::_Exit(code);
 }
@@ -160,7 +211,15 @@ void add_mcp_proxy(CommandLine& line) {
   command->add_option("--session", options->session, "Session of all calls");
   command->add_option("--name", options->name,
                       "Name of the tool server in sessions (default: its program)");
-  command->add_option("command", options->words, "The tool server and its arguments, after --")
+  command
+      ->add_option("--header", options->headers,
+                   "Header of each request to a URL; $VARIABLE at its end is taken from the "
+                   "environment; may be given several times")
+      ->type_name("\"NAME: VALUE\"")
+      ->allow_extra_args(false);
+  command
+      ->add_option("command", options->words,
+                   "The tool server and its arguments, after --; or its URL")
       ->required();
   add_endpoint(*command, options->endpoint);
   add_config(*command, *sources);

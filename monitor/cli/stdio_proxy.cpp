@@ -17,6 +17,7 @@
 #include <memory>
 #include <utility>
 
+#include "cli/message_lines.h"
 #include "cli/tool_server.h"
 #include "terminal/output.h"
 
@@ -25,7 +26,6 @@ namespace {
 
 using mcp::CallBook;
 
-constexpr std::size_t queue_bytes_max = 8 * 1024 * 1024;
 constexpr std::size_t read_bytes_max = 256 * 1024;
 constexpr Millis sample_every_max{2'000};
 constexpr Millis sample_every_min{250};
@@ -40,60 +40,6 @@ constexpr Millis lived_long{60'000};
 Instant now() {
   return Instant{system_clock().since_boot()};
 }
-
-/// Collects bytes to lines. A longer one than is allowed is skipped to its end.
-class Lines {
- public:
-  /// Calls `accept` with each line, without its end. Returns how many were skipped.
-  template <class Accept>
-  int feed(std::string_view bytes, const Accept& accept) {
-    int skipped = 0;
-    while (!bytes.empty()) {
-      const auto end = bytes.find('\n');
-      if (!skips_) line_ += bytes.substr(0, end);
-      if (line_.size() > mcp::proxied_bytes_max) {
-        skips_ = true;
-        ++skipped;
-        line_ = {};
-      }
-      if (end == std::string_view::npos) break;
-      if (!std::exchange(skips_, false)) accept(std::exchange(line_, {}));
-      bytes.remove_prefix(end + 1);
-    }
-    return skipped;
-  }
-  /// Passes on what has no end.
-  template <class Accept>
-  void finish(const Accept& accept) {
-    if (!line_.empty()) accept(std::exchange(line_, {}));
-  }
-  void clear() {
-    line_.clear();
-    skips_ = false;
-  }
-
- private:
-  std::string line_;
-  bool skips_ = false;
-};
-
-/// Bytes on their way out.
-struct Outgoing {
-  std::string bytes;
-  std::size_t sent = 0;
-
-  void add(const std::string& line) { bytes.append(line).append("\n"); }
-  [[nodiscard]] std::size_t size() const { return bytes.size() - sent; }
-  void clear() {
-    bytes.clear();
-    sent = 0;
-  }
-  void pass(std::size_t count) {
-    sent += count;
-    if (sent == bytes.size()) clear();
-    if (sent > queue_bytes_max) bytes.erase(0, std::exchange(sent, 0));
-  }
-};
 
 class StdioProxy final : public mcp::CallBookEnds {
  public:
@@ -140,9 +86,10 @@ class StdioProxy final : public mcp::CallBookEnds {
       return pollfd{.fd = wanted ? file : -1, .events = events, .revents = 0};
     };
     const bool has_server = server_.has_value();
-    files[0] = watch(!client_ended_ && to_server_.size() < queue_bytes_max, STDIN_FILENO, POLLIN);
+    files[0] =
+        watch(!client_ended_ && to_server_.size() < OutgoingLines::bytes_max, STDIN_FILENO, POLLIN);
     files[1] = watch(to_client_.size() > 0, STDOUT_FILENO, POLLOUT);
-    files[2] = watch(has_server && to_client_.size() < queue_bytes_max,
+    files[2] = watch(has_server && to_client_.size() < OutgoingLines::bytes_max,
                      has_server ? server_->output() : -1, POLLIN);
     files[3] =
         watch(has_server && to_server_.size() > 0, has_server ? server_->input() : -1, POLLOUT);
@@ -191,11 +138,7 @@ class StdioProxy final : public mcp::CallBookEnds {
     }
     const auto skipped =
         from_client_.feed({buffer_.data(), static_cast<std::size_t>(count)}, accept);
-    for (int at = 0; at < skipped; ++at)
-      to_client(mcp::line_of(mcp::response_of(mcp::RpcError{
-          .code = mcp::rpc_invalid_request,
-          .message =
-              "a message may have at most " + std::to_string(mcp::proxied_bytes_max) + " bytes"})));
+    for (int at = 0; at < skipped; ++at) to_client(too_long_text());
   }
 
   void read_server() {
@@ -212,36 +155,21 @@ class StdioProxy final : public mcp::CallBookEnds {
     if (skipped > 0) {
       print_error("watchdog: the tool server sent a message of more than " +
                   std::to_string(mcp::proxied_bytes_max) + " bytes, which is dropped\n");
-      book_.server_dropped();
+      book_.fail_request({}, "the tool server sent more than " +
+                                 std::to_string(mcp::proxied_bytes_max) + " bytes");
     }
   }
 
   void write_client() {
-    // So much is taken at once when the file is ready.
-    const auto piece = std::string_view(to_client_.bytes).substr(to_client_.sent, PIPE_BUF);
-    const auto count = ::write(STDOUT_FILENO, piece.data(), piece.size());
-    if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (count < 0) {
-      // Nobody reads: the client is gone.
-      to_client_.clear();
-      client_ended_ = true;
-      if (!leave_at_) leave_at_ = now() + leave_after;
-      return;
-    }
-    to_client_.pass(static_cast<std::size_t>(count));
+    if (to_client_.write_to(STDOUT_FILENO)) return;
+    // Nobody reads: the client is gone.
+    client_ended_ = true;
+    if (!leave_at_) leave_at_ = now() + leave_after;
   }
 
   void write_server() {
-    const auto piece = std::string_view(to_server_.bytes).substr(to_server_.sent);
-    const auto count = ::write(server_->input(), piece.data(), piece.size());
-    if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (count < 0) {
-      // It reads no more. Its output is passed on until it ends.
-      to_server_.clear();
-      server_->close_input();
-      return;
-    }
-    to_server_.pass(static_cast<std::size_t>(count));
+    // It reads no more. Its output is passed on until it ends.
+    if (!to_server_.write_to(server_->input())) server_->close_input();
   }
 
   void handle_signal() {
@@ -364,7 +292,7 @@ class StdioProxy final : public mcp::CallBookEnds {
 
   void flush_reports() {
     for (auto& [session, report] : std::exchange(reports_, {}))
-      sink_(session, book_.client(), std::move(report), book_.open());
+      sink_(session, book_.tally().client, std::move(report), book_.open());
   }
 
   const StdioProxyOptions& options_;
@@ -373,10 +301,10 @@ class StdioProxy final : public mcp::CallBookEnds {
   std::optional<ToolServer> server_;
   FileDescriptor signals_;
   std::vector<char> buffer_ = std::vector<char>(read_bytes_max);
-  Lines from_client_;
-  Lines from_server_;
-  Outgoing to_client_;
-  Outgoing to_server_;
+  MessageLines from_client_;
+  MessageLines from_server_;
+  OutgoingLines to_client_;
+  OutgoingLines to_server_;
   std::vector<std::pair<std::string, Report>> reports_;
   bool client_ended_ = false;
   int signal_ = 0;  ///< That this process got.

@@ -5,12 +5,14 @@ Usage: mcp_proxy_test.py MONITOR
 """
 
 import http.client
+import http.server
 import json
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -27,8 +29,9 @@ class Client:
     """Speaks through the proxy, a line at a time."""
 
     def __init__(self, *arguments, environment=None, tools=TOOLS):
+        between = () if tools[0].startswith("http") else ("--",)
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("WATCHDOG_", "CLAUDE_"))}
-        self.process = subprocess.Popen([PROGRAM, "mcp-proxy", *arguments, "--", *tools], env=clean | (environment or {}),
+        self.process = subprocess.Popen([PROGRAM, "mcp-proxy", *arguments, *between, *tools], env=clean | (environment or {}),
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.number = 0
 
@@ -180,6 +183,142 @@ class Proxied(unittest.TestCase):
         began = time.monotonic()
         self.assertEqual(client.end(), 128 + signal.SIGTERM)
         self.assertGreater(time.monotonic() - began, 5)
+
+
+class HttpTools(http.server.BaseHTTPRequestHandler):
+    """A tool server that speaks streamable HTTP; its one session can be forgotten."""
+    protocol_version = "HTTP/1.1"
+    seen = []
+    session = "s1"
+    gone = threading.Event()
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.answer(405)
+
+    do_DELETE = do_GET
+
+    def answer(self, status, body=b"", **headers):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self):
+        text = self.rfile.read(int(self.headers["Content-Length"]))
+        message = json.loads(text)
+        self.seen.append((message, dict(self.headers)))
+        if "id" not in message:
+            return self.answer(202)
+        result = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": [{"type": "text", "text": "ok"}]}}
+        if message["method"] == "initialize":
+            result["result"] = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "web", "version": "1"}}
+            return self.answer(200, json.dumps(result, indent=1).encode(), Content_Type="application/json", Mcp_Session_Id=self.session)
+        if self.headers["Mcp-Session-Id"] not in (None, self.session):
+            return self.answer(404)
+        tool = message.get("params", {}).get("name")
+        if tool == "down":
+            return self.answer(503, b"busy")
+        if tool == "plain":
+            return self.answer(200, json.dumps(result, indent=1).encode(), Content_Type="application/json")
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        token = message["params"].get("_meta", {}).get("progressToken")
+        if tool == "hang":
+            self.wfile.flush()
+            self.connection.settimeout(PATIENCE_S)
+            self.gone.set() if self.connection.recv(1) == b"" else None
+            return None
+        for step in range(3):
+            note = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": step + 1}}
+            self.wfile.write(f"event: message\ndata: {json.dumps(note)}\n\n".encode())
+        if tool != "cut":
+            self.wfile.write(f"data: {json.dumps(result)}\n\n".encode())
+        return None
+
+
+class ProxiedUrl(unittest.TestCase):
+    def setUp(self):
+        HttpTools.seen, HttpTools.session, HttpTools.gone = [], "s1", threading.Event()
+        self.tools = http.server.ThreadingHTTPServer(("127.0.0.1", 0), HttpTools)
+        self.tools.daemon_threads = True
+        threading.Thread(target=self.tools.serve_forever, daemon=True).start()
+        self.addCleanup(self.tools.server_close)
+        self.addCleanup(self.tools.shutdown)
+        self.url = f"http://127.0.0.1:{self.tools.server_port}/mcp"
+
+    def client(self, *arguments, **environment):
+        return self.enterContext(Client(*NOBODY, *arguments, tools=(self.url,), environment=environment))
+
+    def test_calls_progress_and_headers(self):
+        client = self.client("--header", "Authorization: Bearer $SECRET", SECRET="abc")
+        self.assertEqual(client.begin()["result"]["serverInfo"]["name"], "web")
+        self.assertEqual(client.text_of(client.call("plain")), "ok")
+        number = client.call("stream", {"progressToken": "t"})
+        self.assertEqual([client.hear()["params"]["progress"] for _ in range(3)], [1, 2, 3])
+        self.assertEqual(client.text_of(number), "ok")
+        self.assertEqual(client.text_of(client.call("stream")), "ok")
+        self.assertEqual([message["method"] for message, _ in HttpTools.seen],
+                         ["initialize", "notifications/initialized", "tools/call", "tools/call", "tools/call"])
+        for _, headers in HttpTools.seen[1:]:
+            self.assertEqual((headers["Mcp-Session-Id"], headers["MCP-Protocol-Version"], headers["Authorization"]),
+                             ("s1", "2025-11-25", "Bearer abc"))
+        self.assertEqual(client.end(), 0)
+
+    def test_a_stateless_client(self):
+        client = self.client()
+        number = client.call("plain", {"io.modelcontextprotocol/protocolVersion": "2026-07-28"})
+        self.assertEqual(client.text_of(number), "ok")
+        headers = HttpTools.seen[0][1]
+        self.assertEqual((headers["MCP-Protocol-Version"], headers["Mcp-Method"], headers["Mcp-Name"]),
+                         ("2026-07-28", "tools/call", "plain"))
+
+    def test_a_stuck_call_is_closed_and_cancelled(self):
+        client = self.client("--deadline", "1")
+        client.begin()
+        stuck = client.call("hang")
+        self.assertEqual(client.text_of(client.call("plain")), "ok")
+        self.assertIn("[TIMEOUT]", client.text_of(stuck))
+        self.assertTrue(HttpTools.gone.wait(PATIENCE_S), "the connection is closed")
+        self.assertEqual(client.text_of(client.call("plain")), "ok")
+        cancels = [message["params"]["requestId"] for message, _ in HttpTools.seen if message["method"] == "notifications/cancelled"]
+        self.assertEqual(cancels, [stuck])
+
+    def test_a_lost_answer_is_an_error_and_is_not_asked_again(self):
+        client = self.client()
+        client.begin()
+        for tool, why in (("down", "HTTP status 503. Effects: unknown"), ("cut", "ended its answer before the result. Effects: unknown")):
+            self.assertIn(why, client.text_of(client.call(tool)))
+        self.assertEqual([message["params"]["name"] for message, _ in HttpTools.seen if message["method"] == "tools/call"], ["down", "cut"])
+        client.say({"id": "l", "method": "tools/list", "params": {"name": "down"}})
+        self.assertIn("HTTP status 503", client.hear()["error"]["message"])
+
+    def test_a_forgotten_session_begins_again(self):
+        client = self.client()
+        client.begin()
+        HttpTools.session = "s2"
+        lost = client.text_of(client.call("plain"))
+        self.assertIn("the tool server ended its session before it answered. Effects: unknown", lost)
+        self.assertEqual(client.text_of(client.call("plain")), "ok")
+        self.assertEqual(HttpTools.seen[-1][1]["Mcp-Session-Id"], "s2")
+
+    def test_no_server_is_an_error(self):
+        self.tools.server_close()
+        client = self.client()
+        client.say({"id": 1, "method": "tools/list"})
+        self.assertIn("the tool server did not answer: ", client.hear()["error"]["message"])
+
+    def test_a_malformed_header_is_refused(self):
+        for header in ("x", ": y", "X: "):
+            client = self.client("--header", header)
+            self.assertEqual(client.process.wait(PATIENCE_S), 2, header)
 
 
 class Reported(unittest.TestCase):

@@ -79,7 +79,7 @@ void CallBook::from_client(std::string message, Instant now) {
 }
 
 void CallBook::on_request(const Envelope& seen, std::string message, Instant now) {
-  if (auto name = client_in(seen); !name.empty()) client_ = std::move(name);
+  if (auto name = client_in(seen); !name.empty()) tally_.client = std::move(name);
   if (line_.is_full(message.size()))
     return ends_.to_client(line_of(response_of(RpcError{
         .message = "the tool server begins again; too much waits for it", .id = seen.id})));
@@ -385,7 +385,8 @@ void CallBook::give_up_server_task(ProxiedCall call, Instant now) {
     OwnTasks::settle(*task, std::move(result), "The call was given up", options_.wall());
 }
 
-void CallBook::server_gone(const std::string& why, Instant now) {
+void CallBook::server_gone(const std::string& cause, Instant now) {
+  const auto why = cause + " before it answered";
   for (auto& [key, call] : std::exchange(calls_, {})) {
     auto result = call.lost_result(why);
     ends_.report(call.session, call.end_report(result, {}));
@@ -402,8 +403,7 @@ void CallBook::server_gone(const std::string& why, Instant now) {
       OwnTasks::settle(*task, std::move(result), "The tool server is gone", options_.wall());
   }
   for (const auto& [key, asked] : std::exchange(asked_, {}))
-    ends_.to_client(
-        line_of(response_of(RpcError{.message = why + " before it answered", .id = asked.id})));
+    ends_.to_client(line_of(response_of(RpcError{.message = why, .id = asked.id})));
   tokens_.clear();
   server_asked_.clear();
   given_up_.clear();
@@ -411,18 +411,20 @@ void CallBook::server_gone(const std::string& why, Instant now) {
   ticked_ = now;
 }
 
-void CallBook::server_dropped() {
-  if (calls_.size() + asked_.size() != 1) return;
-  const auto why = "the tool server sent more than " + std::to_string(proxied_bytes_max) + " bytes";
-  if (!asked_.empty()) {
-    ends_.to_client(
-        line_of(response_of(RpcError{.message = why, .id = asked_.begin()->second.id})));
-    asked_.clear();
+void CallBook::fail_request(std::string key, const std::string& why) {
+  if (key.empty() && calls_.size() + asked_.size() == 1)
+    key = asked_.empty() ? calls_.begin()->first : asked_.begin()->first;
+  if (const auto asked = asked_.find(key); asked != asked_.end()) {
+    ends_.to_client(line_of(response_of(RpcError{.message = why, .id = asked->second.id})));
+    asked_.erase(asked);
     return;
   }
-  auto call = std::move(calls_.extract(calls_.begin()).mapped());
+  const auto found = calls_.find(key);
+  if (found == calls_.end()) return;
+  auto call = std::move(found->second);
+  calls_.erase(found);
   tokens_.erase(call.token_key);
-  auto result = call.dropped_result(why);
+  auto result = call.lost_result(why);
   ends_.report(call.session, call.end_report(result, {}));
   call.own_task.empty() ? answer(ends_, call.id, std::move(result))
                         : own_tasks_.finish(call.own_task, options_.wall(), std::move(result));

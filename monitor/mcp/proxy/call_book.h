@@ -48,6 +48,7 @@ class CallBook {
   };
   /// A plain value.
   struct Tally {
+    std::string client{};      ///< Its name, as it says; empty: unknown.
     std::int64_t answers = 0;  ///< Of the server, to anything.
     std::int64_t calls = 0;
     std::int64_t given_up = 0;
@@ -62,25 +63,25 @@ class CallBook {
   void from_server(std::string message, Instant now);
   /// The processes of the server used CPU or disks since the last time.
   void server_worked(Instant now);
-  /// A message of the server was too long to be passed on. If one request alone is open, it is
-  /// answered with an error.
-  void server_dropped();
+  /// No answer to this request will come. `key`: of its id; empty: the one that is open, if there
+  /// is only one. `why`: a sentence without its end.
+  void fail_request(std::string key, const std::string& why);
   /// Gives up calls whose time is over, and sends what is due. Call it by `next`.
   void tick(Instant now);
   /// How long until `tick` is due; nothing: no call is open.
   [[nodiscard]] std::optional<Millis> next(Instant now) const;
-  /// Answers everything that is open with an error. `why`: `the tool server exited with code 1`.
-  void server_gone(const std::string& why, Instant now);
+  /// Answers everything that is open with an error. `cause`: `the tool server exited with code 1`.
+  void server_gone(const std::string& cause, Instant now);
   /// A new process of the server runs. A client of an older revision has begun with the former
   /// one; the book begins again on its behalf. Messages since the former's end wait for that.
   void server_restarted();
 
   /// Calls that the server works on, as far as is known.
   [[nodiscard]] std::size_t open() const { return calls_.size() + server_tasks_.size(); }
+  /// Requests of the client that have no answer.
+  [[nodiscard]] std::size_t waiting() const { return calls_.size() + asked_.size(); }
   /// Calls that were given up, and whose end is not known.
   [[nodiscard]] std::size_t lingering() const { return given_up_.size(); }
-  /// The client's name, as it says; empty: unknown.
-  [[nodiscard]] const std::string& client() const { return client_; }
   [[nodiscard]] const Tally& tally() const { return tally_; }
 
  private:
@@ -114,7 +115,6 @@ class CallBook {
   std::set<std::string> server_asked_;         ///< Requests of the server to the client.
   GivenUpCalls given_up_;
   ServerLine line_;
-  std::string client_{};
   Instant ticked_{};
   Tally tally_{};
 };

@@ -103,15 +103,8 @@ json ProxiedCall::lost_result(const std::string& why) const {
   return error_result(
       rendered(tool,
                ToolFailure{.kind = FailureKind::internal,
-                           .message = why + " before it answered. Effects: unknown - it may have "
-                                            "partly run. Check the state before repeating it."}),
-      is_modern);
-}
-
-json ProxiedCall::dropped_result(const std::string& why) const {
-  return error_result(
-      rendered(tool, ToolFailure{.kind = FailureKind::internal,
-                                 .message = why + ". The call is done, its result is lost"}),
+                           .message = why + ". Effects: unknown - it may have partly run. Check "
+                                            "the state before repeating it."}),
       is_modern);
 }
 

@@ -47,9 +47,8 @@ struct ProxiedCall {
 
   /// The result for a client when the call is given up.
   [[nodiscard]] json timeout_result(Instant now, bool still_running) const;
-  /// The result for a client when the server's answer cannot be passed on.
-  [[nodiscard]] json dropped_result(const std::string& why) const;
-  /// The result for a client when the server is gone. `why`: a sentence without its end.
+  /// The result for a client when no answer of the server will come. `why`: a sentence without its
+  /// end.
   [[nodiscard]] json lost_result(const std::string& why) const;
 
   /// Notes movement that is counted already. True: the session has to hear of it.

@@ -5,6 +5,8 @@ import { after, before, test } from 'node:test';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { Client as ModernClient } from '@modelcontextprotocol/client';
+import { StdioClientTransport as ModernStdio } from '@modelcontextprotocol/client/stdio';
 import { Monitor } from './monitor.mjs';
 
 const program = process.env.WATCHDOG_MONITOR;
@@ -87,4 +89,23 @@ test('a server that dies costs its calls, and no connection', async (t) => {
   assert.match(words(lost), /the tool server exited with code 3 before it answered/);
   assert.equal(words(await call(client, 'slow', { steps: 1 })), 'done');
   await client.close();
+});
+
+test('a server behind a URL, for clients of both revisions', async (t) => {
+  const command = {
+    command: program, args: ['mcp-proxy', '--server', monitor.url, '--header', 'Authorization: Bearer $TOKEN', `${monitor.url}/mcp`],
+    env: { ...environment, TOKEN: monitor.token, WATCHDOG_SESSION: 'by-url' }, stderr: 'pipe',
+  };
+  const info = { name: 'test', version: '1' };
+  const old = new Client(info, { capabilities: {} });
+  const modern = new ModernClient(info, { versionNegotiation: { mode: 'auto' }, capabilities: {} });
+  t.after(() => Promise.all([old.close(), modern.close()]));
+  await old.connect(new StdioClientTransport(command));
+  await modern.connect(new ModernStdio(command));
+  for (const client of [old, modern]) {
+    assert.ok((await client.listTools()).tools.some((tool) => tool.name === 'explain'));
+    const found = await client.callTool({ name: 'agents', arguments: {} });
+    assert.ok(Array.isArray(found.structuredContent.agents));
+  }
+  assert.equal(modern.getNegotiatedProtocolVersion?.() ?? '2026-07-28', '2026-07-28');
 });

@@ -1,0 +1,15 @@
+/// \file
+/// Passes messages between standard input and output, and a tool server behind a URL.
+#pragma once
+
+#include "cli/remote_server.h"
+#include "cli/stdio_proxy.h"
+
+namespace watchdog::monitor {
+
+/// Runs until the client closes standard input. Returns the exit code: 0, or 128 + a signal that
+/// ended this process. REQUIRES: this process has blocked SIGINT, SIGTERM and SIGHUP.
+[[nodiscard]] int run_remote_proxy(RemoteServer& server, const mcp::CallBook::Options& options,
+                                   const CallSink& sink);
+
+}  // namespace watchdog::monitor
