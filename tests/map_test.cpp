@@ -41,9 +41,11 @@ bool is_path(const std::string& text) {
   return std::regex_match(text, path);
 }
 
-/// The names on a page that the tree does not have, each with its line.
+/// The names on a page that the tree does not have, each with its line. A line of a recipe says
+/// which names are in a file: `file`: `name`, `name`; or `file` (`name`), `other file` (`name`).
 std::vector<std::string> faults_of_map(const std::string& page) {
   static const std::regex recipe(R"(\* `([^`]+)`: (.*))");
+  static const std::regex remark(R"(`([^`]+)` \(([^)]*)\))");
   std::vector<std::string> faults;
   std::istringstream lines(page);
   int number = 0;
@@ -51,18 +53,24 @@ std::vector<std::string> faults_of_map(const std::string& page) {
     const auto place = std::to_string(++number) + ": ";
     for (const auto& quoted : quoted_in(line))
       if (is_path(quoted) && !fs::exists(root / quoted)) faults.push_back(place + quoted);
+    const auto look = [&](const std::string& file, const std::string& said) {
+      const auto source = text_of(root / file);
+      for (const auto& name : quoted_in(said)) {
+        const bool is_there = is_path(name) || source.find(name) != std::string::npos;
+        if (!is_there) faults.push_back(place + name + " in " + file);
+      }
+    };
     std::smatch match;
-    if (!std::regex_match(line, match, recipe)) continue;
-    const auto source = text_of(root / match.str(1));
-    for (const auto& name : quoted_in(match.str(2))) {
-      const bool is_there = is_path(name) || source.find(name) != std::string::npos;
-      if (!is_there) faults.push_back(place + name + " in " + match.str(1));
-    }
+    if (std::regex_match(line, match, recipe))
+      look(match[1], std::regex_replace(match.str(2), remark, ""));
+    for (std::sregex_iterator at(line.begin(), line.end(), remark), end; at != end; ++at)
+      if (is_path((*at)[1])) look((*at)[1], (*at)[2]);
   }
   return faults;
 }
 
-/// An arrow for each include that does not follow from others.
+/// An arrow for each include that does not follow from others; those of one folder stand on one
+/// line.
 std::string picture_of_layers() {
   std::ostringstream drawn;
   drawn << "```mermaid\ngraph LR\n";
@@ -72,12 +80,14 @@ std::string picture_of_layers() {
   };
   for (const auto& [layer, below] : may_include) {
     if (layer == "support" || layer == "examples") continue;
+    std::string targets;
     for (const auto& lower : below) {
       const bool follows = std::any_of(below.begin(), below.end(), [&](const std::string& other) {
         return may_include.at(other).contains(lower);
       });
-      if (!follows) drawn << "  " << node(layer) << " --> " << node(lower) << "\n";
+      if (!follows) targets += (targets.empty() ? " --> " : " & ") + node(lower);
     }
+    if (!targets.empty()) drawn << "  " << node(layer) << targets << "\n";
   }
   drawn << "```\n";
   return drawn.str();
@@ -190,8 +200,10 @@ TEST(Map, names_what_there_is) {
 }
 
 TEST(Map, a_missing_file_or_name_is_found) {
-  EXPECT_EQ(faults_of_map("See `tests/nothing.cpp`.\n* `tests/layers.h`: `may_include`, `must`"),
-            (std::vector<std::string>{"1: tests/nothing.cpp", "2: must in tests/layers.h"}));
+  EXPECT_EQ(faults_of_map("See `tests/nothing.cpp`.\n* `tests/layers.h`: `may_include`, `must`\n"
+                          "* `tests/layers.h` (`may_include`, `shall`)"),
+            (std::vector<std::string>{"1: tests/nothing.cpp", "2: must in tests/layers.h",
+                                      "3: shall in tests/layers.h"}));
 }
 
 TEST(Map, draws_the_layers_that_are_held) {

@@ -85,8 +85,7 @@ struct Store::State {
                     const AlertRules& rules);
     void make_messages(const AlertRules& rules);
     [[nodiscard]] std::vector<MessageMade> messages_after(Instant then, int count_max);
-    void send_together(const std::vector<std::int64_t>& ids, const std::string& parent,
-                       Instant at);
+    void send_together(const std::vector<std::int64_t>& ids, const std::string& parent, Instant at);
 
     State& log_;
     std::vector<std::int64_t> made_;  ///< Of the transaction under way.
