@@ -419,13 +419,22 @@ def client_limits(program):
     complete("what limits count", {one["counts"] for one in limits}, counts)
     rows = [(one["client"], one["name"], f"{one['defaultMs'] // 1000} s", counts[one["counts"]], proxy[one["counts"]], one["setting"])
             for one in limits]
+    resets = {"unknown": "unknown", "nothing": "no", "progress": "yes, by each"}
+    tools = [(one["client"], code(one["setting"]) if " " not in one["setting"] else one["setting"], f"{one['defaultMs'] // 1000:,} s", one["then"],
+              resets[one["resetBy"]]) for one in json.loads(program("doctor", "--json"))["toolLimits"]]
     return NOTICE + f"""# Time limits of clients
 
 These are the limits that clients have by default, and what the proxy does about each. They come from the clients' sources and
 manuals of August 2026. Newer versions may differ. `watchdog-monitor doctor` prints the same table.
 [Keep-alives](../explanation/keep-alives.md) explains how a limit is avoided.
 
-{table(("Client", "Limit", "Default", "It counts the time", "Through the proxy", "Setting"), rows)}"""
+{table(("Client", "Limit", "Default", "It counts the time", "Through the proxy", "Setting"), rows)}
+## MCP clients
+
+These limits end calls of tools, or the start of a tool server. `watchdog-monitor doctor` shows those of the clients on your machine with
+their present values. `watchdog-monitor mcp-proxy` gives up only [calls that do not move](../how-to/mcp.md).
+
+{table(("Client", "Setting", "Default", "Then", "Reset by progress"), tools)}"""
 
 
 def environment(program):

@@ -15,6 +15,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/key_file.h"
+#include "cli/tool_limit_survey.h"
 #include "ingest/codex_trust.h"
 #include "proxy/connection/client_limits.h"
 #include "proxy/server/diagnosis.h"
@@ -238,6 +239,7 @@ int show_setup(bool json) {
     out.open_object();
     write_survey(out);
     write_hooks(out);
+    write_tool_limits(out);
     out.close_object();
     print_json(out.finish());
     return exit_done;
@@ -245,6 +247,7 @@ int show_setup(bool json) {
   print_line("Set up on this machine");
   print_survey();
   print_hooks();
+  print_tool_limits();
   return exit_done;
 }
 
@@ -280,6 +283,7 @@ std::string as_json(const Url& server, const Diagnosis& of) {
   out.close_array();
   write_survey(out);
   write_hooks(out);
+  write_tool_limits(out);
   out.close_object();
   return out.finish();
 }
@@ -315,6 +319,7 @@ static int doctor(const DoctorOptions& options) {
   print_line("\nSet up on this machine");
   print_survey();
   print_hooks();
+  print_tool_limits();
   return exit_done;
 }
 

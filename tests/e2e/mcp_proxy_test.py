@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The proxy of tool servers, between a client's pipe and a real server process.
+"""The proxy of tool servers, between a client's pipe and a real server process. The limits of its clients.
 
 Usage: mcp_proxy_test.py MONITOR
 """
@@ -12,6 +12,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -379,6 +380,30 @@ class Reported(unittest.TestCase):
         row, = self.get(SESSIONS)["sessions"]
         self.assertEqual((row["agent"], row["state"]), ("some-agent", "completed"))
         self.assertEqual([kind for kind, _ in self.events(row["sessionId"])], ["start", "tool_call", "tool_result", "idle", "end"])
+
+
+class LimitsOfClients(unittest.TestCase):
+    def test_the_doctor_names_the_limits_of_mcp_clients(self):
+        home = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        for name, text in ((".claude.json", '{"mcpServers": {"build": {"command": "x", "timeout": 90000}}}'),
+                           (".claude/settings.json", '{"env": {"CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT": "0"}}'),
+                           (".codex/config.toml", "[mcp_servers.web]\ntool_timeout_sec = 45\n")):
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).write_text(text)
+        environment = {"HOME": str(home), "PATH": str(home), "MCP_TOOL_TIMEOUT": "7000", "COLUMNS": "300", "LANG": "C.UTF-8"}
+
+        def said(*options):
+            return subprocess.run([PROGRAM, "doctor", *options], env=environment, capture_output=True, text=True, check=True).stdout
+
+        found = {(row["client"], row["server"], row["setting"]): (row["ms"], row["setBy"])
+                 for row in json.loads(said("--json"))["toolLimitsHere"]}
+        self.assertEqual(found["claude-code", "build", "timeout of the server"], (90_000, str(home / ".claude.json")))
+        self.assertEqual(found["claude-code", None, "CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT"], (0, str(home / ".claude/settings.json")))
+        self.assertEqual(found["claude-code", None, "MCP_TOOL_TIMEOUT"], (7_000, "$MCP_TOOL_TIMEOUT"))
+        self.assertEqual(found["claude-code", None, "MCP_TIMEOUT"], (60_000, None))
+        self.assertEqual(found["codex", "web", "tool_timeout_sec"], (45_000, str(home / ".codex/config.toml")))
+        self.assertEqual({client for client, _, _ in found}, {"claude-code", "codex"})
+        self.assertRegex(said(), r"codex +web +tool_timeout_sec: the call fails +45 s +unknown +")
 
 
 if __name__ == "__main__":
