@@ -43,6 +43,13 @@ std::string_view wait_after(int status) {
   return status >= 500 ? wait_reports::overload : std::string_view();
 }
 
+/// The words for an agent that helped itself.
+std::string help_in_words(const OtlpRecord& record, Meaning meaning) {
+  if (meaning == Meaning::fallback) return "the agent goes on with a fallback model";
+  return value(record, names::success) == "false" ? "an attempt to recover from an error failed"
+                                                  : "the agent recovered from an error";
+}
+
 /// True if an answer of the model ends the wait.
 bool waits_for_model(std::string_view subject) {
   return subject == wait_reports::login || subject == wait_reports::billing ||
@@ -283,7 +290,8 @@ void Mapping::report_record(OtlpSession& mapped, const OtlpRecord& record, Meani
       break;
     }
     case Meaning::request:
-      if (number_of(record, names::status) >= 400) return report_failure(mapped, record);
+      if (number_of(record, names::status) >= 400 || value(record, names::success) == "false")
+        return report_failure(mapped, record);
       return report_answered(mapped, record);
     case Meaning::model:
       return report_model(mapped, record);
@@ -309,6 +317,10 @@ void Mapping::report_record(OtlpSession& mapped, const OtlpRecord& record, Meani
         say(mapped, record,
             make(ReportKind::message, "error",
                  "MCP server " + word_of(record, names::server_name) + " is not connected"));
+      break;
+    case Meaning::fallback:
+    case Meaning::recovery:
+      say(mapped, record, make(ReportKind::message, "error", help_in_words(record, meaning)));
       break;
     case Meaning::tokens:
     case Meaning::cost:

@@ -28,9 +28,11 @@ enum class Meaning : std::uint8_t {
   flow,     ///< likewise, of what contains agents
   sub_begin,
   sub_end,
-  joined,  ///< the state of a server of tools
-  tokens,  ///< a total of tokens
-  cost     ///< a total of money
+  joined,    ///< the state of a server of tools
+  fallback,  ///< the agent goes on with another model
+  recovery,  ///< the agent tried to repair a turn that failed
+  tokens,    ///< a total of tokens
+  cost       ///< a total of money
 };
 
 struct Row {
@@ -65,6 +67,9 @@ inline constexpr Row rows[] = {
     {log, "codex.tool_decision", Meaning::decided},
     {log, "codex.api_request", Meaning::request},
     {log, "codex.sse_event", Meaning::stream},
+    {log, "codex.websocket_connect", Meaning::request},
+    {log, "codex.websocket_request", Meaning::request},
+    {log, "codex.websocket_event", Meaning::stream},
     // Gemini CLI
     {log, "gemini_cli.config", Meaning::seen},
     {log, "gemini_cli.user_prompt", Meaning::prompt},
@@ -78,6 +83,8 @@ inline constexpr Row rows[] = {
     {log, "gemini_cli.conversation_finished", Meaning::flow},
     {log, "gemini_cli.agent.start", Meaning::sub_begin},
     {log, "gemini_cli.agent.finish", Meaning::sub_end},
+    {log, "gemini_cli.agent.recovery_attempt", Meaning::recovery},
+    {log, "gemini_cli.flash_fallback", Meaning::fallback},
     {metric, "gemini_cli.token.usage", Meaning::tokens},
     // OpenTelemetry's GenAI conventions; Copilot follows them
     {span, "execute_tool", Meaning::call},
@@ -86,6 +93,8 @@ inline constexpr Row rows[] = {
     {span, "generate_content", Meaning::model},
     {span, "invoke_agent", Meaning::agent},
     {span, "invoke_workflow", Meaning::flow},
+    {span, "create_agent", Meaning::seen},
+    {span, "plan", Meaning::seen},
     {metric, "gen_ai.client.token.usage", Meaning::tokens},
     // Vercel AI SDK; opencode uses it
     {span, "ai.toolCall", Meaning::call},

@@ -1,3 +1,6 @@
+// A result that is too large loses the ends of its long texts first, and then a quarter of its
+// longest lists, again and again. The innermost of large lists are cut, so the rows of a list stay
+// where one row has nearly all of it.
 #include "mcp/brief.h"
 
 #include <algorithm>
@@ -73,6 +76,15 @@ json or_null(const std::string& text) {
   return text.empty() ? json() : json(text);
 }
 
+/// The sentences of an estimate; empty: there is none.
+std::string estimate_in(const json& estimate) {
+  std::string words;
+  for (const auto* name : {"unfinished", "callsLeft"})
+    if (const auto text = text_in(member(estimate, name), "text"); !text.empty())
+      words += (words.empty() ? "" : "; ") + text;
+  return words;
+}
+
 }  // namespace
 
 std::string iso_time(WallTime at) {
@@ -104,6 +116,7 @@ json brief(const json& document, WallTime now) {
   made["runningTools"] = std::move(tools);
   made["stateChanges"] = member(member(document, "progress"), "stateChanges");
   made["labels"] = member(document, "labels");
+  made["estimate"] = or_null(estimate_in(member(document, "estimate")));
   made["lastSeq"] = member(document, "lastSeq");
   return made;
 }

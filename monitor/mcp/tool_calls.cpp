@@ -9,6 +9,7 @@
 
 #include "api/target.h"
 #include "facts/ids.h"
+#include "judge/attention.h"
 #include "mcp/api_event.h"
 #include "mcp/brief.h"
 #include "watchdog/wait.h"
@@ -57,12 +58,37 @@ std::string joined(const json& words) {
   return text;
 }
 
+/// The states that a running session of this health has. The others are named after their health.
+std::vector<std::string> states_of(const std::string& health) {
+  if (health == name_of(HealthKind::blocked))
+    return {std::string(name_of(SessionState::needs_input)),
+            std::string(name_of(SessionState::waiting))};
+  return {health};
+}
+
+/// The states that both filters let through; null: all. The API filters by state.
+json states_wanted(const json& arguments) {
+  const auto& states = member(arguments, "state");
+  const auto& healths = member(arguments, "health");
+  if (!healths.is_array() || healths.empty()) return states;
+  json wanted = json::array();
+  for (const auto& health : healths)
+    for (auto& state : states_of(health.get<std::string>()))
+      if (!states.is_array() || states.empty() ||
+          std::ranges::find(states, json(state)) != states.end())
+        wanted.push_back(std::move(state));
+  return wanted;
+}
+
 void list_agents(const ToolCallPtr& call) {
   std::string target =
       "/api/autonomous/progress?sort=attention&limit=" + std::to_string(call->number("limit", 50));
-  for (const auto* name : {"attention", "state"})
-    if (const auto& words = member(call->arguments, name); words.is_array() && !words.empty())
-      target += std::string("&") + name + "=" + joined(words);
+  const auto states = states_wanted(call->arguments);
+  if (states.is_array() && states.empty() && !member(call->arguments, "health").empty())
+    return call->finish({{"agents", json::array()}, {"total", 0}});
+  for (const auto& [name, words] :
+       {std::pair{"attention", member(call->arguments, "attention")}, std::pair{"state", states}})
+    if (words.is_array() && !words.empty()) target += std::string("&") + name + "=" + joined(words);
   for (const auto* name : {"label", "agent", "search"})
     if (const auto text = text_in(call->arguments, name); !text.empty())
       target += std::string("&") + name + "=" + url_encoded(text);

@@ -95,6 +95,8 @@ json agents_entry() {
       {},
       arguments_of({{"attention", words_list("Only these", all_names<Attention>())},
                     {"state", words_list("Only these", all_names<SessionState>())},
+                    {"health",
+                     words_list("Only running sessions of these healths", all_names<HealthKind>())},
                     {"label", text_of_at_most("Only sessions with this label, as key:value")},
                     {"agent", text_of_at_most("Only sessions of this agent")},
                     {"search", text_of_at_most("Only sessions whose id or title has this text")},

@@ -138,6 +138,7 @@ TEST(McpPeer, arguments_are_checked_against_the_schema_that_is_shown) {
       {"agents", {{"attention", {"needs_you", "watch"}}}, ""},
       {"agents", {{"attention", "needs_you"}}, "attention must be a list"},
       {"agents", {{"attention", {"x"}}}, "attention has an item that must be one of"},
+      {"agents", {{"health", {"well"}}}, "health has an item that must be one of"},
       {"agents", {{"limit", 0}}, "limit must be from 1 to 200"},
       {"agents", {{"limit", 18446744073709551615ULL}}, "limit must be from 1 to 200"},
       {"agents", {{"limit", 5.5}}, "limit must be an integer"},
@@ -195,6 +196,17 @@ TEST(McpPeer, tools_ask_the_api) {
   EXPECT_EQ(server.source->questions.back().target,
             "/api/autonomous/progress?sort=attention&limit=7&attention=needs_you&label=a%3Ab%20c");
   EXPECT_EQ(server.structured()["agents"][0]["state"], "stuck");
+  // A health is one or two states: those of which the API lists sessions.
+  server.call("agents", {{"health", {"blocked", "stuck"}}});
+  EXPECT_EQ(server.source->questions.back().target,
+            "/api/autonomous/progress?sort=attention&limit=50&state=needs_input,waiting,stuck");
+  server.call("agents", {{"health", {"blocked", "stuck"}}, {"state", {"waiting", "idle"}}});
+  EXPECT_EQ(server.source->questions.back().target,
+            "/api/autonomous/progress?sort=attention&limit=50&state=waiting");
+  const auto asked = server.source->questions.size();
+  server.call("agents", {{"health", {"stuck"}}, {"state", {"idle"}}});
+  EXPECT_EQ(server.source->questions.size(), asked) << "no session can have both";
+  EXPECT_EQ(server.structured()["total"], 0);
   EXPECT_EQ(json::parse(server.result()["content"][0]["text"].get<std::string>()),
             server.structured());
   server.call("agent", {{"session", "s"}});
