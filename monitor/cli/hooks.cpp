@@ -55,8 +55,8 @@ constexpr const char* hooks_footer =
     ".before-watchdog. A second install changes nothing.\n"
     "remove takes out the hooks that report to any monitor.\n"
     "status shows each agent's program, file and hooks: absent, present, outdated (install updates "
-    "them) or elsewhere (they report to another server). It also shows when the newest session "
-    "with hooks began.\n"
+    "them) or elsewhere (they report to another server). It also shows when hooks of the agent "
+    "reported last, or with --mcp its use of MCP.\n"
     "\n"
     "With --mcp the same is done with an entry `watchdog` among each agent's MCP servers.\n"
     "\n"
@@ -87,6 +87,7 @@ struct AgentReport {
   std::string diff{};
   /// Milliseconds since the newest session with hooks began; null: none did, or that is unknown.
   nlohmann::json last_session{};
+  nlohmann::json last_heard{};  ///< Likewise, since its hooks, or its use of MCP, said something.
   std::optional<Error> error{};
 };
 
@@ -318,7 +319,18 @@ void print_change(const HooksOptions& options, const AgentReport& report) {
     print_line("  " + std::string(report.agent->to_do));
 }
 
-/// Asks the monitor for the newest session of each agent. A monitor that does not run is not an
+/// Returns the time of the newest report that came this way, of an agent's newest sessions; null:
+/// none came.
+nlohmann::json last_heard_in(const nlohmann::json& list, std::string_view way) {
+  std::int64_t newest = -1;
+  for (const auto& session : list.value("sessions", nlohmann::json::array()))
+    for (const auto& source : session.value("sources", nlohmann::json::array()))
+      if (source.value("source", "") == way)
+        newest = std::max(newest, source.value("lastAt", std::int64_t{-1}));
+  return newest < 0 ? nlohmann::json() : nlohmann::json(newest);
+}
+
+/// Asks the monitor for the newest sessions of each agent. A monitor that does not run is not an
 /// error.
 void add_last_sessions(const HooksOptions& options, const HookTarget& target,
                        std::vector<AgentReport>& reports) {
@@ -333,14 +345,24 @@ void add_last_sessions(const HooksOptions& options, const HookTarget& target,
             : endpoint.error();
     if (!body) return note("last sessions are unknown: " + body.error().message, options.json);
     const auto list = nlohmann::json::parse(*body, nullptr, false);
-    if (!list.is_object() || !list.contains("sessions") || list["sessions"].empty()) continue;
-    report.last_session = list.value("now", std::int64_t{0}) -
-                          list["sessions"][0].value("createdAt", std::int64_t{0});
+    if (!list.is_object() || !list.contains("sessions")) continue;
+    const auto now = list.value("now", std::int64_t{0});
+    if (!list["sessions"].empty())
+      report.last_session = now - list["sessions"][0].value("createdAt", std::int64_t{0});
+    const auto documents =
+        endpoint->ask(Method::get, "/api/autonomous/progress?sort=newest&limit=100&agent=" +
+                                       std::string(report.agent->name));
+    const auto shown =
+        documents ? nlohmann::json::parse(*documents, nullptr, false) : nlohmann::json();
+    if (!shown.is_object()) continue;
+    const auto heard = last_heard_in(shown, options.mcp ? "mcp" : "hooks");
+    if (!heard.is_null())
+      report.last_heard = std::max<std::int64_t>(now - heard.get<std::int64_t>(), 0);
   }
 }
 
 void print_status(const std::vector<AgentReport>& reports, bool is_mcp_list) {
-  Table table({"AGENT", "PROGRAM", is_mcp_list ? "MCP" : "HOOKS", "SERVER", "LAST SESSION", "FILE"},
+  Table table({"AGENT", "PROGRAM", is_mcp_list ? "MCP" : "HOOKS", "SERVER", "LAST HEARD", "FILE"},
               {1, 3});
   for (const auto& report : reports) {
     auto hooks = report.error ? "refused" : std::string(name_of(report.hooks.state));
@@ -349,7 +371,7 @@ void print_status(const std::vector<AgentReport>& reports, bool is_mcp_list) {
     table.add({std::string(report.agent->name),
                report.program.empty() ? "not found" : terminal_line(report.program), hooks,
                report.hooks.server.empty() ? "–" : terminal_line(report.hooks.server),
-               ago(report.last_session), terminal_line(report.file.string())});
+               ago(report.last_heard), terminal_line(report.file.string())});
   }
   print(table.text(terminal_width()));
   for (const auto& report : reports)
@@ -381,12 +403,16 @@ std::string as_json(const std::vector<AgentReport>& reports) {
     list("reporting", report.hooks.reporting);
     list("missing", report.hooks.missing);
     list("untrusted", report.untrusted);
-    out.key("lastSessionMs");
-    if (report.last_session.is_null()) {
-      out.value(nullptr);
-    } else {
-      out.value(report.last_session.get<std::int64_t>());
-    }
+    const auto age = [&](std::string_view key, const nlohmann::json& value) {
+      out.key(key);
+      if (value.is_null()) {
+        out.value(nullptr);
+      } else {
+        out.value(value.get<std::int64_t>());
+      }
+    };
+    age("lastSessionMs", report.last_session);
+    age("lastHeardMs", report.last_heard);
     text("change", report.change);
     text("backup", report.backup.string());
     text("toDo", std::string(report.agent->to_do));

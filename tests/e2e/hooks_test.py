@@ -286,6 +286,8 @@ class Hooks(unittest.TestCase):
             self.assertEqual(said, b"{}")
             status = self.one("status", "claude-code", "--server", f"http://{server.host}", "--token-file", tokens)
             self.assertLess(status["lastSessionMs"], 60_000)
+            self.assertLess(status["lastHeardMs"], 60_000)
+            self.assertIsNone(self.one("status", "codex", "--server", f"http://{server.host}", "--token-file", tokens)["lastHeardMs"])
             # A second install without the option keeps the token.
             report = self.one("install", "claude-code", "--server", f"http://{server.host}")
             self.assertIsNone(report["change"])
