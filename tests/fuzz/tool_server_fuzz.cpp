@@ -31,7 +31,7 @@ class Ends final : public monitor::mcp::CallBookEnds {
   }
   void report(const std::string& /*session*/, Report /*report*/) override { ++reports; }
 
-  std::string passing;                 ///< What the server said last.
+  std::string passing;                 ///< The newest message of the server.
   std::map<std::string, int> answers;  ///< The proxy's own.
   std::map<std::string, int> calls;
   int reports = 0;
