@@ -186,6 +186,21 @@ function heardFrom(sources) {
     el('div', { title: `${reports.toLocaleString()} ${reports === 1 ? 'report' : 'reports'}` }, `${sourceNames[source] ?? source} `, agoElement(lastAt)));
 }
 
+/** What each way tells, if the agent does it. Of any other way nothing is claimed. */
+const told = {
+  agent: ['calls', 'tokens', 'questions', 'end'], hooks: ['calls', 'questions', 'end'], proxy: ['tokens', 'server'], otlp: ['tokens'],
+  transcript: ['calls', 'tokens'], run: ['end'], mcp: [],
+};
+const spots = { calls: 'calls while they run', tokens: 'tokens', questions: 'questions for a person', end: 'how it ends', server: 'the model server' };
+
+/** What no way by which it was heard can know; null: nothing is missing, or a way is not recorded. */
+function blindSpots(sources) {
+  const ways = sources.map(({ source }) => source).filter((source) => source !== 'monitor');
+  if (ways.length === 0 || ways.some((way) => !told[way])) return null;
+  const missing = Object.keys(spots).filter((spot) => !ways.some((way) => told[way].includes(spot)));
+  return missing.length === 0 ? null : `${missing.map((spot) => spots[spot]).join(', ')}: unknown`;
+}
+
 function showFacts(session) {
   const { progress, currentPhase, iteration, validUntil, waitingFor, lifecycle } = session;
   const changed = progress.lastChangeAgo === null ? null : session.now - progress.lastChangeAgo;
@@ -194,7 +209,7 @@ function showFacts(session) {
     ['State changes', progress.stateChanges],
     ['Last change', changed === null ? null : [progress.lastChange, agoElement(changed)]],
     ['Heartbeats', progress.heartbeats],
-    ['Heard from', heardFrom(session.sources)],
+    ['Heard from', heardFrom(session.sources)], ['Blind spots', blindSpots(session.sources)],
     ['Similar sessions', session.estimate?.unfinished?.text], ['Calls left', session.estimate?.callsLeft?.text],
     ['Re-checked at', validUntil === null || hasEnded(session) ? null : [atWall(validUntil)]],
   ].filter(([, value]) => value !== null && value !== undefined);

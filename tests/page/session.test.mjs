@@ -94,6 +94,14 @@ onSession('lists by which ways it was heard', [change('planned')], async (page, 
   assert.equal(await heard.first().getAttribute('title'), '1 report');
 });
 
+onSession('shows what its ways cannot know as unknown', [], async (page, id) => {
+  const blind = page.locator('dt:text-is("Blind spots") + dd');
+  await monitor.ask('/api/hooks/codex', { session_id: id, hook_event_name: 'UserPromptSubmit', prompt: 'build it' });
+  await blind.getByText('tokens, the model server: unknown', { exact: true }).waitFor();
+  await monitor.report(id, change('planned'));
+  await blind.getByText('the model server: unknown', { exact: true }).waitFor();
+});
+
 const steps = [['read_file', '{"path": "a.cpp"}', 'int a;'], ['apply_patch', '{"path": "a.cpp"}', 'hunk 1 of 1 failed'], ['run_tests', '{}', '2 failed']];
 const rounds = Array.from({ length: 6 }, (_, at) => steps.map(([name, args, text]) =>
   [call(name, `${name}${at}`, JSON.parse(args)), result(name, `${name}${at}`, text)])).flat(2);
