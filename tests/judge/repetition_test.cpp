@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "codec/facts.h"
 #include "support/agent.h"
 #include "support/scenario.h"
 
@@ -119,6 +120,113 @@ TEST(Repetition, rounds_that_bring_nothing_new_are_named) {
   }
   EXPECT_EQ(name_of(run.pattern()), "R11");
   EXPECT_EQ(run.health(), HealthKind::stuck);
+}
+
+TEST(Repetition, third_pass_over_many_files_is_a_loop) {
+  Agent run;
+  for (int i = 0; i < 45; ++i) {
+    const auto name = "src/part" + std::to_string(i % 15) + ".cpp";
+    run.call("read", R"({"path":")" + name + "\"}", long_text(name));
+    ASSERT_TRUE(i >= 30 || !run.ever(HealthKind::suspect)) << run.story();
+  }
+  EXPECT_EQ(run.health(), HealthKind::looping) << run.story();
+  EXPECT_LE(run.confirmed_at, 36);
+}
+
+// --- Signs that are too weak to confirm a loop.
+
+/// Requests in words for one thing, each in other words.
+std::string paraphrase(int time) {
+  const std::vector<std::string> forms{
+      "when did the apple stock price first go above fifty dollars",
+      "first year the apple stock price was above fifty dollars",
+      "apple stock price history first time above fifty dollars",
+      "year when the price of apple stock went above fifty dollars",
+      "find first date apple stock price passed fifty dollars"};
+  return forms[static_cast<std::size_t>(time) % forms.size()] + " source " +
+         std::string(static_cast<std::size_t>(time / 5 + 1), 'x');
+}
+
+/// A message that says in other order what was said before.
+std::string round_again(int time) {
+  const std::vector<std::string> parts{
+      "The page did not show the price that we need. ", "We should ask the surfer to look again. ",
+      "It is best to try the history of the stock. ", "The request is not satisfied yet. "};
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    text += parts[(i * 3 + static_cast<std::size_t>(time)) % parts.size()];
+  return text + "Attempt " + std::to_string(time) + ".";
+}
+
+void ask_again(Agent& run, int time) {
+  run.call("search", R"({"query":")" + paraphrase(time) + "\"}",
+           "answer " + std::to_string(time * 7'919));
+}
+void fail_again(Agent& run, int time) {
+  for (int edit = 0; edit < 3; ++edit) {
+    run.call("edit", R"({"patch":")" + std::to_string(100 * time + edit) + " changed line\"}",
+             "edited " + std::to_string(100 * time + edit));
+  }
+  run.fail("bash", R"({"command":"run-tests"})", long_text("59 tests fail"));
+}
+void say_again(Agent& run, int time) {
+  run.message(round_again(time), "Orchestrator");
+  run.call("ask", R"({"id":)" + std::to_string(time) + "}", "reply " + std::to_string(time));
+}
+
+struct GradedCase {
+  Pattern pattern;
+  void (*once)(Agent&, int);
+};
+class Graded : public testing::TestWithParam<GradedCase> {};
+
+TEST_P(Graded, stays_suspect_until_a_model_confirms_it) {
+  Agent run;
+  for (int time = 0; time < 60; ++time) GetParam().once(run, time);
+  EXPECT_EQ(run.health(), HealthKind::suspect) << run.story();
+  EXPECT_EQ(name_of(run.pattern()), name_of(GetParam().pattern));
+  EXPECT_FALSE(run.ever_confirmed()) << run.story();
+  run.opinion(Verdict::looping, 0.95);
+  EXPECT_EQ(run.health(), HealthKind::looping) << run.story();
+  EXPECT_EQ(name_of(run.pattern()), name_of(GetParam().pattern));
+  for (const char* part : {"first", "second"})
+    run.state(std::string(R"({"answer":"found the )") + part + R"( one, and it was stored"})");
+  EXPECT_EQ(run.health(), HealthKind::progressing) << "new states take it back: " << run.story();
+}
+
+TEST_P(Graded, survives_its_snapshot) {
+  Agent run;
+  for (int time = 0; time < 60; ++time) GetParam().once(run, time);
+  Case read;
+  ASSERT_TRUE(read_snapshot(read, snapshot_of(run.judged)));
+  EXPECT_EQ(snapshot_of(read), snapshot_of(run.judged));
+  EXPECT_EQ(name_of(judge(read.history, *read.policy, run.now).pattern),
+            name_of(GetParam().pattern));
+}
+
+INSTANTIATE_TEST_SUITE_P(Signs, Graded,
+                         testing::Values(GradedCase{Pattern::restated_text, say_again},
+                                         GradedCase{Pattern::same_failure, fail_again},
+                                         GradedCase{Pattern::rephrased_calls, ask_again}),
+                         [](const auto& row) { return std::string(name_of(row.param.pattern)); });
+
+TEST(Repetition, failure_that_changes_is_work) {
+  Agent run;
+  for (int time = 0; time < 20; ++time) {
+    run.call("edit", R"({"patch":")" + std::to_string(time) + " changed line\"}", "edited");
+    run.call("look", R"({"at":)" + std::to_string(time) + "}", "seen " + std::to_string(time));
+    run.fail("bash", R"({"command":"run-tests"})", long_text(std::to_string(59 - time) + " fail"));
+  }
+  EXPECT_FALSE(run.ever(HealthKind::suspect)) << run.story();
+}
+
+TEST(Repetition, slow_circle_with_news_between_is_suspect) {
+  Agent run;
+  for (int i = 0; i < 160; ++i) {
+    const auto part = i % 9 == 8 ? "new " + std::to_string(i) : std::to_string(i % 40);
+    run.call("read", part, "part " + part);
+  }
+  EXPECT_TRUE(run.ever(HealthKind::suspect)) << run.story();
 }
 
 TEST(Repetition, near_repetition_counts_like_repetition) {

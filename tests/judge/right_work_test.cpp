@@ -124,6 +124,55 @@ TEST(RightWork, output_of_programs_that_is_reported_as_messages) {
   }
 }
 
+/// A session of a terminal that reports plain messages, in a role that nobody knows.
+TEST(RightWork, output_of_programs_whose_role_is_not_known) {
+  std::string build;
+  for (int i = 0; i < 60; ++i)
+    build += "src/lib/module.c:12:5: warning: unused variable 'n' [-Wunused-variable]\n";
+  for (const char* role : {"session", "transcript", "assistant", ""}) {
+    Agent agent;
+    for (int i = 0; i < 20; ++i) {
+      agent.message("$ make target_" + std::to_string(i) + "\n" + build, role);
+      agent.message("$ ls\nmodule.c  module.o  a.out  README.md\n", role);
+    }
+    EXPECT_FALSE(agent.ever(HealthKind::suspect)) << role << ": " << agent.story();
+  }
+}
+
+TEST(RightWork, messages_that_go_on_to_say_something_new) {
+  Agent agent;
+  const std::vector<std::string> parts{"river",  "forest", "castle", "winter", "harbour", "garden",
+                                       "bridge", "letter", "wagon",  "miller", "candle",  "sailor"};
+  for (const auto& a : parts) {
+    std::string text;
+    for (const auto& b : parts)
+      text += "Beyond " + a + b + " stood old " + b + a + " while " + a + " met " + b + ". ";
+    agent.message(text);
+  }
+  EXPECT_FALSE(agent.ever(HealthKind::suspect)) << agent.story();
+}
+
+TEST(RightWork, second_pass_over_many_files) {
+  for (const int files : {9, 15, 19, 30, 60}) {
+    Agent agent;
+    for (int pass = 0; pass < 2; ++pass) {
+      for (int file = 0; file < files; ++file) {
+        const auto name = "src/part" + std::to_string(file) + ".cpp";
+        agent.call("read", R"({"path":")" + name + "\"}", long_text(name));
+      }
+    }
+    EXPECT_FALSE(agent.ever(HealthKind::suspect)) << files << ": " << agent.story();
+  }
+}
+
+TEST(RightWork, searches_for_other_things_in_the_same_words) {
+  Agent agent;
+  for (const char* city : {"Berlin", "Paris", "Rome", "Oslo", "Madrid", "Vienna", "Prague", "Bern"})
+    agent.call("search", std::string(R"({"query":"population of )") + city + R"( today"})",
+               std::string(city) + " has many inhabitants");
+  EXPECT_FALSE(agent.ever(HealthKind::suspect)) << agent.story();
+}
+
 TEST(RightWork, same_commands_around_new_work) {
   for (const int news : {1, 2}) {
     Agent agent;

@@ -134,7 +134,7 @@ struct PaceNow {
 [[nodiscard]] std::string evidence_note(const Health& health, std::size_t at);
 
 /// Version of these rules; transitions carry it.
-inline constexpr std::string_view detector_version = "8";
+inline constexpr std::string_view detector_version = "9";
 
 /// The causes of an alert. `blocked` is a wait that lasts; `needs_input` one that only a person
 /// ends; `quota` one for the end of a limit.

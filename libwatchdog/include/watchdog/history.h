@@ -144,14 +144,28 @@ struct CallNotes {
   std::string said{};         ///< The first 64 characters of its newest progress message.
 };
 
+/// A number of an iteration, or none. Half the size of an `optional`: a session may have many.
+struct CallIteration {
+  static constexpr std::int64_t none = INT64_MIN;  ///< No agent counts so far down.
+  std::int64_t number = none;                      ///< The number.
+
+  CallIteration() = default;
+  /// The number, if there is one.
+  CallIteration(const std::optional<std::int64_t>& from) noexcept : number(from.value_or(none)) {}
+  /// The reverse.
+  [[nodiscard]] operator std::optional<std::int64_t>() const noexcept {
+    return number == none ? std::nullopt : std::optional(number);
+  }
+};
+
 /// A tool call without its result.
 struct OpenCall {
-  std::string name{};                       ///< Its first 64 bytes, as of the next one.
-  std::string call_id{};                    ///< Pairs it with its result.
-  Seq seq = 0;                              ///< The event of its start.
-  Instant since{};                          ///< When it began.
-  std::optional<std::int64_t> iteration{};  ///< The session's iteration when it began.
-  CallMark mark{};                          ///< How it counts.
+  std::string name{};         ///< Its first 64 bytes, as of the next one.
+  std::string call_id{};      ///< Pairs it with its result.
+  Seq seq = 0;                ///< The event of its start.
+  Instant since{};            ///< When it began.
+  CallIteration iteration{};  ///< The session's iteration when it began.
+  CallMark mark{};            ///< How it counts.
   /// Later calls that finished before it. At `passed_max` its result counts as lost.
   std::uint8_t passed = 0;
   static constexpr std::uint8_t passed_max = 8;  ///< See `passed`.

@@ -19,7 +19,7 @@ namespace watchdog {
 enum class Pattern : std::uint8_t {
   none,
   no_state_change,       ///< iterations without a state change
-  repetition,            ///< repetition; always shown by its kind, R1 … R11
+  repetition,            ///< repetition; always shown by its kind, R1 … R14
   below_pace,            ///< below its own pace
   silence,               ///< heartbeats stopped
   server_status,         ///< the state of the model server
@@ -37,6 +37,9 @@ enum class Pattern : std::uint8_t {
   recurring_states,      ///< states that come back, in a cycle of 1 … 4
   repeated_compactions,  ///< context compactions with nothing between
   nothing_new,           ///< rounds that bring nothing new
+  restated_text,         ///< messages that say what earlier ones said, in other words
+  same_failure,          ///< a call that fails in the same way each time, with other work between
+  rephrased_calls,       ///< one tool is asked for the same in other words
 
   // The codes by which schemas and older programs name them.
   F1 = no_state_change,
@@ -58,13 +61,16 @@ enum class Pattern : std::uint8_t {
   R9 = recurring_states,
   R10 = repeated_compactions,
   R11 = nothing_new,
+  R12 = restated_text,
+  R13 = same_failure,
+  R14 = rephrased_calls,
 };
 
 template <>
 struct Names<Pattern> {
-  static constexpr std::string_view all[] = {"none", "F1",  "F2", "F3", "F4",  "F5", "F6",
-                                             "F7",   "R1",  "R2", "R3", "R4",  "R5", "R6",
-                                             "R7",   "R7b", "R8", "R9", "R10", "R11"};
+  static constexpr std::string_view all[] = {"none", "F1", "F2",  "F3",  "F4",  "F5",  "F6", "F7",
+                                             "R1",   "R2", "R3",  "R4",  "R5",  "R6",  "R7", "R7b",
+                                             "R8",   "R9", "R10", "R11", "R12", "R13", "R14"};
 };
 
 inline constexpr std::size_t pattern_count =
@@ -73,6 +79,12 @@ inline constexpr std::size_t pattern_count =
 /// Returns true for a kind of repetition.
 [[nodiscard]] constexpr bool is_repetition(Pattern pattern) noexcept {
   return pattern >= Pattern::same_call;
+}
+
+/// Returns true for signs that are too weak to count as a loop, however often they come. A session
+/// with one of them stays suspect until a model, or the agent itself, says that it loops.
+[[nodiscard]] constexpr bool is_graded(Pattern pattern) noexcept {
+  return pattern >= Pattern::restated_text;
 }
 
 /// How a tool's calls count for repetition.
@@ -169,6 +181,9 @@ struct Policy {
     set(Pattern::recurring_states, 3, 4);
     set(Pattern::repeated_compactions, 3, 10);
     set(Pattern::nothing_new, 8, 25);
+    set(Pattern::restated_text, 8, 0);
+    set(Pattern::same_failure, 5, 0);
+    set(Pattern::rephrased_calls, 5, 0);
     return bounds;
   }
 

@@ -23,20 +23,21 @@ void mark(Report& report);
 
 /// A finished round: a call with its result, or several calls that ran at once.
 struct Step {
-  Seq seq = 0;               ///< The event that finished the round.
-  std::uint64_t call = 0;    ///< Tools and arguments.
-  std::uint64_t result = 0;  ///< 0: none came.
-  std::uint64_t exact = 0;   ///< Of the whole result by its source; 0: unknown.
-  std::uint32_t tool = 0;    ///< Digest of the tool.
-  bool failed = false;       ///< Its result is an error.
-  bool informative = false;  ///< Its result says more than "done".
-  bool blind = false;        ///< Its call or its result is not known: it confirms nothing.
-  bool again = false;        ///< It repeated something.
-  float weight = 0;          ///< Its weight as a repeated pair of call and result.
+  Seq seq = 0;                 ///< The event that finished the round.
+  std::uint64_t call = 0;      ///< Tools and arguments.
+  std::uint64_t result = 0;    ///< 0: none came.
+  std::uint64_t exact = 0;     ///< Of the whole result by its source; 0: unknown.
+  std::uint32_t tool = 0;      ///< Digest of the tool.
+  bool failed = false;         ///< Its result is an error.
+  bool informative = false;    ///< Its result says more than "done".
+  bool blind = false;          ///< Its call or its result is not known: it confirms nothing.
+  bool again = false;          ///< It repeated something.
+  bool worded = false;         ///< Its arguments ask in words, as a search does.
+  std::uint8_t exit_code = 0;  ///< The exit code of a failed command; 0: not known.
+  float weight = 0;            ///< Its weight as a repeated pair of call and result.
   std::vector<std::uint32_t>
       shingles{};  ///< Of its arguments, like the next one; the newest few steps only.
   std::vector<Marks::Field> fields{};  ///< See above.
-  std::uint8_t exit_code = 0;          ///< The exit code of a failed command; 0: not known.
 
   /// Returns true for equal results: without what varies, or by the source's own digests.
   [[nodiscard]] bool same_result(const Step& other) const noexcept {
@@ -52,6 +53,11 @@ struct Streak {
   /// One more.
   void extend(Seq seq) noexcept {
     if (count++ == 0) first = seq;
+  }
+  /// So many fewer.
+  void shorten(std::int32_t by) noexcept {
+    count = count > by ? count - by : 0;
+    if (count == 0) first = 0;
   }
   /// The first of a new streak.
   void restart(Seq seq) noexcept {
@@ -71,10 +77,10 @@ class Cycle {
   /// Adds the newest element of `recent`.
   void add(const Recent& recent, std::size_t period) noexcept;
 
-  std::array<std::uint64_t, period_max> lap{};  ///< The digests of the first lap.
+  std::array<std::uint32_t, period_max> lap{};  ///< The lower halves of the first lap's digests.
+  std::int32_t laps = 0;                        ///< Complete ones, the first among them.
   std::uint8_t at = 0;                          ///< Index of the expected element of the lap.
   bool missed = false;                          ///< This lap already misses an element.
-  std::int32_t laps = 0;                        ///< Complete ones, the first among them.
   Seq first = 0;                                ///< The event where the first lap began.
 };
 
@@ -97,12 +103,15 @@ class Known {
  public:
   static constexpr std::size_t digests_max = 256;  ///< Digests that are kept.
   /// Adds a digest. Returns true if it is new.
-  bool add(std::uint64_t digest);
+  bool add(std::uint64_t digest) { return visit(digest) == 0; }
+  /// Adds a digest. Returns how often it was added before: 0, 1, or 2 for all higher counts.
+  int visit(std::uint64_t digest);
   /// Returns true if the digest is known.
   [[nodiscard]] bool has(std::uint64_t digest) const noexcept;
 
-  std::vector<std::uint32_t> digests;  ///< Their upper halves.
-  std::uint32_t at = 0;                ///< Index of the next one once there are `digests_max`.
+  /// Their upper 31 bits, and one bit that says that the digest was added more than once.
+  std::vector<std::uint32_t> digests;
+  std::uint32_t at = 0;  ///< Index of the next one once there are `digests_max`.
 };
 
 /// Calls that run at once. They count as one step.
@@ -125,6 +134,26 @@ struct MessageRepetition {
   Streak text_repeats{};     ///< Texts that repeat themselves.
 };
 
+/// How much of an agent's messages was said before: samples of the words of the newest ones.
+struct ProseRepetition {
+  static constexpr std::size_t words_max = 256;  ///< Digests that are kept: 10 messages or more.
+  std::vector<std::uint16_t> words{};            ///< Each once; the oldest one gives way.
+  std::uint8_t at = 0;  ///< Index of the oldest, once there are `words_max`.
+  Streak restated{};    ///< Messages with little new; new ones subtract.
+  Streak before{};      ///< The same before the newest message.
+
+  /// Adds a message's sample. Returns how much of it is known, 0 … 1.
+  double add(const std::vector<std::uint32_t>& sample);
+};
+
+/// A call that fails in the same way each time, whatever is done between. Digests are cut.
+struct SameFailure {
+  std::uint32_t call = 0;    ///< The failing call, the newest of all that failed more than once.
+  std::uint32_t result = 0;  ///< Its failure.
+  std::int32_t since = 0;    ///< Rounds since then.
+  Streak times{};            ///< How often.
+};
+
 /// A confirmed repetition, kept until enough is new.
 struct Alarm {
   Pattern pattern = Pattern::none;  ///< The pattern; `none`: there is no alarm.
@@ -145,6 +174,7 @@ struct Finding {
   Seq first = 0;                    ///< The event where it began,
   Seq last = 0;                     ///< and its newest event.
   bool conclusive = true;  ///< False: no confirmation can make more of it than a suspicion.
+  bool graded = false;     ///< True: only a model or the agent itself can confirm it.
 };
 
 /// How a call counts, by its tool's rule.
@@ -214,6 +244,14 @@ class Repetition {
   /// Of `nothing_new`.
   Streak barren;  // nothing_new
   Streak loop;    ///< Calls of the present repetition, its first lap included.
+  /// Rounds seen twice before, with new ones between; each new one subtracts.
+  Streak circling;  // nothing_new
+  /// Of `rephrased_calls`.
+  Streak rephrased;  // rephrased_calls
+  /// Of `same_failure`.
+  SameFailure failure;  // same_failure
+  /// Of `restated_text`.
+  ProseRepetition prose;  // restated_text
   /// Of `cycle_of_calls`.
   Cycles rounds;  // cycle_of_calls
   /// Of `recurring_states`.
@@ -233,6 +271,8 @@ class Repetition {
 
  private:
   void fold_step(Step step, ToolUse use, bool malformed, const Policy& policy);
+  void fold_graded(const Step& step, int visits, bool is_second_pass);
+  void fold_prose(const Marks& marks, Seq seq);
   void complete_round(Seq seq, const Policy& policy);
   void forget_rounds();
   void quieten();

@@ -366,20 +366,24 @@ struct Marks {
     friend bool operator==(const Field&, const Field&) = default;
   };
 
-  static constexpr std::size_t shingles_max = 64;  ///< Digests of words, at most.
-  static constexpr std::size_t fields_max = 16;    ///< Members of arguments, at most.
+  static constexpr std::size_t shingles_max = 64;      ///< Digests of words, at most.
+  static constexpr std::size_t fields_max = 16;        ///< Members of arguments, at most.
+  static constexpr std::size_t prose_sample_max = 24;  ///< Digests of a message's words, at most.
 
   std::uint64_t identity = 0;  ///< 0: there was nothing to compare.
   std::uint64_t exact = 0;     ///< Of a result: the source's own digest of the whole; 0: none.
-  bool informative =
-      false;               ///< A result of at least 200 characters, an error of 32, a state of 64.
-  bool malformed = false;  ///< Of arguments: they look like JSON and are not.
-  bool unreachable = false;  ///< Of an error: rate limits and gateways, nothing the agent did.
+  bool informative = false;    ///< A result of at least 200 characters, an error of 32, a state of
+                               ///< 64; a message of prose.
+  bool malformed = false;      ///< Of arguments: they look like JSON and are not.
+  bool worded = false;         ///< Of arguments: they ask in words, as a search does.
+  bool printed = false;        ///< Of a message: it looks like what a program printed.
+  bool unreachable = false;    ///< Of an error: rate limits and gateways, nothing the agent did.
   std::uint8_t text_repeats =
       0;                        ///< Of a message: how often its text begins to repeat itself; to 2.
   std::uint8_t exit_code = 0;   ///< Of a failed command; 0: not known.
   std::vector<Field> fields{};  ///< Of arguments that are an object.
-  /// Of arguments: the smallest digests of their words and pairs of words, ascending.
+  /// Of arguments: the smallest digests of their words and pairs of words, ascending. Of a message:
+  /// a quarter of those of its prose, at most `prose_sample_max`.
   std::vector<std::uint32_t> shingles{};
 
   friend bool operator==(const Marks&, const Marks&) = default;

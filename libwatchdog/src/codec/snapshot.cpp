@@ -241,7 +241,7 @@ bool is_bounded(const History& history) {
   return few(repetition.steps, Repetition::steps_max) && known(repetition.known_steps) &&
          known(repetition.known_states) && in_laps(repetition.rounds, 2, 7) &&
          in_laps(repetition.states, 1, 4) && few(repetition.round.calls, 16) &&
-         fits(repetition.round.sum) &&
+         few(repetition.prose.words, ProseRepetition::words_max) && fits(repetition.round.sum) &&
          std::all_of(repetition.steps.begin(), repetition.steps.end(), fits) &&
          few(history.pace->samples, Pace::kinds_max + 1) && few(*history.absences, absences_max) &&
          few(*history.open_calls, open_calls_max) && few(*history.notes->turns, open_turns_max) &&

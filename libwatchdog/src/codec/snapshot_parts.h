@@ -26,7 +26,7 @@ template <class V> void each_part(OpenTurn& x, V&& v) { v(x.id, x.parent, x.dept
 template <class V> void each_part(Marks::Field& x, V&& v) { v(x.name, x.value, x.atomic); }
 template <class V> void each_part(Step& x, V&& v) {
   v(x.seq, x.call, x.result, x.exact, x.tool, x.failed, x.informative, x.blind, x.again, x.weight, x.shingles, x.fields);
-  v.later(x.exit_code);
+  v.later(x.exit_code, x.worded);
 }
 template <class V> void each_part(Streak& x, V&& v) { v(x.count, x.first); }
 template <class V> void each_part(Cycle& x, V&& v) { v(x.lap, x.at, x.missed, x.laps, x.first); }
@@ -34,12 +34,14 @@ template <class V> void each_part(Cycles& x, V&& v) { v(x.recent, x.by_period); 
 template <class V> void each_part(Known& x, V&& v) { v(x.digests, x.at); }
 template <class V> void each_part(Round& x, V&& v) { v(x.number, x.open, x.finished, x.sum, x.malformed, x.unreachable, x.use, x.calls); }
 template <class V> void each_part(MessageRepetition& x, V&& v) { v(x.newest, x.same, x.any, x.text_repeats); }
+template <class V> void each_part(ProseRepetition& x, V&& v) { v(x.words, x.at, x.restated, x.before); }
+template <class V> void each_part(SameFailure& x, V&& v) { v(x.call, x.result, x.since, x.times); }
 template <class V> void each_part(Alarm& x, V&& v) { v(x.pattern, x.first, x.last, x.count, x.recovered); }
 template <class V> void each_part(Repetition& x, V&& v) {
   v(x.steps, x.score, x.evidence, x.echo, x.same_result, x.same_error, x.thrash, x.unparsed, x.compactions, x.barren,
     x.rounds, x.states, x.stepped, x.messages, x.before_answer, x.known_steps, x.known_states, x.round, x.graced, x.novel,
     x.state_seq, x.alarm, x.tool);
-  v.later(x.loop);
+  v.later(x.loop, x.circling, x.rephrased, x.failure, x.prose);
 }
 template <class V> void each_part(Pace::Samples& x, V&& v) { v(x.kind, x.count, x.mean, x.deviations); }
 template <class V> void each_part(Pace& x, V&& v) { v(x.samples); }
@@ -94,6 +96,9 @@ struct PartWriter {
   template <class T, std::size_t n>
   void put_members(std::array<T, n>& part) {
     for (auto& item : part) put(item);
+  }
+  void put_members(CallIteration& part) {
+    if (part.number != CallIteration::none) put(part.number);
   }
   template <class A, class B>
   void put_members(std::pair<A, B>& part) {
@@ -185,6 +190,9 @@ struct PartReader {
   template <class T, std::size_t n>
   static void read_members(const nlohmann::json& value, std::array<T, n>& part) {
     for (std::size_t i = 0; i < n; ++i) read(value.at(i), part[i]);
+  }
+  static void read_members(const nlohmann::json& value, CallIteration& part) {
+    if (!value.empty()) part.number = number_in<std::int64_t>(value.at(0), Range::any);
   }
   template <class A, class B>
   static void read_members(const nlohmann::json& value, std::pair<A, B>& part) {

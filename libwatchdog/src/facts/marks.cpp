@@ -15,7 +15,9 @@ enum Flag : unsigned {
   malformed = 2,
   unreachable = 4,
   exited = 8,
-  text_repeats_shift = 4
+  text_repeats_shift = 4,  // two bits
+  printed = 64,
+  worded = 128
 };
 
 template <class Number>
@@ -42,6 +44,7 @@ std::string encoded(const Marks& marks) {
   const unsigned flags =
       (marks.informative ? informative : 0U) | (marks.malformed ? malformed : 0U) |
       (marks.unreachable ? unreachable : 0U) | (marks.exit_code != 0 ? exited : 0U) |
+      (marks.printed ? printed : 0U) | (marks.worded ? worded : 0U) |
       static_cast<unsigned>(marks.text_repeats) << text_repeats_shift;
   put(bytes, static_cast<std::uint8_t>(flags));
   put(bytes, marks.identity);
@@ -71,6 +74,8 @@ std::optional<Marks> decoded_marks(std::string_view bytes) {
   marks.informative = (flags & informative) != 0;
   marks.malformed = (flags & malformed) != 0;
   marks.unreachable = (flags & unreachable) != 0;
+  marks.printed = (flags & printed) != 0;
+  marks.worded = (flags & worded) != 0;
   marks.text_repeats = static_cast<std::uint8_t>(flags >> text_repeats_shift & 3U);
   if (count > Marks::fields_max) return std::nullopt;
   marks.fields.resize(count);

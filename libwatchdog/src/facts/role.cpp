@@ -1,5 +1,8 @@
 #include "facts/role.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace watchdog {
 namespace {
 
@@ -28,13 +31,28 @@ constexpr RoleRow role_rows[] = {{"user", Speaker::person},
                                  {"observation", Speaker::program},
                                  {"error", Speaker::program}};
 
+constexpr std::string_view model_roles[] = {"assistant", "agent",    "ai",        "model",
+                                            "thought",   "thinking", "reasoning", "plan"};
+
+/// As in "Computer_terminal".
+constexpr std::string_view device_roles[] = {"erminal", "onsole"};
+
 }  // namespace
 
 Speaker speaker_of(std::string_view role) noexcept {
   for (const auto& row : role_rows) {
     if (row.role == role) return row.speaker;
   }
+  for (const auto device : device_roles) {
+    if (role.ends_with(device)) return Speaker::program;
+  }
   return Speaker::agent;
+}
+
+bool is_model(std::string_view role) noexcept {
+  // As in "Orchestrator (thought)".
+  if (role.ends_with("(thought)")) return true;
+  return std::find(std::begin(model_roles), std::end(model_roles), role) != std::end(model_roles);
 }
 
 }  // namespace watchdog

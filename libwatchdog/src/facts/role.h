@@ -18,4 +18,7 @@ enum class Speaker : std::uint8_t {
 /// Returns the speaker. Roles are compared as they are written. Pure.
 [[nodiscard]] Speaker speaker_of(std::string_view role) noexcept;
 
+/// Returns true for roles that only models have. Other roles of `Speaker::agent` may be anything.
+[[nodiscard]] bool is_model(std::string_view role) noexcept;
+
 }  // namespace watchdog

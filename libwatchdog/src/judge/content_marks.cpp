@@ -10,6 +10,8 @@
 
 #include "facts/agent_tools.h"
 #include "facts/digest.h"
+#include "facts/role.h"
+#include "judge/prose.h"
 #include "judge/text_loop.h"
 #include "judge/variation.h"
 #include "privacy/content.h"
@@ -81,6 +83,11 @@ void fold(std::string_view text, std::string& into) {
 /// have in common estimates what the texts have in common (Broder, 1997).
 class Shingles {
  public:
+  Shingles() = default;
+  /// Keeps `most` digests at most, and none above `limit`. Which part of a text's digests that is
+  /// depends on the digests alone, so samples of two texts can be compared.
+  Shingles(std::size_t most, std::uint32_t limit) : most_(most), limit_(limit) {}
+
   void add_words(std::string_view folded) {
     for (std::size_t at = 0; at < folded.size();) {
       if (!is_word(folded[at])) {
@@ -101,7 +108,8 @@ class Shingles {
  private:
   void add(std::uint64_t digest) {
     const auto shingle = static_cast<std::uint32_t>(digest >> 32U);
-    const bool full = smallest_.size() == Marks::shingles_max;
+    if (shingle > limit_) return;
+    const bool full = smallest_.size() == most_;
     if (full && shingle >= smallest_.back()) return;
     const auto place = std::lower_bound(smallest_.begin(), smallest_.end(), shingle);
     if (place != smallest_.end() && *place == shingle) return;
@@ -109,6 +117,8 @@ class Shingles {
     smallest_.insert(place, shingle);
   }
 
+  std::size_t most_ = Marks::shingles_max;
+  std::uint32_t limit_ = UINT32_MAX;
   std::vector<std::uint32_t> smallest_;  ///< Ascending.
   std::uint64_t previous_ = 0;
 };
@@ -140,6 +150,7 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
   bool string(std::string& text) override {
     fold(text, folded_);
     shingles_.add_words(folded_);
+    words_ += words_in(text);
     return value(digest_of_text(folded_),
                  folded_.size() <= atomic_max && folded_.find(' ') == std::string::npos);
   }
@@ -164,6 +175,8 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
   }
 
   [[nodiscard]] std::uint64_t digest() const { return whole_; }
+  /// The words of all texts among the values.
+  [[nodiscard]] const WordCount& words() const { return words_; }
   /// The digest of the one text among the arguments, whatever its name. 0 where there is none.
   [[nodiscard]] std::uint64_t digest_of_one_text() const { return has_text_ ? one_text_ : 0; }
 
@@ -214,6 +227,7 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
 
   Marks& marks_;
   Shingles& shingles_;
+  WordCount words_;
   std::string folded_;
   std::vector<Frame> frames_;
   std::uint64_t whole_ = 0;
@@ -241,6 +255,7 @@ Marks marks_of_arguments(const Report& report) {
     Canonical canonical(marks, shingles);
     if (nlohmann::json::sax_parse(text, &canonical)) {
       marks.identity = canonical.digest();
+      marks.worded = asks_in_words(canonical.words());
       const auto text_alone = canonical.digest_of_one_text();
       if (one_text && text_alone != 0) marks.identity = text_alone;
     } else {
@@ -256,6 +271,7 @@ Marks marks_of_arguments(const Report& report) {
     std::string folded;
     fold(text, folded);
     shingles.add_words(folded);
+    marks.worded = !one_text && asks_in_words(words_in(text));
     marks.identity = one_text ? digest_of_text(folded) : digest_of(folded);
   }
   if (!report.hash.empty() && text.size() >= perhaps_cut) marks.identity = digest_of(report.hash);
@@ -351,8 +367,20 @@ Marks marks_of_message(const Report& report) {
   std::string folded;
   fold(report.content, folded);
   Marks marks{.identity = folded.empty() ? 0 : never_zero(digest_of(folded))};
-  // Equal lines of a program's output may match once or twice; a looping text goes on.
-  const int hits = hits_in(report.content);
+  constexpr std::size_t compared_bytes = 4'096;
+  if (!folded.empty()) {
+    Shingles shingles(Marks::prose_sample_max, UINT32_MAX / 4);
+    shingles.add_words(std::string_view(folded).substr(0, compared_bytes));
+    marks.shingles = shingles.finish();
+  }
+  // A message of an unknown role may be a program's, even if it has a single line.
+  const auto shape = shape_of(report.content);
+  const bool by_model = is_model(report.name);
+  marks.printed = shape.is_printed(by_model ? 2 : 1);
+  marks.informative = shape.is_prose();
+  // Few messages have a hit at all. Equal lines of a program's output are no repetition of a model.
+  const bool repeats = !marks.printed && hits_in(report.content) > 0;
+  const int hits = repeats ? hits_in_prose(report.content, !by_model || shape.opens_printed) : 0;
   marks.text_repeats = static_cast<std::uint8_t>(hits == 0 ? 0 : hits < 3 ? 1 : 2);
   return marks;
 }

@@ -58,9 +58,10 @@ Health doubted(const History& history, const Policy& policy, const Finding& foun
         .kind = HealthKind::blocked, .pattern = Pattern::model_check, .evidence = {opinions.seq}};
   }
   const auto& bounds = policy.patterns[static_cast<std::size_t>(health.pattern)];
-  const bool confirms = !repeats || (bounds.stuck > 0 && found.conclusive);
-  if (confirms && (confirmations(history, policy) >= 2 ||
-                   history.notes->suspicion.further >= policy.stuck_threshold)) {
+  const bool confirms = !repeats || ((bounds.stuck > 0 || found.graded) && found.conclusive);
+  // More of the same does not make a weak sign stronger.
+  const bool lasts = !found.graded && history.notes->suspicion.further >= policy.stuck_threshold;
+  if (confirms && (confirmations(history, policy) >= 2 || lasts)) {
     health.kind = trouble_of(health.pattern);
   }
   return health;

@@ -118,7 +118,17 @@ std::string repetition_in(const Finding& found, const History& history) {
     case Pattern::R10:
       return "compacted its context " + times + ", with no action in between";
     case Pattern::R11:
-      return counted(found.count, "round") + " of calls brought nothing new";
+      return counted(found.count, "round") + " of calls brought nothing new" +
+             (found.graded ? ", with a few new ones between" : "");
+    case Pattern::R12:
+      return counted(found.count, "message") +
+             " said little that earlier ones did not say; this is a sign, no proof";
+    case Pattern::R13:
+      return "a call failed " + times + " in the same way, whatever was done in between" +
+             failure_in(words) + "; this is a sign, no proof";
+    case Pattern::R14:
+      return "asks " + tool + " for the same in other words, " + times +
+             "; this is a sign, no proof";
     default:
       return "makes no progress";
   }

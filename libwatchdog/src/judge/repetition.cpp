@@ -118,11 +118,12 @@ double similarity(const std::vector<std::uint32_t>& a,
 
 void Cycle::add(const Recent& recent, std::size_t period) noexcept {
   const auto digest = recent.back().first;
+  const auto part = static_cast<std::uint32_t>(digest);
   if (laps > 0) {
     std::size_t steps = 0;
-    if (lap[at] == digest) {
+    if (lap[at] == part) {
       steps = 1;
-    } else if (period >= 3 && !missed && lap[(at + 1U) % period] == digest) {
+    } else if (period >= 3 && !missed && lap[(at + 1U) % period] == part) {
       steps = 2;
     }
     if (steps != 0) {
@@ -146,7 +147,8 @@ void Cycle::add(const Recent& recent, std::size_t period) noexcept {
       std::all_of(begin, recent.end(), [&](const auto& item) { return item.first == digest; })) {
     return;
   }
-  std::transform(begin, recent.end(), lap.begin(), [](const auto& item) { return item.first; });
+  std::transform(begin, recent.end(), lap.begin(),
+                 [](const auto& item) { return static_cast<std::uint32_t>(item.first); });
   laps = 1;
   first = begin->second;
 }
@@ -167,20 +169,23 @@ const Cycle* Cycles::longest() const noexcept {
 }
 
 bool Known::has(std::uint64_t digest) const noexcept {
-  const auto part = static_cast<std::uint32_t>(digest >> 32U);
-  return std::find(digests.begin(), digests.end(), part) != digests.end();
+  const auto part = static_cast<std::uint32_t>(digest >> 32U) & ~1U;
+  return std::any_of(digests.begin(), digests.end(),
+                     [&](std::uint32_t known) { return (known & ~1U) == part; });
 }
 
-bool Known::add(std::uint64_t digest) {
-  if (has(digest)) return false;
-  const auto part = static_cast<std::uint32_t>(digest >> 32U);
+int Known::visit(std::uint64_t digest) {
+  const auto part = static_cast<std::uint32_t>(digest >> 32U) & ~1U;
+  const auto found = std::find_if(digests.begin(), digests.end(),
+                                  [&](std::uint32_t known) { return (known & ~1U) == part; });
+  if (found != digests.end()) return 1 + static_cast<int>(std::exchange(*found, part | 1U) & 1U);
   if (digests.size() < digests_max) {
     digests.push_back(part);
   } else {
     digests[at] = part;
     at = (at + 1U) % digests_max;
   }
-  return true;
+  return 0;
 }
 
 CallMark unknown_call(std::string_view tool) {
@@ -221,6 +226,7 @@ CallMark Repetition::begin_call(const Report& report, Seq seq, const Policy& pol
   round.malformed |= mark.malformed;
   // Common arguments of several calls say little about any of them.
   round.sum.shingles = alone && marks != nullptr ? marks->shingles : decltype(round.sum.shingles){};
+  round.sum.worded = alone && marks != nullptr && marks->worded;
   round.sum.fields = alone && marks != nullptr ? marks->fields : decltype(round.sum.fields){};
   return mark;
 }
@@ -296,6 +302,7 @@ struct Likeness {
   bool echo = false;           ///< It repeats the step right before it.
   bool seen = false;           ///< A step that is still known had its call and result.
   std::ptrdiff_t between = 0;  ///< The distance to that step, in steps.
+  bool revisit = false;        ///< It may be part of a pass over many things.
   bool follows_new = false;    ///< It follows something new.
   bool alike = false;          ///< It only failed with the same exit code.
 };
@@ -330,6 +337,12 @@ Likeness likeness_of(const std::vector<Step>& steps, const Step& step) {
   });
   like.seen = match != steps.rend();
   like.between = like.seen ? match - steps.rbegin() : 0;
+  // A pass over many things: it was new then, and since then nothing was repeated.
+  constexpr auto near = static_cast<std::ptrdiff_t>(Repetition::compared_max);
+  const auto is_repeated = [](const Step& other) { return other.weight > 0; };
+  like.revisit = like.seen ? like.between >= near && !match->again &&
+                                 std::none_of(steps.rbegin(), match, is_repeated)
+                           : std::none_of(steps.begin(), steps.end(), is_repeated);
   const auto new_ones = std::count_if(steps.rbegin(), steps.rbegin() + like.between,
                                       [](const Step& other) { return !other.again; });
   like.follows_new =
@@ -351,25 +364,45 @@ double score_of(const Likeness& like) {
   return like.alike ? failed_alike : 0;
 }
 
+/// Keeps a step as the newest one; older ones give way, or lose the samples of their arguments.
+void keep_step(std::vector<Step>& steps, Step step) {
+  if (steps.size() == Repetition::steps_max) steps.erase(steps.begin());
+  if (steps.size() >= Repetition::compared_max) {
+    Step& old = steps[steps.size() - Repetition::compared_max];
+    // `= {}` would keep the room.
+    old.shingles = std::vector<std::uint32_t>();
+    old.fields = std::vector<Marks::Field>();
+  }
+  if (steps.size() == steps.capacity())
+    steps.reserve(std::min(2 * steps.size() + 1, Repetition::steps_max));
+  steps.push_back(std::move(step));
+}
+
 }  // namespace
 
 void Repetition::fold_step(Step step, ToolUse use, bool malformed, const Policy& policy) {
   if (step.blind && !step.informative) return;  // neither what was asked nor what came is known
-  const bool is_new = known_steps.add(combined(step.call, step.result));
+  const int visits = known_steps.visit(combined(step.call, step.result));
+  const bool is_new = visits == 0;
   if (use == ToolUse::poll && !is_new) return;  // it waits on purpose
   const Step* before = steps.empty() ? nullptr : &steps.back();
   const auto like = likeness_of(steps, step);
+  // A second pass over many things, after all of them were seen, is work: it proves nothing. A
+  // failure that comes again does not belong to such a pass.
+  const bool failing = step.failed || step.exit_code != 0;
+  const bool is_second_pass = visits == 1 && like.revisit && step.informative && !failing;
   const bool same_call = like.same_call;
   const bool failed_again = like.failed_again;
   echo = like.echo;
   evidence = score_of(like);
 
   step.again = like.seen || evidence > 0;
-  if (step.again && loop.count == 0) {
+  if (step.again && !is_second_pass && loop.count == 0) {
     const auto lap = like.seen ? like.between : 0;
     loop = {.count = static_cast<std::int32_t>(lap) + 1, .first = (steps.rbegin() + lap)->seq};
   }
-  if (like.seen) step.weight = like.follows_new ? static_cast<float>(tested_again) : 1.0F;
+  if (like.seen && !is_second_pass)
+    step.weight = like.follows_new ? static_cast<float>(tested_again) : 1.0F;
   if (use == ToolUse::paging) {
     evidence /= 2;
     step.weight /= 2;
@@ -380,7 +413,7 @@ void Repetition::fold_step(Step step, ToolUse use, bool malformed, const Policy&
     score = evidence > 0 ? score + evidence : std::max(std::min(score, 0.0), score - decay);
   }
 
-  if (step.again) {
+  if (step.again && (!is_second_pass || loop.count > 0)) {
     loop.extend(step.seq);
   } else if (score <= 0) {
     loop = {};
@@ -404,14 +437,16 @@ void Repetition::fold_step(Step step, ToolUse use, bool malformed, const Policy&
   follow(unparsed, refused && unparsed.count > 0, refused);
   if (is_new) {
     barren = {};
-  } else {
+  } else if (!is_second_pass) {
     barren.extend(step.seq);
   }
+  fold_graded(step, visits, is_second_pass);
   rounds.add(combined(step.call, step.result), step.seq, 2, Cycle::period_max);
   messages = {};
   before_answer = {};
 
-  stepped = !like.alike;  // or it would confirm the suspicion that it is
+  // Otherwise it would confirm the suspicion that it is.
+  stepped = !like.alike && !is_second_pass;
   novel = is_new && evidence == 0;
   if (evidence > 0) alarm.recovered = 0;
   if (novel && !step.failed) {
@@ -420,15 +455,7 @@ void Repetition::fold_step(Step step, ToolUse use, bool malformed, const Policy&
     graced = false;
   }
 
-  if (steps.size() == steps_max) steps.erase(steps.begin());
-  if (steps.size() >= compared_max) {
-    Step& old = steps[steps.size() - compared_max];
-    // `= {}` would keep the room.
-    old.shingles = std::vector<std::uint32_t>();
-    old.fields = std::vector<Marks::Field>();
-  }
-  if (steps.size() == steps.capacity()) steps.reserve(std::min(2 * steps.size() + 1, steps_max));
-  steps.push_back(std::move(step));
+  keep_step(steps, std::move(step));
 }
 
 /// Something happened between two messages.
@@ -467,7 +494,8 @@ void Repetition::fold_message(std::string_view role, const Marks* marks, Seq seq
   novel = false;
   compactions = {};
   // Equal lines of a program's output are no repetition of a model.
-  if (speaker != Speaker::agent) {
+  const bool is_printed = marks != nullptr && marks->printed;
+  if (speaker != Speaker::agent || (is_printed && !is_model(role))) {
     quieten();
     return;
   }
@@ -487,6 +515,12 @@ void Repetition::fold_message(std::string_view role, const Marks* marks, Seq seq
   }
   messages.newest = digest;
   messages.any.extend(seq);
+  // The text of a program counts only where all of it is the same.
+  if (is_printed || (marks != nullptr && !marks->informative && !is_model(role))) {
+    messages.any = {};
+  } else if (marks != nullptr) {
+    fold_prose(*marks, seq);
+  }
   for (int hit = 0; marks != nullptr && hit < marks->text_repeats; ++hit)
     messages.text_repeats.extend(seq);
 }
@@ -506,6 +540,7 @@ void Repetition::fold_compaction(Seq seq) {
 void Repetition::fold_retry() {
   novel = false;
   messages = before_answer;
+  prose.restated = prose.before;
   if (round.finished == 0) round = Round{.number = round.number + 1};
 }
 
@@ -522,13 +557,15 @@ void Repetition::forget_rounds() {
   steps.clear();
   score = std::min(score, 0.0);
   evidence = 0;
-  same_result = same_error = thrash = unparsed = loop = {};
+  same_result = same_error = thrash = unparsed = loop = rephrased = circling = {};
   rounds.clear();
 }
 
 void Repetition::begin_anew() {
   forget_rounds();
   compactions = barren = {};
+  failure = {};
+  prose = {};
   messages = before_answer = {};
   graced = false;
 }
@@ -587,6 +624,15 @@ Finding Repetition::finding(const Policy& policy) const {
     }
   }
   streak(Pattern::nothing_new, barren);
+  const auto& barren_bounds = policy.patterns[static_cast<std::size_t>(Pattern::nothing_new)];
+  if (found.pattern == Pattern::none && circling.count >= barren_bounds.suspect) {
+    found = {.pattern = Pattern::nothing_new,
+             .level = Level::suspect,
+             .count = static_cast<double>(circling.count),
+             .first = circling.first,
+             .last = newest,
+             .graded = true};
+  }
   // Without calls and results it is not known whether they were equal.
   if (found.level == Level::stuck && !steps.empty() && steps.back().blind) {
     found.level = Level::suspect;
@@ -596,6 +642,10 @@ Finding Repetition::finding(const Policy& policy) const {
   look(Pattern::same_message, messages.same.count, messages.same.first, 0);
   look(Pattern::messages_only, messages.any.count, messages.any.first, 0);
   look(Pattern::repeated_compactions, compactions.count, compactions.first, 0);
+  streak(Pattern::rephrased_calls, rephrased);
+  streak(Pattern::same_failure, failure.times);
+  look(Pattern::restated_text, prose.restated.count, prose.restated.first, 0);
+  found.graded = found.graded || is_graded(found.pattern);
   if (alarm.pattern != Pattern::none) {
     if (found.pattern != alarm.pattern) found.count = alarm.count;
     found.pattern = alarm.pattern;

@@ -72,8 +72,8 @@ void each_text_of_detail(T& detail, const Visit& visit) {
   } else if constexpr (Maybe<T, Opinion>) {
     [[maybe_unused]] auto& [verdict, confidence, seen, state] = detail;
   } else if constexpr (Maybe<T, Marks>) {
-    [[maybe_unused]] auto& [identity, exact, informative, malformed, unreachable, text_repeats,
-                            exit_code, fields, shingles] = detail;
+    [[maybe_unused]] auto& [identity, exact, informative, malformed, worded, printed, unreachable,
+                            text_repeats, exit_code, fields, shingles] = detail;
   } else if constexpr (Maybe<T, BudgetFigures>) {
     [[maybe_unused]] auto& [limits, steps, tool_calls, tokens, cost, elapsed, enforce_time,
                             pressure, axis, stage] = detail;
