@@ -37,8 +37,9 @@ std::string identity_of(const Report& report) {
 
 }  // namespace
 
-Evaluation::Evaluation() : now_(begin) {
+Evaluation::Evaluation(const Policy& policy) : now_(begin) {
   judged_.session = 1;
+  judged_.policy.set(policy);
 }
 
 void Evaluation::move_to(std::optional<std::int64_t> ts_ms) {

@@ -50,7 +50,7 @@ struct Findings {
 /// one thread at a time.
 class Evaluation {
  public:
-  Evaluation();
+  explicit Evaluation(const Policy& policy = {});
   /// A line whose `event_id` was taken already changes nothing.
   void fold(TraceLine line);
   [[nodiscard]] const Findings& findings() const noexcept { return findings_; }

@@ -19,6 +19,7 @@
 #include "predict/training.h"
 #include "score/examples.h"
 #include "score/scoring.h"
+#include "score/study.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
 #include "text/json_writer.h"
@@ -34,6 +35,7 @@ struct ScoreOptions {
   bool list = false;            ///< Every run as well.
   bool json = false;
   bool examples = false;        ///< Examples for predictions, instead of scores.
+  bool study = false;           ///< The worth of each rule and threshold, instead of scores.
   bool predictions = false;     ///< The measures of predictions, instead of scores.
   std::filesystem::path prior;  ///< Examples of which the prior is printed, instead of scores.
 };
@@ -433,6 +435,27 @@ int predictions(const ScoreOptions& options, const Labels& labels) {
   return exit_done;
 }
 
+/// Prints the worth of each rule and each threshold. A run that two sources have counts once.
+int print_study(const ScoreOptions& options, const Labels& labels) {
+  std::vector<StudyRun> runs;
+  for (const auto& file : options.traces) {
+    const auto label = labels.find(label_id(file));
+    if (label == labels.end()) continue;
+    auto trace = Trace::open(file);
+    if (!trace) return complain(trace.error());
+    StudyRun run{.label = label->second, .lines = {}};
+    while (true) {
+      auto line = trace->next();
+      if (!line) return complain(line.error());
+      if (!*line) break;
+      run.lines.push_back(std::move(**line));
+    }
+    runs.push_back(std::move(run));
+  }
+  print(study(std::move(runs)));
+  return exit_done;
+}
+
 /// The prior of a monitor's own training, from recorded runs.
 int print_prior(const ScoreOptions& options) {
   const auto text = read_regular_file(options.prior, prior_examples_bytes_max, Readers::anybody);
@@ -451,6 +474,7 @@ static int score(const ScoreOptions& options) {
   if (!options.prior.empty()) return print_prior(options);
   auto labels = read_labels(options.index);
   if (!labels) return refuse(labels.error());
+  if (options.study) return print_study(options, *labels);
   if (options.examples || options.predictions) return predictions(options, *labels);
   Result<StepLabels> steps = StepLabels{};
   if (const auto file = steps_of(options); !file.empty()) steps = read_step_labels(file);
@@ -484,6 +508,9 @@ int main(int argc, char** argv) {
                    "Print the runs as examples for predictions (JSON lines), without scores");
   app.add_flag("--predictions", options.predictions,
                "Print how well predictions work on tasks that are not in their training")
+      ->excludes(examples);
+  app.add_flag("--study", options.study,
+               "Print what each rule and each threshold is worth (Markdown), instead of scores")
       ->excludes(examples);
   app.add_option("--prior", options.prior,
                  "Print the prior of predictions that these examples (of --examples) give, without "
