@@ -1,4 +1,4 @@
--- The store's tables on PostgreSQL 13 or newer, version 1.1, in the schema `watchdog`. The columns mean what they mean
+-- The store's tables on PostgreSQL 13 or newer, version 1.2, in the schema `watchdog`. The columns mean what they mean
 -- in store.sql. `meta.schema` holds major * 1000 + minor: a newer minor adds only what an older program may ignore; a
 -- newer major is refused. Each part between two lines of dashes brings the tables from one minor version to the next.
 -- A part only adds tables, or columns that may be empty, so that monitors of the older version go on meanwhile.
@@ -168,3 +168,10 @@ CREATE TABLE leases (
   until_ms BIGINT NOT NULL
 ) WITH (fillfactor = 20);
 CREATE TABLE monitors (name TEXT PRIMARY KEY, until_ms BIGINT NOT NULL);
+
+-- ---- 1.2: the monitor that sends an alert now, and until when no other one may; how many sessions of each state a
+-- monitor judges, as JSON; and of the newest turn, the time line that leases and ticks share, and how far it is ahead of
+-- the server's clock. It never goes back, although that clock may.
+ALTER TABLE deliveries ADD COLUMN IF NOT EXISTS claimed_by TEXT, ADD COLUMN IF NOT EXISTS claimed_until_ms BIGINT;
+ALTER TABLE monitors ADD COLUMN IF NOT EXISTS tally TEXT;
+ALTER TABLE turn ADD COLUMN IF NOT EXISTS clock_ms BIGINT, ADD COLUMN IF NOT EXISTS offset_ms BIGINT;

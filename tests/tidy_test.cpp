@@ -77,6 +77,7 @@ const Set shared_with_monitor = {
     "store/place.h",
     "store/server.h",
     "store/store.h",
+    "store/sharing.h",
     "store/store_reader.h",
     "store/version.h",
     "text/figures.h",

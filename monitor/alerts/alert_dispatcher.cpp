@@ -2,7 +2,8 @@
 // then waits or sends. It stores the result before it reads again, so no delivered message is sent
 // twice while the monitor runs. The back-off belongs to the channel, so a new alert wakes the
 // thread but does not shorten the pause. At a stop the message under way has 3 s. An aborted one is
-// not recorded, so the next start sends it again.
+// not recorded, so the next start sends it again. Of several monitors on one database each claims a
+// message before it sends it.
 #include "alerts/alert_dispatcher.h"
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <utility>
 
 #include "facts/ids.h"
+#include "store/sharing.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -33,6 +35,8 @@ constexpr Millis farewell{3'000};
 /// A look without being woken, should a ring be lost; and the pause after the store failed.
 constexpr Millis unrung_look_every{30'000};
 constexpr Millis store_pause{1'000};
+/// A claim lasts for a try of the channel, until the result is stored, and some more.
+constexpr Millis claim_spare{5'000};
 
 }  // namespace
 
@@ -54,6 +58,7 @@ struct AlertDispatcher::State {
   std::string error;
   Clock::time_point try_at{};
   std::mt19937 random{std::random_device{}()};
+  Millis claimed_until{};  ///< By the time since boot, which goes on while the process sleeps.
 
   std::mutex mutex;
   std::condition_variable_any changed;
@@ -77,8 +82,28 @@ struct AlertDispatcher::State {
     return stopped;
   }
 
+  /// Claims the next message, where other monitors may send it, too.
+  Result<std::vector<Alert>> claim() {
+    const auto alerts = std::make_shared<std::vector<Alert>>();
+    const auto done = std::make_shared<std::promise<Result<void>>>();
+    claimed_until = now() + options.timeout + claim_spare;
+    backend.write(
+        [this, alerts](Store& store) -> Result<void> {
+          auto claimed = Sharing(store).claim_message(options.name, sender.is_single(),
+                                                      options.timeout + 2 * claim_spare);
+          if (!claimed) return claimed.error();
+          *alerts = std::move(*claimed);
+          return {};
+        },
+        [done](Result<void> claimed) { done->set_value(std::move(claimed)); });
+    if (auto claimed = done->get_future().get(); !claimed) return claimed.error();
+    return std::move(*alerts);
+  }
+
+  static Millis now() { return system_clock().since_boot(); }
+
   Result<std::vector<Alert>> next() {
-    if (!backend.sends_alerts()) return std::vector<Alert>{};
+    if (backend.claims_alerts()) return claim();
     const auto found = std::make_shared<std::promise<Result<std::vector<Alert>>>>();
     backend.read(
         [this, found](StoreReader& reader) {
@@ -182,9 +207,9 @@ struct AlertDispatcher::State {
       wait_until(Clock::now() + unrung_look_every, true);
     } else if (Clock::now() < try_at) {
       wait_until(std::min(try_at, Clock::now() + unrung_look_every), true);
-    } else {
+    } else if (!backend.claims_alerts() || now() + options.timeout <= claimed_until) {
       deliver(std::move(*alerts));
-    }
+    }  // else this process slept, and another monitor may have sent it meanwhile
   }
 
   void run() {

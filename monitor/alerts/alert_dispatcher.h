@@ -21,6 +21,7 @@ class AlertDispatcher {
     ChannelType type = ChannelType::log;
     Millis retry_first{1'000};
     Millis retry_longest{300'000};
+    Millis timeout{10'000};      ///< Of one try of the channel.
     Metrics* metrics = nullptr;  ///< Null: not counted.
     /// Gets what an operator should know. Called from the dispatcher's thread.
     std::function<void(const std::string&)> log;

@@ -27,12 +27,23 @@ void get_healthz(const CallPtr& call) {
 }
 
 void get_readyz(const CallPtr& call) {
-  const auto trouble = call->backend.trouble();
-  if (trouble) return call->reply(error_response(*trouble));
+  auto trouble = call->backend.trouble();
   const auto vitals = call->backend.vitals();
-  if (!vitals || !vitals->shares) return call->reply({.body = R"({"status":"ready"})"});
-  call->reply({.body = R"({"status":"ready","shards":)" + std::to_string(vitals->shares->shards) +
-                       R"(,"monitors":)" + std::to_string(vitals->shares->monitors) + "}"});
+  const auto shares = vitals ? vitals->shares : std::nullopt;
+  const auto lease = shares ? lease_state(shares->since_renewal) : LeaseState::held;
+  if (trouble) {
+    if (lease == LeaseState::ended) trouble->message += ". Its leases ended: other monitors judge";
+    return call->reply(error_response(*trouble));
+  }
+  JsonWriter out;
+  out.open_object().field("status", "ready");
+  if (shares) {
+    out.field("shards", shares->shards).field("held", shares->held);
+    out.field("monitors", shares->monitors).field("lease", name_of(lease));
+    out.field("leaseAgeMs", shares->since_renewal.count());
+  }
+  out.close_object();
+  call->reply({.body = out.finish()});
 }
 
 /// The answer to a report while the store is full.

@@ -22,6 +22,9 @@ namespace {
 /// Marks questions of the monitor, to distinguish them from agents that ask about themselves.
 constexpr std::string_view asker = "monitor";
 
+/// A question of another monitor that is older than this gets no answer any more.
+constexpr Millis answer_awaited_for{180'000};
+
 constexpr std::array doubtful{HealthKind::suspect, HealthKind::stuck, HealthKind::looping};
 
 Error nobody() {
@@ -100,9 +103,20 @@ struct CheckService::State {
     });
   }
 
+  /// Called from the checker's threads, which may wait.
   [[nodiscard]] bool is_outdated_now(const Check& check) const {
-    const auto watched = backend.watched(check.session);
-    return watched && is_outdated(watched->judged.history, check.seen);
+    if (const auto watched = backend.watched(check.session))
+      return is_outdated(watched->judged.history, check.seen);
+    if (!backend.is_shared()) return false;
+    const auto outdated = std::make_shared<std::promise<bool>>();
+    backend.read(
+        [this, outdated, check](StoreReader& reader) {
+          const auto row = reader.session(check.session);
+          const auto found = row ? look_up(backend, reader, *row) : Result<Watched>(row.error());
+          outdated->set_value(found && is_outdated(found->judged.history, check.seen));
+        },
+        [outdated](const Error&) { outdated->set_value(false); });
+    return outdated->get_future().get();
   }
 
   /// Returns the check, from here or from the file.
@@ -111,7 +125,23 @@ struct CheckService::State {
     return here ? Result<Check>(*here) : stored(reader, id);
   }
 
-  [[nodiscard]] static Result<Check> stored(StoreReader& reader, const std::string& id) {
+  /// True if another monitor asked, and its model may still answer.
+  [[nodiscard]] bool is_awaited(const Event& question) const {
+    return backend.is_shared() && backend.now() - question.tick < answer_awaited_for;
+  }
+
+  /// Returns a check of the session that another monitor has under way.
+  [[nodiscard]] std::optional<Check> under_way_elsewhere(const CheckSubject& subject) const {
+    auto pending = pending_check(subject);
+    if (!pending) return std::nullopt;
+    const auto question = std::ranges::find(
+        subject.recent, "?" + pending->id,
+        [](const Event& event) -> const auto& { return event.report.event_id; });
+    if (question == subject.recent.end() || !is_awaited(*question)) return std::nullopt;
+    return pending;
+  }
+
+  [[nodiscard]] Result<Check> stored(StoreReader& reader, const std::string& id) const {
     for (const auto& event_id : {id, "?" + id}) {
       const auto event = reader.opinion(event_id);
       if (!event) return event.error();
@@ -121,7 +151,8 @@ struct CheckService::State {
       auto check = check_of(**event, row->id);
       if (!check) continue;
       // The asking process is gone, and its answer with it.
-      const bool lost = (*event)->report.name == asker || is_end(row->lifecycle);
+      const bool lost =
+          ((*event)->report.name == asker && !is_awaited(**event)) || is_end(row->lifecycle);
       if (check->state == CheckState::pending && lost) {
         check->state = CheckState::failed;
         check->reason = "the process that asked was gone before the answer came";
@@ -182,6 +213,7 @@ void CheckService::ask(std::string session, std::string id, Done done) {
         if (const auto check = state->under_way(session)) return done(*check);
         auto subject = check_subject(reader, *row);
         if (!subject) return done(subject.error());
+        if (const auto check = state->under_way_elsewhere(*subject)) return done(*check);
         state->start(std::move(*subject), id, done);
       },
       [done](Error error) { done(std::move(error)); });

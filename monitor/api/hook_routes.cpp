@@ -113,7 +113,13 @@ void store(const CallPtr& call, HookReport hook) {
       std::move(batch), [call, is_subagent, agent = hook.agent,
                          event = std::move(hook.event)](const Result<Receipt>& receipt) {
         if (!receipt) return call->reply(error_response(receipt.error()));
-        if (event.ends_subagents) end_subagents(call, event.session);
+        if (event.ends_subagents && call->backend.is_shared()) {
+          call->backend.read(
+              [call, session = event.session](StoreReader&) { end_subagents(call, session); },
+              [](const Error&) {});
+        } else if (event.ends_subagents) {
+          end_subagents(call, event.session);
+        }
         const auto& cancel = receipt->directive.cancel;
         if (receipt->late > 0 && is_subagent && !cancel) begin_again(call, event);
         auto answer = hook_answer(agent, event.name, cancel);

@@ -135,6 +135,15 @@ void expose_store(Exposition& out, const Metrics& metrics, const Vitals& vitals)
       .sample(std::int64_t{shares.shards});
   out.family("watchdog_monitors", "gauge", "Monitors on the same database, this one included.")
       .sample(std::int64_t{shares.monitors});
+  out.family("watchdog_lease_age_seconds", "gauge",
+             "Seconds since this monitor renewed its leases; at most about 5 in normal operation.")
+      .sample(seconds(shares.since_renewal));
+  out.family("watchdog_lease_late", "gauge",
+             "1 if the leases were not renewed in time, or have ended: others may judge.")
+      .sample(std::int64_t{lease_state(shares.since_renewal) == LeaseState::held ? 0 : 1});
+  out.family("watchdog_step_downs_total", "counter",
+             "How often this monitor's leases ended before it renewed them.")
+      .sample(shares.step_downs);
   out.family("watchdog_queue_bytes", "gauge", "Bytes of reports that wait for the disk.")
       .sample(vitals.queue_bytes);
   expose_histogram(out, "watchdog_commit_seconds",

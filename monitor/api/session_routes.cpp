@@ -68,8 +68,8 @@ void get_progress(const CallPtr& call) {
                          : error_response(document.error()));
   };
   const auto watched = call->backend.watched(call->id);
-  // An estimate needs the session's events.
-  if (watched && !may_be_estimated(call->backend, *watched))
+  // An estimate needs the session's events; other monitors may judge its children.
+  if (watched && !may_be_estimated(call->backend, *watched) && !call->backend.is_shared())
     return reply(document_of(call->backend, call->id, *watched));
   reading(call, [call, reply](StoreReader& reader) {
     const auto row = reader.session(call->id);

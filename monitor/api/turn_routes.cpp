@@ -20,8 +20,13 @@ Response stopping(const Call& call) {
 void list_turns(const CallPtr& call) {
   const auto limit = call->target.number("limit", 100, 1, page_max);
   if (!limit) return call->reply(error_response(limit.error()));
-  const auto turns = call->backend.turns(static_cast<std::size_t>(*limit), {});
-  call->reply(turns ? turns_response(*turns, call->backend.now()) : error_response(turns.error()));
+  const auto answer = [call, count_max = static_cast<std::size_t>(*limit)] {
+    const auto turns = call->backend.turns(count_max, {});
+    call->reply(turns ? turns_response(*turns, call->backend.now())
+                      : error_response(turns.error()));
+  };
+  if (!call->backend.is_shared()) return answer();
+  reading(call, [answer](StoreReader&) { answer(); });
 }
 
 void abort_turn(const CallPtr& call) {

@@ -36,6 +36,7 @@
 #include "mcp/http.h"
 #include "service/liveness.h"
 #include "service/service_socket.h"
+#include "store/server.h"
 #include "terminal/output.h"
 #include "watchdog/model_client.h"
 
@@ -188,7 +189,8 @@ bool is_own(const std::string& url, const HttpServer* server) {
 /// Starts the export, if a collector is set. Errors: `invalid`.
 Result<std::unique_ptr<OtlpExporter>> exporter_for(const Settings& settings, Metrics& metrics,
                                                    const HttpServer* server,
-                                                   const HttpServer* telemetry) {
+                                                   const HttpServer* telemetry,
+                                                   const StoreThread& store_thread) {
   const auto& own = settings.export_otlp;
   if (own.endpoint.empty()) return std::unique_ptr<OtlpExporter>();
   if (is_own(own.endpoint, server) || is_own(own.endpoint, telemetry)) {
@@ -204,6 +206,7 @@ Result<std::unique_ptr<OtlpExporter>> exporter_for(const Settings& settings, Met
                             .database = database.empty() ? default_database() : database,
                             .version = own_version(),
                             .metrics = &metrics,
+                            .judges = store_thread.judges(),
                             .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
 }
 
@@ -250,6 +253,14 @@ Monitor::~Monitor() = default;
 
 Result<void> Monitor::State::open_store(const Settings& settings) {
   const auto& own = settings.monitor;
+  if (is_server_url(own.db) && own.retention_bytes != MonitorSettings{}.retention_bytes) {
+    return Error{ErrorCode::invalid,
+                 "monitor.retention_bytes limits an SQLite file. PostgreSQL gives the bytes of "
+                 "deleted rows back only with a whole day, so a limit of bytes would delete "
+                 "sessions and free nothing. Remove it, set monitor.retention_days, and watch the "
+                 "disk of PostgreSQL",
+                 "retention_bytes"};
+  }
   auto started = StoreThread::start(
       {.database = own.db.empty() ? default_database() : own.db,
        .retention = {.ended_for =
@@ -313,6 +324,7 @@ void Monitor::State::start_alerts(const Settings& settings,
             .type = channel.type,
             .retry_first = settings.alerts.retry_first,
             .retry_longest = settings.alerts.retry_longest,
+            .timeout = channel.timeout,
             .metrics = &metrics,
             .log = [](const std::string& sentence) { spdlog::warn(sentence); }}));
   }
@@ -368,8 +380,8 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
     if (!telemetry) return telemetry.error();
     state->telemetry = std::move(*telemetry);
   }
-  auto exporter =
-      exporter_for(settings, state->metrics, state->server.get(), state->telemetry.get());
+  auto exporter = exporter_for(settings, state->metrics, state->server.get(),
+                               state->telemetry.get(), *state->store_thread);
   if (!exporter) return exporter.error();
   state->exporter = std::move(*exporter);
   state->liveness = std::make_unique<Liveness>(

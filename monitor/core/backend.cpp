@@ -60,22 +60,26 @@ std::optional<Watched> FileBackend::watched(std::string_view) const {
   return std::nullopt;
 }
 
-Result<std::vector<Child>> FileBackend::children(std::string_view session, std::size_t count_max) {
-  auto& reader = store_ ? store_->reader() : *reader_;
+Result<std::vector<Child>> children_in(const Backend& backend, StoreReader& reader,
+                                       std::string_view session, std::size_t count_max) {
   const auto rows = reader.running_children(session, static_cast<int>(count_max));
   if (!rows) return rows.error();
   std::vector<Child> children;
   for (const auto& row : *rows) {
-    auto judged = judged_at(reader, row, now());
-    if (!judged) return judged.error();
-    children.push_back({.id = row.id, .judged = std::move(*judged)});
+    auto found = look_up(backend, reader, row);
+    if (!found) return found.error();
+    children.push_back({.id = row.id, .judged = std::move(found->judged)});
   }
   return children;
 }
 
-Result<std::vector<ActiveTurn>> FileBackend::turns(std::size_t count_max, std::string_view id) {
+Result<std::vector<Child>> FileBackend::children(std::string_view session, std::size_t count_max) {
+  return children_in(*this, store_ ? store_->reader() : *reader_, session, count_max);
+}
+
+Result<std::vector<ActiveTurn>> turns_in(const Backend& backend, StoreReader& reader,
+                                         std::size_t count_max, std::string_view id) {
   constexpr int piece = 100;
-  auto& reader = store_ ? store_->reader() : *reader_;
   std::vector<ActiveTurn> turns;
   SessionKey below = std::numeric_limits<SessionKey>::max();
   while (true) {
@@ -83,13 +87,17 @@ Result<std::vector<ActiveTurn>> FileBackend::turns(std::size_t count_max, std::s
     if (!rows) return rows.error();
     for (const auto& row : *rows) {
       if (turns.size() >= count_max) return turns;
-      const auto judged = judged_at(reader, row, now());
-      if (!judged) return judged.error();
-      add_turns(turns, row.id, judged->history, description_of(row.spec), id, count_max);
+      const auto found = look_up(backend, reader, row);
+      if (!found) return found.error();
+      add_turns(turns, row.id, found->judged.history, *found->description, id, count_max);
     }
     if (static_cast<int>(rows->size()) < piece) return turns;
     below = rows->back().key;
   }
+}
+
+Result<std::vector<ActiveTurn>> FileBackend::turns(std::size_t count_max, std::string_view id) {
+  return turns_in(*this, store_ ? store_->reader() : *reader_, count_max, id);
 }
 
 Result<Tally> FileBackend::tally() {

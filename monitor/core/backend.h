@@ -36,6 +36,9 @@ class Backend {
   virtual void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) = 0;
   /// The session, if it is in memory.
   [[nodiscard]] virtual std::optional<Watched> watched(std::string_view session) const = 0;
+  /// True: other monitors on the same database judge some of the sessions. Then only `children` and
+  /// `turns` that are called within `read` know those, too.
+  [[nodiscard]] virtual bool is_shared() const { return false; }
   /// Returns the running children of a session, at most `count_max`, the most severe health first.
   /// Called often: without children it costs next to nothing.
   [[nodiscard]] virtual Result<std::vector<Child>> children(std::string_view session,
@@ -44,8 +47,9 @@ class Backend {
   /// `count_max`; with `id` only those of that id.
   [[nodiscard]] virtual Result<std::vector<ActiveTurn>> turns(std::size_t count_max,
                                                               std::string_view id) = 0;
-  /// False: another monitor on the same database sends alerts.
-  [[nodiscard]] virtual bool sends_alerts() const { return true; }
+  /// True: other monitors may send alerts, so each message is claimed before; see
+  /// Sharing::claim_message.
+  [[nodiscard]] virtual bool claims_alerts() const { return false; }
   /// How many sessions have not ended.
   [[nodiscard]] virtual Result<Tally> tally() = 0;
   /// Takes sessions out of the file, see Store::erase, and what artifacts they have beside it;
@@ -87,6 +91,13 @@ class Backend {
 /// The session as it is now, from memory or from its events.
 [[nodiscard]] Result<Watched> look_up(const Backend& backend, StoreReader& reader,
                                       const SessionRow& row);
+
+/// Backend::children and Backend::turns, of all sessions in the store.
+[[nodiscard]] Result<std::vector<Child>> children_in(const Backend& backend, StoreReader& reader,
+                                                     std::string_view session,
+                                                     std::size_t count_max);
+[[nodiscard]] Result<std::vector<ActiveTurn>> turns_in(const Backend& backend, StoreReader& reader,
+                                                       std::size_t count_max, std::string_view id);
 
 /// Takes the sessions out of the store, and their outputs out of the directory of artifacts. The
 /// outputs go first: where that is interrupted, the sessions are still there and can be named

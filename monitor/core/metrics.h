@@ -146,8 +146,11 @@ struct Metrics {
 struct Vitals {
   /// Of a database on a server; a file has one monitor, which judges all.
   struct Shares {
-    int shards = 256;  ///< Whose sessions this monitor judges.
-    int monitors = 1;  ///< On the same database, this one included.
+    int shards = 256;    ///< Whose sessions this monitor judges.
+    std::string held{};  ///< Which ones, for people.
+    int monitors = 1;    ///< On the same database, this one included.
+    Millis since_renewal{};
+    std::int64_t step_downs = 0;  ///< How often its leases ended before it renewed them.
   };
   std::optional<Shares> shares{};
   Tally sessions{};              ///< Those that have not ended.

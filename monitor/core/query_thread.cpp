@@ -4,6 +4,15 @@
 #include <utility>
 
 namespace watchdog::monitor {
+namespace {
+
+thread_local StoreReader* present = nullptr;
+
+}  // namespace
+
+StoreReader* QueryThread::present_reader() noexcept {
+  return present;
+}
 
 QueryThread::QueryThread(std::filesystem::path database)
     : database_(std::move(database)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
@@ -48,11 +57,13 @@ void QueryThread::run(const std::stop_token& stop) {
 }
 
 void QueryThread::work_on(const Reading& reading) {
+  present = &*reader_;
   try {
     reading.work(*reader_);
   } catch (const std::bad_alloc&) {
     reading.failed({ErrorCode::unavailable, "no memory is left to read that; try again"});
   }
+  present = nullptr;
 }
 
 }  // namespace watchdog::monitor

@@ -25,6 +25,8 @@ class QueryThread {
   void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed);
   /// Closes the file, once the reading under way is done; it is opened again for the next reading.
   void close();
+  /// Returns the reader of the work that this thread does now; null: it is another thread.
+  [[nodiscard]] static StoreReader* present_reader() noexcept;
 
  private:
   struct Reading {

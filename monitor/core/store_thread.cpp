@@ -24,6 +24,7 @@
 #include "ingest/joiner.h"
 #include "privacy/content.h"
 #include "store/change_notifier.h"
+#include "store/sharing.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -31,7 +32,7 @@ namespace {
 /// The observer wants to look at least once a second.
 constexpr Millis look_every{1'000};
 /// Nothing reports the events that other monitors store on a server.
-constexpr Millis look_on_server_every{150};
+constexpr Millis look_on_server_every{100};
 /// Interval of retention; a round then works in pieces until nothing is left.
 constexpr Millis trim_every{600'000};
 constexpr Millis piece_every{20};
@@ -51,6 +52,7 @@ struct StoreThread::State {
       : options(std::move(chosen)),
         wake_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         store(std::move(opened)),
+        on_server(store.is_on_server()),
         room(options.database) {}
   ~State() {
     if (wake_fd >= 0) close(wake_fd);
@@ -76,8 +78,11 @@ struct StoreThread::State {
   bool abandoning = false;  ///< There may be more sessions to abandon.
   RowPace pace;
 
-  std::atomic<bool> full = false;  ///< No room for reports.
-  std::atomic<bool> sends = true;  ///< Alerts are this process's to send.
+  std::atomic<bool> full = false;    ///< No room for reports.
+  std::atomic<bool> shared = false;  ///< Other monitors judge some of the sessions.
+  using Held = std::array<std::atomic<bool>, shard_count>;
+  const std::shared_ptr<Held> held = std::make_shared<Held>();  ///< On a server.
+  const bool on_server;
   std::chrono::steady_clock::time_point next_messages{};
   std::atomic<bool> retention_waits = false;  ///< Nothing is dropped by its age.
 
@@ -91,6 +96,7 @@ struct StoreThread::State {
   std::optional<Error> trouble;
   std::int64_t file_bytes = 0;
   std::optional<Vitals::Shares> shares;
+  Millis renewed{};  ///< When its leases were, since boot.
   std::int64_t log_bytes = 0;
   Instant next_due = never;
   std::chrono::steady_clock::time_point came_round = std::chrono::steady_clock::now();
@@ -142,11 +148,14 @@ struct StoreThread::State {
 
   void publish(const Event& event, const std::string& session) {
     if (options.feed != nullptr) options.feed->event(event, session);
-    if (options.metrics != nullptr) options.metrics->count_event(event);
+    // Each monitor counts what it judges, so the sum of all is right.
+    if (options.metrics != nullptr && store.owns(event.session))
+      options.metrics->count_event(event);
   }
 
   void publish(const TransitionRow& row, const std::string& session) {
     if (options.feed != nullptr) options.feed->transition(row, session);
+    if (!store.owns(row.transition.session)) return;
     if (options.metrics != nullptr) options.metrics->transitions[row.transition.health.kind].add();
     const std::lock_guard guard(listening);
     if (listener) listener(row.transition);
@@ -171,9 +180,8 @@ struct StoreThread::State {
 
   void publish_messages() {
     const auto now = std::chrono::steady_clock::now();
-    sends.store(store.does_upkeep());
-    // Other monitors on a server make alerts, too.
-    const bool asks = store.is_on_server() && sends.load() && now >= next_messages;
+    // Another monitor made messages of alerts that this one sends, or is gone.
+    const bool asks = on_server && now >= next_messages;
     if (!store.drain_new_messages() && !asks) return;
     next_messages = now + look_every;
     const std::lock_guard guard(listening);
@@ -410,7 +418,14 @@ struct StoreThread::State {
     if (store.is_on_server()) {
       tick_offset = store.now() - Instant{system_clock().since_boot()};
       shares = Vitals::Shares{.shards = found.shards,
-                              .monitors = static_cast<int>(found.monitors.size())};
+                              .held = found.held,
+                              .monitors = static_cast<int>(found.monitors.size()),
+                              .step_downs = found.step_downs};
+      renewed = found.renewed;
+      shared.store(shares->monitors > 1);
+      const Sharing sharing(store);
+      for (int shard = 0; shard < shard_count; ++shard)
+        (*held)[static_cast<std::size_t>(shard)].store(sharing.holds(shard));
     }
     file_bytes = file;
     log_bytes = log;
@@ -468,7 +483,7 @@ struct StoreThread::State {
 
   void wait(Instant due) const {
     auto left = store.is_on_server() ? look_on_server_every : look_every;
-    if (due != never) left = std::clamp(due - store.now(), Millis{0}, look_every);
+    if (due != never) left = std::clamp(due - store.now(), Millis{0}, left);
     if (trimming) {
       const auto pause = next_trim - std::chrono::steady_clock::now();
       left = std::clamp(std::chrono::duration_cast<Millis>(pause), Millis{0}, left);
@@ -507,30 +522,19 @@ struct StoreThread::State {
     const auto limit = std::chrono::steady_clock::now() - options.refusal_max;
     {
       const std::lock_guard lock(mutex);
-      for (const auto* waiting : {&in_hand, &inbox}) {
-        for (const auto& pending : *waiting) {
-          if (pending->since < limit && !pending->answered.test()) late.push_back(pending);
-        }
-      }
-      for (const auto* waiting : {&writings_in_hand, &writings}) {
-        for (const auto& writing : *waiting) {
-          if (writing->since < limit && !writing->answered.test()) late_writings.push_back(writing);
-        }
-      }
+      for (const auto* waiting : {&in_hand, &inbox}) add_late(*waiting, limit, late);
+      for (const auto* waiting : {&writings_in_hand, &writings})
+        add_late(*waiting, limit, late_writings);
     }
+    const auto why = "the database could not be written for " +
+                     std::to_string(options.refusal_max.count()) +
+                     " ms: another writer does not come to its end";
     for (const auto& pending : late) {
       pending->answer(Error{ErrorCode::unavailable,
-                            "the database could not be written for " +
-                                std::to_string(options.refusal_max.count()) +
-                                " ms: another writer does not come to its end. The report stays "
-                                "queued; with an event_id it may be sent again safely"});
+                            why + ". The report stays queued; with an event_id it may be sent "
+                                  "again safely"});
     }
-    for (const auto& writing : late_writings) {
-      writing->answer(
-          Error{ErrorCode::unavailable, "the database could not be written for " +
-                                            std::to_string(options.refusal_max.count()) +
-                                            " ms: another writer does not come to its end"});
-    }
+    for (const auto& writing : late_writings) writing->answer(Error{ErrorCode::unavailable, why});
   }
 };
 
@@ -541,6 +545,7 @@ Result<std::unique_ptr<StoreThread>> StoreThread::start(Options options) {
   if (!store) return store.error();
   auto state = std::make_unique<State>(std::move(options), std::move(*store));
   if (auto begun = state->begin(); !begun) return begun.error();
+  state->count_stock(never);
   auto* running = state.get();
   state->overdue_timer =
       std::jthread([running](const std::stop_token& stop) { running->answer_overdue(stop); });
@@ -614,23 +619,8 @@ bool StoreThread::test_channel(const std::string& name, ChannelTested done) {
   return state_->options.registry && state_->options.registry->test(name, std::move(done));
 }
 
-std::optional<Watched> StoreThread::watched(std::string_view session) const {
-  const auto observer = state_->observer_seen();
-  return observer ? observer->find(session) : std::nullopt;
-}
-
-Result<Tally> StoreThread::tally() {
-  return vitals()->sessions;
-}
-
-Result<std::vector<Child>> StoreThread::children(std::string_view session, std::size_t count_max) {
-  const auto observer = state_->observer_seen();
-  return observer ? observer->children(session, count_max) : std::vector<Child>{};
-}
-
-Result<std::vector<ActiveTurn>> StoreThread::turns(std::size_t count_max, std::string_view id) {
-  const auto observer = state_->observer_seen();
-  return observer ? observer->turns(count_max, id) : std::vector<ActiveTurn>{};
+std::shared_ptr<const Observer> StoreThread::observer() const {
+  return state_->observer_seen();
 }
 
 void StoreThread::erase(Erasure erasure,
@@ -655,6 +645,7 @@ std::optional<Vitals> StoreThread::vitals() const {
   vitals.retention_waits = state_->retention_waits.load();
   vitals.file_bytes = state_->file_bytes;
   vitals.shares = state_->shares;
+  if (vitals.shares) vitals.shares->since_renewal = system_clock().since_boot() - state_->renewed;
   vitals.log_bytes = state_->log_bytes;
   vitals.queue_bytes = static_cast<std::int64_t>(state_->pending_bytes);
   if (state_->next_due != never) vitals.overdue = std::max(present - state_->next_due, Millis{0});
@@ -668,8 +659,19 @@ Instant StoreThread::now() const {
   return Instant{system_clock().since_boot() + state_->tick_offset};
 }
 
-bool StoreThread::sends_alerts() const {
-  return state_->sends.load();
+std::function<bool(SessionKey)> StoreThread::judges() const {
+  if (!state_->on_server) return [](SessionKey) { return true; };
+  return [held = state_->held](SessionKey session) {
+    return (*held)[static_cast<std::size_t>(shard_of(session))].load();
+  };
+}
+
+bool StoreThread::is_shared() const {
+  return state_->shared.load();
+}
+
+bool StoreThread::claims_alerts() const {
+  return state_->on_server;
 }
 
 bool StoreThread::has_room() const {

@@ -54,7 +54,8 @@ class StoreThread final : public Backend {
   [[nodiscard]] bool test_channel(const std::string& name, ChannelTested done) override;
   [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
   [[nodiscard]] Result<Tally> tally() override;
-  [[nodiscard]] bool sends_alerts() const override;
+  [[nodiscard]] bool is_shared() const override;
+  [[nodiscard]] bool claims_alerts() const override;
   [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,
                                                     std::size_t count_max) override;
   [[nodiscard]] Result<std::vector<ActiveTurn>> turns(std::size_t count_max,
@@ -65,10 +66,15 @@ class StoreThread final : public Backend {
   [[nodiscard]] bool has_room() const override;
   [[nodiscard]] const Metrics* metrics() const override;
   [[nodiscard]] std::optional<Vitals> vitals() const override;
+  /// Returns whether this monitor judges a session, and not another one on the same database; a
+  /// moment old. The function may outlive this, and is thread-safe.
+  [[nodiscard]] std::function<bool(SessionKey)> judges() const;
 
  private:
   struct State;
   explicit StoreThread(std::unique_ptr<State> state);
+  /// Null: the database cannot be used.
+  [[nodiscard]] std::shared_ptr<const Observer> observer() const;
   std::unique_ptr<State> state_;
 };
 

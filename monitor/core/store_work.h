@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,6 +44,15 @@ struct PendingBatch : StoreWait<Receipt> {
 struct PendingWrite : StoreWait<void> {
   std::function<Result<void>(Store&)> work;
 };
+
+/// Adds the tasks that came before `limit` and have no answer yet.
+template <class Task>
+void add_late(const std::vector<std::shared_ptr<Task>>& tasks,
+              std::chrono::steady_clock::time_point limit,
+              std::vector<std::shared_ptr<Task>>& late) {
+  for (const auto& task : tasks)
+    if (task->since < limit && !task->answered.test()) late.push_back(task);
+}
 
 /// An erasure with its callback. It may take long, which is not a failure.
 struct StoreTask {

@@ -1,7 +1,7 @@
 // The bar above both pages: whether what is shown is live, pausing it, who is logged in; and what is
 // said to those who do not see the page.
 
-import { access, find, logOut, may } from './api.js';
+import { access, find, get, logOut, may } from './api.js';
 import { logInDialog } from './actions.js';
 import { agoElement, now, spoken, tick, wall } from './clock.js';
 import { el, mark, put } from './element.js';
@@ -110,6 +110,34 @@ export function buildTop() {
   showAccount();
   onKey(['p'], 'pause or resume live updates', () => connection.pause());
   setInterval(() => { if (!connection.paused) tick(); else tick(live); }, 1000);
+  showMonitor(document.getElementById('main'));
+}
+
+const leaseTroubles = {
+  late: 'This monitor cannot renew its leases in time; it tries again.',
+  ended: 'The leases of this monitor ended. Other monitors judge its sessions until it is back.',
+};
+
+/** Of several monitors on one database: what this one judges, and what is wrong with it. */
+async function showMonitor(main) {
+  const trouble = el('p', { class: 'warning', id: 'monitor-trouble', role: 'status', hidden: true });
+  const share = el('footer', { class: 'share', id: 'monitor-share', hidden: true });
+  main.before(trouble);
+  main.after(share);
+  const look = async () => {
+    const [ready, refusal] = await get('/readyz').then((answer) => [answer, null], (error) => [null, error]);
+    const is = ready?.shards !== undefined;
+    if (is) {
+      put(share, `This monitor judges ${ready.shards} of 256 parts of all sessions${ready.held ? `: ${ready.held}` : ''}. ` +
+        (ready.monitors === 1 ? 'It is the only one.' : `${ready.monitors} monitors share the database.`));
+    }
+    share.hidden = !is;
+    const text = refusal?.status === 503 ? refusal.message : leaseTroubles[ready?.lease] ?? '';
+    trouble.hidden = text === '';
+    put(trouble, text);
+    return is || refusal?.status === 503;
+  };
+  if (await look()) setInterval(() => { if (!document.hidden) look(); }, 5000);
 }
 
 const unsentMs = 60000;  // an alert that waits longer is said to wait

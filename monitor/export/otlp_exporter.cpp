@@ -166,12 +166,15 @@ struct OtlpExporter::State {
 
   void make(const std::vector<Event>& events, const std::vector<TransitionRow>& changes) {
     auto change = changes.begin();
+    const auto add = [&](SessionKey session, const auto& what) {
+      if (!options.judges || options.judges(session)) maker.add(what);
+    };
     for (const auto& event : events) {
       for (; change != changes.end() && change->transition.seq < event.seq; ++change)
-        maker.add(*change);
-      maker.add(event);
+        add(change->transition.session, *change);
+      add(event.session, event);
     }
-    for (; change != changes.end(); ++change) maker.add(*change);
+    for (; change != changes.end(); ++change) add(change->transition.session, *change);
     if (!changes.empty()) transition = changes.back().id;
     for (auto& item : maker.drain_items()) {
       queue_bytes += item.json.size();

@@ -37,6 +37,8 @@ class OtlpExporter {
     std::filesystem::path database;
     std::string version;  ///< Of this program.
     Metrics* metrics = nullptr;
+    /// Whether this process exports a session; empty: it exports all.
+    std::function<bool(SessionKey)> judges{};
     /// Gets what an operator should know, from the exporter's thread.
     std::function<void(const std::string&)> log;
     Millis every{1'000};  ///< Between two looks at the file.

@@ -1,7 +1,9 @@
 // A writer's turn is a transaction that holds the lock of the one row of `turn`. Statements of a
 // turn go through a pipeline. `end_turn` raises the turn's number and signs it, so that a writer
-// that loses the connection during its COMMIT can see in its next turn whether that happened. A new
-// day has a part of its own: a table that is made and then attached, which stops nobody.
+// that loses the connection during its COMMIT can see in its next turn whether that happened. Ticks
+// and leases follow a time line that never goes back: where the server's clock did, the line goes
+// on from the newest turn. A new day has a part of its own: a table that is made and then attached,
+// which stops nobody.
 #include "postgres/server.h"
 
 #include <random>
@@ -23,8 +25,11 @@ constexpr std::chrono::seconds bytes_kept{30};
 constexpr int lock_tries_max = 100;
 constexpr int busy_ms_writing = 5'000;
 constexpr int busy_ms_reading = 60'000;
-constexpr const char* clock_sql =
+constexpr const char* wall_sql =
     "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";
+constexpr const char* clock_sql =
+    "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) + coalesce(offset_ms, 0) "
+    "FROM turn WHERE one = 1";
 
 /// The parts of the schema, one for each minor version.
 std::vector<std::string> steps_of_schema() {
@@ -73,7 +78,8 @@ PgServer::PgServer(std::string url, bool write)
           std::make_unique<PgStatement>(session_, "SELECT number FROM writers WHERE writer = ?")),
       end_(std::make_unique<PgStatement>(
           session_,
-          "UPDATE turn SET number = number + 1, next_seq = ?, last_tick_ms = ? WHERE one = 1")),
+          "UPDATE turn SET number = number + 1, next_seq = ?, last_tick_ms = ?, clock_ms = ?, "
+          "offset_ms = ? WHERE one = 1")),
       sign_(std::make_unique<PgStatement>(
           session_,
           "INSERT INTO writers (writer, number, at_ms) SELECT ?, number, last_tick_ms FROM turn ON "
@@ -202,19 +208,24 @@ ServerTurn PgServer::lock_turn() {
   try {
     ServerTurn turn;
     connection_.send("BEGIN");
-    connection_.send("SELECT number, next_seq, last_tick_ms FROM turn WHERE one = 1 FOR UPDATE");
+    connection_.send(
+        "SELECT number, next_seq, last_tick_ms, coalesce(clock_ms, 0), coalesce(offset_ms, 0) FROM "
+        "turn WHERE one = 1 FOR UPDATE");
     const auto row = connection_.receive();
     turn.number = number_in(row, 0);
     turn.next_seq = number_in(row, 1);
     turn.last_tick = Instant{Millis{number_in(row, 2)}};
+    line_ = {.latest = std::max(Millis{number_in(row, 3)}, turn.last_tick.time_since_epoch()),
+             .ahead = Millis{number_in(row, 4)}};
     if (came_back_) {  // otherwise the answer to each COMMIT came
       own_number_->reset();
       own_number_->bind(1, std::string_view(writer_));
       if (own_number_->step()) turn.own_number = own_number_->integer(0);
       own_number_->reset();
     }
-    connection_.send(clock_sql);
-    turn.clock = Millis{number_in(connection_.receive(), 0)};
+    connection_.send(wall_sql);
+    turn.wall = Millis{number_in(connection_.receive(), 0)};
+    turn.clock = line_.advance(turn.wall);
     turn.server_came_back = std::exchange(came_back_, false);
     return turn;
   } catch (const SqlFailure&) {
@@ -243,6 +254,8 @@ bool PgServer::end_turn(const ServerTurnEnd& end) {
       session_.send_rows();
       end_->bind(1, end.next_seq);
       end_->bind(2, end.last_tick.time_since_epoch().count());
+      end_->bind(3, line_.latest.count());
+      end_->bind(4, line_.ahead.count());
       end_->run();
       sign_->bind(1, std::string_view(writer_));
       sign_->run();

@@ -46,6 +46,7 @@ class PgServer final : public StoreServer {
   std::string writer_;
   bool came_back_ = true;  ///< Connected since the last turn.
   std::set<std::int64_t> parts_;
+  SteadyLine line_;  ///< When the turn began.
   std::int64_t bytes_ = 0;
   std::chrono::steady_clock::time_point bytes_until_{};
   std::unique_ptr<PgStatement> own_number_, end_, sign_;

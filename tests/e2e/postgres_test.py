@@ -1,131 +1,19 @@
 #!/usr/bin/env python3
 """Monitors on a real PostgreSQL: reports, answers, alerts, copies, and two monitors of which one is killed."""
 
-import ctypes
-import glob
-import http.client
 import json
 import os
-import pathlib
-import pwd
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import urllib.request
+
+from postgres import PATIENCE_S, PROGRESS, Monitor, Postgres, until
 
 PROGRAM = sys.argv.pop(1)
-PATIENCE_S = 60
-PROGRAMS = next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)), "")
-PROGRESS = "/api/autonomous/progress"
-die_with_parent = lambda libc=ctypes.CDLL(None): libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
-def until(true, why):
-    """Waits for what another process does."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        found = true()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(why)
-
-
-class Postgres:
-    """A server in a temporary directory, as an unprivileged user, on a socket of its own."""
-
-    def __init__(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.user = {}
-        if os.geteuid() == 0:
-            nobody = pwd.getpwnam("nobody")
-            os.chown(self.folder.name, nobody.pw_uid, nobody.pw_gid)
-            self.user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-        self.data = os.path.join(self.folder.name, "data")
-        subprocess.run([f"{PROGRAMS}/initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
-                        "--locale=C.UTF-8", "--no-sync"], check=True, stdout=subprocess.DEVNULL, cwd="/", **self.user)
-        self.log = open(os.path.join(self.folder.name, "log"), "w")
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen([f"{PROGRAMS}/postgres", "-D", self.data, "-k", self.folder.name,
-                                         "-c", "listen_addresses=", "-c", "fsync=off"], stderr=self.log, cwd="/",
-                                        preexec_fn=die_with_parent, **self.user)
-        until(lambda: subprocess.run([f"{PROGRAMS}/pg_isready", "-q", "-h", self.folder.name]).returncode == 0,
-              "PostgreSQL does not start")
-
-    def crash(self):
-        self.process.send_signal(signal.SIGQUIT)
-        self.process.wait()
-        self.start()
-
-    def url(self, database="postgres"):
-        return f"postgresql:///{database}?user=postgres&host={self.folder.name}"
-
-    def run(self, sql):
-        return subprocess.run([f"{PROGRAMS}/psql", "-qAtX", "-h", self.folder.name, "-U", "postgres", "postgres", "-c", sql],
-                              check=True, capture_output=True, text=True).stdout.strip()
-
-    def stop(self):
-        self.process.send_signal(signal.SIGQUIT)
-        self.process.wait()
-        self.log.close()
-        self.folder.cleanup()
-
-
-class Monitor:
-    """A monitor, on a machine of its own as far as its files go."""
-
-    def __init__(self, database, arguments=()):
-        self.home = tempfile.TemporaryDirectory()
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("WATCHDOG_", "XDG_"))}
-        self.environment |= {"HOME": self.home.name, "no_proxy": "*"}
-        self.log = open(os.path.join(self.home.name, "log"), "w+")
-        self.process = subprocess.Popen([PROGRAM, "serve", "--db", database, "--port", "0", *arguments],
-                                        stdout=subprocess.PIPE, stderr=self.log, text=True, env=self.environment,
-                                        preexec_fn=die_with_parent)
-        line = self.process.stdout.readline()
-        if not line.startswith("listening on http"):
-            self.log.seek(0)
-            sys.exit(f"{PROGRAM} says: {line} {self.log.read()}")
-        self.host = line.split("://")[1].strip()
-        self.secret = pathlib.Path(self.home.name, ".local/state/watchdog/server-token").read_text().split()[-1]
-
-    def ask(self, method, path, body=None):
-        connection = http.client.HTTPConnection(self.host, timeout=PATIENCE_S)
-        connection.request(method, path, json.dumps(body) if body is not None else None,
-                           {"Authorization": f"Bearer {self.secret}", "Content-Type": "application/json"})
-        response = connection.getresponse()
-        text = response.read().decode()
-        connection.close()
-        return response.status, json.loads(text) if text.startswith(("{", "[")) else text
-
-    def report(self, session, kind="state_change", name="step", **members):
-        """As agents do: again until it is acknowledged."""
-        event = {"kind": kind, "eventId": f"{session}-{time.monotonic_ns()}", **members}
-        if kind == "state_change":
-            event["type"] = name
-        return until(lambda: (lambda answer: answer if answer[0] in (200, 201, 202) else None)(
-            self.ask("POST", f"/api/autonomous/sessions/{session}/events", event)), f"{session} cannot report")
-
-    def progress(self, session):
-        return self.ask("GET", f"{PROGRESS}/{session}")[1]
-
-    def command(self, *words):
-        return subprocess.run([PROGRAM, *words], capture_output=True, text=True,
-                              env=self.environment | {"WATCHDOG_SERVER": f"http://{self.host}", "WATCHDOG_TOKEN": self.secret})
-
-    def stop(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        self.process.wait()
-        self.process.stdout.close()
-        self.log.seek(0)
-        text = self.log.read()
-        self.log.close()
-        self.home.cleanup()
-        return text
 
 
 class OnPostgres(unittest.TestCase):
@@ -147,7 +35,7 @@ class OnPostgres(unittest.TestCase):
                 monitor.stop(signal.SIGKILL)
 
     def monitor(self, *arguments):
-        self.monitors.append(Monitor(self.server.url(), arguments))
+        self.monitors.append(Monitor(PROGRAM, self.server.url(), arguments))
         return self.monitors[-1]
 
     def test_a_monitor_does_on_postgresql_what_it_does_on_a_file(self):
@@ -167,9 +55,13 @@ class OnPostgres(unittest.TestCase):
         self.assertEqual(monitor.progress("one")["lifecycle"], "cancelled")
         status, page = monitor.ask("GET", "/")
         self.assertEqual(status, 200)
-        self.assertEqual(monitor.ask("GET", "/readyz"), (200, {"status": "ready", "shards": 256, "monitors": 1}))
+        status, ready = monitor.ask("GET", "/readyz")
+        self.assertEqual((status, ready["status"], ready["shards"], ready["held"], ready["monitors"], ready["lease"]),
+                         (200, "ready", 256, "0-255", 1, "held"))
+        self.assertLess(ready["leaseAgeMs"], 10_000)
         metrics = monitor.ask("GET", "/metrics")[1]
-        self.assertIn("watchdog_shards 256", metrics)
+        for line in ("watchdog_shards 256", "watchdog_lease_late 0", "watchdog_step_downs_total 0", "watchdog_store_up 1"):
+            self.assertIn(line, metrics)
         self.assertEqual(monitor.command("forget", "one", "--yes").returncode, 0)
         self.assertEqual(monitor.ask("GET", f"{PROGRESS}/one")[0], 404)
         self.assertEqual(self.server.run("SELECT count(*) FROM watchdog.events WHERE session <> 0"), "0")
@@ -187,6 +79,36 @@ class OnPostgres(unittest.TestCase):
         self.assertEqual(names, "20 20", "each report once")
         self.assertEqual(until(lambda: monitor.ask("GET", "/readyz")[0] == 200, "it does not become ready"), True)
         self.assertNotEqual(monitor.progress("s")["health"], "dead")
+        # While there is none, the monitor says so, and answers.
+        self.server.end()
+        status, trouble = until(lambda: (lambda answer: answer if answer[0] == 503 else None)(monitor.ask("GET", "/readyz")),
+                                "it does not notice")
+        self.assertIn("database", trouble["error"]["message"])
+        self.assertIn("watchdog_store_up 0", monitor.ask("GET", "/metrics")[1])
+        self.server.start()
+        until(lambda: monitor.ask("GET", "/readyz")[0] == 200, "it does not become ready again")
+
+    def test_the_script_shows_three_monitors(self):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/run-postgres")
+        shown = subprocess.Popen([sys.executable, script, PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: shown.kill() if shown.poll() is None else None)
+        lines = [shown.stdout.readline() for _ in range(7)]
+        urls = [line.split("/#token=") for line in lines if "/#token=" in line]
+        self.assertEqual(len(urls), 3, lines)
+
+        def ready(url, token):
+            asked = urllib.request.Request(f"{url.strip()}/readyz", headers={"Authorization": f"Bearer {token.strip()}"})
+            with urllib.request.urlopen(asked, timeout=PATIENCE_S) as answer:
+                return json.load(answer)
+
+        until(lambda: [ready(*url).get("monitors") for url in urls] == [3, 3, 3], "they do not find each other")
+        folder = lines[0].split()[-1]
+        self.assertTrue(os.path.isdir(folder), lines)
+        shown.send_signal(signal.SIGINT)
+        self.assertEqual(shown.wait(PATIENCE_S), 0, shown.stderr.read())
+        shown.stdout.close()
+        shown.stderr.close()
+        self.assertFalse(os.path.exists(folder), "it leaves nothing behind")
 
     def test_two_monitors_share_the_sessions_and_one_takes_over(self):
         first, second = self.monitor(), self.monitor()
@@ -229,6 +151,9 @@ class OnPostgres(unittest.TestCase):
             self.assertIn("holds sessions already", again.stderr)
             backup = subprocess.run([PROGRAM, "backup", "--db", self.server.url(), os.path.join(folder, "b")], **environment)
             self.assertIn("pg_dump", backup.stderr)
+            refused = subprocess.run([PROGRAM, "serve", "--db", self.server.url(), "--retention-bytes", "5000000"], **environment)
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("monitor.retention_days", refused.stderr)
             refused = subprocess.run([PROGRAM, "serve", "--db", "postgresql://me:topsecret@localhost/db"], **environment)
             self.assertIn(".pgpass", refused.stderr)
             self.assertNotIn("topsecret", refused.stderr + refused.stdout)
@@ -236,7 +161,4 @@ class OnPostgres(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not PROGRAMS:
-        print("there is no PostgreSQL on this machine")
-        sys.exit(77)
     unittest.main()

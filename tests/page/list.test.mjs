@@ -364,3 +364,30 @@ onPage('a phone scrolls in one direction only', { path: '/?q=long', viewport: { 
   await live(page);
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
 });
+
+test('says which parts of all sessions the monitor judges, and what is wrong with it', async () => {
+  const page = await open(browser, 'about:blank');
+  const states = [
+    { json: { status: 'ready', shards: 85, held: '0-84', monitors: 3, lease: 'held', leaseAgeMs: 100 } },
+    { json: { status: 'ready', shards: 85, held: '0-84', monitors: 3, lease: 'late', leaseAgeMs: 11000 } },
+    { status: 503, json: { error: { code: 'unavailable', message: 'database postgresql://db/w: the server closed the connection' } } },
+  ];
+  let now = states[0];
+  await page.route('**/readyz', (route) => route.fulfill(now));
+  const shows = async (state) => {
+    now = state;
+    await page.goto(monitor.url);
+    await live(page);
+  };
+  await shows(states[0]);
+  await page.getByText('This monitor judges 85 of 256 parts of all sessions: 0-84. 3 monitors share the database.').waitFor();
+  assert.ok(await page.locator('#monitor-trouble').isHidden());
+  assert.deepEqual(await barriers(page), []);
+  await shows(states[1]);
+  await page.locator('#monitor-trouble', { hasText: 'cannot renew its leases in time' }).waitFor();
+  await shows(states[2]);
+  await page.locator('#monitor-trouble', { hasText: 'the server closed the connection' }).waitFor();
+  assert.ok(await page.locator('#monitor-share').isHidden());
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+});

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "observer/observer.h"
+#include "store/sharing.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 
@@ -372,6 +374,115 @@ class RandomAgents {
   }
   std::mt19937 random_;
 };
+
+/// Two monitors that share a server, in virtual time.
+class SharedServer : public testing::Test {
+ protected:
+  struct Monitor {
+    Store store;
+    std::unique_ptr<Observer> judge{};
+
+    void look() { ASSERT_TRUE(judge->look().ok()); }
+    std::set<std::int64_t> claim() {
+      std::set<std::int64_t> ids;
+      while (true) {
+        const auto alerts = Sharing(store).claim_message("hook", true, 40s);
+        EXPECT_TRUE(alerts.ok()) << alerts.error().message;
+        if (!alerts || alerts->empty() || !ids.insert(alerts->front().id).second) return ids;
+        EXPECT_TRUE(store.owns(store.reader().session(alerts->front().session)->key));
+        if (keeps_results) note(*alerts);
+      }
+    }
+    void note(const std::vector<Alert>& alerts) {
+      for (const auto& alert : alerts)
+        EXPECT_TRUE(store.note({.channel = "hook", .alerts = {alert.id}}).ok());
+    }
+    bool keeps_results = true;
+  };
+
+  SharedServer() {
+    monitor::use_postgresql();
+    Postgres::shared().clear();
+  }
+  std::unique_ptr<Monitor> monitor() {
+    auto store = Store::open({.database = Postgres::shared().url(), .clock = &clock_});
+    EXPECT_TRUE(store.ok()) << store.error().message;
+    auto made = std::make_unique<Monitor>(Monitor{.store = std::move(*store)});
+    made->judge = std::move(*Observer::start(made->store, {.alerts = rules_}));
+    return made;
+  }
+  ManualClock clock_;
+  AlertRules rules_{.messages_max = 1'000, .channels = {"hook"}};
+};
+
+TEST_F(SharedServer, each_alert_is_sent_by_the_judge_of_its_session) {
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
+  const auto first = monitor();
+  const auto second = monitor();
+  for (int round = 0; round < 4; ++round) {
+    clock_.advance(5s);
+    first->look();
+    second->look();
+  }
+  ASSERT_EQ(first->store.shares().shards, 128);
+  ASSERT_EQ(second->store.shares().shards, 128);
+  constexpr int count = 24;
+  for (int session = 0; session < count; ++session) {
+    auto& heard = session % 2 == 0 ? first : second;
+    (void)say(heard->store, "s" + std::to_string(session), {change(), ending(OutcomeKind::failed)});
+  }
+  first->look();
+  second->look();
+  first->keeps_results = false;  // it dies before it stores them
+  const auto of_first = first->claim();
+  EXPECT_GE(of_first.size(), 1U);
+  const auto of_second = second->claim();
+  EXPECT_GE(of_second.size(), 5U);
+  EXPECT_EQ(second->claim().size(), 0U) << "the results are stored";
+  for (const auto id : of_second) EXPECT_FALSE(of_first.contains(id));
+  // The second one takes over, and sends what the first one claimed when that claim is over.
+  for (int round = 0; round < 4; ++round) {
+    clock_.advance(5s);
+    second->look();
+  }
+  ASSERT_EQ(second->store.shares().shards, 256);
+  auto left = second->claim();
+  for (const auto id : of_first) EXPECT_FALSE(left.contains(id)) << "it may be sending it";
+  clock_.advance(25s);
+  second->look();
+  left.merge(second->claim());
+  EXPECT_EQ(left.size() + of_second.size(), static_cast<std::size_t>(count));
+}
+
+TEST_F(SharedServer, each_knows_how_many_sessions_all_judge) {
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
+  const auto first = monitor();
+  const auto second = monitor();
+  for (int round = 0; round < 4; ++round) {
+    clock_.advance(5s);
+    first->look();
+    second->look();
+  }
+  for (int session = 0; session < 30; ++session)
+    (void)say(first->store, "s" + std::to_string(session), {change()});
+  for (int round = 0; round < 3; ++round) {
+    clock_.advance(1s);
+    first->look();
+    second->look();
+  }
+  for (const auto* monitor : {&first, &second}) {
+    auto sum = (*monitor)->judge->tally();
+    EXPECT_LT(sum.states[static_cast<std::size_t>(SessionState::progressing)], 30);
+    sum.add((*monitor)->judge->tally_of_others());
+    EXPECT_EQ(sum.states[static_cast<std::size_t>(SessionState::progressing)], 30);
+    const auto read = tally_from_json(to_json(sum));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->states, sum.states);
+    EXPECT_EQ(read->healths, sum.healths);
+  }
+  EXPECT_FALSE(tally_from_json("{}"));
+  EXPECT_FALSE(tally_from_json(R"({"healths":[],"states":[],"blockedOnPeople":0})"));
+}
 
 TEST(TwoEngines, report_the_same_of_the_same_reports) {
   ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";

@@ -16,6 +16,11 @@ int shard_of(SessionKey session) noexcept {
   return static_cast<int>(combined(static_cast<std::uint64_t>(session), 0) % shard_count);
 }
 
+LeaseState lease_state(Millis since_renewal) noexcept {
+  if (since_renewal >= lease_for) return LeaseState::ended;
+  return since_renewal >= lease_late_after ? LeaseState::late : LeaseState::held;
+}
+
 LeasePlan plan_leases(std::string_view me, Millis now, std::span<const ShardLease> leases,
                       std::span<const std::string> monitors, bool leaves) {
   std::vector<const ShardLease*> held(shard_count, nullptr);
@@ -48,6 +53,13 @@ LeasePlan plan_leases(std::string_view me, Millis now, std::span<const ShardLeas
   return plan;
 }
 
+Millis lease_wait(std::string_view me, Millis now, std::span<const ShardLease> leases) noexcept {
+  Millis wait = lease_renewed_every;
+  for (const auto& lease : leases)
+    if (lease.owner != me && lease.until > now) wait = std::min(wait, lease.until - now);
+  return wait;
+}
+
 HeldShards::Change HeldShards::learn(std::string_view me, Millis now,
                                      std::span<const ShardLease> leases) {
   std::int64_t epochs[shard_count] = {};
@@ -66,6 +78,19 @@ HeldShards::Change HeldShards::learn(std::string_view me, Millis now,
     known = epoch;
   }
   return change;
+}
+
+std::string HeldShards::text() const {
+  std::string text;
+  for (int shard = 0; shard < shard_count; ++shard) {
+    if (!holds(shard)) continue;
+    const int first = shard;
+    while (shard + 1 < shard_count && holds(shard + 1)) ++shard;
+    if (!text.empty()) text += ", ";
+    text += std::to_string(first);
+    if (shard > first) text += "-" + std::to_string(shard);
+  }
+  return text;
 }
 
 int HeldShards::count() const noexcept {

@@ -22,6 +22,21 @@ inline constexpr Millis lease_renewed_every{5'000};
 /// The monitor that holds this one sends alerts and does the upkeep of the database.
 inline constexpr int upkeep_shard = 0;
 
+/// A lease is late if it was not renewed for this long.
+inline constexpr Millis lease_late_after = 2 * lease_renewed_every;
+
+/// How the leases of a monitor stand, this long after they were renewed.
+enum class LeaseState : std::uint8_t {
+  held,  ///< Renewed in time.
+  late,  ///< A renewal did not come through; the shards are still this monitor's.
+  ended  ///< Other monitors may judge by now, and this one does not.
+};
+template <>
+struct Names<LeaseState> {
+  static constexpr std::string_view all[] = {"held", "late", "ended"};
+};
+[[nodiscard]] LeaseState lease_state(Millis since_renewal) noexcept;
+
 [[nodiscard]] int shard_of(SessionKey session) noexcept;
 
 /// A row of the database. A plain value.
@@ -45,6 +60,11 @@ struct LeasePlan {
                                     std::span<const ShardLease> leases,
                                     std::span<const std::string> monitors, bool leaves = false);
 
+/// How long a monitor waits until its next step: until it renews, or until a lease of another one
+/// ends before that. `leases`: after its plan was carried out.
+[[nodiscard]] Millis lease_wait(std::string_view me, Millis now,
+                                std::span<const ShardLease> leases) noexcept;
+
 /// The epochs of the shards that a monitor holds, as it knows them. Nothing it does is valid unless
 /// the database still has that epoch.
 class HeldShards {
@@ -66,6 +86,8 @@ class HeldShards {
     return epochs_[static_cast<std::size_t>(shard)];
   }
   [[nodiscard]] int count() const noexcept;
+  /// The held shards in order, for people: `0-84, 90`. Empty: none.
+  [[nodiscard]] std::string text() const;
 
  private:
   std::int64_t epochs_[shard_count] = {};

@@ -19,15 +19,6 @@ void add_turns(std::vector<ActiveTurn>& turns, std::string_view session, const H
   }
 }
 
-void Tally::add(const Case& judged) {
-  const auto lifecycle = judged.history.lifecycle;
-  if (is_end(lifecycle)) return;
-  const auto state = standing_of(judged, WallTime{}).state;
-  ++healths[static_cast<std::size_t>(lifecycle)][static_cast<std::size_t>(judged.health.kind)];
-  ++states[static_cast<std::size_t>(state)];
-  if (lifecycle == Lifecycle::waiting && state == SessionState::needs_input) ++blocked_on_people;
-}
-
 Observer::Observer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Observer::~Observer() {
   // Others need not wait for the end of the leases.
@@ -158,10 +149,13 @@ std::vector<ActiveTurn> Observer::turns(std::size_t count_max, std::string_view 
 }
 
 Tally Observer::tally() const {
-  Tally tally{};
   const std::lock_guard guard(state_->mutex);
-  for (const auto& [session, entry] : state_->entries) tally.add(entry.judged);
-  return tally;
+  return TallyExchange::own(*state_);
+}
+
+Tally Observer::tally_of_others() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->tallies.others;
 }
 
 std::size_t Observer::watched() const {

@@ -55,11 +55,16 @@ struct Tally {
   std::int64_t blocked_on_people = 0;  ///< Of those that wait and are blocked.
 
   void add(const Case& judged);
+  void add(const Tally& other);
 };
 
+/// As monitors that share a database show it to each other.
+[[nodiscard]] std::string to_json(const Tally& tally);
+[[nodiscard]] std::optional<Tally> tally_from_json(const std::string& text);
+
 /// One a file: the process that holds the judge's lock. Keeps the running sessions in memory, some
-/// hundred bytes each. All but `watched`, `find`, `children`, `turns` and `tally`: use from one
-/// thread at a time, the one that uses the store. Those five are thread-safe.
+/// hundred bytes each. All but `watched`, `find`, `children`, `turns` and the tallies: use from
+/// one thread at a time, the one that uses the store. Those are thread-safe.
 class Observer {
  public:
   struct Options {
@@ -68,7 +73,8 @@ class Observer {
     /// least once a second, and at the time that the previous look returned.
     Millis late_max{5'000};
     /// Receives each recorded change of health with its session's id, on the thread that looks. It
-    /// must not block, nor must the next one.
+    /// must not block, nor must the next one. Of several monitors on one database each gets those
+    /// of the others, too.
     std::function<void(const TransitionRow&, const std::string& session)> concluded{};
     /// Receives each event once it is folded, in order, except those that were in the file when the
     /// sessions were loaded; `reloaded` covers these.
@@ -124,11 +130,14 @@ class Observer {
                                               std::string_view id = {}) const;
   /// Returns the numbers of the sessions in memory.
   [[nodiscard]] Tally tally() const;
+  /// The same of the sessions that other monitors on the same database judge.
+  [[nodiscard]] Tally tally_of_others() const;
   /// Returns the number of sessions in memory.
   [[nodiscard]] std::size_t watched() const;
 
  private:
   struct State;
+  struct TallyExchange;
   explicit Observer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

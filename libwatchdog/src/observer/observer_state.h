@@ -24,6 +24,21 @@
 
 namespace watchdog {
 
+/// The numbers of sessions that monitors on one server show each other.
+struct Observer::TallyExchange {
+  Tally others{};  ///< Under the mutex.
+  bool others_changed = true;
+  Instant others_at{};      ///< When they were read.
+  bool own_changed = true;  ///< Since it was made for the others.
+  Instant shown_at{};       ///< When that was.
+
+  /// REQUIRES: the observer's mutex, or its thread.
+  [[nodiscard]] static Tally own(const State& state);
+  /// Makes the own tally for the others, if it is time; the next conclusions take it along.
+  void show(State& state);
+  Result<void> exchange(State& state);
+};
+
 struct Observer::State {
   /// Events folded at one reading.
   static constexpr int piece_events = 1'000;
@@ -121,6 +136,7 @@ struct Observer::State {
     std::string parent{};
   };
   std::unordered_map<SessionKey, Foreign> foreign;  ///< Sessions of other monitors.
+  TallyExchange tallies;
 
   bool incomplete = false;  ///< Not all sessions could be loaded: once more.
   Seq cursor = 0;
@@ -394,6 +410,8 @@ struct Observer::State {
   /// Writes down what was concluded, in one transaction, and lets ended sessions go.
   Result<void> keep() {
     if (changes.empty() && to_keep.empty()) return {};
+    tallies.own_changed = true;
+    tallies.show(*this);
     Conclusions verdicts{.transitions = changes,
                          .alerts = options.alerts ? &*options.alerts : nullptr};
     for (const auto session : to_keep) {
@@ -531,6 +549,7 @@ struct Observer::State {
     if (auto expired = expire(); !expired) return expired.error();
     if (auto concluded = notify_parents(); !concluded) return concluded.error();
     if (auto concluded = pass_on_foreign(); !concluded) return concluded.error();
+    if (auto exchanged = tallies.exchange(*this); !exchanged) return exchanged.error();
     const Instant next = due.empty() ? never : due.top().first;
     if (!options.alerts) return next;
     const auto alert = store.next_due_notice(*options.alerts);

@@ -4,6 +4,7 @@
 // and transitions of other monitors' sessions are passed on to streams, and nothing is concluded of
 // them.
 #include "observer/observer_state.h"
+#include "store/sharing.h"
 
 namespace watchdog {
 namespace {
@@ -21,7 +22,7 @@ Result<HeldShards::Change> Observer::State::renew_leases() {
 }
 
 Result<void> Observer::State::renew_when_due() {
-  if (name.empty() || store.now() - leases_at < lease_renewed_every) return {};
+  if (name.empty() || store.now() - leases_at < Sharing(store).renewal_wait()) return {};
   const auto change = renew_leases();
   if (!change) return change.error();
   if (change->empty()) return {};
@@ -45,6 +46,7 @@ const Observer::State::Foreign* Observer::State::foreign_session(SessionKey sess
 }
 
 void Observer::State::see_foreign(const Event& event) {
+  tallies.others_changed = true;
   const auto* session = foreign_session(event.session);
   if (session == nullptr || session->parent.empty()) return;
   const auto parent = by_id.find(std::string_view(session->parent));
@@ -59,6 +61,7 @@ Result<void> Observer::State::pass_on_foreign() {
   for (const auto& row : *made) {
     foreign_transition = row.id;
     if (store.owns(row.transition.session)) continue;
+    tallies.others_changed = true;
     if (const auto* session = foreign_session(row.transition.session))
       options.concluded(row, session->id);
   }

@@ -1,7 +1,8 @@
 // Alerts in the store. In the transaction of a transition `alert_rule` gives the alerts; they
 // are inserted with one delivery for each channel. `make_messages` groups alerts into messages,
 // and `next_due_notice` does the same for what time alone makes due. The state of each session
-// is a row, so a command on the file and the monitor see the same one.
+// is a row, so a command on the file and the monitor see the same one. Of several monitors the one
+// that judges a session makes and sends its alerts; it claims each message before it sends it.
 #include "store/alerts.h"
 
 #include <algorithm>
@@ -21,6 +22,10 @@ namespace {
 
 /// Sessions whose alerts became due, for each transaction.
 constexpr int due_max = 1'000;
+/// Of several monitors: sessions among which one looks for its own.
+constexpr int others_due_max = 200;
+/// Alerts that wait, among which a monitor looks for its own.
+constexpr int waiting_max = 1'000;
 /// Alerts of one message, and of those that wait, how many are looked at at once.
 constexpr std::size_t alerts_max = 1'000;
 
@@ -134,9 +139,14 @@ void Store::State::Alerts::keep_state(SessionKey session, const AlertState& stat
 
 Instant Store::State::Alerts::next_due() {
   auto& query = log_.sql(
-      "SELECT due_tick FROM alert_states WHERE due_tick IS NOT NULL ORDER BY due_tick LIMIT 1");
+      "SELECT due_tick, session FROM alert_states WHERE due_tick IS NOT NULL ORDER BY due_tick "
+      "LIMIT ?");
   const ResetLater later(query);
-  return query.step() ? instant(query.integer(0)) : never;
+  query.bind(1, log_.server == nullptr ? 1 : others_due_max);
+  while (query.step()) {
+    if (owns(query.integer(1))) return instant(query.integer(0));
+  }
+  return never;
 }
 
 void Store::State::Alerts::notice(const Conclusions& verdicts) {
@@ -220,6 +230,10 @@ void Store::State::Alerts::notice_due(Instant until, const AlertRules& rules) {
   std::vector<SessionKey> sessions;
   while (query.step()) sessions.push_back(query.integer(0));
   query.reset();
+  if (log_.server != nullptr && !log_.monitor_name.empty()) {
+    const auto shards = valid_shards();
+    std::erase_if(sessions, [&](SessionKey key) { return !shards.contains(shard_of(key)); });
+  }
   made_.clear();
   for (const auto session : sessions) {
     if (session == observer_key) continue;  // for make_messages
@@ -339,6 +353,83 @@ Result<Instant> Store::next_due_notice(const AlertRules& rules) {
     state_->alerts.notice_due(state_->now, rules);
     return state_->alerts.next_due();
   });
+}
+
+bool Store::State::Alerts::owns(SessionKey session) const noexcept {
+  return log_.server == nullptr ||
+         log_.held.holds(session == observer_key ? upkeep_shard : shard_of(session));
+}
+
+std::set<int> Store::State::Alerts::valid_shards() {
+  auto& query = log_.sql("SELECT shard, epoch FROM leases WHERE owner = ?");
+  const ResetLater later(query);
+  query.bind(1, std::string_view(log_.monitor_name));
+  std::set<int> shards;
+  while (query.step()) {
+    const auto shard = static_cast<int>(query.integer(0));
+    if (query.integer(1) == log_.held.epoch_of(shard)) shards.insert(shard);
+  }
+  return shards;
+}
+
+/// In order, those that no other monitor sends now.
+std::vector<Store::State::Alerts::Waiting> Store::State::Alerts::unsent(std::string_view channel) {
+  auto& query = log_.sql(
+      "SELECT d.alert, a.session, a.message FROM deliveries d JOIN alerts a ON a.id = d.alert "
+      "WHERE d.channel = ? AND d.state = 'pending' AND a.told_tick IS NOT NULL AND (d.claimed_by "
+      "IS NULL OR d.claimed_by = ? OR d.claimed_until_ms <= ?) ORDER BY d.alert LIMIT ?");
+  const ResetLater later(query);
+  query.bind(1, channel).bind(2, std::string_view(log_.monitor_name));
+  query.bind(3, log_.turn_clock.count()).bind(4, waiting_max);
+  std::vector<Waiting> all;
+  while (query.step())
+    all.push_back(
+        {.alert = query.integer(0), .session = query.integer(1), .message = query.text(2)});
+  return all;
+}
+
+/// Without a turn: the clock is of the latest one, so a claim may be over a little later.
+bool Store::State::Alerts::has_own_message(std::string_view channel) {
+  const auto all = unsent(channel);
+  return std::ranges::any_of(all, [&](const Waiting& one) { return owns(one.session); });
+}
+
+bool Store::State::Alerts::claim_all(std::string_view channel, std::span<const std::int64_t> ids,
+                                     Millis time) {
+  auto& take = log_.sql(
+      "UPDATE deliveries SET claimed_by = ?1, claimed_until_ms = ?2 WHERE channel = ?3 AND alert = "
+      "ANY(?4) AND state = 'pending' AND (claimed_by IS NULL OR claimed_by = ?1 OR "
+      "claimed_until_ms <= ?5) RETURNING alert");
+  const ResetLater later(take);
+  take.bind(1, std::string_view(log_.monitor_name)).bind(2, (log_.turn_clock + time).count());
+  take.bind(3, channel).bind_numbers(4, ids).bind(5, log_.turn_clock.count());
+  std::size_t claimed = 0;
+  while (take.step()) ++claimed;
+  return claimed == ids.size();
+}
+
+/// A message is sent as a whole, by the first monitor that judges one of its sessions. The others
+/// find it claimed.
+std::vector<Alert> Store::State::Alerts::claim(std::string_view channel, bool single, Millis time) {
+  const auto shards = valid_shards();
+  const auto all = unsent(channel);
+  const auto own = std::ranges::find_if(
+      all, [&](const Waiting& one) { return shards.contains(shard_of(one.session)); });
+  if (own == all.end()) return {};
+  std::vector<std::int64_t> ids;
+  for (const auto& one : all) {
+    if (one.alert == own->alert || (!single && one.message == own->message))
+      ids.push_back(one.alert);
+  }
+  if (!claim_all(channel, ids, time)) return {};
+  auto& rows = log_.sql("SELECT " + std::string(alert_columns) +
+                        " FROM alerts a JOIN sessions s ON s.id = a.session WHERE a.id = ANY(?) "
+                        "ORDER BY a.id");
+  const ResetLater later(rows);
+  rows.bind_numbers(1, ids);
+  std::vector<Alert> found;
+  while (rows.step()) found.push_back(alert_from(rows));
+  return found;
 }
 
 bool Store::drain_new_messages() {

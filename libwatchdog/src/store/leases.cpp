@@ -57,11 +57,13 @@ Result<HeldShards::Change> Store::renew_leases(std::string_view name, bool leave
   using Seen = std::pair<std::vector<ShardLease>, std::vector<std::string>>;
   auto seen = state.in_turn<Seen>([&]() -> Result<Seen> {
     const auto clock = state.turn_clock;
+    if (!leaves) state.tally_written = true;
     auto& here = state.sql(
         leaves ? "DELETE FROM monitors WHERE name = ? OR until_ms < ?"
-               : "INSERT INTO monitors (name, until_ms) VALUES (?, ?) ON CONFLICT (name) DO UPDATE "
-                 "SET until_ms = excluded.until_ms");
+               : "INSERT INTO monitors (name, until_ms, tally) VALUES (?, ?, ?) ON CONFLICT (name) "
+                 "DO UPDATE SET until_ms = excluded.until_ms, tally = excluded.tally");
     here.bind(1, name).bind(2, (leaves ? clock - lease_for : clock + lease_for).count());
+    if (!leaves) here.bind(3, state.tally, true);
     here.run();
     auto& others = state.sql("SELECT name FROM monitors WHERE until_ms > ? ORDER BY name");
     others.bind(1, clock.count());
@@ -74,7 +76,13 @@ Result<HeldShards::Change> Store::renew_leases(std::string_view name, bool leave
   if (!seen) return seen.error();
   state.monitors = seen->second;
   if (leaves) state.monitor_name.clear();
-  return state.held.learn(name, state.turn_clock, seen->first);
+  const auto since_boot = state.options.clock->since_boot();
+  auto change = state.held.learn(name, state.turn_clock, seen->first);
+  const bool ended = lease_state(since_boot - state.leases_renewed) == LeaseState::ended;
+  if (ended && !change.lost.empty()) ++state.step_downs;
+  state.leases_renewed = since_boot;
+  state.renewal_wait = lease_wait(name, state.turn_clock, seen->first);
+  return change;
 }
 
 bool Store::owns(SessionKey session) const noexcept {
@@ -91,7 +99,11 @@ bool Store::is_on_server() const noexcept {
 
 Store::Shares Store::shares() const {
   if (state_->server == nullptr) return {};
-  return {.shards = state_->held.count(), .monitors = state_->monitors};
+  return {.shards = state_->held.count(),
+          .held = state_->held.text(),
+          .monitors = state_->monitors,
+          .renewed = state_->leases_renewed,
+          .step_downs = state_->step_downs};
 }
 
 /// REQUIRES: the transaction under way.

@@ -2,6 +2,7 @@
 // in one transaction. `alone` holds the writers' lock over several such calls. No agent does this.
 
 #include "codec/facts.h"
+#include "store/sharing.h"
 #include "store/store_state.h"
 #include "text/json_writer.h"
 
@@ -19,7 +20,9 @@ Result<Seq> Store::append_observer(ObserverGap absence) {
 Result<std::int64_t> Store::record(const Conclusions& verdicts) {
   auto first = state_->in_turn<std::int64_t>([&]() -> Result<std::int64_t> {
     if (auto holds = state_->check_holds(verdicts); !holds) return holds.error();
-    return state_->write(verdicts);
+    const auto written = state_->write(verdicts);
+    Sharing(*state_).put_tally();
+    return written;
   });
   if (first && !verdicts.transitions.empty() && !state_->alone) state_->notify();
   return first;

@@ -3,6 +3,7 @@
 /// turns, statements and days; the monitor brings the implementation, and agents need none.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -59,13 +60,24 @@ class ServerStatement {
   [[nodiscard]] virtual bool is_null(int column) const = 0;
 };
 
+/// The time of leases and ticks: it follows a clock that somebody may set, and never goes back.
+struct SteadyLine {
+  Millis latest{};
+  Millis ahead{};  ///< Of the clock.
+  Millis advance(Millis clock) noexcept {
+    ahead = std::max(ahead, latest - clock);
+    return latest = clock + ahead;
+  }
+};
+
 /// The state that a writer finds when its turn begins.
 struct ServerTurn {
   std::int64_t number = 0;        ///< Rises with each turn of any writer that changed something.
   std::int64_t own_number = 0;    ///< Of the newest such turn of this writer.
   Seq next_seq = 1;               ///< The first that is free.
   Instant last_tick{};            ///< The latest that was given out.
-  Millis clock{};                 ///< The server's clock, since 1970.
+  Millis clock{};                 ///< The server's time line: its clock, but it never goes back.
+  Millis wall{};                  ///< The server's clock, since 1970.
   bool server_came_back = false;  ///< The connection was lost since the last turn.
 };
 
@@ -105,7 +117,7 @@ class StoreServer {
   /// Rolls back.
   virtual void drop_turn() noexcept = 0;
 
-  /// The server's clock, since 1970.
+  /// The server's time line.
   [[nodiscard]] virtual Millis clock() = 0;
   /// Bytes of all tables; may be some seconds old.
   [[nodiscard]] virtual std::int64_t bytes() = 0;

@@ -215,6 +215,7 @@ void Store::State::begin_with(const ServerTurn& turn) {
   last_tick = std::max(last_tick, turn.last_tick);
   turn_clock = has_server_time() ? turn.clock : options.clock->wall().time_since_epoch();
   if (has_server_time()) offset = turn.clock - options.clock->since_boot();
+  if (has_server_time()) wall_offset = turn.wall - options.clock->since_boot();
 }
 
 /// After a failure the cached state may be wrong.
@@ -224,6 +225,7 @@ void Store::State::forget() {
   addressed.clear();
   observer.dirty = false;
   heads.clear();
+  tally_written = tally.empty();
 }
 
 bool Store::State::save_log() {
@@ -569,7 +571,7 @@ void Store::State::stamp() {
   if (server == nullptr || !has_server_time()) {
     wall = options.clock->wall();
   } else {
-    wall = WallTime{options.clock->since_boot() + offset};
+    wall = WallTime{options.clock->since_boot() + wall_offset};
   }
   if (server != nullptr) next_seq = server->first_seq_for(now, next_seq);
 }

@@ -156,12 +156,15 @@ class Store {
   [[nodiscard]] Result<HeldShards::Change> renew_leases(std::string_view name, bool leaves = false);
   /// Of a file: true.
   [[nodiscard]] bool owns(SessionKey session) const noexcept;
-  /// Returns true if this process sends alerts, and drops what is old.
+  /// Returns true if this process drops what is old.
   [[nodiscard]] bool does_upkeep() const noexcept;
   /// The result of the latest renewal. A plain value.
   struct Shares {
     int shards = 0;
+    std::string held{};                   ///< Which ones, see HeldShards::text.
     std::vector<std::string> monitors{};  ///< All that are there, this one included.
+    Millis renewed{};                     ///< When, since boot.
+    std::int64_t step_downs = 0;          ///< How often leases ended before they were renewed.
   };
   [[nodiscard]] Shares shares() const;
 
@@ -211,6 +214,7 @@ class Store {
   [[nodiscard]] const std::filesystem::path& path() const noexcept;
 
  private:
+  friend class Sharing;  // see store/sharing.h
   struct State;
   explicit Store(std::unique_ptr<State> state);
   [[nodiscard]] static Result<Store> open_on_server(Options options);

@@ -197,6 +197,7 @@ class StoreReader {
 
  private:
   friend class Store;
+  friend class Sharing;
   friend class Backwards;
   struct State;
   explicit StoreReader(std::unique_ptr<State> state);

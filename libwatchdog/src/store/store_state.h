@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -64,9 +65,12 @@ struct Store::State {
     bool has_new_messages = false;  ///< Messages were made since the last question.
     /// Makes the alerts that follow from conclusions.
     void notice(const Conclusions& verdicts);
-    /// Makes those that are due by `until`.
+    /// Makes those that are due by `until`, of sessions that this process judges.
     void notice_due(Instant until, const AlertRules& rules);
     [[nodiscard]] Instant next_due();
+    /// Of a server.
+    [[nodiscard]] bool has_own_message(std::string_view channel);
+    [[nodiscard]] std::vector<Alert> claim(std::string_view channel, bool single, Millis time);
     /// Changes one that a person acts on, in a transaction of its own.
     template <class Change>
     [[nodiscard]] Result<Alert> change(std::int64_t id, std::string_view unanswered_of,
@@ -79,6 +83,18 @@ struct Store::State {
     void notice_end(const Case& judged, const AlertRules& rules);
     void put(SessionKey session, const AlertNotice& notice, const std::string& detail,
              const AlertRules& rules);
+    /// An alert that waits to be sent.
+    struct Waiting {
+      std::int64_t alert = 0;
+      SessionKey session = observer_key;
+      std::string message{};
+    };
+    [[nodiscard]] bool owns(SessionKey session) const noexcept;
+    /// The shards of which the database says so, too.
+    [[nodiscard]] std::set<int> valid_shards();
+    [[nodiscard]] std::vector<Waiting> unsent(std::string_view channel);
+    [[nodiscard]] bool claim_all(std::string_view channel, std::span<const std::int64_t> ids,
+                                 Millis time);
     [[nodiscard]] std::optional<AlertState> state_of(SessionKey session);
     void put_state(SessionKey session, const AlertState& state, Instant due);
     void keep_state(SessionKey session, const AlertState& state, Instant at,
@@ -171,6 +187,11 @@ struct Store::State {
   HeldShards held;      ///< On a server.
   std::string monitor_name;
   std::vector<std::string> monitors;
+  Millis leases_renewed{};  ///< Since boot.
+  Millis renewal_wait = lease_renewed_every;
+  std::int64_t step_downs = 0;
+  std::string tally;  ///< Of this monitor, for the others.
+  bool tally_written = true;
   Statement insert;
   StoreReader reader;
   std::optional<FileLock> lock;  ///< Empty for a private store.
@@ -193,8 +214,9 @@ struct Store::State {
   WallTime wall{};
   ReportOrigin origin = ReportOrigin::unknown;  ///< Of the batch under way.
   std::vector<Head*> dirty;
-  bool durable = true;  ///< Otherwise a server's crash may lose it.
-  Millis turn_clock{};  ///< The server's, when the turn began.
+  bool durable = true;   ///< Otherwise a server's crash may lose it.
+  Millis turn_clock{};   ///< The server's time line, when the turn began.
+  Millis wall_offset{};  ///< The server's clock = since boot + wall_offset
   // Known of a turn on a server, where each question is a round trip:
   std::unordered_set<std::string> absent;     ///< Sessions.
   std::unordered_set<std::string> known_ids;  ///< Of events, see key_of_id().

@@ -1,0 +1,116 @@
+// Monitors that share a server show each other how many sessions of each state they judge, so each
+// shows the same sum to people. The numbers go out with the conclusions that change them.
+#include "codec/fields.h"
+#include "observer/observer_state.h"
+#include "store/sharing.h"
+#include "text/json_writer.h"
+
+namespace watchdog {
+namespace {
+
+/// A monitor counts its sessions for the others at most this often, and reads theirs at least so.
+constexpr Millis tally_every{100};
+constexpr Millis others_every{1'000};
+
+template <std::size_t size>
+void write_counts(JsonWriter& out, const std::array<std::int64_t, size>& counts) {
+  out.open_array();
+  for (const auto count : counts) out.value(count);
+  out.close_array();
+}
+
+template <std::size_t size>
+bool read_counts(const nlohmann::json& array, std::array<std::int64_t, size>& counts) {
+  // A newer monitor may know more kinds.
+  if (!array.is_array() || array.size() < size) return false;
+  for (std::size_t at = 0; at < size; ++at) {
+    if (!array[at].is_number_integer()) return false;
+    counts[at] = array[at].template get<std::int64_t>();
+  }
+  return true;
+}
+
+}  // namespace
+
+void Tally::add(const Case& judged) {
+  const auto lifecycle = judged.history.lifecycle;
+  if (is_end(lifecycle)) return;
+  const auto state = standing_of(judged, WallTime{}).state;
+  ++healths[static_cast<std::size_t>(lifecycle)][static_cast<std::size_t>(judged.health.kind)];
+  ++states[static_cast<std::size_t>(state)];
+  if (lifecycle == Lifecycle::waiting && state == SessionState::needs_input) ++blocked_on_people;
+}
+
+void Tally::add(const Tally& other) {
+  for (std::size_t at = 0; at < healths.size(); ++at)
+    for (std::size_t health = 0; health < healths[at].size(); ++health)
+      healths[at][health] += other.healths[at][health];
+  for (std::size_t at = 0; at < states.size(); ++at) states[at] += other.states[at];
+  blocked_on_people += other.blocked_on_people;
+}
+
+std::string to_json(const Tally& tally) {
+  JsonWriter out;
+  out.open_object().key("healths").open_array();
+  for (const auto& counts : tally.healths) write_counts(out, counts);
+  out.close_array().key("states");
+  write_counts(out, tally.states);
+  out.field("blockedOnPeople", tally.blocked_on_people).close_object();
+  return out.finish();
+}
+
+std::optional<Tally> tally_from_json(const std::string& text) {
+  const auto json = parse_json(text);
+  if (!json || !json->is_object()) return std::nullopt;
+  Tally tally;
+  const auto healths = json->find("healths");
+  const auto states = json->find("states");
+  const auto blocked = json->find("blockedOnPeople");
+  if (healths == json->end() || states == json->end() || blocked == json->end() ||
+      !blocked->is_number_integer() || !healths->is_array() ||
+      healths->size() < tally.healths.size() || !read_counts(*states, tally.states))
+    return std::nullopt;
+  for (std::size_t at = 0; at < tally.healths.size(); ++at)
+    if (!read_counts((*healths)[at], tally.healths[at])) return std::nullopt;
+  tally.blocked_on_people = blocked->get<std::int64_t>();
+  return tally;
+}
+
+Tally Observer::TallyExchange::own(const State& state) {
+  Tally tally{};
+  for (const auto& [session, entry] : state.entries) tally.add(entry.judged);
+  return tally;
+}
+
+void Observer::TallyExchange::show(State& state) {
+  const auto now = state.store.now();
+  if (!own_changed || !state.is_shared() || now - shown_at < tally_every) return;
+  shown_at = now;
+  own_changed = false;
+  Sharing(state.store).set_tally(to_json(own(state)));
+}
+
+Result<void> Observer::TallyExchange::exchange(State& state) {
+  if (state.name.empty()) return {};
+  if (!state.is_shared()) {
+    const std::lock_guard guard(state.mutex);
+    others = {};
+    return {};
+  }
+  show(state);
+  Sharing sharing(state.store);
+  if (auto written = sharing.write_tally(); !written) return written;
+  if (!others_changed && state.store.now() - others_at < others_every) return {};
+  const auto texts = sharing.tallies_of_others();
+  if (!texts) return texts.error();
+  others_at = state.store.now();
+  others_changed = false;
+  Tally sum{};
+  for (const auto& text : *texts)
+    if (const auto tally = tally_from_json(text)) sum.add(*tally);
+  const std::lock_guard guard(state.mutex);
+  others = sum;
+  return {};
+}
+
+}  // namespace watchdog
