@@ -369,7 +369,7 @@ def policies_change(contract):
     for policy, field in impossible:
         ask("PATCH", own, {"policy": policy}, status=422, field=field, fits=True)
         ask("POST", SESSIONS, {"policy": policy}, status=422, field=field, fits=True)
-    for policy, field, status in (({"patterns": {"R12": {}}}, "patterns.R12", 422), ({"patterns": {"R1": 5}}, "patterns.R1", 400),
+    for policy, field, status in (({"patterns": {"R99": {}}}, "patterns.R99", 422), ({"patterns": {"R1": 5}}, "patterns.R1", 400),
                                   ({"tools": {"x": 1}}, "tools.x", 400), ({"tools": {"x": {"use": "never"}}}, "tools.x", 422),
                                   ({"tools": {"x": {"identity": "q"}}}, "tools.x.identity", 400), ({"tools": {"": {}}}, "tools", 422)):
         ask("PATCH", own, {"policy": policy}, status=status, field=field)
