@@ -35,8 +35,8 @@ SESSIONS = {
                 {"kind": "tool_call", "name": "shell", "call_id": "w1", "content": "sleep"}],
 }
 ENDED = ("finished", "failed")
-# Members whose values follow from the time of the question.
-VARY = re.compile(r"now|\w*Ago")
+# Members whose values follow from the time of the question: after a day a failure needs nobody any more.
+VARY = re.compile(r"now|attention|\w*Ago")
 
 
 def ask(server, method, path, body=None):

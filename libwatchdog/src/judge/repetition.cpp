@@ -26,7 +26,9 @@ constexpr double nearly_more = 1.0;
 /// most, because the number of failing tests may fall.
 constexpr double failed_alike = 0.5;
 constexpr double failed_alike_max = 2.5;
-constexpr double decay = 0.75;       ///< Subtracted by a step that repeats nothing.
+constexpr double decay = 0.75;  ///< Subtracted by a step that repeats nothing.
+/// A pass visits this many things. At 8, one more labelled loop was only suspect.
+constexpr std::ptrdiff_t pass_min = 12;
 constexpr double similar_min = 0.3;  ///< Similarity of the arguments of a near-repetition.
 /// Factor for a repeat that follows something new: after an edit the same test is run again, and
 /// may fail as before. Such repeats alone never confirm a loop.
@@ -338,9 +340,8 @@ Likeness likeness_of(const std::vector<Step>& steps, const Step& step) {
   like.seen = match != steps.rend();
   like.between = like.seen ? match - steps.rbegin() : 0;
   // A pass over many things: it was new then, and since then nothing was repeated.
-  constexpr auto near = static_cast<std::ptrdiff_t>(Repetition::compared_max);
   const auto is_repeated = [](const Step& other) { return other.weight > 0; };
-  like.revisit = like.seen ? like.between >= near && !match->again &&
+  like.revisit = like.seen ? like.between >= pass_min && !match->again &&
                                  std::none_of(steps.rbegin(), match, is_repeated)
                            : std::none_of(steps.begin(), steps.end(), is_repeated);
   const auto new_ones = std::count_if(steps.rbegin(), steps.rbegin() + like.between,
