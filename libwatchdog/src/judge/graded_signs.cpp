@@ -26,7 +26,7 @@ constexpr std::int32_t new_round_subtracts = 2;
 
 double ProseRepetition::add(const std::vector<std::uint32_t>& sample) {
   std::size_t known = 0;
-  const auto before = words.size();
+  const auto known_before = words.size();
   std::vector<std::uint16_t> fresh;
   for (const auto digest : sample) {
     const auto part = static_cast<std::uint16_t>(digest);
@@ -36,9 +36,9 @@ double ProseRepetition::add(const std::vector<std::uint32_t>& sample) {
       ++known;
     }
   }
-  if (before < words_max && words.capacity() < words_max &&
-      before + fresh.size() > words.capacity())
-    words.reserve(std::min(words_max, std::max(2 * words.capacity(), before + fresh.size())));
+  if (known_before < words_max && words.capacity() < words_max &&
+      known_before + fresh.size() > words.capacity())
+    words.reserve(std::min(words_max, std::max(2 * words.capacity(), known_before + fresh.size())));
   for (const auto part : fresh) {
     if (words.size() < words_max) {
       words.push_back(part);
