@@ -473,7 +473,8 @@ TEST(Sessions, with_something_new_every_four_rounds_are_never_stuck) {
 
 TEST(Sessions, new_state_always_clears_a_suspicion) {
   int suspicions = 0;
-  for (int variant = 0; variant < variants(); ++variant) {
+  // They are rare, and few variants may have none.
+  for (int variant = 0; variant < variants() || (suspicions == 0 && variant < 200); ++variant) {
     Dice dice(static_cast<unsigned>(variant));
     Agent agent;
     for (int i = 0; i < 60; ++i) {
