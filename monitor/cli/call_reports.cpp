@@ -142,6 +142,8 @@ CallReports::~CallReports() {
   const bool is_sent =
       state_->changed.wait_for(guard, end_wait, [this] { return state_->is_finished; });
   guard.unlock();
+  // A monitor that does not answer must not keep the agent's program from ending. The thread shares
+  // the state, so it may outlive this.
   is_sent ? state_->thread.join() : state_->thread.detach();
 }
 

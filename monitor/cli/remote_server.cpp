@@ -304,6 +304,7 @@ Result<std::unique_ptr<RemoteServer>> RemoteServer::to(Options options) {
   if (!state->readable)
     return Error{ErrorCode::exhausted, "no descriptor is left for the tool server"};
   state->keeper = state;
+  // A request that hangs must not keep the program from ending. Each thread shares the state.
   std::thread([state] { state->run(); }).detach();
   return std::unique_ptr<RemoteServer>(new RemoteServer(std::move(state)));
 }

@@ -76,7 +76,7 @@ json or_null(const std::string& text) {
   return text.empty() ? json() : json(text);
 }
 
-/// The sentences of an estimate; empty: there is none.
+/// Returns the estimate in sentences. Returns an empty text if the session has no estimate.
 std::string estimate_in(const json& estimate) {
   std::string words;
   for (const auto* name : {"unfinished", "callsLeft"})

@@ -31,7 +31,7 @@ FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), "")
 
 
 class Agent(threading.Thread):
-    """Reports steps until it is told to stop, each until one of the monitors acknowledges it."""
+    """Reports steps until `stop`. It repeats each report until a monitor acknowledges it."""
 
     def __init__(self, number, monitors, seed):
         super().__init__(daemon=True)
@@ -67,7 +67,7 @@ class Agent(threading.Thread):
 class Faults(unittest.TestCase):
     def setUp(self):
         if not FAKETIME:
-            sys.exit("there is no libfaketime on this machine: install the package faketime, as scripts/test does")
+            sys.exit("libfaketime is missing: install the package faketime, as scripts/test does")
         print(f"WATCHDOG_SEED={SEED}", file=sys.stderr)
         self.random = random.Random(SEED)
         self.begun = time.monotonic()

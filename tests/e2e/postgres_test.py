@@ -79,7 +79,7 @@ class OnPostgres(unittest.TestCase):
         self.assertEqual(names, "20 20", "each report once")
         self.assertEqual(until(lambda: monitor.ask("GET", "/readyz")[0] == 200, "it does not become ready"), True)
         self.assertNotEqual(monitor.progress("s")["health"], "dead")
-        # While there is none, the monitor says so, and answers.
+        # Without a database the monitor reports that, and still answers.
         self.server.end()
         status, trouble = until(lambda: (lambda answer: answer if answer[0] == 503 else None)(monitor.ask("GET", "/readyz")),
                                 "it does not notice")

@@ -90,7 +90,7 @@ class Several(unittest.TestCase):
             self.monitors[0].report(f"known{number}", "end", outcome="failed", error="it broke")
         alert_of = lambda monitor, session: next(iter(monitor.ask("GET", f"/api/alerts?sessionId={session}")[1]["alerts"]), None)
         for number, monitor in enumerate(self.monitors):
-            alert = until(lambda: alert_of(monitor, f"known{number}"), "there is no alert")
+            alert = until(lambda: alert_of(monitor, f"known{number}"), "the monitor made no alert")
             status, answer = monitor.ask("POST", f"/api/alerts/{alert['alertId']}/acknowledge", {"by": f"person {number}"})
             self.assertEqual(status, 200, answer)
             for other in self.monitors:
@@ -134,10 +134,10 @@ class Several(unittest.TestCase):
             for monitor in (other, asker):
                 self.assertEqual(monitor.ask("GET", f"{CHECKS}/{check['checkId']}")[1]["state"], "pending")
                 again = monitor.ask("POST", CHECKS, {"sessionId": session})[1]
-                self.assertEqual(again["checkId"], check["checkId"], "one question at a time, whoever asks")
+                self.assertEqual(again["checkId"], check["checkId"], "one question at a time, on every monitor")
             self.model.let_go.set()
             answers = [until(lambda: (lambda found: found if found["state"] != "pending" else None)(
-                monitor.ask("GET", f"{CHECKS}/{check['checkId']}")[1]), "there is no answer") for monitor in self.monitors]
+                monitor.ask("GET", f"{CHECKS}/{check['checkId']}")[1]), "the monitor has no answer") for monitor in self.monitors]
             self.assertEqual([answer["status"] for answer in answers], ["A"] * 3, answers)
 
     def test_all_answer_the_same(self):

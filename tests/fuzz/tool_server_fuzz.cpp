@@ -1,7 +1,7 @@
 // Whatever a client and its tool server send through the proxy of tool calls: the proxy itself
 // answers no request twice, and no call goes to the server twice.
-// Of each line the first letter says who sends it (`c`, `s`), or what happens (`t`: time passes;
-// `g`: the server is gone; `r`: a new one runs).
+// The first letter of a line names the sender: `c`, the client, or `s`, the server. Three letters
+// are events. `t`: time passes. `g`: the server is gone. `r`: a new server runs.
 
 #include <map>
 

@@ -32,7 +32,7 @@ class OwnTasks {
 
   /// `id`: empty: a new one that nobody can guess. Null: too many run.
   Task* begin(std::string id, bool is_modern, WallTime now);
-  /// Null: there is none.
+  /// Returns the task with this id, or null.
   [[nodiscard]] Task* find(const std::string& id);
   static void settle(Task& task, json result, std::string words, WallTime now);
   /// The call of a task has its result; nothing happens if the task is over.
