@@ -17,7 +17,7 @@ const height = 220;
 const foot = 18;
 const refreshMs = 60000;
 
-const canvas = el('canvas', { role: 'img' });
+const canvas = el('canvas', { role: 'img', 'aria-label': 'Sessions over the last 24 hours' });
 const legend = el('ul', { class: 'sums' });
 const table = el('tbody');
 const wrong = el('ol', { class: 'wrong' });
