@@ -2,8 +2,8 @@
 /// Passes messages between standard input and output, and a tool server behind a URL.
 #pragma once
 
+#include "cli/proxied_client.h"
 #include "cli/remote_server.h"
-#include "cli/stdio_proxy.h"
 
 namespace watchdog::monitor {
 

@@ -7,26 +7,21 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <memory>
 #include <utility>
 
-#include "cli/message_lines.h"
+#include "cli/proxied_client.h"
 #include "cli/tool_server.h"
 #include "terminal/output.h"
 
 namespace watchdog::monitor {
 namespace {
 
-using mcp::CallBook;
-
-constexpr std::size_t read_bytes_max = 256 * 1024;
 constexpr Millis sample_every_max{2'000};
 constexpr Millis sample_every_min{250};
 /// Below, a process idles: timers and collectors of garbage take less.
@@ -37,27 +32,15 @@ constexpr Millis restart_first{100};
 constexpr Millis restart_max{30'000};
 constexpr Millis lived_long{60'000};
 
-Instant now() {
-  return Instant{system_clock().since_boot()};
-}
-
-class StdioProxy final : public mcp::CallBookEnds {
+class StdioProxy final : public ProxiedClient {
  public:
   StdioProxy(const StdioProxyOptions& options, const CallSink& sink)
-      : options_(options), sink_(sink), book_(*this, options.book) {}
+      : ProxiedClient(options.book, sink), options_(options) {}
 
-  void to_client(std::string message) override { to_client_.add(message); }
   void to_server(std::string message) override { to_server_.add(message); }
-  void report(const std::string& session, Report report) override {
-    reports_.emplace_back(session, std::move(report));
-  }
 
   int run() {
-    sigset_t signals;
-    sigemptyset(&signals);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
-    signals_ = FileDescriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-    ::signal(SIGPIPE, SIG_IGN);
+    open_signals();
     if (auto failed = start()) return *failed;
     while (!code_) turn();
     flush_reports();
@@ -94,7 +77,7 @@ class StdioProxy final : public mcp::CallBookEnds {
     files[3] =
         watch(has_server && to_server_.size() > 0, has_server ? server_->input() : -1, POLLOUT);
     files[4] = watch(has_server, has_server ? server_->ended() : -1, POLLIN);
-    files[5] = watch(true, signals_.get(), POLLIN);
+    files[5] = watch(true, signals(), POLLIN);
     const int ready = poll(files.data(), files.size(), timeout());
     if (ready < 0 && errno != EINTR) {
       code_ = 1;
@@ -103,7 +86,9 @@ class StdioProxy final : public mcp::CallBookEnds {
     if (files[5].revents != 0) handle_signal();
     if (files[1].revents != 0) write_client();
     if (files[3].revents != 0) write_server();
-    if (files[0].revents != 0) read_client();
+    if (files[0].revents != 0)
+      client_ended_ =
+          !read_client([this](std::string line) { book_.from_client(std::move(line), now()); });
     if (files[2].revents != 0) read_server();
     // All that it wrote before its end is in the pipe.
     const bool is_empty = files[2].fd >= 0 && files[2].revents == 0;
@@ -125,20 +110,6 @@ class StdioProxy final : public mcp::CallBookEnds {
     if (book_.open() > 0 && server_) earlier(sampled_at_ + sample_every());
     if (!wait) return -1;
     return static_cast<int>(std::min<std::int64_t>(wait->count() + 1, INT_MAX));
-  }
-
-  void read_client() {
-    const auto count = ::read(STDIN_FILENO, buffer_.data(), buffer_.size());
-    if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    const auto accept = [this](std::string line) { book_.from_client(std::move(line), now()); };
-    if (count <= 0) {
-      from_client_.finish(accept);
-      client_ended_ = true;
-      return;
-    }
-    const auto skipped =
-        from_client_.feed({buffer_.data(), static_cast<std::size_t>(count)}, accept);
-    for (int at = 0; at < skipped; ++at) to_client(too_long_text());
   }
 
   void read_server() {
@@ -173,9 +144,9 @@ class StdioProxy final : public mcp::CallBookEnds {
   }
 
   void handle_signal() {
-    signalfd_siginfo info{};
-    if (::read(signals_.get(), &info, sizeof info) != sizeof info) return;
-    signal_ = static_cast<int>(info.ssi_signo);
+    const int number = next_signal();
+    if (number == 0) return;
+    signal_ = number;
     if (!server_) {
       code_ = 128 + signal_;
       return;
@@ -290,23 +261,10 @@ class StdioProxy final : public mcp::CallBookEnds {
     sampled_at_ = at;
   }
 
-  void flush_reports() {
-    for (auto& [session, report] : std::exchange(reports_, {}))
-      sink_(session, book_.tally().client, std::move(report), book_.open());
-  }
-
   const StdioProxyOptions& options_;
-  const CallSink& sink_;
-  CallBook book_;
   std::optional<ToolServer> server_;
-  FileDescriptor signals_;
-  std::vector<char> buffer_ = std::vector<char>(read_bytes_max);
-  MessageLines from_client_;
   MessageLines from_server_;
-  OutgoingLines to_client_;
   OutgoingLines to_server_;
-  std::vector<std::pair<std::string, Report>> reports_;
-  bool client_ended_ = false;
   int signal_ = 0;  ///< That this process got.
   std::optional<int> code_;
   Instant started_at_{};

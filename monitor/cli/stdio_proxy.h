@@ -2,11 +2,11 @@
 /// Passes messages between standard input and output, and the process of a tool server.
 #pragma once
 
-#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "mcp/proxy/call_book.h"
+#include "cli/proxied_client.h"
 
 namespace watchdog::monitor {
 
@@ -18,11 +18,6 @@ struct StdioProxyOptions {
   /// may keep it for ever.
   std::optional<Millis> kill_after{};
 };
-
-/// Receives reports. `session`: as the agent named it; empty: it named none. `open`: calls that are
-/// still open after it.
-using CallSink = std::function<void(const std::string& session, const std::string& client,
-                                    Report report, std::size_t open)>;
 
 /// Runs until the client closes standard input, or the server ends at its start. Returns the exit
 /// code: the server's, or 128 + a signal that ended this process. REQUIRES: this process has
