@@ -494,10 +494,8 @@ TEST(Habits, a_class_has_at_most_25_functions) {
       {"Observer::State", 47},    {"StoreReader", 39},
       {"ServerWatch::State", 37}, {"SessionRecorder::State", 34},
       {"StoreThread::State", 34}, {"Store::State", 46},
-      {"Run::State", 33},         {"AnswerStream::State", 31},
       {"ProgressTracker", 32},    {"Peer", 31},
       {"ExecutionBudget", 30},    {"Store", 35},
-      {"TextLoop", 28},
   };
   const Source sample{"a.h",
                       {"struct A {", "  int f();", "  [[nodiscard]] bool g() const {",

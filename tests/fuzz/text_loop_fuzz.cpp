@@ -29,11 +29,11 @@ void try_input(std::string_view text) {
     const int before = loop.hits();
     const int found = loop.feed(text.substr(i, 1));
     FUZZ_REQUIRE(found >= 0 && loop.hits() == before + found);
-    FUZZ_REQUIRE(loop.repeated().size() <= TextLoop::repeated_bytes_max);
+    FUZZ_REQUIRE(loop.repeated().size() <= TokenRepetition::repeated_bytes_max);
     FUZZ_REQUIRE(loop.repeated().empty() == (loop.hits() == 0));
     hits.insert(hits.end(), static_cast<std::size_t>(found), i);
   }
-  FUZZ_REQUIRE(hits.size() * TextLoop::words_min <= text.size());
+  FUZZ_REQUIRE(hits.size() * TokenRepetition::words_min <= text.size());
   const std::string repeated(loop.repeated());
 
   std::mt19937 random(static_cast<unsigned>(text.size()));

@@ -168,7 +168,7 @@ TEST(TextLoop, repeated_text_is_shown_as_written_and_bounded) {
   EXPECT_EQ(repeated(times(4, "我将检查文件。")), "我将检查文件。");
   EXPECT_EQ(repeated(times(24, "€uro ")), "€uro");
   const std::string of_a_paragraph = repeated(times(10, paragraph));
-  EXPECT_EQ(of_a_paragraph.size(), TextLoop::repeated_bytes_max);
+  EXPECT_EQ(of_a_paragraph.size(), TokenRepetition::repeated_bytes_max);
   EXPECT_NE((paragraph + paragraph).find(of_a_paragraph), std::string::npos) << of_a_paragraph;
   const std::string of_characters =
       repeated(times(10, "一二三四五六七八九十，甲乙丙丁戊己庚辛壬癸。子丑寅卯"));
@@ -220,7 +220,8 @@ TEST(TextLoop, any_unit_of_1_to_16_tokens_hits_within_4_repeats_or_12_words) {
     const auto vocabulary = random_words(random, 100);
     std::string unit;
     int words = 0;
-    for (int left = 1 + static_cast<int>(random() % TextLoop::period_max); left > 0; --left) {
+    for (int left = 1 + static_cast<int>(random() % TokenRepetition::period_max); left > 0;
+         --left) {
       unit += any_of(random, vocabulary);
       ++words;
       const auto& mark = any_of(random, marks);
@@ -231,7 +232,8 @@ TEST(TextLoop, any_unit_of_1_to_16_tokens_hits_within_4_repeats_or_12_words) {
         --left;
       }
     }
-    const int repeats = std::max(TextLoop::repeats_min, (TextLoop::words_min + words - 1) / words);
+    const int repeats =
+        std::max(TokenRepetition::repeats_min, (TokenRepetition::words_min + words - 1) / words);
     TextLoop loop;
     loop.feed(random_prose(random, vocabulary, 2));
     ASSERT_EQ(loop.hits(), 0);
@@ -249,7 +251,7 @@ TEST(TextLoop, any_longer_unit_of_up_to_250_bytes_hits_within_11_repeats) {
   for (int i = 0; i < test::repetitions(3'000); ++i) {
     const auto vocabulary = random_words(random, 100);
     std::string unit;
-    const auto bytes = TextLoop::chunk_bytes + random() % 200;
+    const auto bytes = TokenRepetition::chunk_bytes + random() % 200;
     for (;;) {
       const auto& word = any_of(random, vocabulary);
       if (unit.size() + word.size() + 1 > bytes) break;
@@ -321,8 +323,8 @@ std::vector<std::size_t> hits_by_looking(const std::vector<char>& words) {
   std::vector<std::size_t> hits;
   std::size_t from = 0;
   for (std::size_t end = 1; end <= words.size(); ++end) {
-    for (std::size_t period = 1; period <= TextLoop::period_max; ++period) {
-      const std::size_t length = std::max<std::size_t>(4 * period, TextLoop::words_min);
+    for (std::size_t period = 1; period <= TokenRepetition::period_max; ++period) {
+      const std::size_t length = std::max<std::size_t>(4 * period, TokenRepetition::words_min);
       if (end - from < length) continue;
       const std::span tail(words.data() + end - length, length);
       if (!std::equal(tail.begin() + static_cast<std::ptrdiff_t>(period), tail.end(), tail.begin()))

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "judge/token_repetition.h"
+
 namespace watchdog {
 
 /// Finds where a model's text begins to repeat itself, while the text arrives in pieces.
@@ -35,18 +37,8 @@ namespace watchdog {
 /// Linear in the text, in constant memory. Use from one thread at a time.
 class TextLoop {
  public:
-  static constexpr int period_max = 16;                   ///< Tokens of a short unit.
-  static constexpr int repeats_min = 4;                   ///< Of a short unit.
-  static constexpr int words_min = 12;                    ///< In all repeats of a short unit.
-  static constexpr int tokens_min = 400;                  ///< In place of `words_min`.
-  static constexpr std::size_t chunk_bytes = 50;          ///< Compared in long units.
-  static constexpr int chunk_words_min = 4;               ///< In a chunk, else it is not compared.
-  static constexpr int chunks_min = 10;                   ///< Occurrences of a chunk.
-  static constexpr std::size_t chunk_distance = 250;      ///< Bytes, on average.
-  static constexpr int chunk_texts_max = 5;               ///< Different ones between the chunks.
   static constexpr std::size_t word_bytes_max = 100;      ///< The next bytes are another word.
   static constexpr std::size_t skipped_bytes_max = 1024;  ///< Of a line; the rest is text.
-  static constexpr std::size_t repeated_bytes_max = 64;
 
   TextLoop() noexcept { begin(); }
 
@@ -55,14 +47,12 @@ class TextLoop {
   int feed(std::string_view fragment) noexcept;
 
   /// Returns the hits since the text began.
-  [[nodiscard]] int hits() const noexcept { return hits_; }
+  [[nodiscard]] int hits() const noexcept { return repetition_.hits(); }
 
   /// Returns the beginning of the repeated text of the newest hit, at most 64 bytes, white space as
   /// one blank and skipped lines as "…"; empty before the first. Original bytes, secrets included;
   /// no character is cut. Valid until the next call of feed() or begin().
-  [[nodiscard]] std::string_view repeated() const noexcept {
-    return {repeated_.data(), repeated_bytes_};
-  }
+  [[nodiscard]] std::string_view repeated() const noexcept { return repetition_.repeated(); }
 
   /// Begins a new text.
   void begin() noexcept;
@@ -96,20 +86,6 @@ class TextLoop {
   void begin_token(Token kind) noexcept;
   void extend_token(char c) noexcept;
   void end_token() noexcept;
-  void put(char c) noexcept { text_[text_bytes_++ % text_.size()] = c; }
-
-  // Whether they are repeated.
-  void add(std::uint32_t token, std::uint8_t bytes, std::uint8_t half_words) noexcept;
-  void extend_chunk(std::uint32_t token) noexcept;
-  void forget_oldest() noexcept;
-  [[nodiscard]] int short_unit() const noexcept;
-  [[nodiscard]] int long_unit() noexcept;
-  void hit(int unit) noexcept;
-  void forget() noexcept;
-
-  int hits_ = 0;
-  std::size_t repeated_bytes_ = 0;
-
   // The line so far, where it may still become any kind of line: `held_count_` times `mark_`, or
   // digits.
   Mode mode_ = Mode::line_start;
@@ -129,32 +105,9 @@ class TextLoop {
   std::uint8_t token_bytes_ = 0;
   std::uint64_t token_ = 0;  // its digest so far
 
-  std::size_t text_bytes_ = 0;  // ever put into text_
-  std::size_t tokens_ = 0;      // since the latest hit
-  int wordless_ = 0;            // tokens since the latest that has a letter
-  std::size_t no_look_before_ = 0;
-
-  // The latest 50 bytes as whole tokens: a polynomial over their digests.
-  std::uint64_t chunk_ = 0;
-  std::size_t chunk_tokens_ = 0;
-  std::size_t chunk_size_ = 0;  // bytes
-  int chunk_half_words_ = 0;
-
-  // The latest tokens of 9 × 250 bytes.
-  std::size_t window_oldest_ = 0;
-  std::size_t window_size_ = 0;  // bytes
-
-  static constexpr std::size_t latest = 64;  // tokens; more than a chunk has
-  static constexpr std::size_t window = 768;
-  std::array<char, repeated_bytes_max> repeated_{};
   std::array<char, 10> held_digits_{};
-  std::array<char, 256> text_{};                    // ring
-  std::array<std::uint32_t, 2 * latest> digest_{};  // ring, twice, so that any 64 are adjacent
-  std::array<std::uint8_t, latest> half_words_{};   // ring
-  std::array<std::int32_t, period_max> run_{};  // [16 - p]: tokens in a row like the one p before
-  std::array<std::uint16_t, window> tag_{};  // ring: digest of the chunk that ends with it; 0: none
-  std::array<std::uint8_t, window> bytes_{};  // ring
-  std::array<std::uint8_t, 256> bucket_{};    // tags in the window by their upper half, modulo 256
+
+  TokenRepetition repetition_;
 };
 static_assert(sizeof(TextLoop) <= 4096);
 

@@ -5,15 +5,15 @@
 #include "watchdog/run.h"
 
 #include <algorithm>
-#include <cmath>
 #include <condition_variable>
-#include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
 
-#include "facts/ids.h"
-#include "loop/check_subject.h"
+#include "loop/guarded.h"
+#include "loop/run_budget.h"
+#include "loop/self_look.h"
+#include "store/store_reader.h"
 #include "watchdog/reasons.h"
 #include "watchdog/tracker.h"
 
@@ -22,15 +22,6 @@ namespace {
 
 constexpr Millis look_longest{1'000};
 constexpr std::size_t partial_bytes_max = std::size_t{1} << 20U;
-
-Outcome outcome_of(const Failure& failure) {
-  auto outcome =
-      with_subject({.kind = OutcomeKind::failed,
-                    .reason = failure.reason.empty() ? std::string(reasons::error) : failure.reason,
-                    .error = failure.message});
-  if (outcome.reason == reasons::cancelled) outcome.kind = OutcomeKind::cancelled;
-  return outcome;
-}
 
 Outcome cancelled(std::string_view by, std::string_view reason = {}) {
   return {.kind = OutcomeKind::cancelled,
@@ -50,41 +41,6 @@ CancelReason reason_for(const std::optional<Outcome>& forced) {
           .text = forced->error.empty() ? "the run ends" : forced->error};
 }
 
-/// Returns a callback's result, or its exception as a failure.
-template <class T, class Call>
-Result<T, Failure> guarded(const char* what, Call&& call) {
-  const auto failed = [&](const std::string& why) {
-    return Failure{.reason = std::string(reasons::error),
-                   .message = std::string(what) + " threw: " + why};
-  };
-  try {
-    return call();
-  } catch (const std::exception& error) {
-    return failed(error.what());
-  } catch (...) {
-    return failed("something that is not a std::exception");
-  }
-}
-
-bool is_doubtful(HealthKind kind) {
-  return kind == HealthKind::suspect || kind == HealthKind::stuck || kind == HealthKind::looping;
-}
-
-/// Something other than a clock says so too. Pace alone never counts.
-bool is_confirmed(const Case& judged) {
-  const auto& health = judged.health;
-  if (health.kind != HealthKind::stuck && health.kind != HealthKind::looping) return false;
-  const int needed = is_repetition(health.pattern) ? 2 : 1;  // the repetition itself is one
-  return (is_repetition(health.pattern) || health.pattern == Pattern::no_state_change) &&
-         confirmations(judged.history, *judged.policy) >= needed;
-}
-
-std::string advice_for(const std::string& reason) {
-  return "[PROGRESS CHECK]\nYou may be repeating yourself: " + reason +
-         ".\nChange the approach: do something you have not done yet, or say what keeps you from "
-         "it.";
-}
-
 /// Appended to the last message, so that what the server has read of the prompt stays good.
 void append_note(ChatRequest& request, const std::string& text) {
   if (text.empty()) return;
@@ -102,7 +58,8 @@ struct Run::State {
   State(Parts given, RunOptions chosen)
       : parts(std::move(given)),
         options(std::move(chosen)),
-        failsafe(*parts.clock, {.steps = iterations_allowed()}, {.finalize = 1.0}),
+        budget(parts.tracker, parts.budget, options.iterations_max, *parts.clock),
+        own(parts, options),
         limits(options.old_limits, parts.clock->since_boot()) {
     if (parts.model) {
       model = tracked(parts.model, parts.tracker, options,
@@ -111,26 +68,14 @@ struct Run::State {
                              partial.clear();  // it is asked for again
                              count_tries(tries);
                            },
-                       .waiting = [this](bool begins) { hold_time(begins); }});
+                       .waiting = [this](bool begins) { budget.hold(begins); }});
     }
-    if (!parts.budget) return;
-    reporter.emplace(parts.tracker, *parts.budget);
-    const auto figures = parts.budget->figures();
-    limited = std::any_of(std::begin(budget_axes), std::end(budget_axes),
-                          [&](BudgetAxis axis) { return share_used(figures, axis).has_value(); });
-  }
-
-  [[nodiscard]] std::int64_t iterations_allowed() const {
-    const auto steps = parts.budget ? parts.budget->figures().limits.steps : std::nullopt;
-    return std::max<std::int64_t>(options.iterations_max.value_or(steps.value_or(25)), 1);
   }
 
   Parts parts;
   RunOptions options;
-  bool limited = false;      ///< Its owner set a budget.
-  ExecutionBudget failsafe;  ///< Its steps are iterations.
-  std::optional<BudgetReporter> reporter;
-  std::optional<BudgetStage> stage;  ///< When the model was last asked.
+  RunBudget budget;
+  SelfLook own;
   LimitWatch limits;
   Model model;
   std::stop_source stop;  ///< Of everything that is under way.
@@ -147,11 +92,6 @@ struct Run::State {
   bool charged = false;  ///< The iteration's step was.
   std::string partial;   ///< The received part of an incomplete answer.
   bool cut_off = false;  ///< The newest request had to be answered as it was: the last step.
-  std::string nudge;     ///< For the next request; shown once.
-  std::string checking;  ///< The check that is under way; empty: none.
-  bool nudged = false;   ///< In this streak, as the next two.
-  bool recovered = false;
-  bool refusal_said = false;
   std::string phase;
 
   // -- ends by others
@@ -173,8 +113,7 @@ struct Run::State {
   // -- the limits that the owner opted in to
 
   [[nodiscard]] bool keeps_time() const {
-    return options.old_limits.mode != Migration::status_based ||
-           (parts.budget && parts.budget->figures().enforce_time);
+    return options.old_limits.mode != Migration::status_based || budget.enforces_time();
   }
 
   /// Carries out, or writes down, what time has brought.
@@ -192,9 +131,8 @@ struct Run::State {
         report_limit(std::move(passed));
       }
     }
-    if (!parts.budget) return;
-    reporter->warn();
-    if (parts.budget->exhausted() == BudgetAxis::time) force(exhausted(BudgetAxis::time));
+    budget.warn();
+    if (budget.used_up() == BudgetAxis::time) force(budget.end_for(BudgetAxis::time));
   }
 
   void count_tries(int tries) {
@@ -232,80 +170,22 @@ struct Run::State {
     if (const auto next = limits.next()) {
       left = std::clamp(*next - parts.clock->since_boot(), Millis{1}, left);
     }
-    const auto figures = parts.budget ? parts.budget->figures() : BudgetFigures{};
-    if (figures.enforce_time && figures.limits.duration) {
-      left = std::min(left, std::max(*figures.limits.duration - figures.elapsed, Millis{10}));
-    }
+    if (const auto rest = budget.time_left()) left = std::min(left, std::max(*rest, Millis{10}));
     return left;
   }
 
   // -- budget
 
-  /// Returns the end of a run whose budget is used up, or whose last turn was for the answer.
-  [[nodiscard]] Outcome exhausted(BudgetAxis axis) const {
-    const auto figures = parts.budget->figures();
-    const auto used = share_used(figures, axis).value_or(1.0);
-    const std::string name(name_of(axis));
-    const auto how = name + ": " + std::to_string(std::lround(100 * used)) +
-                     " % of what its owner allowed is used";
-    if (axis == BudgetAxis::time) {
-      return {OutcomeKind::incomplete, std::string(reasons::budget_time), how};
-    }
-    if (axis == BudgetAxis::steps) {
-      return {OutcomeKind::incomplete, std::string(reasons::max_iterations_reached), how};
-    }
-    return {.kind = OutcomeKind::incomplete,
-            .reason = std::string(reasons::budget_exhausted),
-            .error = how,
-            .subject = name};
-  }
-
   /// Returns the end of a run whose newest request forced an answer.
   [[nodiscard]] Outcome ended_by_last_step() const {
-    const auto axis = parts.budget ? parts.budget->finalizing() : std::nullopt;
-    auto end = axis ? exhausted(*axis) : no_end_yet();
+    const auto axis = budget.finalizing();
+    auto end = axis ? budget.end_for(*axis) : no_end_yet();
     end.error += "; the last step offered no tools, so its answer may be partial";
     return end;
   }
   [[nodiscard]] Outcome no_end_yet() const {
     return {OutcomeKind::incomplete, std::string(reasons::max_iterations_reached),
             "no end after " + std::to_string(iteration) + " iterations"};
-  }
-
-  [[nodiscard]] bool is_last_iteration() const { return steps_left(failsafe.figures()) <= 1; }
-  [[nodiscard]] bool is_final() const {
-    return is_last_iteration() || (parts.budget && parts.budget->must_finalize());
-  }
-
-  /// The figures to show: the owner's budget, or the failsafe if that is nearer.
-  [[nodiscard]] BudgetFigures figures_now() const {
-    const auto iterations = failsafe.figures();
-    if (!limited) return iterations;
-    const auto figures = parts.budget->figures();
-    return iterations.stage > figures.stage ? iterations : figures;
-  }
-
-  /// The present text about the budget. About the failsafe only when it is near.
-  [[nodiscard]] std::string budget_text() {
-    const auto figures = figures_now();
-    const auto before = std::exchange(stage, figures.stage);
-    if (!limited && figures.stage < BudgetStage::low) return {};
-    return is_shown(options.budget_visibility, before, figures.stage) ? prompt_block(figures)
-                                                                      : std::string();
-  }
-
-  void charge_step() {
-    charged = true;
-    if (!parts.budget) return;
-    parts.budget->step();
-    reporter->update();
-  }
-
-  /// Waiting time for the model server does not count.
-  void hold_time(bool begins) {
-    if (!parts.budget) return;
-    begins ? parts.budget->pause() : parts.budget->resume();
-    begins ? reporter->paused() : reporter->resumed();
   }
 
   /// Asks the model, and charges for it.
@@ -315,7 +195,7 @@ struct Run::State {
       return Failure{.reason = std::string(reasons::error),
                      .message = "the run has no model to ask"};
     }
-    if (parts.budget && parts.budget->exhausted()) {
+    if (budget.used_up()) {
       return Failure{.reason = std::string(reasons::budget_exhausted),
                      .message = "the budget is used up"};
     }
@@ -329,101 +209,12 @@ struct Run::State {
         },
         token);
     if (!answer) return answer;
-    if (parts.budget) {
-      // A server that does not count is counted for.
-      const auto output = answer->output_tokens > 0 ? answer->output_tokens : pieces;
-      parts.budget->charge_tokens(answer->prompt_tokens + output);
-      for (std::size_t call = 0; call < answer->tool_calls.size(); ++call) {
-        parts.budget->charge_tool_call();
-      }
-    }
-    charge_step();
+    // A server that does not count is counted for.
+    const auto output = answer->output_tokens > 0 ? answer->output_tokens : pieces;
+    budget.charge(answer->prompt_tokens + output, answer->tool_calls.size());
+    charged = true;
+    budget.charge_step();
     return answer;
-  }
-
-  // -- looking at its own progress
-
-  [[nodiscard]] std::optional<Check> finished_check(Millis wait) {
-    if (checking.empty() || parts.checker == nullptr) return std::nullopt;
-    auto check = parts.checker->wait(checking, wait, stop.get_token());
-    if (!check) return std::nullopt;
-    checking.clear();
-    return check;
-  }
-
-  void start_check() {
-    if (parts.checker == nullptr || !checking.empty()) return;
-    const auto& session = parts.tracker.session();
-    if (!parts.checker->may_start(session)) return;
-    auto check = started_check(session);
-    if (check) {
-      checking = check->id;
-    } else if (std::exchange(refusal_said, true)) {
-      return;
-    } else {
-      const auto now = parts.clock->wall();
-      check = Check{.id = new_ulid(now),
-                    .session = session,
-                    .state = CheckState::failed,
-                    .reason = "not asked: " + check.error().message,
-                    .at = now};
-    }
-    parts.tracker.report(report_of(*check, {}));
-  }
-
-  [[nodiscard]] Result<Check> started_check(const std::string& session) const {
-    // From the file: its events have the numbers to which the answer refers. The newest reports may
-    // not be there yet.
-    if (auto kept = parts.tracker.flush(stop.get_token()); !kept) return kept.error();
-    auto reader = StoreReader::open(parts.tracker.database());
-    if (!reader) return reader.error();
-    const auto row = reader->session(session);
-    if (!row) return row.error();
-    auto subject = check_subject(*reader, *row);
-    if (!subject) return subject.error();
-    return parts.checker->start(std::move(*subject));
-  }
-
-  /// Ends the run where its owner wants that, else calls for help, once a streak.
-  std::optional<Outcome> look_at_status() {
-    auto judged = parts.tracker.judged();
-    std::optional<Check> check;
-    const bool due = iteration % std::max(options.status_every, 1) == 0;
-    if (due && is_doubtful(judged.health.kind) && judged.policy->concurrent_checks) start_check();
-    if (!checking.empty()) {
-      check = finished_check(due ? options.check_wait : Millis{0});
-      judged = parts.tracker.judged();
-    }
-    if (!is_doubtful(judged.health.kind)) {
-      nudged = recovered = refusal_said = false;
-      return std::nullopt;
-    }
-    const auto reason = reason_of(judged.health, judged.history, *judged.policy);
-    if (!std::exchange(nudged, true)) nudge = advice_for(reason);
-    const bool loops =
-        check && check->state == CheckState::done && check->status == Verdict::looping;
-    const bool trouble = loops || judged.health.kind == HealthKind::looping || is_confirmed(judged);
-    if (!trouble) return std::nullopt;
-    const bool first = !std::exchange(recovered, true);
-    if (first && parts.callbacks.recover) {
-      const Trouble found{.health = judged.health,
-                          .reason = reason,
-                          .check = std::move(check),
-                          .advice = advice_for(reason)};
-      const auto done = guarded<bool>("recover", [&]() -> Result<bool, Failure> {
-        parts.callbacks.recover(found);
-        return true;
-      });
-      return done ? std::nullopt : std::optional(outcome_of(done.error()));
-    }
-    if (options.on_confirmed_stuck == OnConfirmedStuck::fail && is_confirmed(judged)) {
-      auto evidence = reason + " (events";
-      for (const auto seq : judged.health.evidence) {
-        if (seq != 0) evidence += " " + std::to_string(seq);
-      }
-      return Outcome{OutcomeKind::failed, std::string(reasons::confirmed_stuck), evidence + ")"};
-    }
-    return std::nullopt;
   }
 
   // -- the loop
@@ -480,13 +271,13 @@ struct Run::State {
       parts.tracker.message("assistant", partial);
       last = {.data = std::move(partial)};
     }
-    const auto axis = parts.budget ? parts.budget->exhausted() : std::nullopt;
+    const auto axis = budget.used_up();
     const bool for_want = failure.reason == reasons::budget_exhausted;
-    return axis && for_want ? exhausted(*axis) : outcome_of(failure);
+    return axis && for_want ? budget.end_for(*axis) : outcome_of(failure);
   }
 
   std::optional<Outcome> act(Iteration& now) {
-    if (auto end = look_at_status()) return end;
+    if (auto end = own.look(iteration, stop.get_token())) return end;
     if (auto end = ended_by_others()) return end;
     begin_phase("execution");
     const auto done = guarded<Act>("act", [&] { return parts.callbacks.act(now, last); });
@@ -511,15 +302,13 @@ struct Run::State {
       if (auto end = act(now)) return end;
     }
     // The axis for which the turn was final, before it is charged itself.
-    const auto axis = now.final() && parts.budget ? parts.budget->finalizing() : std::nullopt;
-    if (!charged) charge_step();
-    const bool last_iteration = is_last_iteration();
-    failsafe.step();
-    if (axis) return exhausted(*axis);
+    const auto axis = now.final() ? budget.finalizing() : std::nullopt;
+    if (!charged) budget.charge_step();
+    const bool last_iteration = budget.is_last_iteration();
+    budget.end_iteration();
+    if (axis) return budget.end_for(*axis);
     if (last_iteration) return no_end_yet();
-    if (const auto used_up = parts.budget ? parts.budget->exhausted() : std::nullopt) {
-      return exhausted(*used_up);
-    }
+    if (const auto used_up = budget.used_up()) return budget.end_for(*used_up);
     return std::nullopt;
   }
 
@@ -567,12 +356,12 @@ RunEnd Run::go(const std::stop_token& stop) {
     if (state.options.old_limits.mode == Migration::compare) state.look_at_time();
   }
   state.stop.request_stop();
-  if (state.reporter) state.reporter->warn();  // an extension since the last step
+  state.budget.warn();  // an extension since the last step
   const bool stored = tracker.end(outcome).ok();
   return {.outcome = std::move(outcome),
           .last = state.last,
           .iterations = state.iteration,
-          .budget = state.limited ? state.parts.budget->figures() : state.failsafe.figures(),
+          .budget = state.budget.figures(),
           .stored = stored};
 }
 
@@ -593,8 +382,8 @@ Iteration::Iteration(Run& run, int number) : run_(run), number_(number) {
 }
 
 void Iteration::look_at_budget() {
-  final_ = run_.state_->is_final();
-  budget_ = run_.state_->budget_text();
+  final_ = run_.state_->budget.is_final();
+  budget_ = run_.state_->budget.next_text(run_.state_->options.budget_visibility);
 }
 
 CancelScope Iteration::scope() const {
@@ -609,7 +398,7 @@ void Iteration::phase(std::string_view name) {
 Result<ChatAnswer, Failure> Iteration::ask(ChatRequest request) {
   auto& state = *run_.state_;
   if (std::exchange(asked_, true)) look_at_budget();
-  append_note(request, std::exchange(state.nudge, {}));
+  append_note(request, state.own.drain_advice());
   append_note(request, budget_);
   state.cut_off = final_ && !(request.tools.empty() && budget_.empty());
   if (final_) request.tools.clear();

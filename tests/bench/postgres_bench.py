@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""What a monitor on a real PostgreSQL carries: events a second from many agents, sessions that are judged, and growth.
+
+Database, monitor and agents share the machine, and PostgreSQL syncs its log to the disk. CPU is user and system time of
+the monitor, and of all processes of PostgreSQL, from /proc.
+"""
+
+import argparse
+import http.client
+import json
+import multiprocessing
+import os
+import pathlib
+import statistics
+import sys
+import time
+
+sys.path.append(str(pathlib.Path(__file__).parent.parent / "e2e"))
+from http_bench import Table  # noqa: E402
+from postgres import SESSIONS, Monitor, Postgres, until  # noqa: E402
+
+AGENTS = 2_000
+EVENTS_A_SECOND = 5_000
+P99_MS = 100
+RUNNING = 50_000
+JUDGING_SHARE = 0.10
+GROWTH = 1.25  # Of the cost of an event, from 10³ to 10⁶ events; noise is a tenth.
+TICKS = os.sysconf("SC_CLK_TCK")
+LIVE = {"heartbeatInterval": 3_600_000}
+
+
+def cpu_s(pids):
+    total = 0
+    for pid in pids:
+        try:
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        total += int(fields[11]) + int(fields[12])
+    return total / TICKS
+
+
+def family(pid):
+    """The process and its children."""
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *map(int, children)]
+
+
+class Client:
+    """A kept connection to a monitor."""
+
+    def __init__(self, host, secret):
+        self.connection = http.client.HTTPConnection(host, timeout=60)
+        self.headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+
+    def post(self, path, text):
+        self.connection.request("POST", path, text, self.headers)
+        response = self.connection.getresponse()
+        body = response.read()
+        if response.status not in (200, 201):
+            raise RuntimeError(f"{response.status}: {body[:200]!r}")
+
+
+def load(host, secret, agents, rate, seconds, each, out):
+    """Reports of some agents, `each` events a report, at times that do not wait for the answers before: who comes late
+    because the monitor was slow counts from when it should have come."""
+    client, times, sent = Client(host, secret), [], 0
+    pause, begun = each / rate, time.monotonic() + 1
+    while (due := begun + sent * pause) < begun + seconds:
+        time.sleep(max(0, due - time.monotonic()))
+        agent = agents[sent % len(agents)]
+        events = [{"kind": "state_change", "type": "step", "data": {"n": sent, "of": at, "note": "two of nineteen tests fail"}}
+                  for at in range(each)]
+        client.post(f"{SESSIONS}/{agent}/events", json.dumps(events))
+        times.append(time.monotonic() - due)
+        sent += 1
+    out.put((sent * each, times))
+
+
+class Bench:
+    def __init__(self, build, table):
+        self.program, self.table = str(build / "bin/watchdog-monitor"), table
+
+    def __enter__(self):
+        self.server = Postgres(("fsync=on", "shared_buffers=256MB", "max_wal_size=4GB"))
+        self.monitor = Monitor(self.program, self.server.url())
+        return self
+
+    def __exit__(self, *_):
+        self.monitor.stop()
+        self.server.stop()
+
+    def result(self, name, unit, measured, limit, **more):
+        self.table.add(name, unit, measured, at_most=limit)
+        for note, value in more.items():
+            self.table.add(f"{name}.{note}", "", value)
+
+    def create(self, names, policy=None):
+        client = Client(self.monitor.host, self.monitor.secret)
+        for name in names:
+            client.post(SESSIONS, json.dumps({"sessionId": name, "policy": policy or LIVE}))
+
+    def send(self, rate, seconds, each, agents, senders=8):
+        """Returns events a second and the times of reports."""
+        queue, workers = multiprocessing.Queue(), []
+        for at in range(senders):
+            own = agents[at::senders]
+            workers.append(multiprocessing.Process(target=load, args=(self.monitor.host, self.monitor.secret, own, rate / senders,
+                                                                       seconds, each, queue)))
+        begun = time.monotonic() + 1
+        for worker in workers:
+            worker.start()
+        parts = [queue.get() for _ in workers]
+        for worker in workers:
+            worker.join()
+        took = time.monotonic() - begun
+        return sum(count for count, _ in parts) / took, sorted(t for _, times in parts for t in times)
+
+    def busy(self):
+        return cpu_s([self.monitor.process.pid]), cpu_s(family(self.server.process.pid))
+
+    def postgres_events(self):
+        """5,000 durable events a second from 2,000 agents: 500 reports of ten events a second."""
+        agents = [f"agent{at}" for at in range(AGENTS)]
+        self.create(agents)
+        monitor, server = self.busy()
+        seconds = 15
+        rate, times = self.send(EVENTS_A_SECOND, seconds, 10, agents)
+        monitor_s, server_s = (after - before for after, before in zip(self.busy(), (monitor, server)))
+        p99 = 1000 * times[int(len(times) * 0.99)]
+        events = rate * seconds
+        self.result("postgres_report_p99", "ms", p99, P99_MS, median_ms=round(1000 * statistics.median(times), 1),
+                    events_per_s=round(rate), monitor_us_per_event=round(1e6 * monitor_s / events, 1),
+                    server_us_per_event=round(1e6 * server_s / events, 1))
+        self.result("postgres_events_missed", "share", max(0.0, 1 - rate / EVENTS_A_SECOND), 0.05)
+
+    def postgres_judging(self):
+        """50,000 running sessions, of which nothing is due: what it costs that they are there."""
+        names = [f"s{at}" for at in range(RUNNING)]
+        queue = [multiprocessing.Process(target=create_all, args=(self.monitor.host, self.monitor.secret, names[at::4]))
+                 for at in range(4)]
+        for worker in queue:
+            worker.start()
+        for worker in queue:
+            worker.join()
+        until(lambda: f'"total":{RUNNING}' in json.dumps(self.monitor.ask("GET", "/api/autonomous/summary")[1], separators=(",", ":")),
+              "not all are judged", 120)
+        time.sleep(3)
+        before, begun = self.busy(), time.monotonic()
+        time.sleep(20)
+        took = time.monotonic() - begun
+        monitor, server = (after - earlier for after, earlier in zip(self.busy(), before))
+        self.result("postgres_judging_50000", "cores", monitor / took, JUDGING_SHARE, server_cores=round(server / took, 3))
+
+    def postgres_growth(self):
+        """The CPU of an event with a million events in the tables, beside that with some thousand."""
+        agents = [f"agent{at}" for at in range(200)]
+        self.create(agents)
+
+        def cost():
+            before = sum(self.busy())
+            rate, _ = self.send(4_000, 8, 50, agents, 4)
+            return (sum(self.busy()) - before) / (rate * 8) * 1e6
+
+        cost()  # warm
+        small = cost()
+        size = lambda: int(self.server.run("SELECT coalesce(sum(events), 0) FROM watchdog.heads"))
+        while size() < 1_000_000:
+            self.send(60_000, 5, 500, agents, 4)
+        self.server.run("VACUUM ANALYZE")
+        large = statistics.median(cost() for _ in range(3))
+        self.result("postgres_growth", "ratio", large / small, GROWTH, small_us=round(small, 1), large_us=round(large, 1), events=size(),
+                    bytes_per_event=round(self.monitor_bytes() / size()))
+
+    def monitor_bytes(self):
+        return int(self.server.run("SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = "
+                                   "c.relnamespace WHERE n.nspname = 'watchdog' AND c.relkind = 'r'"))
+
+
+def create_all(host, secret, names):
+    client = Client(host, secret)
+    for name in names:
+        client.post(SESSIONS, json.dumps({"sessionId": name, "policy": LIVE, "agent": "coder"}))
+        client.post(f"{SESSIONS}/{name}/events", '{"kind": "heartbeat", "source": "loop", "iteration": 1}')
+
+
+def main():
+    names = ["postgres_events", "postgres_judging", "postgres_growth"]
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("build", type=pathlib.Path, help="build directory, with the monitor")
+    parser.add_argument("--json", action="store_true", help="print a JSON object a line")
+    parser.add_argument("--only", choices=names, help="only this one")
+    arguments = parser.parse_args()
+    table = Table(arguments.json)
+    for name in [arguments.only] if arguments.only else names:
+        with Bench(arguments.build.resolve(), table) as bench:
+            getattr(bench, name)()
+    return table.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
