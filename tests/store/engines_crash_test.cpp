@@ -104,7 +104,9 @@ TEST(ServerCrash, loses_nothing_that_was_acknowledged) {
   std::vector<std::thread> threads;
   for (int writer = 0; writer < writers; ++writer) {
     threads.emplace_back([&, writer] {
+      // On a busy machine a thread may begin while the server is down.
       auto store = Store::open({.database = server.url()});
+      while (!store && !stop) store = Store::open({.database = server.url()});
       for (int number = 0; !stop; ++number) {
         const auto id = std::to_string(number);
         // As an agent does: the same report again until it is acknowledged.
