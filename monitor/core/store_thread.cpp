@@ -18,8 +18,9 @@
 #include <vector>
 
 #include "core/query_thread.h"
+#include "core/retention_rounds.h"
 #include "core/row_pace.h"
-#include "core/store_work.h"
+#include "core/store_queue.h"
 #include "core/summary.h"
 #include "ingest/joiner.h"
 #include "privacy/content.h"
@@ -33,18 +34,6 @@ namespace {
 constexpr Millis look_every{1'000};
 /// Nothing reports the events that other monitors store on a server.
 constexpr Millis look_on_server_every{100};
-/// Interval of retention; a round then works in pieces until nothing is left.
-constexpr Millis trim_every{600'000};
-constexpr Millis piece_every{20};
-/// Interval of retention while the file is too large.
-constexpr Millis room_every{1'000};
-/// While room is needed, a session that reported within this time is not abandoned.
-constexpr Millis attended_for{600'000};
-/// Sessions abandoned at once: some milliseconds.
-constexpr std::size_t abandoned_at_once = 200;
-/// Above the limit of size and a quarter of it, reports are refused. Small limits get some pages.
-constexpr std::int64_t room_min = 1'000'000;
-
 }  // namespace
 
 struct StoreThread::State {
@@ -52,7 +41,9 @@ struct StoreThread::State {
       : options(std::move(chosen)),
         wake_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         store(std::move(opened)),
+        retention(options.retention, options.log),
         on_server(store.is_on_server()),
+        queue(options.pending_bytes_max),
         room(options.database) {}
   ~State() {
     if (wake_fd >= 0) close(wake_fd);
@@ -68,31 +59,19 @@ struct StoreThread::State {
   std::unique_ptr<Observer> observer;
   ChangeListener appends;
   Joiner joiner{Joiner::earlier_in(store)};
-  std::chrono::steady_clock::time_point next_trim =
-      std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  bool trimming = false;
-  Seq trim_through = 0;
+  RetentionRounds retention;
   bool log_saved = false;  ///< The log vanished, and the file is not open again yet.
   bool trouble_said = false;
-  bool waiting_said = false;
-  bool abandoning = false;  ///< There may be more sessions to abandon.
   RowPace pace;
 
-  std::atomic<bool> full = false;    ///< No room for reports.
   std::atomic<bool> shared = false;  ///< Other monitors judge some of the sessions.
   using Held = std::array<std::atomic<bool>, shard_count>;
   const std::shared_ptr<Held> held = std::make_shared<Held>();  ///< On a server.
   const bool on_server;
   std::chrono::steady_clock::time_point next_messages{};
-  std::atomic<bool> retention_waits = false;  ///< Nothing is dropped by its age.
+  StoreQueue queue;
 
   mutable std::mutex mutex;
-  std::vector<std::shared_ptr<PendingBatch>> inbox;
-  std::vector<std::shared_ptr<PendingBatch>> in_hand;  ///< Taken, not yet answered.
-  std::vector<std::shared_ptr<PendingWrite>> writings;
-  std::vector<std::shared_ptr<PendingWrite>> writings_in_hand;
-  std::size_t pending_bytes = 0;
-  std::vector<StoreTask> tasks;
   std::optional<Error> trouble;
   std::int64_t file_bytes = 0;
   std::optional<Vitals::Shares> shares;
@@ -102,7 +81,6 @@ struct StoreThread::State {
   std::chrono::steady_clock::time_point came_round = std::chrono::steady_clock::now();
   std::shared_ptr<Observer> seen;  ///< The observer, for questions of other threads.
   Millis tick_offset{};
-  bool stopping = false;
 
   std::mutex listening;
   std::function<void(const Transition&)> listener;
@@ -191,7 +169,7 @@ struct StoreThread::State {
   /// Returns why a report would be refused now. REQUIRES: the mutex is held.
   [[nodiscard]] std::optional<Error> trouble_now() const {
     if (trouble) return trouble;
-    if (full.load()) return no_room();
+    if (!retention.has_room()) return no_room();
     const auto idle = std::chrono::steady_clock::now() - came_round;
     if (idle <= look_every + options.refusal_max) return std::nullopt;
     return Error{
@@ -234,25 +212,13 @@ struct StoreThread::State {
     return {};
   }
 
-  bool claim_next() {
-    const std::lock_guard guard(mutex);
-    in_hand.swap(inbox);
-    return !in_hand.empty();
-  }
-
-  /// Tasks of this turn are done.
-  std::vector<std::shared_ptr<PendingBatch>> settle() {
-    const std::lock_guard guard(mutex);
-    for (const auto& pending : in_hand) pending_bytes -= pending->bytes;
-    return std::exchange(in_hand, {});
-  }
-
   /// Commits and answers what came in. `looked` is set if the observer looked meanwhile.
   Result<void> commit(std::optional<Result<Instant>>& looked) {
-    if (!claim_next()) return {};
+    const auto& claimed = queue.claim_batches();
+    if (claimed.empty()) return {};
     std::vector<Batch> batches;
-    batches.reserve(in_hand.size());
-    for (const auto& pending : in_hand) {
+    batches.reserve(claimed.size());
+    for (const auto& pending : claimed) {
       joiner.join(pending->batch);
       batches.push_back(std::move(pending->batch));
     }
@@ -267,7 +233,7 @@ struct StoreThread::State {
     }
     // Judged before it is answered, so the next question of the client includes it.
     if (receipts) looked = seen->look();
-    const auto settled = settle();
+    const auto settled = queue.settle_batches();
     for (std::size_t at = 0; at < settled.size(); ++at) {
       const bool made = receipts && (*receipts)[at] && (*receipts)[at]->created;
       if (made && options.feed != nullptr) options.feed->created(batches[at].session);
@@ -280,90 +246,17 @@ struct StoreThread::State {
     return receipts ? Result<void>{} : receipts.error();
   }
 
-  [[nodiscard]] bool claim_writings() {
-    const std::lock_guard guard(mutex);
-    writings_in_hand.swap(writings);
-    return !writings_in_hand.empty();
-  }
-
   /// Does what others want done with the store; `there` is why it cannot be.
   void write_for_others(const Result<void>& there) {
-    if (!claim_writings()) return;
-    for (const auto& writing : writings_in_hand) {
+    for (const auto& writing : queue.claim_writings())
       writing->answer(there ? writing->work(store) : there);
-    }
-    const std::lock_guard guard(mutex);
-    writings_in_hand.clear();
-  }
-
-  /// One bounded piece of retention. While the file is too large, one in each turn.
-  Result<void> trim() {
-    // The disk of a server is its operator's.
-    const auto bytes = store.is_on_server() ? 0 : store.bytes();
-    const bool too_large = bytes > options.retention.bytes_max;
-    log_size(bytes);
-    const auto now = std::chrono::steady_clock::now();
-    if (too_large) next_trim = std::min(next_trim, now + room_every);
-    if (now < next_trim) return {};
-    if (!trimming) {
-      // Dropped events of running sessions must be in their snapshots.
-      if (auto kept = seen->checkpoint(); !kept) return kept;
-      if (!store.does_upkeep()) {
-        next_trim = now + trim_every;
-        return {};
-      }
-      trim_through = seen->folded();
-      trimming = true;
-      abandoning = true;
-    }
-    const auto waits = store.retention_waits();
-    log_wait(waits);
-    if (abandoning || store.wants_room()) {
-      auto quiet_since = waits ? Instant{} : store.now() - options.retention.ended_for;
-      if (store.wants_room()) quiet_since = store.now() - attended_for;
-      const auto abandoned = seen->abandon(quiet_since, abandoned_at_once);
-      if (!abandoned) return abandoned.error();
-      abandoning = *abandoned > 0;
-    }
-    auto retention = options.retention;
-    retention.folded_through = trim_through;
-    retention.more_end = abandoning;
-    const auto more = store.trim(retention);
-    if (!more) return more.error();
-    seen->forget(store.drain_dropped());
-    trimming = *more || abandoning;
-    // Between two pieces others get their turn.
-    if (too_large) {
-      next_trim = now + (trimming ? Millis{0} : room_every);
-    } else {
-      next_trim = now + (trimming ? piece_every : trim_every);
-    }
-    return {};
-  }
-
-  void log_wait(const std::optional<std::string>& waits) {
-    if (waits && !waiting_said) options.log(*waits);
-    if (!waits && waiting_said) options.log("retention by age continues: the clocks agree");
-    waiting_said = waits.has_value();
-    retention_waits.store(waiting_said);
-  }
-
-  /// Reports are refused while retention cannot keep up.
-  void log_size(std::int64_t bytes) {
-    const auto limit = options.retention.bytes_max;
-    const bool too_much = bytes > limit + limit / 4 + room_min;
-    if (too_much && !full.load()) {
-      options.log("the database is far above its limit of " + std::to_string(limit) +
-                  " bytes: reports are refused (507) until retention has made room");
-    }
-    if (!too_much && full.load()) options.log("the database has room again");
-    full.store(too_much);
+    queue.settle_writings();
   }
 
   /// Waiting callers get the error instead of silence.
   Result<void> refuse_turn(const Result<void>& why) {
-    claim_next();
-    for (const auto& pending : settle()) pending->answer(why.error());
+    queue.claim_batches();
+    for (const auto& pending : queue.settle_batches()) pending->answer(why.error());
     write_for_others(why);
     return why;
   }
@@ -383,17 +276,8 @@ struct StoreThread::State {
     publish_messages();
     if (*looked) due = **looked;
     if (!*looked) return looked->error();
-    run_tasks();
-    return trim();
-  }
-
-  [[nodiscard]] std::vector<StoreTask> claim_tasks() {
-    const std::lock_guard guard(mutex);
-    return std::exchange(tasks, {});
-  }
-
-  void run_tasks() {
-    for (const auto& task : claim_tasks()) task.done(erase(task.erasure));
+    for (const auto& task : queue.claim_tasks()) task.done(erase(task.erasure));
+    return retention.step(store, *seen);
   }
 
   Result<std::vector<std::string>> erase(const Erasure& erasure) {
@@ -440,8 +324,7 @@ struct StoreThread::State {
       return turn(due);
     } catch (const std::bad_alloc&) {
       const Error error{ErrorCode::unavailable, "no memory is left to store reports; try again"};
-      for (const auto& pending : settle()) pending->answer(error);
-      refuse_writings_in_hand(error);
+      for (const auto& pending : queue.settle_batches()) pending->answer(error);
       write_for_others(error);
       const std::lock_guard guard(mutex);
       seen.reset();
@@ -449,18 +332,12 @@ struct StoreThread::State {
     }
   }
 
-  void refuse_writings_in_hand(const Error& error) {
-    for (const auto& writing : writings_in_hand) writing->answer(error);
-    const std::lock_guard guard(mutex);
-    writings_in_hand.clear();
-  }
-
   void run(Backend& backend) {
     while (true) {
       Instant due = never;
       const auto turned = turn_or_refuse(due);
       if (!turned) {
-        for (const auto& task : claim_tasks()) task.done(turned.error());
+        for (const auto& task : queue.claim_tasks()) task.done(turned.error());
       }
       try {
         report(turned);
@@ -469,12 +346,7 @@ struct StoreThread::State {
       } catch (const std::bad_alloc&) {
         // The next turn.
       }
-      bool stop = false;
-      {
-        const std::lock_guard guard(mutex);
-        stop = stopping && inbox.empty() && writings.empty() && tasks.empty();
-      }
-      if (stop) break;
+      if (queue.is_over()) break;
       wait(due);
     }
     if (!seen) return;
@@ -484,10 +356,7 @@ struct StoreThread::State {
   void wait(Instant due) const {
     auto left = store.is_on_server() ? look_on_server_every : look_every;
     if (due != never) left = std::clamp(due - store.now(), Millis{0}, left);
-    if (trimming) {
-      const auto pause = next_trim - std::chrono::steady_clock::now();
-      left = std::clamp(std::chrono::duration_cast<Millis>(pause), Millis{0}, left);
-    }
+    if (const auto pause = retention.until_next()) left = std::clamp(*pause, Millis{0}, left);
     if (const auto pending = options.feed ? options.feed->pending() : Feed::Pending::none;
         pending != Feed::Pending::none) {
       const auto rows = pace.due(pending) - std::chrono::steady_clock::now();
@@ -517,24 +386,17 @@ struct StoreThread::State {
   }
 
   void answer_the_late() {
-    std::vector<std::shared_ptr<PendingBatch>> late;
-    std::vector<std::shared_ptr<PendingWrite>> late_writings;
-    const auto limit = std::chrono::steady_clock::now() - options.refusal_max;
-    {
-      const std::lock_guard lock(mutex);
-      for (const auto* waiting : {&in_hand, &inbox}) add_late(*waiting, limit, late);
-      for (const auto* waiting : {&writings_in_hand, &writings})
-        add_late(*waiting, limit, late_writings);
-    }
+    const auto [batches, writings] =
+        queue.late(std::chrono::steady_clock::now() - options.refusal_max);
     const auto why = "the database could not be written for " +
                      std::to_string(options.refusal_max.count()) +
                      " ms: another writer does not come to its end";
-    for (const auto& pending : late) {
+    for (const auto& pending : batches) {
       pending->answer(Error{ErrorCode::unavailable,
                             why + ". The report stays queued; with an event_id it may be sent "
                                   "again safely"});
     }
-    for (const auto& writing : late_writings) writing->answer(Error{ErrorCode::unavailable, why});
+    for (const auto& writing : writings) writing->answer(Error{ErrorCode::unavailable, why});
   }
 };
 
@@ -556,10 +418,7 @@ Result<std::unique_ptr<StoreThread>> StoreThread::start(Options options) {
 }
 
 StoreThread::~StoreThread() {
-  {
-    const std::lock_guard guard(state_->mutex);
-    state_->stopping = true;
-  }
+  state_->queue.stop();
   state_->wake();
   state_->thread.join();
 }
@@ -579,15 +438,7 @@ void StoreThread::append(Batch batch, std::function<void(Result<Receipt>)> done)
   pending->bytes = batch_weight(batch);
   pending->batch = std::move(batch);
   pending->done = std::move(done);
-  {
-    const std::lock_guard guard(state_->mutex);
-    if (state_->pending_bytes + pending->bytes <= state_->options.pending_bytes_max ||
-        state_->pending_bytes == 0) {
-      state_->pending_bytes += pending->bytes;
-      state_->inbox.push_back(std::move(pending));
-    }
-  }
-  if (pending) {
+  if (!state_->queue.add(pending)) {
     return pending->answer(
         Error{ErrorCode::unavailable, "too many reports wait for the disk; try again"});
   }
@@ -599,10 +450,7 @@ void StoreThread::write(std::function<Result<void>(Store&)> work,
   auto writing = std::make_shared<PendingWrite>();
   writing->work = std::move(work);
   writing->done = std::move(done);
-  {
-    const std::lock_guard guard(state_->mutex);
-    state_->writings.push_back(std::move(writing));
-  }
+  state_->queue.add(std::move(writing));
   state_->wake();
 }
 
@@ -625,10 +473,7 @@ std::shared_ptr<const Observer> StoreThread::observer() const {
 
 void StoreThread::erase(Erasure erasure,
                         std::function<void(Result<std::vector<std::string>>)> done) {
-  {
-    const std::lock_guard guard(state_->mutex);
-    state_->tasks.push_back({std::move(erasure), std::move(done)});
-  }
+  state_->queue.add(StoreTask{std::move(erasure), std::move(done)});
   state_->wake();
 }
 
@@ -642,12 +487,12 @@ std::optional<Vitals> StoreThread::vitals() const {
   const auto present = now();
   const std::lock_guard guard(state_->mutex);
   vitals.keeps = !state_->trouble_now();
-  vitals.retention_waits = state_->retention_waits.load();
+  vitals.retention_waits = state_->retention.waits();
   vitals.file_bytes = state_->file_bytes;
   vitals.shares = state_->shares;
   if (vitals.shares) vitals.shares->since_renewal = system_clock().since_boot() - state_->renewed;
   vitals.log_bytes = state_->log_bytes;
-  vitals.queue_bytes = static_cast<std::int64_t>(state_->pending_bytes);
+  vitals.queue_bytes = static_cast<std::int64_t>(state_->queue.bytes());
   if (state_->next_due != never) vitals.overdue = std::max(present - state_->next_due, Millis{0});
   vitals.since_look =
       std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now() - state_->came_round);
@@ -675,7 +520,7 @@ bool StoreThread::claims_alerts() const {
 }
 
 bool StoreThread::has_room() const {
-  return !state_->full.load();
+  return state_->retention.has_room();
 }
 
 std::optional<Error> StoreThread::trouble() const {
