@@ -59,7 +59,7 @@ class ActivationTest(unittest.TestCase):
         def report(worker):
             count = 0
             while not stop.is_set():
-                event = {"kind": "state_change", "type": f"{worker}-{count}", "eventId": f"e-{worker}-{count}"}
+                event = {"kind": "state_change", "type": f"{worker}-{count}", "event_id": f"e-{worker}-{count}"}
                 request = urllib.request.Request(f"http://127.0.0.1:{port}/api/autonomous/sessions/s-{worker}/events",
                                                  json.dumps([event]).encode(), method="POST")
                 try:
@@ -92,6 +92,7 @@ class ActivationTest(unittest.TestCase):
                                         timeout=PATIENCE_S) as answer:
                 stored = [e for e in json.load(answer)["events"] if e["kind"] == "state_change"]
             self.assertEqual(len(stored), min(1_000, sum(1 for worker, _ in accepted if worker == n)))
+            self.assertEqual([e["event_id"] for e in stored], [f"e-{e['type']}" for e in stored])
 
     def test_a_socket_of_another_address_is_refused(self):
         process = self.launch(self.listening(), bind="127.0.0.2")
