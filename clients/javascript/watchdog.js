@@ -159,7 +159,7 @@ export class Cancelled extends Error {
 
 const [beatRank, restRank, changeRank, endRank] = [0, 1, 2, 3];  // what goes first when the queue is full
 const ranks = { heartbeat: beatRank, state_change: changeRank, start: endRank, end: endRank };
-const names = new Set(['name', 'type', 'call_id', 'turn_id', 'waiting_for', 'reason', 'phase', 'host']);
+const names = new Set(['name', 'type', 'call_id', 'turn_id', 'waiting_for', 'provider', 'reason', 'phase', 'host']);
 
 export class Reporter {
   session;

@@ -377,7 +377,7 @@ class Reporter:
                     continue
                 if key in ("args", "data", "text"):
                     event.update(_content(key, value, "args_hash" if kind == "tool_call" else "result_hash"))
-                elif key in ("name", "type", "call_id", "turn_id", "waiting_for", "reason", "phase", "host"):
+                elif key in ("name", "type", "call_id", "turn_id", "waiting_for", "provider", "reason", "phase", "host"):
                     event[key] = _name(value)
                 else:
                     event[key] = value

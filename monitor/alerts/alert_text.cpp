@@ -10,6 +10,7 @@
 
 #include "privacy/content.h"
 #include "text/json_writer.h"
+#include "text/time_left.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -101,7 +102,10 @@ std::string link_to(const Alert& alert, const AlertWording& wording) {
 
 std::string sentence_of(const Alert& alert, const AlertWording& wording) {
   auto text = name_of_session(alert) + " " + state_of(alert);
-  if (!alert.reason.empty()) text += ": " + clean_text(alert.reason);
+  if (!alert.reason.empty()) {
+    const auto now = wording.now.value_or(system_clock().wall());
+    text += ": " + clean_text(with_time_left(alert.reason, now));
+  }
   if (wording.content && !alert.detail.empty()) text += ": " + clean_text(alert.detail);
   text += ", since " + utc_text(alert.at);
   if (wording.content && !alert.task.empty()) text += ". Its task: " + clean_text(alert.task);

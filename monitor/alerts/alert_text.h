@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct AlertWording {
   std::string url;       ///< Of the monitor, for links, without a slash at its end.
   /// Makes the links by which a person answers an alert; empty: there are none.
   std::function<std::vector<AlertButton>(const Alert&)> buttons{};
+  std::optional<WallTime> now{};  ///< From it times that are left count; empty: the system's time.
 };
 
 /// A message in its parts, before a receiver's escapes. A plain value.

@@ -59,7 +59,7 @@ void print_alerts(const json& list) {
     const auto word = alert.value("health", "?");
     table.add({shown(alert, "alertId"), local_time(alert["at"]), shown(alert, "sessionId"),
                over ? "over: " + word : coloured(word), deliveries_of(alert), known_by(alert),
-               shown(alert, "reason")});
+               reason_in(alert)});
   }
   print(table.is_empty() ? "no alerts\n" : table.text(terminal_width()));
   if (list["channels"].empty()) return;

@@ -189,7 +189,7 @@ void print_change(const json& change, const json& policy_before) {
   const auto pattern = shown(change, "pattern");
   print_line(local_time(change["at"]) + "  " + coloured(shown(change, "from")) + " → " +
              coloured(shown(change, "health")) + (pattern == "–" ? "" : "  " + pattern) + "  " +
-             shown(change, "reason"));
+             reason_in(change));
   print_line("    " + cause_in_words(change));
   for (const auto& proof : change["evidence"]) {
     print_line("    event " + shown(proof, "seq") + "  " + preview(proof["event"]) + "  (" +

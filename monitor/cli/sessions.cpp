@@ -96,7 +96,7 @@ static int sessions(const SessionsOptions& options) {
         continue;
       }
       table.add({coloured(shown(row, "state")), lasts(row), shown(row, "title"),
-                 shown(row, "sessionId"), shown(row, "reason")});
+                 shown(row, "sessionId"), reason_in(row)});
     }
     left -= static_cast<int>(list["sessions"].size());
     if (list["next"].is_null()) break;

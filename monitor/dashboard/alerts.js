@@ -2,7 +2,7 @@
 
 import { act } from './actions.js';
 import { find } from './api.js';
-import { agoElement, now, spoken } from './clock.js';
+import { agoElement, now, spoken, timely } from './clock.js';
 import { el, linkTo, put } from './element.js';
 import { badge } from './health.js';
 import { onKey } from './keys.js';
@@ -41,7 +41,7 @@ function item(alert) {
   } }, new Option('Snooze…', ''), ...hours.map(([name, minutes]) => new Option(name, minutes)));
   return el('li', { class: isOpen ? 'open' : null }, badge(alert.health),
     el('a', { href: linkTo(alert.sessionId) }, titles.get(alert.sessionId) ?? alert.sessionId),
-    el('span', { class: 'told' }, alert.kind === 'recovery' ? 'Recovered' : reasonOf(alert)), agoElement(alert.at),
+    el('span', { class: 'told' }, alert.kind === 'recovery' ? 'Recovered' : timely(reasonOf(alert))), agoElement(alert.at),
     el('span', { class: 'buttons' }, ...(isOpen ? [
       el('button', { type: 'button', onclick: () => change(alert, 'Acknowledge', 'acknowledge', {}, 'It is acknowledged.') }, 'Acknowledge'), snooze] : [])),
     el('small', {}, [alert.acknowledged && `acknowledged by ${alert.acknowledged.by}`, quiet && `quiet for ${spoken(alert.snoozedUntil - now())}`,

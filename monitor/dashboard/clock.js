@@ -35,6 +35,33 @@ export const fullWall = (time) => format(time, { dateStyle: 'medium', timeStyle:
 /** A moment on the wall: only the time, where it was within the last 20 hours. */
 export const wall = (time) => (now() - time < 72e6 ? format(time, { timeStyle: 'medium' }) : fullWall(time));
 
+/** What is left, rounded up: `14 min`, `2 h 14 min`, `3 d 4 h`. */
+function left(ms) {
+  const two = (number, part, large, small) => `${Math.floor(number / part)} ${large}${number % part ? ` ${number % part} ${small}` : ''}`;
+  if (ms <= 59000) return `${Math.ceil(ms / 1000)} s`;
+  const minutes = Math.ceil(ms / 60000);
+  if (minutes < 60) return `${minutes} min`;
+  return minutes < 2880 ? two(minutes, 60, 'h', 'min') : two(Math.ceil(minutes / 60), 24, 'd', 'h');
+}
+
+/** `21:00`, with the date where it is not today. */
+const minuteHere = (time) => format(time, new Date(time).toDateString() === new Date(now()).toDateString() ? { timeStyle: 'short' } : { dateStyle: 'medium', timeStyle: 'short' });
+
+/** A sentence that names when a wait ends gets that in the time of this place, and how long it is until then. */
+export function timely(text) {
+  return text?.replace(/\buntil (\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC/, (said, day, minute) => {
+    const end = Date.parse(`${day}T${minute}Z`);
+    return end > now() ? `until ${minuteHere(end)} (in ${left(end - now())})` : said;
+  });
+}
+
+/** For what a session waits: `quota of anthropic until 21:00 (in 2 h 14 min)`; null: it does not. */
+export function waitOf({ waitingFor, waitProvider, waitUntil }) {
+  if (!waitingFor) return null;
+  const minute = waitUntil && new Date(Math.ceil(waitUntil / 60000) * 60000).toISOString().slice(0, 16).replace('T', ' ');
+  return timely(`${waitingFor}${waitProvider ? ` of ${waitProvider}` : ''}${minute ? ` until ${minute} UTC` : ''}`);
+}
+
 /** A <time> that says how long ago, kept right by `tick`. */
 export function agoElement(time) {
   const node = document.createElement('time');

@@ -1,7 +1,7 @@
 // The events of a session: the newest first, a page at a time, live at the top.
 
 import { get } from './api.js';
-import { spoken } from './clock.js';
+import { spoken, waitOf } from './clock.js';
 import { el } from './element.js';
 import { serverBrief } from './health.js';
 import { atWall } from './timeline.js';
@@ -35,7 +35,7 @@ export function describe(event) {
     case 'heartbeat': return beatWords(event);
     case 'state_change': return words(event.type, event.data !== undefined ? plain(event.data) : null);
     case 'tool_call': return words(name, event.args !== undefined ? plain(event.args) : null);
-    case 'wait': return words(event.waiting_for && `for ${event.waiting_for}`, text);
+    case 'wait': return words(event.waiting_for && `for ${waitOf({ waitingFor: event.waiting_for, waitProvider: event.provider, waitUntil: event.until_ms })}`, text);
     case 'policy': return plain(event.policy);
     case 'cancel': return words(`by ${event.by}`, event.turn_id && `turn ${event.turn_id}`, event.call_id && `call ${event.call_id}`, event.reason);
     case 'end': return words(event.outcome, event.reason, event.subject, event.error);

@@ -1,6 +1,6 @@
 // The list of sessions.
 
-import { ago, heard, now, spoken, wall } from './clock.js';
+import { ago, heard, now, spoken, timely, wall } from './clock.js';
 import { el, isolated, linkTo, mark, put } from './element.js';
 import { attentionNames, attentions, badge, hasEnded, isTrouble, lifecycles, nameOf, needsYou, pace, serverBrief, setBadge, states } from './health.js';
 import { onKey } from './keys.js';
@@ -123,8 +123,9 @@ function fillRow(tr, { row, depth }) {
   setBadge(part.health, row.state);
   put(part.since, hasEnded(row) ? ago(row.endedAt) : `for ${spoken(time - row.stateSince)}`);
   mark(part.since, 'title', wall(row.stateSince));
-  put(part.reason, row.reason);
-  mark(part.reason, 'title', row.reason || null);
+  const reason = timely(row.reason);
+  put(part.reason, reason);
+  mark(part.reason, 'title', reason || null);
   const below = !hasEnded(row) && !needsYou(row) && counts.troubled.get(row.sessionId);
   const more = below ? `Below it: ${below.title} (${nameOf(below.state)})` : secondLine(row);
   put(part.message, more);

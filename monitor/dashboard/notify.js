@@ -1,5 +1,6 @@
 // Notifications of the browser: off until somebody turns them on, and only while the page is not looked at.
 
+import { timely } from './clock.js';
 import { el, linkTo, mark, put } from './element.js';
 import { nameOf } from './health.js';
 
@@ -13,7 +14,7 @@ export const isNotifying = () => isOffered && Notification.permission === 'grant
 /** Shows that a session needs somebody. One session has at most one notification; a new one replaces it. */
 export function notify({ session, title, state, reason }) {
   if (!isNotifying() || !document.hidden) return;
-  const shown = new Notification(`${title}: ${nameOf(state)}`, { body: reason, tag: `watchdog ${session}` });
+  const shown = new Notification(`${title}: ${nameOf(state)}`, { body: timely(reason), tag: `watchdog ${session}` });
   shown.onclick = () => {
     focus();
     location.assign(linkTo(session));

@@ -2,7 +2,7 @@
 
 import { abortTool, abortTurn, acknowledge, askForCheck, cancelSession, snooze } from './actions.js';
 import { find, get } from './api.js';
-import { agoElement, heard, now, spoken } from './clock.js';
+import { agoElement, heard, now, spoken, timely, waitOf } from './clock.js';
 import { el, linkTo, mark, put } from './element.js';
 import { Events, verdictOf } from './events.js';
 import { badge, hasEnded, nameOf, pace, serverSaid, setBadge } from './health.js';
@@ -202,10 +202,10 @@ function blindSpots(sources) {
 }
 
 function showFacts(session) {
-  const { progress, currentPhase, iteration, validUntil, waitingFor, lifecycle } = session;
+  const { progress, currentPhase, iteration, validUntil, lifecycle } = session;
   const changed = progress.lastChangeAgo === null ? null : session.now - progress.lastChangeAgo;
   const facts = [
-    ['Lifecycle', session.state === 'dead' ? null : lifecycle], ['Waits for', waitingFor], ['Phase', currentPhase], ['Iteration', iteration],
+    ['Lifecycle', session.state === 'dead' ? null : lifecycle], ['Waits for', waitOf(session)], ['Phase', currentPhase], ['Iteration', iteration],
     ['State changes', progress.stateChanges],
     ['Last change', changed === null ? null : [progress.lastChange, agoElement(changed)]],
     ['Heartbeats', progress.heartbeats],
@@ -226,11 +226,11 @@ function show() {
   parts.since.replaceChildren(...(ended ? [agoElement(session.outcome?.at ?? session.healthSince)] : [`for ${spoken(now() - session.stateSince)}`]));
   document.title = `${nameOf(session.state)}: ${session.title} – Watchdog`;
   const { outcome, explainedBy, cancel } = session;
-  put(parts.reason, session.reason);
+  put(parts.reason, timely(session.reason));
   parts.culprit.hidden = !explainedBy;
   if (explainedBy) {
     parts.culprit.replaceChildren('Because its child ', el('a', { href: linkTo(explainedBy.sessionId) }, explainedBy.sessionId),
-                                  ' is ', badge(explainedBy.health), `: ${explainedBy.reason}`);
+                                  ' is ', badge(explainedBy.health), `: ${timely(explainedBy.reason)}`);
   }
   parts.outcome.hidden = !outcome;
   mark(parts.outcome, 'class', `notice ${outcome?.kind ?? ''}`);
@@ -276,7 +276,7 @@ async function showRelatives() {
   activity.family(tree);
   fillList('children', [
     ...tree.map(({ row, depth }) => el('li', { 'data-depth': depth > 0 ? Math.min(depth, 3) : null }, badge(row.state),
-      el('a', { href: linkTo(row.sessionId) }, row.title), el('small', {}, row.reason))),
+      el('a', { href: linkTo(row.sessionId) }, row.title), el('small', {}, timely(row.reason)))),
     ...(page?.next ? [el('li', {}, el('small', {}, `Only the newest ${rows.length} are shown.`))] : [])]);
 }
 
@@ -285,7 +285,7 @@ async function showAlerts() {
   fillList('alerts', (page?.alerts ?? []).map((alert) => {
     const open = alert.kind === 'alert' && !alert.acknowledged;
     const reason = alert.kind === 'recovery' ? 'Recovered' : alert.health === shown?.outcome?.kind ? shown.reason : alert.reason;
-    return el('li', {}, badge(alert.health), el('span', {}, reason), agoElement(alert.at),
+    return el('li', {}, badge(alert.health), el('span', {}, timely(reason)), agoElement(alert.at),
       el('small', {}, [...alert.channels.map(({ name, state, error }) => `${name}: ${state}${error ? ` (${error})` : ''}`),
                        alert.acknowledged && `acknowledged by ${alert.acknowledged.by}`,
                        alert.snoozedUntil > now() && `quiet for ${spoken(alert.snoozedUntil - now())}`].filter(Boolean).join(' · ')),
@@ -376,6 +376,7 @@ export function startSession(main) {
     tickRunning();
     if (!hasEnded(shown)) showServer(shown.server);
     drawTimeline();
+    put(parts.reason, timely(shown.reason));
     if (!hasEnded(shown)) parts.since.replaceChildren(`for ${spoken(now() - shown.stateSince)}`);
   }, 1000);
   setInterval(refresh, refreshMs);

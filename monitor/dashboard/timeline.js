@@ -1,6 +1,6 @@
 // The healths of a session over its time, in words.
 
-import { agoElement, fullWall, now, spoken, wall } from './clock.js';
+import { agoElement, fullWall, now, spoken, timely, wall } from './clock.js';
 import { el } from './element.js';
 import { badge, nameOf } from './health.js';
 
@@ -74,7 +74,7 @@ export class Timeline {
     const newest = this.#transitions.slice(-this.#shown).reverse();
     this.#changes.start = this.#transitions.length;
     this.#changes.replaceChildren(...newest.map((change, at) => el('li', {},
-      badge(at === 0 ? lookOf(change.health, this.#state) : change.health), el('span', {}, change.reason), agoElement(change.at))));
+      badge(at === 0 ? lookOf(change.health, this.#state) : change.health), el('span', {}, timely(change.reason)), agoElement(change.at))));
     const more = this.#transitions.length - newest.length;
     this.#all.hidden = more <= 0;
     this.#all.textContent = `Show ${more} older`;

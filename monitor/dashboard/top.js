@@ -3,7 +3,7 @@
 
 import { access, find, get, logOut, may } from './api.js';
 import { logInDialog } from './actions.js';
-import { agoElement, now, spoken, tick, wall } from './clock.js';
+import { agoElement, now, spoken, tick, timely, wall } from './clock.js';
 import { el, mark, put } from './element.js';
 import { nameOf } from './health.js';
 import { onKey, showKeys } from './keys.js';
@@ -72,7 +72,7 @@ export function announce(session, title, state, reason) {
     timer = null;
     announced = performance.now();
     const [first] = waiting;
-    put(said, waiting.length === 1 ? `${first.title}: ${nameOf(first.state)}: ${first.reason}`
+    put(said, waiting.length === 1 ? `${first.title}: ${nameOf(first.state)}: ${timely(first.reason)}`
       : `${waiting.length} sessions need you: ` +
         [...new Set(waiting.map((one) => `${one.title} ${nameOf(one.state)}`))].slice(0, 5).join(', '));
     waiting = [];

@@ -18,7 +18,7 @@
 #include "ingest/hook_members.h"
 #include "ingest/hook_table.h"
 #include "ingest/turn_failure.h"
-#include "llm/limit_end.h"
+#include "llm/provider.h"
 #include "privacy/content.h"
 #include "watchdog/reasons.h"
 
@@ -220,6 +220,7 @@ std::vector<Report> status_reports(const Members& members) {
   if (type == "busy") return {make(ReportKind::resume, std::string(wait_reports::retry))};
   if (type != "retry") return {};
   auto wait = make(ReportKind::wait, std::string(wait_reports::retry), said.text({"message"}));
+  wait.provider = provider_in_text(wait.content);
   if (const auto* next = said.find({"next"}); next != nullptr && next->is_number_integer()) {
     constexpr std::int64_t year_2001 = 978'307'200'000;
     if (const auto ms = next->get<std::int64_t>(); ms > year_2001)

@@ -17,6 +17,7 @@
 #include "ingest/otlp_table.h"
 #include "ingest/otlp_value.h"
 #include "llm/limit_end.h"
+#include "llm/provider.h"
 #include "privacy/content.h"
 
 namespace watchdog::monitor {
@@ -405,6 +406,8 @@ void Mapping::report_failure(OtlpSession& mapped, const OtlpRecord& record) {
   if (mapped.known.waiting_for == waits_for) return;
   auto wait = make(ReportKind::wait, waits_for);
   if (waits_for == wait_reports::quota) wait.until = limit_end_in_body(text, time_of(record.end));
+  wait.provider = value(record, names::provider);
+  if (wait.provider.empty()) wait.provider = provider_in_text(text);
   wait.content = std::move(text);
   say(mapped, record, std::move(wait));
 }

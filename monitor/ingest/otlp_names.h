@@ -50,6 +50,9 @@ inline constexpr std::string_view duration_list[] = {"duration_ms"};
 inline constexpr std::string_view success_list[] = {"success"};
 inline constexpr std::string_view error_list[] = {"error.message", "error", "exception.message",
                                                   "error_type", "error.type"};
+/// Whose model it is.
+inline constexpr std::string_view provider_list[] = {"gen_ai.provider.name", "gen_ai.system",
+                                                     "ai.model.provider", "llm.provider"};
 inline constexpr std::string_view status_list[] = {"status_code", "http.response.status_code",
                                                    "http.status_code"};
 inline constexpr std::string_view input_list[] = {"input_tokens",
@@ -90,6 +93,7 @@ inline constexpr Aliases named = named_list, session = session_list, service = s
                          kind = kind_list, tool = tool_list, call = call_list,
                          arguments = arguments_list, result = result_list, duration = duration_list,
                          success = success_list, error = error_list, status = status_list,
+                         provider = provider_list,
                          input = input_list, output = output_list, cost = cost_list,
                          model = model_list, prompt = prompt_list, answer = answer_list,
                          raw_answer = raw_answer_list, role = role_list, decision = decision_list,
@@ -100,6 +104,7 @@ inline constexpr Aliases all[] = {
     named,    subagent_of, server,     server_name, tokens,   session,    service,   agent,
     subagent, event,       order,      kind,        tool,     call,       arguments, result,
     duration, success,     error,      status,      input,    output,     cost,      model,
-    prompt,   answer,      raw_answer, role,        decision, decided_by, stream,    finish};
+    prompt,   answer,      raw_answer, role,        decision, decided_by, stream,    finish,
+    provider};
 
 }  // namespace watchdog::monitor::otlp_names

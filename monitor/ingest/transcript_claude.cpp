@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "ingest/transcript_state.h"
+#include "llm/provider.h"
 #include "privacy/content.h"
 
 namespace watchdog::monitor {
@@ -182,6 +183,7 @@ void read_claude_retry(TranscriptCollector& collector, TranscriptSession& conver
   wait.content = text_in(error, "message");
   if (wait.content.empty()) wait.content = text_in(member(error, "error"), "message");
   if (wait.content.empty() && status > 0) wait.content = "HTTP " + std::to_string(status);
+  wait.provider = provider_in_text(wait.content);
   if (subject == wait_reports::retry) {
     const auto pause = std::clamp<std::int64_t>(number_in(line, "retryInMs"), 0, 86'400'000);
     wait.until = collector.at() + Millis{pause};

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "llm/limit_end.h"
+#include "llm/provider.h"
 
 namespace watchdog::monitor {
 
@@ -35,7 +36,10 @@ std::vector<Report> failed_turn(const TurnFailure& failure, WallTime now) {
   reports[2].kind = ReportKind::wait;
   reports[2].name = waits_for;
   reports[2].content = waits_for == wait_reports::input ? "the turn failed: " + text : text;
-  if (waits_for == wait_reports::quota) reports[2].until = limit_end_in_text(failure.text, now);
+  if (waits_for == wait_reports::quota) {
+    reports[2].until = limit_end_in_text(failure.text, now);
+    reports[2].provider = provider_in_text(failure.text);
+  }
   return reports;
 }
 

@@ -12,6 +12,7 @@
 
 #include "mcp/rpc.h"
 #include "privacy/content.h"
+#include "text/time_left.h"
 
 namespace watchdog::monitor::mcp {
 namespace {
@@ -104,8 +105,9 @@ json brief(const json& document, WallTime now) {
   json made = json::object();
   for (const auto* name :
        {"sessionId", "title", "agent", "task", "state", "attention", "health", "lifecycle",
-        "reason", "currentPhase", "iteration", "waitingFor", "parentSessionId"})
+        "currentPhase", "iteration", "waitingFor", "waitProvider", "parentSessionId"})
     made[name] = member(document, name);
+  made["reason"] = or_null(with_time_left(text_in(document, "reason"), now));
   const auto since = number_in(document, "stateSince", -1);
   const auto ms = now.time_since_epoch().count();
   made["stateSeconds"] = since < 0 ? json() : json(std::max<std::int64_t>(ms - since, 0) / 1'000);

@@ -55,6 +55,7 @@ json agent_object() {
                            {"attention", of_type("string", "needs_you, watch, working or resting")},
                            {"reason", nullable("string", "Why it is in that state")},
                            {"waitingFor", nullable("string", "What it waits for")},
+                           {"waitProvider", nullable("string", "Whose limit that is")},
                            {"waitUntil", nullable("string", "When that is expected to end")}},
                           {"sessionId", "state", "attention"});
   schema["description"] = "The session in short";

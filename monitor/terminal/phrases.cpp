@@ -12,6 +12,7 @@
 #include "api/page.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
+#include "text/time_left.h"
 #include "watchdog/health.h"
 #include "watchdog/terminal_text.h"
 
@@ -69,15 +70,43 @@ std::string condition_of(const json& document) {
                                          : document.value("state", document.value("health", "?"));
 }
 
+namespace {
+
+/// `21:00`, with the date if it is not today. The moment is a whole minute.
+std::string local_minute(WallTime moment) {
+  const auto text = local_time(moment.time_since_epoch().count());
+  const auto today = local_time(system_clock().wall().time_since_epoch().count());
+  constexpr std::size_t date = 11, minute = 16;
+  return text.substr(0, date) == today.substr(0, date) ? text.substr(date, minute - date)
+                                                       : text.substr(0, minute);
+}
+
+std::string timely(const std::string& text) {
+  return with_time_left(text, system_clock().wall(), local_minute);
+}
+
+/// `quota of anthropic until 21:00 (in 2 h 14 min)`
+std::string wait_in_words(const json& document) {
+  auto text = shown(document, "waitingFor");
+  // An older monitor does not report the provider.
+  if (const auto provider = shown(document, "waitProvider"); provider != "–")
+    text += " of " + provider;
+  if (const auto until = document.find("waitUntil"); until != document.end() && until->is_number())
+    text += " until " + minute_of(WallTime{Millis{until->get<std::int64_t>()}});
+  return timely(text);
+}
+
+}  // namespace
+
 std::string reason_in(const json& document) {
-  return shown(document, "reason");
+  return timely(shown(document, "reason"));
 }
 
 std::string explanation_in(const json& document) {
   const auto found = document.find("explainedBy");
   if (found == document.end() || !found->is_object()) return "";
   return "because its child " + shown(*found, "sessionId") + " is " +
-         coloured(shown(*found, "health")) + ": " + shown(*found, "reason");
+         coloured(shown(*found, "health")) + ": " + reason_in(*found);
 }
 
 std::vector<std::string> estimate_in(const json& document) {
@@ -167,8 +196,7 @@ void print_pending(const json& document) {
     print_fact(is_dead(document) ? "left open" : "running",
                call + (said == "–" ? "" : ": " + said));
   }
-  if (const auto awaited = shown(document, "waitingFor"); awaited != "–")
-    print_fact("waits for", awaited);
+  if (shown(document, "waitingFor") != "–") print_fact("waits for", wait_in_words(document));
   if (const auto& cancel = document["cancel"]; cancel.is_object())
     print_fact("cancel asked by", shown(cancel, "by") + ": " + shown(cancel, "reason"));
 }

@@ -30,7 +30,8 @@ void print_fact(const char* name, const std::string& text);
 
 // Of a progress document: its end, or its state.
 [[nodiscard]] std::string condition_of(const nlohmann::json& document);
-/// The reason of that state.
+/// The reason of that state, also of a row or an alert. Of a wait that ends: when that is in the
+/// user's time zone, and how long it is until then.
 [[nodiscard]] std::string reason_in(const nlohmann::json& document);
 /// `because its child …`; empty if none explains it.
 [[nodiscard]] std::string explanation_in(const nlohmann::json& document);

@@ -47,7 +47,7 @@ SessionListRow session_row_from(const json& row) {
   made.attention = named<Attention>(shown(row, "attention"));
   made.since = number_in(row, "stateSince");
   if (made.since != 0) made.for_ms = std::max<std::int64_t>(number_in(row, "now") - made.since, 0);
-  made.reason = shown(row, "reason");
+  made.reason = reason_in(row);
   const auto server = server_brief_in(row);
   made.doing = row.contains("tool") && row["tool"].is_object() ? shown(row["tool"], "name")
                : server.empty()                                ? shown(row, "currentPhase")

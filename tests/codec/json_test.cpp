@@ -439,7 +439,7 @@ TEST(Json, turns_progress_and_timeouts_are_read_and_written_back_as_they_were) {
        R"({"kind":"tool_progress","name":"sh","text":"half","call_id":"c","elapsed_ms":5,"value":0.5,"total":1,"output_bytes":7,"accepted":2})",
        R"({"kind":"tool_timeout","name":"sh","text":"[TIMEOUT]","call_id":"c","limit_kind":"queue","limit_ms":6,"elapsed_ms":7,"still_running":true})",
        R"({"kind":"evidence","text":"it moves","call_id":"r","state":"reading","done":41216,"total":61440,"left_ms":118000})",
-       R"({"kind":"wait","waiting_for":"quota","text":"at nine","until_ms":1795806400000})",
+       R"({"kind":"wait","waiting_for":"quota","text":"at nine","until_ms":1795806400000,"provider":"anthropic"})",
        R"({"kind":"resume","waiting_for":"approval"})", R"({"kind":"evidence","state":"over"})"}) {
     Event event{.seq = 1, .session = 1, .report = parsed(text)};
     const auto written = to_json(event);
@@ -595,7 +595,7 @@ constexpr std::string_view numbers_in_reports[] = {
     R"({"kind":"budget","tokens":#,"max_tokens":#,"elapsed_ms":#,"duration_ms":#})",
     R"({"kind":"opinion","status":"B","seen_seq":#})",
     R"({"kind":"message","name":"assistant","text":"x","ts_ms":#,"expect_quiet_ms":#})",
-    R"({"kind":"wait","waiting_for":"user","ts_ms":#})",
+    R"({"kind":"wait","waiting_for":"user","provider":"p","until_ms":#,"ts_ms":#})",
     R"({"kind":"limit","limit":"l","limit_value":#,"reached":#})"};
 
 std::string with_number(std::string_view text, std::int64_t number) {

@@ -401,7 +401,7 @@ EVERY_KIND = [
     {"kind": "tool_result", "name": "sh", "text": "ok " * 200, "result_hash": "r", "call_id": "c"},
     {"kind": "error", "name": "sh", "text": {"code": 1}},
     {"kind": "message", "name": "user", "text": "password=abcdefgh"},
-    {"kind": "wait", "waiting_for": "a person", "text": "why"},
+    {"kind": "wait", "waiting_for": "a person", "text": "why", "until_ms": 1795806400000, "provider": "anthropic"},
     {"kind": "wait", "name": "backend"},
     *({"kind": kind, "text": ""} for kind in ("message", "user_input", "compaction", "idle", "chant", "retry")),
     {"kind": "opinion", "status": "B", "confidence": 0.5, "seen_seq": 3, "text": "I go in circles"},

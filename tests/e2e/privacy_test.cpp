@@ -159,7 +159,7 @@ std::vector<json> reports_with(const std::string& text, const std::string& id) {
       {{"kind", "budget"}, {"name", text}, {"text", text}},
       {{"kind", "limit"}, {"limit", text}, {"text", text}},
       {{"kind", "turn"}, {"name", "turn_abort"}, {"call_id", "turn " + text}, {"reason", text}},
-      {{"kind", "wait"}, {"waiting_for", text}, {"text", in("until")}},
+      {{"kind", "wait"}, {"waiting_for", text}, {"text", in("until")}, {"provider", text}},
       {{"kind", "idle"}, {"name", text}, {"text", text}},
       {{"kind", "heartbeat"}, {"phase", text}, {"event_id", "h" + id + ":" + text}},
   };

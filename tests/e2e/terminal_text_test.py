@@ -43,7 +43,7 @@ class NothingSteers(unittest.TestCase):
                       {"kind": "tool_call", "name": SHORT, "call_id": SHORT, "turn_id": SHORT, "args": {"text": LONG}},
                       {"kind": "tool_progress", "call_id": SHORT, "text": SHORT, "elapsed_ms": 5},
                       {"kind": "error", "name": SHORT, "text": LONG},
-                      {"kind": "wait", "waiting_for": SHORT}):
+                      {"kind": "wait", "waiting_for": SHORT, "provider": SHORT, "until_ms": 4102444800000}):
             cls.report("evil", event)
         cls.post("/api/autonomous/sessions", {"sessionId": "ended", "agent": SHORT})
         cls.report("ended", {"kind": "end", "outcome": "failed", "reason": "error", "error": LONG})

@@ -146,11 +146,13 @@ json claude(const char* event, json more = json::object()) {
 TEST(HooksReplay, a_wait_says_for_what_and_until_when) {
   Replayed replayed(HookAgent::claude_code);
   replayed.post(claude("UserPromptSubmit", {{"prompt", "go"}}));
-  replayed.post(claude("StopFailure", {{"error_type", "rate_limit"},
-                                       {"error_message", "usage limit reached|1795806400"}}));
+  replayed.post(claude(
+      "StopFailure",
+      {{"error_type", "rate_limit"}, {"error_message", "Claude usage limit reached|1795806400"}}));
   auto judged = replayed.judged();
   EXPECT_EQ(judged.history.notes->waiting_for, "quota");
   EXPECT_EQ(judged.history.notes->wait_until, WallTime{1'795'806'400s});
+  EXPECT_EQ(judged.history.notes->wait_provider, "anthropic");
   replayed.post(claude("UserPromptSubmit", {{"prompt", "go"}}));
   replayed.post(
       claude("StopFailure",

@@ -367,12 +367,13 @@ TEST(Otlp, subagents_of_claude_code_know_the_one_above_them) {
   EXPECT_EQ(batches[0].spec.parent, "s:a");
 }
 
-TEST(Otlp, a_quota_has_the_end_that_the_error_names) {
+TEST(Otlp, a_quota_has_the_end_that_the_error_names_and_its_provider) {
   OtlpMemory memory;
   const auto batches =
       batches_of(log_of("claude-code", {{"event.name", "claude_code.api_error"},
                                         {"session.id", "s"},
                                         {"status_code", "429"},
+                                        {"gen_ai.system", "anthropic"},
                                         {"error", "limit reached, try again in 90 minutes"}}),
                  memory);
   ASSERT_EQ(batches.size(), 1U);
@@ -380,6 +381,7 @@ TEST(Otlp, a_quota_has_the_end_that_the_error_names) {
   EXPECT_EQ(wait.kind, ReportKind::wait);
   EXPECT_EQ(wait.name, wait_reports::quota);
   EXPECT_EQ(wait.until, WallTime{Millis{1'795'344'301'000 + 90 * 60'000}});
+  EXPECT_EQ(wait.provider, "anthropic");
 }
 
 /// The tokens of the session after each request.

@@ -300,8 +300,13 @@ TEST(Wait, says_what_is_asked_and_until_when) {
   EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}),
             "Waits for quota until 2026-11-27 19:07 UTC: resets at nine");
   EXPECT_EQ(agent.judged.history.notes->wait_until, wait.until);
+  wait.provider = "anthropic";
+  agent.say(wait);
+  EXPECT_EQ(reason_of(agent.judged.health, agent.judged.history, {}),
+            "Waits for quota of anthropic until 2026-11-27 19:07 UTC: resets at nine");
   agent.kind(ReportKind::user_input);
   EXPECT_FALSE(agent.judged.history.notes->wait_until);
+  EXPECT_EQ(agent.judged.history.notes->wait_provider, "");
 }
 
 }  // namespace

@@ -125,6 +125,17 @@ onPage('a row has its title, and what it asks under the reason', { path: '/?q=0f
   assert.equal(await one.locator('.message').textContent(), 'The old module has no users left.');
 });
 
+onPage('a wait with an end says when that is here and how far away', { path: '/?q=limited' }, async (page) => {
+  const end = Math.ceil(Date.now() / 60000) * 60000 + 134 * 60000;
+  await monitor.report('limited', change('built'), { kind: 'wait', waiting_for: 'quota', provider: 'anthropic', until_ms: end, text: 'used up' });
+  const why = row(page, 'limited').locator('.why');
+  await why.waitFor();
+  const here = await page.evaluate((time) => new Intl.DateTimeFormat(undefined, { timeStyle: 'short' }).format(time), end);
+  const said = await why.textContent();
+  assert.ok(said.startsWith('Waits for quota of anthropic until ') && said.includes(here), said);
+  assert.match(said, /\(in 2 h 1[345] min\): used up$/);
+});
+
 onPage('a reason of two lines is not cut at 1280 px', { path: '/?q=wordy' }, async (page) => {
   const text = 'the server of the staging cluster asks for a password again, which nobody but its owner may give, and so the deploy waits';
   await monitor.report('wordy', change('built'), { kind: 'wait', waiting_for: 'approval', text });

@@ -269,6 +269,7 @@ struct Notes {
   std::string wait_why{};     ///< The question or cause; of a model server its name and error; the
                               ///< first 200 characters. Empty: unknown.
   std::optional<WallTime> wait_until{};          ///< When it ends, if that is known.
+  std::string wait_provider{};  ///< Whose limit it waits for, the first 64 characters.
   Seq wait_seq = 0;                              ///< The event that declared the wait.
   Instant wait_since{};                          ///< When it began.
   std::optional<std::int64_t> wait_iteration{};  ///< The iteration then.

@@ -430,9 +430,10 @@ struct Report {
   std::optional<Millis> deadline{};      ///< Of a tool call: its longest time without progress.
   std::optional<Millis> expect_quiet{};  ///< The next progress may take this long.
   std::optional<WallTime> until{};       ///< Of a wait: its end, if it is known.
-  std::uint64_t digest = 0;              ///< XXH3 of the whole content; set by `seal`.
-  std::int64_t bytes = -1;               ///< Size of the whole content; set by `seal`.
-  Detail detail{};                       ///< The details of its kind.
+  std::string provider{};    ///< Of a wait: whose limit or server it is for; empty: not known.
+  std::uint64_t digest = 0;  ///< XXH3 of the whole content; set by `seal`.
+  std::int64_t bytes = -1;   ///< Size of the whole content; set by `seal`.
+  Detail detail{};           ///< The details of its kind.
   std::optional<ToolTimeoutFacts> timeout{};  ///< Of a tool_timeout: beside its marks.
 };
 

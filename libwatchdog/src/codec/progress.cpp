@@ -256,6 +256,7 @@ std::string progress_document(std::string_view session_id, const Case& judged,
   out.key("waitUntil");
   const auto& until = history.notes->wait_until;
   waits&& until ? out.value(until->time_since_epoch().count()) : out.value(nullptr);
+  write_text(out, "waitProvider", waits ? history.notes->wait_provider : std::string());
   write_explanation(out, explained_by);
   write_outcome(out, *history.notes);
   out.key("wastedCalls");

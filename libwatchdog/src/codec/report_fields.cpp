@@ -98,7 +98,8 @@ LimitPassed read_limit(Fields& fields, const std::string& name) {
   return passed;
 }
 
-void read_until(Fields& fields, Report& report) {
+void read_wait(Fields& fields, Report& report, std::size_t bytes_max) {
+  fields.text("provider", report.provider, bytes_max);
   std::optional<std::int64_t> until;
   fields.integer("until_ms", until);
   constexpr std::int64_t year_10000 = 253'402'300'800'000;

@@ -26,7 +26,7 @@ inline constexpr std::size_t no_limit = SIZE_MAX;  ///< Of the bytes of a stored
 [[nodiscard]] Opinion read_opinion(Fields& fields);
 /// Reads an old limit that was passed; `name` is the limit's.
 [[nodiscard]] LimitPassed read_limit(Fields& fields, const std::string& name);
-/// Reads the time until which a report's session waits.
-void read_until(Fields& fields, Report& report);
+/// Reads until when a report's session waits, and for whose limit; `bytes_max` bounds the latter.
+void read_wait(Fields& fields, Report& report, std::size_t bytes_max);
 
 }  // namespace watchdog

@@ -119,7 +119,7 @@ void read_detail(Fields& fields, Report& report) {
       report.deadline = read_week(fields, "deadline_ms");
       break;
     case ReportKind::wait:
-      read_until(fields, report);
+      read_wait(fields, report, name_bytes_max);
       break;
     case ReportKind::state_change:
       if (report.name.empty() && !fields.error()) {

@@ -97,6 +97,7 @@ void write_notes(JsonWriter& out, const Notes& notes) {
     if (!notes.wait_why.empty()) out.field("why", notes.wait_why);
     if (notes.wait_call != 0) out.field("call", notes.wait_call);
     if (notes.wait_until) out.field("until", as_integer(*notes.wait_until));
+    if (!notes.wait_provider.empty()) out.field("provider", notes.wait_provider);
     out.close_object();
   }
   if (!notes.asks->empty()) {
@@ -161,6 +162,7 @@ void read_notes(const json& from, History& history) {
     from_integer(wait->at("seq"), notes.wait_seq);
     from_integer(wait->at("since"), notes.wait_since);
     notes.wait_why = wait->value("why", std::string());
+    notes.wait_provider = wait->value("provider", std::string());
     if (const auto call = wait->find("call"); call != wait->end())
       from_integer(*call, notes.wait_call);
     if (const auto until = wait->find("until"); until != wait->end())

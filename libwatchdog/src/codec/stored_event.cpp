@@ -96,6 +96,8 @@ void write_facts(JsonWriter& out, const Report& report, Instant tick) {
   if (report.expect_quiet) out.field("expect_quiet_ms", report.expect_quiet->count());
   if (report.until && report.kind == ReportKind::wait)
     out.field("until_ms", report.until->time_since_epoch().count());
+  if (!report.provider.empty() && report.kind == ReportKind::wait)
+    out.field("provider", report.provider);
   if (report.timeout && report.kind == ReportKind::tool_timeout)
     write_timeout(out, *report.timeout);
   std::visit(DetailWriter{out, tick}, report.detail);
@@ -104,7 +106,7 @@ void write_facts(JsonWriter& out, const Report& report, Instant tick) {
 bool has_facts(const Report& report) {
   return !report.call_id.empty() || !report.hash.empty() || report.ts_ms || report.deadline ||
          report.expect_quiet || report.until || !report.turn.empty() || report.timeout ||
-         !report.also.empty() ||
+         !report.also.empty() || !report.provider.empty() ||
          (report.detail.index() != 0 && !std::holds_alternative<Marks>(report.detail));
 }
 
@@ -217,7 +219,7 @@ void read_stored_detail(Fields& fields, const json& object, Report& report, Inst
       report.detail = read_progress(fields);
       break;
     case ReportKind::wait:
-      read_until(fields, report);
+      read_wait(fields, report, no_limit);
       break;
     case ReportKind::tool_timeout:
       if (object.contains("limit_kind")) report.timeout = read_timeout(fields);

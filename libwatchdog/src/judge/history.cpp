@@ -39,6 +39,7 @@ void resume(History& history, Instant now) {
     history.notes.edit().wait_call = 0;
     history.notes.edit().wait_iteration.reset();
     history.notes.edit().wait_until.reset();
+    history.notes.edit().wait_provider.clear();
     history.notes.edit().asks = {};
   }
   if (!history.notes->idle_why.empty()) history.notes.edit().idle_why.clear();

@@ -17,6 +17,7 @@ void show(Notes& notes, const OpenAsk& ask) {
   notes.wait_why = ask.why;
   notes.wait_call = ask.open_call;
   notes.wait_until.reset();
+  notes.wait_provider.clear();
   notes.wait_seq = ask.seq;
   notes.wait_since = ask.since;
 }
@@ -29,6 +30,7 @@ void begin_wait(Notes& notes, const Event& wait, Seq open_call) {
   notes.wait_why = first_characters(wait.report.content, why_chars_max);
   notes.wait_call = open_call;
   notes.wait_until = wait.report.until;
+  notes.wait_provider = first_characters(wait.report.provider, subject_chars_max);
   notes.wait_seq = wait.seq;
   notes.wait_since = wait.tick;
   OpenAsk ask{.id = digest_unless_empty(wait.report.event_id),

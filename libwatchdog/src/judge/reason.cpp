@@ -2,15 +2,13 @@
 // value, and the limit. All sentences of the page, the terminal, alerts and the API are made here.
 // Measured values are as of `now`. The sentence of a healthy state has no value that gets outdated.
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "judge/attention.h"
 #include "text/figures.h"
 #include "text/sentence.h"
+#include "text/time_left.h"
 #include "watchdog/health.h"
 
 namespace watchdog {
@@ -177,27 +175,13 @@ std::string doubt_in(const Health& health, const History& history, const Policy&
   return repetition_in(history.repetition->finding(policy), history);
 }
 
-/// "2026-11-23 21:00 UTC", rounded up: a limit is not over before.
-std::string minute_of(WallTime time) {
-  const auto minute = std::chrono::ceil<std::chrono::minutes>(time);
-  const auto day = std::chrono::floor<std::chrono::days>(minute);
-  const std::chrono::year_month_day date{day};
-  const auto within = (minute - day).count();
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%04d-%02u-%02u %02d:%02d UTC",
-                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                static_cast<unsigned>(date.day()), static_cast<int>(within / 60),
-                static_cast<int>(within % 60));
-  return text.data();
-}
-
 std::string wait_in(const Notes& notes) {
   if (notes.waiting_for.empty()) return "waits for something that it did not name";
   std::string sentence = "waits for ";
   if (notes.waiting_for == backend && !notes.wait_why.empty()) return sentence + notes.wait_why;
   sentence += notes.waiting_for;
-  if (notes.waiting_for == wait_reports::quota && notes.wait_until)
-    sentence += " until " + minute_of(*notes.wait_until);
+  if (!notes.wait_provider.empty()) sentence += " of " + notes.wait_provider;
+  if (notes.wait_until) sentence += " until " + minute_of(*notes.wait_until);
   return notes.wait_why.empty() ? sentence : sentence + ": " + notes.wait_why;
 }
 

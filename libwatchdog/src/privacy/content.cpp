@@ -267,7 +267,8 @@ void seal(Report& report, ContentLevel level) {
     if (auto clean = without_secrets(text)) text = std::move(*clean);
     cut(text, chars);
   };
-  label(report.name, report.also, report.call_id, report.turn, report.hash, report.event_id);
+  label(report.name, report.also, report.call_id, report.turn, report.hash, report.event_id,
+        report.provider);
   auto& detail = report.detail;
   if (auto* outcome = std::get_if<Outcome>(&detail)) {
     keep(outcome->reason, label_chars_max);

@@ -89,7 +89,8 @@ void each_text_of_detail(T& detail, const Visit& visit) {
 template <class Visit>
 void each_text(Maybe<Report> auto& report, const Visit& visit) {
   [[maybe_unused]] auto& [kind, name, also, content, call_id, turn, hash, event_id, ts_ms, at,
-                          deadline, expect_quiet, until, digest, bytes, detail, timeout] = report;
+                          deadline, expect_quiet, until, provider, digest, bytes, detail, timeout] =
+      report;
   visit(name);
   visit(also);
   visit(content);
@@ -97,6 +98,7 @@ void each_text(Maybe<Report> auto& report, const Visit& visit) {
   visit(turn);
   visit(hash);
   visit(event_id);
+  visit(provider);
   std::visit([&](auto& own) { each_text_of_detail(own, visit); }, detail);
   if (timeout) {
     [[maybe_unused]] auto& [kind_of_limit, limit, elapsed, still_running] = *timeout;

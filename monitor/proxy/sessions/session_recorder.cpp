@@ -22,6 +22,7 @@
 #include "judge/text_loop.h"
 #include "llm/answer_stream.h"
 #include "llm/limit_end.h"
+#include "llm/provider.h"
 #include "llm/model_request.h"
 #include "privacy/content.h"
 #include "process/process_sample.h"
@@ -464,13 +465,13 @@ struct SessionRecorder::State {
     // Some errors name the server themselves.
     const bool is_named = exchange.server.empty() || why.find(exchange.server) != std::string::npos;
     memory.refused_why = is_named ? why : "the model server at " + exchange.server + ": " + why;
-    memory.refused_gap =
-        memory.refused_at ? std::max(now - *memory.refused_at, Millis{0}) : Millis{0};
+    memory.refused_gap = std::max(now - memory.refused_at.value_or(now), Millis{0});
     memory.refused_at = now;
     if (exchange.retry_after)
       memory.refused_why += "; the server asks for a pause of " + in_seconds(*exchange.retry_after);
     auto report = said(ReportKind::wait, std::string(what), memory.refused_why);
     report.until = end_of_wait(exchange, what);
+    if (what != backend) report.provider = provider_of_url(exchange.server);
     memory.refused_pause = report.until ? *report.until - now : Millis{0};
     memory.refused_reason = reason_of_refusal(what, exchange.status, exchange.reached.has_value());
     refused.insert(exchange.session);

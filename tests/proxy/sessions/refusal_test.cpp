@@ -85,7 +85,8 @@ TEST_F(Refusal, the_pause_that_the_server_asks_for_is_shown) {
             "of 20 s");
 }
 
-TEST_F(Refusal, a_quota_has_an_end) {
+TEST_F(Refusal, a_quota_has_an_end_and_a_provider) {
+  server = "https://chatgpt.com/backend-api/codex";
   const auto id = begin({user("U")});
   see(id, ExchangeReached{});
   see(id, AnswerBegan{.status = 429, .content_type = "application/json"});
@@ -97,6 +98,7 @@ TEST_F(Refusal, a_quota_has_an_end) {
   ASSERT_TRUE(wait);
   EXPECT_EQ(wait->name, "quota");
   EXPECT_EQ(wait->until, now + 2h);
+  EXPECT_EQ(wait->provider, "openai");
   reported.clear();
   wait_for(2h);
   EXPECT_EQ(news(), "") << "it did not give up: it could not ask before";
