@@ -7,16 +7,14 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <cstdlib>
 #include <map>
-#include <mutex>
-#include <thread>
 
 #include "alerts/alert_body.h"
 #include "alerts/alert_request.h"
 #include "alerts/escape.h"
 #include "alerts/mail.h"
+#include "core/time_limit.h"
 #include "net/web_request.h"
 #include "privacy/content.h"
 #include "watchdog/subprocess.h"
@@ -85,28 +83,6 @@ std::vector<std::string> notification_of(const AlertMessage& message, const Aler
           doubled_backslashes(escaped(shown, kind.escapes, kind.bytes_max))};
 }
 
-/// Stops something after a time, unless it is over before.
-class Timeout {
- public:
-  Timeout(Millis time, const std::stop_token& outer)
-      : thread_([this, time, outer](const std::stop_token& over) {
-          const std::stop_callback ring(outer, [this] {
-            const std::lock_guard guard(mutex_);
-            changed_.notify_all();
-          });
-          std::unique_lock guard(mutex_);
-          changed_.wait_for(guard, over, time, [&] { return outer.stop_requested(); });
-          if (!over.stop_requested()) source_.request_stop();
-        }) {}
-  [[nodiscard]] std::stop_token token() const { return source_.get_token(); }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::stop_source source_;
-  std::jthread thread_;
-};
-
 }  // namespace
 
 bool AlertSender::is_single() const {
@@ -174,7 +150,7 @@ SendResult AlertSender::run_it(const std::vector<std::string>& command, std::str
                                const std::stop_token& stop) const {
   const auto& channel = options_.channel;
   const bool desktop = channel.type == ChannelType::desktop;
-  const Timeout timeout(channel.timeout, stop);
+  const TimeLimit limit(channel.timeout, stop);
   const auto end =
       run_process({.argv = command,
                    .cwd = "/",
@@ -182,7 +158,7 @@ SendResult AlertSender::run_it(const std::vector<std::string>& command, std::str
                    .input = std::move(input),
                    .head_bytes = 0,
                    .tail_bytes = 4'096},
-                  {.stop = timeout.token()});
+                  {.stop = limit.token()});
   if (!end) {
     const bool missing = desktop && end.error().code == ErrorCode::not_found;
     return {.kind = SendResult::Kind::failed,

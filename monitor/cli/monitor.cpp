@@ -35,6 +35,7 @@
 #include "http/server.h"
 #include "mcp/http.h"
 #include "service/liveness.h"
+#include "service/ready_command.h"
 #include "service/service_socket.h"
 #include "store/server.h"
 #include "terminal/output.h"
@@ -46,6 +47,7 @@ struct Monitor::State {
   explicit State(boost::asio::io_context& context) : signals(context) {}
   ~State() {
     following.reset();
+    ready_command.reset();
     tokens.reset();
     liveness.reset();
     telemetry.reset();
@@ -87,6 +89,7 @@ struct Monitor::State {
   std::unique_ptr<HttpServer> telemetry;  ///< Null: OpenTelemetry comes to `server` alone.
   std::unique_ptr<PassThrough> through;   ///< Null: no model server was named.
   std::unique_ptr<Liveness> liveness;
+  std::unique_ptr<ReadyCommand> ready_command;  ///< Null: no command is set.
   std::unique_ptr<Following> following;  ///< Null: no transcripts are followed.
   boost::asio::signal_set signals;
   std::unique_ptr<TokenWatch> tokens;
@@ -390,6 +393,12 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
                         .every = own.ping_interval,
                         .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
   state->start_alerts(settings, std::move(*secrets), *links);
+  if (!settings.recovery.on_ready.empty())
+    state->ready_command = std::make_unique<ReadyCommand>(
+        *state->store_thread,
+        ReadyCommand::Options{.command = settings.recovery.on_ready, .log = [](const std::string& sentence) {
+                                spdlog::warn(sentence);
+                              }});
   return std::unique_ptr<Monitor>(new Monitor(std::move(state)));
 }
 

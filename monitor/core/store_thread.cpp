@@ -471,6 +471,11 @@ std::shared_ptr<const Observer> StoreThread::observer() const {
   return state_->observer_seen();
 }
 
+std::vector<std::string> StoreThread::ended_waits(WallTime from, WallTime by) const {
+  const auto seen = observer();
+  return seen ? seen->ended_waits(from, by) : std::vector<std::string>();
+}
+
 void StoreThread::erase(Erasure erasure,
                         std::function<void(Result<std::vector<std::string>>)> done) {
   state_->queue.add(StoreTask{std::move(erasure), std::move(done)});

@@ -223,10 +223,10 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"\n[runn]\n", "watchdog.toml:2: there is no setting runn\n"},
         Wrong{"\"a\\u001b b\" = 1", "watchdog.toml:1: there is no setting \"a\\u001b b\"\n"},
         Wrong{"run = 5", "watchdog.toml:1: run is a section: [run]\n"},
-        Wrong{"[[run]]\nretries = 1", "watchdog.toml:1: run is a section: [run]\n"},
-        Wrong{"[run.retries]\nx = 1",
-              "watchdog.toml:2: there is no setting run.retries.x; did you "
-              "mean run.retries?\n"},
+        Wrong{"[[run]]\nmax_iterations = 1", "watchdog.toml:1: run is a section: [run]\n"},
+        Wrong{"[budget.tokens]\nx = 1",
+              "watchdog.toml:2: there is no setting budget.tokens.x; did you "
+              "mean budget.tokens?\n"},
         Wrong{"policy.stuckThreshold = 1",
               "watchdog.toml:1: policy.stuckThreshold is 1; it must be from 2 to 10000\n"},
         Wrong{"policy.stuckThreshold = '5'",
@@ -271,21 +271,23 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"a = ",
               "watchdog.toml:1:5: Error while parsing key-value pair: encountered "
               "end-of-file\n"},
-        Wrong{"[run]\nretries = 1\nretries = 2",
-              "watchdog.toml:3:11: Error while parsing key-value pair: cannot redefine existing "
-              "integer 'retries'\n"},
+        Wrong{"[budget]\ntokens = 1\ntokens = 2",
+              "watchdog.toml:3:10: Error while parsing key-value pair: cannot redefine existing "
+              "integer 'tokens'\n"},
         Wrong{"# fine\nb = '\xff'", "watchdog.toml:2:5: Encountered invalid utf-8 sequence\n"}));
 
 TEST_F(Configured, all_mistakes_are_said_at_once) {
-  sources.environment = {{"OPENAI_BASE_URL", "ftp://x"}, {"WATCHDOG_RUN_RETRIES", "many"}};
+  sources.environment = {{"OPENAI_BASE_URL", "ftp://x"}, {"WATCHDOG_BUDGET_TOKENS", "many"}};
   sources.flags = {{"monitor.port", "70000"}};
-  EXPECT_EQ(refusal_of("[run]\nmax_iterations = 0\nretris = 1\n[monitor]\nport = 'x'\n"),
+  EXPECT_EQ(refusal_of("[run]\nmax_iterations = 0\nmax_iteration = 1\n[monitor]\nport = 'x'\n"),
             "watchdog.toml:2: run.max_iterations is 0; it must be an integer from 1 to 1000000\n"
-            "watchdog.toml:3: there is no setting run.retris; did you mean run.retries?\n"
+            "watchdog.toml:3: there is no setting run.max_iteration; did you mean "
+            "run.max_iterations?\n"
             "watchdog.toml:5: monitor.port is \"x\"; it must be an integer from 0 to 65535\n"
             "OPENAI_BASE_URL: model.base_url is \"ftp://x\"; it must be an http:// or https:// "
             "URL\n"
-            "WATCHDOG_RUN_RETRIES: run.retries is \"many\"; it must be an integer from 0 to 1000\n"
+            "WATCHDOG_BUDGET_TOKENS: budget.tokens is \"many\"; it must be an integer from 1 to "
+            "1000000000000000\n"
             "--port: monitor.port is 70000; it must be an integer from 0 to 65535\n");
   const auto loaded = Configuration::load(sources);
   EXPECT_EQ(loaded.error().front().origin, Origin::file);
@@ -340,21 +342,21 @@ TEST_F(Configured, the_file_is_the_named_one_else_that_of_the_user_and_never_of_
     std::ofstream(path) << text;
   };
   const auto of_home = dir.path() / ".config/watchdog/watchdog.toml";
-  make(of_home, "run.retries = 1");
+  make(of_home, "budget.steps = 1");
   sources.environment["HOME"] = dir.path();
   EXPECT_EQ(load().file(), of_home);
   const auto of_xdg = dir.path() / "xdg/watchdog/watchdog.toml";
-  make(of_xdg, "run.retries = 2");
+  make(of_xdg, "budget.steps = 2");
   sources.environment["XDG_CONFIG_HOME"] = dir / "xdg";
-  EXPECT_EQ(load().settings().run.tries, 2);
+  EXPECT_EQ(load().settings().budget.limits.steps, 2);
   sources.environment["XDG_CONFIG_HOME"] = "xdg";  // must be absolute to count
-  EXPECT_EQ(load().settings().run.tries, 1);
-  make(dir / "named.toml", "run.retries = 3");
+  EXPECT_EQ(load().settings().budget.limits.steps, 1);
+  make(dir / "named.toml", "budget.steps = 3");
   sources.environment["WATCHDOG_CONFIG"] = dir / "named.toml";
-  EXPECT_EQ(load().settings().run.tries, 3);
-  make(dir / "flag.toml", "run.retries = 4");
+  EXPECT_EQ(load().settings().budget.limits.steps, 3);
+  make(dir / "flag.toml", "budget.steps = 4");
   sources.file = dir / "flag.toml";
-  EXPECT_EQ(load().settings().run.tries, 4);
+  EXPECT_EQ(load().settings().budget.limits.steps, 4);
   sources.file.reset();
   sources.environment["WATCHDOG_CONFIG"] = dir / "gone.toml";
   EXPECT_EQ(refusal(), "gone.toml: cannot be read: No such file or directory\n");
@@ -425,7 +427,7 @@ TEST_F(Configured, variables_are_read_by_type_and_slips_are_refused) {
                          {"WATCHDOG_BUDGET_COST", "0.5"},
                          {"AUTONOMOUS_STATUS_BASED_TIMEOUT", "0"},
                          {"WATCHDOG_MODEL", "5"},
-                         {"WATCHDOG_RUN_RETRIES", ""},
+                         {"WATCHDOG_BUDGET_TOKENS", ""},
                          {"WATCHDOG_USEC", "30000000"},  // systemd's
                          {"WATCHDOG_TOKEN", "t"}};
   const auto settings = load().settings();
@@ -433,7 +435,7 @@ TEST_F(Configured, variables_are_read_by_type_and_slips_are_refused) {
   EXPECT_EQ(settings.budget.limits.cost, 0.5);
   EXPECT_EQ(settings.run.old_limits.mode, Migration::time_based);
   EXPECT_EQ(settings.model.model, "5");
-  EXPECT_EQ(settings.run.tries, 5);
+  EXPECT_EQ(settings.budget.limits.tokens, BudgetLimits{}.tokens);
 
   const std::vector<std::pair<Environment, std::string>> wrong = {
       {{{"AUTONOMOUS_STATUS_BASED_TIMEOUT", "yes"}},
@@ -442,8 +444,9 @@ TEST_F(Configured, variables_are_read_by_type_and_slips_are_refused) {
       {{{"WATCHDOG_RUN_MAX_ITERATIONS", "1e9"}},
        "WATCHDOG_RUN_MAX_ITERATIONS: run.max_iterations is 1000000000; it must be an integer from "
        "1 to 1000000\n"},
-      {{{"WATCHDOG_RUN_RETRIES", " 3"}},
-       "WATCHDOG_RUN_RETRIES: run.retries is \" 3\"; it must be an integer from 0 to 1000\n"},
+      {{{"WATCHDOG_BUDGET_STEPS", " 3"}},
+       "WATCHDOG_BUDGET_STEPS: budget.steps is \" 3\"; it must be an integer from 1 to "
+       "1000000000000000\n"},
       {{{"WATCHDOG_MODEL", "\xff"}}, "WATCHDOG_MODEL: model.name is no UTF-8\n"},
       {{{"WATCHDOG_MODEL", std::string(5'000, 'm')}},
        "WATCHDOG_MODEL: model.name has 5000 bytes; at most 4096 are allowed\n"},

@@ -119,7 +119,8 @@ TEST_F(AgentRun, ends_by_each_failure_of_its_model_with_a_reason_of_its_own) {
   for (const auto& [reason, answer] : table) {
     std::filesystem::remove(path);
     const ModelServer model(answering(answer));
-    const auto ran = test::run(agent(), with(model.base_url(), {"WATCHDOG_RUN_RETRIES=0"}));
+    const auto ran =
+        test::run(agent(), with(model.base_url(), {"WATCHDOG_INTERNAL_TIMES=run.retries=0"}));
     EXPECT_EQ(ran.code, 1) << reason << ran.output;
     Server server(path);
     const auto document = ended(server);
@@ -132,8 +133,8 @@ TEST_F(AgentRun, ends_by_each_failure_of_its_model_with_a_reason_of_its_own) {
   {
     gone = ModelServer(answering([](Exchange&) {})).base_url();
   }
-  const auto ran = test::run(agent(), with(gone, {"WATCHDOG_RUN_RETRIES=1",
-                                                  "WATCHDOG_INTERNAL_TIMES=run.retry_first_ms=1"}));
+  const auto ran = test::run(agent(), with(gone, {"WATCHDOG_INTERNAL_TIMES=run.retries=1,"
+                                                  "run.retry_first_ms=1"}));
   EXPECT_EQ(ran.code, 1) << ran.output;
   Server server(path);
   EXPECT_EQ(outcome(server)["reason"], "connection_refused");

@@ -38,7 +38,7 @@ class Config : public testing::Test {
 };
 
 TEST_F(Config, says_each_value_and_where_it_came_from) {
-  std::ofstream(file) << "[monitor]\nport = 1\nretention_days = 7\n[run]\nretries = 2\n";
+  std::ofstream(file) << "[monitor]\nport = 1\nretention_days = 7\n[run]\nmax_iterations = 2\n";
   options.environment.insert(options.environment.end(),
                              {"OPENAI_BASE_URL=http://model:1/v1", "OPENAI_API_KEY=sk-secret"});
   const auto ran = with({"config", "--config", file, "--port", "5", "--no-checks"});
@@ -60,9 +60,9 @@ TEST_F(Config, says_each_value_and_where_it_came_from) {
   EXPECT_EQ(document["file"], file.string());
   std::map<std::string, json> by_key;
   for (const auto& setting : document["settings"]) by_key[setting["key"]] = setting;
-  EXPECT_EQ(by_key["run.retries"]["value"], 2);
-  EXPECT_EQ(by_key["run.retries"]["origin"], "file");
-  EXPECT_EQ(by_key["run.retries"]["where"], file.string() + ":5");
+  EXPECT_EQ(by_key["run.max_iterations"]["value"], 2);
+  EXPECT_EQ(by_key["run.max_iterations"]["origin"], "file");
+  EXPECT_EQ(by_key["run.max_iterations"]["where"], file.string() + ":5");
   EXPECT_EQ(by_key["model.api_key"]["value"], "set");
   EXPECT_EQ(by_key["budget.steps"]["value"], nullptr);
 }

@@ -3,8 +3,10 @@
 
 import collections
 import json
+import pathlib
 import queue
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -44,7 +46,11 @@ class Several(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.server, cls.hook, cls.model = Postgres(), Hook(), Model()
-        cls.monitors = [Monitor(PROGRAM, cls.server.url(), settings=cls.hook.settings(f"m{at}") + f'[checks]\nbase_url = "{cls.model.url}"\n')
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.ready = pathlib.Path(cls.folder.name, "ready")
+        on_ready = json.dumps(["sh", "-c", 'echo "$WATCHDOG_SESSION" >> "$0"', str(cls.ready)])
+        own = f'[checks]\nbase_url = "{cls.model.url}"\n[recovery]\non_ready = {on_ready}\n'
+        cls.monitors = [Monitor(PROGRAM, cls.server.url(), settings=cls.hook.settings(f"m{at}") + own)
                         for at in range(3)]
         until(lambda: sum(m.ready()["shards"] for m in cls.monitors) == 256 and
               all(m.ready()["monitors"] == 3 and m.ready()["shards"] >= 85 for m in cls.monitors), "they do not share")
@@ -54,6 +60,7 @@ class Several(unittest.TestCase):
         for monitor in cls.monitors:
             monitor.stop()
         cls.server.stop()
+        cls.folder.cleanup()
 
     def measured(self, what, times):
         """Prints what was measured. Most changes come in time; the machine of a test may stall now and then."""
@@ -83,6 +90,16 @@ class Several(unittest.TestCase):
         self.assertEqual(set(sent().values()), {1})
         senders = {path for path, body in self.hook.came for alert in body["alerts"] if alert["sessionId"].startswith("bad")}
         self.assertEqual(senders, {"m0", "m1", "m2"}, "each sends those of the sessions that it judges")
+
+    def test_the_command_for_waits_that_are_over_runs_once(self):
+        count = 12
+        over = int(time.time() * 1000) - 25_000
+        for number in range(count):
+            self.monitors[number % 3].report(f"ready{number}", "wait", waiting_for="quota", until_ms=over)
+        ran = lambda: self.ready.read_text().split() if self.ready.exists() else []
+        until(lambda: len(set(ran())) == count, lambda: f"of {count} only {ran()}")
+        time.sleep(6)  # a look later
+        self.assertEqual(sorted(ran()), sorted(f"ready{number}" for number in range(count)))
 
     def test_answers_of_people_count_on_each(self):
         for number in range(3):

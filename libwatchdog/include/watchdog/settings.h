@@ -197,6 +197,12 @@ struct ProxySettings {
   std::map<std::string, ProxyUpstream> upstreams{};  ///< By name.
 };
 
+/// `[recovery]`. A plain value.
+struct RecoverySettings {
+  /// The program and its arguments that run when a wait is over; no shell. Empty: none.
+  std::vector<std::string> on_ready{};
+};
+
 /// All settings. A plain value.
 struct Settings {
   ModelClient::Options model{};          ///< `[model]`
@@ -211,6 +217,7 @@ struct Settings {
   AlertSettings alerts{};                ///< `[alerts]`
   MonitorSettings monitor{};             ///< `[monitor]`
   ProxySettings proxy{};                 ///< `[proxy]`
+  RecoverySettings recovery{};           ///< `[recovery]`
   ExportSettings export_otlp{};          ///< `[export.otlp]`
 };
 

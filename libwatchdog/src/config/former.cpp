@@ -31,6 +31,8 @@ constexpr std::array all_former{
     FormerKey{"run.low_confidence_times", "three low reflections in a row end a run"},
     FormerKey{"run.status_every", "a run looks at its own status every 5 iterations"},
     FormerKey{"run.check_wait_ms", "a run waits up to 5 s for an opinion"},
+    FormerKey{"run.retries", "a request is repeated up to 5 times after failures that may pass",
+              former_field<&Settings::run, &RunOptions::tries>},
     FormerKey{"run.retry_first_ms", "the first pause is 1 s, and each next one is twice as long",
               former_field<&Settings::run, &RunOptions::retry_first>},
     FormerKey{"run.retry_longest_ms", "a pause lasts at most 60 s"},

@@ -80,10 +80,6 @@ constexpr std::array rows_in_order{
         at<&Settings::run, &RunOptions::on_confirmed_stuck>,
         {},
         "What to do when a run is stuck and something other than a clock confirms it."},
-    Row{"run.retries",
-        at<&Settings::run, &RunOptions::tries>,
-        {0, 1'000},
-        "Number of times that a request to the model is repeated after failures that may pass."},
 
     Row{"checks.enabled",
         at<&Settings::checks, &CheckSettings::enabled>,
@@ -292,6 +288,12 @@ constexpr std::array rows_in_order{
         {},
         "Program and its arguments, without a shell; it gets the message as JSON on standard "
         "input."},
+
+    Row{"recovery.on_ready",
+        at<&Settings::recovery, &RecoverySettings::on_ready>,
+        {},
+        "Program and its arguments, without a shell, to run once when the known end of a session's "
+        "wait has passed and the agent has not gone on. $WATCHDOG_SESSION names the session."},
 
     Row{"monitor.db",
         at<&Settings::monitor, &MonitorSettings::db>,

@@ -489,8 +489,11 @@ void fold_start(History& history, const Event& event, const ProcessFacts* proces
 }
 
 /// The end of a turn whose process is gone, and what follows from children, is what others write.
-bool said_by_agent(const History& history, const Report& report) {
+bool said_by_agent(const History& history, const Event& event) {
+  const Report& report = event.report;
   switch (report.kind) {
+    case ReportKind::message:
+      return event.origin != ReportOrigin::monitor;
     case ReportKind::turn:
       return history.notes->exited_seq == 0 || report.name != turn_reports::turn_end;
     case ReportKind::wait:
@@ -667,7 +670,7 @@ void apply(History& history, const Event& event, const Policy& policy) {
     fold_words(history, event.report);
     fold_by_kind(history, event, policy);
     if (event.session != observer_key) note_source(history, event);
-    const bool is_sign = said_by_agent(history, event.report);
+    const bool is_sign = said_by_agent(history, event);
     if (is_sign) {
       history.said_something = true;
       // A row may be older than what was stored before it.

@@ -148,6 +148,20 @@ std::vector<ActiveTurn> Observer::turns(std::size_t count_max, std::string_view 
   return turns;
 }
 
+std::vector<std::string> Observer::ended_waits(WallTime from, WallTime by) const {
+  const std::lock_guard guard(state_->mutex);
+  std::vector<std::string> sessions;
+  for (const auto& [key, entry] : state_->entries) {
+    const auto& history = entry.judged.history;
+    const auto& notes = *history.notes;
+    const bool is_over = notes.wait_until && *notes.wait_until > from && *notes.wait_until <= by;
+    if (is_over && history.lifecycle == Lifecycle::waiting && notes.exited_seq == 0 &&
+        notes.waiting_for != wait_reports::retry)
+      sessions.push_back(entry.id);
+  }
+  return sessions;
+}
+
 Tally Observer::tally() const {
   const std::lock_guard guard(state_->mutex);
   return TallyExchange::own(*state_);
