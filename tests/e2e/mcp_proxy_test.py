@@ -400,7 +400,7 @@ class LimitsOfClients(unittest.TestCase):
         self.assertEqual(found["claude-code", "build", "timeout of the server"], (90_000, str(home / ".claude.json")))
         self.assertEqual(found["claude-code", None, "CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT"], (0, str(home / ".claude/settings.json")))
         self.assertEqual(found["claude-code", None, "MCP_TOOL_TIMEOUT"], (7_000, "$MCP_TOOL_TIMEOUT"))
-        self.assertEqual(found["claude-code", None, "MCP_TIMEOUT"], (60_000, None))
+        self.assertEqual(found["claude-code", None, "MCP_TIMEOUT"], (30_000, None))
         self.assertEqual(found["codex", "web", "tool_timeout_sec"], (45_000, str(home / ".codex/config.toml")))
         self.assertEqual({client for client, _, _ in found}, {"claude-code", "codex"})
         self.assertRegex(said(), r"codex +web +tool_timeout_sec: the call fails +45 s +unknown +")

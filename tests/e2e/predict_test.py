@@ -34,7 +34,7 @@ def run(*words):
 def request(server, method, path, body=None):
     connection = http.client.HTTPConnection(server.host, timeout=60)
     try:
-        connection.request(method, path, body, {"Authorization": f"Bearer {server.secret}"})
+        connection.request(method, path, body, {"Authorization": f"Bearer {server.secret}", "Content-Type": "application/json"})
         answer = connection.getresponse()
         text = answer.read()
         assert answer.status < 300, text
@@ -143,8 +143,14 @@ class OwnSessions(unittest.TestCase):
             make(self.server, session, agent)
             report(self.server, session, calls(range(length), fails))
         shares = {}
+        listed = {row["sessionId"]: row["estimate"] for row in request(self.server, "GET", "/api/autonomous/progress?limit=100")["sessions"]}
         for session in ("one", "two"):
             document = self.progress(session)
+            self.assertEqual(listed[session], document["estimate"], "a list has it, too")
+            called = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "agents", "arguments": {"search": session}}}
+            agents = request(self.server, "POST", "/mcp", json.dumps(called))["result"]["structuredContent"]["agents"]
+            self.assertEqual({one["sessionId"]: one["estimate"] for one in agents}[session],
+                             "; ".join(document["estimate"][part]["text"] for part in ("unfinished", "callsLeft")))
             self.assertEqual(specification.faults_of(document, specification.file("progress.schema.json")), [])
             estimate = document["estimate"]
             self.assertRegex(estimate["unfinished"]["text"],

@@ -18,6 +18,9 @@ TEST(ToolLimits, are_found_where_each_client_sets_them) {
        R"({"mcpServers": {"a": {"command": "x", "timeout": 600000}, "b": {"command": "y"}}})",
        {{"timeout of the server", "a", Millis{600'000}}}},
       {"claude-code",
+       R"({"mcpServers": {"a": {"timeout": 999}, "b": {"timeout": 1000}}})",
+       {{"timeout of the server", "b", Millis{1'000}}}},
+      {"claude-code",
        R"({"env": {"MCP_TOOL_TIMEOUT": "90000", "OTHER": "1", "CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT": 0}})",
        {{"MCP_TOOL_TIMEOUT", "", Millis{90'000}},
         {"CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT", "", Millis{0}}}},
@@ -52,6 +55,19 @@ TEST(ToolLimits, are_found_where_each_client_sets_them) {
       EXPECT_EQ(found[at].value, row.limits[at].value) << row.text;
     }
   }
+}
+
+TEST(ToolLimits, a_default_is_what_the_clients_have) {
+  const auto usual = [](std::string_view client, std::string_view setting) {
+    for (const auto& limit : tool_limits())
+      if (limit.client == client && limit.setting == setting) return limit.usual;
+    return Millis{-1};
+  };
+  EXPECT_EQ(usual("claude-code", "MCP_TIMEOUT"), Millis{30'000}) << "60 s is its ceiling";
+  EXPECT_EQ(usual("claude-code", "CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT"), Millis{1'800'000});
+  EXPECT_EQ(usual("codex", "tool_timeout_sec"), Millis{300'000});
+  EXPECT_EQ(usual("gemini-cli", "timeout of the server"), Millis{600'000});
+  EXPECT_EQ(usual("opencode", "timeout of the server"), Millis{60'000});
 }
 
 }  // namespace
