@@ -56,7 +56,8 @@ json agent_object() {
                            {"reason", nullable("string", "Why it is in that state")},
                            {"waitingFor", nullable("string", "What it waits for")},
                            {"waitProvider", nullable("string", "Whose limit that is")},
-                           {"waitUntil", nullable("string", "When that is expected to end")}},
+                           {"waitUntil", nullable("string", "When that is expected to end")},
+                           {"estimate", nullable("string", "How such sessions went on before")}},
                           {"sessionId", "state", "attention"});
   schema["description"] = "The session in short";
   return schema;
