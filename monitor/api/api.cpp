@@ -316,7 +316,7 @@ void Api::handle(Request request, Reply reply) {
   route.answer(std::make_shared<Call>(
       Call{backend_, check_service_, access_, std::move(request), std::move(*target),
            std::move(found.id), std::move(found.tool), std::move(caller.name), caller.scopes,
-           std::move(reply), feed_, &hints_, &telemetry_, links_, proxy_url_, mcp_}));
+           std::move(reply), feed_, &hints_, telemetry_.get(), links_, proxy_url_, mcp_}));
 }
 
 }  // namespace watchdog::monitor

@@ -28,11 +28,13 @@ class Api {
   /// their model through this monitor; empty: nowhere. `links`: those of its messages; null: none.
   Api(Backend& backend, CheckService& check_service, AccessPolicy policy, Feed* feed = nullptr,
       double requests_per_second_max = 0, std::string proxy_url = {},
-      std::shared_ptr<const AlertLinks> links = nullptr)
+      std::shared_ptr<const AlertLinks> links = nullptr,
+      std::shared_ptr<OtlpMemory> telemetry = nullptr)
       : backend_(backend),
         check_service_(check_service),
         access_(std::move(policy), requests_per_second_max),
         feed_(feed),
+        telemetry_(telemetry ? std::move(telemetry) : std::make_shared<OtlpMemory>()),
         links_(std::move(links)),
         proxy_url_(std::move(proxy_url)) {}
 
@@ -60,7 +62,7 @@ class Api {
   Access access_;
   Feed* feed_;
   Hints hints_;
-  OtlpMemory telemetry_;
+  const std::shared_ptr<OtlpMemory> telemetry_;
   const std::shared_ptr<const AlertLinks> links_;
   McpHandler* mcp_ = nullptr;
   const std::string proxy_url_;

@@ -34,6 +34,7 @@
 #include "http/event_loop.h"
 #include "http/server.h"
 #include "mcp/http.h"
+#include "proxy/sessions/trace_sessions.h"
 #include "service/liveness.h"
 #include "service/ready_command.h"
 #include "service/service_socket.h"
@@ -77,6 +78,8 @@ struct Monitor::State {
   Feed feed;
   Metrics metrics;
   CancelledSessions cancelled;
+  /// Of OpenTelemetry, for the proxy as well.
+  const std::shared_ptr<OtlpMemory> traces = std::make_shared<OtlpMemory>();
   const std::shared_ptr<ChannelStatusRegistry> registry = std::make_shared<ChannelStatusRegistry>();
   std::unique_ptr<OtlpExporter> exporter;  ///< Null: no collector is set.
   std::unique_ptr<StoreThread> store_thread;
@@ -90,7 +93,7 @@ struct Monitor::State {
   std::unique_ptr<PassThrough> through;   ///< Null: no model server was named.
   std::unique_ptr<Liveness> liveness;
   std::unique_ptr<ReadyCommand> ready_command;  ///< Null: no command is set.
-  std::unique_ptr<Following> following;  ///< Null: no transcripts are followed.
+  std::unique_ptr<Following> following;         ///< Null: no transcripts are followed.
   boost::asio::signal_set signals;
   std::unique_ptr<TokenWatch> tokens;
   std::string secret_place;  ///< The place of the token for people.
@@ -286,11 +289,15 @@ Result<void> Monitor::State::open_store(const Settings& settings) {
 Result<void> Monitor::State::start_proxy(const Settings& settings,
                                          const AccessPolicy& access_policy) {
   if (settings.proxy.upstream.empty()) return {};
-  auto started =
-      PassThrough::start(settings, access_policy, cancelled,
-                         {.keep = [store_thread = store_thread.get()](std::vector<Batch>& batches) {
-                           keep_all(*store_thread, batches);
-                         }});
+  auto started = PassThrough::start(
+      settings, access_policy, cancelled,
+      {.keep = [store_thread = store_thread.get()](
+                   std::vector<Batch>& batches) { keep_all(*store_thread, batches); },
+       .session_of_trace =
+           [traces = std::make_shared<TraceSessions>(traces)](const std::string& trace,
+                                                              const std::string& guess) {
+             return traces->session_of(trace, guess);
+           }});
   if (!started) return started.error();
   through = std::move(*started);
   return {};
@@ -358,7 +365,8 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   if (!links) return links.error();
   state->api = std::make_unique<Api>(*state->store_thread, *state->check_service, *access_policy,
                                      &state->feed, own.requests_per_second_max,
-                                     state->through ? state->through->proxy().url() : "", *links);
+                                     state->through ? state->through->proxy().url() : "", *links,
+                                     state->traces);
   state->mcp = std::make_unique<mcp::HttpHandler>(*state->api, own_version());
   const auto database = own.db.empty() ? default_database() : own.db;
   if (auto kept = state->mcp->keep_tasks_in(database.string() + "-mcp-tasks"); !kept)
@@ -396,9 +404,8 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   if (!settings.recovery.on_ready.empty())
     state->ready_command = std::make_unique<ReadyCommand>(
         *state->store_thread,
-        ReadyCommand::Options{.command = settings.recovery.on_ready, .log = [](const std::string& sentence) {
-                                spdlog::warn(sentence);
-                              }});
+        ReadyCommand::Options{.command = settings.recovery.on_ready,
+                              .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
   return std::unique_ptr<Monitor>(new Monitor(std::move(state)));
 }
 

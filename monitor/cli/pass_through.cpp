@@ -46,13 +46,15 @@ Result<std::vector<Upstream>> upstreams_in(const ProxySettings& settings,
 /// always, the request is not read for that.
 std::optional<CancelRequest> cancel_of(const ExchangeBegan& began,
                                        const CancelledSessions& cancelled,
-                                       const ObservationWriter& observation_writer) {
+                                       const ObservationWriter& observation_writer,
+                                       const TraceOwner& session_of_trace) {
   if (!cancelled.any()) return std::nullopt;
   const auto request = model_request_from(began.method, began.target,
                                           began.body ? std::string_view(*began.body) : "");
-  const auto from =
-      attribution_of(began, request ? &*request : nullptr,
-                     [&](std::string_view answer) { return observation_writer.owner_of(answer); });
+  const auto from = attribution_of(
+      began, request ? &*request : nullptr,
+      [&](std::string_view answer) { return observation_writer.owner_of(answer); },
+      session_of_trace);
   return cancelled.find(from.session);
 }
 
@@ -72,6 +74,7 @@ Result<std::unique_ptr<PassThrough>> PassThrough::start(
   std::unique_ptr<PassThrough> made(new PassThrough());
   made->access_ =
       std::make_unique<Access>(std::move(access_policy), settings.monitor.requests_per_second_max);
+  const auto session_of_trace = observation_writer.session_of_trace;
   made->observation_writer_ = std::make_unique<ObservationWriter>(std::move(observation_writer));
   auto proxy = Proxy::start(
       {.address = settings.monitor.bind,
@@ -85,9 +88,9 @@ Result<std::unique_ptr<PassThrough>> PassThrough::start(
          return access->refuse(request, access->caller(request), Scope::report);
        },
        .cancelled =
-           [observation_writer = made->observation_writer_.get(),
+           [observation_writer = made->observation_writer_.get(), session_of_trace,
             &cancelled](const ExchangeBegan& began) {
-             return cancel_of(began, cancelled, *observation_writer);
+             return cancel_of(began, cancelled, *observation_writer, session_of_trace);
            },
        .client_of = [owners = std::make_shared<SocketOwners>()](
                         const ClientConnection& client) -> std::optional<ProcessFacts> {

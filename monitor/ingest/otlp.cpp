@@ -126,11 +126,11 @@ class Mapping {
 
 void Mapping::find_spans(const std::vector<OtlpRecord>& records) {
   for (const auto& record : records) {
-    if (record.signal != span || record.trace.empty()) continue;
-    spans_.emplace(record.span, &record);
+    if (record.trace.empty()) continue;
+    if (record.signal == span) spans_.emplace(record.span, &record);
     const auto session = named(record);
     if (!session.empty() && by_trace_.emplace(record.trace, session).second)
-      memory_.note_trace(record.trace, std::string(session));
+      memory_.note_trace(record.trace, session_id_of(std::string(session)));
   }
 }
 

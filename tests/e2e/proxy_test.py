@@ -372,6 +372,23 @@ class ProxyTest(unittest.TestCase):
             thread.join()
         self.assertEqual(got, {body: body for body in bodies})
 
+    def test_a_request_joins_the_session_that_telemetry_of_its_trace_names(self):
+        self.begin(lambda connection, head, body: respond(connection, b"{}"))
+        trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+        text = lambda name, value: {"key": name, "value": {"stringValue": value}}
+        record = {"traceId": trace, "spanId": "00f067aa0ba902b7", "timeUnixNano": str(time.time_ns()),
+                  "attributes": [text("event.name", "claude_code.user_prompt"), text("session.id", "told")]}
+        logs = {"resourceLogs": [{"resource": {"attributes": [text("service.name", "claude-code")]},
+                                  "scopeLogs": [{"logRecords": [record]}]}]}
+        told = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE_S)
+        told.request("POST", "/v1/logs", json.dumps(logs), {"Content-Type": "application/json"})
+        self.assertEqual(told.getresponse().status, 200)
+        self.response(post(b"/v1/chat/completions", CHAT, b"traceparent: 00-%s-00f067aa0ba902b7-01\r\n" % trace.encode()))
+        end = time.monotonic() + PATIENCE_S
+        while '"origin":"proxy"' not in self.events("told") and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertIn('"origin":"proxy"', self.events("told"))
+
     def test_connections_are_used_again_also_for_requests_that_came_early(self):
         def answer(connection, head, body):
             if head.startswith(b"HEAD"):

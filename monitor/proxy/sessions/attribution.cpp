@@ -1,8 +1,9 @@
-// The surest name wins: our header, the path, a header of the client, a field of the body, the
-// answer that is continued, the opening. A client's id stays as it is if it is valid and looks like
-// no secret; otherwise it gets a digest. The opening counts together with address, program and key,
-// because two agents may begin alike. The address loses its port, which differs with each
-// connection. A subagent of Claude Code gets the id that its hooks use as well.
+// The surest name wins: our header, the path, a header of the client, telemetry of the same trace,
+// a field of the body, the answer that is continued, the opening. A client's id stays as it is if
+// it is valid and looks like no secret; otherwise it gets a digest. The opening counts together
+// with address, program and key, because two agents may begin alike. The address loses its port,
+// which differs with each connection. A subagent of Claude Code gets the id that its hooks use as
+// well.
 #include "proxy/sessions/attribution.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 
 #include "facts/digest.h"
 #include "facts/ids.h"
+#include "ingest/trace_parent.h"
 #include "privacy/content.h"
 #include "text/json_writer.h"
 
@@ -196,10 +198,20 @@ std::string session_of_opening(const ExchangeBegan& began, const ModelRequest* r
   return session_id_from(std::string(agent.empty() ? "client" : agent) + "-" + hexadecimal(digest));
 }
 
+/// Telemetry names a session more surely than a body or an opening does.
+void join_trace(const ExchangeBegan& began, const TraceOwner& tracer, Attribution& found) {
+  const auto trace = tracer ? trace_in(header(began, "traceparent")) : std::string();
+  if (trace.empty()) return;
+  const auto session = tracer(trace, found.session);
+  if (session.empty()) return;
+  found.by = AttributedBy::trace;
+  found.session = session_id_from(session);
+}
+
 }  // namespace
 
 Attribution attribution_of(const ExchangeBegan& began, const ModelRequest* request,
-                           const AnswerOwner& owner) {
+                           const AnswerOwner& owner, const TraceOwner& tracer) {
   Attribution found;
   found.client = client_of(header(began, "user-agent"));
   found.agent = agent_of(found.client);
@@ -229,6 +241,7 @@ Attribution attribution_of(const ExchangeBegan& began, const ModelRequest* reque
       found.by = AttributedBy::opening;
       found.session = session_of_opening(began, request, found.agent);
     }
+    join_trace(began, tracer, found);
   }
   if (!parent.empty()) found.parent = session_id_from(parent);
   if (found.parent == found.session) found.parent.clear();

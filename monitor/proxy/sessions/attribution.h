@@ -18,6 +18,7 @@ enum class AttributedBy : std::uint8_t {
   header,   ///< `X-Watchdog-Session`
   path,     ///< the path's `/s/SESSION`
   native,   ///< a header of the client's own
+  trace,    ///< telemetry of the trace that its `traceparent` names
   body,     ///< a field of the request
   chain,    ///< the answer that it goes on from
   opening,  ///< the conversation's beginning, and its source
@@ -37,18 +38,24 @@ struct Attribution {
 /// Returns the session that got the answer of that id; empty: unknown.
 using AnswerOwner = std::function<std::string(std::string_view answer)>;
 
+/// Returns the session of the trace of that id; empty: unknown. `guess`: the session by what is
+/// less sure than a trace.
+using TraceOwner = std::function<std::string(const std::string& trace, const std::string& guess)>;
+
 /// `request` is null for what asks for no answer. Ids of clients stay as they are where they are
 /// valid ids and hold no secret; else they become their digest, behind what of them may be read.
-/// Equal requests give equal ids, now and in another process. Thread-safe if `owner` is.
+/// Equal requests give equal ids, now and in another process, but for what `owner` and `tracer`
+/// know. Thread-safe if both are.
 [[nodiscard]] Attribution attribution_of(const ExchangeBegan& began, const ModelRequest* request,
-                                         const AnswerOwner& owner = {});
+                                         const AnswerOwner& owner = {},
+                                         const TraceOwner& tracer = {});
 
 }  // namespace watchdog::monitor
 
 namespace watchdog {
 template <>
 struct Names<monitor::AttributedBy> {
-  static constexpr std::string_view all[] = {"header", "path",  "native",
+  static constexpr std::string_view all[] = {"header", "path",  "native", "trace",
                                              "body",   "chain", "opening"};
 };
 }  // namespace watchdog

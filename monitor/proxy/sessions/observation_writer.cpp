@@ -53,9 +53,9 @@ struct ObservationWriter::State {
   bool in_haste = false;                      ///< There is no time to gather.
   std::unordered_set<std::uint64_t> refused;  ///< Open exchanges whose answer is an error.
 
-  SessionRecorder recorder{{.is_gone = [](const ProcessFacts& process) {
-    return is_running(process) == false;
-  }}};  ///< Of the thread alone, as what follows.
+  SessionRecorder recorder{
+      {.is_gone = [](const ProcessFacts& process) { return is_running(process) == false; },
+       .session_of_trace = options.session_of_trace}};  ///< Of the thread alone, as what follows.
   std::vector<Batch> unkept;
   std::unordered_map<std::uint64_t, ProcessFacts> asking;  ///< By exchange.
   Millis beat_due{};

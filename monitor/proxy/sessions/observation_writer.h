@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "proxy/sessions/attribution.h"
 #include "proxy/sessions/observation.h"
 #include "store/store.h"
 
@@ -23,6 +24,8 @@ class ObservationWriter {
     /// wait for the disk. The others are passed again a second later. Called from the writer's
     /// thread.
     std::function<void(std::vector<Batch>&)> keep;
+    /// Finds the session that telemetry of a trace names; null: none comes here. Thread-safe.
+    TraceOwner session_of_trace{};
     /// Limit of waiting observations. Above it, pieces of answers and requests are dropped, and
     /// that is recorded.
     std::size_t waiting_bytes_max = 64 * 1024 * 1024;

@@ -22,8 +22,8 @@
 #include "judge/text_loop.h"
 #include "llm/answer_stream.h"
 #include "llm/limit_end.h"
-#include "llm/provider.h"
 #include "llm/model_request.h"
+#include "llm/provider.h"
 #include "privacy/content.h"
 #include "process/process_sample.h"
 #include "proxy/sessions/attribution.h"
@@ -247,12 +247,12 @@ struct SessionRecorder::State {
   }
 
   // One exchange.
-
   void begin(std::uint64_t number, const ExchangeBegan& began) {
     const auto request = model_request_from(began.method, began.target,
                                             began.body ? std::string_view(*began.body) : "");
-    const auto from = attribution_of(began, request ? &*request : nullptr,
-                                     [this](std::string_view answer) { return owner_of(answer); });
+    const auto owner = [this](std::string_view answer) { return owner_of(answer); };
+    const auto from =
+        attribution_of(began, request ? &*request : nullptr, owner, options.session_of_trace);
     if (!request && from.by > AttributedBy::native) return;
     const auto known = memories.find(from.session);
     const bool helps =

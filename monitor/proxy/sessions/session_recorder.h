@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "proxy/sessions/attribution.h"
 #include "proxy/sessions/observation.h"
 #include "store/store.h"
 
@@ -22,6 +23,7 @@ class SessionRecorder {
     std::size_t sessions_max = 4'096;  ///< Beyond: the one is forgotten that was quiet longest.
     /// True if a process is known to be gone; null: of none.
     std::function<bool(const ProcessFacts&)> is_gone{};
+    TraceOwner session_of_trace{};  ///< Null: nothing is known of traces.
     Millis beat_every{
         5'000};  ///< The shortest time between two reports of progress within an answer.
   };

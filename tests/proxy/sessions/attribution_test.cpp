@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "facts/ids.h"
+#include "ingest/trace_parent.h"
+#include "proxy/sessions/trace_sessions.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -138,6 +140,49 @@ TEST(Attribution, a_request_that_continues_an_answer_belongs_to_the_session_of_t
   EXPECT_EQ(found.by, AttributedBy::chain);
   const auto other = reading(R"({"previous_response_id":"resp_2","user":"u"})");
   EXPECT_EQ(attribution_of(asked({}), &other, owner).session, "u");
+}
+
+constexpr const char* trace_parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+constexpr const char* later_parent = "00-5bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+TEST(Attribution, telemetry_of_the_same_trace_names_the_session_of_a_request_without_a_name) {
+  const auto telemetry = std::make_shared<OtlpMemory>();
+  telemetry->note_trace("4bf92f3577b34da6a3ce929d0e0e4736", "told");
+  TraceSessions sessions(telemetry);
+  const TraceOwner tracer = [&](const std::string& trace, const std::string& guess) {
+    return sessions.session_of(trace, guess);
+  };
+  const auto found = [&](std::vector<std::pair<std::string, std::string>> headers,
+                         std::string body) {
+    const auto request = reading(std::move(body));
+    return attribution_of(asked(std::move(headers)), &request, {}, tracer);
+  };
+  const auto* user = R"({"messages":[{"role":"user","content":"U"}]})";
+  const auto* other = R"({"messages":[{"role":"user","content":"V"}]})";
+  EXPECT_EQ(found({{"traceparent", later_parent}}, user).by, AttributedBy::opening)
+      << "nothing is known of this trace, nor of this conversation";
+  EXPECT_EQ(found({{"Traceparent", trace_parent}}, user).session, "told");
+  EXPECT_EQ(found({{"traceparent", trace_parent}}, R"({"user":"u"})").by, AttributedBy::trace);
+  EXPECT_EQ(found({{"traceparent", later_parent}}, user).session, "told")
+      << "the conversation is known by now";
+  EXPECT_EQ(found({{"traceparent", later_parent}}, other).by, AttributedBy::opening);
+  EXPECT_EQ(found({{"x-session-id", "own"}, {"traceparent", trace_parent}}, user).session, "own");
+  EXPECT_EQ(found({{"x-watchdog-session", "ours"}, {"traceparent", trace_parent}}, user).session,
+            "ours");
+}
+
+TEST(Attribution, only_a_valid_traceparent_has_a_trace) {
+  EXPECT_EQ(trace_in(trace_parent), "4bf92f3577b34da6a3ce929d0e0e4736");
+  EXPECT_EQ(trace_in("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more"),
+            "4bf92f3577b34da6a3ce929d0e0e4736");
+  for (const auto* wrong : {"", "00", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
+                            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+                            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+                            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
+                            "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01more",
+                            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+                            "00_4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"})
+    EXPECT_EQ(trace_in(wrong), "") << wrong;
 }
 
 TEST(Attribution, without_any_name_the_opening_and_where_it_comes_from_report) {
