@@ -3,6 +3,10 @@
 /// counts. The agents and conventions are Claude Code, Codex, Gemini CLI, opencode, OpenTelemetry's
 /// GenAI conventions (both dialects), the Vercel AI SDK, OpenInference and OpenLLMetry. Nothing of
 /// another name is ever read.
+/// Copilot in VS Code: extensions/copilot/docs/monitoring/agent_monitoring.md in
+/// microsoft/vscode@0151a9d. Copilot CLI: "OpenTelemetry reference" of docs.github.com. Both name
+/// by `gen_ai.*` all that is read here. Their invoke_agent spans repeat the tokens of the chat
+/// spans.
 #pragma once
 
 #include <span>
@@ -14,9 +18,12 @@ using Aliases = std::span<const std::string_view>;
 
 /// A user names the session.
 inline constexpr std::string_view named_list[] = {"watchdog.session"};
-inline constexpr std::string_view session_list[] = {"gen_ai.conversation.id", "conversation.id",
-                                                    "session.id", "ai.telemetry.metadata.sessionId",
-                                                    "traceloop.association.properties.session_id"};
+inline constexpr std::string_view session_list[] = {"gen_ai.conversation.id",
+                                                    "conversation.id",
+                                                    "session.id",
+                                                    "ai.telemetry.metadata.sessionId",
+                                                    "traceloop.association.properties.session_id",
+                                                    "copilot_chat.session_id"};
 inline constexpr std::string_view service_list[] = {"service.name"};
 inline constexpr std::string_view agent_list[] = {"gen_ai.agent.name", "agent_name", "agent.name"};
 inline constexpr std::string_view subagent_list[] = {"agent_id"};
@@ -93,18 +100,16 @@ inline constexpr Aliases named = named_list, session = session_list, service = s
                          kind = kind_list, tool = tool_list, call = call_list,
                          arguments = arguments_list, result = result_list, duration = duration_list,
                          success = success_list, error = error_list, status = status_list,
-                         provider = provider_list,
-                         input = input_list, output = output_list, cost = cost_list,
-                         model = model_list, prompt = prompt_list, answer = answer_list,
-                         raw_answer = raw_answer_list, role = role_list, decision = decision_list,
-                         decided_by = decided_by_list, stream = stream_list, finish = finish_list,
-                         tokens = tokens_list;
+                         provider = provider_list, input = input_list, output = output_list,
+                         cost = cost_list, model = model_list, prompt = prompt_list,
+                         answer = answer_list, raw_answer = raw_answer_list, role = role_list,
+                         decision = decision_list, decided_by = decided_by_list,
+                         stream = stream_list, finish = finish_list, tokens = tokens_list;
 
 inline constexpr Aliases all[] = {
-    named,    subagent_of, server,     server_name, tokens,   session,    service,   agent,
-    subagent, event,       order,      kind,        tool,     call,       arguments, result,
-    duration, success,     error,      status,      input,    output,     cost,      model,
-    prompt,   answer,      raw_answer, role,        decision, decided_by, stream,    finish,
-    provider};
+    named, subagent_of, server,     server_name, tokens, session,   service, agent,    subagent,
+    event, order,       kind,       tool,        call,   arguments, result,  duration, success,
+    error, status,      input,      output,      cost,   model,     prompt,  answer,   raw_answer,
+    role,  decision,    decided_by, stream,      finish, provider};
 
 }  // namespace watchdog::monitor::otlp_names

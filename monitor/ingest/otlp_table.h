@@ -86,6 +86,8 @@ inline constexpr Row rows[] = {
     {log, "gemini_cli.agent.recovery_attempt", Meaning::recovery},
     {log, "gemini_cli.flash_fallback", Meaning::fallback},
     {metric, "gemini_cli.token.usage", Meaning::tokens},
+    // VS Code Copilot Chat. Its log copilot_chat.tool.call has no id, and its span the same call
+    {log, "copilot_chat.session.start", Meaning::seen},
     // OpenTelemetry's GenAI conventions; Copilot follows them
     {span, "execute_tool", Meaning::call},
     {span, "chat", Meaning::model},

@@ -109,16 +109,20 @@ TEST(OtlpAgents, both_copilots_follow_the_conventions) {
         span_of("0000000000000001", "0000000000000009", "chat gpt-5",
                 of("chat", {{"gen_ai.usage.input_tokens", "100"},
                             {"gen_ai.usage.output_tokens", "7"},
-                            {"copilot_chat.turn", "1"},
-                            {"github.copilot.interaction_id", "i"}})),
+                            {"gen_ai.provider.name", "github"},
+                            {"copilot_chat.request.max_prompt_tokens", "128000"},
+                            {"copilot_chat.session_id", "conv"}})),
         span_of("0000000000000002", "0000000000000009", "execute_tool run_in_terminal",
                 of("execute_tool",
                    {{"gen_ai.tool.name", "run_in_terminal"}, {"gen_ai.tool.call.id", "call_1"}})),
         span_of("0000000000000003", "0000000000000009", "execute_hook PreToolUse",
-                of("execute_hook", {{"github.copilot.hook.type", "PreToolUse"}})),
+                of("execute_hook", {{"copilot_chat.hook_type", "PreToolUse"},
+                                    {"github.copilot.hook.decision", "pass"}})),
         span_of("0000000000000004", "0000000000000009", "create_agent copilot", of("create_agent")),
         span_of("0000000000000005", "0000000000000009", "plan", of("plan")),
-        span_of("0000000000000009", "", "invoke_agent copilot", of("invoke_agent"))};
+        span_of("0000000000000009", "", "invoke_agent copilot",
+                of("invoke_agent",
+                   {{"copilot_chat.turn_count", "1"}, {"gen_ai.usage.input_tokens", "100"}}))};
     const json scope = {{"spans", spans}};
     const json resource = {{"resource", resource_of(service)},
                            {"scopeSpans", json::array({scope})}};
@@ -132,6 +136,30 @@ TEST(OtlpAgents, both_copilots_follow_the_conventions) {
                                     "tool_result run_in_terminal", "idle"}}}))
         << service;
   }
+}
+
+TEST(OtlpAgents, copilot_in_an_editor_names_a_session_by_its_start_and_in_requests_without_one) {
+  OtlpMemory memory;
+  auto batches =
+      of_log("copilot-chat", {{"event.name", "copilot_chat.session.start"}, {"session.id", "conv"}},
+             memory);
+  ASSERT_EQ(batches.size(), 1U);
+  EXPECT_EQ(batches[0].session, "conv");
+  EXPECT_TRUE(of_log("copilot-chat",
+                     {{"event.name", "copilot_chat.tool.call"}, {"gen_ai.tool.name", "readFile"}},
+                     memory)
+                  .empty())
+      << "the span has the same call";
+  const json spans = {span_of("0000000000000001", "", "chat gpt-5",
+                              {{"gen_ai.operation.name", "chat"},
+                               {"gen_ai.usage.input_tokens", "1"},
+                               {"copilot_chat.session_id", "conv"}})};
+  const json scope = {{"spans", spans}};
+  const json resource = {{"resource", resource_of("copilot-chat")},
+                         {"scopeSpans", json::array({scope})}};
+  batches = mapped(OtlpSignal::traces, {{"resourceSpans", json::array({resource})}}, memory);
+  ASSERT_EQ(batches.size(), 1U);
+  EXPECT_EQ(batches[0].session, "conv");
 }
 
 }  // namespace
