@@ -186,18 +186,16 @@ function heardFrom(sources) {
     el('div', { title: `${reports.toLocaleString()} ${reports === 1 ? 'report' : 'reports'}` }, `${sourceNames[source] ?? source} `, agoElement(lastAt)));
 }
 
-/** What each way tells, if the agent does it. Of any other way nothing is claimed. */
-const told = {
-  agent: ['calls', 'tokens', 'questions', 'end'], hooks: ['calls', 'questions', 'end'], proxy: ['tokens', 'server'], otlp: ['tokens'],
-  transcript: ['calls', 'tokens'], run: ['end'], mcp: [],
-};
+/** What a way tells whenever it happens. Anything else counts as known only once it came that way. */
+const sure = { agent: ['questions', 'end'], hooks: ['calls', 'questions', 'end'], proxy: ['tokens', 'server'], transcript: ['calls', 'tokens'], run: ['end'] };
 const spots = { calls: 'calls while they run', tokens: 'tokens', questions: 'questions for a person', end: 'how it ends', server: 'the model server' };
 
-/** What no way by which it was heard can know; null: nothing is missing, or a way is not recorded. */
+/** What no way by which it was heard tells, as far as what came shows; null: nothing is missing, or a way is not recorded. */
 function blindSpots(sources) {
-  const ways = sources.map(({ source }) => source).filter((source) => source !== 'monitor');
-  if (ways.length === 0 || ways.some((way) => !told[way])) return null;
-  const missing = Object.keys(spots).filter((spot) => !ways.some((way) => told[way].includes(spot)));
+  const ways = sources.filter(({ source }) => source !== 'monitor');
+  if (ways.length === 0 || ways.some(({ source }) => source === 'unknown')) return null;
+  const known = new Set(ways.flatMap(({ source, told }) => [...(sure[source] ?? []), ...(told ?? [])]));
+  const missing = Object.keys(spots).filter((spot) => !known.has(spot));
   return missing.length === 0 ? null : `${missing.map((spot) => spots[spot]).join(', ')}: unknown`;
 }
 

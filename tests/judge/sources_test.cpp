@@ -45,7 +45,7 @@ class Heard {
   /// As `origin reports first-last`, in seconds.
   [[nodiscard]] std::string text() const {
     std::string all;
-    for (const auto& [origin, reports, first, last] : history.sources) {
+    for (const auto& [origin, reports, first, last, told] : history.sources) {
       all += (all.empty() ? "" : ", ") + std::string(name_of(origin)) + " " +
              std::to_string(reports) + " " +
              std::to_string((first - first_moment).count() / 1'000) + "-" +
@@ -120,6 +120,32 @@ TEST(Sources, of_a_row_of_heartbeats_are_those_of_its_parts) {
   EXPECT_EQ(merged.sources[0].last, first_moment + Millis{5'000});
 }
 
+TEST(Sources, note_what_each_has_told) {
+  const auto told = [](const Heard& heard) {
+    std::string all;
+    for (const auto& source : heard.history.sources) {
+      all += std::string(all.empty() ? "" : "; ") + std::string(name_of(source.origin));
+      for (std::size_t at = 0; at < std::size(Names<Told>::all); ++at)
+        if ((source.told >> at & 1U) != 0) all += " " + std::string(Names<Told>::all[at]);
+    }
+    return all;
+  };
+  const Report call{.kind = ReportKind::tool_call, .name = "ls"};
+  Report used{.kind = ReportKind::budget};
+  Heard heard;
+  heard.by(ReportOrigin::otlp, call).by(ReportOrigin::otlp, used);
+  heard.beats(ReportOrigin::agent, {.counters = {{"tokens", 0}, {"bytes", 9}}});
+  EXPECT_EQ(told(heard), "otlp; agent") << "a call that is over, and no tokens yet";
+  used.detail = BudgetFigures{.tokens = 5};
+  heard.by(ReportOrigin::otlp, used).by(ReportOrigin::hooks, call);
+  heard.beats(ReportOrigin::proxy, {.counters = {{"tokens", 7}}});
+  heard.by(ReportOrigin::proxy, {.kind = ReportKind::evidence});
+  heard.by(ReportOrigin::hooks, {.kind = ReportKind::wait, .name = "quota"});
+  heard.by(ReportOrigin::hooks, {.kind = ReportKind::wait, .name = "approval"});
+  heard.by(ReportOrigin::agent, ended());
+  EXPECT_EQ(told(heard), "otlp tokens; agent end; hooks calls questions; proxy tokens server");
+}
+
 TEST(Sources, are_as_many_as_origins_at_most_and_survive_a_snapshot) {
   std::mt19937 random(test::random_seed());
   constexpr auto origins = std::size(Names<ReportOrigin>::all);
@@ -175,9 +201,10 @@ TEST(Sources, are_in_the_progress_document_and_on_the_event) {
   judged.history = heard.history;
   const auto document = json::parse(
       progress_document("s", judged, description_of({}), judged.history.tick, judged.history.at));
-  EXPECT_EQ(document["sources"].dump(),
-            R"([{"firstAt":1790000001000,"lastAt":1790000001000,"reports":1,"source":"hooks"},)"
-            R"({"firstAt":1790000002000,"lastAt":1790000002000,"reports":1,"source":"otlp"}])");
+  EXPECT_EQ(
+      document["sources"].dump(),
+      R"([{"firstAt":1790000001000,"lastAt":1790000001000,"reports":1,"source":"hooks","told":[]},)"
+      R"({"firstAt":1790000002000,"lastAt":1790000002000,"reports":1,"source":"otlp","told":[]}])");
   Event event{.seq = 1, .origin = ReportOrigin::transcript};
   EXPECT_EQ(json::parse(to_json(event))["origin"], "transcript");
   event.origin = ReportOrigin::unknown;

@@ -98,7 +98,7 @@ onSession('shows what its ways cannot know as unknown', [], async (page, id) => 
   const blind = page.locator('dt:text-is("Blind spots") + dd');
   await monitor.ask('/api/hooks/codex', { session_id: id, hook_event_name: 'UserPromptSubmit', prompt: 'build it' });
   await blind.getByText('tokens, the model server: unknown', { exact: true }).waitFor();
-  await monitor.report(id, change('planned'));
+  await monitor.report(id, change('planned'), { kind: 'budget', name: 'update', tokens: 5 });
   await blind.getByText('the model server: unknown', { exact: true }).waitFor();
 });
 

@@ -268,10 +268,10 @@ struct Notes {
   std::string waiting_for{};  ///< The subject of its wait; empty: it does not wait.
   std::string wait_why{};     ///< The question or cause; of a model server its name and error; the
                               ///< first 200 characters. Empty: unknown.
-  std::optional<WallTime> wait_until{};          ///< When it ends, if that is known.
-  std::string wait_provider{};  ///< Whose limit it waits for, the first 64 characters.
-  Seq wait_seq = 0;                              ///< The event that declared the wait.
-  Instant wait_since{};                          ///< When it began.
+  std::optional<WallTime> wait_until{};  ///< When it ends, if that is known.
+  std::string wait_provider{};           ///< Whose limit it waits for, the first 64 characters.
+  Seq wait_seq = 0;                      ///< The event that declared the wait.
+  Instant wait_since{};                  ///< When it began.
   std::optional<std::int64_t> wait_iteration{};  ///< The iteration then.
   Seq wait_call = 0;  ///< The open call that a person must allow or answer; 0: not named.
   Boxed<std::vector<OpenAsk>> asks{};  ///< Of this wait, oldest first, at most `open_asks_max`.
@@ -303,12 +303,22 @@ struct Absence {
   Millis gap{};    ///< How long it was away.
 };
 
+/// A kind of fact that a source may have told: calls while they run, tokens, questions to a person,
+/// the end, or what the model server does. Its number is stored: append only.
+enum class Told : std::uint8_t { calls, tokens, questions, end, server };
+
+template <>
+struct Names<Told> {
+  static constexpr std::string_view all[] = {"calls", "tokens", "questions", "end", "server"};
+};
+
 /// The reports of one origin.
 struct SourceNote {
   ReportOrigin origin = ReportOrigin::unknown;  ///< The origin.
   std::int64_t reports = 0;                     ///< The number of reports, each heartbeat counted.
   WallTime first{};                             ///< When the first one came.
   WallTime last{};                              ///< When the newest one came.
+  std::uint8_t told = 0;                        ///< A bit for each `Told` that it reported.
 };
 
 /// A digest of the machine and boot that a process belongs to.

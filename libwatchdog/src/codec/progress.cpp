@@ -78,10 +78,13 @@ void write_turns(JsonWriter& out, const History& history, Instant now) {
 
 void write_sources(JsonWriter& out, const History& history) {
   out.key("sources").open_array();
-  for (const auto& [origin, reports, first, last] : history.sources) {
+  for (const auto& [origin, reports, first, last, told] : history.sources) {
     out.open_object().field("source", name_of(origin)).field("reports", reports);
     out.field("firstAt", first.time_since_epoch().count());
-    out.field("lastAt", last.time_since_epoch().count()).close_object();
+    out.field("lastAt", last.time_since_epoch().count()).key("told").open_array();
+    for (std::size_t at = 0; at < std::size(Names<Told>::all); ++at)
+      if ((told >> at & 1U) != 0) out.value(Names<Told>::all[at]);
+    out.close_array().close_object();
   }
   out.close_array();
 }

@@ -51,7 +51,7 @@ template <class V> void each_part(Evidence& x, V&& v) { v(x.state, x.done, x.tot
 template <class V> void each_part(ServerNote& x, V&& v) { v(x.request, x.evidence, x.why, x.seq, x.since); }
 template <class V> void each_part(OpenAsk& x, V&& v) { v(x.id, x.call, x.open_call, x.seq, x.since, x.waits_for, x.why); }
 template <class V> void each_part(RecentCall& x, V&& v) { v(x.name, x.failed); }
-template <class V> void each_part(SourceNote& x, V&& v) { v(x.origin, x.reports, x.first, x.last); }
+template <class V> void each_part(SourceNote& x, V&& v) { v(x.origin, x.reports, x.first, x.last); v.later(x.told); }
 template <class V> void each_part(Suspicion& x, V&& v) { v(x.seq, x.further); }
 // clang-format on
 

@@ -8,6 +8,7 @@
 #include "facts/digest.h"
 #include "judge/open_asks.h"
 #include "judge/session_words.h"
+#include "judge/source_note.h"
 #include "privacy/content.h"
 
 namespace watchdog {
@@ -635,21 +636,6 @@ void fold_by_kind(History& history, const Event& event, const Policy& policy) {
     case ReportKind::limit:
       return;
   }
-}
-
-/// Notes by which way the event came.
-void note_source(History& history, const Event& event) {
-  auto& sources = history.sources;
-  const auto* beats = std::get_if<Heartbeats>(&event.report.detail);
-  // A merged row has the time of its last part.
-  const bool is_merged = beats != nullptr && beats->first_stored != Instant{};
-  const auto first = is_merged ? event.at - (event.tick - beats->first_stored) : event.at;
-  auto note = std::ranges::find(sources, event.origin, &SourceNote::origin);
-  if (note == sources.end())
-    note = sources.insert(note, {.origin = event.origin, .first = first, .last = event.at});
-  note->reports += beats != nullptr ? beats->count : 1;
-  note->first = std::min(note->first, first);
-  note->last = std::max(note->last, event.at);
 }
 
 }  // namespace
