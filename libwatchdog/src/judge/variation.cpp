@@ -1,11 +1,13 @@
 // Replaces what differs between two runs of the same thing: times, durations, labelled ids,
 // random parts of temporary paths, UUIDs, addresses, colours. One pass looks up for each byte
-// whether a variable part may begin there. Bare digits stay, because a falling number is
+// whether a variable part may begin there; within a word none does. The first two letters of a
+// word select the few names that it may be. Bare digits stay, because a falling number is
 // progress.
 #include "judge/variation.h"
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 
 namespace watchdog {
@@ -96,9 +98,17 @@ constexpr bool is_hex(char c) {
 constexpr bool is_letter(char c) {
   return small(c) >= 'a' && small(c) <= 'z';
 }
+constexpr auto word_bytes = [] {
+  std::array<bool, 256> table{};
+  for (std::size_t byte = 0; byte < table.size(); ++byte) {
+    const auto c = static_cast<char>(byte);
+    table[byte] = is_letter(c) || is_figure(c) || c == '_' || byte >= 0x80;
+  }
+  return table;
+}();
 /// Letters, digits and every byte of a character beyond ASCII.
 constexpr bool in_word(char c) {
-  return is_letter(c) || is_figure(c) || c == '_' || (c & 0x80) != 0;
+  return word_bytes[static_cast<unsigned char>(c)];
 }
 constexpr bool is_blank(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
@@ -120,25 +130,68 @@ constexpr auto may_begin = [] {
   return table;
 }();
 
+/// A set of names, one bit for each.
+struct NameSet {
+  std::uint64_t labels = 0;
+  std::uint32_t months = 0;
+  std::uint32_t ids = 0;
+
+  constexpr NameSet operator&(const NameSet& other) const {
+    return {labels & other.labels, months & other.months, ids & other.ids};
+  }
+};
+static_assert(labels.size() <= 64 && months.size() <= 32 && id_prefixes.size() <= 32);
+
+/// The names that have a certain letter at that place, in either case.
+constexpr std::array<NameSet, 256> names_with(std::size_t place) {
+  std::array<NameSet, 256> table{};
+  const auto each = [&](char letter, auto put) {
+    put(table[static_cast<unsigned char>(letter)]);
+    put(table[static_cast<unsigned char>(letter - 'a' + 'A')]);
+  };
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    each(labels[i].words[place], [&](NameSet& set) { set.labels |= std::uint64_t{1} << i; });
+  for (std::size_t i = 0; i < months.size(); ++i)
+    each(months[i][place], [&](NameSet& set) { set.months |= 1U << i; });
+  for (std::size_t i = 0; i < id_prefixes.size(); ++i)
+    each(id_prefixes[i][place], [&](NameSet& set) { set.ids |= 1U << i; });
+  return table;
+}
+constexpr auto by_first_letter = names_with(0);
+constexpr auto by_second_letter = names_with(1);
+
 /// Looks at what begins at a place of a text.
 class Look {
  public:
   Look(std::string_view text, std::size_t at) : text_(text), at_(at) {}
 
+  /// Returns true for the letter of `\n` and its like in JSON: no part of the word behind it.
+  [[nodiscard]] bool is_escaped() const {
+    const char c = text_[at_];
+    return (c == 'n' || c == 't' || c == 'r') && at_ > 0 && text_[at_ - 1] == '\\';
+  }
   [[nodiscard]] Varying varying() const {
     const char c = text_[at_];
     if (c == '\x1b') return {colour(), '\0'};
     if (c == '/') return {temporary_path(), '/'};
-    if (at_ > 0 && in_word(text_[at_ - 1]) && !is_escaped(at_ - 1)) return {};
+    if (at_ > 0 && in_word(text_[at_ - 1]) && !Look(text_, at_ - 1).is_escaped()) return {};
     if (const auto length = uuid(); length != 0) return {length, 'u'};
     if (is_figure(c)) {
       if (const auto length = address(); length != 0) return {length, 'x'};
       if (const auto length = time(); length != 0) return {length, 't'};
       return {duration(), 'd'};
     }
-    if (const auto length = day_and_time(); length != 0) return {length, 't'};
-    if (const auto length = named_id(); length != 0) return {length, 'i'};
-    for (const auto& label : labels) {
+    if (at_ + 1 >= text_.size()) return {};
+    const auto names = by_first_letter[static_cast<unsigned char>(c)] &
+                       by_second_letter[static_cast<unsigned char>(text_[at_ + 1])];
+    if (names.months != 0) {
+      if (const auto length = day_and_time(); length != 0) return {length, 't'};
+    }
+    if (names.ids != 0) {
+      if (const auto length = named_id(); length != 0) return {length, 'i'};
+    }
+    for (auto left = names.labels; left != 0; left &= left - 1) {
+      const auto& label = labels[static_cast<std::size_t>(std::countr_zero(left))];
       const auto end = after_label(label.words);
       if (end == 0) continue;
       if (const auto length = value_end(end, label.value); length != 0) return {length - at_, 'v'};
@@ -163,12 +216,6 @@ class Look {
     while (count < max && from + count < text_.size() && is_hex(text_[from + count])) ++count;
     return count;
   }
-  /// The letter of `\n` and its like in JSON: no part of the word behind it.
-  [[nodiscard]] bool is_escaped(std::size_t letter) const {
-    const char c = text_[letter];
-    return letter > 0 && text_[letter - 1] == '\\' && (c == 'n' || c == 't' || c == 'r');
-  }
-
   [[nodiscard]] std::size_t colour() const {
     if (!is(at_ + 1, '[')) return 0;
     auto end = at_ + 2;
@@ -422,11 +469,14 @@ std::string without_variation(std::string_view text) {
       ++at;
       continue;
     }
-    const auto found =
-        may_begin[static_cast<unsigned char>(c)] ? Look(text, at).varying() : Varying{};
+    const Look look(text, at);
+    const auto found = may_begin[static_cast<unsigned char>(c)] ? look.varying() : Varying{};
     if (found.length == 0) {
       *end++ = c;
       ++at;
+      // Nothing varying begins within a word, but behind the letter of `\n` one may.
+      if (in_word(c) && !look.is_escaped())
+        while (at < text.size() && in_word(text[at])) *end++ = text[at++];
       continue;
     }
     if (found.stand_in != '\0') {
