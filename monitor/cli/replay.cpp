@@ -106,6 +106,10 @@ class Player {
       trouble = fed.error();
       if (auto flushed = flush(); !flushed) return flushed.error();
     }
+    if (order_.empty() && !is_own()) {
+      return Error{ErrorCode::malformed, trace_ + ": no session was found in it; it was read as " +
+                                             std::string(name_of(format_))};
+    }
     std::vector<ReplaySummary> summaries;
     for (auto* one : order_) {
       if (auto judged = conclude(*one); !judged) return judged.error();

@@ -88,8 +88,7 @@ void print_details(const ReplaySummary& summary, const ReplayLimits& limits) {
                            : "The run has no times, so a limit of " + limit + " says nothing."));
   }
   if (limits.steps > 0)
-    print_line("  " +
-               limit_sentence(summary, std::to_string(limits.steps) + " steps", summary.by_steps));
+    print_line("  " + limit_sentence(summary, counted_as(limits.steps, "step"), summary.by_steps));
 }
 
 std::string shown(const std::optional<ReplayFinding>& finding) {

@@ -1,6 +1,7 @@
 // Langfuse: observations. A file is a trace with its `observations` (Download JSON in the page, and
-// the API), or an object with the list as `data` (a page of the API). It may also be a list, or
-// have one observation per line (the export into a blob storage). Members have two spellings:
+// the API), or an object with the list as `data` (a page of the API). It may also be a list of
+// observations or traces, or have one of them per line (the export into a blob storage). Members
+// have two spellings:
 // `traceId` of the API and `trace_id` of the export. Only observations of the type TOOL are calls:
 // older integrations, which write tools as spans, show none. Sources:
 // https://langfuse.com/docs/api-and-data-platform/features/blob-storage-export-fields,
@@ -55,16 +56,9 @@ class LangfuseReader final : public ValueReader {
  public:
   Result<void> read(const json& value, std::string_view /*text*/, StepList& /*steps*/) override {
     ++line_;
-    if (value.is_array()) return read_list(value, {});
-    const auto& observations = member(value, "observations");
-    if (observations.is_array()) {
-      // The trace is the object itself, or a member of it.
-      const auto& trace = member(value, "trace").is_object() ? member(value, "trace") : value;
-      read_trace(trace);
-      return read_list(observations, trace);
-    }
-    if (member(value, "data").is_array()) return read_list(member(value, "data"), {});
-    return read_observation(value, {});
+    if (value.is_array()) return read_items(value);
+    if (member(value, "data").is_array()) return read_items(member(value, "data"));
+    return read_item(value);
   }
 
   void finish(StepList& steps) override {
@@ -78,6 +72,23 @@ class LangfuseReader final : public ValueReader {
   }
 
  private:
+  Result<void> read_items(const json& list) {
+    for (const auto& item : list)
+      if (auto done = read_item(item); !done) return done;
+    return {};
+  }
+
+  /// A trace with its observations, or an observation.
+  Result<void> read_item(const json& value) {
+    const auto& observations = member(value, "observations");
+    if (!observations.is_array()) return read_observation(value, {});
+    // The trace is the object itself, or a member of it.
+    const auto& trace = member(value, "trace").is_object() ? member(value, "trace") : value;
+    if (spans_.size() >= StepList::steps_max) return StepList::exceeded();
+    read_trace(trace);
+    return read_list(observations, trace);
+  }
+
   void read_trace(const json& trace) {
     RecordedSpan turn;
     turn.kind = RecordedSpan::Kind::turn;
@@ -160,12 +171,22 @@ class LangfuseReader final : public ValueReader {
 
 }  // namespace
 
+namespace {
+
+bool begins_with_observation(const json& list) {
+  return list.is_array() && !list.empty() && is_observation(list.front());
+}
+
+}  // namespace
+
 bool is_langfuse(const json& value) {
-  if (value.is_array()) return !value.empty() && is_observation(value.front());
-  for (const auto* name : {"observations", "data"}) {
-    const auto& list = member(value, name);
-    if (list.is_array() && !list.empty()) return is_observation(list.front());
-  }
+  const auto& data = member(value, "data");
+  const auto& list = value.is_array() ? value : data;
+  if (list.is_array() && !list.empty() &&
+      begins_with_observation(member(list.front(), "observations")))
+    return true;
+  if (begins_with_observation(list) || begins_with_observation(member(value, "observations")))
+    return true;
   return is_observation(value) && !fuse_text(value, "traceId", "trace_id").empty();
 }
 

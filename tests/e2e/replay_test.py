@@ -66,11 +66,14 @@ class Replay(unittest.TestCase):
                 self.assertEqual(said.returncode, 0, said.stderr)
                 found = json.loads(said.stdout)
                 self.assertEqual((found["format"], found["calls"], found["outcome"]), (format_, calls, outcome))
+                self.assertIn("A limit of 1 step would", run("replay", "--limit-steps", "1", os.path.join(data, name)).stdout)
                 if name == "openhands.json":
                     self.assertEqual(found["stuck"], {"seq": found["stuck"]["seq"], "call": 4, "pattern": "R1"})
                     self.assertEqual(found["limitSeconds"], {"limit": 100, "ends": True, "call": 2, "beforeEndMs": 440000})
         with tempfile.TemporaryDirectory() as folder:
-            for text, wrong in (('{"x":1}\n', "the format was not recognized. Name it with --format: watchdog, otlp"),
+            only_metrics = json.dumps({"resourceMetrics": [{"resource": {}, "scopeMetrics": []}]})
+            for text, wrong in ((only_metrics, "run.jsonl: no session was found in it; it was read as otlp"),
+                                ('{"x":1}\n', "the format was not recognized. Name it with --format: watchdog, otlp"),
                                 ('{"run_type":"tool","inputs":{}}\n{bad\n', "run.jsonl:2: it is not JSON")):
                 with open(folder + "/run.jsonl", "w", encoding="utf-8") as file:
                     file.write(text)
