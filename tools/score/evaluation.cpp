@@ -1,9 +1,13 @@
+// Folds a trace's lines in memory, as a store and an observer would, and lets the rules of peers
+// look at the same lines. A rule's first alarm is kept with the calls that had begun by then.
+// Results are paired with calls by id, by name, or with the newest call.
 #include "score/evaluation.h"
 
 #include <algorithm>
 #include <functional>
 
 #include "codec/json.h"
+#include "facts/role.h"
 #include "watchdog/repetition.h"
 
 namespace watchdog::monitor {
@@ -84,10 +88,16 @@ std::optional<std::size_t> Evaluation::compare(const TraceLine& line) {
     open_.push_back({step, report.name, report.call_id, std::move(identity)});
     return {};
   }
+  if (report.kind == ReportKind::message || report.kind == ReportKind::user_input) {
+    const bool by_agent = report.kind == ReportKind::message &&
+                          speaker_of(report.name) == Speaker::agent && !report.content.empty();
+    note(peers_.said(by_agent), line.seq);
+  }
   if (report.kind != ReportKind::tool_result && !is_failure(report.kind)) return {};
   auto call = close_call(report);
   if (!call) return {};
-  note(peers_.finished({.call = std::move(call->identity),
+  note(peers_.finished({.tool = std::move(call->name),
+                        .call = std::move(call->identity),
                         .result = identity_of(report),
                         .failed = is_failure(report.kind)}),
        call->step, line.seq);
@@ -119,6 +129,10 @@ std::optional<Evaluation::OpenCall> Evaluation::close_call(const Report& result)
 
 void Evaluation::note(RuleSet holding, std::size_t step, std::int64_t seq) {
   findings_.steps[step].repeated |= holding;
+  note(holding, seq);
+}
+
+void Evaluation::note(RuleSet holding, std::int64_t seq) {
   for (const auto rule : rules) {
     auto& alarm = findings_.by_rule.at(place_of(rule)).alarm;
     if (holding[place_of(rule)] && !alarm) alarm = Notice{.seq = seq, .calls = findings_.calls};

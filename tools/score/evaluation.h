@@ -68,6 +68,7 @@ class Evaluation {
   std::optional<std::size_t> compare(const TraceLine& line);
   std::optional<OpenCall> close_call(const Report& result);
   void note(RuleSet holding, std::size_t step, std::int64_t seq);
+  void note(RuleSet holding, std::int64_t seq);
   void note(const std::vector<Transition>& changes, const Notice& here);
 
   Case judged_;

@@ -76,17 +76,31 @@ std::string_view title_of(Rule rule) {
     case Rule::detector:
       return "this detector";
     case Rule::openhands:
-      return "OpenHands-style rules (any of the three)";
+      return "OpenHands-style rules (any of the four)";
     case Rule::identical_exchange4:
       return "  action and observation ×4";
     case Rule::failing_call3:
       return "  action with an error ×3";
     case Rule::alternating6:
       return "  two in turn ×6";
+    case Rule::monologue3:
+      return "  message of the agent ×3";
     case Rule::identical_call3:
       return "identical call ×3";
+    case Rule::identical_call4:
+      return "identical call ×4";
     case Rule::identical_call5:
       return "identical call ×5";
+    case Rule::repeated_call6:
+      return "same call ×6 in the run";
+    case Rule::alternating_call6:
+      return "two calls in turn ×6";
+    case Rule::repeated_call10:
+      return "same call ×10 of 30";
+    case Rule::exchange6_of_10:
+      return "call and result ×6 of 10";
+    case Rule::same_error3:
+      return "one tool's error ×3";
   }
   return "";
 }

@@ -1,7 +1,8 @@
 // Studies the detector by changing its policy. A rule is left out by bounds that nothing reaches. A
-// threshold is swept while all others stay. Each variant folds all runs again, in memory; marks are
-// taken once. Intervals are of a bootstrap over tasks, because runs of one task are alike. Tasks
-// are drawn with a fixed seed; the 2.5 and 97.5 percentiles are the interval.
+// threshold, or a constant of the rules, is swept while all others stay. Each variant folds all
+// runs again, in memory; marks are taken once. Intervals are of a bootstrap over tasks, because
+// runs of one task are alike. Tasks are drawn with a fixed seed; the 2.5 and 97.5 percentiles are
+// the interval.
 #include "score/study.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <random>
+#include <utility>
 
 #include "score/scoring.h"
 #include "watchdog/repetition.h"
@@ -223,13 +225,16 @@ std::string rules_beside_peers(const Study& study) {
   const auto findings = study.findings({});
   for (const auto rule : rules)
     text += row_of(std::string(name_of(rule)), study.judged(findings, rule), true);
-  text += "\n## By source\n\n" + head_of("Source");
   std::map<std::string, std::vector<Judged>> sources;
+  std::map<std::string, std::vector<Judged>> splits;
   for (const auto& run : study.judged(findings, Rule::detector)) {
     sources[run.label->source].push_back(run);
-    if (!run.label->split.empty()) sources["split " + run.label->split].push_back(run);
+    if (!run.label->split.empty()) splits[run.label->split].push_back(run);
   }
+  text += "\n## By source\n\n" + head_of("Source");
   for (const auto& [source, runs] : sources) text += row_of(source, runs);
+  text += "\n## By split\n\n" + head_of("Split");
+  for (const auto& [split, runs] : splits) text += row_of(split, runs, true);
   return text;
 }
 
@@ -249,43 +254,80 @@ std::string each_left_out(const Study& study) {
 struct Sweep {
   std::string name;
   std::vector<double> values;
-  std::function<double&(Policy&)> member;
+  std::function<double(Policy&, double)> exchange;  ///< Sets it; returns what it was.
 };
 
 std::vector<Sweep> sweeps() {
   const auto suspect = [](Pattern pattern, std::vector<double> values) {
-    return Sweep{
-        std::string(name_of(pattern)) + " suspect", std::move(values),
-        [pattern](Policy& policy) -> double& { return bounds_of(policy, pattern).suspect; }};
+    return Sweep{std::string(name_of(pattern)) + " suspect", std::move(values),
+                 [pattern](Policy& policy, double value) {
+                   return std::exchange(bounds_of(policy, pattern).suspect, value);
+                 }};
   };
   const auto stuck = [](Pattern pattern, std::vector<double> values) {
     return Sweep{std::string(name_of(pattern)) + " stuck", std::move(values),
-                 [pattern](Policy& policy) -> double& { return bounds_of(policy, pattern).stuck; }};
+                 [pattern](Policy& policy, double value) {
+                   return std::exchange(bounds_of(policy, pattern).stuck, value);
+                 }};
   };
-  return {suspect(Pattern::repeated_calls, {1.5, 2, 2.5}),
-          stuck(Pattern::repeated_calls, {2, 2.25, 2.5, 2.75, 3, 3.5, 4.5}),
-          {"repeatedOf20",
-           {3, 3.5, 4, 4.5, 5, 6, 8},
-           [](Policy& policy) -> double& { return policy.repeated_of_20; }},
-          stuck(Pattern::same_call, {4, 5, 6}),
-          stuck(Pattern::same_failing_call, {4, 5, 6}),
-          stuck(Pattern::cycle_of_calls, {3, 4, 5}),
-          stuck(Pattern::same_error, {6, 8, 10}),
-          suspect(Pattern::nothing_new, {6, 8, 10}),
-          stuck(Pattern::nothing_new, {15, 25, 35}),
-          suspect(Pattern::restated_text, {4, 6, 8, 10, 12, 16}),
-          suspect(Pattern::same_failure, {3, 4, 5, 6, 8}),
-          suspect(Pattern::rephrased_calls, {3, 4, 5, 6, 8})};
+  return {
+      suspect(Pattern::repeated_calls, {1.5, 2, 2.5}),
+      stuck(Pattern::repeated_calls, {2, 2.25, 2.5, 2.75, 3, 3.5, 4.5}),
+      {"repeatedOf20",
+       {3, 3.5, 4, 4.5, 5, 6, 8},
+       [](Policy& policy, double value) { return std::exchange(policy.repeated_of_20, value); }},
+      stuck(Pattern::same_call, {4, 5, 6}),
+      stuck(Pattern::same_failing_call, {4, 5, 6}),
+      stuck(Pattern::cycle_of_calls, {3, 4, 5}),
+      stuck(Pattern::same_error, {6, 8, 10}),
+      suspect(Pattern::nothing_new, {6, 8, 10}),
+      stuck(Pattern::nothing_new, {15, 25, 35}),
+      suspect(Pattern::restated_text, {4, 6, 8, 10, 12, 16}),
+      suspect(Pattern::same_failure, {3, 4, 5, 6, 8}),
+      suspect(Pattern::rephrased_calls, {3, 4, 5, 6, 8})};
 }
 
-std::string each_threshold(const Study& study) {
-  std::string text = "\n## Each threshold at several values\n\n" + head_of("Threshold");
-  for (const auto& sweep : sweeps()) {
-    Policy usual;
-    const double chosen = sweep.member(usual);
+/// The constants of the rules that no setting changes.
+std::vector<Sweep> constants() {
+  using Weights = RepetitionWeights;
+  const auto real = [](const char* name, std::vector<double> values, double Weights::*member) {
+    return Sweep{name, std::move(values), [member](Policy& policy, double value) {
+                   return std::exchange(policy.weights.*member, value);
+                 }};
+  };
+  const auto whole = [](const char* name, std::vector<double> values, int Weights::*member) {
+    return Sweep{name, std::move(values), [member](Policy& policy, double value) {
+                   return static_cast<double>(
+                       std::exchange(policy.weights.*member, static_cast<int>(value)));
+                 }};
+  };
+  return {whole("R4 rounds compared", {4, 5, 6, 7, 8}, &Weights::window),
+          real("R4 repeated", {0.75, 1, 1.25}, &Weights::repeated_once),
+          real("R4 repeated more", {1, 1.5, 2}, &Weights::repeated_more),
+          real("R4 nearly repeated", {0, 0.5, 0.75, 1}, &Weights::nearly_once),
+          real("R4 nearly repeated more", {0, 0.75, 1, 1.5}, &Weights::nearly_more),
+          real("R4 fails alike", {0, 0.25, 0.5, 0.75}, &Weights::failed_alike),
+          real("R4 decay", {0.5, 0.75, 1}, &Weights::decay),
+          real("R4 similarity", {0.1, 0.2, 0.3, 0.4, 0.5}, &Weights::similar_min),
+          real("R4 after something new", {0.25, 0.5, 0.75, 1}, &Weights::tested_again),
+          real("R4 after something new, often", {0, 0.25, 0.5}, &Weights::tested_often),
+          real("R4 credit of a state", {0, 1.5, 3}, &Weights::credit),
+          whole("second pass over at least", {6, 8, 10, 12, 14, 16}, &Weights::pass_min),
+          real("R12 said before", {0.65, 0.7, 0.75, 0.8, 0.85}, &Weights::restated_share),
+          real("R12 new", {0.4, 0.5, 0.6}, &Weights::new_share),
+          whole("R13 rounds without the failure", {10, 20, 40}, &Weights::failure_rounds),
+          real("R14 similarity", {0.2, 0.3, 0.4, 0.5}, &Weights::rephrased_min),
+          whole("R11 a new round subtracts", {1, 2, 3}, &Weights::new_round_subtracts)};
+}
+
+std::string table_of(const Study& study, const std::string& title,
+                     const std::vector<Sweep>& sweeps) {
+  std::string text = "\n## Each " + title + " at several values\n\n";
+  text += head_of("Value of the " + title);
+  for (const auto& sweep : sweeps) {
     for (const double value : sweep.values) {
       Policy policy;
-      sweep.member(policy) = value;
+      const double chosen = sweep.exchange(policy, value);
       const auto name = sweep.name + " " + short_number(value);
       text += row_of(value == chosen ? "**" + name + "**" : name, study.judged(policy));
     }
@@ -319,7 +361,8 @@ std::string curve(const Study& study) {
 
 std::string study(std::vector<StudyRun> runs) {
   const Study all(std::move(runs));
-  return rules_beside_peers(all) + each_left_out(all) + each_threshold(all) + curve(all);
+  return rules_beside_peers(all) + each_left_out(all) + table_of(all, "threshold", sweeps()) +
+         table_of(all, "constant", constants()) + curve(all);
 }
 
 }  // namespace watchdog::monitor

@@ -16,10 +16,10 @@ struct StudyRun {
   std::vector<TraceLine> lines;
 };
 
-/// Folds all runs once for each variant of the policy, and returns tables in Markdown. They have
-/// the rules of peers, the sources, each rule left out, each threshold of the policy at several
-/// values, and the curve of early recall against alarms on successes. Intervals are by task.
-/// Deterministic.
+/// Folds all runs once for each variant of the policy, and returns tables in Markdown: the rules of
+/// peers, the sources, the splits, and each rule left out. Each threshold of the policy and each
+/// constant of the rules is tried at several values. The last table is the curve of early recall
+/// against alarms on successes. Intervals are by task. Deterministic.
 [[nodiscard]] std::string study(std::vector<StudyRun> runs);
 
 }  // namespace watchdog::monitor

@@ -117,6 +117,39 @@ struct Bounds {
   friend bool operator==(const Bounds&, const Bounds&) = default;
 };
 
+/// Constants of the rules of repetition, chosen on recorded runs. No setting, session or patch
+/// changes them: they are members of the policy so that a study can try other values. The page
+/// *Measurements of the detection* has the result of each.
+struct RepetitionWeights {
+  int window = 8;              ///< Latest rounds that a round is compared with; 1 … 8.
+  double repeated_once = 1.0;  ///< The same call and result, once in the window.
+  double repeated_more = 1.5;  ///< And more than once.
+  double nearly_once = 0.75;   ///< Other arguments, the same informative result.
+  double nearly_more = 1.0;    ///< And more than once.
+  /// The same call, failing with the same exit code but another text. Alone it is a suspicion at
+  /// most, because the number of failing tests may fall.
+  double failed_alike = 0.5;
+  double decay = 0.75;       ///< Subtracted by a round that repeats nothing.
+  double similar_min = 0.3;  ///< Similarity of the arguments of a near-repetition.
+  /// Factor for a repeat that follows something new: after an edit the same test is run again, and
+  /// may fail as before. Such repeats alone never confirm a loop.
+  double tested_again = 0.5;
+  double tested_often = 0.25;  ///< For the third time, and more.
+  /// A new state is worth more than an empty bucket: four rounds after it prove nothing yet.
+  double credit = 1.5;
+  int pass_min = 12;  ///< A pass over many things visits this number; a second pass is work.
+
+  /// A message of which so much was said before says little new. Below the other share most is new.
+  double restated_share = 0.75;
+  double new_share = 0.5;  ///< See restated_share.
+  int failure_rounds =
+      20;  ///< After as many rounds without it, a failure gives way to another one.
+  double rephrased_min = 0.3;   ///< Similarity of the arguments of requests that say the same.
+  int new_round_subtracts = 2;  ///< New rounds end a slow circle faster than old ones make it.
+
+  friend bool operator==(const RepetitionWeights&, const RepetitionWeights&) = default;
+};
+
 inline constexpr std::size_t tools_max = 64;  ///< Rules of tools in a policy, at most.
 
 /// Thresholds of one session. A plain value. No field ends a session: they change a label, start a
@@ -162,6 +195,7 @@ struct Policy {
   std::int64_t recovery_changes = 2;
   /// Rules of tools, by name. At most `tools_max`.
   std::map<std::string, ToolRule> tools{};
+  RepetitionWeights weights{};  ///< Constants; see there.
 
   /// Returns the default bounds.
   [[nodiscard]] static constexpr std::array<Bounds, pattern_count> default_patterns() {

@@ -271,8 +271,9 @@ class Repetition {
 
  private:
   void fold_step(Step step, ToolUse use, bool malformed, const Policy& policy);
-  void fold_graded(const Step& step, int visits, bool is_second_pass);
-  void fold_prose(const Marks& marks, Seq seq);
+  void fold_graded(const Step& step, int visits, bool is_second_pass,
+                   const RepetitionWeights& weights);
+  void fold_prose(const Marks& marks, Seq seq, const RepetitionWeights& weights);
   void complete_round(Seq seq, const Policy& policy);
   void forget_rounds();
   void quieten();

@@ -9,18 +9,8 @@
 namespace watchdog {
 namespace {
 
-/// A message of which so much was said before says little new. Below the other share most is new.
-constexpr double restated_share = 0.75;
-constexpr double new_share = 0.5;
 /// A shorter sample (of some 20 words) says nothing about a message.
 constexpr std::size_t prose_sample_min = 6;
-/// After as many rounds without it, a failure gives way to another one.
-constexpr std::int32_t failure_rounds_max = 20;
-
-/// Similarity of the arguments of two requests that say the same.
-constexpr double rephrased_min = 0.3;
-/// New rounds end a slow circle faster than old ones make it.
-constexpr std::int32_t new_round_subtracts = 2;
 
 }  // namespace
 
@@ -51,9 +41,10 @@ double ProseRepetition::add(const std::vector<std::uint32_t>& sample) {
 
 /// Signs that are too weak to count as a loop: paraphrased requests, slow circles, and failures
 /// that no work between them changes.
-void Repetition::fold_graded(const Step& step, int visits, bool is_second_pass) {
+void Repetition::fold_graded(const Step& step, int visits, bool is_second_pass,
+                             const RepetitionWeights& weights) {
   if (visits == 0) {
-    circling.shorten(new_round_subtracts);
+    circling.shorten(weights.new_round_subtracts);
   } else if (visits > 1 && !is_second_pass) {
     circling.extend(step.seq);
   }
@@ -67,7 +58,7 @@ void Repetition::fold_graded(const Step& step, int visits, bool is_second_pass) 
       same |= other.call == step.call;
       alike |= other.worded && other.tool == step.tool && other.call != step.call &&
                !other.shingles.empty() && !other_target(other, step) &&
-               similarity(other.shingles, step.shingles) >= rephrased_min;
+               similarity(other.shingles, step.shingles) >= weights.rephrased_min;
     }
     if (alike) {
       rephrased.extend(step.seq);
@@ -86,22 +77,22 @@ void Repetition::fold_graded(const Step& step, int visits, bool is_second_pass) 
   } else if (failure.call == call) {  // it passes, or fails in another way
     failure = {};
     if (failing) failure = {.call = call, .result = result, .times = {1, step.seq}};
-  } else if (failing && (failure.times.count < 2 || failure.since > failure_rounds_max)) {
+  } else if (failing && (failure.times.count < 2 || failure.since > weights.failure_rounds)) {
     failure = {.call = call, .result = result, .times = {1, step.seq}};
   }
 }
 
 /// A message with new text is work, even if nothing is done besides.
-void Repetition::fold_prose(const Marks& marks, Seq seq) {
+void Repetition::fold_prose(const Marks& marks, Seq seq, const RepetitionWeights& weights) {
   prose.before = prose.restated;
   if (marks.shingles.size() < prose_sample_min) return;
   const auto known = prose.add(marks.shingles);
-  if (known >= restated_share) {
+  if (known >= weights.restated_share) {
     prose.restated.extend(seq);
     return;
   }
   messages.any = {};
-  if (known < new_share) prose.restated.shorten(1);
+  if (known < weights.new_share) prose.restated.shorten(1);
 }
 
 }  // namespace watchdog

@@ -16,27 +16,8 @@
 namespace watchdog {
 namespace {
 
-// Weights of the window, chosen on recorded runs that people labelled. REPETITION.md beside this
-// file has the alternatives that were tried and their results.
-constexpr double repeated_once = 1.0;  ///< The same call and result, once in the window.
-constexpr double repeated_more = 1.5;  ///< And more than once.
-constexpr double nearly_once = 0.75;   ///< Other arguments, the same informative result.
-constexpr double nearly_more = 1.0;
-/// The same call, failing with the same exit code but another text. Alone it is a suspicion at
-/// most, because the number of failing tests may fall.
-constexpr double failed_alike = 0.5;
+/// The score that failures with the same exit code reach at most: a suspicion.
 constexpr double failed_alike_max = 2.5;
-constexpr double decay = 0.75;  ///< Subtracted by a step that repeats nothing.
-/// A pass visits this many things. At 8, one more labelled loop was only suspect.
-constexpr std::ptrdiff_t pass_min = 12;
-constexpr double similar_min = 0.3;  ///< Similarity of the arguments of a near-repetition.
-/// Factor for a repeat that follows something new: after an edit the same test is run again, and
-/// may fail as before. Such repeats alone never confirm a loop.
-constexpr double tested_again = 0.5;
-constexpr double tested_often = 0.25;  ///< For the third time, and more.
-/// A new state is worth more than an empty bucket: four rounds after it prove nothing yet.
-constexpr double credit = 1.5;
-
 constexpr std::size_t round_calls_max = 16;
 /// Replaces the result of every timed-out call, because their texts may differ.
 constexpr std::uint64_t timed_out = 0x74696D65642D6F75;
@@ -310,8 +291,10 @@ struct Likeness {
 };
 
 /// Counts the steps in the window that a step repeats, or nearly repeats.
-void compare_with_window(const std::vector<Step>& steps, const Step& step, Likeness& like) {
-  for (std::size_t back = 1; back <= std::min(steps.size(), Repetition::compared_max); ++back) {
+void compare_with_window(const std::vector<Step>& steps, const Step& step,
+                         const RepetitionWeights& weights, Likeness& like) {
+  const auto window = std::min(static_cast<std::size_t>(weights.window), Repetition::compared_max);
+  for (std::size_t back = 1; back <= std::min(steps.size(), window); ++back) {
     const Step& other = steps[steps.size() - back];
     if (!other.same_result(step)) continue;
     if (other.call == step.call) {
@@ -319,20 +302,21 @@ void compare_with_window(const std::vector<Step>& steps, const Step& step, Liken
       like.echo |= back == 1;
     } else if (other.tool == step.tool && step.informative && step.result != 0 &&
                !step.shingles.empty() && !other.shingles.empty() && !other_target(other, step) &&
-               similarity(other.shingles, step.shingles) >= similar_min) {
+               similarity(other.shingles, step.shingles) >= weights.similar_min) {
       ++like.similar;
       like.echo |= back == 1;
     }
   }
 }
 
-Likeness likeness_of(const std::vector<Step>& steps, const Step& step) {
+Likeness likeness_of(const std::vector<Step>& steps, const Step& step,
+                     const RepetitionWeights& weights) {
   Likeness like;
   const Step* before = steps.empty() ? nullptr : &steps.back();
   like.same_call = before != nullptr && before->call == step.call;
   like.failed_again = before != nullptr && before->failed && step.failed;
   like.echo = like.same_call && like.failed_again;
-  compare_with_window(steps, step, like);
+  compare_with_window(steps, step, weights, like);
   // It follows something new; or does so again and again, and half of what lies between is new.
   const auto match = std::find_if(steps.rbegin(), steps.rend(), [&](const Step& other) {
     return other.call == step.call && other.same_result(step);
@@ -341,7 +325,7 @@ Likeness likeness_of(const std::vector<Step>& steps, const Step& step) {
   like.between = like.seen ? match - steps.rbegin() : 0;
   // A pass over many things: it was new then, and since then nothing was repeated.
   const auto is_repeated = [](const Step& other) { return other.weight > 0; };
-  like.revisit = like.seen ? like.between >= pass_min && !match->again &&
+  like.revisit = like.seen ? like.between >= weights.pass_min && !match->again &&
                                  std::none_of(steps.rbegin(), match, is_repeated)
                            : std::none_of(steps.begin(), steps.end(), is_repeated);
   const auto new_ones = std::count_if(steps.rbegin(), steps.rbegin() + like.between,
@@ -354,15 +338,15 @@ Likeness likeness_of(const std::vector<Step>& steps, const Step& step) {
 }
 
 /// Returns the amount that a step adds to the score.
-double score_of(const Likeness& like) {
+double score_of(const Likeness& like, const RepetitionWeights& weights) {
   if (like.equal > 0) {
-    const double evidence = like.equal > 1 ? repeated_more : repeated_once;
+    const double evidence = like.equal > 1 ? weights.repeated_more : weights.repeated_once;
     if (!like.follows_new) return evidence;
-    return evidence * (like.equal > 1 ? tested_often : tested_again);
+    return evidence * (like.equal > 1 ? weights.tested_often : weights.tested_again);
   }
-  if (like.same_call && like.failed_again) return repeated_once;
-  if (like.similar > 0) return like.similar > 1 ? nearly_more : nearly_once;
-  return like.alike ? failed_alike : 0;
+  if (like.same_call && like.failed_again) return weights.repeated_once;
+  if (like.similar > 0) return like.similar > 1 ? weights.nearly_more : weights.nearly_once;
+  return like.alike ? weights.failed_alike : 0;
 }
 
 /// Keeps a step as the newest one; older ones give way, or lose the samples of their arguments.
@@ -387,7 +371,8 @@ void Repetition::fold_step(Step step, ToolUse use, bool malformed, const Policy&
   const bool is_new = visits == 0;
   if (use == ToolUse::poll && !is_new) return;  // it waits on purpose
   const Step* before = steps.empty() ? nullptr : &steps.back();
-  const auto like = likeness_of(steps, step);
+  const auto& weights = policy.weights;
+  const auto like = likeness_of(steps, step, weights);
   // A second pass over many things, after all of them were seen, is work: it proves nothing. A
   // failure that comes again does not belong to such a pass.
   const bool failing = step.failed || step.exit_code != 0;
@@ -395,7 +380,7 @@ void Repetition::fold_step(Step step, ToolUse use, bool malformed, const Policy&
   const bool same_call = like.same_call;
   const bool failed_again = like.failed_again;
   echo = like.echo;
-  evidence = score_of(like);
+  evidence = score_of(like, weights);
 
   step.again = like.seen || evidence > 0;
   if (step.again && !is_second_pass && loop.count == 0) {
@@ -403,7 +388,7 @@ void Repetition::fold_step(Step step, ToolUse use, bool malformed, const Policy&
     loop = {.count = static_cast<std::int32_t>(lap) + 1, .first = (steps.rbegin() + lap)->seq};
   }
   if (like.seen && !is_second_pass)
-    step.weight = like.follows_new ? static_cast<float>(tested_again) : 1.0F;
+    step.weight = like.follows_new ? static_cast<float>(weights.tested_again) : 1.0F;
   if (use == ToolUse::paging) {
     evidence /= 2;
     step.weight /= 2;
@@ -411,7 +396,7 @@ void Repetition::fold_step(Step step, ToolUse use, bool malformed, const Policy&
   if (like.alike) {
     score = std::max(score, std::min(score + evidence, failed_alike_max));
   } else {
-    score = evidence > 0 ? score + evidence : std::max(std::min(score, 0.0), score - decay);
+    score = evidence > 0 ? score + evidence : std::max(std::min(score, 0.0), score - weights.decay);
   }
 
   if (step.again && (!is_second_pass || loop.count > 0)) {
@@ -441,7 +426,7 @@ void Repetition::fold_step(Step step, ToolUse use, bool malformed, const Policy&
   } else if (!is_second_pass) {
     barren.extend(step.seq);
   }
-  fold_graded(step, visits, is_second_pass);
+  fold_graded(step, visits, is_second_pass, weights);
   rounds.add(combined(step.call, step.result), step.seq, 2, Cycle::period_max);
   messages = {};
   before_answer = {};
@@ -484,7 +469,7 @@ void Repetition::fold_state(const Marks& marks, Seq seq, const Policy& policy) {
   if (!novel) return;
   state_seq = seq;
   begin_anew();
-  score = -credit;
+  score = -policy.weights.credit;
   recover(2, policy);
 }
 
@@ -520,7 +505,7 @@ void Repetition::fold_message(std::string_view role, const Marks* marks, Seq seq
   if (is_printed || (marks != nullptr && !marks->informative && !is_model(role))) {
     messages.any = {};
   } else if (marks != nullptr) {
-    fold_prose(*marks, seq);
+    fold_prose(*marks, seq, policy.weights);
   }
   for (int hit = 0; marks != nullptr && hit < marks->text_repeats; ++hit)
     messages.text_repeats.extend(seq);
@@ -613,7 +598,7 @@ Finding Repetition::finding(const Policy& policy) const {
     int in_a_row = 0;
     for (const auto& step : steps) {
       repeated += step.weight;
-      if (step.weight > tested_again) ++in_a_row;
+      if (step.weight > static_cast<float>(policy.weights.tested_again)) ++in_a_row;
     }
     if (steps.back().again && repeated >= policy.repeated_of_20 && in_a_row >= 2 &&
         found.level != Level::stuck) {
