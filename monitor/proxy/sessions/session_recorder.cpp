@@ -4,31 +4,26 @@
 #include "proxy/sessions/session_recorder.h"
 
 #include <algorithm>
-#include <deque>
-#include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "codec/json.h"
-#include "facts/digest.h"
 #include "ingest/hook_answer.h"
-#include "judge/text_loop.h"
-#include "llm/answer_stream.h"
-#include "llm/limit_end.h"
 #include "llm/model_request.h"
 #include "llm/provider.h"
 #include "privacy/content.h"
 #include "process/process_sample.h"
+#include "proxy/sessions/answer_owners.h"
 #include "proxy/sessions/attribution.h"
 #include "proxy/sessions/conversation.h"
+#include "proxy/sessions/open_exchange.h"
 #include "proxy/sessions/refusal.h"
+#include "proxy/sessions/session_memory.h"
 #include "watchdog/history.h"
 #include "watchdog/reasons.h"
 #include "watchdog/repetition.h"
@@ -59,7 +54,6 @@ Report said(ReportKind kind, std::string name = {}, std::string content = {}) {
 /// of its latest tries. After a limit with an end, this time begins at that end.
 constexpr Millis retry_wait{60'000};
 constexpr int retry_wait_gaps = 3;
-constexpr std::size_t error_bytes_max = 16U << 10U;
 
 std::string in_seconds(Millis time) {
   return std::to_string((time.count() + 999) / 1'000) + " s";
@@ -71,74 +65,42 @@ bool is_coding_agent(std::string_view agent) {
   return agent == "claude-code" || agent == "codex" || agent == "gemini-cli" || agent == "opencode";
 }
 
-/// The memory of a session.
-struct SessionMemory {
-  SessionSpec spec;
-  Conversation conversation;
-  std::int64_t requests = 0;
-  double tokens = 0;                ///< Of all answers that are over.
-  double tokens_reported = 0;       ///< Running totals never fall.
-  std::vector<std::uint64_t> open;  ///< Exchanges.
-  WallTime beat_at{};
-  bool has_tools = false;                   ///< It offered some.
-  std::optional<ProcessFacts> process{};    ///< Its agent's, as reported.
-  std::optional<ProcessFacts> once_seen{};  ///< Asked once; maybe it does nothing else.
-  std::string waits_for{};                  ///< As reported because of its latest requests.
-  bool is_closing = false;                  ///< Its client said that this is the last request.
-  bool is_over = false;                     ///< And that was answered.
-  /// The latest requests came to nothing: since when, why, and how far apart they were.
-  std::optional<WallTime> refused_at{};
-  std::string refused_why{};
-  std::string_view refused_reason{};  ///< One of reasons.h.
-  Millis refused_gap{};
-  Millis refused_pause{};  ///< The server takes no request before.
-  std::list<std::string>::iterator place;
-};
+/// `memory`: of its session; null: not known.
+bool is_of_helper(const ModelRequest& request, const Attribution& from,
+                  const SessionMemory* memory) {
+  if (request.is_helper || from.helper) return true;
+  if (!request.readable || request.has_tools || !is_coding_agent(from.agent)) return false;
+  // The beginning of its conversation does not show whose helper it is.
+  return memory != nullptr ? memory->has_tools : from.by == AttributedBy::opening;
+}
 
-/// An exchange that is not over.
-struct OpenExchange {
-  std::string session;
-  std::string server;                 ///< Its URL; empty: unknown.
-  std::optional<WallTime> reached{};  ///< When the server accepted it.
-  std::uint64_t thread = 0;
-  bool final = false;
-  std::optional<ProcessFacts> process{};
-  bool restarts = false;   ///< The session had ended with its process.
-  bool helps = false;      ///< Of a helper: the agent does not wait for the answer.
-  bool is_tunnel = false;  ///< A WebSocket: its requests are not known.
-  int status = 0;
-  bool is_read = true;  ///< The answer can be read, and all of it was.
-  bool waits = false;   ///< The session was reported to wait because of it.
-  std::optional<Millis> retry_after{};
-  std::optional<WallTime> limit_end{};  ///< As its headers say.
-  std::string error_body{};             ///< The beginning, if `status` is an error.
-  std::int64_t pieces = 0;
-  std::optional<AnswerStream> answer;
-  std::unique_ptr<TextLoop> loop;
-  int text_repeats = 0;              ///< Reported ones.
-  std::optional<Evidence> evidence;  ///< As reported last,
-  std::string why;                   ///< with this reason,
-  WallTime evidence_at{};            ///< and when.
-  WallTime evidence_since{};         ///< When it was reported first.
-};
+Report call_report(const ToolRequest& call) {
+  auto report = said(ReportKind::tool_call, call.name, call.arguments);
+  report.call_id = call.id;
+  return report;
+}
+
+std::string name_of_request(std::uint64_t number) {
+  return "request-" + std::to_string(number);
+}
 
 }  // namespace
 
 struct SessionRecorder::State {
   Options options;
-  std::unordered_map<std::string, SessionMemory> memories;
-  std::list<std::string> by_use;  ///< The latest first.
+  SessionMemories memories;
   std::map<std::uint64_t, OpenExchange> exchanges;
-  mutable std::mutex owning;
-  std::unordered_map<std::uint64_t, std::string> owners;  ///< Sessions, by digests of answers' ids.
-  std::deque<std::uint64_t> owned;                        ///< The same, the oldest first.
+  AnswerOwners owners;
   std::set<std::string> refused;  ///< Sessions whose latest request came to nothing.
 
   // Reports of the present call.
   std::vector<Batch> batches;
   WallTime now{};
 
-  explicit State(Options given) : options(std::move(given)) {}
+  explicit State(Options given)
+      : options(std::move(given)),
+        memories(options.sessions_max),
+        owners(answers_per_session * options.sessions_max) {}
 
   void say(const std::string& session, Report report) {
     report.at = now;
@@ -152,50 +114,6 @@ struct SessionRecorder::State {
     batches.back().reports.push_back(std::move(report));
   }
 
-  SessionMemory& memory_of(const std::string& session, const Attribution& from,
-                           const std::string& model, const std::string& server,
-                           const std::string& origin) {
-    if (const auto found = memories.find(session); found != memories.end()) {
-      by_use.splice(by_use.begin(), by_use, found->second.place);
-      return found->second;
-    }
-    for (auto at = by_use.end(); memories.size() >= options.sessions_max && at != by_use.begin();) {
-      --at;
-      if (!memories.at(*at).open.empty()) continue;
-      memories.erase(*at);
-      at = by_use.erase(at);
-    }
-    by_use.push_front(session);
-    auto& memory = memories[session];
-    memory.place = by_use.begin();
-    memory.spec.parent = from.parent;
-    memory.spec.agent = first_characters(from.agent, label_bytes_max / 4);
-    memory.spec.labels = {{"via", "proxy"}, {"attributed_by", std::string(name_of(from.by))}};
-    if (!origin.empty())
-      memory.spec.labels["process"] = "unknown: its requests come from " + origin;
-    if (!server.empty())
-      memory.spec.labels["server"] = redact(first_characters(server, label_bytes_max / 4));
-    if (!from.client.empty()) memory.spec.labels["client"] = from.client;
-    if (!model.empty())
-      memory.spec.labels["model"] = redact(first_characters(model, label_bytes_max / 4));
-    return memory;
-  }
-
-  void remember_answer(const std::string& id, const std::string& session) {
-    const std::lock_guard guard(owning);
-    if (id.empty() || !owners.insert_or_assign(digest_of(id), session).second) return;
-    owned.push_back(digest_of(id));
-    if (owned.size() <= answers_per_session * options.sessions_max) return;
-    owners.erase(owned.front());
-    owned.pop_front();
-  }
-
-  [[nodiscard]] std::string owner_of(std::string_view answer) const {
-    const std::lock_guard guard(owning);
-    const auto found = owners.find(digest_of(answer));
-    return found == owners.end() ? std::string() : found->second;
-  }
-
   // Heartbeats.
 
   /// Returns the totals of the session's requests so far.
@@ -205,24 +123,15 @@ struct SessionRecorder::State {
     double tokens = memory.tokens;
     for (const auto number : memory.open) {
       const auto& exchange = exchanges.at(number);
-      tokens += tokens_of(exchange);
-      if (!exchange.answer) continue;
-      read += static_cast<double>(exchange.answer->heard().prompt_read);
-      prompt += static_cast<double>(exchange.answer->heard().prompt_tokens);
+      tokens += exchange.tokens();
+      read += static_cast<double>(exchange.heard().prompt_read);
+      prompt += static_cast<double>(exchange.heard().prompt_tokens);
     }
     memory.tokens_reported = std::max(memory.tokens_reported, tokens);
     Counters counters{{"tokens", memory.tokens_reported}};
     if (read > 0) counters.emplace_back("prompt_read", read);
     if (prompt > 0) counters.emplace_back("prompt_tokens", prompt);
     return counters;
-  }
-
-  static double tokens_of(const OpenExchange& exchange) {
-    const auto pieces = exchange.is_read && exchange.answer ? 0 : exchange.pieces;
-    if (!exchange.answer) return static_cast<double>(pieces);
-    const auto& heard = exchange.answer->heard();
-    const auto reported = heard.output_tokens > 0 ? heard.output_tokens : heard.pieces;
-    return static_cast<double>(std::max(reported, pieces));
   }
 
   void beat(const std::string& session, SessionMemory& memory, Source source, std::string phase,
@@ -247,20 +156,20 @@ struct SessionRecorder::State {
   }
 
   // One exchange.
+
   void begin(std::uint64_t number, const ExchangeBegan& began) {
     const auto request = model_request_from(began.method, began.target,
                                             began.body ? std::string_view(*began.body) : "");
-    const auto owner = [this](std::string_view answer) { return owner_of(answer); };
+    const auto owner = [this](std::string_view answer) { return owners.owner_of(answer); };
     const auto from =
         attribution_of(began, request ? &*request : nullptr, owner, options.session_of_trace);
     if (!request && from.by > AttributedBy::native) return;
-    const auto known = memories.find(from.session);
-    const bool helps =
-        request && is_of_helper(*request, from, known == memories.end() ? nullptr : &known->second);
+    const auto* known = memories.find(from.session);
+    const bool helps = request && is_of_helper(*request, from, known);
     // Helpers alone do not make a session.
-    if (helps && known == memories.end()) return;
-    auto& memory = memory_of(from.session, from, request ? request->model : std::string(),
-                             began.server, is_loopback(began.peer) ? std::string() : began.peer);
+    if (helps && known == nullptr) return;
+    auto& memory = memories.of(from.session, from, request ? request->model : std::string(),
+                               began.server, is_loopback(began.peer) ? std::string() : began.peer);
     if (!request && began.is_tunnel) begin_tunnel(number, from.session, memory);
     if (!request) return beat(from.session, memory, Source::relay, {});
 
@@ -310,15 +219,6 @@ struct SessionRecorder::State {
                       "are not seen here; the agent's hooks can report them"));
   }
 
-  /// `memory`: of its session; null: not known.
-  static bool is_of_helper(const ModelRequest& request, const Attribution& from,
-                           const SessionMemory* memory) {
-    if (request.is_helper || from.helper) return true;
-    if (!request.readable || request.has_tools || !is_coding_agent(from.agent)) return false;
-    // The beginning of its conversation does not show whose helper it is.
-    return memory != nullptr ? memory->has_tools : from.by == AttributedBy::opening;
-  }
-
   /// Requests of the agent itself are under way.
   [[nodiscard]] bool asks(const SessionMemory& memory) const {
     return std::ranges::any_of(memory.open,
@@ -340,12 +240,6 @@ struct SessionRecorder::State {
       say(session, said(ReportKind::state_change, "input", news.words));
     if (news.compacted) say(session, said(ReportKind::compaction));
     if (news.repeated) say(session, said(ReportKind::retry));
-  }
-
-  static Report call_report(const ToolRequest& call) {
-    auto report = said(ReportKind::tool_call, call.name, call.arguments);
-    report.call_id = call.id;
-    return report;
   }
 
   void report_process(const std::string& session, const ProcessFacts& process) {
@@ -389,29 +283,11 @@ struct SessionRecorder::State {
     say(exchange.session, std::move(report));
   }
 
-  void record(OpenExchange& exchange, const AnswerBegan& began) {
-    exchange.status = began.status;
-    exchange.retry_after = began.retry_after;
-    exchange.limit_end = began.limit_end;
-    const auto& coding = began.content_encoding;
-    exchange.is_read = coding.empty() || coding == "identity";
-    if (!exchange.is_read) return;
-    exchange.loop = std::make_unique<TextLoop>();
-    exchange.answer.emplace(
-        began.status, began.content_type,
-        [loop = exchange.loop.get()](std::string_view text) { (void)loop->feed(text); });
-  }
-
   void record(OpenExchange& exchange, const AnswerPiece& piece) {
-    ++exchange.pieces;
-    auto& memory = memories.at(exchange.session);
-    if (exchange.answer && exchange.is_read) {
-      exchange.answer->feed(piece.bytes);
-      if (is_error(exchange.status))
-        exchange.error_body.append(piece.bytes, 0, error_bytes_max - exchange.error_body.size());
-      if (!exchange.helps) report_text_repetitions(exchange, {});
-    }
-    if (!exchange.helps) beat_if_due(exchange.session, memory);
+    exchange.feed(piece.bytes);
+    if (exchange.helps) return;
+    if (exchange.answer && exchange.is_read) report_text_repetitions(exchange, {});
+    beat_if_due(exchange.session, memories.at(exchange.session));
   }
 
   /// Reports the ones that were not reported, after the text's last piece.
@@ -448,15 +324,6 @@ struct SessionRecorder::State {
     if (is_busy(evidence.state)) memories.at(exchange.session).waits_for.clear();
   }
 
-  /// Returns when the client may try again; nothing: the server does not say it.
-  [[nodiscard]] std::optional<WallTime> end_of_wait(const OpenExchange& exchange,
-                                                    std::string_view what) const {
-    if (exchange.limit_end) return exchange.limit_end;
-    if (exchange.retry_after) return now + *exchange.retry_after;
-    if (what != wait_reports::quota && what != wait_reports::overload) return std::nullopt;
-    return limit_end_in_body(exchange.error_body, now);
-  }
-
   void wait(OpenExchange& exchange, std::string_view what, const std::string& why) {
     if (std::exchange(exchange.waits, true)) return;
     auto& memory = memories.at(exchange.session);
@@ -470,7 +337,7 @@ struct SessionRecorder::State {
     if (exchange.retry_after)
       memory.refused_why += "; the server asks for a pause of " + in_seconds(*exchange.retry_after);
     auto report = said(ReportKind::wait, std::string(what), memory.refused_why);
-    report.until = end_of_wait(exchange, what);
+    report.until = exchange.end_of_wait(what, now);
     if (what != backend) report.provider = provider_of_url(exchange.server);
     memory.refused_pause = report.until ? *report.until - now : Millis{0};
     memory.refused_reason = reason_of_refusal(what, exchange.status, exchange.reached.has_value());
@@ -485,16 +352,15 @@ struct SessionRecorder::State {
   /// Ends waits of clients that were refused and do not ask again.
   void notice_given_up() {
     for (auto at = refused.begin(); at != refused.end();) {
-      const auto found = memories.find(*at);
-      const bool waits =
-          found != memories.end() && !found->second.waits_for.empty() && found->second.refused_at;
-      if (waits && !has_given_up(*at, found->second)) {
+      auto* memory = memories.find(*at);
+      const bool waits = memory != nullptr && !memory->waits_for.empty() && memory->refused_at;
+      if (waits && !has_given_up(*at, *memory)) {
         ++at;
         continue;
       }
       if (waits) {
-        found->second.waits_for.clear();
-        found->second.refused_at.reset();
+        memory->waits_for.clear();
+        memory->refused_at.reset();
       }
       at = refused.erase(at);
     }
@@ -524,50 +390,16 @@ struct SessionRecorder::State {
     return true;
   }
 
-  static std::string name_of_request(std::uint64_t number) {
-    return "request-" + std::to_string(number);
-  }
-
-  /// Why an answer is incomplete.
-  struct Fault {
-    std::string text;  ///< For people; empty: it is none.
-    std::string_view
-        waits_for{};  ///< The subject of the session's wait because of it; empty: none.
-  };
-  static Fault fault_of(const OpenExchange& exchange, const ExchangeEnded& ended) {
-    static const ObservedAnswer none;
-    const auto& heard = exchange.answer ? exchange.answer->heard() : none;
-    // Some clients hang up as soon as they have read that this is all.
-    const bool all_said = exchange.is_read && heard.complete && heard.error.empty() &&
-                          (ended.how == How::client_gone || ended.how == How::lost);
-    if (ended.how != How::answered && !all_said) {
-      return {.text = ended.message.empty() ? std::string(name_of(ended.how)) : ended.message,
-              .waits_for = ended.how == How::client_gone || ended.how == How::stopped ||
-                                   ended.how == How::denied
-                               ? std::string_view()
-                               : backend};
-    }
-    if (is_error(exchange.status)) {
-      return {.text = "HTTP " + std::to_string(exchange.status) +
-                      (heard.error.empty() ? "" : ": " + heard.error),
-              .waits_for = wait_after_refusal(exchange.status, heard.error)};
-    }
-    if (!heard.error.empty()) return {.text = heard.error};
-    const bool broke_off = exchange.is_read && heard.begun && !heard.complete && !heard.lost;
-    if (!broke_off) return {};
-    return {.text = "the answer broke off before its end", .waits_for = backend};
-  }
-
   void end(std::uint64_t number, OpenExchange& exchange, const ExchangeEnded& ended) {
     const std::string session = exchange.session;
     auto& memory = memories.at(session);
     if (exchange.answer) exchange.answer->end();
     if (exchange.helps) return end_helper(number, exchange, ended);
     if (exchange.answer && exchange.is_read) report_text_repetitions(exchange, "\n");
-    const auto fault = fault_of(exchange, ended);
+    const auto fault = exchange.fault(ended);
     // It will be found dead, in the middle of this.
     if (ended.client_died && exchange.process) report_process(session, *exchange.process);
-    auto heard = exchange.answer ? exchange.answer->heard() : ObservedAnswer{};
+    auto heard = exchange.heard();
     const bool is_whole = fault.text.empty() && exchange.is_read && heard.complete && !heard.lost;
     if (!is_whole) heard.calls.clear();
     using Answer = Conversation::Answer;
@@ -578,14 +410,14 @@ struct SessionRecorder::State {
     // With what it cost, before anything says that it is over.
     if (heard.calls.empty()) beat(session, memory, Source::relay, {});
     if (is_whole) report_answer(exchange, memory, heard);
-    if (is_whole) remember_answer(heard.id, session);
+    if (is_whole) owners.remember(heard.id, session);
     if (!fault.text.empty() && ended.how != How::stopped && ended.how != How::denied)
       say(session, said(ReportKind::message, ended.how == How::client_gone ? "client" : "server",
                         fault.text));
     if (!fault.waits_for.empty()) wait(exchange, fault.waits_for, fault.text);
     if (fault.text.empty()) memory.refused_at.reset();
 
-    memory.tokens += tokens_of(exchange);
+    memory.tokens += exchange.tokens();
     memory.is_closing |= exchange.final;
     std::erase(memory.open, number);
     const bool closes = !asks(memory) && std::exchange(memory.is_closing, false);
@@ -618,7 +450,7 @@ struct SessionRecorder::State {
   /// like a denied request.
   void end_helper(std::uint64_t number, const OpenExchange& exchange, const ExchangeEnded& ended) {
     auto& memory = memories.at(exchange.session);
-    memory.tokens += tokens_of(exchange);
+    memory.tokens += exchange.tokens();
     if (exchange.is_tunnel && ended.how == How::denied) {
       say(exchange.session, cancelled_end(ended.cancel));
       memory.waits_for.clear();
@@ -665,7 +497,7 @@ std::vector<Batch> SessionRecorder::record(Observation observation) {
     exchange.reached = state.now;
     state.see_process(exchange);
   } else if (const auto* answer = std::get_if<AnswerBegan>(&observation.what)) {
-    state.record(exchange, *answer);
+    exchange.begin_answer(*answer);
     state.resume_if_accepted(number, exchange);
   } else if (const auto* piece = std::get_if<AnswerPiece>(&observation.what)) {
     state.record(exchange, *piece);
@@ -682,7 +514,7 @@ std::vector<Batch> SessionRecorder::record(Observation observation) {
 }
 
 std::string SessionRecorder::owner_of(std::string_view answer) const {
-  return state_->owner_of(answer);
+  return state_->owners.owner_of(answer);
 }
 
 std::vector<Batch> SessionRecorder::beat(WallTime now) {
