@@ -372,12 +372,13 @@ std::set<int> Store::State::Alerts::valid_shards() {
   return shards;
 }
 
-/// In order, those that no other monitor sends now.
+/// In order, those that no other monitor sends now. The claims of a monitor that is gone are void.
 std::vector<Store::State::Alerts::Waiting> Store::State::Alerts::unsent(std::string_view channel) {
   auto& query = log_.sql(
       "SELECT d.alert, a.session, a.message FROM deliveries d JOIN alerts a ON a.id = d.alert "
-      "WHERE d.channel = ? AND d.state = 'pending' AND a.told_tick IS NOT NULL AND (d.claimed_by "
-      "IS NULL OR d.claimed_by = ? OR d.claimed_until_ms <= ?) ORDER BY d.alert LIMIT ?");
+      "WHERE d.channel = ?1 AND d.state = 'pending' AND a.told_tick IS NOT NULL AND (d.claimed_by "
+      "IS NULL OR d.claimed_by = ?2 OR d.claimed_until_ms <= ?3 OR NOT EXISTS (SELECT 1 FROM "
+      "monitors m WHERE m.name = d.claimed_by AND m.until_ms > ?3)) ORDER BY d.alert LIMIT ?4");
   const ResetLater later(query);
   query.bind(1, channel).bind(2, std::string_view(log_.monitor_name));
   query.bind(3, log_.turn_clock.count()).bind(4, waiting_max);
@@ -399,7 +400,8 @@ bool Store::State::Alerts::claim_all(std::string_view channel, std::span<const s
   auto& take = log_.sql(
       "UPDATE deliveries SET claimed_by = ?1, claimed_until_ms = ?2 WHERE channel = ?3 AND alert = "
       "ANY(?4) AND state = 'pending' AND (claimed_by IS NULL OR claimed_by = ?1 OR "
-      "claimed_until_ms <= ?5) RETURNING alert");
+      "claimed_until_ms <= ?5 OR NOT EXISTS (SELECT 1 FROM monitors m WHERE m.name = claimed_by "
+      "AND m.until_ms > ?5)) RETURNING alert");
   const ResetLater later(take);
   take.bind(1, std::string_view(log_.monitor_name)).bind(2, (log_.turn_clock + time).count());
   take.bind(3, channel).bind_numbers(4, ids).bind(5, log_.turn_clock.count());

@@ -17,7 +17,8 @@ class Sharing {
   [[nodiscard]] bool holds(int shard) const noexcept;
 
   /// Returns the next alerts to send to a channel, as StoreReader::next_message does. On a server
-  /// only those of sessions that this process judges; for `time` no other process gets them.
+  /// only those of sessions that this process judges. No other process gets them for `time`, or
+  /// until this one has not renewed its leases in time.
   [[nodiscard]] Result<std::vector<Alert>> claim_message(std::string_view channel, bool single,
                                                          Millis time);
 
