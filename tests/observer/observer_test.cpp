@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "support/manual_clock.h"
 #include "support/reports.h"
@@ -425,6 +426,40 @@ TEST_F(Watching, snapshots_bound_what_a_restart_reads) {
   const auto folded = store.reader().fold(*row);
   EXPECT_EQ(folded->history.state_changes, 5'000);
   EXPECT_EQ(folded->history.seq, row->head);
+}
+
+TEST_F(Watching, the_tally_is_that_of_the_sessions_whatever_happened) {
+  std::mt19937 random(test::random_seed());
+  const auto pick = [&](std::size_t count) { return random() % count; };
+  Store store = open();
+  auto observer = watch(store);
+  constexpr int sessions = 12;
+  std::set<std::string> seen;
+  for (int round = 0; round < 200; ++round) {
+    const Report waits{.kind = ReportKind::wait, .name = pick(2) == 0 ? "approval" : "build"};
+    const Report call{.kind = ReportKind::tool_call, .name = "shell", .content = "{}"};
+    const Report all[] = {change(), beat(), waits,    call,
+                          call,     call,   ending(), ending(OutcomeKind::failed)};
+    const auto session = "s" + std::to_string(pick(sessions));
+    (void)say(store, session, {all[pick(std::size(all))]});
+    if (pick(10) == 0) {
+      ASSERT_TRUE(store.erase({.sessions = {session}, .running_too = true}).ok());
+      observer->forget(store.drain_dropped());
+    }
+    if (pick(20) == 0) {
+      observer.reset();
+      observer = watch(store);
+    }
+    pass(*observer, Millis{1'000} * (pick(8) == 0 ? pick(40) : 1));
+    Tally counted;
+    for (int at = 0; at < sessions; ++at) {
+      if (const auto found = observer->find("s" + std::to_string(at))) counted.add(found->judged);
+    }
+    const auto tally = to_json(observer->tally());
+    ASSERT_EQ(tally, to_json(counted)) << "seed " << test::random_seed() << " round " << round;
+    seen.insert(tally);
+  }
+  EXPECT_GT(seen.size(), 10U);
 }
 
 TEST_F(Watching, open_turns_are_listed_those_of_the_newest_session_first) {

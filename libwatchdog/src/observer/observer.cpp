@@ -164,7 +164,7 @@ std::vector<std::string> Observer::ended_waits(WallTime from, WallTime by) const
 
 Tally Observer::tally() const {
   const std::lock_guard guard(state_->mutex);
-  return TallyExchange::own(*state_);
+  return state_->tallies.own;
 }
 
 Tally Observer::tally_of_others() const {

@@ -54,8 +54,20 @@ struct Tally {
   std::array<std::int64_t, std::size(Names<SessionState>::all)> states{};
   std::int64_t blocked_on_people = 0;  ///< Of those that wait and are blocked.
 
+  /// The numbers to which one session belongs.
+  struct Part {
+    Lifecycle lifecycle{};
+    HealthKind health{};
+    SessionState state{};
+    bool is_blocked_on_people = false;
+    friend bool operator==(const Part&, const Part&) = default;
+  };
+  /// Nothing: it ended.
+  [[nodiscard]] static std::optional<Part> part_of(const Case& judged);
+
   void add(const Case& judged);
   void add(const Tally& other);
+  void add(const Part& part, std::int64_t count = 1);
 };
 
 /// As monitors that share a database show it to each other.

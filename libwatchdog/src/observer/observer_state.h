@@ -26,14 +26,15 @@ namespace watchdog {
 
 /// The numbers of sessions that monitors on one server show each other.
 struct Observer::TallyExchange {
-  Tally others{};  ///< Under the mutex.
+  Tally own{};  ///< Of all entries. Under the mutex, as the next one.
+  Tally others{};
   bool others_changed = true;
   Instant others_at{};      ///< When they were read.
   bool own_changed = true;  ///< Since it was made for the others.
   Instant shown_at{};       ///< When that was.
 
-  /// REQUIRES: the observer's mutex, or its thread.
-  [[nodiscard]] static Tally own(const State& state);
+  /// Moves a session from the numbers in which it is counted to the present ones.
+  void count(std::optional<Tally::Part>& counted, std::optional<Tally::Part> present);
   /// Makes the own tally for the others, if it is time; the next conclusions take it along.
   void show(State& state);
   Result<void> exchange(State& state);
@@ -65,7 +66,8 @@ struct Observer::State {
     std::shared_ptr<const Description> description;
     WallTime created{};
     std::int32_t since_snapshot = 0;
-    Instant queued = never;  ///< Its earliest place in the queue of due sessions.
+    std::optional<Tally::Part> counted{};  ///< In the tally.
+    Instant queued = never;                ///< Its earliest place in the queue of due sessions.
   };
 
   /// Entries are found by their own ids.
@@ -242,6 +244,7 @@ struct Observer::State {
   /// After an entry took events or time passed for it.
   void settle(SessionKey session, Entry& entry, bool changed) {
     note_family(session, entry);
+    tallies.count(entry.counted, Tally::part_of(entry.judged));
     if (!entry.judged.history.notes->turns->empty()) {
       with_turns.insert(session);
     } else if (!with_turns.empty()) {
@@ -347,6 +350,7 @@ struct Observer::State {
       with_turns.clear();
       may_wait.clear();
       entries.clear();
+      tallies.own = {};
     }
     due = {};
     changes.clear();
@@ -397,6 +401,7 @@ struct Observer::State {
   void forget(SessionKey session) {
     const auto gone = entries.find(session);
     if (gone == entries.end()) return;
+    tallies.count(gone->second.counted, {});
     by_id.erase(&gone->second);
     with_turns.erase(session);
     looked.erase(session);
@@ -410,7 +415,6 @@ struct Observer::State {
   /// Writes down what was concluded, in one transaction, and lets ended sessions go.
   Result<void> keep() {
     if (changes.empty() && to_keep.empty()) return {};
-    tallies.own_changed = true;
     tallies.show(*this);
     Conclusions verdicts{.transitions = changes,
                          .alerts = options.alerts ? &*options.alerts : nullptr};

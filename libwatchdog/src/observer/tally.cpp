@@ -8,7 +8,7 @@
 namespace watchdog {
 namespace {
 
-/// A monitor counts its sessions for the others at most this often, and reads theirs at least so.
+/// A monitor shows its numbers to the others at most this often, and reads theirs at least so.
 constexpr Millis tally_every{100};
 constexpr Millis others_every{1'000};
 
@@ -32,13 +32,25 @@ bool read_counts(const nlohmann::json& array, std::array<std::int64_t, size>& co
 
 }  // namespace
 
-void Tally::add(const Case& judged) {
+std::optional<Tally::Part> Tally::part_of(const Case& judged) {
   const auto lifecycle = judged.history.lifecycle;
-  if (is_end(lifecycle)) return;
+  if (is_end(lifecycle)) return std::nullopt;
   const auto state = standing_of(judged, WallTime{}).state;
-  ++healths[static_cast<std::size_t>(lifecycle)][static_cast<std::size_t>(judged.health.kind)];
-  ++states[static_cast<std::size_t>(state)];
-  if (lifecycle == Lifecycle::waiting && state == SessionState::needs_input) ++blocked_on_people;
+  return Part{.lifecycle = lifecycle,
+              .health = judged.health.kind,
+              .state = state,
+              .is_blocked_on_people =
+                  lifecycle == Lifecycle::waiting && state == SessionState::needs_input};
+}
+
+void Tally::add(const Part& part, std::int64_t count) {
+  healths[static_cast<std::size_t>(part.lifecycle)][static_cast<std::size_t>(part.health)] += count;
+  states[static_cast<std::size_t>(part.state)] += count;
+  if (part.is_blocked_on_people) blocked_on_people += count;
+}
+
+void Tally::add(const Case& judged) {
+  if (const auto part = part_of(judged)) add(*part);
 }
 
 void Tally::add(const Tally& other) {
@@ -76,10 +88,13 @@ std::optional<Tally> tally_from_json(const std::string& text) {
   return tally;
 }
 
-Tally Observer::TallyExchange::own(const State& state) {
-  Tally tally{};
-  for (const auto& [session, entry] : state.entries) tally.add(entry.judged);
-  return tally;
+void Observer::TallyExchange::count(std::optional<Tally::Part>& counted,
+                                    std::optional<Tally::Part> present) {
+  if (counted == present) return;
+  if (counted) own.add(*counted, -1);
+  if (present) own.add(*present);
+  counted = present;
+  own_changed = true;
 }
 
 void Observer::TallyExchange::show(State& state) {
@@ -87,7 +102,7 @@ void Observer::TallyExchange::show(State& state) {
   if (!own_changed || !state.is_shared() || now - shown_at < tally_every) return;
   shown_at = now;
   own_changed = false;
-  Sharing(state.store).set_tally(to_json(own(state)));
+  Sharing(state.store).set_tally(to_json(own));
 }
 
 Result<void> Observer::TallyExchange::exchange(State& state) {
