@@ -3,7 +3,8 @@
 // that loses the connection during its COMMIT can see in its next turn whether that happened. Ticks
 // and leases follow a time line that never goes back: where the server's clock did, the line goes
 // on from the newest turn. A new day has a part of its own: a table that is made and then attached,
-// which stops nobody.
+// which stops nobody. A monitor may run when a newer one brings the tables to another major
+// version: from then on it writes nothing, so each turn looks at the version.
 #include "postgres/server.h"
 
 #include <random>
@@ -25,8 +26,10 @@ constexpr std::chrono::seconds bytes_kept{30};
 constexpr int lock_tries_max = 100;
 constexpr int busy_ms_writing = 5'000;
 constexpr int busy_ms_reading = 60'000;
-constexpr const char* wall_sql =
-    "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";
+/// Of a turn that has begun: what a monitor with newer tables committed before is seen.
+constexpr const char* wall_and_version_sql =
+    "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT), (SELECT value FROM meta "
+    "WHERE key = 'schema')";
 constexpr const char* clock_sql =
     "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) + coalesce(offset_ms, 0) "
     "FROM turn WHERE one = 1";
@@ -100,13 +103,13 @@ std::int64_t PgServer::version() {
   return number("SELECT value FROM meta WHERE key = 'schema'");
 }
 
-void PgServer::refuse_version(std::int64_t version) const {
+void PgServer::refuse_version(std::int64_t version, ErrorCode code) const {
   if (version / 1000 == tables_major) return;
-  throw SqlFailure{Error{ErrorCode::conflict,
-                         "database " + connection_.url() + ": its schema is version " +
-                             std::to_string(version / 1000) + "." + std::to_string(version % 1000) +
-                             "; this program works with version " + std::to_string(tables_major) +
-                             ". Use a newer program or another database"}};
+  throw SqlFailure{
+      Error{code, "database " + connection_.url() + ": its schema is version " +
+                      std::to_string(version / 1000) + "." + std::to_string(version % 1000) +
+                      "; this program works with version " + std::to_string(tables_major) +
+                      ". Use a newer program or another database"}};
 }
 
 void PgServer::check_tables() {
@@ -135,6 +138,8 @@ void PgServer::bring_up_to_date() {
   if (found >= newest) return;
   connection_.run("BEGIN");
   try {
+    // Monitors of the older version are between two turns while the tables change.
+    if (found != 0) connection_.run("LOCK TABLE turn IN ACCESS EXCLUSIVE MODE");
     if (found == 0) {
       connection_.run("CREATE SCHEMA IF NOT EXISTS watchdog");
       found = version();  // others may have been quicker
@@ -223,8 +228,10 @@ ServerTurn PgServer::lock_turn() {
       if (own_number_->step()) turn.own_number = own_number_->integer(0);
       own_number_->reset();
     }
-    connection_.send(wall_sql);
-    turn.wall = Millis{number_in(connection_.receive(), 0)};
+    connection_.send(wall_and_version_sql);
+    const auto present = connection_.receive();
+    turn.wall = Millis{number_in(present, 0)};
+    refuse_version(number_in(present, 1), ErrorCode::unavailable);
     turn.clock = line_.advance(turn.wall);
     turn.server_came_back = std::exchange(came_back_, false);
     return turn;

@@ -35,7 +35,7 @@ class PgServer final : public StoreServer {
 
  private:
   [[nodiscard]] std::int64_t version();
-  void refuse_version(std::int64_t version) const;
+  void refuse_version(std::int64_t version, ErrorCode code = ErrorCode::conflict) const;
   void bring_up_to_date();
   [[nodiscard]] ServerTurn lock_turn();
   void make_part(std::int64_t part);
