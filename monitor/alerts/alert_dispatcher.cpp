@@ -103,7 +103,7 @@ struct AlertDispatcher::State {
   static Millis now() { return system_clock().since_boot(); }
 
   Result<std::vector<Alert>> next() {
-    if (backend.claims_alerts()) return claim();
+    if (backend.is_on_server()) return claim();
     const auto found = std::make_shared<std::promise<Result<std::vector<Alert>>>>();
     backend.read(
         [this, found](StoreReader& reader) {
@@ -207,7 +207,7 @@ struct AlertDispatcher::State {
       wait_until(Clock::now() + unrung_look_every, true);
     } else if (Clock::now() < try_at) {
       wait_until(std::min(try_at, Clock::now() + unrung_look_every), true);
-    } else if (!backend.claims_alerts() || now() + options.timeout <= claimed_until) {
+    } else if (!backend.is_on_server() || now() + options.timeout <= claimed_until) {
       deliver(std::move(*alerts));
     }  // else this process slept, and another monitor may have sent it meanwhile
   }

@@ -6,6 +6,11 @@
 namespace watchdog::monitor {
 namespace {
 
+constexpr std::string_view remains_on_server =
+    "The rows are deleted. The files of PostgreSQL hold their bytes until VACUUM frees the room "
+    "and "
+    "later rows overwrite it. The write-ahead log and backups hold them until you delete those.";
+
 Erasure erasure_of(ForgetRequest request) {
   return {.sessions = std::move(request.sessions),
           .ended_before = request.ended_before,
@@ -22,7 +27,10 @@ void forget(const CallPtr& call, ForgetRequest request) {
                         out.open_object().field("forgotten", forgotten).key("sessions");
                         out.open_array();
                         for (const auto& session : *erased) out.value(session);
-                        out.close_array().close_object();
+                        out.close_array();
+                        if (forgotten && !erased->empty() && call->backend.is_on_server())
+                          out.field("remains", remains_on_server);
+                        out.close_object();
                         call->reply(json_response(out));
                       });
 }

@@ -26,10 +26,10 @@ static int backup(const BackupOptions& options) {
         {ErrorCode::invalid,
          "a database of PostgreSQL is backed up by its own tools, while monitors go on: "
          "pg_dump --schema=watchdog --format=custom --file=" +
-             options.file.string() + " " + database.string() +
-             ". pg_restore brings it back. An SQLite file with all sessions is made by: "
-             "watchdog-monitor copy --from " +
-             database.string() + " --to FILE"});
+             shell_word(options.file.string()) + " " + shell_word(database.string()) +
+             ". pg_restore brings it back. An SQLite file with all sessions is made, while no "
+             "monitor runs, by: watchdog-monitor copy --from " +
+             shell_word(database.string()) + " --to FILE"});
   }
   auto reader = StoreReader::open(database);
   if (!reader) return complain(reader.error());

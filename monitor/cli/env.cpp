@@ -75,17 +75,6 @@ std::string with_url(std::string_view text, const std::string& url) {
   return made;
 }
 
-/// Returns the text as one word of a shell.
-std::string quoted(const std::string& text) {
-  constexpr std::string_view plain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:@%+,=-[]";
-  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string made = "'";
-  for (const auto letter : text)
-    made += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return made + "'";
-}
-
 int env(const EnvOptions& options) {
   auto url = Endpoint::address_of(options.endpoint).server;
   if (url.empty()) {
@@ -100,7 +89,7 @@ int env(const EnvOptions& options) {
   for (const auto& variable : setup.variables) {
     const auto value = with_url(variable.value, url);
     variables[std::string(variable.name)] = value;
-    text += "export " + std::string(variable.name) + "=" + quoted(value) + "\n";
+    text += "export " + std::string(variable.name) + "=" + shell_word(value) + "\n";
   }
   const auto piece = with_url(setup.text, url);
   if (options.json) {

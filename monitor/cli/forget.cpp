@@ -75,13 +75,14 @@ static int forget(const ForgetOptions& options) {
   for (const auto& session : said["sessions"])
     print_line("forgotten: " + terminal_line(session.get<std::string>()));
   if (said["sessions"].empty()) print_line("no session to forget");
+  if (said.contains("remains")) note(said["remains"].get<std::string>(), false);
   return exit_done;
 }
 
 void add_forget(CommandLine& line) {
   const auto options = std::make_shared<ForgetOptions>();
   auto* command = line.app.add_subcommand(
-      "forget", "Delete ended sessions from the database so that no byte remains");
+      "forget", "Delete ended sessions from the database so that no byte remains in its file");
   command->add_option("session", options->sessions, "Session ids");
   command
       ->add_option("--ended-before", options->ended_days,

@@ -47,9 +47,9 @@ class Backend {
   /// `count_max`; with `id` only those of that id.
   [[nodiscard]] virtual Result<std::vector<ActiveTurn>> turns(std::size_t count_max,
                                                               std::string_view id) = 0;
-  /// True: other monitors may send alerts, so each message is claimed before; see
-  /// Sharing::claim_message.
-  [[nodiscard]] virtual bool claims_alerts() const { return false; }
+  /// True: the database is on a server. Other monitors may send alerts, so each message is claimed
+  /// before, see Sharing::claim_message. And bytes of erased rows stay where its operator has them.
+  [[nodiscard]] virtual bool is_on_server() const { return false; }
   /// How many sessions have not ended.
   [[nodiscard]] virtual Result<Tally> tally() = 0;
   /// Takes sessions out of the file, see Store::erase, and what artifacts they have beside it;
@@ -119,6 +119,7 @@ class FileBackend final : public Backend {
              std::function<void(Result<void>)> done) override;
   void read(std::function<void(StoreReader&)> work, std::function<void(Error)> failed) override;
   [[nodiscard]] std::vector<ChannelStatus> channels() const override { return {}; }
+  [[nodiscard]] bool is_on_server() const override { return store_ && store_->is_on_server(); }
   [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
   [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,
                                                     std::size_t count_max) override;

@@ -520,7 +520,7 @@ bool StoreThread::is_shared() const {
   return state_->shared.load();
 }
 
-bool StoreThread::claims_alerts() const {
+bool StoreThread::is_on_server() const {
   return state_->on_server;
 }
 

@@ -55,7 +55,7 @@ class StoreThread final : public Backend {
   [[nodiscard]] std::optional<Watched> watched(std::string_view session) const override;
   [[nodiscard]] Result<Tally> tally() override;
   [[nodiscard]] bool is_shared() const override;
-  [[nodiscard]] bool claims_alerts() const override;
+  [[nodiscard]] bool is_on_server() const override;
   [[nodiscard]] Result<std::vector<Child>> children(std::string_view session,
                                                     std::size_t count_max) override;
   [[nodiscard]] Result<std::vector<ActiveTurn>> turns(std::size_t count_max,

@@ -72,6 +72,16 @@ void print(const std::string& text) {
   write(stdout, safe_text(text));
 }
 
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view plain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:@%+,=-[]";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string made = "'";
+  for (const auto letter : text)
+    made += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return made + "'";
+}
+
 void print_line(const std::string& text) {
   const auto safe = safe_text(text);
   const bool is_one = safe.find('\n') == std::string::npos;

@@ -15,6 +15,8 @@ namespace watchdog::monitor {
 [[nodiscard]] std::string safe_text(std::string_view text);
 /// The same in one line: line feeds and tabs become spaces.
 [[nodiscard]] std::string safe_line(std::string_view text);
+/// The text as one word of a shell, for command lines that people copy.
+[[nodiscard]] std::string shell_word(const std::string& text);
 
 /// To standard output.
 void print(const std::string& text);
