@@ -12,14 +12,16 @@ import sys
 import tempfile
 import urllib.request
 
+from postgres import Postgres
+
 METRIC = re.compile(r"\bwatchdog_[a-z_]+")
 
 
-def said_by(monitor):
+def said_by(monitor, database=None):
     """What a monitor tells that has a session, and the ids that must not be in it."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("WATCHDOG_", "OPENAI_"))}
-        command = [monitor, "serve", "--db", f"{folder}/w.db", "--port", "0", "--config", ""]
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("WATCHDOG_", "OPENAI_"))} | {"HOME": folder}
+        command = [monitor, "serve", "--db", database or f"{folder}/w.db", "--port", "0", "--config", ""]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
             try:
                 url = process.stdout.readline().split()[-1]
@@ -83,6 +85,9 @@ def main():
 
     text = said_by(options.monitor)
     told = families_of(text)
+    server = Postgres()
+    told |= {name: labels for name, labels in families_of(said_by(options.monitor, server.url())).items() if name not in told}
+    server.stop()
     tool("check", "metrics", input=text)
     rules = options.packaging / "prometheus"
     tool("check", "rules", str(rules / "rules.yml"))
