@@ -42,6 +42,8 @@ def percentiles(times):
 class Postgres:
     """A server in a temporary directory, as an unprivileged user, on a socket of its own."""
 
+    INITDB = ()  # more options
+
     def __init__(self, settings=(), environment=None):
         if not PROGRAMS:
             sys.exit("there is no PostgreSQL on this machine: install the package postgresql, as scripts/test does")
@@ -59,7 +61,7 @@ class Postgres:
 
     def initialize(self):
         subprocess.run([f"{PROGRAMS}/initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
-                        "--locale=C.UTF-8", "--no-sync"], check=True, stdout=subprocess.DEVNULL, cwd="/", **self.user)
+                        "--locale=C.UTF-8", "--no-sync", *self.INITDB], check=True, stdout=subprocess.DEVNULL, cwd="/", **self.user)
 
     def start(self):
         command = [f"{PROGRAMS}/postgres", "-D", self.data, "-k", self.folder.name]
@@ -180,6 +182,7 @@ class Hook(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), self.Handler)
         self.daemon_threads = True
         self.came = []
+        self.hanging = set()  # paths of which no request is answered
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def settings(self, path):
@@ -194,6 +197,9 @@ class Hook(http.server.ThreadingHTTPServer):
 
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            self.server.came.append((self.path.strip("/"), body))
+            path = self.path.strip("/")
+            self.server.came.append((path, body))
+            while path in self.server.hanging:
+                time.sleep(0.05)
             self.send_response(204)
             self.end_headers()
