@@ -487,6 +487,39 @@ TEST_F(SharedServer, a_monitor_that_lives_sends_what_it_claimed_although_it_judg
   EXPECT_GE(second->claim().size(), 5U) << "a claim ends, too";
 }
 
+/// A machine on which all takes thirty times as long.
+class SlowMachine final : public Clock {
+ public:
+  explicit SlowMachine(const Clock& before) : since_(before.since_boot()) {}
+  Millis since_boot() const noexcept override {
+    return since_ +
+           30 * std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now() - begun_);
+  }
+  WallTime wall() const noexcept override { return WallTime{1'700'000'000'000ms + since_boot()}; }
+  std::string boot_id() const override { return "manual"; }
+
+ private:
+  Millis since_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
+
+TEST_F(SharedServer, a_monitor_keeps_its_leases_while_it_reads_many_sessions) {
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
+  constexpr std::size_t count = 2'000;
+  std::vector<Batch> batches;
+  for (std::size_t session = 0; session < count; ++session)
+    batches.push_back({.session = "s" + std::to_string(session), .reports = {change()}});
+  ASSERT_TRUE(monitor()->store.append(batches).ok());
+  const SlowMachine clock(clock_);
+  auto store = Store::open({.database = Postgres::shared().url(), .clock = &clock});
+  ASSERT_TRUE(store.ok()) << store.error().message;
+  auto judge = Observer::start(*store, {});
+  ASSERT_TRUE(judge.ok()) << judge.error().message;
+  for (int look = 0; look < 4; ++look) ASSERT_TRUE((*judge)->look().ok());
+  EXPECT_EQ((*judge)->watched(), count);
+  EXPECT_LE(store->shares().step_downs, 1) << "it reads them again and again";
+}
+
 TEST_F(SharedServer, each_knows_how_many_sessions_all_judge) {
   ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
   const auto first = monitor();

@@ -59,6 +59,9 @@ struct Observer::State {
   /// process. Other sessions wait meanwhile, and a stalled machine affects all its sessions at
   /// once.
   static constexpr int processes_max = 64;
+  /// About how long a turn on a server lasts in which time passes for sessions. The other sessions
+  /// wait for the next look. Other writers wait, and details of trouble take some round trips each.
+  static constexpr std::chrono::milliseconds expiry_max{300};
 
   struct Entry {
     Case judged;
@@ -263,7 +266,8 @@ struct Observer::State {
 
   // Sharing with other monitors; see shared_store.cpp.
   Result<HeldShards::Change> renew_leases();
-  Result<void> renew_when_due();
+  /// Returns true if this monitor judges other sessions since then.
+  Result<bool> renew_when_due();
   void see_foreign(const Event& event);
   Result<void> pass_on_foreign();
   [[nodiscard]] const Foreign* foreign_session(SessionKey session);
@@ -361,6 +365,10 @@ struct Observer::State {
     if (!transition) return transition.error();
     foreign_transition = *transition;
     for (const auto session : *sessions) {
+      // Many sessions take longer than a lease lasts.
+      const auto moved = renew_when_due();
+      if (!moved) return moved.error();
+      if (*moved) return reload();
       if (!store.owns(session)) continue;
       if (auto loaded = load(session); !loaded) return loaded.error();
       if (to_keep.size() < piece_events) continue;
@@ -500,7 +508,7 @@ struct Observer::State {
 
   /// Notes that the observer is there, and an absence if it was away for too long.
   Result<void> arrive() {
-    if (auto renewed = renew_when_due(); !renewed) return renewed;
+    if (const auto renewed = renew_when_due(); !renewed) return renewed.error();
     const auto now = store.now();
     const auto away = now - last_look;
     auto absent = away > options.late_max ? Result<bool>(true) : missed_some(now);
@@ -520,11 +528,16 @@ struct Observer::State {
     std::vector<Batch> gone;
     // While no other process can append, the events are all that happened up to now.
     auto done = store.alone([&]() -> Result<void> {
+      const auto begun = std::chrono::steady_clock::now();
       if (auto caught = catch_up(); !caught) return caught;
       for (const auto session : sessions) {
         Entry* entry = entry_of(session);
         if (entry == nullptr) continue;
         const std::lock_guard guard(mutex);
+        if (!name.empty() && std::chrono::steady_clock::now() - begun > expiry_max) {
+          enqueue(session, *entry);
+          continue;
+        }
         const auto before = changes.size();
         entry->judged.expire(now, changes, &details);
         if (auto facts = process_gone(*entry, now)) gone.push_back(std::move(*facts));

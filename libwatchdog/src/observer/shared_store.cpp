@@ -21,17 +21,18 @@ Result<HeldShards::Change> Observer::State::renew_leases() {
   return change;
 }
 
-Result<void> Observer::State::renew_when_due() {
-  if (name.empty() || store.now() - leases_at < Sharing(store).renewal_wait()) return {};
+Result<bool> Observer::State::renew_when_due() {
+  if (name.empty() || store.now() - leases_at < Sharing(store).renewal_wait()) return false;
   const auto change = renew_leases();
   if (!change) return change.error();
-  if (change->empty()) return {};
+  if (change->empty()) return false;
   incomplete = true;
   // It lost shards while it was away: others judged meanwhile.
   if (!change->lost.empty()) last_look = store.now();
-  if (change->gained.empty()) return {};
+  if (change->gained.empty()) return true;
   const auto told = store.append_observer({lease_for + lease_renewed_every});
-  return told ? Result<void>{} : told.error();
+  if (!told) return told.error();
+  return true;
 }
 
 const Observer::State::Foreign* Observer::State::foreign_session(SessionKey session) {

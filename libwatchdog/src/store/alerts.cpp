@@ -74,15 +74,11 @@ Alert alert_from(const Statement& row) {
   return alert;
 }
 
-}  // namespace
+constexpr std::string_view state_columns =
+    "trouble, word, reason, since_tick, at_ms, blocked_tick, episode_tick, told, acknowledged, "
+    "snoozed_tick, changes, flapping";
 
-std::optional<AlertState> Store::State::Alerts::state_of(SessionKey session) {
-  auto& query = log_.sql(
-      "SELECT trouble, word, reason, since_tick, at_ms, blocked_tick, episode_tick, told, "
-      "acknowledged, snoozed_tick, changes, flapping FROM alert_states WHERE session = ?");
-  const ResetLater later(query);
-  query.bind(1, session);
-  if (!query.step()) return std::nullopt;
+AlertState state_from(const Statement& query) {
   AlertState state{.trouble = named<AlertCause>(query.text(0)),
                    .word = query.text(1),
                    .reason = query.text(2),
@@ -100,6 +96,30 @@ std::optional<AlertState> Store::State::Alerts::state_of(SessionKey session) {
   }
   if (state.changes.empty()) state.flapping = false;
   return state;
+}
+
+}  // namespace
+
+std::optional<AlertState> Store::State::Alerts::state_of(SessionKey session) {
+  if (const auto known = fetched_.find(session); known != fetched_.end()) return known->second;
+  auto& query =
+      log_.sql("SELECT " + std::string(state_columns) + " FROM alert_states WHERE session = ?");
+  const ResetLater later(query);
+  query.bind(1, session);
+  return query.step() ? std::optional(state_from(query)) : std::nullopt;
+}
+
+void Store::State::Alerts::fetch_states(const Conclusions& verdicts) {
+  if (log_.server == nullptr) return;
+  for (const auto& transition : verdicts.transitions) fetched_.try_emplace(transition.session);
+  for (const auto* judged : verdicts.snapshots) fetched_.try_emplace(judged->session);
+  std::vector<std::int64_t> sessions;
+  for (const auto& [session, none] : fetched_) sessions.push_back(session);
+  auto& query = log_.sql("SELECT " + std::string(state_columns) +
+                         ", session FROM alert_states WHERE session = ANY(?)");
+  const ResetLater later(query);
+  query.bind_numbers(1, sessions);
+  while (query.step()) fetched_[query.integer(12)] = state_from(query);
 }
 
 void Store::State::Alerts::put_state(SessionKey session, const AlertState& state, Instant due) {
@@ -127,6 +147,7 @@ void Store::State::Alerts::put_state(SessionKey session, const AlertState& state
       .bind(13, changes.text())
       .bind(14, state.flapping ? 1 : 0);
   row.run();
+  if (const auto known = fetched_.find(session); known != fetched_.end()) known->second = state;
 }
 
 void Store::State::Alerts::keep_state(SessionKey session, const AlertState& state, Instant at,
@@ -135,6 +156,7 @@ void Store::State::Alerts::keep_state(SessionKey session, const AlertState& stat
   auto& forget = log_.sql("DELETE FROM alert_states WHERE session = ?");
   forget.bind(1, session);
   forget.run();
+  if (const auto known = fetched_.find(session); known != fetched_.end()) known->second.reset();
 }
 
 Instant Store::State::Alerts::next_due() {
@@ -152,6 +174,11 @@ Instant Store::State::Alerts::next_due() {
 void Store::State::Alerts::notice(const Conclusions& verdicts) {
   const auto& rules = *verdicts.alerts;
   made_.clear();
+  struct Forgotten {
+    decltype(fetched_)& states;
+    ~Forgotten() { states.clear(); }
+  } const later{fetched_};
+  fetch_states(verdicts);
   for (const auto& transition : verdicts.transitions) {
     auto condition = condition_of(transition.health.kind, rules, transition.wait);
     condition.reason = transition.reason;

@@ -576,6 +576,7 @@ Result<std::int64_t> StoreReader::version() {
 /// conclude otherwise, the last one is added.
 void StoreReader::State::add_unwritten(std::vector<Transition>& concluded, const Case& judged,
                                        std::vector<Transition>& changes) {
+  if (concluded.empty()) return;
   auto& newest = prepared(
       "SELECT seq, tick_ms, health FROM transitions WHERE session = ? ORDER BY id DESC LIMIT 1");
   const ResetLater later(newest);

@@ -96,6 +96,8 @@ struct Store::State {
     [[nodiscard]] bool claim_all(std::string_view channel, std::span<const std::int64_t> ids,
                                  Millis time);
     [[nodiscard]] std::optional<AlertState> state_of(SessionKey session);
+    /// On a server, where each question is a round trip: asks for the states of all at once.
+    void fetch_states(const Conclusions& verdicts);
     void put_state(SessionKey session, const AlertState& state, Instant due);
     void keep_state(SessionKey session, const AlertState& state, Instant at,
                     const AlertRules& rules);
@@ -104,7 +106,8 @@ struct Store::State {
     void send_together(const std::vector<std::int64_t>& ids, const std::string& parent, Instant at);
 
     State& log_;
-    std::vector<std::int64_t> made_;  ///< Of the transaction under way.
+    std::vector<std::int64_t> made_;  ///< Of the transaction under way, as the next one.
+    std::unordered_map<SessionKey, std::optional<AlertState>> fetched_;
   };
 
   /// Drops what is old or too much, in bounded pieces.
