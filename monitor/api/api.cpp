@@ -56,8 +56,8 @@ Response full_store(const Request& /*request*/) {
 
 struct Route {
   Method method;
-  std::string_view path;  ///< `:id` stands for a session, check, turn, agent or folder; `:tool` for
-                          ///< what is in it.
+  std::string_view path;  ///< `:id`: a session, check, turn, trace, agent or folder; `:tool`: what
+                          ///< is in it.
   std::optional<Scope> scope;  ///< The permission that a caller needs; empty: none.
   void (*answer)(const CallPtr&);
   std::string_view query{};          ///< Names of its parameters, a blank between two; `*`: any.
@@ -100,6 +100,7 @@ constexpr std::array routes{
     Route{Method::post, "v1/logs", Scope::report, post_logs, "*", {}, full_for_otlp},
     Route{Method::post, "v1/traces", Scope::report, post_traces, "*", {}, full_for_otlp},
     Route{Method::post, "v1/metrics", Scope::report, post_metrics, "*", {}, full_for_otlp},
+    Route{Method::get, "api/autonomous/traces/:id", Scope::report, get_trace},
     Route{Method::post, "mcp", Scope::read, serve_mcp, "", {}, full_store, Scope::report},
     Route{Method::get, "mcp", Scope::read, serve_mcp, "", {}, full_store, Scope::report},
     Route{Method::del, "mcp", Scope::read, serve_mcp, "", {}, full_store, Scope::report},

@@ -12,6 +12,7 @@
 #include "api/routes.h"
 #include "ingest/gzip.h"
 #include "ingest/otlp.h"
+#include "ingest/trace_parent.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -199,6 +200,26 @@ void post_traces(const CallPtr& call) {
 
 void post_metrics(const CallPtr& call) {
   post_otlp(call, OtlpSignal::metrics);
+}
+
+void get_trace(const CallPtr& call) {
+  const auto trace = std::exchange(call->id, {});
+  if (!is_trace_id(trace))
+    return call->reply(error_response(
+        Error{ErrorCode::malformed, "a trace is 32 hexadecimal digits in lower case", "trace"}));
+  call->id = call->telemetry->session_of_trace(trace);
+  const Error unknown{ErrorCode::not_found, "no telemetry of this trace names a session", "trace"};
+  if (call->id.empty()) return call->reply(error_response(unknown));
+  // A session that is erased is not named any more.
+  reading(call, [call, unknown](StoreReader& reader) {
+    const auto row = reader.session(call->id);
+    if (!row && row.error().code == ErrorCode::not_found)
+      return call->reply(error_response(unknown));
+    if (!row) return call->reply(error_response(row.error()));
+    JsonWriter out;
+    out.open_object().field("sessionId", call->id).close_object();
+    call->reply(json_response(out));
+  });
 }
 
 }  // namespace watchdog::monitor

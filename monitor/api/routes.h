@@ -36,6 +36,8 @@ void post_hook(const CallPtr& call);
 void post_logs(const CallPtr& call);
 void post_traces(const CallPtr& call);
 void post_metrics(const CallPtr& call);
+/// The session that telemetry of a trace names.
+void get_trace(const CallPtr& call);
 /// The answer while the store is full. Exporters only send again after some statuses.
 [[nodiscard]] Response full_for_otlp(const Request& request);
 

@@ -1,6 +1,7 @@
 // The client's messages pass whether or not a monitor can be reached: reports have a thread of
 // their own. A session that the agent names is the agent's: nothing here begins or ends it. Without
-// such a name the proxy has a session of its own.
+// such a name the call belongs to the session of its trace, else to one that the proxy has of its
+// own.
 #include <signal.h>
 
 #include <algorithm>
@@ -42,7 +43,8 @@ constexpr const char* mcp_proxy_footer =
     "asks the one at the URL (streamable HTTP). All messages pass unchanged. Each call of a tool "
     "is reported to the agent's session: "
     "--session, $WATCHDOG_SESSION, the session that opencode and Codex name with the call, "
-    "$CLAUDE_CODE_SESSION_ID, else a session of its own.\n"
+    "$CLAUDE_CODE_SESSION_ID, else a session of its own. Telemetry of the call's trace "
+    "(_meta.traceparent) is surer than the last.\n"
     "\n"
     "A call may take as long as it moves: its progress rises, the server sends messages, or its "
     "task changes. While the server's processes use CPU or disks, the deadline is put off up to "
@@ -66,38 +68,43 @@ class CallSessions {
 
   [[nodiscard]] bool has_own() const { return fixed_.empty() && usual_.empty(); }
 
-  void add(CallReports& reports, const std::string& session, const std::string& client,
+  void add(CallReports& reports, const mcp::CallOwner& named, const std::string& client,
            Report report, std::size_t open) {
-    const auto& owner = !fixed_.empty()    ? fixed_
-                        : !session.empty() ? session
-                        : !usual_.empty()  ? usual_
-                                           : own_;
+    const auto& owner = !fixed_.empty()          ? fixed_
+                        : !named.session.empty() ? named.session
+                        : !usual_.empty()        ? usual_
+                                                 : own_;
     SessionSpec spec{.agent = client.empty() ? "mcp-client" : client,
                      .labels = {{"via", "mcp-proxy"}, {"tool_server", name_}}};
     if (const auto valid = check(spec); !valid) spec.agent = "mcp-client";
     if (owner != own_) return reports.add(owner, spec, std::move(report));
-    if (!std::exchange(has_begun_, true)) {
+    using Part = CallReports::Part;
+    const bool is_end = report.kind == ReportKind::tool_result ||
+                        report.kind == ReportKind::tool_timeout || is_failure(report.kind);
+    const auto call = report.call_id;
+    if (report.kind == ReportKind::tool_call && !has_begun_) {
+      has_begun_ = named.trace.empty();
       Report start;
       start.kind = ReportKind::start;
       start.detail = this_process();
-      reports.add(own_, spec, std::move(start));
+      reports.add_own(own_, spec, std::move(start), {Part::begin, call, named.trace});
     }
     spec_ = spec;
-    const bool is_end = report.kind == ReportKind::tool_result || is_failure(report.kind);
-    reports.add(own_, spec, std::move(report));
+    reports.add_own(own_, spec, std::move(report),
+                    {is_end ? Part::call_end : Part::call, call, named.trace});
     if (!is_end || open > 0) return;
     Report idle;
     idle.kind = ReportKind::idle;
-    reports.add(own_, spec, std::move(idle));
+    reports.add_own(own_, spec, std::move(idle), {.part = Part::rest});
   }
 
   /// The client is gone, and with it a session that only the proxy reports.
   void end(CallReports& reports) {
-    if (!has_begun_) return;
+    if (!has_own()) return;
     Report report;
     report.kind = ReportKind::end;
     report.detail = Outcome{.stated = false};
-    reports.add(own_, spec_, std::move(report));
+    reports.add_own(own_, spec_, std::move(report), {.part = CallReports::Part::end});
   }
 
  private:
@@ -106,7 +113,7 @@ class CallSessions {
   std::string usual_;
   std::string own_;
   SessionSpec spec_;
-  bool has_begun_ = false;
+  bool has_begun_ = false;  ///< For sure.
 };
 
 std::optional<Millis> millis_of(double seconds) {
@@ -180,9 +187,9 @@ static int mcp_proxy(McpProxyOptions options) {
   {
     CallReports reports(options.endpoint, "mcp",
                         [](const std::string& words) { print_error("watchdog: " + words + "\n"); });
-    const CallSink sink = [&](const std::string& session, const std::string& client, Report report,
+    const CallSink sink = [&](const mcp::CallOwner& owner, const std::string& client, Report report,
                               std::size_t open) {
-      sessions.add(reports, session, client, std::move(report), open);
+      sessions.add(reports, owner, client, std::move(report), open);
     };
     code = remote ? run_remote_proxy(*remote, proxy.book, sink) : run_stdio_proxy(proxy, sink);
     sessions.end(reports);

@@ -35,8 +35,8 @@ bool ProxiedClient::read_client(const std::function<void(std::string)>& accept) 
 }
 
 void ProxiedClient::flush_reports() {
-  for (auto& [session, report] : std::exchange(reports_, {}))
-    sink_(session, book_.tally().client, std::move(report), book_.open());
+  for (auto& [owner, report] : std::exchange(reports_, {}))
+    sink_(owner, book_.tally().client, std::move(report), book_.open());
 }
 
 }  // namespace watchdog::monitor

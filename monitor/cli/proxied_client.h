@@ -15,16 +15,15 @@
 
 namespace watchdog::monitor {
 
-/// Receives reports. `session`: as the agent named it; empty: it named none. `open`: calls that are
-/// still open after it.
-using CallSink = std::function<void(const std::string& session, const std::string& client,
+/// Receives reports. `open`: calls that are still open after it.
+using CallSink = std::function<void(const mcp::CallOwner& owner, const std::string& client,
                                     Report report, std::size_t open)>;
 
 class ProxiedClient : public mcp::CallBookEnds {
  public:
   void to_client(std::string message) final { to_client_.add(message); }
-  void report(const std::string& session, Report report) final {
-    reports_.emplace_back(session, std::move(report));
+  void report(const mcp::CallOwner& owner, Report report) final {
+    reports_.emplace_back(owner, std::move(report));
   }
 
  protected:
@@ -58,7 +57,7 @@ class ProxiedClient : public mcp::CallBookEnds {
   const CallSink& sink_;
   FileDescriptor signals_;
   MessageLines from_client_;
-  std::vector<std::pair<std::string, Report>> reports_;
+  std::vector<std::pair<mcp::CallOwner, Report>> reports_;
 };
 
 }  // namespace watchdog::monitor

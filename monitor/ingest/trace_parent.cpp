@@ -3,6 +3,18 @@
 #include <algorithm>
 
 namespace watchdog::monitor {
+namespace {
+
+bool is_hex(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+}  // namespace
+
+bool is_trace_id(std::string_view text) {
+  return text.size() == 32 && std::ranges::all_of(text, is_hex) &&
+         text.find_first_not_of('0') != std::string_view::npos;
+}
 
 std::string trace_in(std::string_view traceparent) {
   // VERSION-TRACE-SPAN-FLAGS; later versions may have more behind a further dash.
@@ -10,15 +22,13 @@ std::string trace_in(std::string_view traceparent) {
   if (traceparent.size() < bytes_min || traceparent.starts_with("ff")) return {};
   if (traceparent.size() > bytes_min && (traceparent.starts_with("00") || traceparent[55] != '-'))
     return {};
-  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   const auto shape = traceparent.substr(0, bytes_min);
   for (std::size_t at = 0; at < shape.size(); ++at) {
     const bool is_dash = at + 1 == trace_at || at + 1 == span_at || at + 1 == flags_at;
     if (is_dash ? shape[at] != '-' : !is_hex(shape[at])) return {};
   }
   const auto trace = shape.substr(trace_at, 32);
-  return std::ranges::all_of(trace, [](char c) { return c == '0'; }) ? std::string()
-                                                                     : std::string(trace);
+  return is_trace_id(trace) ? std::string(trace) : std::string();
 }
 
 }  // namespace watchdog::monitor

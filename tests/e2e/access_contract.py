@@ -2,6 +2,8 @@
 
 from concurrent import futures
 
+from otlp_contract import JSON, TRACE, logs_of
+
 SESSIONS = "/api/autonomous/sessions"
 NOBODY = {"Authorization": None}
 
@@ -72,6 +74,7 @@ def token_is_asked_for(contract):
     """Behind a proxy, or on an address that others reach: nothing is open but what needs to be."""
     ask, own = contract.ask, {"Origin": f"http://{contract.server.host}"}
     ask("POST", f"{SESSIONS}/sample/events", {"kind": "message"}, status=200)
+    ask("POST", "/v1/logs", logs_of("traced", TRACE), status=200, headers=JSON)
     ask("POST", "/api/autonomous/check-status", {"sessionId": "sample", "checkId": "sample"}, status=202)
     for operation in contract.specification.operations:
         method, target = operation.method, operation.sample()

@@ -143,8 +143,11 @@ TEST_F(AccessTest, scopes_are_kept_to) {
   };
   const std::string events = "/api/autonomous/sessions/s/events";
   const std::string progress = "/api/autonomous/progress/s";
+  const std::string trace = "/api/autonomous/traces/" + std::string(32, 'a');
   EXPECT_EQ(asks('a', Method::post, events, R"({"kind":"message"})"), 200);
   EXPECT_EQ(asks('a', Method::get, progress), 403);
+  EXPECT_EQ(asks('a', Method::get, trace), 404) << "it reports, and no telemetry came";
+  EXPECT_EQ(asks('v', Method::get, trace), 403);
   EXPECT_EQ(asks('a', Method::post, cancel_s, "{}"), 403);
   EXPECT_EQ(asks('v', Method::get, progress), 200);
   EXPECT_EQ(asks('v', Method::post, events, R"({"kind":"message"})"), 403);

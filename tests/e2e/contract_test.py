@@ -28,7 +28,7 @@ from fake_model import Model
 from hooks_contract import hooks_are_told
 from keeping_contract import sessions_are_forgotten, work_is_counted
 from mcp_contract import mcp_is_spoken
-from otlp_contract import telemetry_is_taken
+from otlp_contract import a_trace_is_known, telemetry_is_taken
 from page_contract import pages_are_served
 from process_facts import facts_of
 from server import Server
@@ -672,7 +672,7 @@ def main():
     tally, specification = Tally(options.verbose), Specification(options.schemas.resolve())
     contract = Contract(specification, tally)
     tally.check("openapi.yaml is well formed", list(lint(specification)))
-    parts = (pages_are_served, sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused, a_life_is_told,
+    parts = (pages_are_served, a_trace_is_known, sweep_routes, sessions_are_made, policies_change, events_are_taken, events_are_refused, a_life_is_told,
              turns_are_told, hooks_are_told, mcp_is_spoken, telemetry_is_taken, rows_and_streams_are_told, situations_are_told, sessions_are_forgotten,
              what_the_model_server_does_is_told, silence_and_death_are_told, work_is_counted, alerts_are_told, sweep_for_undocumented)
     model = Model()

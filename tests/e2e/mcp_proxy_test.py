@@ -17,6 +17,7 @@ import threading
 import time
 import unittest
 
+from otlp_contract import TRACE, logs_of
 from server import Server
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
@@ -371,6 +372,56 @@ class Reported(unittest.TestCase):
         hook("PostToolUse", tool_response="x")
         kinds = [kind for kind, _ in self.events("joined")]
         self.assertEqual((kinds.count("tool_call"), kinds.count("tool_result")), (1, 1), self.events("joined"))
+
+    def tell(self, session, trace):
+        connection = http.client.HTTPConnection(self.server.host, timeout=PATIENCE_S)
+        connection.request("POST", "/v1/logs", json.dumps(logs_of(session, trace)), {"Content-Type": "application/json"})
+        self.assertEqual(connection.getresponse().status, 200)
+        connection.close()
+
+    def calls(self, session):
+        return [event for event in self.events(session) if event[0] != "user_input"]
+
+    def test_a_call_joins_the_session_that_telemetry_of_its_trace_names(self):
+        meta = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+        self.tell("told", TRACE)
+        with Client(*self.where) as client:
+            client.begin()
+            client.text_of(client.call("meta", meta))
+            client.text_of(client.call("fail", meta))
+            client.end()
+        self.assertEqual([row["sessionId"] for row in self.get(SESSIONS)["sessions"]], ["told"], "the proxy needs none of its own")
+        self.assertEqual(self.calls("told"), [("tool_call", "meta"), ("tool_result", "meta"), ("tool_call", "fail"), ("error", "fail")])
+        self.assertNotEqual(self.get("/api/autonomous/progress/told")["state"], "completed", "the session is the agent's")
+
+    def test_a_result_follows_its_call_whatever_telemetry_tells_meanwhile(self):
+        meta = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+        with Client(*self.where, "--deadline", "2") as client:
+            client.begin("some-agent")
+            stuck = client.call("hang", meta)
+            end = time.monotonic() + PATIENCE_S
+            while not self.get(SESSIONS)["sessions"] and time.monotonic() < end:
+                time.sleep(0.05)
+            self.tell("told", TRACE)
+            client.text_of(stuck)
+            client.text_of(client.call("meta", meta))
+            client.end()
+        self.assertEqual(self.calls("told"), [("tool_call", "meta"), ("tool_result", "meta")])
+        own, = [row for row in self.get(SESSIONS)["sessions"] if row["sessionId"] != "told"]
+        self.assertEqual((own["agent"], own["state"]), ("some-agent", "completed"))
+        self.assertEqual([kind for kind, _ in self.events(own["sessionId"])], ["start", "tool_call", "tool_timeout", "idle", "end"])
+
+    def test_a_named_session_is_surer_than_a_trace(self):
+        meta = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+        self.tell("told", TRACE)
+        for environment, more, session in (({"WATCHDOG_SESSION": "mine"}, {}, "mine"), ({}, {"threadId": "codex"}, "codex"),
+                                           ({"CLAUDE_CODE_SESSION_ID": "claude"}, {}, "claude")):
+            with Client(*self.where, environment=environment) as client:
+                client.begin()
+                client.text_of(client.call("meta", meta | more))
+                client.end()
+            self.assertEqual(self.calls(session), [("tool_call", "meta"), ("tool_result", "meta")])
+        self.assertEqual(self.calls("told"), [])
 
     def test_without_a_name_the_proxy_has_a_session_of_its_own(self):
         with Client(*self.where) as client:

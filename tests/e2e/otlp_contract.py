@@ -3,6 +3,7 @@
 import gzip
 import json
 import pathlib
+import time
 
 SESSIONS = "/api/autonomous/sessions"
 RECORDED = pathlib.Path(__file__).parent.parent / "data" / "otlp"
@@ -11,6 +12,33 @@ PROTOBUF = {"Content-Type": "application/x-protobuf"}
 GZIP = {"Content-Encoding": "gzip"}
 INFLATED_MAX = 20 * 1024 * 1024
 MEMBERS = {"/v1/logs": "resourceLogs", "/v1/traces": "resourceSpans", "/v1/metrics": "resourceMetrics"}
+
+
+TRACES = "/api/autonomous/traces"
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+def logs_of(session, trace):
+    """A request whose one record names session and trace."""
+    text = lambda name, value: {"key": name, "value": {"stringValue": value}}
+    record = {"traceId": trace, "spanId": "00f067aa0ba902b7", "timeUnixNano": str(time.time_ns()),
+              "attributes": [text("event.name", "claude_code.user_prompt"), text("session.id", session)]}
+    return {"resourceLogs": [{"resource": {"attributes": [text("service.name", "claude-code")]}, "scopeLogs": [{"logRecords": [record]}]}]}
+
+
+def a_trace_is_known(contract):
+    """A trace leads to the session that telemetry of it names, while that session exists."""
+    ask, same = contract.ask, contract.tally.same
+    ask("GET", f"{TRACES}/{TRACE}", status=404, field="trace")
+    for session, trace in (("traced", TRACE), ("untraced", "5" + TRACE[1:])):
+        ask("POST", "/v1/logs", logs_of(session, trace), status=200, headers=JSON)
+        same("its session", ask("GET", f"{TRACES}/{trace}", status=200), {"sessionId": session})
+    ask("POST", f"{SESSIONS}/untraced/forget", {"force": True}, status=200)
+    ask("GET", f"{TRACES}/{trace}", status=404, field="trace")
+    for wrong in ("0" * 32, TRACE[1:], TRACE + "0", TRACE.upper(), "g" + TRACE[1:], "a%20b"):
+        ask("GET", f"{TRACES}/{wrong}", status=400, field="trace", fits="unread")
+    operation, = contract.specification.at(f"{TRACES}/{TRACE}")
+    operation.known = f"{TRACES}/{TRACE}"
 
 
 def telemetry_is_taken(contract):

@@ -29,7 +29,7 @@ class Ends final : public monitor::mcp::CallBookEnds {
     const auto seen = envelope_of(message);
     if (seen && is_call(*seen)) ++calls[seen->key()];
   }
-  void report(const std::string& /*session*/, Report /*report*/) override { ++reports; }
+  void report(const monitor::mcp::CallOwner& /*owner*/, Report /*report*/) override { ++reports; }
 
   std::string passing;                 ///< The newest message of the server.
   std::map<std::string, int> answers;  ///< The proxy's own.

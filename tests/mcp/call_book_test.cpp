@@ -21,13 +21,15 @@ class Ends final : public monitor::mcp::CallBookEnds {
  public:
   void to_client(std::string message) override { client.push_back(std::move(message)); }
   void to_server(std::string message) override { server.push_back(std::move(message)); }
-  void report(const std::string& session, Report report) override {
-    sessions.push_back(session);
+  void report(const monitor::mcp::CallOwner& owner, Report report) override {
+    sessions.push_back(owner.session);
+    traces.push_back(owner.trace);
     reports.push_back(std::move(report));
   }
   std::vector<std::string> client;
   std::vector<std::string> server;
   std::vector<std::string> sessions;
+  std::vector<std::string> traces;
   std::vector<Report> reports;
 };
 
@@ -124,6 +126,30 @@ TEST(CallBook, ReportsACallAndItsResult) {
     EXPECT_EQ(proxied.ends.sessions[at], rows[at].session) << at;
     EXPECT_EQ(proxied.ends.reports[at].call_id, rows[at].call) << at;
     EXPECT_EQ(proxied.ends.reports[at].content, rows[at].content) << at;
+  }
+}
+
+TEST(CallBook, ReportsTheTraceOfACallWithoutANamedSession) {
+  const std::string trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const auto parent = [](const std::string& text) {
+    return R"({"progressToken":1,"traceparent":")" + text + R"("})";
+  };
+  const std::string valid = "00-" + trace + "-00f067aa0ba902b7-01";
+  const std::string named = R"({"threadId":"t1","traceparent":")" + valid + R"("})";
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {parent(valid), trace},
+      {named, ""},
+      {R"({"traceparent":5})", ""},
+      {parent(""), ""},
+      {parent(trace), ""},
+      {parent("00-" + std::string(32, '0') + "-00f067aa0ba902b7-01"), ""},
+      {parent("00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01"), ""}};
+  for (const auto& [meta, wanted] : rows) {
+    Proxied proxied;
+    proxied.client(call_of("1", meta));
+    proxied.server(result_1);
+    const std::vector<std::string> both(2, wanted);
+    EXPECT_EQ(proxied.ends.traces, both) << meta;
   }
 }
 

@@ -104,7 +104,7 @@ void CallBook::begin_call(const Envelope& seen, std::string message, Instant now
   if (calls_.contains(key)) return line_.send(std::move(message));
   given_up_.erase(key);
   ++tally_.calls;
-  if (options_.names_calls && call.session.empty() && call.call_id.empty())
+  if (options_.names_calls && call.owner.session.empty() && call.call_id.empty())
     call.call_id = line_.next_id();
   const auto& token = member(call.meta, "progressToken");
   if (token.is_null()) {
@@ -120,7 +120,7 @@ void CallBook::begin_call(const Envelope& seen, std::string message, Instant now
   }
   if (!call.token_key.empty()) tokens_.emplace(call.token_key, key);
   if (!server_asked_.empty()) call.movement.pause(now);
-  ends_.report(call.session, call.call_report(member(seen.params, "arguments")));
+  ends_.report(call.owner, call.call_report(member(seen.params, "arguments")));
   if (calls_.empty() && server_tasks_.empty()) ticked_ = now;
   calls_.emplace(key, std::move(call));
   line_.send(std::move(message));
@@ -142,7 +142,7 @@ bool CallBook::answer_own_task(const Envelope& seen, Instant now) {
       task->updated = options_.wall();
       if (found != calls_.end()) {
         line_.send(cancel_text(found->second.id, "the client cancelled the task"));
-        ends_.report(found->second.session,
+        ends_.report(found->second.owner,
                      found->second.cancelled_report("it cancelled the task", now));
         given_up_.add(found->first);
         tokens_.erase(found->second.token_key);
@@ -161,7 +161,7 @@ void CallBook::on_client_notice(const Envelope& seen, std::string message, Insta
   // The server was asked to stop it before.
   if (given_up_.contains(key)) return;
   if (const auto found = calls_.find(key); found != calls_.end()) {
-    ends_.report(found->second.session,
+    ends_.report(found->second.owner,
                  found->second.cancelled_report(text_in(seen.params, "reason"), now));
     tokens_.erase(found->second.token_key);
     calls_.erase(found);
@@ -202,7 +202,7 @@ void CallBook::on_response(const Envelope& seen, std::string message, Instant no
     asked_.erase(asked);
     if (method == "tasks/result") {
       if (const auto found = server_tasks_.find(task); found != server_tasks_.end()) {
-        ends_.report(found->second.session, found->second.end_report(seen.result, seen.error));
+        ends_.report(found->second.owner, found->second.end_report(seen.result, seen.error));
         server_tasks_.erase(found);
       }
     } else if (!task.empty()) {
@@ -227,7 +227,7 @@ void CallBook::end_call(Calls::iterator found, const Envelope& seen, std::string
     server_tasks_.insert_or_assign(task, std::move(call));
     return ends_.to_client(std::move(message));
   }
-  ends_.report(call.session, call.end_report(seen.result, seen.error));
+  ends_.report(call.owner, call.end_report(seen.result, seen.error));
   if (call.own_task.empty()) return ends_.to_client(std::move(message));
   own_tasks_.finish(call.own_task, options_.wall(),
                     seen.error.is_null()
@@ -245,12 +245,12 @@ void CallBook::on_task(const std::string& task, const json& state, Instant now) 
     if (!call.is_modern && status == "completed") return;
     auto error = member(state, "error");
     if (status != "completed" && error.is_null()) error = {{"message", "the task is " + status}};
-    ends_.report(call.session, call.end_report(member(state, "result"), error));
+    ends_.report(call.owner, call.end_report(member(state, "result"), error));
     server_tasks_.erase(found);
     return;
   }
   if (call.movement.task(text_in(state, "lastUpdatedAt"), text_in(state, "statusMessage"), now))
-    if (call.moved(now)) ends_.report(call.session, call.progress_report(now));
+    if (call.moved(now)) ends_.report(call.owner, call.progress_report(now));
 }
 
 void CallBook::on_server_notice(const Envelope& seen, std::string message, Instant now) {
@@ -263,7 +263,7 @@ void CallBook::on_server_notice(const Envelope& seen, std::string message, Insta
     for (auto& [key, call] : calls_)
       if (call.movement.message(news, now)) {
         call.news = news;
-        if (call.moved(now)) ends_.report(call.session, call.progress_report(now));
+        if (call.moved(now)) ends_.report(call.owner, call.progress_report(now));
       }
   }
   ends_.to_client(std::move(message));
@@ -303,7 +303,7 @@ void CallBook::on_progress(const Envelope& seen, std::string message, Instant no
     if (!text.empty()) task->words = text;
     task->updated = options_.wall();
   }
-  if (call.moved(now)) ends_.report(call.session, call.progress_report(now));
+  if (call.moved(now)) ends_.report(call.owner, call.progress_report(now));
 }
 
 void CallBook::server_worked(Instant now) {
@@ -359,7 +359,7 @@ void CallBook::give_up(const std::string& key, ProxiedCall call, Instant now) {
   ++tally_.given_up;
   tokens_.erase(call.token_key);
   auto result = call.timeout_result(now, true);
-  ends_.report(call.session, call.timeout_report(result, now));
+  ends_.report(call.owner, call.timeout_report(result, now));
   given_up_.add(key);
   line_.send(cancel_text(call.id, "no progress within the proxy's deadline"));
   if (call.own_task.empty()) {
@@ -372,7 +372,7 @@ void CallBook::give_up(const std::string& key, ProxiedCall call, Instant now) {
 void CallBook::give_up_server_task(ProxiedCall call, Instant now) {
   ++tally_.given_up;
   auto result = call.timeout_result(now, true);
-  ends_.report(call.session, call.timeout_report(result, now));
+  ends_.report(call.owner, call.timeout_report(result, now));
   const auto id = line_.next_id();
   json params = {{"taskId", call.server_task}};
   auto meta = call.meta;
@@ -389,7 +389,7 @@ void CallBook::server_gone(const std::string& cause, Instant now) {
   const auto why = cause + " before it answered";
   for (auto& [key, call] : std::exchange(calls_, {})) {
     auto result = call.lost_result(why);
-    ends_.report(call.session, call.end_report(result, {}));
+    ends_.report(call.owner, call.end_report(result, {}));
     if (call.own_task.empty()) {
       answer(ends_, call.id, std::move(result));
     } else {
@@ -398,7 +398,7 @@ void CallBook::server_gone(const std::string& cause, Instant now) {
   }
   for (auto& [key, call] : std::exchange(server_tasks_, {})) {
     auto result = call.lost_result(why);
-    ends_.report(call.session, call.end_report(result, {}));
+    ends_.report(call.owner, call.end_report(result, {}));
     if (auto* task = own_tasks_.begin(key, call.is_modern, options_.wall()))
       OwnTasks::settle(*task, std::move(result), "The tool server is gone", options_.wall());
   }
@@ -425,7 +425,7 @@ void CallBook::fail_request(std::string key, const std::string& why) {
   calls_.erase(found);
   tokens_.erase(call.token_key);
   auto result = call.lost_result(why);
-  ends_.report(call.session, call.end_report(result, {}));
+  ends_.report(call.owner, call.end_report(result, {}));
   call.own_task.empty() ? answer(ends_, call.id, std::move(result))
                         : own_tasks_.finish(call.own_task, options_.wall(), std::move(result));
 }

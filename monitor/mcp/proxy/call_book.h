@@ -27,8 +27,7 @@ class CallBookEnds {
   /// A message for the client, without an end of line.
   virtual void to_client(std::string message) = 0;
   virtual void to_server(std::string message) = 0;
-  /// `session`: as the agent named it with the call; empty: it named none.
-  virtual void report(const std::string& session, Report report) = 0;
+  virtual void report(const CallOwner& owner, Report report) = 0;
 };
 
 /// Passes each message on as it came, and watches calls. It never sends a call twice. Each call has

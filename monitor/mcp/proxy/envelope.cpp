@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "facts/ids.h"
+#include "ingest/trace_parent.h"
 
 namespace watchdog::monitor::mcp {
 namespace {
@@ -37,10 +38,11 @@ std::optional<Envelope> envelope_of(std::string_view text) {
   return seen;
 }
 
-std::string session_in(const json& meta) {
+CallOwner owner_in(const json& meta) {
   for (const char* name : {"ai.opencode/sessionID", "threadId"})
-    if (auto session = text_in(meta, name); is_session_id(session)) return session;
-  return {};
+    if (auto session = text_in(meta, name); is_session_id(session))
+      return {.session = std::move(session)};
+  return {.trace = trace_in(text_in(meta, "traceparent"))};
 }
 
 std::string call_id_in(const json& meta) {

@@ -32,9 +32,13 @@ struct Envelope {
 /// Nothing: the text is not one JSON-RPC message, so it passes unread. Pure.
 [[nodiscard]] std::optional<Envelope> envelope_of(std::string_view text);
 
-/// The session of a call as the agent itself names it: `_meta` of opencode and Codex. Empty: it
-/// names none. Pure.
-[[nodiscard]] std::string session_in(const json& meta);
+/// Whose a call is, by its `_meta`. A plain value.
+struct CallOwner {
+  std::string session{};  ///< As the agent itself names it; empty: it names none.
+  std::string trace{};    ///< Of its `traceparent`; empty: none, or the session is named.
+};
+/// The session is in the members of opencode and Codex. Pure.
+[[nodiscard]] CallOwner owner_in(const json& meta);
 /// The agent's own id of the call, as its hooks and telemetry have it. Empty: unknown. Pure.
 [[nodiscard]] std::string call_id_in(const json& meta);
 

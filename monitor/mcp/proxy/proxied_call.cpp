@@ -45,7 +45,7 @@ ProxiedCall::ProxiedCall(const Envelope& request, std::optional<Millis> idle_max
     : id(request.id),
       tool(text_in(request.params, "name")),
       meta(request.meta()),
-      session(session_in(meta)),
+      owner(owner_in(meta)),
       call_id(call_id_in(meta)),
       is_modern(!text_in(meta, meta_version).empty()),
       idle(idle_max),

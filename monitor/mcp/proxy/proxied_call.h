@@ -23,7 +23,7 @@ struct ProxiedCall {
   json id;
   std::string tool;
   json meta;  ///< As the client sent it.
-  std::string session;
+  CallOwner owner;
   std::string call_id;
   bool is_modern = false;       ///< Of the stateless revision.
   bool supports_tasks = false;  ///< Its client takes a task instead of a result.
