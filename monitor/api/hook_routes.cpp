@@ -77,7 +77,7 @@ void name_asked_call(HookEvent& event, const std::optional<Watched>& watched) {
     const bool same = open.mark.call == wanted.call;
     if (found == nullptr || same || found->mark.call != wanted.call) found = &open;
   }
-  if (found != nullptr) event.reports.front().call_id = found->call_id;
+  if (found != nullptr) event.reports.front().call_id = found->call_id.str();
 }
 
 /// Restarts a subagent that makes another call after its end was reported.

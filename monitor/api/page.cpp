@@ -126,7 +126,8 @@ std::string running_in(const History& history, Instant now) {
             (turn.aborting ? ", is to stop" : "") + "</li>\n";
   }
   for (const auto& call : *history.open_calls) {
-    html += "<li>tool " + escaped(call.name.empty() ? "without a name" : call.name) + " for " +
+    html += "<li>tool " +
+            escaped(call.name.empty() ? std::string("without a name") : call.name.str()) + " for " +
             spoken(now - call.since) + small(call.notes->said) + "</li>\n";
   }
   return html.empty() ? "" : "<h2>Running</h2>\n<ul>\n" + html + "</ul>\n";

@@ -78,6 +78,44 @@ INSTANTIATE_TEST_SUITE_P(
                  [](Agent& run, int) { run.kind(ReportKind::compaction); }}),
     [](const auto& row) { return std::string(name_of(row.param.pattern)); });
 
+TEST(Packed, takes_a_pointer_and_copies_are_their_own) {
+  static_assert(sizeof(Packed<Marks::Field>) == sizeof(void*));
+  const std::vector<std::uint32_t> items{3, 1, 4};
+  const Packed<std::uint32_t> packed(items);
+  auto copy = packed;
+  *copy.begin() = 7;
+  EXPECT_TRUE(std::equal(packed.begin(), packed.end(), items.begin(), items.end()));
+  EXPECT_EQ(std::vector(copy.begin(), copy.end()), (std::vector<std::uint32_t>{7, 1, 4}));
+  copy = {};
+  EXPECT_TRUE(copy.empty());
+  EXPECT_EQ(copy.size(), 0U);
+  EXPECT_EQ(copy.begin(), copy.end());
+
+  const std::string_view odd("a\0b", 3);
+  const PackedText text(odd);
+  EXPECT_EQ(text, odd);
+  EXPECT_EQ(PackedText(text).str(), odd);
+  EXPECT_TRUE(PackedText("").empty());
+  EXPECT_EQ(PackedText(), "");
+}
+
+TEST(SourceNotes, keeps_one_origin_in_place_and_all_in_order) {
+  SourceNotes notes;
+  EXPECT_TRUE(notes.empty());
+  notes.note(ReportOrigin::hooks).reports = 2;
+  const auto* begin = reinterpret_cast<const std::byte*>(&notes);         // NOLINT: where it lies
+  const auto* first = reinterpret_cast<const std::byte*>(notes.begin());  // NOLINT
+  EXPECT_TRUE(first >= begin && first < begin + sizeof notes) << "no block";
+  notes.note(ReportOrigin::agent).reports = 1;
+  notes.note(ReportOrigin::hooks).reports += 1;
+  notes.note(ReportOrigin::unknown).reports = 5;
+  ASSERT_EQ(notes.size(), 3U);
+  EXPECT_EQ(notes[0].origin, ReportOrigin::hooks);
+  EXPECT_EQ(notes[0].reports, 3);
+  EXPECT_EQ(notes[1].origin, ReportOrigin::agent);
+  EXPECT_EQ(notes[2].origin, ReportOrigin::unknown);
+}
+
 TEST(Repetition, cycle_of_rounds_is_named_a_cycle) {
   Agent run({.patterns =
                  [] {

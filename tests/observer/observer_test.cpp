@@ -474,7 +474,7 @@ TEST_F(Watching, open_turns_are_listed_those_of_the_newest_session_first) {
     std::string text;
     for (const auto& turn : observer->turns(count_max, id)) {
       text += (text.empty() ? "" : " ") + turn.session + ":" + turn.turn.id;
-      for (const auto& call : turn.calls) text += "(" + call.name + ")";
+      for (const auto& call : turn.calls) text += "(" + call.name.str() + ")";
     }
     return text;
   };

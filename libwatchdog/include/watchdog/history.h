@@ -160,8 +160,8 @@ struct CallIteration {
 
 /// A tool call without its result.
 struct OpenCall {
-  std::string name{};         ///< Its first 64 bytes, as of the next one.
-  std::string call_id{};      ///< Pairs it with its result.
+  PackedText name{};          ///< Its first 64 bytes, as of the next one.
+  PackedText call_id{};       ///< Pairs it with its result.
   Seq seq = 0;                ///< The event of its start.
   Instant since{};            ///< When it began.
   CallIteration iteration{};  ///< The session's iteration when it began.
@@ -237,7 +237,7 @@ inline constexpr std::size_t server_notes_max = 8;  ///< Open requests of a sess
 
 /// A finished call, as a sentence about calls names it.
 struct RecentCall {
-  std::string name{};   ///< Its first 32 characters.
+  PackedText name{};    ///< Its first 32 characters.
   bool failed = false;  ///< It returned an error.
 };
 inline constexpr std::size_t recent_calls_max = 8;  ///< Finished calls that are kept, at most.
@@ -321,6 +321,35 @@ struct SourceNote {
   std::uint8_t told = 0;                        ///< A bit for each `Told` that it reported.
 };
 
+/// The reports of each origin, in the order of their first ones. One origin needs no block, because
+/// most sessions have one. A plain value.
+class SourceNotes {
+ public:
+  /// Returns the note of an origin; a new one has no reports yet.
+  SourceNote& note(ReportOrigin origin);
+  /// Replaces all. Notes without reports are left out.
+  void set(const std::vector<SourceNote>& notes);
+
+  /// Returns the number of origins.
+  [[nodiscard]] std::size_t size() const noexcept {
+    return more_.empty() ? (only_.reports > 0 ? 1U : 0U) : more_.size();
+  }
+  /// Returns whether nothing was reported.
+  [[nodiscard]] bool empty() const noexcept { return size() == 0; }
+  /// Returns the first note.
+  [[nodiscard]] const SourceNote* begin() const noexcept {
+    return more_.empty() ? &only_ : more_.begin();
+  }
+  /// Returns the place behind the last note.
+  [[nodiscard]] const SourceNote* end() const noexcept { return begin() + size(); }
+  /// Returns a note. REQUIRES: `at` is less than `size()`.
+  [[nodiscard]] const SourceNote& operator[](std::size_t at) const noexcept { return begin()[at]; }
+
+ private:
+  SourceNote only_{};
+  Packed<SourceNote> more_{};  ///< All notes, once there are two.
+};
+
 /// A digest of the machine and boot that a process belongs to.
 [[nodiscard]] std::uint64_t machine_of(const ProcessFacts& process);
 
@@ -369,7 +398,7 @@ struct History {
   Boxed<Repetition> repetition{};  ///< See Repetition.
   Boxed<Pace> pace{};              ///< How long its activities take.
   /// Each origin that reported, in the order of their first reports; of all attempts.
-  std::vector<SourceNote> sources{};
+  SourceNotes sources{};
 };
 
 inline constexpr std::size_t open_calls_max = 32;  ///< Open calls of a session, at most.

@@ -2,10 +2,16 @@
 /// The summary of a session's repetition: bounded, independent of the session's length.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "watchdog/policy.h"
@@ -21,6 +27,92 @@ void mark(Report& report);
 /// stored.
 [[nodiscard]] bool is_kept_whole(const Report& report, ContentLevel level);
 
+/// An array whose length does not change. It takes 8 bytes beside its block, because a session
+/// keeps many of them. Copies deeply. A plain value.
+template <class T>
+class Packed {
+  static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(std::uint64_t));
+
+ public:
+  using value_type = T;  ///< For algorithms.
+
+  Packed() = default;
+  /// Copies the items; of more than 2^32 only the first ones.
+  explicit Packed(std::span<const T> items) {
+    const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(items.size(), UINT32_MAX));
+    if (count == 0) return;
+    block_.reset(new std::byte[offset + count * sizeof(T)]);
+    std::memcpy(block_.get(), &count, sizeof count);
+    std::memcpy(block_.get() + offset, items.data(), count * sizeof(T));
+  }
+  /// Copies the items.
+  Packed(const std::vector<T>& items) : Packed(std::span<const T>(items)) {}
+  /// Copies the items.
+  Packed(const Packed& other) : Packed(std::span<const T>(other.begin(), other.size())) {}
+  /// Copies the items.
+  Packed& operator=(const Packed& other) {
+    if (this != &other) *this = Packed(other);
+    return *this;
+  }
+  Packed(Packed&&) noexcept = default;
+  Packed& operator=(Packed&&) noexcept = default;
+  ~Packed() = default;
+
+  /// Returns the number of items.
+  [[nodiscard]] std::size_t size() const noexcept {
+    std::uint32_t count = 0;
+    if (block_) std::memcpy(&count, block_.get(), sizeof count);
+    return count;
+  }
+  /// Returns whether there is none.
+  [[nodiscard]] bool empty() const noexcept { return !block_; }
+  /// Returns the first item.
+  [[nodiscard]] const T* begin() const noexcept {
+    return block_ ? static_cast<const T*>(static_cast<const void*>(block_.get() + offset))
+                  : nullptr;
+  }
+  /// Returns the first item.
+  [[nodiscard]] T* begin() noexcept {
+    return block_ ? static_cast<T*>(static_cast<void*>(block_.get() + offset)) : nullptr;
+  }
+  /// Returns the place behind the last item.
+  [[nodiscard]] const T* end() const noexcept { return begin() + size(); }
+  /// Returns the place behind the last item.
+  [[nodiscard]] T* end() noexcept { return begin() + size(); }
+
+ private:
+  static constexpr std::size_t offset = std::max(sizeof(std::uint32_t), alignof(T));
+  std::unique_ptr<std::byte[]> block_;  ///< The count, then the items. Null: there are none.
+};
+
+/// A short text, packed. A plain value.
+class PackedText {
+ public:
+  PackedText() = default;
+  /// Copies the text.
+  PackedText(std::string_view text) : bytes_(std::span<const char>(text.data(), text.size())) {}
+  /// Copies the text.
+  PackedText(const std::string& text) : PackedText(std::string_view(text)) {}
+  /// Copies the text.
+  PackedText(const char* text) : PackedText(std::string_view(text)) {}
+
+  /// Returns the text; valid until this changes.
+  [[nodiscard]] operator std::string_view() const noexcept {
+    return {bytes_.begin(), bytes_.size()};
+  }
+  /// Returns a copy of the text.
+  [[nodiscard]] std::string str() const { return std::string(std::string_view(*this)); }
+  /// Returns whether it has no text.
+  [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
+
+  friend bool operator==(const PackedText& a, std::string_view b) noexcept {
+    return std::string_view(a) == b;
+  }
+
+ private:
+  Packed<char> bytes_;
+};
+
 /// A finished round: a call with its result, or several calls that ran at once.
 struct Step {
   Seq seq = 0;                 ///< The event that finished the round.
@@ -35,9 +127,9 @@ struct Step {
   bool worded = false;         ///< Its arguments ask in words, as a search does.
   std::uint8_t exit_code = 0;  ///< The exit code of a failed command; 0: not known.
   float weight = 0;            ///< Its weight as a repeated pair of call and result.
-  std::vector<std::uint32_t>
+  Packed<std::uint32_t>
       shingles{};  ///< Of its arguments, like the next one; the newest few steps only.
-  std::vector<Marks::Field> fields{};  ///< See above.
+  Packed<Marks::Field> fields{};  ///< See above.
 
   /// Returns true for equal results: without what varies, or by the source's own digests.
   [[nodiscard]] bool same_result(const Step& other) const noexcept {
@@ -286,7 +378,7 @@ class Repetition {
 [[nodiscard]] bool other_target(const Step& a, const Step& b) noexcept;
 
 /// Returns the similarity of two samples of shingles, 0 … 1: the common ones divided by all.
-[[nodiscard]] double similarity(const std::vector<std::uint32_t>& a,
-                                const std::vector<std::uint32_t>& b) noexcept;
+[[nodiscard]] double similarity(std::span<const std::uint32_t> a,
+                                std::span<const std::uint32_t> b) noexcept;
 
 }  // namespace watchdog

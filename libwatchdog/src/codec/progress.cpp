@@ -90,7 +90,7 @@ void write_sources(JsonWriter& out, const History& history) {
 }
 
 /// Null where there is nothing to say.
-void write_text(JsonWriter& out, std::string_view name, const std::string& text) {
+void write_text(JsonWriter& out, std::string_view name, std::string_view text) {
   out.key(name);
   text.empty() ? out.value(nullptr) : out.value(text);
 }
@@ -126,8 +126,10 @@ void write_turn(JsonWriter& out, const OpenTurn& turn, const OpenCall* running, 
   write_text(out, "parentTurnId", turn.parent);
   out.field("depth", turn.depth).field("startedAt", turn.at.time_since_epoch().count());
   out.field("elapsedMs", (now - turn.since).count());
-  write_text(out, "currentTool", running == nullptr ? std::string() : running->name);
-  write_text(out, "currentToolId", running == nullptr ? std::string() : running->call_id);
+  write_text(out, "currentTool",
+             running == nullptr ? std::string_view() : std::string_view(running->name));
+  write_text(out, "currentToolId",
+             running == nullptr ? std::string_view() : std::string_view(running->call_id));
   out.field("toolCallCount", turn.calls).field("aborting", turn.aborting);
 }
 

@@ -248,7 +248,6 @@ bool is_bounded(const History& history) {
          few(history.pace->samples, Pace::kinds_max + 1) && few(*history.absences, absences_max) &&
          few(*history.open_calls, open_calls_max) && few(*history.notes->turns, open_turns_max) &&
          few(*history.notes->server, server_notes_max) &&
-         few(history.sources, std::size(Names<ReportOrigin>::all)) &&
          few(history.notes->words->recent, recent_calls_max);
 }
 

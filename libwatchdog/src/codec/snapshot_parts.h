@@ -73,6 +73,8 @@ struct PartWriter {
     if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, bool> ||
                   std::is_floating_point_v<T>) {
       out.value(part);
+    } else if constexpr (std::is_same_v<T, PackedText>) {
+      out.value(std::string_view(part));
     } else if constexpr (std::is_same_v<T, std::uint64_t>) {
       out.value(static_cast<std::int64_t>(part));
     } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
@@ -96,6 +98,13 @@ struct PartWriter {
   template <class T, std::size_t n>
   void put_members(std::array<T, n>& part) {
     for (auto& item : part) put(item);
+  }
+  template <class T>
+  void put_members(Packed<T>& part) {
+    for (auto& item : part) put(item);
+  }
+  void put_members(SourceNotes& part) {
+    for (auto note : part) put(note);
   }
   void put_members(CallIteration& part) {
     if (part.number != CallIteration::none) put(part.number);
@@ -167,6 +176,8 @@ struct PartReader {
   static void read(const nlohmann::json& value, T& part) {
     if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, bool>) {
       part = value.get<T>();
+    } else if constexpr (std::is_same_v<T, PackedText>) {
+      part = value.get_ref<const std::string&>();
     } else if constexpr (std::is_enum_v<T>) {
       const auto number = value.get<std::size_t>();
       if (number >= std::size(Names<T>::all)) throw std::out_of_range("no such enumerator");
@@ -190,6 +201,19 @@ struct PartReader {
   template <class T, std::size_t n>
   static void read_members(const nlohmann::json& value, std::array<T, n>& part) {
     for (std::size_t i = 0; i < n; ++i) read(value.at(i), part[i]);
+  }
+  template <class T>
+  static void read_members(const nlohmann::json& value, Packed<T>& part) {
+    std::vector<T> items;
+    read_members(value, items);
+    part = items;
+  }
+  static void read_members(const nlohmann::json& value, SourceNotes& part) {
+    std::vector<SourceNote> notes;
+    read_members(value, notes);
+    if (notes.size() > std::size(Names<ReportOrigin>::all))
+      throw std::out_of_range("there are more sources than origins");
+    part.set(notes);
   }
   static void read_members(const nlohmann::json& value, CallIteration& part) {
     if (!value.empty()) part.number = number_in<std::int64_t>(value.at(0), Range::any);

@@ -164,8 +164,8 @@ void open_call(History& history, const Event& event, const Policy& policy) {
                [&](const OpenCall& call) { return call.seq == oldest; });
   }
   history.open_calls.edit().push_back(
-      {.name = std::string(first_characters(report.name, kept_name_bytes)),
-       .call_id = std::string(first_characters(report.call_id, kept_name_bytes)),
+      {.name = first_characters(report.name, kept_name_bytes),
+       .call_id = first_characters(report.call_id, kept_name_bytes),
        .seq = event.seq,
        .since = event.tick,
        .iteration = history.iteration,
@@ -230,7 +230,8 @@ void finish_call(History& history, const Event& event, const Policy& policy) {
   if (!call && history.lifecycle == Lifecycle::idle &&
       history.notes->idle_why == idle_reports::interrupted)
     return;
-  note_call(history, event.report, call ? call->name : event.report.name);
+  const std::string_view name = call ? std::string_view(call->name) : event.report.name;
+  note_call(history, event.report, name);
   auto& repetition = history.repetition.edit();
   const bool timed_out = event.report.kind == ReportKind::tool_timeout;
   const bool known_timeout =
@@ -242,7 +243,7 @@ void finish_call(History& history, const Event& event, const Policy& policy) {
     repetition.fold_result(event.report, event.seq, policy);
   }
   if (repetition.stepped) {
-    repetition.tool = first_characters(call ? call->name : event.report.name, kept_name_bytes);
+    repetition.tool = first_characters(name, kept_name_bytes);
   }
   note_novelty(history);
   resume_by_call(history, event.tick);

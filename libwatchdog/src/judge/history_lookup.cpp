@@ -6,6 +6,24 @@
 
 namespace watchdog {
 
+SourceNote& SourceNotes::note(ReportOrigin origin) {
+  auto* begin = more_.empty() ? &only_ : more_.begin();
+  auto* end = begin + size();
+  auto* found = std::find_if(begin, end, [&](const auto& note) { return note.origin == origin; });
+  if (found != end) return *found;
+  if (begin == end) return only_ = {.origin = origin};
+  std::vector<SourceNote> all(begin, end);
+  all.push_back({.origin = origin});
+  more_ = all;
+  return *(more_.end() - 1);
+}
+
+void SourceNotes::set(const std::vector<SourceNote>& notes) {
+  *this = {};
+  for (const auto& note : notes)
+    if (note.reports > 0) this->note(note.origin) = note;
+}
+
 const OpenTurn* find_turn(const History& history, std::string_view id) noexcept {
   const auto& turns = *history.notes->turns;
   const auto found =

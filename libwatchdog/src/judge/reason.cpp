@@ -28,7 +28,7 @@ std::string counted(double count, const char* noun) {
 
 /// Where one failed, with how.
 std::string name_in(const RecentCall& call, const Words& words) {
-  const auto name = call.name.empty() ? std::string("a tool") : call.name;
+  const auto name = call.name.empty() ? std::string("a tool") : call.name.str();
   if (!call.failed) return name;
   return name + (words.failure.empty() ? " (fails)" : " (fails: " + words.failure + ")");
 }
@@ -202,13 +202,13 @@ std::string progress_in(const History& history) {
   const auto& recent = history.notes->words->recent;
   std::string text = "last progress: ";
   if (history.last_change_type == "tool_call" && !recent.empty()) {
-    text += recent.back().name + (recent.back().failed ? " failed" : " finished");
+    text += recent.back().name.str() + (recent.back().failed ? " failed" : " finished");
   } else {
     text += history.last_change_type;
   }
   if (history.open_calls->empty()) return text;
   const auto& call = history.open_calls->back();
-  return text + "; running " + (call.name.empty() ? "a tool" : call.name);
+  return text + "; running " + (call.name.empty() ? std::string("a tool") : call.name.str());
 }
 
 std::string iterations_in(const History& history, const Policy& policy) {

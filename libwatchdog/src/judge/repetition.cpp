@@ -79,8 +79,7 @@ bool other_target(const Step& a, const Step& b) noexcept {
   return a.shingles.size() - common <= one_word && b.shingles.size() - common <= one_word;
 }
 
-double similarity(const std::vector<std::uint32_t>& a,
-                  const std::vector<std::uint32_t>& b) noexcept {
+double similarity(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b) noexcept {
   // Over the smallest of both together: only there is each sample known to be complete.
   std::size_t all = 0;
   std::size_t common = 0;
@@ -208,9 +207,10 @@ CallMark Repetition::begin_call(const Report& report, Seq seq, const Policy& pol
   round.sum.tool += mark.tool;
   round.malformed |= mark.malformed;
   // Common arguments of several calls say little about any of them.
-  round.sum.shingles = alone && marks != nullptr ? marks->shingles : decltype(round.sum.shingles){};
-  round.sum.worded = alone && marks != nullptr && marks->worded;
-  round.sum.fields = alone && marks != nullptr ? marks->fields : decltype(round.sum.fields){};
+  const bool has_own = alone && marks != nullptr;
+  round.sum.shingles = has_own ? Packed(marks->shingles) : Packed<std::uint32_t>();
+  round.sum.worded = has_own && marks->worded;
+  round.sum.fields = has_own ? Packed(marks->fields) : Packed<Marks::Field>();
   return mark;
 }
 
@@ -354,9 +354,8 @@ void keep_step(std::vector<Step>& steps, Step step) {
   if (steps.size() == Repetition::steps_max) steps.erase(steps.begin());
   if (steps.size() >= Repetition::compared_max) {
     Step& old = steps[steps.size() - Repetition::compared_max];
-    // `= {}` would keep the room.
-    old.shingles = std::vector<std::uint32_t>();
-    old.fields = std::vector<Marks::Field>();
+    old.shingles = {};
+    old.fields = {};
   }
   if (steps.size() == steps.capacity())
     steps.reserve(std::min(2 * steps.size() + 1, Repetition::steps_max));

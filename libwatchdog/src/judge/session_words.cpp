@@ -32,7 +32,7 @@ void note_call(History& history, const Report& report, std::string_view name) {
   auto& words = history.notes.edit().words.edit();
   if (words.recent.size() == recent_calls_max) words.recent.erase(words.recent.begin());
   const bool failed = is_failure(report.kind);
-  words.recent.push_back({std::string(first_characters(name, name_chars)), failed});
+  words.recent.push_back({first_characters(name, name_chars), failed});
   if (failed) words.failure = first_characters(first_line(report.content), failure_chars);
 }
 

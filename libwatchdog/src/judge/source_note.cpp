@@ -45,19 +45,17 @@ std::optional<Told> told_by(const Event& event) {
 }  // namespace
 
 void note_source(History& history, const Event& event) {
-  auto& sources = history.sources;
   const auto* beats = std::get_if<Heartbeats>(&event.report.detail);
   // A merged row has the time of its last part.
   const bool is_merged = beats != nullptr && beats->first_stored != Instant{};
   const auto first = is_merged ? event.at - (event.tick - beats->first_stored) : event.at;
-  auto note = std::ranges::find(sources, event.origin, &SourceNote::origin);
-  if (note == sources.end())
-    note = sources.insert(note, {.origin = event.origin, .first = first, .last = event.at});
-  note->reports += beats != nullptr ? beats->count : 1;
-  note->first = std::min(note->first, first);
-  note->last = std::max(note->last, event.at);
+  auto& note = history.sources.note(event.origin);
+  if (note.reports == 0) note = {.origin = event.origin, .first = first, .last = event.at};
+  note.reports += beats != nullptr ? beats->count : 1;
+  note.first = std::min(note.first, first);
+  note.last = std::max(note.last, event.at);
   if (const auto told = told_by(event))
-    note->told |= static_cast<std::uint8_t>(1U << static_cast<unsigned>(*told));
+    note.told |= static_cast<std::uint8_t>(1U << static_cast<unsigned>(*told));
 }
 
 }  // namespace watchdog
