@@ -9,6 +9,7 @@
 #include "judge/text_loop.h"
 
 using watchdog::TextLoop;
+using watchdog::TokenRepetition;
 
 std::vector<std::string> fuzz_seeds() {
   return {"I will now. I will now. I will now. I will now. ",
