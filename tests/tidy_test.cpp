@@ -490,6 +490,40 @@ std::map<std::string, int> functions_by_class(const Source& source) {
   return found;
 }
 
+/// Returns the classes that a source defines outside of anonymous namespaces, with their
+/// namespaces.
+std::vector<std::string> classes_in(const Source& source) {
+  static const std::regex opened(R"(namespace(?: ([\w:]+))? \{.*)");
+  static const std::regex defined(R"((?:struct|class) (\w+)(?: final)?(?: :[^:].*)? \{.*)");
+  std::vector<std::string> within, found;
+  for (const auto& line : source.lines) {
+    std::smatch match;
+    if (std::regex_match(line, match, opened)) within.push_back(match[1]);
+    if (line.starts_with("}  // namespace") && !within.empty()) within.pop_back();
+    if (!std::regex_match(line, match, defined) || std::ranges::count(within, "") > 0) continue;
+    std::string name;
+    for (const auto& space : within) name += space + "::";
+    found.push_back(name + match.str(1));
+  }
+  return found;
+}
+
+// The linker takes one of two classes with the same name for both.
+TEST(Habits, a_class_has_a_name_of_its_own) {
+  EXPECT_EQ(classes_in({"a.h",
+                        {"namespace w {", "struct A {", "namespace {", "class B {",
+                         "}  // namespace", "class C final : public A {", "}  // namespace w"}}),
+            (std::vector<std::string>{"w::A", "w::C"}));
+  std::map<std::string, std::string> places;
+  for (const Source& source : sources()) {
+    if (!source.is_cpp() || source.path.starts_with("tests/")) continue;
+    for (const auto& name : classes_in(source)) {
+      const auto [place, is_new] = places.emplace(name, source.path);
+      EXPECT_TRUE(is_new) << source.path << ": " << place->second << " has a " << name << ", too";
+    }
+  }
+}
+
 TEST(Habits, a_class_has_at_most_25_functions) {
   // These have more. Their numbers may only fall.
   const std::map<std::string, int, std::less<>> larger{

@@ -21,7 +21,7 @@
 #include "proxy/sessions/answer_owners.h"
 #include "proxy/sessions/attribution.h"
 #include "proxy/sessions/conversation.h"
-#include "proxy/sessions/open_exchange.h"
+#include "proxy/sessions/observed_exchange.h"
 #include "proxy/sessions/refusal.h"
 #include "proxy/sessions/session_memory.h"
 #include "watchdog/history.h"
@@ -89,7 +89,7 @@ std::string name_of_request(std::uint64_t number) {
 struct SessionRecorder::State {
   Options options;
   SessionMemories memories;
-  std::map<std::uint64_t, OpenExchange> exchanges;
+  std::map<std::uint64_t, ObservedExchange> exchanges;
   AnswerOwners owners;
   std::set<std::string> refused;  ///< Sessions whose latest request came to nothing.
 
@@ -251,7 +251,7 @@ struct SessionRecorder::State {
 
   /// A program that asks once may end with its answer, and its session goes on without it. One that
   /// asks again is the session's agent, and so is a coding agent with its first request.
-  void see_process(const OpenExchange& exchange) {
+  void see_process(const ObservedExchange& exchange) {
     if (!exchange.process) return;
     auto& memory = memories.at(exchange.session);
     if (memory.process == exchange.process) return;
@@ -264,7 +264,7 @@ struct SessionRecorder::State {
   }
 
   /// Ends the wait for the server as soon as that takes a request, and does not refuse it at once.
-  void resume_if_accepted(std::uint64_t number, OpenExchange& exchange) {
+  void resume_if_accepted(std::uint64_t number, ObservedExchange& exchange) {
     auto& memory = memories.at(exchange.session);
     if (memory.waits_for.empty() || !exchange.reached || exchange.waits || exchange.helps) return;
     const bool is_answered = exchange.status > 0 && exchange.status < 400;
@@ -283,7 +283,7 @@ struct SessionRecorder::State {
     say(exchange.session, std::move(report));
   }
 
-  void record(OpenExchange& exchange, const AnswerPiece& piece) {
+  void record(ObservedExchange& exchange, const AnswerPiece& piece) {
     exchange.feed(piece.bytes);
     if (exchange.helps) return;
     if (exchange.answer && exchange.is_read) report_text_repetitions(exchange, {});
@@ -291,14 +291,14 @@ struct SessionRecorder::State {
   }
 
   /// Reports the ones that were not reported, after the text's last piece.
-  void report_text_repetitions(OpenExchange& exchange, std::string_view last) {
+  void report_text_repetitions(ObservedExchange& exchange, std::string_view last) {
     (void)exchange.loop->feed(last);
     for (; exchange.text_repeats < exchange.loop->hits(); ++exchange.text_repeats)
       say(exchange.session,
           said(ReportKind::text_repetition, {}, std::string(exchange.loop->repeated())));
   }
 
-  void report_evidence(std::uint64_t number, OpenExchange& exchange, const Evidence& evidence,
+  void report_evidence(std::uint64_t number, ObservedExchange& exchange, const Evidence& evidence,
                        const std::string& why) {
     if (exchange.helps || (!exchange.evidence && evidence.state <= ServerState::unknown)) return;
     const bool is_new = !exchange.evidence || exchange.evidence->state != evidence.state;
@@ -324,7 +324,7 @@ struct SessionRecorder::State {
     if (is_busy(evidence.state)) memories.at(exchange.session).waits_for.clear();
   }
 
-  void wait(OpenExchange& exchange, std::string_view what, const std::string& why) {
+  void wait(ObservedExchange& exchange, std::string_view what, const std::string& why) {
     if (std::exchange(exchange.waits, true)) return;
     auto& memory = memories.at(exchange.session);
     memory.waits_for = what;
@@ -390,7 +390,7 @@ struct SessionRecorder::State {
     return true;
   }
 
-  void end(std::uint64_t number, OpenExchange& exchange, const ExchangeEnded& ended) {
+  void end(std::uint64_t number, ObservedExchange& exchange, const ExchangeEnded& ended) {
     const std::string session = exchange.session;
     auto& memory = memories.at(session);
     if (exchange.answer) exchange.answer->end();
@@ -448,7 +448,8 @@ struct SessionRecorder::State {
 
   /// Only its cost counts, reported with the agent's next sign. A denied WebSocket ends the session
   /// like a denied request.
-  void end_helper(std::uint64_t number, const OpenExchange& exchange, const ExchangeEnded& ended) {
+  void end_helper(std::uint64_t number, const ObservedExchange& exchange,
+                  const ExchangeEnded& ended) {
     auto& memory = memories.at(exchange.session);
     memory.tokens += exchange.tokens();
     if (exchange.is_tunnel && ended.how == How::denied) {
@@ -458,7 +459,7 @@ struct SessionRecorder::State {
     forget(number);
   }
 
-  void report_answer(const OpenExchange& exchange, SessionMemory& memory,
+  void report_answer(const ObservedExchange& exchange, SessionMemory& memory,
                      const ObservedAnswer& heard) {
     if (!heard.text.empty()) {
       auto report = said(ReportKind::message, "assistant", heard.text);

@@ -1,4 +1,4 @@
-#include "proxy/sessions/open_exchange.h"
+#include "proxy/sessions/observed_exchange.h"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ constexpr std::size_t error_bytes_max = 16U << 10U;
 
 }  // namespace
 
-void OpenExchange::begin_answer(const AnswerBegan& began) {
+void ObservedExchange::begin_answer(const AnswerBegan& began) {
   status = began.status;
   retry_after = began.retry_after;
   limit_end = began.limit_end;
@@ -26,26 +26,26 @@ void OpenExchange::begin_answer(const AnswerBegan& began) {
                  [to = loop.get()](std::string_view text) { (void)to->feed(text); });
 }
 
-void OpenExchange::feed(std::string_view bytes) {
+void ObservedExchange::feed(std::string_view bytes) {
   ++pieces;
   if (!answer || !is_read) return;
   answer->feed(bytes);
   if (is_error(status)) error_body.append(bytes, 0, error_bytes_max - error_body.size());
 }
 
-const ObservedAnswer& OpenExchange::heard() const {
+const ObservedAnswer& ObservedExchange::heard() const {
   static const ObservedAnswer none;
   return answer ? answer->heard() : none;
 }
 
-double OpenExchange::tokens() const {
+double ObservedExchange::tokens() const {
   const auto unread = is_read && answer ? 0 : pieces;
   if (!answer) return static_cast<double>(unread);
   const auto reported = heard().output_tokens > 0 ? heard().output_tokens : heard().pieces;
   return static_cast<double>(std::max(reported, unread));
 }
 
-ExchangeFault OpenExchange::fault(const ExchangeEnded& ended) const {
+ExchangeFault ObservedExchange::fault(const ExchangeEnded& ended) const {
   const auto& so_far = heard();
   // Some clients hang up as soon as they have read that this is all.
   const bool all_said = is_read && so_far.complete && so_far.error.empty() &&
@@ -67,7 +67,7 @@ ExchangeFault OpenExchange::fault(const ExchangeEnded& ended) const {
   return {.text = "the answer broke off before its end", .waits_for = backend};
 }
 
-std::optional<WallTime> OpenExchange::end_of_wait(std::string_view what, WallTime now) const {
+std::optional<WallTime> ObservedExchange::end_of_wait(std::string_view what, WallTime now) const {
   if (limit_end) return limit_end;
   if (retry_after) return now + *retry_after;
   if (what != wait_reports::quota && what != wait_reports::overload) return std::nullopt;

@@ -22,7 +22,7 @@ struct ExchangeFault {
 };
 
 /// An exchange that is not over. A plain value with a few questions about it.
-struct OpenExchange {
+struct ObservedExchange {
   std::string session;
   std::string server;                 ///< Its URL; empty: unknown.
   std::optional<WallTime> reached{};  ///< When the server accepted it.
