@@ -150,10 +150,10 @@ TEST(OtlpAgents, copilot_in_an_editor_names_a_session_by_its_start_and_in_reques
                      memory)
                   .empty())
       << "the span has the same call";
-  const json spans = {span_of("0000000000000001", "", "chat gpt-5",
-                              {{"gen_ai.operation.name", "chat"},
-                               {"gen_ai.usage.input_tokens", "1"},
-                               {"copilot_chat.session_id", "conv"}})};
+  const json spans = json::array({span_of("0000000000000001", "", "chat gpt-5",
+                                          {{"gen_ai.operation.name", "chat"},
+                                           {"gen_ai.usage.input_tokens", "1"},
+                                           {"copilot_chat.session_id", "conv"}})});
   const json scope = {{"spans", spans}};
   const json resource = {{"resource", resource_of("copilot-chat")},
                          {"scopeSpans", json::array({scope})}};
