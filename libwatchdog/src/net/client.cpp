@@ -306,7 +306,7 @@ class Connection {
       return {HttpTrouble::lost, nothing_came ? "it closed the connection without an answer"
                                               : "it closed the connection in mid-answer"};
     }
-    const auto& of_http = http::make_error_code(http::error::bad_version).category();
+    const ErrorOf of_http = http::make_error_code(http::error::bad_version);
     if (error == http::error::header_limit) {
       return {HttpTrouble::malformed,
               "the head of its answer is above " + std::to_string(head_bytes_max) + " bytes"};
@@ -316,7 +316,7 @@ class Connection {
               "a chunk's extension or the trailers of its answer are above " +
                   std::to_string(head_bytes_max) + " bytes"};
     }
-    if (error.category() == of_http)
+    if (error.category() == of_http.category())
       return {HttpTrouble::malformed, "its answer is no HTTP: " + error.message()};
     return {HttpTrouble::lost, error.message()};
   }
