@@ -37,7 +37,7 @@ class ProxiedClient : public mcp::CallBookEnds {
   /// readable from now on.
   void open_signals();
   [[nodiscard]] int signals() const { return signals_.get(); }
-  /// The next of those signals; 0: there is none.
+  /// Returns the next of those signals, or 0 if no signal waits.
   [[nodiscard]] int next_signal() const;
 
   /// Reads standard input once and passes each whole line to `accept`. Returns false at its end.

@@ -62,8 +62,8 @@ class Client:
 
 
 def load(host, secret, agents, rate, seconds, each, out):
-    """Reports of some agents, `each` events a report, at times that do not wait for the answers before: who comes late
-    because the monitor was slow counts from when it should have come."""
+    """Sends reports of some agents, `each` events a report, at fixed times. It does not wait for earlier answers. A
+    report that is late because the monitor was slow counts from its fixed time."""
     client, times, sent = Client(host, secret), [], 0
     pause, begun = each / rate, time.monotonic() + 1
     while (due := begun + sent * pause) < begun + seconds:

@@ -215,17 +215,17 @@ INSTANTIATE_TEST_SUITE_P(
               "watchdog.toml:2: model.api_key must not be in this file, which is copied, committed "
               "and shown around; use $OPENAI_API_KEY or model.api_key_file\n"},
         Wrong{"[run]\nmax_iteration = 3",
-              "watchdog.toml:2: there is no setting run.max_iteration; did you mean "
+              "watchdog.toml:2: unknown setting run.max_iteration; did you mean "
               "run.max_iterations?\n"},
         Wrong{"max_iterations = 3",
-              "watchdog.toml:1: there is no setting max_iterations; did you mean "
+              "watchdog.toml:1: unknown setting max_iterations; did you mean "
               "run.max_iterations?\n"},
-        Wrong{"\n[runn]\n", "watchdog.toml:2: there is no setting runn\n"},
-        Wrong{"\"a\\u001b b\" = 1", "watchdog.toml:1: there is no setting \"a\\u001b b\"\n"},
+        Wrong{"\n[runn]\n", "watchdog.toml:2: unknown setting runn\n"},
+        Wrong{"\"a\\u001b b\" = 1", "watchdog.toml:1: unknown setting \"a\\u001b b\"\n"},
         Wrong{"run = 5", "watchdog.toml:1: run is a section: [run]\n"},
         Wrong{"[[run]]\nmax_iterations = 1", "watchdog.toml:1: run is a section: [run]\n"},
         Wrong{"[budget.tokens]\nx = 1",
-              "watchdog.toml:2: there is no setting budget.tokens.x; did you "
+              "watchdog.toml:2: unknown setting budget.tokens.x; did you "
               "mean budget.tokens?\n"},
         Wrong{"policy.stuckThreshold = 1",
               "watchdog.toml:1: policy.stuckThreshold is 1; it must be from 2 to 10000\n"},
@@ -239,7 +239,7 @@ INSTANTIATE_TEST_SUITE_P(
               "watchdog.toml:1: policy.patterns is a section: "
               "[policy.patterns]\n"},
         Wrong{"[policy]\nslowDeviation = 5",
-              "watchdog.toml:2: there is no setting policy.slowDeviation\n"},
+              "watchdog.toml:2: unknown setting policy.slowDeviation\n"},
         Wrong{
             "[policy.tools.bash]\nuse = 'pol'",
             "watchdog.toml:2: policy.tools.bash use is \"pol\"; it must be one of ordinary paging "
@@ -281,7 +281,7 @@ TEST_F(Configured, all_mistakes_are_said_at_once) {
   sources.flags = {{"monitor.port", "70000"}};
   EXPECT_EQ(refusal_of("[run]\nmax_iterations = 0\nmax_iteration = 1\n[monitor]\nport = 'x'\n"),
             "watchdog.toml:2: run.max_iterations is 0; it must be an integer from 1 to 1000000\n"
-            "watchdog.toml:3: there is no setting run.max_iteration; did you mean "
+            "watchdog.toml:3: unknown setting run.max_iteration; did you mean "
             "run.max_iterations?\n"
             "watchdog.toml:5: monitor.port is \"x\"; it must be an integer from 0 to 65535\n"
             "OPENAI_BASE_URL: model.base_url is \"ftp://x\"; it must be an http:// or https:// "

@@ -129,7 +129,7 @@ TEST_F(Config, wrong_settings_are_reported_at_once_and_nothing_starts) {
     const auto ran = with({command, "--config", file});
     EXPECT_EQ(ran.code, 3) << command;
     for (const char* line : {":2: monitor.port is",
-                             ":3: there is no setting monitor.prot; did you "
+                             ":3: unknown setting monitor.prot; did you "
                              "mean monitor.port?",
                              ":5: model.api_key must not be in this file"})
       EXPECT_NE(ran.output.find(file.string() + line), std::string::npos) << ran.output;

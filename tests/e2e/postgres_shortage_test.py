@@ -92,7 +92,7 @@ class OnSmallDisks(Postgres):
 
 
 class Relay:
-    """Passes bytes between monitors and PostgreSQL as late, and as few of them in a second, as it is told."""
+    """Passes bytes between monitors and PostgreSQL with a delay and a limit of bytes a second."""
 
     def __init__(self, server):
         self.socket = os.path.join(server.folder.name, ".s.PGSQL.5432")

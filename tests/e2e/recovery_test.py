@@ -73,7 +73,7 @@ class RecoveryTest(unittest.TestCase):
         until(self.ran, "the command did not run")
         until(lambda: "recovery.on_ready ended with 0" in self.said("ready"), self.said("ready"))
         document = self.ask("GET", "/api/autonomous/progress/ready")
-        self.assertEqual((document["state"], document["waitingFor"]), ("waiting", "quota"), "the command is no progress")
+        self.assertEqual((document["state"], document["waitingFor"]), ("waiting", "quota"), "running the command does not count as progress")
         # The next wait of the same session is another one.
         self.report("ready", work, over | {"until_ms": now - 30_000})
         until(lambda: len(self.ran()) > 1, "the second wait was not seen")

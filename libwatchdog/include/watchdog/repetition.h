@@ -64,7 +64,7 @@ class Packed {
     if (block_) std::memcpy(&count, block_.get(), sizeof count);
     return count;
   }
-  /// Returns whether there is none.
+  /// Returns whether the array has no items.
   [[nodiscard]] bool empty() const noexcept { return !block_; }
   /// Returns the first item.
   [[nodiscard]] const T* begin() const noexcept {

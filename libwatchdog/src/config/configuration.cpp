@@ -120,7 +120,7 @@ class ConfigurationLoader {
     if (!setting) {
       const bool empty_table = leaf.value.is_object() && leaf.value.empty();
       if (!is_section(leaf.path)) {
-        add(source, written, "there is no setting " + written + suggestion(written, known_keys_));
+        add(source, written, "unknown setting " + written + suggestion(written, known_keys_));
       } else if (!empty_table) {
         add(source, written, written + " is a section: [" + written + "]");
       }
@@ -240,7 +240,7 @@ class ConfigurationLoader {
       if (const auto* former = setting ? nullptr : find_former(parts_of(key))) {
         notice(source, key, *former);
       } else if (!setting) {
-        add(source, key, "there is no setting " + key + suggestion(key, known_keys_));
+        add(source, key, "unknown setting " + key + suggestion(key, known_keys_));
       } else if (setting->row->allowed.secret) {
         add(source, key, key + " must not be on a command line, which everybody can list");
       } else {
