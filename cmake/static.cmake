@@ -3,15 +3,31 @@
 #
 # Why glibc: Debian has no C++ library for musl. Since 2.34 glibc contains the resolvers of files and DNS, so a static
 # program resolves names without loading a library. Other sources of names (LDAP, mDNS) need the dynamic program.
-find_library(WATCHDOG_STATIC_C NAMES libc.a)
-foreach(name ssl crypto re2 sqlite3 z)
+#
+# Static libraries do not name those that they need, and newer versions need others: RE2 needs Abseil, OpenSSL zstd. pkg-config
+# knows them.
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+  pkg_check_modules(WATCHDOG_NEEDS QUIET re2 libssl libcrypto sqlite3 zlib)
+endif()
+set(names c ssl crypto re2 sqlite3 z ${WATCHDOG_NEEDS_STATIC_LIBRARIES})
+if(TARGET Boost::url)
+  list(APPEND names boost_url)
+endif()
+list(REMOVE_ITEM names atomic dl m pthread rt)  # parts of the C library and of the compiler
+list(REMOVE_DUPLICATES names)
+foreach(name ${names})
   find_library(WATCHDOG_STATIC_${name} NAMES lib${name}.a)
   list(APPEND static_libraries ${WATCHDOG_STATIC_${name}})
 endforeach()
-if(NOT WATCHDOG_STATIC_C OR static_libraries MATCHES "NOTFOUND")
-  message(STATUS "watchdog-monitor-static is left out: a static library is missing (${static_libraries})")
+set(missing ${static_libraries})
+list(FILTER missing INCLUDE REGEX NOTFOUND)
+if(missing)
+  message(STATUS "watchdog-monitor-static is left out: static libraries are missing (${missing})")
   return()
 endif()
+list(REMOVE_ITEM static_libraries ${WATCHDOG_STATIC_c})  # the compiler's own last word
+list(JOIN static_libraries , static_libraries)
 
 # Debian's libcurl and libpq need libraries that have no static form, so this program cannot send e-mail or use
 # PostgreSQL, and says so.
@@ -28,7 +44,7 @@ check_linker_flag(CXX LINKER:-z,pack-relative-relocs WATCHDOG_PACKS_RELOCATIONS)
 if(WATCHDOG_PACKS_RELOCATIONS)
   target_link_options(watchdog-monitor-static PRIVATE LINKER:-z,pack-relative-relocs)
 endif()
-target_link_libraries(watchdog-monitor-static PRIVATE ${static_libraries} watchdog_build)
+target_link_libraries(watchdog-monitor-static PRIVATE $<LINK_GROUP:RESCAN,${static_libraries}> watchdog_build)
 set_target_properties(watchdog-monitor-static PROPERTIES LINKER_LANGUAGE CXX
                       RULE_LAUNCH_LINK ${CMAKE_CURRENT_LIST_DIR}/static_link.sh
                       RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)

@@ -62,6 +62,14 @@ stub apt-get 'echo "$@" >>"${0%/*}/done"; exit 100'
 stub sleep ''
 check "apt fails" exits 3 ensure absent
 
+# Which Boost a Debian has: here grep finds no Debian 12, and there it does.
+named() { PATH=$work:$PATH bash -c '. scripts/packages.sh; echo "${build_packages[*]} ${test_packages[*]}"'; }
+stub grep 'exit 1'
+check "a newer Debian has Boost.URL as a library" bash -c '[[ " $1 " == *" libboost-dev libboost-url-dev "* && $1 != *1.81* && $1 != *clang-format* ]]' - "$(named)"
+stub grep 'exit 0'
+check "Debian 12 has two Boosts" bash -c '[[ " $1 " == *" libboost1.81-dev "* && $1 != *boost-url* && $1 == *clang-format-14* ]]' - "$(named)"
+rm "$work/grep"
+
 # scripts/test tells a sanitizer's fault from its note.
 eval "$(sed -n '/^sanitizer_fault=/,/^}/p' scripts/test)"
 written_kind() {  # written_kind TEXT

@@ -2,8 +2,11 @@
 
 #include <array>
 #include <boost/url/parse.hpp>
-#include <boost/url/src.hpp>  // the one file that compiles Boost.URL
 #include <boost/url/url_view.hpp>
+#include <boost/version.hpp>
+#if BOOST_VERSION < 108200
+#include <boost/url/src.hpp>  // the one file that compiles Boost.URL, which later is a library
+#endif
 #include <cctype>
 #include <charconv>
 #include <cstdio>

@@ -228,7 +228,8 @@ def check_bill(build, folder):
         expect((folder / "bill1" / name).read_bytes() == (folder / "bill2" / name).read_bytes(), f"{name} differs between two runs")
     cyclonedx, spdx = (json.loads((folder / "bill1" / name).read_text()) for name in names[1:])
     parts = {part["name"]: part["version"] for part in cyclonedx["components"]}
-    expect({"boost1.81", "openssl", "sqlite3", "re2", "nlohmann-json3", "spdlog", "zlib", "glibc"} <= set(parts), f"parts are missing: {parts}")
+    expect(any(name.startswith("boost1.") for name in parts), f"Boost is missing: {parts}")
+    expect({"openssl", "sqlite3", "re2", "nlohmann-json3", "spdlog", "zlib", "glibc"} <= set(parts), f"parts are missing: {parts}")
     libraries = json.loads(out(build / "bin/watchdog-monitor-static", "--version", "--json"))
     expect(re.match(r"[\d.]+", parts["sqlite3"])[0] == libraries["sqlite"], f"SQLite is {libraries['sqlite']}, the bill says {parts['sqlite3']}")
     expect(re.match(r"[\d.]+", parts["openssl"])[0] in libraries["openssl"], f"OpenSSL is {libraries['openssl']}, the bill says {parts['openssl']}")

@@ -251,7 +251,7 @@ std::string words_of(const Health& health, const History& history, const Policy&
                               : std::string("the process")) +
              " exited without ending its session";
   }
-  return std::string(name_of(health.kind));
+  return {};
 }
 
 }  // namespace
