@@ -163,7 +163,8 @@ class PreviousWriter(unittest.TestCase):
         file = pathlib.Path(server.folder.name, "w.db")
         environment = {**os.environ, "LD_LIBRARY_PATH": str(LIBRARY.parent)}
         new = BUILD / "tests/previous/agent"
-        out("cc", SOURCE / "tests/report/agent.c", "-I", HEADER.parent, LIBRARY, "-o", new)
+        # The source of the old agent, because that of the new one may report more.
+        out("cc", old.parent / "tests/report/agent.c", "-I", HEADER.parent, LIBRARY, "-o", new)
 
         # Both write into the file while the monitor has it open.
         with sqlite3.connect(file) as database:
