@@ -108,7 +108,9 @@ class Programs {
                                    environment_of.data());
     posix_spawn_file_actions_destroy(&actions);
     if (failed == ENOENT) {
-      return Error{ErrorCode::not_found, "the demo needs " + program + "; build it as well"};
+      return Error{
+          ErrorCode::not_found,
+          "the demo needs " + program + "; the Debian package and a build of the source have it"};
     }
     if (failed != 0) {
       return Error{ErrorCode::unavailable,
