@@ -266,9 +266,7 @@ const char* TextLoop::feed_text(const char* at, const char* end) noexcept {
         break;
       case Kind::letter:
       case Kind::digit:
-        if (kind_ != Token::word || token_bytes_ >= word_bytes_max) begin_token(Token::word);
-        letters_ |= kind_of[byte_of(c)] == Kind::letter;
-        extend_token(c);
+        at = feed_word(at, end) - 1;
         break;
       case Kind::more:
         if (kind_ == Token::none) begin_token(Token::mark);
@@ -289,6 +287,26 @@ const char* TextLoop::feed_text(const char* at, const char* end) noexcept {
         break;
     }
   }
+  return at;
+}
+
+/// Reads the letters and digits that follow, which are most of a text, in one go.
+const char* TextLoop::feed_word(const char* at, const char* end) noexcept {
+  if (kind_ != Token::word || token_bytes_ >= word_bytes_max) begin_token(Token::word);
+  const char* const from = at;
+  const char* const last = at + std::min<std::ptrdiff_t>(end - at, word_bytes_max - token_bytes_);
+  auto token = token_;
+  bool letters = letters_;
+  for (; at != last; ++at) {
+    const auto kind = kind_of[byte_of(*at)];
+    if (kind != Kind::letter && kind != Kind::digit) break;
+    letters |= kind == Kind::letter;
+    token = mixed(token, folded[byte_of(*at)]);
+  }
+  token_ = token;
+  letters_ = letters;
+  token_bytes_ = static_cast<std::uint8_t>(token_bytes_ + (at - from));
+  repetition_.put({from, at});
   return at;
 }
 

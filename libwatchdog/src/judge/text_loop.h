@@ -83,6 +83,7 @@ class TextLoop {
   const char* feed_text(const char* at, const char* end) noexcept;
 
   // Which tokens the text consists of.
+  const char* feed_word(const char* at, const char* end) noexcept;
   void begin_token(Token kind) noexcept;
   void extend_token(char c) noexcept;
   void end_token() noexcept;

@@ -4,6 +4,7 @@
 #include "judge/token_repetition.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 namespace watchdog {
@@ -22,6 +23,18 @@ constexpr auto factor_powers = [] {
   }
   return powers;
 }();
+
+/// [16 - p]: from how many tokens in a row like the one p before a short unit may be repeated.
+constexpr auto due_from_runs(int tokens_least) {
+  constexpr int period_max = TokenRepetition::period_max;
+  std::array<std::int32_t, period_max> runs{};
+  for (int period = 1; period <= period_max; ++period)
+    runs[static_cast<std::size_t>(period_max - period)] =
+        std::max(TokenRepetition::repeats_min * period, tokens_least) - period;
+  return runs;
+}
+constexpr auto due_with_words = due_from_runs(TokenRepetition::words_min);
+constexpr auto due_without_words = due_from_runs(TokenRepetition::tokens_min);
 
 constexpr std::size_t bucket_of(std::uint16_t tag) noexcept {
   return tag >> 8U;
@@ -48,14 +61,17 @@ void TokenRepetition::add(std::uint32_t token, std::uint8_t bytes,
   const std::size_t at = tokens_ % latest;
 
   wordless_ = half_words == 0 ? wordless_ + 1 : 0;
-  const int least = wordless_ < period_max ? words_min : tokens_min;
-  const std::uint32_t* before = &digest_[(tokens_ + latest - period_max) % latest];
-  int due = 0;
-  for (int i = 0; i < period_max; ++i) {
-    const int period = period_max - i;
-    run_[i] = before[i] == token ? run_[i] + 1 : 0;
-    due |= run_[i] + period >= std::max(repeats_min * period, least) ? 1 : 0;
+  const auto& due_from = wordless_ < period_max ? due_with_words : due_without_words;
+  // Without branches and with copies, so that compilers compare several periods at once.
+  std::array<std::uint32_t, period_max> before;
+  std::memcpy(before.data(), &digest_[(tokens_ + latest - period_max) % latest], sizeof before);
+  auto runs = run_;
+  std::int32_t due = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    runs[i] = before[i] == token ? runs[i] + 1 : 0;
+    due |= runs[i] >= due_from[i] ? -1 : 0;
   }
+  run_ = runs;
   digest_[at] = digest_[at + latest] = token;
   half_words_[at] = half_words;
 

@@ -30,6 +30,11 @@ class TokenRepetition {
 
   /// The next byte of the text, as it is shown.
   void put(char c) noexcept { text_[text_bytes_++ % text_.size()] = c; }
+  void put(std::string_view bytes) noexcept {
+    auto at = text_bytes_;  // not a member: each byte written might change that
+    for (const char c : bytes) text_[at++ % text_.size()] = c;
+    text_bytes_ = at;
+  }
   /// A token of which all bytes were put: its digest, their number, and how many halves of a word
   /// it counts for.
   void add(std::uint32_t token, std::uint8_t bytes, std::uint8_t half_words) noexcept;
