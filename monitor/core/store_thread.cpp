@@ -306,8 +306,9 @@ struct StoreThread::State {
                               .monitors = static_cast<int>(found.monitors.size()),
                               .step_downs = found.step_downs};
       renewed = found.renewed;
-      shared.store(shares->monitors > 1);
       const Sharing sharing(store);
+      // Sessions that are not in memory yet are in the database, as those of others are.
+      shared.store(shares->monitors > 1 || sharing.is_taking_over());
       for (int shard = 0; shard < shard_count; ++shard)
         (*held)[static_cast<std::size_t>(shard)].store(sharing.holds(shard));
     }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a monitor on a real PostgreSQL carries: events a second from many agents, sessions that are judged, and growth.
+"""What a monitor on a real PostgreSQL carries: events a second from many agents, sessions that are judged, growth, and a take-over.
 
 Database, monitor and agents share the machine, and PostgreSQL syncs its log to the disk. CPU is user and system time of
 the monitor, and of all processes of PostgreSQL, from /proc.
@@ -11,8 +11,11 @@ import json
 import multiprocessing
 import os
 import pathlib
+import re
+import signal
 import statistics
 import sys
+import threading
 import time
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "e2e"))
@@ -24,6 +27,8 @@ EVENTS_A_SECOND = 5_000
 P99_MS = 100
 RUNNING = 50_000
 JUDGING_SHARE = 0.10
+TAKEN = 20_000
+TAKE_OVER_S = 20
 GROWTH = 1.25  # Of the cost of an event, from 10³ to 10⁶ events; noise is a tenth.
 TICKS = os.sysconf("SC_CLK_TCK")
 LIVE = {"heartbeatInterval": 3_600_000}
@@ -137,12 +142,7 @@ class Bench:
     def postgres_judging(self):
         """50,000 running sessions, of which nothing is due: what it costs that they are there."""
         names = [f"s{at}" for at in range(RUNNING)]
-        queue = [multiprocessing.Process(target=create_all, args=(self.monitor.host, self.monitor.secret, names[at::4]))
-                 for at in range(4)]
-        for worker in queue:
-            worker.start()
-        for worker in queue:
-            worker.join()
+        in_parts(create_all, [(self.monitor.host, self.monitor.secret, names[at::4]) for at in range(4)])
         until(lambda: f'"total":{RUNNING}' in json.dumps(self.monitor.ask("GET", "/api/autonomous/summary")[1], separators=(",", ":")),
               "not all are judged", 120)
         time.sleep(3)
@@ -172,9 +172,90 @@ class Bench:
         self.result("postgres_growth", "ratio", large / small, GROWTH, small_us=round(small, 1), large_us=round(large, 1), events=size(),
                     bytes_per_event=round(self.monitor_bytes() / size()))
 
+    def postgres_take_over(self):
+        """One of three monitors is killed; they judged 20,000 sessions, each with a snapshot and later events. Reports of
+        all sessions come in meanwhile."""
+        others = [Monitor(self.program, self.server.url()) for _ in range(2)]
+        killed, monitors = others[0], [self.monitor, others[1]]
+        try:
+            until(lambda: all(m.ready()["monitors"] == 3 and m.ready()["shards"] >= 85 for m in [killed, *monitors]), "they do not share")
+            names = [f"s{at}" for at in range(TAKEN)]
+            in_parts(work_all, [(m.host, m.secret, names[3 * part + at::48]) for at, m in enumerate([killed, *monitors])
+                                for part in range(16)])
+            judged = lambda of: sum(sessions_of(m.ask("GET", "/metrics")[1]) for m in of)
+            until(lambda: judged([killed, *monitors]) == TAKEN, "not all are judged", 120)
+            time.sleep(6)  # leases were renewed since
+            begun = time.monotonic()
+            killed.process.send_signal(signal.SIGKILL)
+            shards_after = []
+            with Reporting(monitors, names) as reporting:
+                def all_are_judged():
+                    if not shards_after and sum(m.ready()["shards"] for m in monitors) == 256:
+                        shards_after.append(time.monotonic() - begun)
+                    return shards_after and judged(monitors) == TAKEN
+                until(all_are_judged, "nobody judges some sessions", 120)
+                took = time.monotonic() - begun
+            self.result("postgres_take_over", "s", took, TAKE_OVER_S, leases_s=round(shards_after[0], 1),
+                        reports=len(reporting.times), refused=reporting.refused, slowest_report_ms=round(1000 * max(reporting.times)))
+        finally:
+            for monitor in others:
+                monitor.stop(signal.SIGKILL)
+
     def monitor_bytes(self):
         return int(self.server.run("SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = "
                                    "c.relnamespace WHERE n.nspname = 'watchdog' AND c.relkind = 'r'"))
+
+
+def in_parts(target, parts):
+    workers = [multiprocessing.Process(target=target, args=part) for part in parts]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+def sessions_of(metrics):
+    """How many a monitor judges."""
+    return sum(int(count) for count in re.findall(r"^watchdog_sessions\{.*\} (\d+)$", metrics, re.MULTILINE))
+
+
+class Reporting(threading.Thread):
+    """Reports of some sessions, to each monitor in turn, with the times until they are answered."""
+
+    def __init__(self, monitors, names):
+        super().__init__(daemon=True)
+        self.clients = [Client(monitor.host, monitor.secret) for monitor in monitors]
+        self.names, self.times, self.refused, self.over = names, [], 0, False
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over = True
+        self.join()
+
+    def run(self):
+        while not self.over:
+            begun, at = time.monotonic(), len(self.times)
+            try:
+                self.clients[at % len(self.clients)].post(f"{SESSIONS}/{self.names[at * 37 % len(self.names)]}/events",
+                                                          '{"kind": "state_change", "type": "step"}')
+            except RuntimeError:
+                self.refused += 1
+            self.times.append(time.monotonic() - begun)
+            time.sleep(0.05)
+
+
+def work_all(host, secret, names):
+    """Sessions that did some work since they waited."""
+    client = Client(host, secret)
+    for name in names:
+        client.post(SESSIONS, json.dumps({"sessionId": name, "policy": LIVE, "agent": "coder", "task": "mend the parser"}))
+        calls = [[{"kind": "tool_call", "name": "shell", "call_id": f"c{at}", "text": f"make test{at}"},
+                  {"kind": "tool_result", "name": "shell", "call_id": f"c{at}", "text": f"{at} of nineteen tests fail"}] for at in range(4)]
+        client.post(f"{SESSIONS}/{name}/events", json.dumps([{"kind": "wait", "waiting_for": "approval"}]))
+        client.post(f"{SESSIONS}/{name}/events", json.dumps([event for call in calls for event in call]))
 
 
 def create_all(host, secret, names):
@@ -185,7 +266,7 @@ def create_all(host, secret, names):
 
 
 def main():
-    names = ["postgres_events", "postgres_judging", "postgres_growth"]
+    names = ["postgres_events", "postgres_judging", "postgres_take_over", "postgres_growth"]
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("build", type=pathlib.Path, help="build directory, with the monitor")
     parser.add_argument("--json", action="store_true", help="print a JSON object a line")

@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "codec/facts.h"
 #include "observer/observer.h"
 #include "store/sharing.h"
 #include "support/manual_clock.h"
@@ -184,6 +185,103 @@ std::string judgement_of(StoreReader& reader, const std::string& session) {
   return text + (folded ? std::string(name_of(folded->health.kind)) : folded.error().message);
 }
 
+/// Makes reports that mean something, from a seed.
+class RandomAgents {
+ public:
+  explicit RandomAgents(unsigned seed) : random_(seed) {}
+
+  Batch batch() {
+    Batch batch{.session = "s" + std::to_string(pick(6)), .by = ReportOrigin::monitor};
+    for (int left = 1 + pick(5); left > 0; --left) batch.reports.push_back(report());
+    return batch;
+  }
+  int pick(int below) { return static_cast<int>(random_() % static_cast<unsigned>(below)); }
+
+ private:
+  Report report() {
+    Report report;
+    const auto number = std::to_string(pick(4));
+    switch (pick(10)) {
+      case 0:
+        report.kind = ReportKind::start;
+        break;
+      case 1:
+        report = ending(pick(2) == 0 ? OutcomeKind::failed : OutcomeKind::completed);
+        break;
+      case 2:
+        report = {.kind = ReportKind::message, .name = "assistant", .content = "text " + number};
+        break;
+      case 3:
+        report = {
+            .kind = ReportKind::tool_call, .name = "shell", .content = "{}", .call_id = number};
+        break;
+      case 4:
+        report = {
+            .kind = ReportKind::tool_result, .name = "shell", .content = "x", .call_id = number};
+        break;
+      case 5:
+        report =
+            turn(pick(2) == 0 ? turn_reports::turn_start : turn_reports::turn_end, "t" + number);
+        break;
+      case 6:
+        report = abort_of("t" + number);
+        break;
+      case 7:
+        report = beat();
+        break;
+      default:
+        report = change("step", "{\"n\":" + number + "}");
+    }
+    if (pick(3) == 0) report.event_id = "id" + std::to_string(pick(40));
+    return report;
+  }
+  std::mt19937 random_;
+};
+
+TEST_P(Engines, judge_sessions_together_as_one_by_one) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  ManualClock clock;
+  auto store = open(clock);
+  RandomAgents agents(seed);
+  const auto go_on = [&](int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+      std::vector<Batch> batches{agents.batch(), agents.batch()};
+      ASSERT_TRUE(store.append(batches).ok());
+      if (agents.pick(20) == 0) {
+        ASSERT_TRUE(store.append_observer({9s}).ok());
+      }
+      clock.advance(Millis{agents.pick(9'000)});
+    }
+  };
+  go_on(30);
+  {
+    auto judge = Observer::start(store, {});
+    ASSERT_TRUE(judge.ok() && (*judge)->look().ok() && (*judge)->checkpoint().ok());
+  }
+  // Some have no event since their snapshot, some have many, and some have none at all.
+  (void)say(store, "quiet", {change()});
+  (void)say(store, "new", {});
+  go_on(60);
+  for (int at = 0; at < 9; ++at)
+    (void)say(store, "large", {change(std::string(9'000, 'x'), std::string(9'000, 'y'))});
+  const auto rows = store.reader().sessions({.limit = 1'000});
+  ASSERT_TRUE(rows.ok());
+  std::vector<SessionKey> keys{987'654'321};  // there is none
+  for (const auto& row : *rows) keys.push_back(row.key);
+  const auto together = Sharing(store).fold(keys);
+  ASSERT_TRUE(together.ok()) << together.error().message;
+  ASSERT_EQ(together->size(), rows->size());
+  for (const auto& one : *together) {
+    std::vector<Transition> changes;
+    const auto judged = store.reader().fold(one.row, &changes);
+    ASSERT_TRUE(judged.ok());
+    EXPECT_EQ(snapshot_of(one.judged), snapshot_of(*judged)) << one.row.id;
+    EXPECT_EQ(one.judged.folded, judged->folded);
+    EXPECT_EQ(one.changes.size(), changes.size()) << one.row.id;
+  }
+}
+
 TEST_P(Engines, serve_a_judge_and_its_alerts) {
   ManualClock clock;
   auto store = open(clock);
@@ -320,234 +418,6 @@ TEST_P(Engines, show_each_event_to_a_reader_in_order_while_several_write) {
     EXPECT_GE(event.tick, latest) << "ticks never fall";
     latest = event.tick;
   }
-}
-
-/// Makes reports that mean something, from a seed.
-class RandomAgents {
- public:
-  explicit RandomAgents(unsigned seed) : random_(seed) {}
-
-  Batch batch() {
-    Batch batch{.session = "s" + std::to_string(pick(6)), .by = ReportOrigin::monitor};
-    for (int left = 1 + pick(5); left > 0; --left) batch.reports.push_back(report());
-    return batch;
-  }
-  int pick(int below) { return static_cast<int>(random_() % static_cast<unsigned>(below)); }
-
- private:
-  Report report() {
-    Report report;
-    const auto number = std::to_string(pick(4));
-    switch (pick(10)) {
-      case 0:
-        report.kind = ReportKind::start;
-        break;
-      case 1:
-        report = ending(pick(2) == 0 ? OutcomeKind::failed : OutcomeKind::completed);
-        break;
-      case 2:
-        report = {.kind = ReportKind::message, .name = "assistant", .content = "text " + number};
-        break;
-      case 3:
-        report = {
-            .kind = ReportKind::tool_call, .name = "shell", .content = "{}", .call_id = number};
-        break;
-      case 4:
-        report = {
-            .kind = ReportKind::tool_result, .name = "shell", .content = "x", .call_id = number};
-        break;
-      case 5:
-        report =
-            turn(pick(2) == 0 ? turn_reports::turn_start : turn_reports::turn_end, "t" + number);
-        break;
-      case 6:
-        report = abort_of("t" + number);
-        break;
-      case 7:
-        report = beat();
-        break;
-      default:
-        report = change("step", "{\"n\":" + number + "}");
-    }
-    if (pick(3) == 0) report.event_id = "id" + std::to_string(pick(40));
-    return report;
-  }
-  std::mt19937 random_;
-};
-
-/// Two monitors that share a server, in virtual time.
-class SharedServer : public testing::Test {
- protected:
-  struct Monitor {
-    Store store;
-    std::unique_ptr<Observer> judge{};
-
-    void look() { ASSERT_TRUE(judge->look().ok()); }
-    std::set<std::int64_t> claim() {
-      std::set<std::int64_t> ids;
-      while (true) {
-        const auto alerts = Sharing(store).claim_message("hook", true, 40s);
-        EXPECT_TRUE(alerts.ok()) << alerts.error().message;
-        if (!alerts || alerts->empty() || !ids.insert(alerts->front().id).second) return ids;
-        EXPECT_TRUE(store.owns(store.reader().session(alerts->front().session)->key));
-        if (keeps_results) note(*alerts);
-      }
-    }
-    void note(const std::vector<Alert>& alerts) {
-      for (const auto& alert : alerts)
-        EXPECT_TRUE(store.note({.channel = "hook", .alerts = {alert.id}}).ok());
-    }
-    bool keeps_results = true;
-  };
-
-  SharedServer() {
-    monitor::use_postgresql();
-    Postgres::shared().clear();
-  }
-  std::unique_ptr<Monitor> monitor() {
-    auto store = Store::open({.database = Postgres::shared().url(), .clock = &clock_});
-    EXPECT_TRUE(store.ok()) << store.error().message;
-    auto made = std::make_unique<Monitor>(Monitor{.store = std::move(*store)});
-    made->judge = std::move(*Observer::start(made->store, {.alerts = rules_}));
-    return made;
-  }
-  ManualClock clock_;
-  AlertRules rules_{.messages_max = 1'000, .channels = {"hook"}};
-};
-
-TEST_F(SharedServer, each_alert_is_sent_by_the_judge_of_its_session) {
-  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
-  const auto first = monitor();
-  const auto second = monitor();
-  for (int round = 0; round < 4; ++round) {
-    clock_.advance(5s);
-    first->look();
-    second->look();
-  }
-  ASSERT_EQ(first->store.shares().shards, 128);
-  ASSERT_EQ(second->store.shares().shards, 128);
-  constexpr int count = 24;
-  for (int session = 0; session < count; ++session) {
-    auto& heard = session % 2 == 0 ? first : second;
-    (void)say(heard->store, "s" + std::to_string(session), {change(), ending(OutcomeKind::failed)});
-  }
-  first->look();
-  second->look();
-  first->keeps_results = false;  // it dies before it stores them
-  const auto of_first = first->claim();
-  EXPECT_GE(of_first.size(), 1U);
-  const auto of_second = second->claim();
-  EXPECT_GE(of_second.size(), 5U);
-  EXPECT_EQ(second->claim().size(), 0U) << "the results are stored";
-  for (const auto id : of_second) EXPECT_FALSE(of_first.contains(id));
-  // The second one takes over, and sends what the first one claimed as soon as that is gone.
-  for (int round = 0; round < 2; ++round) {
-    clock_.advance(5s);
-    second->look();
-    EXPECT_EQ(second->claim().size(), 0U) << "the first one may be sending it";
-  }
-  clock_.advance(5s);
-  second->look();
-  ASSERT_EQ(second->store.shares().shards, 256);
-  const auto left = second->claim();
-  EXPECT_TRUE(std::ranges::includes(left, of_first)) << "it waits longer than the take-over";
-  EXPECT_EQ(left.size() + of_second.size(), static_cast<std::size_t>(count));
-}
-
-TEST_F(SharedServer, a_monitor_that_lives_sends_what_it_claimed_although_it_judges_less) {
-  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
-  rules_.messages_max = 1;
-  const auto first = monitor();
-  constexpr int count = 24;
-  for (int session = 0; session < count; ++session) {
-    (void)say(first->store, "s" + std::to_string(session), {ending(OutcomeKind::failed)});
-    first->look();
-  }
-  EXPECT_EQ(first->claim().size(), 1U);
-  for (int second = 0; second < 65; second += 5) {
-    clock_.advance(5s);
-    first->look();
-  }
-  const auto message = Sharing(first->store).claim_message("hook", false, 40s);
-  ASSERT_TRUE(message.ok());
-  ASSERT_GE(message->size(), 20U) << "the others were sent together";
-  const auto second = monitor();
-  for (int round = 0; round < 4; ++round) {
-    clock_.advance(5s);
-    first->look();
-    second->look();
-    EXPECT_EQ(second->claim().size(), 0U) << "the first one may be sending it";
-  }
-  ASSERT_EQ(second->store.shares().shards, 128);
-  for (int round = 0; round < 5; ++round) {
-    clock_.advance(5s);
-    first->look();
-    second->look();
-  }
-  EXPECT_GE(second->claim().size(), 5U) << "a claim ends, too";
-}
-
-/// A machine on which all takes thirty times as long.
-class SlowMachine final : public Clock {
- public:
-  explicit SlowMachine(const Clock& before) : since_(before.since_boot()) {}
-  Millis since_boot() const noexcept override {
-    return since_ +
-           30 * std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now() - begun_);
-  }
-  WallTime wall() const noexcept override { return WallTime{1'700'000'000'000ms + since_boot()}; }
-  std::string boot_id() const override { return "manual"; }
-
- private:
-  Millis since_;
-  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-};
-
-TEST_F(SharedServer, a_monitor_keeps_its_leases_while_it_reads_many_sessions) {
-  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
-  constexpr std::size_t count = 2'000;
-  std::vector<Batch> batches;
-  for (std::size_t session = 0; session < count; ++session)
-    batches.push_back({.session = "s" + std::to_string(session), .reports = {change()}});
-  ASSERT_TRUE(monitor()->store.append(batches).ok());
-  const SlowMachine clock(clock_);
-  auto store = Store::open({.database = Postgres::shared().url(), .clock = &clock});
-  ASSERT_TRUE(store.ok()) << store.error().message;
-  auto judge = Observer::start(*store, {});
-  ASSERT_TRUE(judge.ok()) << judge.error().message;
-  for (int look = 0; look < 4; ++look) ASSERT_TRUE((*judge)->look().ok());
-  EXPECT_EQ((*judge)->watched(), count);
-  EXPECT_LE(store->shares().step_downs, 1) << "it reads them again and again";
-}
-
-TEST_F(SharedServer, each_knows_how_many_sessions_all_judge) {
-  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
-  const auto first = monitor();
-  const auto second = monitor();
-  for (int round = 0; round < 4; ++round) {
-    clock_.advance(5s);
-    first->look();
-    second->look();
-  }
-  for (int session = 0; session < 30; ++session)
-    (void)say(first->store, "s" + std::to_string(session), {change()});
-  for (int round = 0; round < 3; ++round) {
-    clock_.advance(1s);
-    first->look();
-    second->look();
-  }
-  for (const auto* monitor : {&first, &second}) {
-    auto sum = (*monitor)->judge->tally();
-    EXPECT_LT(sum.states[static_cast<std::size_t>(SessionState::progressing)], 30);
-    sum.add((*monitor)->judge->tally_of_others());
-    EXPECT_EQ(sum.states[static_cast<std::size_t>(SessionState::progressing)], 30);
-    const auto read = tally_from_json(to_json(sum));
-    ASSERT_TRUE(read);
-    EXPECT_EQ(read->states, sum.states);
-    EXPECT_EQ(read->healths, sum.healths);
-  }
-  EXPECT_FALSE(tally_from_json("{}"));
-  EXPECT_FALSE(tally_from_json(R"({"healths":[],"states":[],"blockedOnPeople":0})"));
 }
 
 TEST(TwoEngines, report_the_same_of_the_same_reports) {

@@ -94,7 +94,7 @@ Result<void> Observer::State::notify_parents() {
     return {};
   });
   if (done) return done;
-  if (auto again = reload(); !again) return again;
+  if (auto again = Loading(*this).begin_again(); !again) return again;
   return done;
 }
 

@@ -56,7 +56,9 @@ Result<std::unique_ptr<Observer>> Observer::start(Store& store, Options options)
     }
     state->last_look = store.now();
   }
-  if (auto loaded = state->reload(); !loaded) return loaded.error();
+  State::Loading loading(*state);
+  if (auto begun = loading.begin_again(); !begun) return begun.error();
+  if (auto loaded = loading.load_all(); !loaded) return loaded.error();
   return std::unique_ptr<Observer>(new Observer(std::move(state)));
 }
 

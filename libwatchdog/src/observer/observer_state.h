@@ -1,5 +1,5 @@
 /// \file
-/// The state of an observer, and its look. For observer.cpp and families.cpp only.
+/// The state of an observer, and its look. For the .cpp files of this folder only.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <mutex>
 #include <queue>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -59,6 +60,10 @@ struct Observer::State {
   /// process. Other sessions wait meanwhile, and a stalled machine affects all its sessions at
   /// once.
   static constexpr int processes_max = 64;
+  /// Sessions read together, and about how many and how long in one look: reports wait meanwhile.
+  static constexpr std::size_t together_max = 64;
+  static constexpr std::size_t loaded_max = 1'000;
+  static constexpr std::chrono::milliseconds loading_max{50};
   /// About how long a turn on a server lasts in which time passes for sessions. The other sessions
   /// wait for the next look. Other writers wait, and details of trouble take some round trips each.
   static constexpr std::chrono::milliseconds expiry_max{300};
@@ -135,6 +140,7 @@ struct Observer::State {
   // On a server that several monitors may share:
   std::string name;                     ///< Of this monitor; empty: it is a file.
   Instant leases_at = never;            ///< When they were renewed.
+  bool owes_grace = false;              ///< It gained sessions, and no absence says so yet.
   std::int64_t foreign_transition = 0;  ///< The newest that was passed on, of any monitor.
   struct Foreign {
     std::string id{};
@@ -143,7 +149,9 @@ struct Observer::State {
   std::unordered_map<SessionKey, Foreign> foreign;  ///< Sessions of other monitors.
   TallyExchange tallies;
 
-  bool incomplete = false;  ///< Not all sessions could be loaded: once more.
+  bool incomplete = false;  ///< Memory may be wrong: everything is read once more.
+  /// Sessions that this monitor judges and has not read yet; others judged them before.
+  std::unordered_set<SessionKey> unread;
   Seq cursor = 0;
   Instant last_look{};  ///< When the observer arrived for the latest look that succeeded.
   /// When it arrived last. Later dates wait for its next arrival: a look takes time, and reports
@@ -266,8 +274,7 @@ struct Observer::State {
 
   // Sharing with other monitors; see shared_store.cpp.
   Result<HeldShards::Change> renew_leases();
-  /// Returns true if this monitor judges other sessions since then.
-  Result<bool> renew_when_due();
+  Result<void> renew_when_due();
   void see_foreign(const Event& event);
   Result<void> pass_on_foreign();
   [[nodiscard]] const Foreign* foreign_session(SessionKey session);
@@ -276,27 +283,29 @@ struct Observer::State {
     return !name.empty() && store.shares().monitors.size() > 1;
   }
 
-  /// Brings a session into memory, with all its events so far.
-  Result<Entry*> load(SessionKey session) {
-    auto row = store.reader().session(session);
-    if (!row) return row.error();
-    const auto before = changes.size();
-    auto judged = store.reader().fold(*row, &changes, &details);
-    if (!judged) return judged.error();
-    const std::lock_guard guard(mutex);
-    Entry& entry = entries[session];
-    entry.judged = std::move(*judged);
-    entry.id = row->id;
-    entry.description = described(row->spec);
-    entry.created = row->created;
-    by_id.insert(&entry);
-    if (!row->spec.parent.empty()) {
-      by_parent.emplace(parents.try_emplace(session, row->spec.parent).first->second, session);
-    }
-    entry.since_snapshot = 1;  // events after the stored one are in no snapshot yet
-    settle(session, entry, changes.size() != before);
-    return &entry;
-  }
+  /// Brings sessions into memory; see loading.cpp.
+  class Loading {
+   public:
+    explicit Loading(State& state) : state_(state) {}
+    /// One, with all its events so far.
+    Result<Entry*> load(SessionKey session);
+    /// A piece of what is unread.
+    Result<void> load_some();
+    Result<void> load_all();
+    /// After leases changed: lets the sessions of lost shards go, and begins with those of gained
+    /// ones.
+    Result<void> hand_over(const HeldShards::Change& change);
+    /// Forgets everything, and begins to read it. Conclusions that were not recorded are made
+    /// again.
+    Result<void> begin_again();
+
+   private:
+    Entry& enter(SessionRow&& row, Case&& judged, bool changed);
+    Result<void> load_together(std::span<const SessionKey> sessions);
+    Result<void> queue(const std::vector<SessionKey>& sessions);
+
+    State& state_;
+  };
 
   Result<void> fold(const Event& event) {
     if (event.session == observer_key) {
@@ -316,7 +325,7 @@ struct Observer::State {
     }
     Entry* entry = entry_of(event.session);
     if (entry == nullptr) {
-      auto loaded = load(event.session);
+      auto loaded = Loading(*this).load(event.session);
       if (!loaded && loaded.error().code != ErrorCode::not_found) return loaded.error();
       return {};  // not_found: retention was quicker
     }
@@ -336,50 +345,6 @@ struct Observer::State {
     settle(event.session, *entry,
            changes.size() != before || lifecycle != entry->judged.history.lifecycle ||
                looked_like != look());
-    return {};
-  }
-
-  /// Reads everything again. Conclusions that were not recorded are made again.
-  Result<void> reload() {
-    incomplete = true;
-    const auto newest = store.reader().newest();
-    if (!newest) return newest.error();
-    const auto sessions = store.reader().sessions_to_judge();
-    if (!sessions) return sessions.error();
-    {
-      const std::lock_guard guard(mutex);
-      by_id.clear();
-      by_parent.clear();
-      parents.clear();
-      with_turns.clear();
-      may_wait.clear();
-      entries.clear();
-      tallies.own = {};
-    }
-    due = {};
-    changes.clear();
-    to_keep.clear();
-    ended.clear();
-    cursor = newest->first;
-    const auto transition = store.reader().newest_transition();
-    if (!transition) return transition.error();
-    foreign_transition = *transition;
-    for (const auto session : *sessions) {
-      // Many sessions take longer than a lease lasts.
-      const auto moved = renew_when_due();
-      if (!moved) return moved.error();
-      if (*moved) return reload();
-      if (!store.owns(session)) continue;
-      if (auto loaded = load(session); !loaded) return loaded.error();
-      if (to_keep.size() < piece_events) continue;
-      if (auto kept = keep(); !kept) return kept;
-    }
-    incomplete = false;
-    if (auto kept = keep(); !kept) return kept;
-    if (!options.reloaded) return {};
-    const auto recorded = store.reader().newest_transition();
-    if (!recorded) return recorded.error();
-    options.reloaded(cursor, *recorded);
     return {};
   }
 
@@ -407,6 +372,7 @@ struct Observer::State {
 
   /// REQUIRES: mutex held.
   void forget(SessionKey session) {
+    unread.erase(session);
     const auto gone = entries.find(session);
     if (gone == entries.end()) return;
     tallies.count(gone->second.counted, {});
@@ -547,7 +513,7 @@ struct Observer::State {
     });
     if (!done) {
       // The conclusions may not have been recorded, and cannot be undone in memory.
-      if (auto again = reload(); !again) return again;
+      if (auto again = Loading(*this).begin_again(); !again) return again;
       return done;
     }
     if (gone.empty()) return {};
@@ -559,14 +525,17 @@ struct Observer::State {
   Result<Instant> look() {
     processes_left = processes_max;
     if (incomplete) {
-      if (auto again = reload(); !again) return again.error();
+      if (auto again = Loading(*this).begin_again(); !again) return again.error();
     }
     if (auto caught = catch_up(); !caught) return caught.error();
     if (auto kept = keep(); !kept) return kept.error();
+    if (auto loaded = Loading(*this).load_some(); !loaded) return loaded.error();
     if (auto expired = expire(); !expired) return expired.error();
     if (auto concluded = notify_parents(); !concluded) return concluded.error();
     if (auto concluded = pass_on_foreign(); !concluded) return concluded.error();
     if (auto exchanged = tallies.exchange(*this); !exchanged) return exchanged.error();
+    // Sessions whose alerts are due may be better by what was not read yet.
+    if (!unread.empty()) return store.now();
     const Instant next = due.empty() ? never : due.top().first;
     if (!options.alerts) return next;
     const auto alert = store.next_due_notice(*options.alerts);
@@ -628,7 +597,7 @@ struct Observer::State {
       return keep();
     });
     if (done) return count;
-    if (auto again = reload(); !again) return again.error();
+    if (auto again = Loading(*this).begin_again(); !again) return again.error();
     return done.error();
   }
 

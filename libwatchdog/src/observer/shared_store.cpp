@@ -1,6 +1,6 @@
-// The observer where several monitors share a server. Each renews its leases before it
-// looks. A monitor that gained sessions reads them again and begins with grace: their reports may
-// have waited for their monitor, so the time of a lease counts as an absence. Events
+// The observer where several monitors share a server. Each renews its leases before it looks. A
+// monitor that gained sessions reads them, a piece in each look. It begins with grace: their
+// reports may have waited for their monitor, so the time of a lease counts as an absence. Events
 // and transitions of other monitors' sessions are passed on to streams, and nothing is concluded of
 // them.
 #include "observer/observer_state.h"
@@ -21,18 +21,21 @@ Result<HeldShards::Change> Observer::State::renew_leases() {
   return change;
 }
 
-Result<bool> Observer::State::renew_when_due() {
-  if (name.empty() || store.now() - leases_at < Sharing(store).renewal_wait()) return false;
-  const auto change = renew_leases();
-  if (!change) return change.error();
-  if (change->empty()) return false;
-  incomplete = true;
-  // It lost shards while it was away: others judged meanwhile.
-  if (!change->lost.empty()) last_look = store.now();
-  if (change->gained.empty()) return true;
+Result<void> Observer::State::renew_when_due() {
+  if (name.empty()) return {};
+  if (store.now() - leases_at >= Sharing(store).renewal_wait()) {
+    const auto change = renew_leases();
+    if (!change) return change.error();
+    owes_grace = owes_grace || !change->gained.empty();
+    // It lost shards while it was away: others judged meanwhile.
+    if (!change->lost.empty()) last_look = store.now();
+    if (auto handed = Loading(*this).hand_over(*change); !handed) return handed;
+  }
+  if (!owes_grace) return {};
   const auto told = store.append_observer({lease_for + lease_renewed_every});
   if (!told) return told.error();
-  return true;
+  owes_grace = false;
+  return {};
 }
 
 const Observer::State::Foreign* Observer::State::foreign_session(SessionKey session) {
@@ -70,12 +73,13 @@ Result<void> Observer::State::pass_on_foreign() {
 }
 
 bool Observer::State::has_working_foreign_child(std::string_view id) const {
-  if (!is_shared()) return false;
+  if (!is_shared() && unread.empty()) return false;
   const auto rows = store.reader().running_children(id, foreign_children_max);
   if (!rows) return true;  // nothing is concluded from what cannot be read
   for (const auto& row : *rows) {
     const bool is_quiet = row.health == HealthKind::dead || row.health == HealthKind::silent;
-    if (!store.owns(row.key) && !is_quiet && row.lifecycle != Lifecycle::idle) return true;
+    const bool is_in_memory = store.owns(row.key) && !unread.contains(row.key);
+    if (!is_in_memory && !is_quiet && row.lifecycle != Lifecycle::idle) return true;
   }
   return false;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -44,6 +45,13 @@ struct StoreReader::State {
   [[nodiscard]] Instant latest_tick();
   void add_unwritten(std::vector<Transition>& concluded, const Case& judged,
                      std::vector<Transition>& changes);
+  // Of several sessions at once, on a server:
+  [[nodiscard]] Result<std::vector<SessionRow>> rows_of(std::span<const SessionKey> keys);
+  [[nodiscard]] std::unordered_map<SessionKey, std::vector<Event>> events_of(
+      std::span<const SessionRow> rows, std::span<const Seq> after);
+
+  void fold_into(Case& judged, std::span<const Event> own, std::span<const Event> absences,
+                 std::vector<Transition>* changes, const DetailProvider* details);
   [[nodiscard]] static Case case_before_events(const SessionRow& row);
   /// Runs `work`, turning what it throws into an Error.
   template <class T, class Work>

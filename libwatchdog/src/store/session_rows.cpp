@@ -139,6 +139,14 @@ Result<SessionRow> StoreReader::session(SessionKey key) {
   });
 }
 
+Result<std::vector<SessionRow>> StoreReader::State::rows_of(std::span<const SessionKey> keys) {
+  auto& query =
+      prepared("SELECT " + session_columns(*database) + " FROM sessions s WHERE s.id = ANY(?)");
+  const ResetLater later(query);
+  query.bind_numbers(1, keys);
+  return sessions_from(query);
+}
+
 Result<std::vector<SessionRow>> StoreReader::sessions(const SessionFilter& filter) {
   return state_->guarded<std::vector<SessionRow>>([&]() -> Result<std::vector<SessionRow>> {
     std::string sql =

@@ -6,6 +6,13 @@
 
 namespace watchdog {
 
+/// A session, and the changes of health that follow from its events and were not recorded.
+struct FoldedSession {
+  SessionRow row{};
+  Case judged{};
+  std::vector<Transition> changes{};
+};
+
 /// Acts on a store, which must outlive it. Use from the store's thread.
 class Sharing {
  public:
@@ -22,6 +29,21 @@ class Sharing {
   [[nodiscard]] Result<std::vector<Alert>> claim_message(std::string_view channel, bool single,
                                                          Millis time);
 
+  /// Returns the keys of the sessions of all monitors that have not ended, and of those that ended
+  /// without a judge in the latest two minutes. A judge that dies is not behind for longer. Other
+  /// ended sessions cost nothing.
+  [[nodiscard]] Result<std::vector<SessionKey>> sessions_to_take_over();
+
+  /// Returns sessions as judged by all their events, as StoreReader::fold does, in few questions to
+  /// a server; those that are gone are left out. Ask for some dozens at once: their events since
+  /// their snapshots are in memory together.
+  [[nodiscard]] Result<std::vector<FoldedSession>> fold(std::span<const SessionKey> sessions,
+                                                        const DetailProvider* details = nullptr);
+
+  /// Notes whether sessions that this monitor judges by now are not in its memory yet.
+  void set_taking_over(bool is_taking_over) noexcept;
+  [[nodiscard]] bool is_taking_over() const noexcept;
+
   /// Shows the other monitors a text about the sessions that this one judges, with the next
   /// conclusions or renewal at the latest.
   void set_tally(std::string text);
@@ -35,6 +57,9 @@ class Sharing {
   explicit Sharing(Store::State& state) : state_(state) {}
   /// REQUIRES: the transaction under way.
   void put_tally();
+  [[nodiscard]] Seq first_event_since(Instant tick);
+  [[nodiscard]] Result<std::vector<FoldedSession>> fold_one_by_one(
+      std::span<const SessionKey> sessions, const DetailProvider* details);
 
   Store::State& state_;
 };

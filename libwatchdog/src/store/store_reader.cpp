@@ -1,8 +1,6 @@
 // Queries on one connection. Lists use keyset paging. A session's events form a chain backwards by
 // `prev`, so a page forwards walks back from the next event in `blocks`. A missing event is the end
-// of the chain: older ones were trimmed. `fold` begins with the snapshot and merges the session's
-// later events with the observer's absences. Rows that cannot be decoded are shown as far as
-// possible.
+// of the chain: older ones were trimmed. Rows that cannot be decoded are shown as far as possible.
 #include "store/store_reader.h"
 
 #include <fcntl.h>
@@ -482,61 +480,6 @@ Result<Seq> StoreReader::first_kept() {
   });
 }
 
-Result<std::vector<TransitionRow>> StoreReader::unwritten(const SessionRow& session, Instant now) {
-  std::vector<Transition> changes;
-  auto judged = fold(session, &changes);
-  if (!judged) return judged.error();
-  judged->expire(now, changes);
-  return state_->guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {
-    auto& newest =
-        state_->prepared("SELECT id FROM transitions WHERE session = ? ORDER BY id DESC LIMIT 1");
-    const ResetLater newest_later(newest);
-    newest.bind(1, session.key);
-    std::int64_t id = newest.step() ? newest.integer(0) : 0;
-    auto& event = state_->prepared("SELECT tick_ms FROM events WHERE seq = ?");
-    const ResetLater event_later(event);
-    std::vector<TransitionRow> rows;
-    for (auto& change : changes) {
-      TransitionRow row{.id = ++id, .detector = std::string(detector_version)};
-      event.reset().bind(1, change.seq);
-      if (event.step()) row.quiet = change.tick - Instant{Millis{event.integer(0)}};
-      row.transition = std::move(change);
-      rows.push_back(std::move(row));
-    }
-    return rows;
-  });
-}
-
-Result<Case> StoreReader::fold(const SessionRow& row, std::vector<Transition>* changes,
-                               const DetailProvider* details) {
-  return state_->guarded<Case>([&]() -> Result<Case> {
-    const Transaction one_view(*state_->database, Transaction::Kind::read);
-    Case judged = state_->case_before_events(row);
-    auto& query = state_->prepared("SELECT text FROM snapshots WHERE session = ? AND format = ?");
-    query.bind(1, row.key).bind(2, snapshot_format);
-    // A snapshot that cannot be read is as good as none: the events are the truth.
-    if (query.step()) (void)read_snapshot(judged, query.text(0));
-    query.reset();
-
-    auto own = state_->walk(state_->head_of(row.key), judged.folded);
-    // Absences of the observer concern every session that was there.
-    auto absences = state_->walk(state_->head_of(observer_key), judged.folded);
-    std::vector<Event> events;
-    events.reserve(own.size() + absences.size());
-    std::merge(own.begin(), own.end(), absences.begin(), absences.end(), std::back_inserter(events),
-               [](const Event& a, const Event& b) { return a.seq < b.seq; });
-    std::vector<Transition> concluded;
-    for (const auto& event : events) {
-      if (event.session == observer_key && judged.history.seq == 0)
-        continue;  // it was not there yet
-      judged.fold(event, concluded, details);
-    }
-    if (changes != nullptr) state_->add_unwritten(concluded, judged, *changes);
-    if (row.acknowledged) judged.history.notes.edit().acknowledged = true;
-    return judged;
-  });
-}
-
 Result<std::pair<Seq, Instant>> StoreReader::newest() {
   using Newest = std::pair<Seq, Instant>;
   return state_->guarded<Newest>([&]() -> Result<Newest> {
@@ -570,38 +513,6 @@ Result<std::int64_t> StoreReader::version() {
     const ResetLater later(query);
     return query.step() ? query.integer(0) : 0;
   });
-}
-
-/// Without a readable snapshot the events give the recorded transitions again. Only if other rules
-/// conclude otherwise, the last one is added.
-void StoreReader::State::add_unwritten(std::vector<Transition>& concluded, const Case& judged,
-                                       std::vector<Transition>& changes) {
-  if (concluded.empty()) return;
-  auto& newest = prepared(
-      "SELECT seq, tick_ms, health FROM transitions WHERE session = ? ORDER BY id DESC LIMIT 1");
-  const ResetLater later(newest);
-  newest.bind(1, judged.session);
-  auto from = concluded.begin();
-  if (newest.step()) {
-    const std::pair written{Seq{newest.integer(0)}, Instant{Millis{newest.integer(1)}}};
-    from = std::find_if(concluded.begin(), concluded.end(), [&](const Transition& change) {
-      return std::pair(change.seq, change.tick) > written;
-    });
-    if (from == concluded.end() && from != concluded.begin() &&
-        newest.text(2) != name_of(judged.health.kind)) {
-      --from;
-    }
-  }
-  changes.insert(changes.end(), std::make_move_iterator(from),
-                 std::make_move_iterator(concluded.end()));
-}
-
-Case StoreReader::State::case_before_events(const SessionRow& row) {
-  Case judged;
-  judged.session = row.key;
-  judged.policy.set(patched(Policy{}, row.spec.policy));
-  judged.health_since = row.created;
-  return judged;
 }
 
 }  // namespace watchdog

@@ -193,6 +193,7 @@ struct Store::State {
   Millis leases_renewed{};  ///< Since boot.
   Millis renewal_wait = lease_renewed_every;
   std::int64_t step_downs = 0;
+  bool is_taking_over = false;
   std::string tally;  ///< Of this monitor, for the others.
   bool tally_written = true;
   Statement insert;

@@ -1,0 +1,152 @@
+// How sessions come into memory: all of them when the observer starts. Of the shards that it gains
+// later it reads a piece in each look, so reports wait for one piece only. An event brings in its
+// session at once. Nothing is concluded of a session before it is in memory, so one that is read
+// later is judged later, but not otherwise.
+#include "observer/observer_state.h"
+#include "store/sharing.h"
+
+namespace watchdog {
+
+Observer::State::Entry& Observer::State::Loading::enter(SessionRow&& row, Case&& judged,
+                                                        bool changed) {
+  const auto session = row.key;
+  const std::lock_guard guard(state_.mutex);
+  Entry& entry = state_.entries[session];
+  entry.judged = std::move(judged);
+  entry.id = std::move(row.id);
+  entry.description = state_.described(row.spec);
+  entry.created = row.created;
+  state_.by_id.insert(&entry);
+  if (!row.spec.parent.empty()) {
+    const auto& parent = state_.parents.try_emplace(session, row.spec.parent).first->second;
+    state_.by_parent.emplace(parent, session);
+  }
+  entry.since_snapshot = 1;  // events after the stored one are in no snapshot yet
+  state_.unread.erase(session);
+  state_.settle(session, entry, changed);
+  return entry;
+}
+
+Result<Observer::State::Entry*> Observer::State::Loading::load(SessionKey session) {
+  auto& reader = state_.store.reader();
+  auto row = reader.session(session);
+  if (!row) return row.error();
+  const auto before = state_.changes.size();
+  auto judged = reader.fold(*row, &state_.changes, &state_.details);
+  if (!judged) return judged.error();
+  return &enter(std::move(*row), std::move(*judged), state_.changes.size() != before);
+}
+
+/// Those of them that are not in memory.
+Result<void> Observer::State::Loading::load_together(std::span<const SessionKey> sessions) {
+  std::vector<SessionKey> missing;
+  for (const auto session : sessions)
+    if (state_.entry_of(session) == nullptr) missing.push_back(session);
+  auto read = Sharing(state_.store).fold(missing, &state_.details);
+  if (!read) return read.error();
+  for (auto& one : *read) {
+    const bool changed = !one.changes.empty();
+    std::move(one.changes.begin(), one.changes.end(), std::back_inserter(state_.changes));
+    (void)enter(std::move(one.row), std::move(one.judged), changed);
+  }
+  for (const auto session : sessions) state_.unread.erase(session);  // the others are gone
+  return {};
+}
+
+Result<void> Observer::State::Loading::load_some() {
+  auto& unread = state_.unread;
+  const auto begun = std::chrono::steady_clock::now();
+  for (std::size_t loaded = 0; !unread.empty() && loaded < loaded_max; loaded += together_max) {
+    const auto count = std::min(unread.size(), together_max);
+    const std::vector<SessionKey> piece(
+        unread.begin(), std::next(unread.begin(), static_cast<std::ptrdiff_t>(count)));
+    if (auto read = load_together(piece); !read) return read;
+    if (state_.to_keep.size() >= piece_events) {
+      if (auto kept = state_.keep(); !kept) return kept;
+    }
+    if (std::chrono::steady_clock::now() - begun > loading_max) break;
+  }
+  Sharing(state_.store).set_taking_over(!unread.empty());
+  return state_.keep();
+}
+
+Result<void> Observer::State::Loading::load_all() {
+  while (!state_.unread.empty()) {
+    // Many sessions take longer than a lease lasts.
+    if (auto renewed = state_.renew_when_due(); !renewed) return renewed;
+    if (auto loaded = load_some(); !loaded) return loaded;
+  }
+  return {};
+}
+
+/// Those of them that this monitor judges. Streams go on after what is stored now, because what the
+/// former judge recorded last may not have been passed on.
+Result<void> Observer::State::Loading::queue(const std::vector<SessionKey>& sessions) {
+  const auto transition = state_.store.reader().newest_transition();
+  if (!transition) return transition.error();
+  for (const auto session : sessions)
+    if (state_.store.owns(session)) state_.unread.insert(session);
+  Sharing(state_.store).set_taking_over(!state_.unread.empty());
+  state_.foreign_transition = *transition;
+  if (state_.options.reloaded) state_.options.reloaded(state_.cursor, *transition);
+  return {};
+}
+
+Result<void> Observer::State::Loading::hand_over(const HeldShards::Change& change) {
+  if (change.empty() || state_.incomplete) return {};  // then all is read again anyway
+  state_.incomplete = true;
+  const std::set<int> lost(change.lost.begin(), change.lost.end());
+  const auto is_lost = [&](SessionKey session) { return lost.contains(shard_of(session)); };
+  if (!lost.empty()) {
+    std::vector<SessionKey> leaving;
+    for (const auto& [session, entry] : state_.entries)
+      if (is_lost(session)) leaving.push_back(session);
+    const std::lock_guard guard(state_.mutex);
+    for (const auto session : leaving) state_.forget(session);
+    std::erase_if(state_.unread, is_lost);
+    std::erase_if(state_.ended, is_lost);
+    std::erase_if(state_.to_keep, is_lost);
+    std::erase_if(state_.changes,
+                  [&](const auto& transition) { return is_lost(transition.session); });
+  }
+  if (!change.gained.empty()) {
+    auto sessions = Sharing(state_.store).sessions_to_take_over();
+    if (!sessions) return sessions.error();
+    const std::set<int> gained(change.gained.begin(), change.gained.end());
+    std::erase_if(*sessions,
+                  [&](SessionKey session) { return !gained.contains(shard_of(session)); });
+    if (auto queued = queue(*sessions); !queued) return queued;
+  }
+  state_.incomplete = false;
+  return {};
+}
+
+Result<void> Observer::State::Loading::begin_again() {
+  state_.incomplete = true;
+  const auto newest = state_.store.reader().newest();
+  if (!newest) return newest.error();
+  {
+    const std::lock_guard guard(state_.mutex);
+    state_.by_id.clear();
+    state_.by_parent.clear();
+    state_.parents.clear();
+    state_.with_turns.clear();
+    state_.may_wait.clear();
+    state_.entries.clear();
+    state_.tallies.own = {};
+  }
+  state_.unread.clear();
+  state_.due = {};
+  state_.changes.clear();
+  state_.to_keep.clear();
+  state_.ended.clear();
+  state_.cursor = newest->first;
+  const auto sessions = state_.store.reader().sessions_to_judge();
+  if (!sessions) return sessions.error();
+  if (auto queued = queue(*sessions); !queued) return queued;
+  state_.incomplete = false;
+  // Other writers of a file do not wait for its judge.
+  return state_.name.empty() ? load_all() : Result<void>{};
+}
+
+}  // namespace watchdog

@@ -1,0 +1,342 @@
+// Several monitors on one server: who judges a session, who sends its alerts, and take-overs.
+#include <algorithm>
+#include <set>
+
+#include "observer/observer.h"
+#include "store/engines.h"
+#include "store/sharing.h"
+#include "support/manual_clock.h"
+#include "support/reports.h"
+
+namespace watchdog {
+namespace {
+
+using namespace std::chrono_literals;
+using test::change;
+using test::ending;
+using test::ManualClock;
+using test::Postgres;
+using test::say;
+
+/// Two monitors that share a server, in virtual time.
+class SharedServer : public testing::Test {
+ protected:
+  struct Monitor {
+    Store store;
+    std::unique_ptr<Observer> judge{};
+
+    void look() { ASSERT_TRUE(judge->look().ok()); }
+    std::set<std::int64_t> claim() {
+      std::set<std::int64_t> ids;
+      while (true) {
+        const auto alerts = Sharing(store).claim_message("hook", true, 40s);
+        EXPECT_TRUE(alerts.ok()) << alerts.error().message;
+        if (!alerts || alerts->empty() || !ids.insert(alerts->front().id).second) return ids;
+        EXPECT_TRUE(store.owns(store.reader().session(alerts->front().session)->key));
+        if (keeps_results) note(*alerts);
+      }
+    }
+    void note(const std::vector<Alert>& alerts) {
+      for (const auto& alert : alerts)
+        EXPECT_TRUE(store.note({.channel = "hook", .alerts = {alert.id}}).ok());
+    }
+    bool keeps_results = true;
+  };
+
+  SharedServer() {
+    monitor::use_postgresql();
+    Postgres::shared().clear();
+  }
+  std::unique_ptr<Monitor> monitor() {
+    auto store = Store::open({.database = Postgres::shared().url(), .clock = &clock_});
+    EXPECT_TRUE(store.ok()) << store.error().message;
+    auto made = std::make_unique<Monitor>(Monitor{.store = std::move(*store)});
+    made->judge = std::move(*Observer::start(made->store, {.alerts = rules_}));
+    return made;
+  }
+  /// Until each has its half.
+  void share(Monitor& first, Monitor& second) {
+    for (int round = 0; round < 4; ++round) {
+      clock_.advance(5s);
+      first.look();
+      second.look();
+    }
+    ASSERT_EQ(first.store.shares().shards, 128);
+    ASSERT_EQ(second.store.shares().shards, 128);
+  }
+  static void report_all(Monitor& to, std::size_t count) {
+    std::vector<Batch> batches;
+    for (std::size_t session = 0; session < count; ++session)
+      batches.push_back({.session = "s" + std::to_string(session), .reports = {change()}});
+    ASSERT_TRUE(to.store.append(batches).ok());
+  }
+  ManualClock clock_;
+  AlertRules rules_{.messages_max = 1'000, .channels = {"hook"}};
+};
+
+TEST_F(SharedServer, each_alert_is_sent_by_the_judge_of_its_session) {
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
+  const auto first = monitor();
+  const auto second = monitor();
+  for (int round = 0; round < 4; ++round) {
+    clock_.advance(5s);
+    first->look();
+    second->look();
+  }
+  ASSERT_EQ(first->store.shares().shards, 128);
+  ASSERT_EQ(second->store.shares().shards, 128);
+  constexpr int count = 24;
+  for (int session = 0; session < count; ++session) {
+    auto& heard = session % 2 == 0 ? first : second;
+    (void)say(heard->store, "s" + std::to_string(session), {change(), ending(OutcomeKind::failed)});
+  }
+  first->look();
+  second->look();
+  first->keeps_results = false;  // it dies before it stores them
+  const auto of_first = first->claim();
+  EXPECT_GE(of_first.size(), 1U);
+  const auto of_second = second->claim();
+  EXPECT_GE(of_second.size(), 5U);
+  EXPECT_EQ(second->claim().size(), 0U) << "the results are stored";
+  for (const auto id : of_second) EXPECT_FALSE(of_first.contains(id));
+  // The second one takes over, and sends what the first one claimed as soon as that is gone.
+  for (int round = 0; round < 2; ++round) {
+    clock_.advance(5s);
+    second->look();
+    EXPECT_EQ(second->claim().size(), 0U) << "the first one may be sending it";
+  }
+  clock_.advance(5s);
+  second->look();
+  ASSERT_EQ(second->store.shares().shards, 256);
+  const auto left = second->claim();
+  EXPECT_TRUE(std::ranges::includes(left, of_first)) << "it waits longer than the take-over";
+  EXPECT_EQ(left.size() + of_second.size(), static_cast<std::size_t>(count));
+}
+
+TEST_F(SharedServer, a_monitor_that_lives_sends_what_it_claimed_although_it_judges_less) {
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
+  rules_.messages_max = 1;
+  const auto first = monitor();
+  constexpr int count = 24;
+  for (int session = 0; session < count; ++session) {
+    (void)say(first->store, "s" + std::to_string(session), {ending(OutcomeKind::failed)});
+    first->look();
+  }
+  EXPECT_EQ(first->claim().size(), 1U);
+  for (int second = 0; second < 65; second += 5) {
+    clock_.advance(5s);
+    first->look();
+  }
+  const auto message = Sharing(first->store).claim_message("hook", false, 40s);
+  ASSERT_TRUE(message.ok());
+  ASSERT_GE(message->size(), 20U) << "the others were sent together";
+  const auto second = monitor();
+  for (int round = 0; round < 4; ++round) {
+    clock_.advance(5s);
+    first->look();
+    second->look();
+    EXPECT_EQ(second->claim().size(), 0U) << "the first one may be sending it";
+  }
+  ASSERT_EQ(second->store.shares().shards, 128);
+  for (int round = 0; round < 5; ++round) {
+    clock_.advance(5s);
+    first->look();
+    second->look();
+  }
+  EXPECT_GE(second->claim().size(), 5U) << "a claim ends, too";
+}
+
+/// A machine on which all takes thirty times as long.
+class SlowMachine final : public Clock {
+ public:
+  explicit SlowMachine(const Clock& before) : since_(before.since_boot()) {}
+  Millis since_boot() const noexcept override {
+    return since_ +
+           30 * std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now() - begun_);
+  }
+  WallTime wall() const noexcept override { return WallTime{1'700'000'000'000ms + since_boot()}; }
+  std::string boot_id() const override { return "manual"; }
+
+ private:
+  Millis since_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
+
+TEST_F(SharedServer, a_monitor_keeps_its_leases_while_it_reads_many_sessions) {
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
+  constexpr std::size_t count = 2'000;
+  std::vector<Batch> batches;
+  for (std::size_t session = 0; session < count; ++session)
+    batches.push_back({.session = "s" + std::to_string(session), .reports = {change()}});
+  ASSERT_TRUE(monitor()->store.append(batches).ok());
+  const SlowMachine clock(clock_);
+  auto store = Store::open({.database = Postgres::shared().url(), .clock = &clock});
+  ASSERT_TRUE(store.ok()) << store.error().message;
+  auto judge = Observer::start(*store, {});
+  ASSERT_TRUE(judge.ok()) << judge.error().message;
+  for (int look = 0; look < 4; ++look) ASSERT_TRUE((*judge)->look().ok());
+  EXPECT_EQ((*judge)->watched(), count);
+  EXPECT_LE(store->shares().step_downs, 1) << "it reads them again and again";
+}
+
+TEST_F(SharedServer, a_take_over_reads_the_gained_sessions_only) {
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
+  const auto first = monitor();
+  const auto second = monitor();
+  share(*first, *second);
+  constexpr std::size_t count = 300;
+  report_all(*first, count);
+  first->look();
+  second->look();
+  ASSERT_LT(second->judge->watched(), count);
+  const auto spoil = [](const std::string& sessions) {
+    (void)Postgres::shared().run("UPDATE sessions SET spec = '{' WHERE " + sessions);
+  };
+  // The second one could not read again the sessions that it has in memory.
+  std::string own;
+  for (std::size_t session = 0; session < count; ++session) {
+    const auto id = "s" + std::to_string(session);
+    if (second->judge->find(id)) own += (own.empty() ? "'" : ", '") + id + "'";
+  }
+  spoil("name IN (" + own + ")");
+  for (int round = 0; round < 4; ++round) {
+    clock_.advance(5s);
+    second->look();
+  }
+  EXPECT_EQ(second->store.shares().shards, 256);
+  EXPECT_EQ(second->judge->watched(), count);
+  // The first one comes back: the second one lets sessions go, and reads none.
+  for (int round = 0; round < 5; ++round) {
+    clock_.advance(5s);
+    (void)Postgres::shared().run("UPDATE sessions SET spec = '{}'");
+    first->look();
+    spoil("true");
+    second->look();
+  }
+  EXPECT_EQ(second->store.shares().shards, 128);
+  EXPECT_EQ(first->judge->watched() + second->judge->watched(), count);
+  for (std::size_t session = 0; session < count; ++session) {
+    const auto id = "s" + std::to_string(session);
+    EXPECT_NE(first->judge->find(id).has_value(), second->judge->find(id).has_value()) << id;
+  }
+}
+
+TEST_F(SharedServer, a_take_over_goes_on_in_pieces_and_judges_what_is_reported_meanwhile) {
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
+  const auto first = monitor();
+  const auto second = monitor();
+  share(*first, *second);
+  constexpr std::size_t count = 3'000;
+  report_all(*first, count);
+  first->look();
+  second->look();
+  const auto of_second = second->judge->watched();
+  // A parent waits for its child, whichever of them is read first.
+  (void)say(first->store, "parent", {change()});
+  (void)say(first->store, "child", {change()}, Creation::allow, {.parent = "parent"});
+  (void)say(first->store, "parent", {{.kind = ReportKind::idle}});
+  for (int round = 0; round < 3; ++round) {
+    first->look();
+    second->look();
+  }
+  EXPECT_EQ(second->store.reader().session("parent")->lifecycle, Lifecycle::waiting);
+  for (int round = 0; round < 2; ++round) {
+    clock_.advance(5s);
+    second->look();
+  }
+  ASSERT_FALSE(Sharing(second->store).is_taking_over());
+  clock_.advance(5s);
+  second->look();
+  ASSERT_EQ(second->store.shares().shards, 256);
+  ASSERT_TRUE(Sharing(second->store).is_taking_over());
+  EXPECT_LE(second->judge->watched(), of_second + 1'100) << "others wait meanwhile";
+  std::string unread;
+  for (std::size_t session = 0; session < count && unread.empty(); ++session) {
+    const auto id = "s" + std::to_string(session);
+    if (!second->judge->find(id)) unread = id;
+  }
+  ASSERT_FALSE(unread.empty());
+  (void)say(second->store, unread, {{.kind = ReportKind::wait, .name = "approval"}});
+  second->look();
+  const auto reported = second->judge->find(unread);
+  ASSERT_TRUE(reported.has_value()) << "a report does not wait for the rest";
+  EXPECT_EQ(reported->judged.history.lifecycle, Lifecycle::waiting);
+  for (int look = 0; look < 1'000 && Sharing(second->store).is_taking_over(); ++look)
+    second->look();
+  EXPECT_EQ(second->judge->watched(), count + 2);
+  EXPECT_EQ(second->store.reader().session("parent")->lifecycle, Lifecycle::waiting);
+  // The time in which nobody judged them does not count.
+  clock_.advance(10s);
+  second->look();
+  EXPECT_EQ(
+      Postgres::shared().run("SELECT count(*) FROM sessions WHERE health IN ('dead', 'silent')"),
+      "0");
+}
+
+TEST_F(SharedServer, a_take_over_finds_the_ends_that_the_former_judge_did_not_see) {
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
+  const auto first = monitor();
+  const auto second = monitor();
+  share(*first, *second);
+  report_all(*first, 40);
+  for (int session = 0; session < 40; ++session)
+    (void)say(first->store, "s" + std::to_string(session), {{.kind = ReportKind::idle}});
+  (void)say(first->store, "old", {change(), ending()});
+  for (int passed = 0; passed < 150; passed += 5) {
+    first->look();
+    second->look();
+    clock_.advance(5s);
+  }
+  const auto keys = [&] {
+    const auto found = Sharing(second->store).sessions_to_take_over();
+    EXPECT_TRUE(found.ok()) << found.error().message;
+    return std::set<SessionKey>(found->begin(), found->end());
+  };
+  EXPECT_EQ(keys().size(), 40U) << "running ones, however long they were silent";
+  std::set<SessionKey> ended;
+  for (int session = 0; session < 20; ++session)
+    ended.insert(
+        say(first->store, "s" + std::to_string(session), {ending(OutcomeKind::failed)})->key);
+  EXPECT_EQ(keys().size(), 40U);
+  for (int round = 0; round < 4; ++round) {
+    clock_.advance(5s);
+    second->look();
+  }
+  EXPECT_EQ(second->store.shares().shards, 256);
+  EXPECT_EQ(second->claim().size(), ended.size()) << "an alert of each";
+  EXPECT_EQ(second->judge->watched(), 20U);
+  EXPECT_EQ(keys().size(), 20U) << "each end is judged";
+}
+
+TEST_F(SharedServer, each_knows_how_many_sessions_all_judge) {
+  ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
+  const auto first = monitor();
+  const auto second = monitor();
+  for (int round = 0; round < 4; ++round) {
+    clock_.advance(5s);
+    first->look();
+    second->look();
+  }
+  for (int session = 0; session < 30; ++session)
+    (void)say(first->store, "s" + std::to_string(session), {change()});
+  for (int round = 0; round < 3; ++round) {
+    clock_.advance(1s);
+    first->look();
+    second->look();
+  }
+  for (const auto* monitor : {&first, &second}) {
+    auto sum = (*monitor)->judge->tally();
+    EXPECT_LT(sum.states[static_cast<std::size_t>(SessionState::progressing)], 30);
+    sum.add((*monitor)->judge->tally_of_others());
+    EXPECT_EQ(sum.states[static_cast<std::size_t>(SessionState::progressing)], 30);
+    const auto read = tally_from_json(to_json(sum));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->states, sum.states);
+    EXPECT_EQ(read->healths, sum.healths);
+  }
+  EXPECT_FALSE(tally_from_json("{}"));
+  EXPECT_FALSE(tally_from_json(R"({"healths":[],"states":[],"blockedOnPeople":0})"));
+}
+
+}  // namespace
+}  // namespace watchdog
