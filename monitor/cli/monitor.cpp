@@ -213,6 +213,7 @@ Result<std::unique_ptr<OtlpExporter>> exporter_for(const Settings& settings, Met
                             .version = own_version(),
                             .metrics = &metrics,
                             .judges = store_thread.judges(),
+                            .judged = store_thread.judged(),
                             .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
 }
 

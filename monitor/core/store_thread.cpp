@@ -67,6 +67,7 @@ struct StoreThread::State {
   std::atomic<bool> shared = false;  ///< Other monitors judge some of the sessions.
   using Held = std::array<std::atomic<bool>, shard_count>;
   const std::shared_ptr<Held> held = std::make_shared<Held>();  ///< On a server.
+  const std::shared_ptr<std::atomic<Seq>> judged = std::make_shared<std::atomic<Seq>>(0);
   const bool on_server;
   std::chrono::steady_clock::time_point next_messages{};
   StoreQueue queue;
@@ -276,6 +277,7 @@ struct StoreThread::State {
     publish_messages();
     if (*looked) due = **looked;
     if (!*looked) return looked->error();
+    if (!Sharing(store).is_taking_over()) judged->store(seen->folded());
     for (const auto& task : queue.claim_tasks()) task.done(erase(task.erasure));
     return retention.step(store, *seen);
   }
@@ -515,6 +517,10 @@ std::function<bool(SessionKey)> StoreThread::judges() const {
   return [held = state_->held](SessionKey session) {
     return (*held)[static_cast<std::size_t>(shard_of(session))].load();
   };
+}
+
+std::function<Seq()> StoreThread::judged() const {
+  return [judged = state_->judged] { return judged->load(); };
 }
 
 bool StoreThread::is_shared() const {

@@ -71,6 +71,9 @@ class StoreThread final : public Backend {
   /// Returns whether this monitor judges a session, and not another one on the same database; a
   /// moment old. The function may outlive this, and is thread-safe.
   [[nodiscard]] std::function<bool(SessionKey)> judges() const;
+  /// Returns the newest event of which this monitor judged all before and itself; the changes of
+  /// health that follow are stored. The function may outlive this, and is thread-safe.
+  [[nodiscard]] std::function<Seq()> judged() const;
 
  private:
   struct State;

@@ -1,7 +1,6 @@
-// One thread does all, in rounds. It reads the events and transitions that were stored since the
-// last round, and makes items of them. Then it sends batches until the queue is empty or the
-// collector fails. After a failure that may pass, batches wait for a growing pause; reading goes
-// on. An event is read before the transitions that follow from it.
+// One thread does all, in rounds. It reads what is new since the last round. Then it sends batches
+// until the queue is empty or the collector fails. After a failure that may pass, batches wait for
+// a growing pause; reading goes on.
 #include "export/otlp_exporter.h"
 
 #include <algorithm>
@@ -16,19 +15,15 @@
 #include <thread>
 
 #include "codec/json.h"
-#include "export/span_maker.h"
+#include "export/export_reader.h"
 #include "files/regular_file.h"
 #include "net/web_request.h"
-#include "store/store_reader.h"
 
 namespace watchdog::monitor {
 namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-constexpr int page_events = 500;
-constexpr std::size_t page_bytes = 4 * 1024 * 1024;
-constexpr int pages_a_round = 20;
 constexpr std::size_t batch_items_max = 512;
 constexpr std::size_t batch_bytes_max = 1024 * 1024;
 constexpr Millis answer_max{10'000};
@@ -101,17 +96,13 @@ Result<ExportHeaders> export_headers(const ExportSettings& settings) {
 }
 
 struct OtlpExporter::State {
-  explicit State(Options given) : options(std::move(given)) {}
+  explicit State(Options given)
+      : options(std::move(given)),
+        reader({.database = options.database, .judges = options.judges, .judged = options.judged}) {
+  }
 
   Options options;
-  std::optional<StoreReader> reader;
-  Seq seq = 0;
-  std::int64_t transition = 0;
-  std::int64_t version = -1;
-  SpanMaker maker{[this](SessionKey key) -> std::optional<SessionRow> {
-    auto row = reader->session(key);
-    return row ? std::optional(std::move(*row)) : std::nullopt;
-  }};
+  ExportReader reader;
   std::deque<ExportItem> queue;
   std::size_t queue_bytes = 0;
   SteadyTime send_at{};
@@ -132,51 +123,8 @@ struct OtlpExporter::State {
     if (!failing) send({}, farewell);
   }
 
-  /// True if the file is open and the place in it is known.
-  bool open() {
-    if (reader) return true;
-    auto opened = StoreReader::open(options.database);
-    if (!opened) return false;
-    const auto newest = opened->newest();
-    const auto newest_transition = opened->newest_transition();
-    if (!newest || !newest_transition) return false;
-    seq = newest->first;
-    transition = *newest_transition;
-    reader.emplace(std::move(*opened));
-    return true;
-  }
-
   void read() {
-    if (!open()) return;
-    const auto now = reader->version();
-    if (!now || *now == version) return;
-    version = *now;
-    for (int page = 0; page < pages_a_round; ++page) {
-      const auto events = reader->events_after(seq, page_events, page_bytes);
-      if (!events) return;
-      const bool is_last = events->size() < page_events;
-      if (!events->empty()) seq = events->back().seq;
-      const auto changes = reader->transitions_after(transition, seq, page_events);
-      if (!changes) return;
-      make(*events, *changes);
-      if (is_last && changes->size() < page_events) return;
-    }
-    version = -1;  // there is more
-  }
-
-  void make(const std::vector<Event>& events, const std::vector<TransitionRow>& changes) {
-    auto change = changes.begin();
-    const auto add = [&](SessionKey session, const auto& what) {
-      if (!options.judges || options.judges(session)) maker.add(what);
-    };
-    for (const auto& event : events) {
-      for (; change != changes.end() && change->transition.seq < event.seq; ++change)
-        add(change->transition.session, *change);
-      add(event.session, event);
-    }
-    for (; change != changes.end(); ++change) add(change->transition.session, *change);
-    if (!changes.empty()) transition = changes.back().id;
-    for (auto& item : maker.drain_items()) {
+    for (auto& item : reader.read()) {
       queue_bytes += item.json.size();
       queue.push_back(std::move(item));
     }
@@ -257,7 +205,7 @@ struct OtlpExporter::State {
 
 OtlpExporter::OtlpExporter(Options options) : state_(std::make_unique<State>(std::move(options))) {
   // Before anybody can report: the events from now on count.
-  (void)state_->open();
+  (void)state_->reader.open();
   state_->thread =
       std::jthread([state = state_.get()](const std::stop_token& stop) { state->run(stop); });
 }

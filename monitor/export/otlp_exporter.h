@@ -39,6 +39,7 @@ class OtlpExporter {
     Metrics* metrics = nullptr;
     /// Whether this process exports a session; empty: it exports all.
     std::function<bool(SessionKey)> judges{};
+    std::function<Seq()> judged{};  ///< As ExportReader::Options has it.
     /// Gets what an operator should know, from the exporter's thread.
     std::function<void(const std::string&)> log;
     Millis every{1'000};  ///< Between two looks at the file.
