@@ -190,7 +190,7 @@ class Bench:
             shards_after = []
             with Reporting(monitors, names) as reporting:
                 def all_are_judged():
-                    if not shards_after and sum(m.ready()["shards"] for m in monitors) == 256:
+                    if not shards_after and sum(m.ready().get("shards", 0) for m in monitors) == 256:
                         shards_after.append(time.monotonic() - begun)
                     return shards_after and judged(monitors) == TAKEN
                 until(all_are_judged, "nobody judges some sessions", 120)
