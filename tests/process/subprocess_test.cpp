@@ -279,6 +279,14 @@ TEST_F(Subprocess, without_a_free_process_is_refused) {
   EXPECT_GE(refused, 1);
 }
 
+TEST_F(Subprocess, returns_after_the_helper_that_found_no_free_process) {
+  setenv("WATCHDOG_EXEC", WATCHDOG_UNRULY, 1);
+  const auto end = run_process({.argv = {"late-helper"}, .mark = mark});
+  ASSERT_FALSE(end);
+  EXPECT_EQ(end.error().code, ErrorCode::exhausted);
+  EXPECT_TRUE(test::marked(mark).empty()) << "it is still there";
+}
+
 TEST_F(Subprocess, that_was_called_off_before_is_not_started) {
   const TempDir dir;
   std::stop_source source;

@@ -1,13 +1,17 @@
 // A program that behaves badly, for tests.
 
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+
+#include "process/exec_message.h"
 
 namespace {
 
@@ -25,10 +29,23 @@ constexpr unsigned seconds_max = 60;
   _exit(0);
 }
 
+/// As watchdog-exec without a free process, but the supervisor is slow to end.
+int help_late() {
+  std::signal(SIGTERM, SIG_IGN);
+  const pid_t supervisor = fork();
+  if (supervisor != 0) return waitpid(supervisor, nullptr, 0) == supervisor ? 0 : 3;
+  const watchdog::ExecMessage refusal{.kind = watchdog::ExecMessage::Kind::no_process,
+                                      .number = EAGAIN};
+  send(watchdog::exec_channel, &refusal, sizeof refusal, MSG_NOSIGNAL);
+  usleep(300'000);
+  return 0;
+}
+
 }  // namespace
 
 int main(int count, char** words) {
   if (count < 2) return 2;
+  if (count > 5 && std::strcmp(words[5], "late-helper") == 0) return help_late();
   std::signal(SIGTERM, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);
   if (std::strncmp(words[1], "flee", 4) == 0) {

@@ -163,9 +163,8 @@ class Supervision {
         end_.containment_lost = message.left > 0;
         done_ = true;
         break;
+      // Not the end yet: who says so is still there.
       case Kind::no_process:
-        done_ = true;
-        [[fallthrough]];
       case Kind::no_directory:
       case Kind::no_program:
         failure_ = failure_of(message, spec_);
