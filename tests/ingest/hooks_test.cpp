@@ -36,7 +36,7 @@ TEST(Hooks, recorded_events_mean_what_stands_beside_them) {
       const auto text = line["hook"].dump();
       const auto event = hook_event(agent, text);
       ASSERT_TRUE(event.ok()) << text;
-      EXPECT_EQ(event->session, line["session"]) << text;
+      EXPECT_EQ(event->session, line["session"].get<std::string>()) << text;
       ASSERT_EQ(event->reports.size(), line["reports"].size()) << text;
       for (std::size_t n = 0; n < event->reports.size(); ++n) {
         auto got = shown(event->reports[n]);
