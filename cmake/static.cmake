@@ -8,9 +8,12 @@
 # knows them.
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
-  pkg_check_modules(WATCHDOG_NEEDS QUIET re2 libssl libcrypto sqlite3 zlib)
+  execute_process(COMMAND ${PKG_CONFIG_EXECUTABLE} --static --libs-only-l re2 libssl libcrypto sqlite3 zlib
+                  OUTPUT_VARIABLE needs ERROR_QUIET)
+  string(REGEX MATCHALL "[^ \n]+" needs "${needs}")
+  list(TRANSFORM needs REPLACE "^-l" "")
 endif()
-set(names c ssl crypto re2 sqlite3 z ${WATCHDOG_NEEDS_STATIC_LIBRARIES})
+set(names c ssl crypto re2 sqlite3 z ${needs})
 if(TARGET Boost::url)
   list(APPEND names boost_url)
 endif()
