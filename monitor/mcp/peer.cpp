@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "mcp/brief.h"
+#include "mcp/task_requests.h"
 #include "mcp/tool_calls.h"
 #include "mcp/tool_table.h"
 #include "text/nearest.h"
@@ -87,11 +88,11 @@ const Peer::Method Peer::methods[] = {
     {"resources/subscribe", Method::Kind::old, &Peer::subscribe},
     {"resources/unsubscribe", Method::Kind::old, &Peer::unsubscribe},
     {"subscriptions/listen", Method::Kind::modern, &Peer::listen},
-    {"tasks/get", Method::Kind::tasks, &Peer::get_task},
-    {"tasks/update", Method::Kind::modern_tasks, &Peer::update_task},
-    {"tasks/result", Method::Kind::old_tasks, &Peer::task_result},
-    {"tasks/list", Method::Kind::old_tasks, &Peer::list_tasks},
-    {"tasks/cancel", Method::Kind::tasks, &Peer::cancel_task},
+    {"tasks/get", Method::Kind::tasks, &Peer::ask_tasks<get_task>},
+    {"tasks/update", Method::Kind::modern_tasks, &Peer::ask_tasks<update_task>},
+    {"tasks/result", Method::Kind::old_tasks, &Peer::ask_tasks<task_result>},
+    {"tasks/list", Method::Kind::old_tasks, &Peer::ask_tasks<list_tasks>},
+    {"tasks/cancel", Method::Kind::tasks, &Peer::ask_tasks<cancel_task>},
 };
 
 std::shared_ptr<Exchange> Peer::accept(const Message& message, std::shared_ptr<Source> source,

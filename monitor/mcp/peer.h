@@ -87,17 +87,14 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void subscribe(const ExchangePtr& exchange);
   void unsubscribe(const ExchangePtr& exchange);
   void listen(const ExchangePtr& exchange);
-  void get_task(const ExchangePtr& exchange);
-  void update_task(const ExchangePtr& exchange);
-  void task_result(const ExchangePtr& exchange);
-  void list_tasks(const ExchangePtr& exchange);
-  void cancel_task(const ExchangePtr& exchange);
+  template <void (*answer)(TaskBook&, const ExchangePtr&)>
+  void ask_tasks(const ExchangePtr& exchange) {
+    answer(context_.tasks, exchange);
+  }
 
   void wait(const ExchangePtr& exchange, const json& arguments);
-  [[nodiscard]] bool wait_as_task(const ExchangePtr& exchange, const WaitGoal& goal);
   void keep_alive(const std::weak_ptr<Exchange>& exchange, const std::weak_ptr<Waiting>& waiting,
                   Millis quiet);
-  [[nodiscard]] std::shared_ptr<TaskBook::Task> task_of(const ExchangePtr& exchange);
 
   ServerContext& context_;
   const std::shared_ptr<Source> source_;
