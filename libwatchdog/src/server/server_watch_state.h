@@ -58,45 +58,16 @@ struct TrackedRequest {
 /// come first.
 [[nodiscard]] Evidence evidence_of(const TrackedRequest& kept, const WorkingSlot* slot);
 
-struct ServerWatch::State {
+/// How long the server and its requests have been still, and how long is too long.
+struct Silence {
   HangThresholds limits;
-  std::map<RequestId, TrackedRequest> open;
-  std::optional<ServerSample> last;  ///< Without its slots.
-  Millis gap{};                      ///< Between the latest two looks.
-  Millis now{}, before{};            ///< All of it, by this look and by the one before.
-  LookRun idle, still;               ///< Of the process; of all requests together.
-  LookRun unanswered;                ///< Looks without an answer, and without a movement.
-  std::int64_t loaded = 0;           ///< Bytes that came so fast since, and
-  std::int64_t loaded_onto = 0;      ///< how many were there before.
-  int idle_moves = 0;                ///< Looks in a row with movement and an idle process.
-  SlotHistory slots;                 ///< As of the latest report, like the next ones.
-  std::optional<std::int64_t> decodes, prompt_total, written_total, started, running, queued;
-  int queue_looks = 0;                             ///< Since the latter two were reported.
-  std::optional<Millis> reading_gap, writing_gap;  ///< The longest so far.
-
+  Millis now{}, before{};  ///< All of the time looked at, by this look and by the one before.
+  LookRun idle, still;     ///< Of the process; of all requests together.
+  LookRun unanswered;      ///< Looks without an answer, and without a movement.
+  std::optional<Millis> reading_gap, writing_gap;  ///< Between two movements, the longest so far.
   // Of the look that is being taken:
   ProcessSign process;
-  bool any_moved = false, totals_moved = false;
-  bool has_slots = false;  ///< It shows them now.
-  bool is_refused = false, is_answered = false, is_restarted = false, is_late = false;
-  std::int64_t own = 0;  ///< Requests whose own streams move.
-
-  void fold_sample(const ServerSample& sample);
-  void fold_time(Instant at);
-  void fold_process(const ServerSample& sample);
-  void fold_growth(const ServerSample& sample);
-  void fold_totals(const ServerSample& sample);
-  void fold_slots(const ServerSample& sample);
-  void fold_silence(const ServerSample& sample);
-  void fold_own(TrackedRequest& kept, RequestSample sample);
-  std::vector<TrackedRequest*> silent_ones();
-  void match_slots();
-  void give_slots();
-  void give_matched(TrackedRequest& kept, bool by_totals);
-  void hide_counts(TrackedRequest& kept) const;
-  void give_slot_that_stands(TrackedRequest& kept, const WorkingSlot* likely,
-                             const std::vector<TrackedRequest*>& silent);
-  void give_totals();
+  bool any_moved = false;
 
   void extend(LookRun& run) const {
     if (run.looks++ == 0) run.from = before;
@@ -132,6 +103,42 @@ struct ServerWatch::State {
     const auto longest = std::max(gap_of(true), gap_of(false));
     return any_moved || (!is_unheard(longest) && !is_over(still, bound_of(longest), is_seen()));
   }
+};
+
+struct ServerWatch::State : Silence {
+  std::map<RequestId, TrackedRequest> open;
+  std::optional<ServerSample> last;  ///< Without its slots.
+  Millis gap{};                      ///< Between the latest two looks.
+  std::int64_t loaded = 0;           ///< Bytes that came so fast since, and
+  std::int64_t loaded_onto = 0;      ///< how many were there before.
+  int idle_moves = 0;                ///< Looks in a row with movement and an idle process.
+  SlotHistory slots;                 ///< As of the latest report, like the next ones.
+  std::optional<std::int64_t> decodes, prompt_total, written_total, started, running, queued;
+  int queue_looks = 0;  ///< Since the latter two were reported.
+
+  // Of the look that is being taken:
+  bool totals_moved = false;
+  bool has_slots = false;  ///< It shows them now.
+  bool is_refused = false, is_answered = false, is_restarted = false, is_late = false;
+  std::int64_t own = 0;  ///< Requests whose own streams move.
+
+  void fold_sample(const ServerSample& sample);
+  void fold_time(Instant at);
+  void fold_process(const ServerSample& sample);
+  void fold_growth(const ServerSample& sample);
+  void fold_totals(const ServerSample& sample);
+  void fold_slots(const ServerSample& sample);
+  void fold_silence(const ServerSample& sample);
+  void fold_own(TrackedRequest& kept, RequestSample sample);
+  std::vector<TrackedRequest*> silent_ones();
+  void match_slots();
+  void give_slots();
+  void give_matched(TrackedRequest& kept, bool by_totals);
+  void hide_counts(TrackedRequest& kept) const;
+  void give_slot_that_stands(TrackedRequest& kept, const WorkingSlot* likely,
+                             const std::vector<TrackedRequest*>& silent);
+  void give_totals();
+
   [[nodiscard]] bool waits_for_others(const TrackedRequest& kept) const;
   [[nodiscard]] bool shows_totals() const {
     return decodes || prompt_total || written_total || running || queued;
