@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "facts/ids.h"
+#include "store/alert_acts.h"
 #include "store/sharing.h"
 
 namespace watchdog::monitor {
@@ -115,7 +116,7 @@ struct AlertDispatcher::State {
 
   Result<void> note(const Attempt& attempt) {
     const auto done = std::make_shared<std::promise<Result<void>>>();
-    backend.write([attempt](Store& store) { return store.note(attempt); },
+    backend.write([attempt](Store& store) { return AlertActs(store).note(attempt); },
                   [done](Result<void> noted) { done->set_value(std::move(noted)); });
     return done->get_future().get();
   }

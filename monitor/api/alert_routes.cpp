@@ -7,6 +7,7 @@
 
 #include "api/routes.h"
 #include "codec/json.h"
+#include "store/alert_acts.h"
 #include "text/nearest.h"
 
 namespace watchdog::monitor {
@@ -130,7 +131,7 @@ void acknowledge_alert(const CallPtr& call) {
   auto asked = request_in(*call);
   if (!asked) return call->reply(error_response(asked.error()));
   change_alert(call, [by = std::move(asked->by)](Store& store, std::int64_t id) {
-    return store.acknowledge_alert(id, by);
+    return AlertActs(store).acknowledge(id, by);
   });
 }
 
@@ -148,7 +149,7 @@ void snooze_alert(const CallPtr& call) {
                         "minutes"}));
   }
   change_alert(call, [time = Millis{**minutes * 60'000}](Store& store, std::int64_t id) {
-    return store.snooze_alert(id, time);
+    return AlertActs(store).snooze(id, time);
   });
 }
 

@@ -9,6 +9,7 @@
 #include "api/layout.h"
 #include "api/page.h"
 #include "api/routes.h"
+#include "store/alert_acts.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -65,8 +66,8 @@ std::optional<AlertLink> link_of(const CallPtr& call) {
 
 Result<Alert> answer_alert(Store& store, const AlertLink& link, const std::string& session) {
   if (link.answer == AlertAnswer::acknowledge)
-    return store.acknowledge_alert(link.alert, "link", session);
-  return store.snooze_alert(link.alert, link_snoozes, session);
+    return AlertActs(store).acknowledge(link.alert, "link", session);
+  return AlertActs(store).snooze(link.alert, link_snoozes, session);
 }
 
 }  // namespace

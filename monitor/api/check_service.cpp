@@ -15,6 +15,7 @@
 
 #include "facts/ids.h"
 #include "loop/check_subject.h"
+#include "store/event_reader.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -143,7 +144,7 @@ struct CheckService::State {
 
   [[nodiscard]] Result<Check> stored(StoreReader& reader, const std::string& id) const {
     for (const auto& event_id : {id, "?" + id}) {
-      const auto event = reader.opinion(event_id);
+      const auto event = EventReader(reader).opinion(event_id);
       if (!event) return event.error();
       if (!*event) continue;
       const auto row = reader.session((*event)->session);

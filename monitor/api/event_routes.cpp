@@ -13,6 +13,8 @@
 #include "codec/progress.h"
 #include "core/transition.h"
 #include "ingest/transcript.h"
+#include "store/event_reader.h"
+#include "store/transition_reader.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -36,8 +38,9 @@ struct EventsPage {
       key = row->key;
       out.open_object().key("events").open_array();
     }
-    const auto page = before > 0 ? reader.page_before(key, before, left, kind, part_bytes_max)
-                                 : reader.page(key, after, left, kind, part_bytes_max);
+    const auto page = before > 0
+                          ? EventReader(reader).page_before(key, before, left, kind, part_bytes_max)
+                          : EventReader(reader).page(key, after, left, kind, part_bytes_max);
     if (!page) return page.error();
     const bool full = !write(page->events, out);
     const auto next = full ? std::optional(last) : page->next;
@@ -99,10 +102,10 @@ void write_directive(JsonWriter& out, const Directive& directive) {
 Result<std::vector<TransitionRow>> transitions_of(const Backend& backend, StoreReader& reader,
                                                   const SessionRow& session, std::int64_t after,
                                                   int limit) {
-  auto rows = reader.transitions(session.key, after, limit);
+  auto rows = TransitionReader(reader).of(session.key, after, limit);
   // A session in memory has a judge, which records them.
   if (!rows || static_cast<int>(rows->size()) == limit || backend.watched(session.id)) return rows;
-  auto more = reader.unwritten(session, backend.now());
+  auto more = TransitionReader(reader).unwritten(session, backend.now());
   if (!more) return more;
   for (auto& row : *more) {
     if (static_cast<int>(rows->size()) == limit) break;

@@ -1,4 +1,5 @@
 #include "api/routes.h"
+#include "store/transition_reader.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -14,7 +15,7 @@ void get_history(const CallPtr& call) {
   reading(call, [call, minutes = *minutes](StoreReader& reader) {
     const auto wall = system_clock().wall();
     const auto since = wall - std::chrono::minutes(minutes);
-    const auto rows = reader.changes_since(since, changes_max);
+    const auto rows = TransitionReader(reader).changes_since(since, changes_max);
     if (!rows) return call->reply(error_response(rows.error()));
     JsonWriter out;
     out.open_object().field("now", wall.time_since_epoch().count());

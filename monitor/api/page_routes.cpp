@@ -9,6 +9,7 @@
 #include "api/page.h"
 #include "api/routes.h"
 #include "core/summary.h"
+#include "store/event_reader.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -52,7 +53,8 @@ void get_session_page(const CallPtr& call) {
     if (!row) return call->reply(error_response(row.error()));
     const auto session = page_row(call, reader, *row);
     if (!session) return call->reply(error_response(session.error()));
-    const auto page = reader.page_before(row->key, std::numeric_limits<Seq>::max(), events_shown);
+    const auto page =
+        EventReader(reader).page_before(row->key, std::numeric_limits<Seq>::max(), events_shown);
     if (!page) return call->reply(error_response(page.error()));
     call->reply(
         compressed(session_page(*session, page->events, call->backend.now()), call->request));

@@ -12,6 +12,8 @@
 #include "api/call.h"
 #include "core/session_row.h"
 #include "core/summary.h"
+#include "store/event_reader.h"
+#include "store/transition_reader.h"
 #include "text/json_writer.h"
 
 namespace watchdog::monitor {
@@ -155,11 +157,11 @@ Result<void> Stream::read_snapshot(StoreReader& reader) {
 Result<void> Stream::place(StoreReader& reader) {
   resumed_ = missed_ = false;
   if (live_) return {};
-  const auto transition = reader.newest_transition();
+  const auto transition = TransitionReader(reader).newest_id();
   if (!transition) return transition.error();
-  const auto newest = reader.newest();
+  const auto newest = EventReader(reader).newest();
   if (!newest) return newest.error();
-  const auto first = reader.first_kept();
+  const auto first = EventReader(reader).first_kept();
   if (!first) return first.error();
   const bool foreign = cursor_.seq > newest->first || cursor_.transition > *transition;
   missed_ = foreign || cursor_.seq + 1 < *first;
@@ -172,20 +174,20 @@ Result<void> Stream::place(StoreReader& reader) {
 /// of any session, so that the feed can continue there.
 Result<void> Stream::read_replay(StoreReader& reader) {
   // In this order: what a transition was concluded of is in the file before it.
-  const auto newest_transition = reader.newest_transition();
+  const auto newest_transition = TransitionReader(reader).newest_id();
   if (!newest_transition) return newest_transition.error();
-  const auto newest = reader.newest();
+  const auto newest = EventReader(reader).newest();
   if (!newest) return newest.error();
   SessionNames names(reader);
 
   EventPage page;
   if (options_.session.empty()) {
-    auto events = reader.events_after(cursor_.seq, page_events, replay_bytes);
+    auto events = EventReader(reader).after(cursor_.seq, page_events, replay_bytes);
     if (!events) return events.error();
     page.events = std::move(*events);
     if (!page.events.empty()) page.next = page.events.back().seq;
   } else {
-    auto own = reader.page(options_.key, cursor_.seq, page_events, {}, replay_bytes);
+    auto own = EventReader(reader).page(options_.key, cursor_.seq, page_events, {}, replay_bytes);
     if (!own) return own.error();
     page = std::move(*own);
   }
@@ -204,8 +206,9 @@ Result<void> Stream::read_replay(StoreReader& reader) {
 
   const bool all = options_.session.empty();
   while (true) {
-    const auto rows = all ? reader.transitions_after(cursor_.transition, cursor_.seq, page_events)
-                          : reader.transitions(options_.key, cursor_.transition, page_events);
+    const auto rows =
+        all ? TransitionReader(reader).after(cursor_.transition, cursor_.seq, page_events)
+            : TransitionReader(reader).of(options_.key, cursor_.transition, page_events);
     if (!rows) return rows.error();
     for (const auto& row : *rows) {
       if (row.transition.seq > cursor_.seq) return {};  // its event comes first

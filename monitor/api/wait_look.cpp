@@ -8,6 +8,8 @@
 #include <charconv>
 #include <utility>
 
+#include "store/event_reader.h"
+#include "store/transition_reader.h"
 #include "wait/account.h"
 
 namespace watchdog::monitor {
@@ -23,7 +25,7 @@ Result<std::vector<Transition>> changes_of(StoreReader& reader, SessionKey key,
                                            std::int64_t newest) {
   std::vector<Transition> changes;
   for (std::int64_t after = 0; after < newest;) {
-    auto rows = reader.transitions(key, after, changes_at_once);
+    auto rows = TransitionReader(reader).of(key, after, changes_at_once);
     if (!rows) return rows.error();
     if (rows->empty()) break;
     after = rows->back().id;
@@ -100,14 +102,14 @@ Result<bool> WaitLook::absent(const Error& error) {
 }
 
 Result<bool> WaitLook::look(Backend& backend, StoreReader& reader) {
-  const auto newest_change = reader.newest_transition();
+  const auto newest_change = TransitionReader(reader).newest_id();
   if (!newest_change) return newest_change.error();
   const auto row = reader.session(question_.session);
   if (!row) return absent(row.error());
   key_ = row->key;
   std::vector<TransitionRow> changes;
   if (is_placed_) {
-    auto rows = reader.transitions(key_, place_.seen.transition, changes_at_once);
+    auto rows = TransitionReader(reader).of(key_, place_.seen.transition, changes_at_once);
     if (!rows) return rows.error();
     changes = std::move(*rows);
   }
@@ -120,7 +122,7 @@ Result<bool> WaitLook::look(Backend& backend, StoreReader& reader) {
   }
 
   const auto through = watched_->judged.folded;
-  const auto page = reader.page(key_, read_, events_at_once);
+  const auto page = EventReader(reader).page(key_, read_, events_at_once);
   if (!page) return page.error();
   auto change = changes.begin();
   for (const auto& event : page->events) {

@@ -9,6 +9,7 @@
 
 #include "core/backend.h"
 #include "core/feed.h"
+#include "store/transition_reader.h"
 #include "watchdog/wait.h"
 
 namespace watchdog::monitor {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "api/long_poll.h"
+#include "store/event_reader.h"
 #include "wait/account.h"
 
 namespace watchdog::monitor {
@@ -275,7 +276,8 @@ Result<bool> WaitBody::look_further(StoreReader& reader) {
     }
   }
   if (maker_) {
-    const auto page = reader.page(look_.key(), told_, static_cast<int>(wait_records_at_once));
+    const auto page =
+        EventReader(reader).page(look_.key(), told_, static_cast<int>(wait_records_at_once));
     if (!page) return page.error();
     for (const auto& event : page->events) maker_->add(event);
     if (page->next) {

@@ -6,6 +6,7 @@
 #include "store/lock.h"
 #include "store/place.h"
 #include "store/server.h"
+#include "store/sharing.h"
 #include "terminal/output.h"
 
 namespace watchdog::monitor {
@@ -24,8 +25,8 @@ Result<void> refuse_while_watched(const std::filesystem::path& database) {
   if (is_server_url(database)) {
     auto store = Store::open({.database = database, .create = false});
     if (!store) return store.error();
-    if (const auto looked = store->renew_leases("copy", true); !looked) return looked.error();
-    return store->shares().monitors.empty() ? Result<void>{} : Result<void>(watched);
+    if (const auto looked = Sharing(*store).renew("copy", true); !looked) return looked.error();
+    return Sharing(*store).shares().monitors.empty() ? Result<void>{} : Result<void>(watched);
   }
   const auto name = real_file(database).string() + "-judge";
   std::error_code none;

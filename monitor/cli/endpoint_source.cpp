@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/sse_reader.h"
+#include "store/event_reader.h"
 #include "watchdog/wait.h"
 
 namespace watchdog::monitor {
@@ -99,7 +100,7 @@ void follow_file(const std::string& database, const mcp::Source::Listener& liste
   Seq newest = -1;
   while (!stop.stop_requested()) {
     auto reader = StoreReader::open(database);
-    const auto found = reader ? reader->newest() : reader.error();
+    const auto found = reader ? EventReader(*reader).newest() : reader.error();
     if (found && newest >= 0 && found->first > newest) listener.on_record("session", "{}");
     if (found) newest = found->first;
     pause(stop);

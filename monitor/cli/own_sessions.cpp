@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "facts/digest.h"
+#include "store/event_reader.h"
 #include "text/json_writer.h"
 
 namespace watchdog::monitor {
@@ -41,7 +42,7 @@ Result<std::optional<Example>> example_of(StoreReader& reader, const SessionRow&
   std::optional<Seq> after = 0;
   bool is_first = true;
   while (after) {
-    const auto page = reader.page(row.key, *after, example_events_at_once);
+    const auto page = EventReader(reader).page(row.key, *after, example_events_at_once);
     if (!page) return page.error();
     for (const auto& event : page->events) {
       if (is_first && event.prev != 0 && event.prev < first_kept) return std::optional<Example>{};
@@ -58,7 +59,7 @@ Result<std::optional<Example>> example_of(StoreReader& reader, const SessionRow&
 }
 
 Result<OwnSessions> ended_sessions(StoreReader& reader) {
-  const auto first_kept = reader.first_kept();
+  const auto first_kept = EventReader(reader).first_kept();
   if (!first_kept) return first_kept.error();
   OwnSessions own;
   SessionFilter filter{.limit = rows_at_once};

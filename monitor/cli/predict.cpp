@@ -14,6 +14,7 @@
 #include "files/regular_file.h"
 #include "predict/estimate.h"
 #include "setup/config_file.h"
+#include "store/event_reader.h"
 #include "terminal/output.h"
 #include "text/json_writer.h"
 #include "watchdog/terminal_text.h"
@@ -201,7 +202,7 @@ int explain_session(const PredictOptions& options) {
   if (!reader) return complain(reader.error());
   const auto row = reader->session(options.session);
   if (!row) return complain(row.error());
-  const auto first_kept = reader->first_kept();
+  const auto first_kept = EventReader(*reader).first_kept();
   if (!first_kept) return complain(first_kept.error());
   const auto example = example_of(*reader, *row, *first_kept);
   if (!example) return complain(example.error());

@@ -25,6 +25,8 @@
 #include "ingest/recording.h"
 #include "ingest/trace.h"
 #include "observer/observer.h"
+#include "store/event_reader.h"
+#include "store/transition_reader.h"
 #include "terminal/output.h"
 #include "terminal/table.h"
 #include "watchdog/terminal_text.h"
@@ -264,7 +266,7 @@ class Player {
     const auto judged = store_.reader().fold(*row);
     if (!judged) return judged.error();
     summary.health = judged->health.kind;
-    const auto transitions = store_.reader().transitions(row->key, 0, 100'000);
+    const auto transitions = TransitionReader(store_.reader()).of(row->key, 0, 100'000);
     if (!transitions) return transitions.error();
     auto places = places_of(row->key);
     if (!places) return places.error();
@@ -330,7 +332,7 @@ class Player {
   Result<std::unordered_map<Seq, std::size_t>> places_of(SessionKey session) {
     std::unordered_map<Seq, std::size_t> places;
     for (std::optional<Seq> after = 0; after;) {
-      const auto page = store_.reader().page(session, *after, 1'000);
+      const auto page = EventReader(store_.reader()).page(session, *after, 1'000);
       if (!page) return page.error();
       for (const auto& event : page->events) places.emplace(event.seq, places.size());
       after = page->next;

@@ -9,6 +9,7 @@
 
 #include "files/regular_file.h"
 #include "predict/estimate.h"
+#include "store/event_reader.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -100,7 +101,7 @@ Result<std::optional<Estimate>> Estimator::of(StoreReader& reader, SessionKey se
   auto& one = followed(session);
   bool is_whole = false;
   for (int reads = 0; reads < reads_max && !is_whole; ++reads) {
-    const auto page = reader.page(session, one.seq, events_at_once);
+    const auto page = EventReader(reader).page(session, one.seq, events_at_once);
     if (!page) return page.error();
     for (const auto& event : page->events) one.take(event);
     is_whole = !page->next.has_value();

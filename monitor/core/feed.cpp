@@ -14,6 +14,7 @@
 
 #include "codec/json.h"
 #include "core/transition.h"
+#include "store/transition_reader.h"
 #include "text/json_writer.h"
 
 namespace watchdog::monitor {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "store/retention.h"
+#include "store/sharing.h"
+
 namespace watchdog::monitor {
 namespace {
 
@@ -31,22 +34,22 @@ Result<void> RetentionRounds::step(Store& store, Observer& observer) {
   if (!under_way_) {
     // Dropped events of running sessions must be in their snapshots.
     if (auto kept = observer.checkpoint(); !kept) return kept;
-    if (!store.does_upkeep()) {
+    if (!Sharing(store).does_upkeep()) {
       next_ = now + round_every;
       return {};
     }
     through_ = observer.folded();
     under_way_ = abandoning_ = true;
   }
-  const auto clocks_differ = store.retention_waits();
+  const auto clocks_differ = RetentionActs(store).retention_waits();
   learn_wait(clocks_differ);
   if (auto done = abandon(store, observer, clocks_differ.has_value()); !done) return done;
   auto retention = limits_;
   retention.folded_through = through_;
   retention.more_end = abandoning_;
-  const auto more = store.trim(retention);
+  const auto more = RetentionActs(store).trim(retention);
   if (!more) return more.error();
-  observer.forget(store.drain_dropped());
+  observer.forget(RetentionActs(store).drain_dropped());
   under_way_ = *more || abandoning_;
   // Between two pieces others get their turn.
   const auto pause = too_large ? Millis{0} : piece_every;
@@ -56,9 +59,9 @@ Result<void> RetentionRounds::step(Store& store, Observer& observer) {
 
 /// Ends sessions that nobody attends to any more.
 Result<void> RetentionRounds::abandon(Store& store, Observer& observer, bool clocks_differ) {
-  if (!abandoning_ && !store.wants_room()) return {};
+  if (!abandoning_ && !RetentionActs(store).wants_room()) return {};
   auto quiet_since = clocks_differ ? Instant{} : store.now() - limits_.ended_for;
-  if (store.wants_room()) quiet_since = store.now() - attended_for;
+  if (RetentionActs(store).wants_room()) quiet_since = store.now() - attended_for;
   const auto abandoned = observer.abandon(quiet_since, abandoned_at_once);
   if (!abandoned) return abandoned.error();
   abandoning_ = *abandoned > 0;

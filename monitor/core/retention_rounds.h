@@ -9,6 +9,7 @@
 #include <string>
 
 #include "observer/observer.h"
+#include "store/retention.h"
 #include "store/store.h"
 
 namespace watchdog::monitor {

@@ -24,8 +24,11 @@
 #include "core/summary.h"
 #include "ingest/joiner.h"
 #include "privacy/content.h"
+#include "store/alert_acts.h"
 #include "store/change_notifier.h"
+#include "store/retention.h"
 #include "store/sharing.h"
+#include "store/transition_reader.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -161,7 +164,7 @@ struct StoreThread::State {
     const auto now = std::chrono::steady_clock::now();
     // Another monitor made messages of alerts that this one sends, or is gone.
     const bool asks = on_server && now >= next_messages;
-    if (!store.drain_new_messages() && !asks) return;
+    if (!AlertActs(store).drain_new_messages() && !asks) return;
     next_messages = now + look_every;
     const std::lock_guard guard(listening);
     if (message_listener) message_listener();
@@ -286,7 +289,7 @@ struct StoreThread::State {
     const auto artifacts =
         options.artifacts.empty() ? artifacts_beside(options.database) : options.artifacts;
     auto erased = erase_with_artifacts(store, erasure, artifacts);
-    seen->forget(store.drain_dropped());
+    seen->forget(RetentionActs(store).drain_dropped());
     return erased;
   }
 
@@ -299,7 +302,7 @@ struct StoreThread::State {
     };
     const auto file = store.is_on_server() ? store.bytes() : size(options.database);
     const auto log = size(options.database.string() + "-wal");
-    const auto found = store.shares();
+    const auto found = Sharing(store).shares();
     const std::lock_guard guard(mutex);
     if (store.is_on_server()) {
       tick_offset = store.now() - Instant{system_clock().since_boot()};

@@ -12,6 +12,7 @@
 #include "core/cancelled_sessions.h"
 #include "core/feed.h"
 #include "observer/observer.h"
+#include "store/retention.h"
 #include "store/store.h"
 
 namespace watchdog::monitor {

@@ -2,6 +2,7 @@
 
 #include "codec/json.h"
 #include "codec/progress.h"
+#include "store/transition_reader.h"
 #include "text/json_writer.h"
 
 namespace watchdog::monitor {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "store/store_reader.h"
+#include "store/transition_reader.h"
 
 namespace watchdog::monitor {
 

@@ -4,6 +4,9 @@
 
 #include <limits>
 
+#include "store/event_reader.h"
+#include "store/transition_reader.h"
+
 namespace watchdog::monitor {
 namespace {
 
@@ -17,8 +20,8 @@ bool ExportReader::open() {
   if (reader_) return true;
   auto opened = StoreReader::open(options_.database);
   if (!opened) return false;
-  const auto newest = opened->newest();
-  const auto newest_transition = opened->newest_transition();
+  const auto newest = EventReader(*opened).newest();
+  const auto newest_transition = TransitionReader(*opened).newest_id();
   if (!newest || !newest_transition) return false;
   seq_ = newest->first;
   transition_ = *newest_transition;
@@ -34,13 +37,13 @@ std::vector<ExportItem> ExportReader::read() {
   if (!now || *now == version_) return {};
   version_ = -1;  // until all is read
   for (int page = 0; page < pages_a_round; ++page) {
-    auto events = reader_->events_after(seq_, page_events, page_bytes);
+    auto events = EventReader(*reader_).after(seq_, page_events, page_bytes);
     if (!events) break;
     const bool is_last = events->size() < page_events;
     const auto found = events->size();
     std::erase_if(*events, [&](const Event& event) { return event.seq > judged; });
     if (!events->empty()) seq_ = events->back().seq;
-    const auto changes = reader_->transitions_after(transition_, seq_, page_events);
+    const auto changes = TransitionReader(*reader_).after(transition_, seq_, page_events);
     if (!changes) break;
     make(*events, *changes);
     if (events->size() < found) break;

@@ -9,6 +9,7 @@
 
 #include "export/span_maker.h"
 #include "store/store_reader.h"
+#include "store/transition_reader.h"
 
 namespace watchdog::monitor {
 

@@ -9,6 +9,7 @@
 
 #include "facts/digest.h"
 #include "privacy/content.h"
+#include "store/transition_reader.h"
 #include "text/json_writer.h"
 
 namespace watchdog::monitor {

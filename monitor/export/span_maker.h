@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "store/store_reader.h"
+#include "store/transition_reader.h"
 
 namespace watchdog::monitor {
 

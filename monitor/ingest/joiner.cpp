@@ -15,6 +15,7 @@
 #include "facts/digest.h"
 #include "facts/ids.h"
 #include "privacy/content.h"
+#include "store/event_reader.h"
 #include "watchdog/repetition.h"
 
 namespace watchdog::monitor {
@@ -113,7 +114,7 @@ Joiner::Earlier Joiner::earlier_in(Store& store) {
   return [&store](const std::string& session) -> std::vector<Event> {
     const auto row = store.reader().session(session);
     if (!row) return {};
-    auto events = store.reader().latest(row->key, recalled_max);
+    auto events = EventReader(store.reader()).latest(row->key, recalled_max);
     return events ? std::move(*events) : std::vector<Event>{};
   };
 }

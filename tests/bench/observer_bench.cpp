@@ -6,6 +6,7 @@
 
 #include "bench.h"
 #include "observer/observer.h"
+#include "store/event_reader.h"
 #include "support/manual_clock.h"
 #include "support/temp_dir.h"
 
@@ -56,7 +57,7 @@ void memory(Table& table) {
   append(*writer, sessions, from_loop);
   writer.reset();
   // Fills SQLite's cache of pages, which is bounded and no session's.
-  must(store.reader().events_after(0, 2 * sessions));
+  must(EventReader(store.reader()).after(0, 2 * sessions));
   const double before = bytes_allocated();
   (void)must(observer->look());
   if (observer->watched() != sessions) give_up("sessions are missing");
@@ -88,12 +89,12 @@ void observer_fold(Table& table) {
     }
     const double events = 5 * sessions;
     folding.push_back(1e6 / events * cpu_of([&] { (void)must(observer->look()); }));
-    reading.push_back(1e6 / events * cpu_of([&] {
-                        for (Seq after = from; after < observer->folded();) {
-                          after =
-                              must(store.reader().events_after(after, per_transaction)).back().seq;
-                        }
-                      }));
+    reading.push_back(
+        1e6 / events * cpu_of([&] {
+          for (Seq after = from; after < observer->folded();) {
+            after = must(EventReader(store.reader()).after(after, per_transaction)).back().seq;
+          }
+        }));
     ratios.push_back(folding.back() / reading.back());
   }
   table.add("observer_fold", "us", {median(folding), median(reading), median(ratios)});

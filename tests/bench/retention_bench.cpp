@@ -7,6 +7,8 @@
 
 #include "bench.h"
 #include "observer/observer.h"
+#include "store/event_reader.h"
+#include "store/retention.h"
 #include "support/manual_clock.h"
 #include "support/temp_dir.h"
 
@@ -70,9 +72,9 @@ void heartbeat_bytes(Table& table) {
   must(observer->checkpoint());
   table.add("heartbeat_bytes_before_trim", "MB", file_mb(database) - before);
 
-  const Retention retention{.folded_through = must(store.reader().newest()).first};
+  const Retention retention{.folded_through = must(EventReader(store.reader()).newest()).first};
   const double seconds = cpu_of([&] {
-    while (must(store.trim(retention))) {
+    while (must(RetentionActs(store).trim(retention))) {
     }
   });
   table.add("heartbeat_bytes", "MB", file_mb(database) - before, at_most(1));
@@ -110,7 +112,7 @@ void shrink_rate(Table& table) {
   const auto before = store.bytes();
   const Retention retention{.bytes_max = before / 10, .folded_through = observer->folded()};
   const double seconds = wall_of([&] {
-    while (must(store.trim(retention))) {
+    while (must(RetentionActs(store).trim(retention))) {
     }
   });
   table.add("retention_shrinks", "MiB/s",
@@ -140,7 +142,8 @@ void keeping_up(Table& table) {
       sent += events;
     }
     if (store.bytes() > limit) {
-      (void)must(store.trim({.bytes_max = limit, .folded_through = observer->folded()}));
+      (void)must(
+          RetentionActs(store).trim({.bytes_max = limit, .folded_through = observer->folded()}));
     }
     largest = std::max(largest, store.bytes());
   }

@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "bench.h"
+#include "store/event_reader.h"
 #include "store/store_reader.h"
 #include "support/temp_dir.h"
 #include "watchdog/run.h"
@@ -54,7 +55,7 @@ double loop_time(bool checked, int& opinions) {
   auto reader = must(StoreReader::open(tracker.database()));
   const auto row = must(reader.session("s"));
   for (Seq after = 0;;) {
-    const auto page = must(reader.page(row.key, after, 1'000, ReportKind::opinion));
+    const auto page = must(EventReader(reader).page(row.key, after, 1'000, ReportKind::opinion));
     opinions += static_cast<int>(page.events.size());
     if (!page.next) break;
     after = *page.next;

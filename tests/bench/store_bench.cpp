@@ -4,6 +4,7 @@
 #include <random>
 
 #include "bare_sqlite.h"
+#include "store/event_reader.h"
 #include "store/store.h"
 #include "support/temp_dir.h"
 
@@ -138,7 +139,7 @@ double first_page_ms(const std::filesystem::path& database, int sessions) {
     auto reader = must(StoreReader::open(database));
     const auto key = must(reader.session(session_name(i % sessions))).key;
     ms.push_back(1e3 * wall_of([&] {
-                   if (must(reader.page(key, 0, 100)).events.size() != 100)
+                   if (must(EventReader(reader).page(key, 0, 100)).events.size() != 100)
                      give_up("a page is not full");
                  }));
   }

@@ -19,7 +19,11 @@
 #include "day/disk.h"
 #include "day/simulated_agent.h"
 #include "observer/observer.h"
+#include "store/alert_acts.h"
+#include "store/event_reader.h"
+#include "store/retention.h"
 #include "store/store.h"
+#include "store/transition_reader.h"
 #include "support/manual_clock.h"
 #include "support/temp_dir.h"
 
@@ -170,11 +174,11 @@ class Day {
     ASSERT_TRUE(observer_->checkpoint().ok());
     const Retention retention{.folded_through = observer_->folded()};
     for (bool more = true; more;) {
-      const auto trimmed = store_->trim(retention);
+      const auto trimmed = RetentionActs(*store_).trim(retention);
       ASSERT_TRUE(trimmed.ok()) << trimmed.error().message;
       more = *trimmed;
     }
-    EXPECT_TRUE(store_->drain_dropped().empty()) << "nothing is 30 days old";
+    EXPECT_TRUE(RetentionActs(*store_).drain_dropped().empty()) << "nothing is 30 days old";
   }
 
   // --- The monitor.
@@ -227,7 +231,7 @@ class Day {
 
   void send_messages() {
     if (!unnoted_.empty() && !note()) return;
-    if (!store_->drain_new_messages() && !std::exchange(begins_, false)) return;
+    if (!AlertActs(*store_).drain_new_messages() && !std::exchange(begins_, false)) return;
     const auto alerts = store_->reader().alerts({.state = DeliveryState::pending, .limit = 1'000});
     ASSERT_TRUE(alerts.ok());
     for (const auto& alert : *alerts) {
@@ -238,7 +242,7 @@ class Day {
     if (!unnoted_.empty()) note();
   }
   bool note() {
-    const auto noted = store_->note({.channel = "pager", .alerts = unnoted_});
+    const auto noted = AlertActs(*store_).note({.channel = "pager", .alerts = unnoted_});
     if (well(noted)) unnoted_.clear();
     return unnoted_.empty();
   }
@@ -488,7 +492,7 @@ class Day {
   void compare_events() {
     std::map<SessionKey, std::vector<std::string>> stored;
     for (Seq after = 0;;) {
-      const auto events = store_->reader().events_after(after, 10'000);
+      const auto events = EventReader(store_->reader()).after(after, 10'000);
       ASSERT_TRUE(events.ok());
       if (events->empty()) break;
       for (const auto& event : *events) {
@@ -514,7 +518,7 @@ class Day {
       if (!agent->began || agent->said.empty()) continue;
       ++sessions;
       const auto row = store_->reader().session(agent->id);
-      const auto transitions = store_->reader().transitions(row->key, 0, 10'000);
+      const auto transitions = TransitionReader(store_->reader()).of(row->key, 0, 10'000);
       const auto found = [&](const Span& span, std::initializer_list<HealthKind> healths) {
         return std::any_of(
             transitions->begin(), transitions->end(), [&](const TransitionRow& change) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "store/store.h"
+#include "store/transition_reader.h"
 #include "support/server.h"
 #include "support/temp_dir.h"
 
@@ -128,7 +129,7 @@ TEST_F(Detection, monitor_that_was_stopped_calls_nobody_silent) {
   for (int at = 0; at < sessions; ++at) {
     const auto row = reader.session("s" + std::to_string(at));
     ASSERT_TRUE(row.ok());
-    const auto changes = reader.transitions(row->key, 0, 100);
+    const auto changes = TransitionReader(reader).of(row->key, 0, 100);
     for (const auto& change : *changes) {
       EXPECT_NE(change.transition.health.kind, HealthKind::silent) << row->id;
     }

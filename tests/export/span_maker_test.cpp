@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "export/otlp_exporter.h"
+#include "store/transition_reader.h"
 
 namespace watchdog::monitor {
 namespace {

@@ -18,6 +18,7 @@
 #include "ingest/hooks.h"
 #include "ingest/joiner.h"
 #include "ingest/long_texts.h"
+#include "store/event_reader.h"
 #include "store/store_reader.h"
 #include "support/otlp_encoder.h"
 #include "support/temp_dir.h"
@@ -556,7 +557,7 @@ class Kept {
     std::vector<Event> all;
     auto reader = StoreReader::open(dir_ / "w.db");
     const auto row = reader->session(session_);
-    const auto page = reader->page(row->key, 0, 1'000, std::nullopt, 1'000'000);
+    const auto page = EventReader(*reader).page(row->key, 0, 1'000, std::nullopt, 1'000'000);
     for (const auto& event : page->events)
       if (event.report.kind != ReportKind::heartbeat) all.push_back(event);
     return all;

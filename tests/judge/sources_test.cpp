@@ -7,6 +7,7 @@
 #include "codec/facts.h"
 #include "codec/json.h"
 #include "codec/progress.h"
+#include "store/retention.h"
 #include "support/scenario.h"
 #include "watchdog/history.h"
 

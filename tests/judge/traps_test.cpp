@@ -7,6 +7,7 @@
 
 #include "codec/facts.h"
 #include "observer/observer.h"
+#include "store/transition_reader.h"
 #include "support/agent.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
@@ -232,7 +233,7 @@ class TrapOfMonitors : public testing::Test {
   }
   static std::vector<TransitionRow> reported(Store& store) {
     const auto row = store.reader().session("s");
-    return *store.reader().transitions(row->key, 0, 1'000);
+    return *TransitionReader(store.reader()).of(row->key, 0, 1'000);
   }
 };
 

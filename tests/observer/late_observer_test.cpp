@@ -4,6 +4,8 @@
 #include <random>
 
 #include "observer/observer.h"
+#include "store/event_reader.h"
+#include "store/transition_reader.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/scenario.h"
@@ -98,7 +100,7 @@ class LateObserver : public testing::Test {
     int count = 0;
     for (const auto& agent : agents) {
       const auto changes =
-          store->reader().transitions(store->reader().session(agent.id)->key, 0, 1'000);
+          TransitionReader(store->reader()).of(store->reader().session(agent.id)->key, 0, 1'000);
       count +=
           static_cast<int>(std::count_if(changes->begin(), changes->end(), [](const auto& row) {
             return row.transition.health.kind == HealthKind::silent;
@@ -177,14 +179,14 @@ TEST_F(LateObserver, delay_that_hides_nothing_is_not_an_event) {
   pass(60s);
   agents[0].alive = false;
   pass(30s);
-  const auto before = store->reader().newest()->first;
+  const auto before = EventReader(store->reader()).newest()->first;
   stall(2s);  // of a quiet time of 40 s
   for (int looks = 0; looks < 20; ++looks) {
     stall(1'400ms);
     turn();
   }
   EXPECT_EQ(silent(), 1);
-  const auto events = store->reader().events_after(before, 1'000);
+  const auto events = EventReader(store->reader()).after(before, 1'000);
   EXPECT_TRUE(std::none_of(events->begin(), events->end(),
                            [](const Event& event) { return event.session == observer_key; }));
 }

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "observer/observer.h"
+#include "store/retention.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/temp_dir.h"
@@ -73,7 +74,7 @@ TEST(Month, of_an_agent_takes_what_is_promised) {
   }
   ASSERT_TRUE((*observer)->checkpoint().ok());
   clock.advance(2h);
-  while (*store->trim({.folded_through = (*observer)->folded()})) {
+  while (*RetentionActs(*store).trim({.folded_through = (*observer)->folded()})) {
   }
   const auto copy = store->reader().copy_to(dir / "copy.db");  // without what is free
   ASSERT_TRUE(copy.ok());

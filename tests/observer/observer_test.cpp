@@ -9,6 +9,9 @@
 #include <random>
 #include <set>
 
+#include "store/event_reader.h"
+#include "store/retention.h"
+#include "store/transition_reader.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/scenario.h"
@@ -53,7 +56,7 @@ class Watching : public testing::Test {
     std::string text;
     const auto row = store.reader().session(session);
     if (!row) return "none";
-    const auto transitions = store.reader().transitions(row->key, 0, 1'000);
+    const auto transitions = TransitionReader(store.reader()).of(row->key, 0, 1'000);
     for (const auto& change : *transitions) {
       if (!text.empty()) text += ' ';
       text += name_of(change.transition.health.kind);
@@ -241,7 +244,7 @@ TEST_F(Watching, restart_concludes_the_same_and_repeats_nothing) {
     }
     // Folding all events from the beginning says the same.
     auto store = open();
-    auto events = store.reader().events_after(0, 100'000);
+    auto events = EventReader(store.reader()).after(0, 100'000);
     auto row = store.reader().session("s");
     if (!row) continue;
     Case judged;
@@ -255,7 +258,7 @@ TEST_F(Watching, restart_concludes_the_same_and_repeats_nothing) {
     test::Replayed replayed{.changes = changes};
     ASSERT_EQ(live, test::path_of(replayed))
         << "seed " << test::random_seed() << " round " << round;
-    const auto stored = store.reader().transitions(row->key, 0, 10'000);
+    const auto stored = TransitionReader(store.reader()).of(row->key, 0, 10'000);
     ASSERT_EQ(stored->size(), changes.size());
     for (std::size_t at = 0; at < changes.size(); ++at) {
       ASSERT_EQ((*stored)[at].transition.seq, changes[at].seq);
@@ -269,7 +272,7 @@ class Situations : public Watching {
   /// Of the session's newest transition.
   static nlohmann::json newest(Store& store, const std::string& session) {
     const auto row = store.reader().session(session);
-    const auto transitions = store.reader().transitions(row->key, 0, 1'000);
+    const auto transitions = TransitionReader(store.reader()).of(row->key, 0, 1'000);
     return nlohmann::json::parse(transitions->back().transition.situation, nullptr, false);
   }
   static Report start_of(const ProcessFacts& facts) {
@@ -323,7 +326,7 @@ TEST_F(Situations, are_of_the_moment_and_not_of_what_came_after) {
   auto late = Observer::start(store, {.late_max = 2h});
   ASSERT_TRUE(late.ok());
   ASSERT_EQ(path_of(store, "s"), "progressing slow suspect progressing");
-  const auto transitions = store.reader().transitions(row->key, 0, 10);
+  const auto transitions = TransitionReader(store.reader()).of(row->key, 0, 10);
   const auto& suspect = transitions->at(2).transition.situation;
   EXPECT_NE(suspect.find(R"("name":"make")"), std::string::npos) << suspect;
   EXPECT_NE(suspect.find(R"("lastEvents":[1,2])"), std::string::npos) << suspect;
@@ -444,7 +447,7 @@ TEST_F(Watching, the_tally_is_that_of_the_sessions_whatever_happened) {
     (void)say(store, session, {all[pick(std::size(all))]});
     if (pick(10) == 0) {
       ASSERT_TRUE(store.erase({.sessions = {session}, .running_too = true}).ok());
-      observer->forget(store.drain_dropped());
+      observer->forget(RetentionActs(store).drain_dropped());
     }
     if (pick(20) == 0) {
       observer.reset();

@@ -6,6 +6,9 @@
 
 #include "judge/attention.h"
 #include "observer/observer.h"
+#include "store/alert_acts.h"
+#include "store/retention.h"
+#include "store/transition_reader.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/scenario.h"
@@ -88,11 +91,11 @@ class Alerting : public testing::Test {
   }
   void sent(const std::string& channel, std::vector<std::int64_t> ids,
             DeliveryState state = DeliveryState::sent, std::string error = {}) {
-    ASSERT_TRUE(store
-                    ->note({.channel = channel,
-                            .alerts = std::move(ids),
-                            .state = state,
-                            .error = std::move(error)})
+    ASSERT_TRUE(AlertActs(*store)
+                    .note({.channel = channel,
+                           .alerts = std::move(ids),
+                           .state = state,
+                           .error = std::move(error)})
                     .ok());
   }
 };
@@ -114,8 +117,8 @@ TEST_F(Alerting, a_change_of_health_brings_its_alert_along) {
   ASSERT_EQ(alert.deliveries.size(), 2U);
   EXPECT_EQ(alert.deliveries[1].channel, "b");
   EXPECT_EQ(alert.deliveries[1].state, DeliveryState::pending);
-  EXPECT_TRUE(store->drain_new_messages());
-  EXPECT_FALSE(store->drain_new_messages());
+  EXPECT_TRUE(AlertActs(*store).drain_new_messages());
+  EXPECT_FALSE(AlertActs(*store).drain_new_messages());
   recover("s");
   EXPECT_EQ(reported(), "s:stuck (s:-progressing)") << "of one parent, within a minute";
   EXPECT_EQ(alerts()[0].episode, alerts()[1].episode);
@@ -177,7 +180,7 @@ TEST_F(Alerting, a_commit_that_fails_leaves_neither_transition_nor_alert) {
   EXPECT_FALSE(observer->look().ok());
   const auto row = store->reader().session("s");
   ASSERT_TRUE(row.ok());
-  EXPECT_EQ(store->reader().transitions(row->key, 0, 10)->size(), 1U);
+  EXPECT_EQ(TransitionReader(store->reader()).of(row->key, 0, 10)->size(), 1U);
   EXPECT_EQ(row->health, HealthKind::progressing);
   {
     sqlite3* other = nullptr;
@@ -286,13 +289,14 @@ TEST_F(Alerting, an_acknowledged_alert_is_not_notified_again) {
   open();
   get_stuck("s");
   sent("a", {1});
-  EXPECT_EQ(store->acknowledge_alert(2, "ann").error().code, ErrorCode::not_found);
-  const auto known = store->acknowledge_alert(1, "ann");
+  EXPECT_EQ(AlertActs(*store).acknowledge(2, "ann").error().code, ErrorCode::not_found);
+  const auto known = AlertActs(*store).acknowledge(1, "ann");
   ASSERT_TRUE(known.ok()) << known.error().message;
   EXPECT_EQ(known->acknowledged_by, "ann");
   EXPECT_EQ(known->deliveries[0].state, DeliveryState::sent);
   EXPECT_EQ(known->deliveries[1].state, DeliveryState::held);
-  EXPECT_EQ(store->acknowledge_alert(1, "bob")->acknowledged_by, "ann") << "the first one counts";
+  EXPECT_EQ(AlertActs(*store).acknowledge(1, "bob")->acknowledged_by, "ann")
+      << "the first one counts";
   sent("b", {1}, DeliveryState::pending, "it was under way");
   EXPECT_EQ(next("b"), Ids{});
   restart();
@@ -323,7 +327,7 @@ TEST_F(Alerting, an_end_that_somebody_acknowledged_needs_nobody) {
   };
   fail();
   EXPECT_EQ(attention(), "needs_you");
-  ASSERT_TRUE(store->acknowledge_alert(alerts().front().id, "ann").ok());
+  ASSERT_TRUE(AlertActs(*store).acknowledge(alerts().front().id, "ann").ok());
   EXPECT_EQ(attention(), "resting");
   restart();
   pass(5s);
@@ -340,11 +344,11 @@ TEST_F(Alerting, a_snoozed_alert_is_notified_again_if_nothing_improved) {
   get_stuck("s");
   get_stuck("t");
   const auto until = clock.wall() + 60s;
-  ASSERT_EQ(store->snooze_alert(1, 60s)->snoozed_until, until);
-  ASSERT_TRUE(store->snooze_alert(2, 60s).ok());
+  ASSERT_EQ(AlertActs(*store).snooze(1, 60s)->snoozed_until, until);
+  ASSERT_TRUE(AlertActs(*store).snooze(2, 60s).ok());
   look();
   recover("t");
-  EXPECT_EQ(store->snooze_alert(3, 60s).error().code, ErrorCode::conflict);
+  EXPECT_EQ(AlertActs(*store).snooze(3, 60s).error().code, ErrorCode::conflict);
   restart();
   pass(59s);
   EXPECT_EQ(reported(), "s:stuck t:stuck t:-progressing");
@@ -362,7 +366,7 @@ TEST_F(Alerting, alerts_go_with_their_session_and_with_time) {
   clock.advance(1h);
   look();
   Retention retention{.ended_for = 1'800s, .folded_through = observer->folded()};
-  for (int piece = 0; piece < 20; ++piece) ASSERT_TRUE(store->trim(retention).ok());
+  for (int piece = 0; piece < 20; ++piece) ASSERT_TRUE(RetentionActs(*store).trim(retention).ok());
   EXPECT_EQ(reported(), "") << "those of s are too old, those of t went with it";
   EXPECT_EQ(next("a"), Ids{});
   recover("s");

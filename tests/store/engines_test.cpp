@@ -8,7 +8,11 @@
 
 #include "codec/facts.h"
 #include "observer/observer.h"
+#include "store/alert_acts.h"
+#include "store/event_reader.h"
+#include "store/retention.h"
 #include "store/sharing.h"
+#include "store/transition_reader.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 
@@ -48,7 +52,7 @@ TEST_P(Engines, keep_events_in_order_and_page_them_both_ways) {
     auto reader = read();
     std::vector<Seq> backwards;
     for (std::optional<Seq> before = INT64_MAX; before;) {
-      const auto page = reader.page_before(events[0].session, *before, page_size);
+      const auto page = EventReader(reader).page_before(events[0].session, *before, page_size);
       ASSERT_TRUE(page.ok()) << page.error().message;
       for (const auto& event : page->events) backwards.push_back(event.seq);
       before = page->next;
@@ -58,9 +62,9 @@ TEST_P(Engines, keep_events_in_order_and_page_them_both_ways) {
       ASSERT_EQ(backwards[i], events[events.size() - 1 - i].seq);
   }
   const auto key = store.reader().session("a")->key;
-  EXPECT_EQ(store.reader().latest(key, 5)->size(), 5U);
-  EXPECT_EQ(store.reader().page(key, 0, 10, ReportKind::message)->events.size(), 0U);
-  const auto events = store.reader().events_after(0, 10'000);
+  EXPECT_EQ(EventReader(store.reader()).latest(key, 5)->size(), 5U);
+  EXPECT_EQ(EventReader(store.reader()).page(key, 0, 10, ReportKind::message)->events.size(), 0U);
+  const auto events = EventReader(store.reader()).after(0, 10'000);
   ASSERT_EQ(events->size(), 700U);
   EXPECT_TRUE(std::is_sorted(events->begin(), events->end(),
                              [](const Event& a, const Event& b) { return a.seq < b.seq; }));
@@ -174,7 +178,7 @@ std::string judgement_of(StoreReader& reader, const std::string& session) {
   std::string text = std::string(name_of(row->health)) + " " +
                      std::string(name_of(row->lifecycle)) + " " + row->error + row->outcome_reason +
                      "\n";
-  const auto transitions = reader.transitions(row->key, 0, 1'000);
+  const auto transitions = TransitionReader(reader).of(row->key, 0, 1'000);
   if (!transitions) return transitions.error().message;
   for (const auto& made : *transitions) {
     text += std::string(name_of(made.transition.from)) + " to " +
@@ -296,15 +300,17 @@ TEST_P(Engines, serve_a_judge_and_its_alerts) {
   }
   auto& reader = store.reader();
   EXPECT_EQ(reader.session("a")->health, HealthKind::dead);
-  ASSERT_GT(reader.transitions(reader.session("a")->key, 0, 100)->size(), 0U);
+  ASSERT_GT(TransitionReader(reader).of(reader.session("a")->key, 0, 100)->size(), 0U);
   const auto message = reader.next_message("hook", false);
   ASSERT_TRUE(message.ok()) << message.error().message;
   ASSERT_EQ(message->size(), 1U);
   const auto id = message->front().id;
-  ASSERT_TRUE(store.note({.channel = "hook", .alerts = {id}, .state = DeliveryState::sent}).ok());
+  ASSERT_TRUE(AlertActs(store)
+                  .note({.channel = "hook", .alerts = {id}, .state = DeliveryState::sent})
+                  .ok());
   EXPECT_EQ(reader.next_message("hook", false)->size(), 0U);
   EXPECT_EQ(reader.next_message("mail", true)->size(), 1U);
-  const auto known = store.acknowledge_alert(id, "somebody");
+  const auto known = AlertActs(store).acknowledge(id, "somebody");
   ASSERT_TRUE(known.ok()) << known.error().message;
   EXPECT_EQ(known->acknowledged_by, "somebody");
   EXPECT_EQ(reader.next_message("mail", true)->size(), 0U) << "the other delivery is held";
@@ -329,13 +335,13 @@ TEST_P(Engines, drop_old_sessions_and_give_no_number_twice) {
   auto judge = Observer::start(store, {});
   (void)say(store, "old", {change(), ending()}, Creation::demand, {.labels = {{"k", "v"}}});
   const auto key = say(store, "running", {change()})->key;
-  const auto last = store.reader().newest()->first;
+  const auto last = EventReader(store.reader()).newest()->first;
   clock.advance(24h * 33);
   (void)say(store, "fresh", {change(), ending()});
   ASSERT_TRUE((*judge)->look().ok());
   ASSERT_TRUE((*judge)->checkpoint().ok());
   for (int piece = 0; piece < 1'000; ++piece) {
-    const auto more = store.trim({.folded_through = (*judge)->folded()});
+    const auto more = RetentionActs(store).trim({.folded_through = (*judge)->folded()});
     ASSERT_TRUE(more.ok()) << more.error().message;
     if (!*more) break;
   }
@@ -343,13 +349,13 @@ TEST_P(Engines, drop_old_sessions_and_give_no_number_twice) {
   EXPECT_TRUE(store.reader().session("running").ok());
   EXPECT_TRUE(store.reader().session("fresh").ok());
   EXPECT_EQ(store.reader().sessions({.label_key = "k", .label_value = "v"})->size(), 0U);
-  EXPECT_EQ(store.drain_dropped().size(), 1U);
+  EXPECT_EQ(RetentionActs(store).drain_dropped().size(), 1U);
   EXPECT_GT(say(store, "next", {change()})->last, last);
   EXPECT_GT(store.reader().session("next")->key, key);
   if (is_file()) return;
   EXPECT_EQ(Postgres::shared().run("SELECT count(*) FROM parts"), "1") << "a day is dropped whole";
   EXPECT_EQ(all_events(store.reader(), "running").size(), 0U);
-  EXPECT_GT(*store.reader().first_kept(), last);
+  EXPECT_GT(*EventReader(store.reader()).first_kept(), last);
   EXPECT_TRUE(store.reader().fold(*store.reader().session("running")).ok());
 }
 
@@ -402,7 +408,7 @@ TEST_P(Engines, show_each_event_to_a_reader_in_order_while_several_write) {
   Seq cursor = 0;
   std::vector<Event> seen;
   while (seen.size() < writers * each && failed == 0) {
-    const auto events = reader.events_after(cursor, 1'000);
+    const auto events = EventReader(reader).after(cursor, 1'000);
     ASSERT_TRUE(events.ok()) << events.error().message;
     for (const auto& event : *events) {
       if (event.session != observer_key) seen.push_back(event);
@@ -491,7 +497,7 @@ TEST(TwoEngines, copy_each_other_whole) {
     }
     (void)say(*file, "odd", {{.kind = ReportKind::message, .content = std::string("a\0b", 3)}});
     ASSERT_TRUE(file->keep({.actor = "me", .outcome = "ok"}).ok());
-    last = file->reader().newest()->first;
+    last = EventReader(file->reader()).newest()->first;
   }
   auto first = StoreReader::open(directory / "first.db");
   auto server = Store::open({.database = Postgres::shared().url(), .clock = &clock});

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "observer/observer.h"
+#include "store/retention.h"
 #include "support/faulty_files.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
@@ -102,7 +103,7 @@ TEST_F(Erasing, leaves_no_byte_of_a_session_in_any_file) {
   const auto erased = store.erase({.sessions = {session}});
   ASSERT_TRUE(erased.ok()) << erased.error().message;
   EXPECT_EQ(*erased, std::vector<std::string>{session});
-  (*observer)->forget(store.drain_dropped());
+  (*observer)->forget(RetentionActs(store).drain_dropped());
   // The parent's name in the child's row belongs to the child.
   auto text = test::content_of(path);
   std::size_t left = 0;
@@ -179,7 +180,7 @@ TEST_F(Erasing, file_shrinks_by_itself) {
   const auto full = settled();
   ASSERT_GT(full, 3'600'000U);
   clock.advance(24h * 31);
-  while (*store.trim({})) {
+  while (*RetentionActs(store).trim({})) {
   }
   EXPECT_LT(settled(), full / 10);
 

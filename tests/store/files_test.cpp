@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "store/store.h"
+#include "store/transition_reader.h"
 #include "support/reports.h"
 #include "support/temp_dir.h"
 
@@ -142,7 +143,7 @@ TEST_F(StoreFilesGone, within_a_turn_are_noticed_before_it_is_acknowledged) {
   ASSERT_EQ(status, 0);
   expect_events(1);
   auto reader = StoreReader::open(path);
-  EXPECT_EQ(reader->transitions(1, 0, 10)->size(), 1U);
+  EXPECT_EQ(TransitionReader(*reader).of(1, 0, 10)->size(), 1U);
 }
 
 // The store does not mix the log of another database into its own.

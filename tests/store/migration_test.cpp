@@ -7,7 +7,9 @@
 #include <regex>
 
 #include "observer/observer.h"
+#include "store/event_reader.h"
 #include "store/sqlite.h"
+#include "store/transition_reader.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/sql.h"
@@ -138,7 +140,7 @@ class OldFile : public testing::Test {
     ASSERT_EQ(changes.size(), 1U) << "the first is written";
     EXPECT_EQ(changes.back().seq, 6);
     EXPECT_EQ(changes.back().situation, "") << "nobody watched";
-    const auto written = reader.transitions(row->key, 0, 10);
+    const auto written = TransitionReader(reader).of(row->key, 0, 10);
     ASSERT_TRUE(written.ok()) << written.error().message;
     ASSERT_EQ(written->size(), 1U);
     EXPECT_EQ(written->front().transition.situation, "");
@@ -172,22 +174,22 @@ TEST_F(OldFile, is_read_and_not_changed_by_a_reader) {
     const auto row = reader->session("s");
     ASSERT_TRUE(row.ok());
     EXPECT_EQ(reader->sessions({.limit = 10})->size(), 1U);
-    EXPECT_EQ(reader->page(row->key, 0, 100)->events.size(), 6U);
-    EXPECT_EQ(reader->page_before(row->key, 7, 100)->events.size(), 6U);
-    EXPECT_EQ(reader->events_after(0, 100)->size(), 6U);
-    EXPECT_EQ(reader->events_up_to(6, 100)->size(), 6U);
-    EXPECT_EQ(reader->latest(row->key, 100)->size(), 1U);
+    EXPECT_EQ(EventReader(*reader).page(row->key, 0, 100)->events.size(), 6U);
+    EXPECT_EQ(EventReader(*reader).page_before(row->key, 7, 100)->events.size(), 6U);
+    EXPECT_EQ(EventReader(*reader).after(0, 100)->size(), 6U);
+    EXPECT_EQ(EventReader(*reader).up_to(6, 100)->size(), 6U);
+    EXPECT_EQ(EventReader(*reader).latest(row->key, 100)->size(), 1U);
     EXPECT_EQ(reader->sessions_to_judge()->size(), 1U);
-    EXPECT_EQ(reader->transitions_after(0, 100, 100)->size(), 1U);
-    EXPECT_TRUE(reader->unwritten(*row, Instant{1h}).ok());
+    EXPECT_EQ(TransitionReader(*reader).after(0, 100, 100)->size(), 1U);
+    EXPECT_TRUE(TransitionReader(*reader).unwritten(*row, Instant{1h}).ok());
     EXPECT_TRUE(reader->running_children("s", 10)->empty());
     EXPECT_FALSE(reader->directive_of("s")->cancel);
     EXPECT_TRUE(reader->sessions_with_turns(INT64_MAX, 10)->empty());
     EXPECT_TRUE(reader->alerts({})->empty());
     EXPECT_TRUE(reader->audit(0, 10)->empty());
     EXPECT_TRUE(reader->next_message("any", false)->empty());
-    EXPECT_EQ(*reader->newest_transition(), 1);
-    EXPECT_EQ(reader->newest()->first, 6);
+    EXPECT_EQ(*TransitionReader(*reader).newest_id(), 1);
+    EXPECT_EQ(EventReader(*reader).newest()->first, 6);
     EXPECT_TRUE(reader->latest_tick().ok());
     EXPECT_EQ(reader->copy_to(dir / "copy.db")->events, 6);
   }
@@ -253,7 +255,7 @@ TEST_F(OldFile, is_judged_on_with_situations) {
   auto store = Store::open({.database = path});
   ASSERT_TRUE(store.ok());
   ASSERT_TRUE(Observer::start(*store, {}).ok());
-  const auto written = store->reader().transitions(1, 0, 10);
+  const auto written = TransitionReader(store->reader()).of(1, 0, 10);
   ASSERT_TRUE(written.ok() && !written->empty());
   EXPECT_EQ(written->front().transition.situation, "") << "of another time";
   EXPECT_EQ(written->back().transition.health.kind, HealthKind::stuck);

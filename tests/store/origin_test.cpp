@@ -4,6 +4,8 @@
 #include <sqlite3.h>
 
 #include "observer/observer.h"
+#include "store/event_reader.h"
+#include "store/retention.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/sql.h"
@@ -81,7 +83,7 @@ TEST_F(Origins, of_what_the_observer_writes_are_the_monitor) {
   EXPECT_EQ(*ended, 1U);
   EXPECT_EQ(stored(), (std::vector{ReportOrigin::agent, ReportOrigin::monitor}));
   ASSERT_TRUE(store.append_observer({Millis{5'000}}));
-  const auto gap = store.reader().events_after(2, 10);
+  const auto gap = EventReader(store.reader()).after(2, 10);
   ASSERT_TRUE(gap && gap->size() >= 1U);
   EXPECT_EQ(gap->back().report.kind, ReportKind::observer);
   EXPECT_EQ(gap->back().origin, ReportOrigin::monitor);
@@ -98,7 +100,8 @@ TEST_F(Origins, keep_heartbeats_of_two_origins_apart_when_rows_are_merged) {
   const auto before = folded();
   clock.advance(2h);
   for (int piece = 0; piece < 1'000; ++piece) {
-    const auto more = store.trim({.folded_through = store.reader().newest()->first});
+    const auto more =
+        RetentionActs(store).trim({.folded_through = EventReader(store.reader()).newest()->first});
     ASSERT_TRUE(more.ok());
     if (!*more) break;
   }

@@ -1,9 +1,12 @@
+#include "store/retention.h"
+
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <random>
 
 #include "observer/observer.h"
+#include "store/event_reader.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 #include "support/scenario.h"
@@ -30,9 +33,9 @@ class RetentionTest : public testing::Test {
   Store& store = *opened;
 
   void trim(Retention retention) {
-    retention.folded_through = store.reader().newest()->first;
+    retention.folded_through = EventReader(store.reader()).newest()->first;
     for (int piece = 0; piece < 100'000; ++piece) {
-      const auto more = store.trim(retention);
+      const auto more = RetentionActs(store).trim(retention);
       ASSERT_TRUE(more.ok()) << more.error().message;
       if (!*more) return;
     }
@@ -65,16 +68,16 @@ TEST_F(RetentionTest, dead_session_goes_from_file_and_memory_and_its_key_is_not_
   ASSERT_TRUE((*observer)->look().ok());
   trim({});
   EXPECT_FALSE(store.reader().session("s").ok());
-  (*observer)->forget(store.drain_dropped());
+  (*observer)->forget(RetentionActs(store).drain_dropped());
   EXPECT_EQ((*observer)->watched(), 0U);
   EXPECT_GT(say(store, "t", {change()})->key, key);
 }
 
 TEST_F(RetentionTest, sequence_numbers_are_not_given_out_again) {
   (void)say(store, "s", {change(), change(), ending()});
-  const auto last = store.reader().newest()->first;
+  const auto last = EventReader(store.reader()).newest()->first;
   trim({.ended_for = Millis{-1}});
-  ASSERT_EQ(store.reader().newest()->first, 0);
+  ASSERT_EQ(EventReader(store.reader()).newest()->first, 0);
   EXPECT_GT(say(store, "t", {change()})->last, last);
   auto again = Store::open({.database = path, .clock = &clock});
   EXPECT_GT(say(*again, "t", {change()})->last, last + 1);
@@ -167,12 +170,12 @@ TEST_F(RetentionTest, wrong_wall_clock_drops_nothing_and_is_reported) {
   (void)say(store, "ended", {change(), ending()});
   (void)say(store, "running", {change()});
   clock.advance(1h);
-  ASSERT_FALSE(store.retention_waits());
+  ASSERT_FALSE(RetentionActs(store).retention_waits());
   for (int round = 0; round < 20; ++round) {
     const auto wrong = Millis{(random() % 2 == 0 ? 1 : -1) *
                               static_cast<std::int64_t>(3'600'001 + random() % 10'000'000'000)};
     clock.set_wrong(wrong);
-    const auto waits = store.retention_waits();
+    const auto waits = RetentionActs(store).retention_waits();
     ASSERT_TRUE(waits) << wrong.count();
     EXPECT_NE(waits->find(wrong > 0ms ? "ahead of" : "behind"), std::string::npos) << *waits;
     trim({});
@@ -182,7 +185,7 @@ TEST_F(RetentionTest, wrong_wall_clock_drops_nothing_and_is_reported) {
   clock.set_wrong(40 * day);
   (void)say(store, "ended-wrong", {change(), ending()});
   clock.set_wrong(0ms);
-  ASSERT_FALSE(store.retention_waits());
+  ASSERT_FALSE(RetentionActs(store).retention_waits());
   trim({});
   EXPECT_TRUE(store.reader().session("ended").ok());
   EXPECT_EQ(store.reader().audit(0, 10'000)->size(), 1'001U);
@@ -200,20 +203,22 @@ TEST_F(RetentionTest, boot_with_a_wrong_clock_drops_nothing_while_it_may_be_set)
   auto again = Store::open({.database = path, .clock = &rebooted});
   ASSERT_TRUE(again.ok());
   const auto trim_again = [&] {
-    while (*again->trim({.folded_through = again->reader().newest()->first})) {
+    while (*RetentionActs(*again).trim(
+        {.folded_through = EventReader(again->reader()).newest()->first})) {
     }
   };
-  EXPECT_TRUE(again->retention_waits());
+  EXPECT_TRUE(RetentionActs(*again).retention_waits());
   trim_again();
   rebooted.advance(30s);
   rebooted.set_wrong(0ms);
-  EXPECT_TRUE(again->retention_waits());
+  EXPECT_TRUE(RetentionActs(*again).retention_waits());
   rebooted.advance(5 * day);
-  EXPECT_TRUE(again->retention_waits()) << "its time line is ahead of the clock for good";
+  EXPECT_TRUE(RetentionActs(*again).retention_waits())
+      << "its time line is ahead of the clock for good";
   trim_again();
   EXPECT_TRUE(again->reader().session("ended").ok());
   rebooted.set_wrong(40 * day);  // as it does after 40 days
-  EXPECT_FALSE(again->retention_waits());
+  EXPECT_FALSE(RetentionActs(*again).retention_waits());
   trim_again();
   EXPECT_FALSE(again->reader().session("ended").ok());
 }
@@ -314,11 +319,11 @@ TEST_F(Abandoned, many_that_never_end_stay_within_the_limit_of_size) {
   clock.advance(11min);
   for (int piece = 0; piece < 10'000; ++piece) {
     std::size_t ended = 0;
-    if (store.wants_room()) ended = abandon(10min);
-    const auto more = store.trim(
+    if (RetentionActs(store).wants_room()) ended = abandon(10min);
+    const auto more = RetentionActs(store).trim(
         {.bytes_max = limit, .folded_through = (*observer)->folded(), .more_end = ended > 0});
     ASSERT_TRUE(more.ok());
-    (*observer)->forget(store.drain_dropped());
+    (*observer)->forget(RetentionActs(store).drain_dropped());
     if (!*more && ended == 0) break;
   }
   EXPECT_LE(store.bytes(), limit);
@@ -348,7 +353,7 @@ TEST_F(RetentionTest, merging_keeps_every_transition_and_every_count) {
     Case judged;
     const auto row = store.reader().session("s");
     judged.session = row->key;
-    const auto events = store.reader().events_after(0, 100'000);
+    const auto events = EventReader(store.reader()).after(0, 100'000);
     for (const auto& event : *events) {
       if (event.session == row->key || judged.history.seq > 0) judged.fold(event, changes);
     }

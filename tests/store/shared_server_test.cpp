@@ -3,6 +3,7 @@
 #include <set>
 
 #include "observer/observer.h"
+#include "store/alert_acts.h"
 #include "store/engines.h"
 #include "store/sharing.h"
 #include "support/manual_clock.h"
@@ -38,7 +39,7 @@ class SharedServer : public testing::Test {
     }
     void note(const std::vector<Alert>& alerts) {
       for (const auto& alert : alerts)
-        EXPECT_TRUE(store.note({.channel = "hook", .alerts = {alert.id}}).ok());
+        EXPECT_TRUE(AlertActs(store).note({.channel = "hook", .alerts = {alert.id}}).ok());
     }
     bool keeps_results = true;
   };
@@ -61,8 +62,8 @@ class SharedServer : public testing::Test {
       first.look();
       second.look();
     }
-    ASSERT_EQ(first.store.shares().shards, 128);
-    ASSERT_EQ(second.store.shares().shards, 128);
+    ASSERT_EQ(first.Sharing(store).shares().shards, 128);
+    ASSERT_EQ(second.Sharing(store).shares().shards, 128);
   }
   static void report_all(Monitor& to, std::size_t count) {
     std::vector<Batch> batches;
@@ -83,8 +84,8 @@ TEST_F(SharedServer, each_alert_is_sent_by_the_judge_of_its_session) {
     first->look();
     second->look();
   }
-  ASSERT_EQ(first->store.shares().shards, 128);
-  ASSERT_EQ(second->store.shares().shards, 128);
+  ASSERT_EQ(Sharing(first->store).shares().shards, 128);
+  ASSERT_EQ(Sharing(second->store).shares().shards, 128);
   constexpr int count = 24;
   for (int session = 0; session < count; ++session) {
     auto& heard = session % 2 == 0 ? first : second;
@@ -107,7 +108,7 @@ TEST_F(SharedServer, each_alert_is_sent_by_the_judge_of_its_session) {
   }
   clock_.advance(5s);
   second->look();
-  ASSERT_EQ(second->store.shares().shards, 256);
+  ASSERT_EQ(Sharing(second->store).shares().shards, 256);
   const auto left = second->claim();
   EXPECT_TRUE(std::ranges::includes(left, of_first)) << "it waits longer than the take-over";
   EXPECT_EQ(left.size() + of_second.size(), static_cast<std::size_t>(count));
@@ -137,7 +138,7 @@ TEST_F(SharedServer, a_monitor_that_lives_sends_what_it_claimed_although_it_judg
     second->look();
     EXPECT_EQ(second->claim().size(), 0U) << "the first one may be sending it";
   }
-  ASSERT_EQ(second->store.shares().shards, 128);
+  ASSERT_EQ(Sharing(second->store).shares().shards, 128);
   for (int round = 0; round < 5; ++round) {
     clock_.advance(5s);
     first->look();
@@ -176,7 +177,7 @@ TEST_F(SharedServer, a_monitor_keeps_its_leases_while_it_reads_many_sessions) {
   ASSERT_TRUE(judge.ok()) << judge.error().message;
   for (int look = 0; look < 4; ++look) ASSERT_TRUE((*judge)->look().ok());
   EXPECT_EQ((*judge)->watched(), count);
-  EXPECT_LE(store->shares().step_downs, 1) << "it reads them again and again";
+  EXPECT_LE(Sharing(*store).shares().step_downs, 1) << "it reads them again and again";
 }
 
 TEST_F(SharedServer, a_take_over_reads_the_gained_sessions_only) {
@@ -203,7 +204,7 @@ TEST_F(SharedServer, a_take_over_reads_the_gained_sessions_only) {
     clock_.advance(5s);
     second->look();
   }
-  EXPECT_EQ(second->store.shares().shards, 256);
+  EXPECT_EQ(Sharing(second->store).shares().shards, 256);
   EXPECT_EQ(second->judge->watched(), count);
   // The first one comes back: the second one lets sessions go, and reads none.
   for (int round = 0; round < 5; ++round) {
@@ -213,7 +214,7 @@ TEST_F(SharedServer, a_take_over_reads_the_gained_sessions_only) {
     spoil("true");
     second->look();
   }
-  EXPECT_EQ(second->store.shares().shards, 128);
+  EXPECT_EQ(Sharing(second->store).shares().shards, 128);
   EXPECT_EQ(first->judge->watched() + second->judge->watched(), count);
   for (std::size_t session = 0; session < count; ++session) {
     const auto id = "s" + std::to_string(session);
@@ -247,7 +248,7 @@ TEST_F(SharedServer, a_take_over_goes_on_in_pieces_and_judges_what_is_reported_m
   ASSERT_FALSE(Sharing(second->store).is_taking_over());
   clock_.advance(5s);
   second->look();
-  ASSERT_EQ(second->store.shares().shards, 256);
+  ASSERT_EQ(Sharing(second->store).shares().shards, 256);
   ASSERT_TRUE(Sharing(second->store).is_taking_over());
   EXPECT_LE(second->judge->watched(), of_second + 1'100) << "others wait meanwhile";
   std::string unread;
@@ -302,7 +303,7 @@ TEST_F(SharedServer, a_take_over_finds_the_ends_that_the_former_judge_did_not_se
     clock_.advance(5s);
     second->look();
   }
-  EXPECT_EQ(second->store.shares().shards, 256);
+  EXPECT_EQ(Sharing(second->store).shares().shards, 256);
   EXPECT_EQ(second->claim().size(), ended.size()) << "an alert of each";
   EXPECT_EQ(second->judge->watched(), 20U);
   EXPECT_EQ(keys().size(), 20U) << "each end is judged";

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "store/change_notifier.h"
+#include "store/event_reader.h"
 #include "store/lock.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
@@ -90,9 +91,11 @@ TEST_F(StoreFile, pages_one_kind) {
   (void)say(store, "a",
             {change(), beat(), change(), {.kind = ReportKind::message, .content = "hi"}});
   const auto key = store.reader().session("a")->key;
-  EXPECT_EQ(store.reader().page(key, 0, 10, ReportKind::message)->events.size(), 1U);
-  EXPECT_EQ(store.reader().page(key, 0, 10, ReportKind::state_change)->events.size(), 2U);
-  EXPECT_EQ(store.reader().page(key, 0, 1, ReportKind::state_change)->next.has_value(), true);
+  EXPECT_EQ(EventReader(store.reader()).page(key, 0, 10, ReportKind::message)->events.size(), 1U);
+  EXPECT_EQ(EventReader(store.reader()).page(key, 0, 10, ReportKind::state_change)->events.size(),
+            2U);
+  EXPECT_EQ(EventReader(store.reader()).page(key, 0, 1, ReportKind::state_change)->next.has_value(),
+            true);
 }
 
 TEST_F(StoreFile, pages_backwards_are_the_same_events) {
@@ -105,14 +108,14 @@ TEST_F(StoreFile, pages_backwards_are_the_same_events) {
   const auto key = reader.session("a")->key;
   for (const auto kind : {std::optional<ReportKind>{}, std::optional{ReportKind::message}}) {
     std::vector<Seq> forwards;
-    const auto whole = reader.page(key, 0, 1'000, kind);
+    const auto whole = EventReader(reader).page(key, 0, 1'000, kind);
     for (const auto& event : whole->events) forwards.push_back(event.seq);
     ASSERT_FALSE(forwards.empty());
     for (const int page_size : {1, 7, 128, 1'000}) {
       std::vector<Seq> backwards;
       std::optional<Seq> before = INT64_MAX;
       while (before) {
-        const auto page = reader.page_before(key, *before, page_size, kind);
+        const auto page = EventReader(reader).page_before(key, *before, page_size, kind);
         ASSERT_LE(page->events.size(), static_cast<std::size_t>(page_size));
         for (const auto& event : page->events) backwards.push_back(event.seq);
         before = page->next;
@@ -121,7 +124,7 @@ TEST_F(StoreFile, pages_backwards_are_the_same_events) {
       EXPECT_EQ(backwards, forwards) << page_size;
     }
     const auto middle = forwards[forwards.size() / 2];
-    EXPECT_EQ(reader.page_before(key, middle, 1, kind)->events.front().seq,
+    EXPECT_EQ(EventReader(reader).page_before(key, middle, 1, kind)->events.front().seq,
               forwards[forwards.size() / 2 - 1]);
   }
 }
@@ -148,12 +151,12 @@ TEST_F(StoreFile, pages_end_with_their_bytes_as_well) {
       ASSERT_FALSE(page.events.empty());
     };
     for (std::optional<Seq> after = 0; after;) {
-      const auto page = reader.page(key, *after, count, {}, bytes_max);
+      const auto page = EventReader(reader).page(key, *after, count, {}, bytes_max);
       add(*page, forwards);
       after = page->next;
     }
     for (std::optional<Seq> before = INT64_MAX; before;) {
-      const auto page = reader.page_before(key, *before, count, {}, bytes_max);
+      const auto page = EventReader(reader).page_before(key, *before, count, {}, bytes_max);
       if (page->events.empty()) break;  // the beginning
       add(*page, backwards);
       before = page->next;
@@ -163,7 +166,7 @@ TEST_F(StoreFile, pages_end_with_their_bytes_as_well) {
     EXPECT_EQ(backwards, forwards) << bytes_max;
     std::size_t found = 0;
     for (Seq after = 0; found < count;) {
-      const auto events = reader.events_after(after, count, bytes_max);
+      const auto events = EventReader(reader).after(after, count, bytes_max);
       ASSERT_FALSE(events->empty());
       found += events->size();
       after = events->back().seq;
@@ -561,7 +564,7 @@ TEST_F(StoreFile, damaged_in_the_middle_is_an_error_and_no_crash) {
   if (!row) return;
   Seq after = 0;
   for (int pages = 0; pages < 100; ++pages) {
-    const auto page = store->reader().page(row->key, after, 1'000);
+    const auto page = EventReader(store->reader()).page(row->key, after, 1'000);
     if (!page) {
       EXPECT_EQ(page.error().code, ErrorCode::corrupt) << page.error().message;
       return;
@@ -590,7 +593,7 @@ TEST_F(StoreFile, long_wait_for_the_turn_is_an_absence_before_anything_else) {
   clock.advance(Millis{60'000});
   stopped->unlock();
   waiting.join();
-  const auto events = store.reader().events_after(0, 100);
+  const auto events = EventReader(store.reader()).after(0, 100);
   ASSERT_EQ(events->size(), 3U);
   const auto* gap = std::get_if<ObserverGap>(&(*events)[1].report.detail);
   ASSERT_NE(gap, nullptr);

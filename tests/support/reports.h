@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "store/event_reader.h"
 #include "store/store.h"
 
 namespace watchdog::test {
@@ -65,7 +66,7 @@ inline std::vector<Event> all_events(StoreReader& reader, const std::string& ses
   const auto row = reader.session(session);
   if (!row) return events;
   for (std::optional<Seq> after = 0; after;) {
-    auto page = reader.page(row->key, *after, page_size);
+    auto page = EventReader(reader).page(row->key, *after, page_size);
     if (!page) return events;
     events.insert(events.end(), page->events.begin(), page->events.end());
     after = page->next;

@@ -7,6 +7,8 @@
 
 #include "observer/observer.h"
 #include "store/change_notifier.h"
+#include "store/event_reader.h"
+#include "store/retention.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
 
@@ -111,7 +113,7 @@ class Worker {
     if (auto judged = judge(); !judged) return judged;
     const Retention keep{.ended_for = 1h, .heartbeats_for = 1s, .folded_through = judge_->folded()};
     for (int pieces = 0; pieces < 50; ++pieces) {
-      const auto more = store_->trim(keep);
+      const auto more = RetentionActs(*store_).trim(keep);
       if (!more) return more.error();
       if (!*more) break;
     }
@@ -137,7 +139,8 @@ class Worker {
     for (const auto* session : {"a", "b"}) {
       const auto row = reader->session(session);
       if (!row) return row.error();
-      if (const auto page = reader->page(row->key, 0, 1'000); !page) return page.error();
+      if (const auto page = EventReader(*reader).page(row->key, 0, 1'000); !page)
+        return page.error();
       if (const auto judged = reader->fold(*row); !judged) return judged.error();
     }
     return {};

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "observer/observer.h"
+#include "store/event_reader.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "watchdog/gtest.h"
@@ -181,11 +182,11 @@ TEST_F(WaitTest, an_agent_in_c_reports_as_any_other) {
   const auto row = reader->session("s");
   ASSERT_TRUE(row.ok());
   EXPECT_EQ(row->spec.agent, "agent.c");
-  const auto calls = reader->page(row->key, 0, 100, ReportKind::error);
+  const auto calls = EventReader(*reader).page(row->key, 0, 100, ReportKind::error);
   ASSERT_TRUE(calls.ok());
   ASSERT_EQ(calls->events.size(), 1U);
   EXPECT_EQ(calls->events.front().report.content, "it is read-only");
-  const auto waits = reader->page(row->key, 0, 100, ReportKind::wait);
+  const auto waits = EventReader(*reader).page(row->key, 0, 100, ReportKind::wait);
   ASSERT_TRUE(waits.ok());
   ASSERT_EQ(waits->events.size(), 2U);
   EXPECT_EQ(waits->events[0].report.name, "quota");

@@ -12,6 +12,7 @@
 #include "codec/json.h"
 #include "loop/check_subject.h"
 #include "privacy/content.h"
+#include "store/event_reader.h"
 #include "text/json_writer.h"
 #include "watchdog/run.h"
 
@@ -228,7 +229,7 @@ std::optional<Check> check_of(const Event& event, std::string_view session) {
 }
 
 Result<CheckSubject> check_subject(StoreReader& reader, const SessionRow& row) {
-  auto recent = reader.latest(row.key, check_events);
+  auto recent = EventReader(reader).latest(row.key, check_events);
   if (!recent) return recent.error();
   auto judged = reader.fold(row);
   if (!judged) return judged.error();

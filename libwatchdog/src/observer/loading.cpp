@@ -3,7 +3,9 @@
 // session at once. Nothing is concluded of a session before it is in memory, so one that is read
 // later is judged later, but not otherwise.
 #include "observer/observer_state.h"
+#include "store/event_reader.h"
 #include "store/sharing.h"
+#include "store/transition_reader.h"
 
 namespace watchdog {
 
@@ -82,7 +84,7 @@ Result<void> Observer::State::Loading::load_all() {
 /// Those of them that this monitor judges. Streams go on after what is stored now, because what the
 /// former judge recorded last may not have been passed on.
 Result<void> Observer::State::Loading::queue(const std::vector<SessionKey>& sessions) {
-  const auto transition = state_.store.reader().newest_transition();
+  const auto transition = TransitionReader(state_.store.reader()).newest_id();
   if (!transition) return transition.error();
   for (const auto session : sessions)
     if (state_.store.owns(session)) state_.unread.insert(session);
@@ -123,7 +125,7 @@ Result<void> Observer::State::Loading::hand_over(const HeldShards::Change& chang
 
 Result<void> Observer::State::Loading::begin_again() {
   state_.incomplete = true;
-  const auto newest = state_.store.reader().newest();
+  const auto newest = EventReader(state_.store.reader()).newest();
   if (!newest) return newest.error();
   {
     const std::lock_guard guard(state_.mutex);

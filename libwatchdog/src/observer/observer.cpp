@@ -3,6 +3,7 @@
 // then let time pass for the sessions that are due.
 #include "facts/ids.h"
 #include "observer/observer_state.h"
+#include "store/sharing.h"
 
 namespace watchdog {
 
@@ -22,7 +23,7 @@ void add_turns(std::vector<ActiveTurn>& turns, std::string_view session, const H
 Observer::Observer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Observer::~Observer() {
   // Others need not wait for the end of the leases.
-  if (!state_->name.empty()) (void)state_->store.renew_leases(state_->name, true);
+  if (!state_->name.empty()) (void)Sharing(state_->store).renew(state_->name, true);
 }
 
 Result<std::unique_ptr<Observer>> Observer::start(Store& store, Options options) {

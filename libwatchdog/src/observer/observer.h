@@ -15,6 +15,7 @@
 #include "codec/progress.h"
 #include "judge/attention.h"
 #include "store/store.h"
+#include "store/transition_reader.h"
 #include "watchdog/health.h"
 #include "watchdog/result.h"
 

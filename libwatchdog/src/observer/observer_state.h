@@ -19,8 +19,12 @@
 #include "facts/process.h"
 #include "judge/situation.h"
 #include "observer/observer.h"
+#include "store/alert_acts.h"
+#include "store/event_reader.h"
 #include "store/lock.h"
 #include "store/place.h"
+#include "store/sharing.h"
+#include "store/transition_reader.h"
 #include "watchdog/reasons.h"
 
 namespace watchdog {
@@ -194,7 +198,7 @@ struct Observer::State {
   [[nodiscard]] std::string situation(const Case& judged, Instant then) {
     SituationContext around;
     // Unreadable events are left out; the next reader of the file gets the error.
-    if (auto events = store.reader().events_up_to(judged.history.seq, situation_events))
+    if (auto events = EventReader(store.reader()).up_to(judged.history.seq, situation_events))
       around.events = std::move(*events);
     // The present process says nothing about an earlier time.
     const bool now = store.now() - then <= options.late_max;
@@ -280,7 +284,7 @@ struct Observer::State {
   [[nodiscard]] const Foreign* foreign_session(SessionKey session);
   [[nodiscard]] bool has_working_foreign_child(std::string_view id) const;
   [[nodiscard]] bool is_shared() const {
-    return !name.empty() && store.shares().monitors.size() > 1;
+    return !name.empty() && Sharing(store).shares().monitors.size() > 1;
   }
 
   /// Brings sessions into memory; see loading.cpp.
@@ -357,7 +361,7 @@ struct Observer::State {
 
   Result<void> catch_up() {
     while (true) {
-      auto events = store.reader().events_after(cursor, piece_events, page_bytes_max);
+      auto events = EventReader(store.reader()).after(cursor, piece_events, page_bytes_max);
       if (!events) return events.error();
       for (const auto& event : *events) {
         if (auto folded_event = fold(event); !folded_event) return folded_event;
@@ -538,7 +542,7 @@ struct Observer::State {
     if (!unread.empty()) return store.now();
     const Instant next = due.empty() ? never : due.top().first;
     if (!options.alerts) return next;
-    const auto alert = store.next_due_notice(*options.alerts);
+    const auto alert = AlertActs(store).next_due(*options.alerts);
     return alert ? std::min(next, *alert) : alert;
   }
 
@@ -564,7 +568,7 @@ struct Observer::State {
     auto ids = store.reader().sessions_without_events(WallTime{then.time_since_epoch()}, count_max);
     if (!ids) return ids;
     for (const auto& [seq, session] : unattended(count_max - ids->size())) {
-      const auto tick = store.reader().tick_of(seq);
+      const auto tick = EventReader(store.reader()).tick_of(seq);
       if (!tick) return tick.error();
       if (tick->value_or(Instant{}) > then) break;  // nothing: dropped already
       const auto& id = entries.at(session).id;

@@ -5,6 +5,7 @@
 // them.
 #include "observer/observer_state.h"
 #include "store/sharing.h"
+#include "store/transition_reader.h"
 
 namespace watchdog {
 namespace {
@@ -16,7 +17,7 @@ constexpr int foreign_children_max = 100;
 }  // namespace
 
 Result<HeldShards::Change> Observer::State::renew_leases() {
-  auto change = store.renew_leases(name);
+  auto change = Sharing(store).renew(name);
   if (change) leases_at = store.now();
   return change;
 }
@@ -60,7 +61,7 @@ void Observer::State::see_foreign(const Event& event) {
 Result<void> Observer::State::pass_on_foreign() {
   if (!options.concluded || !is_shared()) return {};
   const auto made =
-      store.reader().transitions_after(foreign_transition, cursor, foreign_transitions_max);
+      TransitionReader(store.reader()).after(foreign_transition, cursor, foreign_transitions_max);
   if (!made) return made.error();
   for (const auto& row : *made) {
     foreign_transition = row.id;

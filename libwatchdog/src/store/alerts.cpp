@@ -13,6 +13,7 @@
 #include "facts/ids.h"
 #include "judge/attention.h"
 #include "privacy/content.h"
+#include "store/alert_acts.h"
 #include "store/store_state.h"
 #include "text/json_writer.h"
 #include "watchdog/reasons.h"
@@ -371,14 +372,14 @@ void Store::State::Alerts::make_messages(const AlertRules& rules) {
   if (next != waits_until) put_state(observer_key, {}, next);
 }
 
-Result<Instant> Store::next_due_notice(const AlertRules& rules) {
-  const auto due = state_->reader.state_->guarded<Instant>(
-      [&]() -> Result<Instant> { return state_->alerts.next_due(); });
-  if (!due || *due > now()) return due;
-  return state_->in_turn<Instant>([&]() -> Result<Instant> {
-    state_->stamp();
-    state_->alerts.notice_due(state_->now, rules);
-    return state_->alerts.next_due();
+Result<Instant> AlertActs::next_due(const AlertRules& rules) {
+  const auto due = state_.reader.state_->guarded<Instant>(
+      [&]() -> Result<Instant> { return state_.alerts.next_due(); });
+  if (!due || *due > store_.now()) return due;
+  return state_.in_turn<Instant>([&]() -> Result<Instant> {
+    state_.stamp();
+    state_.alerts.notice_due(state_.now, rules);
+    return state_.alerts.next_due();
   });
 }
 
@@ -461,21 +462,21 @@ std::vector<Alert> Store::State::Alerts::claim(std::string_view channel, bool si
   return found;
 }
 
-bool Store::drain_new_messages() {
-  return std::exchange(state_->alerts.has_new_messages, false);
+bool AlertActs::drain_new_messages() {
+  return std::exchange(state_.alerts.has_new_messages, false);
 }
 
-Result<void> Store::note(const Attempt& attempt) {
-  const auto done = state_->in_turn<bool>([&]() -> Result<bool> {
+Result<void> AlertActs::note(const Attempt& attempt) {
+  const auto done = state_.in_turn<bool>([&]() -> Result<bool> {
     for (const auto id : attempt.alerts) {
       // Held deliveries are not tried again; sent ones stay sent.
-      auto& update = state_->sql(
+      auto& update = state_.sql(
           "UPDATE deliveries SET attempts = attempts + 1, error = ?1, sent_ms = CASE WHEN ?2 = "
           "'sent' THEN CAST(?3 AS BIGINT) END, state = CASE WHEN ?2 = 'pending' THEN state ELSE ?2 "
           "END WHERE "
           "channel = ?4 AND alert = ?5 AND state <> 'sent'");
       update.bind(1, attempt.error, true).bind(2, name_of(attempt.state));
-      update.bind(3, state_->options.clock->wall().time_since_epoch().count());
+      update.bind(3, state_.options.clock->wall().time_since_epoch().count());
       update.bind(4, attempt.channel).bind(5, id);
       update.run();
     }
@@ -521,23 +522,23 @@ Result<Alert> Store::State::Alerts::change(std::int64_t id, std::string_view una
   });
 }
 
-Result<Alert> Store::acknowledge_alert(std::int64_t id, const std::string& by,
-                                       std::string_view unanswered_of) {
-  return state_->alerts.change(id, unanswered_of, [&](const Alert& alert, AlertState& state) {
-    if (state.episode == alert.episode) acknowledge(state);
-    auto& update = state_->sql(
+Result<Alert> AlertActs::acknowledge(std::int64_t id, const std::string& by,
+                                     std::string_view unanswered_of) {
+  return state_.alerts.change(id, unanswered_of, [&](const Alert& alert, AlertState& state) {
+    if (state.episode == alert.episode) watchdog::acknowledge(state);
+    auto& update = state_.sql(
         "UPDATE alerts SET acknowledged_by = ?, acknowledged_ms = ? WHERE id = ? AND "
         "acknowledged_by IS NULL");
-    update.bind(1, by).bind(2, state_->wall.time_since_epoch().count()).bind(3, id);
+    update.bind(1, by).bind(2, state_.wall.time_since_epoch().count()).bind(3, id);
     update.run();
   });
 }
 
-Result<Alert> Store::snooze_alert(std::int64_t id, Millis time, std::string_view unanswered_of) {
-  return state_->alerts.change(id, unanswered_of, [&](const Alert&, AlertState& state) {
-    snooze(state, state_->now + time);
-    auto& update = state_->sql("UPDATE alerts SET snoozed_until_ms = ? WHERE id = ?");
-    update.bind(1, (state_->wall + time).time_since_epoch().count()).bind(2, id);
+Result<Alert> AlertActs::snooze(std::int64_t id, Millis time, std::string_view unanswered_of) {
+  return state_.alerts.change(id, unanswered_of, [&](const Alert&, AlertState& state) {
+    watchdog::snooze(state, state_.now + time);
+    auto& update = state_.sql("UPDATE alerts SET snoozed_until_ms = ? WHERE id = ?");
+    update.bind(1, (state_.wall + time).time_since_epoch().count()).bind(2, id);
     update.run();
   });
 }

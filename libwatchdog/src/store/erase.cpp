@@ -107,7 +107,7 @@ void Store::State::Eraser::erase_rows(SessionKey session, const std::string& nam
 void Store::State::Eraser::note_deleted() {
   if (log_.server == nullptr) put_stage(deleted);
   log_.keep_floors();
-  log_.heads.clear();
+  log_.appender.heads.clear();
 }
 
 Result<std::vector<std::string>> Store::erase(const Erasure& erasure) {

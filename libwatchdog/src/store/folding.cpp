@@ -10,6 +10,7 @@
 #include "store/event_row.h"
 #include "store/sharing.h"
 #include "store/store_state.h"
+#include "store/transition_reader.h"
 
 namespace watchdog {
 namespace {
@@ -81,18 +82,19 @@ EventsOf StoreReader::State::events_of(std::span<const SessionRow> rows,
   return events;
 }
 
-Result<std::vector<TransitionRow>> StoreReader::unwritten(const SessionRow& session, Instant now) {
+Result<std::vector<TransitionRow>> TransitionReader::unwritten(const SessionRow& session,
+                                                               Instant now) {
   std::vector<Transition> changes;
-  auto judged = fold(session, &changes);
+  auto judged = reader_.fold(session, &changes);
   if (!judged) return judged.error();
   judged->expire(now, changes);
-  return state_->guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {
+  return state_.guarded<std::vector<TransitionRow>>([&]() -> Result<std::vector<TransitionRow>> {
     auto& newest =
-        state_->prepared("SELECT id FROM transitions WHERE session = ? ORDER BY id DESC LIMIT 1");
+        state_.prepared("SELECT id FROM transitions WHERE session = ? ORDER BY id DESC LIMIT 1");
     const ResetLater newest_later(newest);
     newest.bind(1, session.key);
     std::int64_t id = newest.step() ? newest.integer(0) : 0;
-    auto& event = state_->prepared("SELECT tick_ms FROM events WHERE seq = ?");
+    auto& event = state_.prepared("SELECT tick_ms FROM events WHERE seq = ?");
     const ResetLater event_later(event);
     std::vector<TransitionRow> rows;
     for (auto& change : changes) {

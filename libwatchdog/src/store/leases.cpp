@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "store/sharing.h"
 #include "store/store_state.h"
 
 namespace watchdog {
@@ -50,8 +51,8 @@ void Store::State::carry_out(const LeasePlan& plan, Millis clock) {
   }
 }
 
-Result<HeldShards::Change> Store::renew_leases(std::string_view name, bool leaves) {
-  State& state = *state_;
+Result<HeldShards::Change> Sharing::renew(std::string_view name, bool leaves) {
+  auto& state = state_;
   if (state.server == nullptr) return HeldShards::Change{};
   state.monitor_name = name;
   using Seen = std::pair<std::vector<ShardLease>, std::vector<std::string>>;
@@ -89,21 +90,21 @@ bool Store::owns(SessionKey session) const noexcept {
   return state_->server == nullptr || state_->held.holds(shard_of(session));
 }
 
-bool Store::does_upkeep() const noexcept {
-  return state_->server == nullptr || state_->held.holds(upkeep_shard);
+bool Sharing::does_upkeep() const noexcept {
+  return state_.server == nullptr || state_.held.holds(upkeep_shard);
 }
 
 bool Store::is_on_server() const noexcept {
   return state_ && state_->server != nullptr;
 }
 
-Store::Shares Store::shares() const {
-  if (state_->server == nullptr) return {};
-  return {.shards = state_->held.count(),
-          .held = state_->held.text(),
-          .monitors = state_->monitors,
-          .renewed = state_->leases_renewed,
-          .step_downs = state_->step_downs};
+Sharing::Shares Sharing::shares() const {
+  if (state_.server == nullptr) return {};
+  return {.shards = state_.held.count(),
+          .held = state_.held.text(),
+          .monitors = state_.monitors,
+          .renewed = state_.leases_renewed,
+          .step_downs = state_.step_downs};
 }
 
 /// REQUIRES: the transaction under way.

@@ -10,8 +10,8 @@ namespace watchdog {
 
 Result<Seq> Store::append_observer(ObserverGap absence) {
   auto seq = state_->in_turn<Seq>([&]() -> Result<Seq> {
-    state_->put_absence(absence.gap);
-    return state_->observer.seq;
+    state_->appender.put_absence(absence.gap);
+    return state_->appender.observer.seq;
   });
   if (seq) state_->notify();
   return seq;

@@ -399,7 +399,7 @@ bool Store::State::Retainer::do_piece(const Retention& retention) {
   if (!busy) drop_audit(retention);
   if (changed_) {
     log_.keep_floors();
-    log_.heads.clear();
+    log_.appender.heads.clear();
   }
   return busy;
 }
@@ -410,8 +410,8 @@ void Store::State::Retainer::end_round() {
   searched_ = false;
 }
 
-Result<bool> Store::trim(const Retention& retention) {
-  State& state = *state_;
+Result<bool> RetentionActs::trim(const Retention& retention) {
+  auto& state = state_;
   try {
     state.retainer.begin_round(retention);
   } catch (const SqlFailure& failure) {
@@ -421,7 +421,7 @@ Result<bool> Store::trim(const Retention& retention) {
     state.stamp();
     return state.retainer.do_piece(retention);
   });
-  if (!more || vanished()) return more;  // a log without a name takes no more pages
+  if (!more || store_.vanished()) return more;  // a log without a name takes no more pages
   if (state.server != nullptr) {
     if (!*more) state.retainer.end_round();
     return more;
@@ -429,7 +429,7 @@ Result<bool> Store::trim(const Retention& retention) {
   try {
     // New data takes free pages first, so they stay while there is more to drop.
     const auto free_pages = state.database->pragma("freelist_count");
-    if (free_pages > 0 && (!*more || bytes() > retention.bytes_max)) {
+    if (free_pages > 0 && (!*more || store_.bytes() > retention.bytes_max)) {
       state.database->exec(give_back);
     }
     if (*more || free_pages > give_back_pages) return true;
@@ -440,10 +440,9 @@ Result<bool> Store::trim(const Retention& retention) {
   return false;
 }
 
-std::optional<std::string> Store::retention_waits() const {
-  const auto line = now();
-  const auto difference =
-      state_->options.clock->wall().time_since_epoch() - line.time_since_epoch();
+std::optional<std::string> RetentionActs::retention_waits() const {
+  const auto line = store_.now();
+  const auto difference = state_.options.clock->wall().time_since_epoch() - line.time_since_epoch();
   const auto hours = std::to_string(std::chrono::abs(difference) / std::chrono::hours(1)) + " h ";
   if (std::chrono::abs(difference) > clocks_differ_max) {
     return "retention by age waits: the clock of this machine is " + hours +
@@ -453,7 +452,7 @@ std::optional<std::string> Store::retention_waits() const {
            (difference > Millis{0} ? "after the next start of the machine"
                                    : "as soon as it has caught up");
   }
-  if (line - state_->retainer.leap <= clocks_differ_max) {
+  if (line - state_.retainer.leap <= clocks_differ_max) {
     return "retention by age waits for an hour: since the newest event in the database the clock "
            "of "
            "this machine went far ahead. If it is wrong, set it now";
@@ -461,8 +460,8 @@ std::optional<std::string> Store::retention_waits() const {
   return std::nullopt;
 }
 
-bool Store::wants_room() const noexcept {
-  return state_->retainer.wants_room;
+bool RetentionActs::wants_room() const noexcept {
+  return state_.retainer.wants_room;
 }
 
 std::int64_t Store::bytes() const {
@@ -474,8 +473,8 @@ std::int64_t Store::bytes() const {
   }
 }
 
-std::vector<SessionKey> Store::drain_dropped() {
-  return std::exchange(state_->retainer.dropped, {});
+std::vector<SessionKey> RetentionActs::drain_dropped() {
+  return std::exchange(state_.retainer.dropped, {});
 }
 
 }  // namespace watchdog

@@ -10,10 +10,10 @@
 
 namespace watchdog {
 
-void Store::State::fetch_heads(const std::vector<std::string_view>& names) {
+void Store::State::Appender::fetch_heads(const std::vector<std::string_view>& names) {
   if (names.empty()) return;
   for (const auto name : names) absent.emplace(name);
-  auto& query = sql(
+  auto& query = log_.sql(
       "SELECT s.id, s.spec, s.attempt, s.ended_ms, s.cancel, h.seq, h.events, s.aborts, s.turns, "
       "s.name FROM sessions s LEFT JOIN heads h ON h.session = s.id WHERE s.name = ANY(?)");
   const ResetLater later(query);
@@ -25,30 +25,30 @@ void Store::State::fetch_heads(const std::vector<std::string_view>& names) {
   }
 }
 
-void Store::State::fetch_ahead(std::span<Batch> batches) {
+void Store::State::Appender::fetch_ahead(std::span<Batch> batches) {
   std::vector<std::string_view> names;
   std::vector<std::string_view> ids;
-  durable = false;
+  log_.durable = false;
   for (const auto& batch : batches) {
     if (!heads.contains(batch.session) && is_session_id(batch.session))
       names.emplace_back(batch.session);
     for (const auto& report : batch.reports) {
       if (!report.event_id.empty()) ids.emplace_back(report.event_id);
-      if (report.kind != ReportKind::heartbeat) durable = true;
+      if (report.kind != ReportKind::heartbeat) log_.durable = true;
     }
   }
   fetch_heads(names);
   // A new session is not to be lost when its first heartbeat is.
-  durable = durable || !absent.empty();
+  log_.durable = log_.durable || !absent.empty();
   if (ids.empty()) return;
-  auto& query = sql("SELECT event_id, session FROM events WHERE event_id = ANY(?)");
+  auto& query = log_.sql("SELECT event_id, session FROM events WHERE event_id = ANY(?)");
   const ResetLater later(query);
   query.bind_texts(1, ids);
   while (query.step()) known_ids.insert(key_of_id(query.bytes(0), query.integer(1)));
 }
 
-void Store::State::put_also_on_server(const Head& head, const Report& report) {
-  auto& query = sql(
+void Store::State::Appender::put_also_on_server(const Head& head, const Report& report) {
+  auto& query = log_.sql(
       "SELECT seq, facts FROM events WHERE event_id = ? AND session = ? AND kind = ? AND name <> ? "
       "ORDER BY seq LIMIT 1");
   query.bind(1, report.event_id).bind(2, head.key);
@@ -63,7 +63,7 @@ void Store::State::put_also_on_server(const Head& head, const Report& report) {
   if (!object.is_object()) return;
   object["also"] = report.name;
   const auto text = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  auto& update = sql("UPDATE events SET facts = ? WHERE seq = ?");
+  auto& update = log_.sql("UPDATE events SET facts = ? WHERE seq = ?");
   update.bind(1, text).bind(2, seq);
   update.run();
 }

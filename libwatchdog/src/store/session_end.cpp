@@ -132,10 +132,10 @@ class LastWords {
 
 }  // namespace
 
-Outcome Store::State::outcome_by_answer(const Head& head, Outcome reported) {
+Outcome Store::State::Appender::outcome_by_answer(const Head& head, Outcome reported) {
   reported.by_answer = false;
   LastWords words(reported);
-  Backwards at(*reader.state_, "kind, name, content, prev", 3, head.seq);
+  Backwards at(*log_.reader.state_, "kind, name, content, prev", 3, head.seq);
   for (int looked = 0; looked < reports_looked_at && at.step(); ++looked) {
     const auto& query = at.row();
     const auto kind = query.integer(0);

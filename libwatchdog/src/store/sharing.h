@@ -18,6 +18,20 @@ class Sharing {
  public:
   explicit Sharing(Store& store) : state_(*store.state_) {}
 
+  /// Takes, keeps and gives shards by the rule, as the monitor of that name. Without a server there
+  /// is nothing to share.
+  [[nodiscard]] Result<HeldShards::Change> renew(std::string_view name, bool leaves = false);
+  /// The result of the latest renewal. A plain value.
+  struct Shares {
+    int shards = 0;
+    std::string held{};                   ///< Which ones, see HeldShards::text.
+    std::vector<std::string> monitors{};  ///< All that are there, this one included.
+    Millis renewed{};                     ///< When, since boot.
+    std::int64_t step_downs = 0;          ///< How often leases ended before they were renewed.
+  };
+  [[nodiscard]] Shares shares() const;
+  /// Returns true if this process drops what is old.
+  [[nodiscard]] bool does_upkeep() const noexcept;
   /// How long after the latest renewal of leases the next one is due.
   [[nodiscard]] Millis renewal_wait() const noexcept;
   /// On a server.

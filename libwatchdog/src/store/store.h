@@ -61,20 +61,6 @@ struct Conclusions {
   [[nodiscard]] bool empty() const noexcept { return transitions.empty() && snapshots.empty(); }
 };
 
-/// How long and how much retention keeps.
-struct Retention {
-  /// How long to keep ended sessions, and the audit log except its newest 1,000 entries.
-  Millis ended_for{30LL * 24 * 3'600'000};
-  std::int64_t bytes_max = 1'000'000'000;  ///< Of the database file.
-  Millis heartbeats_for{3'600'000};        ///< Older heartbeat rows are merged.
-  /// Events up to this one are in snapshots: of running sessions, only these may be dropped or
-  /// merged.
-  Seq folded_through = 0;
-  /// The judge still ends abandoned sessions (see Observer::abandon). Until those are dropped,
-  /// running sessions keep their events.
-  bool more_end = false;
-};
-
 /// Sessions to erase for good. A plain value.
 struct Erasure {
   std::vector<std::string> sessions{};     ///< Their ids; each must exist.
@@ -129,44 +115,12 @@ class Store {
   /// Adds an entry to the audit log and assigns its id. Durable when it returns.
   [[nodiscard]] Result<void> keep(const AuditEntry& entry);
 
-  /// Records the alerts that are due because time passed. Returns when to call it again at the
-  /// latest. For the judge alone.
-  [[nodiscard]] Result<Instant> next_due_notice(const AlertRules& rules);
-  /// Returns true if the alerts to send changed since the last call.
-  [[nodiscard]] bool drain_new_messages();
-  /// Records the result of a delivery.
-  [[nodiscard]] Result<void> note(const Attempt& attempt);
-  /// Records that a person knows of an alert: no more alerts of that trouble until it is over. The
-  /// first person counts. `unanswered_of`, if it is not empty: only an alert of that session that
-  /// was neither acknowledged nor snoozed. Errors: `not_found`, `conflict` (it reports a recovery,
-  /// or was answered).
-  [[nodiscard]] Result<Alert> acknowledge_alert(std::int64_t id, const std::string& by,
-                                                std::string_view unanswered_of = {});
-  /// Silences the alert's session for `time`; after that it is alerted again if it is still in
-  /// trouble. Errors: likewise.
-  [[nodiscard]] Result<Alert> snooze_alert(std::int64_t id, Millis time,
-                                           std::string_view unanswered_of = {});
-
   /// False: a file.
   [[nodiscard]] bool is_on_server() const noexcept;
   // Monitors that share a server each judge the sessions of their shards; see lease_rule.h. Once
   // shards are held, `record` refuses with `conflict` what another monitor judges, or dropped.
-  /// Takes, keeps and gives shards by the rule, as the monitor of that name. Without a server there
-  /// is nothing to share.
-  [[nodiscard]] Result<HeldShards::Change> renew_leases(std::string_view name, bool leaves = false);
   /// Of a file: true.
   [[nodiscard]] bool owns(SessionKey session) const noexcept;
-  /// Returns true if this process drops what is old.
-  [[nodiscard]] bool does_upkeep() const noexcept;
-  /// The result of the latest renewal. A plain value.
-  struct Shares {
-    int shards = 0;
-    std::string held{};                   ///< Which ones, see HeldShards::text.
-    std::vector<std::string> monitors{};  ///< All that are there, this one included.
-    Millis renewed{};                     ///< When, since boot.
-    std::int64_t step_downs = 0;          ///< How often leases ended before they were renewed.
-  };
-  [[nodiscard]] Shares shares() const;
 
   /// Holds the writers' lock while `work` runs, so no event is stamped meanwhile: what `work` reads
   /// is everything up to now(). `work` may call `record` and the reader.
@@ -177,15 +131,6 @@ class Store {
   /// Returns a reader on this connection, which sees what this store wrote at once.
   [[nodiscard]] StoreReader& reader();
 
-  /// Does a bounded piece (some milliseconds) of retention; returns true while there is more.
-  /// Sessions age by the file's time line, since their newest event.
-  [[nodiscard]] Result<bool> trim(const Retention& retention);
-  /// Returns why nothing is dropped by age now, for a person: the machine's clock differs from the
-  /// file's time line, so one of them is wrong. Empty: no such problem. The limit of size always
-  /// holds.
-  [[nodiscard]] std::optional<std::string> retention_waits() const;
-  /// Returns true if the latest `trim` found the file too large and no ended session to drop.
-  [[nodiscard]] bool wants_room() const noexcept;
   /// Returns the size of the database with its log; 0: it cannot be read now.
   [[nodiscard]] std::int64_t bytes() const;
 
@@ -201,9 +146,6 @@ class Store {
   /// empty), `corrupt` (both differ afterwards), `unavailable`.
   [[nodiscard]] Result<StoreTransfer> fill_from(StoreReader& source);
 
-  /// Returns the sessions that `trim` and `erase` dropped since the last call.
-  [[nodiscard]] std::vector<SessionKey> drain_dropped();
-
   /// Returns true if the database, its log (`-wal`) or the log's index (`-shm`) was removed or
   /// replaced, or the store is closed. Nothing can be stored then.
   [[nodiscard]] bool vanished() const;
@@ -214,7 +156,10 @@ class Store {
   [[nodiscard]] const std::filesystem::path& path() const noexcept;
 
  private:
-  friend class Sharing;  // see store/sharing.h
+  // They act on the same connection, see the headers of these names:
+  friend class AlertActs;
+  friend class RetentionActs;
+  friend class Sharing;
   struct State;
   explicit Store(std::unique_ptr<State> state);
   [[nodiscard]] static Result<Store> open_on_server(Options options);

@@ -56,33 +56,6 @@ struct SessionFilter {
   int limit = 100;
 };
 
-/// A page of events ends once it holds this much, or with its first event if that is larger.
-inline constexpr std::size_t page_bytes_max = 4 * 1024 * 1024;
-
-/// A part of a session's events.
-struct EventPage {
-  std::vector<Event> events{};
-  std::optional<Seq> next{};  ///< Where the next page begins; empty: this is the last.
-};
-
-struct TransitionRow {
-  std::int64_t id = 0;
-  Transition transition{};
-  std::string detector{};
-  /// The time from the newest event then to the change: 0 if that event caused it, more if an
-  /// earlier health expired. Empty: that event was dropped.
-  std::optional<Millis> quiet{};
-};
-
-/// A change of a session's health, in short. A plain value.
-struct HealthChange {
-  std::string session{};  ///< Its id.
-  WallTime at{};
-  HealthKind from = HealthKind::unknown;
-  HealthKind health = HealthKind::unknown;
-  Pattern pattern = Pattern::none;
-};
-
 /// A verified copy of a store. A plain value.
 struct StoreCopy {
   std::int64_t bytes = 0;
@@ -123,52 +96,11 @@ class StoreReader {
   /// Returns the keys of the sessions that have not ended, or that ended without a judge.
   [[nodiscard]] Result<std::vector<SessionKey>> sessions_to_judge();
 
-  /// Returns events of all sessions after `seq`, in order: as many as are requested or fit, at
-  /// least one if there is one.
-  [[nodiscard]] Result<std::vector<Event>> events_after(Seq seq, int count_max,
-                                                        std::size_t bytes_max = SIZE_MAX);
-  /// Returns a session's events after `after`, oldest first; of one kind, if given. The cost does
-  /// not depend on the number of earlier events.
-  [[nodiscard]] Result<EventPage> page(SessionKey session, Seq after, int count_max,
-                                       std::optional<ReportKind> kind = {},
-                                       std::size_t bytes_max = page_bytes_max);
-  /// Returns the events before `before`, newest first.
-  [[nodiscard]] Result<EventPage> page_before(SessionKey session, Seq before, int count_max,
-                                              std::optional<ReportKind> kind = {},
-                                              std::size_t bytes_max = page_bytes_max);
-  /// Returns the numbers of the event and of earlier ones of its session, at most `count_max`,
-  /// oldest first; fewer if they were dropped.
-  [[nodiscard]] Result<std::vector<Seq>> events_up_to(Seq seq, int count_max);
   /// Returns running sessions without any event that were created until then; at most `count_max`.
   [[nodiscard]] Result<std::vector<std::string>> sessions_without_events(WallTime made_until,
                                                                          std::size_t count_max);
-  /// Returns the event's tick; nothing: retention dropped it.
-  [[nodiscard]] Result<std::optional<Instant>> tick_of(Seq seq);
-  /// Returns a session's newest events without heartbeats, oldest first.
-  [[nodiscard]] Result<std::vector<Event>> latest(SessionKey session, int count_max);
-  /// Returns the newest judgement of a model with this `event_id`, of any session.
-  [[nodiscard]] Result<std::optional<Event>> opinion(std::string_view event_id);
-  /// Returns a session's transitions after an id, oldest first.
-  [[nodiscard]] Result<std::vector<TransitionRow>> transitions(SessionKey session,
-                                                               std::int64_t after, int count_max);
-
-  /// Returns transitions of all sessions after an id, in order; none that follows from an event
-  /// after `through`.
-  [[nodiscard]] Result<std::vector<TransitionRow>> transitions_after(std::int64_t id, Seq through,
-                                                                     int count_max);
-  /// Returns changes of health of all sessions since then, the newest first.
-  [[nodiscard]] Result<std::vector<HealthChange>> changes_since(WallTime since, int count_max);
-  /// Returns the newest transition's id, also if it was dropped; 0: there was none.
-  [[nodiscard]] Result<std::int64_t> newest_transition();
-  /// Returns the first event number that was not dropped.
-  [[nodiscard]] Result<Seq> first_kept();
-
   /// Returns entries of the audit log after an id, oldest first.
   [[nodiscard]] Result<std::vector<AuditEntry>> audit(std::int64_t after, int count_max);
-
-  /// Returns the transitions that follow from the events and from the time up to `now`, but that no
-  /// judge has recorded. Their ids continue the session's; the same events give the same ids.
-  [[nodiscard]] Result<std::vector<TransitionRow>> unwritten(const SessionRow& row, Instant now);
 
   /// Returns the session as judged by all its events: from its snapshot and later events. Nothing
   /// is stored. `changes`, if given, gets the transitions after the snapshot, with the text of
@@ -181,8 +113,6 @@ class StoreReader {
   /// `single`: only the first.
   [[nodiscard]] Result<std::vector<Alert>> next_message(std::string_view channel, bool single);
 
-  /// Returns the newest event's number and tick, 0 in an empty store.
-  [[nodiscard]] Result<std::pair<Seq, Instant>> newest();
   /// Returns the latest tick in the file, judgements by time included.
   [[nodiscard]] Result<Instant> latest_tick();
   /// Returns the offset from `Clock::since_boot` to ticks. Empty: no process has written since the
@@ -198,6 +128,9 @@ class StoreReader {
  private:
   friend class Store;
   friend class Sharing;
+  friend class AlertActs;
+  friend class EventReader;
+  friend class TransitionReader;
   friend class Backwards;
   struct State;
   explicit StoreReader(std::unique_ptr<State> state);

@@ -17,6 +17,7 @@
 #include "store/files.h"
 #include "store/lock.h"
 #include "store/reader_state.h"
+#include "store/retention.h"
 #include "store/sqlite.h"
 #include "store/store.h"
 
@@ -56,6 +57,55 @@ struct Head {
 }
 
 struct Store::State {
+  /// Turns reports into events. All need the transaction under way.
+  class Appender {
+   public:
+    explicit Appender(State& log) : log_(log), insert_(log.database->prepare(insert_event_sql)) {}
+
+    std::unordered_map<std::string, Head> heads;  ///< By the sessions' ids.
+    Head observer;
+    std::vector<Head*> dirty;           ///< Of the transaction under way, like the next ones.
+    std::vector<SessionKey> addressed;  ///< Sessions whose own listeners are to be notified.
+    // Known of a turn on a server, where each question is a round trip:
+    std::unordered_set<std::string> absent;     ///< Sessions.
+    std::unordered_set<std::string> known_ids;  ///< Of events, see key_of_id().
+
+    /// Forgets what is cached, as after a failure.
+    void forget();
+    /// In a forked child: the connection belongs to its parent.
+    void abandon() { insert_.abandon(); }
+    /// On a server: finds the sessions and event ids of all batches at once.
+    void fetch_ahead(std::span<Batch> batches);
+    [[nodiscard]] Result<Receipt> append(Batch& batch);
+    /// Writes the rows of the sessions that are dirty. Once, at the end of the transaction.
+    void put_heads();
+    /// Appends that the observer was away.
+    void put_absence(Millis gap);
+
+   private:
+    [[nodiscard]] static Head head_from(const Statement& row);
+    [[nodiscard]] Head* find(const std::string& id);
+    Head& create(const std::string& id, const SessionSpec& spec, WallTime at);
+    [[nodiscard]] bool is_duplicate(const Head& head, const Report& report);
+    void put_also(const Head& head, const Report& report);
+    [[nodiscard]] Outcome outcome_by_answer(const Head& head, Outcome reported);
+    Stamp put(Head& head, const Report& report, bool late);
+    void put_beats(Head& head);
+    void fold_beats(Head& head, const Report& report);
+    void touch_session(Head& head, const Stamp& stamp, const Report& report);
+    void forget_cancel(Head& head);
+    void touch_turns(Head& head, const Report& report);
+    void add_abort(Head& head, CancelRequest request);
+    void put_aborts(const Head& head);
+    void put_turns(Head& head, bool turns);
+    void fetch_heads(const std::vector<std::string_view>& names);
+    void put_also_on_server(const Head& head, const Report& report);
+
+    State& log_;
+    Statement insert_;
+    ReportOrigin origin_ = ReportOrigin::unknown;  ///< Of the batch under way.
+  };
+
   /// The alerts of sessions and their deliveries. All but `has_new_messages` need the transaction
   /// under way.
   class Alerts {
@@ -196,7 +246,6 @@ struct Store::State {
   bool is_taking_over = false;
   std::string tally;  ///< Of this monitor, for the others.
   bool tally_written = true;
-  Statement insert;
   StoreReader reader;
   std::optional<FileLock> lock;  ///< Empty for a private store.
   std::optional<ChangeNotifier> notifier;
@@ -208,23 +257,15 @@ struct Store::State {
   bool once = false;  ///< The work of the turn cannot be done again.
 
   std::int64_t seen_version = -1;
-  std::unordered_map<std::string, Head> heads;
-  Head observer;
   Seq next_seq = 1;
   Instant last_tick{};
 
   // Of the transaction under way:
   Instant now{};
   WallTime wall{};
-  ReportOrigin origin = ReportOrigin::unknown;  ///< Of the batch under way.
-  std::vector<Head*> dirty;
   bool durable = true;   ///< Otherwise a server's crash may lose it.
   Millis turn_clock{};   ///< The server's time line, when the turn began.
   Millis wall_offset{};  ///< The server's clock = since boot + wall_offset
-  // Known of a turn on a server, where each question is a round trip:
-  std::unordered_set<std::string> absent;     ///< Sessions.
-  std::unordered_set<std::string> known_ids;  ///< Of events, see key_of_id().
-  std::vector<SessionKey> addressed;          ///< Sessions whose own listeners are to be notified.
 
   [[nodiscard]] Statement& sql(std::string_view text) { return reader.state_->prepared(text); }
   void settle_time();
@@ -232,13 +273,10 @@ struct Store::State {
   void settle_leap();
   [[nodiscard]] bool has_server_time() const { return options.clock == &system_clock(); }
   void begin_with(const ServerTurn& turn);
-  void fetch_ahead(std::span<Batch> batches);
-  void fetch_heads(const std::vector<std::string_view>& names);
   [[nodiscard]] std::vector<ShardLease> read_leases();
   void carry_out(const LeasePlan& plan, Millis clock);
   [[nodiscard]] Result<void> check_holds(const Conclusions& verdicts);
   void copy_tables(Database& from, StoreTransfer& done);
-  void put_also_on_server(const Head& head, const Report& report);
   void look_again();
   void forget();
   /// The files lost their names: writes what the log holds into the database, if that is still
@@ -254,28 +292,11 @@ struct Store::State {
   template <class T, class Work>
   [[nodiscard]] Result<T> in_server_turn(Work&& work);
 
-  [[nodiscard]] static Head head_from(const Statement& row);
-  [[nodiscard]] Head* find(const std::string& id);
-  Head& create(const std::string& id, const SessionSpec& spec, WallTime at);
-  [[nodiscard]] bool is_duplicate(const Head& head, const Report& report);
-  void put_also(const Head& head, const Report& report);
-  [[nodiscard]] Outcome outcome_by_answer(const Head& head, Outcome reported);
-  [[nodiscard]] Result<Receipt> append(Batch& batch);
-  Stamp put(Head& head, const Report& report, bool late);
-  void put_beats(Head& head);
-  void fold_beats(Head& head, const Report& report);
-  void touch_session(Head& head, const Stamp& stamp, const Report& report);
-  void forget_cancel(Head& head);
-  void touch_turns(Head& head, const Report& report);
-  void add_abort(Head& head, CancelRequest request);
-  void put_aborts(const Head& head);
-  void put_turns(Head& head, bool turns);
-  void put_heads();
-  void put_absence(Millis gap);
   /// The id of the first transition written.
   std::int64_t write(const Conclusions& verdicts);
   std::int64_t newest_transition();
 
+  Appender appender{*this};
   Alerts alerts{*this};
   Retainer retainer{*this};
   Eraser eraser{*this};
@@ -300,13 +321,13 @@ Result<T> Store::State::in_turn(Work&& work) {
     if (!files.in_place()) return replaced();
     Transaction transaction(*database);
     look_again();
-    if (heads.size() > heads_max) heads.clear();
+    if (appender.heads.size() > heads_max) appender.heads.clear();
     // A writer that stalled within its turn kept all others from reporting. The next one records
     // that, so that their silence is not counted.
     const auto waited = options.clock->since_boot() - came;
     if (waited > turn_late &&
         Instant{options.clock->since_boot() + offset} - last_tick > turn_late) {
-      put_absence(waited);
+      appender.put_absence(waited);
     }
     auto result = work();
     if (result) {
@@ -351,7 +372,7 @@ Result<T> Store::State::in_server_turn(Work&& work) {
       const auto waited = options.clock->since_boot() - came;
       if (waited > turn_late &&
           Instant{options.clock->since_boot() + offset} - last_tick > turn_late)
-        put_absence(waited);
+        appender.put_absence(waited);
       begun = true;
       auto result = work();
       if (!result) {

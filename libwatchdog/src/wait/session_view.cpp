@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/event_reader.h"
 #include "store/place.h"
 
 namespace watchdog {
@@ -19,7 +20,7 @@ Result<std::vector<Event>> events_between(StoreReader& reader, SessionKey sessio
                                           Seq through) {
   std::vector<Event> events;
   for (std::optional<Seq> next = after; next && *next < through;) {
-    auto page = reader.page(session, *next, page_events);
+    auto page = EventReader(reader).page(session, *next, page_events);
     if (!page) return page.error();
     for (auto& event : page->events) {
       if (event.seq <= through) events.push_back(std::move(event));
@@ -108,7 +109,7 @@ Result<bool> SessionView::begin(const SessionRow& row) {
 }
 
 Result<void> SessionView::follow(const Each& each) {
-  const auto newest = reader_->newest();
+  const auto newest = EventReader(*reader_).newest();
   if (!newest) return newest.error();
   auto own = events_between(*reader_, row_.key, through_, newest->first);
   if (!own) return own.error();

@@ -19,7 +19,9 @@
 #include "facts/ids.h"
 #include "report/calling_out.h"
 #include "store/change_notifier.h"
+#include "store/event_reader.h"
 #include "store/store.h"
+#include "store/transition_reader.h"
 #include "wait/account.h"
 #include "wait/far_process.h"
 #include "wait/one_line.h"
@@ -270,7 +272,7 @@ class Waiting {
   /// Passes the session's events after one, until the receiver has enough.
   void each_event(Seq after, const std::function<bool(const Event&)>& visit) {
     for (std::optional<Seq> next = after; next;) {
-      const auto page = view_.reader()->page(view_.row().key, *next, 1'000);
+      const auto page = EventReader(*view_.reader()).page(view_.row().key, *next, 1'000);
       if (!page) return;
       for (const auto& event : page->events) {
         if (event.seq > view_.judged().folded || !visit(event)) return;
@@ -284,12 +286,12 @@ class Waiting {
     std::vector<Transition> changes;
     std::int64_t newest = 0;
     while (true) {
-      auto rows = view_.reader()->transitions(view_.row().key, newest, 1'000);
+      auto rows = TransitionReader(*view_.reader()).of(view_.row().key, newest, 1'000);
       if (!rows || rows->empty()) break;
       newest = rows->back().id;
       for (auto& row : *rows) changes.push_back(std::move(row.transition));
     }
-    if (auto rows = view_.reader()->unwritten(view_.row(), now_)) {
+    if (auto rows = TransitionReader(*view_.reader()).unwritten(view_.row(), now_)) {
       for (auto& row : *rows) changes.push_back(std::move(row.transition));
     }
     return changes;

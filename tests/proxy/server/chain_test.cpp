@@ -18,6 +18,7 @@
 #include "proxy/sessions/session_recorder.h"
 #include "server/server_variant.h"
 #include "store/store.h"
+#include "store/transition_reader.h"
 #include "support/manual_clock.h"
 #include "support/scenario.h"
 #include "watchdog/repetition.h"

@@ -6,6 +6,7 @@
 
 #include "observer/observer.h"
 #include "proxy/sessions/relaying.h"
+#include "store/transition_reader.h"
 #include "support/manual_clock.h"
 #include "support/scenario.h"
 
@@ -59,7 +60,7 @@ class Judged : public Relaying {
   std::string path() {
     std::string all;
     const auto row = store.reader().session("s");
-    const auto changes = store.reader().transitions(row->key, 0, 1'000);
+    const auto changes = TransitionReader(store.reader()).of(row->key, 0, 1'000);
     for (const auto& change : *changes) {
       if (!all.empty()) all += ' ';
       all += name_of(change.transition.health.kind);
