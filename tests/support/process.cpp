@@ -6,8 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 namespace watchdog::test {
@@ -23,8 +25,13 @@ Process::Process(std::vector<std::string> words, const Options& options) {
   arguments.push_back(nullptr);
   auto added = options.environment;
   std::vector<char*> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
   for (auto& variable : added) variables.push_back(variable.data());
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view own(*variable);
+    const auto name = own.substr(0, own.find('=') + 1);
+    const auto is_same = [&](const std::string& other) { return other.starts_with(name); };
+    if (std::none_of(added.begin(), added.end(), is_same)) variables.push_back(*variable);
+  }
   variables.push_back(nullptr);
   const int failed =
       posix_spawn(&pid_, words[0].c_str(), &actions, nullptr, arguments.data(), variables.data());

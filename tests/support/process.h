@@ -12,7 +12,7 @@ namespace watchdog::test {
 class Process {
  public:
   struct Options {
-    std::vector<std::string> environment{};  ///< NAME=value, beside this process's own.
+    std::vector<std::string> environment{};  ///< NAME=value, beside this process's others.
   };
   explicit Process(std::vector<std::string> words) : Process(std::move(words), Options{}) {}
   Process(std::vector<std::string> words, const Options& options);
