@@ -62,8 +62,8 @@ class SharedServer : public testing::Test {
       first.look();
       second.look();
     }
-    ASSERT_EQ(first.Sharing(store).shares().shards, 128);
-    ASSERT_EQ(second.Sharing(store).shares().shards, 128);
+    ASSERT_EQ(Sharing(first.store).shares().shards, 128);
+    ASSERT_EQ(Sharing(second.store).shares().shards, 128);
   }
   static void report_all(Monitor& to, std::size_t count) {
     std::vector<Batch> batches;

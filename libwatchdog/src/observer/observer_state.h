@@ -155,7 +155,7 @@ struct Observer::State {
 
   bool incomplete = false;  ///< Memory may be wrong: everything is read once more.
   /// Sessions that this monitor judges and has not read yet; others judged them before.
-  std::unordered_set<SessionKey> unread;
+  std::set<SessionKey> unread;
   Seq cursor = 0;
   Instant last_look{};  ///< When the observer arrived for the latest look that succeeded.
   /// When it arrived last. Later dates wait for its next arrival: a look takes time, and reports
