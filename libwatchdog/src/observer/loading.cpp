@@ -56,19 +56,19 @@ Result<void> Observer::State::Loading::load_together(std::span<const SessionKey>
 }
 
 Result<void> Observer::State::Loading::load_some() {
-  auto& unread = state_.unread;
+  auto& left = state_.unread;
   const auto begun = std::chrono::steady_clock::now();
-  for (std::size_t loaded = 0; !unread.empty() && loaded < loaded_max; loaded += together_max) {
-    const auto count = std::min(unread.size(), together_max);
+  for (std::size_t loaded = 0; !left.empty() && loaded < loaded_max; loaded += together_max) {
+    const auto count = std::min(left.size(), together_max);
     const std::vector<SessionKey> piece(
-        unread.begin(), std::next(unread.begin(), static_cast<std::ptrdiff_t>(count)));
+        left.begin(), std::next(left.begin(), static_cast<std::ptrdiff_t>(count)));
     if (auto read = load_together(piece); !read) return read;
     if (state_.to_keep.size() >= piece_events) {
       if (auto kept = state_.keep(); !kept) return kept;
     }
     if (std::chrono::steady_clock::now() - begun > loading_max) break;
   }
-  Sharing(state_.store).set_taking_over(!unread.empty());
+  Sharing(state_.store).set_taking_over(!left.empty());
   return state_.keep();
 }
 
@@ -89,7 +89,7 @@ Result<void> Observer::State::Loading::queue(const std::vector<SessionKey>& sess
   for (const auto session : sessions)
     if (state_.store.owns(session)) state_.unread.insert(session);
   Sharing(state_.store).set_taking_over(!state_.unread.empty());
-  state_.foreign_transition = *transition;
+  state_.passed_transition = *transition;
   if (state_.options.reloaded) state_.options.reloaded(state_.cursor, *transition);
   return {};
 }

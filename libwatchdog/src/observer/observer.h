@@ -87,7 +87,7 @@ class Observer {
     Millis late_max{5'000};
     /// Receives each recorded change of health with its session's id, on the thread that looks. It
     /// must not block, nor must the next one. Of several monitors on one database each gets those
-    /// of the others, too.
+    /// of the others, too, all in the order of their ids.
     std::function<void(const TransitionRow&, const std::string& session)> concluded{};
     /// Receives each event once it is folded, in order, except those that were in the file when the
     /// sessions were loaded; `reloaded` covers these.

@@ -142,10 +142,11 @@ struct Observer::State {
   int processes_left = processes_max;  ///< Of this look.
 
   // On a server that several monitors may share:
-  std::string name;                     ///< Of this monitor; empty: it is a file.
-  Instant leases_at = never;            ///< When they were renewed.
-  bool owes_grace = false;              ///< It gained sessions, and no absence says so yet.
-  std::int64_t foreign_transition = 0;  ///< The newest that was passed on, of any monitor.
+  std::string name;                      ///< Of this monitor; empty: it is a file.
+  Instant leases_at = never;             ///< When they were renewed.
+  bool owes_grace = false;               ///< It gained sessions, and no absence says so yet.
+  std::int64_t passed_transition = 0;    ///< The newest that was passed on, of any monitor.
+  std::int64_t recorded_transition = 0;  ///< The newest of this monitor.
   struct Foreign {
     std::string id{};
     std::string parent{};
@@ -280,7 +281,7 @@ struct Observer::State {
   Result<HeldShards::Change> renew_leases();
   Result<void> renew_when_due();
   void see_foreign(const Event& event);
-  Result<void> pass_on_foreign();
+  Result<void> pass_on_transitions();
   [[nodiscard]] const Foreign* foreign_session(SessionKey session);
   [[nodiscard]] bool has_working_foreign_child(std::string_view id) const;
   [[nodiscard]] bool is_shared() const {
@@ -407,7 +408,11 @@ struct Observer::State {
     for (const auto session : to_keep) {
       if (auto* entry = entry_of(session)) entry->since_snapshot = 0;
     }
-    if (options.concluded) publish(*recorded);
+    if (name.empty()) {
+      if (options.concluded) publish(*recorded);
+    } else if (!changes.empty()) {
+      recorded_transition = *recorded + static_cast<std::int64_t>(changes.size()) - 1;
+    }
     changes.clear();
     to_keep.clear();
     if (!ended.empty()) {
@@ -536,7 +541,7 @@ struct Observer::State {
     if (auto loaded = Loading(*this).load_some(); !loaded) return loaded.error();
     if (auto expired = expire(); !expired) return expired.error();
     if (auto concluded = notify_parents(); !concluded) return concluded.error();
-    if (auto concluded = pass_on_foreign(); !concluded) return concluded.error();
+    if (auto concluded = pass_on_transitions(); !concluded) return concluded.error();
     if (auto exchanged = tallies.exchange(*this); !exchanged) return exchanged.error();
     // Sessions whose alerts are due may be better by what was not read yet.
     if (!unread.empty()) return store.now();

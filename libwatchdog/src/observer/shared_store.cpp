@@ -1,8 +1,8 @@
 // The observer where several monitors share a server. Each renews its leases before it looks. A
 // monitor that gained sessions reads them, a piece in each look. It begins with grace: their
-// reports may have waited for their monitor, so the time of a lease counts as an absence. Events
-// and transitions of other monitors' sessions are passed on to streams, and nothing is concluded of
-// them.
+// reports may have waited for their monitor, so the time of a lease counts as an absence. Events of
+// other monitors' sessions are passed on to streams, and nothing is concluded of them. Streams need
+// transitions in order, so those of all monitors are read from the server when they are recorded.
 #include "observer/observer_state.h"
 #include "store/sharing.h"
 #include "store/transition_reader.h"
@@ -11,7 +11,7 @@ namespace watchdog {
 namespace {
 
 constexpr std::size_t foreign_max = 20'000;
-constexpr int foreign_transitions_max = 1'000;
+constexpr int transitions_max = 1'000;
 constexpr int foreign_children_max = 100;
 
 }  // namespace
@@ -58,17 +58,20 @@ void Observer::State::see_foreign(const Event& event) {
   if (parent != by_id.end()) may_wait.insert((*parent)->judged.session);
 }
 
-Result<void> Observer::State::pass_on_foreign() {
-  if (!options.concluded || !is_shared()) return {};
+Result<void> Observer::State::pass_on_transitions() {
+  const bool has_news = is_shared() || passed_transition < recorded_transition;
+  if (!options.concluded || !has_news) return {};
   const auto made =
-      TransitionReader(store.reader()).after(foreign_transition, cursor, foreign_transitions_max);
+      TransitionReader(store.reader()).after(passed_transition, cursor, transitions_max);
   if (!made) return made.error();
   for (const auto& row : *made) {
-    foreign_transition = row.id;
-    if (store.owns(row.transition.session)) continue;
-    tallies.others_changed = true;
-    if (const auto* session = foreign_session(row.transition.session))
-      options.concluded(row, session->id);
+    const auto session = row.transition.session;
+    passed_transition = row.id;
+    if (!store.owns(session)) tallies.others_changed = true;
+    if (const auto* entry = entry_of(session))
+      options.concluded(row, entry->id);
+    else if (const auto* other = foreign_session(session))
+      options.concluded(row, other->id);
   }
   return {};
 }
