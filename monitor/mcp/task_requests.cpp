@@ -11,7 +11,7 @@ constexpr const char* related_task = "io.modelcontextprotocol/related-task";
 std::shared_ptr<TaskBook::Task> task_of(TaskBook& tasks, const ExchangePtr& exchange) {
   auto task = tasks.find(exchange->source, text_in(exchange->params, "taskId"));
   if (!task)
-    exchange->fail(rpc_invalid_params, "there is no such task; its result may have been dropped");
+    exchange->fail(rpc_invalid_params, "unknown task; the monitor may have dropped its result");
   return task;
 }
 

@@ -271,7 +271,7 @@ TEST_P(Engines, judge_sessions_together_as_one_by_one) {
     (void)say(store, "large", {change(std::string(9'000, 'x'), std::string(9'000, 'y'))});
   const auto rows = store.reader().sessions({.limit = 1'000});
   ASSERT_TRUE(rows.ok());
-  std::vector<SessionKey> keys{987'654'321};  // there is none
+  std::vector<SessionKey> keys{987'654'321};  // no session has this key
   for (const auto& row : *rows) keys.push_back(row.key);
   const auto together = Sharing(store).fold(keys);
   ASSERT_TRUE(together.ok()) << together.error().message;

@@ -1,4 +1,5 @@
-// Several monitors on one server: who judges a session, who sends its alerts, and take-overs.
+// Several monitors on one server. One monitor judges each session and sends its alerts. Another
+// takes over its sessions when it stops.
 #include <algorithm>
 #include <set>
 
@@ -89,13 +90,7 @@ TEST_F(SharedServer, each_alert_is_sent_by_the_judge_of_its_session) {
   ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
   const auto first = monitor();
   const auto second = monitor();
-  for (int round = 0; round < 4; ++round) {
-    clock_.advance(5s);
-    first->look();
-    second->look();
-  }
-  ASSERT_EQ(Sharing(first->store).shares().shards, 128);
-  ASSERT_EQ(Sharing(second->store).shares().shards, 128);
+  share(*first, *second);
   constexpr int count = 24;
   for (int session = 0; session < count; ++session) {
     auto& heard = session % 2 == 0 ? first : second;
@@ -341,11 +336,7 @@ TEST_F(SharedServer, each_knows_how_many_sessions_all_judge) {
   ASSERT_TRUE(Postgres::is_installed()) << "install the package postgresql, as scripts/test does";
   const auto first = monitor();
   const auto second = monitor();
-  for (int round = 0; round < 4; ++round) {
-    clock_.advance(5s);
-    first->look();
-    second->look();
-  }
+  share(*first, *second);
   for (int session = 0; session < 30; ++session)
     (void)say(first->store, "s" + std::to_string(session), {change()});
   for (int round = 0; round < 3; ++round) {

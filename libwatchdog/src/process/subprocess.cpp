@@ -163,7 +163,7 @@ class Supervision {
         end_.containment_lost = message.left > 0;
         done_ = true;
         break;
-      // Not the end yet: who says so is still there.
+      // The helper process that sends these still runs, so the supervision goes on.
       case Kind::no_process:
       case Kind::no_directory:
       case Kind::no_program:
