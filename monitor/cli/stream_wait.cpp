@@ -98,7 +98,7 @@ class StreamWaiting {
       print(situation_line(progress));
       if (asked_.seen) return pause(between_lines);
     } else if (asked_.must_exist) {
-      return failure(WaitEnd::no_session, "there is no session " + asked_.session);
+      return failure(WaitEnd::no_session, "unknown session " + asked_.session);
     } else if (!std::exchange(absence_reported_, true) && asked_.absent) {
       asked_.absent();
     }

@@ -188,8 +188,8 @@ class SessionPresence {
 
   void say_absent(const std::string& session) {
     if (options_.must_exist) return;
-    display_.say("watchdog-monitor: there is no session " + session +
-                 " yet; it is waited for until it starts");
+    display_.say("watchdog-monitor: session " + session +
+                 " does not exist yet; this command waits until it starts");
   }
 
   Result<std::string, WaitFailure> on_stream(const std::string& session) {

@@ -183,7 +183,7 @@ TEST_F(Monitor, answers_requests_that_come_in_one_packet_in_order) {
   const auto answers = raw(server.url(), bytes);
   std::size_t at = 0;
   for (int i = 0; i < 50; ++i) {
-    at = answers.find("there is no session p" + std::to_string(i) + "\"", at);
+    at = answers.find("unknown session p" + std::to_string(i) + "\"", at);
     ASSERT_NE(at, std::string::npos) << i;
   }
 }

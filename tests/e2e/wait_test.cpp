@@ -159,7 +159,7 @@ TEST_P(WaitCommand, its_exit_code_says_how_it_ended) {
       {{"stuck", "--for", "health=stuck"}, 0, "stuck  health=stuck  stuck ("},
       {{"failed", "--for", "state-change=plan"}, 0, "state-change=plan"},
       {{"failed", "--for", "state-change=deployed"}, 10, "expected  state-change=deployed"},
-      {{"nobody", "--must-exist"}, 5, "there is no session nobody"},
+      {{"nobody", "--must-exist"}, 5, "unknown session nobody"},
       {{"no body"}, 2, "not a session id"},
       {{"well", "--for", "health=fine"},
        2,
@@ -180,8 +180,9 @@ TEST_P(WaitCommand, a_session_that_is_not_there_yet_is_waited_for) {
     all.insert(all.begin(), {"/bin/sh", "-c", "exec \"$@\" 2>&1", "sh"});
     return all;
   }());
-  EXPECT_EQ(waiter.line(),
-            "watchdog-monitor: there is no session late yet; it is waited for until it starts");
+  EXPECT_EQ(
+      waiter.line(),
+      "watchdog-monitor: session late does not exist yet; this command waits until it starts");
   report("late", {"state:plan", "complete"});
   EXPECT_TRUE(waiter.line().starts_with("late  completed  "));
   EXPECT_EQ(waiter.wait(), 0);

@@ -206,7 +206,7 @@ TEST(McpWait, an_unknown_session_is_an_error) {
   ManualServer server;
   server.call("wait", session);
   server.source->streams.back()->listener.ended(
-      {.status = 404, .body = R"({"error":{"message":"there is no session s"}})"});
+      {.status = 404, .body = R"({"error":{"message":"unknown session s"}})"});
   server.loop.run();
   EXPECT_EQ(server.result()["isError"], true);
   EXPECT_EQ(server.source->open_streams(), 0U);

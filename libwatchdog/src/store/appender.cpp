@@ -291,7 +291,7 @@ Result<Receipt> Store::State::Appender::append(Batch& batch) {
   Receipt receipt;
   if (head == nullptr) {
     if (batch.creation == Creation::refuse) {
-      return Error{ErrorCode::not_found, "there is no session " + batch.session, "sessionId"};
+      return Error{ErrorCode::not_found, "unknown session " + batch.session, "sessionId"};
     }
     if (auto allowed = check(batch.spec); !allowed) return allowed.error();
     redact(batch.spec);

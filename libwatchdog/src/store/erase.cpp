@@ -30,7 +30,7 @@ Result<std::map<SessionKey, std::string>> Store::State::Eraser::targets(const Er
     named.reset().bind(1, std::string_view(name));
     if (!named.step()) {
       named.reset();
-      return Error{ErrorCode::not_found, "there is no session " + name, "sessionId"};
+      return Error{ErrorCode::not_found, "unknown session " + name, "sessionId"};
     }
     const bool over = named.integer(1) != 0;
     found.emplace(named.integer(0), name);

@@ -124,7 +124,7 @@ Result<SessionRow> StoreReader::session(std::string_view id) {
     const ResetLater later(query);
     query.bind(1, id);
     if (query.step()) return session_from(query);
-    return Error{ErrorCode::not_found, "there is no session " + std::string(id), "sessionId"};
+    return Error{ErrorCode::not_found, "unknown session " + std::string(id), "sessionId"};
   });
 }
 
@@ -135,7 +135,7 @@ Result<SessionRow> StoreReader::session(SessionKey key) {
     const ResetLater later(query);
     query.bind(1, key);
     if (query.step()) return session_from(query);
-    return Error{ErrorCode::not_found, "there is no session with key " + std::to_string(key)};
+    return Error{ErrorCode::not_found, "unknown session key " + std::to_string(key)};
   });
 }
 

@@ -187,7 +187,7 @@ class Waiting {
   }
 
   std::string absence() {
-    auto text = "there is no session " + asked_.session + " in " + database_.string();
+    auto text = "unknown session " + asked_.session + " in " + database_.string();
     auto* reader = view_.reader();
     if (reader == nullptr) return text + ", which is not there itself";
     const auto others = reader->sessions({.limit = 5});
