@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <ctime>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -18,6 +19,11 @@ namespace watchdog::monitor {
 namespace {
 
 constexpr std::size_t piece_bytes = 256 * 1'024;
+/// A writer of such blocks goes on at once. If this waits a moment, it gets many of them together.
+/// Else each would wake this thread, which costs both sides more than to copy it. A shorter piece
+/// may be all that comes, and somebody may wait for it.
+constexpr std::ptrdiff_t block_bytes = 4'096;
+constexpr timespec moment{.tv_sec = 0, .tv_nsec = 50'000};
 /// The capacity of a terminal; that of a pipe is known.
 constexpr int terminal_bytes = 64 * 1'024;
 
@@ -58,6 +64,8 @@ struct Pump::State {
         const std::string_view bytes(piece.data(), static_cast<std::size_t>(count));
         if (!hand_over(bytes) || !pass(bytes)) return;
         if (draining) owed -= count;
+        if (!draining && count >= block_bytes && bytes.size() < piece.size())
+          nanosleep(&moment, nullptr);
         continue;
       }
       if (count < 0 && errno == EINTR) continue;

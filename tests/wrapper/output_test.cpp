@@ -1,5 +1,6 @@
 // The wrapper reads the output of a command. These tests run no command.
 
+#include <algorithm>
 #include <random>
 
 #include "support/scenario.h"
@@ -58,6 +59,13 @@ TEST(Lines, are_counted) {
   EXPECT_EQ(newlines_in("\n"), 1U);
   EXPECT_EQ(newlines_in(std::string(1'000, '\n')), 1'000U);
   EXPECT_EQ(newlines_in(std::string(255, '\n') + "x" + std::string(255, '\n')), 510U);
+  std::mt19937_64 random(test::random_seed());
+  for (std::size_t size = 0; size < 2'000; size += 1 + random() % 7) {
+    std::string text(size, 'x');
+    for (char& byte : text)
+      if (random() % 3 == 0) byte = random() % 2 == 0 ? '\n' : '\x8a';
+    EXPECT_EQ(newlines_in(text), static_cast<std::uint64_t>(std::ranges::count(text, '\n')));
+  }
 }
 
 std::optional<TerminalProgress> progress_of(const std::vector<std::string>& pieces) {
