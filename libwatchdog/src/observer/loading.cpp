@@ -2,34 +2,33 @@
 // later it reads a piece in each look, so reports wait for one piece only. An event brings in its
 // session at once. Nothing is concluded of a session before it is in memory, so one that is read
 // later is judged later, but not otherwise.
+#include <chrono>
+
 #include "observer/observer_state.h"
 #include "store/event_reader.h"
 #include "store/sharing.h"
 #include "store/transition_reader.h"
 
 namespace watchdog {
+namespace {
 
-Observer::State::Entry& Observer::State::Loading::enter(SessionRow&& row, Case&& judged,
-                                                        bool changed) {
-  const auto session = row.key;
-  const std::lock_guard guard(state_.mutex);
-  Entry& entry = state_.entries[session];
-  entry.judged = std::move(judged);
-  entry.id = std::move(row.id);
-  entry.description = state_.described(row.spec);
-  entry.created = row.created;
-  state_.by_id.insert(&entry);
-  if (!row.spec.parent.empty()) {
-    const auto& parent = state_.parents.try_emplace(session, row.spec.parent).first->second;
-    state_.by_parent.emplace(parent, session);
-  }
-  entry.since_snapshot = 1;  // events after the stored one are in no snapshot yet
-  state_.unread.erase(session);
-  state_.settle(session, entry, changed);
-  return entry;
+/// Sessions read together, and about how many and how long in one look: reports wait meanwhile.
+constexpr std::size_t together_max = 64;
+constexpr std::size_t loaded_max = 1'000;
+constexpr std::chrono::milliseconds loading_max{50};
+
+}  // namespace
+
+LiveSession& Observer::State::Loading::enter(SessionRow&& row, Case&& judged, bool changed) {
+  const std::lock_guard guard(state_.sessions.mutex);
+  state_.unread.erase(row.key);
+  LiveSession& session = state_.sessions.enter(std::move(row), std::move(judged));
+  session.since_snapshot = 1;  // events after the stored one are in no snapshot yet
+  state_.settle(session, changed);
+  return session;
 }
 
-Result<Observer::State::Entry*> Observer::State::Loading::load(SessionKey session) {
+Result<LiveSession*> Observer::State::Loading::load(SessionKey session) {
   auto& reader = state_.store.reader();
   auto row = reader.session(session);
   if (!row) return row.error();
@@ -43,7 +42,7 @@ Result<Observer::State::Entry*> Observer::State::Loading::load(SessionKey sessio
 Result<void> Observer::State::Loading::load_together(std::span<const SessionKey> sessions) {
   std::vector<SessionKey> missing;
   for (const auto session : sessions)
-    if (state_.entry_of(session) == nullptr) missing.push_back(session);
+    if (state_.sessions.find(session) == nullptr) missing.push_back(session);
   auto read = Sharing(state_.store).fold(missing, &state_.details);
   if (!read) return read.error();
   for (auto& one : *read) {
@@ -101,9 +100,9 @@ Result<void> Observer::State::Loading::hand_over(const HeldShards::Change& chang
   const auto is_lost = [&](SessionKey session) { return lost.contains(shard_of(session)); };
   if (!lost.empty()) {
     std::vector<SessionKey> leaving;
-    for (const auto& [session, entry] : state_.entries)
+    for (const auto& [session, live] : state_.sessions.all())
       if (is_lost(session)) leaving.push_back(session);
-    const std::lock_guard guard(state_.mutex);
+    const std::lock_guard guard(state_.sessions.mutex);
     for (const auto session : leaving) state_.forget(session);
     std::erase_if(state_.unread, is_lost);
     std::erase_if(state_.ended, is_lost);
@@ -128,17 +127,13 @@ Result<void> Observer::State::Loading::begin_again() {
   const auto newest = EventReader(state_.store.reader()).newest();
   if (!newest) return newest.error();
   {
-    const std::lock_guard guard(state_.mutex);
-    state_.by_id.clear();
-    state_.by_parent.clear();
-    state_.parents.clear();
-    state_.with_turns.clear();
-    state_.may_wait.clear();
-    state_.entries.clear();
+    const std::lock_guard guard(state_.sessions.mutex);
+    state_.sessions.clear();
     state_.tallies.own = {};
   }
   state_.unread.clear();
-  state_.due = {};
+  state_.families.clear();
+  state_.schedule.clear();
   state_.changes.clear();
   state_.to_keep.clear();
   state_.ended.clear();

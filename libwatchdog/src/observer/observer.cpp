@@ -1,6 +1,6 @@
 // The public functions of the observer, its lock as the judge, and the first absence after a
-// restart. observer_state.h has the look itself: catch up with the events, record what follows,
-// then let time pass for the sessions that are due.
+// restart. The look itself is in look.cpp: catch up with the events, record what follows, then let
+// time pass for the sessions that are due.
 #include "facts/ids.h"
 #include "observer/observer_state.h"
 #include "store/sharing.h"
@@ -29,7 +29,7 @@ Observer::~Observer() {
 Result<std::unique_ptr<Observer>> Observer::start(Store& store, Options options) {
   auto state = std::make_unique<State>(store, std::move(options));
   if (store.is_on_server()) {
-    state->name = state->host + "-" + new_ulid(system_clock().wall());
+    state->name = state->processes.host() + "-" + new_ulid(system_clock().wall());
     if (auto renewed = state->renew_leases(); !renewed) return renewed.error();
   } else if (store.path() != ":memory:") {
     auto lock = FileLock::open(real_file(store.path()).string() + "-judge");
@@ -82,8 +82,8 @@ Result<Instant> Observer::look() {
 
 Result<void> Observer::checkpoint() {
   std::vector<SessionKey> sessions;
-  for (const auto& [session, entry] : state_->entries) {
-    if (entry.since_snapshot > 0) sessions.push_back(session);
+  for (const auto& [key, session] : state_->sessions.all()) {
+    if (session.since_snapshot > 0) sessions.push_back(key);
   }
   for (std::size_t from = 0; from < sessions.size(); from += State::piece_events) {
     const auto to = std::min(sessions.size(), from + State::piece_events);
@@ -99,7 +99,7 @@ Result<std::size_t> Observer::abandon(Instant quiet_since, std::size_t count_max
 }
 
 void Observer::forget(const std::vector<SessionKey>& sessions) {
-  const std::lock_guard guard(state_->mutex);
+  const std::lock_guard guard(state_->sessions.mutex);
   for (const auto session : sessions) state_->forget(session);
 }
 
@@ -108,25 +108,21 @@ Seq Observer::folded() const noexcept {
 }
 
 std::optional<Watched> Observer::find(std::string_view session_id) const {
-  const std::lock_guard guard(state_->mutex);
-  const auto found = state_->by_id.find(session_id);
-  if (found == state_->by_id.end()) return std::nullopt;
-  return Watched{.judged = (*found)->judged,
-                 .description = (*found)->description,
-                 .created = (*found)->created};
+  const std::lock_guard guard(state_->sessions.mutex);
+  const auto* found = state_->sessions.find(session_id);
+  if (found == nullptr) return std::nullopt;
+  return Watched{
+      .judged = found->judged, .description = found->description, .created = found->created};
 }
 
 std::vector<Child> Observer::children(std::string_view session_id, std::size_t count_max) const {
-  const std::lock_guard guard(state_->mutex);
-  const auto& by_parent = state_->by_parent;
-  const auto oldest = by_parent.lower_bound({session_id, 0});
+  const std::lock_guard guard(state_->sessions.mutex);
+  const auto& all = state_->sessions.all();
   std::vector<std::pair<int, SessionKey>> order;
-  for (auto at = by_parent.upper_bound({session_id, std::numeric_limits<SessionKey>::max()});
-       at != oldest && order.size() < State::children_max;) {
-    const auto session = (--at)->second;
-    const auto& judged = state_->entries.at(session).judged;
-    if (!is_end(judged.history.lifecycle))
-      order.emplace_back(severity(judged.health.kind), session);
+  for (const auto key : state_->sessions.children_of(session_id) | std::views::reverse) {
+    if (order.size() == LiveSessions::children_max) break;
+    const auto& judged = all.at(key).judged;
+    if (!is_end(judged.history.lifecycle)) order.emplace_back(severity(judged.health.kind), key);
   }
   const auto count = std::min(order.size(), count_max);
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
@@ -134,50 +130,50 @@ std::vector<Child> Observer::children(std::string_view session_id, std::size_t c
   std::vector<Child> children;
   children.reserve(count);
   for (std::size_t at = 0; at < count; ++at) {
-    const auto& entry = state_->entries.at(order[at].second);
-    children.push_back({.id = entry.id, .judged = entry.judged});
+    const auto& session = all.at(order[at].second);
+    children.push_back({.id = session.id, .judged = session.judged});
   }
   return children;
 }
 
 std::vector<ActiveTurn> Observer::turns(std::size_t count_max, std::string_view id) const {
-  const std::lock_guard guard(state_->mutex);
-  const auto& sessions = state_->with_turns;
+  const std::lock_guard guard(state_->sessions.mutex);
   std::vector<ActiveTurn> turns;
-  for (auto at = sessions.rbegin(); at != sessions.rend() && turns.size() < count_max; ++at) {
-    const auto& entry = state_->entries.at(*at);
-    add_turns(turns, entry.id, entry.judged.history, *entry.description, id, count_max);
+  for (const auto key : state_->sessions.with_turns() | std::views::reverse) {
+    if (turns.size() >= count_max) break;
+    const auto& session = state_->sessions.all().at(key);
+    add_turns(turns, session.id, session.judged.history, *session.description, id, count_max);
   }
   return turns;
 }
 
 std::vector<std::string> Observer::ended_waits(WallTime from, WallTime by) const {
-  const std::lock_guard guard(state_->mutex);
+  const std::lock_guard guard(state_->sessions.mutex);
   std::vector<std::string> sessions;
-  for (const auto& [key, entry] : state_->entries) {
-    const auto& history = entry.judged.history;
+  for (const auto& [key, session] : state_->sessions.all()) {
+    const auto& history = session.judged.history;
     const auto& notes = *history.notes;
     const bool is_over = notes.wait_until && *notes.wait_until > from && *notes.wait_until <= by;
     if (is_over && history.lifecycle == Lifecycle::waiting && notes.exited_seq == 0 &&
         notes.waiting_for != wait_reports::retry)
-      sessions.push_back(entry.id);
+      sessions.push_back(session.id);
   }
   return sessions;
 }
 
 Tally Observer::tally() const {
-  const std::lock_guard guard(state_->mutex);
+  const std::lock_guard guard(state_->sessions.mutex);
   return state_->tallies.own;
 }
 
 Tally Observer::tally_of_others() const {
-  const std::lock_guard guard(state_->mutex);
+  const std::lock_guard guard(state_->sessions.mutex);
   return state_->tallies.others;
 }
 
 std::size_t Observer::watched() const {
-  const std::lock_guard guard(state_->mutex);
-  return state_->entries.size();
+  const std::lock_guard guard(state_->sessions.mutex);
+  return state_->sessions.all().size();
 }
 
 }  // namespace watchdog

@@ -2,7 +2,6 @@
 /// The judge of a store: folds every event in order and records each change of health.
 #pragma once
 
-#include <array>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -13,7 +12,7 @@
 #include <vector>
 
 #include "codec/progress.h"
-#include "judge/attention.h"
+#include "observer/tally.h"
 #include "store/store.h"
 #include "store/transition_reader.h"
 #include "watchdog/health.h"
@@ -46,34 +45,6 @@ struct ActiveTurn {
 /// that id.
 void add_turns(std::vector<ActiveTurn>& turns, std::string_view session, const History& history,
                const Description& description, std::string_view id, std::size_t count_max);
-
-/// Numbers of sessions, by lifecycle (those before `completed`), health and state.
-struct Tally {
-  std::array<std::array<std::int64_t, std::size(Names<HealthKind>::all)>,
-             static_cast<std::size_t>(Lifecycle::completed)>
-      healths{};
-  std::array<std::int64_t, std::size(Names<SessionState>::all)> states{};
-  std::int64_t blocked_on_people = 0;  ///< Of those that wait and are blocked.
-
-  /// The numbers to which one session belongs.
-  struct Part {
-    Lifecycle lifecycle{};
-    HealthKind health{};
-    SessionState state{};
-    bool is_blocked_on_people = false;
-    friend bool operator==(const Part&, const Part&) = default;
-  };
-  /// Nothing: it ended.
-  [[nodiscard]] static std::optional<Part> part_of(const Case& judged);
-
-  void add(const Case& judged);
-  void add(const Tally& other);
-  void add(const Part& part, std::int64_t count = 1);
-};
-
-/// As monitors that share a database show it to each other.
-[[nodiscard]] std::string to_json(const Tally& tally);
-[[nodiscard]] std::optional<Tally> tally_from_json(const std::string& text);
 
 /// One a file: the process that holds the judge's lock. Keeps the running sessions in memory, some
 /// hundred bytes each. All but `watched`, `find`, `children`, `turns` and the tallies: use from

@@ -54,8 +54,7 @@ void Observer::State::see_foreign(const Event& event) {
   tallies.others_changed = true;
   const auto* session = foreign_session(event.session);
   if (session == nullptr || session->parent.empty()) return;
-  const auto parent = by_id.find(std::string_view(session->parent));
-  if (parent != by_id.end()) may_wait.insert((*parent)->judged.session);
+  families.note_parent(session->parent);
 }
 
 Result<void> Observer::State::pass_on_transitions() {
@@ -68,15 +67,15 @@ Result<void> Observer::State::pass_on_transitions() {
     const auto session = row.transition.session;
     passed_transition = row.id;
     if (!store.owns(session)) tallies.others_changed = true;
-    if (const auto* entry = entry_of(session))
-      options.concluded(row, entry->id);
+    if (const auto* live = sessions.find(session))
+      options.concluded(row, live->id);
     else if (const auto* other = foreign_session(session))
       options.concluded(row, other->id);
   }
   return {};
 }
 
-bool Observer::State::has_working_foreign_child(std::string_view id) const {
+bool Observer::State::has_child_elsewhere(std::string_view id) const {
   if (!is_shared() && unread.empty()) return false;
   const auto rows = store.reader().running_children(id, foreign_children_max);
   if (!rows) return true;  // nothing is concluded from what cannot be read

@@ -108,7 +108,7 @@ void Observer::TallyExchange::show(State& state) {
 Result<void> Observer::TallyExchange::exchange(State& state) {
   if (state.name.empty()) return {};
   if (!state.is_shared()) {
-    const std::lock_guard guard(state.mutex);
+    const std::lock_guard guard(state.sessions.mutex);
     others = {};
     return {};
   }
@@ -123,7 +123,7 @@ Result<void> Observer::TallyExchange::exchange(State& state) {
   Tally sum{};
   for (const auto& text : *texts)
     if (const auto tally = tally_from_json(text)) sum.add(*tally);
-  const std::lock_guard guard(state.mutex);
+  const std::lock_guard guard(state.sessions.mutex);
   others = sum;
   return {};
 }

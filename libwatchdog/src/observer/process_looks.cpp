@@ -1,0 +1,119 @@
+#include "observer/process_looks.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "watchdog/reasons.h"
+
+namespace watchdog {
+namespace {
+
+/// Interval of looks for a silent session's process.
+constexpr Millis look_every{10'000};
+/// The same for a process that hooks or the proxy found, which does not report its end.
+constexpr Millis found_look_every{2'000};
+/// Processes inspected for situations in one look of the observer; later sessions get a situation
+/// without a process. Other sessions wait meanwhile, and a stalled machine affects all its sessions
+/// at once.
+constexpr int inspected_max = 64;
+
+/// Returns from when a quiet session's process is looked for: one interval after its silence
+/// began, so a supervisor that restarts crashed agents can act before an alert.
+Instant looked_for_from(const Case& judged) {
+  const auto silence = silence_begins(judged.history, *judged.policy);
+  return silence == never ? never : silence + judged.policy->heartbeat_interval;
+}
+
+/// True if the session waits because its model's server refused a request.
+bool was_refused(const History& history) {
+  constexpr std::string_view refusals[] = {backend,
+                                           wait_reports::login,
+                                           wait_reports::billing,
+                                           wait_reports::quota,
+                                           wait_reports::overload,
+                                           wait_reports::retry};
+  return history.lifecycle == Lifecycle::waiting &&
+         std::ranges::find(refusals, history.notes->waiting_for) != std::end(refusals);
+}
+
+/// Returns the outcome of a session whose process is gone; nothing: it died.
+std::optional<Outcome> outcome_of_exit(const History& history) {
+  const auto& cancel = history.notes->cancel;
+  if (cancel)
+    return Outcome{.kind = OutcomeKind::cancelled,
+                   .reason = std::string(reasons::cancelled),
+                   .error = cancel->reason,
+                   .subject = cancel->by};
+  // An agent that does not report its end leaves when its turn is over: with an answer, by an
+  // interruption, or because its model's server refused it.
+  const bool rests = history.lifecycle == Lifecycle::idle || was_refused(history);
+  if (history.notes->process_found && rests)
+    return Outcome{.kind = OutcomeKind::completed,
+                   .reason = std::string(reasons::task_complete),
+                   .error = {},
+                   .stated = false,
+                   .subject = {},
+                   .by_answer = true};
+  return std::nullopt;
+}
+
+}  // namespace
+
+ProcessLooks::ProcessLooks() {
+  const auto self = this_process();
+  boot_ = self.boot_id;
+  host_ = self.host;
+  machine_ = machine_of(self);
+}
+
+bool ProcessLooks::runs_here(const History& history) const {
+  return history.pid > 0 && history.machine == machine_;
+}
+
+ProcessFacts ProcessLooks::facts_of(const History& history) const {
+  return {.pid = history.pid, .start_ticks = history.start_ticks, .boot_id = boot_, .host = host_};
+}
+
+Instant ProcessLooks::looked_at(SessionKey session) const {
+  const auto found = looked_.find(session);
+  return found == looked_.end() ? Instant{} : found->second;
+}
+
+Instant ProcessLooks::next(const LiveSession& session) const {
+  const Case& judged = session.judged;
+  const History& history = judged.history;
+  if (!runs_here(history) || history.notes->exited_seq != 0) return never;
+  if (history.notes->process_found) return looked_at(judged.session) + found_look_every;
+  const auto from = looked_for_from(judged);
+  return from == never ? never : std::max(from, looked_at(judged.session) + look_every);
+}
+
+std::optional<Report> ProcessLooks::look(const LiveSession& session, Instant now) {
+  const History& history = session.judged.history;
+  if (is_end(history.lifecycle) || now < next(session)) return std::nullopt;
+  looked_[session.judged.session] = now;
+  auto process = facts_of(history);
+  if (is_running(process) != false) return std::nullopt;
+  Report report;
+  if (auto outcome = outcome_of_exit(history)) {
+    report.kind = ReportKind::end;
+    report.detail = std::move(*outcome);
+  } else {
+    report.kind = ReportKind::exited;
+    report.detail = std::move(process);
+  }
+  return report;
+}
+
+void ProcessLooks::begin_look() {
+  left_ = inspected_max;
+}
+
+std::optional<ProcessTree> ProcessLooks::tree_of(const History& history) {
+  if (!runs_here(history) || left_ <= 0) return std::nullopt;
+  --left_;
+  return process_tree(facts_of(history));
+}
+
+}  // namespace watchdog
