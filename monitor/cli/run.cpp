@@ -85,7 +85,7 @@ void print(const std::string& session, const Outcome& outcome, const WrapEnd& en
   out.key("holders").open_array();
   for (const auto& holder : end.holders) out.value(holder);
   out.close_array().close_object();
-  print_error(terminal_json(out.text()) + "\n");
+  print_error(terminal_json(out.finish()) + "\n");
 }
 
 /// Returns a report of the processes that the command left running.

@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t followed_max = 256;
 constexpr int events_at_once = 1'000;
 constexpr int reads_max = 10;
+/// Looking at a file costs as much as a tenth of a request.
+constexpr std::chrono::milliseconds look_every{100};
 
 }  // namespace
 
@@ -40,6 +42,9 @@ Estimator::Estimator(const std::filesystem::path& database) : file_(model_beside
 
 std::shared_ptr<const PredictionModel> Estimator::model() {
   const std::lock_guard lock(model_mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_look_) return model_;
+  next_look_ = now + look_every;
   struct stat found {};
   Stamp stamp;
   if (stat(file_.c_str(), &found) == 0) {

@@ -2,6 +2,7 @@
 /// Estimates about running sessions, from the model beside the database.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -23,8 +24,8 @@ namespace watchdog::monitor {
 /// file.
 [[nodiscard]] Result<PredictionModel> read_model(const std::filesystem::path& file);
 
-/// Reads the model again when its file changed. Without a file, or with one that cannot be read,
-/// there are no estimates. Nothing that concludes or acts uses them. Thread-safe.
+/// Reads the model again within 100 ms after its file changed. Without a file, or with one that
+/// cannot be read, there are no estimates. Nothing that concludes or acts uses them. Thread-safe.
 class Estimator {
  public:
   explicit Estimator(const std::filesystem::path& database);
@@ -62,6 +63,7 @@ class Estimator {
   const std::filesystem::path file_;
   std::mutex model_mutex_;
   Stamp stamp_{};
+  std::chrono::steady_clock::time_point next_look_{};
   std::shared_ptr<const PredictionModel> model_;
 
   std::mutex sessions_mutex_;  ///< Held while a session is read.

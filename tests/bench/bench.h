@@ -159,7 +159,7 @@ class Table {
       out.field("limit", limit ? std::optional(limit->value) : std::nullopt)
           .field("ok", kept)
           .close_object();
-      std::printf("%s\n", out.text().c_str());
+      std::printf("%s\n", out.finish().c_str());
     } else {
       const auto bound =
           limit ? (upper ? "<= " : ">= ") + number(limit->value, ratio ? "" : unit) : "-";

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from server import Server
@@ -216,10 +217,12 @@ class OwnSessions(unittest.TestCase):
                 file.write_text(text)
                 self.assertIsNone(request(server, "GET", "/api/autonomous/progress/x")["estimate"])
                 self.assertEqual(run("predict", "explain", "x", "--db", server.folder.name + "/w.db").returncode, 3)
-            # A monitor that runs reads a new file by itself.
+            # A monitor that runs reads a new file by itself: it looks every 100 ms.
             shutil.copy(self.database + "-prediction.json", file)
+            time.sleep(0.2)
             self.assertIsNotNone(request(server, "GET", "/api/autonomous/progress/x")["estimate"])
             file.unlink()
+            time.sleep(0.2)
             self.assertIsNone(request(server, "GET", "/api/autonomous/progress/x")["estimate"])
 
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "codec/json.h"
+#include "codec/json_tree.h"
 
 namespace watchdog {
 namespace {
@@ -59,6 +60,7 @@ std::string reason_of(const nlohmann::json::exception& error) {
 }  // namespace
 
 Result<nlohmann::json> parse_json(std::string_view text, std::size_t values_max) {
+  if (auto tree = tree_of(text, values_max)) return std::move(*tree);
   const Extent extent = extent_of(text);
   if (extent.depth > json_depth_max) {
     return Error{ErrorCode::malformed,

@@ -9,6 +9,7 @@
 #include "codec/fields.h"
 #include "codec/json.h"
 #include "codec/json_bounds.h"
+#include "codec/json_tree.h"
 #include "codec/report_fields.h"
 #include "codec/turns.h"
 #include "text/json_writer.h"
@@ -25,8 +26,7 @@ constexpr std::size_t id_bytes_max = 256;
 
 /// Arguments, data: kept as the text they came as, or as their JSON text.
 std::string text_of(const json& value) {
-  return value.is_string() ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return value.is_string() ? value.get<std::string>() : compact(value);
 }
 
 Heartbeats read_beats(Fields& fields) {

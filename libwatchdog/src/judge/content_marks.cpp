@@ -346,19 +346,17 @@ std::size_t time_member_at(std::string_view text, std::size_t at) {
 /// States compare as texts, because a program writes them the same way each time. Ids and times
 /// that are part of the change stay: item 5 is not item 6.
 Marks marks_of_state(const Report& report) {
+  const auto& content = report.content;
   std::string what;
-  what.reserve(report.content.size());
-  bool says_something = false;
-  for (std::size_t at = 0; at < report.content.size();) {
-    const char c = report.content[at];
-    const auto skipped = c == '"' ? time_member_at(report.content, at) : 0;
-    if (skipped == 0) {
-      what += c;
-      says_something = says_something || is_word(c);
-    }
+  std::size_t copied = 0;
+  for (auto at = content.find('"'); at != std::string::npos; at = content.find('"', at)) {
+    const auto skipped = time_member_at(content, at);
+    if (skipped > 0) what.append(content, copied, at - copied);
     at += std::max<std::size_t>(skipped, 1);
+    if (skipped > 0) copied = at;
   }
-  if (!says_something) return {};  // it says when, not what
+  what.append(content, copied);
+  if (std::ranges::none_of(what, is_word)) return {};  // it says when, not what
   return {.identity = never_zero(combined(digest_of(report.name), digest_of(what))),
           .informative = what.size() >= state_informative_min};
 }

@@ -97,6 +97,7 @@ void bound(std::string& text, std::size_t bytes_max) {
 
 void redact_identifiers(auto&... texts) {
   const auto clean_one = [](std::string& text) {
+    if (text.empty()) return;  // most are
     if (auto clean = without_secrets(text, descriptive_mask)) text = std::move(*clean);
   };
   (clean_one(texts), ...);
@@ -253,7 +254,7 @@ std::string_view first_characters(std::string_view text, std::size_t chars_max) 
 
 void seal(Report& report, ContentLevel level) {
   const auto cut = [](std::string& text, std::size_t chars) {
-    text.resize(first_characters(text, chars).size());
+    if (text.size() > chars) text.resize(first_characters(text, chars).size());
   };
   // A secret that the cut would split must be seen whole: look a little beyond what is kept.
   constexpr std::size_t look_ahead = 4'096;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 namespace watchdog {
 namespace {
@@ -266,12 +267,25 @@ class Beginnings {
     for (std::size_t i = 0; i < shapes::all.size(); ++i) add(static_cast<std::uint16_t>(i));
   }
 
-  /// Of the three characters that end with `c`; `before` is that of the three that end before it.
-  [[nodiscard]] static constexpr Key key(Key before, char c) noexcept {
-    return (before << 5U | (static_cast<unsigned char>(c) & 31U)) & (key_max - 1);
+  /// Of the characters that end with `c`, of which the last three count; `before` is that of those
+  /// before.
+  [[nodiscard]] static constexpr Key longer(Key before, char c) noexcept {
+    return before << 5U | (static_cast<unsigned char>(c) & 31U);
   }
-  [[nodiscard]] bool has(Key key) const noexcept {
-    return (known_[key / 64] >> key % 64 & 1U) != 0;
+  [[nodiscard]] static constexpr Key key(Key whole) noexcept { return whole & (key_max - 1); }
+  /// Returns the first place from `at` on where a shape may show, and its key; the text's end:
+  /// none.
+  [[nodiscard]] std::pair<std::size_t, Key> find(std::string_view text,
+                                                 std::size_t at) const noexcept {
+    if (at + 2 >= text.size()) return {text.size(), 0};
+    Key longer_key = longer(longer(0, text[at]), text[at + 1]);
+    const char* next = text.data() + at + 2;
+    for (const char* const end = text.data() + text.size(); next != end; ++next) {
+      longer_key = longer(longer_key, *next);
+      if (has(key(longer_key)))
+        return {static_cast<std::size_t>(next - text.data()) - 2, key(longer_key)};
+    }
+    return {text.size(), 0};
   }
   /// Calls `look` with each shape until that returns true.
   template <class Look>
@@ -282,6 +296,10 @@ class Beginnings {
   }
 
  private:
+  [[nodiscard]] bool has(Key key) const noexcept {
+    return (known_[key / 64] >> key % 64 & 1U) != 0;
+  }
+
   struct Entry {
     std::uint16_t shape = 0;
     std::uint16_t next = 0;
@@ -302,7 +320,8 @@ class Beginnings {
                      std::string_view thirds) {
     for (const char first : firsts)
       for (const char second : seconds)
-        for (const char third : thirds) add(shape, key(key(key(0, first), second), third));
+        for (const char third : thirds)
+          add(shape, key(longer(longer(longer(0, first), second), third)));
   }
   constexpr void add(std::uint16_t shape, Key key) {
     if (first_[key] != 0 && entries_[first_[key]].shape == shape) return;
@@ -384,20 +403,17 @@ bool is_masked(std::string_view value) {
 
 std::vector<Stretch> well_known_secrets(std::string_view text) {
   std::vector<Stretch> all;
-  for (std::size_t at = 0; at + 2 < text.size(); ++at) {
-    auto key = Beginnings::key(Beginnings::key(0, text[at]), text[at + 1]);
-    for (; at + 2 < text.size(); ++at) {
-      key = Beginnings::key(key, text[at + 2]);
-      if (beginnings.has(key)) break;
-    }
-    if (at + 2 >= text.size()) break;
+  for (std::size_t from_here = 0; true;) {
+    const auto [at, key] = beginnings.find(text, from_here);
+    if (at == text.size()) break;
+    from_here = at + 1;
     if (const auto* found = covering(all, at); found != nullptr) {
-      at = found->end - 1;
+      from_here = found->end;
       continue;
     }
     const auto from = all.empty() || all.back().end > at ? 0 : all.back().end;
     Stretch found;
-    const bool is_there = beginnings.any_of(key, [&](const SecretShape& shape) {
+    const bool is_there = beginnings.any_of(key, [&, at = at](const SecretShape& shape) {
       found = secret_at(text, from, at, shape);
       return found.end > found.begin &&
              !is_masked(text.substr(found.begin, found.end - found.begin));

@@ -1,8 +1,14 @@
+// Text is written into a string that is longer than what was written: each appending to a string
+// costs as much as a short member. A string of plain characters, as nearly all are, is copied with
+// its quotes at once; any other is escaped on the side.
 #include "text/json_writer.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstring>
+#include <utility>
 
 #include "text/utf8.h"
 
@@ -37,64 +43,107 @@ void append_escaped(std::string& out, unsigned char c) {
 
 }  // namespace
 
+std::size_t plain_json_bytes(std::string_view text) noexcept {
+  constexpr std::uint64_t each = 0x0101010101010101U;
+  constexpr std::uint64_t highest = 0x80U * each;
+  // The highest bit of a byte is set if it is 0. A borrow may set it above such a byte as well.
+  const auto zeros = [](std::uint64_t word) { return (word - each) & ~word; };
+  const char* const end = text.data() + text.size();
+  const char* at = text.data();
+  for (std::uint64_t word = 0; static_cast<std::size_t>(end - at) >= sizeof word;
+       at += sizeof word) {
+    std::memcpy(&word, at, sizeof word);
+    const auto control = (word - 0x20U * each) & ~word;
+    const auto special = word | control | zeros(word ^ ('"' * each)) | zeros(word ^ ('\\' * each));
+    if ((special & highest) != 0) break;
+  }
+  const auto is_plain = [](unsigned char c) {
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+  };
+  while (at != end && is_plain(static_cast<unsigned char>(*at))) ++at;
+  return static_cast<std::size_t>(at - text.data());
+}
+
 void append_json_string(std::string& out, std::string_view text) {
   out += '"';
-  std::size_t copied = 0;
-  const auto copy_to = [&](std::size_t end) { out.append(text, copied, end - copied); };
-  for (std::size_t at = 0; at < text.size();) {
-    const auto c = static_cast<unsigned char>(text[at]);
-    if (c >= 0x20 && c < 0x80 && c != '"' && c != '\\') {
-      ++at;
-      continue;
-    }
-    if (c < 0x80) {
-      copy_to(at);
+  while (true) {
+    const auto plain = plain_json_bytes(text);
+    out.append(text.substr(0, plain));
+    text.remove_prefix(plain);
+    if (text.empty()) break;
+    const auto c = static_cast<unsigned char>(text.front());
+    const auto bytes = c < 0x80 ? 0 : character_bytes(text);
+    if (bytes > 0) {
+      out.append(text.substr(0, bytes));
+    } else if (c < 0x80) {
       append_escaped(out, c);
-      copied = ++at;
-      continue;
+    } else {
+      out += "\xEF\xBF\xBD";
     }
-    if (const auto bytes = character_bytes(text.substr(at)); bytes > 0) {
-      at += bytes;
-      continue;
-    }
-    copy_to(at);
-    out += "\xEF\xBF\xBD";
-    copied = ++at;
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
   }
-  copy_to(text.size());
   out += '"';
 }
 
-void JsonWriter::separate() {
-  if (comma_) text_ += ',';
+char* JsonWriter::room(std::size_t bytes) {
+  constexpr std::size_t least = 120;
+  if (text_.size() - used_ < bytes)
+    text_.resize(std::max(least, std::max(2 * text_.size(), used_ + bytes)));
+  return text_.data() + used_;
+}
+
+/// Appends what follows a comma if something was there.
+JsonWriter& JsonWriter::separated(std::string_view json) {
+  char* at = room(json.size() + 1);
+  *at = ',';
+  const std::size_t comma = comma_ ? 1 : 0;
+  json.copy(at + comma, json.size());
+  used_ += comma + json.size();
   comma_ = true;
+  return *this;
 }
 
 JsonWriter& JsonWriter::open(char bracket) {
-  separate();
-  text_ += bracket;
+  separated({&bracket, 1});
   comma_ = false;
   return *this;
 }
 
 JsonWriter& JsonWriter::close(char bracket) {
-  text_ += bracket;
+  *room(1) = bracket;
+  ++used_;
+  comma_ = true;
+  return *this;
+}
+
+/// Appends a text with its quotes, and after that a character, if there is one.
+JsonWriter& JsonWriter::string(std::string_view text, char after) {
+  if (plain_json_bytes(text) < text.size()) {
+    std::string escaped;
+    append_json_string(escaped, text);
+    if (after != 0) escaped += after;
+    return separated(escaped);
+  }
+  char* const begin = room(text.size() + 4);
+  char* at = begin;
+  if (comma_) *at++ = ',';
+  *at++ = '"';
+  at += text.copy(at, text.size());
+  *at++ = '"';
+  if (after != 0) *at++ = after;
+  used_ += static_cast<std::size_t>(at - begin);
   comma_ = true;
   return *this;
 }
 
 JsonWriter& JsonWriter::key(std::string_view name) {
-  separate();
-  append_json_string(text_, name);
-  text_ += ':';
+  string(name, ':');
   comma_ = false;
   return *this;
 }
 
 JsonWriter& JsonWriter::value(std::string_view text) {
-  separate();
-  append_json_string(text_, text);
-  return *this;
+  return string(text, 0);
 }
 
 JsonWriter& JsonWriter::value(bool yes) {
@@ -112,15 +161,21 @@ JsonWriter& JsonWriter::value(double number) {
 }
 
 JsonWriter& JsonWriter::integer(std::int64_t number) {
-  std::array<char, 24> digits{};
+  std::array<char, 24> digits;  // NOLINT(cppcoreguidelines-pro-type-member-init): written next
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
   return raw({digits.data(), static_cast<std::size_t>(end - digits.data())});
 }
 
 JsonWriter& JsonWriter::raw(std::string_view json) {
-  separate();
-  text_ += json;
-  return *this;
+  return separated(json);
+}
+
+std::string JsonWriter::finish() {
+  const auto used = std::exchange(used_, 0);
+  // Much of what is written is kept for long.
+  if (2 * used < text_.size()) return std::string(text_.data(), used);
+  text_.resize(used);
+  return std::exchange(text_, {});
 }
 
 std::string hexadecimal(std::uint64_t digest) {

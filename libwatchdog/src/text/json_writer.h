@@ -43,18 +43,27 @@ class JsonWriter {
     return key(name).value(content);
   }
 
-  [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  [[nodiscard]] std::string finish() { return std::move(text_); }
+  /// Valid until the next call.
+  [[nodiscard]] std::string_view text() const noexcept { return {text_.data(), used_}; }
+  /// Returns the text, and is empty then.
+  [[nodiscard]] std::string finish();
 
  private:
   JsonWriter& open(char bracket);
   JsonWriter& close(char bracket);
   JsonWriter& integer(std::int64_t number);
-  void separate();
+  JsonWriter& separated(std::string_view json);
+  JsonWriter& string(std::string_view text, char after);
+  /// Returns where `bytes` bytes may be written.
+  char* room(std::size_t bytes);
 
-  std::string text_;
+  std::string text_;      ///< Longer than what was written.
+  std::size_t used_ = 0;  ///< Written.
   bool comma_ = false;
 };
+
+/// Returns how many bytes at the beginning may be in a JSON string as they are and are ASCII.
+[[nodiscard]] std::size_t plain_json_bytes(std::string_view text) noexcept;
 
 /// Returns a digest as 16 digits, because some readers of JSON do not keep 64 bits of a number.
 [[nodiscard]] std::string hexadecimal(std::uint64_t digest);
