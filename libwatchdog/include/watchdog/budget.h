@@ -145,54 +145,12 @@ inline constexpr std::string_view subagent_step_progress =
 
 inline constexpr int budget_depth_max = 5;  ///< Budgets below each other, at most.
 
-/// Counts what a task uses. Thread-safe.
-///
-/// A child's use counts for its ancestors too. Each of its limits is the smaller of its own and
-/// what is left above at that moment, so a sibling's use counts. Every ancestor keeps one step back
-/// for its own final answer. A child must finalize, and is exhausted, as soon as an ancestor is.
-/// `low` and `warn` do not pass down.
-///
-/// Time is enforced for a child if it is for its parent, or if the child's own thresholds enforce
-/// it. A parent's duration bounds the child's only if both are enforced or neither is.
-class ExecutionBudget {
+/// The figures of a budget. Code that must not charge takes this instead of the budget.
+/// Thread-safe.
+class BudgetView {
  public:
-  /// Starts now. REQUIRES: the clock outlives it. A limit below 0, or NaN, counts as 0; one above
-  /// `budget_max` as that.
-  explicit ExecutionBudget(const Clock& clock, const BudgetLimits& limits = {},
-                           const BudgetThresholds& thresholds = {});
-  /// Creates the budget of a child task, with its parent's thresholds unless others are given. At
-  /// most `budget_depth_max` levels. Errors: `exhausted` (deeper). REQUIRES: `parent` is not null.
-  [[nodiscard]] static Result<std::shared_ptr<ExecutionBudget>> child(
-      const std::shared_ptr<ExecutionBudget>& parent, const BudgetLimits& limits,
-      const std::optional<BudgetThresholds>& thresholds = {});
-  ~ExecutionBudget();
-  ExecutionBudget(const ExecutionBudget&) = delete;
-  ExecutionBudget& operator=(const ExecutionBudget&) = delete;
-
-  /// Charges the budget and all ancestors, and returns the stage. Charges of 0 or less are ignored.
-  BudgetStage step();
-  /// Charges tokens, here and in the budgets above.
-  BudgetStage charge_tokens(std::int64_t count);
-  /// Charges a cost, here and in the budgets above.
-  BudgetStage charge_cost(double amount);
-  /// Charges one call, here and in the budgets above.
-  BudgetStage charge_tool_call();
-
-  /// Excludes the time of a wait (for a person, a quota, a stalled machine) here and in all
-  /// ancestors. Pairs nest; extra `resume` calls are ignored.
-  void pause();
-  /// Ends a pause.
-  void resume();
-
-  /// Raises the limit of every axis in `extra`. The only way to lower a stage. Errors: `invalid`
-  /// (nothing to add, or an axis without its own limit); then nothing changes.
-  [[nodiscard]] Result<void> extend(const BudgetLimits& extra);
-  /// Returns the number of extensions of this budget itself.
-  [[nodiscard]] std::int64_t extensions() const;
-
-  /// Called after each `step` taken here (not by children), on its thread, outside of any lock.
-  /// Null removes the listener.
-  void on_step(std::function<void(const BudgetFigures&)> listener);
+  BudgetView(const BudgetView&) = delete;
+  BudgetView& operator=(const BudgetView&) = delete;
 
   /// Returns the elapsed time without pauses.
   [[nodiscard]] std::int64_t elapsed_seconds() const;
@@ -225,6 +183,8 @@ class ExecutionBudget {
                                                          Millis floor = Millis{5'000}) const;
   /// Returns all figures at once.
   [[nodiscard]] BudgetFigures figures() const;
+  /// Returns the number of extensions of this budget itself.
+  [[nodiscard]] std::int64_t extensions() const;
   /// Returns the shares from which stages begin.
   [[nodiscard]] const BudgetThresholds& thresholds() const noexcept;
   /// Returns the number of budgets above it: 0 … `budget_depth_max`.
@@ -234,12 +194,62 @@ class ExecutionBudget {
   /// in the conversation.
   [[nodiscard]] std::string prompt_block() const { return watchdog::prompt_block(figures()); }
 
- private:
+ protected:
   struct State;
-  explicit ExecutionBudget(std::shared_ptr<State> state);
+  explicit BudgetView(std::shared_ptr<State> state);
+  ~BudgetView();
+  std::shared_ptr<State> state_;
+
+ private:
   /// Returns the axis that led to this stage or a later one, if it was reached.
   [[nodiscard]] std::optional<BudgetAxis> axis_from(BudgetStage stage) const;
-  std::shared_ptr<State> state_;
+};
+
+/// Counts what a task uses. Thread-safe.
+///
+/// A child's use counts for its ancestors too. Each of its limits is the smaller of its own and
+/// what is left above at that moment, so a sibling's use counts. Every ancestor keeps one step back
+/// for its own final answer. A child must finalize, and is exhausted, as soon as an ancestor is.
+/// `low` and `warn` do not pass down.
+///
+/// Time is enforced for a child if it is for its parent, or if the child's own thresholds enforce
+/// it. A parent's duration bounds the child's only if both are enforced or neither is.
+class ExecutionBudget : public BudgetView {
+ public:
+  /// Starts now. REQUIRES: the clock outlives it. A limit below 0, or NaN, counts as 0; one above
+  /// `budget_max` as that.
+  explicit ExecutionBudget(const Clock& clock, const BudgetLimits& limits = {},
+                           const BudgetThresholds& thresholds = {});
+  /// Creates the budget of a child task, with its parent's thresholds unless others are given. At
+  /// most `budget_depth_max` levels. Errors: `exhausted` (deeper). REQUIRES: `parent` is not null.
+  [[nodiscard]] static Result<std::shared_ptr<ExecutionBudget>> child(
+      const std::shared_ptr<ExecutionBudget>& parent, const BudgetLimits& limits,
+      const std::optional<BudgetThresholds>& thresholds = {});
+
+  /// Charges the budget and all ancestors, and returns the stage. Charges of 0 or less are ignored.
+  BudgetStage step();
+  /// Charges tokens, here and in the budgets above.
+  BudgetStage charge_tokens(std::int64_t count);
+  /// Charges a cost, here and in the budgets above.
+  BudgetStage charge_cost(double amount);
+  /// Charges one call, here and in the budgets above.
+  BudgetStage charge_tool_call();
+
+  /// Excludes the time of a wait (for a person, a quota, a stalled machine) here and in all
+  /// ancestors. Pairs nest; extra `resume` calls are ignored.
+  void pause();
+  /// Ends a pause.
+  void resume();
+
+  /// Raises the limit of every axis in `extra`. The only way to lower a stage. Errors: `invalid`
+  /// (nothing to add, or an axis without its own limit); then nothing changes.
+  [[nodiscard]] Result<void> extend(const BudgetLimits& extra);
+  /// Called after each `step` taken here (not by children), on its thread, outside of any lock.
+  /// Null removes the listener.
+  void on_step(std::function<void(const BudgetFigures&)> listener);
+
+ private:
+  explicit ExecutionBudget(std::shared_ptr<State> state);
 };
 
 }  // namespace watchdog

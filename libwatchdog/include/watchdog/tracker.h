@@ -41,42 +41,12 @@ struct Heartbeat {
 /// and why.
 enum class Advice : std::uint8_t { go_on, cancel };
 
-/// Reports of one session, stored in a file that other processes and a monitor read. The tracker
-/// never stops the agent. If a store cannot be opened, is full or vanishes, the log says so once.
-/// The reports then stay in memory; above 8 MiB the tracker reduces their contents to digests. A
-/// session that no store would accept (see `check`) is not recorded: the log says so once, and
-/// `flush` and every end fail at once with `invalid`. In a forked child all calls are no-ops that
-/// succeed, because SQLite does not survive a fork. A child that wants to report must first execute
-/// another program, or report over HTTP. Thread-safe.
-class ProgressTracker {
+/// The reports of a session while it runs. A part of an agent that must not end the session takes
+/// this instead of the tracker. Each function returns what the agent is asked to do. Thread-safe.
+class ProgressReporter {
  public:
-  /// The session to report, and its options. A plain value.
-  struct Config {
-    std::string session{};             ///< Empty: a new ULID.
-    SessionSpec spec{};                ///< Agent, task, labels, policy, content level.
-    std::filesystem::path database{};  ///< Empty: default_database().
-    bool sidecar = true;               ///< Send heartbeats of the process automatically.
-    /// The origin of the reports: the agent itself, unless this program reports for it.
-    ReportOrigin origin = ReportOrigin::agent;
-    /// How long the store may refuse before `flush` returns an error. It does not bound the run.
-    Millis refusal_max{5'000};
-    /// The clock; it must outlive the tracker.
-    const Clock* clock = &system_clock();
-    /// Receives a sentence when the store fails, and when it works again. Called from the tracker's
-    /// own thread. Default: standard error.
-    std::function<void(const std::string&)> log{};
-  };
-
-  ProgressTracker() : ProgressTracker(Config{}) {}
-  /// Starts or continues the session. Never fails: see the class.
-  explicit ProgressTracker(Config config);
-  /// Writes pending reports for at most `refusal_max`. It does not end the session.
-  ~ProgressTracker();
-  ProgressTracker(const ProgressTracker&) = delete;
-  ProgressTracker& operator=(const ProgressTracker&) = delete;
-
-  /// Returns the session's id.
-  [[nodiscard]] const std::string& session() const noexcept;
+  ProgressReporter(const ProgressReporter&) = delete;
+  ProgressReporter& operator=(const ProgressReporter&) = delete;
 
   /// Reports an iteration. Costs some tens of nanoseconds and never waits for the disk.
   Advice heartbeat(const Heartbeat& beat) noexcept;
@@ -110,6 +80,48 @@ class ProgressTracker {
   Advice idle();
   /// Reports anything else.
   Advice report(Report report);
+
+ protected:
+  struct State;
+  explicit ProgressReporter(std::shared_ptr<State> state);
+  ~ProgressReporter();
+  std::shared_ptr<State> state_;
+};
+
+/// Reports of one session, stored in a file that other processes and a monitor read. The tracker
+/// never stops the agent. If a store cannot be opened, is full or vanishes, the log says so once.
+/// The reports then stay in memory; above 8 MiB the tracker reduces their contents to digests. A
+/// session that no store would accept (see `check`) is not recorded: the log says so once, and
+/// `flush` and every end fail at once with `invalid`. In a forked child all calls are no-ops that
+/// succeed, because SQLite does not survive a fork. A child that wants to report must first execute
+/// another program, or report over HTTP. Thread-safe.
+class ProgressTracker : public ProgressReporter {
+ public:
+  /// The session to report, and its options. A plain value.
+  struct Config {
+    std::string session{};             ///< Empty: a new ULID.
+    SessionSpec spec{};                ///< Agent, task, labels, policy, content level.
+    std::filesystem::path database{};  ///< Empty: default_database().
+    bool sidecar = true;               ///< Send heartbeats of the process automatically.
+    /// The origin of the reports: the agent itself, unless this program reports for it.
+    ReportOrigin origin = ReportOrigin::agent;
+    /// How long the store may refuse before `flush` returns an error. It does not bound the run.
+    Millis refusal_max{5'000};
+    /// The clock; it must outlive the tracker.
+    const Clock* clock = &system_clock();
+    /// Receives a sentence when the store fails, and when it works again. Called from the tracker's
+    /// own thread. Default: standard error.
+    std::function<void(const std::string&)> log{};
+  };
+
+  ProgressTracker() : ProgressTracker(Config{}) {}
+  /// Starts or continues the session. Never fails: see the class.
+  explicit ProgressTracker(Config config);
+  /// Writes pending reports for at most `refusal_max`. It does not end the session.
+  ~ProgressTracker();
+
+  /// Returns the session's id.
+  [[nodiscard]] const std::string& session() const noexcept;
 
   /// Ends the session; returns when that is durable. Errors: `conflict` (it has ended already),
   /// `unavailable` (the store refused for `refusal_max`; the report stays queued), `invalid` (the
@@ -149,9 +161,7 @@ class ProgressTracker {
   [[nodiscard]] std::string progress() const;
 
  private:
-  struct State;
   class Writer;
-  std::shared_ptr<State> state_;
 };
 
 /// Checks that a session with these properties can be recorded. Errors: `invalid`, naming the
@@ -166,8 +176,8 @@ class ProgressTracker {
 class BudgetReporter {
  public:
   /// REQUIRES: both outlive it.
-  BudgetReporter(ProgressTracker& tracker, const ExecutionBudget& budget)
-      : tracker_(tracker), budget_(budget), extensions_said_(budget.extensions()) {}
+  BudgetReporter(ProgressReporter& reporter, const BudgetView& budget)
+      : reporter_(reporter), budget_(budget), extensions_said_(budget.extensions()) {}
 
   /// Call it after each step: reports `update`, then calls `warn`.
   void update();
@@ -184,8 +194,8 @@ class BudgetReporter {
  private:
   void report_figures(std::string_view name);
 
-  ProgressTracker& tracker_;
-  const ExecutionBudget& budget_;
+  ProgressReporter& reporter_;
+  const BudgetView& budget_;
   std::atomic<std::int64_t> extensions_said_ = 0;
   std::atomic<bool> low_said_ = false;
   std::atomic<bool> timeout_said_ = false;

@@ -172,7 +172,7 @@ std::optional<std::int64_t> remaining_seconds(const BudgetFigures& figures) {
   return std::chrono::ceil<std::chrono::seconds>(left).count();
 }
 
-struct ExecutionBudget::State {
+struct BudgetView::State {
   const Clock& clock;
   BudgetLimits limits;
   BudgetThresholds thresholds;
@@ -248,17 +248,18 @@ struct ExecutionBudget::State {
   }
 };
 
-ExecutionBudget::ExecutionBudget(std::shared_ptr<State> state) : state_(std::move(state)) {}
+BudgetView::BudgetView(std::shared_ptr<State> state) : state_(std::move(state)) {}
+BudgetView::~BudgetView() = default;
+
+ExecutionBudget::ExecutionBudget(std::shared_ptr<State> state) : BudgetView(std::move(state)) {}
 
 ExecutionBudget::ExecutionBudget(const Clock& clock, const BudgetLimits& limits,
                                  const BudgetThresholds& thresholds)
-    : state_(new State{.clock = clock,
-                       .limits = bounded(limits),
-                       .thresholds = thresholds,
-                       .parent = {},
-                       .tree = std::make_shared<Tree>()}) {}
-
-ExecutionBudget::~ExecutionBudget() = default;
+    : BudgetView(std::shared_ptr<State>(new State{.clock = clock,
+                                                  .limits = bounded(limits),
+                                                  .thresholds = thresholds,
+                                                  .parent = {},
+                                                  .tree = std::make_shared<Tree>()})) {}
 
 Result<std::shared_ptr<ExecutionBudget>> ExecutionBudget::child(
     const std::shared_ptr<ExecutionBudget>& parent, const BudgetLimits& limits,
@@ -356,7 +357,7 @@ Result<void> ExecutionBudget::extend(const BudgetLimits& extra) {
   return {};
 }
 
-std::int64_t ExecutionBudget::extensions() const {
+std::int64_t BudgetView::extensions() const {
   const std::lock_guard guard(state_->tree->mutex);
   return state_->own_extensions;
 }
@@ -366,34 +367,34 @@ void ExecutionBudget::on_step(std::function<void(const BudgetFigures&)> listener
   state_->listener = std::move(listener);
 }
 
-std::int64_t ExecutionBudget::elapsed_seconds() const {
+std::int64_t BudgetView::elapsed_seconds() const {
   return watchdog::elapsed_seconds(figures());
 }
 
-std::optional<std::int64_t> ExecutionBudget::remaining_seconds() const {
+std::optional<std::int64_t> BudgetView::remaining_seconds() const {
   return watchdog::remaining_seconds(figures());
 }
 
-double ExecutionBudget::time_percentage_used() const {
+double BudgetView::time_percentage_used() const {
   return 100 * share_used(figures(), BudgetAxis::time).value_or(0);
 }
 
-double ExecutionBudget::steps_percentage_used() const {
+double BudgetView::steps_percentage_used() const {
   return 100 * share_used(figures(), BudgetAxis::steps).value_or(0);
 }
 
-BudgetStage ExecutionBudget::stage() const {
+BudgetStage BudgetView::stage() const {
   const std::lock_guard guard(state_->tree->mutex);
   return state_->standing(state_->clock.since_boot()).stage;
 }
 
-std::optional<BudgetAxis> ExecutionBudget::axis_from(BudgetStage stage) const {
+std::optional<BudgetAxis> BudgetView::axis_from(BudgetStage stage) const {
   const std::lock_guard guard(state_->tree->mutex);
   const auto standing = state_->standing(state_->clock.since_boot());
   return standing.stage < stage ? std::nullopt : std::optional(standing.axis);
 }
 
-std::optional<Millis> ExecutionBudget::per_tool_remaining(Millis cap, Millis floor) const {
+std::optional<Millis> BudgetView::per_tool_remaining(Millis cap, Millis floor) const {
   const auto now = figures();
   if (now.stage == BudgetStage::exhausted) return std::nullopt;
   if (now.limits.tool_calls && now.tool_calls >= *now.limits.tool_calls) return std::nullopt;
@@ -402,16 +403,16 @@ std::optional<Millis> ExecutionBudget::per_tool_remaining(Millis cap, Millis flo
   return cap > Millis{0} ? std::min(cap, left) : left;
 }
 
-BudgetFigures ExecutionBudget::figures() const {
+BudgetFigures BudgetView::figures() const {
   const std::lock_guard guard(state_->tree->mutex);
   return state_->figures(state_->clock.since_boot());
 }
 
-const BudgetThresholds& ExecutionBudget::thresholds() const noexcept {
+const BudgetThresholds& BudgetView::thresholds() const noexcept {
   return state_->thresholds;
 }
 
-int ExecutionBudget::depth() const noexcept {
+int BudgetView::depth() const noexcept {
   return state_->depth;
 }
 

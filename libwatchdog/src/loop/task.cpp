@@ -26,7 +26,7 @@ void name_axis(Outcome& outcome, BudgetAxis axis) {
 }
 
 /// The axis whose end an outcome names; else, of an unfinished task, what is used up.
-std::optional<BudgetAxis> ending_axis(const Outcome& outcome, const ExecutionBudget& budget) {
+std::optional<BudgetAxis> ending_axis(const Outcome& outcome, const BudgetView& budget) {
   if (outcome.kind != OutcomeKind::incomplete) return std::nullopt;
   if (outcome.reason == reasons::budget_time) return BudgetAxis::time;
   if (outcome.reason == reasons::budget_exhausted) {
@@ -69,7 +69,7 @@ std::string mark_of(const BudgetFigures& figures, BudgetAxis axis, bool has_text
          (has_text ? "What it had so far follows.]\n" : "It had no result yet.]");
 }
 
-TaskResult finished(std::string session, TaskAnswer answer, const ExecutionBudget& budget) {
+TaskResult finished(std::string session, TaskAnswer answer, const BudgetView& budget) {
   TaskResult result{.session = std::move(session),
                     .outcome = with_subject(std::move(answer.outcome)),
                     .text = std::move(answer.text),

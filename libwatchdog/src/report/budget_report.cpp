@@ -14,7 +14,7 @@ Report budget_report(std::string_view name, const BudgetFigures& figures, std::s
 }
 
 void BudgetReporter::report_figures(std::string_view name) {
-  tracker_.report(budget_report(name, budget_.figures()));
+  reporter_.report(budget_report(name, budget_.figures()));
 }
 
 void BudgetReporter::update() {
@@ -31,7 +31,7 @@ void BudgetReporter::warn() {
   }
   const auto figures = budget_.figures();
   const auto say_once = [&](std::atomic<bool>& said, std::string_view name) {
-    if (!said.exchange(true)) tracker_.report(budget_report(name, figures));
+    if (!said.exchange(true)) reporter_.report(budget_report(name, figures));
   };
   if (figures.stage >= BudgetStage::warn) {
     say_once(low_said_, budget_reports::low_budget_warning);

@@ -27,6 +27,13 @@ Report make(ReportKind kind, std::string_view name, std::string_view content = {
   return report;
 }
 
+/// Fills in what the caller left to the tracker.
+ProgressTracker::Config filled_in(ProgressTracker::Config config) {
+  if (config.session.empty()) config.session = new_ulid(config.clock->wall());
+  if (config.database.empty()) config.database = default_database();
+  return config;
+}
+
 }  // namespace
 
 Result<void> check(const ProgressTracker::Config& config) {
@@ -36,10 +43,11 @@ Result<void> check(const ProgressTracker::Config& config) {
   return check(config.spec);
 }
 
-ProgressTracker::ProgressTracker(Config config) {
-  if (config.session.empty()) config.session = new_ulid(config.clock->wall());
-  if (config.database.empty()) config.database = default_database();
-  state_ = std::make_shared<State>(std::move(config));
+ProgressReporter::ProgressReporter(std::shared_ptr<State> state) : state_(std::move(state)) {}
+ProgressReporter::~ProgressReporter() = default;
+
+ProgressTracker::ProgressTracker(Config config)
+    : ProgressReporter(std::make_shared<State>(filled_in(std::move(config)))) {
   state_->thread = std::thread([state = state_] { Writer(state).run(); });
 }
 
@@ -67,7 +75,7 @@ const std::string& ProgressTracker::session() const noexcept {
   return state_->config.session;
 }
 
-Advice ProgressTracker::heartbeat(const Heartbeat& beat) noexcept {
+Advice ProgressReporter::heartbeat(const Heartbeat& beat) noexcept {
   State& state = *state_;
   if (state.forked()) return Advice::go_on;
   const auto now = state.boot_now();
@@ -94,32 +102,32 @@ Advice ProgressTracker::heartbeat(const Heartbeat& beat) noexcept {
   return state.advice();
 }
 
-Advice ProgressTracker::state_change(std::string_view type, std::string_view data) {
+Advice ProgressReporter::state_change(std::string_view type, std::string_view data) {
   return state_->say(make(ReportKind::state_change, type, data));
 }
 
-Advice ProgressTracker::tool_call(std::string_view tool, std::string_view arguments,
-                                  std::string_view call_id, std::optional<Millis> deadline) {
+Advice ProgressReporter::tool_call(std::string_view tool, std::string_view arguments,
+                                   std::string_view call_id, std::optional<Millis> deadline) {
   auto report = make(ReportKind::tool_call, tool, arguments, call_id);
   report.deadline = deadline;
   return state_->say(std::move(report));
 }
 
-Advice ProgressTracker::tool_result(std::string_view tool, std::string_view result,
-                                    std::string_view call_id) {
+Advice ProgressReporter::tool_result(std::string_view tool, std::string_view result,
+                                     std::string_view call_id) {
   return state_->say(make(ReportKind::tool_result, tool, result, call_id));
 }
 
-Advice ProgressTracker::tool_error(std::string_view tool, std::string_view error,
-                                   std::string_view call_id) {
+Advice ProgressReporter::tool_error(std::string_view tool, std::string_view error,
+                                    std::string_view call_id) {
   return state_->say(make(ReportKind::error, tool, error, call_id));
 }
 
-Advice ProgressTracker::message(std::string_view role, std::string_view text) {
+Advice ProgressReporter::message(std::string_view role, std::string_view text) {
   return state_->say(make(ReportKind::message, role, text));
 }
 
-Advice ProgressTracker::stream(std::string_view fragment) {
+Advice ProgressReporter::stream(std::string_view fragment) {
   State& state = *state_;
   if (state.forked()) return Advice::go_on;
   int hits = 0;
@@ -134,29 +142,29 @@ Advice ProgressTracker::stream(std::string_view fragment) {
   return state.advice();
 }
 
-Advice ProgressTracker::retry() {
+Advice ProgressReporter::retry() {
   return state_->say(make(ReportKind::retry, {}));
 }
 
-Advice ProgressTracker::user_input(std::string_view text) {
+Advice ProgressReporter::user_input(std::string_view text) {
   return state_->say(make(ReportKind::user_input, {}, text));
 }
 
-Advice ProgressTracker::wait_for(std::string_view what, std::string_view why) {
+Advice ProgressReporter::wait_for(std::string_view what, std::string_view why) {
   return state_->say(make(ReportKind::wait, what, why));
 }
 
-Advice ProgressTracker::wait_for(std::string_view what, std::string_view why, WallTime until) {
+Advice ProgressReporter::wait_for(std::string_view what, std::string_view why, WallTime until) {
   auto report = make(ReportKind::wait, what, why);
   report.until = until;
   return state_->say(std::move(report));
 }
 
-Advice ProgressTracker::idle() {
+Advice ProgressReporter::idle() {
   return state_->say(make(ReportKind::idle, {}));
 }
 
-Advice ProgressTracker::report(Report report) {
+Advice ProgressReporter::report(Report report) {
   return state_->say(std::move(report));
 }
 

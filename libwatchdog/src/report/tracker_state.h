@@ -35,8 +35,8 @@ inline constexpr std::size_t queue_reports_max = 100'000;
   return sizeof(Report) + text_bytes(report);
 }
 
-struct ProgressTracker::State {
-  explicit State(Config chosen)
+struct ProgressReporter::State {
+  explicit State(ProgressTracker::Config chosen)
       : config(std::move(chosen)), wake_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (auto allowed = check(config); !allowed) invalid = allowed.error();
     if (!invalid) policy = patched(Policy{}, config.spec.policy);
@@ -50,7 +50,7 @@ struct ProgressTracker::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  const Config config;
+  const ProgressTracker::Config config;
   std::optional<Error> invalid;  ///< Why every store would refuse the session. Set once.
   Policy policy;
   Description description;
