@@ -112,23 +112,22 @@ class Helper {
   /// Starts the supervisor and stays behind as its guard; returns in the supervisor only, or if
   /// none can be started: then this process has no guard.
   void guard() {
-    listen();
+    hear_signals();
+    adopt_descendants();
     void* const page =
-        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        mmap(nullptr, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED || signals_ < 0) return;
-    shared_ = new (page) Shared;
+    shared_leader_ = new (page) pid_t(0);
     const pid_t guard = getpid();
     const pid_t supervisor = fork();
     if (supervisor > 0) watch_over(supervisor);
     if (supervisor < 0) {
-      shared_ = nullptr;
+      shared_leader_ = nullptr;
       return;
     }
-    guard_ = guard;
     setpgid(0, 0);  // so that no signal to a group ends both
-    close(signals_);
-    listen();
-    if (getppid() != guard_) _exit(0);
+    adopt_descendants();
+    if (getppid() != guard) _exit(0);
   }
 
   /// True: started.
@@ -137,9 +136,11 @@ class Helper {
     while (order == Order::none) order = wait(-1);
     if (order != Order::start) return false;
     const pid_t self = getpid();
-    leader_ = signals_ < 0 ? -1 : fork();
+    // The child only prepares its own process and becomes another program. A copy of this one's
+    // memory would be made for nothing.
+    leader_ = signals_ < 0 ? -1 : vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
     if (leader_ == 0) become(options_, self);
-    if (shared_ != nullptr) shared_->leader = leader_;
+    if (shared_leader_ != nullptr) *shared_leader_ = leader_;
     if (leader_ < 0) send_message({.kind = Kind::no_process, .number = errno});
     leave_output();
     return leader_ > 0;
@@ -156,20 +157,14 @@ class Helper {
       if (order == Order::settle) done.number = name_survivors();
       if (order == Order::stop || !options_.leave) end_all(done);
     }
-    conclude(done);
+    send_message(done);
   }
 
  private:
   enum class Order { none, start, settle, stop };
 
-  /// The guard's knowledge of the supervisor.
-  struct Shared {
-    ExecMessage last{};  ///< `done`, once it is.
-    pid_t leader = 0;    ///< As long as it was not reaped.
-  };
-
-  /// From now on this process adopts, and hears of its children and of its parent's end.
-  void listen() {
+  /// Of this process, and of one that it forks.
+  void hear_signals() {
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -177,6 +172,10 @@ class Helper {
     sigemptyset(&heard);
     for (const int signal : {SIGCHLD, SIGTERM, SIGCONT}) sigaddset(&heard, signal);
     signals_ = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
+  }
+
+  /// From now on this process adopts, and hears of its parent's end.
+  static void adopt_descendants() {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     // A host that forked leaves the channel's other end open in its child. The thread that started
     // this waits for it as long as it runs, so the signal means just that the host is gone.
@@ -187,15 +186,6 @@ class Helper {
   static void leave_output() {
     dup2(STDIN_FILENO, STDOUT_FILENO);
     dup2(STDIN_FILENO, STDERR_FILENO);
-  }
-
-  /// The guard reports the end when nothing is left to reap.
-  void conclude(const ExecMessage& done) {
-    if (shared_ != nullptr && getppid() == guard_) {
-      shared_->last = done;
-    } else {
-      send_message(done);
-    }
   }
 
   [[noreturn]] void watch_over(pid_t supervisor) {
@@ -210,11 +200,7 @@ class Helper {
         if (signal.ssi_signo != SIGCHLD) kill(supervisor, static_cast<int>(signal.ssi_signo));
       }
     }
-    if (!WIFEXITED(status)) {
-      adopt();
-    } else if (shared_->last.kind == Kind::done) {
-      send_message(shared_->last);
-    }
+    if (!WIFEXITED(status)) adopt();
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 0);
   }
 
@@ -231,7 +217,7 @@ class Helper {
 
   /// The supervisor was killed. Its descendants are now below this process, and its leader dies.
   void adopt() {
-    leader_ = shared_->leader;
+    leader_ = *shared_leader_;
     ExecMessage done{.kind = Kind::done, .number = name_survivors()};
     kill_for_certain(done);
     done.killed = done.number - done.left;
@@ -253,7 +239,7 @@ class Helper {
       if (pid != leader_) continue;
       leader_ = 0;
       send_message({.kind = Kind::exited, .number = status});
-      if (shared_ != nullptr) shared_->leader = 0;
+      if (shared_leader_ != nullptr) *shared_leader_ = 0;
     }
   }
 
@@ -328,8 +314,8 @@ class Helper {
   int channel_ = exec_channel;
   int signals_ = -1;
   pid_t leader_ = 0;
-  pid_t guard_ = 0;
-  Shared* shared_ = nullptr;  ///< Between guard and supervisor; null: there is no guard.
+  /// Between guard and supervisor: as long as it was not reaped. Null: there is no guard.
+  pid_t* shared_leader_ = nullptr;
 };
 
 constexpr std::string_view usage =

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -296,7 +297,7 @@ ExecProcess::~ExecProcess() {
   if (!process_) return;
   order(ExecMessage::Kind::stop);
   channel_.reset();
-  reap();
+  reap(Millis{-1});
 }
 
 void ExecProcess::order(ExecMessage::Kind kind) const {
@@ -317,11 +318,12 @@ std::optional<ExecMessage> ExecProcess::message() {
   return std::nullopt;
 }
 
-void ExecProcess::kill() const {
-  syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
-}
-
-std::optional<int> ExecProcess::reap() {
+std::optional<int> ExecProcess::reap(Millis patience) {
+  pollfd ended{process_.get(), POLLIN, 0};
+  int found = -1;
+  do found = poll(&ended, 1, static_cast<int>(patience.count()));
+  while (found < 0 && errno == EINTR);
+  if (found <= 0) syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
   siginfo_t info{};
   int failed = -1;
   do failed = waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED);
