@@ -53,11 +53,23 @@ std::optional<Number> number_from(std::string_view text, int base = 10) {
 struct SocketRow {
   int own_port = 0;
   int other_port = 0;
-  std::string state;  ///< As proc(5) has it: "0A" listens.
-  std::string name;   ///< As a descriptor's link names it.
+  bool listens = false;
+  std::string_view number;  ///< A descriptor's link names it.
 };
 
-/// All TCP sockets of this network namespace.
+std::string socket_link(const SocketRow& row) {
+  return "socket:[" + std::string(row.number) + "]";
+}
+
+/// Removes the first word from the line, and returns it.
+std::string_view first_word(std::string_view& line) {
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  const auto word = line.substr(0, line.find(' '));
+  line.remove_prefix(word.size());
+  return word;
+}
+
+/// All TCP sockets of this network namespace. A busy machine has ten thousands of ended ones.
 template <class Visit>
 void each_socket(const Visit& visit) {
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
@@ -67,19 +79,19 @@ void each_socket(const Visit& visit) {
     while (std::getline(file, line)) {
       // proc(5): number, local address, remote address, state, queues, timer, retries, user,
       // timeout, inode.
-      std::istringstream fields(line);
-      std::array<std::string, 10> field;
-      for (auto& text : field) fields >> text;
-      const auto port = [&](const std::string& address) {
+      std::array<std::string_view, 10> field;
+      std::string_view rest = line;
+      for (auto& text : field) text = first_word(rest);
+      const auto port = [&](std::string_view address) {
         const auto colon = address.rfind(':');
-        if (colon == std::string::npos) return 0;
-        return number_from<int>(std::string_view(address).substr(colon + 1), 16).value_or(0);
+        if (colon == std::string_view::npos) return 0;
+        return number_from<int>(address.substr(colon + 1), 16).value_or(0);
       };
-      if (!fields || field[9] == "0") continue;  // nobody has it any more
+      if (field[9].empty() || field[9] == "0") continue;  // nobody has it any more
       visit(SocketRow{.own_port = port(field[1]),
                       .other_port = port(field[2]),
-                      .state = field[3],
-                      .name = "socket:[" + field[9] + "]"});
+                      .listens = field[3] == "0A",
+                      .number = field[9]});
     }
   }
 }
@@ -87,21 +99,9 @@ void each_socket(const Visit& visit) {
 /// The sockets that listen at a port.
 std::set<std::string> listeners_at(int port) {
   std::set<std::string> sockets;
-  each_socket([&](SocketRow row) {
-    if (row.state == "0A" && row.own_port == port) sockets.insert(std::move(row.name));
+  each_socket([&](const SocketRow& row) {
+    if (row.listens && row.own_port == port) sockets.insert(socket_link(row));
   });
-  return sockets;
-}
-
-/// The client's socket of a connection. Empty: there is none, or more than one has these ports.
-std::set<std::string> client_sockets(const ClientConnection& connection) {
-  std::set<std::string> sockets;
-  each_socket([&](SocketRow row) {
-    if (row.state != "0A" && row.own_port == connection.peer_port &&
-        row.other_port == connection.own_port)
-      sockets.insert(std::move(row.name));
-  });
-  if (sockets.size() > 1) sockets.clear();
   return sockets;
 }
 
@@ -212,6 +212,28 @@ bool is_loopback(std::string_view address) {
   return ip.is_loopback();
 }
 
+std::set<std::string> SocketOwners::sockets_of(const ClientConnection& connection) {
+  constexpr std::chrono::seconds seen_time{1};
+  const auto claim = [&]() -> std::set<std::string> {
+    auto found = seen_.extract(connection.peer_port);
+    if (found.empty() || found.mapped().empty()) return {};
+    return {std::move(found.mapped())};
+  };
+  const auto now = std::chrono::steady_clock::now();
+  if (connection.own_port == seen_port_ && now - seen_at_ < seen_time) {
+    if (auto found = claim(); !found.empty()) return found;
+  }
+  seen_.clear();
+  seen_port_ = connection.own_port;
+  seen_at_ = now;
+  each_socket([this](const SocketRow& row) {
+    if (row.listens || row.other_port != seen_port_) return;
+    const auto [at, is_new] = seen_.try_emplace(row.own_port, socket_link(row));
+    if (!is_new) at->second.clear();
+  });
+  return claim();
+}
+
 std::optional<ServerProcess> SocketOwners::find(const ClientConnection& connection) {
   constexpr std::size_t known_max = 64;
   if (connection.peer_port == 0 || !is_loopback(connection.peer)) return std::nullopt;
@@ -219,7 +241,7 @@ std::optional<ServerProcess> SocketOwners::find(const ClientConnection& connecti
   if (!allowance_.allows(std::chrono::steady_clock::now())) return std::nullopt;
   const auto began = thread_cpu();
   std::optional<ServerProcess> owner;
-  if (const auto sockets = client_sockets(connection); !sockets.empty()) {
+  if (const auto sockets = sockets_of(connection); !sockets.empty()) {
     std::vector<pid_t> known;
     for (const auto& process : known_) known.push_back(process.pid);
     owner = first_holder(known, sockets);

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "net/url.h"
@@ -64,8 +66,17 @@ class SocketOwners {
   [[nodiscard]] std::optional<ServerProcess> find(const ClientConnection& connection);
 
  private:
+  /// The client's socket of a connection. Empty: there is none, or more than one has these ports.
+  std::set<std::string> sockets_of(const ClientConnection& connection);
+
   std::mutex mutex_;
   std::vector<ServerProcess> known_;  ///< Found before, the latest last.
+  /// The client's ends of connections to one port, by their own, as the table of all sockets showed
+  /// them; each is used once. Empty name: more than one has this port. Many clients often connect
+  /// at once, and the table may be long.
+  std::unordered_map<int, std::string> seen_;
+  int seen_port_ = 0;
+  std::chrono::steady_clock::time_point seen_at_;
   SearchAllowance allowance_;
 };
 

@@ -50,13 +50,15 @@ http {
 """
 ANSWER = '{\\"choices\\":[{\\"message\\":{\\"role\\":\\"assistant\\",\\"content\\":\\"Something.\\"},\\"finish_reason\\":\\"stop\\"}]}'
 WRK = """
-wrk.method = "POST"
-wrk.body = '%s'
-wrk.headers["Content-Type"] = "application/json"
 function done(summary)
   local e = summary.errors
   print("done", summary.requests, summary.duration, e.connect + e.read + e.write + e.status + e.timeout)
 end
+"""
+WRK_POST = WRK + """
+wrk.method = "POST"
+wrk.body = '%s'
+wrk.headers["Content-Type"] = "application/json"
 """ % BODY.replace(b'"stream":true,', b"").decode()
 
 
@@ -149,30 +151,35 @@ class Bench:
 
     def rate(self):
         """Requests a second."""
-        script = self.work / "post.lua"
-        script.write_text(WRK)
+        scripts = {"/v1/chat/completions": self.work / "post.lua", "/v1/models": self.work / "get.lua"}
+        for script, text in zip(scripts.values(), (WRK_POST, WRK)):
+            script.write_text(text)
         back = free_port()
         command = self.nginx("back", back, f'return 200 "{ANSWER}";')
         behind = subprocess.Popen(["taskset", "-c", str(CLIENT_CORE), *command])
 
-        def load(port):
-            said = subprocess.run([tool("wrk"), "-t1", "-c32", f"-d{SECONDS}s", "-s", str(script), f"http://{HOST}:{port}/v1/chat/completions"],
+        def load(port, path):
+            said = subprocess.run([tool("wrk"), "-t1", "-c32", f"-d{SECONDS}s", "-s", str(scripts[path]), f"http://{HOST}:{port}{path}"],
                                   capture_output=True, text=True, check=True).stdout
             done = said[said.index("done"):].split()
             if int(done[3]):
                 raise Trouble(f"{done[3]} requests failed")
             return int(done[1]) / (int(done[2]) / 1e6)
 
-        ways = {"proxy_rate": "proxy_pass http://127.0.0.1:%d;" % back,
-                # With connections that are kept, which is not how nginx is set up unless somebody does.
-                "proxy_rate_kept": 'proxy_pass http://back; proxy_http_version 1.1; proxy_set_header Connection "";'}
+        plain = "proxy_pass http://127.0.0.1:%d;" % back
+        # With connections that are kept, which is not how nginx is set up unless somebody does.
+        kept = 'proxy_pass http://back; proxy_http_version 1.1; proxy_set_header Connection "";'
+        chat, models = scripts
+        # A request for a generation always has a connection of its own; only the others share some.
+        ways = [("proxy_rate", chat, plain, .5), ("proxy_rate_kept", chat, kept, None),
+                ("proxy_rate_get", models, plain, None), ("proxy_rate_get_kept", models, kept, .6)]
         try:
-            for name, does in ways.items():
+            for name, path, does, limit in ways:
                 port = free_port()
                 more = "upstream back { server 127.0.0.1:%d; keepalive 64; }" % back
                 with Server(self.nginx("front", port, does, more), port, self.work / "front"), self.proxy(back) as own:
-                    found = by_turns(lambda: load(own.port), lambda: load(port))
-                self.table.add(name, "/s", *found, at_least=.5 if name == "proxy_rate" else None)
+                    found = by_turns(lambda: load(own.port, path), lambda: load(port, path))
+                self.table.add(name, "/s", *found, at_least=limit)
         finally:
             behind.terminate()
             behind.wait()

@@ -18,7 +18,7 @@ import unittest
 
 import endless
 from server import Server, memory
-from upstream import Upstream, begin_events, chunk, more, respond
+from upstream import Upstream, begin_events, chunk, more, read_message, respond
 
 PROGRAM = sys.argv.pop(1)
 PATIENCE_S = 60
@@ -404,6 +404,44 @@ class ProxyTest(unittest.TestCase):
         self.assertEqual(re.findall(rb"HTTP/1.1 (\d+)", out), [b"200", b"200", b"204", b"200", b"200"])
         self.assertIn(b"Content-Length: 1000\r\n\r\nHTTP/1.1 204", out)
         self.assertTrue(out.endswith(b"/d"))
+
+    def test_only_requests_that_generate_nothing_share_a_connection(self):
+        opened, left = [], queue.Queue()
+
+        def answer(connection, head, body):
+            opened.append(connection)
+            number = b"%d" % len(opened)
+            with contextlib.suppress(EOFError):
+                while True:
+                    respond(connection, number)
+                    read_message(connection)
+            left.put(number)
+
+        self.begin(answer)
+        models, chat = get(b"/v1/models"), post(b"/v1/chat/completions", CHAT)
+        asked = [models, get(b"/health"), chat, post(b"/v1/other", b"{}"), models, chat, models]
+        self.assertEqual([self.response(one)[2] for one in asked], [b"1", b"1", b"2", b"3", b"1", b"4", b"1"])
+        # The others close with their answer, and this one when nobody uses it.
+        self.assertEqual(sorted(left.get(timeout=PATIENCE_S) for _ in range(4)), [b"1", b"2", b"3", b"4"])
+        self.assertEqual(self.response(models)[2], b"5")
+
+    def test_a_request_on_a_kept_connection_goes_again_only_before_its_answer(self):
+        seen = []
+
+        def answer(connection, head, body):
+            seen.append(head.split()[1])
+            respond(connection, b"whole")
+            head, _ = read_message(connection)  # the second on this connection
+            seen.append(head.split()[1])
+            if head.split()[1] == b"/cut":
+                connection.sendall(b"HTTP/1.1 2")
+
+        self.begin(answer)
+        self.assertEqual(self.response(get(b"/a"))[2], b"whole")
+        self.assertEqual(self.response(get(b"/b"))[2], b"whole")
+        self.assertEqual(seen, [b"/a", b"/b", b"/b"])
+        self.assertEqual(self.response(get(b"/cut"))[0], 502)
+        self.assertEqual(seen[3:], [b"/cut"])
 
     def test_a_client_that_wants_to_be_asked_for_its_body_is(self):
         self.begin(lambda connection, head, body: respond(connection, body))

@@ -52,6 +52,23 @@ Result<void> identity_from(asio::ssl::context& context, const TlsFiles& files) {
 
 }  // namespace
 
+std::shared_ptr<UpstreamConnection> ServerLink::claim_kept() {
+  while (!kept.empty()) {
+    auto connection = std::move(kept.back().connection);
+    kept.pop_back();
+    if (connection->is_quiet()) return connection;
+  }
+  return nullptr;
+}
+
+void ServerLink::keep(std::shared_ptr<UpstreamConnection> connection) {
+  if (kept.size() < kept_max) kept.push_back({std::move(connection), ProxyClock::now()});
+}
+
+void ServerLink::close_kept(ProxyClock::time_point before) {
+  std::erase_if(kept, [before](const Kept& one) { return one.since <= before; });
+}
+
 Result<void> Proxy::State::open() {
   LinkError error;
   const auto ip = asio::ip::make_address(options.address, error);
@@ -121,6 +138,7 @@ void Proxy::State::admit(LinkSocket socket) {
 
 void Proxy::State::tick_all() {
   const auto now = ProxyClock::now();
+  for (auto& server : servers) server.close_kept(now - ServerLink::kept_time);
   const auto open = connections;  // closing one erases it
   for (const auto& connection : open) {
     try {

@@ -3,6 +3,7 @@
 // on the proxy's thread; a callback of an exchange that has ended does nothing.
 #include "proxy/connection/proxy_connection.h"
 
+#include <boost/asio/post.hpp>
 #include <boost/beast/http/rfc7230.hpp>
 #include <utility>
 
@@ -32,6 +33,7 @@ std::string spoken_seconds(Millis time) {
 
 void ProxyConnection::begin() {
   client_->tune();
+  client_->watch_peer();
   peer_ = client_->peer();
   peer_port_ = client_->peer_port();
   own_port_ = client_->own_port();
@@ -49,6 +51,8 @@ void ProxyConnection::tick(ProxyClock::time_point now) {
   const bool owes = !exchange_ || !exchange_->began || (reading_ && !request_->is_done());
   if (owes && now >= expires_) return client_left();
   if (!exchange_ || !exchange_->began || exchange_->over) return;
+  if (exchange_->connected)
+    exchange_->up->watch_peer();  // an answer that takes a second may take long
   // One look may be wrong, where several servers share an address; the looks since agree.
   const auto& lost = exchange_->lost_at;
   if (lost && now - *lost >= looks_to_be_sure * proxy_->options.settings.look_every) {
@@ -110,7 +114,11 @@ void ProxyConnection::next_request() {
   request_->header_limit(static_cast<std::uint32_t>(proxy_->options.limits.header_bytes_max));
   request_->body_limit(boost::none);
   expect(proxy_->options.limits.idle_seconds_max);
-  got_bytes();
+  if (client_bytes_.empty()) return want_bytes();
+  // Not from here: each of many requests sent ahead would then run within the one before.
+  asio::post(proxy_->context, [go_on = on_done([](Self self, const LinkError&, std::size_t) {
+                                 if (!self->closed_) self->got_bytes();
+                               })] { go_on({}, 0); });
 }
 
 void ProxyConnection::want_bytes() {
@@ -176,7 +184,8 @@ bool ProxyConnection::accept_head() {
     return false;
   }
   if (http::token_list(head[http::field::expect]).exists("100-continue"))
-    to_client("HTTP/1.1 100 Continue\r\n\r\n");
+    out_ += "HTTP/1.1 100 Continue\r\n\r\n";
+  flush({});
   return true;
 }
 
@@ -223,11 +232,6 @@ void ProxyConnection::accept_body() {
   request_->is_done() ? pass_on(true) : want_bytes();
 }
 
-void ProxyConnection::to_client(std::string bytes) {
-  out_ += bytes;
-  if (!writing_) flush({});
-}
-
 void ProxyConnection::flush(std::function<void(Self)> then) {
   if (then) then_ = std::move(then);
   if (writing_ || closed_) return;
@@ -267,12 +271,13 @@ void ProxyConnection::feed_client(ProxyClock::time_point now_time) {
   if (sent.head) {
     now.head_sent = now.head_is_ours = true;
     frame_freely();
-    to_client(answer_head(200, "OK",
-                          {{"Content-Type", std::string(answer_type(now.api, now.streams))},
-                           {"Cache-Control", "no-cache"}},
-                          now.framing, !now.keeps));
+    out_ += answer_head(200, "OK",
+                        {{"Content-Type", std::string(answer_type(now.api, now.streams))},
+                         {"Cache-Control", "no-cache"}},
+                        now.framing, !now.keeps);
   }
   send_body(sent.bytes);
+  flush({});
 }
 
 void ProxyConnection::fail(int status, std::string_view type, const std::string& message,
@@ -286,7 +291,7 @@ void ProxyConnection::fail(int status, std::string_view type, const std::string&
     answer_last(status, body);
   } else if (readable || (now.head_is_ours && !now.body_came)) {
     send_body(now.streams ? error_in_stream(now.api, body) : body);
-    if (now.framing.kind == Framing::Kind::chunks) to_client(std::string(last_chunk));
+    if (now.framing.kind == Framing::Kind::chunks) out_ += last_chunk;
     now.keeps = now.keeps && request_->is_done();
     leave_or_go_on();
   } else {

@@ -44,7 +44,8 @@ struct OpenExchange {
   bool chunks_up = false;  ///< The rest of the body goes up in chunks.
   bool began = false;      ///< It was reported.
   bool connected = false;
-  bool uploaded = false;  ///< All of it is with the server.
+  bool is_reused = false;  ///< The connection to the server was an earlier request's.
+  bool uploaded = false;   ///< All of it is with the server.
   bool uploading = false;
 
   ServerLink* server = nullptr;
@@ -118,7 +119,12 @@ class ProxyConnection final : public OpenConnection,
 
   /// The body that asks llama.cpp how far the prompt is read; empty: it stays as it is.
   std::string asking_for_progress(std::string_view asked);
+
+  /// True for a request that changes nothing and generates nothing: it may use a connection of an
+  /// earlier one, and leave its own.
+  [[nodiscard]] bool shares_connection() const;
   void connect();
+  void connect_anew();
   void connect_to(const std::vector<boost::asio::ip::tcp::endpoint>& addresses);
   void cannot_connect(const std::string& why);
   void send_request();
@@ -139,6 +145,7 @@ class ProxyConnection final : public OpenConnection,
   [[nodiscard]] bool contradicts() const;
   void accept_piece(std::string piece);
   void update_prober();
+  /// Adds to what is to be sent.
   void send_body(std::string_view bytes);
   void answer_over();
 
@@ -153,9 +160,7 @@ class ProxyConnection final : public OpenConnection,
   void observe_tunnel(std::size_t bytes);
 
   // -- to the client
-  void to_client(std::string bytes);
-
-  /// Sends what is to be sent; `then` when it is gone.
+  /// Sends `out_`; `then` when it is gone.
   void flush(std::function<void(Self)> then);
   void feed_client(ProxyClock::time_point now_time);
 
@@ -185,7 +190,8 @@ class ProxyConnection final : public OpenConnection,
     // The link must outlive what it does.
     return on_done([id = exchange_->id, link = exchange_->up, then = std::move(then)](
                        Self self, const LinkError& error, std::size_t bytes) {
-      if (self->is_under_way(id)) then(std::move(self), error, bytes);
+      if (self->is_under_way(id) && self->exchange_->up == link)
+        then(std::move(self), error, bytes);
     });
   }
 

@@ -45,9 +45,26 @@ class OpenConnection {
 };
 
 struct ServerLink {
+  /// Longer unused, or more of them, could take a small server's last threads.
+  static constexpr std::chrono::seconds kept_time{2};
+  static constexpr std::size_t kept_max = 32;
+
+  /// A connection that no request uses.
+  struct Kept {
+    std::shared_ptr<UpstreamConnection> connection;
+    ProxyClock::time_point since;
+  };
+
   Upstream upstream;
   std::optional<boost::asio::ssl::context> trust;  ///< Of TLS.
   std::unique_ptr<Prober> prober;                  ///< Null: it is not looked at.
+  std::vector<Kept> kept{};                        ///< The newest last.
+
+  /// Returns a kept connection that the server has not closed, or null.
+  std::shared_ptr<UpstreamConnection> claim_kept();
+  void keep(std::shared_ptr<UpstreamConnection> connection);
+  /// Closes those that were kept before.
+  void close_kept(ProxyClock::time_point before);
 };
 
 struct Proxy::State : std::enable_shared_from_this<Proxy::State> {

@@ -1,11 +1,17 @@
+// Connects and writes at once where that does not wait, and else through the context. The caller
+// gets success inside its call, and an error always later: so it can finish what it was doing. A
+// connection within this machine exists when connect(2) returns, though that says EINPROGRESS.
 #include "proxy/connection/upstream_connection.h"
 
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-#include <boost/asio/connect.hpp>
+#include <algorithm>
+#include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
+#include <cerrno>
+#include <utility>
 
 namespace watchdog::monitor {
 namespace {
@@ -19,10 +25,51 @@ constexpr int probes_max = 10;
 
 }  // namespace
 
-void UpstreamConnection::connect(const std::vector<asio::ip::tcp::endpoint>& addresses, Done done) {
-  asio::async_connect(
-      socket_, addresses,
-      [done = std::move(done)](const LinkError& error, const auto&) { done(error, 0); });
+UpstreamConnection::UpstreamConnection(LinkSocket socket) : socket_(std::move(socket)) {
+  LinkError ignored;
+  if (socket_.is_open()) socket_.non_blocking(true, ignored);
+}
+
+void UpstreamConnection::connect(std::vector<asio::ip::tcp::endpoint> addresses, Done done) {
+  addresses_ = std::move(addresses);
+  connect_next(asio::error::host_not_found, std::move(done));
+}
+
+void UpstreamConnection::connect_next(LinkError error, Done done) {
+  while (!addresses_.empty()) {
+    const auto address = addresses_.front();
+    addresses_.erase(addresses_.begin());
+    LinkError ignored;
+    socket_.close(ignored);
+    socket_.open(address.protocol(), error);
+    if (!error) socket_.non_blocking(true, error);
+    if (error) continue;
+    const bool is_under_way = ::connect(socket_.native_handle(), address.data(),
+                                        static_cast<socklen_t>(address.size())) == 0 ||
+                              errno == EINPROGRESS;
+    if (!is_under_way) {
+      error.assign(errno, asio::error::get_system_category());
+      continue;
+    }
+    // On the same machine it is connected already.
+    if (peer_port() != 0) return done({}, 0);
+    return socket_.async_wait(LinkSocket::wait_write,
+                              [this, done = std::move(done)](LinkError failed) mutable {
+                                if (!failed) failed = pending_error();
+                                if (!failed || failed == asio::error::operation_aborted)
+                                  return done(failed, 0);
+                                connect_next(failed, std::move(done));
+                              });
+  }
+  asio::post(socket_.get_executor(), [done = std::move(done), error] { done(error, 0); });
+}
+
+LinkError UpstreamConnection::pending_error() {
+  int number = 0;
+  socklen_t size = sizeof number;
+  if (getsockopt(socket_.native_handle(), SOL_SOCKET, SO_ERROR, &number, &size) != 0)
+    number = errno;
+  return {number, asio::error::get_system_category()};
 }
 
 void UpstreamConnection::begin_tls_as_server(asio::ssl::context& context, Done done) {
@@ -56,6 +103,11 @@ std::string UpstreamConnection::distrust() {
 void UpstreamConnection::tune() {
   LinkError ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+}
+
+void UpstreamConnection::watch_peer() {
+  if (std::exchange(is_watched_, true)) return;
+  LinkError ignored;
   socket_.set_option(asio::socket_base::keep_alive(true), ignored);
   const auto set = [&](int option, int value) {
     setsockopt(socket_.native_handle(), IPPROTO_TCP, option, &value, sizeof value);
@@ -63,6 +115,13 @@ void UpstreamConnection::tune() {
   set(TCP_KEEPIDLE, silent_seconds);
   set(TCP_KEEPINTVL, probe_seconds);
   set(TCP_KEEPCNT, probes_max);
+}
+
+bool UpstreamConnection::is_quiet() {
+  char byte = 0;
+  const auto count = recv(socket_.native_handle(), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
+  // With TLS it may be a ticket for a later session.
+  return count > 0 ? tls_.has_value() : count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
 std::string UpstreamConnection::peer() const {
@@ -88,9 +147,19 @@ void UpstreamConnection::read(asio::mutable_buffer into, Done done) {
        : socket_.async_read_some(into, std::move(done));
 }
 
-void UpstreamConnection::write(const std::array<asio::const_buffer, 2>& pieces, Done done) {
-  tls_ ? asio::async_write(*tls_, pieces, std::move(done))
-       : asio::async_write(socket_, pieces, std::move(done));
+void UpstreamConnection::write(std::array<asio::const_buffer, 2> pieces, Done done) {
+  if (tls_) return asio::async_write(*tls_, pieces, std::move(done));
+  LinkError error;
+  auto sent = socket_.write_some(pieces, error);
+  const auto bytes = asio::buffer_size(pieces);
+  if (!error && sent == bytes) return done({}, bytes);
+  if (error) sent = 0;  // if it is more than a lack of room, it comes again
+  for (auto& piece : pieces) {
+    const auto part = std::min(sent, piece.size());
+    piece += part;
+    sent -= part;
+  }
+  asio::async_write(socket_, pieces, std::move(done));
 }
 
 void UpstreamConnection::end_writing() {

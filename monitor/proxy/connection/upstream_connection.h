@@ -25,27 +25,31 @@ class UpstreamConnection {
  public:
   using Done = std::function<void(const LinkError&, std::size_t bytes)>;
 
-  explicit UpstreamConnection(LinkSocket socket) : socket_(std::move(socket)) {}
+  explicit UpstreamConnection(LinkSocket socket);
 
-  /// To one of these addresses, the first that answers; a peer that vanishes without a word is
-  /// noticed within some minutes.
-  void connect(const std::vector<boost::asio::ip::tcp::endpoint>& addresses, Done done);
+  /// To one of these addresses, the first that answers. `done` may be called before this returns,
+  /// but never with an error.
+  void connect(std::vector<boost::asio::ip::tcp::endpoint> addresses, Done done);
   /// The handshakes of either side. Of a server's certificate `host` must be the name.
   void begin_tls_as_server(boost::asio::ssl::context& context, Done done);
   void begin_tls_as_client(boost::asio::ssl::context& context, const std::string& host, Done done);
   /// Returns why the server is not trusted; empty: it is, or there is no TLS.
   [[nodiscard]] std::string distrust();
 
-  /// Sends small pieces at once, and finds out when the peer has vanished.
+  /// Sends small pieces at once.
   void tune();
+  /// From now on a peer that vanishes without a word is noticed within some minutes.
+  void watch_peer();
+  /// True if the peer has sent nothing that was not read, and no end.
+  [[nodiscard]] bool is_quiet();
   [[nodiscard]] std::string peer() const;
   [[nodiscard]] std::uint16_t peer_port() const;  ///< 0: it is gone.
   [[nodiscard]] std::uint16_t own_port() const;   ///< Likewise.
 
   /// Reads what is available, at least one byte.
   void read(boost::asio::mutable_buffer into, Done done);
-  /// All of it.
-  void write(const std::array<boost::asio::const_buffer, 2>& pieces, Done done);
+  /// All of it. `done` may be called before this returns, but never with an error.
+  void write(std::array<boost::asio::const_buffer, 2> pieces, Done done);
   /// Says that nothing more comes; what the peer still sends can be read. With TLS it closes.
   void end_writing();
   /// Operations under way end with an error.
@@ -54,7 +58,12 @@ class UpstreamConnection {
   void reset();
 
  private:
+  void connect_next(LinkError error, Done done);
+  [[nodiscard]] LinkError pending_error();
+
   LinkSocket socket_;
+  std::vector<boost::asio::ip::tcp::endpoint> addresses_;  ///< Not tried yet.
+  bool is_watched_ = false;
   std::optional<boost::asio::ssl::stream<LinkSocket&>> tls_;
 };
 

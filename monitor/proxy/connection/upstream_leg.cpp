@@ -174,8 +174,24 @@ std::string ProxyConnection::asking_for_progress(std::string_view asked) {
   return with_member(*now.whole, "\"return_progress\":true");
 }
 
+bool ProxyConnection::shares_connection() const {
+  const auto& now = *exchange_;
+  const auto method = request_->get().method();
+  return (method == http::verb::get || method == http::verb::head) && !now.is_tunnel &&
+         !generates(now.api) && now.uploaded && now.body.empty() && !now.whole;
+}
+
 void ProxyConnection::connect() {
   auto& now = *exchange_;
+  if (shares_connection()) now.up = now.server->claim_kept();
+  if (!now.up) return connect_anew();
+  now.is_reused = true;
+  send_request();
+}
+
+void ProxyConnection::connect_anew() {
+  auto& now = *exchange_;
+  now.is_reused = now.connected = false;
   now.up = std::make_shared<UpstreamConnection>(LinkSocket(proxy_->context));
   const auto& url = now.server->upstream.url;
   LinkError error;
@@ -238,7 +254,7 @@ void ProxyConnection::send_request() {
   now.up->write({asio::buffer(now.up_wire), asio::buffer(*body)},
                 guarded([body](Self self, const LinkError& error, std::size_t) {
                   self->exchange_->uploading = false;
-                  self->exchange_->up_wire.clear();
+                  if (!self->exchange_->is_reused) self->exchange_->up_wire.clear();
                   self->exchange_->whole.reset();
                   self->release_body();
                   // A server may answer and close before it has read everything.
@@ -365,7 +381,7 @@ void ProxyConnection::answer_began() {
     frame_freely();
   }
   const bool last = !now.keeps || now.framing.kind == Framing::Kind::close;
-  to_client(answer_head(status, view(head.reason()), headers_of(head), now.framing, last));
+  out_ += answer_head(status, view(head.reason()), headers_of(head), now.framing, last);
 }
 
 void ProxyConnection::frame_freely() {
@@ -412,8 +428,11 @@ void ProxyConnection::update_prober() {
 
 void ProxyConnection::send_body(std::string_view bytes) {
   if (bytes.empty() || exchange_->framing.kind == Framing::Kind::none) return;
-  exchange_->framing.kind == Framing::Kind::chunks ? to_client(chunk_of(bytes))
-                                                   : to_client(std::string(bytes));
+  if (exchange_->framing.kind == Framing::Kind::chunks) {
+    out_ += chunk_of(bytes);
+  } else {
+    out_ += bytes;
+  }
 }
 
 void ProxyConnection::answer_over() {
@@ -423,7 +442,9 @@ void ProxyConnection::answer_over() {
   } else {
     send_body(now.filter.rest());
   }
-  if (now.framing.kind == Framing::Kind::chunks) to_client(std::string(last_chunk));
+  if (now.framing.kind == Framing::Kind::chunks) out_ += last_chunk;
+  if (shares_connection() && !now.uploading && now.up_bytes.empty() && now.answer->keep_alive())
+    now.server->keep(std::exchange(now.up, nullptr));
   end(ExchangeEnded::How::answered, "");
   leave_or_go_on();
 }
@@ -490,6 +511,11 @@ void ProxyConnection::observe_tunnel(std::size_t bytes) {
 
 void ProxyConnection::server_left(const LinkError& error) {
   auto& now = *exchange_;
+  if (now.is_reused && !now.answer->got_some() && now.up_bytes.empty() && now.interim == 0) {
+    // The server closed the connection when this request was on its way.
+    now.up->close();
+    return connect_anew();
+  }
   LinkError ended;
   if (error == asio::error::eof && now.answer->is_header_done()) now.answer->put_eof(ended);
   if (error == asio::error::eof && !ended && now.answer->is_done()) {
