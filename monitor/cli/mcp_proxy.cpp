@@ -135,7 +135,7 @@ Result<Headers> headers_of(const std::vector<std::string>& lines) {
     auto value = line.substr(begin);
     if (const auto variable = value.rfind('$'); variable != std::string::npos)
       value = value.substr(0, variable) + environment(value.substr(variable + 1).c_str());
-    const auto is_control = [](char letter) { return letter >= 0 && letter < ' '; };
+    const auto is_control = [](unsigned char letter) { return letter < ' '; };
     if (std::ranges::any_of(name + value, is_control))
       return Error{ErrorCode::invalid, "--header must not have control characters"};
     headers.emplace_back(name, value);
