@@ -78,6 +78,7 @@ const Set shared_with_monitor = {
     "store/event_row.h",
     "store/lock.h",
     "store/place.h",
+    "store/memory_count.h",
     "store/retention.h",
     "store/server.h",
     "store/store.h",

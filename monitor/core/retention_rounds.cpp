@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/spare_memory.h"
 #include "store/retention.h"
 #include "store/sharing.h"
 
@@ -51,6 +52,10 @@ Result<void> RetentionRounds::step(Store& store, Observer& observer) {
   if (!more) return more.error();
   observer.forget(RetentionActs(store).drain_dropped());
   under_way_ = *more || abandoning_;
+  if (!under_way_ && !too_large) {
+    RetentionActs(store).shed_memory();
+    return_spare_memory();
+  }
   // Between two pieces others get their turn.
   const auto pause = too_large ? Millis{0} : piece_every;
   next_ = now + (under_way_ ? pause : too_large ? room_every : round_every);

@@ -20,12 +20,14 @@
 #include "core/query_thread.h"
 #include "core/retention_rounds.h"
 #include "core/row_pace.h"
+#include "core/spare_memory.h"
 #include "core/store_queue.h"
 #include "core/summary.h"
 #include "ingest/joiner.h"
 #include "privacy/content.h"
 #include "store/alert_acts.h"
 #include "store/change_notifier.h"
+#include "store/memory_count.h"
 #include "store/retention.h"
 #include "store/sharing.h"
 #include "store/transition_reader.h"
@@ -120,6 +122,8 @@ struct StoreThread::State {
     if (!started) return started.error();
     // An erasure that a crash cut off is finished by the next judge.
     if (auto finished = store.erase({}); !finished) options.log(finished.error().message);
+    RetentionActs(store).shed_memory();
+    return_spare_memory();
     const std::lock_guard guard(mutex);
     seen = std::move(*started);
     tick_offset = store.now() - Instant{system_clock().since_boot()};
@@ -409,6 +413,8 @@ struct StoreThread::State {
 StoreThread::StoreThread(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Result<std::unique_ptr<StoreThread>> StoreThread::start(Options options) {
+  keep_spare_memory();
+  count_no_memory();
   auto store = Store::open({.database = options.database});
   if (!store) return store.error();
   auto state = std::make_unique<State>(std::move(options), std::move(*store));

@@ -363,10 +363,13 @@ class Conversation final : public Connection,
     phase_ = Phase::writing;  // bounded: the client may not read
     expires_ = SteadyClock::now() + std::chrono::seconds(server_->limits.request_seconds_max);
     const auto buffers = put_on_the_wire(std::move(response), keep_alive_);
-    asio::async_write(socket_, buffers, then([](Conversation& self, beast::error_code error) {
-                        self.release_body();
-                        error || !self.keep_alive_ ? self.finish() : self.read();
-                      }));
+    auto written = then([](Conversation& self, beast::error_code error) {
+      self.release_body();
+      error || !self.keep_alive_ ? self.finish() : self.read();
+    });
+    // One buffer costs the kernel less than a list.
+    long_body_.empty() ? asio::async_write(socket_, buffers.front(), std::move(written))
+                       : asio::async_write(socket_, buffers, std::move(written));
   }
 
   std::array<asio::const_buffer, 2> put_on_the_wire(Response response, bool keep_alive) {

@@ -412,7 +412,7 @@ class Bench:
                 return 1e6 * float(said.stdout)
 
             found = by_turns(through_monitor, bare)
-        self.table.add("http_ndjson", "us", *found, at_most=2)
+        self.table.add("http_ndjson", "us", *found, at_most=1.4)
 
     # --- log records of OpenTelemetry ---
 

@@ -73,6 +73,16 @@ TEST_F(RetentionTest, dead_session_goes_from_file_and_memory_and_its_key_is_not_
   EXPECT_GT(say(store, "t", {change()})->key, key);
 }
 
+TEST_F(RetentionTest, memory_that_is_shed_is_read_again) {
+  (void)say(store, "s", {change(), change()});
+  RetentionActs(store).shed_memory();
+  const auto third = say(store, "s", {change(), ending()});
+  EXPECT_FALSE(third->created);
+  EXPECT_EQ(EventReader(store.reader()).page(third->key, 0, 10)->events.size(), 4U);
+  RetentionActs(store).shed_memory();
+  EXPECT_EQ(say(store, "s", {change()})->late, 1U) << "it ended";
+}
+
 TEST_F(RetentionTest, sequence_numbers_are_not_given_out_again) {
   (void)say(store, "s", {change(), change(), ending()});
   const auto last = EventReader(store.reader()).newest()->first;

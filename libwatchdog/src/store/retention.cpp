@@ -473,6 +473,15 @@ std::int64_t Store::bytes() const {
   }
 }
 
+void RetentionActs::shed_memory() {
+  state_.appender.heads.clear();
+  if (state_.server != nullptr) return;
+  try {
+    state_.database->exec("PRAGMA shrink_memory");
+  } catch (const SqlFailure&) {  // it goes on with what it has
+  }
+}
+
 std::vector<SessionKey> RetentionActs::drain_dropped() {
   return std::exchange(state_.retainer.dropped, {});
 }

@@ -14,6 +14,7 @@
 
 #include "schema_sql.h"
 #include "store/lock.h"
+#include "store/memory_count.h"
 #include "store/version.h"
 
 namespace watchdog {
@@ -344,6 +345,10 @@ void show_up_to_date(Database& database, std::int64_t minor) {
 
 std::string schema_version() {
   return std::to_string(schema_major) + "." + std::to_string(schema_minor);
+}
+
+void count_no_memory() noexcept {
+  sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
 
 std::string sqlite_version() {

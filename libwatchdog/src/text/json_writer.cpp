@@ -43,19 +43,40 @@ void append_escaped(std::string& out, unsigned char c) {
 
 }  // namespace
 
-std::size_t plain_json_bytes(std::string_view text) noexcept {
+namespace {
+
+/// Returns whether one of eight bytes is no ASCII, or may not be in a string as it is.
+bool has_special(std::uint64_t word) {
   constexpr std::uint64_t each = 0x0101010101010101U;
-  constexpr std::uint64_t highest = 0x80U * each;
   // The highest bit of a byte is set if it is 0. A borrow may set it above such a byte as well.
-  const auto zeros = [](std::uint64_t word) { return (word - each) & ~word; };
+  const auto zeros = [](std::uint64_t bytes) { return (bytes - each) & ~bytes; };
+  const auto control = (word - 0x20U * each) & ~word;
+  const auto special = word | control | zeros(word ^ ('"' * each)) | zeros(word ^ ('\\' * each));
+  return (special & (0x80U * each)) != 0;
+}
+
+template <class Word>
+Word word_at(const char* bytes) {
+  Word word;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
+}  // namespace
+
+std::size_t plain_json_bytes(std::string_view text) noexcept {
+  using Half = std::uint32_t;
+  using Whole = std::uint64_t;
   const char* const end = text.data() + text.size();
   const char* at = text.data();
-  for (std::uint64_t word = 0; static_cast<std::size_t>(end - at) >= sizeof word;
-       at += sizeof word) {
-    std::memcpy(&word, at, sizeof word);
-    const auto control = (word - 0x20U * each) & ~word;
-    const auto special = word | control | zeros(word ^ ('"' * each)) | zeros(word ^ ('\\' * each));
-    if ((special & highest) != 0) break;
+  while (static_cast<std::size_t>(end - at) >= sizeof(Whole) && !has_special(word_at<Whole>(at)))
+    at += sizeof(Whole);
+  // The last word, and the two halves of a short text, overlap with what is before.
+  if (at != text.data() && static_cast<std::size_t>(end - at) < sizeof(Whole)) {
+    if (!has_special(word_at<Whole>(end - sizeof(Whole)))) return text.size();
+  } else if (text.size() >= sizeof(Half) && text.size() < sizeof(Whole)) {
+    const auto second = static_cast<Whole>(word_at<Half>(end - sizeof(Half)));
+    if (!has_special(word_at<Half>(at) | second << 32U)) return text.size();
   }
   const auto is_plain = [](unsigned char c) {
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
