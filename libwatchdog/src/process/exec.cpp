@@ -112,22 +112,23 @@ class Helper {
   /// Starts the supervisor and stays behind as its guard; returns in the supervisor only, or if
   /// none can be started: then this process has no guard.
   void guard() {
-    hear_signals();
-    adopt_descendants();
+    listen();
     void* const page =
-        mmap(nullptr, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED || signals_ < 0) return;
-    shared_leader_ = new (page) pid_t(0);
+    shared_ = new (page) Shared;
     const pid_t guard = getpid();
     const pid_t supervisor = fork();
     if (supervisor > 0) watch_over(supervisor);
     if (supervisor < 0) {
-      shared_leader_ = nullptr;
+      shared_ = nullptr;
       return;
     }
+    guard_ = guard;
     setpgid(0, 0);  // so that no signal to a group ends both
-    adopt_descendants();
-    if (getppid() != guard) _exit(0);
+    close(signals_);
+    listen();
+    if (getppid() != guard_) _exit(0);
   }
 
   /// True: started.
@@ -136,11 +137,9 @@ class Helper {
     while (order == Order::none) order = wait(-1);
     if (order != Order::start) return false;
     const pid_t self = getpid();
-    // The child only prepares its own process and becomes another program. A copy of this one's
-    // memory would be made for nothing.
-    leader_ = signals_ < 0 ? -1 : vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+    leader_ = signals_ < 0 ? -1 : fork();
     if (leader_ == 0) become(options_, self);
-    if (shared_leader_ != nullptr) *shared_leader_ = leader_;
+    if (shared_ != nullptr) shared_->leader = leader_;
     if (leader_ < 0) send_message({.kind = Kind::no_process, .number = errno});
     leave_output();
     return leader_ > 0;
@@ -157,14 +156,20 @@ class Helper {
       if (order == Order::settle) done.number = name_survivors();
       if (order == Order::stop || !options_.leave) end_all(done);
     }
-    send_message(done);
+    conclude(done);
   }
 
  private:
   enum class Order { none, start, settle, stop };
 
-  /// Of this process, and of one that it forks.
-  void hear_signals() {
+  /// The guard's knowledge of the supervisor.
+  struct Shared {
+    ExecMessage last{};  ///< `done`, once it is.
+    pid_t leader = 0;    ///< As long as it was not reaped.
+  };
+
+  /// From now on this process adopts, and hears of its children and of its parent's end.
+  void listen() {
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -172,10 +177,6 @@ class Helper {
     sigemptyset(&heard);
     for (const int signal : {SIGCHLD, SIGTERM, SIGCONT}) sigaddset(&heard, signal);
     signals_ = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
-  }
-
-  /// From now on this process adopts, and hears of its parent's end.
-  static void adopt_descendants() {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     // A host that forked leaves the channel's other end open in its child. The thread that started
     // this waits for it as long as it runs, so the signal means just that the host is gone.
@@ -186,6 +187,15 @@ class Helper {
   static void leave_output() {
     dup2(STDIN_FILENO, STDOUT_FILENO);
     dup2(STDIN_FILENO, STDERR_FILENO);
+  }
+
+  /// The guard reports the end when nothing is left to reap.
+  void conclude(const ExecMessage& done) {
+    if (shared_ != nullptr && getppid() == guard_) {
+      shared_->last = done;
+    } else {
+      send_message(done);
+    }
   }
 
   [[noreturn]] void watch_over(pid_t supervisor) {
@@ -200,7 +210,11 @@ class Helper {
         if (signal.ssi_signo != SIGCHLD) kill(supervisor, static_cast<int>(signal.ssi_signo));
       }
     }
-    if (!WIFEXITED(status)) adopt();
+    if (!WIFEXITED(status)) {
+      adopt();
+    } else if (shared_->last.kind == Kind::done) {
+      send_message(shared_->last);
+    }
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 0);
   }
 
@@ -217,7 +231,7 @@ class Helper {
 
   /// The supervisor was killed. Its descendants are now below this process, and its leader dies.
   void adopt() {
-    leader_ = *shared_leader_;
+    leader_ = shared_->leader;
     ExecMessage done{.kind = Kind::done, .number = name_survivors()};
     kill_for_certain(done);
     done.killed = done.number - done.left;
@@ -239,7 +253,7 @@ class Helper {
       if (pid != leader_) continue;
       leader_ = 0;
       send_message({.kind = Kind::exited, .number = status});
-      if (shared_leader_ != nullptr) *shared_leader_ = 0;
+      if (shared_ != nullptr) shared_->leader = 0;
     }
   }
 
@@ -314,8 +328,8 @@ class Helper {
   int channel_ = exec_channel;
   int signals_ = -1;
   pid_t leader_ = 0;
-  /// Between guard and supervisor: as long as it was not reaped. Null: there is no guard.
-  pid_t* shared_leader_ = nullptr;
+  pid_t guard_ = 0;
+  Shared* shared_ = nullptr;  ///< Between guard and supervisor; null: there is no guard.
 };
 
 constexpr std::string_view usage =

@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -297,7 +296,7 @@ ExecProcess::~ExecProcess() {
   if (!process_) return;
   order(ExecMessage::Kind::stop);
   channel_.reset();
-  reap(Millis{-1});
+  reap();
 }
 
 void ExecProcess::order(ExecMessage::Kind kind) const {
@@ -318,12 +317,11 @@ std::optional<ExecMessage> ExecProcess::message() {
   return std::nullopt;
 }
 
-std::optional<int> ExecProcess::reap(Millis patience) {
-  pollfd ended{process_.get(), POLLIN, 0};
-  int found = -1;
-  do found = poll(&ended, 1, static_cast<int>(patience.count()));
-  while (found < 0 && errno == EINTR);
-  if (found <= 0) syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
+void ExecProcess::kill() const {
+  syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
+}
+
+std::optional<int> ExecProcess::reap() {
   siginfo_t info{};
   int failed = -1;
   do failed = waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED);

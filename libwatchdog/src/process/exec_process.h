@@ -37,9 +37,10 @@ class ExecProcess {
   /// The next message. Nothing: none yet, or (`gone`) it has ended.
   [[nodiscard]] std::optional<ExecMessage> message();
   [[nodiscard]] bool gone() const { return gone_; }
-  /// Waits until the helper has ended, kills it after that time (negative: never), and returns its
-  /// exit code, if it exited. Killing the helper alone does not end its program.
-  std::optional<int> reap(Millis patience);
+  /// Kills the helper alone. That does not end its program.
+  void kill() const;
+  /// Waits until it has ended. Its exit code, if it exited.
+  std::optional<int> reap();
 
   [[nodiscard]] int channel() const { return channel_.get(); }
   /// Read ends, which never block.

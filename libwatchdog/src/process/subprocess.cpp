@@ -78,7 +78,8 @@ class Supervision {
   Result<ProcessEnd> run() {
     const std::stop_callback on_stop(hooks_.stop, [this] { eventfd_write(wake_.get(), 1); });
     while (!done_ && !exec_.gone() && !given_up_) turn();
-    const auto exec_code = exec_.reap(done_ ? helper_grace : Millis{0});
+    exec_.kill();  // it has nothing left to do, and is not waited for
+    const auto exec_code = exec_.reap();
     if (failure_) return *failure_;
     if (!done_ && exec_code)
       return Error{ErrorCode::unavailable, "programs cannot be run: " + exec_.path() +
