@@ -37,16 +37,19 @@ Status status_of(pid_t pid) {
   auto& process = status.process;
   char state = '?';
   long threads = 0;
+  unsigned flags = 0;
   std::array<long long, 4> cpu{};  // in ticks; the latter two of children that it has reaped
-  // proc(5): fields 3 to 5, 14 to 17, 20 and 22.
+  // proc(5): fields 3 to 5, 9, 14 to 17, 20 and 22.
   if (std::sscanf(after_name + 1,
-                  " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld %*d %*d %ld %*d "
+                  " %c %d %d %*d %*d %*d %u %*u %*u %*u %*u %lld %lld %lld %lld %*d %*d %ld %*d "
                   "%llu",
-                  &state, &process.parent, &process.group, &cpu[0], &cpu[1], &cpu[2], &cpu[3],
-                  &threads, &process.start_ticks) != 9)
+                  &state, &process.parent, &process.group, &flags, &cpu[0], &cpu[1], &cpu[2],
+                  &cpu[3], &threads, &process.start_ticks) != 10)
     return {};
   process.cpu_ms = (cpu[0] + cpu[1] + cpu[2] + cpu[3]) * 1'000 / sysconf(_SC_CLK_TCK);
+  constexpr unsigned exiting = 4;  // PF_EXITING of the kernel's sched.h
   // The first thread of a process may end before the others.
+  process.is_ending = threads <= 1 && (flags & exiting) != 0;
   status.ended = (state == 'Z' && threads <= 1) || state == 'X';
   std::copy_n(name + 1, std::min<std::ptrdiff_t>(after_name - name - 1, 15), process.name.data());
   return status;

@@ -278,7 +278,9 @@ class Helper {
 
   int name_survivors() const {
     auto found = descendants();
-    std::erase_if(found, [this](const Descendant& one) { return one.pid == leader_; });
+    // A process closes its output before it is gone. One that hangs there is counted later.
+    std::erase_if(found,
+                  [this](const Descendant& one) { return one.pid == leader_ || one.is_ending; });
     int named = 0;
     for (const auto& one : found) {
       if (named++ == survivors_named) break;
