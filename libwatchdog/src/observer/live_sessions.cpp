@@ -1,5 +1,7 @@
 #include "observer/live_sessions.h"
 
+#include <limits>
+
 namespace watchdog {
 
 LiveSession* LiveSessions::find(SessionKey session) {
@@ -15,6 +17,15 @@ const LiveSession* LiveSessions::find(std::string_view id) const {
 const LiveSession* LiveSessions::parent_of(SessionKey session) const {
   const auto parent = parents_.find(session);
   return parent == parents_.end() ? nullptr : find(parent->second);
+}
+
+std::vector<SessionKey> LiveSessions::children_of(std::string_view id) const {
+  std::vector<SessionKey> children;
+  const auto oldest = by_parent_.lower_bound({id, 0});
+  for (auto at = by_parent_.upper_bound({id, std::numeric_limits<SessionKey>::max()});
+       at != oldest && children.size() < children_max;)
+    children.push_back((--at)->second);
+  return children;
 }
 
 std::shared_ptr<const Description> LiveSessions::described(const SessionSpec& spec) {

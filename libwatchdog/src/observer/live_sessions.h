@@ -7,7 +7,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <ranges>
 #include <set>
 #include <string>
 #include <string_view>
@@ -37,8 +36,6 @@ struct LiveSession {
 /// Only the observer's thread changes it, with `mutex` held. That thread reads it without the
 /// mutex, other threads with it. Addresses of sessions hold until they are forgotten.
 class LiveSessions {
-  using Parents = std::set<std::pair<std::string_view, SessionKey>>;
-
  public:
   /// More children of one session are not looked at: others wait meanwhile.
   static constexpr std::size_t children_max = 1'000;
@@ -52,12 +49,8 @@ class LiveSessions {
   [[nodiscard]] const LiveSession* find(std::string_view id) const;
   /// The one that started this session. Null: none, or it is not in memory.
   [[nodiscard]] const LiveSession* parent_of(SessionKey session) const;
-  /// The keys of the sessions that it started, oldest first.
-  [[nodiscard]] auto children_of(std::string_view id) const {
-    return std::ranges::subrange(by_parent_.lower_bound({id, 0}),
-                                 by_parent_.upper_bound({id, newest})) |
-           std::views::values;
-  }
+  /// The keys of the sessions that it started, newest first, at most `children_max`.
+  [[nodiscard]] std::vector<SessionKey> children_of(std::string_view id) const;
   /// Those that have open turns, oldest first.
   [[nodiscard]] const std::set<SessionKey>& with_turns() const { return with_turns_; }
 
@@ -69,8 +62,6 @@ class LiveSessions {
   void clear();
 
  private:
-  static constexpr SessionKey newest = std::numeric_limits<SessionKey>::max();
-
   /// Sessions are found by their own ids.
   static std::string_view id_of(const LiveSession* session) { return session->id; }
   static std::string_view id_of(std::string_view id) { return id; }
@@ -102,7 +93,7 @@ class LiveSessions {
   std::unordered_set<const LiveSession*, IdHash, SameId> by_id_;
   /// Of sessions with a parent; apart from the sessions, because few have one.
   std::unordered_map<SessionKey, std::string> parents_;
-  Parents by_parent_;  ///< The ids are in `parents_`.
+  std::set<std::pair<std::string_view, SessionKey>> by_parent_;  ///< The ids are in `parents_`.
   std::set<SessionKey> with_turns_;
   /// Sessions of one agent with one task share their description.
   std::unordered_set<std::shared_ptr<const Description>, DescriptionHash, SameDescription>

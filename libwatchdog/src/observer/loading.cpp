@@ -39,10 +39,10 @@ Result<LiveSession*> Observer::State::Loading::load(SessionKey session) {
 }
 
 /// Those of them that are not in memory.
-Result<void> Observer::State::Loading::load_together(std::span<const SessionKey> sessions) {
+Result<void> Observer::State::Loading::load_together(std::span<const SessionKey> keys) {
   std::vector<SessionKey> missing;
-  for (const auto session : sessions)
-    if (state_.sessions.find(session) == nullptr) missing.push_back(session);
+  for (const auto key : keys)
+    if (state_.sessions.find(key) == nullptr) missing.push_back(key);
   auto read = Sharing(state_.store).fold(missing, &state_.details);
   if (!read) return read.error();
   for (auto& one : *read) {
@@ -50,7 +50,7 @@ Result<void> Observer::State::Loading::load_together(std::span<const SessionKey>
     std::move(one.changes.begin(), one.changes.end(), std::back_inserter(state_.changes));
     (void)enter(std::move(one.row), std::move(one.judged), changed);
   }
-  for (const auto session : sessions) state_.unread.erase(session);  // the others are gone
+  for (const auto key : keys) state_.unread.erase(key);  // the others are gone
   return {};
 }
 
@@ -82,11 +82,11 @@ Result<void> Observer::State::Loading::load_all() {
 
 /// Those of them that this monitor judges. Streams go on after what is stored now, because what the
 /// former judge recorded last may not have been passed on.
-Result<void> Observer::State::Loading::queue(const std::vector<SessionKey>& sessions) {
+Result<void> Observer::State::Loading::queue(const std::vector<SessionKey>& keys) {
   const auto transition = TransitionReader(state_.store.reader()).newest_id();
   if (!transition) return transition.error();
-  for (const auto session : sessions)
-    if (state_.store.owns(session)) state_.unread.insert(session);
+  for (const auto key : keys)
+    if (state_.store.owns(key)) state_.unread.insert(key);
   Sharing(state_.store).set_taking_over(!state_.unread.empty());
   state_.passed_transition = *transition;
   if (state_.options.reloaded) state_.options.reloaded(state_.cursor, *transition);
@@ -111,12 +111,11 @@ Result<void> Observer::State::Loading::hand_over(const HeldShards::Change& chang
                   [&](const auto& transition) { return is_lost(transition.session); });
   }
   if (!change.gained.empty()) {
-    auto sessions = Sharing(state_.store).sessions_to_take_over();
-    if (!sessions) return sessions.error();
+    auto keys = Sharing(state_.store).sessions_to_take_over();
+    if (!keys) return keys.error();
     const std::set<int> gained(change.gained.begin(), change.gained.end());
-    std::erase_if(*sessions,
-                  [&](SessionKey session) { return !gained.contains(shard_of(session)); });
-    if (auto queued = queue(*sessions); !queued) return queued;
+    std::erase_if(*keys, [&](SessionKey session) { return !gained.contains(shard_of(session)); });
+    if (auto queued = queue(*keys); !queued) return queued;
   }
   state_.incomplete = false;
   return {};
@@ -138,9 +137,9 @@ Result<void> Observer::State::Loading::begin_again() {
   state_.to_keep.clear();
   state_.ended.clear();
   state_.cursor = newest->first;
-  const auto sessions = state_.store.reader().sessions_to_judge();
-  if (!sessions) return sessions.error();
-  if (auto queued = queue(*sessions); !queued) return queued;
+  const auto keys = state_.store.reader().sessions_to_judge();
+  if (!keys) return keys.error();
+  if (auto queued = queue(*keys); !queued) return queued;
   state_.incomplete = false;
   // Other writers of a file do not wait for its judge.
   return state_.name.empty() ? load_all() : Result<void>{};

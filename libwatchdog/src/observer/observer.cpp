@@ -119,8 +119,7 @@ std::vector<Child> Observer::children(std::string_view session_id, std::size_t c
   const std::lock_guard guard(state_->sessions.mutex);
   const auto& all = state_->sessions.all();
   std::vector<std::pair<int, SessionKey>> order;
-  for (const auto key : state_->sessions.children_of(session_id) | std::views::reverse) {
-    if (order.size() == LiveSessions::children_max) break;
+  for (const auto key : state_->sessions.children_of(session_id)) {
     const auto& judged = all.at(key).judged;
     if (!is_end(judged.history.lifecycle)) order.emplace_back(severity(judged.health.kind), key);
   }
@@ -138,10 +137,10 @@ std::vector<Child> Observer::children(std::string_view session_id, std::size_t c
 
 std::vector<ActiveTurn> Observer::turns(std::size_t count_max, std::string_view id) const {
   const std::lock_guard guard(state_->sessions.mutex);
+  const auto& sessions = state_->sessions.with_turns();
   std::vector<ActiveTurn> turns;
-  for (const auto key : state_->sessions.with_turns() | std::views::reverse) {
-    if (turns.size() >= count_max) break;
-    const auto& session = state_->sessions.all().at(key);
+  for (auto at = sessions.rbegin(); at != sessions.rend() && turns.size() < count_max; ++at) {
+    const auto& session = state_->sessions.all().at(*at);
     add_turns(turns, session.id, session.judged.history, *session.description, id, count_max);
   }
   return turns;
