@@ -196,9 +196,10 @@ class BudgetView {
 
  protected:
   struct State;
+  /// For the class that derives from it.
   explicit BudgetView(std::shared_ptr<State> state);
   ~BudgetView();
-  std::shared_ptr<State> state_;
+  std::shared_ptr<State> state_;  ///< Never null.
 
  private:
   /// Returns the axis that led to this stage or a later one, if it was reached.

@@ -83,9 +83,10 @@ class ProgressReporter {
 
  protected:
   struct State;
+  /// For the class that derives from it.
   explicit ProgressReporter(std::shared_ptr<State> state);
   ~ProgressReporter();
-  std::shared_ptr<State> state_;
+  std::shared_ptr<State> state_;  ///< Never null.
 };
 
 /// Reports of one session, stored in a file that other processes and a monitor read. The tracker
