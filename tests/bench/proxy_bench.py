@@ -172,7 +172,7 @@ class Bench:
         chat, models = scripts
         # A request for a generation always has a connection of its own; only the others share some.
         ways = [("proxy_rate", chat, plain, .5), ("proxy_rate_kept", chat, kept, None),
-                ("proxy_rate_get", models, plain, None), ("proxy_rate_get_kept", models, kept, .5)]
+                ("proxy_rate_get", models, plain, None), ("proxy_rate_get_kept", models, kept, .6)]
         try:
             for name, path, does, limit in ways:
                 port = free_port()
