@@ -13,11 +13,10 @@
 #include <cstdio>
 
 namespace watchdog::monitor {
-
 namespace {
 
-/// Returns whether the text is a path as most are: names of few characters, with a slash before
-/// each.
+/// Returns whether the text is a path of ASCII letters, digits, `-`, `_` and `.`, without an empty
+/// segment. Most paths are.
 bool is_plain_path(std::string_view text) {
   char before = 'a';
   for (const char c : text) {

@@ -18,7 +18,7 @@ namespace watchdog::monitor {
 [[nodiscard]] std::optional<uid_t> listener_in(std::string_view table, std::uint16_t port);
 
 /// Returns a secret for a monitor that answered 401: from the file that the answer names, or else
-/// from that of the settings. Empty: there is none that this user may read. The file that the
+/// from that of the settings. Empty: this user may read no such file. The file that the
 /// answer names is read only if its owner is the user who listens at the URL. Otherwise another
 /// user who listens there could get a secret by naming a file. REQUIRES: the URL is of loopback.
 /// Reads files. Thread-safe.

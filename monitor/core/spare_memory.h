@@ -1,13 +1,13 @@
 /// \file
-/// How much memory the process keeps that it does not use. Only with glibc.
+/// Freed memory that the process keeps for later. Has an effect only with glibc.
 #pragma once
 
 #include <malloc.h>
 
 namespace watchdog::monitor {
 
-/// Keeps some megabytes: a batch of reports needs as much, and getting it from the kernel each time
-/// costs a sixth of the batch.
+/// From now on the process keeps up to 4 MB of freed memory. A batch of reports needs that much,
+/// and getting it from the kernel each time takes a sixth of the batch's time.
 inline void keep_spare_memory() {
 #ifdef __GLIBC__
   constexpr int kept = 4 * 1024 * 1024;
@@ -16,7 +16,7 @@ inline void keep_spare_memory() {
 #endif
 }
 
-/// Gives it back to the kernel; takes some milliseconds.
+/// Gives freed memory back to the kernel. Takes some milliseconds.
 inline void return_spare_memory() {
 #ifdef __GLIBC__
   malloc_trim(0);

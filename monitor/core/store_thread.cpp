@@ -414,7 +414,7 @@ StoreThread::StoreThread(std::unique_ptr<State> state) : state_(std::move(state)
 
 Result<std::unique_ptr<StoreThread>> StoreThread::start(Options options) {
   keep_spare_memory();
-  count_no_memory();
+  stop_counting_memory();
   auto store = Store::open({.database = options.database});
   if (!store) return store.error();
   auto state = std::make_unique<State>(std::move(options), std::move(*store));

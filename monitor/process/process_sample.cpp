@@ -69,7 +69,8 @@ std::string_view first_word(std::string_view& line) {
   return word;
 }
 
-/// All TCP sockets of this network namespace. A busy machine has ten thousands of ended ones.
+/// Visits all TCP sockets of this network namespace. A busy machine has tens of thousands of
+/// sockets that ended.
 template <class Visit>
 void each_socket(const Visit& visit) {
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {

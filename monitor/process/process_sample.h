@@ -66,14 +66,16 @@ class SocketOwners {
   [[nodiscard]] std::optional<ServerProcess> find(const ClientConnection& connection);
 
  private:
-  /// The client's socket of a connection. Empty: there is none, or more than one has these ports.
+  /// Returns the client's socket of a connection. The set is empty if no socket or several sockets
+  /// have these ports.
   std::set<std::string> sockets_of(const ClientConnection& connection);
 
   std::mutex mutex_;
   std::vector<ServerProcess> known_;  ///< Found before, the latest last.
-  /// The client's ends of connections to one port, by their own, as the table of all sockets showed
-  /// them; each is used once. Empty name: more than one has this port. Many clients often connect
-  /// at once, and the table may be long.
+  /// Sockets of clients that are connected to `seen_port_`, by the client's port, from one reading
+  /// of the kernel's table. An empty name means that several sockets have this port. `sockets_of`
+  /// removes the entry that it returns. Many clients often connect at once, and the table may be
+  /// long, so one reading serves them all.
   std::unordered_map<int, std::string> seen_;
   int seen_port_ = 0;
   std::chrono::steady_clock::time_point seen_at_;

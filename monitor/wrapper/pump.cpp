@@ -19,9 +19,9 @@ namespace watchdog::monitor {
 namespace {
 
 constexpr std::size_t piece_bytes = 256 * 1'024;
-/// A writer of such blocks goes on at once. If this waits a moment, it gets many of them together.
-/// Else each would wake this thread, which costs both sides more than to copy it. A shorter piece
-/// may be all that comes, and somebody may wait for it.
+/// A program that writes blocks of this size writes the next one at once. The pump waits this long
+/// after such a block, and then reads many blocks together. Waking the thread for each block costs
+/// more than copying it. After a shorter piece the pump does not wait: it may be the last one.
 constexpr std::ptrdiff_t block_bytes = 4'096;
 constexpr timespec moment{.tv_sec = 0, .tv_nsec = 50'000};
 /// The capacity of a terminal; that of a pipe is known.

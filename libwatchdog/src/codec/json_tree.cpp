@@ -1,6 +1,6 @@
-// Every event passes here twice: as it is read, and as its content is written for the store. Most
-// bytes of JSON are in strings, which are copied in stretches. The reader refuses what it is not
-// sure of, so the library alone decides what is an error and how it is called.
+// Each event is read and written here, and both cost most of its time with the library. Most bytes
+// of JSON are in strings; the reader copies their plain parts at once. It refuses every text that
+// is not ordinary. The library then reads that text, and alone decides what is an error.
 #include "codec/json_tree.h"
 
 #include <charconv>
@@ -16,7 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Takes values from the front of a text. False: no value that belongs here is there.
+/// Reads values from the front of a text. Each function returns false if the expected text does not
+/// follow.
 class TreeReader {
  public:
   TreeReader(std::string_view text, std::size_t values_max) : rest_(text), left_(values_max) {}
@@ -148,7 +149,7 @@ class TreeReader {
     return true;
   }
 
-  /// Four hexadecimal digits; -1: they are not there.
+  /// Reads four hexadecimal digits. Returns -1 if they do not follow.
   std::int32_t code_unit() {
     std::int32_t unit = 0;
     const auto digits = rest_.substr(0, 4);

@@ -11,9 +11,9 @@
 
 namespace watchdog {
 
-/// Returns the tree of the text. Nothing: it is not JSON, it is deeper than `json_depth_max`, it
-/// may have more than `values_max` values, or it has a byte order mark or a number out of range.
-/// The library knows what to say of these. Pure.
+/// Returns the tree of the text. Returns nothing if it is not JSON, is deeper than
+/// `json_depth_max`, may have more than `values_max` values, or has a byte order mark or a number
+/// out of range. Let the library read such a text: it names the error. Pure.
 [[nodiscard]] std::optional<nlohmann::json> tree_of(std::string_view text, std::size_t values_max);
 
 /// Returns the tree as text without white space, as `dump` does. REQUIRES: a tree that was parsed.

@@ -267,14 +267,13 @@ class Beginnings {
     for (std::size_t i = 0; i < shapes::all.size(); ++i) add(static_cast<std::uint16_t>(i));
   }
 
-  /// Of the characters that end with `c`, of which the last three count; `before` is that of those
-  /// before.
+  /// Returns the key of `before` with `c` added. Only the last three characters count.
   [[nodiscard]] static constexpr Key longer(Key before, char c) noexcept {
     return before << 5U | (static_cast<unsigned char>(c) & 31U);
   }
   [[nodiscard]] static constexpr Key key(Key whole) noexcept { return whole & (key_max - 1); }
-  /// Returns the first place from `at` on where a shape may show, and its key; the text's end:
-  /// none.
+  /// Returns the first place from `at` on where a shape may begin, and its key. Returns the text's
+  /// end if there is no such place.
   [[nodiscard]] std::pair<std::size_t, Key> find(std::string_view text,
                                                  std::size_t at) const noexcept {
     if (at + 2 >= text.size()) return {text.size(), 0};

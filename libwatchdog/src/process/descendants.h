@@ -16,9 +16,9 @@ struct Descendant {
   pid_t parent = 0;
   pid_t group = 0;
   unsigned long long start_ticks = 0;  ///< Distinguishes it from a later process with the same pid.
-  bool is_ending = false;  ///< It runs no more code of its program, and may have closed its files.
-  long long cpu_ms = 0;    ///< CPU time of it, and of the children that it reaped.
-  std::array<char, 16> name{};  ///< The name that it chose, any bytes; ends with a NUL.
+  bool is_ending = false;              ///< Its program has ended, and may have closed its files.
+  long long cpu_ms = 0;                ///< CPU time of it, and of the children that it reaped.
+  std::array<char, 16> name{};         ///< The name that it chose, any bytes; ends with a NUL.
 };
 
 /// Returns all living descendants of this process, without zombies. Reads every process of the

@@ -278,7 +278,7 @@ class Helper {
 
   int name_survivors() const {
     auto found = descendants();
-    // A process closes its output before it is gone. One that hangs there is counted later.
+    // A process that ends closes its output first. If it hangs then, kill_for_certain counts it.
     std::erase_if(found,
                   [this](const Descendant& one) { return one.pid == leader_ || one.is_ending; });
     int named = 0;

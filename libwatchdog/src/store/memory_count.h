@@ -4,9 +4,9 @@
 
 namespace watchdog {
 
-/// Makes SQLite stop counting the memory that it has: the count takes a lock at each allocation.
-/// Call it at the start of a program of our own, before anything opens a database; a library's host
-/// may want the count.
-void count_no_memory() noexcept;
+/// Makes SQLite stop counting its memory, because counting takes a lock at each allocation. Call it
+/// before anything opens a database; later it has no effect. Only programs call it: the host of the
+/// library may use the count.
+void stop_counting_memory() noexcept;
 
 }  // namespace watchdog

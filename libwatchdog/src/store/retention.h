@@ -41,7 +41,8 @@ class RetentionActs {
   [[nodiscard]] bool wants_room() const noexcept;
   /// Returns the sessions that `trim` and `erase` dropped since the last call.
   [[nodiscard]] std::vector<SessionKey> drain_dropped();
-  /// Forgets what can be read again: pages of the file, and the newest event of each session.
+  /// Frees caches: pages of the file, and the newest event of each session. They are read again
+  /// when they are needed.
   void shed_memory();
 
  private:

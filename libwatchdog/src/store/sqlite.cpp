@@ -347,7 +347,7 @@ std::string schema_version() {
   return std::to_string(schema_major) + "." + std::to_string(schema_minor);
 }
 
-void count_no_memory() noexcept {
+void stop_counting_memory() noexcept {
   sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
 

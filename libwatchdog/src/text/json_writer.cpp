@@ -1,6 +1,6 @@
-// Text is written into a string that is longer than what was written: each appending to a string
-// costs as much as a short member. A string of plain characters, as nearly all are, is copied with
-// its quotes at once; any other is escaped on the side.
+// The writer fills a string that is longer than the text so far, because appending to a string
+// costs as much as a short member. It copies a string of plain characters at once, as nearly all
+// are. It escapes any other string apart, and then copies that.
 #include "text/json_writer.h"
 
 #include <algorithm>
@@ -41,11 +41,7 @@ void append_escaped(std::string& out, unsigned char c) {
   }
 }
 
-}  // namespace
-
-namespace {
-
-/// Returns whether one of eight bytes is no ASCII, or may not be in a string as it is.
+/// Returns whether one of eight bytes is not ASCII, or must be escaped in a string.
 bool has_special(std::uint64_t word) {
   constexpr std::uint64_t each = 0x0101010101010101U;
   // The highest bit of a byte is set if it is 0. A borrow may set it above such a byte as well.
@@ -113,7 +109,7 @@ char* JsonWriter::room(std::size_t bytes) {
   return text_.data() + used_;
 }
 
-/// Appends what follows a comma if something was there.
+/// Appends JSON, after a comma if a value is before it.
 JsonWriter& JsonWriter::separated(std::string_view json) {
   char* at = room(json.size() + 1);
   *at = ',';
@@ -193,7 +189,7 @@ JsonWriter& JsonWriter::raw(std::string_view json) {
 
 std::string JsonWriter::finish() {
   const auto used = std::exchange(used_, 0);
-  // Much of what is written is kept for long.
+  // Callers keep many of these texts for long, so spare room is given back.
   if (2 * used < text_.size()) return std::string(text_.data(), used);
   text_.resize(used);
   return std::exchange(text_, {});

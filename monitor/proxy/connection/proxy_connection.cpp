@@ -115,7 +115,7 @@ void ProxyConnection::next_request() {
   request_->body_limit(boost::none);
   expect(proxy_->options.limits.idle_seconds_max);
   if (client_bytes_.empty()) return want_bytes();
-  // Not from here: each of many requests sent ahead would then run within the one before.
+  // Posted, because each of many pipelined requests would otherwise add a level to the stack.
   asio::post(proxy_->context, [go_on = on_done([](Self self, const LinkError&, std::size_t) {
                                  if (!self->closed_) self->got_bytes();
                                })] { go_on({}, 0); });

@@ -120,8 +120,8 @@ class ProxyConnection final : public OpenConnection,
   /// The body that asks llama.cpp how far the prompt is read; empty: it stays as it is.
   std::string asking_for_progress(std::string_view asked);
 
-  /// True for a request that changes nothing and generates nothing: it may use a connection of an
-  /// earlier one, and leave its own.
+  /// True if the request changes and generates nothing. It may use a kept connection, and its own
+  /// connection may be kept.
   [[nodiscard]] bool shares_connection() const;
   void connect();
   void connect_anew();

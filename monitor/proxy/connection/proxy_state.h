@@ -45,7 +45,7 @@ class OpenConnection {
 };
 
 struct ServerLink {
-  /// Longer unused, or more of them, could take a small server's last threads.
+  /// Some servers use a thread for each open connection. These limits leave them enough threads.
   static constexpr std::chrono::seconds kept_time{2};
   static constexpr std::size_t kept_max = 32;
 

@@ -1,6 +1,6 @@
-// Connects and writes at once where that does not wait, and else through the context. The caller
-// gets success inside its call, and an error always later: so it can finish what it was doing. A
-// connection within this machine exists when connect(2) returns, though that says EINPROGRESS.
+// connect and write try the system call first, and wait through the context only if it would block.
+// They report success at once, and an error always later, so the caller can finish its own step
+// first. A connection within this machine is established when connect(2) returns EINPROGRESS.
 #include "proxy/connection/upstream_connection.h"
 
 #include <netinet/tcp.h>
@@ -51,7 +51,7 @@ void UpstreamConnection::connect_next(LinkError error, Done done) {
       error.assign(errno, asio::error::get_system_category());
       continue;
     }
-    // On the same machine it is connected already.
+    // Within this machine the connection is established already.
     if (peer_port() != 0) return done({}, 0);
     return socket_.async_wait(LinkSocket::wait_write,
                               [this, done = std::move(done)](LinkError failed) mutable {
@@ -120,7 +120,7 @@ void UpstreamConnection::watch_peer() {
 bool UpstreamConnection::is_quiet() {
   char byte = 0;
   const auto count = recv(socket_.native_handle(), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
-  // With TLS it may be a ticket for a later session.
+  // With TLS these bytes may be a session ticket.
   return count > 0 ? tls_.has_value() : count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
@@ -153,7 +153,7 @@ void UpstreamConnection::write(std::array<asio::const_buffer, 2> pieces, Done do
   auto sent = socket_.write_some(pieces, error);
   const auto bytes = asio::buffer_size(pieces);
   if (!error && sent == bytes) return done({}, bytes);
-  if (error) sent = 0;  // if it is more than a lack of room, it comes again
+  if (error) sent = 0;  // async_write meets a lasting error again, and reports it
   for (auto& piece : pieces) {
     const auto part = std::min(sent, piece.size());
     piece += part;

@@ -512,7 +512,7 @@ void ProxyConnection::observe_tunnel(std::size_t bytes) {
 void ProxyConnection::server_left(const LinkError& error) {
   auto& now = *exchange_;
   if (now.is_reused && !now.answer->got_some() && now.up_bytes.empty() && now.interim == 0) {
-    // The server closed the connection when this request was on its way.
+    // The server closed the kept connection before it answered this request.
     now.up->close();
     return connect_anew();
   }
