@@ -20,6 +20,12 @@ export interface Progress {
 }
 export type Outcome = 'completed' | 'failed' | 'incomplete' | 'cancelled';
 export type Health = 'unknown' | 'starting' | 'progressing' | 'slow' | 'suspect' | 'stuck' | 'looping' | 'blocked' | 'silent' | 'dead' | 'idle';
+// --- Words of schemas/event.schema.json, written by scripts/docs --generate
+export type EventKind =
+  | 'start' | 'heartbeat' | 'state_change' | 'tool_call' | 'tool_result' | 'error' | 'message' | 'wait'
+  | 'idle' | 'user_input' | 'compaction' | 'opinion' | 'chant' | 'retry' | 'budget' | 'limit' | 'turn'
+  | 'tool_progress' | 'tool_timeout' | 'evidence' | 'resume' | 'end';
+// --- end of the words
 /** One event as the monitor stores it: `stored` in schemas/event.schema.json. */
 export interface StoredEvent { seq: number; at_ms: number; kind: string; [more: string]: any }
 
@@ -49,7 +55,12 @@ export interface ReporterOptions {
   onCancel?: (cancel: Asked) => void;
   /** Called when a turn or a call must stop. Calls made with `tool` have a signal of their own. */
   onAbort?: (abort: Abort) => void;
-  /** Gets a sentence when reports cannot be delivered; null: no log. Default: console.warn. */
+  /**
+   * For tests: a wrong report is a TypeError. A call with an unknown kind of event or field throws it; what the monitor refuses
+   * or hints at is thrown by the next report, `flush`, `close` or the end of `run`. Without it these mistakes are logged once.
+   */
+  strict?: boolean;
+  /** Gets a sentence when reports cannot be delivered, or are wrong; null: no log. Default: console.warn. */
   log?: ((text: string) => void) | null;
 }
 
@@ -62,7 +73,7 @@ export interface ToolCall {
 }
 
 /**
- * Reports one session. Only `flush`, `close` and the end of `run` wait for the monitor; no method throws.
+ * Reports one session. Only `flush`, `close` and the end of `run` wait for the monitor; no method throws, if the reporter is not `strict`.
  * Unacknowledged reports are sent again with the same event_id, so nothing counts twice. Its timers keep no process alive.
  */
 export class Reporter {
@@ -98,7 +109,7 @@ export class Reporter {
   /** `until`: its end, if it is known; a number is in milliseconds since 1970. */
   waitFor(what: string, text?: string, until?: Date | number): void;
   /** Reports any event of schemas/event.schema.json: turn, budget, user_input, idle, retry, opinion, … */
-  report(kind: string, fields?: Record<string, unknown>): void;
+  report(kind: EventKind | (string & {}), fields?: Record<string, unknown>): void;
 
   /** The first end counts. */
   completed(): void;

@@ -21,6 +21,35 @@ const environment = globalThis.process?.env ?? {};
 const random = (bytes) => Array.from({ length: bytes }, () => Math.floor(Math.random() * 256).toString(16).padStart(2, '0')).join('');
 const jittered = (ms) => ms * (0.5 + Math.random() / 2);
 
+// --- Words of schemas/event.schema.json, written by scripts/docs --generate
+const everyKind = 'kind event_id seq ts_ms name call_id text result_hash expect_quiet_ms'.split(' ');
+const kinds = {
+  start: 'pid start_ticks boot_id host',
+  heartbeat: 'phase iteration source counters',
+  state_change: 'type data',
+  tool_call: 'turn_id args args_hash deadline_ms',
+  tool_result: '',
+  error: '',
+  message: '',
+  wait: 'until_ms provider waiting_for',
+  idle: '',
+  user_input: '',
+  compaction: '',
+  opinion: 'status confidence seen_seq state',
+  chant: '',
+  retry: '',
+  budget: 'stage axis max_pressure current_step max_steps steps_remaining step_pressure elapsed_seconds remaining_seconds ' +
+    'time_pressure time_enforced elapsed_ms duration_ms tool_calls max_tool_calls tokens max_tokens cost max_cost',
+  limit: 'limit limit_value reached enforced',
+  turn: 'tool_calls parent_turn_id depth reason',
+  tool_progress: 'elapsed_ms value total output_bytes accepted',
+  tool_timeout: 'elapsed_ms limit_kind limit_ms still_running',
+  evidence: 'state done left_ms total',
+  resume: 'waiting_for',
+  end: 'outcome reason subject error',
+};
+// --- end of the words
+
 // --- Making events ----------------------------------------------------------------------------------------------------
 
 function printed(value) {
@@ -78,6 +107,41 @@ function name(value) {
   if (text.length * 3 <= nameMax) return text;
   return new TextDecoder().decode(new TextEncoder().encode(text).subarray(0, nameMax - 3));
 }
+
+/** How many characters must be inserted, removed or replaced to make one word the other. */
+function distance(one, other) {
+  let row = Array.from({ length: other.length + 1 }, (_, at) => at);
+  for (let at = 0; at < one.length; ++at) {
+    const next = [at + 1];
+    for (let to = 0; to < other.length; ++to) {
+      next.push(Math.min(next[to] + 1, row[to + 1] + 1, row[to] + (one[at] === other[to] ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row[other.length];
+}
+
+function nearest(word, right) {
+  const begun = right.find((one) => word && one.startsWith(word));
+  if (begun) return begun;
+  const [least, near] = right.map((one) => [distance(word, one), one]).sort(([one], [other]) => one - other)[0];
+  if (least <= Math.ceil(Math.max(word.length, near.length) / 3)) return near;
+  return word && right.find((one) => one.includes(word));
+}
+
+/** The first word that no monitor understands, and what to say about it. */
+function wrongWord(kind, fields) {
+  const own = Object.hasOwn(kinds, kind) ? kinds[kind].split(' ').filter(Boolean) : null;
+  const word = own ? Object.keys(fields ?? {}).find((field) => !everyKind.includes(field) && !own.includes(field)) : name(kind);
+  if (word === undefined) return null;
+  const right = own ? [...own, ...everyKind] : Object.keys(kinds);
+  const near = nearest(word.slice(0, nameMax), right);
+  return { word, text: `"${word}" is not a ${own ? `field of the event ${kind}` : 'kind of event'}, and a monitor ignores it. ` +
+                       `${near ? `Did you mean "${near}"? ` : ''}The right words are ${right.join(', ')}.` };
+}
+
+const saidMax = 100;
+const said = new Map();  // mistakes, with the word that is wrong
 
 /** Who runs the session, so that a monitor on the same machine notices a death. */
 async function processFacts() {
@@ -193,6 +257,7 @@ export class Reporter {
   #cancelled = new AbortController();
   #calls = new Map();
   #leaving = new AbortController();
+  #mistake = null;  // that the monitor found, and that nobody has thrown yet
   #ready;
 
   constructor(session, options = {}) {
@@ -215,7 +280,12 @@ export class Reporter {
 
   // The reports of agents.
 
-  heartbeat(iteration, phase, { counters, source = 'loop', expectQuietMs } = {}) {
+  heartbeat(iteration, phase, more) {
+    this.#throwMistake();
+    this.#heartbeat(iteration, phase, more);
+  }
+
+  #heartbeat(iteration, phase, { counters, source = 'loop', expectQuietMs } = {}) {
     const fields = { source, iteration: iteration ?? undefined, phase: phase == null ? undefined : name(phase) };
     if (counters) fields.counters = counters;
     if (expectQuietMs != null) fields.expect_quiet_ms = Math.round(expectQuietMs);
@@ -280,9 +350,17 @@ export class Reporter {
   }
 
   report(kind, fields = {}) {
+    this.#throwMistake();
+    const wrong = wrongWord(kind, fields);
+    if (wrong && this.#options.strict) throw new TypeError(wrong.text);
+    if (wrong) this.#sayWrong(wrong.text, wrong.word);
+    this.#report(kind, fields);
+  }
+
+  #report(kind, fields) {
     try {
       const event = {};
-      for (const [key, value] of Object.entries(fields)) {
+      for (const [key, value] of Object.entries(fields ?? {})) {
         if (value === undefined || value === null) continue;
         if (key === 'args' || key === 'data' || key === 'text') {
           Object.assign(event, content(key, value, kind === 'tool_call' ? 'args_hash' : 'result_hash'));
@@ -305,23 +383,24 @@ export class Reporter {
   end(outcome, { reason, error } = {}) {
     if (this.#ended) return;
     if (this.#counted) this.#beat();
-    this.report('end', { outcome, reason, error: error == null ? undefined : printed(error).slice(0, 2000) });
+    this.#report('end', { outcome, reason, error: error == null ? undefined : printed(error).slice(0, 2000) });
     this.#ended = true;
     clearInterval(this.#interval);
   }
 
   async run(work) {
+    let result;
     try {
-      const result = await work(this);
+      result = await work(this);
       this.end(this.cancelled ? 'cancelled' : 'completed');
-      return result;
     } catch (error) {
       if (this.cancelled) this.end('cancelled');
       else this.failed(error);
+      await this.close(this.#options.exit).catch(() => {});  // What `work` threw is the cause.
       throw error;
-    } finally {
-      await this.close(this.#options.exit);
     }
+    await this.close(this.#options.exit);
+    return result;
   }
 
   // Being asked to stop.
@@ -343,17 +422,20 @@ export class Reporter {
       await Promise.race([delivered, late]);
       clearTimeout(timer);
     }
+    this.#throwMistake();
     return this.#isDelivered();
   }
 
   async close(ms = Infinity) {
-    const delivered = await this.flush(ms);
-    this.#closed = true;
-    clearInterval(this.#interval);
-    clearTimeout(this.#timer);
-    this.#leaving.abort();
-    this.#wake();
-    return delivered;
+    try {
+      return await this.flush(ms);
+    } finally {
+      this.#closed = true;
+      clearInterval(this.#interval);
+      clearTimeout(this.#timer);
+      this.#leaving.abort();
+      this.#wake();
+    }
   }
 
   // The queue.
@@ -399,7 +481,7 @@ export class Reporter {
 
   #beat() {
     this.#counted = false;
-    this.heartbeat(undefined, undefined, { counters: { ...this.#totals }, source: 'sidecar' });
+    this.#heartbeat(undefined, undefined, { counters: { ...this.#totals }, source: 'sidecar' });
   }
 
   #isDelivered() {
@@ -442,7 +524,7 @@ export class Reporter {
     const lost = this.dropped - this.#reportedDropped;
     if (lost > 0 && this.#flight.length === 0) {
       this.#reportedDropped = this.dropped;
-      this.message('watchdog', `${lost} reports were dropped: the monitor did not take them in time`);
+      this.#report('message', { name: 'watchdog', text: `${lost} reports were dropped: the monitor did not take them in time` });
     }
     if (this.#counted && !this.#ended) this.#beat();
     this.#counted = false;
@@ -470,6 +552,7 @@ export class Reporter {
       this.#failures = 0;
       this.#complained = '';
       this.#obey(answer?.directive ?? {});
+      if (answer?.hint) this.#foundWrong(`the monitor hints: ${answer.hint}`);
       return 0;
     } catch (error) {
       if ([400, 413, 422].includes(error.status)) return this.#reject(error);
@@ -487,7 +570,7 @@ export class Reporter {
       } catch (error) {
         const bad = [400, 413, 422].includes(error.status) || error instanceof TypeError && /JSON|BigInt/.test(error.message);
         if (!bad && error.status !== 409) throw error;
-        if (bad) this.#complain(`the session has no properties: ${error.message}`);  // 409: made before, for example by a wrapper.
+        if (bad) this.#foundWrong(`the session has no properties: ${error.message}`);  // 409: made before, for example by a wrapper.
       }
     }
     this.#made = true;
@@ -503,7 +586,7 @@ export class Reporter {
     }
     this.#flight.splice((named ?? 1) - 1, 1);
     ++this.rejected;
-    this.#complain(`a report was not understood: ${error.message}`);
+    this.#foundWrong(`a report was not understood: ${error.message}`);
     return 0;
   }
 
@@ -532,11 +615,36 @@ export class Reporter {
     }
   }
 
+  /** The monitor found a mistake. */
+  #foundWrong(what) {
+    if (this.#options.strict) this.#mistake ??= what;
+    else this.#sayWrong(what);
+  }
+
+  #throwMistake() {
+    const mistake = this.#mistake;
+    this.#mistake = null;
+    if (mistake !== null) throw new TypeError(mistake);
+  }
+
+  /** Says it once in this process: also if the monitor says again what this client has said about a word. */
+  #sayWrong(what, word = null) {
+    if (said.has(what) || said.size >= saidMax) return;
+    const isNamed = (known) => known && ['"', "'", '`'].some((quote) => what.includes(quote + known + quote));
+    if (word === null && [...said.values()].some(isNamed)) return;
+    said.set(what, word);
+    this.#log(what);
+  }
+
   /** Says it once, until things are well again. */
   #complain(what) {
     const kind = what.split(': ')[0];
     if (kind === this.#complained) return;
     this.#complained = kind;
+    this.#log(what);
+  }
+
+  #log(what) {
     try {
       this.#options.log?.(`watchdog ${this.session}: ${what}`);
     } catch { /* nobody listens */ }

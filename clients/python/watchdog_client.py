@@ -44,7 +44,7 @@ import threading
 import time
 import urllib.parse
 import weakref
-from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 __all__ = ["Reporter", "ToolCall", "Cancelled", "Monitor", "WaitFailed", "MonitorError", "wait"]
 
@@ -63,6 +63,36 @@ _COUNT_LINGER_S = 1.0
 _ANSWER_S = 30.0  # without a byte of an answer the connection is given up, not the report
 _RETRY_S = (0.1, 5.0)
 _REFUSED_S = 30.0
+
+
+# --- Words of schemas/event.schema.json, written by scripts/docs --generate
+_every_kind = "kind event_id seq ts_ms name call_id text result_hash expect_quiet_ms".split()
+_kinds = {
+    "start": "pid start_ticks boot_id host",
+    "heartbeat": "phase iteration source counters",
+    "state_change": "type data",
+    "tool_call": "turn_id args args_hash deadline_ms",
+    "tool_result": "",
+    "error": "",
+    "message": "",
+    "wait": "until_ms provider waiting_for",
+    "idle": "",
+    "user_input": "",
+    "compaction": "",
+    "opinion": "status confidence seen_seq state",
+    "chant": "",
+    "retry": "",
+    "budget": "stage axis max_pressure current_step max_steps steps_remaining step_pressure elapsed_seconds remaining_seconds "
+        "time_pressure time_enforced elapsed_ms duration_ms tool_calls max_tool_calls tokens max_tokens cost max_cost",
+    "limit": "limit limit_value reached enforced",
+    "turn": "tool_calls parent_turn_id depth reason",
+    "tool_progress": "elapsed_ms value total output_bytes accepted",
+    "tool_timeout": "elapsed_ms limit_kind limit_ms still_running",
+    "evidence": "state done left_ms total",
+    "resume": "waiting_for",
+    "end": "outcome reason subject error",
+}
+# --- end of the words
 
 
 # --- Making events ---------------------------------------------------------------------------------------------------
@@ -111,6 +141,22 @@ def _name(value: Any) -> str:
     if len(text) * 4 <= _NAME_MAX:
         return text
     return text.encode("utf-8", "replace")[:_NAME_MAX].decode("utf-8", "ignore")
+
+
+def _wrong_word(kind: Any, fields: Iterable[str]) -> Optional[Tuple[str, str]]:
+    """Finds the first word that no monitor understands. Returns it, and what to say about it."""
+    if isinstance(kind, str) and kind in _kinds:
+        what, right = f"field of the event {kind}", _kinds[kind].split() + _every_kind
+        wrong = [field for field in fields if field not in right]
+    else:
+        what, right, wrong = "kind of event", list(_kinds), [_name(kind)]
+    if not wrong:
+        return None
+    word = wrong[0]
+    import difflib  # Only a mistake needs it.
+    near = [one for one in right if word and one.startswith(word)] or difflib.get_close_matches(word, right, 1)
+    return word, (f'"{word}" is not a {what}, and a monitor ignores it. ' + (f'Did you mean "{near[0]}"? ' if near else "") +
+                  f"The right words are {', '.join(right)}.")
 
 
 def _process_facts() -> Json:
@@ -251,6 +297,10 @@ _ranks = {"heartbeat": _BEAT, "state_change": _CHANGE, "start": _END, "end": _EN
 class Reporter:
     """Reports one session. Only `flush` and `close` wait for the monitor, and only `check` raises.
 
+    A wrong report harms no agent: an unknown kind of event or field, and what the monitor refuses or hints at, is logged once
+    as a warning, which Python writes to standard error. `strict=True` is for tests: there it is a ValueError. A call with a
+    wrong word raises it; what the monitor answers is raised by the next report, `flush`, `close` or end of the `with` block.
+
     Thread-safe. After a fork the child has an empty queue and reports to the same session with a thread of its own.
     `interval_s`: seconds between two sidecar heartbeats, which also fetch a cancel while the agent is silent. None: the
     policy's heartbeatInterval, else 10. 0: never. `exit_s`: seconds that the process may wait at its exit until all
@@ -262,7 +312,7 @@ class Reporter:
                  policy: Optional[Json] = None, content: Optional[str] = None, server: Optional[str] = None,
                  token: Optional[str] = None, interval_s: Optional[float] = None, exit_s: Optional[float] = 2.0,
                  queue_max: int = _QUEUE_MAX, on_cancel: Optional[Callable[[Json], None]] = None,
-                 on_abort: Optional[Callable[[Json], None]] = None, title: Optional[str] = None):
+                 on_abort: Optional[Callable[[Json], None]] = None, title: Optional[str] = None, strict: bool = False):
         self._server, self._token = _settings(server, token)
         wanted = session or os.environ.get("WATCHDOG_SESSION") or f"{agent or 'agent'}-{time.time_ns() // 10**6:x}-{os.urandom(3).hex()}"
         self.session = re.sub(r"[^A-Za-z0-9._:@-]", "-", wanted)[:128]
@@ -271,7 +321,8 @@ class Reporter:
         usual = (policy or {}).get("heartbeatInterval") or 10_000
         self._interval_s = usual / 1000 if interval_s is None else interval_s
         self._exit_s, self._queue_max = exit_s, max(queue_max, 16)
-        self._on_cancel, self._on_abort = on_cancel, on_abort
+        self._on_cancel, self._on_abort, self._strict = on_cancel, on_abort, strict
+        self._mistake: Optional[str] = None  # that the monitor found, and that nobody has raised yet
         self.cancel: Optional[Json] = None  #: {"by", "reason", "at"} after somebody asked the agent to stop.
         self.aborts: List[Json] = []  #: [{"turnId", "toolId", "by", "reason", "at"}]: turns and calls that must stop.
         self.dropped = 0  #: Number of reports lost because the queue was full.
@@ -280,7 +331,7 @@ class Reporter:
         self._ended = False
         self._begin()
         _reporters.add(self)
-        self.report("start", **_process_facts())
+        self._report("start", **_process_facts())
 
     def _begin(self) -> None:
         """Begins with an empty queue, as a forked child does as well."""
@@ -306,6 +357,7 @@ class Reporter:
                   counters: Optional[Mapping[str, float]] = None, source: str = "loop",
                   expect_quiet_s: Optional[float] = None) -> None:
         """Reports one iteration of the agent's loop. `counters` are running totals (tokens, bytes, items) within an operation."""
+        self._raise_mistake()
         if type(iteration) is int and type(phase) is str and len(phase) <= 64 and source == "loop" and not counters and expect_quiet_s is None:
             # The usual one, by hand: a third of the time.
             return self._put(_BEAT, f'{{"kind":"heartbeat","source":"loop","iteration":{iteration},"phase":{_quoted(phase)},'
@@ -370,6 +422,15 @@ class Reporter:
 
     def report(self, kind: str, **fields: Any) -> None:
         """Reports any event of event.schema.json: turn, budget, user_input, idle, retry, opinion, …"""
+        self._raise_mistake()
+        wrong = _wrong_word(kind, fields)
+        if wrong:
+            if self._strict:
+                raise ValueError(wrong[1])
+            self._say_wrong(wrong[1], wrong[0])
+        self._report(kind, **fields)
+
+    def _report(self, kind: str, **fields: Any) -> None:
         try:
             event: Json = {}
             for key, value in fields.items():
@@ -402,7 +463,7 @@ class Reporter:
             text = None if error is None else (error if isinstance(error, str) else _unprintable(error))[:8000]
             if self._counted:
                 self._beat()
-            self.report("end", outcome=outcome, reason=reason, error=text)
+            self._report("end", outcome=outcome, reason=reason, error=text)
             self._ended = True
 
     def __enter__(self) -> Reporter:
@@ -415,7 +476,11 @@ class Reporter:
             self.end("cancelled" if self.cancelled else "completed")
         else:
             self.failed(f"{type(error).__name__}: {_unprintable(error) if not str(error) else error}")
-        self.close(self._exit_s)
+        try:
+            self.close(self._exit_s)
+        except ValueError:
+            if error is None:  # else the block's own is the cause
+                raise
 
     # Being asked to stop.
 
@@ -438,15 +503,17 @@ class Reporter:
             if self._thread and self._thread is not threading.current_thread():
                 self._rouse(0)
                 self._wake.wait_for(lambda: delivered() or self._closed, timeout_s)
+            self._raise_mistake()
             return delivered()
 
     def close(self, timeout_s: Optional[float] = None) -> bool:
         """Like `flush`; then ends the thread. Does not end the session."""
-        done = self.flush(timeout_s)
-        with self._wake:
-            self._closed = True
-            self._wake.notify_all()
-        return done
+        try:
+            return self.flush(timeout_s)
+        finally:
+            with self._wake:
+                self._closed = True
+                self._wake.notify_all()
 
     # The queue.
 
@@ -575,6 +642,8 @@ class Reporter:
             self._batch_max = min(_BATCH_MAX, self._batch_max * 2)
             self._complained = ""
             self._obey((answer or {}).get("directive") or {})
+            if (answer or {}).get("hint"):
+                self._found_wrong(f"the monitor hints: {answer['hint']}")
             return 0
         except MonitorError as error:
             if error.status in (400, 413, 422):
@@ -594,7 +663,7 @@ class Reporter:
                 if error.status not in (400, 409, 413, 422):
                     raise
                 if error.status != 409:  # Else somebody made it before, for example a wrapper.
-                    self._complain(f"the session has no properties: {error}")
+                    self._found_wrong(f"the session has no properties: {error}")
         self._made = True
 
     def _reject(self, error: MonitorError) -> float:
@@ -607,7 +676,7 @@ class Reporter:
         with self._wake:
             del self._flight[(named or 1) - 1]
         self.rejected += 1
-        self._complain(f"a report was not understood: {error}")
+        self._found_wrong(f"a report was not understood: {error}")
         return 0
 
     def _obey(self, directive: Json) -> None:
@@ -626,6 +695,29 @@ class Reporter:
         except Exception:
             _log.exception("a callback failed")
 
+    def _found_wrong(self, what: str) -> None:
+        """The monitor found a mistake, in the thread."""
+        if not self._strict:
+            self._say_wrong(what)
+        elif self._mistake is None:
+            self._mistake = what
+
+    def _raise_mistake(self) -> None:
+        if self._mistake is not None and self._thread is not threading.current_thread():
+            mistake, self._mistake = self._mistake, None
+            raise ValueError(mistake)
+
+    def _say_wrong(self, what: str, word: Optional[str] = None) -> None:
+        """Says it once in this process: also if the monitor says again what this client has said about a word."""
+        with _said_lock:
+            if what in _said or len(_said) >= _SAID_MAX:
+                return
+            if word is None and any(re.search(rf"[\"'`]{re.escape(known)}[\"'`]", what) for known in _said.values() if known):
+                return
+            _said[what] = word
+        with contextlib.suppress(Exception):
+            _log.warning("%s: %s", self.session, what)
+
     def _complain(self, what: str) -> None:
         """Says it once, until things are well again."""
         kind = what.partition(":")[0]
@@ -635,6 +727,9 @@ class Reporter:
                 _log.warning("%s: %s", self.session, what)
 
 
+_SAID_MAX = 100
+_said: Dict[str, Optional[str]] = {}  # mistakes, with the word that is wrong
+_said_lock = threading.Lock()
 _reporters: weakref.WeakSet[Reporter] = weakref.WeakSet()
 
 
@@ -645,7 +740,8 @@ def _after_fork() -> None:
 
 def _at_exit() -> None:
     for reporter in list(_reporters):
-        reporter.close(reporter._exit_s)
+        with contextlib.suppress(ValueError):
+            reporter.close(reporter._exit_s)
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the reference pages from the program, its schemas and headers, or compares them with those that are committed.
+"""Writes the reference pages, and the words in the clients, from the program, its schemas and headers, or compares them with
+those that are committed.
 
 Usage: reference.py --write|--check MONITOR
 """
@@ -16,6 +17,7 @@ import urllib.request
 
 import yaml
 
+import client_words
 import entities
 import texts
 
@@ -514,7 +516,7 @@ WRITERS = {"cli": cli, "exit-codes": exit_codes, "settings": settings, "events":
 
 
 def main(mode, monitor):
-    differ = []
+    differ = [name for name in client_words.main(mode) if mode == "--check"]  # first: the pages show the clients
     with tempfile.TemporaryDirectory() as home:
         program = Program(monitor, home)
         for name, write in WRITERS.items():
@@ -527,7 +529,7 @@ def main(mode, monitor):
                 differ.append(name)
                 print("\n".join(list(difflib.unified_diff(old.splitlines(), text.splitlines(), f"docs/reference/{name}.md", "program", lineterm="", n=0))[:20]))
     if differ:
-        print(f"These reference pages differ from the program: {', '.join(differ)}. Run: scripts/docs --generate")
+        print(f"These reference pages or clients differ from the program: {', '.join(differ)}. Run: scripts/docs --generate")
     return 1 if differ else 0
 
 

@@ -12,7 +12,8 @@ class FalseMonitor:
     `poison_status`, without saying which it was.
     """
 
-    def __init__(self, answers=(200,), poison=None):
+    def __init__(self, answers=(200,), poison=None, body=b'{"accepted":1,"directive":null}'):
+        self.body = body  # of an answer to reports
         self.answers, self.poison, self.poison_status = list(answers), poison, 400
         self.batches, self.asked = [], threading.Event()
 
@@ -54,7 +55,7 @@ class FalseMonitor:
         else:
             if what != 503:
                 self.batches.append(events)
-            self.send(handler, what, b'{"accepted":1,"directive":null}')
+            self.send(handler, what, self.body)
 
     @staticmethod
     def send(handler, status, body):

@@ -50,7 +50,7 @@ const failing = (end, text) => (error) => {
 class FalseMonitor {
   batches = [];
 
-  constructor(answers = [200], poisoned = 400) { Object.assign(this, { answers, poisoned }); }
+  constructor(answers = [200], poisoned = 400, body = '{"directive":null}') { Object.assign(this, { answers, poisoned, body }); }
 
   async start() {
     this.http = createServer((request, response) => {
@@ -64,7 +64,7 @@ class FalseMonitor {
         if (answer === 'garbage') return request.socket.end('\0\x01 this is no HTTP');
         if (answer === 'html') return response.end('<html>');
         if (!poisoned && answer !== 503) this.batches.push(events);
-        response.writeHead(answer).end('{"directive":null}');
+        response.writeHead(answer).end(this.body);
       });
     }).listen(0, '127.0.0.1');
     await once(this.http, 'listening');
@@ -326,6 +326,77 @@ describe('waits', () => {
     assert.equal(result.pass, false);
     assert.match(result.message(), /timeline[^]*end failed \(error\): boom/);
     await assert.rejects(matchers.toComplete.call({ isNot: true }, watched), TypeError);
+  });
+});
+
+describe('mistakes', () => {
+  const wrong = [
+    ['stat_change', { type: 'x' }, 'kind of event', 'state_change'], ['', {}, 'kind of event', null], [null, {}, 'kind of event', null],
+    ['wait', { waiting_for: 'quota', until: 5 }, 'field of the event wait', 'until_ms'],
+    ['wait', { waiting_for: 'quota', deadline_ms: 5 }, 'field of the event wait', null],
+    ['budget', { max_step: 5, current_step: 1 }, 'field of the event budget', 'max_steps'],
+    ['budget', { currentStep: null }, 'field of the event budget', 'current_step'],
+    ['tool_call', { name: 't', arg: {} }, 'field of the event tool_call', 'args'],
+    ['message', { name: 'user', tekst: 't' }, 'field of the event message', 'text'],
+  ];
+  const kinds = JSON.parse(readFileSync(new URL('../../schemas/event.schema.json', import.meta.url), 'utf8')).properties.kind.examples;
+
+  test('a strict reporter throws a wrong word with the nearest and all right ones', async () => {
+    const one = reporter({ strict: true });
+    for (const [kind, fields, what, near] of wrong) {
+      assert.throws(() => one.report(kind, fields), (error) => {
+        assert.ok(error instanceof TypeError);
+        assert.ok(error.message.includes(`is not a ${what}`), error.message);
+        if (near) assert.ok(error.message.includes(`Did you mean "${near}"? `), error.message);
+        const right = error.message.split('The right words are ')[1];
+        for (const word of kinds.includes(kind) ? ['event_id'] : kinds) assert.ok(right.includes(word), word);
+        if (kind === 'budget') assert.match(right, /stage.*max_tool_calls.*max_cost/);
+        return true;
+      });
+    }
+    one.report('budget', { current_step: 3, max_steps: 10, tokens: 5, max_cost: 2.5, stage: 'low' });
+    one.report('turn', { name: 'turn_start', call_id: 't1', depth: 0 });
+    one.completed();
+    assert.ok(await one.close());
+    assert.deepEqual((await told(one)).map(({ kind }) => kind), ['start', 'budget', 'turn', 'end']);
+  });
+
+  test('a wrong word is said once in a process on standard error, and the rest of the report arrives', async () => {
+    const script = `import { Reporter } from '${library}watchdog.js';
+      for (const session of ['wrong-a', 'wrong-b']) {
+        const one = new Reporter(session);
+        for (const [kind, fields] of ${JSON.stringify([...wrong, ...wrong])}) one.report(kind, fields);
+        one.completed();
+        await one.close();
+      }
+      console.log('goes on');`;
+    const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '-e', script], { env: { WATCHDOG_SERVER: server } });
+    assert.equal(stdout, 'goes on\n');
+    const lines = stderr.trim().split('\n');
+    assert.equal(lines.filter((line) => line.includes('The right words are')).length, wrong.length, stderr);
+    assert.equal(lines.filter((line) => line.includes('"stat_change"')).length, 1, stderr);
+    assert.equal(new Set(lines).size, lines.length, stderr);
+    assert.equal((await told({ session: 'wrong-b' }, 'budget')).length, 4);
+  });
+
+  test('a hint or refusal of the monitor is said once, and thrown by a strict reporter', async () => {
+    const hinting = await new FalseMonitor([200], 400, '{"directive":null,"hint":"unknown member until of a wait"}').start();
+    const lines = [];
+    for (const session of ['a', 'b']) {
+      const one = new Reporter(session, { server: hinting.server, interval: 0, log: (line) => lines.push(line) });
+      one.stateChange('x');
+      assert.ok(await one.close());
+    }
+    assert.equal(lines.filter((line) => line.includes('unknown member until')).length, 1, lines);
+    const strict = () => new Reporter('c', { server: hinting.server, interval: 0, log: null, strict: true });
+    await assert.rejects(strict().run(() => 1), /unknown member until/);
+    assert.equal(hinting.batches.flat().filter(({ kind, outcome }) => kind === 'end' && outcome === 'completed').length, 1);
+    await assert.rejects(strict().run(() => { throw new RangeError('first'); }), RangeError);
+    const one = reporter({ strict: true });
+    one.heartbeat('seven');
+    await assert.rejects(one.flush(), /a report was not understood/);
+    assert.ok(await one.close());
+    hinting.end();
   });
 });
 

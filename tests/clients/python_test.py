@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The Python client against a real monitor, and against what is none."""
 
+import contextlib
 import http.server
 import json
 import logging
@@ -356,6 +357,105 @@ class Waits(WithMonitor):
         self.assertEqual(process.returncode, -signal.SIGTERM)
         self.assertIn("ended as  interrupted", text)
         self.assertIn("state_change begun", text)
+
+
+class Mistakes(WithMonitor):
+    """A wrong word harms no agent: it is logged once. `strict` raises it."""
+
+    WRONG = [("stat_change", {"type": "x"}, "kind of event", "state_change"), ("", {}, "kind of event", None), (None, {}, "kind of event", None),
+             ("wait", {"waiting_for": "quota", "until": 5}, "field of the event wait", "until_ms"),
+             ("wait", {"waiting_for": "quota", "deadline_ms": 5}, "field of the event wait", None),
+             ("budget", {"max_step": 5, "current_step": 1}, "field of the event budget", "max_steps"),
+             ("budget", {"currentStep": None}, "field of the event budget", "current_step"),
+             ("tool_call", {"name": "t", "arguments": {}}, "field of the event tool_call", "args"),
+             ("message", {"name": "user", "tekst": "t"}, "field of the event message", "text")]
+
+    def setUp(self):
+        super().setUp()
+        watchdog_client._said.clear()
+        logging.disable(logging.NOTSET)
+        self.addCleanup(logging.disable, logging.CRITICAL)
+
+    def test_a_wrong_word_is_raised_with_the_nearest_and_all_right_ones_if_the_reporter_is_strict(self):
+        reporter = self.reporter(strict=True)
+        for kind, fields, what, near in self.WRONG:
+            with self.subTest(kind=kind, fields=fields), self.assertRaises(ValueError) as caught:
+                reporter.report(kind, **fields)
+            text = str(caught.exception)
+            self.assertIn(f"is not a {what}", text)
+            if near:
+                self.assertIn(f'Did you mean "{near}"? ', text)
+            right = watchdog_client._kinds[kind].split() if kind in watchdog_client._kinds else watchdog_client._kinds
+            for word in right:
+                self.assertIn(word, text.partition("The right words are ")[2])
+        reporter.report("budget", current_step=3, max_steps=10, tokens=5, max_cost=2.5, stage="low")
+        reporter.report("turn", name="turn_start", call_id="t1", depth=0)
+        reporter.report("opinion", status="A", confidence=0.5, text="fine")
+        reporter.completed()
+        self.assertTrue(reporter.close(PATIENCE_S))
+        self.assertEqual([event["kind"] for event in self.told()], ["start", "budget", "turn", "opinion", "end"])
+
+    def test_a_wrong_word_is_said_once_in_a_process_and_the_rest_of_the_report_arrives(self):
+        with self.assertLogs("watchdog_client", "WARNING") as logs:
+            for session in (self.session, self.session + "-other"):
+                reporter = self.reporter(session=session)
+                for kind, fields, _, _ in self.WRONG * 3:
+                    reporter.report(kind, **fields)
+                reporter.completed()
+                self.assertTrue(reporter.close(PATIENCE_S))
+        said = [line for line in logs.output if "is not a" in line and "Did you mean" in line or "The right words" in line]
+        self.assertEqual(len(said), len(self.WRONG), logs.output)
+        self.assertEqual(len({line for line in logs.output}), len(logs.output))
+        self.assertEqual(len([line for line in logs.output if '"stat_change"' in line]), 1, logs.output)
+        self.assertEqual([event["kind"] for event in self.told("budget")], ["budget"] * 6)
+
+    def test_it_is_on_standard_error_of_a_process_without_settings_of_its_own(self):
+        script = ("import watchdog_client\n"
+                  "with watchdog_client.Reporter('x') as r:\n    r.report('wiat')\n    r.report('wiat')\n    print('goes on')\n")
+        environment = {"PATH": "", "PYTHONPATH": str(CLIENT), "WATCHDOG_SERVER": ""}
+        done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout, "goes on\n")
+        self.assertEqual(done.stderr.count("wiat"), 1, done.stderr)
+        self.assertIn('Did you mean "wait"?', done.stderr)
+
+    def test_a_hint_of_the_monitor_is_said_once_and_raised_if_the_reporter_is_strict(self):
+        body = b'{"accepted":1,"directive":null,"hint":"unknown member \\"until\\" of a wait; did you mean until_ms?"}'
+        with FalseMonitor(body=body) as monitor:
+            with self.assertLogs("watchdog_client", "WARNING") as logs:
+                for session in "ab":
+                    with Reporter(session, server=monitor.url, interval_s=0) as reporter:
+                        reporter.state_change("x")
+                        reporter.flush(PATIENCE_S)
+            self.assertEqual([line.count("did you mean until_ms?") for line in logs.output], [1])
+            with self.assertRaisesRegex(ValueError, "did you mean until_ms"), Reporter("c", server=monitor.url, strict=True, exit_s=PATIENCE_S):
+                pass
+            self.assertEqual([event["outcome"] for event in monitor.batches[-1] if event["kind"] == "end"], ["completed"])
+            with self.assertRaises(KeyError), Reporter("d", server=monitor.url, strict=True, exit_s=PATIENCE_S):
+                raise KeyError("the agent's own error comes first")
+            reporter = Reporter("e", server=monitor.url, strict=True, interval_s=0)
+            deadline = time.monotonic() + PATIENCE_S
+            with self.assertRaisesRegex(ValueError, "did you mean until_ms"):
+                while time.monotonic() < deadline:
+                    reporter.heartbeat(1, "work")
+            reporter.completed()
+            with contextlib.suppress(ValueError):
+                reporter.close(PATIENCE_S)
+
+    def test_a_refused_report_is_raised_if_the_reporter_is_strict(self):
+        reporter = self.reporter(strict=True)
+        reporter.heartbeat("seven")
+        with self.assertRaisesRegex(ValueError, "a report was not understood"):
+            reporter.flush(PATIENCE_S)
+        with self.assertRaisesRegex(ValueError, "the session has no properties"), \
+                self.reporter(session=self.session + "-policy", strict=True, policy={"stuckThreshold": "three"}) as reporter:
+            reporter.flush(PATIENCE_S)
+
+    def test_the_words_are_those_of_the_schema(self):
+        done = subprocess.run([sys.executable, str(ROOT / "docs" / "tools" / "client_words.py"), "--check"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        fields = json.loads((ROOT / "schemas" / "event.schema.json").read_text())["properties"]
+        self.assertEqual(list(watchdog_client._kinds), fields["kind"]["examples"])
+        self.assertEqual({word for words in watchdog_client._kinds.values() for word in words.split()} | set(watchdog_client._every_kind), set(fields))
 
 
 class BadMonitors(unittest.TestCase):
