@@ -56,8 +56,8 @@ export interface ReporterOptions {
   /** Called when a turn or a call must stop. Calls made with `tool` have a signal of their own. */
   onAbort?: (abort: Abort) => void;
   /**
-   * For tests: a wrong report is a TypeError. A call with an unknown kind of event or field throws it; what the monitor refuses
-   * or hints at is thrown by the next report, `flush`, `close` or the end of `run`. Without it these mistakes are logged once.
+   * For tests: a wrong report is a TypeError. A call with an unknown kind of event or field throws it. A mistake that the monitor
+   * finds is thrown by the next report, `flush`, `close` or the end of `run`. Without `strict` mistakes are logged once.
    */
   strict?: boolean;
   /** Gets a sentence when reports cannot be delivered, or are wrong; null: no log. Default: console.warn. */

@@ -396,7 +396,7 @@ export class Reporter {
     } catch (error) {
       if (this.cancelled) this.end('cancelled');
       else this.failed(error);
-      await this.close(this.#options.exit).catch(() => {});  // What `work` threw is the cause.
+      await this.close(this.#options.exit).catch(() => {});  // The error of `work` is the cause.
       throw error;
     }
     await this.close(this.#options.exit);

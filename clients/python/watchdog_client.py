@@ -297,9 +297,10 @@ _ranks = {"heartbeat": _BEAT, "state_change": _CHANGE, "start": _END, "end": _EN
 class Reporter:
     """Reports one session. Only `flush` and `close` wait for the monitor, and only `check` raises.
 
-    A wrong report harms no agent: an unknown kind of event or field, and what the monitor refuses or hints at, is logged once
-    as a warning, which Python writes to standard error. `strict=True` is for tests: there it is a ValueError. A call with a
-    wrong word raises it; what the monitor answers is raised by the next report, `flush`, `close` or end of the `with` block.
+    A wrong report harms no agent: an unknown kind of event or field is logged once as a warning, which Python writes to standard
+    error. A refused report and a hint of the monitor are logged likewise. `strict=True` is for tests: these mistakes are
+    ValueErrors. A call with a wrong word raises one. A mistake that the monitor finds is raised by the next report, `flush`,
+    `close` or end of the `with` block.
 
     Thread-safe. After a fork the child has an empty queue and reports to the same session with a thread of its own.
     `interval_s`: seconds between two sidecar heartbeats, which also fetch a cancel while the agent is silent. None: the
