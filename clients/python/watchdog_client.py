@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import atexit
 import collections
+import collections.abc
 import contextlib
 import hashlib
 import http.client
@@ -104,7 +105,62 @@ def _unprintable(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
-_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_unprintable, separators=(",", ":")).encode
+# A text that may be that of another value too: an address, `<…>` that describes an object, something left out. An enumeration's
+# member and a class are exact.
+_VAGUE = re.compile(r"\bat 0x[0-9a-fA-F]+|(?:^|[=\[({,:]\s*)<(?!class '|enum '|\w+\.\w+: )\w|(?:^|[\[({,\s])(?:\.\.\.|…)(?:$|[\])},\s])")
+_ARRAY_MAX = 1 << 20  # bytes
+
+
+def _printed(value: Any) -> str:
+    """As a text. If other values may have the same text it is opaque: it gets a word that no other report has."""
+    text = _unprintable(value)
+    if type(value).__repr__ is not object.__repr__ and not _VAGUE.search(text) or re.search(r"</\w+>$", text):
+        return text
+    return f"{text} (opaque {''.join(chr(97 + byte % 26) for byte in os.urandom(12))})"
+
+
+def _printed_error(error: Optional[BaseException]) -> str:
+    """With its causes. An address in it is noise: the same error comes again."""
+    parts: List[str] = []
+    while error is not None and len(parts) < 8:
+        text = _unprintable(error)
+        if not error.args and vars(error):
+            text += f" {_unprintable(vars(error))}"
+        parts.append(f"{type(error).__name__}: {text}")
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return ", caused by ".join(parts)
+
+
+def _as_data(value: Any) -> Any:
+    """A value that JSON has no form for: as data if it has any, else as a text."""
+    kind = type(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).decode("utf-8", "backslashreplace")
+    if isinstance(value, BaseException):
+        return _printed_error(value)
+    try:
+        fields = getattr(kind, "__dataclass_fields__", None)
+        if fields:
+            data = {name: getattr(value, name) for name, field in fields.items() if field.repr}
+            return data if len(data) == len(fields) else {**data, "…": _printed(object())}  # Its author hides a part.
+        if isinstance(value, collections.abc.Mapping):
+            return dict(value)
+        if isinstance(value, (set, frozenset)):
+            return sorted(value, key=_unprintable)
+        if isinstance(value, collections.deque):
+            return list(value)
+        for name in ("model_dump", "to_dict", "tolist"):  # of pydantic and others; pandas; arrays
+            method = getattr(kind, name, None)  # of the class: a mock has every attribute
+            if method is not None and getattr(value, "nbytes", 0) <= _ARRAY_MAX:
+                data = method(value)
+                if isinstance(data, (dict, list, str, int, float)):
+                    return data
+    except Exception:  # It cannot say, so its text must do.
+        pass
+    return _printed(value)
+
+
+_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_as_data, separators=(",", ":")).encode
 
 
 _quoted = json.encoder.encode_basestring
@@ -118,22 +174,26 @@ def _nested(text: str) -> int:
     return deepest
 
 
-def _content(key: str, value: Any, digest_key: str) -> Json:
-    """A field that may be large, or no JSON at all: cut, with the digest of the whole beside it."""
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        value = bytes(value).decode("utf-8", "replace")
+def _content(key: str, value: Any, digest_key: str) -> Dict[str, str]:
+    """A field that may be large, or no JSON at all: cut, with the digest of the whole beside it. As JSON."""
+    if isinstance(value, (bytes, bytearray, memoryview, BaseException)):
+        value = _as_data(value)
     if not isinstance(value, str):
         try:
             text = _json(value)
             if len(text) <= _CONTENT_MAX and (text.count("[") + text.count("{") <= 60 or _nested(text) <= 60):
-                return {key: value}
+                return {key: text}
         except Exception:  # a circle, NaN, keys that are no names
-            text = _unprintable(value)
+            text = _printed(value)
         value = text
     if len(value) <= _CONTENT_MAX:
-        return {key: value}
+        return {key: _quoted(value)}
     whole = hashlib.blake2b(value.encode("utf-8", "replace"), digest_size=16).hexdigest()
-    return {key: f"{value[:_CONTENT_MAX]}… ({len(value)} characters)", digest_key: whole}
+    return {key: _quoted(f"{value[:_CONTENT_MAX]}… ({len(value)} characters)"), digest_key: _quoted(whole)}
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 10**6
 
 
 def _name(value: Any) -> str:
@@ -257,8 +317,17 @@ def _settings(server: Optional[str], token: Optional[str]) -> Tuple[str, str]:
 
 # --- Reporting -------------------------------------------------------------------------------------------------------
 
-class Cancelled(Exception):
-    """Raised after somebody asked the agent to stop. Within `with Reporter(…)` it ends the session as cancelled."""
+class Cancelled(BaseException):
+    """Raised after somebody asked the agent to stop. Within `with Reporter(…)` it ends the session as cancelled.
+
+    Like asyncio.CancelledError it is not an Exception: `except Exception` around a tool must not swallow it.
+    """
+
+
+def _is_cancel(error: Optional[BaseException]) -> bool:
+    """Of this module, asyncio, trio or anyio, or by Ctrl-C."""
+    return isinstance(error, KeyboardInterrupt) or (not isinstance(error, Exception) and
+                                                    any(kind.__name__ in ("Cancelled", "CancelledError") for kind in type(error).__mro__))
 
 
 class ToolCall:
@@ -302,7 +371,13 @@ class Reporter:
     ValueErrors. A call with a wrong word raises one. A mistake that the monitor finds is raised by the next report, `flush`,
     `close` or end of the `with` block.
 
-    Thread-safe. After a fork the child has an empty queue and reports to the same session with a thread of its own.
+    Thread-safe. After a fork, or in a process of `multiprocessing`, the child has an empty queue and reports to the same session with
+    a thread of its own. Only the process that made a reporter ends its session, or a child that outlives that process.
+
+    Without a name the session is $WATCHDOG_SESSION. If a reporter of this process or of its parent has that open already, this one
+    reports to a child session of it, with a name of its own. A `with` block keeps its session from being ended by another
+    reporter of the same name.
+
     `interval_s`: seconds between two sidecar heartbeats, which also fetch a cancel while the agent is silent. None: the
     policy's heartbeatInterval, else 10. 0: never. `exit_s`: seconds that the process may wait at its exit until all
     reports are sent. None: no limit.
@@ -315,8 +390,17 @@ class Reporter:
                  queue_max: int = _QUEUE_MAX, on_cancel: Optional[Callable[[Json], None]] = None,
                  on_abort: Optional[Callable[[Json], None]] = None, title: Optional[str] = None, strict: bool = False):
         self._server, self._token = _settings(server, token)
-        wanted = session or os.environ.get("WATCHDOG_SESSION") or f"{agent or 'agent'}-{time.time_ns() // 10**6:x}-{os.urandom(3).hex()}"
-        self.session = re.sub(r"[^A-Za-z0-9._:@-]", "-", wanted)[:128]
+        wanted = session or os.environ.get("WATCHDOG_SESSION") or f"{agent or 'agent'}-{_now_ms():x}-{os.urandom(3).hex()}"
+        self.session = _session_id(wanted)
+        self._owner, self._ended, self._closed, self._in_block = os.getpid(), False, False, False
+        self.dropped = 0  #: Number of reports lost because the queue was full.
+        self._begin()
+        _tell_children()
+        with _registry_lock:
+            if not session and _is_open(self._server, self.session):
+                parent = parent or self.session
+                self.session = _session_id(f"{self.session[:80]}-{(agent or 'agent')[:32]}-{os.urandom(4).hex()}")
+            _reporters.add(self)
         spec = {"agent": agent, "task": task, "title": title, "labels": dict(labels or {}), "parentSessionId": parent, "policy": policy, "content": content}
         self._spec = {key: value for key, value in spec.items() if value}
         usual = (policy or {}).get("heartbeatInterval") or 10_000
@@ -326,12 +410,9 @@ class Reporter:
         self._mistake: Optional[str] = None  # that the monitor found, and that nobody has raised yet
         self.cancel: Optional[Json] = None  #: {"by", "reason", "at"} after somebody asked the agent to stop.
         self.aborts: List[Json] = []  #: [{"turnId", "toolId", "by", "reason", "at"}]: turns and calls that must stop.
-        self.dropped = 0  #: Number of reports lost because the queue was full.
         self.rejected = 0  #: Number of reports that the monitor refused.
         self._totals: Dict[str, float] = {}
-        self._ended = False
-        self._begin()
-        _reporters.add(self)
+        _tell_children()
         self._report("start", **_process_facts())
 
     def _begin(self) -> None:
@@ -344,12 +425,12 @@ class Reporter:
         self._batch_max = _BATCH_MAX
         self._connection = _Connection(self._server, self._token)
         self._thread: Optional[threading.Thread] = None
-        self._closed = self._made = False
+        self._made = False
         self._due = self._next_beat = float("inf")
         self._counted = False
         self._reported_dropped = self.dropped
         self._ids = itertools.count()
-        self._id_prefix = f"{time.time_ns() // 10**6:012x}-{os.urandom(4).hex()}-"
+        self._id_prefix = f"{_now_ms():012x}-{os.urandom(4).hex()}-"
         self._complained = ""
 
     # The reports of agents.
@@ -362,17 +443,9 @@ class Reporter:
         if type(iteration) is int and type(phase) is str and len(phase) <= 64 and source == "loop" and not counters and expect_quiet_s is None:
             # The usual one, by hand: a third of the time.
             return self._put(_BEAT, f'{{"kind":"heartbeat","source":"loop","iteration":{iteration},"phase":{_quoted(phase)},'
-                                    f'"event_id":"{self._id_prefix}{next(self._ids):08x}"}}', phase)
-        fields: Json = {"source": source}
-        if iteration is not None:
-            fields["iteration"] = iteration
-        if phase is not None:
-            fields["phase"] = _name(phase)
-        if counters:
-            fields["counters"] = counters
-        if expect_quiet_s is not None:
-            fields["expect_quiet_ms"] = int(expect_quiet_s * 1000)
-        self._push("heartbeat", fields, phase)
+                                    f'"event_id":"{self._id_prefix}{next(self._ids):08x}","ts_ms":{_now_ms()}}}', phase)
+        quiet_ms = None if expect_quiet_s is None else int(expect_quiet_s * 1000)
+        self._report("heartbeat", source=source, iteration=iteration, phase=phase, counters=counters or None, expect_quiet_ms=quiet_ms)
 
     def state_change(self, name: str, content: Any = None) -> None:
         """Reports progress. Put what is new into `content`: the same content again is not progress."""
@@ -397,8 +470,11 @@ class Reporter:
         self.tool_call(name, arguments, call.call_id, turn_id=turn_id, deadline_s=deadline_s)
         try:
             yield call
+        except GeneratorExit:  # Whoever asked for values has enough: that is no failure.
+            self.tool_result(name, call.result, call.call_id)
+            raise
         except BaseException as error:
-            self.tool_error(name, f"{type(error).__name__}: {_unprintable(error)}", call.call_id)
+            self.tool_error(name, error, call.call_id)
             raise
         self.tool_result(name, call.result, call.call_id)
 
@@ -433,19 +509,19 @@ class Reporter:
 
     def _report(self, kind: str, **fields: Any) -> None:
         try:
-            event: Json = {}
+            event: Dict[str, str] = {}  # each as JSON
             for key, value in fields.items():
                 if value is None:
                     continue
                 if key in ("args", "data", "text"):
                     event.update(_content(key, value, "args_hash" if kind == "tool_call" else "result_hash"))
                 elif key in ("name", "type", "call_id", "turn_id", "waiting_for", "provider", "reason", "phase", "host"):
-                    event[key] = _name(value)
+                    event[key] = _quoted(_name(value))
                 else:
-                    event[key] = value
+                    event[key] = _json(value)
         except Exception as error:
             return self._complain(f"a report was lost: {error!r}")
-        self._push(kind, event)
+        self._push(kind, event, fields.get("phase"))
 
     # How it ends. The first end counts.
 
@@ -460,19 +536,34 @@ class Reporter:
 
     def end(self, outcome: str, reason: Optional[str] = None, error: Any = None) -> None:
         """Ends the session. `outcome`: completed, failed, incomplete or cancelled."""
-        if not self._ended:
+        if not self._ended and not self._is_mine():
+            self._ended = True
+            if outcome != "completed":
+                what = " ".join(str(part) for part in (outcome, reason, error) if part is not None)
+                self._report("message", name="watchdog", text=f"process {os.getpid()} reports no more: {what}")
+        elif not self._ended:
             text = None if error is None else (error if isinstance(error, str) else _unprintable(error))[:8000]
             if self._counted:
                 self._beat()
             self._report("end", outcome=outcome, reason=reason, error=text)
             self._ended = True
+            _tell_children()
+
+    def _is_mine(self) -> bool:
+        """Whether this reporter may end its session: no other process does it, and no block of another reporter."""
+        return ((self._owner == os.getpid() or not _is_alive(self._owner)) and
+                not _is_open(self._server, self.session, besides=self, in_block=True))
 
     def __enter__(self) -> Reporter:
+        self._in_block = True
+        _tell_children()
         return self
 
     def __exit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> None:
-        if isinstance(error, (Cancelled, KeyboardInterrupt)):
+        if _is_cancel(error):
             self.end("cancelled", "interrupted" if isinstance(error, KeyboardInterrupt) else None)
+        elif isinstance(error, GeneratorExit):
+            self.end("cancelled" if self.cancelled else "incomplete", None if self.cancelled else "left_early")
         elif error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
             self.end("cancelled" if self.cancelled else "completed")
         else:
@@ -515,16 +606,18 @@ class Reporter:
             with self._wake:
                 self._closed = True
                 self._wake.notify_all()
+            _tell_children()
 
     # The queue.
 
-    def _push(self, kind: str, event: Json, phase: Any = None) -> None:
+    def _push(self, kind: str, event: Dict[str, str], phase: Any = None) -> None:
         if not self._server:
             return
         try:
-            event["kind"] = kind
-            event["event_id"] = f"{self._id_prefix}{next(self._ids):08x}"
-            self._put(_ranks.get(kind, _REST), _json(event), phase)
+            event["kind"] = _json(kind)
+            event.setdefault("event_id", f'"{self._id_prefix}{next(self._ids):08x}"')
+            event.setdefault("ts_ms", f"{_now_ms()}")
+            self._put(_ranks.get(kind, _REST), "{" + ",".join(f"{_quoted(key)}:{value}" for key, value in event.items()) + "}", phase)
         except Exception as error:  # An agent does not fail because of its watchdog.
             self._complain(f"a report was lost: {error!r}")
 
@@ -568,6 +661,7 @@ class Reporter:
             self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
             self._due = due
             try:
+                _flush_at_exit()
                 self._thread.start()
             except RuntimeError as error:  # Too many, or the interpreter ends: the next report tries again.
                 self._thread = None
@@ -693,7 +787,7 @@ class Reporter:
         try:
             if callback and what:
                 callback(what)
-        except Exception:
+        except (Exception, Cancelled):
             _log.exception("a callback failed")
 
     def _found_wrong(self, what: str) -> None:
@@ -710,7 +804,7 @@ class Reporter:
 
     def _say_wrong(self, what: str, word: Optional[str] = None) -> None:
         """Says it once in this process: also if the monitor says again what this client has said about a word."""
-        with _said_lock:
+        with _registry_lock:
             if what in _said or len(_said) >= _SAID_MAX:
                 return
             if word is None and any(re.search(rf"[\"'`]{re.escape(known)}[\"'`]", what) for known in _said.values() if known):
@@ -730,18 +824,78 @@ class Reporter:
 
 _SAID_MAX = 100
 _said: Dict[str, Optional[str]] = {}  # mistakes, with the word that is wrong
-_said_lock = threading.Lock()
 _reporters: weakref.WeakSet[Reporter] = weakref.WeakSet()
+_registry_lock = threading.RLock()  # of both
+_Open = Tuple[int, str, str, bool]  # process, server, session, whether in a `with` block
+_of_parents: Tuple[_Open, ...] = ()  # what the parents in `multiprocessing` had open
+_finalizer_of = 0  # process
+
+
+def _session_id(wanted: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._:@-]", "-", wanted)[:128]
+
+
+def _is_alive(process: int) -> bool:
+    with contextlib.suppress(OSError, IndexError), open(f"/proc/{process}/stat", "rb") as stat:
+        return stat.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")  # else its parent has not asked for its end yet
+    if not hasattr(os, "fork"):  # On Windows the next call would send a signal.
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _all_open(besides: Optional[Reporter] = None) -> Iterator[_Open]:
+    """The sessions that reporters of this process and its parents have open."""
+    with _registry_lock:
+        mine = list(_reporters)
+    for one in mine:
+        if one is not besides and not one._ended and not one._closed:
+            yield one._owner, one._server, one.session, one._in_block
+    yield from _of_parents
+
+
+def _is_open(server: str, session: str, besides: Optional[Reporter] = None, in_block: bool = False) -> bool:
+    return any(one[1:3] == (server, session) and one[3] >= in_block and (one[0] == os.getpid() or _is_alive(one[0]))
+               for one in _all_open(besides))
+
+
+def _tell_children() -> None:
+    """A child that `multiprocessing` starts anew gets a copy of its parent's `_config`, and nothing else of this module."""
+    global _of_parents
+    with contextlib.suppress(Exception):
+        import multiprocessing.process
+        config = multiprocessing.process.current_process()._config  # type: ignore[attr-defined]
+        told = config.get("watchdog", ())
+        if told and told[0] != os.getpid():
+            _of_parents = told[1]
+        config["watchdog"] = (os.getpid(), tuple(_all_open()))
+
+
+def _flush_at_exit() -> None:
+    """Children in `multiprocessing` leave without `atexit`."""
+    global _finalizer_of
+    is_child = getattr(sys.modules.get("multiprocessing.process"), "parent_process", lambda: None)()
+    util = sys.modules.get("multiprocessing.util")
+    if is_child and util and _finalizer_of != os.getpid():
+        _finalizer_of = os.getpid()
+        util.Finalize(None, _at_exit, exitpriority=100)
 
 
 def _after_fork() -> None:
+    global _registry_lock
+    _registry_lock = threading.RLock()
     for reporter in list(_reporters):
         reporter._begin()
 
 
 def _at_exit() -> None:
     for reporter in list(_reporters):
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(Exception):
             reporter.close(reporter._exit_s)
 
 

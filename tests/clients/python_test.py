@@ -1,7 +1,12 @@
 #!/usr/bin/python3
 """The Python client against a real monitor, and against what is none."""
 
+import array
+import collections
 import contextlib
+import dataclasses
+import decimal
+import enum
 import http.server
 import json
 import logging
@@ -12,8 +17,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import types
 import unittest
 import unittest.mock
 
@@ -153,7 +160,7 @@ class Reports(WithMonitor):
         self.assertEqual(reporter.rejected, 2)  # A change without a name, and an iteration that is not a number.
         changes = self.told("state_change")
         self.assertEqual([event["type"] for event in changes[:-1]], [f"c{number}" for number in range(len(contents))])
-        self.assertEqual(changes[1]["data"], "\ufffd\ufffd")
+        self.assertEqual(changes[1]["data"], "\\xff\\xfe")  # Other bytes are another text.
         self.assertTrue(changes[9]["data"].endswith("q… (3145728 characters)"))
         self.assertEqual(len(self.told("end")), 1)
 
@@ -357,6 +364,305 @@ class Waits(WithMonitor):
         self.assertEqual(process.returncode, -signal.SIGTERM)
         self.assertIn("ended as  interrupted", text)
         self.assertIn("state_change begun", text)
+
+
+class Plain:
+    """Prints as its address."""
+
+    def __init__(self, number):
+        self.number = number
+
+
+class Vague(Plain):
+    def __repr__(self):
+        return "<Response [200]>"
+
+
+class Cut(Plain):
+    def __repr__(self):
+        return "array([0, 1, ..., 8, 9])"
+
+
+class Holder(Plain):
+    def __repr__(self):
+        return f"Holder(item={Plain(self.number)!r})"
+
+
+class Slots:
+    __slots__ = ("number",)
+
+    def __init__(self, number):
+        self.number = number
+
+
+class Model(Plain):
+    def model_dump(self):
+        return {"number": self.number}
+
+
+class Frame(Plain):
+    def to_dict(self, orient="dict"):
+        return {"column": {0: self.number}}
+
+
+@dataclasses.dataclass
+class Data:
+    number: int
+    inner: object = None
+
+
+@dataclasses.dataclass
+class Secretive:
+    number: int = dataclasses.field(repr=False)
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+def circle(number):
+    ring = [number]
+    ring.append(ring)
+    return ring
+
+
+class Values(WithMonitor):
+    """The monitor compares the texts of values. Two values have the same text only if they are equal."""
+
+    OPAQUE = [Plain, Vague, Cut, Holder, Slots, Secretive, circle, lambda n: {"x": [Plain(n)]}, lambda n: Data(n, Plain(n)), lambda n: {(1, 2): Plain(n)},
+              lambda n: iter([n]), lambda n: (yield n), lambda n: lambda: n, lambda n: {"response": Vague(n), "status": 200}, lambda n: object()]
+    EXACT = [Model, Frame, Data, lambda n: Data(n, Model(n)), lambda n: {n, "a", "b"}, lambda n: collections.deque([n]), lambda n: b"\xff%d" % n,
+             lambda n: {"x": Colour.RED, "n": n, "kind": Colour, "text": "Loading..."}, lambda n: types.MappingProxyType({"n": n}), lambda n: {"x": float("nan"), "n": n},
+             lambda n: Exception(f"no {n}"), lambda n: pathlib.Path(f"/a/{n}"), lambda n: decimal.Decimal(n), lambda n: array.array("i", [n]), lambda n: {(1, 2): n},
+             lambda n: "see ... <b>it</b> at 0x7f00 " + str(n)]
+
+    @staticmethod
+    def text(value):
+        return watchdog_client._content("text", value, "result_hash")
+
+    def test_values_that_cannot_be_printed_are_never_equal(self):
+        for make in self.OPAQUE:
+            one = make(1)
+            texts = [self.text(one), self.text(make(1)), self.text(make(2)), self.text(one)]
+            without_addresses = {re.sub("0x[0-9a-f]+", "", str(text)) for text in texts}
+            self.assertEqual(len(without_addresses), 4, texts)
+
+    def test_values_that_can_be_printed_are_equal_if_they_are(self):
+        for make in self.EXACT:
+            self.assertEqual(self.text(make(1)), self.text(make(1)))
+            self.assertNotEqual(self.text(make(1)), self.text(make(2)))
+
+    def test_they_are_printed_as_data(self):
+        self.assertEqual(json.loads(self.text(Data(1, Model(2)))["text"]), {"number": 1, "inner": {"number": 2}})
+        self.assertEqual(json.loads(self.text({"f": Frame(3)})["text"]), {"f": {"column": {"0": 3}}})
+        self.assertEqual(json.loads(self.text({"b", "a"})["text"]), ["a", "b"])
+        try:
+            try:
+                raise KeyError("cause")
+            except KeyError as cause:
+                raise ValueError("effect") from cause
+        except ValueError as error:
+            self.assertEqual(json.loads(self.text(error)["text"]), "ValueError: ValueError('effect'), caused by KeyError: KeyError('cause')")
+            self.assertEqual(self.text(RuntimeError(Plain(1)))["text"].count("opaque"), 0)  # The address in an error is noise.
+
+    def test_a_mock_and_objects_that_raise_are_printed(self):
+        class Bad(Model):
+            def model_dump(self):
+                raise RuntimeError
+
+        class Worse(Bad):
+            def __repr__(self):
+                raise RuntimeError
+        for value in (unittest.mock.MagicMock(), Bad(1), Worse(1), {"x": [Worse(1)]}, type("Liar", (), {"model_dump": lambda self: self})()):
+            self.assertIn("opaque", self.text(value)["text"])
+
+    def test_an_object_is_printed_once(self):
+        class Counted:
+            count = 0
+
+            def __repr__(self):
+                Counted.count += 1
+                return f"Counted({Counted.count})"
+        reporter = self.reporter()
+        reporter.state_change("x", {"y": Counted()})
+        self.assertEqual(Counted.count, 1)
+
+    def test_no_loop_is_seen_in_what_nobody_can_compare(self):
+        """Fourteen equal rounds of calls, for each kind of value, as arguments, result and new state."""
+        def rounds(name, make, act):
+            with self.reporter(session=name, interval_s=0) as reporter:
+                for number in range(14):
+                    reporter.heartbeat(number, "poll")
+                    act(reporter, make(number))
+            marks = [event for event in self.monitor.events(name) if event["kind"] == "end"]
+            self.assertEqual(len(marks), 1)
+            return self.monitor.ask("GET", f"/api/autonomous/sessions/{name}/transitions")
+
+        def result(reporter, value):
+            with reporter.tool("poll", {}) as call:
+                call.result = value
+
+        def arguments(reporter, value):
+            with reporter.tool("poll", value) as call:
+                call.result = "ok"
+        for number, make in enumerate(self.OPAQUE):
+            for act in (result, arguments):
+                self.assertNotIn("looping", str(rounds(f"opaque-{number}-{act.__name__}", make, act)))
+        self.assertIn("looping", str(rounds("same-data", lambda n: Data(1, Model(2)), result)))
+        self.assertIn("looping", str(rounds("same-error", lambda n: ConnectionError(Plain(n)), result)))
+
+
+PRELUDE = """
+import asyncio, concurrent.futures, multiprocessing, os, sys, threading, time
+from watchdog_client import Cancelled, Monitor, Reporter
+def report(name):
+    Reporter().state_change(name)
+def work(name):
+    with Reporter(agent=name) as reporter:
+        reporter.state_change(name)
+def inherited(reporter, name):
+    reporter.state_change(name)
+if __name__ == "__main__":
+"""
+
+
+class Families(WithMonitor):
+    """Nobody ends the session of another reporter, and no report is lost, in threads, forks and `multiprocessing`."""
+
+    def program(self, *lines, status=0, **environment):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        script = pathlib.Path(folder, "program.py")
+        script.write_text(PRELUDE + "".join(f"    {line}\n" for line in lines))
+        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CLIENT), "WATCHDOG_SERVER": self.url, "WATCHDOG_SESSION": self.session, **environment}
+        done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
+        self.assertEqual(done.returncode, status, done.stderr)
+
+    def changes(self, session):
+        return sorted(event["type"] for event in self.monitor.events(session, "state_change"))
+
+    def family(self):
+        """agent → session of the children, which all have ended."""
+        found = self.monitor.ask("GET", "/api/autonomous/sessions?limit=1000")["sessions"]
+        mine = [self.monitor.progress(one["sessionId"]) for one in found if one["sessionId"].startswith(self.session + "-")]
+        for one in mine:
+            self.assertEqual((one["parentSessionId"], one["lifecycle"]), (self.session, "completed"))
+        return {one["agent"]: one["sessionId"] for one in mine}
+
+    def assert_whole(self, *changes):
+        """The session was ended once, by the reporter that made it, after these changes and none was late."""
+        events = self.told()
+        self.assertEqual(sorted(event["type"] for event in events if event["kind"] == "state_change"), sorted(changes))
+        self.assertEqual([event["outcome"] for event in events if event["kind"] == "end"], ["completed"])
+        self.assertEqual([event for event in events if event.get("late")], [])
+
+    def test_a_second_reporter_without_a_name_has_a_child_session(self):
+        self.program("with Reporter(agent='outer') as outer:", "    outer.state_change('before')", "    work('inner')",
+                     "    thread = threading.Thread(target=work, args=['thread'])", "    thread.start()", "    thread.join()", "    outer.state_change('after')")
+        self.assert_whole("before", "after")
+        family = self.family()
+        self.assertEqual({agent: self.changes(session) for agent, session in family.items()}, {"inner": ["inner"], "thread": ["thread"]})
+
+    def test_reporters_one_after_the_other_have_the_same_session(self):
+        self.program("work('one')", "work('two')")
+        self.assertEqual((self.changes(self.session), self.family()), (["one", "two"], {}))
+
+    def test_a_second_reporter_of_the_same_name_does_not_end_the_block_of_the_first(self):
+        self.program("with Reporter('x') as outer:", "    with Reporter('x') as inner:", "        inner.state_change('inner')",
+                     "    try:", "        with Reporter('x') as inner:", "            1 // 0", "    except ZeroDivisionError:", "        pass",
+                     "    outer.state_change('after')")
+        self.session = "x"
+        self.assert_whole("inner", "after")
+        self.assertRegex(self.told("message")[0]["text"], "reports no more: failed ZeroDivisionError")
+
+    def test_a_forked_child_does_not_end_the_session_of_its_parent(self):
+        self.program("with Reporter() as reporter:", "    for status in (0, 3):", "        if os.fork() == 0:", "            reporter.state_change(f'child {status}')",
+                     "            sys.exit(status)", "        os.wait()", "    if os.fork() == 0:", "        work('grandchild')", "        reporter.completed()",
+                     "        os._exit(0 if reporter.flush(30) else 1)", "    os.wait()", "    reporter.state_change('parent')")
+        self.assert_whole("child 0", "child 3", "parent")
+        self.assertEqual(list(self.family()), ["grandchild"])
+
+    def test_a_child_that_outlives_its_parent_ends_the_session(self):
+        self.program("reporter = Reporter()", "reporter.flush(30)", "parent = os.getpid()", "if os.fork():", "    os._exit(0)",
+                     "while os.getppid() == parent:", "    time.sleep(0.01)", "reporter.state_change('daemon')", "reporter.completed()")
+        self.monitor.wait(self.session)
+        self.assert_whole("daemon")
+
+    def test_no_report_of_multiprocessing_is_lost_and_none_of_its_children_ends_the_session(self):
+        for method in ("fork", "spawn", "forkserver"):
+            with self.subTest(method):
+                self.session = f"processes-{method}"
+                self.program(f"context = multiprocessing.get_context('{method}')", "with Reporter() as reporter:",
+                             "    for target in (report, work):", "        process = context.Process(target=target, args=[target.__name__])",
+                             "        process.start()", "        process.join()",
+                             "    with concurrent.futures.ProcessPoolExecutor(3, mp_context=context) as pool:",
+                             "        list(pool.map(work, [f'pool {n}' for n in range(6)]))",
+                             *(["    process = context.Process(target=inherited, args=[reporter, 'inherited'])", "    process.start()", "    process.join()"]
+                               if method == "fork" else []), "    reporter.state_change('parent')", WATCHDOG_SESSION=self.session)
+                self.assert_whole("parent", *(["inherited"] if method == "fork" else []))
+                found = self.monitor.ask("GET", "/api/autonomous/sessions?limit=1000")["sessions"]
+                children = [one["sessionId"] for one in found if one["sessionId"].startswith(self.session + "-")]
+                self.assertEqual(sorted(name for child in children for name in self.changes(child)), ["pool 0", "pool 1", "pool 2", "pool 3", "pool 4", "pool 5", "report", "work"])
+
+    def test_a_process_of_multiprocessing_that_is_the_agent_has_the_session(self):
+        for method in ("fork", "spawn"):
+            self.session = f"agent-{method}"
+            self.program(f"process = multiprocessing.get_context('{method}').Process(target=work, args=['agent'])", "process.start()", "process.join()",
+                         WATCHDOG_SESSION=self.session)
+            self.assert_whole("agent")
+
+    def test_how_a_block_is_left_is_how_the_session_ends(self):
+        for name, lines, outcome in (
+                ("task", ["async def agent():", "    with Reporter('task'):", "        await asyncio.sleep(60)", "async def main():",
+                          "    task = asyncio.ensure_future(agent())", "    await asyncio.sleep(0.05)", "    task.cancel()",
+                          "    await asyncio.gather(task, return_exceptions=True)", "asyncio.run(main())"], "cancelled"),
+                ("generator", ["def agent():", "    with Reporter('generator') as reporter:", "        for step in range(9):",
+                               "            with reporter.tool('t') as call:", "                call.result = step", "                yield step",
+                               "for step in agent():", "    break"], "incomplete"),
+                ("group", ["class CancelledError(Exception): pass", "try:", "    with Reporter('group'):", "        raise CancelledError", "except CancelledError:", "    pass"], "failed"),
+                ("cancelled", ["try:", "    with Reporter('cancelled'):", "        try:", "            raise Cancelled('ann: enough')",
+                               "        except Exception:", "            pass", "except Cancelled:", "    pass"], "cancelled")):
+            with self.subTest(name):
+                self.program(*lines)
+                self.assertEqual(self.monitor.progress(name)["lifecycle"], outcome)
+        self.assertEqual([event["kind"] for event in self.monitor.events("generator")], ["start", "tool_call", "tool_result", "end"])
+
+    def test_a_cancel_in_a_tool_passes_a_loop_that_shows_its_model_each_error(self):
+        reporter = self.reporter(interval_s=0.1)
+        reporter.flush(PATIENCE_S)
+        self.monitor.cancel(self.session, "enough", "ann")
+        rounds = 0
+        with self.assertRaises(Cancelled), reporter:
+            while rounds < 600:
+                rounds += 1
+                try:
+                    with reporter.tool("t"):
+                        time.sleep(0.1)
+                        reporter.check()
+                except Exception as error:
+                    print(error)
+        self.assertEqual(self.monitor.progress(self.session)["outcome"]["kind"], "cancelled")
+
+    def test_each_event_has_the_time_at_which_it_was_reported(self):
+        """The monitor is away while a tool runs."""
+        with FalseMonitor(answers=[503]) as monitor:
+            reporter = Reporter("late", server=monitor.url, interval_s=0)
+            monitor.asked.wait(PATIENCE_S)
+            begin = time.time()
+            with reporter.tool("slow"):
+                reporter.heartbeat(1, "work")
+                time.sleep(0.3)
+            reporter.heartbeat(2, "work", {"tokens": 1})
+            reporter.report("message", name="user", text="x", ts_ms=5)
+            reporter.completed()
+            monitor.answers[:] = [200]
+            self.assertTrue(reporter.close(PATIENCE_S))
+            events = [event for batch in monitor.batches for event in batch]
+        self.assertEqual([event["kind"] for event in events], ["start", "tool_call", "heartbeat", "tool_result", "heartbeat", "message", "end"])
+        times = [event["ts_ms"] for event in events]
+        self.assertEqual(times.pop(5), 5)
+        self.assertEqual(times, sorted(times))
+        self.assertAlmostEqual(times[1], begin * 1000, delta=200)
+        self.assertGreaterEqual(times[3] - times[1], 299)
 
 
 class Mistakes(WithMonitor):
