@@ -60,8 +60,83 @@ function printed(value) {
   }
 }
 
+let opaques = 0;
+const letters = (number, count) => Array.from({ length: count }, () => {
+  const letter = String.fromCharCode(97 + (number % 26));
+  number = Math.floor(number / 26);
+  return letter;
+}).join('');
+const ofProcess = letters(Math.floor(Math.random() * 26 ** 8), 8);
+
+/** What cannot be printed gets a word that no other report has: a monitor compares texts. */
+const opaque = (text) => `${text} (opaque ${ofProcess}${letters(opaques++, 5)})`;
+
+function errorText(error) {
+  const parts = [];
+  for (let one = error; one != null && parts.length < 8; one = one instanceof Error ? one.cause : null) parts.push(printed(one));
+  return parts.join(', caused by ');
+}
+
+const privates = new WeakMap();  // class → whether its source has private fields, or cannot be read
+
+/** Whether objects of this prototype hold something that no property shows. */
+function isClosed(prototype) {
+  for (let one = prototype; one && one !== Object.prototype && one !== Array.prototype; one = Object.getPrototypeOf(one)) {
+    const made = Object.hasOwn(one, 'constructor') ? one.constructor : null;
+    if (typeof made !== 'function') continue;
+    if (!privates.has(made)) privates.set(made, /#[\w$]|\{\s*\[native code\]\s*\}/.test(Function.prototype.toString.call(made)));
+    if (privates.get(made)) return true;
+  }
+  return false;
+}
+
+/** A value that JSON has no form for, or a false one: as data if it has any, else as a text. */
+function asData(value) {
+  if (typeof value === 'bigint' || typeof value === 'symbol') return String(value);
+  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  if (value instanceof Error) {
+    const { name: kind, message, cause, errors } = value;
+    return { error: `${kind}: ${message}`, ...(cause === undefined ? {} : { cause }), ...(errors === undefined ? {} : { errors }), ...value };
+  }
+  if (value instanceof Map || value instanceof Set) return [...value];
+  if (value instanceof ArrayBuffer) return asText(new Uint8Array(value));
+  if (ArrayBuffer.isView(value)) return value instanceof DataView ? opaque('[object DataView]') : value instanceof Uint8Array ? asText(value) : Array.from(value);
+  if (value instanceof String || value instanceof Number || value instanceof Boolean) return value;
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype === null || prototype === Object.prototype || !isClosed(prototype) && Object.keys(value).length > 0) return value;
+  const text = printed(value);
+  return /^\[object |^</.test(text) ? opaque(text) : text;
+}
+
+const asText = (bytes) => {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {  // Other bytes are another text.
+    return new TextDecoder('latin1').decode(bytes);
+  }
+};
+
 /** JSON in which halves of surrogate pairs are replaced, as they are no UTF-8. */
-const toJson = (value) => JSON.stringify(value).replace(/\\\\|\\ud[89a-f][0-9a-f]{2}/g, (found) => (found.length === 2 ? found : '\ufffd'));
+const wellFormed = (json) => json.replace(/\\\\|\\ud[89a-f][0-9a-f]{2}/g, (found) => (found.length === 2 ? found : '\ufffd'));
+
+/** JSON of any value. A circle is cut where it closes. */
+function toJson(root) {
+  if (typeof root === 'string') return wellFormed(JSON.stringify(root));
+  if (Number.isFinite(root)) return String(root);
+  const above = [];  // [as it was, as it is printed]
+  const replace = function replace(key, value) {
+    while (above.length > 0 && above.at(-1)[1] !== this) above.pop();
+    const known = asData(value);
+    if (typeof known !== 'object' || known === null) return known;
+    const at = above.findIndex(([one]) => one === value);
+    if (at >= 0) return `[circle: ${above.length - at} up]`;
+    above.push([value, known]);
+    return known;
+  };
+  const text = JSON.stringify(root, replace);
+  return text && wellFormed(text);
+}
 
 function nested(text) {
   let depth = 0;
@@ -85,21 +160,22 @@ function digest(text) {
   return (high >>> 0).toString(16).padStart(8, '0') + (low >>> 0).toString(16).padStart(8, '0');
 }
 
-/** A field that may be large, or no JSON at all: cut, with the digest of the whole beside it. */
+/** A field that may be large, or no JSON at all: cut, with the digest of the whole beside it. As JSON. */
 function content(key, value, digestKey) {
-  if (value instanceof Uint8Array) value = new TextDecoder().decode(value);
+  if (value instanceof Uint8Array) value = asText(value);
   if (typeof value !== 'string') {
     let text;
     try {
-      text = JSON.stringify(value);
-      if (text.length <= contentMax && nested(text) <= 60) return { [key]: value };
-    } catch {  // a circle, a BigInt, nothing that JSON has
+      text = toJson(value);
+      if (text.length <= contentMax && nested(text) <= 60) return { [key]: text };
+    } catch {  // a function, nothing at all, or a method of it that throws
       text = printed(value);
+      if (typeof value === 'function' || /^\[object |^</.test(text)) text = opaque(text);
     }
-    value = text ?? printed(value);
+    value = text;
   }
-  if (value.length <= contentMax) return { [key]: value };
-  return { [key]: `${value.slice(0, contentMax)}… (${value.length} characters)`, [digestKey]: digest(value) };
+  if (value.length <= contentMax) return { [key]: toJson(value) };
+  return { [key]: toJson(`${value.slice(0, contentMax)}… (${value.length} characters)`), [digestKey]: toJson(digest(value)) };
 }
 
 function name(value) {
@@ -107,6 +183,8 @@ function name(value) {
   if (text.length * 3 <= nameMax) return text;
   return new TextDecoder().decode(new TextEncoder().encode(text).subarray(0, nameMax - 3));
 }
+
+const fieldsOf = new Map(Object.entries(kinds).map(([kind, own]) => [kind, new Set([...own.split(' ').filter(Boolean), ...everyKind])]));
 
 /** How many characters must be inserted, removed or replaced to make one word the other. */
 function distance(one, other) {
@@ -131,10 +209,10 @@ function nearest(word, right) {
 
 /** The first word that no monitor understands, and what to say about it. */
 function wrongWord(kind, fields) {
-  const own = Object.hasOwn(kinds, kind) ? kinds[kind].split(' ').filter(Boolean) : null;
-  const word = own ? Object.keys(fields ?? {}).find((field) => !everyKind.includes(field) && !own.includes(field)) : name(kind);
+  const own = fieldsOf.get(kind);
+  const word = own ? Object.keys(fields ?? {}).find((field) => !own.has(field)) : name(kind);
   if (word === undefined) return null;
-  const right = own ? [...own, ...everyKind] : Object.keys(kinds);
+  const right = own ? [...own] : Object.keys(kinds);
   const near = nearest(word.slice(0, nameMax), right);
   return { word, text: `"${word}" is not a ${own ? `field of the event ${kind}` : 'kind of event'}, and a monitor ignores it. ` +
                        `${near ? `Did you mean "${near}"? ` : ''}The right words are ${right.join(', ')}.` };
@@ -225,6 +303,9 @@ const [beatRank, restRank, changeRank, endRank] = [0, 1, 2, 3];  // what goes fi
 const ranks = { heartbeat: beatRank, state_change: changeRank, start: endRank, end: endRank };
 const names = new Set(['name', 'type', 'call_id', 'turn_id', 'waiting_for', 'provider', 'reason', 'phase', 'host']);
 
+const open = new Set();  // reporters whose session they have not ended
+const sessionId = (wanted) => printed(wanted).replace(/[^A-Za-z0-9._:@-]/g, '-').slice(0, 128);
+
 export class Reporter {
   session;
   cancel = null;
@@ -242,6 +323,7 @@ export class Reporter {
   #made = false;
   #ended = false;
   #closed = false;
+  #running = false;  // in `run`, which ends the session
   #totals = {};
   #counted = false;
   #reportedDropped = 0;
@@ -264,12 +346,19 @@ export class Reporter {
     this.#options = { interval: options.policy?.heartbeatInterval ?? 10_000, exit: 2000, queueMax, log: (text) => console.warn(text), ...options };
     this.#door = new Door(options.server, options.token);
     const wanted = session || environment.WATCHDOG_SESSION || `${options.agent ?? 'agent'}-${Date.now().toString(16)}-${random(3)}`;
-    this.session = printed(wanted).replace(/[^A-Za-z0-9._:@-]/g, '-').slice(0, 128);
-    const { agent, task, title, labels, parent, policy, content: kept } = options;
+    this.session = sessionId(wanted);
+    const { agent, task, title, labels, policy, content: kept } = options;
+    let { parent } = options;
+    if (!session && this.#isShared()) {
+      parent ??= this.session;
+      this.session = sessionId(`${this.session.slice(0, 80)}-${printed(agent ?? 'agent').slice(0, 32)}-${random(4)}`);
+    }
     this.#spec = { agent, task, title, labels, parentSessionId: parent, policy, content: kept };
     if (!this.#door.server) return;
+    open.add(this);
+    const begun = Date.now();
     this.#ready = processFacts().then((facts) => {
-      this.#queue.unshift(this.#pending('start', facts));
+      this.#queue.unshift(this.#pending('start', Object.fromEntries(Object.entries(facts).map(([key, value]) => [key, toJson(value)])), undefined, begun));
       this.#rouse(0);
     });
     if (this.#options.interval) {
@@ -286,10 +375,7 @@ export class Reporter {
   }
 
   #heartbeat(iteration, phase, { counters, source = 'loop', expectQuietMs } = {}) {
-    const fields = { source, iteration: iteration ?? undefined, phase: phase == null ? undefined : name(phase) };
-    if (counters) fields.counters = counters;
-    if (expectQuietMs != null) fields.expect_quiet_ms = Math.round(expectQuietMs);
-    this.#push('heartbeat', fields, phase);
+    this.#report('heartbeat', { source, iteration, phase, counters: counters || null, expect_quiet_ms: expectQuietMs == null ? null : Math.round(expectQuietMs) });
   }
 
   stateChange(type, data) {
@@ -338,7 +424,7 @@ export class Reporter {
   }
 
   toolError(tool, error, callId) {
-    this.report('error', { name: tool, text: printed(error), call_id: callId });
+    this.report('error', { name: tool, text: error instanceof Error ? errorText(error) : error ?? printed(error), call_id: callId });
   }
 
   message(role, text) {
@@ -359,16 +445,16 @@ export class Reporter {
 
   #report(kind, fields) {
     try {
-      const event = {};
+      const event = {};  // each as JSON
       for (const [key, value] of Object.entries(fields ?? {})) {
         if (value === undefined || value === null) continue;
         if (key === 'args' || key === 'data' || key === 'text') {
           Object.assign(event, content(key, value, kind === 'tool_call' ? 'args_hash' : 'result_hash'));
         } else {
-          event[key] = names.has(key) ? name(value) : value;
+          event[key] = toJson(names.has(key) ? name(value) : value);
         }
       }
-      this.#push(kind, event);
+      this.#push(kind, event, fields?.phase);
     } catch (error) {
       this.#complain(`a report was lost: ${printed(error)}`);
     }
@@ -382,19 +468,34 @@ export class Reporter {
 
   end(outcome, { reason, error } = {}) {
     if (this.#ended) return;
+    open.delete(this);
+    if (this.#isShared((other) => other.#running)) {
+      if (outcome !== 'completed') {
+        const text = [outcome, reason, error].filter((part) => part != null).map(printed).join(' ');
+        this.#report('message', { name: 'watchdog', text: `another reporter of this session reports no more: ${text}` });
+      }
+      this.#ended = true;
+      return clearInterval(this.#interval);
+    }
     if (this.#counted) this.#beat();
     this.#report('end', { outcome, reason, error: error == null ? undefined : printed(error).slice(0, 2000) });
     this.#ended = true;
     clearInterval(this.#interval);
   }
 
+  /** Whether another reporter of this process has the session open. */
+  #isShared(counts = () => true) {
+    return [...open].some((other) => other !== this && other.session === this.session && other.#door.server === this.#door.server && counts(other));
+  }
+
   async run(work) {
     let result;
+    this.#running = true;
     try {
       result = await work(this);
       this.end(this.cancelled ? 'cancelled' : 'completed');
     } catch (error) {
-      if (this.cancelled) this.end('cancelled');
+      if (this.cancelled || error instanceof Cancelled) this.end('cancelled');
       else this.failed(error);
       await this.close(this.#options.exit).catch(() => {});  // The error of `work` is the cause.
       throw error;
@@ -431,6 +532,7 @@ export class Reporter {
       return await this.flush(ms);
     } finally {
       this.#closed = true;
+      open.delete(this);
       clearInterval(this.#interval);
       clearTimeout(this.#timer);
       this.#leaving.abort();
@@ -440,9 +542,11 @@ export class Reporter {
 
   // The queue.
 
-  #pending(kind, event, phase) {
+  #pending(kind, event, phase, at = Date.now()) {
     const id = `${this.#prefix}${(this.#ids++).toString(16).padStart(8, '0')}`;
-    return { rank: ranks[kind] ?? restRank, text: toJson({ ...event, kind, event_id: id }), phase };
+    const whole = { event_id: `"${id}"`, ts_ms: `${at}`, ...event, kind: toJson(kind) };
+    const text = Object.entries(whole).map(([key, value]) => `${JSON.stringify(key)}:${value}`);
+    return { rank: ranks[kind] ?? restRank, text: `{${text.join(',')}}`, phase };
   }
 
   #push(kind, event, phase) {

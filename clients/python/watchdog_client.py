@@ -203,16 +203,16 @@ def _name(value: Any) -> str:
     return text.encode("utf-8", "replace")[:_NAME_MAX].decode("utf-8", "ignore")
 
 
+_fields_of = {kind: dict.fromkeys(own.split() + _every_kind) for kind, own in _kinds.items()}
+
+
 def _wrong_word(kind: Any, fields: Iterable[str]) -> Optional[Tuple[str, str]]:
     """Finds the first word that no monitor understands. Returns it, and what to say about it."""
-    if isinstance(kind, str) and kind in _kinds:
-        what, right = f"field of the event {kind}", _kinds[kind].split() + _every_kind
-        wrong = [field for field in fields if field not in right]
-    else:
-        what, right, wrong = "kind of event", list(_kinds), [_name(kind)]
-    if not wrong:
+    own = _fields_of.get(kind) if isinstance(kind, str) else None
+    word = _name(kind) if own is None else next((field for field in fields if field not in own), None)
+    if word is None:
         return None
-    word = wrong[0]
+    what, right = ("kind of event", list(_kinds)) if own is None else (f"field of the event {kind}", list(own))
     import difflib  # Only a mistake needs it.
     near = [one for one in right if word and one.startswith(word)] or difflib.get_close_matches(word, right, 1)
     return word, (f'"{word}" is not a {what}, and a monitor ignores it. ' + (f'Did you mean "{near[0]}"? ' if near else "") +
@@ -470,7 +470,7 @@ class Reporter:
         self.tool_call(name, arguments, call.call_id, turn_id=turn_id, deadline_s=deadline_s)
         try:
             yield call
-        except GeneratorExit:  # Whoever asked for values has enough: that is no failure.
+        except GeneratorExit:  # The caller needs no more values. The call has not failed.
             self.tool_result(name, call.result, call.call_id)
             raise
         except BaseException as error:
@@ -865,7 +865,7 @@ def _is_open(server: str, session: str, besides: Optional[Reporter] = None, in_b
 
 
 def _tell_children() -> None:
-    """A child that `multiprocessing` starts anew gets a copy of its parent's `_config`, and nothing else of this module."""
+    """A child that `multiprocessing` starts as a new program gets a copy of its parent's `_config`, and nothing else of this module."""
     global _of_parents
     with contextlib.suppress(Exception):
         import multiprocessing.process

@@ -163,7 +163,7 @@ describe('reports', () => {
     assert.equal(one.rejected, 2);  // A change without a name, and an iteration that is not a number.
     const changes = await told(one, 'state_change');
     assert.deepEqual(changes.slice(0, -1).map(({ type }) => type), contents.map((_, at) => `c${at}`));
-    assert.equal(changes[1].data, '\ufffd\ufffd');
+    assert.equal(changes[1].data, '\u00ff\u00fe');  // Other bytes are another text.
     assert.equal(changes[2].data, '\ufffd \\ud800');
     assert.deepEqual(changes[3].data, { '\ufffd': '\ud83d\ude00' });
     assert.match(changes[12].data, /q… \(3145728 characters\)$/);
@@ -326,6 +326,145 @@ describe('waits', () => {
     assert.equal(result.pass, false);
     assert.match(result.message(), /timeline[^]*end failed \(error\): boom/);
     await assert.rejects(matchers.toComplete.call({ isNot: true }, watched), TypeError);
+  });
+});
+
+describe('values', () => {
+  class Private {
+    #number;
+    constructor(number) { this.#number = number; }
+    get number() { return this.#number; }
+  }
+  class Derived extends Private { kind = 'derived'; }
+  class Point { constructor(x) { this.x = x; } }
+  const ring = (number) => {
+    const one = { number, inner: [] };
+    one.inner.push({ up: one });
+    return one;
+  };
+  const opaque = [(n) => new Private(n), (n) => new Derived(n), (n) => ({ x: [new Private(n)] }), (n) => Promise.resolve(n), (n) => new Response(`${n}`), (n) => new WeakMap([[{}, n]]),
+                  (n) => [n].values(), (n) => () => n, (n) => new Map([[1, new Private(n)]]), () => ({ toJSON() { throw new Error('no'); } }), (n) => new DataView(new Uint8Array([n]).buffer)];
+  const exact = [(n) => new Map([[n, n]]), (n) => new Set([n]), (n) => ({ id: BigInt(n) }), (n) => new Error(`no ${n}`), (n) => new Error('no', { cause: new Point(n) }),
+                 (n) => Object.assign(new Error('no'), { code: n }), ring, (n) => new Point(n), (n) => ({ x: n === 1 ? NaN : Infinity }), (n) => new Uint8Array([255, n]),
+                 (n) => [new Uint8Array([255, n])], (n) => new Uint8Array([255, n]).buffer, (n) => new RegExp(`${n}`), (n) => new URLSearchParams({ n }), (n) => new URL(`http://a/${n}`),
+                 (n) => new Date(n), (n) => Buffer.from([n]), (n) => new Float64Array([n]), (n) => 10n ** BigInt(n), (n) => Symbol(n), (n) => [new Number(n)],
+                 (n) => new AggregateError([new Error(n)], 'all'), (n) => Object.assign(Object.create(null), { n }), (n) => ({ at: new Date(n), again: [ring(n), ring(n)] })];
+  async function stored(values) {
+    const one = reporter({ content: 'full', interval: 0 });
+    for (const value of values) one.stateChange('x', value);
+    one.completed();
+    assert.ok(await one.close());
+    assert.equal(one.rejected, 0);
+    return (await told(one, 'state_change')).map(({ data }) => JSON.stringify(data));
+  }
+
+  test('values that cannot be printed are never equal', async () => {
+    for (const make of opaque) {
+      const one = make(1);
+      const found = await stored([one, one, make(1), make(2)]);
+      assert.equal(new Set(found).size, 4, found.join('\n'));
+    }
+  });
+
+  test('values that can be printed are equal if they are', async () => {
+    for (const make of exact) {
+      const [one, same, other] = await stored([make(1), make(1), make(2)]);
+      assert.equal(one, same);
+      assert.notEqual(one, other);
+    }
+  });
+
+  test('they are printed as data, and errors with their causes', async () => {
+    const found = await stored([new Map([['a', { b: 1n }]]), new Set([1]), new Error('effect', { cause: new RangeError('cause') }), ring(7)]);
+    assert.deepEqual(found.map((one) => JSON.parse(one)), [
+      [['a', { b: '1' }]], [1], { error: 'Error: effect', cause: { error: 'RangeError: cause' } }, { number: 7, inner: [{ up: '[circle: 3 up]' }] }]);
+    const one = reporter();
+    await assert.rejects(one.tool('t', {}, () => { throw new Error('effect', { cause: new RangeError('cause') }); }));
+    await one.close();
+    assert.equal((await told(one, 'error'))[0].text, 'Error: effect, caused by RangeError: cause');
+  });
+
+  test('no loop is seen in what nobody can compare', async () => {
+    const rounds = async (make, isResult) => {
+      const one = reporter({ interval: 0 });
+      for (let round = 0; round < 14; ++round) {
+        one.heartbeat(round, 'poll');
+        await one.tool('poll', isResult ? {} : make(round), () => (isResult ? make(round) : 'ok'));
+      }
+      one.completed();
+      await one.close();
+      return JSON.stringify(await monitor.ask('GET', `/api/autonomous/sessions/${one.session}/transitions`));
+    };
+    const map = (n) => new Map([[n, n]]);
+    const bigint = (n) => ({ id: BigInt(n) });
+    const error = (n) => new Error(`no ${'abcdefghijklmn'[n]}`);
+    for (const make of [...opaque, map, bigint, error]) {
+      for (const isResult of [true, false]) assert.doesNotMatch(await rounds(make, isResult), /looping/, `${make} ${isResult}`);
+    }
+    assert.match(await rounds(() => new Map([[1, 1]]), true), /looping/);
+  });
+});
+
+describe('several reporters', () => {
+  const program = async (session, lines) => {
+    const script = `import { Cancelled, Reporter } from '${library}watchdog.js';\n${lines}`;
+    await run(process.execPath, ['--input-type=module', '-e', script], { env: { WATCHDOG_SERVER: server, WATCHDOG_SESSION: session } });
+    const events = await told({ session });
+    assert.deepEqual(events.filter(({ kind }) => kind === 'end').map(({ outcome }) => outcome), ['completed']);
+    assert.ok(!events.some(({ late }) => late));
+    return events.filter(({ kind }) => kind === 'state_change').map(({ type }) => type);
+  };
+
+  test('a second one without a name has a child session', async () => {
+    const changes = await program('family', `
+      await new Reporter(null, { agent: 'outer' }).run(async (outer) => {
+        await new Reporter(null, { agent: 'inner' }).run((inner) => inner.stateChange('inner'));
+        outer.stateChange('after');
+      });`);
+    assert.deepEqual(changes, ['after']);
+    const { sessions } = await monitor.ask('GET', '/api/autonomous/sessions?limit=1000');
+    const child = sessions.find(({ sessionId }) => sessionId.startsWith('family-inner-'));
+    assert.deepEqual([child.parentSessionId, child.lifecycle], ['family', 'completed']);
+    assert.deepEqual((await told({ session: child.sessionId }, 'state_change')).map(({ type }) => type), ['inner']);
+  });
+
+  test('one after the other has the same session', async () => {
+    const script = `for (const type of ['one', 'two']) await new Reporter().run((reporter) => reporter.stateChange(type));`;
+    await run(process.execPath, ['--input-type=module', '-e', `import { Reporter } from '${library}watchdog.js';\n${script}`],
+              { env: { WATCHDOG_SERVER: server, WATCHDOG_SESSION: 'in-turn' } });
+    assert.deepEqual((await told({ session: 'in-turn' }, 'state_change')).map(({ type }) => type), ['one', 'two']);
+  });
+
+  test('a second one of the same name does not end what the first one runs', async () => {
+    const changes = await program('same', `
+      await new Reporter('same').run(async (outer) => {
+        const inner = new Reporter('same');
+        inner.stateChange('inner');
+        inner.failed(new Error('no'));
+        await inner.close();
+        outer.stateChange('after');
+      });`);
+    assert.deepEqual(changes, ['inner', 'after']);
+    assert.match((await told({ session: 'same' }, 'message'))[0].text, /reports no more: failed Error: no/);
+  });
+
+  test('each event has the time at which it was reported, and a thrown Cancelled is cancelled', async () => {
+    const away = await new FalseMonitor([503]).start();
+    const one = new Reporter('away', { server: away.server, interval: 0, log: null });
+    await one.tool('slow', {}, () => new Promise((done) => { setTimeout(done, 300); }));
+    one.heartbeat(1, 'work');
+    one.report('message', { name: 'user', text: 'x', ts_ms: 5 });
+    away.answers[0] = 200;
+    await assert.rejects(one.run(() => { throw new Cancelled({ by: 'ann', reason: 'enough' }); }), Cancelled);
+    await one.close();
+    const events = away.batches.flat();
+    assert.deepEqual(events.map(({ kind }) => kind), ['start', 'tool_call', 'tool_result', 'heartbeat', 'message', 'end']);
+    assert.equal(events[5].outcome, 'cancelled');
+    const times = events.map(({ ts_ms }) => ts_ms);
+    assert.deepEqual(times.splice(4, 1), [5]);
+    assert.deepEqual(times, [...times].sort((a, b) => a - b));
+    assert.ok(times[2] - times[1] >= 295, times);
+    away.end();
   });
 });
 
