@@ -303,7 +303,22 @@ const [beatRank, restRank, changeRank, endRank] = [0, 1, 2, 3];  // what goes fi
 const ranks = { heartbeat: beatRank, state_change: changeRank, start: endRank, end: endRank };
 const names = new Set(['name', 'type', 'call_id', 'turn_id', 'waiting_for', 'provider', 'reason', 'phase', 'host']);
 
-const open = new Set();  // reporters whose session they have not ended
+// Reporters that have not ended their session → which it is, and whether one is in `run`. A worker thread has a module of its own,
+// and a copy of the data that its parent had when it started the worker.
+const open = new Map();
+let threads = null;
+let ofParents = [];
+try {
+  threads = globalThis.process?.getBuiltinModule?.('node:worker_threads');
+  if (threads && !threads.isMainThread) ofParents = threads.getEnvironmentData('watchdog-client') ?? [];
+} catch { /* no such threads here */ }
+
+function tellWorkers() {
+  try {
+    threads?.setEnvironmentData('watchdog-client', [...ofParents, ...open.values()]);
+  } catch { /* none can be told */ }
+}
+
 const sessionId = (wanted) => printed(wanted).replace(/[^A-Za-z0-9._:@-]/g, '-').slice(0, 128);
 
 export class Reporter {
@@ -323,7 +338,6 @@ export class Reporter {
   #made = false;
   #ended = false;
   #closed = false;
-  #running = false;  // in `run`, which ends the session
   #totals = {};
   #counted = false;
   #reportedDropped = 0;
@@ -355,7 +369,8 @@ export class Reporter {
     }
     this.#spec = { agent, task, title, labels, parentSessionId: parent, policy, content: kept };
     if (!this.#door.server) return;
-    open.add(this);
+    open.set(this, { session: this.session, server: this.#door.server, running: false });
+    tellWorkers();
     const begun = Date.now();
     this.#ready = processFacts().then((facts) => {
       this.#queue.unshift(this.#pending('start', Object.fromEntries(Object.entries(facts).map(([key, value]) => [key, toJson(value)])), undefined, begun));
@@ -468,8 +483,8 @@ export class Reporter {
 
   end(outcome, { reason, error } = {}) {
     if (this.#ended) return;
-    open.delete(this);
-    if (this.#isShared((other) => other.#running)) {
+    this.#leave();
+    if (this.#isShared((other) => other.running)) {
       if (outcome !== 'completed') {
         const text = [outcome, reason, error].filter((part) => part != null).map(printed).join(' ');
         this.#report('message', { name: 'watchdog', text: `another reporter of this session reports no more: ${text}` });
@@ -485,12 +500,18 @@ export class Reporter {
 
   /** Whether another reporter of this process has the session open. */
   #isShared(counts = () => true) {
-    return [...open].some((other) => other !== this && other.session === this.session && other.#door.server === this.#door.server && counts(other));
+    const others = [...ofParents, ...[...open].filter(([one]) => one !== this).map(([, facts]) => facts)];
+    return others.some((other) => other.session === this.session && other.server === this.#door.server && counts(other));
+  }
+
+  #leave() {
+    if (open.delete(this)) tellWorkers();
   }
 
   async run(work) {
     let result;
-    this.#running = true;
+    if (open.has(this)) open.get(this).running = true;
+    tellWorkers();
     try {
       result = await work(this);
       this.end(this.cancelled ? 'cancelled' : 'completed');
@@ -532,7 +553,7 @@ export class Reporter {
       return await this.flush(ms);
     } finally {
       this.#closed = true;
-      open.delete(this);
+      this.#leave();
       clearInterval(this.#interval);
       clearTimeout(this.#timer);
       this.#leaving.abort();

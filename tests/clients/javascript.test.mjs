@@ -448,6 +448,24 @@ describe('several reporters', () => {
     assert.match((await told({ session: 'same' }, 'message'))[0].text, /reports no more: failed Error: no/);
   });
 
+  test('a worker thread does not end the session of its parent', async () => {
+    const changes = await program('threads', `
+      import { once } from 'node:events';
+      import { Worker } from 'node:worker_threads';
+      await new Reporter().run(async (outer) => {
+        for (const name of [null, 'threads']) {
+          const worker = new Worker(\`import('${library}watchdog.js').then(({ Reporter }) =>
+            new Reporter(\${JSON.stringify(name)}, { agent: 'worker' }).run((reporter) => reporter.stateChange('worker')))\`, { eval: true });
+          await once(worker, 'exit');
+        }
+        outer.stateChange('after');
+      });`);
+    assert.deepEqual(changes, ['worker', 'after']);
+    const { sessions } = await monitor.ask('GET', '/api/autonomous/sessions?limit=1000');
+    const child = sessions.find(({ sessionId }) => sessionId.startsWith('threads-worker-'));
+    assert.deepEqual([child.parentSessionId, child.lifecycle], ['threads', 'completed']);
+  });
+
   test('each event has the time at which it was reported, and a thrown Cancelled is cancelled', async () => {
     const away = await new FalseMonitor([503]).start();
     const one = new Reporter('away', { server: away.server, interval: 0, log: null });
