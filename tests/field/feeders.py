@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import datetime
+import glob
 import http.client
 import json
 import os
@@ -27,6 +28,7 @@ from server import Server  # noqa: E402  (its folder is named one line above)
 STAND_INS = str(pathlib.Path(__file__).resolve().parent / "stand_ins.py")
 SESSIONS = "/api/autonomous/sessions"
 PROGRESS = "/api/autonomous/progress"
+FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), "")
 Programs = collections.namedtuple("Programs", "monitor agent")
 
 
@@ -109,7 +111,7 @@ class Feeder:
 class Monitor(Feeder):
     """Steps to a monitor that runs: hooks, events, telemetry, transcripts that grow, and requests to a model."""
 
-    KEYS = Feeder.KEYS | {"agent", "base", "session", "settings", "arguments", "now", "process", "follow", "environment", "input"}
+    KEYS = Feeder.KEYS | {"agent", "base", "session", "settings", "arguments", "now", "speed", "process", "follow", "environment", "input"}
 
     def __enter__(self):
         super().__enter__()
@@ -126,9 +128,10 @@ class Monitor(Feeder):
             settings.chmod(0o600)
             arguments += ["--config", str(settings)]
         if "follow" in self.told:
-            (self.folder / "followed").mkdir()
-            arguments += ["--follow", f"{self.told['follow']}={self.folder}/followed"]
-        self.replies, self.clients, self.seen_seq, self.past = {}, [], {}, []
+            self.followed = self.folder / {"codex": ".codex/sessions", "claude-code": ".claude/projects"}[self.told["follow"]]
+            self.followed.mkdir(parents=True)
+            arguments += ["--follow", self.told["follow"]]
+        self.replies, self.clients, self.began = {}, [], None
         self.server = self.start(arguments)
         self.proxy_port = self.port_of_proxy() if self.upstream else 0
         self.process = None
@@ -140,8 +143,12 @@ class Monitor(Feeder):
         return self
 
     def start(self, arguments):
-        server = Server(self.programs.monitor, self.own_environment() if self.told.get("environment") else {"HOME": str(self.folder), "WATCHDOG_CONFIG": ""},
-                        arguments)
+        more = {"HOME": str(self.folder), "WATCHDOG_CONFIG": ""} | self.told.get("environment", {})
+        if "speed" in self.told:  # the monitor's clock runs that many times as fast
+            if not FAKETIME:
+                raise Broken("libfaketime is missing: install the package faketime, as scripts/test does")
+            more |= {"LD_PRELOAD": FAKETIME, "FAKETIME": f"+0 x{self.told['speed']}"}
+        server = Server(self.programs.monitor, more, arguments)
         try:
             return self.closing.enter_context(server)
         except SystemExit as error:
@@ -160,8 +167,8 @@ class Monitor(Feeder):
         self.process.stdin.close()
         self.process.stdout.close()
 
-    def ask(self, method, path, body=None, server=None):
-        server = server or self.server
+    def ask(self, method, path, body=None):
+        server = self.server
         connection = http.client.HTTPConnection(server.host, timeout=60)
         try:
             data = body if body is None or isinstance(body, str) else json.dumps(body)
@@ -171,8 +178,8 @@ class Monitor(Feeder):
         finally:
             connection.close()
 
-    def want(self, method, path, body=None, server=None):
-        status, answer = self.ask(method, path, body, server)
+    def want(self, method, path, body=None):
+        status, answer = self.ask(method, path, body)
         if status >= 300:
             raise Broken(f"{method} {path} is answered with {status}: {answer}")
         return answer
@@ -183,19 +190,24 @@ class Monitor(Feeder):
             if "mark" in step:
                 marks.add(step["mark"])
                 for right in [right for right in rights if right.get("at") == step["mark"]]:
-                    check(right, lambda right=right: self.seen(right, self.server))
+                    check(right, lambda right=right: self.seen(right))
                 continue
+            self.pass_until(step.get("at", 0))
             self.take(stand_ins.filled({key: value for key, value in step.items() if key != "numbers"}, step["numbers"]))
-            if "now" in self.told:
-                self.remember(seconds_of(step.get("at", 0)))
         if missing := {right["at"] for right in rights if "at" in right} - marks:
             raise Broken(f"no step has the mark {', '.join(sorted(missing))}")
         for client in self.clients:
             client.join()
-        server = self.moved() if "now" in self.told else self.server
+        if "now" in self.told:
+            self.pass_until(self.told["now"])
         for right in rights:
             if "at" not in right:
-                check(right, lambda right=right: self.seen(right, server))
+                check(right, lambda right=right: self.seen(right))
+
+    def pass_until(self, moment):
+        """Waits until the monitor's clock is that far from the first step."""
+        self.began = self.began or time.monotonic()
+        time.sleep(max(0.0, seconds_of(moment) / self.told.get("speed", 1) - (time.monotonic() - self.began)))
 
     def take(self, step):
         session = step.get("session") if isinstance(step.get("session"), str) else self.told.get("session", "s")
@@ -218,7 +230,9 @@ class Monitor(Feeder):
         elif "otlp" in step:
             self.want("POST", step.get("path", "/v1/traces"), step["otlp"])
         elif "line" in step:
-            with open(self.folder / "followed" / step["file"], "a", encoding="utf-8") as file:
+            path = self.followed / step["file"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open(path, "a", encoding="utf-8") as file:
                 file.write(json.dumps(step["line"]) + "\n")
         elif "request" in step:
             self.request(step)
@@ -255,54 +269,26 @@ class Monitor(Feeder):
         else:
             ask()
 
-    def seen(self, right, server):
+    def seen(self, right):
         """What a right is compared with: a client's reply, what the upstream got, or a session."""
         if "reply" in right:
             reply = self.replies.get(right["reply"])
             got = [request["headers"] | {"bytes": request["bytes"]} for request in self.upstream.requests]
             return reply and reply | {"got": got, "asked": len(got)}
         session = right.get("session", self.told.get("session", "s"))
-        status, document = self.ask("GET", f"{PROGRESS}/{session}", server=server)
-        listed = self.ask("GET", SESSIONS + "?limit=500", server=server)[1]["sessions"]
+        status, document = self.ask("GET", f"{PROGRESS}/{session}")
+        listed = self.ask("GET", SESSIONS + "?limit=500")[1]["sessions"]
         common = {"listed": any(row["sessionId"] == session for row in listed), "sessions": len(listed)}
         if status == 404:
             return common | {"state": "absent"} if "listed" in right or right.get("state") == "absent" or "sessions" in right else None
-        alerts = [alert for alert in self.ask("GET", "/api/alerts?limit=200", server=server)[1]["alerts"] if alert.get("sessionId") == session]
-        events = self.ask("GET", f"{SESSIONS}/{session}/events?limit=1000", server=server)[1]["events"]
+        alerts = [alert for alert in self.ask("GET", "/api/alerts?limit=200")[1]["alerts"] if alert.get("sessionId") == session]
+        events = self.ask("GET", f"{SESSIONS}/{session}/events?limit=1000")[1]["events"]
         row = next((row for row in listed if row["sessionId"] == session), {})
         until = document.get("waitUntil")
         at = until and datetime.datetime.fromtimestamp(until / 1000, zoneinfo.ZoneInfo(right.get("zone", "UTC")))
         return document | common | {"row": row, "alerts": len(alerts), "alerted": ", ".join(str(alert.get("trouble") or alert.get("kind")) for alert in alerts),
                                     "waits_s": round(until / 1000 - time.time()) if until else None, "waits_at": at and f"{at:%m-%d %a %H:%M}",
                                     "kinds": dict(collections.Counter(event["kind"] for event in events))}
-
-    # Time that has passed. The events that the steps made get the times of the steps and go to a second monitor, as events that somebody
-    # read later: there their own time counts. So a hook of forty minutes ago needs no forty minutes.
-
-    def remember(self, at):
-        for row in self.ask("GET", SESSIONS + "?limit=500")[1]["sessions"]:
-            session = row["sessionId"]
-            after = self.seen_seq.get(session, 0)
-            events = self.ask("GET", f"{SESSIONS}/{session}/events?limit=1000&after={after}")[1]["events"]
-            for event in events:
-                self.seen_seq[session] = max(self.seen_seq.get(session, 0), event["seq"])
-                if event.get("origin") not in ("monitor", "observer"):
-                    self.past.append((at, session, event))
-
-    def moved(self):
-        server = self.start([*(["--config", str(self.folder / "settings.toml")] if "settings" in self.told else []), "--no-checks"])
-        now, present = time.time(), seconds_of(self.told["now"])
-        rows = {}
-        for session in dict.fromkeys(session for _, session, _ in self.past):
-            rows[session] = self.ask("GET", f"{PROGRESS}/{session}")[1]
-        for session, row in rows.items():
-            spec = {"sessionId": session, "agent": row.get("agent"), "task": row.get("task"), "parentSessionId": row.get("parentSessionId")}
-            self.want("POST", SESSIONS, {key: value for key, value in spec.items() if value}, server)
-        for at, session, event in self.past:
-            kept = {key: value for key, value in event.items() if value is not None and key not in ("seq", "at", "ts_ms", "origin", "bytes", "digest", "sessionId", "attempt", "late", "marks", "marked")}
-            kept["ts_ms"] = int((now - present + at) * 1000)
-            self.want("POST", f"{SESSIONS}/{session}/events?source=transcript", kept, server)
-        return server
 
 
 class Replay(Feeder):
