@@ -321,8 +321,10 @@ class Replay(Feeder):
             return common | {"missing": True}
         row = rows[at - 1]
         conclusions = row.get("conclusions") or []
-        return common | row | {"healths": " ".join(one["health"] for one in conclusions), "reasons": "; ".join(one["reason"] for one in conclusions),
-                               "status": self.progress_in(database, row["session"]), "kinds": self.kinds_in(database, row["session"]),
+        status = self.progress_in(database, row["session"])
+        tokens = status and status["budget"] and status["budget"]["tokens"]
+        return common | row | {"tokens": tokens, "healths": " ".join(one["health"] for one in conclusions), "reasons": "; ".join(one["reason"] for one in conclusions),
+                               "status": status, "kinds": self.kinds_in(database, row["session"]),
                                "firsts": {health: next(one["afterMs"] for one in conclusions if one["health"] == health) // 1000
                                           for health in {one["health"] for one in conclusions} if conclusions[0]["afterMs"] is not None}}
 
@@ -590,6 +592,9 @@ class Terminal(Feeder):
         for step in steps_of(self.case.folder / "input.jsonl"):
             if "type" in step:
                 os.write(terminal, step["type"].encode())
+                continue
+            if "wait" in step:
+                time.sleep(step["wait"])
                 continue
             end, mark = time.monotonic() + step.get("within", 10), ""
             while not re.search(step["expect"], mark) and (left := end - time.monotonic()) > 0:

@@ -96,6 +96,8 @@ def compared(right, document):
     if document is None:
         return {BROKEN: ("something to look at", "nothing")}
     fields = {key: value for key, value in right.items() if key not in PLACE}
+    if unknown := [key for key in fields if key not in document and "missing" not in document]:
+        raise feeders.Broken(f"[[right]] names {', '.join(unknown)}; here one can name {', '.join(sorted(document))}")
     return {name: (value, found(document, name)) for name, value in flattened(fields) if not same(value, found(document, name))}
 
 

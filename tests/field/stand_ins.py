@@ -334,9 +334,11 @@ def be_tools(path):
 
     def act(call):
         token = call["params"].get("_meta", {}).get("progressToken")
+        due = time.monotonic()
         for step in script["tools"][call["params"]["name"]]:
             for count in range(step.get("times", 1)):
-                time.sleep(step.get("wait", 0))
+                due += step.get("wait", 0)  # at an even pace, however long a message took
+                time.sleep(max(0.0, due - time.monotonic()))
                 if "print" in step:
                     write(filled(step["print"], {"n": count}))
                 if "progress" in step and token is not None:
