@@ -274,7 +274,9 @@ class Monitor(Feeder):
         if "reply" in right:
             reply = self.replies.get(right["reply"])
             got = [request["headers"] | {"bytes": request["bytes"]} for request in self.upstream.requests]
-            return reply and reply | {"got": got, "asked": len(got)}
+            location = (reply or {}).get("headers", {}).get("location", "")
+            return reply and reply | {"got": got, "asked": len(got), "stays": f":{self.upstream.port}/" not in location,
+                                      "progress_asked": any('"return_progress":true' in request["body"].replace(" ", "") for request in self.upstream.requests)}
         session = right.get("session", self.told.get("session", "s"))
         status, document = self.ask("GET", f"{PROGRESS}/{session}")
         listed = self.ask("GET", SESSIONS + "?limit=500")[1]["sessions"]
