@@ -1,6 +1,7 @@
 """How a case reaches the program. README.md lists the feeders and their keys."""
 
 import collections
+import concurrent.futures
 import contextlib
 import datetime
 import glob
@@ -213,13 +214,15 @@ class Monitor(Feeder):
         session = step.get("session") if isinstance(step.get("session"), str) else self.told.get("session", "s")
         if "hook" in step:
             agent = step.get("agent", self.told.get("agent", "claude-code"))
-            hook = self.told.get("base", {}) | step["hook"]
+            hook = step["hook"] if step.get("bare") else self.told.get("base", {}) | step["hook"]
             if self.process:
                 answer = self.tell({"hook": hook, "agent": agent})
                 status, text = answer["status"], answer["text"]
             else:
                 status, text = self.ask("POST", f"/api/hooks/{agent}", hook)
-            if status != step.get("status", 200):
+            if "name" in step:  # a case looks at the answer
+                self.replies[step["name"]] = {"status": status, "text": text if isinstance(text, str) else json.dumps(text)}
+            elif status != 200:
                 raise Broken(f"the hook {hook.get('hook_event_name')} is answered with {status}: {text}")
         elif "events" in step:
             self.want("POST", f"{SESSIONS}/{session}/events", step["events"])
@@ -227,6 +230,8 @@ class Monitor(Feeder):
             self.want("POST", SESSIONS, step["create"])
         elif "policy" in step:
             self.want("PATCH", f"{SESSIONS}/{session}", {"policy": step["policy"]})
+        elif "cancel" in step:
+            self.want("POST", f"{SESSIONS}/{step['cancel']}/cancel", {"reason": "enough"})
         elif "otlp" in step:
             self.want("POST", step.get("path", "/v1/traces"), step["otlp"])
         elif "line" in step:
@@ -254,10 +259,14 @@ class Monitor(Feeder):
     def request(self, step):
         """A scripted client's request. `beside`: the next step does not wait for it. `direct`: also without the proxy, to compare."""
         def ask():
-            body = step["request"]
-            reply = stand_ins.ask(self.proxy_port, body, step.get("give_up"))
-            if step.get("direct"):
-                direct = stand_ins.ask(self.upstream.port, body, step.get("give_up"))
+            def one(port):
+                return stand_ins.ask(port, step["request"], step.get("give_up"))
+
+            if not step.get("direct"):
+                reply = one(self.proxy_port)
+            else:
+                with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                    reply, direct = pool.map(one, (self.proxy_port, self.upstream.port))
                 reply["direct"] = direct
                 reply["same"] = (reply["status"], reply["events"]) == (direct["status"], direct["events"])
                 reply["same_words"] = (reply["status"], reply["data"]) == (direct["status"], direct["data"])
@@ -273,16 +282,22 @@ class Monitor(Feeder):
         """What a right is compared with: a client's reply, what the upstream got, or a session."""
         if "reply" in right:
             reply = self.replies.get(right["reply"])
+            if not self.upstream:
+                return reply
             got = [request["headers"] | {"bytes": request["bytes"]} for request in self.upstream.requests]
             location = (reply or {}).get("headers", {}).get("location", "")
             return reply and reply | {"got": got, "asked": len(got), "stays": f":{self.upstream.port}/" not in location,
                                       "progress_asked": any('"return_progress":true' in request["body"].replace(" ", "") for request in self.upstream.requests)}
+        if "words" in right:  # a command of the program
+            done = self.run([self.programs.monitor, *right["words"], "--server", "http://" + self.server.host],
+                            env=self.own_environment({"WATCHDOG_TOKEN": self.server.secret}))
+            return {"exit": done.returncode, "output": done.stdout, "errors": done.stderr}
         session = right.get("session", self.told.get("session", "s"))
         status, document = self.ask("GET", f"{PROGRESS}/{session}")
         listed = self.ask("GET", SESSIONS + "?limit=500")[1]["sessions"]
         common = {"listed": any(row["sessionId"] == session for row in listed), "sessions": len(listed)}
-        if status == 404:
-            return common | {"state": "absent"} if "listed" in right or right.get("state") == "absent" or "sessions" in right else None
+        if status == 404:  # of interest only where a case asks whether it is there
+            return common | {"missing": True} if "listed" in right else None
         alerts = [alert for alert in self.ask("GET", "/api/alerts?limit=200")[1]["alerts"] if alert.get("sessionId") == session]
         events = self.ask("GET", f"{SESSIONS}/{session}/events?limit=1000")[1]["events"]
         row = next((row for row in listed if row["sessionId"] == session), {})

@@ -88,7 +88,7 @@ def found(document, path):
     return None
 
 
-PLACE = {"at", "session", "row", "reply", "zone"}
+PLACE = {"at", "session", "row", "reply", "zone", "words"}
 
 
 def compared(right, document):
@@ -102,7 +102,7 @@ def compared(right, document):
 
 
 def label_of(right):
-    return ".".join(str(right[key]) for key in ("at", "session", "row", "reply") if key in right)
+    return ".".join([str(right[key]) for key in ("at", "session", "row", "reply") if key in right] + [" ".join(right[key]) for key in ("words",) if key in right])
 
 
 class Outcome:

@@ -82,7 +82,8 @@ class Upstream:
         method, path, headers, body = read_request(connection)
         text = body.decode(errors="replace")
         for at, rule in enumerate(self.rules):
-            if rule.get("path", path) == path and rule.get("when", "") in text and rule.get("method", method) == method:
+            # A rule without a path answers prompts only, not the monitor's own questions.
+            if rule.get("path", path) == path and rule.get("when", "") in text and rule.get("method", method if "path" in rule else "POST") == method:
                 break
         else:
             reply(connection, "404 Not Found", b'{"detail":"Not Found"}')
@@ -92,7 +93,8 @@ class Upstream:
             count = self.counts[at]
             if method == "POST":
                 self.requests.append({"path": path, "headers": headers, "body": text, "bytes": len(body)})
-        return Answer(connection, headers).play(filled(rule["answer"], {"count": count, "n": count}))
+        goes_on = Answer(connection, headers).play(filled(rule["answer"], {"count": count, "n": count}))
+        return goes_on and headers.get("connection", "").lower() != "close"
 
 
 class Answer:
@@ -242,6 +244,9 @@ def ask(port, request, give_up=None, patience=60):
                 break
             got += piece
             pieces += 1
+            if is_complete(got):
+                ended = "complete"
+                break
     first, _, rest = got.partition(b"\r\n\r\n")
     lines = first.decode("latin-1").split("\r\n")
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
@@ -259,6 +264,14 @@ def ask(port, request, give_up=None, patience=60):
     text = text.decode(errors="backslashreplace")
     return {"status": int(lines[0].split(" ")[1]) if lines[0].startswith("HTTP/") else 0, "headers": headers, "text": text, "ended": ended,
             "whole": is_whole, "seconds": round(time.monotonic() - began, 1), "data": said(text), "events": events_of(text)}
+
+
+def is_complete(data):
+    """Whether the head says that the message ends here."""
+    head, blank, body = data.partition(b"\r\n\r\n")
+    if length := re.search(rb"\ncontent-length: *(\d+)", head, re.I):
+        return bool(blank) and len(body) >= int(length[1])
+    return b"chunked" in head.lower() and body.endswith(b"0\r\n\r\n") and unchunked(body)[1]
 
 
 def unchunked(data):
