@@ -75,6 +75,7 @@ def seconds_of(text):
 
 class Feeder:
     KEYS = {"takes", "patience"}
+    GOES_ON = False  # whether another look may see something else
 
     def __init__(self, case, programs):
         self.case, self.programs, self.told = case, programs, case.told
@@ -112,6 +113,7 @@ class Feeder:
 class Monitor(Feeder):
     """Steps to a monitor that runs: hooks, events, telemetry, transcripts that grow, and requests to a model."""
 
+    GOES_ON = True
     KEYS = Feeder.KEYS | {"agent", "base", "session", "settings", "arguments", "now", "speed", "process", "follow", "environment", "input"}
 
     def __enter__(self):
@@ -294,12 +296,14 @@ class Monitor(Feeder):
             return {"exit": done.returncode, "output": done.stdout, "errors": done.stderr}
         session = right.get("session", self.told.get("session", "s"))
         status, document = self.ask("GET", f"{PROGRESS}/{session}")
-        listed = self.ask("GET", SESSIONS + "?limit=500")[1]["sessions"]
+        # Asked for only where the case names it: a look is repeated ten times a second.
+        listed = self.ask("GET", SESSIONS + "?limit=500")[1]["sessions"] if right.keys() & {"listed", "sessions", "row"} else []
         common = {"listed": any(row["sessionId"] == session for row in listed), "sessions": len(listed)}
         if status == 404:  # of interest only where a case asks whether it is there
             return common | {"missing": True} if "listed" in right else None
-        alerts = [alert for alert in self.ask("GET", "/api/alerts?limit=200")[1]["alerts"] if alert.get("sessionId") == session]
-        events = self.ask("GET", f"{SESSIONS}/{session}/events?limit=1000")[1]["events"]
+        alerts = self.ask("GET", "/api/alerts?limit=200")[1]["alerts"] if right.keys() & {"alerts", "alerted"} else []
+        alerts = [alert for alert in alerts if alert.get("sessionId") == session]
+        events = self.ask("GET", f"{SESSIONS}/{session}/events?limit=1000")[1]["events"] if "kinds" in right else []
         row = next((row for row in listed if row["sessionId"] == session), {})
         until = document.get("waitUntil")
         at = until and datetime.datetime.fromtimestamp(until / 1000, zoneinfo.ZoneInfo(right.get("zone", "UTC")))
@@ -327,8 +331,9 @@ class Replay(Feeder):
         if done.returncode < 0:
             raise Broken(f"replay ended by signal {-done.returncode}: {done.stderr}")
         rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        table = self.run([self.programs.monitor, "replay", *self.told.get("arguments", []), *files])
-        common = {"exit": done.returncode, "errors": done.stderr, "rows": len(rows), "table": table.stdout}
+        wants_table = any("table" in right for right in self.told["right"])
+        table = self.run([self.programs.monitor, "replay", *self.told.get("arguments", []), *files]).stdout if wants_table else ""
+        common = {"exit": done.returncode, "errors": done.stderr, "rows": len(rows), "table": table}
         for right in self.told["right"]:
             check(right, lambda right=right: self.seen(right, rows, common, database))
 
@@ -338,10 +343,10 @@ class Replay(Feeder):
             return common | {"missing": True}
         row = rows[at - 1]
         conclusions = row.get("conclusions") or []
-        status = self.progress_in(database, row["session"])
+        status = self.progress_in(database, row["session"]) if right.keys() & {"status", "tokens"} else None
         tokens = status and status["budget"] and status["budget"]["tokens"]
         return common | row | {"tokens": tokens, "healths": " ".join(one["health"] for one in conclusions), "reasons": "; ".join(one["reason"] for one in conclusions),
-                               "status": status, "kinds": self.kinds_in(database, row["session"]),
+                               "status": status, "kinds": self.kinds_in(database, row["session"]) if "kinds" in right else {},
                                "firsts": {health: next(one["afterMs"] for one in conclusions if one["health"] == health) // 1000
                                           for health in {one["health"] for one in conclusions} if conclusions[0]["afterMs"] is not None}}
 

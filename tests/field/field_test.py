@@ -165,9 +165,9 @@ def tried(case, programs):
         end = time.monotonic() + patience
         while True:
             differences = compared(right, look())
-            if not differences or time.monotonic() > end:
+            if not differences or not case.feeder.GOES_ON or time.monotonic() > end:
                 break
-            time.sleep(0.05)
+            time.sleep(0.1)
         label = label_of(right)
         for name, pair in differences.items():
             outcome.differences[f"{label}.{name}" if label else name] = pair
