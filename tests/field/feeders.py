@@ -405,20 +405,8 @@ class Agent(Command):
         folder = self.folder / "work"
         shutil.copytree(self.case.folder, folder)
         answers = [{key: value for key, value in step.items() if key != "numbers"} for step in steps_of(self.case.folder / "answers.jsonl")]
-        rules = [{"method": "POST", "answer": self.pieces(answer, at)} for at, answer in enumerate(answers)]
-        upstream = stand_ins.Upstream([])
+        upstream = stand_ins.Upstream([{"answer": self.pieces(answer, at)} for at, answer in enumerate(answers)], in_turn=True)
         self.closing.callback(upstream.close)
-        asked = []
-
-        def answer(connection, original=upstream.answer):
-            upstream.rules = rules[min(len(asked), len(rules) - 1):]
-            upstream.counts = [0] * len(upstream.rules)
-            before = len(upstream.requests)
-            goes_on = original(connection)
-            asked.extend(upstream.requests[before:])
-            return goes_on
-
-        upstream.answer = answer
         if "before" in self.told:
             subprocess.run(["/bin/bash", "-ec", self.told["before"]], cwd=folder, env=self.own_environment({"HOME": str(folder)}), check=True,
                            capture_output=True, timeout=30)
@@ -427,6 +415,7 @@ class Agent(Command):
                 "WATCHDOG_TOOLS_CONFIRM_WRITES": "false", "HOME": str(folder)}
         done = self.limited([self.programs.agent, self.told.get("goal", "Do it"), str(folder)], folder, self.own_environment(more | self.told.get("environment", {})),
                             self.told.get("limit", 40))
+        asked = upstream.requests
         results = [message.get("content") for message in (json.loads(asked[-1]["body"])["messages"] if asked else ()) if message.get("role") == "tool"]
         if not asked:
             raise Broken(f"the agent asked no model: {done['errors']}")

@@ -43,10 +43,11 @@ def filled(value, numbers):
 
 
 class Upstream:
-    """A model's server that answers by rules: the first whose `when` is in the request, and whose `path` is its path."""
+    """A model's server that answers by rules: the first whose `when` is in the request, and whose `path` is its path. `in_turn`: each
+    prompt gets the next one, and the last again and again."""
 
-    def __init__(self, rules):
-        self.rules, self.requests, self.lock = rules, [], threading.Lock()
+    def __init__(self, rules, in_turn=False):
+        self.rules, self.in_turn, self.requests, self.lock = rules, in_turn, [], threading.Lock()
         self.counts = [0] * len(rules)
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.port = self.listener.getsockname()[1]
@@ -81,20 +82,27 @@ class Upstream:
         """Answers one request. Whether the connection goes on."""
         method, path, headers, body = read_request(connection)
         text = body.decode(errors="replace")
-        for at, rule in enumerate(self.rules):
-            # A rule without a path answers prompts only, not the monitor's own questions.
-            if rule.get("path", path) == path and rule.get("when", "") in text and rule.get("method", method if "path" in rule else "POST") == method:
-                break
-        else:
-            reply(connection, "404 Not Found", b'{"detail":"Not Found"}')
-            return True
         with self.lock:
-            self.counts[at] += 1
-            count = self.counts[at]
+            rule, count = self.chosen(method, path, text)
             if method == "POST":
                 self.requests.append({"path": path, "headers": headers, "body": text, "bytes": len(body)})
+        if rule is None:
+            reply(connection, "404 Not Found", b'{"detail":"Not Found"}')
+            return True
         goes_on = Answer(connection, headers).play(filled(rule["answer"], {"count": count, "n": count}))
         return goes_on and headers.get("connection", "").lower() != "close"
+
+
+    def chosen(self, method, path, text):
+        """The rule for a request, and how often it was chosen. A rule without a path answers prompts only, not the monitor's questions."""
+        rules = list(enumerate(self.rules))
+        if self.in_turn:
+            rules = rules[min(len(self.requests), len(rules) - 1):]
+        for at, rule in rules:
+            if rule.get("path", path) == path and rule.get("when", "") in text and rule.get("method", method if "path" in rule else "POST") == method:
+                self.counts[at] += 1
+                return rule, self.counts[at]
+        return None, 0
 
 
 class Answer:
