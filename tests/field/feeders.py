@@ -623,14 +623,14 @@ class Terminal(Feeder):
 
     @staticmethod
     def end(process, terminal):
+        """Ends the shell and its jobs. A wrapper that went on would make its database again."""
+        for status in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError, ValueError):
+                if int(status.read_text().rpartition(")")[2].split()[3]) == process:  # its session
+                    os.kill(int(status.parent.name), signal.SIGKILL)
+        os.waitpid(process, 0)
         os.close(terminal)
-        for sign in (signal.SIGHUP, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, sign)
-            for _ in range(20):
-                if os.waitpid(process, os.WNOHANG)[0]:
-                    return
-                time.sleep(0.05)
+        time.sleep(0.1)
 
 
 FEEDERS = {"monitor": Monitor, "replay": Replay, "command": Command, "agent": Agent, "tools": Tools, "terminal": Terminal}

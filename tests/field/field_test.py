@@ -211,6 +211,8 @@ def main():
     if not cases:
         print("no case has such a name")
         return 1
+    if not options.agent:
+        cases = [case for case in cases if case.feeder is not feeders.Agent]
     programs = feeders.Programs(os.path.abspath(options.monitor), options.agent and os.path.abspath(options.agent))
     began, words = time.monotonic(), {}
     # Those that wait longest begin first.
