@@ -199,13 +199,14 @@ class Monitor(Feeder):
             self.take(stand_ins.filled({key: value for key, value in step.items() if key != "numbers"}, step["numbers"]))
         if missing := {right["at"] for right in rights if "at" in right} - marks:
             raise Broken(f"no step has the mark {', '.join(sorted(missing))}")
-        for client in self.clients:
-            client.join()
         if "now" in self.told:
             self.pass_until(self.told["now"])
-        for right in rights:
-            if "at" not in right:
-                check(right, lambda right=right: self.seen(right))
+        at_end = [right for right in rights if "at" not in right]
+        for right in sorted(at_end, key=lambda right: "reply" in right):
+            if "reply" in right:
+                for client in self.clients:
+                    client.join()
+            check(right, lambda right=right: self.seen(right))
 
     def pass_until(self, moment):
         """Waits until the monitor's clock is that far from the first step."""
