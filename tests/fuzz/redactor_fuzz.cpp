@@ -1,6 +1,8 @@
 // The redactor ends for every text, and keeps the result within bounds. A text in pieces gives the
-// same result. The result has no token of a published shape that was put into the text.
+// same result. The result has no token of a published shape that was put into the text. The time
+// for each byte of a repeated text is bounded: by the square it would be many times as long.
 
+#include <ctime>
 #include <string_view>
 
 #include "fuzz/fuzz.h"
@@ -30,7 +32,28 @@ std::vector<std::string> fuzz_seeds() {
           "identified by 'x' Private-Lines: 2\nabcd"};
 }
 
+/// The time of this thread alone, so other programs do not count.
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+/// Most searches that fail do so where the text is repeated.
+void try_time_of(std::string_view part) {
+  constexpr std::size_t bytes = 400'000;
+  constexpr double seconds_per_byte = 15e-6;  // with a sanitizer, some ten times what is usual
+  std::string text;
+  while (text.size() < bytes) text += part;
+  const auto begin = cpu_seconds();
+  (void)redact(text);
+  FUZZ_REQUIRE(cpu_seconds() - begin < seconds_per_byte * static_cast<double>(text.size()));
+}
+
 void try_input(std::string_view text) {
+  // One in some hundred inputs: it takes long.
+  static unsigned inputs = 0;
+  if (!text.empty() && text.size() < 4'000 && inputs++ % 256 < 2) try_time_of(text);
   const auto clean = redact(text);
   FUZZ_REQUIRE(clean.size() <= 11 * text.size());
   const auto named = redact_identifier(text);

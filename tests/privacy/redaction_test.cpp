@@ -119,6 +119,9 @@ TEST_P(Harmless, stays_as_it_is) {
 INSTANTIATE_TEST_SUITE_P(
     Written, Harmless,
     testing::Values(
+        "password = getpass.getpass(prompt, stream)", "    secret = compute(user, password)",
+        "password = ask(user,\n               title)", "token = await fetch_token(user, realm)",
+        "secret = read(path, mode) + salt", "api_key = vault.read(mount, path)[field]",
         "password = getpass()", "password = os.environ[\"PASSWORD\"]", "token = tokens[i]",
         "self.token = token", "def f(password: str, token: str = None):", "password: string;",
         "connect(password=db_password, user=x)", "$password = $_POST['password'];",
@@ -133,6 +136,113 @@ INSTANTIATE_TEST_SUITE_P(
         "a basic understanding of bearer authentication", "token: unexpected end of input",
         "http://localhost:8080/users/a@example.org", "https://example.org:443/x?y=a@b"),
     [](const auto& chosen) { return "text" + std::to_string(chosen.index); });
+
+// Where a parameter may be, with `@` for its name and `*` for its value.
+constexpr const char* places[] = {
+    "https://h/cb?@=*",
+    "https://h/cb?@=*&a=b",
+    "https://h/cb?a=b&@=*",
+    "https://h/cb?a=b&@=*&c=d",
+    "https://h/cb?a=b;@=*;c=d",
+    "https://h/cb?a=b&amp;@=*&amp;c=d",
+    "https://h/cb?a=b&#38;@=*",
+    "https://h/cb#@=*",
+    "https://h/cb#a=b&@=*&c=d",
+    "https://h/cb#/in?@=*&c=d",
+    "POST /t\n\n@=*&grant_type=x",
+    "grant_type=x&@=*",
+    "\"https://h/cb?@=*\"",
+    "'https://h/cb?a=b&@=*'",
+    "(https://h/cb?a=b&@=*)",
+    "[x](https://h/cb?@=*).",
+    "<https://h/cb?@=*>",
+    "see https://h/cb?@=*, then",
+    R"({"url":"https://h/cb?a=b\u0026@=*\u0026c=d"})",
+    R"({"url":"https:\/\/h\/cb?@=*"})",
+    "https://h/go?to=https%3A%2F%2Fh%2Fcb%3F@%3D*%26c%3Dd&e=f",
+    "GET /cb?@=* HTTP/1.1",
+};
+
+std::string placed(std::string_view place, std::string_view name, std::string_view value) {
+  std::string text;
+  for (const char c : place) {
+    if (c == '@') {
+      text += name;
+    } else if (c == '*') {
+      text += value;
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+TEST(Queries, lose_the_values_of_parameters_with_secret_names_wherever_they_are) {
+  constexpr const char* names[] = {"access_token",
+                                   "id_token",
+                                   "refresh_token",
+                                   "code",
+                                   "sig",
+                                   "signature",
+                                   "X-Amz-Signature",
+                                   "X-Amz-Credential",
+                                   "token",
+                                   "key",
+                                   "X-Amz-Security-Token",
+                                   "api_key",
+                                   "apikey",
+                                   "password",
+                                   "client_secret",
+                                   "SAMLResponse",
+                                   "access%5Ftoken",
+                                   "%61ccess_token",
+                                   "data[token]",
+                                   "auth%5Btoken%5D",
+                                   "X-Goog-Signature",
+                                   "oauth_token",
+                                   "session_id",
+                                   "ACCESS_TOKEN"};
+  for (const auto* place : places) {
+    for (const auto* name : names) {
+      for (const auto* value :
+           {"4f9aTq7Zx0Lm2", "abc123def", "eyJh0bGci-x_Y.Zz9=", "Zx0%2Fq9%2B7Lm"}) {
+        const auto text = placed(place, name, value);
+        const auto clean = redact(text);
+        // A value's own sign `=` ends it where a URL is in a URL.
+        EXPECT_EQ(clean.find(std::string_view(value).substr(0, 8)), std::string::npos)
+            << text << "\n"
+            << clean;
+        EXPECT_EQ(redact(clean), clean) << text;
+        for (const char* other : {"a=b", "c=d", "c%3Dd", "e=f"})
+          EXPECT_EQ(clean.find(other) != clean.npos, text.find(other) != text.npos) << text << "\n"
+                                                                                    << clean;
+      }
+    }
+  }
+}
+
+TEST(Queries, keep_what_is_no_secret) {
+  for (const auto* place : places) {
+    for (const auto& [name, value] :
+         std::vector<std::pair<const char*, const char*>>{{"code", "200"},
+                                                          {"code", "404"},
+                                                          {"code", "US"},
+                                                          {"code", "en-GB"},
+                                                          {"key", "name"},
+                                                          {"key", "user-id"},
+                                                          {"key", "12"},
+                                                          {"code", "python"},
+                                                          {"q", "abc123def456"},
+                                                          {"session", "new"}}) {
+      const auto text = placed(place, name, value);
+      EXPECT_EQ(redact(text), text);
+    }
+  }
+  for (const auto* text : {"f(code=abc123, x=1)", "if (key == abc123) {}", "exit code=1a2b3c",
+                           "https://h/x?token=<token>&code={code}&key=$KEY&sig=%s",
+                           "url + \"?access_token=\" + token"})
+    EXPECT_EQ(redact(text), text);
+}
 
 /// Printable, without what ends a value; a digit makes it no word.
 std::string password_of(std::mt19937& random, std::string_view without) {

@@ -25,6 +25,9 @@ namespace {
 constexpr std::size_t label_chars_max = 256;
 constexpr std::size_t argument_bytes_max = 64;  // as policies are read
 constexpr std::size_t explanation_chars_max = 2'000;
+/// A secret that the cut would split must be seen whole: texts are redacted with so many characters
+/// more than are kept, and no more, because the time is linear in them.
+constexpr std::size_t look_ahead = 4'096;
 
 /// Finders that a program added at its start: a list that only grows, so it is read without a lock.
 struct Added {
@@ -112,6 +115,7 @@ void redact_tools(std::map<std::string, ToolRule>& tools) {
   std::map<std::string, ToolRule> clean;
   for (auto& [name, rule] : tools) {
     for (auto& argument : rule.identity) {
+      bound(argument, argument_bytes_max + look_ahead);
       redact_identifiers(argument);
       bound(argument, argument_bytes_max);
     }
@@ -124,7 +128,9 @@ void redact_tools(std::map<std::string, ToolRule>& tools) {
 
 std::string Redactor::feed(std::string_view piece) {
   held_ += piece;
-  if (held_.size() < 2 * look_ahead) return {};
+  if (held_.size() < next_scan_) return {};
+  // A secret that goes on is not looked at again for each small piece.
+  next_scan_ = held_.size() + look_ahead;
   const bool is_full = held_.size() >= 8 * look_ahead;
   auto sure = held_.size() - look_ahead;
   // The rest of a word must not look like the beginning of one.
@@ -142,17 +148,39 @@ std::string Redactor::feed(std::string_view piece) {
       break;
     }
     sure = std::max(sure, secret.end);
-    if (secret.begin >= copied)
-      clean.append(held_, copied, secret.begin - copied).append(secret_mask);
+    if (secret.begin >= copied) {
+      clean.append(held_, copied, secret.begin - copied);
+      append_masked(clean, secret.begin, secret.end);
+    }
     copied = std::max(copied, secret.end);
   }
   clean.append(held_, copied, sure - copied);
+  given_ += clean.size();
   held_.erase(0, sure);
+  next_scan_ = std::max(next_scan_ - sure, 2 * look_ahead);
   return clean;
 }
 
 std::string Redactor::rest() {
-  return redact(std::exchange(held_, {}));
+  if (!taken_out_) return redact(std::exchange(held_, {}));
+  std::string clean;
+  std::size_t copied = 0;
+  for (const auto& secret : secrets_in(held_)) {
+    if (secret.begin < copied) continue;
+    clean.append(held_, copied, secret.begin - copied);
+    append_masked(clean, secret.begin, secret.end);
+    copied = secret.end;
+  }
+  clean.append(held_, copied);
+  given_ += clean.size();
+  held_.clear();
+  return clean;
+}
+
+void Redactor::append_masked(std::string& clean, std::size_t begin, std::size_t end) {
+  if (taken_out_)
+    taken_out_(given_ + clean.size(), std::string_view(held_).substr(begin, end - begin));
+  clean.append(secret_mask);
 }
 
 std::string LineRedactor::redacted(std::string_view line) const {
@@ -207,14 +235,24 @@ void redact(PolicyPatch& patch) {
 }
 
 void redact(SessionSpec& spec) {
+  const auto cut = [](std::string& text, std::size_t bytes_max) {
+    bound(text, bytes_max + look_ahead);
+  };
+  cut(spec.task, task_bytes_max);
   spec.task = redact(std::string_view(spec.task));
   bound(spec.task, task_bytes_max);
+  cut(spec.title, label_bytes_max);
   spec.title = redact(std::string_view(spec.title));
   bound(spec.title, label_bytes_max);
+  cut(spec.agent, label_bytes_max);
   redact_identifiers(spec.agent);
   bound(spec.agent, label_bytes_max);
   std::map<std::string, std::string> labels;
-  for (const auto& [key, value] : spec.labels) {
+  for (const auto& [whole_key, whole_value] : spec.labels) {
+    std::string key = whole_key;
+    std::string value = whole_value;
+    cut(key, label_bytes_max);
+    cut(value, label_bytes_max);
     // Labels are looked for by their values, also where the key calls them secret.
     const auto line = key + "=" + value;
     auto clean = redact_identifier(value);
@@ -252,12 +290,31 @@ std::string_view first_characters(std::string_view text, std::size_t chars_max) 
   return text;
 }
 
+std::optional<std::string> as_compared(std::string_view text) {
+  constexpr std::size_t compared_bytes = 64U << 10U;
+  const auto begin = text.substr(0, compared_bytes);
+  auto compared = without_secrets(begin, [](std::string_view secret) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    const auto digest = digest_of(secret);
+    return std::string{'[', digits[digest >> 60U], digits[digest >> 56U & 15U], ']'};
+  });
+  if (compared) compared->append(text.substr(begin.size()));
+  return compared;
+}
+
+void measure(Report& report) {
+  if (report.bytes >= 0) return;
+  report.bytes = static_cast<std::int64_t>(report.content.size());
+  report.digest = 0;
+  if (report.content.empty()) return;
+  const auto compared = as_compared(report.content);
+  report.digest = digest_of(compared ? std::string_view(*compared) : report.content);
+}
+
 void seal(Report& report, ContentLevel level) {
   const auto cut = [](std::string& text, std::size_t chars) {
     if (text.size() > chars) text.resize(first_characters(text, chars).size());
   };
-  // A secret that the cut would split must be seen whole: look a little beyond what is kept.
-  constexpr std::size_t look_ahead = 4'096;
   const auto label = [&](auto&... texts) {
     (cut(texts, label_chars_max + look_ahead), ...);
     redact_identifiers(texts...);
@@ -265,6 +322,7 @@ void seal(Report& report, ContentLevel level) {
   };
   // Why something ended or is to stop is kept at every level, without secrets.
   const auto keep = [&](std::string& text, std::size_t chars) {
+    cut(text, chars + look_ahead);
     if (auto clean = without_secrets(text)) text = std::move(*clean);
     cut(text, chars);
   };
@@ -292,10 +350,7 @@ void seal(Report& report, ContentLevel level) {
   } else if (auto* limit = std::get_if<LimitPassed>(&detail)) {
     label(limit->name);
   }
-  if (report.bytes < 0) {
-    report.bytes = static_cast<std::int64_t>(report.content.size());
-    report.digest = report.content.empty() ? 0 : digest_of(report.content);
-  }
+  measure(report);
   if (level <= ContentLevel::digest) {
     if (level == ContentLevel::none) {
       report.digest = 0;
@@ -316,6 +371,15 @@ void seal(Report& report, ContentLevel level) {
 }
 
 void redact(Report& report) {
+  // The receiver can compare only what it gets.
+  if (report.hash.empty()) {
+    if (const auto compared = as_compared(report.content)) {
+      std::array<char, 16> digits{};
+      const auto end =
+          std::to_chars(digits.data(), digits.data() + digits.size(), digest_of(*compared), 16).ptr;
+      report.hash.assign(digits.data(), end);
+    }
+  }
   seal(report, ContentLevel::full);
   report.bytes = -1;
   report.digest = 0;

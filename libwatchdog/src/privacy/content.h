@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,16 @@ inline constexpr std::size_t preview_chars_max = 200;
 /// and values of names such as password, secret, token or api_key. Users may add shapes (see
 /// redaction.h). Linear in the text. Thread-safe.
 [[nodiscard]] std::string redact(std::string_view text);
+
+/// Returns the text as it is compared, if it has secrets: each of them is replaced by 8 bits of its
+/// digest. Two passwords then differ nearly always. Nevertheless a digest of the result helps
+/// little to guess one: of any list of guesses one in 256 remains, whatever is known of the rest.
+/// Secrets after the first 64 KiB stay as they are. Linear in these. Thread-safe.
+[[nodiscard]] std::optional<std::string> as_compared(std::string_view text);
+
+/// Computes digest and size of the whole content, as it was sent (see as_compared). No effect if
+/// the report has them.
+void measure(Report& report);
 
 /// Computes digest and size of the whole content, then cuts it to what `level` keeps. Secrets are
 /// removed from every text of the report at each level. Sealing twice has the effect of the

@@ -10,22 +10,16 @@ namespace {
 
 constexpr std::size_t line_bytes_max = 400;
 
-/// Returns whether the line up to `at` names a program that begins with `command`, or with its
-/// first word and then has the others. A pipe begins another line.
-bool is_command(std::string_view text, std::size_t at, std::string_view command) {
-  const auto first = command.substr(0, command.find(' '));
-  const auto then = command.substr(std::min(first.size() + 1, command.size()));
-  const auto begin = at - std::min(at, line_bytes_max);
-  auto line = text.substr(begin, at - begin);
-  if (const auto end = line.rfind('\n'); end != line.npos) line.remove_prefix(end + 1);
-  if (const auto pipe = line.rfind("| "); pipe != line.npos) line.remove_prefix(pipe + 1);
-  for (auto found = line.find(first); found != line.npos; found = line.find(first, found + 1)) {
-    if (line.find(then, found) == line.npos) return false;
-    const char before = found == 0 ? ' ' : line[found - 1];
-    if (before != '-' && before != '.' && before != '_' && may_begin_word(line, found)) return true;
+/// The commands of the table, each once.
+constexpr auto commands = [] {
+  std::array<std::string_view, 16> all{};
+  for (const auto& shape : shapes::all) {
+    std::size_t i = 0;
+    while (!all.at(i).empty() && all.at(i) != shape.command) ++i;
+    if (!shape.command.empty()) all.at(i) = shape.command;
   }
-  return false;
-}
+  return all;
+}();
 
 /// The next word at or after `at`; blanks may be escaped.
 Stretch word_at(std::string_view text, std::size_t at) {
@@ -43,7 +37,37 @@ Stretch word_at(std::string_view text, std::size_t at) {
 
 }  // namespace
 
-Stretch flag_secret(std::string_view text, std::size_t at, const SecretShape& flag) {
+void NamedPrograms::read_to(std::string_view text, std::size_t end) {
+  for (auto at = std::max(read_, end - std::min(end, line_bytes_max)); at < end; ++at) {
+    if (text[at] == '\n' || text.substr(at, 2) == "| ") line_ = at + 1;
+    for (std::size_t i = 0; i < commands.size() && !commands[i].empty(); ++i) {
+      const auto first = commands[i].substr(0, commands[i].find(' '));
+      const auto then = commands[i].substr(std::min(first.size() + 1, commands[i].size()));
+      const auto is_here = [&](std::string_view word) {
+        return text[at] == word[0] && text.substr(0, end).substr(at, word.size()) == word;
+      };
+      const char before = at == 0 ? ' ' : text[at - 1];
+      if (is_here(first) && before != '-' && before != '.' && before != '_' &&
+          may_begin_word(text, at)) {
+        first_[i] = at + 1;
+        if (then.empty()) whole_[i] = at + 1;
+      } else if (!then.empty() && first_[i] > line_ && is_here(then)) {
+        whole_[i] = first_[i];
+      }
+    }
+  }
+  read_ = end;
+}
+
+bool NamedPrograms::has(std::string_view text, std::size_t at, std::string_view command) {
+  if (at > read_) read_to(text, at);
+  const auto from = std::max(line_, at - std::min(at, line_bytes_max));
+  const auto i = static_cast<std::size_t>(std::ranges::find(commands, command) - commands.begin());
+  return whole_.at(i) > from;
+}
+
+Stretch flag_secret(std::string_view text, std::size_t at, const SecretShape& flag,
+                    NamedPrograms& programs) {
   const auto name = flag.text.substr(1);
   const auto end = at + 1 + name.size();
   if (text.substr(at + 1, name.size()) != name || end >= text.size()) return {};
@@ -64,17 +88,21 @@ Stretch flag_secret(std::string_view text, std::size_t at, const SecretShape& fl
   } else if (is_long) {
     return {};
   }
-  if (value >= text.size() || text[value] == '-' || !is_command(text, at, flag.command)) return {};
+  if (value >= text.size() || text[value] == '-' || !programs.has(text, at, flag.command))
+    return {};
   if (flag.kind == SecretKind::attached || flag.kind == SecretKind::argument)
     return chosen_secret(text, value);
-  const auto quoted = quoted_at(text, value);
-  const auto given = quoted ? *quoted : Stretch{value, bare_end(text, value, false)};
-  const auto pair = text.substr(given.begin, given.end - given.begin);
+  const auto end_in = [&](std::string_view part) {
+    const auto quoted = quoted_at(part, value);
+    return quoted ? *quoted : Stretch{value, bare_end(part, value, Surroundings::text)};
+  };
+  const auto seen = end_in(text.substr(0, value + secret_context));
+  const auto pair = text.substr(seen.begin, seen.end - seen.begin);
   const auto split = pair.find(flag.kind == SecretKind::pair ? ':' : '=');
   if (split == pair.npos || split + 1 >= pair.size()) return {};
-  if (flag.kind == SecretKind::jar) return given;
-  const auto secret = pair.substr(split + 1);
-  return is_placeholder(secret) ? Stretch{} : Stretch{given.begin + split + 1, given.end};
+  const auto secret = flag.kind == SecretKind::jar ? pair : pair.substr(split + 1);
+  if (is_masked(secret) || (flag.kind == SecretKind::pair && is_placeholder(secret))) return {};
+  return {seen.begin + (pair.size() - secret.size()), end_in(text).end};
 }
 
 Stretch netrc_secret(std::string_view text, std::size_t at) {

@@ -13,8 +13,9 @@ namespace watchdog {
 namespace {
 
 constexpr std::size_t name_chars_max = 64;
-/// A value that is longer is not looked at more closely: this keeps the scanner linear.
+/// A value that is longer is not looked at more closely.
 constexpr std::size_t harmless_bytes_max = 96;
+static_assert(harmless_bytes_max + name_chars_max < deciding_bytes);
 
 bool is_name_char(char c) {
   return is_alnum(c) || c == '_' || c == '-' || c == '.' || c == '$';
@@ -25,9 +26,9 @@ struct Name {
   std::size_t begin = 0;
   std::size_t end = 0;
   SecretKind kind{};
-  bool is_caps = false;   ///< As the variables of an environment are.
-  bool is_flag = false;   ///< `--name`.
-  bool in_query = false;  ///< `?name=` or `&name=`.
+  bool is_caps = false;  ///< As the variables of an environment are.
+  bool is_flag = false;  ///< `--name`.
+  Surroundings within = Surroundings::text;
 };
 
 /// Returns the end of the name that `pattern` describes; 0: it is not here.
@@ -50,6 +51,15 @@ std::size_t match(std::string_view text, std::size_t at, std::string_view patter
   return at;
 }
 
+/// Returns whether `?` is in the word before `at`.
+bool is_in_query(std::string_view text, std::size_t at) {
+  for (const auto least = at - std::min(at, secret_context); at > least; --at) {
+    if (text[at - 1] == '?') return true;
+    if (is_blank(text[at - 1]) || is_quote(text[at - 1])) return false;
+  }
+  return false;
+}
+
 Name name_around(std::string_view text, std::size_t at, std::size_t end, SecretKind kind) {
   Name name{.begin = at, .end = end, .kind = kind};
   while (name.begin > 0 && at - name.begin < name_chars_max && is_name_char(text[name.begin - 1]))
@@ -57,13 +67,22 @@ Name name_around(std::string_view text, std::size_t at, std::size_t end, SecretK
   const auto before = [&] { return name.begin > 0 ? text[name.begin - 1] : '\n'; };
   if (before() == '\\' && text.substr(name.begin, 5) == "u0026") {
     name.begin += 5;
-    name.in_query = true;
+    name.within = Surroundings::query;
   } else if (before() == '\\' && name.begin < at &&
              std::string_view("nrt").find(text[name.begin]) != std::string_view::npos) {
     ++name.begin;  // in JSON a line's end is `\n`
   } else {
-    name.in_query = before() == '?' || before() == '&' ||
-                    (name.begin >= 5 && text.substr(name.begin - 5, 5) == "&amp;");
+    const bool is_query = before() == '?' || before() == '&' ||
+                          (name.begin >= 5 && text.substr(name.begin - 5, 5) == "&amp;");
+    if (is_query) name.within = Surroundings::query;
+    if (before() == ';' && !is_query && is_in_query(text, name.begin - 1))
+      name.within = Surroundings::semicolon_query;
+    if (before() == '%' && name.begin + 2 < end &&
+        (has_folded(text, name.begin, "3f") || has_folded(text, name.begin, "26") ||
+         has_folded(text, name.begin, "23"))) {
+      name.begin += 2;
+      name.within = Surroundings::encoded_query;
+    }
   }
   const auto word = text.substr(name.begin, end - name.begin);
   name.is_caps = std::ranges::none_of(word, [](char c) { return c >= 'a' && c <= 'z'; });
@@ -138,10 +157,9 @@ bool closes_text(std::string_view text, const Name& name, const Quote& quote) {
       std::string_view(",;)]}>+.:\\").find(text[quote.begin]) == std::string_view::npos) {
     return false;
   }
-  const auto line = text.rfind('\n', name.begin);
-  auto from = line == std::string_view::npos ? 0 : line;
-  from = std::max(from, name.begin - std::min(name.begin, secret_context));
-  const auto before = text.substr(from, name.begin - from);
+  const auto from = name.begin - std::min(name.begin, secret_context);
+  auto before = text.substr(from, name.begin - from);
+  if (const auto line = before.rfind('\n'); line != before.npos) before.remove_prefix(line);
   return std::ranges::count(before, quote.mark) % 2 == 1;
 }
 
@@ -167,23 +185,6 @@ bool word_is(std::string_view word, std::string_view lower) {
   return word.size() == lower.size() && has_folded(word, 0, lower);
 }
 
-/// Types, and words of people who write about secrets.
-bool is_harmless_word(std::string_view word) {
-  constexpr std::array<std::string_view, 76> words{
-      "null",      "none",    "true",    "false",     "undefined", "string",     "bytes",
-      "number",    "integer", "boolean", "bool",      "object",    "array",      "optional",
-      "required",  "missing", "invalid", "incorrect", "wrong",     "empty",      "expired",
-      "unset",     "given",   "must",    "should",    "cannot",    "could",      "would",
-      "does",      "doesn't", "option",  "options",   "flag",      "flags",      "argument",
-      "arguments", "value",   "values",  "parameter", "unknown",   "unexpected", "expected",
-      "hidden",    "stdin",   "prompt",  "file",      "from",      "with",       "that",
-      "this",      "these",   "when",    "where",     "which",     "will",       "have",
-      "been",      "only",    "your",    "their",     "used",      "using",      "into",
-      "read",      "they",    "what",    "rejected",  "accepted",  "redacted",   "masked",
-      "refused",   "changed", "valid",   "text",      "variable",  "secretstr"};
-  return std::ranges::any_of(words, [&](auto known) { return word_is(word, known); });
-}
-
 /// A shorter value is a secret only after a name that says so.
 constexpr std::size_t long_bytes_min = 4;
 
@@ -200,13 +201,32 @@ bool is_harmless_short(std::string_view value) {
   return std::ranges::any_of(words, [&](auto known) { return word_is(value, known); });
 }
 
-/// `os.environ[…]`, `get_password()`, `self.token`, `db_password` in code; a tag of YAML.
-bool is_code(std::string_view value, const Name& name, bool after_blank, char next) {
+/// Returns whether the brackets that `value` opens are closed on its line, or its list goes on in
+/// the next one: `compute(user, password)`.
+bool is_call_with_blanks(std::string_view value, std::string_view rest) {
+  if (rest.empty() || !is_blank(rest[0])) return false;
+  if (rest[0] == '\n' || rest[0] == '\r') return value.ends_with(',');
+  auto open = std::ranges::count_if(value, [](char c) { return c == '(' || c == '['; }) -
+              std::ranges::count_if(value, [](char c) { return c == ')' || c == ']'; });
+  if (open <= 0) return false;
+  for (const char c : rest) {
+    if (c == '\n' || c == '\r') return false;
+    if (c == '(' || c == '[') ++open;
+    if ((c == ')' || c == ']') && --open == 0) return true;
+  }
+  return false;
+}
+
+/// `os.environ[…]`, `get_password()`, `self.token`, `db_password` in code; a tag of YAML. `after`
+/// is what follows the value.
+bool is_code(std::string_view value, const Name& name, bool after_blank, std::string_view after) {
+  const char next = after.empty() ? '\n' : after[0];
   const auto path = value.substr(0, value.find_first_of("([{<,;"));
   const bool is_path = is_identifier(path);
   const auto rest = value.substr(path.size());
   if (!rest.empty() && (rest[0] == '(' || rest[0] == '[')) {
-    const bool is_open = rest.size() == 1 || next == ')' || next == ']' || is_quote(next);
+    const bool is_open = rest.size() == 1 || next == ')' || next == ']' || is_quote(next) ||
+                         is_call_with_blanks(value, after);
     const bool is_plain = std::ranges::all_of(value, [](char c) {
       return is_name_char(c) || std::string_view(":>&*!()[],").find(c) != std::string_view::npos;
     });
@@ -279,9 +299,13 @@ class Finder {
       return judged_line(at);
     if (const auto quote = quote_at(text_, at)) {
       if (closes_text(text_, name_, *quote)) return {};
-      return judged_quoted({quote->begin, quoted_end(text_, *quote)});
+      return decided(
+          text_, quote->begin, [&](auto text) { return quoted_end(text, *quote); },
+          [&](Stretch value) { return is_quoted_secret(value); });
     }
-    return judged_bare({at, bare_end(text_, at, name_.in_query)}, after_blank);
+    return decided(
+        text_, at, [&](auto text) { return bare_end(text, at, name_.within); },
+        [&](Stretch value) { return is_bare_secret(value, after_blank); });
   }
 
  private:
@@ -317,7 +341,8 @@ class Finder {
       auto length = part.find(close);
       if (close == "</") length = std::min(length, part.find("<\\/"));  // as PHP escapes
       if (length == std::string_view::npos) return {};
-      return judged_quoted({begin, begin + length});
+      const Stretch value{begin, begin + length};
+      return is_quoted_secret(value) ? value : Stretch{};
     }
     return {};
   }
@@ -377,68 +402,85 @@ class Finder {
     const auto end = skip(text_, at + 1, "-+");
     if (end >= text_.size() || text_[end] != '\n') return {};
     const auto line = skip(text_, end, "\n ");
-    const auto length = std::min(text_.find('\n', line), text_.size());
-    return length > line ? judged_quoted({line, length}) : Stretch{};
+    return decided(
+        text_, line, [&](auto text) { return std::min(text.find('\n', line), text.size()); },
+        [&](Stretch value) { return is_quoted_secret(value); });
   }
 
   /// The value of a header: to the end of the line, or of the text that quotes it.
   [[nodiscard]] Stretch judged_line(std::size_t at) const {
-    Stretch found{at, at};
     if (name_.kind == SecretKind::cookie && text_[at] == '[' &&
         quote_at(text_, skip(text_, at + 1, " \n"))) {  // a list of them
-      found = {at + 1, std::min(text_.find(']', at), text_.size())};
-    } else if (const auto quote = quote_at(text_, at)) {
+      return judged_header(at + 1,
+                           [&](auto text) { return std::min(text.find(']', at), text.size()); });
+    }
+    if (const auto quote = quote_at(text_, at)) {
       if (closes_text(text_, name_, *quote)) return {};
-      found = {quote->begin, quoted_end(text_, *quote)};
-    } else {
-      found.end = line_end(at);
+      return judged_header(quote->begin, [&](auto text) { return quoted_end(text, *quote); });
     }
-    const auto value = text_.substr(found.begin, found.end - found.begin);
-    if (value.size() < 4 || is_masked(value)) return {};
+    return judged_header(at, [&](auto text) { return line_end(text, at); });
+  }
+
+  template <class End>
+  [[nodiscard]] Stretch judged_header(std::size_t begin, const End& end) const {
+    auto secret_begin = begin;
+    const auto found = decided(text_, begin, end, [&](Stretch seen) {
+      const auto value = text_.substr(seen.begin, seen.end - seen.begin);
+      secret_begin += header_scheme(value);
+      return name_.kind == SecretKind::cookie ? is_cookie(value) : is_credential(value);
+    });
+    return found.end > secret_begin ? Stretch{secret_begin, found.end} : Stretch{};
+  }
+
+  [[nodiscard]] bool is_cookie(std::string_view value) const {
+    if (value.size() < 4 || is_masked(value)) return false;
     const auto word = value.substr(0, value.find_first_of(" ;,"));
-    const bool is_alone = word.size() == value.size();
-    if (name_.kind == SecretKind::cookie) {
-      const auto split = word.find('=');
-      if (split == word.npos || split == 0 || split + 1 == word.size())
-        return is_alone && looks_generated(word.substr(0, harmless_bytes_max), false) ? found
-                                                                                      : Stretch{};
-      return is_code(word, name_, true, ' ') ? Stretch{} : found;
+    const auto split = word.find('=');
+    if (split == word.npos || split == 0 || split + 1 == word.size()) {
+      return word.size() == value.size() &&
+             looks_generated(word.substr(0, harmless_bytes_max), false);
     }
-    if (is_alone) {
-      const auto head = word.substr(0, harmless_bytes_max);
-      return looks_generated(head, false) && !is_placeholder(head) ? found : Stretch{};
+    return !is_code(word, name_, true, " ");
+  }
+
+  /// Returns the length of `Bearer ` and such at the begin of a header that has credentials.
+  [[nodiscard]] std::size_t header_scheme(std::string_view value) const {
+    if (name_.kind == SecretKind::cookie) return 0;
+    const auto word = value.substr(0, value.find_first_of(" ;,"));
+    return word.size() < value.size() && value[word.size()] == ' ' && is_scheme(word)
+               ? word.size() + 1
+               : 0;
+  }
+
+  [[nodiscard]] bool is_credential(std::string_view value) const {
+    if (value.size() < 4 || is_masked(value)) return false;
+    const auto scheme = header_scheme(value);
+    if (scheme == 0) {
+      const auto head = value.substr(0, harmless_bytes_max);
+      return value.find_first_of(" ;,") == value.npos && looks_generated(head, false) &&
+             !is_placeholder(head);
     }
-    if (value[word.size()] != ' ' || !is_scheme(word)) return {};
-    found.begin += word.size() + 1;
-    const auto rest = text_.substr(found.begin, found.end - found.begin);
-    if (rest.size() < 4 || is_masked(rest)) return {};
-    if (rest.size() <= harmless_bytes_max &&
-        (is_placeholder(rest) || is_harmless_word(rest.substr(0, rest.find(' '))) ||
-         (rest.find(' ') != rest.npos && !looks_random(rest)))) {
-      return {};
-    }
-    return found;
+    const auto rest = value.substr(scheme);
+    if (rest.size() < 4 || is_masked(rest)) return false;
+    return rest.size() > harmless_bytes_max ||
+           !(is_placeholder(rest) || is_harmless_word(rest.substr(0, rest.find(' '))) ||
+             (rest.find(' ') != rest.npos && !looks_random(rest)));
   }
 
   /// Returns the end of a header. Quotes after `=` belong to it: `response="…"`.
-  [[nodiscard]] std::size_t line_end(std::size_t at) const {
-    for (bool is_inner = false; at < text_.size(); ++at) {
-      const char c = text_[at];
+  [[nodiscard]] static std::size_t line_end(std::string_view text, std::size_t at) {
+    for (bool is_inner = false; at < text.size(); ++at) {
+      const auto begin = at;
+      at = skip(text, at, "\\");
+      if (at >= text.size()) return begin;
+      const char c = text[at];
       if (c == '\n' || c == '\r') return at;
-      if (c == '\\') {
-        const auto letter = skip(text_, at, "\\");
-        if (letter >= text_.size()) return at;
-        if (text_[letter] == 'n' || text_[letter] == 'r') return at;
-        if (!is_quote(text_[letter])) continue;
-        if (!is_inner && text_[at - 1] != '=') return at;
-        is_inner = !is_inner;
-        at = letter;
-      } else if (is_quote(c)) {
-        if (!is_inner && text_[at - 1] != '=') return at;
-        is_inner = !is_inner;
-      }
+      if (at > begin && (c == 'n' || c == 'r')) return begin;
+      if (!is_quote(c)) continue;
+      if (!is_inner && text[begin - 1] != '=') return begin;
+      is_inner = !is_inner;
     }
-    return text_.size();
+    return text.size();
   }
 
   /// Returns whether the text is not a value of any kind.
@@ -464,49 +506,49 @@ class Finder {
     return std::ranges::any_of(names, ends_with);
   }
 
-  [[nodiscard]] Stretch judged_quoted(Stretch found) const {
+  [[nodiscard]] bool is_quoted_secret(Stretch found) const {
     const auto value = text_.substr(found.begin, found.end - found.begin);
-    if (is_nothing(value)) return {};
+    if (is_nothing(value)) return false;
     switch (name_.kind) {
       case SecretKind::chosen:
-        return found;
+        return true;
       case SecretKind::generated:
-        return looks_generated(value.substr(0, harmless_bytes_max), true) ? found : Stretch{};
+        return looks_generated(value.substr(0, harmless_bytes_max), true);
       default:
-        return is_signature(value) ? found : Stretch{};
+        return is_signature(value);
     }
   }
 
-  [[nodiscard]] Stretch judged_bare(Stretch found, bool after_blank) const {
+  [[nodiscard]] bool is_bare_secret(Stretch found, bool after_blank) const {
     const auto value = text_.substr(found.begin, found.end - found.begin);
-    if (is_nothing(value)) return {};
-    if (value.size() < long_bytes_min && std::ranges::none_of(value, is_alnum)) return {};
+    if (is_nothing(value)) return false;
+    if (value.size() < long_bytes_min && std::ranges::none_of(value, is_alnum)) return false;
     if (value.size() <= harmless_bytes_max) {
-      const char next = found.end < text_.size() ? text_[found.end] : '\n';
+      const auto after = text_.substr(found.end, deciding_bytes);
       const auto plain = value.substr(0, value.find_last_not_of(".,;:!?") + 1);
-      if (is_nothing(plain) || is_code(value, name_, after_blank, next)) return {};
-      if (value.front() == '{' || value.front() == '[') return {};
+      if (is_nothing(plain) || is_code(value, name_, after_blank, after)) return false;
+      if (value.front() == '{' || value.front() == '[') return false;
     }
     switch (name_.kind) {
       case SecretKind::chosen:
         if (folded(text_[name_.end - 1]) == 'd' && (value.front() == '/' || value.front() == '~') &&
             has_folded(text_, name_.end - 3, "pwd")) {
-          return {};  // PWD=/home/bob: a folder
+          return false;  // PWD=/home/bob: a folder
         }
-        return found;
+        return true;
       case SecretKind::generated: {
         const auto head = value.substr(0, harmless_bytes_max);
         const bool is_number = std::ranges::all_of(value, [](char c) { return !is_letter(c); });
         const bool is_variable = name_.is_caps && !after_blank && !is_number;
-        return is_variable || looks_generated(head, false) ? found : Stretch{};
+        return is_variable || looks_generated(head, false);
       }
       default:
-        return is_signature(value) ? found : Stretch{};
+        return is_signature(value);
     }
   }
 
   [[nodiscard]] bool is_signature(std::string_view value) const {
-    return name_.in_query && value.size() >= 16;
+    return name_.within != Surroundings::text && value.size() >= 16;
   }
 
   /// Returns whether the word begins credentials in a header.
@@ -528,7 +570,25 @@ class Finder {
 
 }  // namespace
 
-std::size_t bare_end(std::string_view text, std::size_t from, bool in_query) {
+bool is_harmless_word(std::string_view word) {
+  constexpr std::array<std::string_view, 81> words{
+      "null",      "none",    "true",    "false",     "undefined", "string",     "bytes",
+      "number",    "integer", "boolean", "bool",      "object",    "array",      "optional",
+      "required",  "missing", "invalid", "incorrect", "wrong",     "empty",      "expired",
+      "unset",     "given",   "must",    "should",    "cannot",    "could",      "would",
+      "does",      "doesn't", "option",  "options",   "flag",      "flags",      "argument",
+      "arguments", "value",   "values",  "parameter", "unknown",   "unexpected", "expected",
+      "hidden",    "stdin",   "prompt",  "file",      "from",      "with",       "that",
+      "this",      "these",   "when",    "where",     "which",     "will",       "have",
+      "been",      "only",    "your",    "their",     "used",      "using",      "into",
+      "read",      "they",    "what",    "rejected",  "accepted",  "redacted",   "masked",
+      "refused",   "changed", "valid",   "text",      "variable",  "secretstr",  "await",
+      "async",     "yield",   "lambda",  "return"};
+  return std::ranges::any_of(words, [&](auto known) { return word_is(word, known); });
+}
+
+std::size_t bare_end(std::string_view text, std::size_t from, Surroundings within) {
+  const bool in_query = within != Surroundings::text;
   for (auto at = from; at < text.size(); ++at) {
     const char c = text[at];
     if (is_blank(c)) return at;
@@ -537,15 +597,18 @@ std::size_t bare_end(std::string_view text, std::size_t from, bool in_query) {
       return at;
     }
     if (c == '&' && in_query) return at;
+    if (c == ';' && within == Surroundings::semicolon_query) return at;
+    if (c == '%' && within == Surroundings::encoded_query && text.substr(at, 3) == "%26") return at;
     const bool is_closing = c == ')' || c == ']' || c == '}';
     if (is_closing && (at + 1 == text.size() || !is_alnum(text[at + 1]))) return at;
     if (c != '\\') continue;
-    if (in_query && text.substr(at, 6) == "\\u0026") return at;
     const auto letter = skip(text, at, "\\");
+    if (in_query && text.substr(letter - 1, 6) == "\\u0026") return letter - 1;
     if (letter < text.size() && (text[letter] == 'n' || text[letter] == 'r') &&
         begins_line(text, letter + 1)) {
       return at;
     }
+    at = letter - 1;
   }
   return text.size();
 }

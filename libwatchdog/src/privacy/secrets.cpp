@@ -58,7 +58,7 @@ Stretch telegram(std::string_view text, std::size_t at) {
 Stretch discord(std::string_view text, std::size_t at) {
   if (!may_begin_word(text, at)) return {};
   const auto part = [&](std::size_t from, std::size_t least, std::size_t most) -> std::size_t {
-    const auto end = token_end(text, from, shapes::url);
+    const auto end = token_end(text.substr(0, from + most + 1), from, shapes::url);
     return end - from >= least && end - from <= most ? end : 0;
   };
   const auto id = part(at, 20, 30);
@@ -150,8 +150,8 @@ Stretch line_before(std::string_view text, std::size_t from, std::size_t end) {
 
 /// The lines of a key whose begin was cut off, up to its footer at `at`.
 Stretch end_of_key(std::string_view text, std::size_t from, std::size_t at) {
-  const auto close = text.find("-----", at + 9);
-  if (close == std::string_view::npos || close > at + 60) return {};
+  const auto close = text.substr(0, at + 65).find("-----", at + 9);
+  if (close == std::string_view::npos) return {};
   if (text.substr(at, close - at).find("PRIVATE KEY") == std::string_view::npos) return {};
   auto begin = at;
   for (bool is_last = true; begin > from; is_last = false) {
@@ -182,13 +182,27 @@ bool is_key(std::string_view text, std::size_t at, std::size_t footer) {
          });
 }
 
-Stretch pem(std::string_view text, std::size_t from, std::size_t at) {
+/// What a scan of one text remembers, so that it does not search a stretch twice.
+struct Memory {
+  /// Returns the first footer of a key at or after `from`, which never goes back.
+  [[nodiscard]] std::size_t footer_after(std::string_view text, std::size_t from) {
+    if (!is_searched || footer < from) footer = text.find("-----END ", from);
+    is_searched = true;
+    return footer;
+  }
+
+  NamedPrograms programs{};
+  std::size_t footer = 0;
+  bool is_searched = false;
+};
+
+Stretch pem(std::string_view text, std::size_t from, std::size_t at, Memory& memory) {
   if (text.substr(at, 9) == "-----END ") return end_of_key(text, from, at);
   if (text.substr(at, 11) != "-----BEGIN ") return {};
-  const auto header_end = text.find("-----", at + 11);
-  if (header_end == std::string_view::npos || header_end > at + 60) return {};
+  const auto header_end = text.substr(0, at + 65).find("-----", at + 11);
+  if (header_end == std::string_view::npos) return {};
   if (text.substr(at, header_end - at).find("PRIVATE KEY") == std::string_view::npos) return {};
-  const auto footer = text.find("-----END ", header_end);
+  const auto footer = memory.footer_after(text, header_end);
   if (!is_key(text, header_end + 5, footer)) return {};
   if (footer == std::string_view::npos) return {at, text.size()};
   const auto end = text.find("-----", footer + 9);
@@ -211,13 +225,14 @@ Stretch putty(std::string_view text, std::size_t at) {
 /// `IDENTIFIED BY '…'` of SQL.
 Stretch identified(std::string_view text, std::size_t at, const SecretShape& shape) {
   if (!has_folded(text, at, shape.text)) return {};
-  const auto quoted = quoted_at(text, at + shape.text.size());
-  return quoted ? *quoted : Stretch{};
+  const auto seen = quoted_at(text.substr(0, at + secret_context), at + shape.text.size());
+  if (!seen || is_masked(text.substr(seen->begin, seen->end - seen->begin))) return {};
+  return *quoted_at(text, at + shape.text.size());
 }
 
 /// Returns the secret of this shape at `at` that does not begin before `from`.
-Stretch secret_at(std::string_view text, std::size_t from, std::size_t at,
-                  const SecretShape& shape) {
+Stretch secret_at(std::string_view text, std::size_t from, std::size_t at, const SecretShape& shape,
+                  Memory& memory) {
   switch (shape.kind) {
     case SecretKind::chosen:
     case SecretKind::generated:
@@ -229,7 +244,7 @@ Stretch secret_at(std::string_view text, std::size_t from, std::size_t at,
     case SecretKind::argument:
     case SecretKind::pair:
     case SecretKind::jar:
-      return flag_secret(text, at, shape);
+      return flag_secret(text, at, shape, memory.programs);
     case SecretKind::token:
       return token(text, at, shape);
     case SecretKind::within:
@@ -241,7 +256,7 @@ Stretch secret_at(std::string_view text, std::size_t from, std::size_t at,
     case SecretKind::netrc:
       return netrc_secret(text, at);
     case SecretKind::pem:
-      return pem(text, from, at);
+      return pem(text, from, at, memory);
     case SecretKind::putty:
       return putty(text, at);
     case SecretKind::scheme:
@@ -336,14 +351,6 @@ class Beginnings {
 };
 constexpr Beginnings beginnings;
 
-/// Returns the latest secret that contains `at`; null: none. A found secret is not searched again.
-/// It may begin later than its mark, and others may be between the two.
-const Stretch* covering(const std::vector<Stretch>& all, std::size_t at) {
-  for (auto i = all.size(); i > 0 && all.size() - i < 8; --i)
-    if (all[i - 1].begin <= at && at < all[i - 1].end) return &all[i - 1];
-  return nullptr;
-}
-
 }  // namespace
 
 bool may_begin_word(std::string_view text, std::size_t at) {
@@ -402,23 +409,37 @@ bool is_masked(std::string_view value) {
 
 std::vector<Stretch> well_known_secrets(std::string_view text) {
   std::vector<Stretch> all;
+  std::vector<Stretch> open;  // those that do not end before the last place; they are few
+  std::size_t closed = 0;     // the end of the others
+  Memory memory;
   for (std::size_t from_here = 0; true;) {
     const auto [at, key] = beginnings.find(text, from_here);
     if (at == text.size()) break;
     from_here = at + 1;
-    if (const auto* found = covering(all, at); found != nullptr) {
-      from_here = found->end;
-      continue;
+    // A found secret is not searched again. It may begin later than its mark, and others may be
+    // between the two.
+    bool is_within = false;
+    for (const auto& found : open) {
+      if (found.end <= at) {
+        closed = std::max(closed, found.end);
+      } else if (found.begin <= at) {
+        is_within = true;
+        from_here = std::max(from_here, found.end);
+      }
     }
-    const auto from = all.empty() || all.back().end > at ? 0 : all.back().end;
+    std::erase_if(open, [at = at](const Stretch& found) { return found.end <= at; });
+    if (is_within) continue;
     Stretch found;
     const bool is_there = beginnings.any_of(key, [&, at = at](const SecretShape& shape) {
-      found = secret_at(text, from, at, shape);
+      found = secret_at(text, closed, at, shape, memory);
       return found.end > found.begin &&
              !is_masked(text.substr(found.begin, found.end - found.begin));
     });
-    if (is_there) all.push_back(found);
+    if (!is_there) continue;
+    all.push_back(found);
+    open.push_back(found);
   }
+  add_query_secrets(text, all);
   std::ranges::sort(all, {}, &Stretch::begin);
   std::size_t kept = 0;
   for (const auto& found : all) {

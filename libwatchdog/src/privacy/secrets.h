@@ -1,8 +1,11 @@
 /// \file
-/// Finds secrets of well-known shapes in a text. Pure and linear in the text.
+/// Finds secrets of well-known shapes in a text. Pure and linear in the text: a search that finds
+/// nothing looks at a bounded stretch only, and one that finds a secret is not repeated within it.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -18,6 +21,34 @@ namespace watchdog {
 /// The largest distance of a secret from what makes it one: its name, its command, the begin of its
 /// URL.
 inline constexpr std::size_t secret_context = 512;
+/// So many bytes of a value decide whether it is a secret.
+inline constexpr std::size_t deciding_bytes = 192;
+
+/// The value at `begin`, if `is_secret(Stretch)` holds for its first bytes. `end_in(text)` returns
+/// where the value ends, and sees the whole text only if it is a secret.
+template <class End, class IsSecret>
+[[nodiscard]] Stretch decided(std::string_view text, std::size_t begin, const End& end_in,
+                              const IsSecret& is_secret) {
+  const auto seen = end_in(text.substr(0, begin + deciding_bytes));
+  if (seen <= begin || !is_secret(Stretch{begin, seen})) return {};
+  return {begin, seen < begin + deciding_bytes / 2 ? seen : end_in(text)};
+}
+
+/// Remembers which programs the line of a text names. Its places never go back.
+class NamedPrograms {
+ public:
+  /// Returns whether the line up to `at`, or its last 400 bytes, names a program that begins with
+  /// `command`, or with its first word and then has the other. A pipe begins another line.
+  [[nodiscard]] bool has(std::string_view text, std::size_t at, std::string_view command);
+
+ private:
+  void read_to(std::string_view text, std::size_t end);
+
+  std::size_t read_ = 0;                 ///< Up to here.
+  std::size_t line_ = 0;                 ///< The begin of the line.
+  std::array<std::size_t, 16> first_{};  ///< One after the last place of each one's first word.
+  std::array<std::size_t, 16> whole_{};  ///< The same, if the other word followed. 0: not named.
+};
 
 /// Returns whether a private key begins in the line and does not end in it.
 [[nodiscard]] bool begins_key(std::string_view line);
@@ -31,7 +62,11 @@ inline constexpr std::size_t secret_context = 512;
 [[nodiscard]] Stretch named_secret(std::string_view text, std::size_t at, const SecretShape& name);
 
 /// Returns the value that the flag before `at` gives to its command, if that is a secret.
-[[nodiscard]] Stretch flag_secret(std::string_view text, std::size_t at, const SecretShape& flag);
+[[nodiscard]] Stretch flag_secret(std::string_view text, std::size_t at, const SecretShape& flag,
+                                  NamedPrograms& programs);
+
+/// Adds the values of parameters in queries, fragments and forms whose names make them secrets.
+void add_query_secrets(std::string_view text, std::vector<Stretch>& all);
 
 /// The password of a line for a host in a netrc file that begins at `at`.
 [[nodiscard]] Stretch netrc_secret(std::string_view text, std::size_t at);
@@ -39,8 +74,16 @@ inline constexpr std::size_t secret_context = 512;
 /// The value at `at`, quoted or not, if it can be one that people chose.
 [[nodiscard]] Stretch chosen_secret(std::string_view text, std::size_t at);
 
+/// What a bare value is a part of.
+enum class Surroundings : std::uint8_t {
+  text,
+  query,            ///< `&` ends it,
+  semicolon_query,  ///< or `;`,
+  encoded_query,    ///< or `%26`: of a URL within a URL.
+};
+
 /// Returns the end of a bare value that begins at `from`: at a blank, a quote, a closing bracket.
-[[nodiscard]] std::size_t bare_end(std::string_view text, std::size_t from, bool in_query);
+[[nodiscard]] std::size_t bare_end(std::string_view text, std::size_t from, Surroundings within);
 
 /// A quoted text at `at`, without its quotes.
 [[nodiscard]] std::optional<Stretch> quoted_at(std::string_view text, std::size_t at);
@@ -51,6 +94,9 @@ inline constexpr std::size_t secret_context = 512;
 
 /// Returns whether the text is a placeholder: `${NAME}`, `<password>`, `****`, `[hidden]`.
 [[nodiscard]] bool is_placeholder(std::string_view value);
+
+/// Types, and words of people who write about secrets.
+[[nodiscard]] bool is_harmless_word(std::string_view word);
 
 /// Returns whether a program may have made it: digits and letters, or letters at random.
 [[nodiscard]] bool looks_random(std::string_view text);

@@ -55,8 +55,10 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& wo
 
 std::string unknown_word(std::string_view what, std::string_view word,
                          const std::vector<std::string>& words) {
-  // A secret that is cut is not recognised any more.
-  const auto safe = redact(word);
+  // A secret that is cut is not recognised any more. What is far behind the shown part is not
+  // looked at: the word may be a whole file.
+  constexpr std::size_t look_ahead = 4'096;
+  const auto safe = redact(first_characters(word, shown_chars_max + look_ahead));
   const std::string shown(first_characters(safe, shown_chars_max));
   std::string text = "unknown " + std::string(what) + " \"" + shown;
   text += shown.size() < safe.size() ? "…\"" : "\"";
