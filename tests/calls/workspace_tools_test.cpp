@@ -86,6 +86,86 @@ class WorkspaceTools : public testing::Test {
   ToolBench bench;
 };
 
+// -- secrets
+
+TEST_F(WorkspaceTools, a_file_that_is_read_and_written_back_is_the_same) {
+  bench.add(write_file_tool(workspace, false));
+  const std::string source =
+      "password = getpass.getpass(prompt, stream)\n"
+      "config = {\"password\": \"hunter2hunter2\", \"user\": \"app\"}\n"
+      "URL = \"postgres://app:s3cr3tvalue@db:5432/x\"\n"
+      "curl -u bob:hunter2hunter2 'https://h/cb?access_token=abc123def&a=b'\n"
+      "Authorization: Bearer abcdefgh0123456789abcdefgh\n";
+  write_file(root / "f", source);
+  const auto read = text_of("read_file", arguments({{"path", "f"}}));
+  EXPECT_EQ(read, source);
+  (void)text_of("write_file", arguments({{"path", "f"}, {"content", read}}));
+  EXPECT_EQ(content_of(root / "f"), source);
+}
+
+TEST_F(WorkspaceTools, a_stored_output_has_its_secrets_for_its_own_model_and_not_on_the_disk) {
+  const auto output = [](const std::string& secret) {
+    return std::string(9'000, 'x') + "\npassword=" + secret + "\nURL=redis://:" + secret +
+           "@db/0\n" + std::string(9'000, 'y') + "\n";
+  };
+  const auto put = artifacts->put(output("hunter2hunter2"), "text/plain");
+  ASSERT_TRUE(put.ok());
+  const auto read_all = [&](const std::string& id) {
+    std::string all;
+    for (std::size_t offset = 0; offset < put->bytes;) {
+      const auto page = text_of("artifact_read", arguments({{"id", id}, {"offset", offset}}));
+      const auto end = page.rfind("go on with offset ");
+      all += page.substr(0, page.rfind("\n[bytes "));
+      if (end == page.npos) break;
+      offset = std::stoul(page.substr(end + 18));
+    }
+    return all;
+  };
+  EXPECT_EQ(read_all(put->handle), output("hunter2hunter2"));
+  for (const auto& entry : fs::recursive_directory_iterator(dir / "artifacts")) {
+    if (!entry.is_regular_file()) continue;
+    EXPECT_EQ(content_of(entry.path()).find("hunter2"), std::string::npos) << entry.path();
+  }
+  // The same with another password is the same file: nobody knows whose it is.
+  ASSERT_TRUE(artifacts->put(output("swordfish77"), "text/plain").ok());
+  EXPECT_EQ(read_all(put->handle), output("[redacted]"));
+  auto sink = artifacts->sink();
+  for (const char c : "a\n" + output("another1pass")) sink.write({&c, 1});
+  const auto sunk = sink.finish("text/plain");
+  ASSERT_TRUE(sunk.ok());
+  EXPECT_EQ(read_all(sunk->handle), "a\n" + output("another1pass"));
+}
+
+TEST_F(WorkspaceTools, a_mask_is_never_written_where_the_file_has_the_original) {
+  bench.add(write_file_tool(workspace, false));
+  const auto answer = [&](const std::string& before, const std::string& content) {
+    write_file(root / "f", before);
+    const auto report = bench.call("write_file", arguments({{"path", "f"}, {"content", content}}));
+    const bool is_written = std::holds_alternative<ToolExecutionResult>(report.outcome);
+    EXPECT_EQ(content_of(root / "f"), is_written ? content : before);
+    return is_written;
+  };
+  const std::string source = "a = 1\npassword = \"hunter2hunter2\"\nb = 2\n";
+  const std::string masked = "a = 1\npassword = \"[redacted]\"\nb = 2\n";
+  EXPECT_FALSE(answer(source, masked));
+  EXPECT_FALSE(answer(source, "x = 0\n" + masked)) << "with other changes";
+  EXPECT_FALSE(answer(source, "password = '[redacted]'\n")) << "cut";
+  EXPECT_FALSE(answer("secret = compute(user)\n", "secret = [redacted]\n")) << "code";
+  EXPECT_FALSE(answer("call-1a2b3c4d\n", "call-[redacted-1a2b3c4d5e6f7081]\n")) << "of an id";
+  EXPECT_FALSE(answer(source + "c = '[redacted]'\n", masked + "c = '[redacted]'\n"));
+  // A text about masks, or one that had them.
+  EXPECT_TRUE(answer("A text.\n", "A text.\nSecrets become [redacted].\n"));
+  EXPECT_TRUE(answer(masked, masked + "c = 3\n"));
+  EXPECT_TRUE(answer(source, source + "# shown as [redacted]\n"));
+  fs::remove(root / "f");
+  EXPECT_FALSE(text_of("write_file", arguments({{"path", "new"}, {"content", masked}})).empty());
+  EXPECT_EQ(content_of(root / "new"), masked);
+  write_file(root / "f", source);
+  EXPECT_NE(refusal_of("write_file", arguments({{"path", "f"}, {"content", masked}}))
+                .find("Read the file with read_file"),
+            std::string::npos);
+}
+
 // -- reading
 
 TEST_F(WorkspaceTools, read_a_file_page_by_page) {

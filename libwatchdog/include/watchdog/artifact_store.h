@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "watchdog/result.h"
 #include "watchdog/time.h"
@@ -26,6 +27,14 @@ struct ArtifactRef {
   friend bool operator==(const ArtifactRef&, const ArtifactRef&) = default;
 };
 
+/// A secret that is not in a stored output. A plain value.
+struct TakenSecret {
+  std::uint64_t at = 0;  ///< Offset of the mask in its place.
+  std::string text{};
+
+  friend bool operator==(const TakenSecret&, const TakenSecret&) = default;
+};
+
 /// A part of an artifact. A plain value.
 struct ArtifactPage {
   std::string bytes{};           ///< The requested part.
@@ -33,6 +42,9 @@ struct ArtifactPage {
   std::uint64_t total = 0;       ///< Bytes that can be read.
   std::uint64_t dropped = 0;     ///< Bytes that were not stored, and
   std::uint64_t dropped_at = 0;  ///< the offset at which they are missing.
+  /// Secrets of this part that this process took out when it stored the output. Only for the
+  /// agent's own model.
+  std::vector<TakenSecret> taken{};
 };
 
 /// A plain value.
@@ -62,7 +74,8 @@ class ArtifactStore {
   ArtifactStore(ArtifactStore&&) noexcept;
   ArtifactStore& operator=(ArtifactStore&&) noexcept;
 
-  /// Stores it durably, without its secrets (see redact). An output that is already stored is not
+  /// Stores it durably, without its secrets (see redact). Up to some MB of them are remembered in
+  /// memory, for `read`. An output that is already stored is not
   /// written again. Errors: `exhausted` (quota or disk), `unavailable`.
   [[nodiscard]] Result<ArtifactRef> put(std::string_view bytes, std::string_view media_type);
 
@@ -155,9 +168,11 @@ enum class OutputShape : std::uint8_t {
 [[nodiscard]] Output compacted(std::string_view text, const OutputLimits& limits,
                                OutputShape shape = OutputShape::text, std::string_view rest = {});
 
-/// Prepares a whole output: above `inline_chars` it is stored, then made readable and compacted.
-/// Secrets are removed from both (see redact). Without a store, or if storing fails, the output is
-/// cut and says so.
+/// Prepares a whole output for the agent's own model: above `inline_chars` it is stored, then made
+/// readable and compacted. The text keeps its secrets, because the model may write it back. Only
+/// what is stored loses them. Do not log, store or send the text elsewhere without `redact`;
+/// reports to a session are redacted when they are stored. Without a store, or if storing fails,
+/// the output is cut and says so.
 [[nodiscard]] Output presented(std::string_view raw, const OutputLimits& limits,
                                ArtifactStore* store, OutputShape shape = OutputShape::text);
 

@@ -1,6 +1,6 @@
 // Writes an outcome for the model. The head states what happened, what was changed, and whether the
 // call still runs. The advice, a note and the output follow. The text and the JSON share head and
-// advice. Texts of other parties are redacted and cut, so the words before the output keep their
+// advice. Texts of other parties are cut, so the words before the output keep their
 // bound. Partial output shows its last characters. A failure without a message shows its whole
 // output.
 #include <algorithm>
@@ -29,9 +29,10 @@ struct Overloaded : Ts... {
 template <class... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
 
-/// Text of another party: readable, without secrets, with a note where it is cut.
+/// Text of another party: readable, with a note where it is cut. Its secrets stay, as those of the
+/// output do (see `presented`).
 std::string quoted(std::string_view text, std::size_t chars_max) {
-  auto words = redact(readable(text));
+  auto words = readable(text);
   const auto chars = characters_in(words);
   if (chars <= chars_max) return words;
   return std::string(first_characters(words, chars_max)) + "... [" +

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "codec/fields.h"
+#include "privacy/content.h"
+#include "privacy/redaction.h"
 #include "watchdog/tool.h"
 
 namespace watchdog {
@@ -55,6 +57,19 @@ void end_with_a_character(std::string& bytes) {
   }
 }
 
+/// The page with its secrets: the model may write it back.
+std::string with_secrets(const ArtifactPage& page) {
+  std::string text;
+  std::size_t copied = 0;
+  for (const auto& secret : page.taken) {
+    const auto at = static_cast<std::size_t>(secret.at - page.offset);
+    if (at < copied || at + secret_mask.size() > page.bytes.size()) continue;
+    text.append(page.bytes, copied, at - copied).append(secret.text);
+    copied = at + secret_mask.size();
+  }
+  return text.append(page.bytes, copied);
+}
+
 /// A page, where something of the output was dropped, and where the next page begins.
 std::string page_text(ArtifactPage page) {
   const bool ends_at_gap = page.dropped > 0 && page.offset + page.bytes.size() == page.dropped_at;
@@ -66,7 +81,7 @@ std::string page_text(ArtifactPage page) {
   if (page.dropped > 0 && page.offset == page.dropped_at) {
     text = "[" + dropped + "before this page were dropped]\n";
   }
-  text += page.bytes;
+  text += with_secrets(page);
   if (ends_at_gap) text += "\n[" + dropped + "after this page were dropped]";
   if (end < page.total) {
     text += "\n[bytes " + std::to_string(page.offset) + " to " + std::to_string(end) + " of " +
@@ -94,6 +109,65 @@ Result<Page> page_of(const ToolCall& call, const char* name) {
     page.offset = offset.value_or(0);
     page.limit = std::min<std::int64_t>(limit.value_or(page_bytes), ArtifactStore::page_bytes_max);
   });
+}
+
+std::size_t masks_in(std::string_view text) {
+  constexpr std::string_view mark = "[redacted";
+  std::size_t count = 0;
+  for (auto at = text.find(mark); at != text.npos; at = text.find(mark, at + mark.size())) ++count;
+  return count;
+}
+
+/// The secrets that `redact` would take out of it.
+std::size_t secrets_in(std::string_view text) {
+  const auto after = masks_in(redact(text));
+  return after - std::min(after, masks_in(text));
+}
+
+/// Calls `see` with each line until that returns true.
+template <class See>
+bool any_line(std::string_view text, const See& see) {
+  while (!text.empty()) {
+    const auto line = text.substr(0, text.find('\n'));
+    if (see(line)) return true;
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  }
+  return false;
+}
+
+/// Returns whether the content has masks in the places of secrets, or of other texts, that the file
+/// has. A model got such a text from a log, a report or a stored output, and not from the file.
+bool loses_originals(std::string_view before, std::string_view content) {
+  if (masks_in(content) <= masks_in(before)) return false;
+  if (secrets_in(content) < secrets_in(before)) return true;
+  constexpr std::size_t masked_lines_max = 100;
+  std::size_t lines = 0;
+  return any_line(content, [&](std::string_view line) {
+    const auto begin = line.find("[redacted");
+    if (begin == line.npos || ++lines > masked_lines_max) return false;
+    const auto head = line.substr(0, begin);
+    const auto last = line.rfind("[redacted");
+    const auto tail = line.substr(std::min(line.size(), line.find(']', last) + 1));
+    if (line.find(']', last) == line.npos || head.size() + tail.size() < 3) return false;
+    return any_line(before, [&](std::string_view own) {
+      return own.size() > head.size() + tail.size() && own.starts_with(head) &&
+             own.ends_with(tail) && masks_in(own) == 0;
+    });
+  });
+}
+
+/// Refuses a content that would replace originals of the file by masks.
+Result<void> require_originals(const Workspace& workspace, const std::string& path,
+                               std::string_view content) {
+  if (masks_in(content) == 0) return {};
+  const auto file = workspace.read(path);  // not there: nothing is lost
+  if (!file || !loses_originals(file->bytes, content)) return {};
+  return Error{ErrorCode::invalid,
+               path +
+                   " was not written: the content has \"[redacted]\" where the file has the "
+                   "original text, which would be lost. Read the file with read_file and write "
+                   "its own text; to change a few lines, use a command that edits only these.",
+               "content"};
 }
 
 constexpr const char* page_schema_end =
@@ -129,6 +203,8 @@ class WriteFile final : public Tool {
     if (!read) return read.error();
     const auto path = workspace_->resolve(read->path);
     if (!path) return path.error();
+    if (const auto whole = require_originals(*workspace_, read->path, read->content); !whole)
+      return whole.error();
     auto diff = workspace_->diff(read->path, read->content);
     if (!diff) return diff.error();
     return Preview{.diff = std::move(*diff), .paths = {*path}};
@@ -139,6 +215,8 @@ class WriteFile final : public Tool {
     if (!read) return denied(read.error());
     const auto path = workspace_->resolve(read->path);
     if (!path) return failed(path.error());
+    if (const auto whole = require_originals(*workspace_, read->path, read->content); !whole)
+      return failed(whole.error());
     const auto staged = workspace_->stage(read->path, read->content);
     if (!staged) return failed(staged.error());
     switch (now.writes().publish_file(*staged, *path)) {

@@ -17,7 +17,9 @@ constexpr std::size_t sink_buffer_bytes = 64U << 10U;
 
 struct ArtifactStore::Sink::State {
   explicit State(std::shared_ptr<ArtifactStore::State> owner)
-      : store(std::move(owner)), writer(store->limits.artifact_bytes_max) {
+      : store(std::move(owner)),
+        writer(store->limits.artifact_bytes_max),
+        redactor([this](std::uint64_t at, std::string_view secret) { take(at, secret); }) {
     buffer.reserve(sink_buffer_bytes);
   }
 
@@ -30,6 +32,12 @@ struct ArtifactStore::Sink::State {
     } else {
       buffer.append(clean);
     }
+  }
+  /// More are not remembered than the store would.
+  void take(std::uint64_t at, std::string_view secret) {
+    constexpr std::size_t taken_max = 100'000;
+    if (taken.size() == taken_max) has_too_many = true;
+    if (!has_too_many) taken.push_back({at, std::string(secret)});
   }
   /// Small outputs touch the disk at their end only.
   void flush() noexcept {
@@ -49,6 +57,8 @@ struct ArtifactStore::Sink::State {
   ArtifactWriter writer;
   PendingFile pending;
   Redactor redactor;
+  std::vector<TakenSecret> taken;
+  bool has_too_many = false;
   Sha256 digest;
   std::string buffer;
   std::uint64_t given = 0;
@@ -75,6 +85,7 @@ Result<ArtifactRef> ArtifactStore::Sink::finish(std::string_view media_type) {
   state_->add(state_->redactor.rest());
   const auto digest = state_->digest.digits();
   auto& store = *state_->store;
+  if (!state_->has_too_many) store.remember(digest, std::move(state_->taken));
   auto ref = store.existing(digest, state_->given);
   if (!ref) {
     state_->flush();

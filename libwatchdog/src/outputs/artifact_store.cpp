@@ -21,7 +21,8 @@
 #include "files/open_file.h"
 #include "files/sha256.h"
 #include "outputs/artifact_store_state.h"
-#include "privacy/content.h"
+#include "privacy/redaction.h"
+#include "privacy/redactor.h"
 
 namespace watchdog {
 namespace {
@@ -244,8 +245,14 @@ ArtifactStore::ArtifactStore(ArtifactStore&&) noexcept = default;
 ArtifactStore& ArtifactStore::operator=(ArtifactStore&&) noexcept = default;
 
 Result<ArtifactRef> ArtifactStore::put(std::string_view given, std::string_view media_type) {
-  const auto bytes = redact(given);
+  std::vector<TakenSecret> taken;
+  Redactor redactor([&](std::uint64_t at, std::string_view secret) {
+    taken.push_back({at, std::string(secret)});
+  });
+  auto bytes = redactor.feed(given);
+  bytes += redactor.rest();
   const auto digest = sha256_of(bytes);
+  state_->remember(digest, std::move(taken));
   auto ref = state_->existing(digest, bytes.size());
   if (!ref) {
     ArtifactWriter writer(state_->limits.artifact_bytes_max);
@@ -304,11 +311,41 @@ Result<ArtifactPage> ArtifactStore::read(std::string_view handle, std::uint64_t 
   }
   auto bytes = read_part(file, *layout, offset, bytes_max);
   if (!bytes) return bytes.error();
-  return ArtifactPage{.bytes = std::move(*bytes),
-                      .offset = offset,
-                      .total = layout->kept,
-                      .dropped = layout->given - layout->kept,
-                      .dropped_at = layout->cut() ? layout->first : 0};
+  ArtifactPage page{.bytes = std::move(*bytes),
+                    .offset = offset,
+                    .total = layout->kept,
+                    .dropped = layout->given - layout->kept,
+                    .dropped_at = layout->cut() ? layout->first : 0};
+  const std::lock_guard guard(state_->mutex);
+  const auto taken = state_->taken.find(digest);
+  if (taken == state_->taken.end()) return page;
+  for (auto secret : taken->second) {
+    if (layout->cut() && secret.at >= layout->first) {
+      if (secret.at < layout->first + page.dropped) continue;
+      secret.at -= page.dropped;
+    }
+    const bool is_here =
+        secret.at >= page.offset &&
+        page.bytes.compare(std::min<std::size_t>(secret.at - page.offset, page.bytes.size()),
+                           secret_mask.size(), secret_mask) == 0;
+    if (is_here) page.taken.push_back(std::move(secret));
+  }
+  return page;
+}
+
+void ArtifactStore::State::remember(const std::string& digest, std::vector<TakenSecret> secrets) {
+  constexpr std::size_t remembered_bytes = 4U << 20U;
+  const std::lock_guard guard(mutex);
+  if (const auto known = taken.find(digest); known != taken.end()) {
+    if (known->second != secrets) known->second.clear();
+    return;
+  }
+  if (secrets.empty()) return;
+  std::size_t bytes = 0;
+  for (const auto& secret : secrets) bytes += sizeof secret + secret.text.size();
+  if (taken_bytes + bytes > remembered_bytes) return;
+  taken_bytes += bytes;
+  taken.emplace(digest, std::move(secrets));
 }
 
 Result<void> ArtifactStore::pin(const ArtifactRef& artifact) {

@@ -84,6 +84,12 @@ struct ArtifactStore::State {
   /// Objects that were read whole and found right: inode and time of the last change.
   std::map<std::string, std::pair<ino_t, std::int64_t>> verified;
 
+  /// Secrets that this process took out of outputs, by digest. They are on no disk.
+  std::map<std::string, std::vector<TakenSecret>> taken;
+  std::size_t taken_bytes = 0;
+  /// An output of the same digest with other secrets makes both ambiguous: then none is known.
+  void remember(const std::string& digest, std::vector<TakenSecret> secrets);
+
   [[nodiscard]] Error failed(int number) const { return file_error(directory.string(), number); }
   Result<void> prepare(std::string_view run);
 

@@ -1,7 +1,9 @@
-// `presented` makes an output readable, redacts it and cuts it. If something was cut, it stores the
-// whole and cuts again, with a note on how to get the rest. JSON is cut value by value as long as
-// that fits; otherwise its text is cut in the middle. Such a cut has a line break, so nobody takes
-// it for JSON. Of more than 8 MiB only both ends are looked at.
+// `presented` makes an output readable and cuts it. If something was cut, it stores the whole
+// without its secrets and cuts again, with a note on how to get the rest. The shown text keeps its
+// secrets: the model that asked may write it back, and a file must not lose what a mark stands for.
+// JSON is cut value by value as long as that fits; otherwise its text is cut in the middle. Such a
+// cut has a line break, so nobody takes it for JSON. Of more than 8 MiB only both ends are looked
+// at.
 #include <algorithm>
 #include <utility>
 
@@ -170,8 +172,7 @@ Output ends_of(std::string_view raw, const OutputLimits& limits, ArtifactStore* 
   constexpr auto half = looked_at_max / 2;
   Output output;
   const auto rest = keep(raw, store, output);
-  const auto ends = redact(readable(raw.substr(0, half))) + "\n" +
-                    redact(readable(raw.substr(raw.size() - half)));
+  const auto ends = readable(raw.substr(0, half)) + "\n" + readable(raw.substr(raw.size() - half));
   const auto total = characters_in(raw);
   if (characters_in(ends) > limits.inline_chars) {
     auto cut = cut_text(ends, total, limits.inline_chars, shape, rest);
@@ -191,7 +192,7 @@ Output presented(std::string_view raw, const OutputLimits& limits, ArtifactStore
   if (raw.size() > looked_at_max && raw.size() / 4 > limits.inline_chars) {
     return ends_of(raw, limits, store, shape);
   }
-  const auto text = redact(readable(raw));
+  const auto text = readable(raw);
   auto output = compacted(text, limits, shape);
   const bool long_raw =
       raw.size() > limits.inline_chars && characters_in(raw) > limits.inline_chars;
@@ -206,7 +207,7 @@ Output presented(std::string_view raw, const OutputLimits& limits, ArtifactStore
 
 Output presented(std::string_view raw, const OutputLimits& limits, ArtifactRef kept,
                  OutputShape shape) {
-  auto output = compacted(redact(readable(raw)), limits, shape, words_for(kept));
+  auto output = compacted(readable(raw), limits, shape, words_for(kept));
   output.artifact = std::move(kept);
   return output;
 }
