@@ -31,6 +31,7 @@
 #include "store/retention.h"
 #include "store/sharing.h"
 #include "store/transition_reader.h"
+#include "watchdog/repetition.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -294,6 +295,7 @@ struct StoreThread::State {
         options.artifacts.empty() ? artifacts_beside(options.database) : options.artifacts;
     auto erased = erase_with_artifacts(store, erasure, artifacts);
     seen->forget(RetentionActs(store).drain_dropped());
+    if (erased && !erasure.only_say && options.forgotten) options.forgotten(*erased);
     return erased;
   }
 
@@ -447,6 +449,12 @@ void StoreThread::listen_for_messages(std::function<void()> listener) {
 
 void StoreThread::append(Batch batch, std::function<void(Result<Receipt>)> done) {
   auto pending = std::make_shared<PendingBatch>();
+  // On the caller's thread: most of a long content is compared and not kept.
+  for (auto& report : batch.reports) {
+    if (report.content.size() <= preview_chars_max) continue;
+    mark(report);
+    measure(report);
+  }
   pending->bytes = batch_weight(batch);
   pending->batch = std::move(batch);
   pending->done = std::move(done);

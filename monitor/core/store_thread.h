@@ -32,6 +32,8 @@ class StoreThread final : public Backend {
     std::size_t pending_bytes_max = 64 * 1024 * 1024;  ///< Reports waiting for the disk.
     Millis refusal_max{5'000};        ///< The longest wait of a caller of `append` for the disk.
     std::filesystem::path artifacts;  ///< Empty: beside the database.
+    /// Gets the ids of erased sessions, on the store thread. It takes them out of other files.
+    std::function<void(const std::vector<std::string>&)> forgotten{};
     CancelledSessions* cancelled =
         nullptr;                 ///< Receives the cancelled sessions; must outlive this.
     Metrics* metrics = nullptr;  ///< Gets what is counted; must outlive this.

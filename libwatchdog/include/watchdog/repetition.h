@@ -20,11 +20,15 @@
 
 namespace watchdog {
 
-/// Adds the `Marks` of a report's content, as far as the content is there. No effect on other kinds
-/// of reports, and the second time. Linear in the content, without recursion.
+/// Adds the `Marks` of a report's content as it was sent, as far as the content is there. No effect
+/// on other kinds of reports, and the second time. Linear in the content, without recursion. Marks
+/// are digests of 64 bits without a key: they show to everybody who can guess a whole text that it
+/// was this one. Of a secret in the text only 8 bits count, so they confirm no guess of it.
 void mark(Report& report);
-/// Returns true if enough of the content is kept to mark it when it is read: then marks need not be
-/// stored.
+/// The same for a content that was redacted already.
+void mark_redacted(Report& report);
+/// Returns true if enough of the content is kept to mark it when it is read. Then marks need not be
+/// stored, if no secret was taken out of it.
 [[nodiscard]] bool is_kept_whole(const Report& report, ContentLevel level);
 
 /// An array whose length does not change. It takes 8 bytes beside its block, because a session

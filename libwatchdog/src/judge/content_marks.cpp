@@ -15,6 +15,7 @@
 #include "judge/text_loop.h"
 #include "judge/variation.h"
 #include "privacy/content.h"
+#include "privacy/redaction.h"
 #include "watchdog/repetition.h"
 
 namespace watchdog {
@@ -237,6 +238,13 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
   bool is_beside_ = false;  ///< likewise.
 };
 
+/// Returns whether the source's own digest says more than the text: the text was perhaps cut, or
+/// secrets were taken out of it before it was sent.
+bool says_less_than_hash(const Report& report) {
+  return !report.hash.empty() && (report.content.size() >= perhaps_cut ||
+                                  report.content.find(secret_mask) != std::string::npos);
+}
+
 /// A digest is never 0: that means that there was nothing.
 std::uint64_t never_zero(std::uint64_t digest) {
   return digest == 0 ? 1 : digest;
@@ -274,7 +282,7 @@ Marks marks_of_arguments(const Report& report) {
     marks.worded = !one_text && asks_in_words(words_in(text));
     marks.identity = one_text ? digest_of_text(folded) : digest_of(folded);
   }
-  if (!report.hash.empty() && text.size() >= perhaps_cut) marks.identity = digest_of(report.hash);
+  if (says_less_than_hash(report)) marks.identity = digest_of(report.hash);
   marks.identity = never_zero(marks.identity);
   marks.shingles = shingles.finish();
   return marks;
@@ -300,7 +308,7 @@ Marks marks_of_result(const Report& report) {
   Marks marks{.identity = digest_of(normal), .exit_code = exit_code_in(result)};
   if (!report.hash.empty()) {
     marks.exact = never_zero(combined(failed ? 2 : 1, digest_of(report.hash)));
-    if (report.content.size() >= perhaps_cut) marks.identity = digest_of(report.hash);
+    if (says_less_than_hash(report)) marks.identity = digest_of(report.hash);
   }
   marks.identity = never_zero(combined(failed ? 2 : 1, marks.identity));
   marks.informative = normal.size() >= (failed ? error_informative_min : result_informative_min);
@@ -390,6 +398,14 @@ bool is_kept_whole(const Report& report, ContentLevel level) {
 }
 
 void mark(Report& report) {
+  if (report.detail.index() != 0) return;
+  auto compared = as_compared(report.content);
+  if (compared) report.content.swap(*compared);
+  mark_redacted(report);
+  if (compared) report.content.swap(*compared);
+}
+
+void mark_redacted(Report& report) {
   if (report.detail.index() != 0) return;
   switch (report.kind) {
     case ReportKind::tool_call:

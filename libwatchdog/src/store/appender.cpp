@@ -1,6 +1,7 @@
-// Turns reports into events, in the order in which they come: checks the event id, seals the
-// report, inserts the event and updates the session's row. The number of a session's events is
-// written once, at the end of the transaction.
+// Turns reports into events, in the order in which they come. `prepare` marks, redacts and cuts
+// copies of the reports; it is pure and runs before the transaction. Within the transaction each
+// event id is checked, the event inserted and the session's row updated. The number of a session's
+// events is written once, at the end.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "privacy/content.h"
 #include "privacy/redaction.h"
 #include "store/event_row.h"
+#include "store/server.h"
 #include "store/store_state.h"
 #include "text/json_writer.h"
 #include "watchdog/reasons.h"
@@ -40,7 +42,43 @@ bool end_as_cancelled(Outcome& outcome, const CancelRequest& request) {
   return true;
 }
 
+/// Both engines must read what is stored: U+0000 and bytes that are not UTF-8 become U+FFFD. In
+/// what is stored as JSON the writer does the same.
+void make_storable(Report& report) {
+  std::string own;
+  for (auto* text : {&report.name, &report.content, &report.event_id}) {
+    const auto storable_text = storable(*text, own);
+    if (storable_text.data() == own.data()) *text = own;
+  }
+}
+
+SessionSpec without_secrets(SessionSpec spec) {
+  redact(spec);
+  return spec;
+}
+
 }  // namespace
+
+PreparedBatch prepare(const Batch& batch, ContentLevel level) {
+  PreparedBatch made{.batch = &batch, .level = level, .reports = batch.reports};
+  for (auto& report : made.reports) {
+    if (report.kind == ReportKind::heartbeat && !std::holds_alternative<Heartbeats>(report.detail))
+      report.detail = Heartbeats{};
+    const auto whole = report.content.size();
+    const bool is_whole = is_kept_whole(report, level);
+    mark(report);
+    const auto sent = is_whole ? report.content : std::string();
+    seal(report, level);
+    make_storable(report);
+    // A content that is stored as it was sent is marked when it is read.
+    if (is_whole && report.content == sent && std::holds_alternative<Marks>(report.detail))
+      report.detail = {};
+    if (level == ContentLevel::preview && whole > preview_chars_max &&
+        report.content.size() < whole)
+      ++made.cut;
+  }
+  return made;
+}
 
 void Store::State::Appender::forget() {
   dirty.clear();
@@ -282,11 +320,25 @@ void Store::State::Appender::put_also(const Head& head, const Report& report) {
   update.run();
 }
 
-Result<Receipt> Store::State::Appender::append(Batch& batch) {
+std::vector<PreparedBatch> Store::State::Appender::prepared(std::span<const Batch> batches) const {
+  std::vector<PreparedBatch> all;
+  all.reserve(batches.size());
+  for (const auto& batch : batches) {
+    const auto known = heads.find(batch.session);
+    const bool is_new = known == heads.end();
+    all.push_back(prepare(batch, is_new ? batch.spec.content : known->second.content));
+    if (is_new || batch.creation == Creation::demand) all.back().spec = without_secrets(batch.spec);
+  }
+  return all;
+}
+
+Result<Receipt> Store::State::Appender::append(PreparedBatch& given) {
+  const auto& batch = *given.batch;
   if (!is_session_id(batch.session)) {
     return Error{ErrorCode::invalid, "sessionId must match [A-Za-z0-9._:@-]{1,128}", "sessionId"};
   }
   Head* head = find(batch.session);
+  if (head == nullptr && !given.spec) given.spec = without_secrets(batch.spec);
   origin_ = batch.by;
   Receipt receipt;
   if (head == nullptr) {
@@ -294,39 +346,20 @@ Result<Receipt> Store::State::Appender::append(Batch& batch) {
       return Error{ErrorCode::not_found, "unknown session " + batch.session, "sessionId"};
     }
     if (auto allowed = check(batch.spec); !allowed) return allowed.error();
-    redact(batch.spec);
     // Its first report may have waited: nothing is concluded of it from before it began.
     const bool came_late = !batch.reports.empty() && batch.reports.front().at;
-    head = &create(batch.session, batch.spec,
+    head = &create(batch.session, *given.spec,
                    came_late ? std::min(log_.wall, *batch.reports.front().at) : log_.wall);
     receipt.created = true;
-  } else if (batch.creation == Creation::demand) {
-    redact(batch.spec);
-    if (head->spec != watchdog::to_json(batch.spec)) {
-      return Error{
-          ErrorCode::conflict,
-          "session " + batch.session + " exists and was made with other properties: " + head->spec,
-          "sessionId"};
-    }
+  } else if (batch.creation == Creation::demand && head->spec != watchdog::to_json(*given.spec)) {
+    return Error{
+        ErrorCode::conflict,
+        "session " + batch.session + " exists and was made with other properties: " + head->spec,
+        "sessionId"};
   }
-  for (auto& report : batch.reports) {
-    if (!is_kept_whole(report, head->content)) {
-      mark(report);
-    } else if (std::holds_alternative<Marks>(report.detail)) {
-      report.detail = {};
-    }
-    bool heard = false;  // the agent ended by itself
-    if (auto* outcome = std::get_if<Outcome>(&report.detail);
-        outcome != nullptr && !head->ended && head->directive.cancel)
-      heard = end_as_cancelled(*outcome, *head->directive.cancel);
-    if (auto* outcome = std::get_if<Outcome>(&report.detail);
-        outcome != nullptr && outcome->by_answer && !head->ended)
-      *outcome = outcome_by_answer(*head, std::move(*outcome));
-    const auto whole = report.content.size();
-    seal(report, head->content);
-    if (head->content == ContentLevel::preview && whole > preview_chars_max &&
-        report.content.size() < whole)
-      ++receipt.cut;
+  if (head->content != given.level) given = prepare(batch, head->content);  // the guess was wrong
+  receipt.cut = given.cut;
+  for (const auto& report : given.reports) {
     if (is_duplicate(*head, report)) {
       put_also(*head, report);
       ++receipt.duplicates;
@@ -335,20 +368,32 @@ Result<Receipt> Store::State::Appender::append(Batch& batch) {
     ++receipt.accepted;
     if (report.kind != ReportKind::start && head->ended) ++receipt.late;
     if (report.kind == ReportKind::heartbeat) {
-      if (!std::holds_alternative<Heartbeats>(report.detail)) report.detail = Heartbeats{};
       fold_beats(*head, report);
       continue;
     }
     put_beats(*head);
+    if (std::holds_alternative<Outcome>(report.detail) && !head->ended) {
+      put_end(*head, report);
+      continue;
+    }
     const auto stamp = put(*head, report, head->ended && report.kind != ReportKind::start);
     touch_session(*head, stamp, report);
-    if (heard) forget_cancel(*head);
   }
   put_beats(*head);
   receipt.key = head->key;
   receipt.last = head->seq;
   receipt.directive = head->directive;
   return receipt;
+}
+
+/// Stores how the session ended: what its agent reports, and what the store knows of it.
+void Store::State::Appender::put_end(Head& head, Report report) {
+  auto& outcome = std::get<Outcome>(report.detail);
+  const bool heard = head.directive.cancel && end_as_cancelled(outcome, *head.directive.cancel);
+  if (outcome.by_answer) outcome = outcome_by_answer(head, std::move(outcome));
+  const auto stamp = put(head, report, false);
+  touch_session(head, stamp, report);
+  if (heard) forget_cancel(head);
 }
 
 void Store::State::Appender::put_heads() {

@@ -1,6 +1,7 @@
 // The audit log.
 #include "store/audit.h"
 
+#include "privacy/redaction.h"
 #include "store/store_state.h"
 
 namespace watchdog {
@@ -12,13 +13,14 @@ constexpr std::int64_t entries_kept = 1'000;
 }  // namespace
 
 Result<void> Store::keep(const AuditEntry& entry) {
+  const auto target = redact_identifier(entry.target);  // a client wrote it
   auto done = state_->in_turn<bool>([&]() -> Result<bool> {
     auto& insert = state_->sql(
         "INSERT INTO audit (at_ms, actor, peer, action, target, outcome) VALUES (?, ?, ?, ?, ?, "
         "?)");
     insert.bind(1, entry.at.time_since_epoch().count()).bind(2, std::string_view(entry.actor));
     insert.bind(3, std::string_view(entry.peer)).bind(4, name_of(entry.action));
-    insert.bind(5, std::string_view(entry.target)).bind(6, std::string_view(entry.outcome));
+    insert.bind(5, std::string_view(target)).bind(6, std::string_view(entry.outcome));
     insert.run();
     return true;
   });

@@ -53,7 +53,7 @@ Event event_from(const Statement& row) {
   if (auto marks = decoded_marks(row.bytes(13))) {
     report.detail = std::move(*marks);
   } else if (!report.content.empty() || report.bytes == 0) {
-    mark(report);  // it was kept whole
+    mark_redacted(report);  // it was kept whole
   }
   return event;
 }

@@ -25,13 +25,13 @@ void Store::State::Appender::fetch_heads(const std::vector<std::string_view>& na
   }
 }
 
-void Store::State::Appender::fetch_ahead(std::span<Batch> batches) {
+void Store::State::Appender::fetch_ahead(std::span<const PreparedBatch> batches) {
   std::vector<std::string_view> names;
   std::vector<std::string_view> ids;
   log_.durable = false;
   for (const auto& batch : batches) {
-    if (!heads.contains(batch.session) && is_session_id(batch.session))
-      names.emplace_back(batch.session);
+    const auto& session = batch.batch->session;
+    if (!heads.contains(session) && is_session_id(session)) names.emplace_back(session);
     for (const auto& report : batch.reports) {
       if (!report.event_id.empty()) ids.emplace_back(report.event_id);
       if (report.kind != ReportKind::heartbeat) log_.durable = true;

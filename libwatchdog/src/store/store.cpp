@@ -225,17 +225,19 @@ void Store::State::notify() {
   appender.addressed.clear();
 }
 
-Result<std::vector<Result<Receipt>>> Store::append(std::span<Batch> batches) {
+Result<std::vector<Result<Receipt>>> Store::append(std::span<const Batch> batches) {
   using Receipts = std::vector<Result<Receipt>>;
   auto& appender = state_->appender;
+  // Once, and before the turn: while it lasts other writers wait, and it may have to begin again.
+  auto prepared = appender.prepared(batches);
   appender.dirty.clear();
   appender.addressed.clear();
   auto receipts = state_->in_turn<Receipts>([&]() -> Result<Receipts> {
     state_->stamp();
-    if (state_->server != nullptr) appender.fetch_ahead(batches);
+    if (state_->server != nullptr) appender.fetch_ahead(prepared);
     Receipts made;
-    made.reserve(batches.size());
-    for (auto& batch : batches) made.push_back(appender.append(batch));
+    made.reserve(prepared.size());
+    for (auto& batch : prepared) made.push_back(appender.append(batch));
     appender.put_heads();
     return made;
   });

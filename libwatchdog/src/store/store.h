@@ -101,9 +101,9 @@ class Store {
 
   /// Appends all batches in one transaction: durable when it returns. A refused batch does not
   /// affect the others. Consecutive heartbeats become one row. It waits for the writers of other
-  /// processes. Sealing may cut the batches; otherwise they are unchanged, so they can be appended
-  /// again after an error. Errors: `unavailable`, `corrupt`: then nothing was stored.
-  [[nodiscard]] Result<std::vector<Result<Receipt>>> append(std::span<Batch> batches);
+  /// processes. The batches stay as they are: after an error they can be appended again, with
+  /// the same result. Errors: `unavailable`, `corrupt`: then nothing was stored.
+  [[nodiscard]] Result<std::vector<Result<Receipt>>> append(std::span<const Batch> batches);
 
   /// Appends one event of the observer itself.
   [[nodiscard]] Result<Seq> append_observer(ObserverGap absence);

@@ -51,6 +51,18 @@ struct Head {
   std::optional<WallTime> beats_at;
 };
 
+/// What is to be stored of a batch. A plain value.
+struct PreparedBatch {
+  const Batch* batch = nullptr;       ///< As it was given; it outlives this.
+  std::optional<SessionSpec> spec{};  ///< Without secrets, if it may be needed.
+  ContentLevel level{};               ///< What is kept of the contents.
+  std::vector<Report> reports{};      ///< Marked, redacted and cut.
+  std::size_t cut = 0;                ///< Contents that the level `preview` shortened.
+};
+
+/// Pure. Linear in the contents.
+[[nodiscard]] PreparedBatch prepare(const Batch& batch, ContentLevel level);
+
 /// Of an event's id, which is unique in its session.
 [[nodiscard]] inline std::string key_of_id(std::string_view event_id, SessionKey session) {
   return std::to_string(session) + '/' + std::string(event_id);
@@ -75,8 +87,11 @@ struct Store::State {
     /// In a forked child: the connection belongs to its parent.
     void abandon() { insert_.abandon(); }
     /// On a server: finds the sessions and event ids of all batches at once.
-    void fetch_ahead(std::span<Batch> batches);
-    [[nodiscard]] Result<Receipt> append(Batch& batch);
+    void fetch_ahead(std::span<const PreparedBatch> batches);
+    /// Makes rows of reports: marked, redacted, cut. Changes nothing of the batches or the store.
+    [[nodiscard]] std::vector<PreparedBatch> prepared(std::span<const Batch> batches) const;
+    /// Prepares the batch again only if its session has another content level than was expected.
+    [[nodiscard]] Result<Receipt> append(PreparedBatch& batch);
     /// Writes the rows of the sessions that are dirty. Once, at the end of the transaction.
     void put_heads();
     /// Appends that the observer was away.
@@ -88,6 +103,7 @@ struct Store::State {
     Head& create(const std::string& id, const SessionSpec& spec, WallTime at);
     [[nodiscard]] bool is_duplicate(const Head& head, const Report& report);
     void put_also(const Head& head, const Report& report);
+    void put_end(Head& head, Report report);
     [[nodiscard]] Outcome outcome_by_answer(const Head& head, Outcome reported);
     Stamp put(Head& head, const Report& report, bool late);
     void put_beats(Head& head);

@@ -17,6 +17,9 @@ namespace {
 
 void append_escaped(std::string& out, unsigned char c) {
   switch (c) {
+    case '\0':  // PostgreSQL cannot read it in JSON
+      out += "\xEF\xBF\xBD";
+      break;
     case '"':
       out += "\\\"";
       break;
