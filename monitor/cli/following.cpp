@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "codec/json.h"
+#include "follow/positions.h"
 #include "follow/transcript_root.h"
 #include "privacy/redaction.h"
 #include "store/server.h"
@@ -128,6 +129,12 @@ class TranscriptPost {
   std::unordered_set<std::string> made_;
 };
 
+/// The file of positions of the monitor itself.
+std::filesystem::path positions_beside(const std::filesystem::path& database) {
+  return is_server_url(database) ? folder_beside(database) / "server-transcripts"
+                                 : std::filesystem::path(database.string() + "-transcripts");
+}
+
 }  // namespace
 
 Result<std::vector<TranscriptAgent>> transcript_agents(std::span<const std::string> names) {
@@ -160,9 +167,7 @@ Result<std::unique_ptr<Following>> Following::start(StoreThread& store_thread,
   TranscriptFollower::Options options;
   for (const auto agent : agents)
     options.sources.push_back({.agent = agent, .root = transcript_root(agent)});
-  options.positions = is_server_url(database)
-                          ? (folder_beside(database) / "server-transcripts").string()
-                          : database.string() + "-transcripts";
+  options.positions = positions_beside(database);
   options.look_up = [&store_thread](const std::string& session) {
     return known_session(store_thread, session);
   };
@@ -171,6 +176,30 @@ Result<std::unique_ptr<Following>> Following::start(StoreThread& store_thread,
   auto follower = TranscriptFollower::start(std::move(options));
   if (!follower) return follower.error();
   return std::unique_ptr<Following>(new Following(std::move(*follower)));
+}
+
+Result<void> forget_positions(const std::filesystem::path& database,
+                              const std::vector<std::string>& sessions) {
+  Result<void> result;
+  std::error_code trouble;
+  const auto own = positions_beside(database).filename();
+  for (std::filesystem::directory_iterator at(folder_beside(database), trouble), end;
+       !trouble && at != end; at.increment(trouble)) {
+    const auto name = at->path().filename().string();
+    const bool is_of_follow = name.starts_with("follow-") && name.ends_with(".jsonl");
+    if (name != own && !is_of_follow) continue;
+    auto positions = Positions::open(at->path());
+    const bool is_busy = !positions && positions.error().code == ErrorCode::conflict;
+    if (is_busy && name == own) continue;  // this process follows, and has done it
+    auto erased = positions ? positions->erase(sessions) : Result<void>(positions.error());
+    if (is_busy)
+      erased = Error{ErrorCode::conflict,
+                     at->path().string() +
+                         " may still name the forgotten sessions, because a process follows "
+                         "transcripts with it. Stop that process and forget them again"};
+    if (!erased) result = erased;
+  }
+  return result;
 }
 
 void report_to(Endpoint& endpoint, TranscriptFollower::Options& options) {

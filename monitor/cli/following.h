@@ -30,12 +30,19 @@ class Following {
   ~Following();
   Following(const Following&) = delete;
   Following& operator=(const Following&) = delete;
+  /// Forgets erased sessions, see TranscriptFollower::forget. From any thread.
+  void forget(const std::vector<std::string>& sessions) { follower_->forget(sessions); }
 
  private:
   explicit Following(std::unique_ptr<TranscriptFollower> follower);
   std::unique_ptr<TranscriptFollower> follower_;
   std::thread thread_;
 };
+
+/// Takes erased sessions out of the files of positions beside the database that no process has
+/// open. Errors: `unavailable`, `conflict`: a process that still follows has one of them.
+[[nodiscard]] Result<void> forget_positions(const std::filesystem::path& database,
+                                            const std::vector<std::string>& sessions);
 
 /// Sets the members of the options that report to the monitor or file of an endpoint, which must
 /// outlive them.

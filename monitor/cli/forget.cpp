@@ -1,12 +1,16 @@
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/following.h"
 #include "cli/usage.h"
+#include "mcp/task_file.h"
 #include "terminal/output.h"
 #include "terminal/phrases.h"
 #include "terminal/table.h"
@@ -38,6 +42,20 @@ bool is_agreed(const json& sessions) {
   return std::getline(std::cin, answer) && (answer == "y" || answer == "yes");
 }
 
+/// Takes erased sessions out of the files beside a database that no monitor has open.
+Result<void> forget_beside(const std::filesystem::path& database, const json& sessions) {
+  const auto ids = sessions.get<std::vector<std::string>>();
+  const auto file = database.string() + "-mcp-tasks";
+  if (auto lines = mcp::read_task_file(file); lines && !ids.empty()) {
+    const auto dropped = std::erase_if(*lines, [&](const json& line) {
+      return std::ranges::find(ids, line.value("session", "")) != ids.end();
+    });
+    auto written = dropped > 0 ? mcp::write_task_file(file, *lines) : Result<void>{};
+    if (!written) return written;
+  }
+  return forget_positions(database, ids);
+}
+
 }  // namespace
 
 static int forget(const ForgetOptions& options) {
@@ -67,6 +85,10 @@ static int forget(const ForgetOptions& options) {
     body = ask();
     if (!body) return complain(body.error());
     said = json::parse(*body);
+  }
+  if (const auto database = Endpoint::address_of(endpoint_options).database; !database.empty()) {
+    // A monitor does this by itself.
+    if (auto gone = forget_beside(database, said["sessions"]); !gone) return complain(gone.error());
   }
   if (options.json) {
     print_json(*body);

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <future>
 #include <map>
+#include <mutex>
 #include <optional>
 
 #include "alerts/alert_dispatcher.h"
@@ -47,13 +48,20 @@ namespace watchdog::monitor {
 struct Monitor::State {
   explicit State(boost::asio::io_context& context) : signals(context) {}
   ~State() {
-    following.reset();
+    {
+      const std::lock_guard guard(forgetting);
+      following.reset();
+    }
     ready_command.reset();
     tokens.reset();
     liveness.reset();
     telemetry.reset();
     server.reset();
-    if (mcp) mcp->stop();
+    {
+      const std::lock_guard guard(forgetting);
+      if (mcp) mcp->stop();
+      is_stopping = true;
+    }
     through.reset();  // its observations are still to be stored
     for (const auto& dispatcher : dispatchers) dispatcher->stop();
     if (store_thread) store_thread->listen_for_messages(nullptr);
@@ -75,6 +83,11 @@ struct Monitor::State {
   void start_alerts(const Settings& settings, std::map<std::string, ChannelSecrets> secrets,
                     const std::shared_ptr<const AlertLinks>& links);
 
+  /// Takes erased sessions out of the files beside the database.
+  void forget(const std::vector<std::string>& sessions, const std::filesystem::path& database);
+
+  std::mutex forgetting;     ///< Guards the next one, and the ends of `mcp` and `following`.
+  bool is_stopping = false;  ///< `mcp` is at its end.
   Feed feed;
   Metrics metrics;
   CancelledSessions cancelled;
@@ -278,6 +291,8 @@ Result<void> Monitor::State::open_store(const Settings& settings) {
        .log = [](const std::string& sentence) { spdlog::warn(sentence); },
        .feed = &feed,
        .artifacts = settings.tools.artifacts,
+       .forgotten = [this, database = own.db.empty() ? default_database() : own.db](
+                        const std::vector<std::string>& sessions) { forget(sessions, database); },
        .cancelled = &cancelled,
        .metrics = &metrics});
   if (!started) return started.error();
@@ -285,6 +300,14 @@ Result<void> Monitor::State::open_store(const Settings& settings) {
   store_thread->set_estimator(
       std::make_shared<Estimator>(own.db.empty() ? default_database() : own.db));
   return {};
+}
+
+void Monitor::State::forget(const std::vector<std::string>& sessions,
+                            const std::filesystem::path& database) {
+  const std::lock_guard guard(forgetting);
+  if (following) following->forget(sessions);
+  if (mcp && !is_stopping) mcp->forget(sessions);
+  if (auto gone = forget_positions(database, sessions); !gone) spdlog::warn(gone.error().message);
 }
 
 Result<void> Monitor::State::start_proxy(const Settings& settings,
@@ -416,6 +439,7 @@ Result<void> Monitor::follow(std::span<const std::string> agents,
   if (!chosen) return chosen.error();
   auto following = Following::start(*state_->store_thread, *chosen, database);
   if (!following) return following.error();
+  const std::lock_guard guard(state_->forgetting);
   state_->following = std::move(*following);
   return {};
 }

@@ -12,8 +12,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <ctime>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -73,15 +75,22 @@ bool is_transcript(TranscriptAgent agent, const std::string& name) {
 
 struct TranscriptFollower::State {
   explicit State(Options chosen)
-      : options(std::move(chosen)), wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      : options(std::move(chosen)),
+        wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        asked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
   ~State() {
     if (wake >= 0) close(wake);
+    if (asked >= 0) close(asked);
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
   Options options;
   int wake;
+  int asked;  ///< Readable while sessions are to be forgotten.
+  std::mutex asking;
+  std::condition_variable answered;
+  std::vector<std::string> to_forget;  ///< Guarded by `asking`.
   Positions positions;
   DirectoryWatch watch;
   std::map<std::string, Followed> files;
@@ -116,6 +125,7 @@ struct TranscriptFollower::State {
   void begin_again(const Batch& batch);
   [[nodiscard]] Result<WallTime> first_time_of(const Followed& file, const std::string& session);
 
+  void forget_what_was_asked();
   [[nodiscard]] bool is_stopping() const;
   void sleep_until_news(bool has_rest);
   void step(bool paced);
@@ -179,9 +189,8 @@ Followed& TranscriptFollower::State::added(TranscriptAgent agent, const fs::path
     file.transcript = Transcript(agent, saved.state);
     file.is_known = file.is_awake = true;
   };
-  const auto saved = positions.all().find(name);
-  if (saved != positions.all().end()) {
-    adopt(saved->second);
+  if (const auto* saved = positions.find(name)) {
+    adopt(*saved);
     return file;
   }
   // A renamed file keeps its position.
@@ -409,6 +418,28 @@ void TranscriptFollower::State::begin_again(const Batch& batch) {
   (void)options.keep(start);
 }
 
+void TranscriptFollower::State::forget_what_was_asked() {
+  const std::lock_guard guard(asking);
+  if (to_forget.empty()) return;
+  const auto is_forgotten = [&](const std::string& id) {
+    return std::ranges::find(to_forget, id) != to_forget.end();
+  };
+  for (auto& [path, file] : files) {
+    const auto state = file.transcript.save();
+    const bool is_named = std::ranges::any_of(
+        to_forget, [&](const auto& id) { return state.find('"' + id + '"') != state.npos; });
+    const auto* source = is_named ? source_of(path) : nullptr;
+    if (source != nullptr) file.transcript = Transcript(source->agent);
+    std::erase_if(file.kept_back, [&](const Batch& batch) { return is_forgotten(batch.session); });
+  }
+  std::erase_if(reported_from, [&](const auto& entry) { return is_forgotten(entry.first); });
+  if (auto erased = positions.erase(to_forget); !erased) options.log(erased.error().message);
+  to_forget.clear();
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto read = ::read(asked, &count, sizeof count);
+  answered.notify_all();
+}
+
 bool TranscriptFollower::State::is_stopping() const {
   pollfd waits{.fd = wake, .events = POLLIN, .revents = 0};
   return poll(&waits, 1, 0) > 0;
@@ -420,14 +451,16 @@ void TranscriptFollower::State::sleep_until_news(bool has_rest) {
   if (has_rest) until = std::min(until, rest_until);
   if (trouble) until = std::min(next_look, keep_again);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
-  std::array<pollfd, 2> waits{{{.fd = wake, .events = POLLIN, .revents = 0},
+  std::array<pollfd, 3> waits{{{.fd = wake, .events = POLLIN, .revents = 0},
+                               {.fd = asked, .events = POLLIN, .revents = 0},
                                {.fd = watch.descriptor(), .events = POLLIN, .revents = 0}}};
-  const nfds_t count = trouble || watch.descriptor() < 0 ? 1 : 2;
+  const nfds_t count = trouble || watch.descriptor() < 0 ? 2 : 3;
   if (left > 0) poll(waits.data(), count, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
 }
 
 /// Reads a piece, or sleeps until there is something to do.
 void TranscriptFollower::State::step(bool paced) {
+  forget_what_was_asked();
   look_at_changes();
   if (std::chrono::steady_clock::now() >= next_look) look_through();
   if (std::chrono::steady_clock::now() >= next_root) look_for_roots();
@@ -473,6 +506,15 @@ Result<void> TranscriptFollower::run_once() {
     if (state_->trouble) return *state_->trouble;
   }
   return {};
+}
+
+void TranscriptFollower::forget(std::vector<std::string> sessions) {
+  constexpr std::chrono::milliseconds patience{500};
+  std::unique_lock guard(state_->asking);
+  for (auto& id : sessions) state_->to_forget.push_back(std::move(id));
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(state_->asked, &one, sizeof one);
+  state_->answered.wait_for(guard, patience, [&] { return state_->to_forget.empty(); });
 }
 
 void TranscriptFollower::stop() noexcept {

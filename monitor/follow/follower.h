@@ -76,6 +76,9 @@ class TranscriptFollower {
   /// Reads what is there, without a pause, until stop(). Errors: the latest of `keep`, if that was
   /// not available.
   [[nodiscard]] Result<void> run_once();
+  /// Takes what is known of sessions out of the memory and the file of positions. It waits a moment
+  /// for run(), and returns before if that waits for `keep` itself. From any thread.
+  void forget(std::vector<std::string> sessions);
   /// Ends run() after the piece under way. From any thread; also from a handler of signals.
   void stop() noexcept;
   [[nodiscard]] const FollowFigures& figures() const noexcept;

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "codec/json.h"
+#include "facts/digest.h"
 #include "files/write_all.h"
 
 namespace watchdog::monitor {
@@ -61,6 +62,11 @@ void read_position(std::string_view line, std::map<std::string, SavedTranscript>
                             .head = static_cast<std::uint64_t>(number("head")),
                             .is_skipping = from.value("skips", json()) == json(true)},
                .state = text("state")};
+}
+
+/// The name of a path that must not be in the file.
+std::string digest_name(const std::string& path) {
+  return "#" + std::to_string(digest_of(path));
 }
 
 Error positions_trouble(const std::filesystem::path& path, const char* what, int code) {
@@ -149,8 +155,33 @@ Result<Positions> Positions::open(std::filesystem::path path) {
   return positions;
 }
 
+const SavedTranscript* Positions::find(const std::string& path) const {
+  auto found = all_.find(path);
+  if (found == all_.end()) found = all_.find(digest_name(path));
+  return found == all_.end() ? nullptr : &found->second;
+}
+
+Result<void> Positions::erase(std::span<const std::string> sessions) {
+  std::map<std::string, SavedTranscript> left;
+  bool is_changed = false;
+  for (auto& [path, saved] : all_) {
+    const bool is_named = std::ranges::any_of(sessions, [&](const std::string& id) {
+      return path.find(id) != path.npos || saved.state.find('"' + id + '"') != path.npos;
+    });
+    if (is_named && !path.starts_with('#')) {
+      is_changed = true;
+      left[digest_name(path)] = {.position = saved.position};
+    } else {
+      left[path] = std::move(saved);
+    }
+  }
+  all_ = std::move(left);
+  return is_changed && descriptor_ >= 0 ? write_anew() : Result<void>{};
+}
+
 Result<void> Positions::put(const std::string& path, SavedTranscript saved) {
   const auto line = position_line(path, saved);
+  all_.erase(digest_name(path));
   all_[path] = std::move(saved);
   if (descriptor_ < 0) return {};
   if (write_all(descriptor_, line) != 0) return positions_trouble(path_, "cannot write", errno);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 
 #include "follow/transcript_file.h"
@@ -33,12 +34,18 @@ class Positions {
   Positions(const Positions&) = delete;
   Positions& operator=(const Positions&) = delete;
 
-  /// The saved transcripts by their paths.
+  /// The saved transcripts by their paths, or by digests of paths, see erase().
   [[nodiscard]] const std::map<std::string, SavedTranscript>& all() const { return all_; }
+  /// Null: none is saved of this path.
+  [[nodiscard]] const SavedTranscript* find(const std::string& path) const;
   /// Saves one. It is there after a crash of this process; a crash of the machine may lose it.
   /// Errors: `unavailable`: then it only holds until this object ends.
   [[nodiscard]] Result<void> put(const std::string& path, SavedTranscript saved);
   void forget(const std::string& path) { all_.erase(path); }
+  /// Takes sessions out of the file, so that no byte of them is left: of their transcripts only the
+  /// position stays, under a digest of the path. So they are not read again from their begin.
+  /// Errors: `unavailable`.
+  [[nodiscard]] Result<void> erase(std::span<const std::string> sessions);
 
  private:
   [[nodiscard]] Result<void> write_anew();

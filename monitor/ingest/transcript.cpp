@@ -14,6 +14,7 @@
 #include "ingest/transcript_state.h"
 #include "ingest/turn_failure.h"
 #include "privacy/content.h"
+#include "privacy/redaction.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -26,7 +27,10 @@ std::string first_line_of(std::string_view text) {
   constexpr std::size_t shown = 120;
   const auto begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
   text.remove_prefix(begin);
-  return std::string(first_characters(text.substr(0, text.find_first_of("\r\n")), shown));
+  // It goes into a file of positions, too. A secret that is cut is not recognised any more.
+  constexpr std::size_t look_ahead = 4'096;
+  const auto line = text.substr(0, text.find_first_of("\r\n"));
+  return std::string(first_characters(redact(first_characters(line, shown + look_ahead)), shown));
 }
 
 std::string hex_of(std::uint64_t number) {
@@ -51,7 +55,7 @@ json as_json(const TranscriptSession& conversation) {
   for (const auto& [id, tool] : conversation.calls) calls.push_back({id, tool});
   return {{"session", conversation.session},
           {"parent", conversation.parent},
-          {"cwd", conversation.cwd},
+          {"cwd", redact_identifier(conversation.cwd)},
           {"model", conversation.model},
           {"title", conversation.title},
           {"prompt", conversation.prompt},

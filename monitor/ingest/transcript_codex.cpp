@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "facts/digest.h"
 #include "ingest/transcript_state.h"
 #include "privacy/content.h"
 
@@ -84,7 +85,10 @@ void read_codex_meta(TranscriptCollector& collector, TranscriptState& state, con
 void read_codex_prompt(TranscriptCollector& collector, TranscriptSession& conversation,
                        std::string text) {
   constexpr std::size_t compared = 200;
-  const std::string beginning(first_characters(text, compared));
+  // It goes into a file of positions: not the text itself.
+  const auto start = first_characters(text, compared);
+  const auto clean = as_compared(start);
+  const auto beginning = std::to_string(digest_of(clean ? std::string_view(*clean) : start));
   if (text.empty() || (conversation.works && beginning == conversation.prompt))
     return;  // older files have both
   conversation.prompt = beginning;

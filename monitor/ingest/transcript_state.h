@@ -23,7 +23,7 @@ struct TranscriptSession {
   std::string cwd{};     ///< The first one.
   std::string model{};   ///< The newest one.
   std::string title{};   ///< The first line of the first prompt.
-  std::string prompt{};  ///< Of Codex: the newest prompt, which two lines report. Its first part.
+  std::string prompt{};  ///< Of Codex: digest of the newest prompt, which two lines report.
   std::string turn{};    ///< Of Codex: the id of the turn.
   std::string answer{};  ///< The newest answer whose tokens are counted,
   std::int64_t answer_tokens = 0;  ///< and their number.

@@ -5,6 +5,8 @@
 #include "mcp/http.h"
 
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -219,6 +221,16 @@ void HttpHandler::stop() {
 
 Result<void> HttpHandler::keep_tasks_in(std::filesystem::path file) {
   return context_.tasks.keep_in(std::move(file));
+}
+
+void HttpHandler::forget(std::vector<std::string> sessions) {
+  constexpr std::chrono::milliseconds patience{500};
+  const auto done = std::make_shared<std::promise<void>>();
+  loop_.post([this, done, sessions = std::move(sessions)] {
+    context_.tasks.forget(sessions);
+    done->set_value();
+  });
+  (void)done->get_future().wait_for(patience);
 }
 
 void HttpHandler::answer(McpRequest request, Reply reply) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "api/api.h"
 #include "api/mcp_handler.h"
@@ -33,6 +34,8 @@ class HttpHandler final : public McpHandler {
   /// those of TaskBook::keep_in().
   [[nodiscard]] Result<void> keep_tasks_in(std::filesystem::path file);
   void answer(McpRequest request, Reply reply) override;
+  /// Drops the tasks of these sessions. It waits a moment for that. From any thread.
+  void forget(std::vector<std::string> sessions);
   /// Ends all sessions and requests. Later ones get no answer.
   void stop();
 

@@ -13,6 +13,7 @@
 #include "mcp/brief.h"
 #include "mcp/exchange.h"
 #include "mcp/task_file.h"
+#include "privacy/redaction.h"
 
 namespace watchdog::monitor::mcp {
 namespace {
@@ -26,7 +27,7 @@ json line_from(const TaskBook::Task& task) {
                {"owner", task.owner},
                {"status", task.status},
                {"session", task.goal.session},
-               {"until", task.goal.text},
+               {"until", redact_identifier(task.goal.text)},  // as names are stored
                {"after", task.goal.after},
                {"created", wall_ms(task.created)},
                {"updated", wall_ms(task.updated)}};
@@ -169,6 +170,13 @@ void TaskBook::cancel(Task& task) {
   task.updated = loop_.wall();
   (void)save();
   change(task);
+}
+
+void TaskBook::forget(std::span<const std::string> sessions) {
+  const auto dropped = std::erase_if(tasks_, [&](const auto& entry) {
+    return std::ranges::find(sessions, entry.second->goal.session) != sessions.end();
+  });
+  if (dropped > 0) (void)save();
 }
 
 bool TaskBook::save() const {

@@ -59,6 +59,8 @@ class TaskBook {
   [[nodiscard]] std::shared_ptr<Task> find(const std::shared_ptr<Source>& source,
                                            const std::string& id);
   [[nodiscard]] std::vector<std::shared_ptr<Task>> all_of(const std::string& owner) const;
+  /// Drops the tasks of these sessions, also from the file.
+  void forget(std::span<const std::string> sessions);
   /// Ends all.
   void clear() { tasks_.clear(); }
   /// Ends the wait of a task, if it still runs.
