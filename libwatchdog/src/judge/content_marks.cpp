@@ -238,11 +238,15 @@ class Canonical : public nlohmann::json_sax<nlohmann::json> {
   bool is_beside_ = false;  ///< likewise.
 };
 
-/// Returns whether the source's own digest says more than the text: the text was perhaps cut, or
-/// secrets were taken out of it before it was sent.
+/// Returns whether secrets were taken out of the text before it was sent, and a digest of the whole
+/// came with it.
+bool has_taken_secrets(const Report& report) {
+  return !report.hash.empty() && report.content.find(secret_mask) != std::string::npos;
+}
+/// Returns whether the source's own digest says more than the text.
 bool says_less_than_hash(const Report& report) {
-  return !report.hash.empty() && (report.content.size() >= perhaps_cut ||
-                                  report.content.find(secret_mask) != std::string::npos);
+  const bool is_perhaps_cut = !report.hash.empty() && report.content.size() >= perhaps_cut;
+  return is_perhaps_cut || has_taken_secrets(report);
 }
 
 /// A digest is never 0: that means that there was nothing.
@@ -365,7 +369,8 @@ Marks marks_of_state(const Report& report) {
   }
   what.append(content, copied);
   if (std::ranges::none_of(what, is_word)) return {};  // it says when, not what
-  return {.identity = never_zero(combined(digest_of(report.name), digest_of(what))),
+  const auto compared = has_taken_secrets(report) ? digest_of(report.hash) : digest_of(what);
+  return {.identity = never_zero(combined(digest_of(report.name), compared)),
           .informative = what.size() >= state_informative_min};
 }
 
@@ -373,6 +378,7 @@ Marks marks_of_message(const Report& report) {
   std::string folded;
   fold(report.content, folded);
   Marks marks{.identity = folded.empty() ? 0 : never_zero(digest_of(folded))};
+  if (has_taken_secrets(report)) marks.identity = never_zero(digest_of(report.hash));
   constexpr std::size_t compared_bytes = 4'096;
   if (!folded.empty()) {
     Shingles shingles(Marks::prose_sample_max, UINT32_MAX / 4);

@@ -17,9 +17,6 @@ namespace {
 
 void append_escaped(std::string& out, unsigned char c) {
   switch (c) {
-    case '\0':  // PostgreSQL cannot read it in JSON
-      out += "\xEF\xBF\xBD";
-      break;
     case '"':
       out += "\\\"";
       break;
@@ -139,6 +136,11 @@ JsonWriter& JsonWriter::close(char bracket) {
 /// Appends a text with its quotes, and after that a character, if there is one.
 JsonWriter& JsonWriter::string(std::string_view text, char after) {
   if (plain_json_bytes(text) < text.size()) {
+    std::string without_nul;
+    if (text.find('\0') != std::string_view::npos) {  // PostgreSQL cannot read it in JSON
+      for (const char c : text) c == '\0' ? without_nul += "\xEF\xBF\xBD" : without_nul += c;
+      text = without_nul;
+    }
     std::string escaped;
     append_json_string(escaped, text);
     if (after != 0) escaped += after;

@@ -11,8 +11,8 @@
 
 namespace watchdog {
 
-/// Invalid UTF-8 becomes U+FFFD and non-finite numbers become null, so the text is always valid
-/// JSON. Use from one thread at a time.
+/// Invalid UTF-8 and U+0000, which no engine of a store must meet, become U+FFFD and non-finite
+/// numbers become null, so the text is always valid JSON. Use from one thread at a time.
 class JsonWriter {
  public:
   JsonWriter& open_object() { return open('{'); }
