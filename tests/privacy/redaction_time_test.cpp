@@ -116,7 +116,8 @@ std::vector<std::string> shapes_of_text(std::mt19937& random) {
   for (std::size_t i = 0; i < marks.size(); ++i) {
     const bool is_named = shapes::all[i].kind < SecretKind::token;
     for (std::size_t end = 0; end < endings().size(); ++end)
-      if (is_named || end == i % endings().size()) parts.push_back(marks[i] + endings()[end]);
+      if (is_named ? (i + end) % 3 == 0 : end == i % endings().size())
+        parts.push_back(marks[i] + endings()[end]);
   }
   std::string rising;  // each quote has one backslash more than the one before
   for (std::size_t i = 0; i < 300; ++i) rising += "token=" + std::string(i, '\\') + "\"a";
@@ -131,21 +132,21 @@ std::vector<std::string> shapes_of_text(std::mt19937& random) {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
-constexpr std::size_t scale = 20;  // all is slower there
+constexpr std::size_t scale = 40;  // all is slower there
 #else
 constexpr std::size_t scale = 1;
 #endif
 
-/// A text of 100 KB takes a few ms, and by the square it would take a second.
+/// A text of 50 KB takes a few ms, and by the square it would take a second.
 constexpr double seconds_per_mb_max = 4.0;
 
 TEST(RedactionTime, is_bounded_for_each_byte_of_every_shape) {
   const auto seed = test::random_seed();
   std::mt19937 random(seed);
-  const auto bytes = mb / 10 / scale;
+  const auto bytes = mb / 20 / scale;
   for (const auto& part : shapes_of_text(random)) {
     const auto text = repeated(part, bytes);
-    EXPECT_LT(seconds_of([&] { (void)redact(text); }), seconds_per_mb_max / 10)
+    EXPECT_LT(seconds_of([&] { (void)redact(text); }), seconds_per_mb_max / 20)
         << part << " seed " << seed;
   }
 }
@@ -161,7 +162,7 @@ TEST(RedactionTime, grows_with_the_text) {
     slow.emplace_back(seconds_of([&] { (void)redact(text); }), std::move(part));
   }
   std::ranges::sort(slow, std::greater{});
-  slow.resize(8);
+  slow.resize(4);
   std::string mixture;
   for (const auto& [seconds, part] : slow) mixture += part;
   slow.emplace_back(0, mixture);

@@ -15,6 +15,7 @@
 #include "store/transition_reader.h"
 #include "support/manual_clock.h"
 #include "support/reports.h"
+#include "support/sql.h"
 
 namespace watchdog {
 namespace {
@@ -495,10 +496,13 @@ TEST(TwoEngines, copy_each_other_whole) {
       clock.advance(7s);
       ASSERT_TRUE((*judge)->look().ok());
     }
-    (void)say(*file, "odd", {{.kind = ReportKind::message, .content = std::string("a\0b", 3)}});
+    (void)say(*file, "odd", {{.kind = ReportKind::message, .content = "a b"}});
     ASSERT_TRUE(file->keep({.actor = "me", .outcome = "ok"}).ok());
     last = EventReader(file->reader()).newest()->first;
   }
+  // As older programs stored it.
+  test::run_sql(directory / "first.db",
+                "UPDATE events SET content = 'a' || char(0) || 'b' WHERE content = 'a b'");
   auto first = StoreReader::open(directory / "first.db");
   auto server = Store::open({.database = Postgres::shared().url(), .clock = &clock});
   const auto there = server->fill_from(*first);

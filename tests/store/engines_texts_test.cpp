@@ -96,10 +96,12 @@ TEST_P(EngineTexts, leave_every_list_readable_whatever_characters_they_have) {
                             ReportKind::state_change, ReportKind::error, ReportKind::user_input}) {
       Report report{.kind = kind};
       fill(report, random);
+      report.event_id += std::to_string(reports.size());  // another one in each
       reports.push_back(std::move(report));
     }
     auto end = ending(OutcomeKind::failed);
     fill(end, random);
+    end.event_id += "end";
     reports.push_back(std::move(end));
     const auto kept =
         say(store, "s" + std::to_string(i), std::move(reports), Creation::allow, spec);

@@ -1,11 +1,12 @@
 // Writes an outcome for the model. The head states what happened, what was changed, and whether the
 // call still runs. The advice, a note and the output follow. The text and the JSON share head and
-// advice. Texts of other parties are cut, so the words before the output keep their
+// advice. Texts of other parties are redacted and cut, but what the tool itself says is only cut, so the words before the output keep their
 // bound. Partial output shows its last characters. A failure without a message shows its whole
 // output.
 #include <algorithm>
 
 #include "privacy/content.h"
+#include "privacy/redaction.h"
 #include "text/json_writer.h"
 #include "text/utf8.h"
 #include "watchdog/tool_outcome.h"
@@ -29,14 +30,19 @@ struct Overloaded : Ts... {
 template <class... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
 
-/// Text of another party: readable, with a note where it is cut. Its secrets stay, as those of the
-/// output do (see `presented`).
-std::string quoted(std::string_view text, std::size_t chars_max) {
+/// Text of the tool: readable, with a note where it is cut. Its secrets stay, as those of the output
+/// do (see `presented`).
+std::string said(std::string_view text, std::size_t chars_max) {
   auto words = readable(text);
   const auto chars = characters_in(words);
   if (chars <= chars_max) return words;
   return std::string(first_characters(words, chars_max)) + "... [" +
          std::to_string(chars - chars_max) + " more chars]";
+}
+
+/// The same of another party: without secrets.
+std::string quoted(std::string_view text, std::size_t chars_max) {
+  return said(redact(readable(text)), chars_max);
 }
 
 /// A name that a model made up may be anything; it stays within its quotes.
@@ -59,7 +65,9 @@ std::string seconds(Millis time) {
 std::string partial_words(const Output& partial) {
   if (partial.text.empty()) return {};
   const auto total = partial.truncation ? partial.truncation->total : characters_in(partial.text);
-  const auto shown = last_characters(partial.text, partial_chars_max);
+  auto shown = last_characters(partial.text, partial_chars_max);
+  shown.remove_prefix(secret_around(partial.text, partial.text.size() - shown.size()).end -
+                      (partial.text.size() - shown.size()));
   std::string words = "\nPartial output";
   std::string how;
   if (const auto count = characters_in(shown); count < total) {
@@ -186,7 +194,9 @@ std::string timeout_head(const CallReport& report, const ToolTimeout& timeout) {
 
 std::string failure_head(const CallReport& report, const ToolFailure& failure) {
   const auto name = "[ERROR] " + name_of(report);
-  const auto message = quoted(failure.message, quoted_chars_max);
+  const auto message = failure.kind == FailureKind::tool_error
+                           ? said(failure.message, quoted_chars_max)
+                           : quoted(failure.message, quoted_chars_max);
   const auto sentence = message.empty() ? "" : " " + message;
   if (failure.kind == FailureKind::exit_nonzero && failure.exit_code) {
     return name + " exited with code " + std::to_string(*failure.exit_code) + "." + sentence;

@@ -10,6 +10,7 @@
 #include "codec/json.h"
 #include "outputs/json_cut.h"
 #include "privacy/content.h"
+#include "privacy/redaction.h"
 #include "text/utf8.h"
 #include "watchdog/artifact_store.h"
 
@@ -73,8 +74,11 @@ Output cut_text(std::string_view text, std::uint64_t total, std::size_t chars_ma
   const auto gap = gap_for(total, chars_max, rest);
   const auto head = gap.shown / (shape == OutputShape::shell ? 5 : 2);
   const auto tail = gap.shown - head;
-  Output output{.text = std::string(first_characters(text, head))};
-  output.text.append(gap.mark).append(last_characters(text, tail));
+  // No secret is cut: where the output is stored or shown elsewhere, a half of one is not recognised.
+  const auto first = secret_around(text, first_characters(text, head).size()).begin;
+  const auto last = secret_around(text, text.size() - last_characters(text, tail).size()).end;
+  Output output{.text = std::string(text.substr(0, first))};
+  output.text.append(gap.mark).append(text.substr(last));
   output.truncation = truncation_of(gap.shown, total,
                                     "Of " + std::to_string(total) + " characters the first " +
                                         std::to_string(head) + " and the last " +

@@ -225,6 +225,15 @@ std::string redact(std::string_view text) {
   return clean ? std::move(*clean) : std::string(text);
 }
 
+Stretch secret_around(std::string_view text, std::size_t at) {
+  const auto from = at - std::min(at, look_ahead);
+  for (const auto& secret : secrets_in(text.substr(from, at - from + look_ahead))) {
+    if (from + secret.begin < at && at < from + secret.end)
+      return {from + secret.begin, from + secret.end};
+  }
+  return {at, at};
+}
+
 std::string redact_identifier(std::string_view text) {
   auto clean = without_secrets(text, descriptive_mask);
   return clean ? std::move(*clean) : std::string(text);

@@ -77,12 +77,12 @@ Name name_around(std::string_view text, std::size_t at, std::size_t end, SecretK
     if (is_query) name.within = Surroundings::query;
     if (before() == ';' && !is_query && is_in_query(text, name.begin - 1))
       name.within = Surroundings::semicolon_query;
-    if (before() == '%' && name.begin + 2 < end &&
-        (has_folded(text, name.begin, "3f") || has_folded(text, name.begin, "26") ||
-         has_folded(text, name.begin, "23"))) {
+    const auto is_hex = [&](std::size_t of) {
+      return is_digit(text[of]) || (folded(text[of]) >= 'a' && folded(text[of]) <= 'f');
+    };
+    if (before() == '%' && name.begin + 2 <= at && is_hex(name.begin) && is_hex(name.begin + 1))
       name.begin += 2;
-      name.within = Surroundings::encoded_query;
-    }
+    if (has_folded(text, end, "%3d")) name.within = Surroundings::encoded_query;
   }
   const auto word = text.substr(name.begin, end - name.begin);
   name.is_caps = std::ranges::none_of(word, [](char c) { return c >= 'a' && c <= 'z'; });
