@@ -164,15 +164,16 @@ const SavedTranscript* Positions::find(const std::string& path) const {
 Result<void> Positions::erase(std::span<const std::string> sessions) {
   std::map<std::string, SavedTranscript> left;
   bool is_changed = false;
-  for (auto& [path, saved] : all_) {
+  for (auto& entry : all_) {
     const bool is_named = std::ranges::any_of(sessions, [&](const std::string& id) {
-      return path.find(id) != path.npos || saved.state.find('"' + id + '"') != path.npos;
+      return entry.first.find(id) != std::string::npos ||
+             entry.second.state.find('"' + id + '"') != std::string::npos;
     });
-    if (is_named && !path.starts_with('#')) {
+    if (is_named && !entry.first.starts_with('#')) {
       is_changed = true;
-      left[digest_name(path)] = {.position = saved.position};
+      left[digest_name(entry.first)] = {.position = entry.second.position};
     } else {
-      left[path] = std::move(saved);
+      left[entry.first] = std::move(entry.second);
     }
   }
   all_ = std::move(left);

