@@ -1,8 +1,8 @@
 // Writes an outcome for the model. The head states what happened, what was changed, and whether the
 // call still runs. The advice, a note and the output follow. The text and the JSON share head and
-// advice. Texts of other parties are redacted and cut, but what the tool itself says is only cut, so the words before the output keep their
-// bound. Partial output shows its last characters. A failure without a message shows its whole
-// output.
+// advice. Texts of other parties are redacted and cut, but what the tool itself says is only cut,
+// so the words before the output keep their bound. Partial output shows its last characters. A
+// failure without a message shows its whole output.
 #include <algorithm>
 
 #include "privacy/content.h"
@@ -30,8 +30,8 @@ struct Overloaded : Ts... {
 template <class... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
 
-/// Text of the tool: readable, with a note where it is cut. Its secrets stay, as those of the output
-/// do (see `presented`).
+/// Text of the tool: readable, with a note where it is cut. Its secrets stay, as those of the
+/// output do (see `presented`).
 std::string said(std::string_view text, std::size_t chars_max) {
   auto words = readable(text);
   const auto chars = characters_in(words);

@@ -74,7 +74,8 @@ Output cut_text(std::string_view text, std::uint64_t total, std::size_t chars_ma
   const auto gap = gap_for(total, chars_max, rest);
   const auto head = gap.shown / (shape == OutputShape::shell ? 5 : 2);
   const auto tail = gap.shown - head;
-  // No secret is cut: where the output is stored or shown elsewhere, a half of one is not recognised.
+  // No secret is cut: where the output is stored or shown elsewhere, a half of one is not
+  // recognised.
   const auto first = secret_around(text, first_characters(text, head).size()).begin;
   const auto last = secret_around(text, text.size() - last_characters(text, tail).size()).end;
   Output output{.text = std::string(text.substr(0, first))};

@@ -26,8 +26,8 @@ using SecretFinder = std::function<Stretch(std::string_view text, std::size_t fr
 /// it cannot be removed. Thread-safe.
 void add_redaction(SecretFinder finder);
 
-/// Returns the secret that contains `at` but does not begin there; none: empty, at `at`. It looks at
-/// 8 KiB around. Thread-safe.
+/// Returns the secret that contains `at` but does not begin there; none: empty, at `at`. It looks
+/// at 8 KiB around. Thread-safe.
 [[nodiscard]] Stretch secret_around(std::string_view text, std::size_t at);
 
 /// Replaces a secret; in an identifier with a digest in place of the last character, so different

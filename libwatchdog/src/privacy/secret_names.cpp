@@ -60,6 +60,17 @@ bool is_in_query(std::string_view text, std::size_t at) {
   return false;
 }
 
+/// Of a name that begins at `begin`.
+Surroundings surroundings_before(std::string_view text, std::size_t begin) {
+  const char before = begin > 0 ? text[begin - 1] : '\n';
+  if (before == '?' || before == '&' || (begin >= 5 && text.substr(begin - 5, 5) == "&amp;") ||
+      (before == '\\' && text.substr(begin, 5) == "u0026")) {
+    return Surroundings::query;
+  }
+  return before == ';' && is_in_query(text, begin - 1) ? Surroundings::semicolon_query
+                                                       : Surroundings::text;
+}
+
 Name name_around(std::string_view text, std::size_t at, std::size_t end, SecretKind kind) {
   Name name{.begin = at, .end = end, .kind = kind};
   while (name.begin > 0 && at - name.begin < name_chars_max && is_name_char(text[name.begin - 1]))
@@ -72,11 +83,12 @@ Name name_around(std::string_view text, std::size_t at, std::size_t end, SecretK
              std::string_view("nrt").find(text[name.begin]) != std::string_view::npos) {
     ++name.begin;  // in JSON a line's end is `\n`
   } else {
-    const bool is_query = before() == '?' || before() == '&' ||
-                          (name.begin >= 5 && text.substr(name.begin - 5, 5) == "&amp;");
-    if (is_query) name.within = Surroundings::query;
-    if (before() == ';' && !is_query && is_in_query(text, name.begin - 1))
-      name.within = Surroundings::semicolon_query;
+    auto whole = name.begin;  // characters of a name in a query may be encoded
+    while (whole > 0 && at - whole < name_chars_max &&
+           (is_name_char(text[whole - 1]) || text[whole - 1] == '%')) {
+      --whole;
+    }
+    name.within = surroundings_before(text, whole);
     const auto is_hex = [&](std::size_t of) {
       return is_digit(text[of]) || (folded(text[of]) >= 'a' && folded(text[of]) <= 'f');
     };
