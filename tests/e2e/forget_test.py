@@ -120,7 +120,7 @@ class Forget(unittest.TestCase):
                 self.assertEqual(self.ask("GET", f"/api/autonomous/progress/{session}")[0], 404)
                 self.assertEqual(self.files_with(session), {})
         self.assertEqual(self.files_with(PLANTED), {})
-        # What was read is not read again, and new lines begin the session again.
+        # The former lines are not read again. New lines begin the session again.
         self.server.crash()
         self.server.start()
         with (self.transcripts / f"{kinds['followed']}.jsonl").open("a") as file:

@@ -221,7 +221,7 @@ TEST(Queries, lose_the_values_of_parameters_with_secret_names_wherever_they_are)
   }
 }
 
-TEST(Queries, keep_what_is_no_secret) {
+TEST(Queries, keep_harmless_values) {
   for (const auto* place : places) {
     for (const auto& [name, value] :
          std::vector<std::pair<const char*, const char*>>{{"code", "200"},

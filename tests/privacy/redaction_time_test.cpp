@@ -43,7 +43,7 @@ std::string repeated(std::string_view part, std::size_t bytes) {
   return text;
 }
 
-/// What stands for a mark of the table in a text. The flags need their commands.
+/// A text in which the scanner looks for this shape. The flags need their commands.
 std::string mark_of(const SecretShape& shape) {
   std::string mark(shape.text);
   std::erase(mark, '|');

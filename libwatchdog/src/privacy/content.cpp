@@ -25,8 +25,8 @@ namespace {
 constexpr std::size_t label_chars_max = 256;
 constexpr std::size_t argument_bytes_max = 64;  // as policies are read
 constexpr std::size_t explanation_chars_max = 2'000;
-/// A secret that the cut would split must be seen whole: texts are redacted with so many characters
-/// more than are kept, and no more, because the time is linear in them.
+/// Characters behind the kept ones that are redacted, too: a secret that the cut would split must
+/// be seen whole. The time is linear in the text, so it is not redacted further.
 constexpr std::size_t look_ahead = 4'096;
 
 /// Finders that a program added at its start: a list that only grows, so it is read without a lock.

@@ -1,7 +1,7 @@
 // Finds secrets in the query and the fragment of URLs, and in forms, by the names of parameters.
-// A separator (`=`, also encoded) is the mark: the name is read backwards from it and decoded, so
-// that `access%5Ftoken`, `data[token]` and a URL within a URL are known as well. Names that also
-// mean harmless things, such as `code` and `key`, need a value that a program may have made.
+// A separator (`=`, also encoded) is the mark. The name is read backwards from it and decoded. So
+// `access%5Ftoken`, `data[token]` and a URL within a URL are known as well. Names that also mean
+// harmless things, such as `code` and `key`, need a value that a program may have made.
 
 #include <algorithm>
 #include <array>
@@ -64,7 +64,7 @@ Meaning meaning_of(std::string_view name) {
   constexpr std::array<std::string_view, 14> ends{
       "token",     "secret",    "password",  "passwd",  "pwd",        "passphrase", "apikey",
       "accesskey", "secretkey", "signature", "authkey", "credential", "privatekey", "assertion"};
-  // Where a list goes on is no secret.
+  // The place where a list goes on.
   constexpr std::array<std::string_view, 6> harmless{
       "pagetoken", "nextpagetoken", "nexttoken", "continuationtoken", "synctoken", "nextsynctoken"};
   if (std::ranges::find(harmless, name) != harmless.end()) return Meaning::none;
@@ -180,7 +180,7 @@ bool is_secret_value(std::string_view value, Meaning meaning) {
 /// Between a name and its value. A plain value.
 struct Separator {
   std::size_t length = 0;          ///< 0: there is none.
-  std::string_view encoded_end{};  ///< What ends the value besides `&`.
+  std::string_view encoded_end{};  ///< Ends the value, as `&` does.
 };
 Separator separator_at(std::string_view text, std::size_t at) {
   if (text[at] == '=') return {1, {}};

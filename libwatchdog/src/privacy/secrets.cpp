@@ -182,7 +182,7 @@ bool is_key(std::string_view text, std::size_t at, std::size_t footer) {
          });
 }
 
-/// What a scan of one text remembers, so that it does not search a stretch twice.
+/// Remembers results of a scan of one text, so that it does not search a stretch twice.
 struct Memory {
   /// Returns the first footer of a key at or after `from`, which never goes back.
   [[nodiscard]] std::size_t footer_after(std::string_view text, std::size_t from) {

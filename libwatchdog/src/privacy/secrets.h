@@ -74,7 +74,7 @@ void add_query_secrets(std::string_view text, std::vector<Stretch>& all);
 /// The value at `at`, quoted or not, if it can be one that people chose.
 [[nodiscard]] Stretch chosen_secret(std::string_view text, std::size_t at);
 
-/// What a bare value is a part of.
+/// The text around a bare value.
 enum class Surroundings : std::uint8_t {
   text,
   query,            ///< `&` ends it,

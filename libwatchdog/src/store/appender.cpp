@@ -320,7 +320,8 @@ void Store::State::Appender::put_also(const Head& head, const Report& report) {
   update.run();
 }
 
-std::vector<PreparedBatch> Store::State::Appender::prepared(std::span<const Batch> batches) const {
+std::vector<PreparedBatch> prepare_all(std::span<const Batch> batches,
+                                       const std::unordered_map<std::string, Head>& heads) {
   std::vector<PreparedBatch> all;
   all.reserve(batches.size());
   for (const auto& batch : batches) {

@@ -229,7 +229,7 @@ Result<std::vector<Result<Receipt>>> Store::append(std::span<const Batch> batche
   using Receipts = std::vector<Result<Receipt>>;
   auto& appender = state_->appender;
   // Once, and before the turn: while it lasts other writers wait, and it may have to begin again.
-  auto prepared = appender.prepared(batches);
+  auto prepared = prepare_all(batches, appender.heads);
   appender.dirty.clear();
   appender.addressed.clear();
   auto receipts = state_->in_turn<Receipts>([&]() -> Result<Receipts> {

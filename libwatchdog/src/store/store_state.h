@@ -51,17 +51,20 @@ struct Head {
   std::optional<WallTime> beats_at;
 };
 
-/// What is to be stored of a batch. A plain value.
+/// The rows of a batch. A plain value.
 struct PreparedBatch {
   const Batch* batch = nullptr;       ///< As it was given; it outlives this.
   std::optional<SessionSpec> spec{};  ///< Without secrets, if it may be needed.
-  ContentLevel level{};               ///< What is kept of the contents.
+  ContentLevel level{};               ///< Of the kept contents.
   std::vector<Report> reports{};      ///< Marked, redacted and cut.
   std::size_t cut = 0;                ///< Contents that the level `preview` shortened.
 };
 
 /// Pure. Linear in the contents.
 [[nodiscard]] PreparedBatch prepare(const Batch& batch, ContentLevel level);
+/// Prepares all, at the levels of the sessions that are known. Pure.
+[[nodiscard]] std::vector<PreparedBatch> prepare_all(
+    std::span<const Batch> batches, const std::unordered_map<std::string, Head>& known);
 
 /// Of an event's id, which is unique in its session.
 [[nodiscard]] inline std::string key_of_id(std::string_view event_id, SessionKey session) {
@@ -88,8 +91,6 @@ struct Store::State {
     void abandon() { insert_.abandon(); }
     /// On a server: finds the sessions and event ids of all batches at once.
     void fetch_ahead(std::span<const PreparedBatch> batches);
-    /// Makes rows of reports: marked, redacted, cut. Changes nothing of the batches or the store.
-    [[nodiscard]] std::vector<PreparedBatch> prepared(std::span<const Batch> batches) const;
     /// Prepares the batch again only if its session has another content level than was expected.
     [[nodiscard]] Result<Receipt> append(PreparedBatch& batch);
     /// Writes the rows of the sessions that are dirty. Once, at the end of the transaction.
