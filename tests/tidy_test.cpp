@@ -45,6 +45,7 @@ const Set shared_with_monitor = {
     "config/channel_kind.h",
     "facts/digest.h",
     "facts/ids.h",
+    "facts/process.h",
     "facts/role.h",
     "files/regular_file.h",
     "files/write_all.h",

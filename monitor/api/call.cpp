@@ -1,6 +1,10 @@
+// The steps that several routes share. A reporter can name any process. So each batch of a client
+// passes here, and a named process is compared with the owner of the client's connection. That
+// happens on a thread that may read /proc, while the client waits and holds its connection.
 #include "api/call.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "api/explanation.h"
@@ -8,12 +12,38 @@
 #include "codec/progress.h"
 #include "core/estimator.h"
 #include "privacy/content.h"
+#include "process/process_sample.h"
 
 namespace watchdog::monitor {
 namespace {
 
 /// Characters; ids are shorter, but a path may say anything.
 constexpr std::size_t audit_target_max = 300;
+
+/// The process that a start names; null: it names none.
+ProcessFacts* named_process(Report& report) {
+  auto* process = std::get_if<ProcessFacts>(&report.detail);
+  const bool names = report.kind == ReportKind::start && process != nullptr && process->pid > 0 &&
+                     process->pid <= INT32_MAX;
+  return names ? process : nullptr;
+}
+
+/// Reads /proc, while the client waits for its answer and so still holds its connection.
+void confirm_processes(const Request& request, Batch& batch) {
+  static SocketOwners owners;  // of the machine, as its processes are
+  for (auto& report : batch.reports) {
+    auto* process = named_process(report);
+    if (process == nullptr) continue;
+    const auto found = owners.confirm(
+        {.peer = request.peer, .peer_port = request.peer_port, .own_port = request.own_port},
+        static_cast<pid_t>(process->pid));
+    const bool same =
+        found && (process->start_ticks == 0 || process->start_ticks == found->start_ticks);
+    if (!same) continue;
+    *process = facts_of(*found);
+    if (batch.by == ReportOrigin::run) process->known_by = KnownBy::run;
+  }
+}
 
 }  // namespace
 
@@ -92,6 +122,21 @@ void with_session(const CallPtr& call, std::function<Response(const Watched&)> a
     const auto watched = look_up(call->backend, reader, *row);
     call->reply(watched ? answer(*watched) : error_response(watched.error()));
   });
+}
+
+void append_from_client(const CallPtr& call, Batch batch,
+                        std::function<void(Result<Receipt>)> done) {
+  const bool names = std::ranges::any_of(
+      batch.reports, [](Report& report) { return named_process(report) != nullptr; });
+  if (!names || !is_loopback(call->request.peer))
+    return call->backend.append(std::move(batch), std::move(done));
+  const auto shared = std::make_shared<Batch>(std::move(batch));
+  call->backend.read(
+      [call, shared, done](StoreReader&) {
+        confirm_processes(call->request, *shared);
+        call->backend.append(std::move(*shared), done);
+      },
+      [call, shared, done](const Error&) { call->backend.append(std::move(*shared), done); });
 }
 
 void keep_and_reply(Backend& backend, AuditEntry entry, Response response, const Reply& reply) {

@@ -70,6 +70,11 @@ void with_session(const CallPtr& call, std::function<Response(const Watched&)> a
 /// Returns true if no process can carry out a cancel: it is gone, or never reported.
 [[nodiscard]] bool unserved(const Case& judged);
 
+/// Appends a client's batch. A process that it names counts as found by the monitor if it is the
+/// one at the client's end of the connection: only this proves who it is.
+void append_from_client(const CallPtr& call, Batch batch,
+                        std::function<void(Result<Receipt>)> done);
+
 /// Stores an entry of the audit log, and then replies. An act is not confirmed without its entry; a
 /// refusal is sent at once.
 void keep_and_reply(Backend& backend, AuditEntry entry, Response response, const Reply& reply);

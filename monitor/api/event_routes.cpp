@@ -186,32 +186,31 @@ void post_events(const CallPtr& call) {
               .reports = std::move(list->reports),
               .by = origin_of(source->value_or(EventSource::agent))};
   if (*source == EventSource::transcript) use_times_of_lines(call->backend, batch);
-  call->backend.append(std::move(batch),
-                       [call, ignored, give, hint = std::move(hint),
-                        steps = std::move(steps)](Result<Receipt> receipt) mutable {
-                         if (!receipt) return call->reply(error_response(receipt.error()));
-                         if (call->hints != nullptr) {
-                           if (receipt->created) call->hints->begin(call->id);
-                           // A report that came twice, or after the end, says nothing about the
-                           // order of calls.
-                           if (receipt->duplicates + receipt->late > 0)
-                             call->hints->leave(call->id);
-                           const auto unpaired = call->hints->follow(call->id, steps);
-                           if (!unpaired.call.empty())
-                             give(hint, HintKind::call_without_result, unpaired.call);
-                           if (!unpaired.result.empty())
-                             give(hint, HintKind::result_without_call, unpaired.result);
-                         }
-                         JsonWriter out;
-                         out.open_object().field("accepted", receipt->accepted);
-                         out.field("duplicates", receipt->duplicates).field("late", receipt->late);
-                         out.field("ignored", ignored).key("hint");
-                         if (receipt->cut > 0) give(hint, HintKind::cut_content);
-                         hint.empty() ? out.value(nullptr) : out.value(hint);
-                         write_directive(out, receipt->directive);
-                         out.close_object();
-                         call->reply(json_response(out));
-                       });
+  append_from_client(call, std::move(batch),
+                     [call, ignored, give, hint = std::move(hint),
+                      steps = std::move(steps)](Result<Receipt> receipt) mutable {
+                       if (!receipt) return call->reply(error_response(receipt.error()));
+                       if (call->hints != nullptr) {
+                         if (receipt->created) call->hints->begin(call->id);
+                         // A report that came twice, or after the end, says nothing about the
+                         // order of calls.
+                         if (receipt->duplicates + receipt->late > 0) call->hints->leave(call->id);
+                         const auto unpaired = call->hints->follow(call->id, steps);
+                         if (!unpaired.call.empty())
+                           give(hint, HintKind::call_without_result, unpaired.call);
+                         if (!unpaired.result.empty())
+                           give(hint, HintKind::result_without_call, unpaired.result);
+                       }
+                       JsonWriter out;
+                       out.open_object().field("accepted", receipt->accepted);
+                       out.field("duplicates", receipt->duplicates).field("late", receipt->late);
+                       out.field("ignored", ignored).key("hint");
+                       if (receipt->cut > 0) give(hint, HintKind::cut_content);
+                       hint.empty() ? out.value(nullptr) : out.value(hint);
+                       write_directive(out, receipt->directive);
+                       out.close_object();
+                       call->reply(json_response(out));
+                     });
 }
 
 void get_events(const CallPtr& call) {

@@ -38,7 +38,8 @@ Reach reach_of(const SessionRow& row, const History& history, bool ends) {
       label == row.spec.labels.end() ? "" : std::string_view(label->second);
   const bool rested = history.lifecycle == Lifecycle::idle;
   const std::string process =
-      history.pid > 0 ? " `cancel --kill` ends its process." : " Its process is not known, either.";
+      history.pid > 0 ? " `cancel --kill` can end its process if the monitor found that itself."
+                      : " Its process is not known, either.";
   if (ends && !rested) return {"ended", "cancelled at once: no process was working on it"};
   if (via == "hooks")
     return {"hooks", std::string(ends ? "cancelled at once: it was idle." : "cancel requested.") +
@@ -130,7 +131,7 @@ void create_session(const CallPtr& call) {
     start.detail = *batch.spec.process;
   }
   const auto id = batch.session;
-  call->backend.append(std::move(batch), [call, id](Result<Receipt> receipt) {
+  append_from_client(call, std::move(batch), [call, id](Result<Receipt> receipt) {
     if (!receipt) return call->reply(error_response(receipt.error()));
     if (receipt->created && call->hints != nullptr) call->hints->begin(id);
     JsonWriter out;

@@ -257,6 +257,14 @@ std::optional<ServerProcess> SocketOwners::find(const ClientConnection& connecti
   return owner;
 }
 
+std::optional<ServerProcess> SocketOwners::confirm(const ClientConnection& connection, pid_t pid) {
+  if (connection.peer_port == 0 || !is_loopback(connection.peer)) return std::nullopt;
+  const std::lock_guard guard(mutex_);
+  const auto sockets = sockets_of(connection);
+  if (sockets.empty()) return std::nullopt;
+  return first_holder({pid}, sockets);
+}
+
 std::optional<ServerProcess> process_now(pid_t pid) {
   const auto stat = stat_of(pid);
   if (!stat) return std::nullopt;
@@ -284,7 +292,8 @@ ProcessFacts facts_of(const ServerProcess& process) {
   return {.pid = process.pid,
           .start_ticks = process.start_ticks,
           .boot_id = self.boot_id,
-          .host = self.host};
+          .host = self.host,
+          .known_by = KnownBy::connection};
 }
 
 std::optional<ServerProcess> process_behind(const Url& server) {

@@ -64,6 +64,9 @@ class SocketOwners {
   /// accessible. Reads /proc: some milliseconds for a new process. Nothing, too, while searches
   /// have used up their `SearchAllowance`.
   [[nodiscard]] std::optional<ServerProcess> find(const ClientConnection& connection);
+  /// Returns the process of this number if it has the client's end of the connection, so that it
+  /// sent what came over it. Reads the descriptors of that process alone.
+  [[nodiscard]] std::optional<ServerProcess> confirm(const ClientConnection& connection, pid_t pid);
 
  private:
   /// Returns the client's socket of a connection. The set is empty if no socket or several sockets

@@ -361,7 +361,7 @@ class CancelTest(unittest.TestCase):
         return subprocess.run([PROGRAM, *words, "--server", f"http://{self.server.host}", "--token-file", token],
                               capture_output=True, text=True, env=environment, timeout=PATIENCE_S)
 
-    def test_kill_ends_the_agents_process_group_after_the_grace_time(self):
+    def test_kill_ends_the_agent_and_what_it_started_after_the_grace_time(self):
         with Agent() as agent:
             child = int(agent.do("shell", "sleep 1000 >/dev/null 2>&1 & echo $!", ""))
             agent.do("post", *self.proxied("hi", "s"))
@@ -369,7 +369,7 @@ class CancelTest(unittest.TestCase):
             self.until("s", lambda document: self.pids("s"))
             said = self.command("cancel", "s", "--kill", "--grace", "0.1")
             self.assertEqual(said.returncode, 0, said)
-            self.assertIn(f"ended the process group of process {agent.process.pid}", said.stdout + said.stderr)
+            self.assertIn(f"ended process {agent.process.pid}", said.stdout + said.stderr)
             self.assertEqual(agent.process.wait(PATIENCE_S), -signal.SIGTERM)
             end = time.monotonic() + PATIENCE_S
             while os.path.exists(f"/proc/{child}") and "State:\tZ" not in pathlib.Path(f"/proc/{child}/status").read_text():
@@ -414,10 +414,10 @@ class CancelTest(unittest.TestCase):
             here = {"kind": "start", "boot_id": pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "host": os.uname().nodename}
             self.ask("POST", SESSIONS, {"sessionId": "restarted"}, status=201)
             self.ask("POST", own, here | {"pid": 2**22, "start_ticks": 1})  # long gone
-            self.ask("POST", own, here | {"pid": agent.process.pid, "start_ticks": int(facts[19])})
+            agent.do("post", self.server.host, own, here | {"pid": agent.process.pid, "start_ticks": int(facts[19])})
             said = self.command("cancel", "restarted", "--kill", "--grace", "0")
             self.assertEqual(said.returncode, 0, said)
-            self.assertIn(f"ended the process group of process {agent.process.pid}", said.stdout + said.stderr)
+            self.assertIn(f"ended process {agent.process.pid}", said.stdout + said.stderr)
             self.assertEqual(agent.process.wait(PATIENCE_S), -signal.SIGTERM)
 
     def test_where_nothing_reaches_the_agent_the_answer_says_so(self):

@@ -143,12 +143,25 @@ void absorb(Heartbeats& row, const Heartbeats& next);
 /// True if a counter of `newer` is above its value in `older`, or is new and above zero.
 [[nodiscard]] bool rises(const Counters& older, const Counters& newer) noexcept;
 
+/// How the process of a session is known. A reporter's word alone is never enough to end a process.
+enum class KnownBy : std::uint8_t {
+  report,      ///< A report names it, and nothing else proves it.
+  connection,  ///< The monitor found it: it held the client's end of a connection.
+  run          ///< It is the wrapper that `watchdog-monitor run` reports by.
+};
+
+template <>
+struct Names<KnownBy> {
+  static constexpr std::string_view all[] = {"report", "connection", "run"};
+};
+
 /// Facts about the process that runs a session; they let a monitor on the same machine see it die.
 struct ProcessFacts {
-  std::int64_t pid = 0;          ///< Its number; 0: unknown.
-  std::int64_t start_ticks = 0;  ///< Field 22 of /proc/PID/stat: distinguishes a reused pid.
-  std::string boot_id{};         ///< The machine's boot.
-  std::string host{};            ///< The machine's name.
+  std::int64_t pid = 0;                ///< Its number; 0: unknown.
+  std::int64_t start_ticks = 0;        ///< Field 22 of /proc/PID/stat: distinguishes a reused pid.
+  std::string boot_id{};               ///< The machine's boot.
+  std::string host{};                  ///< The machine's name.
+  KnownBy known_by = KnownBy::report;  ///< Only a proven process can be ended.
   friend bool operator==(const ProcessFacts&, const ProcessFacts&) = default;
 };
 

@@ -42,6 +42,7 @@ void write_process(JsonWriter& out, const ProcessFacts& process) {
   if (process.pid == 0) return;
   out.field("pid", process.pid).field("start_ticks", process.start_ticks);
   out.field("boot_id", process.boot_id).field("host", process.host);
+  if (process.known_by != KnownBy::report) out.field("known_by", name_of(process.known_by));
 }
 
 struct DetailWriter {
@@ -175,6 +176,15 @@ CancelRequest stored_cancel(Fields& fields, std::string call) {
   return request;
 }
 
+/// Only what the store wrote says how a process is known; a report that says it is not believed.
+ProcessFacts stored_process(Fields& fields) {
+  auto process = read_process(fields, "start_ticks", "boot_id");
+  std::string word;
+  fields.text("known_by", word, no_limit);
+  process.known_by = named<KnownBy>(word).value_or(KnownBy::report);
+  return process;
+}
+
 /// Reads the stored facts that only events of this kind have.
 void read_stored_detail(Fields& fields, const json& object, Report& report, Instant tick) {
   std::optional<std::int64_t> number;
@@ -190,7 +200,7 @@ void read_stored_detail(Fields& fields, const json& object, Report& report, Inst
       break;
     case ReportKind::start:
     case ReportKind::exited:
-      report.detail = read_process(fields, "start_ticks", "boot_id");
+      report.detail = stored_process(fields);
       break;
     case ReportKind::end:
       report.detail = read_outcome(fields, no_limit);

@@ -82,9 +82,9 @@ std::optional<ProcessSample> process_at(std::int64_t pid) {
   const auto skip = [&](int count) {
     while (count-- > 0) fields >> skipped;
   };
-  // proc(5): fields 3, 4, 14, 15, 20 and 22.
-  fields >> process.state >> process.parent;
-  skip(9);
+  // proc(5): fields 3 to 7, 14, 15, 20 and 22.
+  fields >> process.state >> process.parent >> process.group >> process.session >> process.terminal;
+  skip(6);
   fields >> user >> kernel;
   skip(4);
   fields >> process.threads >> skipped >> process.start_ticks;

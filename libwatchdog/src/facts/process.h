@@ -16,6 +16,9 @@ namespace watchdog {
 struct ProcessSample {
   std::int64_t pid = 0;
   std::int64_t parent = 0;
+  std::int64_t group = 0;
+  std::int64_t session = 0;   ///< The pid of its leader.
+  std::int64_t terminal = 0;  ///< The device of its controlling terminal; 0: it has none.
   std::int64_t start_ticks = 0;
   std::int64_t threads = 0;
   char state = '?';  ///< As in proc(5): R, S, D, Z, T, …

@@ -32,7 +32,7 @@ void each_text(Maybe<PolicyPatch> auto& patch, const Visit& visit) {
 
 template <class Visit>
 void each_text(Maybe<ProcessFacts> auto& process, const Visit& visit) {
-  [[maybe_unused]] auto& [pid, start_ticks, boot_id, host] = process;
+  [[maybe_unused]] auto& [pid, start_ticks, boot_id, host, known_by] = process;
   visit(boot_id);
   visit(host);
 }

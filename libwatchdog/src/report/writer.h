@@ -156,7 +156,9 @@ class ProgressTracker::Writer {
     Report report;
     report.kind = ReportKind::start;
     report.at = state_->config.clock->wall();
-    report.detail = this_process();
+    auto process = this_process();
+    if (state_->config.origin == ReportOrigin::run) process.known_by = KnownBy::run;
+    report.detail = std::move(process);
     return report;
   }
 
