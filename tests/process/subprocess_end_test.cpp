@@ -50,8 +50,25 @@ TEST_F(Subprocess, a_child_that_outlives_it_may_finish_its_output) {
   EXPECT_EQ(end->survivors, 0U) << "they ended by themselves";
 }
 
+TEST_F(Subprocess, a_filter_that_outlives_it_loses_no_line) {
+  const TempDir folder;
+  std::string all;
+  for (int line = 1; line <= 300; ++line) all += std::to_string(line) + "\n";
+  for (const std::string filter : {"cat", "tee log", "{ sleep 0.7; cat; }",
+                                   "while read line; do echo $line; sleep 0.005; done"}) {
+    const auto script = "exec > >(" + filter + ") 2>&1; seq 300; echo last; exit 3";
+    const auto end = run_process({.argv = {"bash", "-c", script}, .cwd = folder.path()});
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->head, all + "last\n") << filter;
+    EXPECT_EQ(end->code, 3);
+    EXPECT_FALSE(end->output_cut) << filter;
+  }
+}
+
 TEST_F(Subprocess, a_child_that_outlives_it_and_writes_without_end_is_cut_off) {
-  const auto end = run_process(shell("yes & echo $!"));
+  auto spec = shell("yes & echo $!");
+  spec.head_bytes = spec.tail_bytes = 1'024;
+  const auto end = run_process(spec);
   ASSERT_TRUE(end);
   EXPECT_EQ(end->survivors, 1U);
   EXPECT_EQ(end->survivors_killed, 1U);

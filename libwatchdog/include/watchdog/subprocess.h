@@ -56,9 +56,9 @@ struct SpawnSpec {
   Survivors survivors = Survivors::kill;  ///< See Survivors.
   std::size_t head_bytes = 512U << 10U;   ///< The stored size of the beginning of the output, and
   std::size_t tail_bytes = 512U << 10U;   ///< of its end. Memory does not exceed them.
-  /// How long output of descendants is read after the leader's exit. The leader's own output is
-  /// always read to its last byte.
-  Millis drain_grace{100};
+  /// After the leader's exit its descendants' output is read until none came for this time, but for
+  /// at most 10 s if this time is shorter. The leader's own output is always read to its last byte.
+  Millis drain_grace{1'000};
 };
 
 /// The stream of a piece of output.
@@ -90,6 +90,7 @@ struct ProcessEnd {
   /// because the helper program and its guard were both killed.
   bool containment_lost = false;
   bool output_held = false;  ///< A process held the output open when reading ended.
+  bool output_cut = false;   ///< Processes that were killed could still have written.
 
   /// Returns the shells' convention: the code, or 128 + the signal.
   [[nodiscard]] int status() const noexcept { return code ? *code : 128 + signal.value_or(0); }
@@ -97,7 +98,7 @@ struct ProcessEnd {
 
 /// Runs a program to its end and reads its output. It returns when its leader has exited and
 /// survivors were handled, or when `stop` was requested and its ladder is done. A process that
-/// holds the output open does not delay it.
+/// holds the output open delays it by `drain_grace`, or longer while it writes.
 /// Standard input is `input`; the program has no terminal and none of the caller's files. It dies
 /// with the caller, also after SIGKILL. The caller's own children are not touched. Thread-safe.
 ///

@@ -253,6 +253,9 @@ class WriteFile final : public Tool {
   ToolSpec spec_;
 };
 
+/// A filter that the command started may sort, or sleep, before it writes.
+constexpr Millis drain_grace{3'000};
+
 /// Returns remarks on a program's end besides its output.
 std::string remarks_on(const ProcessEnd& end, const ShellOptions& options) {
   std::string text;
@@ -264,6 +267,7 @@ std::string remarks_on(const ProcessEnd& end, const ShellOptions& options) {
     for (std::size_t at = 0; at < end.survivor_names.size(); ++at) {
       text += (at == 0 ? ": " : ", ") + end.survivor_names[at];
     }
+    if (end.output_cut) text += ". Output that they still had is lost";
     text += "]";
   }
   if (end.containment_lost) text += "\n[some of its processes could not be ended]";
@@ -318,7 +322,8 @@ class Shell final : public Tool {
                      .cwd = workspace_->root(),
                      .inherit_env = options_.inherit_env,
                      .ladder = options_.ladder,
-                     .survivors = options_.survivors},
+                     .survivors = options_.survivors,
+                     .drain_grace = drain_grace},
                     {.stop = now.stop(), .output = [&](std::string_view bytes, OutputStream) {
                        now.partial(bytes);
                        if (sink) sink->write(bytes);

@@ -1,8 +1,8 @@
 // One `poll` waits for the helper's socket, a stop and both pipes. When the leader has exited, all
 // that is in the pipes is read: at most what a pipe holds, because descendants may go on writing.
-// After `drain_grace`, or when both pipes are closed, the helper gets the order to end the rest. A
-// helper that takes too long is given up. If it is lost before it reports `done`, processes are
-// found by their mark.
+// When nothing came for `drain_grace`, or both pipes are closed, the helper gets the order to end
+// the rest. So a filter that the leader started passes on the last line. A helper that takes too
+// long is given up. If it is lost before it reports `done`, processes are found by their mark.
 #include "watchdog/subprocess.h"
 
 #include <fcntl.h>
@@ -37,6 +37,8 @@ constexpr std::size_t err_tail_bytes = 4'096;
 constexpr std::size_t names_max = 16;
 /// How much longer than its ladder the helper program may take before it counts as stuck.
 constexpr Millis helper_grace{2'000};
+/// The longest time for which descendants may write on after the leader's exit.
+constexpr Millis drain_max{10'000};
 
 std::string shown(std::string_view name, std::int64_t pid) {
   std::string text;
@@ -105,6 +107,8 @@ class Supervision {
 
   void turn() {
     if (settle_at_ && (now() >= *settle_at_ || (!streams_[0].open && !streams_[1].open))) {
+      end_.output_cut =
+          spec_.survivors == Survivors::kill && (streams_[0].open || streams_[1].open);
       order(Kind::settle);
       settle_at_.reset();
     }
@@ -151,7 +155,9 @@ class Supervision {
         if (WIFSIGNALED(message.number)) end_.signal = WTERMSIG(message.number);
         exited_ = true;
         for (auto& stream : streams_) read_what_is_there(stream);
-        if (!asked_) settle_at_ = now() + spec_.drain_grace;
+        if (asked_) break;
+        settle_at_ = now() + spec_.drain_grace;
+        settle_max_ = now() + std::max(spec_.drain_grace, drain_max);
         break;
       case Kind::survivor:
         add_survivor({message.name.data(), strnlen(message.name.data(), message.name.size())},
@@ -197,6 +203,7 @@ class Supervision {
     const auto count = read(stream.pipe, piece_.data(), piece_.size());
     if (count > 0) {
       keep({piece_.data(), static_cast<std::size_t>(count)}, stream.which);
+      if (settle_at_) settle_at_ = std::min(now() + spec_.drain_grace, settle_max_);
       return true;
     }
     if (count == 0 || (errno != EAGAIN && errno != EINTR)) stream.open = false;
@@ -241,6 +248,7 @@ class Supervision {
   ProcessEnd end_;
   std::optional<Error> failure_;
   std::optional<Millis> settle_at_;   // the leader has exited, descendants may hold its output
+  Millis settle_max_{};               // not later, whatever comes
   std::optional<Millis> give_up_at_;  // the helper has orders to end
   bool asked_ = false;
   bool exited_ = false;
