@@ -45,8 +45,10 @@ int run(int argc, char** argv) {
   log_as(LogFormat::text);
   find_certificates();
   use_postgresql();
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a full disk is an error of a write, not a reason to die
+  std::vector<int> ignored;
+  // A reader that left and a full disk are errors of a write, not reasons to die.
+  for (const int number : {SIGPIPE, SIGXFSZ})
+    if (std::signal(number, SIG_IGN) == SIG_IGN) ignored.push_back(number);
 
   CLI::App app("Distinguishes slow agents from stuck ones by what they report, not by a clock.",
                "watchdog-monitor");
@@ -63,7 +65,7 @@ int run(int argc, char** argv) {
   app.fallthrough(false);
 
   const auto settings = all_settings();
-  CommandLine line{.app = app, .settings = settings};
+  CommandLine line{.app = app, .settings = settings, .ignored = std::move(ignored)};
   for (const auto add : all_commands) add(line);
   for (auto* command : app.get_subcommands({})) {
     if (command->get_footer().empty()) command->footer(exit_codes);

@@ -15,7 +15,8 @@ namespace watchdog::monitor {
 struct CommandLine {
   CLI::App& app;
   const std::vector<SettingInfo>& settings;  ///< All that there are.
-  int code = 0;                              ///< The exit code of the command that ran.
+  std::vector<int> ignored;  ///< Signals that the caller ignores, of SIGPIPE and SIGXFSZ.
+  int code = 0;              ///< The exit code of the command that ran.
 };
 
 /// The end of each command's help.

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -38,7 +39,7 @@ constexpr const char* wrap_footer =
     "Usage: watchdog-monitor run [OPTIONS] -- COMMAND [ARGUMENTS]\n"
     "\n"
     "Exit codes:\n"
-    "  n  the command ended with this code\n"
+    "  n  the command ended with this code, or n is 1: its output cannot be written\n"
     "  128+n  signal n ended the command\n"
     "  127  the command does not exist\n"
     "  126  the command cannot be run\n"
@@ -62,10 +63,15 @@ constexpr const char* wrap_footer =
     "\"status\", \"outputLines\", \"outputBytes\", \"cpuMs\", \"holders\": [processes left running "
     "that hold its output]}";
 
-/// Files 0, 1 and 2 are what they seem to be from now on, also where the caller closed them.
-void open_standard_files() {
-  for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
-    if (fcntl(number, F_GETFD) < 0) open("/dev/null", O_RDWR);
+/// Files 0, 1 and 2 are what they seem to be from now on. Returns those that the caller closed.
+std::array<bool, 3> open_standard_files() {
+  std::array<bool, 3> closed{};
+  for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number) {
+    if (fcntl(number, F_GETFD) >= 0) continue;
+    closed[static_cast<std::size_t>(number)] = true;
+    open("/dev/null", O_RDWR);
+  }
+  return closed;
 }
 
 int misused(const std::string& message) {
@@ -100,8 +106,8 @@ Report left_running(const WrapEnd& end) {
 
 }  // namespace
 
-static int wrap(const WrapOptions& options) {
-  open_standard_files();
+static int wrap(const WrapOptions& options, const std::vector<int>& ignored) {
+  const auto closed = open_standard_files();
   ReportedSession session{
       .id = options.session.empty() ? new_ulid(system_clock().wall()) : options.session,
       .spec = {.agent = options.name, .task = options.task, .labels = {{"via", "run"}}}};
@@ -114,7 +120,10 @@ static int wrap(const WrapOptions& options) {
     session.spec.parent = parent;
   if (const auto valid = check(session.spec); !valid) return misused(valid.error().message);
 
-  WrapSpec spec{.words = options.command, .set = {"WATCHDOG_SESSION=" + session.id}};
+  WrapSpec spec{.words = options.command,
+                .set = {"WATCHDOG_SESSION=" + session.id},
+                .closed = closed,
+                .ignored = ignored};
   auto recognition = Recognition::of(options.state_changes, options.json_events);
   if (!recognition) return misused("--state-change-on: " + recognition.error().message);
   spec.recognition = std::move(*recognition);
@@ -148,7 +157,7 @@ static int wrap(const WrapOptions& options) {
   const auto reporting = endpoint ? report_to_server(session, std::move(*endpoint))
                                   : report_to_file(session, database);
   const auto end = (*wrapper)->run(*reporting);
-  if (end.code && !end.error.empty()) warn(end.error);
+  if (!end.error.empty()) warn(end.error);
   if (!end.holders.empty()) reporting->say(left_running(end));
   const auto outcome = end.outcome(reporting->cancelled());
   if (auto kept = reporting->end(outcome); !kept)
@@ -185,7 +194,7 @@ void add_run(CommandLine& line) {
       "Database file to report to (default: $WATCHDOG_DB, else the usual one)");
   add_config(*command, *sources);
   command->callback([&line, options, sources] {
-    line.code = with_settings(*sources, [&] { return wrap(*options); });
+    line.code = with_settings(*sources, [&] { return wrap(*options, line.ignored); });
   });
   command->footer(wrap_footer);
 }

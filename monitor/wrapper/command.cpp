@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <utility>
 
@@ -57,11 +58,13 @@ Command::Command(Command&& other) noexcept
       supervisor_(std::exchange(other.supervisor_, -1)),
       pid_(other.pid_),
       cpu_ms_(other.cpu_ms_),
+      keeps_(other.keeps_),
       early_(std::move(other.early_)) {}
 
 Command::~Command() {
   if (supervisor_ < 0) return;
   order(channel_.get(), Kind::leave);
+  if (keeps_) return;
   while (waitpid(supervisor_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
@@ -87,6 +90,7 @@ std::optional<CommandNews> Command::news() {
     case Kind::exited:
       return CommandNews{CommandNews::Kind::exited, message.number};
     case Kind::begin:
+    case Kind::keep:
     case Kind::leave:
       break;
   }
@@ -103,6 +107,24 @@ void Command::signal(int number) {
 
 void Command::resume() const {
   if (pid_ > 0) kill(-pid_, SIGCONT);
+}
+
+void Command::keep(FileDescriptor from, int to) {
+  SupervisorMessage message{.kind = Kind::keep};
+  iovec part{.iov_base = &message, .iov_len = sizeof message};
+  const std::array<int, 2> files{from.get(), to};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof files)> control{};
+  msghdr envelope{};
+  envelope.msg_iov = &part;
+  envelope.msg_iovlen = 1;
+  envelope.msg_control = control.data();
+  envelope.msg_controllen = control.size();
+  cmsghdr* const header = CMSG_FIRSTHDR(&envelope);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof files);
+  std::memcpy(CMSG_DATA(header), files.data(), sizeof files);
+  keeps_ = sendmsg(channel_.get(), &envelope, MSG_NOSIGNAL) > 0 || keeps_;
 }
 
 std::vector<Descendant> Command::family() const {

@@ -1,3 +1,11 @@
+// A pump has two phases, and what happens decides what it does next. While the command runs, it is
+// passing; then it is draining. A draining pump that has never a quiet second stops as `held` after
+// `drain_max`. It stops between two pieces, so the next reader loses nothing.
+//
+//              bytes      nothing yet          no writer is left   the receiver refuses
+//   passing    pass them  wait                 stop: writers_left  stop: reader_left or failed
+//   draining   pass them  wait a second, then  stop: writers_left  stop: reader_left or failed
+//                         stop: held
 #include "wrapper/pump.h"
 
 #include <fcntl.h>
@@ -7,16 +15,20 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <ctime>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
 namespace watchdog::monitor {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
 
 constexpr std::size_t piece_bytes = 256 * 1'024;
 /// A program that writes blocks of this size writes the next one at once. The pump waits this long
@@ -24,8 +36,8 @@ constexpr std::size_t piece_bytes = 256 * 1'024;
 /// more than copying it. After a shorter piece the pump does not wait: it may be the last one.
 constexpr std::ptrdiff_t block_bytes = 4'096;
 constexpr timespec moment{.tv_sec = 0, .tv_nsec = 50'000};
-/// The capacity of a terminal; that of a pipe is known.
-constexpr int terminal_bytes = 64 * 1'024;
+constexpr milliseconds quiet_time{1'000};
+constexpr milliseconds drain_max{10'000};
 
 }  // namespace
 
@@ -35,14 +47,16 @@ struct Pump::State {
   Tap tap;
   FileDescriptor drain{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   FileDescriptor stopped{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  std::atomic<bool> held{false};
   std::mutex tapping{};
   bool given_up = false;
+  PumpEnd end{};                             ///< Written before `stopped` is readable.
+  std::optional<Clock::time_point> until{};  ///< Draining, at most until then; empty: passing.
 
   void run() {
-    pass_all();
-    if (!hand_over({})) return;
-    from.reset();
+    const auto ended = pass_all();
+    if (!ended || !hand_over({})) return;
+    end = *ended;
+    if (end.kind != PumpEnd::Kind::held) from.reset();
     eventfd_write(stopped.get(), 1);
   }
 
@@ -53,33 +67,39 @@ struct Pump::State {
     return !given_up;
   }
 
-  void pass_all() {
+  /// Nothing: this process is about to end.
+  std::optional<PumpEnd> pass_all() {
     std::vector<char> piece(piece_bytes);
-    bool draining = false;
-    // Writers may go on as fast as this reads; no more than was held when it began is owed.
-    std::ptrdiff_t owed = 0;
-    while (!draining || owed > 0) {
+    while (true) {
       const auto count = read(from.get(), piece.data(), piece.size());
       if (count > 0) {
         const std::string_view bytes(piece.data(), static_cast<std::size_t>(count));
-        if (!hand_over(bytes) || !pass(bytes)) return;
-        if (draining) owed -= count;
-        if (!draining && count >= block_bytes && bytes.size() < piece.size())
+        if (!hand_over(bytes)) return std::nullopt;
+        if (const auto refused = pass(bytes)) return refused;
+        if (until && Clock::now() >= *until) return PumpEnd{PumpEnd::Kind::held};
+        if (!until && count >= block_bytes && bytes.size() < piece.size())
           nanosleep(&moment, nullptr);
         continue;
       }
       if (count < 0 && errno == EINTR) continue;
-      if (count == 0 || errno != EAGAIN) return;  // a terminal that all have left says EIO
-      if (draining) break;
-      std::array<pollfd, 2> fds{pollfd{from.get(), POLLIN, 0}, pollfd{drain.get(), POLLIN, 0}};
-      poll(fds.data(), fds.size(), -1);
-      draining = fds[1].revents != 0;
-      if (draining) owed = std::max(fcntl(from.get(), F_GETPIPE_SZ), terminal_bytes);
+      // A terminal that all have left says EIO.
+      if (count == 0 || errno != EAGAIN) return PumpEnd{PumpEnd::Kind::writers_left};
+      if (!wait_for_bytes()) return PumpEnd{PumpEnd::Kind::held};
     }
-    held = true;
   }
 
-  [[nodiscard]] bool pass(std::string_view bytes) const {
+  /// Returns false if a draining pump has waited long enough.
+  bool wait_for_bytes() {
+    std::array<pollfd, 2> fds{pollfd{from.get(), POLLIN, 0},
+                              pollfd{until ? -1 : drain.get(), POLLIN, 0}};
+    const int count =
+        poll(fds.data(), fds.size(), until ? static_cast<int>(quiet_time.count()) : -1);
+    if (fds[1].revents != 0) until = Clock::now() + drain_max;
+    return count != 0;
+  }
+
+  /// Nothing: all is written.
+  [[nodiscard]] std::optional<PumpEnd> pass(std::string_view bytes) const {
     while (!bytes.empty()) {
       const auto count = write(to, bytes.data(), bytes.size());
       if (count >= 0) {
@@ -87,11 +107,13 @@ struct Pump::State {
       } else if (errno == EAGAIN) {
         pollfd room{to, POLLOUT, 0};
         poll(&room, 1, -1);
+      } else if (errno == EPIPE) {
+        return PumpEnd{PumpEnd::Kind::reader_left};
       } else if (errno != EINTR) {
-        return false;
+        return PumpEnd{PumpEnd::Kind::failed, errno};
       }
     }
-    return true;
+    return std::nullopt;
   }
 };
 
@@ -123,8 +145,12 @@ int Pump::stopped_fd() const {
   return state_->stopped.get();
 }
 
-bool Pump::is_held() const {
-  return state_->held;
+PumpEnd Pump::end() const {
+  return state_->end;
+}
+
+FileDescriptor Pump::extract_source() {
+  return std::move(state_->from);
 }
 
 }  // namespace watchdog::monitor

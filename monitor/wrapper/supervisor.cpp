@@ -1,3 +1,6 @@
+// The supervisor waits for orders, for ends of children, and for output that it keeps. It has one
+// thread and all signals blocked: a signal to the job is for the command. It outlives the wrapper
+// only for the output that the wrapper handed over, which it copies until no writer is left.
 #include "wrapper/supervisor.h"
 
 #include <poll.h>
@@ -8,10 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
+#include <vector>
 
 namespace watchdog::monitor {
 namespace {
@@ -22,14 +28,51 @@ void send_message(int channel, const SupervisorMessage& message) {
   send(channel, &message, sizeof message, MSG_NOSIGNAL);
 }
 
-/// Receives a message; the end of the channel counts as `leave`.
-SupervisorMessage hear(int channel, bool& is_gone) {
+/// Output that is passed on here because the wrapper ends before its writers do.
+struct KeptOutput {
+  int from = -1;
+  int to = -1;
+};
+
+/// Receives a message, and the files that come with it; the end of the channel counts as `leave`.
+SupervisorMessage hear(int channel, bool& is_gone, KeptOutput* kept = nullptr) {
   SupervisorMessage message{.kind = Kind::leave};
+  iovec part{.iov_base = &message, .iov_len = sizeof message};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(KeptOutput))> files{};
+  msghdr envelope{};
+  envelope.msg_iov = &part;
+  envelope.msg_iovlen = 1;
+  envelope.msg_control = files.data();
+  envelope.msg_controllen = files.size();
   ssize_t bytes = 0;
-  do bytes = recv(channel, &message, sizeof message, 0);
+  do bytes = recvmsg(channel, &envelope, MSG_CMSG_CLOEXEC);
   while (bytes < 0 && errno == EINTR);
   is_gone = bytes <= 0;
+  const cmsghdr* const header = CMSG_FIRSTHDR(&envelope);
+  if (kept != nullptr && header != nullptr && header->cmsg_len == CMSG_LEN(sizeof *kept))
+    std::memcpy(kept, CMSG_DATA(header), sizeof *kept);
   return message;
+}
+
+/// Passes on what is there. Returns false if no more can come, or nothing more can be written: then
+/// its writers notice that, as they would without this process.
+bool pass_on(const KeptOutput& output) {
+  static std::array<char, 65'536> piece;
+  auto left = read(output.from, piece.data(), piece.size());
+  if (left <= 0) return left < 0 && errno == EAGAIN;
+  for (const char* at = piece.data(); left > 0;) {
+    const auto count = write(output.to, at, static_cast<std::size_t>(left));
+    if (count >= 0) {
+      at += count;
+      left -= count;
+    } else if (errno == EAGAIN) {
+      pollfd room{output.to, POLLOUT, 0};
+      poll(&room, 1, -1);
+    } else {
+      return false;
+    }
+  }
+  return true;
 }
 
 [[noreturn]] void become(const Launch& launch, int channel) {
@@ -40,13 +83,17 @@ SupervisorMessage hear(int channel, bool& is_gone) {
   // Above those that are about to be given, so that none is overwritten before its turn.
   auto files = launch.files;
   for (auto& file : files) file = dup(file);
-  for (int number = 0; number < 3; ++number) dup2(files[static_cast<std::size_t>(number)], number);
+  for (int number = 0; number < 3; ++number)
+    if (dup2(files[static_cast<std::size_t>(number)], number) < 0) close(number);
   for (const int file : files) close(file);
   for (const auto& name : launch.unset) unsetenv(name.c_str());  // NOLINT(concurrency-mt-unsafe)
   for (const auto& pair : launch.set)
     putenv(const_cast<char*>(pair.c_str()));  // NOLINT(concurrency-mt-unsafe,cppcoreguidelines-*)
-  std::signal(SIGPIPE, SIG_DFL);
-  std::signal(SIGXFSZ, SIG_DFL);
+  // This program ignores them, its caller may not.
+  for (const int number : {SIGPIPE, SIGXFSZ}) {
+    const bool is_ignored = std::ranges::find(launch.ignored, number) != launch.ignored.end();
+    std::signal(number, is_ignored ? SIG_IGN : SIG_DFL);
+  }
   sigprocmask(SIG_SETMASK, &launch.signals, nullptr);
   std::vector<char*> words;
   for (const auto& word : launch.words)
@@ -104,24 +151,50 @@ void lead(const Launch& launch, int channel) {
   sigaddset(&heard, SIGCHLD);
   const int signals = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
   bool runs = command > 0;
-  while (true) {
-    std::array<pollfd, 2> fds{pollfd{channel, POLLIN, 0}, pollfd{signals, POLLIN, 0}};
+  bool has_left = false;  // the wrapper
+  std::vector<KeptOutput> kept;
+  while (!has_left || !kept.empty()) {
+    std::vector<pollfd> fds{{has_left ? -1 : channel, POLLIN, 0}, {signals, POLLIN, 0}};
+    for (const auto& output : kept) {
+      fds.push_back({output.from, POLLIN, 0});
+      fds.push_back({output.to, 0, 0});  // that its reader is gone
+    }
     poll(fds.data(), fds.size(), -1);
+    for (std::size_t at = kept.size(); at-- > 0;) {
+      const bool is_read = fds[3 + 2 * at].revents == 0;
+      if (is_read && (fds[2 + 2 * at].revents == 0 || pass_on(kept[at]))) continue;
+      close(kept[at].from);
+      close(kept[at].to);
+      kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(at));
+    }
     if (fds[1].revents != 0) {
       signalfd_siginfo info{};
       [[maybe_unused]] const auto bytes = read(signals, &info, sizeof info);
       if (!reap(command, channel)) runs = false;
     }
     if (fds[0].revents == 0) continue;
-    if (hear(channel, is_gone).kind != Kind::leave) continue;
+    KeptOutput output;
+    switch (hear(channel, is_gone, &output).kind) {
+      case Kind::keep:
+        if (output.from >= 0) kept.push_back(output);
+        break;
+      case Kind::leave:
+        has_left = true;
+        break;
+      default:
+        break;
+    }
+    if (!has_left) continue;
     if (is_gone) {
       // Killed: it could do neither itself.
       if (launch.caller_terminal >= 0)
         tcsetattr(launch.caller_terminal, TCSANOW, &launch.caller_terminal_settings);
       if (runs) kill(command, SIGHUP);
+      break;
     }
-    _exit(0);
+    close_range(STDIN_FILENO, STDERR_FILENO, 0);  // the caller's; the kept ones are their own
   }
+  _exit(0);
 }
 
 }  // namespace watchdog::monitor

@@ -10,13 +10,22 @@ namespace watchdog::monitor {
 
 /// A message between supervisor and wrapper. A plain value.
 struct SupervisorMessage {
-  enum class Kind : std::uint8_t { begin, leave, begun, failed, stopped, exited };
+  enum class Kind : std::uint8_t {
+    begin,
+    keep,  ///< With two files: passes on what comes out of the first to the second, to its end.
+    leave,
+    begun,
+    failed,
+    stopped,
+    exited
+  };
   Kind kind = Kind::begin;
   int number = 0;  ///< A pid, an errno, a signal, a status.
 };
 
 /// In a forked process with one thread and all signals blocked: waits for `begin`, runs the
-/// command, reports its state, and ends with `leave`. Ends the process.
+/// command, and reports its state. It ends with `leave`, or later with the last output that it
+/// keeps. Ends the process.
 [[noreturn]] void lead(const Launch& launch, int channel);
 
 }  // namespace watchdog::monitor

@@ -11,8 +11,24 @@
 
 namespace watchdog::monitor {
 
+namespace {
+
+/// A line editor turns these off while it reads a line.
+void make_usual(termios& settings) {
+  settings.c_iflag |= ICRNL | IXON | BRKINT;
+  settings.c_oflag |= OPOST | ONLCR;
+  settings.c_lflag |= ICANON | ECHO | ECHOE | ECHOK | ISIG | IEXTEN;
+}
+
+}  // namespace
+
 Terminal::Terminal(int number) : number_(number) {
   tcgetattr(number_, &settings_);
+  if (!is_ours()) make_usual(settings_);
+}
+
+bool Terminal::is_ours() const {
+  return tcgetpgrp(number_) == getpgrp();
 }
 
 winsize Terminal::size() const {
@@ -23,7 +39,7 @@ winsize Terminal::size() const {
 
 bool Terminal::make_raw() {
   if (raw_) return true;
-  if (tcgetpgrp(number_) != getpgrp()) return false;
+  if (!is_ours()) return false;
   // Another job may have changed it meanwhile.
   tcgetattr(number_, &settings_);
   termios raw = settings_;

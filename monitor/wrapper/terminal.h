@@ -21,7 +21,8 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  /// As it was found.
+  /// As it was found. In the background they may be those of the shell's line editor, so then these
+  /// are usual ones.
   [[nodiscard]] const termios& settings() const { return settings_; }
   [[nodiscard]] winsize size() const;
   [[nodiscard]] int number() const { return number_; }
@@ -30,6 +31,8 @@ class Terminal {
   /// terminal; false then.
   bool make_raw();
   [[nodiscard]] bool is_raw() const { return raw_; }
+  /// True if this job has the terminal.
+  [[nodiscard]] bool is_ours() const;
   void restore();
 
  private:

@@ -96,28 +96,54 @@ Result<std::unique_ptr<Wrapper>> Wrapper::prepare(WrapSpec spec) {
 Wrapper::~Wrapper() = default;
 
 Result<void> Wrapper::open_files(Launch& launch) {
-  if (isatty(STDIN_FILENO) == 1) {
-    terminal_.emplace(STDIN_FILENO);
-    auto terminal = PseudoTerminal::open(terminal_->settings(), terminal_->size());
-    if (!terminal) return terminal.error();
-    launch.has_terminal = true;
-    launch.caller_terminal = STDIN_FILENO;
-    launch.caller_terminal_settings = terminal_->settings();
-    // The command's terminal echoes keys, also if its output goes elsewhere.
-    int screen = STDIN_FILENO;
-    for (const int number : {STDERR_FILENO, STDOUT_FILENO})
-      if (isatty(number) == 1) screen = number;
-    inner_ = std::move(terminal->ours);
-    launch.files.fill(fcntl(terminal->theirs.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
-    streams_.push_back({.from = FileDescriptor(fcntl(inner_.get(), F_DUPFD_CLOEXEC, 3)),
-                        .to = screen,
-                        .origin = terminal->name});
-    fcntl(inner_.get(), F_SETFL, O_RDWR | O_NONBLOCK);
-  }
+  launch.ignored = spec_.ignored;
+  const bool reads_terminal = isatty(STDIN_FILENO) == 1;
+  if (reads_terminal && isatty(STDOUT_FILENO) == 1 && isatty(STDERR_FILENO) == 1)
+    return open_terminal(launch);
+  if (spec_.closed[STDIN_FILENO]) launch.files[STDIN_FILENO] = -1;
   for (const int number : {STDOUT_FILENO, STDERR_FILENO}) {
-    if (launch.has_terminal && isatty(number) == 1) continue;
-    if (auto opened = open_pipe(launch, number); !opened) return opened;
+    if (spec_.closed[static_cast<std::size_t>(number)]) {
+      launch.files[static_cast<std::size_t>(number)] = -1;
+      continue;
+    }
+    const bool shows = reads_terminal && isatty(number) == 1;
+    if (auto opened = shows ? open_screen(launch, number) : open_pipe(launch, number); !opened)
+      return opened;
   }
+  return {};
+}
+
+/// A terminal of the command's own.
+Result<void> Wrapper::open_terminal(Launch& launch) {
+  terminal_.emplace(STDIN_FILENO);
+  auto terminal = PseudoTerminal::open(terminal_->settings(), terminal_->size());
+  if (!terminal) return terminal.error();
+  launch.has_terminal = true;
+  launch.caller_terminal = STDIN_FILENO;
+  launch.caller_terminal_settings = terminal_->settings();
+  inner_ = std::move(terminal->ours);
+  launch.files.fill(fcntl(terminal->theirs.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  streams_.push_back({.from = FileDescriptor(fcntl(inner_.get(), F_DUPFD_CLOEXEC, 3)),
+                      .to = STDOUT_FILENO,
+                      .origin = terminal->name});
+  fcntl(inner_.get(), F_SETFL, O_RDWR | O_NONBLOCK);
+  return {};
+}
+
+/// A terminal for one output stream: it looks like the caller's, which the command reads itself. It
+/// changes no byte; the caller's does, as it is set.
+Result<void> Wrapper::open_screen(Launch& launch, int number) {
+  termios settings{};
+  winsize size{};
+  tcgetattr(number, &settings);
+  ioctl(number, TIOCGWINSZ, &size);
+  cfmakeraw(&settings);
+  auto terminal = PseudoTerminal::open(settings, size);
+  if (!terminal) return terminal.error();
+  inner_ = FileDescriptor(fcntl(terminal->ours.get(), F_DUPFD_CLOEXEC, 3));
+  launch.files[static_cast<std::size_t>(number)] =
+      fcntl(terminal->theirs.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  streams_.push_back({.from = std::move(terminal->ours), .to = number, .origin = terminal->name});
   return {};
 }
 
@@ -139,8 +165,8 @@ void Wrapper::block_signals(Launch& launch) {
   sigset_t handled;
   sigemptyset(&handled);
   for (const int number : passed_on) sigaddset(&handled, number);
+  if (inner_) sigaddset(&handled, SIGWINCH);
   if (terminal_) {
-    sigaddset(&handled, SIGWINCH);
     sigaddset(&handled, SIGCONT);
     sigaddset(&handled, SIGTSTP);
   }
@@ -163,9 +189,8 @@ WrapEnd Wrapper::run(Reporting& reporting) {
   if (terminal_) terminal_->make_raw();
   command_->begin();
   while (!over_) turn();
-  drain();
+  if (drain()) account_for_output();
   if (terminal_) terminal_->restore();
-  end_.holders = holders();
   beat();
   pumps_.clear();
   end_.lines = tally_.lines;
@@ -178,6 +203,8 @@ WrapEnd Wrapper::run(Reporting& reporting) {
 int Wrapper::poll_timeout() const {
   auto until = beat_at_;
   if (kill_at_) until = std::min(until, *kill_at_);
+  // The remaining processes may end before the next rung.
+  if (kill_at_ && (end_.code || end_.signal)) until = std::min(until, now() + sample_every);
   // Shells do not notify a running job that it has the terminal now.
   if (terminal_ && !terminal_->is_raw()) until = std::min(until, now() + terminal_look_every);
   return static_cast<int>(std::clamp<std::int64_t>((until - now()).count(), 0, INT_MAX));
@@ -186,6 +213,7 @@ int Wrapper::poll_timeout() const {
 void Wrapper::turn() {
   if (now() >= beat_at_) beat();
   if (kill_at_ && now() >= *kill_at_) climb();
+  if (kill_at_ && (end_.code || end_.signal) && command_->family().empty()) over_ = true;
   if (over_) return;
   if (terminal_) terminal_->make_raw();
   const bool reads = terminal_ && terminal_->is_raw() && !keys_end_ && keys_.empty();
@@ -214,8 +242,14 @@ void Wrapper::handle_signal() {
 
 /// The terminal may have come back, or have another size.
 void Wrapper::claim_terminal() {
+  winsize size{};
+  if (!terminal_) {
+    ioctl(STDIN_FILENO, TIOCGWINSZ, &size);
+    ioctl(inner_.get(), TIOCSWINSZ, &size);
+    return command_->signal(SIGWINCH);  // it may have looked before
+  }
   terminal_->make_raw();
-  const auto size = terminal_->size();
+  size = terminal_->size();
   ioctl(inner_.get(), TIOCSWINSZ, &size);
 }
 
@@ -301,9 +335,9 @@ void Wrapper::beat() {
                     {"cpu_ms", static_cast<double>(command_->cpu_ms())}});
 }
 
-/// Passes on all output of the command, however slow the reader is, unless this process is ended
-/// meanwhile.
-void Wrapper::drain() {
+/// Passes on all output of the command, however slow the reader is. Returns false if this process
+/// is ended meanwhile.
+bool Wrapper::drain() {
   for (auto& pump : pumps_) pump->drain();
   for (auto& pump : pumps_) {
     std::array<pollfd, 2> fds{{{pump->stopped_fd(), POLLIN, 0}, {signals_.get(), POLLIN, 0}}};
@@ -313,18 +347,38 @@ void Wrapper::drain() {
       const auto number = static_cast<int>(info.ssi_signo);
       if (number == SIGHUP || number == SIGINT || number == SIGTERM || number == SIGQUIT) {
         for (auto& one : pumps_) one->give_up();
-        return;
+        return false;
       }
     }
   }
+  return true;
 }
 
-std::vector<std::string> Wrapper::holders() const {
-  std::vector<std::string> origins;
+/// Names what still holds the output, and leaves it to the supervisor. A write error ends the run
+/// as it would have ended the command: not with code 0, and not as if a reader had left.
+void Wrapper::account_for_output() {
+  std::vector<std::string> held;
+  for (std::size_t at = 0; at < pumps_.size(); ++at) {
+    const auto end = pumps_[at]->end();
+    if (end.kind == PumpEnd::Kind::held) held.push_back(streams_[at].origin);
+    if (end.kind != PumpEnd::Kind::failed) continue;
+    const bool is_silent = end_.code == 0 || end_.signal == SIGPIPE;
+    if (is_silent) end_.code = 1;
+    if (is_silent) end_.signal.reset();
+    if (end_.error.empty())
+      end_.error = std::string("the command's standard ") +
+                   (streams_[at].to == STDERR_FILENO ? "error" : "output") +
+                   " cannot be written: " + reason(end.number);
+  }
+  if (held.empty()) return;
+  end_.holders = holders_of(held);
   for (std::size_t at = 0; at < pumps_.size(); ++at)
-    if (pumps_[at]->is_held()) origins.push_back(streams_[at].origin);
+    if (pumps_[at]->end().kind == PumpEnd::Kind::held)
+      command_->keep(pumps_[at]->extract_source(), streams_[at].to);
+}
+
+std::vector<std::string> Wrapper::holders_of(const std::vector<std::string>& origins) const {
   std::vector<std::string> found;
-  if (origins.empty()) return found;
   for (const auto& one : command_->family())
     if (has_open(one.pid, origins)) found.push_back(shown(one));
   return found;

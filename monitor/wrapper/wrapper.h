@@ -2,6 +2,7 @@
 /// Runs a command transparently, and reports what it does.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -24,6 +25,8 @@ struct WrapSpec {
   std::vector<std::string> words;  ///< The program and its arguments.
   std::vector<std::string> set;    ///< NAME=VALUE of its environment,
   std::vector<std::string> unset;  ///< NAME, not in it.
+  std::array<bool, 3> closed{};    ///< Files that the caller closed; the command gets none, either.
+  std::vector<int> ignored;        ///< Signals that the caller ignores, of SIGPIPE and SIGXFSZ.
   Recognition recognition;
   KillLadder ladder{};  ///< After a cancel of the session.
   Millis beat_every{2'000};
@@ -46,8 +49,9 @@ struct WrapEnd {
   [[nodiscard]] Outcome outcome(const std::optional<CancelRequest>& cancel) const;
 };
 
-/// One run. The command has the caller's standard input, or, where that is a terminal, one of its
-/// own that behaves like it; its output passes through. Signals to this process are passed on.
+/// One run. The command has the caller's standard input; its output passes through. If all three
+/// files are a terminal, it gets one of its own that behaves like it. If only some are, others of
+/// the job may use the terminal, so it stays as it is. Signals to this process are passed on.
 /// There is no limit of time. Use from one thread at a time.
 class Wrapper {
  public:
@@ -70,6 +74,8 @@ class Wrapper {
 
   explicit Wrapper(WrapSpec spec) : spec_(std::move(spec)) {}
   Result<void> open_files(Launch& launch);
+  Result<void> open_terminal(Launch& launch);
+  Result<void> open_screen(Launch& launch, int number);
   Result<void> open_pipe(Launch& launch, int number);
   void block_signals(Launch& launch);
 
@@ -83,14 +89,15 @@ class Wrapper {
   void cancel();
   void climb();
   void beat();
-  void drain();
-  [[nodiscard]] std::vector<std::string> holders() const;
+  [[nodiscard]] bool drain();
+  void account_for_output();
+  [[nodiscard]] std::vector<std::string> holders_of(const std::vector<std::string>& origins) const;
   [[nodiscard]] int poll_timeout() const;
 
   WrapSpec spec_;
   std::optional<Command> command_;
   std::optional<Terminal> terminal_;
-  FileDescriptor inner_;  ///< Our end of the command's terminal.
+  FileDescriptor inner_;  ///< Our end of the command's terminal, or of one that only shows output.
   FileDescriptor signals_;
   FileDescriptor cancel_;
   std::vector<Stream> streams_;

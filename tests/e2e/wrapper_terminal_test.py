@@ -186,11 +186,58 @@ class InShell(AtTerminal):
         self.type("word\r")
         self.sees("got word\r\n")
 
+    def test_fg_brings_a_job_lines_and_an_end_of_input(self):
+        # While it begins, the shell's line editor has the terminal.
+        self.sit(["bash", "--norc", "-i"])
+        self.type("PS1='$((1+1))> '\r")
+        self.sees("2> ")
+        self.wrapped("sh -c 'echo rea''dy; cat; echo ov''er' &")
+        self.sees("ready")
+        self.type("fg\r")
+        self.until("it has the terminal", self.is_raw)
+        self.until("the job has it", lambda: os.tcgetpgrp(self.seat) != self.pid)
+        self.type("two\r")
+        self.sees("two\r\ntwo\r\n")
+        self.type("\x04")
+        self.sees("over\r\n")
+
+    def test_lines_of_a_pipeline_begin_at_the_left(self):
+        for more in ("| cat", "2>&1 | cat", "2> >(cat)", "| cat; echo end"):
+            self.wrapped(f"sh -c 'seq 3; exec seq 4 6 >&2' {more}")
+            for right in (b"1\r\n2\r\n3\r\n", b"4\r\n5\r\n6\r\n"):
+                got = self.sees(right[-3:].decode())
+                self.assertTrue(got.endswith(right), (more, got))
+            self.type("echo ma''rk\r")
+            self.sees("mark\r\n")
+
+    def test_a_reader_of_the_terminal_in_a_pipeline_gets_all_keys(self):
+        reader = "while read line; do echo got $line; done </dev/tty"
+        self.type(f"{PROGRAM} run --session s -- sh -c 'echo rea''dy >&2; exec sleep 1000' | sh -c '{reader}'\r")
+        self.sees("ready\r\n")
+        for number in range(20):
+            self.type(f"word{number}\r")
+            self.sees(f"got word{number}\r\n")
+        self.assertFalse(self.is_raw())
+        self.type("\x03")
+        self.sees("2> ")
+
+    def test_a_command_in_a_pipeline_reads_the_terminal_itself(self):
+        self.wrapped("bash -c 'test -t 0 && test -t 2 && echo rea''dy >&2; read -p \"na\"me: a; echo got $a; stty size <&2' | cat")
+        self.sees("ready\r\n")
+        self.sees("name:")
+        self.resize(33, 77)
+        self.type("word\r")
+        self.sees("got word\r\n33 77\r\n")
+        self.sees("2> ")
+
     def test_an_interrupt_in_a_pipeline(self):
-        self.wrapped("bash -c 'echo rea''dy >&2; exec sleep 1000' | cat; echo codes ${PIPESTATUS[*]}")
+        self.wrapped("bash -c 'echo rea''dy >&2; exec sleep 1000' | cat")
         self.sees("ready\r\n")
         self.type("\x03")
-        self.sees("codes 130 ")
+        self.sees("2> ")
+        # The terminal sends it to the whole job.
+        self.type("echo codes ${PIPESTATUS[*]}\r")
+        self.sees("codes 130 130\r\n")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import resource
+import shlex
 import signal
 import socket
 import subprocess
@@ -157,13 +158,102 @@ class Output(Wrapped):
         # Each is waited for until it is what it will be.
         script = ("sleep 1000 & one=$!; sleep 1000 >/dev/null 2>&1 & two=$!; "
                   "for pid in $one $two; do until grep -q sleep /proc/$pid/comm; do :; done; echo $pid; done")
-        code, output, told = self.run_to_end("sh", "-c", script)
-        holder, quiet = map(int, output.split())
+        process = self.start("sh", "-c", script, options=["--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(process.wait(PATIENCE_S), 0)
+        holder, quiet = (int(process.stdout.readline()) for _ in range(2))
+        told = json.loads(process.stderr.readline())
         for pid in (holder, quiet):
             os.kill(pid, signal.SIGKILL)  # it lived on
-        self.assertEqual((code, told["holders"]), (0, [f"sleep ({holder})"]))
+        self.assertEqual((process.stdout.read(), process.stderr.read()), (b"", b""), "its reader ends with it")
+        self.assertEqual(told["holders"], [f"sleep ({holder})"])
         self.assertIn(f"sleep ({holder})", self.events("message")[-1]["text"])
         self.assertEqual(self.outcome()[0], "completed")
+
+    def logged(self, name, filter, lines=300):
+        """A script that logs by a filter, as many do, and says last why it failed."""
+        script = f"exec > >({filter}) 2>&1\nseq {lines}\necho FAILED: test_x\nexit 3\n"
+        (self.folder / name).write_text(script)
+        return "".join(f"{line}\n" for line in range(1, lines + 1)) + "FAILED: test_x\n"
+
+    def test_no_line_is_lost_behind_a_filter(self):
+        log = self.folder / "log"
+        right = self.logged("script", "tee -a log")
+        for run in range(1_000 if os.environ.get("WATCHDOG_FULL") else 40):
+            log.unlink(missing_ok=True)
+            process = self.start("bash", "script", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            output = process.communicate(timeout=PATIENCE_S)[0].decode()
+            self.assertEqual((process.returncode, output, log.read_text()), (3, right, right), run)
+
+    def test_no_line_is_lost_behind_a_slow_filter(self):
+        for name, filter in (("stamps", "while read line; do echo $line; sleep 0.005; done"), ("sleeps", "sleep 2; tee log"),
+                             ("sleeps in between", "read line; echo $line; sleep 2; cat")):
+            with self.subTest(name):
+                right = self.logged("script", filter, 100)
+                code, output, told = self.run_to_end("bash", "script")
+                self.assertEqual((code, output.decode()), (3, right))
+                if name == "stamps":
+                    self.assertEqual(told["outputBytes"], len(right))
+
+    def test_the_output_of_a_process_that_goes_on_is_passed_on_to_its_end(self):
+        os.mkfifo(self.folder / "go")
+        process = self.start("bash", "-c", "echo early; { read x <go; seq 100000; echo late >&2; echo over; } | tee log &",
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(process.wait(PATIENCE_S), 0)
+        self.assertEqual(self.outcome()[0], "completed")
+        (self.folder / "go").write_text("now\n")
+        output, errors = process.communicate(timeout=PATIENCE_S)
+        right = "".join(f"{line}\n" for line in range(1, 100_001)) + "over\n"
+        self.assertEqual((output.decode(), errors), ("early\n" + right, b"late\n"))
+        self.assertEqual((self.folder / "log").read_text(), right)
+
+    def test_a_process_that_goes_on_learns_that_nobody_reads_any_more(self):
+        os.mkfifo(self.folder / "go")
+        process = self.start("bash", "-c", "{ read x <go; exec yes; } & echo $!", stdout=subprocess.PIPE)
+        writer = int(process.stdout.readline())
+        process.wait(PATIENCE_S)
+        process.stdout.close()
+        (self.folder / "go").write_text("now\n")
+        self.until("it has ended", lambda: not pathlib.Path(f"/proc/{writer}").exists())
+
+    def test_a_process_that_never_is_quiet_does_not_keep_its_caller(self):
+        with open("/dev/null", "wb") as nowhere:
+            process = self.start("sh", "-c", "yes & echo $! >pid", stdout=nowhere)
+            self.assertEqual(process.wait(PATIENCE_S), 0)
+        os.kill(int((self.folder / "pid").read_text()), signal.SIGKILL)
+
+    def test_output_that_cannot_be_written_is_an_error(self):
+        for lines in (1, 100_000):
+            for stream, words in (("stdout", "output"), ("stderr", "error")):
+                with self.subTest(lines=lines, stream=stream), open("/dev/full", "wb") as full:
+                    other = {"stdout": "stderr", "stderr": "stdout"}[stream]
+                    session = f"{stream}{lines}"
+                    script = f"exec seq {lines}" + (" >&2" if stream == "stderr" else "")
+                    process = self.start("sh", "-c", script, session=session, **{stream: full, other: subprocess.PIPE})
+                    text = process.communicate(timeout=PATIENCE_S)[0 if other == "stdout" else 1].decode()
+                    self.assertEqual(process.returncode, 1)
+                    said = f"the command's standard {words} cannot be written: No space left on device"
+                    if other == "stderr":
+                        self.assertIn(said, text)
+                    self.assertEqual(self.outcome(session), ("failed", "process_exited", said))
+
+    def test_files_that_the_caller_closed_are_closed(self):
+        show = "for file in 0 1 2; do test -e /proc/self/fd/$file && printf $file >&5; done"
+        for closed, right in (("<&-", "12"), (">&-", "02"), ("2>&-", "01"), ("<&- >&- 2>&-", "")):
+            words = " ".join(map(shlex.quote, self.words("sh", "-c", show)))
+            with self.subTest(closed):
+                (self.folder / "open").write_text("")
+                subprocess.run(["sh", "-c", f"exec 5>open; {words} {closed}"], cwd=self.folder, env=environment(), timeout=PATIENCE_S)
+                self.assertEqual((self.folder / "open").read_text(), right)
+        words = " ".join(map(shlex.quote, self.words("sh", "-c", "echo word")))
+        self.assertNotEqual(subprocess.run(["sh", "-c", f"{words} >&- 2>&-"], env=environment(), timeout=PATIENCE_S).returncode, 0)
+
+    def test_signals_that_the_caller_ignores_stay_ignored(self):
+        numbers = {signal.SIGPIPE, signal.SIGXFSZ}
+        mask = sum(1 << (number - 1) for number in numbers)
+        for ignores in (False, True):
+            set_up = lambda how=signal.SIG_IGN if ignores else signal.SIG_DFL: [signal.signal(number, how) for number in numbers]
+            _, output, _ = self.run_to_end("grep", "SigIgn", "/proc/self/status", restore_signals=False, preexec_fn=set_up)
+            self.assertEqual(int(output.split()[1], 16) & mask, mask if ignores else 0, ignores)
 
     def test_lines_may_be_events(self):
         lines = ['{"kind":"state_change","type":"plan","data":{"steps":2}}', '{"kind":"tool_call","name":"ls","call_id":"1"}',
