@@ -41,6 +41,7 @@ struct ReplayOptions {
   int first_calls = 0;             ///< 0: all.
   std::string format;              ///< Empty: the content decides.
   ReplayLimits limits;
+  PolicyPatch policy;  ///< Of the settings.
   bool json = false;
   bool opens = false;  ///< Show the sessions as pages afterwards.
 };
@@ -103,7 +104,9 @@ class Player {
       if (store_.reader().session(recording->session)) return known_already(recording->session);
       (void)track(recording->session);
     }
-    if (auto fed = feed(*recording->reader); !fed) {
+    const auto fed = feed(*recording->reader);
+    const auto& unread = recording->reader->unread();
+    if (!fed) {
       if (order_.empty() || is_own()) return fed.error();
       trouble = fed.error();
       if (auto flushed = flush(); !flushed) return flushed.error();
@@ -112,9 +115,12 @@ class Player {
       return Error{ErrorCode::malformed, trace_ + ": no session was found in it; it was read as " +
                                              std::string(name_of(format_))};
     }
+    if (unread.count > 0 && !trouble) trouble = about(unread);
     std::vector<ReplaySummary> summaries;
     for (auto* one : order_) {
       if (auto judged = conclude(*one); !judged) return judged.error();
+      one->summary.unread = unread.count;
+      one->summary.is_partial = trouble.has_value();
       summaries.push_back(std::move(one->summary));
     }
     return summaries;
@@ -144,6 +150,19 @@ class Player {
 
   [[nodiscard]] Error known_already(const std::string& session) const {
     return {ErrorCode::conflict, trace_ + ": session " + session + " is in the database already"};
+  }
+
+  /// The first lines that could not be read, and how many more there are.
+  static Error about(const UnreadLines& unread) {
+    constexpr std::size_t named_max = 3;
+    Error error{ErrorCode::malformed, ""};
+    const auto named = std::min(unread.first.size(), named_max);
+    for (std::size_t at = 0; at < named; ++at)
+      error.message += (at == 0 ? "" : "; ") + unread.first[at].message;
+    const auto more = unread.count - static_cast<std::int64_t>(named);
+    if (more > 0) error.message += "; and " + std::to_string(more) + " more lines";
+    error.message += ". The rest of the file was read";
+    return error;
   }
 
   Track& track(const std::string& session) {
@@ -328,13 +347,18 @@ class Player {
     return {};
   }
 
-  /// The place of each event among the session's.
+  /// For each event of the session the place of the newest recorded one up to it. The monitor adds
+  /// events of its own, for example when a child ends.
   Result<std::unordered_map<Seq, std::size_t>> places_of(SessionKey session) {
     std::unordered_map<Seq, std::size_t> places;
+    std::size_t recorded = 0;
     for (std::optional<Seq> after = 0; after;) {
       const auto page = EventReader(store_.reader()).page(session, *after, 1'000);
       if (!page) return page.error();
-      for (const auto& event : page->events) places.emplace(event.seq, places.size());
+      for (const auto& event : page->events) {
+        if (event.origin != ReportOrigin::monitor) ++recorded;
+        places.emplace(event.seq, recorded == 0 ? 0 : recorded - 1);
+      }
       after = page->next;
     }
     return places;
@@ -357,8 +381,9 @@ class Player {
 static int replay_files(const ReplayOptions& options, std::vector<std::string>& sessions) {
   const auto& limits = options.limits;
   TraceClock clock;
-  auto store = Store::open(
-      {.database = options.database.empty() ? ":memory:" : options.database, .clock = &clock});
+  auto store = Store::open({.database = options.database.empty() ? ":memory:" : options.database,
+                            .clock = &clock,
+                            .policy = options.policy});
   if (!store) return complain(store.error());
   Player player(options, std::move(*store), clock);
   if (auto begun = player.begin(); !begun) return complain(begun.error());
@@ -387,7 +412,8 @@ static int replay_files(const ReplayOptions& options, std::vector<std::string>& 
       }
       table.add({std::to_string(summary.calls), summary.outcome.empty() ? "–" : summary.outcome,
                  coloured(std::string(name_of(summary.health))), shown(summary.suspect),
-                 shown(summary.stuck), terminal_line(summary.trace)});
+                 shown(summary.stuck),
+                 terminal_line(summary.trace) + (summary.is_partial ? " (partial)" : "")});
       const bool is_detailed = options.traces.size() == 1 || limits.seconds > 0 || limits.steps > 0;
       if (is_detailed) detailed.push_back(std::move(summary));
     }
@@ -409,7 +435,7 @@ static int replay(ReplayOptions options) {
   std::vector<std::string> sessions;
   const int code = replay_files(options, sessions);
   if (!options.opens || sessions.empty()) return code;
-  return std::max(code, show_replayed(options.database, sessions));
+  return std::max(code, show_replayed(options.database, sessions, options.policy));
 }
 
 void add_replay(CommandLine& line) {
@@ -445,7 +471,9 @@ void add_replay(CommandLine& line) {
   command->add_flag("--json", options->json, "Print one JSON object per line");
   add_config(*command, *sources);
   command->callback([&line, options, sources] {
-    line.code = with_settings(*sources, [&] { return replay(*options); });
+    const auto settings = configured(*sources);
+    if (settings) options->policy = settings->policy;
+    line.code = settings ? replay(*options) : settings.error();
   });
   command->footer(
       "With --db FILE, `serve --db FILE` shows each replayed run as a session. --open does it at "

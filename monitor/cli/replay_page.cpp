@@ -39,8 +39,10 @@ pid_t open_in_browser(std::string url) {
 
 }  // namespace
 
-int show_replayed(const std::filesystem::path& database, const std::vector<std::string>& sessions) {
+int show_replayed(const std::filesystem::path& database, const std::vector<std::string>& sessions,
+                  const PolicyPatch& policy) {
   Settings settings;
+  settings.policy = policy;
   settings.monitor.db = database;
   settings.monitor.port = 0;
   settings.monitor.retention_days = kept_days;

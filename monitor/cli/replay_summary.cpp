@@ -47,6 +47,7 @@ std::string json_of(const ReplaySummary& summary, const ReplayLimits& limits) {
   JsonWriter out;
   out.open_object().field("trace", summary.trace).field("session", summary.session);
   out.field("format", summary.format);
+  out.field("partial", summary.is_partial).field("unreadableLines", summary.unread);
   out.field("events", summary.events).field("calls", summary.calls).field("steps", summary.steps);
   out.key("outcome");
   summary.outcome.empty() ? out.value(nullptr) : out.value(summary.outcome);
@@ -69,7 +70,8 @@ std::string json_of(const ReplaySummary& summary, const ReplayLimits& limits) {
 
 void print_details(const ReplaySummary& summary, const ReplayLimits& limits) {
   constexpr std::size_t shown_max = 20;
-  print_line("\n" + terminal_line(summary.session) + " (" + summary.format + ")");
+  print_line("\n" + terminal_line(summary.session) + " (" + summary.format +
+             (summary.is_partial ? ", partial" : "") + ")");
   std::size_t shown = 0;
   for (const auto& one : summary.conclusions) {
     if (++shown > shown_max) {

@@ -57,6 +57,8 @@ struct ReplaySummary {
   std::vector<ReplayConclusion> conclusions;
   std::optional<ReplayLimitEffect> by_seconds;
   std::optional<ReplayLimitEffect> by_steps;
+  std::int64_t unread = 0;  ///< Lines of the file that could not be read.
+  bool is_partial = false;  ///< Something of the file was not read.
 };
 
 /// Returns one JSON object.

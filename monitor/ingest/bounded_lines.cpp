@@ -37,6 +37,12 @@ Result<bool> BoundedLines::next(std::string& line, std::size_t bytes_max) {
       if (!is_whole) stream_.clear();
       bytes_ += static_cast<std::int64_t>(count);
       if (line.size() + kept > bytes_max) {
+        while (!is_whole) {  // the rest of it, so that the next line can be read
+          stream_.getline(part.data(), part.size());
+          bytes_ += static_cast<std::int64_t>(stream_.gcount());
+          is_whole = !stream_.fail() || stream_.eof() || stream_.gcount() == 0;
+          if (!is_whole && !stream_.bad()) stream_.clear();
+        }
         ++number_;
         return at_line({ErrorCode::exhausted,
                         "the line has more than " + std::to_string(bytes_max) + " bytes"});
@@ -44,6 +50,8 @@ Result<bool> BoundedLines::next(std::string& line, std::size_t bytes_max) {
       line.append(part.data(), kept);
     }
     if (line.empty() && stream_.eof()) return false;
+    // A reader may ignore it (RFC 8259, section 8.1).
+    if (number_ == 0 && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
     ++number_;
     if (line.find_first_not_of(" \t\r") != std::string::npos) return true;
     if (stream_.eof()) return false;

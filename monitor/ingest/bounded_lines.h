@@ -6,10 +6,14 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include "watchdog/result.h"
 
 namespace watchdog::monitor {
+
+/// Some programs begin a file in UTF-8 with it.
+inline constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 /// The lines of a file. Use from one thread at a time.
 class BoundedLines {
@@ -18,8 +22,8 @@ class BoundedLines {
   [[nodiscard]] static Result<BoundedLines> open(const std::filesystem::path& file);
 
   /// Sets `line` to the next line that is not blank, without its end. Returns false at the end of
-  /// the file. Errors: `exhausted`: it has more than `bytes_max` bytes; `unavailable`: the file
-  /// cannot be read.
+  /// the file. Errors: `exhausted`: it has more than `bytes_max` bytes, and is passed over;
+  /// `unavailable`: the file cannot be read.
   [[nodiscard]] Result<bool> next(std::string& line, std::size_t bytes_max);
 
   /// The number of the latest line, counted from 1; 0: none was read.

@@ -400,8 +400,9 @@ std::vector<Report> reports_of(Meaning meaning, const std::string& name, const M
   return {make(ReportKind::message, "hook", name)};
 }
 
-/// Returns what distinguishes this event from the next one of its name; empty: nothing.
-std::string identity_of(Meaning meaning, const Members& members) {
+/// Returns what distinguishes this event from the next one of its name; empty: nothing. Ids of
+/// turns and subagents come again with later events: the Joiner tells these apart.
+std::string identity_of(Meaning meaning, const Members& members, std::string_view body) {
   switch (meaning) {
     case Meaning::call:
     case Meaning::result:
@@ -419,7 +420,9 @@ std::string identity_of(Meaning meaning, const Members& members) {
     default:
       break;
   }
-  return members.text({"timestamp"});
+  // Several events may have the same moment.
+  auto moment = members.text({"timestamp"});
+  return moment.empty() ? moment : moment + ":" + std::to_string(digest_of(body));
 }
 
 void identify(std::vector<Report>& reports, const std::string& name, const std::string& identity) {
@@ -429,14 +432,6 @@ void identify(std::vector<Report>& reports, const std::string& name, const std::
     if (id.size() <= id_bytes_max && reports[at].event_id.empty())
       reports[at].event_id = std::move(id);
   }
-}
-
-/// The id with what no id may have replaced.
-std::string session_id_of(std::string text) {
-  for (auto& letter : text)
-    if (!is_session_id(std::string_view(&letter, 1))) letter = '-';
-  text.resize(std::min(text.size(), session_id_bytes_max));
-  return text;
 }
 
 Error missing(const char* field, const char* question) {
@@ -471,7 +466,7 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
     if (const auto* info = members.find({"info"});
         own.empty() && info != nullptr && info->is_object())
       own = Members(*info).text({"id"});
-    event.session = session_id_of(std::move(own));
+    event.session = as_session_id(std::move(own));
   }
   if (event.session.empty() && meaning == Meaning::nothing) return event;  // of the whole program
   if (event.session.empty()) return missing("session_id", "whose event is it?");
@@ -481,14 +476,14 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
     if (auto own = members.word({"agent"}, label_bytes_max); !own.empty())
       event.spec.agent = std::move(own);
   if (const auto* info = members.find({"info"}); info != nullptr && info->is_object()) {
-    auto parent = session_id_of(Members(*info).text({"parentID"}));  // an opencode subagent's
+    auto parent = as_session_id(Members(*info).text({"parentID"}));  // an opencode subagent's
     if (session.empty() && parent != event.session) event.spec.parent = std::move(parent);
   }
   event.spec.labels["via"] = name == "agent-turn-complete" ? "notify" : "hooks";
   const auto subagent = members.text({"agent_id", "subagent_id"});
   if (!subagent.empty()) {
     event.spec.parent = event.session;
-    event.session = session_id_of(event.session + ":" + subagent);
+    event.session = as_session_id(event.session + ":" + subagent);
     if (auto type = members.word({"agent_type", "subagent_type"}, word_bytes_max); !type.empty())
       event.spec.agent = std::move(type);
   }
@@ -509,7 +504,7 @@ Result<HookEvent> hook_event(HookAgent agent, std::string_view body, const std::
                         (meaning == Meaning::begin || meaning == Meaning::finish);
   event.reports =
       reports_of(nameless_subagent || not_ours ? Meaning::other : meaning, name, members, now);
-  identify(event.reports, name, identity_of(meaning, members));
+  identify(event.reports, name, identity_of(meaning, members, body));
   if (meaning == Meaning::wait && members.find({"tool_input"}) != nullptr &&
       event.reports.front().call_id.empty())
     event.asks_for = call_report(Meaning::call, members);

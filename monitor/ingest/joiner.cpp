@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <iterator>
 #include <string_view>
 
@@ -78,6 +79,49 @@ bool is_prompt(const Report& report) {
          (report.kind == ReportKind::state_change && report.name == "input");
 }
 
+bool is_begin(const Report& report) {
+  return report.kind == ReportKind::start && report.name.empty();
+}
+
+/// Returns whether hooks name such a report by its turn or subagent, not by itself.
+bool may_come_again(const Report& report) {
+  return is_begin(report) || is_prompt(report) || report.kind == ReportKind::end ||
+         report.kind == ReportKind::idle || report.kind == ReportKind::message;
+}
+
+/// Event ids of another time have this before its number.
+constexpr char again = '~';
+
+std::string_view first_id(std::string_view event_id) {
+  const auto mark = event_id.rfind(again);
+  const auto digits = mark == event_id.npos ? "" : event_id.substr(mark + 1);
+  const bool is_number =
+      !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+  return is_number ? event_id.substr(0, mark) : event_id;
+}
+
+/// All reports of one hook have the same id, with a number after the first one's.
+std::string_view id_of_event(std::string_view event_id) {
+  event_id = first_id(event_id);
+  const auto colon = event_id.rfind(':');
+  const auto digits = colon == event_id.npos ? "" : event_id.substr(colon + 1);
+  return digits.size() == 1 && digits[0] >= '1' && digits[0] <= '9' ? event_id.substr(0, colon)
+                                                                    : event_id;
+}
+
+/// Returns how many times the thing had happened, of which this is an event id.
+int number_in(std::string_view event_id) {
+  const auto first = first_id(event_id);
+  int number = 1;
+  if (first.size() < event_id.size())
+    std::from_chars(event_id.data() + first.size() + 1, event_id.data() + event_id.size(), number);
+  return number;
+}
+
+std::string with_number(std::string_view event_id, int times) {
+  return std::string(first_id(event_id)) + again + std::to_string(times);
+}
+
 }  // namespace
 
 void Joiner::join(Batch& batch) {
@@ -90,24 +134,54 @@ void Joiner::join(Batch& batch) {
   join_use(joined, batch, by);
   const bool alone = std::popcount(joined.by) == 1;
   if (alone && (source == ReportOrigin::agent || source == ReportOrigin::proxy)) return;
+  const bool is_hook = source == ReportOrigin::hooks;
   for (auto& report : batch.reports) {
     const auto own = report.event_id.empty() ? 0 : digest_of(report.event_id);
     const auto known =
         std::ranges::find(joined.renamed, own, &std::pair<std::uint64_t, std::string>::first);
-    if (own != 0 && known != joined.renamed.end()) {
+    if (is_hook || source == ReportOrigin::transcript) name_time(joined, report, is_hook);
+    if (!is_hook && own != 0 && known != joined.renamed.end()) {
       report.event_id = known->second;
       continue;
     }
     join_one(joined, report, by);
-    if (own != 0 && digest_of(report.event_id) != own) {
+    if (!is_hook && own != 0 && digest_of(report.event_id) != own) {
       if (joined.renamed.size() == renamed_max) joined.renamed.pop_front();
       joined.renamed.emplace_back(own, report.event_id);
     }
+    note(joined, report, is_hook ? own : 0);
     // Reports of the same moment come before anything else begins.
-    const bool begins = report.kind == ReportKind::start && report.name.empty();
-    if (begins || report.kind == ReportKind::tool_call || is_prompt(report))
-      joined.idle = joined.compaction = {};
+    if (is_begin(report) || report.kind == ReportKind::tool_call || is_prompt(report))
+      joined.idle = joined.compaction = joined.over = {};
   }
+}
+
+/// Gives a report the id of its event. A report that comes again at once is the same event. After
+/// anything else it is a new one, if its source sends each event once: `may_be_new`.
+void Joiner::name_time(SessionReports& joined, Report& report, bool may_be_new) {
+  if (report.event_id.empty() || !may_come_again(report)) return;
+  const auto named = std::ranges::find(joined.named, digest_of(report.event_id), &Named::id);
+  if (named == joined.named.end()) return;
+  if (may_be_new && named->news != joined.news)
+    named->event_id = with_number(report.event_id, ++named->times);
+  report.event_id = named->event_id;
+}
+
+/// Remembers a report. `own`: the digest of the id by which hooks named it, or 0.
+void Joiner::note(SessionReports& joined, const Report& report, std::uint64_t own) {
+  if (report.kind == ReportKind::heartbeat || report.kind == ReportKind::budget) return;
+  if (report.kind == ReportKind::start && !is_begin(report)) return;
+  const auto event = report.event_id.empty() ? 0 : digest_of(id_of_event(report.event_id));
+  if (event == 0 || event != joined.newest) ++joined.news;
+  joined.newest = event;
+  if (own == 0 || !may_come_again(report)) return;
+  auto named = std::ranges::find(joined.named, own, &Named::id);
+  if (named == joined.named.end()) {
+    if (joined.named.size() == named_max) joined.named.pop_front();
+    named = joined.named.insert(named, {.id = own});
+  }
+  named->news = joined.news;
+  named->event_id = report.event_id;
 }
 
 Joiner::Earlier Joiner::earlier_in(Store& store) {
@@ -125,11 +199,18 @@ void Joiner::recall(SessionReports& joined, const Event& event) {
   if (report.event_id.empty()) return;
   const Reported reported{.by = sources_of(report.event_id), .event_id = report.event_id};
   joined.by |= reported.by;
+  const auto first = first_id(report.event_id);
+  const bool is_hook = first.starts_with("hook:");
+  note(joined, report, is_hook ? digest_of(first) : 0);
+  if (is_hook && may_come_again(report))
+    std::ranges::find(joined.named, digest_of(first), &Named::id)->times =
+        number_in(report.event_id);
   if (report.kind == ReportKind::tool_call) {
     auto& call = added(joined);
     call.id = report.call_id;
     call.tool = report.name;
     call.arguments = identity_of(report);
+    call.times = number_in(report.event_id);
     call.reported = reported;
   } else if (report.kind == ReportKind::tool_result || report.kind == ReportKind::error) {
     if (report.call_id.empty()) return;
@@ -175,6 +256,11 @@ void Joiner::join_one(SessionReports& joined, Report& report, unsigned by) {
       return join_once(joined.idle, report, by);
     case ReportKind::compaction:
       return join_once(joined.compaction, report, by);
+    case ReportKind::end:
+      // Only these two report how subagents end.
+      if (by == bit_of(ReportOrigin::hooks) || by == bit_of(ReportOrigin::transcript))
+        join_once(joined.over, report, by);
+      return;
     default:
       if (is_prompt(report)) join_prompt(joined, report, by);
   }
@@ -226,10 +312,20 @@ void Joiner::join_call(SessionReports& joined, Report& report, unsigned by) {
     found->other_tool = report.name;
     return;
   }
+  // Some agents use ids of calls again. A hook reports a call once, so after its result, or with
+  // other arguments, the id is that of another call.
+  const bool is_used = found != joined.calls.rend() && by == bit_of(ReportOrigin::hooks);
+  if (is_used && (found->answered.by & by) == 0 && found->arguments == arguments) {
+    report.event_id = found->reported.event_id;
+    return;
+  }
+  const int times = is_used ? found->times + 1 : 1;
   auto& call = added(joined);
   call.id = report.call_id;
   call.tool = report.name;
   call.arguments = arguments;
+  call.times = times;
+  if (times > 1 && !report.event_id.empty()) report.event_id = with_number(report.event_id, times);
   name(call.reported, report, by);
 }
 
@@ -254,6 +350,17 @@ void Joiner::join_result(SessionReports& joined, Report& report, unsigned by) {
     const auto found = std::find_if(joined.calls.rbegin(), joined.calls.rend(), of);
     if (found != joined.calls.rend()) call = &*found;
   }
+  if (call == nullptr && !report.call_id.empty() && by == bit_of(ReportOrigin::hooks)) {
+    const auto answered =
+        std::find_if(joined.calls.rbegin(), joined.calls.rend(), [&](const Call& one) {
+          return (one.id == report.call_id || one.other_id == report.call_id) &&
+                 (one.answered.by & by) != 0;
+        });
+    if (answered != joined.calls.rend()) {  // the same result again
+      report.event_id = answered->answered.event_id;
+      return;
+    }
+  }
   if (call == nullptr) {
     // The call was reported before the monitor started, or long ago. Other origins report its
     // result, too.
@@ -265,22 +372,28 @@ void Joiner::join_result(SessionReports& joined, Report& report, unsigned by) {
   // As its call is stored, so the two belong together.
   if (report.call_id.empty()) report.call_id = call->id;
   if (report.call_id.empty()) report.name = call->tool;
+  if (call->times > 1 && !report.event_id.empty())
+    report.event_id = with_number(report.event_id, call->times);
   name(call->answered, report, by);
   report.call_id = call->id;
 }
 
 void Joiner::join_prompt(SessionReports& joined, Report& report, unsigned by) {
   constexpr auto otlp = bit_of(ReportOrigin::otlp);
+  constexpr auto all_are_told = bit_of(ReportOrigin::hooks) | bit_of(ReportOrigin::transcript);
   const auto text = trimmed(report.content);
   const auto is_same = [&](const Prompt& prompt) {
     if ((prompt.reported.by & by) != 0) return false;
+    if (&prompt != &joined.prompts.back() && (by & all_are_told) != 0)
+      return prompt.text == first_characters(text, prompt_bytes_max);
     if (is_part(text, prompt.text)) return true;
     // Telemetry reports prompts without their texts unless a person allows them.
     return (text.empty() && by == otlp) || (prompt.text.empty() && prompt.reported.by == otlp);
   };
-  // Telemetry comes late: another prompt may have come meanwhile.
-  const auto end = by == otlp || joined.prompts.empty() ? joined.prompts.rend()
-                                                        : std::next(joined.prompts.rbegin());
+  // Telemetry and transcripts come late: another prompt may have come meanwhile.
+  const auto end = (by & (otlp | all_are_told)) != 0 || joined.prompts.empty()
+                       ? joined.prompts.rend()
+                       : std::next(joined.prompts.rbegin());
   const auto found = std::find_if(joined.prompts.rbegin(), end, is_same);
   if (found != end) return name(found->reported, report, by);
   if (joined.prompts.size() == prompts_max) joined.prompts.erase(joined.prompts.begin());

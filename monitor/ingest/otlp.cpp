@@ -130,7 +130,7 @@ void Mapping::find_spans(const std::vector<OtlpRecord>& records) {
     if (record.signal == span) spans_.emplace(record.span, &record);
     const auto session = named(record);
     if (!session.empty() && by_trace_.emplace(record.trace, session).second)
-      memory_.note_trace(record.trace, session_id_of(std::string(session)));
+      memory_.note_trace(record.trace, as_session_id(std::string(session)));
   }
 }
 
@@ -140,12 +140,12 @@ std::string_view Mapping::named(const OtlpRecord& record) const {
 }
 
 std::string Mapping::session_of(const OtlpRecord& record) const {
-  if (const auto own = named(record); !own.empty()) return session_id_of(std::string(own));
+  if (const auto own = named(record); !own.empty()) return as_session_id(std::string(own));
   if (record.trace.empty()) return {};
   const auto found = by_trace_.find(record.trace);
   auto session = found == by_trace_.end() ? memory_.session_of_trace(record.trace) : found->second;
   if (session.empty() && record.signal == span) session = "trace-" + record.trace;
-  return session_id_of(std::move(session));
+  return as_session_id(std::move(session));
 }
 
 /// Returns the nearest span above the record that is wanted; null: the request has none.
@@ -181,10 +181,10 @@ Place Mapping::place_of(const OtlpRecord& record, int levels) const {
   auto outer = place_of(*holder, levels - 1);
   // A user's name for all hides the agents' own ids.
   auto own = named(*agent) == value(*agent, names::session)
-                 ? session_id_of(std::string(named(*agent)))
+                 ? as_session_id(std::string(named(*agent)))
                  : std::string();
   if (own.empty() || own == outer.session || own == session_of(*holder))
-    own = session_id_of(outer.session + ":" + agent->span);
+    own = as_session_id(outer.session + ":" + agent->span);
   return {.session = std::move(own), .parent = std::move(outer.session)};
 }
 
@@ -252,8 +252,8 @@ void Mapping::add(const OtlpRecord& record) {
   if (session.empty()) return;
   if (const auto subagent = value(record, names::subagent); !subagent.empty()) {
     const auto of = value(record, names::subagent_of);
-    parent = of.empty() ? session : session_id_of(session + ":" + std::string(of));
-    session = session_id_of(session + ":" + std::string(subagent));
+    parent = of.empty() ? session : as_session_id(session + ":" + std::string(of));
+    session = as_session_id(session + ":" + std::string(subagent));
     if (parent == session) return;
   }
   digest_ = digest_of(record);

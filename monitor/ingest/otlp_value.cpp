@@ -98,11 +98,4 @@ std::uint64_t digest_of(const OtlpRecord& record) {
   return digest;
 }
 
-std::string session_id_of(std::string text) {
-  for (auto& letter : text)
-    if (!is_session_id(std::string_view(&letter, 1))) letter = '-';
-  text.resize(std::min(text.size(), session_id_bytes_max));
-  return text;
-}
-
 }  // namespace watchdog::monitor::otlp_value

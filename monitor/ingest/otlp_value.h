@@ -37,7 +37,4 @@ namespace watchdog::monitor::otlp_value {
 /// Equal records have equal digests.
 [[nodiscard]] std::uint64_t digest_of(const OtlpRecord& record);
 
-/// Returns the text as the id of a session.
-[[nodiscard]] std::string session_id_of(std::string text);
-
 }  // namespace watchdog::monitor::otlp_value

@@ -15,6 +15,7 @@
 #include "ingest/trace.h"
 #include "ingest/transcript.h"
 #include "ingest/transcript_state.h"
+#include "privacy/content.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -24,8 +25,16 @@ using nlohmann::json;
 /// Values of a file that are looked at to recognize its format.
 constexpr int recognized_values_max = 100;
 
+/// A kind alone does not suffice: objects of other programs have one, too. An event has no member
+/// that no event has, or the number and the time that this program adds: then it may be of a newer
+/// version.
 bool is_event(const json& value) {
-  return named<ReportKind>(text_in(value, "kind")).has_value();
+  if (text_in(value, "kind").empty()) return false;
+  if (member(value, "seq").is_number_integer() && member(value, "at_ms").is_number_integer())
+    return true;
+  const auto report =
+      strict_report_from_json(value.dump(-1, ' ', false, json::error_handler_t::replace));
+  return report && *report;
 }
 
 bool is_claude_code(const json& value) {
@@ -48,10 +57,13 @@ struct RecordingRow {
 
 /// In the order in which they are asked.
 constexpr RecordingRow recording_rows[] = {
-    {RecordingFormat::watchdog, is_event},      {RecordingFormat::otlp, is_otlp},
-    {RecordingFormat::codex, is_codex},         {RecordingFormat::claude_code, is_claude_code},
-    {RecordingFormat::swe_agent, is_swe_agent}, {RecordingFormat::langsmith, is_langsmith},
-    {RecordingFormat::langfuse, is_langfuse},   {RecordingFormat::openhands, is_openhands},
+    {RecordingFormat::otlp, is_otlp},
+    {RecordingFormat::codex, is_codex},
+    {RecordingFormat::claude_code, is_claude_code},
+    {RecordingFormat::swe_agent, is_swe_agent},
+    {RecordingFormat::langsmith, is_langsmith},
+    {RecordingFormat::langfuse, is_langfuse},
+    {RecordingFormat::openhands, is_openhands},
 };
 
 std::string recording_formats() {
@@ -87,6 +99,11 @@ Result<json> parsed_value(std::string_view text) {
   return json::parse(text, nullptr, false);
 }
 
+/// True for what is wrong with one line: the next one may be right.
+bool is_of_a_line(const Error& error) {
+  return error.line > 0 && error.code != ErrorCode::unavailable;
+}
+
 /// Events of this project. Each line is a report of one session.
 class EventReader final : public RecordingReader {
  public:
@@ -98,6 +115,10 @@ class EventReader final : public RecordingReader {
   }
   Result<std::optional<RecordedStep>> next() override {
     auto line = trace_.next();
+    while (!line && is_of_a_line(line.error())) {
+      unread_.add(line.error());
+      line = trace_.next();
+    }
     if (!line) return line.error();
     if (!*line) return std::optional<RecordedStep>{};
     RecordedStep step;
@@ -125,6 +146,10 @@ class TranscriptReader final : public RecordingReader {
     while (steps_.empty()) {
       if (is_over_) return std::optional<RecordedStep>{};
       const auto found = lines_.next(text, transcript_line_bytes_max);
+      if (!found && is_of_a_line(found.error())) {
+        unread_.add(found.error());
+        continue;
+      }
       if (!found) return found.error();
       if (!*found) {
         is_over_ = true;
@@ -132,8 +157,11 @@ class TranscriptReader final : public RecordingReader {
         continue;
       }
       auto batches = transcript_.read(text, system_clock().wall());
-      if (!batches) return lines_.at_line({ErrorCode::malformed, "the line is not a JSON object"});
-      read(std::move(*batches));
+      if (batches) {
+        read(std::move(*batches));
+      } else {
+        unread_.add(lines_.at_line({ErrorCode::malformed, "the line is not a JSON object"}));
+      }
     }
     auto step = std::move(steps_.front());
     steps_.pop_front();
@@ -173,8 +201,11 @@ class TranscriptReader final : public RecordingReader {
 /// Steps that were made of the whole file. An error comes after the steps before it.
 class ListReader final : public RecordingReader {
  public:
-  ListReader(std::vector<RecordedStep> steps, std::optional<Error> error, std::int64_t bytes)
-      : steps_(std::move(steps)), error_(std::move(error)), bytes_(bytes) {}
+  ListReader(std::vector<RecordedStep> steps, std::optional<Error> error, UnreadLines unread,
+             std::int64_t bytes)
+      : steps_(std::move(steps)), error_(std::move(error)), bytes_(bytes) {
+    unread_ = std::move(unread);
+  }
 
   Result<std::optional<RecordedStep>> next() override {
     if (at_ < steps_.size()) return std::optional(std::move(steps_[at_++]));
@@ -209,6 +240,7 @@ Result<std::string> whole_text(const std::filesystem::path& file) {
                                              " bytes; export one object per line instead"};
   }
   if (stream.bad()) return Error{ErrorCode::unavailable, file.string() + " cannot be read"};
+  if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
   return text;
 }
 
@@ -217,17 +249,82 @@ struct RecordingKind {
   std::optional<RecordingFormat> format{};
   bool has_lines = true;  ///< Each line is a JSON value; else the whole file is one.
   bool is_empty = false;
+  std::string keys{};   ///< The names of the first members.
+  std::string guess{};  ///< What it may be that cannot be read; empty: unknown.
 };
+
+/// Returns the names of the first members, unless some are known.
+std::string first_keys(const json& value, const std::string& known) {
+  constexpr std::size_t keys_max = 8;
+  constexpr std::size_t key_chars_max = 40;
+  const auto& object = value.is_array() && !value.empty() ? value.front() : value;
+  if (!known.empty() || !object.is_object()) return known;
+  std::string text;
+  std::size_t count = 0;
+  for (const auto& [name, unused] : object.items()) {
+    if (++count > keys_max) return text + ", …";
+    text += (text.empty() ? "" : ", ") + std::string(first_characters(name, key_chars_max));
+  }
+  return text;
+}
+
+/// Returns what the value may be of that this program cannot read.
+std::string guess_of(const json& value) {
+  const auto& first = value.is_array() && !value.empty() ? value.front() : value;
+  const auto has = [&](const char* name) { return first.is_object() && first.contains(name); };
+  if (has("session_id") && has("type") && (has("message") || has("subtype")))
+    return "output of `claude -p --output-format stream-json`; its transcript in "
+           "~/.claude/projects can be read";
+  if (has("info") && has("messages")) return "an export of opencode";
+  if (has("projectHash") || (has("sessionId") && has("messages"))) return "a chat of Gemini CLI";
+  if (has("ts") && has("say")) return "messages of Cline or a program made of it";
+  if (has("loglines")) return "a session of Claude Code on the web";
+  if (has("role") && has("content")) return "messages of a chat, which have no times and no calls";
+  if (has("conversations") || has("messages")) return "a conversation for training or a chat";
+  if (has("kind")) return "events of another program that have a kind, too";
+  return {};
+}
+
+/// Refuses a file whose first bytes show that it holds no JSON, with what makes it readable.
+Result<void> check_first_bytes(const std::filesystem::path& file) {
+  struct Sign {
+    std::string_view bytes;
+    std::string_view what;
+  };
+  constexpr Sign signs[] = {
+      {"\x1f\x8b", "is compressed by gzip. Unpack it: gunzip --keep FILE"},
+      {"\x28\xb5\x2f\xfd", "is compressed by zstd. Unpack it: unzstd FILE"},
+      {"\xfd"
+       "7zXZ",
+       "is compressed by xz. Unpack it: unxz --keep FILE"},
+      {"PK\x03\x04", "is a zip archive. Unpack it: unzip FILE"},
+      {"\xff\xfe", "is text in UTF-16. Convert it: iconv -f UTF-16 -t UTF-8 FILE"},
+      {"\xfe\xff", "is text in UTF-16. Convert it: iconv -f UTF-16 -t UTF-8 FILE"},
+      {"SQLite format 3", "is a database. Look at it with: watchdog-monitor sessions --db FILE"},
+  };
+  std::ifstream stream(file);
+  std::string begin(16, '\0');
+  stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(stream.gcount()));
+  for (const auto& sign : signs)
+    if (begin.starts_with(sign.bytes))
+      return Error{ErrorCode::invalid, file.string() + " " + std::string(sign.what)};
+  return {};
+}
 
 Result<RecordingKind> recording_kind(const std::filesystem::path& file) {
   auto lines = BoundedLines::open(file);
   if (!lines) return lines.error();
   RecordingKind kind;
   std::string text;
-  // Events of a newer version may have kinds that this one does not know.
-  bool all_have_kinds = true;
-  const auto found_in_lines = [&](int count) {
-    if (!kind.format && count > 0 && all_have_kinds) kind.format = RecordingFormat::watchdog;
+  // As many values as not must be events. One of another kind may be of a newer version.
+  bool has_begun = false;
+  std::optional<Error> first_fault;
+  int events = 0;
+  int others = 0;
+  const auto found_in_lines = [&]() -> Result<RecordingKind> {
+    if (first_fault && !has_begun) return *first_fault;
+    if (!kind.format && events > 0 && events >= others) kind.format = RecordingFormat::watchdog;
     return kind;
   };
   for (int count = 0; count < recognized_values_max && !kind.format; ++count) {
@@ -235,19 +332,31 @@ Result<RecordingKind> recording_kind(const std::filesystem::path& file) {
     if (!found) return found.error();
     if (!*found) {
       kind.is_empty = count == 0;
-      return found_in_lines(count);
+      return found_in_lines();
     }
     auto value = parsed_value(text);
-    if (!value && count > 0) return found_in_lines(count);  // the reader names the line
-    if (!value && value.error().code == ErrorCode::exhausted) return lines->at_line(value.error());
-    if (!value) {
+    if (!value && value.error().code == ErrorCode::exhausted && count == 0)
+      return lines->at_line(value.error());
+    if (!value && has_begun) continue;  // the reader names the line
+    if (!value && count > 0) {
       kind.has_lines = false;
       break;
     }
-    kind.format = format_of(*value);
-    all_have_kinds = all_have_kinds && !text_in(*value, "kind").empty();
+    if (!value) {  // one line is broken, or the file is one value in several lines
+      first_fault = lines->at_line(value.error());
+      continue;
+    }
+    has_begun = true;
+    if (events == 0) kind.format = format_of(*value);
+    kind.keys = first_keys(*value, kind.keys);
+    kind.guess = kind.guess.empty() ? guess_of(*value) : kind.guess;
+    if (is_event(*value)) {
+      ++events;
+    } else if (const auto word = text_in(*value, "kind"); word.empty() || named<ReportKind>(word)) {
+      ++others;
+    }
   }
-  if (kind.has_lines) return found_in_lines(recognized_values_max);
+  if (kind.has_lines) return found_in_lines();
   const auto whole = whole_text(file);
   if (!whole) return whole.error();
   const auto value = parsed_value(*whole);
@@ -258,6 +367,9 @@ Result<RecordingKind> recording_kind(const std::filesystem::path& file) {
     return error;
   }
   kind.format = format_of(*value);
+  if (!kind.format && is_event(*value)) kind.format = RecordingFormat::watchdog;
+  kind.keys = first_keys(*value, {});
+  kind.guess = guess_of(*value);
   return kind;
 }
 
@@ -268,6 +380,7 @@ Result<std::unique_ptr<RecordingReader>> read_values(const std::filesystem::path
   const auto reader = value_reader(format);
   StepList steps(session, format);
   std::optional<Error> trouble;
+  UnreadLines unread;
   std::int64_t bytes = 0;
   const auto read = [&](const std::string& text) -> Result<void> {
     const auto value = parsed_value(text);
@@ -281,6 +394,10 @@ Result<std::unique_ptr<RecordingReader>> read_values(const std::filesystem::path
     std::string text;
     while (!trouble) {
       const auto found = lines->next(text, recording_value_max);
+      if (!found && is_of_a_line(found.error())) {
+        unread.add(found.error());
+        continue;
+      }
       if (!found) trouble = found.error();
       if (trouble || !*found) break;
       steps.begin_value(lines->number());
@@ -289,7 +406,12 @@ Result<std::unique_ptr<RecordingReader>> read_values(const std::filesystem::path
             {ErrorCode::exhausted,
              "the file has more than " + std::to_string(recording_file_max) + " bytes; split it"});
       } else if (auto done = read(text); !done) {
-        trouble = lines->at_line(done.error());
+        auto error = lines->at_line(done.error());
+        if (done.error().code == ErrorCode::exhausted) {
+          trouble = std::move(error);
+        } else {
+          unread.add(std::move(error));
+        }
       }
     }
     bytes = lines->bytes();
@@ -304,7 +426,7 @@ Result<std::unique_ptr<RecordingReader>> read_values(const std::filesystem::path
   }
   reader->finish(steps);
   return std::unique_ptr<RecordingReader>(
-      std::make_unique<ListReader>(steps.finish(), std::move(trouble), bytes));
+      std::make_unique<ListReader>(steps.finish(), std::move(trouble), std::move(unread), bytes));
 }
 
 }  // namespace
@@ -323,14 +445,18 @@ Result<Recording> open_recording(const std::filesystem::path& file,
                        !std::filesystem::is_regular_file(file, ignored) &&
                        !std::filesystem::is_directory(file, ignored);
   if (is_pipe && !format) format = RecordingFormat::watchdog;
+  if (!is_pipe)
+    if (auto checked = check_first_bytes(file); !checked) return checked.error();
   auto kind = is_lines || is_pipe ? Result<RecordingKind>(RecordingKind{.format = format})
                                   : recording_kind(file);
   if (!kind) return kind.error();
   if (format) kind->format = format;
   if (!kind->format && !kind->is_empty) {
     return Error{ErrorCode::invalid,
-                 file.string() + ": the format was not recognized. Name it with --format: " +
-                     recording_formats()};
+                 file.string() + ": the format was not recognized." +
+                     (kind->guess.empty() ? "" : " It looks like " + kind->guess + ".") +
+                     (kind->keys.empty() ? "" : " Its first members are " + kind->keys + ".") +
+                     " Name the format with --format: " + recording_formats()};
   }
   recording.format = kind->format.value_or(RecordingFormat::watchdog);
   switch (recording.format) {

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "store/store.h"
 #include "watchdog/report.h"
@@ -44,6 +46,19 @@ struct RecordedStep {
   bool only_known = false;  ///< Leave it out if nothing was reported of its session.
 };
 
+/// Lines that could not be read. A plain value.
+struct UnreadLines {
+  static constexpr std::size_t named_max = 20;
+
+  std::int64_t count = 0;
+  std::vector<Error> first{};  ///< Why, naming file and line: of the first ones.
+
+  void add(Error error) {
+    if (first.size() < named_max) first.push_back(std::move(error));
+    ++count;
+  }
+};
+
 /// Makes steps of a file. Use from one thread at a time.
 class RecordingReader {
  public:
@@ -52,11 +67,17 @@ class RecordingReader {
   RecordingReader(const RecordingReader&) = delete;
   RecordingReader& operator=(const RecordingReader&) = delete;
 
-  /// The next step; empty at the end. Errors: `malformed`, `invalid`, `exhausted`, `unavailable`,
-  /// naming file and line. All steps before the error were returned.
+  /// The next step; empty at the end. A line that cannot be read costs that line: see unread().
+  /// Errors: `malformed`, `invalid`, `exhausted`, `unavailable`, naming file and line: nothing
+  /// follows. All steps before the error were returned.
   [[nodiscard]] virtual Result<std::optional<RecordedStep>> next() = 0;
   /// Bytes of the file that were read so far.
   [[nodiscard]] virtual std::int64_t bytes() const = 0;
+  /// The lines so far that could not be read.
+  [[nodiscard]] const UnreadLines& unread() const noexcept { return unread_; }
+
+ protected:
+  UnreadLines unread_;
 };
 
 /// A recording that was opened. A plain value.

@@ -45,7 +45,7 @@ std::optional<WallTime> moment_in(const nlohmann::json& object, const char* name
 }
 
 std::shared_ptr<const RecordedSession> StepList::session(const std::string& id, SessionSpec spec) {
-  auto own = session_id_from(id);
+  auto own = as_session_id(id);
   if (own.empty()) own = name_;
   if (const auto known = sessions_.find(own); known != sessions_.end()) return known->second;
   if (sessions_.size() >= sessions_max) {

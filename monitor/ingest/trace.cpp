@@ -6,7 +6,9 @@
 #include <numeric>
 
 #include "codec/json.h"
+#include "facts/digest.h"
 #include "facts/ids.h"
+#include "watchdog/repetition.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -19,6 +21,23 @@ std::optional<std::int64_t> seq_in(const std::string& text) {
                                                          : std::nullopt;
 }
 
+/// Of a content that was cut when it was stored, its digest says whether it is equal to another.
+void compare_by_digest(Report& report, const std::string& text) {
+  const auto object = nlohmann::json::parse(text, nullptr, false);
+  const auto digest = object.find("digest");
+  const auto bytes = object.find("bytes");
+  if (digest == object.end() || !digest->is_string() || bytes == object.end() ||
+      !bytes->is_number_unsigned() || bytes->get<std::size_t>() <= report.content.size())
+    return;
+  mark(report);
+  report.bytes = bytes->get<std::int64_t>();
+  if (auto* marks = std::get_if<Marks>(&report.detail)) {
+    const auto whole = digest_of(digest->get_ref<const std::string&>());
+    marks->identity = combined(marks->identity, whole);
+    if (marks->exact != 0) marks->exact = combined(marks->exact, whole);
+  }
+}
+
 /// The last `parts` parts of the path as an id, without the extension.
 std::string session_of_parts(const std::filesystem::path& file, std::size_t parts) {
   const auto whole = std::filesystem::path(file).replace_extension().string();
@@ -27,12 +46,9 @@ std::string session_of_parts(const std::filesystem::path& file, std::size_t part
     if (whole[begin - 1] == '/' && --parts == 0) break;
   }
   auto id = whole.substr(begin);
-  for (auto& c : id) {
-    if (c == '/') c = ':';
-    if (!is_session_id(std::string_view(&c, 1))) c = '-';
-  }
+  std::ranges::replace(id, '/', ':');
   if (id.size() > session_id_bytes_max) id = id.substr(id.size() - session_id_bytes_max);
-  return id.empty() ? "recording" : id;
+  return id.empty() ? "recording" : as_session_id(std::move(id));
 }
 
 }  // namespace
@@ -53,6 +69,7 @@ Result<std::optional<TraceLine>> Trace::next() {
     if (!report) return lines_.at_line(report.error());
     if (!*report) continue;
     const auto line = lines_.number();
+    compare_by_digest(**report, text);
     return std::optional(TraceLine{std::move(**report), seq_in(text).value_or(line - 1), line});
   }
 }

@@ -75,8 +75,8 @@ json as_json(const TranscriptSession& conversation) {
 
 TranscriptSession conversation_from(const json& from) {
   TranscriptSession conversation{
-      .session = session_id_from(text_in(from, "session")),
-      .parent = session_id_from(text_in(from, "parent")),
+      .session = as_session_id(text_in(from, "session")),
+      .parent = as_session_id(text_in(from, "parent")),
       .cwd = text_in(from, "cwd"),
       .model = text_in(from, "model"),
       .title = text_in(from, "title"),
@@ -105,8 +105,8 @@ std::unique_ptr<TranscriptState> state_from(TranscriptAgent agent, std::string_v
   if (!is_json(saved)) return state;
   const auto from = json::parse(saved, nullptr, false);
   if (!from.is_object()) return state;
-  state->own = session_id_from(text_in(from, "own"));
-  state->parent = session_id_from(text_in(from, "parent"));
+  state->own = as_session_id(text_in(from, "own"));
+  state->parent = as_session_id(text_in(from, "parent"));
   state->begins_ms = number_in(from, "begins");
   for (const auto& conversation : member(from, "talks")) {
     if (conversation.is_object() &&
@@ -157,13 +157,6 @@ std::string content_text(const json& content) {
                                        : text;
 }
 
-std::string session_id_from(std::string text) {
-  for (auto& letter : text)
-    if (!is_session_id(std::string_view(&letter, 1))) letter = '-';
-  text.resize(std::min(text.size(), session_id_bytes_max));
-  return text;
-}
-
 TranscriptSession& TranscriptCollector::conversation(const std::string& session,
                                                      const std::string& parent) {
   auto& conversations = state_.conversations;
@@ -177,6 +170,7 @@ TranscriptSession& TranscriptCollector::conversation(const std::string& session,
         {.session = session, .parent = parent == session ? std::string() : parent});
   }
   auto& conversation = conversations.back();
+  is_news_ = at_.time_since_epoch().count() > conversation.newest_ms;
   // A report is never earlier than the one before: lines of parallel calls may be.
   conversation.newest_ms =
       std::max(conversation.newest_ms, std::int64_t{at_.time_since_epoch().count()});
@@ -211,8 +205,18 @@ void TranscriptCollector::say(const TranscriptSession& conversation, ReportKind 
   say(conversation, std::move(report));
 }
 
-void TranscriptCollector::prompt(TranscriptSession& conversation, std::string text,
-                                 std::string event_id) {
+bool TranscriptCollector::is_copy(TranscriptSession& conversation, const std::string& id) const {
+  if (id.empty()) return false;
+  auto& lines = conversation.lines;
+  const auto line = digest_of(id);
+  if (!is_news_ && std::ranges::find(lines, line) != lines.end()) return true;
+  if (lines.size() == TranscriptSession::lines_max)
+    lines.erase(lines.begin(), lines.begin() + TranscriptSession::lines_max / 2);
+  lines.push_back(line);
+  return false;
+}
+
+void TranscriptCollector::prompt(TranscriptSession& conversation, std::string text) {
   if (conversation.title.empty()) conversation.title = first_line_of(text);
   conversation.works = true;
   conversation.may_rest = conversation.is_compacted = false;
@@ -221,7 +225,6 @@ void TranscriptCollector::prompt(TranscriptSession& conversation, std::string te
   Report report;
   report.kind = ReportKind::user_input;
   report.content = std::move(text);
-  report.event_id = std::move(event_id);
   say(conversation, std::move(report));
 }
 
@@ -289,13 +292,13 @@ void TranscriptCollector::answered(TranscriptSession& conversation) {
 void TranscriptCollector::use(TranscriptSession& conversation, const std::string& answer,
                               std::int64_t tokens) {
   const bool same = !answer.empty() && answer == conversation.answer;
+  // The first figure of an answer may be an estimate; the last one counts.
   const auto added = same ? tokens - conversation.answer_tokens : tokens;
-  if (same && added <= 0) return;
+  if (same && added == 0) return;
   if (!same) ++conversation.steps;
   conversation.answer = first_bytes(answer, transcript_id_max);
   conversation.answer_tokens = tokens;
-  use_total(conversation,
-            std::min(conversation.tokens + std::max<std::int64_t>(added, 0), budget_max));
+  use_total(conversation, conversation.tokens + added);
 }
 
 void TranscriptCollector::use_total(TranscriptSession& conversation, std::int64_t tokens) {

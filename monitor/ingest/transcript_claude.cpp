@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "facts/ids.h"
 #include "ingest/transcript_state.h"
 #include "llm/provider.h"
 #include "privacy/content.h"
@@ -52,13 +53,13 @@ bool begins_with_one(std::string_view text, const auto& beginnings) {
 }
 
 TranscriptSession* claude_conversation(TranscriptCollector& collector, const json& line) {
-  auto session = session_id_from(text_in(line, "sessionId"));
+  auto session = as_session_id(text_in(line, "sessionId"));
   if (session.empty()) return nullptr;
   std::string parent;
   if (flag_in(line, "isSidechain")) {
     const auto id = text_in(line, "agentId");
     parent = session;
-    session = session_id_from(parent + ":" + (id.empty() ? "sidechain" : id));
+    session = as_session_id(parent + ":" + (id.empty() ? "sidechain" : id));
     if (session == parent) return nullptr;
   }
   auto& conversation = collector.conversation(session, parent);
@@ -73,14 +74,13 @@ void end_claude_child(TranscriptCollector& collector, const std::string& session
   const auto& result = member(line, "toolUseResult");
   const auto id = text_in(result, "agentId");
   if (id.empty() || text_in(result, "status") != "completed") return;
-  auto& child = collector.conversation(session_id_from(session + ":" + id), session);
+  auto& child = collector.conversation(as_session_id(session + ":" + id), session);
   child.works = child.may_rest = false;
   child.calls.clear();
   Report end;
   end.kind = ReportKind::end;
   end.detail = Outcome{
       .kind = OutcomeKind::completed, .reason = "task_complete", .error = {}, .stated = false};
-  end.event_id = "hook:SubagentStop:" + id + ":1";  // as of a hook with the answer
   collector.say(child, std::move(end));
 }
 
@@ -201,7 +201,7 @@ void read_claude_code(TranscriptCollector& collector, const json& line) {
   });
   if (row == std::end(claude_rows)) return;
   auto* conversation = claude_conversation(collector, line);
-  if (conversation == nullptr) return;
+  if (conversation == nullptr || collector.is_copy(*conversation, text_in(line, "uuid"))) return;
   switch (row->meaning) {
     case ClaudeMeaning::person:
       return read_claude_person(collector, *conversation, line);

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "facts/digest.h"
+#include "facts/ids.h"
 #include "ingest/transcript_state.h"
 #include "privacy/content.h"
 
@@ -70,14 +71,14 @@ std::string short_text(std::string text) {
 
 void read_codex_meta(TranscriptCollector& collector, TranscriptState& state, const json& payload) {
   if (!state.own.empty()) return;  // of the session that it was forked from
-  state.own = session_id_from(text_in(payload, "id"));
+  state.own = as_session_id(text_in(payload, "id"));
   if (state.own.empty()) return;
   state.begins_ms = collector.at().time_since_epoch().count();
   const auto& spawn = member(member(member(payload, "source"), "subagent"), "thread_spawn");
   auto parent = text_in(spawn, "parent_thread_id");
   if (parent.empty() && member(payload, "source").is_object())
     parent = text_in(payload, "parent_thread_id");
-  state.parent = session_id_from(std::move(parent));
+  state.parent = as_session_id(std::move(parent));
   auto& conversation = collector.conversation(state.own, state.parent);
   conversation.cwd = short_text(text_in(payload, "cwd"));
 }
@@ -92,9 +93,7 @@ void read_codex_prompt(TranscriptCollector& collector, TranscriptSession& conver
   if (text.empty() || (conversation.works && beginning == conversation.prompt))
     return;  // older files have both
   conversation.prompt = beginning;
-  collector.prompt(
-      conversation, std::move(text),
-      conversation.turn.empty() ? std::string() : "hook:UserPromptSubmit:" + conversation.turn);
+  collector.prompt(conversation, std::move(text));
 }
 
 void read_codex_item(TranscriptCollector& collector, TranscriptSession& conversation,

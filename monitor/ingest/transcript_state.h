@@ -17,6 +17,7 @@ namespace watchdog::monitor {
 /// One session of a transcript. A plain value.
 struct TranscriptSession {
   static constexpr std::size_t calls_max = 32;
+  static constexpr std::size_t lines_max = 16'384;
 
   std::string session{};
   std::string parent{};
@@ -35,6 +36,8 @@ struct TranscriptSession {
   bool is_compacted = false;   ///< A compaction was reported, and a second line of it may follow.
   std::int64_t newest_ms = 0;  ///< The newest line's time.
   std::uint64_t newest_line = 0;  ///< That line's digest.
+  /// Digests of the ids of the newest lines. Not saved.
+  std::vector<std::uint64_t> lines{};
   /// Open calls with their tools' names, the oldest first.
   std::vector<std::pair<std::string, std::string>> calls{};
 };
@@ -62,7 +65,10 @@ class TranscriptCollector {
   void say(const TranscriptSession& conversation, ReportKind kind, std::string_view name = {},
            std::string content = {});
 
-  void prompt(TranscriptSession& conversation, std::string text, std::string event_id = {});
+  /// Returns whether the session's file had a line of this id before. A resumed session's file may
+  /// repeat its history.
+  [[nodiscard]] bool is_copy(TranscriptSession& conversation, const std::string& id) const;
+  void prompt(TranscriptSession& conversation, std::string text);
   void call(TranscriptSession& conversation, const std::string& id, std::string tool,
             std::string arguments);
   /// `failure`: the beginning of the event id of a result that is a failure.
@@ -90,6 +96,7 @@ class TranscriptCollector {
   WallTime at_;
   WallTime now_;
   int said_ = 0;
+  bool is_news_ = true;  ///< The line is newer than all before it in its session.
   std::vector<Batch> batches_;
 };
 
@@ -100,8 +107,6 @@ class TranscriptCollector {
 [[nodiscard]] bool flag_in(const nlohmann::json& object, const char* name);
 /// A text as it is, a list of blocks as their texts, anything else as its JSON. Bounded.
 [[nodiscard]] std::string content_text(const nlohmann::json& content);
-/// The text as the id of a session.
-[[nodiscard]] std::string session_id_from(std::string text);
 
 /// The tables of the agents. A line is a JSON object.
 void read_claude_code(TranscriptCollector& collector, const nlohmann::json& line);
