@@ -118,6 +118,10 @@ int main(int argc, char** argv) {
   if (!configuration) return fail(to_text(configuration.error()));
   const auto& settings = configuration->settings();
   if (auto added = add_redactions(settings.privacy); !added) return fail(added.error().message);
+  if (settings.budget.limits.cost)
+    return fail(
+        "budget.cost is set, but this agent knows no prices, so nothing would hold it. Remove it, "
+        "or set budget.tokens");
   auto client = ModelClient::to(settings.model);
   if (!client) return fail(client.error().message);
   auto directory = Workspace::open({argc > 2 ? argv[2] : "."});

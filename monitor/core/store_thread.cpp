@@ -209,7 +209,7 @@ struct StoreThread::State {
       seen.reset();
     }
     appends = ChangeListener();
-    auto opened = Store::open({.database = options.database});
+    auto opened = Store::open({.database = options.database, .policy = options.policy});
     if (!opened) return opened.error();
     store = std::move(*opened);
     if (auto begun = begin(); !begun) return begun;
@@ -417,7 +417,7 @@ StoreThread::StoreThread(std::unique_ptr<State> state) : state_(std::move(state)
 Result<std::unique_ptr<StoreThread>> StoreThread::start(Options options) {
   keep_spare_memory();
   stop_counting_memory();
-  auto store = Store::open({.database = options.database});
+  auto store = Store::open({.database = options.database, .policy = options.policy});
   if (!store) return store.error();
   auto state = std::make_unique<State>(std::move(options), std::move(*store));
   if (auto begun = state->begin(); !begun) return begun.error();

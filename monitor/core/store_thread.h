@@ -22,6 +22,7 @@ class StoreThread final : public Backend {
  public:
   struct Options {
     std::filesystem::path database;
+    PolicyPatch policy;  ///< Thresholds of sessions, as far as they state none of their own.
     Retention retention;
     AlertRules alerts;  ///< The rules of alerts.
     std::shared_ptr<const ChannelStatusRegistry>

@@ -58,15 +58,6 @@ Result<void> PgConnection::check(const std::string& url) {
                  "the database's URL cannot be read. It looks like "
                  "postgresql://USER@HOST:5432/DATABASE, or postgresql:///?service=NAME"};
   }
-  for (const auto* option = options.get(); option->keyword != nullptr; ++option) {
-    const std::string_view word = option->keyword;
-    if ((word == "password" || word == "sslpassword") && option->val != nullptr) {
-      return Error{ErrorCode::invalid,
-                   "the database's URL has a password, which others on this machine could read. "
-                   "Take it out of the URL, and write it to ~/.pgpass (mode 0600) as "
-                   "HOST:PORT:DATABASE:USER:PASSWORD, or name such a file in PGPASSFILE"};
-    }
-  }
   return {};
 }
 
@@ -106,7 +97,8 @@ bool PgConnection::connect() {
   PQsetNoticeProcessor(
       connection_, [](void*, const char*) {}, nullptr);
   // A writer that is stopped within its turn would stop all others: the server ends its turn.
-  run("SET search_path TO watchdog; SET client_encoding TO 'UTF8'; SET statement_timeout TO 60000; "
+  run("SET search_path TO watchdog, pg_catalog, pg_temp; SET client_encoding TO 'UTF8'; SET "
+      "statement_timeout TO 60000; "
       "SET lock_timeout TO 15000; SET idle_in_transaction_session_timeout TO " +
       std::to_string(busy_max_ms_));
   return true;

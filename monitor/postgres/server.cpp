@@ -130,7 +130,22 @@ void PgServer::check_tables() {
   }
 }
 
+/// Functions and tables of another role's schema would run with the rights of this one.
+void PgServer::refuse_foreign_schema() {
+  const auto foreign = number(
+      "SELECT count(*) FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r ON r.oid = "
+      "n.nspowner WHERE n.nspname = 'watchdog' AND r.rolname <> current_user AND NOT r.rolsuper");
+  if (foreign == 0) return;
+  throw SqlFailure{
+      Error{ErrorCode::invalid,
+            "database " + connection_.url() +
+                ": its schema watchdog belongs to another role, which could run "
+                "functions as this one. If you trust what is in it, run as a superuser: "
+                "ALTER SCHEMA watchdog OWNER TO the monitor's role"}};
+}
+
 void PgServer::bring_up_to_date() {
+  refuse_foreign_schema();
   const auto steps = steps_of_schema();
   const auto newest = tables_major * 1000 + static_cast<std::int64_t>(steps.size()) - 1;
   auto found = version();
@@ -142,6 +157,7 @@ void PgServer::bring_up_to_date() {
     if (found != 0) connection_.run("LOCK TABLE turn IN ACCESS EXCLUSIVE MODE");
     if (found == 0) {
       connection_.run("CREATE SCHEMA IF NOT EXISTS watchdog");
+      refuse_foreign_schema();
       found = version();  // others may have been quicker
     } else {
       found = number("SELECT value FROM meta WHERE key = 'schema' FOR UPDATE");

@@ -36,6 +36,7 @@ class PgServer final : public StoreServer {
  private:
   [[nodiscard]] std::int64_t version();
   void refuse_version(std::int64_t version, ErrorCode code = ErrorCode::conflict) const;
+  void refuse_foreign_schema();
   void bring_up_to_date();
   [[nodiscard]] ServerTurn lock_turn();
   void make_part(std::int64_t part);

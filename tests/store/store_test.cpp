@@ -231,13 +231,13 @@ TEST_F(StoreFile, an_end_that_says_nothing_is_what_the_latest_reports_show) {
   };
   const auto unanswered = "the session ended before its answer was complete";
   const Row rows[] = {
-      {{}, "completed", "exit", ""},
-      {{said(K::start)}, "completed", "exit", ""},
-      {{prompt, answer, rest}, "completed", "exit", ""},
-      {{prompt, result, rest, beat()}, "completed", "exit", ""},
-      {{prompt, answer, rest, said(K::message, "hook", "x")}, "completed", "exit", ""},
-      {{prompt, answer, rest, refused}, "completed", "exit", ""},
-      {{prompt, rest, said(K::wait, "children")}, "completed", "exit", ""},
+      {{}, "completed", "gone", ""},
+      {{said(K::start)}, "completed", "gone", ""},
+      {{prompt, answer, rest}, "completed", "gone", ""},
+      {{prompt, result, rest, beat()}, "completed", "gone", ""},
+      {{prompt, answer, rest, said(K::message, "hook", "x")}, "completed", "gone", ""},
+      {{prompt, answer, rest, refused}, "completed", "gone", ""},
+      {{prompt, rest, said(K::wait, "children")}, "completed", "gone", ""},
       {{prompt}, "incomplete", "no_answer", unanswered},
       {{prompt, result}, "incomplete", "no_answer", unanswered},
       {{prompt, refused, result}, "incomplete", "no_answer", unanswered},
@@ -255,7 +255,7 @@ TEST_F(StoreFile, an_end_that_says_nothing_is_what_the_latest_reports_show) {
        "failed",
        "model_server_error",
        "server_error"},
-      {{prompt, answer, rest, said(K::idle, "reminder")}, "completed", "exit", ""},
+      {{prompt, answer, rest, said(K::idle, "reminder")}, "completed", "gone", ""},
       {{prompt, said(K::idle, "interrupted")}, "cancelled", "cancelled", ""},
       {{prompt, refused}, "failed", "authentication", "HTTP 401: invalid key"},
       {{prompt, said(K::idle, "error", "HTTP 400: no")}, "failed", "error", "HTTP 400: no"},
@@ -281,7 +281,7 @@ TEST_F(StoreFile, an_end_that_says_nothing_is_what_the_latest_reports_show) {
       if (at <= row.reports.size())
         reports.insert(reports.begin() + static_cast<std::ptrdiff_t>(at), found_one);
       auto& end = reports.emplace_back(Report{.kind = K::end});
-      end.detail = Outcome{.reason = "exit", .stated = false, .by_answer = true};
+      end.detail = Outcome{.reason = "gone", .stated = false, .by_answer = true};
       ASSERT_TRUE(say(store, session, reports).ok());
       const auto found = store.reader().session(session);
       const auto judged = store.reader().fold(*found);

@@ -5,7 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "watchdog/history.h"
@@ -155,6 +158,12 @@ struct Names<AlertCause> {
                                              "failed", "incomplete", "needs_input", "quota"};
 };
 
+/// A reason that may leave the machine, and the agent's own texts that belong to it. A plain value.
+struct PublicReason {
+  std::string sentence{};  ///< Names tools and kinds of questions, and no text of the session.
+  std::string text{};      ///< The question, command or error; empty: none.
+};
+
 /// A change of health. `tick` is the stamp of the event that caused it, or the instant at which the
 /// judgement before it expired. A plain value.
 struct Transition {
@@ -166,12 +175,33 @@ struct Transition {
   HealthKind from = HealthKind::unknown;  ///< The health before.
   Health health{};                        ///< The health now.
   std::string reason{};                   ///< Why, for people.
+  PublicReason public_reason{};           ///< The same for messages. The file does not keep this.
   std::uint64_t policy_digest = 0;        ///< The thresholds in force: see digest_of.
   /// The cause of an alert about its wait. The file does not keep this.
   AlertCause wait = AlertCause::blocked;
   /// What the `DetailProvider` returned, as JSON; empty: there was none, or the health is not
   /// trouble. The judge does not use it, and the same events may give another text.
   std::string situation{};
+};
+
+/// The thresholds in force. Sessions with the same ones can share them; the default ones take no
+/// memory.
+class SharedPolicy {
+ public:
+  [[nodiscard]] const Policy& operator*() const noexcept {
+    static const Policy usual{};
+    return policy_ ? *policy_ : usual;
+  }
+  [[nodiscard]] const Policy* operator->() const noexcept { return &**this; }
+  /// Replaces them by own ones.
+  void set(Policy policy) {
+    policy_ = policy == Policy{} ? nullptr : std::make_shared<const Policy>(std::move(policy));
+  }
+  /// Replaces them by shared ones; null: the default ones.
+  void share(std::shared_ptr<const Policy> policy) noexcept { policy_ = std::move(policy); }
+
+ private:
+  std::shared_ptr<const Policy> policy_;
 };
 
 class Case;
@@ -185,7 +215,8 @@ class Case {
  public:
   SessionKey session = observer_key;  ///< The session's key in its file.
   Seq folded = 0;           ///< The newest event folded in, of the session or the observer.
-  Boxed<Policy> policy;     ///< The thresholds in force.
+  SharedPolicy policy;      ///< The thresholds in force.
+  Boxed<PolicyPatch> own;   ///< Those that the session itself stated, at its start and since.
   History history;          ///< The summary of its events.
   Health health;            ///< The health concluded so far.
   WallTime health_since{};  ///< When that health began.

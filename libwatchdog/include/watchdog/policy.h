@@ -253,6 +253,11 @@ struct PolicyPatch {
 
 /// The policy with the patch applied.
 [[nodiscard]] Policy patched(Policy policy, const PolicyPatch& patch);
+/// One patch that does what both do, one after the other.
+[[nodiscard]] PolicyPatch patched(PolicyPatch first, const PolicyPatch& then);
+/// Returns the policy of a session: its own statements count before those for all sessions, which
+/// are left out where both together would not be allowed.
+[[nodiscard]] Policy policy_of(const PolicyPatch& for_all, const PolicyPatch& own);
 
 /// Checks that each field is in its range. Errors: `invalid`, naming the field and its range.
 [[nodiscard]] Result<void> check(const PolicyPatch& patch);

@@ -189,6 +189,9 @@ inline constexpr std::string_view quota = "quota";  ///< A limit of requests or 
 inline constexpr std::string_view overload = "overload";  ///< The model server has no room.
 inline constexpr std::string_view retry = "retry";        ///< The next try; see `until`.
 inline constexpr std::string_view children = "children";  ///< The sessions that it started.
+/// All of them. Any other word is the agent's own text.
+inline constexpr std::string_view all[] = {approval, input,    login, billing,
+                                           quota,    overload, retry, children};
 }  // namespace wait_reports
 
 /// The `name` of a report of kind `start` that adds a process to a running session. The monitor

@@ -91,6 +91,17 @@ struct Names<AlertFormat> {
                                              "discord", "teams", "telegram",  "matrix"};
 };
 
+/// The texts of a session that a message may hold.
+enum class AlertContent : std::uint8_t {
+  none,    ///< The kind of a question, and the name of a tool.
+  preview  ///< Also the beginning of questions, commands, errors and the task.
+};
+
+template <>
+struct Names<AlertContent> {
+  static constexpr std::string_view all[] = {"none", "preview"};
+};
+
 /// `[alerts.channels.NAME]`; channel_kind.h has what each kind needs. A plain value.
 struct AlertChannel {
   ChannelType type = ChannelType::webhook;  ///< How alerts are sent.
@@ -103,6 +114,7 @@ struct AlertChannel {
   std::string from{};                  ///< Address of mails; empty: the first one of `to`.
   std::filesystem::path ca_file{};     ///< Certificates to trust besides the system's. PEM.
   std::vector<std::string> command{};  ///< The program and its arguments; no shell.
+  AlertContent content = AlertContent::none;  ///< The session's texts in messages.
   /// Of one attempt. A slow gateway or script ends within 30 s, and a channel that hangs is tried
   /// again soon.
   Millis timeout{30'000};
@@ -110,8 +122,7 @@ struct AlertChannel {
 
 /// `[alerts]`. A plain value.
 struct AlertSettings {
-  AlertRules rules{};    ///< Except `channels`, which are those below.
-  bool content = false;  ///< Messages include the texts of the task and the error.
+  AlertRules rules{};  ///< Except `channels`, which are those below.
   /// A restart of the receiver takes seconds: 1 s, 2 s, 4 s find its end soon. When it is away for
   /// hours, a request every 5 minutes loads nobody, and the alert arrives soon after it is back.
   Millis retry_first{1'000};      ///< Before the second attempt; doubles with each.
@@ -193,7 +204,8 @@ struct ProxySettings {
   /// a prompt. llama.cpp is asked for its slots every 1.5 s at most, because more questions keep it
   /// from noticing that a client disconnected.
   Millis look_every{2'000};
-  std::filesystem::path api_key_file{};  ///< Key for questions to the server about its state.
+  std::filesystem::path api_key_file{};        ///< Key for questions to the server about its state.
+  std::vector<std::string> allowed_origins{};  ///< Of pages that may use the proxy.
   std::map<std::string, ProxyUpstream> upstreams{};  ///< By name.
 };
 
@@ -201,6 +213,8 @@ struct ProxySettings {
 struct RecoverySettings {
   /// The program and its arguments that run when a wait is over; no shell. Empty: none.
   std::vector<std::string> on_ready{};
+  /// `KEY:VALUE` of sessions for which it also runs although their process is not known.
+  std::vector<std::string> on_ready_labels{};
 };
 
 /// All settings. A plain value.
@@ -318,6 +332,8 @@ struct SettingInfo {
 /// (then without the API key). Thread-safe.
 [[nodiscard]] ModelClient::Options check_client(const Settings& settings);
 
+/// Returns the database: `monitor.db`, else default_database(). Thread-safe.
+[[nodiscard]] std::filesystem::path database_of(const Settings& settings);
 /// Returns the file of the tokens: `monitor.token_file`, else the database's name with the suffix
 /// `-token`. Thread-safe.
 [[nodiscard]] std::filesystem::path token_file(const Settings& settings);

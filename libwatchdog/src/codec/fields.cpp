@@ -99,7 +99,12 @@ bool is_json(std::string_view text) {
 
 const nlohmann::json* Fields::find(std::string_view name) const {
   const auto found = object_.find(name);
-  return found == object_.end() || found->is_null() ? nullptr : &*found;
+  if (asked_count_ < asked_max) asked_[asked_count_++] = name;
+  if (found == object_.end()) return nullptr;
+  const auto* const end = read_.begin() + read_count_;
+  if (read_count_ < asked_max && std::find(read_.cbegin(), end, &*found) == end)
+    read_[read_count_++] = &*found;
+  return found->is_null() ? nullptr : &*found;
 }
 
 void Fields::text(std::string_view name, std::string& into, std::size_t bytes_max) {

@@ -2,10 +2,12 @@
 /// Typed access to the fields of a parsed JSON object, with errors that name the field.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -33,6 +35,13 @@ class Fields {
   /// The field's value, or nullptr if it is absent or null.
   [[nodiscard]] const nlohmann::json* find(std::string_view name) const;
 
+  /// Returns the names that were asked for so far.
+  [[nodiscard]] std::span<const std::string_view> asked() const noexcept {
+    return {asked_.data(), asked_count_};
+  }
+  /// Returns the number of members that were asked for and are there.
+  [[nodiscard]] std::size_t members_read() const noexcept { return read_count_; }
+
   void text(std::string_view name, std::string& into, std::size_t bytes_max);
   void flag(std::string_view name, std::optional<bool>& into);
   void integer(std::string_view name, std::optional<std::int64_t>& into);
@@ -57,8 +66,14 @@ class Fields {
     return text;
   }
 
+  static constexpr std::size_t asked_max = 64;
+
   const nlohmann::json& object_;
   std::optional<Error> error_;
+  mutable std::array<std::string_view, asked_max> asked_;  ///< Literals of the callers.
+  mutable std::size_t asked_count_ = 0;
+  mutable std::array<const nlohmann::json*, asked_max> read_;
+  mutable std::size_t read_count_ = 0;
 };
 
 /// `pid` and `host`, and two fields that the trace format and the API spell differently.

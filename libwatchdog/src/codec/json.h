@@ -27,6 +27,8 @@ struct ReportList {
   std::size_t ignored = 0;  ///< Objects of a kind this version does not know.
   /// Why the first of them was ignored: its kind, the nearest known kind, and its line.
   std::optional<Error> unknown{};
+  /// About the first member of an event that nothing reads, with the nearest one that is read.
+  std::optional<Error> unknown_member{};
 };
 
 /// Errors: `malformed` (not JSON, wrong type), `invalid` (out of range), `exhausted` (an event
@@ -36,8 +38,15 @@ struct ReportList {
 /// Reads one object. Empty if its kind is unknown.
 [[nodiscard]] Result<std::optional<Report>> report_from_json(std::string_view object);
 
-/// The event as the trace format's object, with what the store added: `seq`, `at_ms`, `origin`,
-/// `late`, `digest`, `bytes`, and for heartbeats `count`, `age_ms`, `span_ms`, `max_gap_ms`.
+/// The same. Also refuses a member that no event of its kind has, unless it is null.
+[[nodiscard]] Result<std::optional<Report>> strict_report_from_json(std::string_view object);
+
+/// The members that the store adds to an event, besides those of its kind.
+inline constexpr std::string_view stored_members[] = {"seq",     "at_ms",      "origin", "late",
+                                                      "digest",  "bytes",      "count",  "age_ms",
+                                                      "span_ms", "max_gap_ms", "also",   "session"};
+
+/// The event as the trace format's object, with `stored_members`.
 [[nodiscard]] std::string to_json(const Event& event);
 
 /// Reads the body of a session's creation; `session_id` gets the chosen id, empty without one.

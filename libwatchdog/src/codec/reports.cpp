@@ -161,7 +161,29 @@ void read_detail(Fields& fields, Report& report) {
   }
 }
 
-Result<std::optional<Report>> report_from(const json& object) {
+/// About the first member that nothing reads: a misspelt one would be lost without a word. Events
+/// that this program wrote have more members than are read.
+std::optional<Error> unknown_member(const json& object, const Fields& fields) {
+  if (fields.members_read() == object.size()) return std::nullopt;
+  const auto asked = fields.asked();
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_null() || std::ranges::find(asked, name) != asked.end() ||
+        std::ranges::find(stored_members, name) != std::end(stored_members))
+      continue;
+    std::vector<std::string> known(asked.begin(), asked.end());
+    std::ranges::sort(known);
+    known.erase(std::unique(known.begin(), known.end()), known.end());
+    return Error{ErrorCode::invalid,
+                 unknown_word("member", name, known) + " (of an event of the kind " +
+                     object.value("kind", "") + ")",
+                 name};
+  }
+  return std::nullopt;
+}
+
+/// `unknown`, if given, gets what unknown_member() says.
+Result<std::optional<Report>> report_from(const json& object,
+                                          std::optional<Error>* unknown = nullptr) {
   if (!object.is_object()) {
     return Error{
         ErrorCode::malformed,
@@ -188,6 +210,7 @@ Result<std::optional<Report>> report_from(const json& object) {
   read_detail(fields, report);
   report.expect_quiet = read_week(fields, "expect_quiet_ms");
   if (fields.error()) return *fields.error();
+  if (unknown != nullptr && !*unknown) *unknown = unknown_member(object, fields);
   return std::optional<Report>(std::move(report));
 }
 
@@ -210,12 +233,14 @@ std::optional<Error> add(ReportList& list, const json& object, int line) {
                             " events; send the rest with another request",
                  .line = line};
   }
-  auto report = report_from(object);
+  const bool is_first = !list.unknown_member;
+  auto report = report_from(object, &list.unknown_member);
   if (!report) {
     Error error = report.error();
     error.line = line;
     return error;
   }
+  if (is_first && list.unknown_member) list.unknown_member->line = line;
   if (*report) {
     list.reports.push_back(std::move(**report));
   } else if (list.ignored++ == 0) {
@@ -278,6 +303,15 @@ Result<std::optional<Report>> report_from_json(std::string_view object) {
   auto parsed = parse_json(object);
   if (!parsed) return parsed.error();
   return report_from(*parsed);
+}
+
+Result<std::optional<Report>> strict_report_from_json(std::string_view object) {
+  auto parsed = parse_json(object);
+  if (!parsed) return parsed.error();
+  std::optional<Error> unknown;
+  auto report = report_from(*parsed, &unknown);
+  if (report && unknown) return *unknown;
+  return report;
 }
 
 Result<ReportList> reports_from_json(std::string_view body) {

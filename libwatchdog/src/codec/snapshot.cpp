@@ -327,6 +327,7 @@ std::string snapshot_of(const Case& judged) {
   out.open_object().field("folded", judged.folded).key("history");
   write_history(out, judged.history);
   out.key("policy").raw(to_json(*judged.policy));
+  if (*judged.policy != Policy{}) out.key("own_policy").raw(to_json(*judged.own));
   out.field("health", name_of(judged.health.kind)).field("pattern", name_of(judged.health.pattern));
   out.field("valid_until", as_integer(judged.health.valid_until)).key("evidence").open_array();
   for (const auto seq : judged.health.evidence) out.value(seq);
@@ -345,6 +346,11 @@ Result<void> read_snapshot(Case& judged, std::string_view text) {
     const auto policy = policy_patch_from_json(parsed->at("policy").dump());
     if (!policy) return Error{ErrorCode::corrupt, "a snapshot: " + policy.error().message};
     read.policy.set(patched(Policy{}, *policy));
+    const auto own = parsed->find("own_policy");
+    // Snapshots of before 0.3 say only which thresholds held: then the session stated all of them.
+    const auto stated = own == parsed->end() ? policy : policy_patch_from_json(own->dump());
+    if (!stated) return Error{ErrorCode::corrupt, "a snapshot: " + stated.error().message};
+    if (*read.policy != Policy{} || own != parsed->end()) read.own.set(*stated);
     read.health = health_from(*parsed);
     from_integer(parsed->at("health_since"), read.health_since);
     if (read.health.valid_until <= read.history.tick) {

@@ -291,6 +291,8 @@ class ConfigurationLoader {
       add(own.where.empty() ? highest("alerts.") : own, fault.key, std::move(fault.message));
     }
     check_upstreams(settings.proxy);
+    if (const auto allowed = check_database_url(settings.monitor.db); !allowed)
+      add(source_of("monitor.db"), "monitor.db", "monitor.db: " + allowed.error().message);
     if (const auto allowed = check(patched(Policy{}, settings.policy)); !allowed) {
       const auto& error = allowed.error();
       add(highest("policy."), "policy." + error.field, "policy." + error.message);
@@ -415,10 +417,13 @@ ModelClient::Options check_client(const Settings& settings) {
   return options;
 }
 
+std::filesystem::path database_of(const Settings& settings) {
+  return settings.monitor.db.empty() ? default_database() : settings.monitor.db;
+}
+
 std::filesystem::path token_file(const Settings& settings) {
-  const auto& own = settings.monitor;
-  if (!own.token_file.empty()) return own.token_file;
-  const auto database = own.db.empty() ? default_database() : own.db;
+  if (!settings.monitor.token_file.empty()) return settings.monitor.token_file;
+  const auto database = database_of(settings);
   if (is_server_url(database)) return folder_beside(database) / "server-token";
   return database.string() + "-token";
 }
@@ -432,8 +437,7 @@ ExecutorOptions executor_options(const Settings& settings) {
 Result<ArtifactStore> open_artifacts(const Settings& settings, std::string_view run) {
   auto directory = settings.tools.artifacts;
   if (directory.empty()) {
-    const auto& chosen = settings.monitor.db;
-    const auto database = chosen.empty() ? default_database() : chosen;
+    const auto database = database_of(settings);
     if (auto made = make_file(database); !made) return made.error();  // in a private directory
     directory = database.parent_path() / "artifacts";
   }

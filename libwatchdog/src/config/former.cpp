@@ -52,6 +52,9 @@ constexpr std::array all_former{
     FormerKey{"policy.suspectMin", by_session},
     FormerKey{"policy.repeatedOf20", by_session},
     FormerKey{"policy.recoveryChanges", by_session},
+    FormerKey{"alerts.content",
+              "each channel has its own content: set "
+              "alerts.channels.NAME.content = \"preview\""},
     FormerKey{"policy.patterns.*.suspect", by_session},
     FormerKey{"policy.patterns.*.stuck", by_session},
     FormerKey{"budget.visibility", "the model sees its budget when a stage begins, and from 70 %"},

@@ -136,7 +136,7 @@ constexpr std::array rows_in_order{
     Row{"budget.cost",
         at<&Settings::budget, &BudgetSettings::limits, &BudgetLimits::cost>,
         {0, 1e12},
-        "Cost of a run, in a currency of your choice."},
+        "Cost of a run, in a currency of your choice; an agent that knows no prices refuses it."},
     Row{"budget.duration_seconds",
         at<&Settings::budget, &BudgetSettings::limits, &BudgetLimits::duration>,
         {1, year_seconds},
@@ -245,10 +245,6 @@ constexpr std::array rows_in_order{
         at<&Settings::alerts, &AlertSettings::rules, &AlertRules::needs_input_for>,
         {0, year_seconds},
         "Seconds that a session may wait for a person, or for quota, before it is alerted."},
-    Row{"alerts.content",
-        at<&Settings::alerts, &AlertSettings::content>,
-        {},
-        "Include a session's task and the error that it ended with."},
     Row{"alerts.channels.*.type",
         channel<&AlertChannel::type>,
         {},
@@ -283,6 +279,11 @@ constexpr std::array rows_in_order{
         channel<&AlertChannel::ca_file>,
         {},
         "File with more certificates to trust (PEM)."},
+    Row{"alerts.channels.*.content",
+        channel<&AlertChannel::content>,
+        {},
+        "Texts of sessions in messages: none, or the beginning of questions, commands, errors and "
+        "tasks."},
     Row{"alerts.channels.*.command",
         channel<&AlertChannel::command>,
         {},
@@ -294,6 +295,13 @@ constexpr std::array rows_in_order{
         {},
         "Program and its arguments, without a shell, to run once when the known end of a session's "
         "wait has passed and the agent has not gone on. $WATCHDOG_SESSION names the session."},
+
+    Row{"recovery.on_ready_labels",
+        at<&Settings::recovery, &RecoverySettings::on_ready_labels>,
+        {},
+        "Labels, as KEY:VALUE, of sessions for which on_ready also runs if the monitor does not "
+        "know "
+        "their process. Any program that can report can choose labels."},
 
     Row{"monitor.db",
         at<&Settings::monitor, &MonitorSettings::db>,
@@ -428,6 +436,11 @@ constexpr std::array rows_in_order{
         {},
         "File with the key for questions to the server, readable by its owner only; requests carry "
         "their own keys."},
+    Row{"proxy.allowed_origins",
+        at<&Settings::proxy, &ProxySettings::allowed_origins>,
+        {},
+        "Origins of web pages that may use the model server through the proxy, for example "
+        "[\"http://localhost:8080\"]."},
     Row{"proxy.upstreams.*.url",
         at_upstream<&ProxyUpstream::url>,
         {.shape = Shape::url},

@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <random>
@@ -25,16 +26,25 @@ std::array<std::uint8_t, 16> stamped(WallTime now) {
   return bytes;
 }
 
+bool is_session_id_letter(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("._:@-").find(c) != std::string_view::npos;
+}
+
 }  // namespace
 
 bool is_session_id(std::string_view id) noexcept {
-  if (id.empty() || id.size() > session_id_bytes_max) return false;
-  for (const char c : id) {
-    const bool alphanumeric =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!alphanumeric && std::string_view("._:@-").find(c) == std::string_view::npos) return false;
-  }
-  return true;
+  // A browser takes these two for folders, and asks for another path.
+  if (id.empty() || id == "." || id == ".." || id.size() > session_id_bytes_max) return false;
+  return std::all_of(id.begin(), id.end(), is_session_id_letter);
+}
+
+std::string as_session_id(std::string id) {
+  for (auto& letter : id)
+    if (!is_session_id_letter(letter)) letter = '-';
+  id.resize(std::min(id.size(), session_id_bytes_max));
+  if (id == "." || id == "..") std::ranges::fill(id, '-');
+  return id;
 }
 
 std::string new_ulid(WallTime now) {

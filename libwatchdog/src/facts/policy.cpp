@@ -1,7 +1,7 @@
 // A patch is checked value by value. A whole policy is checked for values that contradict each
 // other, which shows only after patching: a patch may set one of two. The first value out of range
-// is the error. `patched`, `check` and `digest_of` list the thresholds by hand, so a new one needs
-// a line in each. The digest is of raw values in a fixed order.
+// is the error. `set_thresholds`, `check` and `digest_of` list the thresholds by hand, so a new one
+// needs a line in each. The digest is of raw values in a fixed order.
 #include "watchdog/policy.h"
 
 #include <cmath>
@@ -49,14 +49,21 @@ class Ranges {
   std::optional<Error> error;
 };
 
-template <class T>
-void set(T& field, const std::optional<T>& value) {
+template <class Field, class T>
+void set(Field& field, const std::optional<T>& value) {
   if (value) field = *value;
 }
 
-}  // namespace
+Bounds& bounds_of(Policy& policy, Pattern pattern) {
+  return policy.patterns[static_cast<std::size_t>(pattern)];
+}
+BoundsPatch& bounds_of(PolicyPatch& patch, Pattern pattern) {
+  return patch.patterns[pattern];
+}
 
-Policy patched(Policy policy, const PolicyPatch& patch) {
+/// `policy` is a Policy or a PolicyPatch. The rules of tools are left to the caller.
+template <class Target>
+void set_thresholds(Target& policy, const PolicyPatch& patch) {
   set(policy.heartbeat_interval, patch.heartbeat_interval);
   set(policy.stuck_threshold, patch.stuck_threshold);
   set(policy.silence_intervals, patch.silence_intervals);
@@ -68,12 +75,18 @@ Policy patched(Policy policy, const PolicyPatch& patch) {
   set(policy.slow_min, patch.slow_min);
   set(policy.suspect_min, patch.suspect_min);
   for (const auto& [pattern, bounds] : patch.patterns) {
-    auto& own = policy.patterns[static_cast<std::size_t>(pattern)];
+    auto& own = bounds_of(policy, pattern);
     set(own.suspect, bounds.suspect);
     set(own.stuck, bounds.stuck);
   }
   set(policy.repeated_of_20, patch.repeated_of_20);
   set(policy.recovery_changes, patch.recovery_changes);
+}
+
+}  // namespace
+
+Policy patched(Policy policy, const PolicyPatch& patch) {
+  set_thresholds(policy, patch);
   for (const auto& [name, rule] : patch.tools) {
     if (rule == ToolRule{}) {
       policy.tools.erase(name);
@@ -82,6 +95,17 @@ Policy patched(Policy policy, const PolicyPatch& patch) {
     }
   }
   return policy;
+}
+
+PolicyPatch patched(PolicyPatch first, const PolicyPatch& then) {
+  set_thresholds(first, then);
+  for (const auto& [name, rule] : then.tools) first.tools[name] = rule;
+  return first;
+}
+
+Policy policy_of(const PolicyPatch& for_all, const PolicyPatch& own) {
+  auto both = patched(patched(Policy{}, for_all), own);
+  return check(both) ? both : patched(Policy{}, own);
 }
 
 Result<void> check(const PolicyPatch& patch) {

@@ -70,6 +70,7 @@ AlertNotice notice(AlertState& state, AlertKind kind) {
   return {.kind = kind,
           .word = state.word,
           .reason = state.reason,
+          .detail = state.detail,
           .at = state.at,
           .episode = state.episode};
 }
@@ -123,6 +124,7 @@ std::optional<AlertNotice> turn(AlertState& state, const Condition& now, const A
   state.trouble = trouble;
   state.word = now.word;
   state.reason = now.reason;
+  state.detail = now.detail;
   if (changed && is_change_too_many(state, now.tick, rules) && !state.flapping &&
       !state.acknowledged && state.snoozed_until <= now.tick) {
     return flapping_notice(state, rules);
@@ -191,6 +193,7 @@ std::optional<AlertNotice> fold(AlertState& state, const Condition& condition,
     if (blocked_since != never && state.word == condition.word) {  // for something else now
       state.blocked_since = blocked_since;
       state.reason = condition.reason;
+      state.detail = condition.detail;
       return std::nullopt;
     }
     // A wait is not a trouble until it lasts. If a longer wait turns into one for a person, that is
@@ -203,6 +206,7 @@ std::optional<AlertNotice> fold(AlertState& state, const Condition& condition,
     state.blocked_since = condition.tick;
     state.word = condition.word;
     state.reason = condition.reason;
+    state.detail = condition.detail;
     state.at = condition.at;
     return alerted;
   }
@@ -224,6 +228,7 @@ std::optional<AlertNotice> next_due_notice(AlertState& state, Instant now,
                       .cause = cause_of_wait(state),
                       .word = state.word,
                       .reason = state.reason,
+                      .detail = state.detail,
                       .tick = ripe,
                       .at = state.at};
       state.blocked_since = never;

@@ -36,10 +36,15 @@ struct Condition {
   Kind kind = Kind::unclear;             ///< Whether it is in trouble.
   AlertCause cause = AlertCause::stuck;  ///< The trouble.
   std::string word{};                    ///< Its health or lifecycle, e.g. `looping`.
-  std::string reason{};                  ///< For a person.
+  std::string reason{};                  ///< For a person, without texts of the session.
+  std::string detail{};                  ///< The session's own text: a question, an error.
   Instant tick{};                        ///< Since when, on the file's time line.
   WallTime at{};                         ///< The same by the wall.
 };
+
+/// Returns the reason of a health for messages.
+[[nodiscard]] PublicReason public_reason_of(const Health& health, const History& history,
+                                            const Policy& policy, Instant now = {});
 
 /// Returns the condition of a running session by its health, or of an ended one by its end.
 /// `wait`: the cause that its wait would have, if it waits.
@@ -52,9 +57,9 @@ struct Condition {
 struct AlertState {
   std::optional<AlertCause> trouble{};  ///< Its present trouble.
   /// Of its present state.
-  std::string word, reason;  ///< Of its present state.
-  Instant since{};           ///< Since when,
-  WallTime at{};             ///< the same by the calendar.
+  std::string word, reason, detail;  ///< Of its present state.
+  Instant since{};                   ///< Since when,
+  WallTime at{};                     ///< the same by the calendar.
   Instant blocked_since =
       never;  ///< Since when it waits on purpose; after `blocked_for` that is a trouble.
 
@@ -78,7 +83,8 @@ struct AlertState {
 struct AlertNotice {
   AlertKind kind = AlertKind::alert;  ///< An alert or a recovery.
   std::string word{};                 ///< The health or lifecycle.
-  std::string reason{};               ///< For a person.
+  std::string reason{};               ///< For a person, without texts of the session.
+  std::string detail{};               ///< The session's own text: a question, an error.
   WallTime at{};                      ///< Since when the condition holds.
   Instant episode{};                  ///< All alerts about one trouble share it.
 };

@@ -1,3 +1,4 @@
+#include "judge/alert_rule.h"
 #include "judge/attention.h"
 #include "watchdog/health.h"
 
@@ -16,6 +17,7 @@ void Case::conclude(Instant now, std::vector<Transition>& changes, const DetailP
          .from = health.kind,
          .health = next,
          .reason = reason_of(next, history, *policy, now),
+         .public_reason = public_reason_of(next, history, *policy, now),
          .policy_digest = digest_of(*policy),
          .wait = next.kind == HealthKind::blocked ? cause_of_wait(history) : AlertCause::blocked});
     if (details != nullptr && is_trouble(next.kind))
@@ -69,7 +71,10 @@ void Case::fold(const Event& event, std::vector<Transition>& changes,
   apply(history, event, *policy);
   if (const auto* patch = std::get_if<PolicyPatch>(&event.report.detail); patch && !event.late) {
     // Two changes that were each allowed may not be allowed together: then the first one stays.
-    if (auto next = patched(*policy, *patch); check(next)) policy.set(std::move(next));
+    if (auto next = patched(*policy, *patch); check(next)) {
+      policy.set(std::move(next));
+      own.set(patched(*own, *patch));
+    }
   }
   if (is_end(history.lifecycle)) {
     health.valid_until = never;

@@ -400,7 +400,8 @@ Marks marks_of_message(const Report& report) {
 }  // namespace
 
 bool is_kept_whole(const Report& report, ContentLevel level) {
-  return level >= ContentLevel::preview && report.content.size() <= preview_chars_max;
+  return level >= ContentLevel::preview && report.content.size() <= preview_chars_max &&
+         report.bytes <= static_cast<std::int64_t>(report.content.size());  // not cut before
 }
 
 void mark(Report& report) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "judge/alert_rule.h"
 #include "judge/attention.h"
 #include "text/figures.h"
 #include "text/sentence.h"
@@ -259,6 +260,55 @@ std::string words_of(const Health& health, const History& history, const Policy&
 std::string reason_of(const Health& health, const History& history, const Policy& policy,
                       Instant now) {
   return sentence(words_of(health, history, policy, now));
+}
+
+namespace {
+
+/// Returns the agent's own texts that the reason quotes.
+std::string text_in_reason(const Health& health, const History& history) {
+  const auto& notes = *history.notes;
+  const auto& words = *notes.words;
+  switch (health.kind) {
+    case HealthKind::blocked:
+      if (health.pattern == Pattern::F6 || notes.waiting_for == backend) return {};
+      if (std::ranges::find(wait_reports::all, notes.waiting_for) != std::end(wait_reports::all))
+        return notes.wait_why;
+      return notes.waiting_for + (notes.wait_why.empty() ? "" : ": " + notes.wait_why);
+    case HealthKind::idle:
+      return notes.idle_why.starts_with(idle_reports::failed)
+                 ? notes.idle_why.substr(
+                       std::min(notes.idle_why.size(), idle_reports::failed.size() + 2))
+                 : std::string();
+    case HealthKind::suspect:
+    case HealthKind::looping:
+    case HealthKind::stuck: {
+      const bool fails = std::ranges::any_of(words.recent, &RecentCall::failed);
+      return is_repetition(health.pattern) && fails ? words.failure : std::string();
+    }
+    default:
+      return {};
+  }
+}
+
+/// Replaces the agent's own texts by the names of what they are about.
+void leave_texts_out(Notes& notes, const std::vector<OpenCall>& open_calls) {
+  notes.words.edit().failure.clear();
+  if (notes.idle_why.starts_with(idle_reports::failed)) notes.idle_why = idle_reports::failed;
+  if (notes.waiting_for == backend || notes.waiting_for.empty()) return;
+  const auto asked = std::ranges::find(open_calls, notes.wait_call, &OpenCall::seq);
+  notes.wait_why = asked == open_calls.end() ? std::string() : asked->name.str();
+  if (std::ranges::find(wait_reports::all, notes.waiting_for) == std::end(wait_reports::all))
+    notes.waiting_for = "something that it named";
+}
+
+}  // namespace
+
+PublicReason public_reason_of(const Health& health, const History& history, const Policy& policy,
+                              Instant now) {
+  auto shown = history;
+  leave_texts_out(shown.notes.edit(), *shown.open_calls);
+  return {.sentence = reason_of(health, shown, policy, now),
+          .text = text_in_reason(health, history)};
 }
 
 std::string end_in_words(const Outcome& outcome, std::int32_t wasted_calls) {

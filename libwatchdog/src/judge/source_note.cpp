@@ -44,6 +44,13 @@ std::optional<Told> told_by(const Event& event) {
 
 }  // namespace
 
+WallTime newest_report(const History& history) {
+  WallTime newest{};
+  for (const auto& note : history.sources)
+    if (note.origin != ReportOrigin::monitor) newest = std::max(newest, note.last);
+  return newest;
+}
+
 void note_source(History& history, const Event& event) {
   const auto* beats = std::get_if<Heartbeats>(&event.report.detail);
   // A merged row has the time of its last part.

@@ -8,5 +8,8 @@ namespace watchdog {
 
 /// Notes by which way the event came, and what it tells.
 void note_source(History& history, const Event& event);
+/// Returns when the newest report about the session was made. An absence of the monitor, and what
+/// it notes by itself, is none.
+[[nodiscard]] WallTime newest_report(const History& history);
 
 }  // namespace watchdog

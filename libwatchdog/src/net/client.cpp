@@ -153,7 +153,8 @@ bool is_last(const HttpRequest& request) {
 /// One connection, driven by the thread that asks: each operation is begun and run to its end.
 class Connection {
  public:
-  Connection(const Url& server, asio::ssl::context* trust) : server_(server), trust_(trust) {}
+  Connection(const Url& server, asio::ssl::context* trust, const HttpClient::Options& options)
+      : server_(server), trust_(trust), fault_of_local_(options.fault_of_local) {}
 
   struct Answer {
     Result<HttpHead, HttpFault> head;
@@ -258,7 +259,14 @@ class Connection {
     ErrorOf ignored;
     socket_.set_option(tcp::no_delay(true), ignored);
     probe_when_silent(socket_);
-    from_internet_ = is_public(socket_.remote_endpoint(ignored).address());
+    const auto peer = socket_.remote_endpoint(ignored);
+    from_internet_ = is_public(peer.address());
+    const bool is_local =
+        peer.address().is_loopback() || peer.address() == socket_.local_endpoint(ignored).address();
+    if (is_local && fault_of_local_) {
+      auto fault = fault_of_local_(peer.address().to_string(), peer.port());
+      if (!fault.empty()) return HttpFault{HttpTrouble::untrusted, std::move(fault)};
+    }
     connected_ = true;
     return trust_ == nullptr ? std::nullopt : shake_hands();
   }
@@ -358,6 +366,7 @@ class Connection {
 
   const Url& server_;
   asio::ssl::context* trust_;
+  const std::function<std::string(const std::string&, std::uint16_t)>& fault_of_local_;
   asio::io_context context_{1};
   asio::steady_timer timer_{context_};
   tcp::resolver resolver_{context_};
@@ -440,8 +449,8 @@ Result<HttpHead, HttpFault> HttpClient::ask(const HttpRequest& request, const Ht
     auto connection = again ? nullptr : state_->claim_idle();
     const bool kept = connection != nullptr;
     if (!kept) {
-      connection =
-          std::make_unique<Connection>(state_->server, state_->trust ? &*state_->trust : nullptr);
+      connection = std::make_unique<Connection>(
+          state_->server, state_->trust ? &*state_->trust : nullptr, state_->options);
     }
     auto answer = connection->ask(request, sink, stop);
     if (answer.reusable) state_->keep(std::move(connection));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -63,6 +64,9 @@ class HttpClient {
   struct Options {
     std::filesystem::path ca_file{};  ///< Trusted besides the system's authorities. PEM.
     std::size_t idle_connections_max = 4;
+    /// Asked after each connect to this machine itself, before a byte is sent. The address is in
+    /// text form. A text that is not empty says why nothing may be sent.
+    std::function<std::string(const std::string& address, std::uint16_t port)> fault_of_local{};
   };
 
   /// Connects at the first request. Errors: `invalid` (the CA file).

@@ -48,7 +48,7 @@ struct Observer::State {
   std::optional<FileLock> file_lock;  ///< Of the file itself.
 
   LiveSessions sessions;
-  ProcessLooks processes;
+  ProcessLooks processes{boots_of(store.reader())};
   Schedule schedule{sessions, processes};
   Families families{sessions, [this](std::string_view id) { return has_child_elsewhere(id); }};
   const DetailProvider details = [this](const Case& judged, Instant then) {

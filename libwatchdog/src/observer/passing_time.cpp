@@ -150,7 +150,9 @@ Result<std::size_t> Observer::State::abandon(Instant then, std::size_t count_max
     for (const auto& [seq, session] : unattended(sessions, processes, count_max - quiet.size())) {
       const auto tick = EventReader(store.reader()).tick_of(seq);
       if (!tick) return tick.error();
-      if (tick->value_or(Instant{}) > then) break;  // nothing: dropped already
+      // The limit of size drops events of running sessions, too. Then memory says when the session
+      // was heard last.
+      if (std::max(tick->value_or(Instant{}), session->judged.history.last_sign) > then) continue;
       if (std::ranges::find(quiet, session->id) == quiet.end()) quiet.push_back(session->id);
     }
     std::vector<Batch> ends;

@@ -60,11 +60,17 @@ std::optional<Outcome> outcome_of_exit(const History& history) {
 
 }  // namespace
 
-ProcessLooks::ProcessLooks() {
+ProcessLooks::ProcessLooks(const std::vector<std::string>& former_boots) {
   const auto self = this_process();
   boot_ = self.boot_id;
   host_ = self.host;
   machine_ = machine_of(self);
+  for (const auto& boot : former_boots)
+    if (boot != boot_) former_machines_.insert(machine_of({.boot_id = boot, .host = host_}));
+}
+
+bool ProcessLooks::is_of_former_boot(const History& history) const {
+  return history.pid > 0 && former_machines_.contains(history.machine);
 }
 
 bool ProcessLooks::runs_here(const History& history) const {
@@ -83,7 +89,10 @@ Instant ProcessLooks::looked_at(SessionKey session) const {
 Instant ProcessLooks::next(const LiveSession& session) const {
   const Case& judged = session.judged;
   const History& history = judged.history;
-  if (!runs_here(history) || history.notes->exited_seq != 0) return never;
+  if (history.notes->exited_seq != 0) return never;
+  if (is_of_former_boot(history) && looked_for_from(judged) == never)
+    return looked_at(judged.session) + look_every;  // even one that waits has no process any more
+  if (!runs_here(history) && !is_of_former_boot(history)) return never;
   if (history.notes->process_found) return looked_at(judged.session) + found_look_every;
   const auto from = looked_for_from(judged);
   return from == never ? never : std::max(from, looked_at(judged.session) + look_every);
@@ -94,7 +103,8 @@ std::optional<Report> ProcessLooks::look(const LiveSession& session, Instant now
   if (is_end(history.lifecycle) || now < next(session)) return std::nullopt;
   looked_[session.judged.session] = now;
   auto process = facts_of(history);
-  if (is_running(process) != false) return std::nullopt;
+  if (is_of_former_boot(history)) process.boot_id.clear();
+  if (!is_of_former_boot(history) && is_running(process) != false) return std::nullopt;
   Report report;
   if (auto outcome = outcome_of_exit(history)) {
     report.kind = ReportKind::end;

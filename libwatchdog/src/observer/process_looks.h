@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "facts/process.h"
 #include "observer/live_sessions.h"
@@ -16,7 +18,8 @@ namespace watchdog {
 /// Sees the processes of this machine only. Use from one thread at a time.
 class ProcessLooks {
  public:
-  ProcessLooks();
+  /// `former_boots`: earlier ones of this machine. Whatever ran then is gone.
+  explicit ProcessLooks(const std::vector<std::string>& former_boots);
   ProcessLooks(const ProcessLooks&) = delete;
   ProcessLooks& operator=(const ProcessLooks&) = delete;
 
@@ -39,9 +42,11 @@ class ProcessLooks {
  private:
   [[nodiscard]] ProcessFacts facts_of(const History& history) const;
   [[nodiscard]] Instant looked_at(SessionKey session) const;
+  [[nodiscard]] bool is_of_former_boot(const History& history) const;
 
   std::string boot_, host_;
   std::uint64_t machine_ = 0;
+  std::unordered_set<std::uint64_t> former_machines_;  ///< This one, before its latest boot.
   int left_ = 0;  ///< Processes that this look may still inspect.
   /// When silent sessions' processes were last looked for.
   std::unordered_map<SessionKey, Instant> looked_;

@@ -79,6 +79,13 @@ constexpr std::string_view state_columns =
     "trouble, word, reason, since_tick, at_ms, blocked_tick, episode_tick, told, acknowledged, "
     "snoozed_tick, changes, flapping";
 
+/// In the column, the session's own text follows the reason.
+constexpr char text_follows = '\x1f';
+
+std::string with_detail(const AlertState& state) {
+  return state.detail.empty() ? state.reason : state.reason + text_follows + state.detail;
+}
+
 AlertState state_from(const Statement& query) {
   AlertState state{.trouble = named<AlertCause>(query.text(0)),
                    .word = query.text(1),
@@ -91,6 +98,10 @@ AlertState state_from(const Statement& query) {
                    .acknowledged = query.integer(8) == 1,
                    .snoozed_until = instant(query.integer(9)),
                    .flapping = query.integer(11) == 1};
+  if (const auto end = state.reason.find(text_follows); end != state.reason.npos) {
+    state.detail = state.reason.substr(end + 1);
+    state.reason.resize(end);
+  }
   if (const auto changes = parse_json(query.text(10)); changes && changes->is_array()) {
     for (const auto& at : *changes)
       if (at.is_number_integer()) state.changes.push_back(instant(at.get<std::int64_t>()));
@@ -139,7 +150,8 @@ void Store::State::Alerts::put_state(SessionKey session, const AlertState& state
       "excluded.changes, flapping = excluded.flapping");
   row.bind(1, session);
   bind_time(row, 2, due);
-  row.bind(3, name_or_none(state.trouble), true).bind(4, state.word).bind(5, state.reason);
+  const auto reason = redact(with_detail(state));
+  row.bind(3, name_or_none(state.trouble), true).bind(4, state.word).bind(5, reason);
   row.bind(6, ticks(state.since)).bind(7, state.at.time_since_epoch().count());
   bind_time(row, 8, state.blocked_since);
   bind_time(row, 9, state.episode);
@@ -182,10 +194,11 @@ void Store::State::Alerts::notice(const Conclusions& verdicts) {
   fetch_states(verdicts);
   for (const auto& transition : verdicts.transitions) {
     auto condition = condition_of(transition.health.kind, rules, transition.wait);
-    condition.reason = transition.reason;
+    condition.reason = transition.public_reason.sentence;
+    condition.detail = transition.public_reason.text;
     condition.tick = transition.tick;
     condition.at = transition.at;
-    notice(transition.session, condition, {}, rules);
+    notice(transition.session, condition, rules);
   }
   for (const auto* judged : verdicts.snapshots) {
     notice_wait(*judged, rules);
@@ -199,10 +212,12 @@ void Store::State::Alerts::notice_wait(const Case& judged, const AlertRules& rul
   const auto& history = judged.history;
   if (history.lifecycle != Lifecycle::waiting || judged.health.kind != HealthKind::blocked) return;
   auto condition = condition_of(judged.health.kind, rules, cause_of_wait(history));
-  condition.reason = reason_of(judged.health, history, *judged.policy);
+  auto reason = public_reason_of(judged.health, history, *judged.policy);
+  condition.reason = std::move(reason.sentence);
+  condition.detail = std::move(reason.text);
   condition.tick = history.notes->wait_since;
   condition.at = standing_since(judged, history.tick, history.at);
-  notice(judged.session, condition, {}, rules);
+  notice(judged.session, condition, rules);
 }
 
 void Store::State::Alerts::notice_end(const Case& judged, const AlertRules& rules) {
@@ -217,28 +232,33 @@ void Store::State::Alerts::notice_end(const Case& judged, const AlertRules& rule
     condition.kind = Condition::Kind::calm;
     condition.word = name_of(judged.health.kind);
     condition.reason = "The session was taken up again";
-    return notice(judged.session, condition, {}, rules);
+    return notice(judged.session, condition, rules);
   }
   const auto end = condition_of(history.lifecycle, rules);
   condition.kind = end.kind;
   condition.cause = end.cause;
   condition.word = end.word;
-  std::string detail;
   if (const auto& outcome = history.notes->outcome) {
-    // The error is content, which an alert has only where it may.
+    // The error and words of its own are content, which an alert has only where it may.
     auto without_error = *outcome;
     without_error.error.clear();
+    condition.detail = outcome->error;
+    if (!outcome->reason.empty() &&
+        std::ranges::find(reasons::all, outcome->reason) == std::end(reasons::all)) {
+      condition.detail = outcome->reason + (outcome->error.empty() ? "" : ": " + outcome->error);
+      without_error.reason = "for a reason that it named";
+      without_error.subject.clear();
+    }
     condition.reason = end_in_words(without_error, history.notes->wasted_calls);
     condition.at = history.notes->outcome_at;
-    detail = outcome->error;
     // It was not awaited for as long as ended sessions are kept.
     if (outcome->reason == reasons::abandoned) condition.kind = Condition::Kind::calm;
   }
-  notice(judged.session, condition, detail, rules);
+  notice(judged.session, condition, rules);
 }
 
 void Store::State::Alerts::notice(SessionKey session, const Condition& condition,
-                                  const std::string& detail, const AlertRules& rules) {
+                                  const AlertRules& rules) {
   if (condition.kind == Condition::Kind::unclear) return;
   auto state = state_of(session);
   if (!state) {
@@ -246,8 +266,8 @@ void Store::State::Alerts::notice(SessionKey session, const Condition& condition
     state.emplace();
   }
   while (const auto due = watchdog::next_due_notice(*state, condition.tick, rules))
-    put(session, *due, {}, rules);
-  if (const auto news = fold(*state, condition, rules)) put(session, *news, detail, rules);
+    put(session, *due, rules);
+  if (const auto news = fold(*state, condition, rules)) put(session, *news, rules);
   keep_state(session, *state, condition.tick, rules);
 }
 
@@ -268,21 +288,21 @@ void Store::State::Alerts::notice_due(Instant until, const AlertRules& rules) {
     auto state = state_of(session);
     if (!state) continue;
     while (const auto due = watchdog::next_due_notice(*state, until, rules))
-      put(session, *due, {}, rules);
+      put(session, *due, rules);
     keep_state(session, *state, until, rules);
   }
   make_messages(rules);
 }
 
 void Store::State::Alerts::put(SessionKey session, const AlertNotice& notice,
-                               const std::string& detail, const AlertRules& rules) {
+                               const AlertRules& rules) {
   auto& alert = log_.sql(
       "INSERT INTO alerts (session, kind, word, reason, detail, at_ms, episode_tick) VALUES (?, "
       "?, ?, ?, ?, ?, ?) RETURNING id");
   alert.bind(1, session).bind(2, name_of(notice.kind)).bind(3, notice.word);
   const auto reason = redact(notice.reason);
-  const auto error = redact(detail);
-  alert.bind(4, reason).bind(5, error, true);
+  const auto detail = redact(notice.detail);
+  alert.bind(4, reason).bind(5, detail, true);
   alert.bind(6, notice.at.time_since_epoch().count()).bind(7, ticks(notice.episode));
   alert.step();
   const auto id = alert.integer(0);

@@ -42,7 +42,7 @@ struct Alert {
   AlertKind kind = AlertKind::alert;
   std::string word{};  ///< The session's health or lifecycle.
   std::string reason{};
-  std::string detail{};  ///< The error with which it ended.
+  std::string detail{};  ///< The session's own text: a question, or the error with which it ended.
   WallTime at{};         ///< Since when the condition holds.
   Instant episode{};     ///< All alerts about one trouble share it.
   std::string
@@ -53,6 +53,11 @@ struct Alert {
   std::optional<WallTime> snoozed_until{};
   std::vector<Delivery> deliveries{};
 };
+
+/// The reason with the session's own text, for people who may read the session.
+[[nodiscard]] inline std::string whole_reason(const Alert& alert) {
+  return alert.detail.empty() ? alert.reason : alert.reason + ": " + alert.detail;
+}
 
 /// Selects alerts to list; empty fields match all. Newest first.
 struct AlertFilter {

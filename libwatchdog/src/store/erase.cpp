@@ -97,7 +97,7 @@ void Store::State::Eraser::erase_rows(SessionKey session, const std::string& nam
   auto& events = log_.sql("DELETE FROM events WHERE session = ?");
   events.bind(1, session);
   events.run();
-  if (log_.retainer.dropping == session) log_.retainer.dropping = observer_key;
+  log_.retainer.forget(session);
   log_.retainer.drop_session_rows(session);
   auto& trail = log_.sql("UPDATE audit SET target = '' WHERE target = ?");
   trail.bind(1, name);

@@ -135,12 +135,12 @@ Result<Case> StoreReader::fold(const SessionRow& row, std::vector<Transition>* c
                                const DetailProvider* details) {
   return state_->guarded<Case>([&]() -> Result<Case> {
     const Transaction one_view(*state_->database, Transaction::Kind::read);
-    Case judged = state_->case_before_events(row);
     auto& query = state_->prepared("SELECT text FROM snapshots WHERE session = ? AND format = ?");
     query.bind(1, row.key).bind(2, snapshot_format);
-    // A snapshot that cannot be read is as good as none: the events are the truth.
-    if (query.step()) (void)read_snapshot(judged, query.text(0));
+    std::optional<std::string> snapshot;
+    if (query.step()) snapshot = query.text(0);
     query.reset();
+    Case judged = state_->case_from(row, snapshot ? &*snapshot : nullptr);
 
     const auto own = state_->walk(state_->head_of(row.key), judged.folded);
     // Absences of the observer concern every session that was there.
@@ -164,9 +164,9 @@ Result<std::vector<FoldedSession>> Sharing::fold(std::span<const SessionKey> ses
     All all;
     std::vector<Seq> folded;
     for (const auto& row : *rows) {
-      auto judged = reader.case_before_events(row);
       const auto snapshot = snapshots.find(row.key);
-      if (snapshot != snapshots.end()) (void)read_snapshot(judged, snapshot->second);
+      auto judged =
+          reader.case_from(row, snapshot == snapshots.end() ? nullptr : &snapshot->second);
       folded.push_back(judged.folded);
       all.push_back({.judged = std::move(judged)});
     }
@@ -225,12 +225,33 @@ void StoreReader::State::add_unwritten(std::vector<Transition>& concluded, const
                  std::make_move_iterator(concluded.end()));
 }
 
-Case StoreReader::State::case_before_events(const SessionRow& row) {
+/// Returns the session as its snapshot says, or as it was before its first event. A snapshot that
+/// cannot be read is as good as none: the events are the truth.
+Case StoreReader::State::case_from(const SessionRow& row, const std::string* snapshot) const {
   Case judged;
   judged.session = row.key;
-  judged.policy.set(patched(Policy{}, row.spec.policy));
   judged.health_since = row.created;
+  judged.own.set(row.spec.policy);
+  const bool is_read = snapshot != nullptr && read_snapshot(judged, *snapshot);
+  const auto at_start = patched(Policy{}, row.spec.policy);
+  if (is_read && *judged.policy == at_start) judged.own.set(row.spec.policy);
+  if (policy_for_all) {
+    // The settings may be others than when the snapshot was written.
+    if (*judged.own == PolicyPatch{}) {
+      judged.policy.share(shared_policy);
+    } else {
+      judged.policy.set(policy_of(*policy_for_all, *judged.own));
+    }
+  } else if (!is_read) {
+    judged.policy.set(at_start);
+  }
   return judged;
+}
+
+void StoreReader::State::set_policy_for_all(const std::optional<PolicyPatch>& policy) {
+  policy_for_all = policy;
+  const auto whole = policy_of(policy.value_or(PolicyPatch{}), {});
+  shared_policy = whole == Policy{} ? nullptr : std::make_shared<const Policy>(whole);
 }
 
 }  // namespace watchdog

@@ -9,6 +9,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -72,11 +73,35 @@ Result<void> check_owner(const std::filesystem::path& path, const struct stat& i
                      "change its owner");
 }
 
-/// Removes the access of all users except the owner.
-Result<void> make_private(const std::filesystem::path& path, const struct stat& info) {
+/// True for an empty file, and for one that begins as SQLite's do.
+bool may_be_database(int file) {
+  constexpr std::string_view begin("SQLite format 3\0", 16);
+  std::array<char, begin.size()> head{};
+  const auto got = pread(file, head.data(), head.size(), 0);
+  return got == 0 || (got == static_cast<ssize_t>(head.size()) &&
+                      std::string_view(head.data(), head.size()) == begin);
+}
+
+/// Removes the access of all users except the owner. The path may lead to any file of this user, so
+/// a descriptor is what is looked at and changed. `is_main`: it must be the database.
+Result<void> make_private(const std::filesystem::path& path, const struct stat& info,
+                          bool is_main) {
   constexpr mode_t others = S_IRWXG | S_IRWXO;
   if ((info.st_mode & others) == 0) return {};
-  if (chmod(path.c_str(), (info.st_mode & ~others & 07777U) | S_IRUSR | S_IWUSR) == 0) return {};
+  const int file =
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | (is_main ? 0 : O_NOFOLLOW));
+  struct stat now {};
+  const bool is_same =
+      file >= 0 && fstat(file, &now) == 0 && now.st_ino == info.st_ino && now.st_dev == info.st_dev;
+  const bool is_ours = is_same && (!is_main || may_be_database(file));
+  const bool is_private =
+      is_ours && fchmod(file, (info.st_mode & ~others & 07777U) | S_IRUSR | S_IWUSR) == 0;
+  const int cause = errno;
+  if (file >= 0) close(file);
+  if (is_private) return {};
+  if (is_same && !is_ours)
+    return refused(path, ErrorCode::corrupt, "the file is not a database of SQLite");
+  errno = cause;
   // A group that root gave the file to was chosen by root.
   if ((info.st_mode & S_IRWXO) == 0) return {};
   return refused(path, ErrorCode::invalid,
@@ -104,23 +129,30 @@ Result<void> check_own_file(const std::filesystem::path& path) {
                    "the file is mounted without its directory, so its log (-wal) would not be the "
                    "one that others use; mount its directory");
   }
-  if (auto made = make_private(path, info); !made) return made;
+  if (auto made = make_private(path, info, true); !made) return made;
   const auto real = real_file(path);
   for (const auto* suffix : beside) {
     const std::filesystem::path file = real.string() + suffix;
     if (lstat(file.c_str(), &info) != 0) continue;
     if (auto checked = check_kind(file, info); !checked) return checked;
     if (auto checked = check_owner(file, info); !checked) return checked;
-    if (auto made = make_private(file, info); !made) return made;
+    if (auto made = make_private(file, info, false); !made) return made;
   }
   if (faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS) != 0)
     return refused(path, "cannot be opened for writing", errno);
   return {};
 }
 
+Error no_place() {
+  return {ErrorCode::invalid,
+          "there is no place for the database, because neither HOME nor XDG_STATE_HOME is set. Set "
+          "one of them, or name a file with --db"};
+}
+
 }  // namespace
 
 Result<void> make_file(const std::filesystem::path& path) {
+  if (path.empty()) return no_place();
   const auto directory = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   std::error_code trouble;
   // Parents get the usual mode; the directory that holds the data is private.
@@ -128,6 +160,14 @@ Result<void> make_file(const std::filesystem::path& path) {
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return refused(path, "cannot make its directory", errno);
   }
+  // The owner of the folder can put other files into it under the names of ours.
+  struct stat folder {};
+  if (directory == state_folder() && stat(directory.c_str(), &folder) == 0 &&
+      folder.st_uid != geteuid() && folder.st_uid != 0)
+    return refused(path, ErrorCode::invalid,
+                   "its folder belongs to user " + std::to_string(folder.st_uid) +
+                       ", and this process runs as user " + std::to_string(geteuid()) +
+                       ". Set HOME to a folder of this user, or name a file with --db");
   struct statfs info {};
   if (statfs(directory.c_str(), &info) != 0)
     return refused(path, "cannot look at its directory", errno);
@@ -148,6 +188,7 @@ Result<void> make_file(const std::filesystem::path& path) {
 }
 
 Result<void> check_file(const std::filesystem::path& path) {
+  if (path.empty()) return no_place();
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT || errno == ENOTDIR)
@@ -163,17 +204,23 @@ std::filesystem::path real_file(const std::filesystem::path& path) {
   return trouble ? path : real;
 }
 
-std::filesystem::path default_database() {
+std::filesystem::path state_folder() {
   const auto env = [](const char* name) -> std::string {
     const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it
     return value != nullptr ? value : "";
   };
-  if (const auto chosen = env("WATCHDOG_DB"); !chosen.empty()) return chosen;
-  if (const auto state = env("XDG_STATE_HOME"); !state.empty()) {
-    return std::filesystem::path(state) / "watchdog" / "watchdog.db";
-  }
+  if (const auto state = env("XDG_STATE_HOME"); !state.empty())
+    return std::filesystem::path(state) / "watchdog";
   const auto home = env("HOME");
-  return std::filesystem::path(home.empty() ? "/tmp" : home) / ".local/state/watchdog/watchdog.db";
+  return home.empty() ? std::filesystem::path()
+                      : std::filesystem::path(home) / ".local/state/watchdog";
+}
+
+std::filesystem::path default_database() {
+  const char* chosen = std::getenv("WATCHDOG_DB");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  if (chosen != nullptr && *chosen != 0) return chosen;
+  const auto folder = state_folder();
+  return folder.empty() ? folder : folder / "watchdog.db";
 }
 
 std::optional<std::string> network_filesystem(std::int64_t type) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,8 @@ struct StoreReader::State {
   std::shared_ptr<Database> database;
   std::unordered_map<std::string, Statement> statements;
   int generation = fork_generation();
+  std::optional<PolicyPatch> policy_for_all;    ///< See Store::Options; unset: what snapshots say.
+  std::shared_ptr<const Policy> shared_policy;  ///< Of sessions that state nothing; null: default.
 
   /// The statement of this text, reset and ready to bind.
   [[nodiscard]] Statement& prepared(std::string_view sql);
@@ -52,7 +55,8 @@ struct StoreReader::State {
 
   void fold_into(Case& judged, std::span<const Event> own, std::span<const Event> absences,
                  std::vector<Transition>* changes, const DetailProvider* details);
-  [[nodiscard]] static Case case_before_events(const SessionRow& row);
+  [[nodiscard]] Case case_from(const SessionRow& row, const std::string* snapshot) const;
+  void set_policy_for_all(const std::optional<PolicyPatch>& policy);
   /// Runs `work`, turning what it throws into an Error.
   template <class T, class Work>
   [[nodiscard]] Result<T> guarded(Work&& work);

@@ -28,6 +28,9 @@ constexpr int session_cost = 10;
 /// Gives some pages back to the filesystem.
 constexpr int give_back_pages = 500;
 constexpr const char* give_back = "PRAGMA incremental_vacuum(500)";
+/// An alert that could not be sent for this long no longer keeps its session in a file that is too
+/// large.
+constexpr Millis untold_max{3'600'000};
 
 bool may_merge(const Event& event) {
   return event.report.kind == ReportKind::heartbeat && event.report.event_id.empty() &&
@@ -62,7 +65,7 @@ void Store::State::keep_floors() {
 
 /// Deletes at most `events_left` of the session's events, and once they are gone the session
 /// itself.
-void Store::State::Retainer::drop_session(SessionKey session, int& events_left) {
+void Store::State::Retainer::drop_session(SessionKey session, Instant tick, int& events_left) {
   changed_ = true;
   if (log_.server != nullptr) {  // its events go with their day, see drop_old_part
     drop_session_rows(session);
@@ -80,8 +83,9 @@ void Store::State::Retainer::drop_session(SessionKey session, int& events_left) 
     drop.run();
     seq = next;
   }
-  dropping = seq != 0 ? session : observer_key;
+  dropping_.reset();
   if (seq != 0) {
+    dropping_ = Over{.session = session, .tick = tick, .head = seq};
     auto& shorten = log_.sql("UPDATE heads SET seq = ? WHERE session = ?");
     shorten.bind(1, seq).bind(2, session);
     shorten.run();
@@ -149,7 +153,8 @@ void Store::State::Retainer::find_over(const Retention& retention) {
   over_.clear();
   next_over_ = 0;
   auto& query = log_.sql(
-      "SELECT id, tick FROM (SELECT s.id, CASE WHEN s.outcome_reason = ?2 THEN (SELECT tick_ms "
+      "SELECT id, tick, coalesce(head, 0) FROM (SELECT s.id, CASE WHEN s.outcome_reason = ?2 THEN "
+      "(SELECT tick_ms "
       "FROM events WHERE seq "
       "= e.prev) ELSE e.tick_ms END AS tick, h.seq AS head FROM (SELECT id FROM sessions WHERE "
       "ended_ms IS NOT "
@@ -160,30 +165,40 @@ void Store::State::Retainer::find_over(const Retention& retention) {
   const ResetLater later(query);
   query.bind(1, retention.folded_through).bind(2, reasons::abandoned);
   while (query.step()) {
-    over_.push_back({.session = query.integer(0), .tick = Instant{Millis{query.integer(1)}}});
+    over_.push_back({.session = query.integer(0),
+                     .tick = Instant{Millis{query.integer(1)}},
+                     .head = query.integer(2)});
   }
   searched_ = true;
 }
 
-std::optional<SessionKey> Store::State::Retainer::next_to_drop(const Retention& retention) {
-  auto& again =
-      log_.sql("SELECT 1 FROM sessions WHERE id = ? AND (ended_ms IS NOT NULL OR health = 'dead')");
-  const ResetLater later(again);
-  const auto is_over = [&](SessionKey session) {  // unless it was continued
-    again.reset().bind(1, session);
-    const bool found = again.step();
-    again.reset();
-    return found;
-  };
-  if (dropping != observer_key && is_over(dropping)) return dropping;
-  dropping = observer_key;
+/// False if the session was continued since the search, or if somebody waits for its alert.
+bool Store::State::Retainer::is_still_over(const Over& over, bool is_large,
+                                           const Retention& retention) {
+  const auto untold_for = is_large ? untold_max : 2 * retention.ended_for;
+  auto& query = log_.sql(
+      "SELECT 1 FROM sessions s LEFT JOIN heads h ON h.session = s.id WHERE s.id = ?1 AND "
+      "(s.ended_ms IS NOT NULL OR s.health = 'dead') AND coalesce(h.seq, 0) = ?2 AND (?3 = 1 OR "
+      "NOT EXISTS (SELECT 1 FROM alerts a JOIN deliveries d ON d.alert = a.id WHERE a.session = "
+      "s.id AND d.state = 'pending'))");
+  const ResetLater later(query);
+  query.bind(1, over.session).bind(2, over.head);
+  query.bind(3, over.tick < log_.now - untold_for ? 1 : 0);
+  return query.step();
+}
+
+std::optional<Store::State::Retainer::Over> Store::State::Retainer::next_to_drop(
+    const Retention& retention) {
   const bool too_large = bytes_used() > retention.bytes_max;
+  if (const auto begun = std::exchange(dropping_, std::nullopt);
+      begun && is_still_over(*begun, too_large, retention))
+    return begun;
   for (; next_over_ < over_.size(); ++next_over_) {
     const auto& oldest = over_[next_over_];
     if (!too_large && (!may_age() || oldest.tick > log_.now - retention.ended_for)) break;
-    if (!is_over(oldest.session)) continue;
+    if (!is_still_over(oldest, too_large, retention)) continue;
     ++next_over_;
-    return oldest.session;
+    return oldest;
   }
   wants_room = too_large;
   return std::nullopt;
@@ -193,31 +208,35 @@ bool Store::State::Retainer::drop_ended(const Retention& retention) {
   wants_room = false;
   int events_left = trim_events;
   while (events_left > 0) {
-    const auto session = next_to_drop(retention);
-    if (!session) break;
-    drop_session(*session, events_left);
+    const auto over = next_to_drop(retention);
+    if (!over) break;
+    drop_session(over->session, over->tick, events_left);
   }
   return events_left < trim_events;
 }
 
-/// Alerts are kept as long as ended sessions are, also those of sessions that run for ever.
+/// Alerts are kept as long as ended sessions are, also those of sessions that run for ever. One
+/// that waits for its group or its receiver is not old, however long ago its trouble began.
 bool Store::State::Retainer::drop_alerts(const Retention& retention) {
   if (!may_age()) return false;
   auto& query = log_.sql(
-      "SELECT max(id) FROM (SELECT id, coalesce(told_tick, episode_tick) AS tick FROM alerts "
-      "ORDER BY id LIMIT 100) AS oldest WHERE tick <= ?");
-  const ResetLater later(query);
+      "SELECT id FROM alerts a WHERE told_tick <= ?1 AND (told_tick <= ?2 OR NOT EXISTS (SELECT 1 "
+      "FROM deliveries d WHERE d.alert = a.id AND d.state = 'pending')) ORDER BY told_tick LIMIT "
+      "100");
   query.bind(1, (log_.now - retention.ended_for).time_since_epoch().count());
-  query.step();
-  const auto last = query.integer(0);
+  query.bind(2, (log_.now - 2 * retention.ended_for).time_since_epoch().count());
+  std::vector<std::int64_t> old;
+  while (query.step()) old.push_back(query.integer(0));
   query.reset();
-  if (last == 0) return false;
+  if (old.empty()) return false;
   changed_ = true;
-  for (const std::string_view text :
-       {"DELETE FROM deliveries WHERE alert <= ?", "DELETE FROM alerts WHERE id <= ?"}) {
-    auto& drop = log_.sql(text);
-    drop.bind(1, last);
-    drop.run();
+  for (const auto id : old) {
+    for (const std::string_view text :
+         {"DELETE FROM deliveries WHERE alert = ?", "DELETE FROM alerts WHERE id = ?"}) {
+      auto& drop = log_.sql(text);
+      drop.bind(1, id);
+      drop.run();
+    }
   }
   return true;
 }

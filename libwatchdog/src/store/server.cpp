@@ -1,8 +1,9 @@
 #include "store/server.h"
 
 #include <atomic>
-#include <cstdlib>
+#include <charconv>
 
+#include "store/place.h"
 #include "text/utf8.h"
 
 namespace watchdog {
@@ -10,11 +11,50 @@ namespace {
 
 std::atomic<OpenServer> opener{nullptr};
 
+std::string percent_decoded(std::string_view text) {
+  std::string plain;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    unsigned value = 0;
+    const auto* digits = text.data() + at + 1;
+    if (text[at] == '%' && text.size() - at > 2 &&
+        std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2) {
+      plain += static_cast<char>(value);
+      at += 2;
+    } else {
+      plain += text[at];
+    }
+  }
+  return plain;
+}
+
+/// Returns true for `//USER:PASSWORD@HOST`, and for `?password=…` as libpq reads it.
+bool has_password(std::string_view url) {
+  const auto begin = url.find("//");
+  if (begin == url.npos) return false;
+  const auto user = url.substr(begin + 2, url.find_first_of("/?#", begin + 2) - begin - 2);
+  if (const auto end = user.rfind('@'); end != user.npos && user.find(':') < end) return true;
+  const auto query = url.find('?');
+  for (auto from = query; from != url.npos; from = url.find('&', from + 1)) {
+    const auto name =
+        percent_decoded(url.substr(from + 1, url.find_first_of("=&", from + 1) - from - 1));
+    if (name == "password" || name == "sslpassword") return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool is_server_url(const std::filesystem::path& database) {
   const std::string_view name = database.native();
   return name.starts_with("postgresql:/") || name.starts_with("postgres:/");
+}
+
+Result<void> check_database_url(const std::filesystem::path& database) {
+  if (!is_server_url(database) || !has_password(database.native())) return {};
+  return Error{ErrorCode::invalid,
+               "the database's URL has a password, which others on this machine could read. "
+               "Take it out of the URL, and write it to ~/.pgpass (mode 0600) as "
+               "HOST:PORT:DATABASE:USER:PASSWORD, or name such a file in PGPASSFILE"};
 }
 
 std::string_view storable(std::string_view text, std::string& own) {
@@ -35,14 +75,8 @@ std::string_view storable(std::string_view text, std::string& own) {
 
 std::filesystem::path folder_beside(const std::filesystem::path& database) {
   if (!is_server_url(database)) return database.parent_path();
-  const auto env = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it
-    return value != nullptr ? value : "";
-  };
-  if (const auto state = env("XDG_STATE_HOME"); !state.empty())
-    return std::filesystem::path(state) / "watchdog";
-  const auto home = env("HOME");
-  return std::filesystem::path(home.empty() ? "/tmp" : home) / ".local/state/watchdog";
+  const auto folder = state_folder();
+  return folder.empty() ? std::filesystem::path("/nowhere") : folder;
 }
 
 void use_servers(OpenServer open) noexcept {
@@ -50,6 +84,7 @@ void use_servers(OpenServer open) noexcept {
 }
 
 Result<std::unique_ptr<StoreServer>> open_server(const std::filesystem::path& url, bool write) {
+  if (auto allowed = check_database_url(url); !allowed) return allowed.error();
   const auto open = opener.load();
   if (open == nullptr) {
     return Error{ErrorCode::invalid,

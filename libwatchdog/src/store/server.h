@@ -143,6 +143,10 @@ class StoreServer {
 /// Returns true if this names a database on a server: `postgresql://...` or `postgres://...`.
 [[nodiscard]] bool is_server_url(const std::filesystem::path& database);
 
+/// Refuses a URL with a password: `ps`, logs and messages would show it. Anything else is not
+/// looked at. Errors: `invalid`; the message does not repeat the URL.
+[[nodiscard]] Result<void> check_database_url(const std::filesystem::path& database);
+
 /// Returns the folder for files that belong to a database. That is its own folder, or the one of
 /// this user's state if the database is on a server.
 [[nodiscard]] std::filesystem::path folder_beside(const std::filesystem::path& database);

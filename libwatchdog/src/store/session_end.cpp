@@ -1,6 +1,7 @@
 // Decides how a session ended if its agent only reports that it is gone. Its latest reports show
 // it: a complete answer, an interruption, an open wait, an error of the model server, or unfinished
 // work. Otherwise the outcome is `incomplete`.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -42,6 +43,14 @@ Outcome interrupted() {
           .error = {},
           .subject = std::string(reasons::user)};
 }
+
+/// Why agents say that they end when a person at the keyboard ended them.
+constexpr std::string_view acts_of_a_person[] = {
+    "clear",     "logout",     "prompt_input_exit",
+    "resume",                                    // Claude Code; Gemini CLI has some of them
+    "exit",                                      // Gemini CLI
+    "user_exit", "abort",                        // Copilot CLI
+    "aborted",   "user_close", "window_close"};  // Cursor
 
 /// Goes through the reports of a session, the newest first, until one decides.
 class LastWords {
@@ -130,21 +139,31 @@ class LastWords {
   std::optional<Outcome> asked_;
 };
 
+/// A person who ends an agent in the middle of its work knows that, and needs no alert.
+Outcome by_person(Outcome outcome) {
+  if (outcome.kind != OutcomeKind::incomplete) return outcome;
+  auto ended = interrupted();
+  ended.error = std::move(outcome.error);
+  return ended;
+}
+
 }  // namespace
 
 Outcome Store::State::Appender::outcome_by_answer(const Head& head, Outcome reported) {
   reported.by_answer = false;
-  LastWords words(reported);
+  const bool is_act =
+      std::ranges::find(acts_of_a_person, reported.reason) != std::end(acts_of_a_person);
+  LastWords words(std::move(reported));
   Backwards at(*log_.reader.state_, "kind, name, content, prev", 3, head.seq);
-  for (int looked = 0; looked < reports_looked_at && at.step(); ++looked) {
+  std::optional<Outcome> outcome;
+  for (int looked = 0; !outcome && looked < reports_looked_at && at.step(); ++looked) {
     const auto& query = at.row();
     const auto kind = query.integer(0);
-    if (kind >= 0 && kind < static_cast<std::int64_t>(std::size(Names<ReportKind>::all))) {
-      if (auto outcome = words.fold(static_cast<ReportKind>(kind), query.text(1), query.text(2)))
-        return std::move(*outcome);
-    }
+    if (kind >= 0 && kind < static_cast<std::int64_t>(std::size(Names<ReportKind>::all)))
+      outcome = words.fold(static_cast<ReportKind>(kind), query.text(1), query.text(2));
   }
-  return words.otherwise();
+  if (!outcome) outcome = words.otherwise();
+  return is_act ? by_person(std::move(*outcome)) : std::move(*outcome);
 }
 
 }  // namespace watchdog

@@ -24,7 +24,9 @@ Store::State::State(Options chosen, std::shared_ptr<Database> opened)
     : options(std::move(chosen)),
       database(std::move(opened)),
       server(database->server()),
-      reader(StoreReader(std::make_unique<StoreReader::State>(database))) {}
+      reader(StoreReader(std::make_unique<StoreReader::State>(database))) {
+  if (options.policy) reader.state_->set_policy_for_all(options.policy);
+}
 
 Store::State::~State() {
   if (fork_generation() != generation) {

@@ -88,6 +88,9 @@ class Store {
     const Clock* clock = &system_clock();
     bool create =
         true;  ///< Create the file (mode 0600, in a directory of mode 0700) if it is missing.
+    /// Thresholds of all sessions, as far as these state none of their own. For the judge, also of
+    /// sessions that are stored already. Unset: sessions are read as their judge left them.
+    std::optional<PolicyPatch> policy{};
   };
 
   /// Errors: `invalid` (network filesystem, another program's or another user's file, more than one

@@ -194,6 +194,19 @@ Result<std::optional<Millis>> StoreReader::tick_offset(const std::string& boot_i
   });
 }
 
+std::vector<std::string> boots_of(StoreReader& store) {
+  using Boots = std::vector<std::string>;
+  auto found = store.state_->guarded<Boots>([&]() -> Result<Boots> {
+    auto& query =
+        store.state_->prepared("SELECT boot_id FROM boots ORDER BY offset_ms DESC LIMIT 1000");
+    const ResetLater later(query);
+    Boots boots;
+    while (query.step()) boots.push_back(query.text(0));
+    return boots;
+  });
+  return found ? std::move(*found) : Boots();
+}
+
 Result<std::int64_t> StoreReader::version() {
   return state_->guarded<std::int64_t>([&]() -> Result<std::int64_t> {
     if (state_->database->server() == nullptr) return state_->database->pragma("data_version");

@@ -132,10 +132,15 @@ class StoreReader {
   friend class EventReader;
   friend class TransitionReader;
   friend class Backwards;
+  friend std::vector<std::string> boots_of(StoreReader& store);
   struct State;
   explicit StoreReader(std::unique_ptr<State> state);
   [[nodiscard]] static Result<StoreReader> open_on_server(const std::filesystem::path& url);
   std::unique_ptr<State> state_;
 };
+
+/// Returns the newest boots of the machine on which the file was written. Empty: they are unknown,
+/// as for a database on a server.
+[[nodiscard]] std::vector<std::string> boots_of(StoreReader& store);
 
 }  // namespace watchdog

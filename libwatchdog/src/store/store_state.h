@@ -144,12 +144,10 @@ struct Store::State {
                                        Change&& change);
 
    private:
-    void notice(SessionKey session, const Condition& condition, const std::string& detail,
-                const AlertRules& rules);
+    void notice(SessionKey session, const Condition& condition, const AlertRules& rules);
     void notice_wait(const Case& judged, const AlertRules& rules);
     void notice_end(const Case& judged, const AlertRules& rules);
-    void put(SessionKey session, const AlertNotice& notice, const std::string& detail,
-             const AlertRules& rules);
+    void put(SessionKey session, const AlertNotice& notice, const AlertRules& rules);
     /// An alert that waits to be sent.
     struct Waiting {
       std::int64_t alert = 0;
@@ -182,9 +180,8 @@ struct Store::State {
    public:
     explicit Retainer(State& log) : log_(log) {}
 
-    std::vector<SessionKey> dropped;     ///< Since the last question.
-    SessionKey dropping = observer_key;  ///< Begun and not finished.
-    bool wants_room = false;             ///< Of the latest piece.
+    std::vector<SessionKey> dropped;  ///< Since the last question.
+    bool wants_room = false;          ///< Of the latest piece.
     Instant leap{};  ///< When a boot began whose clock was far ahead of the newest event then.
     /// Does a piece; false: nothing is left to do. Begins a round with `begin_round`, outside of a
     /// transaction, and ends it with `end_round`.
@@ -192,19 +189,25 @@ struct Store::State {
     void begin_round(const Retention& retention);
     void end_round();
     void drop_session_rows(SessionKey session);
+    /// The session was erased.
+    void forget(SessionKey session) {
+      if (dropping_ && dropping_->session == session) dropping_.reset();
+    }
 
    private:
     struct Merging {
       SessionKey session = observer_key;           ///< Being looked at.
       Seq from = std::numeric_limits<Seq>::max();  ///< Merged up to here, a remaining block end.
     };
-    /// A session that is over, and its newest event.
+    /// A session that is over, and its newest event. One that was continued since has another one.
     struct Over {
       SessionKey session = observer_key;
       Instant tick{};
+      Seq head = 0;
     };
+    [[nodiscard]] bool is_still_over(const Over& over, bool is_large, const Retention& retention);
     void find_over(const Retention& retention);
-    [[nodiscard]] std::optional<SessionKey> next_to_drop(const Retention& retention);
+    [[nodiscard]] std::optional<Over> next_to_drop(const Retention& retention);
     [[nodiscard]] std::int64_t bytes_used();
     [[nodiscard]] bool may_age() const;
     [[nodiscard]] bool drop_ended(const Retention& retention);
@@ -213,11 +216,12 @@ struct Store::State {
     [[nodiscard]] bool drop_alerts(const Retention& retention);
     [[nodiscard]] bool merge_heartbeats(const Retention& retention);
     [[nodiscard]] bool merge_block(const Retention& retention, Seq end, Seq following);
-    void drop_session(SessionKey session, int& events_left);
+    void drop_session(SessionKey session, Instant tick, int& events_left);
     void drop_audit(const Retention& retention);
     void drop_labels(SessionKey session);
 
     State& log_;
+    std::optional<Over> dropping_;  ///< Begun and not finished.
     Merging merging_;
     std::unordered_map<SessionKey, Seq> merged_;  ///< How far earlier rounds came.
     bool changed_ = false;                        ///< This piece changed the file.
