@@ -21,7 +21,7 @@ struct AlertMessage {
 
 /// Settings for the text of alerts. A plain value.
 struct AlertWording {
-  bool content = false;  ///< The text contains tasks and errors.
+  bool content = false;  ///< The text contains questions, commands, tasks and errors.
   std::string url;       ///< Of the monitor, for links, without a slash at its end.
   /// Makes the links by which a person answers an alert; empty: there are none.
   std::function<std::vector<AlertButton>(const Alert&)> buttons{};

@@ -32,7 +32,9 @@ DeliveryState shown_state(const Alert& alert, const Delivery& delivery) {
 
 void write_alert(JsonWriter& out, const Alert& alert) {
   out.open_object().field("alertId", alert.id).field("sessionId", alert.session);
-  out.field("health", alert.word).field("kind", name_of(alert.kind)).field("reason", alert.reason);
+  out.field("health", alert.word)
+      .field("kind", name_of(alert.kind))
+      .field("reason", whole_reason(alert));
   out.field("at", ms_of(alert.at));
   text_or_null(out, "message", alert.message);
   out.key("channels").open_array();

@@ -18,10 +18,11 @@ namespace {
 /// `invalid` (too old), `conflict` (answered before).
 Result<Alert> alert_of(const AlertLinks& links, const AlertLink& link, StoreReader& reader,
                        WallTime now) {
+  const Error foreign{ErrorCode::not_found, "This link is not one of this monitor."};
+  if (link.alert <= 0 || link.alert == INT64_MAX) return foreign;
   const auto found = reader.alerts({.after = link.alert + 1, .limit = 1});
   if (!found) return found.error();
-  if (found->empty() || !links.is_own(link, found->front()))
-    return Error{ErrorCode::not_found, "This link is not one of this monitor."};
+  if (found->empty() || !links.is_own(link, found->front())) return foreign;
   if (now >= link.until)
     return Error{ErrorCode::invalid, "This link is too old. Answer on the monitor's page."};
   if (is_answered(found->front()))

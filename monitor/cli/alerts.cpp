@@ -24,7 +24,6 @@ struct AlertsOptions {
   std::string action;  ///< Empty, or `setup`.
   AlertsSetup setup;
   Endpoint::Options endpoint;
-  Sources sources;                     ///< For `test` alone.
   std::string session;                 ///< Only its alerts.
   std::string test;                    ///< Try this channel instead.
   std::int64_t acknowledge = 0;        ///< This alert instead; 0: none.
@@ -90,12 +89,12 @@ int try_channel_of_monitor(const AlertsOptions& options) {
   auto endpoint = Endpoint::open(endpoint_options);
   if (!endpoint) return complain(endpoint.error());
   const auto body =
-      endpoint->ask(Method::post, "/api/alerts/channels/" + url_encoded(options.test) + "/test");
+      endpoint->act(Method::post, "/api/alerts/channels/" + url_encoded(options.test) + "/test");
   return body ? show_channel_test(json::parse(*body), options.json) : complain(body.error());
 }
 
 int try_channel(const AlertsOptions& options) {
-  const auto settings = configured(options.sources);
+  const auto settings = configured(options.endpoint.sources);
   if (!settings) return settings.error();
   const auto& channels = settings->alerts.channels;
   const auto found = channels.find(options.test);
@@ -118,7 +117,7 @@ int try_channel(const AlertsOptions& options) {
 static int alerts(const AlertsOptions& options) {
   if (options.action == "setup") {
     auto setup = options.setup;
-    setup.sources.file = options.sources.file;
+    setup.sources.file = options.endpoint.sources.file;
     setup.ca_file = options.endpoint.ca_file;
     return set_up_channel(std::move(setup));
   }
@@ -134,8 +133,8 @@ static int alerts(const AlertsOptions& options) {
     const auto target = "/api/alerts/" + std::to_string(id);
     const auto body =
         options.snooze.empty()
-            ? endpoint->ask(Method::post, target + "/acknowledge", json{{"by", "user"}}.dump())
-            : endpoint->ask(Method::post, target + "/snooze",
+            ? endpoint->act(Method::post, target + "/acknowledge", json{{"by", "user"}}.dump())
+            : endpoint->act(Method::post, target + "/snooze",
                             json{{"minutes", options.snooze.back()}}.dump());
     if (!body) return complain(body.error());
     if (options.json) {
@@ -181,6 +180,12 @@ static void add_setup_options(CLI::App& command, AlertsOptions& options) {
   command.add_option("--url-file", setup.url_file, "setup: file that holds the URL");
   command.add_option("--to", setup.to, "setup: chat, room or mail addresses");
   command.add_option("--from", setup.from, "setup: sender of mails");
+  command
+      .add_option("--content", setup.content,
+                  "setup: texts of sessions in messages: none, or preview (the beginning of "
+                  "questions, commands, errors, tasks)")
+      ->type_name("WORD")
+      ->check(one_of("content", all_names<AlertContent>()));
   command.add_option("--secret-file", setup.secret_file,
                      "setup: file that holds the token, the key, or USER:PASSWORD");
   command.add_option("--command", setup.command, "setup: program and arguments")->type_name("WORD");
@@ -213,12 +218,16 @@ void add_alerts(CommandLine& line) {
       ->excludes(alerts_ack)
       ->excludes(alerts_snooze);
   auto* alerts_config = command->add_option_function<std::string>(
-      "--config", [options](const std::string& path) { options->sources.file = path; },
+      "--config", [options](const std::string& path) { options->endpoint.sources.file = path; },
       "Settings file, as for serve; with setup: the one to add to");
   command->add_flag("--json", options->json, "Print one JSON object");
   add_setup_options(*command, *options);
   add_endpoint(*command, options->endpoint);
   alerts_config->excludes(command->get_option("--server"));
+  // A file that is being made, or a channel that is tried without a monitor, names no place.
+  command->parse_complete_callback([options] {
+    if (options->action != "setup" && options->test.empty()) look_for_place(options->endpoint);
+  });
   command->callback([&line, options] { line.code = alerts(*options); });
   command->footer(std::string(setup_footer) + exit_codes);
 }

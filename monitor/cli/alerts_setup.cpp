@@ -108,6 +108,12 @@ Result<void> ask_for_rest(const ChannelKind& kind, AlertsSetup& setup) {
     setup.command = {std::move(*program)};
   }
   // A signature is for programs of one's own.
+  if (setup.content.empty()) {
+    const auto answer =
+        answer_to("may messages hold texts of sessions: questions, commands, errors, tasks? [y/N]");
+    if (!answer) return Error{ErrorCode::cancelled, "the input ended before all was answered"};
+    if (answer->starts_with('y') || answer->starts_with('Y')) setup.content = "preview";
+  }
   const bool wants_secret =
       kind.secret == Need::must ||
       (kind.secret == Need::may && kind.secret_help != "key that signs the body");
@@ -147,6 +153,7 @@ ChannelDraft draft_of(const ChannelKind& kind, const AlertsSetup& setup, const f
   put("to", setup.to);
   put("from", setup.from);
   put("ca_file", setup.ca_file.string());
+  put("content", setup.content);
   put_secret("secret_file", setup.secret_file, setup.secret);
   if (!setup.command.empty()) {
     std::string list;

@@ -14,6 +14,7 @@ namespace watchdog::monitor {
 struct AlertsSetup {
   Sources sources;  ///< Only `file` counts.
   std::string kind, name, url, to, from;
+  std::string content;  ///< Empty: ask, or none.
   std::filesystem::path url_file, secret_file, ca_file;
   std::vector<std::string> command;
   std::string secret;  ///< Never from the command line.

@@ -6,10 +6,8 @@ import email.policy
 import json
 import os
 import pathlib
-import queue
 import shutil
 import socket
-import ssl
 import subprocess
 import sys
 import tempfile
@@ -17,9 +15,9 @@ import unittest
 import urllib.request
 
 from aiosmtpd.controller import Controller
-from aiosmtpd.smtp import AuthResult
 
 import receivers
+from mails import Mails
 from receivers import RECEIVERS, Receivers
 from server import Server
 
@@ -31,44 +29,6 @@ HOSTILE = ("<!channel> @everyone @room **b** [x](http://evil.example) <b>&amp; {
            "\r\nBcc: evil@example.org\r\n\r\n. \u202eabc")
 TASK, FAULT = "the task is Q1-figures", "the error holds argument-42"
 SECRETS = [receivers.TOKEN, receivers.MATRIX_TOKEN, receivers.NTFY_TOKEN, "pass:word1", "/slack/T0/secret-path"]
-
-
-class Mails:
-    """An SMTP server that speaks TLS and wants a login."""
-
-    def __init__(self, implicit):
-        self.mails, self.refusals = queue.Queue(), []
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(TLS / "cert.pem", TLS / "key.pem")
-        outer = self
-
-        class Handler:
-            async def handle_DATA(self, server, session, envelope):
-                if outer.refusals:
-                    return outer.refusals.pop(0)
-                outer.mails.put((envelope.mail_from, envelope.rcpt_tos, envelope.content, implicit or session.ssl is not None))
-                return "250 taken"
-
-        def authenticate(server, session, envelope, mechanism, data):
-            return AuthResult(success=(data.login, data.password) == (b"alerts", b"pass:word1"))
-
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        options = {"hostname": "127.0.0.1", "port": port, "authenticator": authenticate, "auth_required": True}
-        if implicit:
-            options |= {"ssl_context": context, "auth_require_tls": False}
-        else:
-            options |= {"tls_context": context, "require_starttls": True}
-        self.controller = Controller(Handler(), **options)
-        self.url = f"{'smtps' if implicit else 'smtp'}://localhost:{port}"
-
-    def __enter__(self):
-        self.controller.start()
-        return self
-
-    def __exit__(self, *_):
-        self.controller.stop()
 
 
 class ChannelsTest(unittest.TestCase):
