@@ -66,8 +66,8 @@ std::optional<Response> AccessPolicy::refuse_foreign(const Request& request) con
                           "this server does not answer to the host name " + name +
                               "; monitor.hosts names those it answers to");
   }
-  const bool own_page =
-      request.origin == "http://" + request.host || request.origin == "https://" + request.host;
+  // Another program may serve pages by the other scheme at the same name and port.
+  const bool own_page = request.origin == (secure ? "https://" : "http://") + request.host;
   const bool foreign_page = !request.origin.empty() && !own_page;
   const bool changes = request.method != Method::get && request.method != Method::head;
   if (changes && (foreign_page || request.fetch_site == "cross-site")) {

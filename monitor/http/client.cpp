@@ -36,7 +36,11 @@ Result<MonitorClient> MonitorClient::to(const std::string& url, Options options)
   if (!server->path.empty()) {
     return Error{ErrorCode::invalid, url + ": a monitor's URL has no path", "server"};
   }
-  auto http = HttpClient::to(std::move(*server), {.ca_file = std::move(options.ca_file)});
+  const bool is_encrypted = server->tls;
+  auto http = HttpClient::to(
+      std::move(*server),
+      {.ca_file = std::move(options.ca_file),
+       .fault_of_local = is_encrypted ? nullptr : std::move(options.fault_of_local)});
   if (!http) return http.error();
   return MonitorClient(url, std::move(options.token), std::move(*http));
 }

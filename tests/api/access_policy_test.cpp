@@ -129,7 +129,7 @@ TEST(AccessPolicy, takes_changes_from_its_own_pages_and_from_programs_only) {
   for (const auto& row :
        std::vector<Row>{{"", "", 0, 0, 0, 403},
                         {"http://127.0.0.1:3000", "", 0, 0, 0, 0},
-                        {"https://127.0.0.1:3000", "same-origin", 0, 0, 0, 0},
+                        {"https://127.0.0.1:3000", "same-origin", 0, 403, 403, 403},
                         {"", "same-origin", 0, 0, 0, 0},
                         {"", "same-site", 0, 0, 0, 403},
                         {"", "none", 0, 0, 0, 403},

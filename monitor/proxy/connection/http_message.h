@@ -59,10 +59,12 @@ Headers headers_of(const Message& message) {
   return headers;
 }
 
-/// Feeds a parser with what came. False: it cannot be understood.
+/// Feeds a parser with what came, up to the end of the head at first: the parser adds trailers to
+/// the head, which is read before. False: it cannot be understood.
 template <class Parser>
 bool feed(Parser& parser, std::string& bytes, LinkError& error) {
-  while (!bytes.empty() && !parser.is_done()) {
+  const bool had_head = parser.is_header_done();
+  while (!bytes.empty() && !parser.is_done() && parser.is_header_done() == had_head) {
     const auto parsed = parser.put(boost::asio::buffer(std::as_const(bytes)), error);
     bytes.erase(0, parsed);
     if (error == boost::beast::http::error::need_more) {

@@ -76,7 +76,28 @@ bool is_secret(std::string_view name) noexcept {
   return std::ranges::any_of(parts, [&](auto part) { return contains(name, part); });
 }
 
+/// Browsers send the cookies of a host to all of its ports. The monitor's login is not for the
+/// model's server.
+std::string without_logins(std::string_view cookies) {
+  std::string kept;
+  while (!cookies.empty()) {
+    const auto end = std::min(cookies.find(';'), cookies.size());
+    auto one = cookies.substr(0, end);
+    while (!one.empty() && one.front() == ' ') one.remove_prefix(1);
+    if (!one.empty() && !is_same(one.substr(0, 9), "watchdog-"))
+      kept.append(kept.empty() ? "" : "; ").append(one);
+    cookies.remove_prefix(std::min(end + 1, cookies.size()));
+  }
+  return kept;
+}
+
 }  // namespace
+
+void drop_page_permissions(Headers& headers) {
+  std::erase_if(headers, [](const auto& header) {
+    return is_same(std::string_view(header.first).substr(0, 15), "access-control-");
+  });
+}
 
 std::string_view header_in(const Headers& headers, std::string_view name) noexcept {
   const auto found = std::ranges::find_if(
@@ -114,7 +135,11 @@ std::string request_head(std::string_view method, std::string_view target, const
     if (ours || is_same(name, "host") || is_same(name, "expect") || stays_here(headers, name) ||
         (plain && is_same(name, "accept-encoding")))
       continue;
-    add(head, name, value);
+    if (!is_same(name, "cookie")) {
+      add(head, name, value);
+    } else if (const auto kept = without_logins(value); !kept.empty()) {
+      add(head, name, kept);
+    }
   }
   add(head, framing);
   return head.append("\r\n");

@@ -42,6 +42,9 @@ struct Framing {
                                        const Headers& headers, const Url& server, Framing framing,
                                        bool plain);
 
+/// Removes the headers by which a server lets pages of other sites read its answer.
+void drop_page_permissions(Headers& headers);
+
 /// The answer's head as the client gets it, likewise.
 [[nodiscard]] std::string answer_head(int status, std::string_view reason, const Headers& headers,
                                       Framing framing, bool last);

@@ -3,6 +3,7 @@
 // on the proxy's thread; a callback of an exchange that has ended does nothing.
 #include "proxy/connection/proxy_connection.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/rfc7230.hpp>
 #include <utility>
@@ -174,7 +175,9 @@ bool ProxyConnection::accept_head() {
   const bool upgrades = head.count(http::field::upgrade) > 0;
   now.is_tunnel = head.method() == http::verb::get && upgrades &&
                   http::token_list(head[http::field::upgrade]).exists("websocket");
-  if (head.method() == http::verb::connect || (upgrades && !now.is_tunnel)) {
+  // A server may pass over the offer of another protocol (RFC 9110, section 7.8). JDK clients and
+  // curl offer h2c with ordinary requests.
+  if (head.method() == http::verb::connect) {
     answer_last(501, error_body(now.api, 501, "not_supported",
                                 "only HTTP/1.1 and WebSockets pass through here"));
     return false;
@@ -204,10 +207,21 @@ std::optional<Response> ProxyConnection::admit(std::string token) {
   asked.target = exchange_->target;
   asked.host = std::string(view(head[http::field::host]));
   asked.origin = std::string(view(head[http::field::origin]));
+  exchange_->origin = asked.origin;
+  const auto& allowed = proxy_->options.settings.allowed_origins;
+  exchange_->is_allowed_page =
+      !asked.origin.empty() && std::ranges::find(allowed, asked.origin) != allowed.end();
+  if (exchange_->is_allowed_page) asked.origin.clear();
   if (!token.empty()) asked.authorization = "Bearer " + token;
-  asked.fetch_site = std::string(header_in(exchange_->headers, "sec-fetch-site"));
+  if (!exchange_->is_allowed_page)
+    asked.fetch_site = std::string(header_in(exchange_->headers, "sec-fetch-site"));
   asked.peer = peer_;
-  return proxy_->options.admission(asked);
+  auto refusal = proxy_->options.admission(asked);
+  if (refusal && refusal->status == 403 && !asked.origin.empty())
+    return error_response(403, "refused",
+                          "a page of another site may not use this model server. "
+                          "proxy.allowed_origins names the origins whose pages may");
+  return refusal;
 }
 
 bool ProxyConnection::looks_into() const {

@@ -30,9 +30,11 @@ struct OpenExchange {
   bool streams = false;
   bool is_head = false;
   int version = 11;
-  bool keeps = true;       ///< The client's connection can take another request.
-  bool is_tunnel = false;  ///< A WebSocket is asked for, and
-  bool is_open = false;    ///< the server agreed: bytes pass in both directions.
+  bool keeps = true;             ///< The client's connection can take another request.
+  std::string origin{};          ///< Of the page that asks; empty: a program asks.
+  bool is_allowed_page = false;  ///< proxy.allowed_origins names it.
+  bool is_tunnel = false;        ///< A WebSocket is asked for, and
+  bool is_open = false;          ///< the server agreed: bytes pass in both directions.
   std::unique_ptr<const ExchangeBegan> tunnel{};  ///< Of a WebSocket: its request.
   std::int64_t unread = 0;                        ///< Bytes of it that were not reported.
   ProxyClock::time_point observed_at;

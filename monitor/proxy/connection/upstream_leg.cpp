@@ -381,7 +381,10 @@ void ProxyConnection::answer_began() {
     frame_freely();
   }
   const bool last = !now.keeps || now.framing.kind == Framing::Kind::close;
-  out_ += answer_head(status, view(head.reason()), headers_of(head), now.framing, last);
+  auto headers = headers_of(head);
+  // Else a server that reflects origins would let any page read what the model says.
+  if (!now.origin.empty() && !now.is_allowed_page) drop_page_permissions(headers);
+  out_ += answer_head(status, view(head.reason()), headers, now.framing, last);
 }
 
 void ProxyConnection::frame_freely() {

@@ -42,10 +42,7 @@ std::string session_id_from(std::string_view foreign) {
   if (harmless && is_session_id(foreign)) return std::string(foreign);
   std::string id;
   if (harmless) {
-    id = foreign.substr(0, readable_bytes_max);
-    for (char& c : id)
-      if (!is_session_id(std::string_view(&c, 1))) c = '-';
-    id += '-';
+    id = as_session_id(std::string(foreign.substr(0, readable_bytes_max))) + '-';
   }
   return id + hexadecimal(digest_of(foreign));
 }

@@ -29,6 +29,18 @@ TEST(MessageHead, ARequestGoesUpAsItCameButForWhatIsBetweenNeighbours) {
             std::string::npos);
 }
 
+TEST(MessageHead, TheLoginOfTheMonitorIsNotForTheModelsServer) {
+  const auto cookie = [](const char* sent) {
+    const auto head = request_head("GET", "/", {{"Cookie", sent}}, server, {}, false);
+    const auto at = head.find("Cookie: ");
+    return at == head.npos ? std::string() : head.substr(at + 8, head.find('\r', at) - at - 8);
+  };
+  EXPECT_EQ(cookie("a=1; watchdog-1=x; b=2"), "a=1; b=2");
+  EXPECT_EQ(cookie("Watchdog-1=x"), "");
+  EXPECT_EQ(cookie("a=1"), "a=1");
+  EXPECT_EQ(cookie(";; watchdog-=; =;c"), "=; c");
+}
+
 TEST(MessageHead, AnAnswerComesDownWithItsOwnReasonAndOrder) {
   const Headers came{
       {"Server", "me"},      {"Content-Length", "5"},     {"Set-Cookie", "a=1"},
