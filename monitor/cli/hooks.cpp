@@ -37,10 +37,8 @@ namespace fs = std::filesystem;
 struct HooksOptions {
   std::string action;
   std::vector<std::string> agents;
-  std::string server;
-  fs::path token_file;
-  fs::path ca_file;
-  std::string project;  ///< Its folder; empty: the user's own files.
+  Endpoint::Options monitor;  ///< Which the hooks report to.
+  std::string project;        ///< Its folder; empty: the user's own files.
   bool user = false;
   bool common = false;
   bool mcp = false;  ///< The entry of the MCP server instead of hooks.
@@ -133,14 +131,15 @@ std::vector<std::string> command_for_mcp(const HooksOptions& options, const std:
   std::error_code ignored;
   const auto own = fs::read_symlink("/proc/self/exe", ignored);
   const bool is_found = fs::equivalent(found_program({&name, 1}), own, ignored);
-  const auto token = options.token_file.empty() ? "" : fs::absolute(options.token_file).string();
+  const auto token =
+      options.monitor.token_file.empty() ? "" : fs::absolute(options.monitor.token_file).string();
   return mcp_command(is_found ? std::string(name) : own.string(), server, token);
 }
 
 Result<HookTarget> target_of(const HooksOptions& options) {
-  auto named = options.server.empty() ? environment("WATCHDOG_SERVER") : options.server;
-  const auto url = url_from(named.empty() ? "http://127.0.0.1:3000" : named);
-  if (!url) return Error{ErrorCode::invalid, "--server: " + url.error().message};
+  const auto url = url_from(options.monitor.server);
+  if (!url)
+    return Error{ErrorCode::invalid, options.monitor.server_from + ": " + url.error().message};
   HookTarget target{.server = url->text(), .common_only = options.common};
   for (const auto& file : embedded_files())
     if (file.name == "watchdog.js") target.plugin = file.content;
@@ -150,23 +149,23 @@ Result<HookTarget> target_of(const HooksOptions& options) {
   }
   const auto header = hook_file_of(*url, ".header");
   const auto authorities = hook_file_of(*url, ".pem");
-  if (header.empty() && !(options.token_file.empty() && options.ca_file.empty()))
+  if (header.empty() && !(options.monitor.token_file.empty() && options.monitor.ca_file.empty()))
     return Error{ErrorCode::invalid,
                  "there is no place for the token or the certificates: set HOME"};
   const auto is_used = [](const fs::path& given, const fs::path& kept) {
     std::error_code ignored;
     return !given.empty() || (!kept.empty() && fs::exists(kept, ignored));
   };
-  if (is_used(options.token_file, header)) target.header_file = header.string();
-  if (is_used(options.ca_file, authorities)) target.ca_file = authorities.string();
+  if (is_used(options.monitor.token_file, header)) target.header_file = header.string();
+  if (is_used(options.monitor.ca_file, authorities)) target.ca_file = authorities.string();
   if (auto right = check_target(target); !right) return right.error();
   return target;
 }
 
 /// Writes the header with the token, readable by its owner alone.
 Result<void> keep_token(const HooksOptions& options, const HookTarget& target) {
-  if (options.token_file.empty() || options.dry_run || options.mcp) return {};
-  const auto secret = reporting_secret(options.token_file);
+  if (options.monitor.token_file.empty() || options.dry_run || options.mcp) return {};
+  const auto secret = reporting_secret(options.monitor.token_file);
   if (!secret) return secret.error();
   auto file = read_config(target.header_file);
   if (!file) return file.error();
@@ -177,12 +176,12 @@ Result<void> keep_token(const HooksOptions& options, const HookTarget& target) {
 
 /// Copies the certificates to where the hooks find them.
 Result<void> keep_authorities(const HooksOptions& options, const HookTarget& target) {
-  if (options.ca_file.empty() || options.dry_run) return {};
-  const auto given = read_config(options.ca_file);
+  if (options.monitor.ca_file.empty() || options.dry_run) return {};
+  const auto given = read_config(options.monitor.ca_file);
   if (!given) return given.error();
   if (given->text.find("-----BEGIN CERTIFICATE-----") == std::string::npos)
-    return Error{ErrorCode::invalid,
-                 "--ca-file: " + options.ca_file.string() + " has no certificate in PEM form"};
+    return Error{ErrorCode::invalid, "--ca-file: " + options.monitor.ca_file.string() +
+                                         " has no certificate in PEM form"};
   const auto file = read_config(target.ca_file);
   if (!file) return file.error();
   return write_config(*file, given->text);
@@ -257,6 +256,9 @@ void act(const HooksOptions& options, const HookTarget& target, AgentReport& rep
   auto file = read_config(*path);
   if (!file) return fail(file.error());
   if (!file->exists && !options.project.empty()) file->mode = 0644;  // others share the project
+  if (!options.project.empty())
+    if (const auto allowed = check_inside(*file, options.project); !allowed)
+      return fail(allowed.error());
   auto found = look(agent, file->text, target);
   if (!found) return fail(about_file(*file, found.error()));
   report.hooks = std::move(*found);
@@ -334,8 +336,9 @@ nlohmann::json last_heard_in(const nlohmann::json& list, std::string_view way) {
 /// error.
 void add_last_sessions(const HooksOptions& options, const HookTarget& target,
                        std::vector<AgentReport>& reports) {
-  auto endpoint = Endpoint::open(
-      {.server = target.server, .token_file = options.token_file, .ca_file = target.ca_file});
+  auto endpoint = Endpoint::open({.server = target.server,
+                                  .token_file = options.monitor.token_file,
+                                  .ca_file = target.ca_file});
   for (auto& report : reports) {
     const auto body =
         endpoint
@@ -503,14 +506,16 @@ void add_hooks(CommandLine& line) {
   command->add_option("agent", options->agents, "The agents")
       ->check(one_of("agent", agent_words()));
   command->add_option(
-      "--server", options->server,
-      "URL of the monitor that the hooks report to (default: $WATCHDOG_SERVER, else "
-      "http://127.0.0.1:3000)");
+      "--server", options->monitor.server,
+      "URL of the monitor that the hooks report to (default: $WATCHDOG_SERVER, else what "
+      "monitor.bind and monitor.port say: http://127.0.0.1:3000)");
+  add_config(*command, options->monitor.sources);
+  command->parse_complete_callback([options] { look_for_place(options->monitor, Uses::monitor); });
   command->add_option(
-      "--token-file", options->token_file,
+      "--token-file", options->monitor.token_file,
       "File of the monitor's tokens, if it requires one for reports. The token that "
       "may do least is copied into a file that only you can read");
-  command->add_option("--ca-file", options->ca_file,
+  command->add_option("--ca-file", options->monitor.ca_file,
                       "Certificates (PEM) to trust for the monitor besides those of the system. "
                       "They are copied to where the hooks find them");
   auto* project = command

@@ -71,6 +71,16 @@ Result<ConfigFile> read_config(const fs::path& path) {
   return file;
 }
 
+Result<void> check_inside(const ConfigFile& file, const fs::path& folder) {
+  std::error_code failed_to_resolve;
+  const auto whole = fs::weakly_canonical(fs::absolute(folder), failed_to_resolve);
+  const auto inside = file.path.lexically_relative(whole);
+  if (!failed_to_resolve && !inside.empty() && *inside.begin() != "..") return {};
+  return Error{ErrorCode::invalid, "links of the project lead to " + file.path.string() +
+                                       ", which is not in " + whole.string() +
+                                       ". Remove the links, or leave --project out"};
+}
+
 Result<void> check_writable(const ConfigFile& read) {
   if (!read.exists || (read.mode & 0222U) != 0) return {};
   return Error{ErrorCode::invalid, read.path.string() +

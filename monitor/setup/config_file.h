@@ -28,6 +28,11 @@ struct ConfigFile {
 /// name the file. Thread-safe.
 [[nodiscard]] Result<ConfigFile> read_config(const std::filesystem::path& path);
 
+/// Refuses a file that links lead out of the folder: the author of a project could have them lead
+/// to any file of this user. Errors: `invalid`.
+[[nodiscard]] Result<void> check_inside(const ConfigFile& file,
+                                        const std::filesystem::path& folder);
+
 /// Errors: `invalid`: nobody may write the file.
 [[nodiscard]] Result<void> check_writable(const ConfigFile& read);
 

@@ -246,11 +246,30 @@ TEST(HookSetup, certificates_to_trust_are_part_of_each_command) {
   const auto& agent = *setup_of("claude-code");
   const HookTarget target{.server = "https://far:1", .ca_file = "/home/a b/x.pem"};
   const auto made = *with_hooks(agent, "", target);
-  EXPECT_NE(made.find(R"(curl -s --max-time 5 --cacert \"/home/a b/x.pem\" --data-binary)"),
-            made.npos);
+  EXPECT_NE(
+      made.find(
+          R"(curl -q -s --connect-timeout 1 --max-time 2 --cacert \"/home/a b/x.pem\" --data-binary)"),
+      made.npos);
   EXPECT_EQ(hooks_in(agent, made, target)->state, HookState::present);
   EXPECT_EQ(hooks_in(agent, made, {.server = "https://far:1"})->state, HookState::outdated);
   EXPECT_FALSE(check_target({.server = "https://a", .ca_file = "/home/$USER/x"}));
+}
+
+TEST(HookSetup, commands_for_this_machine_use_no_proxy_and_give_up_within_a_second) {
+  for (const auto& agent : agent_setups()) {
+    if (agent.form == HookForm::plugin) continue;
+    for (const std::string server :
+         {"http://127.0.0.1:3000", "http://localhost:1", "http://[::1]:3000", "http://127.9.9.9"}) {
+      const auto made = *with_hooks(agent, "", {.server = server});
+      EXPECT_NE(made.find("curl -q -s --noproxy '*' --connect-timeout 0.3 --max-time 1 "),
+                made.npos)
+          << agent.name << server;
+    }
+    for (const std::string server : {"http://localhost.far:1", "https://far", "http://128.0.0.1"}) {
+      const auto made = *with_hooks(agent, "", {.server = server});
+      EXPECT_EQ(made.find("--noproxy"), made.npos) << agent.name << server;
+    }
+  }
 }
 
 TEST(HookSetup, the_plugin_gets_its_server_and_spares_other_programs) {
