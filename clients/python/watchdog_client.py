@@ -26,6 +26,7 @@ $WATCHDOG_TOKEN, which `watchdog-monitor run` sets for the command that it wraps
 from __future__ import annotations
 
 import atexit
+import codecs
 import collections
 import collections.abc
 import contextlib
@@ -899,6 +900,7 @@ def _at_exit() -> None:
             reporter.close(reporter._exit_s)
 
 
+codecs.lookup("idna")  # For names of hosts. A child that is forked while a thread imports it could never look one up.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 atexit.register(_at_exit)
