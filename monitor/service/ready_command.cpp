@@ -8,10 +8,10 @@
 #include <future>
 #include <map>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <thread>
 
+#include "codec/fields.h"
 #include "core/time_limit.h"
 #include "text/figures.h"
 #include "watchdog/subprocess.h"
@@ -26,7 +26,33 @@ constexpr Millis ready_age_max{86'400'000};
 struct EndedWait {
   Seq seq = 0;
   std::string agent{}, waits_for{}, provider{};
+  bool is_allowed = false;  ///< The command may run for it.
 };
+
+/// Reporters choose these texts. A line end would let one variable look like two in a log.
+std::string without_controls(std::string text) {
+  for (auto& letter : text)
+    if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F) letter = ' ';
+  return text;
+}
+
+bool has_label(const Description& description, const std::vector<std::string>& allowed) {
+  if (allowed.empty()) return false;
+  const auto members = parse_json("{" + description.members + "}");
+  if (!members || !members->contains("labels")) return false;
+  for (const auto& [key, value] : (*members)["labels"].items())
+    if (value.is_string() &&
+        std::ranges::find(allowed, key + ":" + value.get<std::string>()) != allowed.end())
+      return true;
+  return false;
+}
+
+bool knows_process(const History& history) {
+  return history.notes->process_found ||
+         std::ranges::any_of(history.sources, [](const SourceNote& note) {
+           return note.origin == ReportOrigin::run;
+         });
+}
 
 std::string command_end(const Result<ProcessEnd>& end, Millis at_most) {
   if (!end) return "did not start: " + end.error().message;
@@ -55,7 +81,9 @@ struct ReadyCommand::State {
     return EndedWait{.seq = notes.wait_seq,
                      .agent = watched->description->agent,
                      .waits_for = notes.waiting_for,
-                     .provider = notes.wait_provider};
+                     .provider = notes.wait_provider,
+                     .is_allowed = knows_process(watched->judged.history) ||
+                                   has_label(*watched->description, options.labels)};
   }
 
   /// Returns whether the event is new; nothing: it could not be stored now.
@@ -82,9 +110,9 @@ struct ReadyCommand::State {
     const auto end = run_process({.argv = options.command,
                                   .cwd = "/",
                                   .env = {{"WATCHDOG_SESSION", session},
-                                          {"WATCHDOG_AGENT", wait.agent},
-                                          {"WATCHDOG_WAITED_FOR", wait.waits_for},
-                                          {"WATCHDOG_PROVIDER", wait.provider}},
+                                          {"WATCHDOG_AGENT", without_controls(wait.agent)},
+                                          {"WATCHDOG_WAITED_FOR", without_controls(wait.waits_for)},
+                                          {"WATCHDOG_PROVIDER", without_controls(wait.provider)}},
                                   .survivors = Survivors::leave,
                                   .head_bytes = 0,
                                   .tail_bytes = 4'096},
@@ -97,6 +125,13 @@ struct ReadyCommand::State {
   void handle(const std::string& session, const std::stop_token& stop) {
     const auto wait = wait_of(session);
     if (!wait || claimed[session] == wait->seq) return;
+    if (!wait->is_allowed) {
+      claimed[session] = wait->seq;
+      options.log("session " + session +
+                  ": recovery.on_ready does not run, because the monitor does not know the "
+                  "session's process. recovery.on_ready_labels can allow it");
+      return;
+    }
     const auto id = "on_ready:" + std::to_string(wait->seq);
     const auto is_new =
         say(session, "the wait for " + wait->waits_for + " is over: recovery.on_ready runs", id);
@@ -124,8 +159,8 @@ struct ReadyCommand::State {
     while (!stop.stop_requested()) {
       try {
         look(stop);
-      } catch (const std::bad_alloc&) {
-        options.log("recovery.on_ready: no memory; the next look is in some seconds");
+      } catch (const std::exception&) {
+        options.log("recovery.on_ready: no memory or no thread; the next look is in some seconds");
       }
       changed.wait_for(guard, stop, options.look_every, [] { return false; });
     }

@@ -18,6 +18,9 @@ class ReadyCommand {
  public:
   struct Options {
     std::vector<std::string> command;  ///< The program and its arguments; no shell.
+    /// `KEY:VALUE` of sessions for which it also runs. Of others the monitor must have found the
+    /// process, or `run` must have started it: anybody on this machine can report a wait.
+    std::vector<std::string> labels{};
     /// After the end of the wait. Agents that go on by themselves do so within this time, and the
     /// proxy asks for a person after a minute.
     Millis grace{20'000};

@@ -33,7 +33,7 @@ class RecoveryTest(unittest.TestCase):
 
     def start(self, command):
         config = self.folder / "watchdog.toml"
-        config.write_text(f"[recovery]\non_ready = {json.dumps(command)}\n")
+        config.write_text(f'[recovery]\non_ready = {json.dumps(command)}\non_ready_labels = ["team:mine"]\n')
         self.server = self.enterContext(Server(PROGRAM, {}, ["--config", config]))
 
     def ask(self, method, path, body=None):
@@ -44,6 +44,10 @@ class RecoveryTest(unittest.TestCase):
         connection.close()
         self.assertLess(answer.status, 300, text)
         return text
+
+    def make(self, session, **more):
+        """A session that the owner's settings name by its label."""
+        self.ask("POST", SESSIONS, {"sessionId": session, "labels": {"team": "mine"}} | more)
 
     def report(self, session, *events):
         self.ask("POST", f"{SESSIONS}/{session}/events", list(events))
@@ -62,7 +66,12 @@ class RecoveryTest(unittest.TestCase):
         now = int(time.time() * 1000)
         over = {"kind": "wait", "waiting_for": "quota", "provider": "anthropic", "until_ms": now - 25_000}
         work = {"kind": "state_change", "type": "step"}
-        self.ask("POST", SESSIONS, {"sessionId": "ready", "agent": "coder"})
+        for session in ("goes-on", "ended", "later", "endless", "forgotten", "tries-again", "last"):
+            self.make(session)
+        self.make("ready", agent="co\nder")
+        # Anybody may report a wait of a session that nobody knows.
+        self.ask("POST", SESSIONS, {"sessionId": "stranger", "labels": {"team": "other"}})
+        self.report("stranger", work, over)
         self.report("goes-on", over, work)
         self.report("ended", over, {"kind": "end", "outcome": "completed"})
         self.report("later", over | {"until_ms": now + 3_600_000})
@@ -84,10 +93,11 @@ class RecoveryTest(unittest.TestCase):
         self.report("last", over)
         until(lambda: len(self.ran()) > 2, "a restart ended it")
         time.sleep(6)  # a look later
-        self.assertEqual(sorted(self.ran()), ["last  quota anthropic", "ready coder quota anthropic", "ready coder quota anthropic"])
+        self.assertEqual(sorted(self.ran()), ["last  quota anthropic", "ready co der quota anthropic", "ready co der quota anthropic"])
 
     def test_a_command_that_cannot_run_is_named_in_the_session(self):
         self.start([str(self.folder / "missing")])
+        self.make("ready")
         self.report("ready", {"kind": "wait", "waiting_for": "quota", "until_ms": int(time.time() * 1000) - 25_000})
         until(lambda: any("did not start" in text for text in self.said("ready")), lambda: self.said("ready"))
 

@@ -49,7 +49,7 @@ class Several(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.ready = pathlib.Path(cls.folder.name, "ready")
         on_ready = json.dumps(["sh", "-c", 'echo "$WATCHDOG_SESSION" >> "$0"', str(cls.ready)])
-        own = f'[checks]\nbase_url = "{cls.model.url}"\n[recovery]\non_ready = {on_ready}\n'
+        own = f'[checks]\nbase_url = "{cls.model.url}"\n[recovery]\non_ready = {on_ready}\non_ready_labels = ["team:mine"]\n'
         cls.monitors = [Monitor(PROGRAM, cls.server.url(), settings=cls.hook.settings(f"m{at}") + own)
                         for at in range(3)]
         until(lambda: sum(m.ready()["shards"] for m in cls.monitors) == 256 and
@@ -95,7 +95,9 @@ class Several(unittest.TestCase):
         count = 12
         over = int(time.time() * 1000) - 25_000
         for number in range(count):
-            self.monitors[number % 3].report(f"ready{number}", "wait", waiting_for="quota", until_ms=over)
+            monitor = self.monitors[number % 3]
+            monitor.ask("POST", SESSIONS, {"sessionId": f"ready{number}", "labels": {"team": "mine"}})
+            monitor.report(f"ready{number}", "wait", waiting_for="quota", until_ms=over)
         ran = lambda: self.ready.read_text().split() if self.ready.exists() else []
         until(lambda: len(set(ran())) == count, lambda: f"of {count} only {ran()}")
         time.sleep(6)  # a look later
