@@ -31,6 +31,8 @@ int parse(CommandLine& line, int argc, char** argv) {
     (void)line.app.exit(asked, text, text);
     print(text.str());
     return exit_done;
+  } catch (const CLI::RuntimeError& error) {  // the command said why
+    return error.get_exit_code();
   } catch (const CLI::ParseError& error) {
     warn(mistake_in(line.app, error));
     return exit_usage;

@@ -81,7 +81,7 @@ constexpr std::array routes{
     Route{Method::post, "api/autonomous/sessions", Scope::report, create_session},
     Route{Method::patch, "api/autonomous/sessions/:id", Scope::report, patch_session},
     Route{Method::post, "api/autonomous/sessions/:id/events", Scope::report, post_events,
-          "create source"},
+          "create source strict"},
     Route{Method::get, "api/autonomous/sessions/:id/events", Scope::read, get_events,
           "after before limit kind"},
     Route{Method::get, "api/autonomous/sessions/:id/transitions", Scope::read, get_transitions,

@@ -13,6 +13,7 @@
 #include "codec/progress.h"
 #include "core/transition.h"
 #include "ingest/transcript.h"
+#include "judge/source_note.h"
 #include "store/event_reader.h"
 #include "store/transition_reader.h"
 
@@ -156,7 +157,7 @@ void use_times_of_lines(const Backend& backend, Batch& batch) {
     report.at = std::clamp(WallTime{Millis{*report.ts_ms}}, now - oldest, now);
   }
   if (const auto watched = backend.watched(batch.session))
-    drop_old_states(batch, watched->judged.history.at);
+    drop_old_states(batch, newest_report(watched->judged.history));
 }
 
 }  // namespace
@@ -164,6 +165,8 @@ void use_times_of_lines(const Backend& backend, Batch& batch) {
 void post_events(const CallPtr& call) {
   const auto source = call->target.choice<EventSource>("source");
   if (!source) return call->reply(error_response(source.error()));
+  const auto strict = call->target.number("strict", 0, 0, 1);
+  if (!strict) return call->reply(error_response(strict.error()));
   auto list = reports_from_json(call->request.body);
   call->request.body = {};
   if (!list) return call->reply(error_response(list.error()));
@@ -171,6 +174,8 @@ void post_events(const CallPtr& call) {
   if (list->reports.empty() && list->unknown) return call->reply(error_response(*list->unknown));
   const auto wanted = call->target.number("create", 1, 0, 1);
   if (!wanted) return call->reply(error_response(wanted.error()));
+  for (const auto& unknown : {list->unknown, list->unknown_member})
+    if (*strict == 1 && unknown) return call->reply(error_response(*unknown));
   const bool create = *wanted == 1 && !list->reports.empty();
   const auto ignored = list->ignored;
   std::string hint;
@@ -179,6 +184,7 @@ void post_events(const CallPtr& call) {
     text += (text.empty() ? "" : " ") + hint_text(kind, about);
   };
   if (list->unknown) give(hint, HintKind::unknown_kind, list->unknown->message);
+  if (list->unknown_member) give(hint, HintKind::unknown_member, list->unknown_member->message);
   if (std::ranges::any_of(list->reports, is_bare_heartbeat)) give(hint, HintKind::bare_heartbeats);
   auto steps = call_steps(list->reports);
   Batch batch{.session = call->id,

@@ -89,6 +89,8 @@ std::string hint_text(HintKind kind, const std::string& about) {
              "iteration with each pass of the main loop: then a loop without progress is found.";
     case HintKind::unknown_kind:
       return "Ignored: " + about + ".";
+    case HintKind::unknown_member:
+      return "Not read: " + about + ".";
     case HintKind::call_without_result:
       return "The turn ended, but call \"" + about +
              "\" has no result. Report each result with the call_id of its call: a call "

@@ -18,6 +18,7 @@ namespace watchdog::monitor {
 enum class HintKind : std::uint8_t {
   bare_heartbeats,
   unknown_kind,
+  unknown_member,
   cut_content,
   call_without_result,
   result_without_call

@@ -13,6 +13,7 @@
 #include "ingest/gzip.h"
 #include "ingest/otlp.h"
 #include "ingest/trace_parent.h"
+#include "judge/source_note.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -139,7 +140,7 @@ OtlpKnown known_of(const Backend& backend, const std::string& session) {
   const auto watched = backend.watched(session);
   if (!watched) return {};
   const auto& history = watched->judged.history;
-  OtlpKnown known{.newest = history.at};
+  OtlpKnown known{.newest = newest_report(history)};
   if (history.lifecycle == Lifecycle::waiting) known.waiting_for = history.notes->waiting_for;
   if (history.notes->budget.has()) known.used = history.notes->budget->figures;
   const auto& limits = known.used.limits;

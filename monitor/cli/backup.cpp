@@ -11,7 +11,7 @@ namespace {
 
 struct BackupOptions {
   std::filesystem::path file;
-  std::filesystem::path database;  ///< Empty: the default one.
+  Sources sources;
   bool json = false;
 };
 
@@ -20,7 +20,9 @@ struct BackupOptions {
 using nlohmann::json;
 
 static int backup(const BackupOptions& options) {
-  const auto database = options.database.empty() ? default_database() : options.database;
+  const auto settings = configured(options.sources);
+  if (!settings) return settings.error();
+  const auto database = database_of(*settings);
   if (is_server_url(database)) {
     return complain(
         {ErrorCode::invalid,
@@ -39,15 +41,16 @@ static int backup(const BackupOptions& options) {
     return code == exit_unreachable ? exit_failed : code;  // the disk is not a server
   }
   if (options.json) {
-    print_json(json{{"file", options.file.string()},
+    print_json(json{{"database", database.string()},
+                    {"file", options.file.string()},
                     {"bytes", copy->bytes},
                     {"sessions", copy->sessions},
                     {"events", copy->events}}
                    .dump());
   } else {
-    print_line(options.file.string() + ": " + std::to_string(copy->sessions) + " sessions, " +
-               std::to_string(copy->events) + " events, " + std::to_string(copy->bytes) +
-               " bytes, verified");
+    print_line(database.string() + " → " + options.file.string() + ": " +
+               std::to_string(copy->sessions) + " sessions, " + std::to_string(copy->events) +
+               " events, " + std::to_string(copy->bytes) + " bytes, verified");
   }
   return exit_done;
 }
@@ -56,8 +59,7 @@ void add_backup(CommandLine& line) {
   const auto options = std::make_shared<BackupOptions>();
   auto* command = line.app.add_subcommand("backup", "Copy the database while it is in use");
   command->add_option("file", options->file, "The copy, which must not exist yet")->required();
-  command->add_option("--db", options->database,
-                      "Database file (default: $WATCHDOG_DB, else the usual one)");
+  add_database(*command, options->sources);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([&line, options] { line.code = backup(*options); });
 }

@@ -238,7 +238,7 @@ CallReports::CallReports(Endpoint::Options endpoint, std::string source,
     : state_(std::make_shared<State>()) {
   state_->options = std::move(endpoint);
   state_->options.writes = true;
-  state_->has_server = !Endpoint::address_of(state_->options).server.empty();
+  state_->has_server = !state_->options.server.empty();
   state_->source = std::move(source);
   state_->complain = std::move(complain);
   state_->thread = std::thread([state = state_] { state->run(); });

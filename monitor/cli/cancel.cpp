@@ -43,10 +43,10 @@ static int cancel(const CancelOptions& options) {
   auto endpoint = Endpoint::open(endpoint_options);
   if (!endpoint) return complain(endpoint.error());
   AgentEnd end(*endpoint, options.session,
-               {.server = Endpoint::address_of(options.endpoint).server, .json = options.json});
+               {.server = options.endpoint.server, .json = options.json});
   if (options.dry_run) return end.show();
   const auto body =
-      endpoint->ask(Method::post, target_of(options), json{{"reason", options.reason}}.dump());
+      endpoint->act(Method::post, target_of(options), json{{"reason", options.reason}}.dump());
   if (!body) return complain(body.error());
   if (options.json) {
     print_json(*body);
@@ -62,7 +62,6 @@ static int cancel(const CancelOptions& options) {
 }
 
 void add_cancel(CommandLine& line) {
-  const auto sources = std::make_shared<Sources>();
   const auto options = std::make_shared<CancelOptions>();
   auto* command = line.app.add_subcommand(
       "cancel", "Ask an agent to stop its session, or only a turn or tool call");
@@ -91,12 +90,11 @@ void add_cancel(CommandLine& line) {
       ->needs(kill_option);
   command->add_flag("--json", options->json, "Print the answer as JSON");
   add_endpoint(*command, options->endpoint);
-  add_config(*command, *sources);
-  command->callback([&line, options, sources] {
+  command->callback([&line, options] {
     if (options->session.empty() && options->turn.empty()) {
       throw CLI::RequiredError("session or --turn");
     }
-    line.code = with_settings(*sources, [&] { return cancel(*options); });
+    line.code = with_settings(options->endpoint.sources, [&] { return cancel(*options); });
   });
 }
 

@@ -36,7 +36,7 @@ std::string meaning(const std::string& letter) {
 static int check(const CheckOptions& options) {
   auto endpoint = Endpoint::open(options.endpoint);
   if (!endpoint) return complain(endpoint.error());
-  auto body = endpoint->ask(Method::post, "/api/autonomous/check-status",
+  auto body = endpoint->act(Method::post, "/api/autonomous/check-status",
                             json{{"sessionId", options.session}}.dump());
   if (!body) return complain(body.error());
   auto asked = json::parse(*body);

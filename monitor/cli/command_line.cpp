@@ -1,9 +1,14 @@
+// Which options a command has, and what its help says. Each setting is an option of the commands
+// that use it, with the text and the bounds of the table of settings. Before a command runs, the
+// place of its server or database is looked up, once and in the same order for all.
 #include "cli/command_line.h"
 
 #include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
+
+#include "store/server.h"
 
 namespace watchdog::monitor {
 namespace {
@@ -43,22 +48,44 @@ std::string_view value_of_bare(std::string_view flag) {
 
 }  // namespace
 
-void add_endpoint(CLI::App& command, Endpoint::Options& endpoint) {
-  add_server(command, endpoint);
-  command
-      .add_option("--db", endpoint.database,
-                  "Database file to use instead of a monitor (default: $WATCHDOG_DB)")
-      ->excludes("--server");
-}
-
-void add_server(CLI::App& command, Endpoint::Options& endpoint) {
+void add_endpoint(CLI::App& command, Endpoint::Options& endpoint, Uses uses) {
   command.add_option("--server", endpoint.server,
-                     "URL of the monitor (default: $WATCHDOG_SERVER, else http://127.0.0.1:3000)");
+                     uses == Uses::file
+                         ? "URL of a monitor to report to (default: $WATCHDOG_SERVER)"
+                         : "URL of the monitor (default: $WATCHDOG_SERVER, else what monitor.bind "
+                           "and monitor.port say: http://127.0.0.1:3000)");
+  if (uses != Uses::monitor) {
+    command
+        .add_option("--db", endpoint.database,
+                    uses == Uses::file
+                        ? "Database file to report to (default: $WATCHDOG_DB, else monitor.db)"
+                        : "Database file to use instead of a monitor (default: $WATCHDOG_DB)")
+        ->excludes("--server");
+  }
   command.add_option(
       "--token-file", endpoint.token_file,
       "File with the token (default: $WATCHDOG_TOKEN; for a monitor on this machine its own file)");
   command.add_option("--ca-file", endpoint.ca_file,
                      "Certificates (PEM) to trust besides those of the system");
+  if (command.get_option_no_throw("--config") == nullptr) add_config(command, endpoint.sources);
+  command.parse_complete_callback([&endpoint, uses] { look_for_place(endpoint, uses); });
+}
+
+void look_for_place(Endpoint::Options& endpoint, Uses uses) {
+  if (const auto found = find_place(endpoint, uses); !found) throw CLI::RuntimeError(found.error());
+  if (const auto allowed = check_database_url(endpoint.database); !allowed)
+    throw CLI::RuntimeError(complain(allowed.error()));
+}
+
+void add_server(CLI::App& command, Endpoint::Options& endpoint) {
+  add_endpoint(command, endpoint, Uses::monitor);
+}
+
+void add_database(CLI::App& command, Sources& sources) {
+  add_config(command, sources);
+  command.add_option_function<std::string>(
+      "--db", [&sources](const std::string& file) { sources.flags["monitor.db"] = file; },
+      "Database file (default: $WATCHDOG_DB, else monitor.db of the settings, else the usual one)");
 }
 
 void name_values(CLI::App& command) {

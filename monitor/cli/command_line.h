@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/endpoint.h"
+#include "cli/place.h"
 #include "watchdog/settings.h"
 
 namespace watchdog::monitor {
@@ -25,10 +26,15 @@ inline constexpr const char* exit_codes =
     "interrupted.\n"
     "Data goes to standard output, logs to standard error.";
 
-/// Adds `--server`, `--db`, `--token-file` and `--ca-file`.
-void add_endpoint(CLI::App& command, Endpoint::Options& endpoint);
+/// Adds `--server`, `--db`, `--token-file`, `--ca-file` and `--config`. Before the command runs,
+/// find_place() fills in what they leave open.
+void add_endpoint(CLI::App& command, Endpoint::Options& endpoint, Uses uses = Uses::either);
 /// Adds the same without `--db`, for a command that needs a running monitor.
 void add_server(CLI::App& command, Endpoint::Options& endpoint);
+/// Calls find_place(), and ends the command if the settings are refused.
+void look_for_place(Endpoint::Options& endpoint, Uses uses = Uses::either);
+/// Adds `--db` and `--config`, for a command that needs the database itself.
+void add_database(CLI::App& command, Sources& sources);
 /// Adds `--config`.
 void add_config(CLI::App& command, Sources& sources);
 /// Adds `--config` and each of the settings that has a flag.
@@ -40,6 +46,8 @@ void name_values(CLI::App& command);
 /// line is wrong, else 3. From then on their patterns of secrets hold in this process. So every
 /// command that writes reads the settings first, even if it needs no other of them.
 [[nodiscard]] Result<Settings, int> configured(const Sources& sources);
+/// The same without notices and patterns of secrets, to look up a single setting.
+[[nodiscard]] Result<Settings, int> read_settings(const Sources& sources);
 /// Runs the action if the settings are right; returns its exit code, or that of the settings.
 [[nodiscard]] int with_settings(const Sources& sources, const std::function<int()>& action);
 

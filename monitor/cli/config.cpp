@@ -126,6 +126,11 @@ int write_sample(const Sources& sources) {
 
 }  // namespace
 
+Result<Settings, int> read_settings(const Sources& sources) {
+  auto loaded = Configuration::load(sources);
+  return loaded ? Result<Settings, int>(loaded->settings()) : print_mistakes(loaded.error());
+}
+
 Result<Settings, int> configured(const Sources& sources) {
   auto loaded = Configuration::load(sources);
   if (!loaded) return print_mistakes(loaded.error());

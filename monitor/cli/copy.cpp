@@ -41,6 +41,9 @@ Result<void> refuse_while_watched(const std::filesystem::path& database) {
 using nlohmann::json;
 
 static int copy(const CopyOptions& options) {
+  for (const auto& database : {options.from, options.to})
+    if (const auto allowed = check_database_url(database); !allowed)
+      return complain(allowed.error());
   auto source = StoreReader::open(options.from);
   if (!source) return complain(source.error());
   if (auto free = refuse_while_watched(options.from); !free) return complain(free.error());
@@ -60,8 +63,9 @@ static int copy(const CopyOptions& options) {
                    .dump());
     return exit_done;
   }
-  print_line(options.to.string() + ": " + std::to_string(copied->sessions) + " sessions, " +
-             std::to_string(copied->events) + " events, verified by digest " + digest);
+  print_line(options.from.string() + " → " + options.to.string() + ": " +
+             std::to_string(copied->sessions) + " sessions, " + std::to_string(copied->events) +
+             " events, verified by digest " + digest);
   if (copied->changed_texts > 0) {
     print_line(std::to_string(copied->changed_texts) +
                " texts had bytes that PostgreSQL cannot hold (NUL, or no UTF-8). It holds U+FFFD "

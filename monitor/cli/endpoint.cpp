@@ -1,8 +1,8 @@
-// Flags decide first, then WATCHDOG_SERVER, WATCHDOG_DB, and the local monitor. A file is served by
-// an `Api` in this process, whose reply comes before `handle` returns. A named secret is sent with
-// the first request. Without one, a local monitor's 401 starts one search for its token file, and
-// the request is sent again. A stream is not sent twice, so it takes the token of the settings from
-// the start. If no process of this boot wrote a file, its time continues from the latest tick.
+// A file is served by an `Api` in this process, whose reply comes before `handle` returns. A named
+// secret is sent with the first request. Without one, a local monitor's 401 starts one search for
+// its token file, and the request is sent again. A stream is not sent twice, so it takes the token
+// of the settings from the start. If no process of this boot wrote a file, its time continues from
+// the latest tick.
 #include "cli/endpoint.h"
 
 #include <cstdlib>
@@ -12,6 +12,7 @@
 #include "cli/token_file.h"
 #include "cli/token_search.h"
 #include "core/estimator.h"
+#include "net/url.h"
 #include "terminal/output.h"
 #include "watchdog/settings.h"
 #include "watchdog/terminal_text.h"
@@ -19,25 +20,49 @@
 namespace watchdog::monitor {
 namespace {
 
-/// Returns the secret that the caller named; empty: none.
-Result<std::string> named_secret(const std::filesystem::path& file) {
-  if (auto secret = environment("WATCHDOG_TOKEN"); !secret.empty()) return secret;
-  if (file.empty()) return std::string();
-  const auto tokens = read_token_file(file);
-  return tokens ? Result<std::string>(acting_secret(*tokens)) : tokens.error();
+/// Returns the token that the caller named; an empty secret: none.
+Result<FoundToken> named_token(const std::filesystem::path& file) {
+  if (auto secret = environment("WATCHDOG_TOKEN"); !secret.empty())
+    return FoundToken{.secret = std::move(secret)};
+  if (file.empty()) return FoundToken{};
+  if (const auto tokens = read_token_file(file); !tokens) return tokens.error();
+  return token_in(file);
 }
 
-/// A stream cannot be asked for twice as simply, so it shows what the settings know.
-Result<std::string> secret_for(const std::string& server, const std::filesystem::path& file) {
-  auto secret = named_secret(file);
-  // This machine's own secret is sent nowhere else.
-  if (!secret || !secret->empty() || !is_loopback_url(server)) return secret;
-  return secret_after({}, server);
+/// Returns whether the monitor at a URL of loopback may get a token whose file `owner` owns.
+bool may_get_token(const Url& server, std::optional<uid_t> owner) {
+  const auto port = static_cast<std::uint16_t>(std::stoi(server.port));
+  const auto is_allowed = [&](const char* address) {
+    return listener_fault(address, port, owner).empty();
+  };
+  if (server.host == "localhost") return is_allowed("127.0.0.1") || is_allowed("::1");
+  return is_allowed(server.host.c_str());
+}
+
+/// A stream cannot be asked for twice as simply, so it shows what the settings know. A monitor of
+/// somebody else may need none.
+Result<FoundToken> token_for(const Endpoint::Options& options) {
+  auto token = named_token(options.token_file);
+  // This machine's own token is sent nowhere else.
+  if (!token || !token->secret.empty() || !is_loopback_url(options.server)) return token;
+  auto found = token_after({}, options.sources);
+  const auto server = url_from(options.server);
+  return server && may_get_token(*server, found.owner) ? std::move(found) : FoundToken{};
+}
+
+MonitorClient::Options client_options(const Endpoint::Options& options, FoundToken token) {
+  MonitorClient::Options made{.token = std::move(token.secret), .ca_file = options.ca_file};
+  if (!made.token.empty()) {
+    made.fault_of_local = [owner = token.owner](const std::string& address, std::uint16_t port) {
+      return listener_fault(address, port, owner);
+    };
+  }
+  return made;
 }
 
 /// Names what the URL was given by.
 Error about_url(Error error, const Endpoint::Options& options) {
-  error.message = (options.server.empty() ? "WATCHDOG_SERVER: " : "--server: ") + error.message;
+  error.message = options.server_from + ": " + error.message;
   return error;
 }
 
@@ -105,32 +130,20 @@ std::string environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
-Endpoint::Address Endpoint::address_of(const Options& options) {
-  Address address{.server = options.server, .database = options.database};
-  const auto none = [&] { return address.server.empty() && address.database.empty(); };
-  if (none()) address.server = environment("WATCHDOG_SERVER");
-  if (none()) address.database = environment("WATCHDOG_DB");
-  if (none()) address.server = local_server;
-  return address;
-}
-
 Result<MonitorClient> Endpoint::connect(const Options& options) {
-  const auto server = address_of(options).server;
-  auto secret = secret_for(server, options.token_file);
-  if (!secret) return secret.error();
-  return MonitorClient::to(server, {.token = std::move(*secret), .ca_file = options.ca_file});
+  auto token = token_for(options);
+  if (!token) return token.error();
+  return MonitorClient::to(options.server, client_options(options, std::move(*token)));
 }
 
 Result<Endpoint> Endpoint::open(const Options& options) {
-  const auto database = address_of(options).database;
+  const auto& database = options.database;
   Endpoint endpoint;
   if (database.empty()) {
-    const auto server = address_of(options).server;
-    auto secret = named_secret(options.token_file);
-    if (!secret) return secret.error();
-    endpoint.is_searched_ = secret->empty() && is_loopback_url(server);
-    auto client =
-        MonitorClient::to(server, {.token = std::move(*secret), .ca_file = options.ca_file});
+    auto token = named_token(options.token_file);
+    if (!token) return token.error();
+    endpoint.is_searched_ = token->secret.empty() && is_loopback_url(options.server);
+    auto client = MonitorClient::to(options.server, client_options(options, std::move(*token)));
     if (!client) return about_url(client.error(), options);
     endpoint.client_.emplace(std::move(*client));
     endpoint.options_ = options;
@@ -160,16 +173,24 @@ Result<Endpoint> Endpoint::open(const Options& options) {
   return endpoint;
 }
 
-Result<Response> Endpoint::ask_with_token(Method method, const std::string& target,
-                                          const std::string& body, Response refusal) {
-  const auto server = address_of(options_).server;
-  auto secret = secret_after(refusal, server);
-  if (secret.empty()) return refusal;
-  auto client =
-      MonitorClient::to(server, {.token = std::move(secret), .ca_file = options_.ca_file});
+Result<bool> Endpoint::find_token(const Response& refusal) {
+  auto token = token_after(refusal, options_.sources);
+  if (token.secret.empty()) return false;
+  auto client = MonitorClient::to(options_.server, client_options(options_, std::move(token)));
   if (!client) return client.error();
   client_.emplace(std::move(*client));
-  return client_->ask(method, target, body);
+  return true;
+}
+
+Result<std::string> Endpoint::act(Method method, const std::string& target,
+                                  const std::string& body) {
+  if (client_ && is_searched_) {
+    const auto looked = client_->ask(Method::get, "/api/audit?limit=1");
+    if (looked && looked->status == 401 && std::exchange(is_searched_, false)) {
+      if (const auto found = find_token(*looked); !found) return found.error();
+    }
+  }
+  return ask(method, target, body);
 }
 
 Result<std::string> Endpoint::ask(Method method, const std::string& target,
@@ -186,9 +207,13 @@ Result<std::string> Endpoint::ask(Method method, const std::string& target,
     }
     response = std::move(*answer);
     if (response.status == 401 && std::exchange(is_searched_, false)) {
-      answer = ask_with_token(method, target, body, std::move(response));
-      if (!answer) return answer.error();
-      response = std::move(*answer);
+      const auto found = find_token(response);
+      if (!found) return found.error();
+      if (*found) {
+        answer = client_->ask(method, target, body);
+        if (!answer) return answer.error();
+        response = std::move(*answer);
+      }
     }
   } else {
     // A file answers on this thread, before handle() returns.

@@ -10,11 +10,9 @@
 #include "api/api.h"
 #include "api/target.h"
 #include "http/client.h"
+#include "watchdog/settings.h"
 
 namespace watchdog::monitor {
-
-/// The monitor that a command asks if none is named.
-inline constexpr const char* local_server = "http://127.0.0.1:3000";
 
 /// Exit codes of every command.
 enum ExitCode : int {
@@ -33,37 +31,35 @@ int complain(const Error& error);
 /// Use from one thread at a time.
 class Endpoint {
  public:
+  /// One of `server` and `database` is empty once find_place() looked.
   struct Options {
-    std::string server;    ///< Empty: none was named.
-    std::string database;  ///< Empty: none was named.
+    std::string server;                    ///< Empty: the database is used.
+    std::string server_from = "--server";  ///< The option, variable or setting that named it.
+    std::string database;                  ///< Empty: the server is asked.
     /// The file of the token, unless `$WATCHDOG_TOKEN` has one. Empty: a monitor of this machine
     /// that requires one gets that of its own file; others get none.
     std::filesystem::path token_file;
     std::filesystem::path ca_file;  ///< Trusted besides the system's authorities. PEM.
     bool writes = false;            ///< The command changes something.
+    Sources sources;                ///< The settings, with `--config`.
   };
-  /// A server if one is named (or `$WATCHDOG_SERVER`), else the database if one is named (or
-  /// `$WATCHDOG_DB`), else the monitor on this machine.
   [[nodiscard]] static Result<Endpoint> open(const Options& options);
 
-  /// Which of the two is asked: one of them is empty. A plain value.
-  struct Address {
-    std::string server;
-    std::string database;
-  };
-  [[nodiscard]] static Address address_of(const Options& options);
   /// A connection of its own to the server that is asked.
   [[nodiscard]] static Result<MonitorClient> connect(const Options& options);
 
   /// The body of a good response. Errors: as the server or the database says them.
   [[nodiscard]] Result<std::string> ask(Method method, const std::string& target,
                                         const std::string& body = {});
+  /// The same for an act, which needs more rights than a report. A monitor notes an act without
+  /// them as refused, so a token that has to be looked for is found before.
+  [[nodiscard]] Result<std::string> act(Method method, const std::string& target,
+                                        const std::string& body = {});
 
  private:
   Endpoint() = default;
-  /// Shows a token, if this user has one, and asks once more. REQUIRES: a 401.
-  [[nodiscard]] Result<Response> ask_with_token(Method method, const std::string& target,
-                                                const std::string& body, Response refusal);
+  /// Shows a token from now on, if this user has one; false: none was found. REQUIRES: a 401.
+  [[nodiscard]] Result<bool> find_token(const Response& refusal);
 
   std::optional<MonitorClient> client_;
   Options options_;

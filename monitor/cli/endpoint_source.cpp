@@ -139,7 +139,8 @@ Answer EndpointSource::answer_to(const mcp::Question& question) {
     if (!opened) return answer_of(opened.error());
     endpoint.emplace(std::move(*opened));
   }
-  auto body = endpoint->ask(question.method, question.target, question.body);
+  auto body = writes ? endpoint->act(question.method, question.target, question.body)
+                     : endpoint->ask(question.method, question.target, question.body);
   return body ? Answer{.body = std::move(*body)} : answer_of(body.error());
 }
 
@@ -155,7 +156,7 @@ void EndpointSource::ask(mcp::Question question, std::function<void(Answer)> don
 
 std::unique_ptr<mcp::Following> EndpointSource::follow(const std::string& session,
                                                        Listener listener) {
-  const auto database = Endpoint::address_of(options_).database;
+  const auto database = options_.database;
   return std::make_unique<ThreadFollowing>(
       [options = options_, database, session,
        listener = std::move(listener)](const std::stop_token& stop) {

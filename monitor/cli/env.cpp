@@ -76,7 +76,7 @@ std::string with_url(std::string_view text, const std::string& url) {
 }
 
 int env(const EnvOptions& options) {
-  auto url = Endpoint::address_of(options.endpoint).server;
+  auto url = options.endpoint.server;
   if (url.empty()) {
     return complain(
         {ErrorCode::invalid, "a database file takes no telemetry; name a monitor with --server"});

@@ -138,8 +138,7 @@ static int events(const EventsOptions& options) {
     }
     return exit_done;
   }
-  if (Endpoint::address_of(options.endpoint).server.empty())
-    return follow_file(*endpoint, printing);
+  if (options.endpoint.server.empty()) return follow_file(*endpoint, printing);
   auto client = Endpoint::connect(options.endpoint);
   return client ? follow_server(*client, printing) : complain(client.error());
 }

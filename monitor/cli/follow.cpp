@@ -12,6 +12,8 @@
 #include "facts/digest.h"
 #include "follow/follower.h"
 #include "follow/transcript_root.h"
+#include "store/place.h"
+#include "store/server.h"
 #include "terminal/output.h"
 #include "text/json_writer.h"
 #include "text/nearest.h"
@@ -56,18 +58,27 @@ void print_figures(const FollowFigures& figures) {
     print_line(std::to_string(figures.unreadable) + " lines could not be read");
 }
 
+/// Beside the database of this user, where `forget` looks. Empty: nothing says where that is.
+std::filesystem::path positions_folder() {
+  const auto database = default_database();
+  return is_server_url(database) ? state_folder() : database.parent_path();
+}
+
 /// One for each monitor and folder.
 std::filesystem::path positions_file(const FollowOptions& options) {
-  const auto address = Endpoint::address_of(options.endpoint);
+  const auto& monitor = options.endpoint;
   const auto place =
-      digest_of(address.server + "\n" + address.database + "\n" + options.folder.string());
-  return default_database().parent_path() /
-         ("follow-" + options.agent + "-" + std::to_string(place) + ".jsonl");
+      digest_of(monitor.server + "\n" + monitor.database + "\n" + options.folder.string());
+  return positions_folder() / ("follow-" + options.agent + "-" + std::to_string(place) + ".jsonl");
 }
 
 }  // namespace
 
 static int follow(FollowOptions options) {
+  if (positions_folder().empty())
+    return complain({ErrorCode::invalid,
+                     "there is no place for the positions in the files. Set HOME, XDG_STATE_HOME "
+                     "or WATCHDOG_DB"});
   const auto agent = named<TranscriptAgent>(options.agent);
   if (!agent) return exit_usage;
   if (options.folder.empty()) options.folder = transcript_root(*agent);
@@ -123,7 +134,6 @@ static int follow(FollowOptions options) {
 }
 
 void add_follow(CommandLine& line) {
-  const auto sources = std::make_shared<Sources>();
   const auto options = std::make_shared<FollowOptions>();
   options->endpoint.writes = true;
   auto* command = line.app.add_subcommand(
@@ -146,9 +156,8 @@ void add_follow(CommandLine& line) {
   command->add_flag("--json", options->json,
                     "Print JSON lines: at most one a second while it reads, and one at the end");
   add_endpoint(*command, options->endpoint);
-  add_config(*command, *sources);
-  command->callback([&line, options, sources] {
-    line.code = with_settings(*sources, [&] { return follow(*options); });
+  command->callback([&line, options] {
+    line.code = with_settings(options->endpoint.sources, [&] { return follow(*options); });
   });
   command->footer(follow_footer);
 }

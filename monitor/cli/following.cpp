@@ -14,6 +14,7 @@
 #include "codec/json.h"
 #include "follow/positions.h"
 #include "follow/transcript_root.h"
+#include "judge/source_note.h"
 #include "privacy/redaction.h"
 #include "store/server.h"
 #include "text/nearest.h"
@@ -34,7 +35,8 @@ Result<FollowedSession> known_session(StoreThread& store_thread, const std::stri
         if (!row) return promise.set_value(row.error());
         const bool ended = is_end(row->lifecycle);
         const auto watched = store_thread.watched(session);
-        const auto newest = ended || !watched ? row->updated : watched->judged.history.at;
+        const auto newest =
+            ended || !watched ? row->updated : newest_report(watched->judged.history);
         promise.set_value(FollowedSession{.exists = true, .has_ended = ended, .newest = newest});
       },
       [&](const Error& error) { promise.set_value(error); });
@@ -43,7 +45,7 @@ Result<FollowedSession> known_session(StoreThread& store_thread, const std::stri
 
 Result<Receipt> keep_here(StoreThread& store_thread, Batch batch) {
   if (const auto watched = store_thread.watched(batch.session))
-    drop_old_states(batch, watched->judged.history.at);
+    drop_old_states(batch, newest_report(watched->judged.history));
   auto promise = std::make_shared<std::promise<Result<Receipt>>>();
   auto answer = promise->get_future();
   store_thread.append(std::move(batch), [promise](Result<Receipt> receipt) {

@@ -69,7 +69,7 @@ static int forget(const ForgetOptions& options) {
     request["endedBefore"] = (system_clock().wall() - age).time_since_epoch().count();
   }
   const auto ask = [&] {
-    return endpoint->ask(Method::post, "/api/autonomous/forget", request.dump());
+    return endpoint->act(Method::post, "/api/autonomous/forget", request.dump());
   };
   auto body = ask();
   if (!body) return complain(body.error());
@@ -86,7 +86,7 @@ static int forget(const ForgetOptions& options) {
     if (!body) return complain(body.error());
     said = json::parse(*body);
   }
-  if (const auto database = Endpoint::address_of(endpoint_options).database; !database.empty()) {
+  if (const auto database = endpoint_options.database; !database.empty()) {
     // A monitor does this by itself.
     if (auto gone = forget_beside(database, said["sessions"]); !gone) return complain(gone.error());
   }

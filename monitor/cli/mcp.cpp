@@ -119,15 +119,13 @@ static int mcp_server(const McpOptions& options) {
 }
 
 void add_mcp(CommandLine& line) {
-  const auto sources = std::make_shared<Sources>();
   const auto options = std::make_shared<McpOptions>();
   auto* command =
       line.app.add_subcommand("mcp", "Serve agents by the Model Context Protocol, on stdin/stdout");
   add_endpoint(*command, options->endpoint);
-  add_config(*command, *sources);
   command->footer(std::string(mcp_footer) + exit_codes);
-  command->callback([&line, options, sources] {
-    line.code = with_settings(*sources, [&] { return mcp_server(*options); });
+  command->callback([&line, options] {
+    line.code = with_settings(options->endpoint.sources, [&] { return mcp_server(*options); });
   });
 }
 

@@ -200,7 +200,6 @@ static int mcp_proxy(McpProxyOptions options) {
 }
 
 void add_mcp_proxy(CommandLine& line) {
-  const auto sources = std::make_shared<Sources>();
   const auto options = std::make_shared<McpProxyOptions>();
   auto* command = line.app.add_subcommand(
       "mcp-proxy", "Run a tool server of MCP, and give up calls of it that do not move");
@@ -229,9 +228,8 @@ void add_mcp_proxy(CommandLine& line) {
                    "The tool server and its arguments, after --; or its URL")
       ->required();
   add_endpoint(*command, options->endpoint);
-  add_config(*command, *sources);
-  command->callback([&line, options, sources] {
-    line.code = with_settings(*sources, [&] { return mcp_proxy(*options); });
+  command->callback([&line, options] {
+    line.code = with_settings(options->endpoint.sources, [&] { return mcp_proxy(*options); });
   });
   command->footer(mcp_proxy_footer);
 }

@@ -218,11 +218,10 @@ Result<std::unique_ptr<OtlpExporter>> exporter_for(const Settings& settings, Met
   }
   auto headers = export_headers(own);
   if (!headers) return headers.error();
-  const auto& database = settings.monitor.db;
   return std::make_unique<OtlpExporter>(
       OtlpExporter::Options{.endpoint = own.endpoint,
                             .headers = std::move(*headers),
-                            .database = database.empty() ? default_database() : database,
+                            .database = database_of(settings),
                             .version = own_version(),
                             .metrics = &metrics,
                             .judges = store_thread.judges(),
@@ -237,11 +236,11 @@ AlertRules rules_of(const AlertSettings& alerts) {
 }
 
 /// The links of messages: only where people can reach the monitor by a URL that its owner named.
-Result<std::shared_ptr<const AlertLinks>> links_of(const MonitorSettings& own) {
-  auto url = own.public_url;
+Result<std::shared_ptr<const AlertLinks>> links_of(const Settings& settings) {
+  auto url = settings.monitor.public_url;
   while (url.ends_with('/')) url.pop_back();
   if (url.empty()) return std::shared_ptr<const AlertLinks>();
-  auto key = link_key(own.db.empty() ? default_database() : own.db);
+  auto key = link_key(database_of(settings));
   if (!key) return key.error();
   return std::shared_ptr<const AlertLinks>(
       std::make_shared<AlertLinks>(std::move(*key), std::move(url)));
@@ -254,7 +253,9 @@ AlertSender alert_sender(const Settings& settings, const std::string& channel,
                          std::shared_ptr<const AlertLinks> links) {
   auto shown_url = settings.monitor.public_url.empty() ? url : settings.monitor.public_url;
   while (shown_url.ends_with('/')) shown_url.pop_back();
-  AlertWording wording{.content = settings.alerts.content, .url = std::move(shown_url)};
+  const auto& own = settings.alerts.channels.at(channel);
+  AlertWording wording{.content = own.content == AlertContent::preview,
+                       .url = std::move(shown_url)};
   if (links != nullptr) {
     wording.buttons = [links = std::move(links), open = wording.url](const Alert& alert) {
       auto buttons = links->buttons(alert, system_clock().wall());
@@ -262,7 +263,7 @@ AlertSender alert_sender(const Settings& settings, const std::string& channel,
       return buttons;
     };
   }
-  return AlertSender({.channel = settings.alerts.channels.at(channel),
+  return AlertSender({.channel = own,
                       .secrets = std::move(secrets),
                       .wording = std::move(wording),
                       .log = [](const std::string& text) { spdlog::warn("alert: {}", text); }});
@@ -282,7 +283,8 @@ Result<void> Monitor::State::open_store(const Settings& settings) {
                  "retention_bytes"};
   }
   auto started = StoreThread::start(
-      {.database = own.db.empty() ? default_database() : own.db,
+      {.database = database_of(settings),
+       .policy = settings.policy,
        .retention = {.ended_for =
                          Millis{static_cast<std::int64_t>(own.retention_days * 86'400'000.0)},
                      .bytes_max = own.retention_bytes},
@@ -297,8 +299,7 @@ Result<void> Monitor::State::open_store(const Settings& settings) {
        .metrics = &metrics});
   if (!started) return started.error();
   store_thread = std::move(*started);
-  store_thread->set_estimator(
-      std::make_shared<Estimator>(own.db.empty() ? default_database() : own.db));
+  store_thread->set_estimator(std::make_shared<Estimator>(database_of(settings)));
   return {};
 }
 
@@ -385,14 +386,14 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
   state->secret_place =
       environment("WATCHDOG_TOKEN").empty() ? token_file(settings).string() : "$WATCHDOG_TOKEN";
   if (auto started = state->start_checks(settings); !started) return started.error();
-  const auto links = links_of(own);
+  const auto links = links_of(settings);
   if (!links) return links.error();
   state->api = std::make_unique<Api>(*state->store_thread, *state->check_service, *access_policy,
                                      &state->feed, own.requests_per_second_max,
                                      state->through ? state->through->proxy().url() : "", *links,
                                      state->traces);
   state->mcp = std::make_unique<mcp::HttpHandler>(*state->api, own_version());
-  const auto database = own.db.empty() ? default_database() : own.db;
+  const auto database = database_of(settings);
   if (auto kept = state->mcp->keep_tasks_in(database.string() + "-mcp-tasks"); !kept)
     spdlog::warn("tasks of MCP clients end with this monitor: {}", kept.error().message);
   state->api->open_mcp(state->mcp.get());
@@ -429,6 +430,7 @@ Result<std::unique_ptr<Monitor>> Monitor::start(boost::asio::io_context& context
     state->ready_command = std::make_unique<ReadyCommand>(
         *state->store_thread,
         ReadyCommand::Options{.command = settings.recovery.on_ready,
+                              .labels = settings.recovery.on_ready_labels,
                               .log = [](const std::string& sentence) { spdlog::warn(sentence); }});
   return std::unique_ptr<Monitor>(new Monitor(std::move(state)));
 }

@@ -25,17 +25,14 @@ namespace {
 struct PredictOptions {
   std::string action;
   std::string session;
-  std::filesystem::path database;  ///< Empty: the default one.
+  Sources sources;
+  std::filesystem::path database;
   std::filesystem::path examples;  ///< Empty: the sessions of the database.
   bool no_prior = false;
   bool json = false;
 };
 
 constexpr std::size_t examples_bytes_max = 64UL * 1024 * 1024;
-
-std::filesystem::path database_of(const PredictOptions& options) {
-  return options.database.empty() ? default_database() : options.database;
-}
 
 /// The weights from recorded runs, which training starts from; nothing: it starts from zero.
 Result<std::optional<PredictionModel>> prior_for(const PredictOptions& options) {
@@ -65,7 +62,7 @@ Result<OwnSessions> examples_in_file(const std::filesystem::path& file) {
 
 Result<OwnSessions> sessions_for(const PredictOptions& options) {
   if (!options.examples.empty()) return examples_in_file(options.examples);
-  auto reader = StoreReader::open(database_of(options));
+  auto reader = StoreReader::open(options.database);
   if (!reader) return reader.error();
   return ended_sessions(*reader);
 }
@@ -97,7 +94,7 @@ int train_model(const PredictOptions& options) {
   if (!own) return complain(own.error());
   const auto model = train(own->examples, *prior ? &**prior : nullptr, {.simplest = true});
   if (!knows_something(model)) return complain(too_few(*own));
-  const auto path = model_beside(database_of(options));
+  const auto path = model_beside(options.database);
   auto file = read_config(path);
   if (!file) return complain(file.error());
   if (auto written = write_config(*file, to_json(model) + "\n"); !written) {
@@ -190,7 +187,7 @@ void print_explanation(const Example& example, const std::string& session,
 }
 
 int explain_session(const PredictOptions& options) {
-  const auto database = database_of(options);
+  const auto database = options.database;
   const auto model = read_model(model_beside(database));
   if (!model) {
     auto error = model.error();
@@ -271,8 +268,7 @@ void add_predict(CommandLine& line) {
       ->required()
       ->check(one_of("action", {"train", "evaluate", "explain"}));
   command->add_option("session", options->session, "Session id, for explain");
-  command->add_option("--db", options->database,
-                      "Database file (default: $WATCHDOG_DB, else the usual one)");
+  add_database(*command, options->sources);
   command
       ->add_option("--examples", options->examples,
                    "Learn from these examples of watchdog-score instead of own sessions")
@@ -285,7 +281,9 @@ void add_predict(CommandLine& line) {
     if (explains && options->session.empty()) throw CLI::RequiredError("session");
     if (!explains && !options->session.empty()) throw CLI::ExtrasError({options->session});
     if (explains && !options->examples.empty()) throw CLI::ExcludesError("--examples", "explain");
-    line.code = predict_command(*options);
+    const auto settings = configured(options->sources);
+    if (settings) options->database = database_of(*settings);
+    line.code = settings ? predict_command(*options) : settings.error();
   });
   command->footer(predict_footer);
 }

@@ -125,7 +125,7 @@ static int proxy(const ProxyOptions& options) {
     return exit_usage;
   }
   // As agents that share a file do, it makes one that is missing.
-  if (const auto database = Endpoint::address_of(options.endpoint).database; !database.empty()) {
+  if (const auto database = options.endpoint.database; !database.empty()) {
     if (auto made = Store::open({.database = database}); !made) return complain(made.error());
   }
   auto endpoint = Endpoint::open(options.endpoint);
@@ -160,7 +160,6 @@ static int proxy(const ProxyOptions& options) {
 }
 
 void add_proxy(CommandLine& line) {
-  const auto sources = std::make_shared<Sources>();
   const auto options = std::make_shared<ProxyOptions>();
   options->endpoint.writes = true;
   auto* command = line.app.add_subcommand("proxy",
@@ -174,10 +173,10 @@ void add_proxy(CommandLine& line) {
   });
   for (auto& setting : proxy_settings)
     if (setting.key == "proxy.port") setting.flag = "--port";
-  add_settings(*command, proxy_settings, *sources);
+  add_settings(*command, proxy_settings, options->endpoint.sources);
   add_endpoint(*command, options->endpoint);
-  command->callback([&line, options, sources] {
-    auto settings = configured(*sources);
+  command->callback([&line, options] {
+    auto settings = configured(options->endpoint.sources);
     if (settings) options->settings = std::move(*settings);
     line.code = settings ? proxy(*options) : settings.error();
   });

@@ -34,10 +34,7 @@ bool may_change(const Error& error) {
 
 int ready(const ReadyOptions& options) {
   using namespace std::chrono_literals;
-  auto endpoint = options.endpoint;
-  // It asks a running monitor, so the database of the environment does not matter.
-  if (endpoint.server.empty()) endpoint.server = environment("WATCHDOG_SERVER");
-  if (endpoint.server.empty()) endpoint.server = local_server;
+  const auto& endpoint = options.endpoint;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(options.wait_seconds);
   auto error = unready(endpoint);
   while (error && may_change(*error) && std::chrono::steady_clock::now() < end) {

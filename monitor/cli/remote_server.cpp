@@ -109,8 +109,8 @@ struct RemoteServer::State {
     const std::lock_guard guard(mutex);
     if (!own.empty()) is_modern = true;
     if (const auto& stated = own.empty() ? version : own; !stated.empty())
-      headers.emplace_back("MCP-Protocol-Version", stated);
-    if (!session.empty()) headers.emplace_back("Mcp-Session-Id", session);
+      headers.emplace_back("MCP-Protocol-Version", header_value(stated));
+    if (!session.empty()) headers.emplace_back("Mcp-Session-Id", header_value(session));
     if (!is_modern || seen == nullptr || seen->method.empty()) return headers;
     headers.emplace_back("Mcp-Method", header_value(seen->method));
     if (const auto* name = named_by(seen->method))

@@ -124,17 +124,15 @@ static int wrap(const WrapOptions& options, const std::vector<int>& ignored) {
                 .set = {"WATCHDOG_SESSION=" + session.id},
                 .closed = closed,
                 .ignored = ignored};
+  spec.unset.emplace_back("WATCHDOG_TOKEN");  // it may do more than to report
   auto recognition = Recognition::of(options.state_changes, options.json_events);
   if (!recognition) return misused("--state-change-on: " + recognition.error().message);
   spec.recognition = std::move(*recognition);
 
-  // As in other commands, but a file needs no running monitor.
-  auto server = options.endpoint.server;
+  const auto& server = options.endpoint.server;
   auto database = options.endpoint.database;
-  if (server.empty() && database.empty()) server = environment("WATCHDOG_SERVER");
   std::optional<Endpoint> endpoint;
   if (server.empty()) {
-    if (database.empty()) database = default_database();
     if (is_server_url(database)) {
       return misused(
           "--db names a database on a server, to which only monitors write. Start one with "
@@ -145,7 +143,7 @@ static int wrap(const WrapOptions& options, const std::vector<int>& ignored) {
     spec.set.push_back("WATCHDOG_DB=" + database);
     spec.unset.emplace_back("WATCHDOG_SERVER");
   } else {
-    auto opened = Endpoint::open({.server = server, .token_file = options.endpoint.token_file});
+    auto opened = Endpoint::open(options.endpoint);
     if (!opened) return misused(opened.error().message);
     endpoint.emplace(std::move(*opened));
     spec.set.push_back("WATCHDOG_SERVER=" + server);
@@ -167,7 +165,6 @@ static int wrap(const WrapOptions& options, const std::vector<int>& ignored) {
 }
 
 void add_run(CommandLine& line) {
-  const auto sources = std::make_shared<Sources>();
   const auto options = std::make_shared<WrapOptions>();
   auto* command =
       line.app.add_subcommand("run", "Run a command as a session; no time limit ends it");
@@ -187,14 +184,10 @@ void add_run(CommandLine& line) {
                     "At the end print one JSON object about the run to standard error");
   command->add_option("command", options->command, "The command and its arguments, after --")
       ->required();
-  add_endpoint(*command, options->endpoint);
-  command->get_option("--server")
-      ->description("Monitor to report to (default: $WATCHDOG_SERVER, else the database)");
-  command->get_option("--db")->description(
-      "Database file to report to (default: $WATCHDOG_DB, else the usual one)");
-  add_config(*command, *sources);
-  command->callback([&line, options, sources] {
-    line.code = with_settings(*sources, [&] { return wrap(*options, line.ignored); });
+  add_endpoint(*command, options->endpoint, Uses::file);
+  command->callback([&line, options] {
+    line.code =
+        with_settings(options->endpoint.sources, [&] { return wrap(*options, line.ignored); });
   });
   command->footer(wrap_footer);
 }

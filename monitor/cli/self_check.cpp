@@ -297,7 +297,7 @@ CheckRows check_installation(const Sources& sources) {
   const auto& settings = loaded->settings();
   rows.push_back({"settings", CheckState::ok,
                   loaded->file().empty() ? "no file, only defaults" : loaded->file().string()});
-  look_at_database(rows, settings.monitor.db.empty() ? default_database() : settings.monitor.db);
+  look_at_database(rows, database_of(settings));
   look_at_tokens(rows, settings);
   look_at_channels(rows, settings.alerts);
   look_at_port(rows, settings.monitor);

@@ -1,4 +1,5 @@
 #include <spdlog/spdlog.h>
+#include <sys/prctl.h>
 
 #include <boost/asio/io_context.hpp>
 #include <filesystem>
@@ -32,10 +33,11 @@ int refusal_of(const Error& error) {
 }  // namespace
 
 static int serve(const Settings& settings, const ServeOptions& options) {
+  prctl(PR_SET_DUMPABLE, 0);  // a core, or a debugger of this user, would hold tokens and prompts
   boost::asio::io_context context(1);
   auto monitor = Monitor::start(context, settings);
   if (!monitor) return refusal_of(monitor.error());
-  const auto database = settings.monitor.db.empty() ? default_database() : settings.monitor.db;
+  const auto database = database_of(settings);
   if (options.follows) {
     if (auto followed = (*monitor)->follow(options.followed, database); !followed)
       return refusal_of(followed.error());

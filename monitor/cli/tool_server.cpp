@@ -10,7 +10,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace watchdog::monitor {
 namespace {
@@ -63,9 +65,16 @@ Result<ToolServer> ToolServer::start(const std::vector<std::string>& words) {
   std::vector<char*> arguments;
   for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
+  std::vector<char*> variables;
+  for (char** inherited = environ; *inherited != nullptr; ++inherited) {
+    // A tool server needs no right in the monitor.
+    if (!std::string_view(*inherited).starts_with("WATCHDOG_TOKEN="))
+      variables.push_back(*inherited);
+  }
+  variables.push_back(nullptr);
   pid_t pid = -1;
   const int failed =
-      posix_spawnp(&pid, arguments[0], &files, &attributes, arguments.data(), environ);
+      posix_spawnp(&pid, arguments[0], &files, &attributes, arguments.data(), variables.data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   if (failed != 0) return start_error(words.front(), failed);

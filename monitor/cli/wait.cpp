@@ -174,9 +174,7 @@ class SessionPresence {
   }
 
   void attend(const std::string& session) {
-    const auto result = Endpoint::address_of(options_.endpoint).database.empty()
-                            ? on_stream(session)
-                            : in_file(session);
+    const auto result = options_.endpoint.database.empty() ? on_stream(session) : in_file(session);
     conclude(session, result);
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = write(ended_, &one, sizeof one);
@@ -211,7 +209,7 @@ class SessionPresence {
 
   Result<std::string, WaitFailure> in_file(const std::string& session) {
     Wait asked{.session = session,
-               .database = Endpoint::address_of(options_.endpoint).database,
+               .database = options_.endpoint.database,
                .until = until_,
                .must_exist = options_.must_exist,
                .stop = stop_.get_token()};

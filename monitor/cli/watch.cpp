@@ -70,7 +70,7 @@ std::vector<std::string> details_of(Endpoint& endpoint, const std::string& sessi
 
 std::string cancelled(Endpoint& endpoint, const std::string& session) {
   const auto body =
-      endpoint.ask(Method::post, "/api/autonomous/sessions/" + url_encoded(session) + "/cancel",
+      endpoint.act(Method::post, "/api/autonomous/sessions/" + url_encoded(session) + "/cancel",
                    R"({"reason":"cancelled from the terminal"})");
   if (!body) return body.error().message;
   return json::parse(*body).value("message", session + " is asked to stop");
