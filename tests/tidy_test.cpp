@@ -38,6 +38,7 @@ const std::map<std::string, std::string, std::less<>> layer_of_header = {
 
 // The headers of rooms that the monitor and the tools may include besides the public ones.
 const Set shared_with_monitor = {
+    "codec/fields.h",
     "codec/forget_request.h",
     "codec/json.h",
     "codec/json_bounds.h",
@@ -51,6 +52,7 @@ const Set shared_with_monitor = {
     "files/write_all.h",
     "judge/alert_rule.h",
     "judge/attention.h",
+    "judge/source_note.h",
     "judge/text_loop.h",
     "llm/answer_stream.h",
     "llm/limit_end.h",
@@ -132,7 +134,7 @@ const std::map<std::string, Set, std::less<>> foreign = {
      {"net", "llm", "loop", "calls", "process", "support", "monitor/http", "monitor/core",
       "monitor/alerts", "monitor/service", "monitor/process", "monitor/proxy/connection",
       "monitor/proxy/server", "monitor/cli"}},
-    {"boost/asio/ip/",
+    {"boost/asio/ip/tcp.hpp",
      {"net", "support", "monitor/http", "monitor/process", "monitor/proxy/connection",
       "monitor/proxy/server"}},
     {"boost/beast/", {"net", "monitor/http", "monitor/proxy/connection"}},

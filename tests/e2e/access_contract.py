@@ -8,9 +8,9 @@ SESSIONS = "/api/autonomous/sessions"
 NOBODY = {"Authorization": None}
 
 
-def cookie_of(contract, path, body, status):
+def cookie_of(contract, path, body, status, scheme="http"):
     """Logs in as a browser does; the cookie that it will send."""
-    response, _ = contract.send("POST", path, body.encode(), NOBODY | {"Origin": f"http://{contract.server.host}"}, None)
+    response, _ = contract.send("POST", path, body.encode(), NOBODY | {"Origin": f"{scheme}://{contract.server.host}"}, None)
     contract.tally.same(f"POST {path} logs in", response.status, status)
     return response.getheader("Set-Cookie").split(";")[0]
 
@@ -73,7 +73,7 @@ def access_is_decided(contract):
 
 def token_is_asked_for(contract):
     """Behind a proxy, or on an address that others reach: nothing is open but what needs to be."""
-    ask, own = contract.ask, {"Origin": f"http://{contract.server.host}"}
+    ask, own = contract.ask, {"Origin": f"https://{contract.server.host}"}
     ask("POST", f"{SESSIONS}/sample/events", {"kind": "message"}, status=200)
     ask("POST", "/v1/logs", logs_of("traced", TRACE), status=200, headers=JSON)
     ask("POST", "/api/autonomous/check-status", {"sessionId": "sample", "checkId": "sample"}, status=202)
@@ -105,5 +105,5 @@ def token_is_asked_for(contract):
     contract.tally.same("it is told until when", answers[-1].getheader("Retry-After"), "1")
     logins = lambda: sum(entry["action"] == "login" for entry in ask("GET", "/api/audit?limit=1000", status=200)["audit"])
     before = logins()  # The monitor may write a refused act to the trail a moment later.
-    cookie_of(contract, "/api/login", f'{{"token": "{contract.server.secret}"}}', 204)
+    cookie_of(contract, "/api/login", f'{{"token": "{contract.server.secret}"}}', 204, scheme="https")
     contract.tally.same("logins are in the trail", logins(), before + 1)

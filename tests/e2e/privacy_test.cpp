@@ -242,8 +242,9 @@ TEST_F(Privacy, planted_secrets_are_in_no_file_log_answer_page_or_check) {
   const auto log = dir / "log";
   {
     std::ofstream(dir / "watchdog.toml")
-        << "[alerts]\ncontent = true\n[alerts.channels.log]\ntype = 'log'\n"
-        << "[alerts.channels.team]\ntype = 'webhook'\nurl = '" << hook.base_url() << "'\n";
+        << "[alerts.channels.log]\ntype = 'log'\ncontent = 'preview'\n"
+        << "[alerts.channels.team]\ntype = 'webhook'\nurl = '" << hook.base_url()
+        << "'\ncontent = 'preview'\n";
     Watched monitor(path, log, model.base_url(), upstream.base_url(), dir / "watchdog.toml");
     const auto tokens = read_token_file(path.string() + "-token");
     ASSERT_TRUE(tokens.ok());

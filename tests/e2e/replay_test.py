@@ -73,7 +73,7 @@ class Replay(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             only_metrics = json.dumps({"resourceMetrics": [{"resource": {}, "scopeMetrics": []}]})
             for text, wrong in ((only_metrics, "run.jsonl: no session was found in it; it was read as otlp"),
-                                ('{"x":1}\n', "the format was not recognized. Name it with --format: watchdog, otlp"),
+                                ('{"x":1}\n', "the format was not recognized. Its first members are x. Name the format with --format: watchdog, otlp"),
                                 ('{"run_type":"tool","inputs":{}}\n{bad\n', "run.jsonl:2: it is not JSON")):
                 with open(folder + "/run.jsonl", "w", encoding="utf-8") as file:
                     file.write(text)
@@ -147,9 +147,10 @@ class Replay(unittest.TestCase):
         for name, text, words, code, said in (
                 ("no end", calls, [], 0, {"calls": 2, "outcome": None}),
                 ("nothing", "", [], 0, {"calls": 0, "outcome": None}),
-                ("kinds of a newer version", '{"kind":"dream"}\n', [], 0, {"events": 0, "format": "watchdog"}),
+                ("kinds of a newer version", '{"seq":1,"at_ms":1,"kind":"dream"}\n', [], 0, {"events": 0, "format": "watchdog"}),
                 ("the rest is not read", calls + "{bad\n", ["--first-calls", "1"], 0, {"calls": 1, "outcome": None}),
-                ("a broken line", calls + "{bad\n", [], 1, None)):
+                ("a broken line", calls + "{bad\n", [], 1, {"calls": 2, "unreadableLines": 1}),
+                ("a file of another program", '{"x":1}\n', [], 1, None)):
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
                 database, trace = folder + "/w.db", folder + "/run.jsonl"
                 with open(trace, "w", encoding="utf-8") as file:
@@ -161,7 +162,7 @@ class Replay(unittest.TestCase):
                     self.assertEqual({key: json.loads(found.stdout)[key] for key in said}, said)
                 self.assertNotIn("end-of-recording", event_ids(database))
                 # Nothing of a file that is refused is stored, even if another file follows.
-                if code == 1:
+                if said is None:
                     with open(folder + "/next.jsonl", "w", encoding="utf-8") as file:
                         file.write(call % 3)
                     found = run("replay", "--json", "--db", database, trace, folder + "/next.jsonl")

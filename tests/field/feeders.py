@@ -418,10 +418,11 @@ class Agent(Command):
                             self.told.get("limit", 40))
         asked = upstream.requests
         results = [message.get("content") for message in (json.loads(asked[-1]["body"])["messages"] if asked else ()) if message.get("role") == "tool"]
-        if not asked:
+        if not asked and not any("errors" in right for right in self.told["right"]):
             raise Broken(f"the agent asked no model: {done['errors']}")
         document = done | {"files": files_of(folder), "results": results, "asked": len(asked)}
-        document["status"] = self.progress_in(self.folder / "w.db", "s")
+        if asked:
+            document["status"] = self.progress_in(self.folder / "w.db", "s")
         for right in self.told["right"]:
             check(right, lambda: document)
 

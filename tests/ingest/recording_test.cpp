@@ -57,6 +57,8 @@ class Recordings : public testing::Test {
     while (true) {
       auto step = recording->reader->next();
       if (!step) found.error = step.error();
+      const auto& unread = recording->reader->unread();
+      if (!found.error && unread.count > 0) found.error = unread.first.front();
       if (!step || !*step) return found;
       found.steps.push_back(text_of(**step));
       found.agent = (*step)->session->spec.agent;
@@ -255,7 +257,8 @@ TEST_F(Recordings, of_this_program_are_recognized_by_their_kinds) {
   EXPECT_EQ(read("").format, RecordingFormat::watchdog);
   EXPECT_FALSE(read("\n \n").error);
   // The reader leaves out kinds of a newer version, also in a file that has only such kinds.
-  const auto newer = read("{\"kind\":\"dream\"}\n{\"kind\":\"sleep\"}\n");
+  const auto newer = read(
+      "{\"seq\":1,\"at_ms\":1,\"kind\":\"dream\"}\n{\"seq\":2,\"at_ms\":2,\"kind\":\"sleep\"}\n");
   EXPECT_FALSE(newer.error) << mistake(newer);
   EXPECT_TRUE(newer.steps.empty());
   EXPECT_EQ(newer.format, RecordingFormat::watchdog);
@@ -284,7 +287,8 @@ TEST_F(Recordings, that_are_broken_say_where) {
   const Row rows[] = {
       {"{\"x\":1}\n",
        {},
-       "FILE: the format was not recognized. Name it with --format: watchdog",
+       "FILE: the format was not recognized. Its first members are x. Name the format with "
+       "--format: watchdog",
        0},
       {"[1,\n2,\n}\n", {}, "FILE:3: it is not JSON", 0},
       {"{\"kind\":\"heartbeat\"}\n\n{\"kind\":1}\n", {}, "FILE:3: ", 1},
