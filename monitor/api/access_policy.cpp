@@ -58,16 +58,19 @@ std::optional<Response> AccessPolicy::refuse_foreign(const Request& request) con
   if (!is_host(request.host))
     return error_response(400, "malformed", "the Host header is not NAME or NAME:PORT");
   const auto name = name_in(request.host);
-  const bool known =
-      any_host || name == "localhost" || name == "127.0.0.1" || name == "[::1]" ||
-      std::ranges::any_of(hosts, [&](const auto& host) { return name_in(host) == name; });
+  const bool is_local = name == "localhost" || name == "127.0.0.1" || name == "[::1]";
+  const bool known = any_host || is_local || std::ranges::any_of(hosts, [&](const auto& host) {
+                       return name_in(host) == name;
+                     });
   if (!known) {
     return error_response(403, "refused",
                           "this server does not answer to the host name " + name +
                               "; monitor.hosts names those it answers to");
   }
-  // Another program may serve pages by the other scheme at the same name and port.
-  const bool own_page = request.origin == (secure ? "https://" : "http://") + request.host;
+  // Another program may serve pages by the other scheme at the same name and port. Under a name of
+  // its own, a program in front of this one may add TLS.
+  const bool own_page = request.origin == (secure ? "https://" : "http://") + request.host ||
+                        (!secure && !is_local && request.origin == "https://" + request.host);
   const bool foreign_page = !request.origin.empty() && !own_page;
   const bool changes = request.method != Method::get && request.method != Method::head;
   if (changes && (foreign_page || request.fetch_site == "cross-site")) {

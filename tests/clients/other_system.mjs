@@ -37,7 +37,7 @@ const events = [];
 for await (const event of monitor.events(session)) events.push(event);
 assert.deepEqual(events.map(({ kind }) => kind), ['start', 'heartbeat', 'tool_call', 'tool_result', 'state_change', 'end']);
 assert.equal(events[0].pid, process.pid);
-assert.equal(events[0].boot_id, '');
+assert.equal(events[0].known_by, 'connection'); // The monitor finds by itself which process holds it.
 
 // The end of a process ends a wait for its session.
 const child = spawn(process.execPath, ['-e', '']);

@@ -30,7 +30,7 @@ struct ArtifactRef {
 /// A secret that is not in a stored output. A plain value.
 struct TakenSecret {
   std::uint64_t at = 0;  ///< Offset of the mask in its place.
-  std::string text{};
+  std::string text{};    ///< The secret.
 
   friend bool operator==(const TakenSecret&, const TakenSecret&) = default;
 };

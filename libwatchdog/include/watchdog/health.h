@@ -188,10 +188,12 @@ struct Transition {
 /// memory.
 class SharedPolicy {
  public:
+  /// Returns the thresholds. Thread-safe beside other reads.
   [[nodiscard]] const Policy& operator*() const noexcept {
     static const Policy usual{};
     return policy_ ? *policy_ : usual;
   }
+  /// The same.
   [[nodiscard]] const Policy* operator->() const noexcept { return &**this; }
   /// Replaces them by own ones.
   void set(Policy policy) {

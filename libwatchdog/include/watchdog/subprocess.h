@@ -80,12 +80,12 @@ struct ProcessEnd {
   bool stopped = false;         ///< `stop` was requested before its exit.
   std::string head{};           ///< Of both streams, in the order of reading, and
   std::string tail{};  ///< what follows the part that was left out: `output_bytes` - head - tail.
-  std::string err_tail{};          ///< The end of standard error alone, at most 4 KiB.
-  std::uint64_t output_bytes = 0;  ///< The size of the whole output.
-  /// Processes that survived their leader, and the killed ones of them.
-  std::size_t survivors = 0;
+  std::string err_tail{};                     ///< The end of standard error alone, at most 4 KiB.
+  std::uint64_t output_bytes = 0;             ///< The size of the whole output.
+  std::size_t survivors = 0;                  ///< Processes that survived their leader.
   std::size_t survivors_killed = 0;           ///< Those of them that were killed.
   std::vector<std::string> survivor_names{};  ///< `NAME (PID)`, at most 16.
+
   /// Some could not be ended (another user's, or in an uninterruptible wait), or may have escaped
   /// because the helper program and its guard were both killed.
   bool containment_lost = false;
