@@ -312,6 +312,8 @@ bool AgentEnd::all_leave_within(milliseconds time) const {
   const auto end = std::chrono::steady_clock::now() + time;
   while (!family_->running(processes_now()).empty()) {
     if (std::chrono::steady_clock::now() >= end) return false;
+    // A pidfd would report one exit. New descendants can come meanwhile, so this looks at all
+    // again.
     std::this_thread::sleep_for(look_again);
   }
   return true;

@@ -45,7 +45,7 @@ class AgentEnd {
     std::string command;
   };
 
-  /// Finds the session's process. Error: why there is none that may be ended; nothing: it has left.
+  /// Finds the session's process. Empty: it has exited. Errors: this command may end no process.
   Result<std::optional<ProcessFacts>> find();
   /// The processes that starts of a session name, the newest first.
   Result<std::vector<ProcessFacts>> processes_of(const std::string& session);

@@ -76,9 +76,10 @@ std::filesystem::path positions_file(const FollowOptions& options) {
 
 static int follow(FollowOptions options) {
   if (positions_folder().empty())
-    return complain({ErrorCode::invalid,
-                     "there is no place for the positions in the files. Set HOME, XDG_STATE_HOME "
-                     "or WATCHDOG_DB"});
+    return complain(
+        {ErrorCode::invalid,
+         "the folder of the positions in the files is unknown. Set HOME, XDG_STATE_HOME "
+         "or WATCHDOG_DB"});
   const auto agent = named<TranscriptAgent>(options.agent);
   if (!agent) return exit_usage;
   if (options.folder.empty()) options.folder = transcript_root(*agent);

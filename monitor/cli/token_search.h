@@ -25,7 +25,7 @@ namespace watchdog::monitor {
                                               std::uint16_t port);
 
 /// Returns why no token may be sent to a peer on this machine. The process that listens there must
-/// belong to this user, to root, or to `owner`, who owns the token's file. So a stranger who took
+/// belong to this user, to root, or to `owner`, who owns the token's file. Thus a stranger who took
 /// the monitor's port gets no token. Empty: it may be sent. Reads /proc; where
 /// that cannot be read nothing is known, and the token may be sent. Thread-safe.
 [[nodiscard]] std::string listener_fault(const std::string& address, std::uint16_t port,

@@ -21,7 +21,7 @@ class MonitorClient {
   struct Options {
     std::string token{};              ///< The token to send; empty: none.
     std::filesystem::path ca_file{};  ///< Trusted besides the system's authorities. PEM.
-    /// HttpClient::Options::fault_of_local, without TLS, which proves by itself who answers.
+    /// HttpClient::Options::fault_of_local, without TLS. A certificate proves the server's name.
     std::function<std::string(const std::string& address, std::uint16_t port)> fault_of_local{};
   };
   /// `url` is `http[s]://HOST[:PORT]`. Connects at the first request. Errors: `invalid`.

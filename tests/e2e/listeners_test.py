@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who listens at the monitor's port: a monitor that hangs, or a stranger."""
+"""Commands meet a monitor that hangs, or a stranger's process, at the monitor's port."""
 
 import http.server
 import json

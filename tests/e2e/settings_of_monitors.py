@@ -15,7 +15,7 @@ from mails import Mails
 from settings_trial import PATIENCE_S, PROGRESS, SESSIONS, TLS, free_port, model, probe, until
 from upstream import chunk
 
-NO_VARIABLE = "a rule of a tool is no scalar, and has no variable"
+NO_VARIABLE = "a rule of a tool is a table, and an environment variable holds one value"
 UNASKED = 0.3  # Seconds in which nothing comes.
 
 

@@ -179,7 +179,7 @@ bool is_secret_value(std::string_view value, Meaning meaning) {
 
 /// Between a name and its value. A plain value.
 struct Separator {
-  std::size_t length = 0;          ///< 0: there is none.
+  std::size_t length = 0;          ///< 0: no secret was found.
   std::string_view encoded_end{};  ///< Ends the value, as `&` does.
 };
 Separator separator_at(std::string_view text, std::size_t at) {

@@ -145,7 +145,7 @@ Result<void> check_own_file(const std::filesystem::path& path) {
 
 Error no_place() {
   return {ErrorCode::invalid,
-          "there is no place for the database, because neither HOME nor XDG_STATE_HOME is set. Set "
+          "the folder of the database is unknown: neither HOME nor XDG_STATE_HOME is set. Set "
           "one of them, or name a file with --db"};
 }
 

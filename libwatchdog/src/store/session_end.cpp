@@ -139,7 +139,7 @@ class LastWords {
   std::optional<Outcome> asked_;
 };
 
-/// A person who ends an agent in the middle of its work knows that, and needs no alert.
+/// A person ended the agent in the middle of its work. That person knows it and needs no alert.
 Outcome by_person(Outcome outcome) {
   if (outcome.kind != OutcomeKind::incomplete) return outcome;
   auto ended = interrupted();
