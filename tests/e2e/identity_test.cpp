@@ -181,12 +181,14 @@ TEST(Identity, a_person_who_ends_an_agent_in_its_work_needs_no_alert) {
     EXPECT_EQ(shown["lifecycle"], "cancelled") << reason;
     EXPECT_EQ(shown["attention"], "resting") << reason;
   }
-  EXPECT_EQ(end("g", "gemini-cli", "SessionEnd", "exit")["attention"], "resting");
+  EXPECT_EQ(end("g", "gemini-cli", "SessionEnd", "logout")["attention"], "resting");
   EXPECT_EQ(end("p", "copilot-cli", "SessionEnd", "user_exit")["attention"], "resting");
   EXPECT_EQ(end("u", "cursor", "sessionEnd", "user_close")["attention"], "resting");
   EXPECT_EQ(end("o", "claude-code", "SessionEnd", "other")["lifecycle"], "incomplete")
       << "nobody knows why it ended";
-  EXPECT_EQ(json::parse(server.get("/api/alerts").body)["alerts"].size(), 1U);
+  EXPECT_EQ(end("e", "gemini-cli", "SessionEnd", "exit")["lifecycle"], "incomplete")
+      << "each end of a process of Gemini CLI has this reason";
+  EXPECT_EQ(json::parse(server.get("/api/alerts").body)["alerts"].size(), 2U);
 }
 
 }  // namespace

@@ -38,7 +38,11 @@ class Reading {
 
   bool feed(std::string_view piece) {
     bytes_ += piece;
+    const bool had_head = parser_.is_header_done();
     broken_ = !watchdog::monitor::feed(parser_, bytes_, error_);
+    // It stops after the head, and the proxy goes on then.
+    if (!broken_ && !had_head && parser_.is_header_done())
+      broken_ = !watchdog::monitor::feed(parser_, bytes_, error_);
     body_ += std::exchange(parser_.get().body(), {});
     // The rest of a head, of a chunk's size or of trailers. Beyond that the proxy gives up.
     const auto bound = parser_.is_header_done() ? framing_bytes_max : 2 * head_bytes_max_;

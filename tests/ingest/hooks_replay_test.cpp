@@ -120,7 +120,7 @@ TEST(HooksReplay, an_end_says_how_it_was) {
       {"codex-tools", {"completed", ""}},
       {"codex-e401", {"incomplete", "the session ended before its answer was complete"}},
       {"codex-approval", {"cancelled", ""}},
-      {"gemini-e401", {"cancelled", "the session ended before its answer was complete"}},
+      {"gemini-e401", {"incomplete", "the session ended before its answer was complete"}},
       {"claude-code-failures", {"failed", "server_error: Overloaded"}},
       {"claude-code-questions-at-the-end",
        {"cancelled", "the session ended while it waited for input: Which database?"}},

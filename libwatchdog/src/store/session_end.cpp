@@ -44,11 +44,11 @@ Outcome interrupted() {
           .subject = std::string(reasons::user)};
 }
 
-/// Why agents say that they end when a person at the keyboard ended them.
+/// Why agents say that they end when a person at the keyboard ended them. The `exit` of Gemini CLI
+/// proves nothing: Gemini CLI says it whenever its process ends, also after an error without a person.
 constexpr std::string_view acts_of_a_person[] = {
     "clear",     "logout",     "prompt_input_exit",
     "resume",                                    // Claude Code; Gemini CLI has some of them
-    "exit",                                      // Gemini CLI
     "user_exit", "abort",                        // Copilot CLI
     "aborted",   "user_close", "window_close"};  // Cursor
 
