@@ -142,6 +142,7 @@ struct CallNotes {
   std::string turn{};         ///< The turn of the call; empty: unknown.
   std::int64_t accepted = 0;  ///< The number of accepted progress reports.
   std::string said{};         ///< The first 64 characters of its newest progress message.
+  Millis waited{};            ///< How long a person or a limit held it up.
 };
 
 /// A number of an iteration, or none. Half the size of an `optional`: a session may have many.
@@ -170,6 +171,9 @@ struct OpenCall {
   std::uint8_t passed = 0;
   static constexpr std::uint8_t passed_max = 8;  ///< See `passed`.
   Boxed<CallNotes> notes{};                      ///< Facts that few calls have.
+
+  /// Returns when it would have begun if nothing had held it up.
+  [[nodiscard]] Instant worked_from() const noexcept { return since + notes->waited; }
 };
 
 /// An open turn.
@@ -197,6 +201,15 @@ class GapWindow {
   std::array<std::int32_t, bucket_count> buckets{};  ///< ms
   std::uint8_t at = 0;                               ///< Index of the bucket in use.
   std::uint8_t filled = 0;                           ///< Gaps in that bucket.
+};
+
+/// The newest gap between heartbeats of a helper, or the newest row with its gaps. It counts at
+/// once, but it joins the others only with the next heartbeat: an absence may be told after it.
+struct NewestGap {
+  Instant from{};          ///< The heartbeat before.
+  Instant to{};            ///< The newest one.
+  Millis longest{};        ///< The longest gap between the two.
+  std::int64_t count = 0;  ///< The number of gaps between the two; 0: there is none.
 };
 
 /// Judgements of the session's progress since something was last new. One vote for each source: the
@@ -272,6 +285,7 @@ struct Notes {
   std::string wait_provider{};           ///< Whose limit it waits for, the first 64 characters.
   Seq wait_seq = 0;                      ///< The event that declared the wait.
   Instant wait_since{};                  ///< When it began.
+  Instant paused_at{};  ///< Since then it does not work but waits, for one thing after another.
   std::optional<std::int64_t> wait_iteration{};  ///< The iteration then.
   Seq wait_call = 0;  ///< The open call that a person must allow or answer; 0: not named.
   Boxed<std::vector<OpenAsk>> asks{};  ///< Of this wait, oldest first, at most `open_asks_max`.
@@ -363,7 +377,8 @@ struct History {
   std::uint8_t periodic_beats = 0;           ///< Heartbeats of a helper; counted up to 2.
   bool gives_position = false;               ///< Some heartbeat had an iteration or a phase.
   bool said_something = false;               ///< The agent reported more than its start.
-  GapWindow gaps{};                          ///< Between a helper's heartbeats.
+  GapWindow gaps{};                          ///< Between a helper's heartbeats, but the newest.
+  NewestGap newest_gap{};                    ///< The newest of them.
 
   std::int64_t heartbeats = 0;     ///< All heartbeats.
   std::int64_t state_changes = 0;  ///< Finished tool calls among them.

@@ -80,6 +80,7 @@ void write_notes(JsonWriter& out, const Notes& notes) {
   if (notes.exited_seq != 0) out.field("exited_seq", notes.exited_seq);
   if (notes.process_found) out.field("process_found", true);
   if (notes.process_lost != Instant{}) out.field("process_lost", as_integer(notes.process_lost));
+  if (notes.paused_at != Instant{}) out.field("paused_at", as_integer(notes.paused_at));
   if (notes.quiet_until != Instant{}) out.field("quiet_until", as_integer(notes.quiet_until));
   // Visiting does not change them.
   auto& parts = const_cast<Notes&>(notes);  // NOLINT
@@ -147,6 +148,8 @@ void read_notes(const json& from, History& history) {
   if (from.value("process_found", false)) history.notes.edit().process_found = true;
   if (const auto lost = from.find("process_lost"); lost != from.end())
     from_integer(*lost, history.notes.edit().process_lost);
+  if (const auto paused = from.find("paused_at"); paused != from.end())
+    from_integer(*paused, history.notes.edit().paused_at);
   if (const auto quiet = from.find("quiet_until"); quiet != from.end()) {
     from_integer(*quiet, history.notes.edit().quiet_until);
   }
@@ -260,6 +263,8 @@ History history_from(const json& from) {
   const auto& gaps = from.at("gaps");
   for (std::size_t at = 0; at < history.gaps.buckets.size(); ++at)
     from_integer(gaps.at(at), history.gaps.buckets[at], Range::any);
+  if (const auto newest = from.find("newest_gap"); newest != from.end())
+    PartReader::read(*newest, history.newest_gap);
   history.lifecycle = named<Lifecycle>(from.at("lifecycle").get<std::string>()).value();
   history.last_change_type = from.at("last_change_type");
   history.phase = from.at("phase");
@@ -290,7 +295,12 @@ void write_history(JsonWriter& out, const History& history) {
               });
   out.key("gaps").open_array();
   for (const auto gap : history.gaps.buckets) out.value(gap);
-  out.close_array().field("lifecycle", name_of(history.lifecycle));
+  out.close_array();
+  if (history.newest_gap.count > 0) {
+    out.key("newest_gap");
+    PartWriter{out}.put(const_cast<History&>(history).newest_gap);  // NOLINT: as above
+  }
+  out.field("lifecycle", name_of(history.lifecycle));
   out.field("last_change_type", history.last_change_type).field("phase", history.phase);
   out.field("iteration", history.iteration).key("counters").open_object();
   for (const auto& [name, value] : *history.counters) out.field(name, value);

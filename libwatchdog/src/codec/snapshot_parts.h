@@ -21,7 +21,7 @@ namespace watchdog {
 // clang-format off
 template <class V> void each_part(CallMark& x, V&& v) { v(x.call, x.tool, x.round, x.use, x.malformed, x.blind, x.twin); }
 template <class V> void each_part(OpenCall& x, V&& v) { v(x.name, x.call_id, x.seq, x.since, x.iteration, x.mark, x.passed, x.notes); }
-template <class V> void each_part(CallNotes& x, V&& v) { v(x.deadline, x.turn, x.accepted, x.said); }
+template <class V> void each_part(CallNotes& x, V&& v) { v(x.deadline, x.turn, x.accepted, x.said); v.later(x.waited); }
 template <class V> void each_part(OpenTurn& x, V&& v) { v(x.id, x.parent, x.depth, x.since, x.at, x.calls, x.aborting); }
 template <class V> void each_part(Marks::Field& x, V&& v) { v(x.name, x.value, x.atomic); }
 template <class V> void each_part(Step& x, V&& v) {
@@ -46,6 +46,7 @@ template <class V> void each_part(Repetition& x, V&& v) {
 template <class V> void each_part(Pace::Samples& x, V&& v) { v(x.kind, x.count, x.mean, x.deviations); }
 template <class V> void each_part(Pace& x, V&& v) { v(x.samples); }
 template <class V> void each_part(Opinions& x, V&& v) { v(x.newest, x.looping, x.blocked, x.self, x.seq); }
+template <class V> void each_part(NewestGap& x, V&& v) { v(x.from, x.to, x.longest, x.count); }
 template <class V> void each_part(Absence& x, V&& v) { v(x.back, x.gap); }
 template <class V> void each_part(Evidence& x, V&& v) { v(x.state, x.done, x.total, x.left); }
 template <class V> void each_part(ServerNote& x, V&& v) { v(x.request, x.evidence, x.why, x.seq, x.since); }

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "judge/worked.h"
+
 namespace watchdog {
 namespace {
 
@@ -27,7 +29,7 @@ Instant excused_until(const History& history, const Policy& policy) {
   for (const auto& call : *history.open_calls) {
     const auto deadline = call.notes->deadline;
     const auto allowed = deadline.count() > 0 ? deadline : policy.call_idle_max;
-    const auto reached = std::max(call.since, history.last_rise) + allowed;
+    const auto reached = std::max(call.worked_from(), history.last_rise) + allowed;
     until = std::max(until, unless_away(history, reached, allowed));
   }
   return until;
@@ -147,7 +149,7 @@ bool base_rule(const History& history, const Policy& policy) noexcept {
 Millis silence_bound(const History& history, const Policy& policy) noexcept {
   // Whole intervals, so that rows of regular heartbeats can be merged without moving the bound.
   const auto interval = policy.heartbeat_interval;
-  const auto longest = (history.gaps.longest() + interval / 2) / interval;
+  const auto longest = (longest_usual_gap(history) + interval / 2) / interval;
   return interval * (policy.silence_intervals + longest);
 }
 
@@ -183,17 +185,17 @@ PaceNow pace_now(const History& history, const Policy& policy) noexcept {
       if (!awaited(call)) continue;
       const auto kind = Pace::kind_of_tool(call.name);
       const auto bounds = pace.bounds(kind, policy);
-      const auto slow_at = unless_away(history, call.since + bounds.slow, bounds.slow);
+      const auto slow_at = unless_away(history, call.worked_from() + bounds.slow, bounds.slow);
       if (slow_at >= now.slow_at) {
         now.activity = call.name;
         now.kind = kind;
         now.bounds = bounds;
-        now.since = call.since;
+        now.since = call.worked_from();
         now.slow_at = slow_at;
       }
       const auto deadline = call.notes->deadline;
       const auto bound = std::max(bounds.suspect, deadline);
-      const auto quiet_since = std::max(call.since, history.last_rise);
+      const auto quiet_since = std::max(call.worked_from(), history.last_rise);
       now.suspect_at =
           std::max(now.suspect_at,
                    deadline.count() > 0 ? unless_away(history, quiet_since + bound, bound) : never);

@@ -9,6 +9,7 @@
 #include "judge/open_asks.h"
 #include "judge/session_words.h"
 #include "judge/source_note.h"
+#include "judge/worked.h"
 #include "privacy/content.h"
 
 namespace watchdog {
@@ -33,7 +34,7 @@ std::int32_t added(std::int32_t count, std::int64_t more) {
 /// Anything but heartbeats that shows the agent at work again ends a declared wait; age never does.
 void resume(History& history, Instant now) {
   if (is_end(history.lifecycle)) return;
-  if (history.lifecycle != Lifecycle::running) history.pace_from = now;
+  end_pause(history, now);
   history.lifecycle = Lifecycle::running;
   if (history.notes->wait_seq != 0) {
     history.notes.edit().wait_seq = 0;
@@ -237,7 +238,8 @@ void finish_call(History& history, const Event& event, const Policy& policy) {
   const bool known_timeout =
       timed_out && !repetition.add_timeout(call ? call->mark : unknown_call(event.report.name));
   if (call) {
-    history.pace.edit().add(Pace::kind_of_tool(call->name), event.tick - call->since);
+    if (const auto took = worked_in(history, *call, event.tick))
+      history.pace.edit().add(Pace::kind_of_tool(call->name), *took);
     repetition.finish_call(call->mark, event.report, event.seq, policy);
   } else {
     repetition.fold_result(event.report, event.seq, policy);
@@ -253,10 +255,8 @@ void finish_call(History& history, const Event& event, const Policy& policy) {
 }
 
 void change_state(History& history, const Event& event, const Policy& policy) {
-  // The first change has nothing before it that it could be measured from.
-  if (history.state_changes > 0) {
-    history.pace.edit().add(Pace::kind_of_phase(history.phase), event.tick - history.pace_from);
-  }
+  if (const auto took = worked_since_pace(history, event.tick))
+    history.pace.edit().add(Pace::kind_of_phase(history.phase), *took);
   if (const auto* marks = std::get_if<Marks>(&event.report.detail)) {
     history.repetition.edit().fold_state(*marks, event.seq, policy);
     note_novelty(history);
@@ -376,14 +376,7 @@ void fold_beats(History& history, const Event& event, const Heartbeats& beats,
     heard = std::max(heard, beats.last);
   }
 
-  if (periodic > 0) {
-    if (history.periodic_beats > 0) history.gaps.add(beats.first - history.last_periodic, 1);
-    if (beats.count > 1) history.gaps.add(beats.max_gap, beats.count - 1);
-    history.periodic_beats =
-        static_cast<std::uint8_t>(std::min<std::int64_t>(history.periodic_beats + periodic, 2));
-    history.last_periodic = beats.last;
-  }
-
+  learn_gaps(history, beats, periodic);
   history.heartbeats += beats.count;
   history.last_beat = std::max(history.last_beat, beats.last);
   history.loop_beats_since_rise = added(history.loop_beats_since_rise, loops);
@@ -481,6 +474,7 @@ void fold_start(History& history, const Event& event, const ProcessFacts* proces
   forget_server(history);
   resume(history, event.tick);
   history.pace_from = event.tick;
+  forget_gap(history);
   if (history.notes->process_found) lose_process(history, event.tick);
   if (is_known(process)) {
     fold_process(history, *process);
@@ -521,6 +515,7 @@ void fold_wait(History& history, const Event& event) {
   const auto call = call_waited_for(history, report);
   auto& notes = history.notes.edit();
   if (history.lifecycle != Lifecycle::waiting) notes.asks = {};
+  begin_pause(history, event.tick);
   history.lifecycle = Lifecycle::waiting;
   notes.idle_why.clear();
   notes.wait_iteration = history.iteration;

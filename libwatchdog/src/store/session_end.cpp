@@ -45,7 +45,8 @@ Outcome interrupted() {
 }
 
 /// Why agents say that they end when a person at the keyboard ended them. The `exit` of Gemini CLI
-/// proves nothing: Gemini CLI says it whenever its process ends, also after an error without a person.
+/// proves nothing: Gemini CLI says it whenever its process ends, also after an error without a
+/// person.
 constexpr std::string_view acts_of_a_person[] = {
     "clear",     "logout",     "prompt_input_exit",
     "resume",                                    // Claude Code; Gemini CLI has some of them
